@@ -17,7 +17,7 @@ namespace im = isthmus;
 namespace {
 
 constexpr int k_live = 8000;
-constexpr std::size_t k_most_bytes = 65536;
+constexpr std::size_t k_max_bytes = 65536;
 
 const im::queue& on_host() {
   static const im::queue queue(im::device("host"));
@@ -33,7 +33,7 @@ template <class Make>
 void made_by(Make&& make) {
   std::mt19937 random(1);
   for (int i = 0; i < k_live; ++i) {
-    make(1 + random() % k_most_bytes);
+    make(1 + random() % k_max_bytes);
   }
 }
 
@@ -57,7 +57,7 @@ void blocks(benchmark::State& state) {
   ask_in_turn(state, live);
   std::mt19937 random(1);
   for (const void* each : live) {
-    host_pool().deallocate(const_cast<void*>(each), 1 + random() % k_most_bytes, 0, on_host());
+    host_pool().deallocate(const_cast<void*>(each), 1 + random() % k_max_bytes, 0, on_host());
   }
 }
 BENCHMARK(blocks);

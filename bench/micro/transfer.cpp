@@ -69,8 +69,8 @@ void to_buffer(benchmark::State& state, im::kind kind) {
   const auto nbytes = static_cast<std::size_t>(state.range(0));
   const im::buffer buffer = make(nbytes, kind);
   std::vector<std::byte> data(nbytes, std::byte{1});
-  const isthmus_place_t there{buffer.get(), nullptr, 0};
-  const isthmus_place_t here{nullptr, data.data(), 0};
+  const isthmus_endpoint_t there{buffer.get(), nullptr, 0};
+  const isthmus_endpoint_t here{nullptr, data.data(), 0};
   beside_memcpy(state, nbytes,
                 [&] { require(isthmus_copy(nullptr, &there, &here, nbytes, nullptr, nullptr)); });
 }
@@ -78,8 +78,8 @@ void from_buffer(benchmark::State& state, im::kind kind) {
   const auto nbytes = static_cast<std::size_t>(state.range(0));
   const im::buffer buffer = make(nbytes, kind);
   std::vector<std::byte> data(nbytes, std::byte{1});
-  const isthmus_place_t there{buffer.get(), nullptr, 0};
-  const isthmus_place_t here{nullptr, data.data(), 0};
+  const isthmus_endpoint_t there{buffer.get(), nullptr, 0};
+  const isthmus_endpoint_t here{nullptr, data.data(), 0};
   beside_memcpy(state, nbytes,
                 [&] { require(isthmus_copy(nullptr, &here, &there, nbytes, nullptr, nullptr)); });
 }

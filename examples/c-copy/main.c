@@ -18,7 +18,7 @@ int main(void) {
   isthmus_buffer_t* buffer = NULL;
   isthmus_event_t* done = NULL;
   isthmus_device_info_t info;
-  isthmus_place_t there = {NULL, NULL, 0}, from = {NULL, NULL, 0}, to = {NULL, NULL, 0};
+  isthmus_endpoint_t there = {NULL, NULL, 0}, from = {NULL, NULL, 0}, to = {NULL, NULL, 0};
 
   for (int i = 0; i < k_count; ++i) sent[i] = (float)i;
   info.struct_size = sizeof info;

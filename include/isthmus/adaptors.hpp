@@ -21,8 +21,8 @@
 // An adaptor keeps its upstream alive and has its kind, context and device. Each block must be
 // freed through the resource that allocated it.
 //
-// Cost: over a pool a call each, and what docs/resources.md states; log() takes a lock.
-// Thread-safe, except for statistics_scope, which belongs to one thread.
+// Cost: one more call each, and what docs/resources.md states; log() takes a lock. Thread-safe,
+// except for statistics_scope, which belongs to one thread.
 #pragma once
 
 #include <isthmus/resource.hpp>
@@ -229,19 +229,19 @@ inline resource resource::aligned(const resource& upstream, std::size_t alignmen
   return detail::make<resource>(isthmus_resource_aligned, upstream.get(), alignment, from_bytes);
 }
 
-// Each request goes to the first bin, in ascending order of size, that it fits in, and larger ones
-// to `upstream`. All resources have one context; kinds may differ. Throws wrong_context,
+// The first bin that a request fits in, in ascending order of size, serves it; `upstream` serves
+// larger ones. All resources have one context; kinds may differ. Throws wrong_context,
 // invalid_argument.
 inline resource resource::binning(const resource& upstream, const std::vector<bin>& bins) {
   std::vector<isthmus_bin_t> raw;
-  for (const bin& each : bins) raw.push_back({each.most_bytes, each.upstream.get()});
+  for (const bin& each : bins) raw.push_back({each.max_bytes, each.upstream.get()});
   return detail::make<resource>(isthmus_resource_binning, upstream.get(), raw.data(), raw.size());
 }
 
 // Detects writes outside of blocks and to freed ones, for programs under test: blocks lie between
-// red zones, and `kept_bytes` of freed blocks are poisoned and kept for a while. Allocations wait
-// for their queue. Findings are written to standard error and thrown by resource::verify(). Throws
-// unsupported for an upstream that may provide device memory.
+// red zones, and `kept_bytes` of freed blocks are poisoned and retained for a while. Allocations
+// wait for their queue. Findings are written to standard error and thrown by resource::verify().
+// Throws unsupported for an upstream that may provide device memory.
 inline resource resource::debug(const resource& upstream, std::uint64_t kept_bytes) {
   return detail::make<resource>(isthmus_resource_debug, upstream.get(), kept_bytes);
 }

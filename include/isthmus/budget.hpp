@@ -7,8 +7,8 @@
 //   auto b = isthmus::resource::pool(context, isthmus::kind::host, {.budget = shared});
 //
 // A pool that would exceed the budget first releases its own free memory, then the other pools
-// release theirs, and then it throws out_of_memory, whose message lists what each pool holds. Cost:
-// none, except where a pool grows or releases memory. Thread-safe.
+// release their free memory, and then it throws out_of_memory, whose message lists what each pool
+// holds. Cost: none, except where a pool grows or releases memory. Thread-safe.
 #pragma once
 
 #include <isthmus/device.hpp>
@@ -35,9 +35,9 @@ struct budget_info {
   std::uint64_t held = 0;
   std::uint64_t free = 0;
   std::uint64_t peak_held = 0;
-  std::uint64_t pools = 0;      // alive
-  std::uint64_t refusals = 0;   // requests that did not fit at once
-  std::uint64_t reclaimed = 0;  // released by pools on behalf of others
+  std::uint64_t pools = 0;     // alive
+  std::uint64_t refusals = 0;  // requests that did not fit at once
+  std::uint64_t released = 0;  // by pools, for requests of other pools
 };
 
 // A counted reference to a budget. Its pools keep it alive.
@@ -53,8 +53,8 @@ class budget : public detail::handle<budget, isthmus_budget_t, isthmus_budget_re
     isthmus_budget_info_t raw{};
     raw.struct_size = sizeof raw;
     detail::check(isthmus_budget_query(get(), &raw));
-    return {raw.limit_bytes, raw.held_bytes, raw.free_bytes,     raw.peak_held_bytes,
-            raw.pools,       raw.refusals,   raw.reclaimed_bytes};
+    return {raw.limit_bytes, raw.held_bytes, raw.free_bytes,    raw.peak_held_bytes,
+            raw.pools,       raw.refusals,   raw.released_bytes};
   }
 
   friend bool operator==(const budget& a, const budget& b) noexcept { return a.get() == b.get(); }

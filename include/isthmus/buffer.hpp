@@ -56,7 +56,7 @@ struct buffer_info {
 };
 
 // Deleter of the pointer that buffer::disown() returns. The free does not block: it is deferred
-// until operations in flight have completed.
+// until pending operations have completed.
 class usm_deleter {
  public:
   usm_deleter() noexcept = default;
@@ -116,8 +116,8 @@ class buffer : public detail::handle<buffer, isthmus_buffer_t, isthmus_buffer_re
   }
 
   // Transfers the ownership of the memory to the returned pointer, whose deleter frees it after the
-  // operations in flight. This buffer is closed afterwards. Throws invalid_argument for slices, for
-  // 0 bytes, and while other references, slices, exports or views of the memory exist.
+  // pending operations. This buffer is closed afterwards. Throws invalid_argument for slices, for 0
+  // bytes, and while other references, slices, exports or views of the memory exist.
   [[nodiscard]] usm_pointer disown() const {
     void* pointer = nullptr;
     isthmus_owner_t owner{};

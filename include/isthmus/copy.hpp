@@ -44,11 +44,11 @@ class source {
       : raw_{nullptr, const_cast<void*>(static_cast<const void*>(memory.data())), 0},
         nbytes_(memory.size_bytes()) {}
 
-  [[nodiscard]] const isthmus_place_t* raw() const noexcept { return &raw_; }
+  [[nodiscard]] const isthmus_endpoint_t* raw() const noexcept { return &raw_; }
   [[nodiscard]] std::size_t size() const noexcept { return nbytes_; }
 
  private:
-  isthmus_place_t raw_;
+  isthmus_endpoint_t raw_;
   std::size_t nbytes_ = 0;
 };
 

@@ -5,7 +5,7 @@
 //   isthmus::default_pool(isthmus::kind::device, queue).trim();   // returns free memory
 //
 // A pool lives while a resource refers to it or its memory is in use. Memory that was not used for
-// 10 s is returned to the driver automatically. Cost: a look-up under a lock, some ten nanoseconds.
+// 10 s is returned to the driver automatically. Cost: a lookup under a lock, some ten nanoseconds.
 // Thread-safe.
 #pragma once
 

@@ -4,8 +4,8 @@
 //   auto best = isthmus::device::best();        // with USM; or what ISTHMUS_DEVICE names
 //   isthmus::device second("opencl:cpu:1");
 //
-// Cost: finding a device opens the drivers that its filter allows, once; after that it is a
-// look-up. Thread-safe.
+// Cost: finding a device opens the drivers that its filter allows, once; after that it is a lookup.
+// Thread-safe.
 #pragma once
 
 #include <isthmus/platform.hpp>
@@ -39,7 +39,7 @@ struct device_info {
   std::uint64_t base_alignment = 0;  // of an allocation without an alignment
   std::uint64_t max_alignment = 0;
   // What the driver lacks and how it is substituted, or "".
-  std::string_view lacks;
+  std::string_view limitations;
 };
 
 // The memory of a device, as the driver reports it.
@@ -77,7 +77,7 @@ class device : public detail::handle<device, isthmus_device_t, isthmus_device_re
             raw.max_allocation_bytes,
             raw.base_alignment,
             raw.max_alignment,
-            raw.lacks};
+            raw.limitations};
   }
   [[nodiscard]] bool can(capability capability) const {
     return (raw_info().capabilities & static_cast<std::uint64_t>(capability)) != 0;

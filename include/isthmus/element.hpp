@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A reference to one element of an array: the result of `a(i, j)`. It converts to the element's
 // value and can be assigned to. It borrows the array and must be used at once: its operations are
-// rvalue-qualified, so that one that was kept in a variable does not compile.
+// rvalue-qualified, so that one that is stored in a variable does not compile.
 //
 //   const float x = a(1, 2);
 //   a(1, 2) = 3;
@@ -67,8 +67,8 @@ template <class T>
 
 inline void copy_element(const element_place& place, void* value, std::size_t nbytes, bool writes) {
   require_scalar();
-  const isthmus_place_t there{place.far, nullptr, place.offset};
-  const isthmus_place_t here{nullptr, value, 0};
+  const isthmus_endpoint_t there{place.far, nullptr, place.offset};
+  const isthmus_endpoint_t here{nullptr, value, 0};
   check(isthmus_copy(nullptr, writes ? &there : &here, writes ? &here : &there, nbytes, nullptr,
                      nullptr));
 }

@@ -13,14 +13,14 @@
 #pragma once
 
 #include <isthmus/buffer.hpp>
-#include <isthmus/lent_span.hpp>
+#include <isthmus/exported_span.hpp>
 
 namespace isthmus {
 inline namespace v1 {
 
 // A view of the elements of T that a buffer holds. Moves, and is not copied.
 template <class T = std::byte>
-class host_view : public detail::lent_span<T, buffer, isthmus_buffer_unexport> {
+class host_view : public detail::exported_span<T, buffer, isthmus_buffer_unexport> {
   static_assert(std::is_trivially_copyable_v<T>,
                 "raw memory can only hold trivially copyable types");
 
@@ -30,7 +30,7 @@ class host_view : public detail::lent_span<T, buffer, isthmus_buffer_unexport> {
   explicit host_view(isthmus::buffer buffer) : host_view(lend(std::move(buffer))) {}
 
  private:
-  using detail::lent_span<T, buffer, isthmus_buffer_unexport>::lent_span;
+  using detail::exported_span<T, buffer, isthmus_buffer_unexport>::exported_span;
   static host_view lend(isthmus::buffer buffer) {
     const buffer_info info = buffer.info();
     require(info);

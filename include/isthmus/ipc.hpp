@@ -6,7 +6,8 @@
 //   isthmus::buffer theirs = handle.open(queue);          // there
 //
 // Queues of different processes are not ordered: the processes synchronize their uses of the bytes
-// themselves. The exporting process keeps its buffer until all others have released theirs.
+// themselves. The exporting process must not free its buffer before all other processes have
+// released theirs.
 //
 // Cost: a driver call; releasing an opened buffer waits for all work on the device. Thread-safe.
 #pragma once

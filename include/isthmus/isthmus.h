@@ -68,7 +68,7 @@ enum {
   ISTHMUS_ERROR_NOT_FOUND = -6,     /* no such device or platform */
   ISTHMUS_ERROR_CLOSED = -7,        /* a freed buffer or a closed queue */
   ISTHMUS_ERROR_READ_ONLY = -8,     /* a write to memory marked read-only */
-  ISTHMUS_ERROR_DEVICE_LOST = -9,   /* the device is gone; its memory with it */
+  ISTHMUS_ERROR_DEVICE_LOST = -9,   /* the device was lost, and its memory */
   ISTHMUS_ERROR_DRIVER = -10,       /* the driver failed; the message names the call and its code */
   ISTHMUS_ERROR_TIMEOUT = -11,      /* the timeout expired; the operation continues */
   ISTHMUS_ERROR_DEPENDENCY = -12,   /* an event waited for has failed, so this did not run */
@@ -97,12 +97,12 @@ typedef struct isthmus_resource_t isthmus_resource_t; /* allocates memory of one
 typedef struct isthmus_scope_t isthmus_scope_t;       /* counts allocations made within it */
 typedef struct isthmus_budget_t isthmus_budget_t;     /* a limit shared by several pools */
 typedef struct isthmus_buffer_t isthmus_buffer_t;
-typedef struct isthmus_reclaimer_t
-    isthmus_reclaimer_t;                            /* a callback for out-of-memory conditions */
-typedef struct isthmus_pin_t isthmus_pin_t;         /* pinned memory of the caller's */
+typedef struct isthmus_oom_callback_t
+    isthmus_oom_callback_t;                         /* a callback for out-of-memory conditions */
+typedef struct isthmus_pin_t isthmus_pin_t;         /* pinned memory of the caller */
 typedef struct isthmus_unified_t isthmus_unified_t; /* one array on the host and on a device */
 
-/* USM kinds; the numbers are those of SYCL's dpctl. */
+/* USM kinds; the numbers are those of dpctl. */
 typedef int32_t isthmus_kind_t;
 enum {
   ISTHMUS_KIND_UNKNOWN = 0, /* not USM known to the library, for example plain host memory */
@@ -111,7 +111,7 @@ enum {
   ISTHMUS_KIND_HOST = 3
 };
 
-/* Keeps an object of the caller's alive. The library calls `release(object)` exactly once, on any
+/* Keeps an object of the caller alive. The library calls `release(object)` exactly once, on any
  * thread, as soon as it no longer needs the object, and also when the call that took it fails.
  * `release` may release buffers and events of this library. It must not call anything else of it
  * and must not throw. A NULL `release` does nothing. */
@@ -153,12 +153,12 @@ enum {
   ISTHMUS_CAN_PREFETCH = 1 << 5,
   ISTHMUS_CAN_ADVISE = 1 << 6,
   ISTHMUS_CAN_PROFILE = 1 << 7, /* events record their times */
-  ISTHMUS_CAN_TELL_FREE_MEMORY = 1 << 8,
-  ISTHMUS_CAN_RUN_FUNCTIONS = 1 << 9,  /* functions submitted to a queue may access device memory */
-  ISTHMUS_CAN_LEND_HANDLES = 1 << 10,  /* contexts and queues have native handles */
-  ISTHMUS_CAN_REMAP = 1 << 11,         /* memory can move between addresses; pools use this */
-  ISTHMUS_CAN_WRITE_COMBINE = 1 << 12, /* supports isthmus_resource_write_combined */
-  ISTHMUS_CAN_IPC = 1 << 13            /* device memory can be shared with other processes */
+  ISTHMUS_CAN_QUERY_FREE_MEMORY = 1 << 8,
+  ISTHMUS_CAN_RUN_FUNCTIONS = 1 << 9, /* functions submitted to a queue may access device memory */
+  ISTHMUS_CAN_EXPORT_HANDLES = 1 << 10, /* contexts and queues have native handles */
+  ISTHMUS_CAN_REMAP = 1 << 11,          /* memory can move between addresses; pools use this */
+  ISTHMUS_CAN_WRITE_COMBINE = 1 << 12,  /* supports isthmus_resource_write_combined */
+  ISTHMUS_CAN_IPC = 1 << 13             /* device memory can be shared with other processes */
 };
 
 typedef struct isthmus_device_info_s {
@@ -176,7 +176,7 @@ typedef struct isthmus_device_info_s {
   uint64_t max_allocation_bytes;
   uint64_t base_alignment; /* of an allocation without an alignment */
   uint64_t max_alignment;
-  const char* lacks; /* what this driver lacks and how it is substituted, or "" */
+  const char* limitations; /* what this driver lacks and how it is substituted, or "" */
 } isthmus_device_info_t;
 
 /* The platforms found. The first call opens every driver. */
@@ -433,9 +433,9 @@ ISTHMUS_API isthmus_status_t isthmus_bytes_parse(const char* text, isthmus_devic
                                                  uint64_t* bytes) ISTHMUS_NOEXCEPT;
 
 /* A budget limits how much driver memory several pools, of any kinds and devices, hold together, in
- * use and free. A pool that would exceed it first releases its own free memory, then requests the
- * other pools to release theirs, and then fails with OUT_OF_MEMORY; the message lists what each
- * pool holds. Small and recent blocks in the caches of other threads do not count as free.
+ * use and free. A pool that would exceed it first releases its own free memory, then makes the
+ * other pools release their free memory, and then fails with OUT_OF_MEMORY; the message lists what
+ * each pool holds. Small and recent blocks in the caches of other threads do not count as free.
  * Thread-safe. A pool waits for another one only while that one grows or is trimmed.
  * INVALID_ARGUMENT for 0 bytes. */
 ISTHMUS_API isthmus_status_t isthmus_budget_create(uint64_t limit_bytes,
@@ -451,7 +451,7 @@ typedef struct isthmus_budget_info_s {
   uint64_t peak_held_bytes; /* so far */
   uint64_t pools;           /* alive */
   uint64_t refusals;        /* requests that did not fit at once */
-  uint64_t reclaimed_bytes; /* released by pools on behalf of others so far */
+  uint64_t released_bytes;  /* released so far by pools for requests of other pools */
 } isthmus_budget_info_t;
 ISTHMUS_API isthmus_status_t isthmus_budget_query(isthmus_budget_t* budget,
                                                   isthmus_budget_info_t* info) ISTHMUS_NOEXCEPT;
@@ -578,7 +578,7 @@ typedef struct isthmus_holder_s {
   uint64_t bytes;  /* as requested */
   uint64_t count;
 } isthmus_holder_t;
-enum { ISTHMUS_MOST_HOLDERS = 8 };
+enum { ISTHMUS_MAX_HOLDERS = 8 };
 /* How the memory of a pool is divided, counted during the call; concurrent changes may be seen in
  * part. Takes some milliseconds where the pool holds very much. */
 typedef struct isthmus_snapshot_s {
@@ -598,12 +598,12 @@ typedef struct isthmus_snapshot_s {
   /* The largest holders, as far as allocation trackers over the pool record them, in descending
    * order. */
   size_t holder_count;
-  isthmus_holder_t holders[ISTHMUS_MOST_HOLDERS];
+  isthmus_holder_t holders[ISTHMUS_MAX_HOLDERS];
   /* Of an error: the failed request, and the device and kind of its pool. 0 or NULL in the snapshot
    * of a pool. */
   const char* device; /* its filter; valid until this thread's next such error */
   isthmus_kind_t kind;
-  uint32_t rungs; /* stages tried: 1u << isthmus_rung_t of each */
+  uint32_t oom_stages; /* stages tried: 1u << isthmus_oom_stage_t of each */
   uint64_t requested_bytes;
   const char* advice; /* the remedy, as in the message; never freed */
 } isthmus_snapshot_t;
@@ -617,30 +617,32 @@ ISTHMUS_API isthmus_status_t isthmus_error_snapshot(isthmus_snapshot_t* snapshot
 
 /* The out-of-memory stages of a pool, in this order. A request above the limit or budget tries
  * none, and one inside a driver's callback only the first three. */
-typedef int32_t isthmus_rung_t;
+typedef int32_t isthmus_oom_stage_t;
 enum {
-  ISTHMUS_RUNG_SETTLE = 0, /* collects this thread's cache, and memory whose work has completed */
+  ISTHMUS_OOM_STAGE_COLLECT =
+      0, /* collects this thread's cache, and memory whose work has completed */
   /* Collects caches that were idle for 10 ms or more, at most every 10 ms. */
-  ISTHMUS_RUNG_REVOKE = 1,
-  ISTHMUS_RUNG_GROW = 2, /* requests more from the driver */
+  ISTHMUS_OOM_STAGE_COLLECT_IDLE = 1,
+  ISTHMUS_OOM_STAGE_GROW = 2, /* requests more from the driver */
   /* Returns all free memory to the driver, caches of all threads included, and requests again. */
-  ISTHMUS_RUNG_TRIM = 3,
+  ISTHMUS_OOM_STAGE_TRIM = 3,
   /* Makes other pools of its budget release free memory; after a refusal of the driver, all pools
    * of that memory. */
-  ISTHMUS_RUNG_BUDGET = 4,
+  ISTHMUS_OOM_STAGE_BUDGET = 4,
   /* Makes the request's queue wait on the device for other queues' work: with
    * ISTHMUS_POOL_DEVICE_WAIT. */
-  ISTHMUS_RUNG_DEVICE_WAIT = 5,
-  ISTHMUS_RUNG_RECLAIM = 6, /* calls the out-of-memory callbacks */
-  ISTHMUS_RUNG_WAIT = 7     /* waits on the host, at most `wait_ns` */
+  ISTHMUS_OOM_STAGE_DEVICE_WAIT = 5,
+  ISTHMUS_OOM_STAGE_CALLBACK = 6, /* calls the out-of-memory callbacks */
+  ISTHMUS_OOM_STAGE_WAIT = 7      /* waits on the host, at most `wait_ns` */
 };
 /* The name used in error messages; NULL for an unknown stage. */
-ISTHMUS_API const char* isthmus_rung_name(isthmus_rung_t rung) ISTHMUS_NOEXCEPT;
+ISTHMUS_API const char* isthmus_oom_stage_name(isthmus_oom_stage_t oom_stage) ISTHMUS_NOEXCEPT;
 /* How often a pool tried a stage, and how often the stage served the request. Either may be NULL.
  * UNSUPPORTED for a resource that is not a pool; NOT_FOUND for an unknown stage. */
-ISTHMUS_API isthmus_status_t isthmus_resource_rung(isthmus_resource_t* resource,
-                                                   isthmus_rung_t rung, uint64_t* tried,
-                                                   uint64_t* served) ISTHMUS_NOEXCEPT;
+ISTHMUS_API isthmus_status_t isthmus_resource_oom_stage(isthmus_resource_t* resource,
+                                                        isthmus_oom_stage_t oom_stage,
+                                                        uint64_t* tried,
+                                                        uint64_t* served) ISTHMUS_NOEXCEPT;
 
 /* Limits the out-of-memory stages of the calling thread's requests until the next swap. 0, the
  * initial value: all stages. 1: none after growth, since later stages may take long and need
@@ -654,10 +656,10 @@ ISTHMUS_API int isthmus_no_wait_swap(int no_wait) ISTHMUS_NOEXCEPT;
 
 /* Interrupts waits of the calling thread, for example on a signal. While a request for memory
  * waits, an export or a device copy of a unified buffer waits for other queues, or
- * isthmus_reclaimer_remove waits, `function(object, &message)` is called on that thread about every
- * 50 ms. If it returns 0 the wait continues. Otherwise the call fails with CALLBACK and the text at
- * `message` (copied; NULL: a text of the library) and has no effect: no memory is held, and the
- * call may be repeated. Other waits have timeouts of their own or cannot be undone; they do not
+ * isthmus_oom_callback_remove waits, `function(object, &message)` is called on that thread about
+ * every 50 ms. If it returns 0 the wait continues. Otherwise the call fails with CALLBACK and the
+ * text at `message` (copied; NULL: a text of the library) and has no effect: no memory is held, and
+ * the call may be repeated. Other waits have timeouts of their own or cannot be undone; they do not
  * call it. The function may call the library, must not throw, and must not wait for a thread that
  * is in a call on the same unified buffer. */
 typedef struct isthmus_interrupt_s {
@@ -674,26 +676,26 @@ ISTHMUS_API isthmus_interrupt_t isthmus_interrupt_swap(isthmus_interrupt_t inter
  * several requests fail; never from inside a callback, nor in a driver's callback. A callback may
  * allocate and free, and must not throw. It returns about how many bytes it released: 0 is no
  * error, but then the driver is not called again. */
-typedef struct isthmus_reclaim_request_s {
+typedef struct isthmus_oom_request_s {
   size_t struct_size;
   isthmus_device_t* device; /* borrowed */
   isthmus_kind_t kind;
   uint64_t nbytes; /* needed */
-} isthmus_reclaim_request_t;
-typedef uint64_t (*isthmus_reclaim_t)(void* object, const isthmus_reclaim_request_t* request);
+} isthmus_oom_request_t;
+typedef uint64_t (*isthmus_oom_function_t)(void* object, const isthmus_oom_request_t* request);
 /* Adds a callback for the whole process. It is called with `owner.object`, after those that were
  * added before. The library keeps the owner until the callback is removed. */
 ISTHMUS_API isthmus_status_t
-isthmus_reclaimer_add(isthmus_reclaim_t function, isthmus_owner_t owner,
-                      isthmus_reclaimer_t** reclaimer) ISTHMUS_NOEXCEPT;
+isthmus_oom_callback_add(isthmus_oom_function_t function, isthmus_owner_t owner,
+                         isthmus_oom_callback_t** oom_callback) ISTHMUS_NOEXCEPT;
 /* Removes a callback. No call of it begins after this returns. With `wait` not 0 none is running
  * either; the caller must then hold no lock that a callback takes. It does not wait from inside a
  * callback, this one or another; if isthmus_interrupt_t ends the wait, a call may still be running.
  * Releases the handle, and the owner after the last call has ended. NULL does nothing. */
-ISTHMUS_API void isthmus_reclaimer_remove(isthmus_reclaimer_t* reclaimer,
-                                          int wait) ISTHMUS_NOEXCEPT;
+ISTHMUS_API void isthmus_oom_callback_remove(isthmus_oom_callback_t* oom_callback,
+                                             int wait) ISTHMUS_NOEXCEPT;
 
-/* ---- memory resources over others, and of the caller's own ----------------------------------- */
+/* ---- adaptors, and memory resources of the caller -------------------------------------------- */
 
 /* The operations of a custom resource. They are called from any thread, several at a time, and from
  * threads of the library. They may call the library but must not wait for work on a queue. */
@@ -770,7 +772,7 @@ ISTHMUS_API isthmus_status_t isthmus_scope_query(isthmus_scope_t* scope,
 ISTHMUS_API isthmus_status_t
 isthmus_scope_query_net(isthmus_scope_t* scope, isthmus_statistics_t* statistics) ISTHMUS_NOEXCEPT;
 
-/* Refuses requests with OUT_OF_MEMORY that would make more than `limit_bytes`, as requested, live
+/* Rejects requests with OUT_OF_MEMORY that would make more than `limit_bytes`, as requested, live
  * at a time; the message states the request, the limit and what is in use. `nbytes` of a
  * deallocation must be the allocated size. */
 ISTHMUS_API isthmus_status_t isthmus_resource_limit(isthmus_resource_t* upstream,
@@ -794,9 +796,9 @@ ISTHMUS_API isthmus_status_t
 isthmus_resource_aligned(isthmus_resource_t* upstream, size_t alignment, size_t from_bytes,
                          isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
 
-/* Requests of at most `most_bytes` go to `resource`. */
+/* Requests of at most `max_bytes` go to `resource`. */
 typedef struct isthmus_bin_s {
-  size_t most_bytes;
+  size_t max_bytes;
   isthmus_resource_t* resource;
 } isthmus_bin_t;
 /* Sends each request to the first bin, in ascending order of size, that it fits in, and larger ones
@@ -820,11 +822,12 @@ ISTHMUS_API isthmus_status_t isthmus_log_flush(isthmus_resource_t* resource) IST
 
 /* Detects writes outside of blocks and to freed ones, for programs under test. Each block lies
  * between red zones of 64 bytes, or of its alignment if that is larger; `kept_bytes` of freed
- * blocks are poisoned and kept for a while. An allocation waits for its queue; in a callback, which
- * must not wait, a block is not checked. Memory is freed once nothing uses it. Findings are written
- * to standard error and reported by isthmus_resource_verify; a block with a damaged red zone is
- * kept until the resource ends. UNSUPPORTED for an upstream that may provide device memory, which
- * the host cannot read, and for a monotonic one, which releases blocks that were not freed. */
+ * blocks are poisoned and retained for a while. An allocation waits for its queue; in a callback,
+ * which must not wait, a block is not checked. Memory is freed once nothing uses it. Findings are
+ * written to standard error and reported by isthmus_resource_verify; a block with a damaged red
+ * zone is retained until the resource ends. UNSUPPORTED for an upstream that may provide device
+ * memory, which the host cannot read, and for a monotonic one, which releases blocks that were not
+ * freed. */
 ISTHMUS_API isthmus_status_t isthmus_resource_debug(isthmus_resource_t* upstream,
                                                     uint64_t kept_bytes,
                                                     isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
@@ -833,7 +836,7 @@ ISTHMUS_API isthmus_status_t isthmus_resource_debug(isthmus_resource_t* upstream
  * long, and blocks other threads meanwhile. */
 ISTHMUS_API isthmus_status_t isthmus_resource_verify(isthmus_resource_t* resource) ISTHMUS_NOEXCEPT;
 
-/* Called with the size that upstream refused with OUT_OF_MEMORY, on the requesting thread, without
+/* Called with the size that upstream rejected with OUT_OF_MEMORY, on the requesting thread, without
  * a lock: it may free and allocate. Set `*retry` (initially 0) to 1 to try again. Returns
  * ISTHMUS_OK, or the error of the request, with a message copied from `message`. */
 typedef isthmus_status_t (*isthmus_failure_function_t)(void* object, size_t nbytes, int* retry,
@@ -854,13 +857,13 @@ ISTHMUS_API const char* isthmus_tag_swap(const char* tag) ISTHMUS_NOEXCEPT;
  * each, innermost first; NULL or "" for none. Called on the allocating thread without a lock; it
  * may allocate. The text is copied. */
 typedef const char* (*isthmus_stack_function_t)(void* object);
-enum { ISTHMUS_MOST_FRAMES = 64 };
+enum { ISTHMUS_MAX_FRAMES = 64 };
 /* The allocation tracker: records every live block that was allocated through it. Freeing a block
  * that it does not know is INVALID_ARGUMENT. It adds about ten nanoseconds to an allocation and its
  * free, whatever the number of blocks, and 64 to 256 bytes of host memory for each block. `frames`
- * (0 to ISTHMUS_MOST_FRAMES) is how many frames of native code are recorded for each allocation,
+ * (0 to ISTHMUS_MAX_FRAMES) is how many frames of native code are recorded for each allocation,
  * which takes a microsecond or more. `function` (may be NULL), called with `owner.object`, provides
- * others. INVALID_ARGUMENT for more frames. isthmus_pointer_query reports recorded blocks. */
+ * other frames. INVALID_ARGUMENT for more frames. isthmus_pointer_query reports recorded blocks. */
 ISTHMUS_API isthmus_status_t isthmus_resource_tracking(
     isthmus_resource_t* upstream, uint32_t frames, isthmus_stack_function_t function,
     isthmus_owner_t owner, isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
@@ -878,25 +881,27 @@ typedef void (*isthmus_tracked_function_t)(void* object, const isthmus_tracked_t
 /* Calls `function` for each live block that was allocated since the last reset, oldest first,
  * without a lock. Concurrent changes may be seen in part. The structure and `stack` are valid until
  * it returns. INVALID_ARGUMENT for a resource that is no allocation tracker, here and below. */
-ISTHMUS_API isthmus_status_t isthmus_tracking_visit(isthmus_resource_t* resource,
-                                                    isthmus_tracked_function_t function,
-                                                    void* object) ISTHMUS_NOEXCEPT;
+ISTHMUS_API isthmus_status_t isthmus_allocation_tracker_visit(isthmus_resource_t* resource,
+                                                              isthmus_tracked_function_t function,
+                                                              void* object) ISTHMUS_NOEXCEPT;
 /* A text about these blocks, grouped by the stack and the tag of their allocation, most bytes
  * first. Writes at most `room` bytes, the final 0 included, to `text` (may be NULL if `room` is 0).
  * `length` receives the length of the whole text without the 0. */
-ISTHMUS_API isthmus_status_t isthmus_tracking_report(isthmus_resource_t* resource, char* text,
-                                                     size_t room, size_t* length) ISTHMUS_NOEXCEPT;
+ISTHMUS_API isthmus_status_t isthmus_allocation_tracker_report(isthmus_resource_t* resource,
+                                                               char* text, size_t room,
+                                                               size_t* length) ISTHMUS_NOEXCEPT;
 typedef void (*isthmus_tag_usage_function_t)(void* object, const char* tag,
                                              const isthmus_statistics_t* usage);
 /* Calls `function` for each tag under which this resource allocated memory, most live bytes first,
  * without a lock. It receives what is live under the tag, the peak, and the totals since the
  * resource was created or reset. Untagged allocations are not counted. */
-ISTHMUS_API isthmus_status_t isthmus_tracking_usage(isthmus_resource_t* resource,
-                                                    isthmus_tag_usage_function_t function,
-                                                    void* object) ISTHMUS_NOEXCEPT;
+ISTHMUS_API isthmus_status_t isthmus_allocation_tracker_usage(isthmus_resource_t* resource,
+                                                              isthmus_tag_usage_function_t function,
+                                                              void* object) ISTHMUS_NOEXCEPT;
 /* Excludes the currently live blocks from later reports; their frees are still recognized. Sets the
  * peaks of tags to what is live, and their totals to 0. */
-ISTHMUS_API isthmus_status_t isthmus_tracking_reset(isthmus_resource_t* resource) ISTHMUS_NOEXCEPT;
+ISTHMUS_API isthmus_status_t isthmus_allocation_tracker_reset(isthmus_resource_t* resource)
+    ISTHMUS_NOEXCEPT;
 
 /* Cuts consecutive blocks from chunks of upstream memory and returns all chunks together: by
  * isthmus_monotonic_release, or with the last reference. The first chunk has `first_bytes` (0: 64
@@ -943,7 +948,7 @@ ISTHMUS_API isthmus_status_t isthmus_resource_arena(isthmus_resource_t* upstream
 ISTHMUS_API isthmus_status_t isthmus_resource_prefetch(
     isthmus_resource_t* upstream, isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
 
-/* ---- what is known of memory ----------------------------------------------------------------- */
+/* ---- queries of memory ----------------------------------------------------------------------- */
 
 /* Live allocations and their bytes in the whole process, of one kind (UNKNOWN: all). For default
  * pools these are blocks in use, with the sizes that the pool rounds them to; for everything else
@@ -1053,7 +1058,7 @@ ISTHMUS_API isthmus_status_t isthmus_buffer_slice(isthmus_buffer_t* base, size_t
 ISTHMUS_API isthmus_status_t isthmus_buffer_on_queue(isthmus_buffer_t* base, isthmus_queue_t* queue,
                                                      isthmus_buffer_t** view) ISTHMUS_NOEXCEPT;
 ISTHMUS_API void isthmus_buffer_retain(isthmus_buffer_t* buffer) ISTHMUS_NOEXCEPT;
-/* The memory is released once the last reference, slice and export is gone and the last operation
+/* The memory is released once the last reference, slice and export has ended and the last operation
  * on it has completed. Never blocks. */
 ISTHMUS_API void isthmus_buffer_release(isthmus_buffer_t* buffer) ISTHMUS_NOEXCEPT;
 /* Closes this buffer at once: further use, of its slices too, is CLOSED. The memory is released as
@@ -1101,7 +1106,7 @@ ISTHMUS_API int isthmus_buffer_idle(const isthmus_buffer_t* buffer) ISTHMUS_NOEX
  * the buffer, are all 0. Load each with acquire semantics, and only if those before it were 0. If
  * one is not 0 call isthmus_buffer_idle, which may set them to 0.
  *
- * Writes the addresses of these bytes to `flags`, which has room for `room`, and returns their
+ * Writes the addresses of these bytes to `flags`, which has space for `room`, and returns their
  * number. If there are more, and for NULL, it writes the address of one byte that is always set, so
  * that a program built for an older library calls each time. 0 if `room` is 0. */
 enum { ISTHMUS_WATCHED = 5 }; /* maximum in this version */
@@ -1130,7 +1135,7 @@ ISTHMUS_API isthmus_status_t isthmus_buffer_export_to_queue(isthmus_buffer_t* bu
 ISTHMUS_API void isthmus_buffer_unexport(isthmus_buffer_t* buffer) ISTHMUS_NOEXCEPT;
 /* Transfers the memory to another owner: returns the pointer and what frees it. The buffer is
  * closed afterwards. INVALID_ARGUMENT for 0 bytes and while slices, other references or exports
- * exist. `owner->release` does not block: the free is deferred until operations in flight have
+ * exist. `owner->release` does not block: the free is deferred until pending operations have
  * completed. */
 ISTHMUS_API isthmus_status_t isthmus_buffer_disown(isthmus_buffer_t* buffer, void** pointer,
                                                    isthmus_owner_t* owner) ISTHMUS_NOEXCEPT;
@@ -1151,12 +1156,12 @@ typedef struct isthmus_ipc_handle_s {
   uint64_t nbytes;
 } isthmus_ipc_handle_t;
 /* Waits for what is pending on the buffer's bytes, since queues of other processes are not ordered
- * with ours: later uses must be synchronized by the two processes themselves. The memory belongs to
- * this process. Keep the buffer until the other processes have closed it: memory that returns to a
- * pool is reused here while they still access it, and CUDA does not define the other case.
- * INVALID_ARGUMENT for 0 bytes; CLOSED. UNSUPPORTED without ISTHMUS_CAN_IPC, and for memory that is
- * not device memory of cuMemAlloc: a pool's memory can move, unless the pool was created with
- * ISTHMUS_POOL_NO_REMAP. DEPENDENCY as isthmus_buffer_wait. */
+ * with those of this one: later uses must be synchronized by the two processes themselves. The
+ * memory belongs to this process. Keep the buffer until the other processes have closed it: memory
+ * that returns to a pool is reused here while they still access it, and CUDA does not define the
+ * other case. INVALID_ARGUMENT for 0 bytes; CLOSED. UNSUPPORTED without ISTHMUS_CAN_IPC, and for
+ * memory that is not device memory of cuMemAlloc: a pool's memory can move, unless the pool was
+ * created with ISTHMUS_POOL_NO_REMAP. DEPENDENCY as isthmus_buffer_wait. */
 ISTHMUS_API isthmus_status_t
 isthmus_buffer_ipc_handle(isthmus_buffer_t* buffer, isthmus_ipc_handle_t* handle) ISTHMUS_NOEXCEPT;
 /* A buffer of device kind over memory of another process. `queue` NULL: the default queue of the
@@ -1181,11 +1186,11 @@ ISTHMUS_API isthmus_status_t isthmus_buffer_open_ipc(const isthmus_ipc_handle_t*
  *  - elsewhere: for a copy plain host memory, which the host reads or writes. To copy device memory
  *    of another library adopt it first (isthmus_buffer_adopt). For isthmus_fill, _prefetch and
  *    _advise see there. */
-typedef struct isthmus_place_s {
+typedef struct isthmus_endpoint_s {
   isthmus_buffer_t* buffer;
   void* pointer;
   size_t offset;
-} isthmus_place_t;
+} isthmus_endpoint_t;
 
 /* Optional; NULL: no dependencies and no owners. The owners are released when the operation has
  * completed, and also when the call fails. */
@@ -1197,19 +1202,19 @@ typedef struct isthmus_operation_s {
   size_t owner_count;
 } isthmus_operation_t;
 
-/* Copies between any two places. `queue` NULL: the queue of the destination buffer, else of the
+/* Copies between any two endpoints. `queue` NULL: the queue of the destination buffer, else of the
  * source; none for two host addresses (a plain memcpy, on a thread of the library if an event is
  * requested and one of `after` is pending). INVALID_ARGUMENT for overlapping ranges. Memory that
  * the host can access is copied by the host if nothing is pending on it. */
 ISTHMUS_API isthmus_status_t isthmus_copy(isthmus_queue_t* queue,
-                                          const isthmus_place_t* destination,
-                                          const isthmus_place_t* source, size_t nbytes,
+                                          const isthmus_endpoint_t* destination,
+                                          const isthmus_endpoint_t* source, size_t nbytes,
                                           const isthmus_operation_t* operation,
                                           isthmus_event_t** event) ISTHMUS_NOEXCEPT;
 /* Copies `height` rows of `width` bytes. For more than one row each pitch is at least `width`. */
 ISTHMUS_API isthmus_status_t isthmus_copy_2d(
-    isthmus_queue_t* queue, const isthmus_place_t* destination, size_t destination_pitch,
-    const isthmus_place_t* source, size_t source_pitch, size_t width, size_t height,
+    isthmus_queue_t* queue, const isthmus_endpoint_t* destination, size_t destination_pitch,
+    const isthmus_endpoint_t* source, size_t source_pitch, size_t width, size_t height,
     const isthmus_operation_t* operation, isthmus_event_t** event) ISTHMUS_NOEXCEPT;
 /* `nbytes` bytes from `source_offset` in the source to `destination_offset` in the destination. */
 typedef struct isthmus_range_s {
@@ -1218,13 +1223,13 @@ typedef struct isthmus_range_s {
   size_t nbytes;
 } isthmus_range_t;
 
-/* Copies many ranges between two places as one operation, in unspecified order. All ranges are
+/* Copies many ranges between two endpoints as one operation, in unspecified order. All ranges are
  * checked before anything is copied: OUT_OF_RANGE names the range that exceeds its bounds.
  * INVALID_ARGUMENT for ranges whose destinations overlap, or that write what another reads.
  * `ranges` may be changed once this returns. */
 ISTHMUS_API isthmus_status_t isthmus_copy_ranges(isthmus_queue_t* queue,
-                                                 const isthmus_place_t* destination,
-                                                 const isthmus_place_t* source,
+                                                 const isthmus_endpoint_t* destination,
+                                                 const isthmus_endpoint_t* source,
                                                  const isthmus_range_t* ranges, size_t range_count,
                                                  const isthmus_operation_t* operation,
                                                  isthmus_event_t** event) ISTHMUS_NOEXCEPT;
@@ -1234,30 +1239,30 @@ ISTHMUS_API isthmus_status_t isthmus_copy_ranges(isthmus_queue_t* queue,
  * lies inside it, and if the extents of both sides overlap, the rows of one may only lie between
  * the rows of the other at one common distance: else INVALID_ARGUMENT. */
 ISTHMUS_API isthmus_status_t isthmus_copy_nd(
-    isthmus_queue_t* queue, const isthmus_place_t* destination, const size_t* destination_strides,
-    const isthmus_place_t* source, const size_t* source_strides, const size_t* shape,
-    size_t dimensions, size_t item_bytes, const isthmus_operation_t* operation,
-    isthmus_event_t** event) ISTHMUS_NOEXCEPT;
+    isthmus_queue_t* queue, const isthmus_endpoint_t* destination,
+    const size_t* destination_strides, const isthmus_endpoint_t* source,
+    const size_t* source_strides, const size_t* shape, size_t dimensions, size_t item_bytes,
+    const isthmus_operation_t* operation, isthmus_event_t** event) ISTHMUS_NOEXCEPT;
 /* Repeats a pattern of 1, 2, 4, 8 or 16 bytes; `nbytes` must be a multiple of it. A device other
  * than the host returns UNSUPPORTED for an address that is not a multiple of the pattern's size. An
  * address outside of the library's memory is filled if the driver of `queue` knows it (memory of
  * another library) or the device can access plain host memory, else INVALID_ARGUMENT; with `queue`
  * NULL the host fills it. */
 ISTHMUS_API isthmus_status_t isthmus_fill(isthmus_queue_t* queue,
-                                          const isthmus_place_t* destination, const void* pattern,
-                                          size_t pattern_bytes, size_t nbytes,
+                                          const isthmus_endpoint_t* destination,
+                                          const void* pattern, size_t pattern_bytes, size_t nbytes,
                                           const isthmus_operation_t* operation,
                                           isthmus_event_t** event) ISTHMUS_NOEXCEPT;
 /* Prefetches shared memory to the queue's device, or to the host. It is a hint that may have no
  * effect. UNSUPPORTED without ISTHMUS_CAN_PREFETCH. INVALID_ARGUMENT for an address that is neither
  * the library's memory nor known to the driver of `queue`. */
-ISTHMUS_API isthmus_status_t isthmus_prefetch(isthmus_queue_t* queue, const isthmus_place_t* place,
-                                              size_t nbytes, int to_host,
-                                              const isthmus_operation_t* operation,
+ISTHMUS_API isthmus_status_t isthmus_prefetch(isthmus_queue_t* queue,
+                                              const isthmus_endpoint_t* place, size_t nbytes,
+                                              int to_host, const isthmus_operation_t* operation,
                                               isthmus_event_t** event) ISTHMUS_NOEXCEPT;
 /* Passes an advice number of the driver (OpenCL: cl_mem_advice_intel; CUDA: CUmem_advise, 0 for
  * none). UNSUPPORTED without ISTHMUS_CAN_ADVISE. Addresses as for isthmus_prefetch. */
-ISTHMUS_API isthmus_status_t isthmus_advise(isthmus_queue_t* queue, const isthmus_place_t* place,
+ISTHMUS_API isthmus_status_t isthmus_advise(isthmus_queue_t* queue, const isthmus_endpoint_t* place,
                                             size_t nbytes, uint32_t advice,
                                             const isthmus_operation_t* operation,
                                             isthmus_event_t** event) ISTHMUS_NOEXCEPT;
@@ -1287,7 +1292,7 @@ typedef struct isthmus_pin_info_s {
 } isthmus_pin_info_t;
 ISTHMUS_API isthmus_status_t isthmus_pin_info(isthmus_pin_t* pin,
                                               isthmus_pin_info_t* info) ISTHMUS_NOEXCEPT;
-/* Waits until no copy of that memory is in flight on the library's queues. TIMEOUT after
+/* Waits until no copy of that memory is pending on the library's queues. TIMEOUT after
  * `timeout_ns`; a negative value waits indefinitely. */
 ISTHMUS_API isthmus_status_t isthmus_pin_wait(isthmus_pin_t* pin,
                                               int64_t timeout_ns) ISTHMUS_NOEXCEPT;
@@ -1298,7 +1303,7 @@ ISTHMUS_API isthmus_status_t isthmus_pin_wait(isthmus_pin_t* pin,
 ISTHMUS_API void isthmus_pin_remove(isthmus_pin_t* pin, int wait) ISTHMUS_NOEXCEPT;
 
 /* Page-aligned host memory for results. First touches cost more than a copy, so freed large blocks
- * are kept for reuse (up to 1/16 of the memory that the process may use, and 2 GiB at most), and
+ * are cached for reuse (up to 1/16 of the memory that the process may use, and 2 GiB at most), and
  * the library's first copy into a fresh block faults its pages in at once. */
 ISTHMUS_API isthmus_status_t isthmus_result_allocate(size_t nbytes,
                                                      void** pointer) ISTHMUS_NOEXCEPT;
@@ -1368,7 +1373,7 @@ ISTHMUS_API int isthmus_can_cast(isthmus_dtype_t source, isthmus_dtype_t target,
  * negative or 0. All elements lie within the buffer, or within the caller's memory. They need not
  * be aligned. `shape` and `strides` may be changed once a function that takes them returns. */
 typedef struct isthmus_array_s {
-  isthmus_place_t place;
+  isthmus_endpoint_t place;
   isthmus_dtype_t dtype;
   size_t dimensions;
   const int64_t* shape;   /* not negative; may be NULL for no dimensions, as may `strides` */
@@ -1448,7 +1453,7 @@ typedef struct isthmus_unified_options_s {
   size_t struct_size;
   int32_t pinned;               /* registers the host copy with the driver */
   int32_t separate;             /* always two copies */
-  isthmus_winner_t on_conflict; /* which side is kept if both wrote; NONE: an error */
+  isthmus_winner_t on_conflict; /* whose bytes win if both sides wrote; NONE: an error */
   int32_t by_page;              /* tracks 4 KiB pages from the start: for sparse writes */
   isthmus_tracking_t tracking;  /* UNSUPPORTED on first use if unavailable */
   size_t element_bytes;         /* a write to a byte dirties its whole element; 0: one byte */
@@ -1555,7 +1560,7 @@ ISTHMUS_API isthmus_status_t isthmus_unified_to_host(isthmus_unified_t* unified,
  * cannot fail. Always NULL in a forked child. Errors as isthmus_unified_to_host. */
 typedef int32_t isthmus_arrival_t;
 enum {
-  ISTHMUS_ARRIVAL_BEGUN = 0, /* downloads in flight into the range */
+  ISTHMUS_ARRIVAL_BEGUN = 0, /* pending downloads into the range */
   ISTHMUS_ARRIVAL_FETCH = 1, /* the same; starts downloads that have to wait for device work */
   ISTHMUS_ARRIVAL_WORK = 2   /* as BEGUN, and the work on the device copy and `queue` so far */
 };
@@ -1564,7 +1569,7 @@ ISTHMUS_API isthmus_status_t isthmus_unified_arrival(isthmus_unified_t* unified,
                                                      size_t nbytes, isthmus_arrival_t mode,
                                                      isthmus_event_t** event) ISTHMUS_NOEXCEPT;
 /* Synchronizes the device copies of many unified buffers with one scan for writes. A failure does
- * not stop the others; the first one is returned. `queue` NULL: each one's own. */
+ * not stop the other copies; the first one is returned. `queue` NULL: each one's own. */
 ISTHMUS_API isthmus_status_t isthmus_unified_synchronize(isthmus_unified_t* const* unified,
                                                          size_t count,
                                                          isthmus_queue_t* queue) ISTHMUS_NOEXCEPT;
@@ -1575,15 +1580,15 @@ ISTHMUS_API isthmus_status_t isthmus_unified_mark_host(isthmus_unified_t* unifie
                                                        size_t nbytes) ISTHMUS_NOEXCEPT;
 ISTHMUS_API isthmus_status_t isthmus_unified_mark_device(isthmus_unified_t* unified, size_t offset,
                                                          size_t nbytes) ISTHMUS_NOEXCEPT;
-/* Resolves a conflict: the winner's bytes are kept in the range, as far as its copy ever held any,
+/* Resolves a conflict: the winner's bytes remain in the range, as far as its copy ever held any,
  * and the other side's are discarded. */
 ISTHMUS_API isthmus_status_t isthmus_unified_resolve(isthmus_unified_t* unified,
                                                      isthmus_winner_t winner, size_t offset,
                                                      size_t nbytes) ISTHMUS_NOEXCEPT;
 /* Treats both copies as synchronized, whatever they contain: before all of it is written anew.
  * Until the device copy is obtained or marked again it may be released when memory runs out, if no
- * handle refers to it. Failures of copies, past and later, are then reported by their events only.
- */
+ * handle refers to it. Failures of copies, earlier and later ones, are then reported by their
+ * events only. */
 ISTHMUS_API isthmus_status_t isthmus_unified_forget(isthmus_unified_t* unified) ISTHMUS_NOEXCEPT;
 
 /* How writes to host copies of 64 KiB and more are detected in this process: the mechanism, its

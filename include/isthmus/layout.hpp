@@ -5,8 +5,8 @@
 //   const auto rows = isthmus::layout<2>::dense({3, 4}, sizeof(float));
 //   rows.permuted({1, 0}).strides;            // (4, 16)
 //
-// A layout knows neither memory nor dtype; its functions only calculate. Strides may be negative or
-// 0. What would require moving elements throws invalid_argument.
+// A layout contains neither memory nor dtype; its functions only calculate. Strides may be negative
+// or 0. What would require moving elements throws invalid_argument.
 //
 // Cost: no allocation. Thread safety: as plain values.
 #pragma once
@@ -21,14 +21,14 @@ namespace isthmus {
 inline namespace v1 {
 namespace detail {
 
-inline constexpr std::int64_t k_most_bytes = std::numeric_limits<std::int64_t>::max();
+inline constexpr std::int64_t k_max_bytes = std::numeric_limits<std::int64_t>::max();
 
 // The number of elements of a shape. Throws invalid_argument for negative extents, and for more
 // bytes than memory can hold. Extents of 0 are left out of that check, so that the strides along
 // the other axes can be represented.
 template <std::size_t Rank>
 [[nodiscard]] constexpr std::int64_t checked_count(const axes<Rank>& shape, std::int64_t item) {
-  std::int64_t room = k_most_bytes / std::max<std::int64_t>(item, 1);
+  std::int64_t room = k_max_bytes / std::max<std::int64_t>(item, 1);
   std::int64_t count = 1;
   for (const std::int64_t extent : shape) {
     if (extent < 0) {
@@ -117,7 +117,7 @@ struct layout {
       std::int64_t& corner = way < 0 ? corners.begin : corners.end;
       if (__builtin_add_overflow(corner, way, &corner)) return false;
     }
-    const std::size_t most = std::min(nbytes, static_cast<std::size_t>(detail::k_most_bytes));
+    const std::size_t most = std::min(nbytes, static_cast<std::size_t>(detail::k_max_bytes));
     const auto room = static_cast<std::int64_t>(most);
     if (count() == 0) return offset >= 0 && offset <= room;
     return corners.begin >= 0 && corners.end <= room - item;
@@ -220,7 +220,7 @@ struct layout {
       if (wanted[axis] == -1 && open == wanted.size()) {
         open = axis;
       } else if (wanted[axis] < 0 ||
-                 (wanted[axis] > 0 && known > detail::k_most_bytes / wanted[axis])) {
+                 (wanted[axis] > 0 && known > detail::k_max_bytes / wanted[axis])) {
         fits = false;
       } else {
         known *= wanted[axis];

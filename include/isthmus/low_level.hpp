@@ -84,7 +84,7 @@ namespace detail {
                                       std::size_t alignment = 1) {
   return detail::allocate(ctx, detail::first_of(ctx), kind::host, nbytes, alignment);
 }
-// Frees memory of these functions, after the work on it that the library knows of, without
+// Frees memory of these functions, after the work on it that is known to the library, without
 // blocking. NULL does nothing. Throws invalid_argument for other memory, for an inner pointer and
 // for a second free; wrong_context for memory of another context.
 inline void free(const v1::context& ctx, void* pointer) {
@@ -105,7 +105,7 @@ inline void free(const v1::context& ctx, void* pointer) {
   v1::detail::check(isthmus_resource_deallocate(its_resource.get(), pointer, 0, 0, nullptr));
 }
 
-// ---- what is known ----
+// ---- queries ----
 
 // One of a device's memories; all sizes in bytes.
 struct memory_properties_t {
@@ -120,7 +120,7 @@ struct memory_properties_t {
   const device_info info = dev.info();
   memory_properties_t found{info.memory_bytes, std::nullopt, info.max_allocation_bytes,
                             info.base_alignment, info.max_alignment};
-  if (dev.can(capability::tell_free_memory)) found.free_size = dev.memory().free_bytes;
+  if (dev.can(capability::query_free_memory)) found.free_size = dev.memory().free_bytes;
   return {found};
 }
 
@@ -167,18 +167,18 @@ namespace detail {
   }
   return count * item;
 }
-[[nodiscard]] inline isthmus_place_t at(const void* pointer) noexcept {
+[[nodiscard]] inline isthmus_endpoint_t at(const void* pointer) noexcept {
   return {nullptr, const_cast<void*>(pointer), 0};
 }
 [[nodiscard]] inline event copy(const v1::queue& queue, void* destination, const void* source,
                                 std::size_t nbytes) {
-  const isthmus_place_t target = at(destination), start = at(source);
+  const isthmus_endpoint_t target = at(destination), start = at(source);
   return v1::detail::make<event>(isthmus_copy, queue.get(), &target, &start, nbytes,
                                  static_cast<const isthmus_operation_t*>(nullptr));
 }
 [[nodiscard]] inline event fill(const v1::queue& queue, void* destination, const void* pattern,
                                 std::size_t size, std::size_t nbytes) {
-  const isthmus_place_t target = at(destination);
+  const isthmus_endpoint_t target = at(destination);
   return v1::detail::make<event>(isthmus_fill, queue.get(), &target, pattern, size, nbytes,
                                  static_cast<const isthmus_operation_t*>(nullptr));
 }
@@ -223,7 +223,7 @@ class command_list {
   void append_prefetch(const void* pointer, std::size_t nbytes,
                        prefetch_to target = prefetch_to::device) {
     commands_.push_back([=](const v1::queue& queue) {
-      const isthmus_place_t place = detail::at(pointer);
+      const isthmus_endpoint_t place = detail::at(pointer);
       return v1::detail::make<event>(isthmus_prefetch, queue.get(), &place, nbytes,
                                      target == prefetch_to::host ? 1 : 0,
                                      static_cast<const isthmus_operation_t*>(nullptr));
@@ -234,7 +234,7 @@ class command_list {
                      isthmus::advice advice) {
     const std::uint32_t number = v1::detail::require_advice(dev, advice);
     commands_.push_back([=](const v1::queue& queue) {
-      const isthmus_place_t place = detail::at(pointer);
+      const isthmus_endpoint_t place = detail::at(pointer);
       return v1::detail::make<event>(isthmus_advise, queue.get(), &place, nbytes, number,
                                      static_cast<const isthmus_operation_t*>(nullptr));
     });

@@ -45,13 +45,13 @@ class pin {
   }
   pin(const pin&) = delete;
   pin& operator=(const pin&) = delete;
-  // Waits for the copies of the memory that are in flight, then unpins it unless other pins
-  // overlap. The caller's own driver work on the memory must have completed.
+  // Waits for the pending copies of the memory, then unpins it unless other pins overlap. The
+  // caller's own driver work on the memory must have completed.
   ~pin() { release(); }
 
   // Unpins early, as the destructor does.
   void release() noexcept { isthmus_pin_remove(std::exchange(raw_, nullptr), 1); }
-  // Waits for the copies that are in flight, without unpinning.
+  // Waits for the pending copies, without unpinning.
   void wait() const { detail::check(isthmus_pin_wait(raw_, -1)); }
 
   // In bytes.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Out of memory: how a pool's memory is divided, the out-of-memory stages (`rung`) that a pool
-// tries before it throws out_of_memory, and out-of-memory callbacks (`reclaimer`) that free memory
-// of the program.
+// Out of memory: how a pool's memory is divided, the out-of-memory stages (`oom_stage`) that a pool
+// tries before it throws out_of_memory, and out-of-memory callbacks (`oom_callback`) that free
+// memory of the program.
 //
-//   isthmus::reclaimer cache_goes([&](const auto&) noexcept { return cache.drop(); });
+//   isthmus::oom_callback cache_goes([&](const auto&) noexcept { return cache.drop(); });
 //   try {
 //     pool.allocate(nbytes, 0, queue);
 //   } catch (const isthmus::out_of_memory&) {
@@ -22,20 +22,20 @@
 namespace isthmus {
 inline namespace v1 {
 
-// The out-of-memory stages of a pool, in the order in which it tries them. See isthmus_rung_t.
-enum class rung : isthmus_rung_t {
-  settle = ISTHMUS_RUNG_SETTLE,
-  revoke = ISTHMUS_RUNG_REVOKE,
-  grow = ISTHMUS_RUNG_GROW,
-  trim = ISTHMUS_RUNG_TRIM,
-  budget = ISTHMUS_RUNG_BUDGET,
-  device_wait = ISTHMUS_RUNG_DEVICE_WAIT,
-  reclaim = ISTHMUS_RUNG_RECLAIM,
-  wait = ISTHMUS_RUNG_WAIT
+// The out-of-memory stages of a pool, in the order in which it tries them. See isthmus_oom_stage_t.
+enum class oom_stage : isthmus_oom_stage_t {
+  collect = ISTHMUS_OOM_STAGE_COLLECT,
+  collect_idle = ISTHMUS_OOM_STAGE_COLLECT_IDLE,
+  grow = ISTHMUS_OOM_STAGE_GROW,
+  trim = ISTHMUS_OOM_STAGE_TRIM,
+  budget = ISTHMUS_OOM_STAGE_BUDGET,
+  device_wait = ISTHMUS_OOM_STAGE_DEVICE_WAIT,
+  callback = ISTHMUS_OOM_STAGE_CALLBACK,
+  wait = ISTHMUS_OOM_STAGE_WAIT
 };
 // The name used in error messages; NULL for an unknown stage.
-[[nodiscard]] inline const char* name_of(rung which) noexcept {
-  return isthmus_rung_name(static_cast<isthmus_rung_t>(which));
+[[nodiscard]] inline const char* name_of(oom_stage which) noexcept {
+  return isthmus_oom_stage_name(static_cast<isthmus_oom_stage_t>(which));
 }
 
 // Live blocks that allocation trackers (tracking.hpp) record, by tag.
@@ -61,8 +61,8 @@ struct snapshot {
   std::string device = {};  // its filter
   isthmus::kind kind = kind::unknown;
   std::uint64_t requested = 0;
-  std::vector<rung> rungs = {};  // stages tried, in order
-  std::string advice = {};       // the remedy, as in the message
+  std::vector<oom_stage> oom_stages = {};  // stages tried, in order
+  std::string advice = {};                 // the remedy, as in the message
 
   // The share of the free memory that cannot serve a single request: 0 if it is all in one piece.
   [[nodiscard]] double fragmentation() const noexcept {
@@ -90,8 +90,8 @@ inline snapshot to_snapshot(const isthmus_snapshot_t& raw) {
     const isthmus_holder_t& each = raw.holders[i];
     made.holders.push_back({each.tag != nullptr ? each.tag : "", each.bytes, each.count});
   }
-  for (isthmus_rung_t each = 0; isthmus_rung_name(each) != nullptr; ++each) {
-    if ((raw.rungs >> each & 1U) != 0) made.rungs.push_back(static_cast<rung>(each));
+  for (isthmus_oom_stage_t each = 0; isthmus_oom_stage_name(each) != nullptr; ++each) {
+    if ((raw.oom_stages >> each & 1U) != 0) made.oom_stages.push_back(static_cast<oom_stage>(each));
   }
   return made;
 }
@@ -114,19 +114,19 @@ inline snapshot to_snapshot(const isthmus_snapshot_t& raw) {
 }
 
 // How often a pool tried a stage, and how often the stage served the request.
-struct rung_counts {
+struct oom_stage_counts {
   std::uint64_t tried = 0;
   std::uint64_t served = 0;  // requests that the stage served
 };
 // Throws unsupported for a resource that is not a pool.
-[[nodiscard]] inline rung_counts counts_of(const resource& pool, rung which) {
-  rung_counts counts;
-  detail::check(isthmus_resource_rung(pool.get(), static_cast<isthmus_rung_t>(which), &counts.tried,
-                                      &counts.served));
+[[nodiscard]] inline oom_stage_counts counts_of(const resource& pool, oom_stage which) {
+  oom_stage_counts counts;
+  detail::check(isthmus_resource_oom_stage(pool.get(), static_cast<isthmus_oom_stage_t>(which),
+                                           &counts.tried, &counts.served));
   return counts;
 }
 
-// While it lives, requests of the thread that created it try no stage after rung::grow: for a
+// While it lives, requests of the thread that created it try no stage after oom_stage::grow: for a
 // thread that holds a lock which callbacks or work on queues may need. With `at_hand` a pool serves
 // only what this thread's cache contains, without a lock or driver call, and throws out_of_memory
 // otherwise. Scopes nest and must end in reverse order.
@@ -145,7 +145,7 @@ class no_wait {
 };
 
 // The request for which memory is missing.
-struct reclaim_request {
+struct oom_request {
   isthmus::device device;
   isthmus::kind kind = kind::unknown;
   std::uint64_t nbytes = 0;  // needed
@@ -156,29 +156,29 @@ struct reclaim_request {
 // throws it. It is called on the requesting thread, on several threads at once if several requests
 // fail, never from inside such a call, and without a lock of the library. It may allocate and free,
 // must be noexcept, and returns about how many bytes it released.
-class reclaimer {
+class oom_callback {
  public:
   template <class Function>
-  explicit reclaimer(Function function) {
-    static_assert(std::is_nothrow_invocable_r_v<std::uint64_t, Function&, const reclaim_request&>,
-                  "a reclaim callback is noexcept: the library cannot pass exceptions on");
+  explicit oom_callback(Function function) {
+    static_assert(std::is_nothrow_invocable_r_v<std::uint64_t, Function&, const oom_request&>,
+                  "an out-of-memory callback is noexcept: the library cannot pass exceptions on");
     detail::check(
-        isthmus_reclaimer_add(call<Function>, detail::make_owner(std::move(function)), &raw_));
+        isthmus_oom_callback_add(call<Function>, detail::make_owner(std::move(function)), &raw_));
   }
-  reclaimer(const reclaimer&) = delete;
-  reclaimer& operator=(const reclaimer&) = delete;
+  oom_callback(const oom_callback&) = delete;
+  oom_callback& operator=(const oom_callback&) = delete;
   // Blocks until running calls of `function` have ended. Precondition: the caller holds no lock
   // that `function` takes, and is not inside an out-of-memory callback, this one or another.
-  ~reclaimer() { isthmus_reclaimer_remove(raw_, 1); }
+  ~oom_callback() { isthmus_oom_callback_remove(raw_, 1); }
 
  private:
   template <class Function>
-  static std::uint64_t call(void* object, const isthmus_reclaim_request_t* raw) {
+  static std::uint64_t call(void* object, const isthmus_oom_request_t* raw) {
     return static_cast<std::uint64_t>((*static_cast<Function*>(object))(
-        reclaim_request{device::share(raw->device), static_cast<kind>(raw->kind), raw->nbytes}));
+        oom_request{device::share(raw->device), static_cast<kind>(raw->kind), raw->nbytes}));
   }
 
-  isthmus_reclaimer_t* raw_ = nullptr;
+  isthmus_oom_callback_t* raw_ = nullptr;
 };
 
 }  // namespace v1

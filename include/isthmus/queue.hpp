@@ -4,7 +4,7 @@
 //   auto queue = isthmus::queue::of(isthmus::device::best());   // the device's default queue
 //   isthmus::queue second(device);                              // another one: runs concurrently
 //
-// Cost: of() is a look-up; a new queue takes a driver call. A queue of the host backend starts a
+// Cost: of() is a lookup; a new queue takes a driver call. A queue of the host backend starts a
 // thread when it is first needed. Thread-safe. The order of operations that several threads submit
 // preserves the order of each thread.
 #pragma once

@@ -212,9 +212,9 @@ class resource : public detail::handle<resource, isthmus_resource_t, isthmus_res
   }
 };
 
-// Requests of at most `most_bytes` go to `upstream`.
+// Requests of at most `max_bytes` go to `upstream`.
 struct bin {
-  std::size_t most_bytes = 0;
+  std::size_t max_bytes = 0;
   resource upstream;
 };
 

@@ -4,9 +4,9 @@
 //   isthmus::result_memory pixels(buffer.size());
 //   isthmus::copy(pixels.span(), buffer);
 //
-// Cost: first touches cost more than a copy. Large blocks are therefore kept when freed (up to 1/16
-// of the memory that the process may use, and 2 GiB at most) and reused; the first copy into a
-// fresh block faults its pages in at once. Thread-safe.
+// Cost: first touches cost more than a copy. Freed large blocks are therefore cached (up to 1/16 of
+// the memory that the process may use, and 2 GiB at most) and reused; the first copy into a fresh
+// block faults its pages in at once. Thread-safe.
 #pragma once
 
 #include <isthmus/error.hpp>

@@ -17,7 +17,7 @@
 // earlier would then be used after its destruction, which is undefined behavior in CUDA.
 // cudaStreamPerThread is the calling thread's stream.
 //
-// Cost, in addition to that of the upstream resource: a look-up of the stream, without a lock; with
+// Cost, in addition to that of the upstream resource: a lookup of the stream, without a lock; with
 // streams::come_and_go a queue created for the call. Thread-safe. Copies share all state.
 #pragma once
 

@@ -10,7 +10,7 @@
 //   float sum = isthmus::with_empty<float>({1000}, [](const auto& temporary) { ... });
 //
 // When an array ends so do all its copies and views: their use throws closed. Host views and
-// operations in flight keep the memory alive until they have ended. The end of a scope never blocks
+// pending operations keep the memory alive until they have ended. The end of a scope never blocks
 // and calls no driver.
 //
 // Cost: that of an array, and a pointer in a list. Thread safety: a scratch is used by one thread

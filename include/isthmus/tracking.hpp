@@ -20,8 +20,8 @@
 namespace isthmus {
 inline namespace v1 {
 
-// Records the live blocks that were allocated through it. Freeing a block that it does not know
-// throws invalid_argument. Throws invalid_argument for more than 64 frames.
+// Records the live blocks that were allocated through it. Freeing any other block throws
+// invalid_argument. Throws invalid_argument for more than 64 frames.
 inline resource resource::tracking(const resource& upstream, const tracking_options& options) {
   return detail::make<resource>(isthmus_resource_tracking, upstream.get(), options.frames,
                                 isthmus_stack_function_t{nullptr}, isthmus_owner_t{});
@@ -54,7 +54,7 @@ struct tracked_block {
       into.whole = false;
     }
   };
-  detail::check(isthmus_tracking_visit(tracked.get(), add, &so_far));
+  detail::check(isthmus_allocation_tracker_visit(tracked.get(), add, &so_far));
   if (!so_far.whole) throw std::bad_alloc();
   return std::move(so_far.found);
 }
@@ -65,7 +65,8 @@ struct tracked_block {
   std::string text(4096, '\0');
   std::size_t length = 0;
   for (;;) {
-    detail::check(isthmus_tracking_report(tracked.get(), text.data(), text.size(), &length));
+    detail::check(
+        isthmus_allocation_tracker_report(tracked.get(), text.data(), text.size(), &length));
     const bool whole = length < text.size();
     text.resize(whole ? length : length + length / 4 + 1);  // the text may grow meanwhile
     if (whole) return text;
@@ -93,7 +94,7 @@ struct tag_usage {
       into.whole = false;
     }
   };
-  detail::check(isthmus_tracking_usage(tracked.get(), add, &so_far));
+  detail::check(isthmus_allocation_tracker_usage(tracked.get(), add, &so_far));
   if (!so_far.whole) throw std::bad_alloc();
   return std::move(so_far.found);
 }
@@ -101,7 +102,7 @@ struct tag_usage {
 // Excludes the blocks that are live now from later reports; their frees are still recognized. Sets
 // the peaks of tags to what is live, and their totals to 0.
 inline void reset_tracking(const resource& tracked) {
-  detail::check(isthmus_tracking_reset(tracked.get()));
+  detail::check(isthmus_allocation_tracker_reset(tracked.get()));
 }
 
 // While it lives, the calling thread allocates under this tag. Scopes nest: those of a thread must

@@ -22,7 +22,7 @@
 
 #include <isthmus/buffer.hpp>
 #include <isthmus/event.hpp>
-#include <isthmus/lent_span.hpp>
+#include <isthmus/exported_span.hpp>
 
 #include <ranges>
 #include <span>
@@ -54,7 +54,7 @@ enum class unified_state : isthmus_unified_state_t {
   return "unknown";
 }
 
-// The side whose bytes are kept if both wrote them; none: an error.
+// The side whose bytes win if both sides wrote; none: an error.
 enum class winner : isthmus_winner_t {
   none = ISTHMUS_WINNER_NONE,
   host = ISTHMUS_WINNER_HOST,
@@ -76,7 +76,7 @@ struct unified_options {
   bool pinned = false;   // the host copy is registered with the driver
   // Two copies, even if one memory could serve as both.
   bool separate = false;
-  // Which side is kept if both wrote the same elements.
+  // Whose bytes win if both sides wrote the same elements.
   winner on_conflict = winner::none;
   // Tracks pages of 4 KiB from the start, for sparse writes.
   bool by_page = false;
@@ -128,13 +128,14 @@ class unified_buffer;
 // keeps the memory alive. Writes through it are detected while it lives and after it has ended.
 // Moves, and is not copied.
 template <class T>
-class unified_view : public detail::lent_span<T, detail::unified_handle, isthmus_unified_end_host> {
+class unified_view
+    : public detail::exported_span<T, detail::unified_handle, isthmus_unified_end_host> {
  public:
   unified_view() noexcept = default;
 
  private:
   friend class unified_buffer<T>;
-  using detail::lent_span<T, detail::unified_handle, isthmus_unified_end_host>::lent_span;
+  using detail::exported_span<T, detail::unified_handle, isthmus_unified_end_host>::exported_span;
 };
 
 // A counted reference to a unified buffer of elements of T.
@@ -286,7 +287,7 @@ class unified_buffer {
   void mark_device(element_range range) const {
     detail::check(isthmus_unified_mark_device(raw_.get(), offset(range), bytes(range)));
   }
-  // Resolves a conflict in the range: the winner's bytes are kept, the other side's discarded.
+  // Resolves a conflict in the range: the winner's bytes remain, the other side's are discarded.
   void resolve(winner which) const { resolve(which, all()); }
   void resolve(winner which, element_range range) const {
     detail::check(isthmus_unified_resolve(raw_.get(), static_cast<isthmus_winner_t>(which),
@@ -295,7 +296,7 @@ class unified_buffer {
 
  private:
   // Calls `write`, and then `end` in any case. If `write` throws, an error of `end` is dropped in
-  // favour of that exception: the next call on the unified buffer makes up for it, or reports it.
+  // favour of that exception: the next call on the unified buffer accounts for it, or reports it.
   template <class Write, class End>
   static void write_until(Write&& write, End&& end) {
     try {
@@ -358,7 +359,7 @@ class unified_buffer {
 };
 
 // Synchronizes the device copies of several unified buffers with a single scan for host writes. A
-// failure does not stop the others; the first one is thrown.
+// failure does not stop the other copies; the first one is thrown.
 template <class... T>
 void synchronize(const unified_buffer<T>&... buffers) {
   isthmus_unified_t* const raw[] = {buffers.get()...};

@@ -73,9 +73,9 @@ cdef extern from "isthmus/isthmus.h" nogil:
         ISTHMUS_CAN_PREFETCH
         ISTHMUS_CAN_ADVISE
         ISTHMUS_CAN_PROFILE
-        ISTHMUS_CAN_TELL_FREE_MEMORY
+        ISTHMUS_CAN_QUERY_FREE_MEMORY
         ISTHMUS_CAN_RUN_FUNCTIONS
-        ISTHMUS_CAN_LEND_HANDLES
+        ISTHMUS_CAN_EXPORT_HANDLES
         ISTHMUS_CAN_REMAP
         ISTHMUS_CAN_WRITE_COMBINE
         ISTHMUS_CAN_IPC
@@ -104,7 +104,7 @@ cdef extern from "isthmus/isthmus.h" nogil:
         pass
     ctypedef struct isthmus_buffer_t:
         pass
-    ctypedef struct isthmus_reclaimer_t:
+    ctypedef struct isthmus_oom_callback_t:
         pass
     ctypedef struct isthmus_unified_t:
         pass
@@ -134,7 +134,7 @@ cdef extern from "isthmus/isthmus.h" nogil:
         uint64_t peak_held_bytes
         uint64_t pools
         uint64_t refusals
-        uint64_t reclaimed_bytes
+        uint64_t released_bytes
 
     ctypedef struct isthmus_resource_info_t:
         size_t struct_size
@@ -147,7 +147,7 @@ cdef extern from "isthmus/isthmus.h" nogil:
         uint64_t unmaps
 
     enum:
-        ISTHMUS_MOST_HOLDERS
+        ISTHMUS_MAX_HOLDERS
 
     ctypedef struct isthmus_holder_t:
         const char* tag
@@ -166,29 +166,29 @@ cdef extern from "isthmus/isthmus.h" nogil:
         isthmus_holder_t holders[8]
         const char* device
         isthmus_kind_t kind
-        uint32_t rungs
+        uint32_t oom_stages
         uint64_t requested_bytes
         const char* advice
 
-    ctypedef int32_t isthmus_rung_t
+    ctypedef int32_t isthmus_oom_stage_t
 
     enum:
-        ISTHMUS_RUNG_SETTLE
-        ISTHMUS_RUNG_REVOKE
-        ISTHMUS_RUNG_GROW
-        ISTHMUS_RUNG_TRIM
-        ISTHMUS_RUNG_BUDGET
-        ISTHMUS_RUNG_DEVICE_WAIT
-        ISTHMUS_RUNG_RECLAIM
-        ISTHMUS_RUNG_WAIT
+        ISTHMUS_OOM_STAGE_COLLECT
+        ISTHMUS_OOM_STAGE_COLLECT_IDLE
+        ISTHMUS_OOM_STAGE_GROW
+        ISTHMUS_OOM_STAGE_TRIM
+        ISTHMUS_OOM_STAGE_BUDGET
+        ISTHMUS_OOM_STAGE_DEVICE_WAIT
+        ISTHMUS_OOM_STAGE_CALLBACK
+        ISTHMUS_OOM_STAGE_WAIT
 
-    ctypedef struct isthmus_reclaim_request_t:
+    ctypedef struct isthmus_oom_request_t:
         size_t struct_size
         isthmus_device_t* device
         isthmus_kind_t kind
         uint64_t nbytes
 
-    ctypedef uint64_t (*isthmus_reclaim_t)(void* object, const isthmus_reclaim_request_t* request)
+    ctypedef uint64_t (*isthmus_oom_function_t)(void* object, const isthmus_oom_request_t* request)
 
     ctypedef struct isthmus_interrupt_t:
         int (*function)(void* object, const char** message) noexcept nogil
@@ -214,7 +214,7 @@ cdef extern from "isthmus/isthmus.h" nogil:
         uint64_t total_count
 
     ctypedef struct isthmus_bin_t:
-        size_t most_bytes
+        size_t max_bytes
         isthmus_resource_t* resource
 
     ctypedef isthmus_status_t (*isthmus_failure_function_t)(void* object, size_t nbytes, int* retry,
@@ -223,7 +223,7 @@ cdef extern from "isthmus/isthmus.h" nogil:
     ctypedef const char* (*isthmus_stack_function_t)(void* object) noexcept nogil
 
     enum:
-        ISTHMUS_MOST_FRAMES
+        ISTHMUS_MAX_FRAMES
 
     ctypedef struct isthmus_tracked_t:
         size_t struct_size
@@ -265,7 +265,7 @@ cdef extern from "isthmus/isthmus.h" nogil:
         uint64_t max_allocation_bytes
         uint64_t base_alignment
         uint64_t max_alignment
-        const char* lacks
+        const char* limitations
 
     ctypedef struct isthmus_view_t:
         void* data
@@ -315,7 +315,7 @@ cdef extern from "isthmus/isthmus.h" nogil:
         isthmus_queue_t* queue
         size_t exports
 
-    ctypedef struct isthmus_place_t:
+    ctypedef struct isthmus_endpoint_t:
         isthmus_buffer_t* buffer
         void* pointer
         size_t offset
@@ -505,14 +505,14 @@ cdef extern from "isthmus/isthmus.h" nogil:
     isthmus_status_t isthmus_resource_snapshot(isthmus_resource_t* resource,
         isthmus_snapshot_t* snapshot)
     isthmus_status_t isthmus_error_snapshot(isthmus_snapshot_t* snapshot)
-    const char* isthmus_rung_name(isthmus_rung_t rung) noexcept
-    isthmus_status_t isthmus_resource_rung(isthmus_resource_t* resource, isthmus_rung_t rung,
+    const char* isthmus_oom_stage_name(isthmus_oom_stage_t oom_stage) noexcept
+    isthmus_status_t isthmus_resource_oom_stage(isthmus_resource_t* resource, isthmus_oom_stage_t oom_stage,
         uint64_t* tried, uint64_t* served)
     int isthmus_no_wait_swap(int no_wait)
     isthmus_interrupt_t isthmus_interrupt_swap(isthmus_interrupt_t interrupt)
-    isthmus_status_t isthmus_reclaimer_add(isthmus_reclaim_t function, isthmus_owner_t owner,
-        isthmus_reclaimer_t** reclaimer)
-    void isthmus_reclaimer_remove(isthmus_reclaimer_t* reclaimer, int wait)
+    isthmus_status_t isthmus_oom_callback_add(isthmus_oom_function_t function, isthmus_owner_t owner,
+        isthmus_oom_callback_t** oom_callback)
+    void isthmus_oom_callback_remove(isthmus_oom_callback_t* oom_callback, int wait)
     isthmus_status_t isthmus_resource_query(isthmus_resource_t* resource,
         isthmus_resource_info_t* info)
     isthmus_status_t isthmus_resource_custom(isthmus_context_t* context, isthmus_device_t*
@@ -549,13 +549,13 @@ cdef extern from "isthmus/isthmus.h" nogil:
     const char* isthmus_tag_swap(const char* tag)
     isthmus_status_t isthmus_resource_tracking(isthmus_resource_t* upstream, uint32_t frames,
         isthmus_stack_function_t function, isthmus_owner_t owner, isthmus_resource_t** resource)
-    isthmus_status_t isthmus_tracking_visit(isthmus_resource_t* resource,
+    isthmus_status_t isthmus_allocation_tracker_visit(isthmus_resource_t* resource,
         isthmus_tracked_function_t function, void* object)
-    isthmus_status_t isthmus_tracking_usage(isthmus_resource_t* resource,
+    isthmus_status_t isthmus_allocation_tracker_usage(isthmus_resource_t* resource,
         isthmus_tag_usage_function_t function, void* object)
-    isthmus_status_t isthmus_tracking_report(isthmus_resource_t* resource, char* text, size_t room,
+    isthmus_status_t isthmus_allocation_tracker_report(isthmus_resource_t* resource, char* text, size_t room,
         size_t* length)
-    isthmus_status_t isthmus_tracking_reset(isthmus_resource_t* resource)
+    isthmus_status_t isthmus_allocation_tracker_reset(isthmus_resource_t* resource)
     isthmus_status_t isthmus_resource_debug(isthmus_resource_t* upstream, uint64_t kept_bytes,
                                             isthmus_resource_t** resource)
     isthmus_status_t isthmus_resource_verify(isthmus_resource_t* resource)
@@ -608,20 +608,20 @@ cdef extern from "isthmus/isthmus.h" nogil:
         isthmus_ipc_handle_t* handle)
     isthmus_status_t isthmus_buffer_open_ipc(const isthmus_ipc_handle_t* handle,
         isthmus_queue_t* queue, isthmus_buffer_t** buffer)
-    isthmus_status_t isthmus_copy(isthmus_queue_t* queue, const isthmus_place_t* destination,
-        const isthmus_place_t* source, size_t nbytes, const isthmus_operation_t* operation,
+    isthmus_status_t isthmus_copy(isthmus_queue_t* queue, const isthmus_endpoint_t* destination,
+        const isthmus_endpoint_t* source, size_t nbytes, const isthmus_operation_t* operation,
         isthmus_event_t** event)
-    isthmus_status_t isthmus_copy_2d(isthmus_queue_t* queue, const isthmus_place_t* destination,
-        size_t destination_pitch, const isthmus_place_t* source, size_t source_pitch, size_t width,
+    isthmus_status_t isthmus_copy_2d(isthmus_queue_t* queue, const isthmus_endpoint_t* destination,
+        size_t destination_pitch, const isthmus_endpoint_t* source, size_t source_pitch, size_t width,
         size_t height, const isthmus_operation_t* operation, isthmus_event_t** event)
-    isthmus_status_t isthmus_copy_ranges(isthmus_queue_t* queue, const isthmus_place_t*
-        destination, const isthmus_place_t* source, const isthmus_range_t* ranges, size_t
+    isthmus_status_t isthmus_copy_ranges(isthmus_queue_t* queue, const isthmus_endpoint_t*
+        destination, const isthmus_endpoint_t* source, const isthmus_range_t* ranges, size_t
         range_count, const isthmus_operation_t* operation, isthmus_event_t** event)
-    isthmus_status_t isthmus_copy_nd(isthmus_queue_t* queue, const isthmus_place_t* destination,
-        const size_t* destination_strides, const isthmus_place_t* source, const size_t*
+    isthmus_status_t isthmus_copy_nd(isthmus_queue_t* queue, const isthmus_endpoint_t* destination,
+        const size_t* destination_strides, const isthmus_endpoint_t* source, const size_t*
         source_strides, const size_t* shape, size_t dimensions, size_t item_bytes, const
         isthmus_operation_t* operation, isthmus_event_t** event)
-    isthmus_status_t isthmus_fill(isthmus_queue_t* queue, const isthmus_place_t* destination,
+    isthmus_status_t isthmus_fill(isthmus_queue_t* queue, const isthmus_endpoint_t* destination,
         const void* pattern, size_t pattern_bytes, size_t nbytes, const isthmus_operation_t*
         operation, isthmus_event_t** event)
     ctypedef int32_t isthmus_dtype_t
@@ -658,7 +658,7 @@ cdef extern from "isthmus/isthmus.h" nogil:
         uint8_t dlpack_code
         uint8_t dlpack_bits
     ctypedef struct isthmus_array_t:
-        isthmus_place_t place
+        isthmus_endpoint_t place
         isthmus_dtype_t dtype
         size_t dimensions
         const int64_t* shape
@@ -677,9 +677,9 @@ cdef extern from "isthmus/isthmus.h" nogil:
         ISTHMUS_WATCHED
     size_t isthmus_buffer_watch(const isthmus_buffer_t* buffer, const unsigned char** flags, size_t
         room)
-    isthmus_status_t isthmus_prefetch(isthmus_queue_t* queue, const isthmus_place_t* place,
+    isthmus_status_t isthmus_prefetch(isthmus_queue_t* queue, const isthmus_endpoint_t* place,
         size_t nbytes, int to_host, const isthmus_operation_t* operation, isthmus_event_t** event)
-    isthmus_status_t isthmus_advise(isthmus_queue_t* queue, const isthmus_place_t* place, size_t
+    isthmus_status_t isthmus_advise(isthmus_queue_t* queue, const isthmus_endpoint_t* place, size_t
         nbytes, uint32_t advice, const isthmus_operation_t* operation, isthmus_event_t** event)
     isthmus_status_t isthmus_pin_add(isthmus_device_t* device, const void* pointer, size_t nbytes,
         int read_only, isthmus_owner_t owner, isthmus_pin_t** pin)

@@ -248,7 +248,7 @@ _copyreg.pickle(Array, _reduce_array)
 
 def get_include() -> str:
     """The directory for the compiler's -I: it has ``isthmus/isthmus.h`` and ``isthmus.hpp``."""
-    return _beside("include", _os.path.join("isthmus", "isthmus.h"))
+    return _installed_dir("include", _os.path.join("isthmus", "isthmus.h"))
 
 
 def get_library() -> str:
@@ -258,24 +258,24 @@ def get_library() -> str:
 
 def get_cmake_dir() -> str:
     """The directory for CMake's ``isthmus_ROOT``: ``find_package(isthmus)`` then finds this one."""
-    return _beside(_os.path.join("lib", "cmake", "isthmus"), "isthmusConfig.cmake")
+    return _installed_dir(_os.path.join("lib", "cmake", "isthmus"), "isthmusConfig.cmake")
 
 
-def _beside(directory: str, holds: str) -> str:
+def _installed_dir(directory: str, marker: str) -> str:
     # Inside of an installed package; of a build tree, beside the library or the sources.
     package = _os.path.dirname(_os.path.abspath(__file__))
     source = _os.path.dirname(_os.path.dirname(_os.path.realpath(__file__)))
     library = _os.path.dirname(get_library())
-    places = (
+    candidates = (
         _os.path.join(package, directory),
         _os.path.join(_os.path.dirname(source), directory),
         _os.path.join(_os.path.dirname(library), directory),
         library,
     )
-    for place in places:
-        if _os.path.exists(_os.path.join(place, holds)):
-            return place
-    raise FileNotFoundError(f"{holds} was not installed with {package}")
+    for candidate in candidates:
+        if _os.path.exists(_os.path.join(candidate, marker)):
+            return candidate
+    raise FileNotFoundError(f"{marker} was not installed with {package}")
 
 
 # Messages and pickles name the public module, not the native one.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from . import _core
 from ._core import Array, Buffer, DType, MemoryResource, copyto, current_queue, empty
 from ._host_arrays import host_array
-from ._numpys_interface import extent_of
+from ._numpy_interface import extent_of
 from .unified import UnifiedBuffer
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from ._core import Device, Queue
 
 _CPU = 1  # DLPack's number of the CPU
-_SYCLS = "__sycl_usm_array_interface__"
-_NUMPYS = ("__array__", "__array_interface__", "__array_struct__")
+_SYCL_PROTOCOL = "__sycl_usm_array_interface__"
+_NUMPY_PROTOCOLS = ("__array__", "__array_interface__", "__array_struct__")
 
 
 def asarray(
@@ -77,8 +77,8 @@ def asarray(
         )
     request = _Request(wanted, copy, kind, device, queue, resource, fallback)
     if not isinstance(source, Array):
-        return request.of_host(source)
-    return request.of_array(source, is_plain=_is_plain(obj, source))
+        return request.from_host(source)
+    return request.from_array(source, is_plain=_is_plain(obj, source))
 
 
 def array(
@@ -114,14 +114,16 @@ def _source_of(obj: Any, wanted: DType | None) -> Array | NDArray[Any]:
     if isinstance(obj, Array):
         return obj
     if isinstance(obj, UnifiedBuffer):
-        held = obj.device
-        is_array = isinstance(held, Array)  # a NumPy array if one memory of the host is both copies
-        return held if is_array else _adopted(held, DType(held.dtype), "host", obj.queue)
+        copy = obj.device
+        if isinstance(copy, Array):
+            return copy
+        # A NumPy array, if one memory of the host is both copies.
+        return _adopt(copy, DType(copy.dtype), "host", obj.queue)
     if isinstance(obj, Buffer):
         return Array(obj, (obj.nbytes,), "uint8")
     if isinstance(obj, (np.ndarray, np.generic)):
         return np.asarray(obj)
-    shared = _lent(obj)
+    shared = _from_protocols(obj)
     return _in_host_memory(obj, wanted) if shared is None else shared
 
 
@@ -133,8 +135,8 @@ def _has_memory(obj: Any) -> bool:
         return False
     if isinstance(obj, (UnifiedBuffer, Array, Buffer)):
         return True
-    lends = (_SYCLS, "__dlpack_device__", "__cuda_array_interface__", *_NUMPYS)
-    if any(hasattr(obj, name) for name in lends):
+    protocols = (_SYCL_PROTOCOL, "__dlpack_device__", "__cuda_array_interface__", *_NUMPY_PROTOCOLS)
+    if any(hasattr(obj, name) for name in protocols):
         return True
     try:
         memoryview(obj)
@@ -145,13 +147,13 @@ def _has_memory(obj: Any) -> bool:
 
 def _is_plain(obj: Any, source: Array) -> bool:
     """Whether another library exports it as host memory, without a queue."""
-    is_told = isinstance(obj, (Array, Buffer, UnifiedBuffer)) or hasattr(obj, _SYCLS)
-    return source.is_host and source.device.backend == "host" and not is_told
+    has_queue = isinstance(obj, (Array, Buffer, UnifiedBuffer)) or hasattr(obj, _SYCL_PROTOCOL)
+    return source.is_host and source.device.backend == "host" and not has_queue
 
 
-def _lent(obj: Any) -> Array | NDArray[Any] | None:
+def _from_protocols(obj: Any) -> Array | NDArray[Any] | None:
     """An array over memory that another library exports; None if it has no such protocol."""
-    if hasattr(obj, _SYCLS):
+    if hasattr(obj, _SYCL_PROTOCOL):
         tensor = getattr(obj, "__usm_ndarray__", obj)  # dpnp's arrays have one
         return _core._array_from_interface(obj, getattr(tensor, "usm_data", None))
     if not hasattr(obj, "__dlpack_device__"):
@@ -161,11 +163,11 @@ def _lent(obj: Any) -> Array | NDArray[Any] | None:
     import numpy as np
 
     try:
-        made = np.from_dlpack(_Checked(obj))
+        array = np.from_dlpack(_Checked(obj))
     except (BufferError, RuntimeError):  # a type that NumPy lacks, such as bfloat16; 1.x's error
         return _core._array_from_dlpack(obj)
     # NumPy treats memory from DLPack before 1.0, which has no read-only flag, as read-only.
-    return _as_strict(made, obj) if made.flags.writeable else _core._array_from_dlpack(obj)
+    return _as_strict(array, obj) if array.flags.writeable else _core._array_from_dlpack(obj)
 
 
 class _Checked:
@@ -183,35 +185,35 @@ class _Checked:
         return _core._dlpack_device_of(self._producer)
 
 
-def _as_strict(made: NDArray[Any], obj: Any) -> NDArray[Any]:
-    """``made``, read-only if another protocol of ``obj`` says that its memory is."""
-    if made.flags.writeable and _core._says_read_only(obj):
-        made = made.view()
-        made.flags.writeable = False
-    return made
+def _as_strict(array: NDArray[Any], obj: Any) -> NDArray[Any]:
+    """``array``, read-only if another protocol of ``obj`` says that its memory is."""
+    if array.flags.writeable and _core._says_read_only(obj):
+        array = array.view()
+        array.flags.writeable = False
+    return array
 
 
 def _in_host_memory(obj: Any, wanted: DType | None) -> NDArray[Any]:
     import numpy as np
 
     try:
-        made = np.asarray(memoryview(obj))
+        array = np.asarray(memoryview(obj))
     except (TypeError, BufferError):
         pass
     else:
-        return _as_strict(made, obj)
-    made = _as_strict(host_array(obj), obj)
-    if made.dtype.kind in "iufcO" and wanted is not None and wanted != made.dtype:
+        return _as_strict(array, obj)
+    array = _as_strict(host_array(obj), obj)
+    if array.dtype.kind in "iufcO" and wanted is not None and wanted != array.dtype:
         # OverflowError for 300 as uint8, TypeError for 1j as float64; 2**70 is a float. NumPy has
         # no bfloat16.
         return host_array(obj, "float64" if wanted.name == "bfloat16" else wanted)
-    if made.dtype.kind == "O" and made.ndim == 0 and not isinstance(obj, int):
+    if array.dtype.kind == "O" and array.ndim == 0 and not isinstance(obj, int):
         name = type(obj).__name__
         raise TypeError(
             f"cannot make an array of {name}: pass arrays, Python or NumPy numbers, or lists of "
-            "them, or give a dtype for other numbers"
+            "them, or pass a dtype for other numbers"
         )
-    return made
+    return array
 
 
 @dataclass(frozen=True)
@@ -226,56 +228,56 @@ class _Request:
     resource: MemoryResource | None
     fallback: str | None
 
-    def of_array(self, source: Array, *, is_plain: bool) -> Array:
+    def from_array(self, source: Array, *, is_plain: bool) -> Array:
         """The same memory, or a copy; ``is_plain``: host memory that no device knows."""
         kind = self.kind_or("device" if is_plain else source.kind)
         queue = self.queue_on(current_queue() if is_plain else source.queue)
-        reasons = self.reasons_of_type(DType(source.dtype))
+        reasons = self.type_reasons(DType(source.dtype))
         if kind != source.kind:
             reasons.append(f"it is of kind {source.kind!r}, not {kind!r}")
         if queue.context != source.queue.context or queue.device != source.device:
             reasons.append(f"it is on {source.device.filter}, not on {queue.device.filter}")
         if self.needs_copy(reasons):
-            return self.copied(source, source.dtype, kind, queue)
+            return self.make_copy(source, source.dtype, kind, queue)
         return source if queue is source.queue else source.on_queue(queue)
 
-    def of_host(self, source: NDArray[Any]) -> Array:
+    def from_host(self, source: NDArray[Any]) -> Array:
         """The same for a NumPy array."""
-        own = DType(source.dtype)  # raises TypeError with the reason
+        dtype = DType(source.dtype)  # raises TypeError with the reason
         kind = self.kind_or("device")
         queue = self.queue_on(current_queue())
-        reasons = self.reasons_of_type(own)
-        reasons += _reasons_of_place(source, kind, queue)
-        if not source.flags.aligned or any(each % own.itemsize for each in source.strides):
+        reasons = self.type_reasons(dtype)
+        reasons += _location_reasons(source, kind, queue)
+        if not source.flags.aligned or any(each % dtype.itemsize for each in source.strides):
             reasons.append("its elements are not aligned")
         if self.needs_copy(reasons):
-            return self.copied(source, own, kind, queue)
-        return _adopted(source, own, kind, queue)
+            return self.make_copy(source, dtype, kind, queue)
+        return _adopt(source, dtype, kind, queue)
 
-    def kind_or(self, otherwise: str) -> str:
+    def kind_or(self, default: str) -> str:
         """The kind that is named, or the resource's."""
-        return self.kind or (otherwise if self.resource is None else self.resource.kind)
+        return self.kind or (default if self.resource is None else self.resource.kind)
 
-    def queue_on(self, otherwise: Queue) -> Queue:
-        """The queue that is named; if only a device is, ``otherwise`` if it is on that device.
+    def queue_on(self, default: Queue) -> Queue:
+        """The queue that is named; if only a device is, ``default`` if it is on that device.
 
         If neither is named, the same with the resource's queue.
         """
         if self.queue is None and self.device is None:
             if self.resource is None:
-                return otherwise
-            own = self.resource.queue
-            is_its = (own.context, own.device) == (otherwise.context, otherwise.device)
-            return otherwise if is_its else own
-        named = _core._queue_for(self.queue, self.device)
-        is_its_device = self.queue is None and named.device == otherwise.device
-        return otherwise if is_its_device else named
+                return default
+            queue = self.resource.queue
+            is_same = (queue.context, queue.device) == (default.context, default.device)
+            return default if is_same else queue
+        queue = _core._queue_for(self.queue, self.device)
+        is_same_device = self.queue is None and queue.device == default.device
+        return default if is_same_device else queue
 
-    def reasons_of_type(self, own: DType) -> list[str]:
+    def type_reasons(self, dtype: DType) -> list[str]:
         """Why its type needs a copy."""
-        if self.dtype is None or self.dtype == own:
+        if self.dtype is None or self.dtype == dtype:
             return []
-        return [f"it has the dtype {own}, not {self.dtype}"]
+        return [f"it has the dtype {dtype}, not {self.dtype}"]
 
     def needs_copy(self, reasons: list[str]) -> bool:
         """Whether a copy is needed; ValueError if it is needed and not allowed."""
@@ -283,36 +285,36 @@ class _Request:
             raise ValueError(f"copy=False, but a copy is needed: {'; '.join(reasons)}")
         return bool(self.copy or reasons)
 
-    def copied(self, source: Array | NDArray[Any], own: Any, kind: str, queue: Queue) -> Array:
+    def make_copy(self, source: Array | NDArray[Any], dtype: Any, kind: str, queue: Queue) -> Array:
         """A copy in new memory, in C order."""
-        made = empty(
+        array = empty(
             source.shape,
-            own if self.dtype is None else self.dtype,
+            dtype if self.dtype is None else self.dtype,
             kind=kind,
             queue=queue,
             resource=self.resource,
             fallback=self.fallback,
         )
-        copyto(made, source, casting="unsafe")
-        return made
+        copyto(array, source, casting="unsafe")
+        return array
 
 
-def _reasons_of_place(source: NDArray[Any], kind: str, queue: Queue) -> list[str]:
+def _location_reasons(source: NDArray[Any], kind: str, queue: Queue) -> list[str]:
     """Why NumPy's memory cannot be an array of that kind on that queue without a copy."""
-    known = _core.query(source.__array_interface__["data"][0])
-    if known.kind != "unknown":  # USM that NumPy has a view of
-        is_its = (known.kind, known.context) == (kind, queue.context)
-        of_it = f"USM of kind {known.kind!r} in a context of {known.device or 'the host'}"
+    record = _core.query(source.__array_interface__["data"][0])
+    if record.kind != "unknown":  # USM that NumPy has a view of
+        matches = (record.kind, record.context) == (kind, queue.context)
+        description = f"USM of kind {record.kind!r} in a context of {record.device or 'the host'}"
     else:
-        is_its = kind == "host" and queue.device.backend == "host"
-        of_it = "plain host memory, of kind 'host' on the device 'host'"
-    return [] if is_its else [f"it is {of_it}, not {kind!r} on {queue.device.filter!r}"]
+        matches = kind == "host" and queue.device.backend == "host"
+        description = "plain host memory, of kind 'host' on the device 'host'"
+    return [] if matches else [f"it is {description}, not {kind!r} on {queue.device.filter!r}"]
 
 
-def _adopted(source: NDArray[Any], own: DType, kind: str, queue: Queue) -> Array:
+def _adopt(source: NDArray[Any], dtype: DType, kind: str, queue: Queue) -> Array:
     """An array over all memory that it is a view of; arrays of its parts then share that memory."""
     if source.size == 0:
-        return empty(source.shape, own, kind=kind, queue=queue)
+        return empty(source.shape, dtype, kind=kind, queue=queue)
     low, high = extent_of(_owner_of(source))
     memory = Buffer.adopt(
         low,
@@ -323,7 +325,7 @@ def _adopted(source: NDArray[Any], own: DType, kind: str, queue: Queue) -> Array
         read_only=not source.flags.writeable,
     )
     first = source.__array_interface__["data"][0]
-    return Array(memory, source.shape, own, strides=source.strides, offset=first - low)
+    return Array(memory, source.shape, dtype, strides=source.strides, offset=first - low)
 
 
 def _owner_of(source: NDArray[Any]) -> NDArray[Any]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from typing_extensions import Self
 
 from ._pointer import PointerInfo
-from ._pressure import ReclaimRequest, RungCounts, Snapshot, TagUsage, TrackedBlock
+from ._pressure import OomRequest, OomStageCounts, Snapshot, TagUsage, TrackedBlock
 from .memory import Allocator
 
 __version__: str
@@ -41,7 +41,7 @@ class USMAllocationError(Error, MemoryError):
 
 class UnsupportedError(Error, RuntimeError):
     """
-    Not supported by this driver or device: see Device.capabilities and Device.lacks.
+    Not supported by this driver or device: see Device.capabilities and Device.limitations.
     """
 
 class WrongContextError(Error, ValueError):
@@ -243,7 +243,7 @@ class Device:
         """The largest alignment that can be requested, in bytes."""
 
     @property
-    def lacks(self) -> str:
+    def limitations(self) -> str:
         """What its driver lacks and how that is substituted, or an empty string."""
 
     @property
@@ -666,7 +666,7 @@ class Budget:
         """How often a request of a pool did not fit at once."""
 
     @property
-    def reclaimed_bytes(self) -> int:
+    def released_bytes(self) -> int:
         """Bytes that pools released for others so far."""
 
     def __repr__(self) -> str: ...
@@ -830,11 +830,11 @@ class PoolResource(MemoryResource):
         """
 
     @property
-    def rungs(self) -> dict[str, RungCounts]:
+    def oom_stages(self) -> dict[str, OomStageCounts]:
         """
         For each out-of-memory stage, how often it was tried and how often it satisfied the
-        request. In the order in which they are tried: "settle", "revoke", "grow",
-        "trim", "budget", "device_wait", "reclaim", "wait".
+        request. In the order in which they are tried: "collect", "collect_idle", "grow",
+        "trim", "budget", "device_wait", "callback", "wait".
         """
 
     def __repr__(self) -> str: ...
@@ -1206,11 +1206,11 @@ def query(pointer: int, *, context: Context | None = None) -> PointerInfo:
     unknown. Raises ValueError if it is not an address.
     """
 
-class Reclaimer:
+class OomCallback:
     """
-    An out-of-memory callback: Reclaimer(function).
+    An out-of-memory callback: OomCallback(function).
 
-    Until it is closed or dropped, `function(request)`, with a ReclaimRequest, is called
+    Until it is closed or dropped, `function(request)`, with a OomRequest, is called
     before a request of any pool waits for memory or raises USMAllocationError, and before a
     request that goes to the driver without a pool raises it. It is called on the requesting
     thread, by several threads at once if several request memory, after the callbacks that
@@ -1220,16 +1220,16 @@ class Reclaimer:
     closes the callback. It returns about how many bytes it freed, None for 0. What it
     raises goes to sys.unraisablehook.
 
-    A context manager: `with Reclaimer(cache.drop):`.
+    A context manager: `with OomCallback(cache.drop):`.
     """
 
-    def __init__(self, function: Callable[[ReclaimRequest], int | None]) -> None: ...
+    def __init__(self, function: Callable[[OomRequest], int | None]) -> None: ...
 
     def close(self) -> None:
         """
         Stops the calls: waits until calls in progress have ended, unless this is called
         from within such a function. Ctrl-C ends the wait; a call may then still run. Does
-        nothing if it is closed. Dropping a Reclaimer waits for nothing.
+        nothing if it is closed. Dropping a OomCallback waits for nothing.
         """
 
     @property

@@ -6,13 +6,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ._core import Array, Error, _array_from_dlpack, _array_from_interface
-from ._numpys_interface import readable
+from ._numpy_interface import readable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_LENDS = ("__sycl_usm_array_interface__", "__dlpack_device__", "__cuda_array_interface__")
-_NUMPYS = ("__array__", "__array_interface__", "__array_struct__")
+_EXPORT_PROTOCOLS = (
+    "__sycl_usm_array_interface__",
+    "__dlpack_device__",
+    "__cuda_array_interface__",
+)
+_NUMPY_PROTOCOLS = ("__array__", "__array_interface__", "__array_struct__")
 # What NumPy raises for values; anything else was raised by an item's own methods.
 _REASONS = (TypeError, ValueError, OverflowError, Warning, Error)
 
@@ -25,7 +29,7 @@ def host_array(obj: Any, dtype: Any = None) -> NDArray[Any]:
     item, is checked before it is used.
     """
     try:
-        return _made_of(readable(obj), dtype)
+        return _to_numpy(readable(obj), dtype)
     except MemoryError:
         raise
     except Exception as failed:
@@ -34,47 +38,49 @@ def host_array(obj: Any, dtype: Any = None) -> NDArray[Any]:
         raise TypeError("a list has an item that is not a number") from failed
 
 
-def _made_of(source: Any, dtype: Any) -> NDArray[Any]:
+def _to_numpy(source: Any, dtype: Any) -> NDArray[Any]:
     import numpy as np
 
     try:
-        made = np.asarray(source, dtype)
+        array = np.asarray(source, dtype)
     except MemoryError:
         raise
     except Exception:
-        copied = _with_host_items(source)
-        if copied is None:
+        items = _with_host_items(source)
+        if items is None:
             raise
-        return np.asarray(copied, dtype)
-    copied = _with_host_items(source) if made.dtype.kind == "O" else None
-    return made if copied is None else np.asarray(copied, dtype)
+        return np.asarray(items, dtype)
+    items = _with_host_items(source) if array.dtype.kind == "O" else None
+    return array if items is None else np.asarray(items, dtype)
 
 
-def _with_host_items(given: Any, outer: tuple[int, ...] = ()) -> list[Any] | None:
+def _with_host_items(sequence: Any, outer: tuple[int, ...] = ()) -> list[Any] | None:
     """A nested list with NumPy arrays in place of other libraries'; None if it has none of them."""
-    if not isinstance(given, (list, tuple)) or id(given) in outer:
+    if not isinstance(sequence, (list, tuple)) or id(sequence) in outer:
         return None
     copies = [
-        _copied(each) if _is_lent(each) else _with_host_items(each, (*outer, id(given)))
-        for each in given
+        _copy_to_host(each)
+        if _exports_memory(each)
+        else _with_host_items(each, (*outer, id(sequence)))
+        for each in sequence
     ]
     if all(copy is None for copy in copies):
         return None
-    return [each if copy is None else copy for each, copy in zip(given, copies, strict=True)]
+    return [each if copy is None else copy for each, copy in zip(sequence, copies, strict=True)]
 
 
-def _is_lent(obj: Any) -> bool:
+def _exports_memory(obj: Any) -> bool:
     import numpy as np
 
-    own = isinstance(obj, (np.ndarray, np.generic, type))
-    return not own and any(hasattr(obj, name) for name in _LENDS + _NUMPYS)
+    is_numpy = isinstance(obj, (np.ndarray, np.generic, type))
+    return not is_numpy and any(hasattr(obj, name) for name in _EXPORT_PROTOCOLS + _NUMPY_PROTOCOLS)
 
 
-def _copied(obj: Any) -> NDArray[Any]:
+def _copy_to_host(obj: Any) -> NDArray[Any]:
     import numpy as np
 
-    if not any(hasattr(obj, name) for name in _LENDS):
+    if not any(hasattr(obj, name) for name in _EXPORT_PROTOCOLS):
         return np.asarray(obj)
-    made = obj if isinstance(obj, Array) else _array_from_interface(obj)
-    copy: NDArray[Any] = (_array_from_dlpack(obj) if made is None else made).to_numpy()
+    array = obj if isinstance(obj, Array) else _array_from_interface(obj)
+    copy: NDArray[Any] = (_array_from_dlpack(obj) if array is None else array).to_numpy()
     return copy

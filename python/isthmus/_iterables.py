@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def iterator(name: str, given: Iterable[T]) -> Iterator[T]:
-    """An iterator over ``given``. TypeError, which names the argument, if it is not iterable."""
+def iterator(name: str, values: Iterable[T]) -> Iterator[T]:
+    """An iterator over ``values``. TypeError, which names the argument, if it is not iterable."""
     try:
-        return iter(given)
+        return iter(values)
     except TypeError as failed:
-        raise TypeError(f"{name} must be iterable, not {type(given).__name__}") from failed
+        raise TypeError(f"{name} must be iterable, not {type(values).__name__}") from failed

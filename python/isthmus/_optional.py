@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Given = TypeVar("Given")
-Made = TypeVar("Made")
+Argument = TypeVar("Argument")
+Result = TypeVar("Result")
 
 
-def made_or_why_not(make: Callable[[Given], Made], given: Given) -> Made | str:
-    """What ``make(given)`` returns, or a text that says why it is not available here."""
+def try_make(make: Callable[[Argument], Result], argument: Argument) -> Result | str:
+    """The result of ``make(argument)``, or the reason why it is not available."""
     try:
-        return make(given)
+        return make(argument)
     except ModuleNotFoundError as missing:
         return f"{missing.name} is not installed"
     except Exception as reason:  # any error that a library raises if its driver is absent

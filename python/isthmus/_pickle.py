@@ -19,8 +19,8 @@ def reduce(buffer: Buffer, protocol: int) -> tuple[Any, ...]:
         contents = pickle.PickleBuffer(buffer._host_copy())
     else:
         contents = pickle.PickleBuffer(buffer)
-    place = (buffer.kind, buffer.alignment, buffer.device.filter, buffer.nbytes)
-    return load, (type(buffer), contents, *place), getattr(buffer, "__dict__", None) or None
+    location = (buffer.kind, buffer.alignment, buffer.device.filter, buffer.nbytes)
+    return load, (type(buffer), contents, *location), getattr(buffer, "__dict__", None) or None
 
 
 def load(
@@ -36,28 +36,29 @@ def load(
     ValueError if ``contents``, which are passed outside of the pickle, are not ``nbytes`` long.
     """
     view = frame_of(contents, nbytes)
-    made = cls.__new__(cls)
+    result = cls.__new__(cls)
     Buffer.__init__(
-        made, view.nbytes, kind=kind, alignment=alignment, device=device_or_default(device)
+        result, view.nbytes, kind=kind, alignment=alignment, device=device_or_default(device)
     )
-    made.copy_from(view)
-    return made
+    result.copy_from(view)
+    return result
 
 
 def reduce_array(array: Array) -> tuple[Any, ...]:
     """For ``copyreg``: elements in C order, their dtype and shape, in a buffer of their own."""
     has_all = array.flags.c_contiguous and array.nbytes == array.buffer.nbytes
-    packed = array if has_all else array.copy()
-    return load_array, (packed.buffer, packed.shape, DType(packed.dtype).name)
+    contiguous = array if has_all else array.copy()
+    return load_array, (contiguous.buffer, contiguous.shape, DType(contiguous.dtype).name)
 
 
 def load_array(buffer: Buffer, shape: tuple[int, ...], dtype: str) -> Array:
-    made = Array(buffer, shape, dtype)
-    if made.nbytes != buffer.nbytes:
+    result = Array(buffer, shape, dtype)
+    if result.nbytes != buffer.nbytes:
         raise ValueError(
-            f"the pickle is of an array of {made.nbytes} bytes, but its buffer has {buffer.nbytes}"
+            f"the pickle is of an array of {result.nbytes} bytes, but its buffer has "
+            f"{buffer.nbytes}"
         )
-    return made
+    return result
 
 
 def frame_of(contents: Any, nbytes: int | None) -> memoryview:
@@ -71,7 +72,7 @@ def frame_of(contents: Any, nbytes: int | None) -> memoryview:
     if view.nbytes == 0:
         return memoryview(b"")  # a memoryview with a 0 in its shape cannot be cast
     if not view.c_contiguous:
-        raise ValueError("the out-of-band buffer of a pickle has gaps: give contiguous bytes")
+        raise ValueError("the out-of-band buffer of a pickle has gaps: pass contiguous bytes")
     return view.cast("B")
 
 

@@ -34,6 +34,6 @@ class PointerInfo(NamedTuple):
 
     def __repr__(self) -> str:
         kind = f" {self.kind} memory" if self.kind != "unknown" else ""
-        where = f" on {self.device.filter}" if self.device is not None else ""
+        location = f" on {self.device.filter}" if self.device is not None else ""
         extent = f": {self.nbytes:,} bytes at {self.base:#x}" if self.base else ""
-        return f"<isthmus.memory.PointerInfo {self.state}{kind}{where}{extent}>"
+        return f"<isthmus.memory.PointerInfo {self.state}{kind}{location}{extent}>"

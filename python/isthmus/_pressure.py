@@ -45,8 +45,8 @@ class Snapshot(NamedTuple):
     kind: str | None = None
     requested_bytes: int = 0
     """Bytes of the request that found no memory."""
-    rungs: tuple[str, ...] = ()
-    """The out-of-memory stages tried, in this order, by the names of ``PoolResource.rungs``."""
+    oom_stages: tuple[str, ...] = ()
+    """The out-of-memory stages tried, in order, by the names of ``PoolResource.oom_stages``."""
     advice: str | None = None
     """The remedy, as in the message."""
 
@@ -88,15 +88,15 @@ class TrackedBlock(NamedTuple):
     """``file:line function``, the innermost first; native frames after those of Python."""
 
 
-class RungCounts(NamedTuple):
+class OomStageCounts(NamedTuple):
     """How often an out-of-memory stage was tried, and how often it satisfied the request."""
 
     tried: int
     served: int
 
 
-class ReclaimRequest(NamedTuple):
-    """What a pool needs when it calls a ``Reclaimer``."""
+class OomRequest(NamedTuple):
+    """What a pool needs when it calls a ``OomCallback``."""
 
     device: Device
     kind: str

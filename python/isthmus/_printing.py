@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 # A kernel that does not end must not block a debugger, which prints variables.
-LONGEST_WAIT = 2.0  # seconds
+MAX_WAIT_SECONDS = 2.0  # seconds
 
 
 def to_text(array: Array) -> str:
@@ -59,7 +59,7 @@ def _readable(nbytes: int) -> str:
 
 def _elements_or_reason(array: Array) -> str:
     try:
-        return _elements(array, time.monotonic() + LONGEST_WAIT)
+        return _elements(array, time.monotonic() + MAX_WAIT_SECONDS)
     except WaitTimeoutError:
         return "(not shown: work on it has not completed)"
     except Error as failed:

@@ -54,7 +54,7 @@ def scatter(
         empty(shape, source.dtype, kind=kind, queue=queue, fallback=fallback)
         for shape, queue in zip(shapes, queues, strict=True)
     ]
-    _all_at_once(
+    _wait_for_all(
         part.copy_from(source[_slice(along, start, stop)], blocking=False)
         for part, (start, stop) in zip(parts, bounds, strict=True)
     )
@@ -77,13 +77,13 @@ def gather(parts: Sequence[Any], out: Any = None, axis: int = 0) -> Any:
     if isinstance(parts, Array):
         raise TypeError("gather() takes a list of arrays, not one array")
     sources = [_array_of(each) for each in iterator("parts", parts)]
-    shape, dtype, along = _joined(sources, axis)
+    shape, dtype, along = _joined_layout(sources, axis)
     if out is None:
         import numpy as np
 
         out = np.empty(shape, DType(dtype).dtype)
     _check_out(out, shape, dtype)
-    _all_at_once(_copies(out, sources, along))
+    _wait_for_all(_copies(out, sources, along))
     return out
 
 
@@ -91,17 +91,17 @@ def _copies(out: Any, sources: list[Any], along: int) -> Iterator[Event | None]:
     start = 0
     for source in sources:
         stop = start + source.shape[along]
-        place = out[_slice(along, start, stop)]
+        section = out[_slice(along, start, stop)]
         if isinstance(source, Array):
-            yield source.copy_to(place, blocking=False)
-        elif isinstance(place, Array):
-            yield place.copy_from(source, blocking=False)
+            yield source.copy_to(section, blocking=False)
+        elif isinstance(section, Array):
+            yield section.copy_from(source, blocking=False)
         else:
-            place[...] = source
+            section[...] = source
         start = stop
 
 
-def _all_at_once(submitted: Iterable[Event | None]) -> None:
+def _wait_for_all(submitted: Iterable[Event | None]) -> None:
     """Waits for everything that was submitted, even if a submission failed, then raises."""
     events: list[Event] = []
     try:
@@ -121,7 +121,7 @@ def _queues_of(devices: Sequence[Device | str | Queue]) -> list[Queue]:
         for each in iterator("devices", devices)
     ]
     if not queues:
-        raise ValueError("no devices were given: at least one is needed")
+        raise ValueError("devices is empty: pass at least one device")
     return queues
 
 
@@ -134,8 +134,8 @@ def _array_of(data: Any) -> Any:
     return host_array(data)
 
 
-def _axis(given: int, ndim: int) -> int:
-    axis = integer("axis", given)
+def _axis(value: int, ndim: int) -> int:
+    axis = integer("axis", value)
     if ndim == 0:
         raise ValueError("an array without dimensions has no axis to split or join")
     if not -ndim <= axis < ndim:
@@ -145,8 +145,8 @@ def _axis(given: int, ndim: int) -> int:
 
 def _bounds(length: int, count: int) -> list[tuple[int, int]]:
     """The bounds that ``numpy.array_split`` uses."""
-    each, more = divmod(length, count)
-    starts = [part * each + min(part, more) for part in range(count + 1)]
+    each, remainder = divmod(length, count)
+    starts = [part * each + min(part, remainder) for part in range(count + 1)]
     return list(pairwise(starts))
 
 
@@ -158,10 +158,10 @@ def _with_extent(shape: Shape, axis: int, extent: int) -> Shape:
     return (*shape[:axis], extent, *shape[axis + 1 :])
 
 
-def _joined(sources: list[Any], axis: int) -> tuple[Shape, Any, int]:
+def _joined_layout(sources: list[Any], axis: int) -> tuple[Shape, Any, int]:
     """Shape and type of the concatenation, and the axis counted from the first."""
     if not sources:
-        raise ValueError("no parts were given: at least one is needed")
+        raise ValueError("parts is empty: pass at least one part")
     first = sources[0]
     along = _axis(axis, len(first.shape))
     length = 0

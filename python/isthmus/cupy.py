@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 __all__ = ["allocator", "allocator_of", "use"]
 
-_MOST_STREAMS = 64  # cached for later arrays
+_MAX_STREAMS = 64  # cached for later arrays
 _PER_THREAD = 2  # CU_STREAM_PER_THREAD, another stream on each thread
-_Place = tuple["MemoryResource", Queue, int]
+_Target = tuple["MemoryResource", Queue, int]
 
 
 def allocator_of(resource: MemoryResource | None = None) -> Callable[[int], Any]:
@@ -42,34 +42,34 @@ def allocator_of(resource: MemoryResource | None = None) -> Callable[[int], Any]
     """
     current_stream = _cupy.cuda.get_current_stream
     current_device = _cupy.cuda.runtime.getDevice
-    memory_of_others, pointer_to = _cupy.cuda.UnownedMemory, _cupy.cuda.MemoryPointer
+    unowned_memory, pointer_to = _cupy.cuda.UnownedMemory, _cupy.cuda.MemoryPointer
     block = _core._BareBlock
-    places: dict[int, _Place] = {}
-    is_alone = _cupy.cuda.runtime.getDeviceCount() == 1
+    targets: dict[int, _Target] = {}
+    has_one_device = _cupy.cuda.runtime.getDeviceCount() == 1
 
-    def find(stream: Any, key: int) -> _Place:
+    def find(stream: Any, key: int) -> _Target:
         device = current_device()
         if resource is not None and resource.device != Device(f"cuda:{device}"):
             raise ValueError(
                 f"CuPy is on device {device}, but its resource is on "
                 f"{resource.device.filter}: create one for each device, or pass none"
             )
-        chosen = _core._device_pool(device) if resource is None else resource
-        place = (chosen, Queue.from_stream(stream, f"cuda:{device}"), device)
+        pool = _core._device_pool(device) if resource is None else resource
+        target = (pool, Queue.from_stream(stream, f"cuda:{device}"), device)
         if stream.ptr == _PER_THREAD:
-            return place
-        if len(places) >= _MOST_STREAMS:  # the oldest; its queue lives as long as its memory
-            places.pop(next(iter(places)), None)
-        places[key] = place
-        return place
+            return target
+        if len(targets) >= _MAX_STREAMS:  # the oldest; its queue lives as long as its memory
+            targets.pop(next(iter(targets)), None)
+        targets[key] = target
+        return target
 
     def allocate(nbytes: int) -> Any:
         stream = current_stream()
         # The null stream is a different one on each device.
-        key = stream.ptr or (0 if is_alone else ~current_device())
-        chosen, queue, device = places.get(key) or find(stream, key)
-        memory = block(chosen, queue, nbytes)
-        return pointer_to(memory_of_others(memory.ptr, nbytes, memory, device), 0)
+        key = stream.ptr or (0 if has_one_device else ~current_device())
+        pool, queue, device = targets.get(key) or find(stream, key)
+        memory = block(pool, queue, nbytes)
+        return pointer_to(unowned_memory(memory.ptr, nbytes, memory, device), 0)
 
     return allocate
 

@@ -30,10 +30,10 @@ from ._core import (
     MemoryUSMHost,
     MemoryUSMShared,
     MonotonicResource,
+    OomCallback,
     PoolResource,
     PrefetchResource,
     ProviderResource,
-    Reclaimer,
     StatisticsResource,
     StatisticsScope,
     TrackingResource,
@@ -43,7 +43,7 @@ from ._core import (
     query,
 )
 from ._pointer import PointerInfo
-from ._pressure import ReclaimRequest, RungCounts, Snapshot, TagHolder, TagUsage, TrackedBlock
+from ._pressure import OomRequest, OomStageCounts, Snapshot, TagHolder, TagUsage, TrackedBlock
 
 if TYPE_CHECKING:
     from ._core import Queue
@@ -66,13 +66,13 @@ __all__ = [
     "MemoryUSMHost",
     "MemoryUSMShared",
     "MonotonicResource",
+    "OomCallback",
+    "OomRequest",
+    "OomStageCounts",
     "PointerInfo",
     "PoolResource",
     "PrefetchResource",
     "ProviderResource",
-    "ReclaimRequest",
-    "Reclaimer",
-    "RungCounts",
     "Snapshot",
     "StatisticsResource",
     "StatisticsScope",

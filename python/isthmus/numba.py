@@ -57,18 +57,20 @@ class MemoryManager(_cuda.HostOnlyCUDAMemoryManager):  # type: ignore[misc]
             number = int(self.context.device.id)
             self._resource = _core._device_pool(number)
             self._queue = Queue.from_stream(_DefaultStream(number))
-            self._held: dict[int, Buffer] = {}  # by a number, since addresses are reused
-            self._made = 0
-            self._freed: list[Buffer] = []
+            self._live: dict[int, Buffer] = {}  # by a number, since addresses are reused
+            self._last_id = 0
+            self._deferred: list[Buffer] = []
             self._deferring = 0
 
     def memalloc(self, size: int) -> Any:
         """Memory for a Numba array. MemoryError if there is none left."""
         buffer = Buffer(size, queue=self._queue, resource=self._resource)
-        self._made += 1
-        self._held[self._made] = buffer
+        self._last_id += 1
+        self._live[self._last_id] = buffer
         pointer = _pointer_type()(buffer.ptr)
-        return _cuda.MemoryPointer(self.context, pointer, size, finalizer=self._end_of(self._made))
+        return _cuda.MemoryPointer(
+            self.context, pointer, size, finalizer=self._finalizer(self._last_id)
+        )
 
     def get_memory_info(self) -> Any:
         """Free memory is what the driver reports and what the pool caches."""
@@ -86,8 +88,8 @@ class MemoryManager(_cuda.HostOnlyCUDAMemoryManager):  # type: ignore[misc]
         """Frees the memory that arrays still hold, as Numba does when it closes a context."""
         super().reset()
         if hasattr(self, "_queue"):
-            self._held.clear()
-            self._freed.clear()
+            self._live.clear()
+            self._deferred.clear()
             self._resource.trim()
 
     @contextlib.contextmanager
@@ -100,15 +102,15 @@ class MemoryManager(_cuda.HostOnlyCUDAMemoryManager):  # type: ignore[misc]
             finally:
                 self._deferring -= 1
                 if self._deferring == 0:
-                    self._freed.clear()
+                    self._deferred.clear()
 
-    def _end_of(self, number: int) -> Callable[[], None]:
-        def end() -> None:
-            buffer = self._held.pop(number, None)
+    def _finalizer(self, number: int) -> Callable[[], None]:
+        def finalize() -> None:
+            buffer = self._live.pop(number, None)
             if buffer is not None and self._deferring:
-                self._freed.append(buffer)
+                self._deferred.append(buffer)
 
-        return end
+        return finalize
 
 
 def _pointer_type() -> Any:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Stats", "allocator", "stats", "use"]
 
-_used: int | None = None  # the number of the functions that PyTorch uses
+_active_number: int | None = None  # the number of the functions that PyTorch uses
 _allocators: dict[int, Any] = {}  # PyTorch's objects for them; it calls them until the end
 
 
@@ -55,12 +55,12 @@ def use(resource: MemoryResource | None = None) -> None:
     RuntimeError once PyTorch's own allocator, or another one, is in use, which is from PyTorch's
     first operation on a device.
     """
-    global _used
+    global _active_number
     torch = _torch()
     number = _core._torch_number(resource)
-    if _used == number:
+    if _active_number == number:
         return
-    if _used is not None:
+    if _active_number is not None:
         raise RuntimeError(
             "PyTorch already uses another resource of Isthmus, and its allocator can be set only "
             "once in a process: use isthmus.torch.allocator for a part of a program"
@@ -73,7 +73,7 @@ def use(resource: MemoryResource | None = None) -> None:
     torch.cuda.memory.change_current_allocator(
         torch.cuda.memory._CUDAAllocator(_allocator_of(torch, number))
     )
-    _used = number
+    _active_number = number
 
 
 def allocator(resource: MemoryResource | None = None) -> Any:
@@ -107,7 +107,7 @@ def stats(device: Any = None, resource: MemoryResource | None = None) -> Stats:
     index = device if isinstance(device, int) else torch.device(device or "cuda").index
     if index is None:
         index = torch.cuda.current_device()
-    number = _used if resource is None else _core._torch_number(resource)
+    number = _active_number if resource is None else _core._torch_number(resource)
     if number is None:
         raise RuntimeError("PyTorch does not use Isthmus: call isthmus.torch.use() first")
     return Stats(**_core._torch_usage(number, index))
@@ -132,9 +132,9 @@ def _torch() -> Any:
 def _allocator_of(torch: Any, number: int) -> Any:
     if number not in _allocators:
         functions = _core._torch_functions(number)
-        made = torch._C._cuda_customAllocator(functions.pop("alloc"), functions.pop("free"))
+        allocator = torch._C._cuda_customAllocator(functions.pop("alloc"), functions.pop("free"))
         for setter, address in functions.items():
-            if hasattr(made, setter):  # they differ between versions of PyTorch
-                getattr(made, setter)(address)
-        _allocators[number] = made
+            if hasattr(allocator, setter):  # they differ between versions of PyTorch
+                getattr(allocator, setter)(address)
+        _allocators[number] = allocator
     return _allocators[number]

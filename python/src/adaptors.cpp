@@ -102,26 +102,29 @@ void bind_counts(Bound& bound) {
 }
 
 void init_statistics(StatisticsResource* self, nb::handle upstream) {
-  const auto& under = require_resource(upstream, "upstream");
-  ResourceHandle made;
-  check(isthmus_resource_statistics(under.raw.get(), made.out()));
-  construct_resource(self, StatisticsResource{over(upstream, std::move(made))});
+  const auto& upstream_resource = require_resource(upstream, "upstream");
+  ResourceHandle resource;
+  check(isthmus_resource_statistics(upstream_resource.raw.get(), resource.out()));
+  construct_resource(self, StatisticsResource{make_adaptor(upstream, std::move(resource))});
 }
 
 void init_limit(LimitResource* self, nb::handle upstream, nb::handle limit_bytes) {
-  const auto& under = require_resource(upstream, "upstream");
-  const auto most = to_bytes(limit_bytes, "limit_bytes", device_under(under), under.kind);
-  ResourceHandle made;
-  check(isthmus_resource_limit(under.raw.get(), most, made.out()));
-  construct_resource(self, LimitResource{over(upstream, std::move(made))});
+  const auto& upstream_resource = require_resource(upstream, "upstream");
+  const auto limit = to_bytes(limit_bytes, "limit_bytes", device_of_resource(upstream_resource),
+                              upstream_resource.kind);
+  ResourceHandle resource;
+  check(isthmus_resource_limit(upstream_resource.raw.get(), limit, resource.out()));
+  construct_resource(self, LimitResource{make_adaptor(upstream, std::move(resource))});
 }
 
 void init_fallback(FallbackResource* self, nb::handle first, nb::handle second) {
-  const auto& one = require_resource(first, "first");
-  const auto& other = require_resource(second, "second");
-  ResourceHandle made;
-  check(isthmus_resource_fallback(one.raw.get(), other.raw.get(), made.out()));
-  construct_resource(self, FallbackResource{over(first, std::move(made)), nb::borrow(second)});
+  const auto& first_resource = require_resource(first, "first");
+  const auto& second_resource = require_resource(second, "second");
+  ResourceHandle resource;
+  check(isthmus_resource_fallback(first_resource.raw.get(), second_resource.raw.get(),
+                                  resource.out()));
+  construct_resource(
+      self, FallbackResource{make_adaptor(first, std::move(resource)), nb::borrow(second)});
 }
 
 std::uint64_t in_use_of(const LimitResource& self) {
@@ -131,9 +134,9 @@ std::uint64_t in_use_of(const LimitResource& self) {
 }
 
 std::uint64_t limit_of(const LimitResource& self) {
-  std::uint64_t most = 0;
-  check(isthmus_limit_query(self.raw.get(), &most, nullptr));
-  return most;
+  std::uint64_t limit = 0;
+  check(isthmus_limit_query(self.raw.get(), &limit, nullptr));
+  return limit;
 }
 
 void bind_statistics(nb::module_& module) {
@@ -179,7 +182,7 @@ void bind_statistics(nb::module_& module) {
 
 // An error that is set while an object is destroyed must remain set.
 void FreeWithinScope::enter() noexcept {
-  nb::error_scope kept;
+  nb::error_scope saved_error;
   try {
     scope_ = current_scope();
     outer_ = scope_ ? isthmus_scope_swap(scope_.get()) : nullptr;
@@ -196,7 +199,7 @@ void bind_adaptors(nb::module_& module) {
       module, "AdaptorResource",
       "Base of the resources over one upstream, which have its kind, device, context and queue.\n"
       "Memory that an adaptor allocates is returned to it, and through it to its upstream.")
-      .def("__init__", &refuse_to_make)
+      .def("__init__", &raise_abstract)
       .def_prop_ro(
           "upstream", [](const AdaptorResource& self) { return self.upstream; },
           nb::sig("def upstream(self) -> MemoryResource"),

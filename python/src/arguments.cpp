@@ -56,7 +56,7 @@ nb::object to_integer(nb::handle value, const char* name) {
 namespace {
 
 // None or a Python int. PySlice_Unpack then runs no Python code.
-nb::object plain_bound(nb::handle slice, const char* name) {
+nb::object slice_bound(nb::handle slice, const char* name) {
   nb::object bound = slice.attr(name);
   if (bound.is_none()) {
     return bound;
@@ -70,7 +70,7 @@ nb::object plain_bound(nb::handle slice, const char* name) {
   return index;
 }
 
-[[noreturn]] void raise_too_wide(nb::handle integer, const char* name) {
+[[noreturn]] void raise_overflow(nb::handle integer, const char* name) {
   raise_python(error_type(ISTHMUS_ERROR_OUT_OF_RANGE), "%s of %U does not fit in 63 bits", name,
                shown_integer(integer).ptr());
 }
@@ -85,15 +85,16 @@ nb::object plain_bound(nb::handle slice, const char* name) {
 }  // namespace
 
 SliceBounds to_slice(nb::handle slice) {
-  const nb::object start = plain_bound(slice, "start");
-  const nb::object stop = plain_bound(slice, "stop");
-  const nb::object step = plain_bound(slice, "step");
-  const nb::object plain = nb::steal(PySlice_New(start.ptr(), stop.ptr(), step.ptr()));
-  SliceBounds made;
-  if (!plain.is_valid() || PySlice_Unpack(plain.ptr(), &made.start, &made.stop, &made.step) != 0) {
+  const nb::object start = slice_bound(slice, "start");
+  const nb::object stop = slice_bound(slice, "stop");
+  const nb::object step = slice_bound(slice, "step");
+  const nb::object slice_object = nb::steal(PySlice_New(start.ptr(), stop.ptr(), step.ptr()));
+  SliceBounds bounds;
+  if (!slice_object.is_valid() ||
+      PySlice_Unpack(slice_object.ptr(), &bounds.start, &bounds.stop, &bounds.step) != 0) {
     raise_set();
   }
-  return made;
+  return bounds;
 }
 
 nb::object shown_integer(nb::handle integer) {
@@ -124,15 +125,15 @@ const char* utf8_of(nb::handle text) {
   return chars;
 }
 
-nb::object to_tuple_of(nb::handle given, const char* must_be,
+nb::object to_tuple_of(nb::handle argument, const char* must_be,
                        std::optional<nb::python_error> cause) {
-  nb::object all = nb::steal(PySequence_Tuple(given.ptr()));
+  nb::object all = nb::steal(PySequence_Tuple(argument.ptr()));
   if (!all.is_valid()) {
     if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) {
       raise_set();
     }
     PyErr_Clear();
-    raise_type_error(cause, "%s, not %R", must_be, given.ptr());
+    raise_type_error(cause, "%s, not %R", must_be, argument.ptr());
   }
   return all;
 }
@@ -142,7 +143,7 @@ std::int64_t to_int64(nb::handle value, const char* name) {
   int overflow = 0;
   const long long number = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
   if (overflow != 0) {
-    raise_too_wide(index, name);
+    raise_overflow(index, name);
   }
   return number;
 }
@@ -154,7 +155,7 @@ std::size_t to_size(nb::handle value, const char* name) {
   int overflow = 0;
   const long long size = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
   if (overflow > 0) {
-    raise_too_wide(value, name);
+    raise_overflow(value, name);
   }
   if (overflow < 0 || size < 0) {
     raise_python(PyExc_ValueError, "%s must be 0 or more, not %U", name,
@@ -163,8 +164,8 @@ std::size_t to_size(nb::handle value, const char* name) {
   return static_cast<std::size_t>(size);
 }
 
-std::size_t to_size_or(nb::handle value, const char* name, std::size_t otherwise) {
-  return value.is_none() ? otherwise : to_size(value, name);
+std::size_t to_size_or(nb::handle value, const char* name, std::size_t default_size) {
+  return value.is_none() ? default_size : to_size(value, name);
 }
 
 std::int64_t to_alignment(nb::handle value) {
@@ -196,11 +197,11 @@ std::int64_t to_exact_alignment(nb::handle value) {
 }
 
 bool is_true(nb::handle value) {
-  const int told = PyObject_IsTrue(value.ptr());
-  if (told < 0) {
+  const int truth = PyObject_IsTrue(value.ptr());
+  if (truth < 0) {
     raise_set();
   }
-  return told != 0;
+  return truth != 0;
 }
 
 bool to_flag(nb::handle value, const char* name) {
@@ -226,10 +227,10 @@ void* to_pointer(nb::handle value, const char* name) {
 
 // Names written in a program are interned, so comparing pointers suffices most of the time.
 isthmus_kind_t to_kind(nb::handle value) {
-  const auto* given = value.ptr();
-  if (given == interned.device) return ISTHMUS_KIND_DEVICE;
-  if (given == interned.host) return ISTHMUS_KIND_HOST;
-  if (given == interned.shared) return ISTHMUS_KIND_SHARED;
+  const auto* text = value.ptr();
+  if (text == interned.device) return ISTHMUS_KIND_DEVICE;
+  if (text == interned.host) return ISTHMUS_KIND_HOST;
+  if (text == interned.shared) return ISTHMUS_KIND_SHARED;
   if (PyUnicode_Check(value.ptr()) == 0) {
     raise_python(PyExc_TypeError, "kind must be 'device', 'shared' or 'host', not %R", value.ptr());
   }
@@ -251,9 +252,9 @@ nb::handle kind_name(isthmus_kind_t kind) noexcept {
 }
 
 double to_seconds(nb::handle value, const char* name) {
-  const double given = PyFloat_AsDouble(value.ptr());
-  if (given != -1.0 || PyErr_Occurred() == nullptr) {
-    return given;
+  const double seconds = PyFloat_AsDouble(value.ptr());
+  if (seconds != -1.0 || PyErr_Occurred() == nullptr) {
+    return seconds;
   }
   std::optional<nb::python_error> cause{take_foreign_error()};
   if (PyLong_CheckExact(value.ptr())) {
@@ -265,17 +266,17 @@ double to_seconds(nb::handle value, const char* name) {
 }
 
 std::int64_t to_nanoseconds(nb::handle seconds, const char* name) {
-  const double given = to_seconds(seconds, name);
-  if (std::isnan(given) || given < 0) {
+  const double count = to_seconds(seconds, name);
+  if (std::isnan(count) || count < 0) {
     raise_python(PyExc_ValueError, "%s must be 0 seconds or more, not %R", name, seconds.ptr());
   }
   constexpr double k_longest = 9.2e9;  // seconds that fit in 63 bits of nanoseconds
-  return given > k_longest ? k_for_ever : static_cast<std::int64_t>(given * 1e9);
+  return count > k_longest ? k_infinite : static_cast<std::int64_t>(count * 1e9);
 }
 
 std::int64_t to_timeout(nb::handle seconds) {
-  const auto given = seconds.is_none() ? k_for_ever : to_nanoseconds(seconds, "timeout");
-  return given == k_for_ever ? -1 : given;
+  const auto nanoseconds = seconds.is_none() ? k_infinite : to_nanoseconds(seconds, "timeout");
+  return nanoseconds == k_infinite ? -1 : nanoseconds;
 }
 
 }  // namespace isthmus::python

@@ -13,7 +13,7 @@ namespace isthmus::python {
 // Like `isinstance(value, numbers.Integral)`: an array of one integer is not an integer.
 [[nodiscard]] bool is_integral(nb::handle value);
 // The value as a Python integer; not valid if it is not one (arrays that only implement __index__
-// are not). What its __index__ raises is stored in `cause`, if that is given; see
+// are not). What its __index__ raises is stored in `cause`, unless that is null; see
 // take_foreign_error() for the exceptions that are thrown instead.
 [[nodiscard]] nb::object as_integer(nb::handle value,
                                     std::optional<nb::python_error>* cause = nullptr);
@@ -28,7 +28,7 @@ void require_text(nb::handle value, const char* name);
 [[nodiscard]] const char* utf8_of(nb::handle text);
 // A sequence or other iterable as a tuple. If it is not iterable, TypeError ("`must_be`, not ..."),
 // with `cause` if there is one. Other errors of the object propagate.
-[[nodiscard]] nb::object to_tuple_of(nb::handle given, const char* must_be,
+[[nodiscard]] nb::object to_tuple_of(nb::handle argument, const char* must_be,
                                      std::optional<nb::python_error> cause = {});
 // The bounds of a slice; each is an integer as above or None.
 struct SliceBounds {
@@ -40,8 +40,8 @@ struct SliceBounds {
 [[nodiscard]] std::int64_t to_int64(nb::handle value, const char* name);
 // ValueError below 0, OutOfRangeError from 2**63 on, TypeError if it is not an integer.
 [[nodiscard]] std::size_t to_size(nb::handle value, const char* name);
-// The same; `otherwise` for None.
-[[nodiscard]] std::size_t to_size_or(nb::handle value, const char* name, std::size_t otherwise);
+// The same, but returns `default_size` for None.
+[[nodiscard]] std::size_t to_size_or(nb::handle value, const char* name, std::size_t default_size);
 // 0 for None. Negative numbers, which dpctl treats as no alignment, stay negative.
 // InvalidArgumentError from 2**63 on, as for alignments that no device supports.
 [[nodiscard]] std::int64_t to_alignment(nb::handle value);
@@ -62,9 +62,9 @@ struct SliceBounds {
 
 // Infinite for a Python number that is too large for a float. TypeError if it is not a real number.
 [[nodiscard]] double to_seconds(nb::handle value, const char* name);
-// Seconds as nanoseconds; `k_for_ever` for infinity and for times too long for 63 bits. ValueError
+// Seconds as nanoseconds; `k_infinite` for infinity and for times too long for 63 bits. ValueError
 // for negative numbers and NaN.
-inline constexpr auto k_for_ever = std::numeric_limits<std::int64_t>::max();
+inline constexpr auto k_infinite = std::numeric_limits<std::int64_t>::max();
 [[nodiscard]] std::int64_t to_nanoseconds(nb::handle seconds, const char* name);
 // The same as the timeout of a library call: -1 (no timeout) for None and infinity.
 [[nodiscard]] std::int64_t to_timeout(nb::handle seconds);

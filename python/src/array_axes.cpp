@@ -9,27 +9,27 @@ namespace {
 
 [[noreturn]] void raise_axis(nb::handle axis, std::size_t ndim) {
   const auto numpy = nb::module_::import_("numpy");
-  const nb::object home =
+  const nb::object module =
       nb::hasattr(numpy, "exceptions") ? nb::object(numpy.attr("exceptions")) : nb::object(numpy);
-  const nb::object type = home.attr("AxisError");
+  const nb::object type = module.attr("AxisError");
   raise_python(type.ptr(), "axis %R is out of bounds for an array of %zu dimensions", axis.ptr(),
                ndim);
 }
 
 // An integer or a sequence, as a tuple.
-nb::object to_list(nb::handle given, const char* must_be) {
-  if (PyTuple_CheckExact(given.ptr())) {
-    return nb::borrow(given);
+nb::object to_list(nb::handle argument, const char* must_be) {
+  if (PyTuple_CheckExact(argument.ptr())) {
+    return nb::borrow(argument);
   }
   std::optional<nb::python_error> cause;
-  if (as_integer(given, &cause).is_valid()) {
-    return nb::make_tuple(nb::borrow(given));
+  if (as_integer(argument, &cause).is_valid()) {
+    return nb::make_tuple(nb::borrow(argument));
   }
-  return to_tuple_of(given, must_be, std::move(cause));
+  return to_tuple_of(argument, must_be, std::move(cause));
 }
 
 // Keeps the dimensions with an extent other than 1: only these matter.
-void keep_wide(const ArrayLayout& layout, ArrayNumbers& shape, ArrayNumbers& strides) {
+void drop_unit_axes(const ArrayLayout& layout, ArrayNumbers& shape, ArrayNumbers& strides) {
   for (std::size_t i = 0; i < layout.shape.size(); ++i) {
     if (layout.shape[i] != 1) {
       shape.push_back(layout.shape[i]);
@@ -39,8 +39,8 @@ void keep_wide(const ArrayLayout& layout, ArrayNumbers& shape, ArrayNumbers& str
 }
 
 // Whether the dimensions [begin, end) can be merged into one, judged by their strides.
-bool is_one_run(const ArrayNumbers& shape, const ArrayNumbers& strides, std::size_t begin,
-                std::size_t end) {
+bool is_contiguous_run(const ArrayNumbers& shape, const ArrayNumbers& strides, std::size_t begin,
+                       std::size_t end) {
   for (auto i = begin; i + 1 < end; ++i) {
     if (strides[i] != shape[i + 1] * strides[i + 1]) {
       return false;
@@ -51,31 +51,31 @@ bool is_one_run(const ArrayNumbers& shape, const ArrayNumbers& strides, std::siz
 
 }  // namespace
 
-std::size_t to_axis(nb::handle given, std::size_t ndim) {
-  const auto index = to_integer(given, "axis");
+std::size_t to_axis(nb::handle argument, std::size_t ndim) {
+  const auto index = to_integer(argument, "axis");
   int overflow = 0;
-  const long long asked = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
+  const long long number = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
   const auto count = static_cast<long long>(ndim);
-  const auto found = asked < 0 ? asked + count : asked;
-  if (overflow != 0 || found < 0 || found >= count) {
+  const auto position = number < 0 ? number + count : number;
+  if (overflow != 0 || position < 0 || position >= count) {
     raise_axis(index, ndim);
   }
-  return static_cast<std::size_t>(found);
+  return static_cast<std::size_t>(position);
 }
 
-nb::object to_axis_tuple(nb::handle given) {
-  return to_list(given, "axes must be an integer or a sequence of integers");
+nb::object to_axis_tuple(nb::handle argument) {
+  return to_list(argument, "axes must be an integer or a sequence of integers");
 }
 
-ArrayNumbers to_axes(nb::handle given, std::size_t ndim) {
-  const nb::object all = to_axis_tuple(given);
+ArrayNumbers to_axes(nb::handle argument, std::size_t ndim) {
+  const nb::object all = to_axis_tuple(argument);
   ArrayNumbers axes;
   std::uint64_t seen = 0;
   for (nb::handle each : nb::borrow<nb::tuple>(all)) {
     const auto axis = to_axis(each, ndim);
     const auto bit = std::uint64_t{1} << axis % 64;
     if ((seen & bit) != 0) {
-      raise_python(PyExc_ValueError, "axes %R contain an axis twice", given.ptr());
+      raise_python(PyExc_ValueError, "axes %R contain an axis twice", argument.ptr());
     }
     seen |= bit;
     axes.push_back(static_cast<std::int64_t>(axis));
@@ -83,8 +83,8 @@ ArrayNumbers to_axes(nb::handle given, std::size_t ndim) {
   return axes;
 }
 
-ArrayNumbers to_permutation(nb::handle given, std::size_t ndim) {
-  const nb::object all = to_axis_tuple(given);
+ArrayNumbers to_permutation(nb::handle argument, std::size_t ndim) {
+  const nb::object all = to_axis_tuple(argument);
   if (nb::len(all) != ndim) {
     raise_python(PyExc_ValueError, "%zu axes for an array of %zu dimensions: pass each axis once",
                  nb::len(all), ndim);
@@ -92,10 +92,10 @@ ArrayNumbers to_permutation(nb::handle given, std::size_t ndim) {
   return to_axes(all, ndim);
 }
 
-ArrayNumbers to_shape_of(nb::handle given, std::int64_t size) {
-  const nb::object all = to_list(given, "shape must be an integer or a sequence of integers");
+ArrayNumbers to_shape_of(nb::handle argument, std::int64_t size) {
+  const nb::object all = to_list(argument, "shape must be an integer or a sequence of integers");
   ArrayNumbers shape;
-  std::int64_t others = 1;
+  std::int64_t product = 1;
   std::int64_t* open = nullptr;
   shape.reserve(nb::len(all));
   for (nb::handle each : nb::borrow<nb::tuple>(all)) {
@@ -103,22 +103,22 @@ ArrayNumbers to_shape_of(nb::handle given, std::int64_t size) {
     const bool is_open = extent == -1 && open == nullptr;
     if (extent < 0 && !is_open) {
       raise_python(PyExc_ValueError, "extent must be 0 or more, or one of them -1, not %R",
-                   given.ptr());
+                   argument.ptr());
     }
-    if (!is_open && __builtin_mul_overflow(others, extent, &others)) {
+    if (!is_open && __builtin_mul_overflow(product, extent, &product)) {
       raise_python(error_type(ISTHMUS_ERROR_OUT_OF_RANGE), "shape %R does not fit in 63 bits",
-                   given.ptr());
+                   argument.ptr());
     }
     shape.push_back(extent);
     open = is_open ? &shape.back() : open;
   }
-  if (open != nullptr && others != 0) {
-    *open = size / others;
-    others *= *open;
+  if (open != nullptr && product != 0) {
+    *open = size / product;
+    product *= *open;
   }
-  if (others != size || (open != nullptr && *open < 0)) {
+  if (product != size || (open != nullptr && *open < 0)) {
     raise_python(PyExc_ValueError, "%lld elements cannot take the shape %R",
-                 static_cast<long long>(size), given.ptr());
+                 static_cast<long long>(size), argument.ptr());
   }
   if (shape.size() > PyBUF_MAX_NDIM) {
     raise_python(PyExc_ValueError, "an array has at most %d dimensions, not %zu", PyBUF_MAX_NDIM,
@@ -131,7 +131,7 @@ ArrayNumbers to_shape_of(nb::handle given, std::int64_t size) {
 // dimensions must be mergeable into one.
 bool find_strides(const ArrayLayout& layout, const ArrayNumbers& shape, ArrayNumbers& strides) {
   ArrayNumbers old_shape, old_strides;
-  keep_wide(layout, old_shape, old_strides);
+  drop_unit_axes(layout, old_shape, old_strides);
   strides.assign(shape.size(), layout.item);
   std::size_t new_begin = 0, old_begin = 0;
   while (new_begin < shape.size() && old_begin < old_shape.size()) {
@@ -144,7 +144,7 @@ bool find_strides(const ArrayLayout& layout, const ArrayNumbers& shape, ArrayNum
         old_count *= old_shape[old_end++];
       }
     }
-    if (!is_one_run(old_shape, old_strides, old_begin, old_end)) {
+    if (!is_contiguous_run(old_shape, old_strides, old_begin, old_end)) {
       return false;
     }
     strides[new_end - 1] = old_strides[old_end - 1];

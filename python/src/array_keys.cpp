@@ -11,9 +11,9 @@ namespace {
                shown_integer(index).ptr(), axis, static_cast<long long>(extent));
 }
 
-[[noreturn]] void raise_too_many(std::size_t given, std::size_t ndim) {
+[[noreturn]] void raise_too_many(std::size_t count, std::size_t ndim) {
   raise_python(PyExc_IndexError,
-               "too many indices: the array is %zu-dimensional, but %zu were indexed", ndim, given);
+               "too many indices: the array is %zu-dimensional, but %zu were indexed", ndim, count);
 }
 
 [[noreturn]] void raise_no_key(nb::handle key, std::optional<nb::python_error> cause = {}) {
@@ -23,46 +23,46 @@ namespace {
                    Py_TYPE(key.ptr())->tp_name);
 }
 
-bool takes_axis(PyObject* key) noexcept { return key != Py_Ellipsis && key != Py_None; }
+bool consumes_axis(PyObject* key) noexcept { return key != Py_Ellipsis && key != Py_None; }
 
 // Builds a view item by item of its key.
 class ViewMaker {
  public:
-  explicit ViewMaker(const TypedArray& array) : of_{array}, offset_{array.offset} {
-    made_.item = array.layout->item;
-    made_.type = array.layout->type;
+  explicit ViewMaker(const TypedArray& array) : array_{array}, offset_{array.offset} {
+    layout_.item = array.layout->item;
+    layout_.type = array.layout->type;
   }
 
-  void take(PyObject* key, std::size_t skipped);
-  void keep_rest() { keep(of_.layout->shape.size() - axis_); }
+  void apply_key(PyObject* key, std::size_t skipped);
+  void keep_remaining_axes() { keep_axes(array_.layout->shape.size() - axis_); }
   [[nodiscard]] nb::object finish(nb::handle object) {
-    return make_array_view(object, of_, share_layout(std::move(made_)), offset_);
+    return make_array_view(object, array_, share_layout(std::move(layout_)), offset_);
   }
 
  private:
-  [[nodiscard]] std::int64_t extent() const { return of_.layout->shape[axis_]; }
-  [[nodiscard]] std::int64_t stride() const { return of_.layout->strides[axis_]; }
+  [[nodiscard]] std::int64_t extent() const { return array_.layout->shape[axis_]; }
+  [[nodiscard]] std::int64_t stride() const { return array_.layout->strides[axis_]; }
   void add(std::int64_t extent, std::int64_t stride) {
-    made_.shape.push_back(extent);
-    made_.strides.push_back(stride);
+    layout_.shape.push_back(extent);
+    layout_.strides.push_back(stride);
   }
-  void keep(std::size_t axes) {
+  void keep_axes(std::size_t axes) {
     for (; axes > 0; --axes, ++axis_) {
       add(extent(), stride());
     }
   }
-  void take_slice(PyObject* key);
-  void take_index(PyObject* key);
+  void apply_slice(PyObject* key);
+  void apply_index(PyObject* key);
   void move_by(std::int64_t steps) { offset_ += static_cast<std::size_t>(steps * stride()); }
 
-  const TypedArray& of_;
-  ArrayLayout made_{};
+  const TypedArray& array_;
+  ArrayLayout layout_{};
   std::size_t offset_;
-  std::size_t axis_ = 0;  // the next axis of `of_`
+  std::size_t axis_ = 0;  // the next axis of `array_`
 };
 
 // The stride of an extent of 1 or less has no meaning, so the step may have any size.
-void ViewMaker::take_slice(PyObject* key) {
+void ViewMaker::apply_slice(PyObject* key) {
   auto [start, stop, step] = to_slice(key);
   const auto length = PySlice_AdjustIndices(extent(), &start, &stop, step);
   if (length != 0) {
@@ -72,7 +72,7 @@ void ViewMaker::take_slice(PyObject* key) {
   ++axis_;
 }
 
-void ViewMaker::take_index(PyObject* key) {
+void ViewMaker::apply_index(PyObject* key) {
   if (PyBool_Check(key) != 0) {
     raise_no_key(key);
   }
@@ -81,19 +81,19 @@ void ViewMaker::take_index(PyObject* key) {
 }
 
 // `skipped`: the number of axes that ... stands for.
-void ViewMaker::take(PyObject* key, std::size_t skipped) {
+void ViewMaker::apply_key(PyObject* key, std::size_t skipped) {
   if (PySlice_Check(key) != 0) {
-    take_slice(key);
+    apply_slice(key);
   } else if (key == Py_Ellipsis) {
-    keep(skipped);
+    keep_axes(skipped);
   } else if (key == Py_None) {
     add(1, 0);
   } else {
-    take_index(key);
+    apply_index(key);
   }
 }
 
-void require_room(std::size_t ndim) {
+void require_max_ndim(std::size_t ndim) {
   if (ndim > PyBUF_MAX_NDIM) {
     raise_python(PyExc_IndexError, "an array has at most %d dimensions, not %zu", PyBUF_MAX_NDIM,
                  ndim);
@@ -112,12 +112,12 @@ std::int64_t to_position(nb::handle index, std::int64_t extent, std::size_t axis
     return to_position(number, extent, axis);
   }
   int overflow = 0;
-  const long long asked = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
-  const auto found = asked < 0 ? asked + extent : asked;
-  if (overflow != 0 || found < 0 || found >= extent) [[unlikely]] {
+  const long long number = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
+  const auto position = number < 0 ? number + extent : number;
+  if (overflow != 0 || position < 0 || position >= extent) [[unlikely]] {
     raise_out_of_bounds(index, extent, axis);
   }
-  return found;
+  return position;
 }
 
 std::optional<std::size_t> element_at(const TypedArray& array, const KeyList& keys) {
@@ -146,7 +146,7 @@ nb::object view_at(nb::handle object, const TypedArray& array, const KeyList& ke
   const auto ndim = array.layout->shape.size();
   std::size_t axes = 0, ellipses = 0;
   for (PyObject* key : keys) {
-    axes += takes_axis(key) ? std::size_t{1} : std::size_t{0};
+    axes += consumes_axis(key) ? std::size_t{1} : std::size_t{0};
     ellipses += key == Py_Ellipsis ? 1 : 0;
   }
   if (ellipses > 1) {
@@ -155,12 +155,12 @@ nb::object view_at(nb::handle object, const TypedArray& array, const KeyList& ke
   if (axes > ndim) {
     raise_too_many(axes, ndim);
   }
-  require_room(ndim + keys.size() - ellipses - axes);
+  require_max_ndim(ndim + keys.size() - ellipses - axes);
   ViewMaker view{array};
   for (PyObject* key : keys) {
-    view.take(key, ndim - axes);
+    view.apply_key(key, ndim - axes);
   }
-  view.keep_rest();
+  view.keep_remaining_axes();
   return view.finish(object);
 }
 

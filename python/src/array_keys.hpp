@@ -12,8 +12,8 @@ namespace isthmus::python {
 class KeyList {
  public:
   explicit KeyList(PyObject* key) noexcept
-      : one_{key},
-        items_{PyTuple_Check(key) != 0 ? &PyTuple_GET_ITEM(key, 0) : &one_},
+      : single_{key},
+        items_{PyTuple_Check(key) != 0 ? &PyTuple_GET_ITEM(key, 0) : &single_},
         count_{PyTuple_Check(key) != 0 ? static_cast<std::size_t>(PyTuple_GET_SIZE(key)) : 1} {}
   KeyList(const KeyList&) = delete;
   KeyList& operator=(const KeyList&) = delete;
@@ -23,7 +23,7 @@ class KeyList {
   [[nodiscard]] PyObject* const* end() const noexcept { return items_ + count_; }
 
  private:
-  PyObject* one_;
+  PyObject* single_;
   PyObject* const* items_;
   std::size_t count_;
 };

@@ -12,7 +12,7 @@ namespace isthmus::python {
 namespace {
 
 // "<f4" and the like; 0 for anything else.
-std::size_t plain_item_size(const char* text) {
+std::size_t item_size_without_numpy(const char* text) {
   static constexpr struct {
     char kind;
     const char* sizes[6];
@@ -52,18 +52,18 @@ std::size_t item_size_by_numpy(nb::handle typestr) {
   return 0;
 }
 
-std::int64_t times(std::int64_t a, std::int64_t b) {
+std::int64_t checked_multiply(std::int64_t a, std::int64_t b) {
   std::int64_t product = 0;
   if (__builtin_mul_overflow(a, b, &product)) throw TooFar{};
   return product;
 }
-std::int64_t plus(std::int64_t a, std::int64_t b) {
+std::int64_t checked_add(std::int64_t a, std::int64_t b) {
   std::int64_t sum = 0;
   if (__builtin_add_overflow(a, b, &sum)) throw TooFar{};
   return sum;
 }
 
-std::int64_t minus(std::int64_t a, std::int64_t b) {
+std::int64_t checked_subtract(std::int64_t a, std::int64_t b) {
   std::int64_t difference = 0;
   if (__builtin_sub_overflow(a, b, &difference)) throw TooFar{};
   return difference;
@@ -75,7 +75,7 @@ ArrayNumbers ordered_strides(NumberSpan shape, std::int64_t item, ElementOrder o
   for (std::size_t n = 0; n < shape.size(); ++n) {
     const auto i = order == ElementOrder::c ? shape.size() - 1 - n : n;
     strides[i] = step;
-    step = times(step, std::max<std::int64_t>(shape[i], 1));
+    step = checked_multiply(step, std::max<std::int64_t>(shape[i], 1));
   }
   return strides;
 }
@@ -115,11 +115,11 @@ ArrayBox box_of(const ArrayLayout& layout) {
   std::int64_t low = 0;
   std::int64_t high = 0;
   for (std::size_t i = 0; i < layout.shape.size(); ++i) {
-    const auto last = times(layout.strides[i], layout.shape[i] - 1);
+    const auto last = checked_multiply(layout.strides[i], layout.shape[i] - 1);
     auto& end = last < 0 ? low : high;
-    end = plus(end, last);
+    end = checked_add(end, last);
   }
-  return {low, plus(minus(high, low), layout.item)};
+  return {low, checked_add(checked_subtract(high, low), layout.item)};
 }
 
 TypedLayout::TypedLayout(ArrayLayout layout) : ArrayLayout{std::move(layout)} {
@@ -129,9 +129,9 @@ TypedLayout::TypedLayout(ArrayLayout layout) : ArrayLayout{std::move(layout)} {
   }
   size = 1;
   for (const auto each : shape) {
-    size = times(size, each);
+    size = checked_multiply(size, each);
   }
-  nbytes = static_cast<std::size_t>(times(size, item));
+  nbytes = static_cast<std::size_t>(checked_multiply(size, item));
   const auto box = box_of(*this);
   before = static_cast<std::size_t>(-box.start);
   extent = static_cast<std::size_t>(box.nbytes);
@@ -155,7 +155,7 @@ SharedLayout dense_layout(ArrayNumbers shape, const ElementType& type) {
   }
 }
 
-void require_whole_elements(const void* first, const TypedLayout& layout, const char* protocol) {
+void require_element_multiples(const void* first, const TypedLayout& layout, const char* protocol) {
   const auto& type = *layout.type;
   if (layout.size == 0) {
     return;
@@ -175,54 +175,54 @@ void require_whole_elements(const void* first, const TypedLayout& layout, const 
   }
 }
 
-ArrayNumbers to_shape(nb::handle given) {
-  constexpr std::size_t k_most = PyBUF_MAX_NDIM;
+ArrayNumbers to_shape(nb::handle argument) {
+  constexpr std::size_t k_max_ndim = PyBUF_MAX_NDIM;
   ArrayNumbers shape;
   std::optional<nb::python_error> cause;
-  if (const nb::object one = as_integer(given, &cause); one.is_valid()) {
-    shape.push_back(static_cast<std::int64_t>(to_size(one, "shape")));
+  if (const nb::object extent = as_integer(argument, &cause); extent.is_valid()) {
+    shape.push_back(static_cast<std::int64_t>(to_size(extent, "shape")));
     return shape;
   }
   const nb::object all =
-      to_tuple_of(given, "shape must be an integer or a sequence of integers", std::move(cause));
+      to_tuple_of(argument, "shape must be an integer or a sequence of integers", std::move(cause));
   for (nb::handle each : all) {
     shape.push_back(static_cast<std::int64_t>(to_size(each, "extent")));
   }
-  if (shape.size() > k_most) {
-    raise_python(PyExc_ValueError, "an array has at most %zu dimensions, not %zu", k_most,
+  if (shape.size() > k_max_ndim) {
+    raise_python(PyExc_ValueError, "an array has at most %zu dimensions, not %zu", k_max_ndim,
                  shape.size());
   }
   return shape;
 }
 
 nb::object to_tuple(NumberSpan numbers) {
-  nb::object made = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(numbers.size())));
-  for (std::size_t i = 0; made.is_valid() && i < numbers.size(); ++i) {
+  nb::object tuple = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(numbers.size())));
+  for (std::size_t i = 0; tuple.is_valid() && i < numbers.size(); ++i) {
     PyObject* number = PyLong_FromLongLong(numbers[i]);
     if (number == nullptr) {
       raise_set();
     }
-    PyTuple_SET_ITEM(made.ptr(), static_cast<Py_ssize_t>(i), number);
+    PyTuple_SET_ITEM(tuple.ptr(), static_cast<Py_ssize_t>(i), number);
   }
-  if (!made.is_valid()) {
+  if (!tuple.is_valid()) {
     raise_set();
   }
-  return made;
+  return tuple;
 }
 
-ArrayNumbers in_items(NumberSpan strides, std::int64_t item) {
-  ArrayNumbers made{strides.begin(), strides.end()};
-  for (auto& each : made) {
+ArrayNumbers strides_in_items(NumberSpan strides, std::int64_t item) {
+  ArrayNumbers item_strides{strides.begin(), strides.end()};
+  for (auto& each : item_strides) {
     each /= item;
   }
-  return made;
+  return item_strides;
 }
 
 std::size_t item_size_of(nb::handle typestr) {
   std::size_t size = 0;
   if (PyUnicode_Check(typestr.ptr()) != 0) {
     const char* text = PyUnicode_AsUTF8(typestr.ptr());
-    size = text != nullptr ? plain_item_size(text) : 0;
+    size = text != nullptr ? item_size_without_numpy(text) : 0;
     PyErr_Clear();
   }
   return size != 0 ? size : item_size_by_numpy(typestr);

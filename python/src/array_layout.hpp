@@ -15,8 +15,8 @@ struct TooFar final : std::length_error {
   TooFar() : length_error{"the array's offsets do not fit in 63 bits"} {}
 };
 
-// An element type that array libraries know, in native byte order. There is one object per type, so
-// equal types have equal addresses.
+// An element type that array libraries support, in native byte order. There is one object per type,
+// so equal types have equal addresses.
 struct ElementType {
   char kind;          // NumPy's letter: b, i, u, f or c
   std::uint8_t item;  // bytes of an element
@@ -31,13 +31,13 @@ struct ElementType {
 // By typestr ("<f4") or NumPy name ("float32"); nullptr for anything else.
 [[nodiscard]] const ElementType* find_element_type(nb::handle text);
 // By NumPy dtype; nullptr if arrays do not support it.
-[[nodiscard]] const ElementType* find_numpys_type(nb::handle dtype);
+[[nodiscard]] const ElementType* find_numpy_type(nb::handle dtype);
 // By format of the buffer protocol, for elements of `item` bytes; a null format means bytes.
 // nullptr for records, objects and non-native byte order.
 [[nodiscard]] const ElementType* element_type_of_format(const char* format, std::int64_t item);
-// From a DType or anything that NumPy accepts as a dtype; NumPy is only called if it is not a known
-// name. None: float32. TypeError with the reason if it is not a dtype, or one of dates, text,
-// objects, records or non-native byte order.
+// From a DType or anything that NumPy accepts as a dtype; NumPy is called only for other objects
+// than DTypes and known names. None: float32. TypeError with the reason if it is not a dtype, or
+// one of dates, text, objects, records or non-native byte order.
 [[nodiscard]] const ElementType& to_element_type(nb::handle dtype);
 [[nodiscard]] const ElementType& byte_type() noexcept;
 [[nodiscard]] const ElementType& default_element_type() noexcept;  // float32
@@ -45,8 +45,8 @@ struct ElementType {
 // Borrowed. The typestr is interned, and an AttributeError for bfloat16. Getting the dtype imports
 // NumPy.
 [[nodiscard]] nb::handle typestr_of(const ElementType& type);
-// NumPy's dtype. For bfloat16 the one of the package ml_dtypes, or our DType if that is not
-// installed.
+// NumPy's dtype. For bfloat16 the one of the package ml_dtypes, or this module's DType if that
+// package is not installed.
 [[nodiscard]] nb::handle dtype_of(const ElementType& type);
 
 struct ArrayLayout {
@@ -82,28 +82,28 @@ struct TypedLayout;
 class SharedLayout {
  public:
   SharedLayout() noexcept = default;
-  explicit SharedLayout(const TypedLayout* made) noexcept;
-  SharedLayout(const SharedLayout& other) noexcept : SharedLayout{other.of_} {}
-  SharedLayout(SharedLayout&& other) noexcept : of_{std::exchange(other.of_, nullptr)} {}
+  explicit SharedLayout(const TypedLayout* layout) noexcept;
+  SharedLayout(const SharedLayout& other) noexcept : SharedLayout{other.layout_} {}
+  SharedLayout(SharedLayout&& other) noexcept : layout_{std::exchange(other.layout_, nullptr)} {}
   SharedLayout& operator=(SharedLayout other) noexcept {
-    std::swap(of_, other.of_);
+    std::swap(layout_, other.layout_);
     return *this;
   }
   ~SharedLayout();
 
-  [[nodiscard]] const TypedLayout* get() const noexcept { return of_; }
-  [[nodiscard]] const TypedLayout& operator*() const noexcept { return *of_; }
-  [[nodiscard]] const TypedLayout* operator->() const noexcept { return of_; }
-  [[nodiscard]] explicit operator bool() const noexcept { return of_ != nullptr; }
+  [[nodiscard]] const TypedLayout* get() const noexcept { return layout_; }
+  [[nodiscard]] const TypedLayout& operator*() const noexcept { return *layout_; }
+  [[nodiscard]] const TypedLayout* operator->() const noexcept { return layout_; }
+  [[nodiscard]] explicit operator bool() const noexcept { return layout_ != nullptr; }
 
  private:
-  const TypedLayout* of_ = nullptr;
+  const TypedLayout* layout_ = nullptr;
 };
 
 // An immutable layout with the values computed from it once. Arrays share it. Each stride is a
 // multiple of the item size.
 struct TypedLayout : ArrayLayout {
-  // Pre: a type is set. Throws too_far, but never for an array without elements.
+  // Pre: a type is set. Throws TooFar, but never for an array without elements.
   explicit TypedLayout(ArrayLayout layout);
   TypedLayout(const TypedLayout&) = delete;
   TypedLayout& operator=(const TypedLayout&) = delete;
@@ -125,14 +125,14 @@ struct TypedLayout : ArrayLayout {
   return SharedLayout{new TypedLayout{std::move(layout)}};
 }
 
-inline SharedLayout::SharedLayout(const TypedLayout* made) noexcept : of_{made} {
-  if (of_ != nullptr) {
-    ++of_->references;
+inline SharedLayout::SharedLayout(const TypedLayout* layout) noexcept : layout_{layout} {
+  if (layout_ != nullptr) {
+    ++layout_->references;
   }
 }
 inline SharedLayout::~SharedLayout() {
-  if (of_ != nullptr && --of_->references == 0) {
-    delete of_;
+  if (layout_ != nullptr && --layout_->references == 0) {
+    delete layout_;
   }
 }
 
@@ -141,14 +141,14 @@ inline SharedLayout::~SharedLayout() {
 
 // BufferError, which names the protocol, unless every element is aligned and all strides are
 // multiples of the element size.
-void require_whole_elements(const void* first, const TypedLayout& layout, const char* protocol);
+void require_element_multiples(const void* first, const TypedLayout& layout, const char* protocol);
 
 // From one integer or a sequence of them. ValueError below 0 and for more than 64 extents,
 // OverflowError from 2**63 on.
-[[nodiscard]] ArrayNumbers to_shape(nb::handle given);
+[[nodiscard]] ArrayNumbers to_shape(nb::handle argument);
 [[nodiscard]] nb::object to_tuple(NumberSpan numbers);
 // Strides counted in elements, as some protocols have them.
-[[nodiscard]] ArrayNumbers in_items(NumberSpan strides, std::int64_t item);
+[[nodiscard]] ArrayNumbers strides_in_items(NumberSpan strides, std::int64_t item);
 
 // Bytes of an element of a type such as "<f4". A typestr that is not in the protocol's own notation
 // is passed to NumPy, as dpctl does. 0 if it is neither a number nor a bool.

@@ -14,46 +14,47 @@ namespace {
 // One freed buffer that stands in for the memory of all freed arrays: an array's own queue may be
 // closed.
 const BufferHandle& freed_buffer() {
-  static BufferHandle& made = *new BufferHandle;  // Guarded by the interpreter's lock.
-  if (!made) {
+  static BufferHandle& buffer = *new BufferHandle;  // Guarded by the interpreter's lock.
+  if (!buffer) {
     DeviceHandle host;
-    QueueHandle on;
-    check(look_for_device("host", host));
-    check(isthmus_queue_default(host.get(), on.out()));
-    check(isthmus_buffer_create(0, ISTHMUS_KIND_HOST, 0, on.get(), nullptr, made.out()));
-    isthmus_buffer_free(made.get());
+    QueueHandle queue;
+    check(try_find_device("host", host));
+    check(isthmus_queue_default(host.get(), queue.out()));
+    check(isthmus_buffer_create(0, ISTHMUS_KIND_HOST, 0, queue.get(), nullptr, buffer.out()));
+    isthmus_buffer_free(buffer.get());
   }
-  return made;
+  return buffer;
 }
 
 // A freed Buffer of the same size to take its place: operations on the array then raise as on any
 // freed Buffer.
-nb::object closed_stand_in(const Buffer& buffer) {
+nb::object make_closed_buffer(const Buffer& buffer) {
   return make_instance<Buffer>(types.buffer, BufferHandle::retained(freed_buffer().get()),
                                buffer.queue_object, nb::object{}, buffer.kind, buffer.nbytes,
                                buffer.read_only);
 }
 
-// Drops the reference to the Buffer and does not free it: views, a unified buffer and other holders
-// keep it. In a forked child nothing is freed, as with Buffers.
+// Drops the reference to the Buffer and does not free it: views, a unified buffer and other owners
+// may still refer to it. In a forked child nothing is freed, as with Buffers.
 void free_array(TypedArray& self) {
   if (!is_forked_child() && !is_freed(self)) {
     const nb::object held = self.memory.object();  // creating the stand-in may run any code
-    self.memory.replace(closed_stand_in(*nb::inst_ptr<Buffer>(held)));
+    self.memory.replace(make_closed_buffer(*nb::inst_ptr<Buffer>(held)));
   }
 }
 
 nb::object header_of(const TypedArray& self) {
-  const auto& of = buffer_in(self);
+  const auto& buffer = buffer_in(self);
   const auto& layout = *self.layout;
-  const auto on = describe(*device_of(queue_of_buffer(of).device_object));
+  const auto device_name = describe(*device_of(queue_of_buffer(buffer).device_object));
   const nb::object gaps = nb::steal(
       layout.is_c_dense ? PyUnicode_FromString("")
                         : PyUnicode_FromFormat(", strides %R", to_tuple(layout.strides).ptr()));
-  return nb::steal(PyUnicode_FromFormat(
-      "isthmus.Array %U %R %s%U, %zu bytes%s on %s%s", kind_name(of.kind).ptr(),
-      to_tuple(layout.shape).ptr(), layout.type->name, gaps.ptr(), layout.nbytes,
-      is_freed(self) ? ", freed," : "", on.c_str(), is_read_only(self) ? ", read-only" : ""));
+  return nb::steal(PyUnicode_FromFormat("isthmus.Array %U %R %s%U, %zu bytes%s on %s%s",
+                                        kind_name(buffer.kind).ptr(), to_tuple(layout.shape).ptr(),
+                                        layout.type->name, gaps.ptr(), layout.nbytes,
+                                        is_freed(self) ? ", freed," : "", device_name.c_str(),
+                                        is_read_only(self) ? ", read-only" : ""));
 }
 
 // From isthmus._printing.
@@ -91,13 +92,13 @@ bool is_of_kind(const TypedArray& self) noexcept {
 nb::object sycl_queue(const TypedArray& self) {
   const nb::object own = buffer_in(self).queue_object;
   const nb::object dpctl = loaded_dpctl();
-  if (dpctl.is_none() || !is_sycls(*queue_of(own))) {
+  if (dpctl.is_none() || !is_sycl_queue(*queue_of(own))) {
     return own;
   }
   return dpctl.attr("SyclQueue")(sycl_capsule(*queue_of(own)));
 }
 
-void bind_places(nb::class_<TypedArray>& bound) {
+void bind_location(nb::class_<TypedArray>& bound) {
   bound
       .def_prop_ro("is_device", &is_of_kind<ISTHMUS_KIND_DEVICE>, "Whether its kind is \"device\".")
       .def_prop_ro("is_shared", &is_of_kind<ISTHMUS_KIND_SHARED>, "Whether its kind is \"shared\".")
@@ -136,9 +137,9 @@ void bind_text(nb::class_<TypedArray>& bound) {
 
 }  // namespace
 
-void bind_array_life(nb::class_<TypedArray>& bound) {
+void bind_array_lifetime(nb::class_<TypedArray>& bound) {
   bind_end(bound);
-  bind_places(bound);
+  bind_location(bound);
   bind_text(bound);
 }
 

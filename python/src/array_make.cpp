@@ -23,27 +23,28 @@ namespace isthmus::python {
 namespace {
 
 const ElementType& type_for(const ArrayRequest& request, const Model& like) {
-  return given(request.dtype)   ? to_element_type(request.dtype)
-         : like.type != nullptr ? *like.type
-                                : default_element_type();
+  return has_value(request.dtype) ? to_element_type(request.dtype)
+         : like.type != nullptr   ? *like.type
+                                  : default_element_type();
 }
 
 SharedLayout layout_for(const ArrayRequest& request, const Model& like, const ElementType& type) {
   const auto order = to_order(request.order, request.prototype.is_valid());
-  if (const auto* its = given(request.shape) ? nullptr : like.layout()) {
-    const bool is_c = order == WantedOrder::c ||
-                      (order != WantedOrder::fortran && is_dense(*its, ElementOrder::c));
-    return is_c ? recent_layout(ArrayNumbers{its->shape}, type) : ordered_layout(*its, type, order);
+  if (const auto* prototype_layout = has_value(request.shape) ? nullptr : like.layout()) {
+    const bool is_c = order == RequestedOrder::c || (order != RequestedOrder::fortran &&
+                                                     is_dense(*prototype_layout, ElementOrder::c));
+    return is_c ? recent_layout(ArrayNumbers{prototype_layout->shape}, type)
+                : ordered_layout(*prototype_layout, type, order);
   }
-  const bool is_told = given(request.shape) || !like.shape.is_valid();
-  const nb::handle shape = is_told ? request.shape : nb::handle{like.shape};
+  const bool has_shape = has_value(request.shape) || !like.shape.is_valid();
+  const nb::handle shape = has_shape ? request.shape : nb::handle{like.shape};
   auto extents = to_extents(shape);
-  return order == WantedOrder::fortran ? fortran_layout(std::move(extents), type)
-                                       : recent_layout(std::move(extents), type);
+  return order == RequestedOrder::fortran ? fortran_layout(std::move(extents), type)
+                                          : recent_layout(std::move(extents), type);
 }
 
 nb::object queue_for(const ArrayRequest& request, const Model& like, const Resource* resource) {
-  if (given(request.queue) || given(request.device)) {
+  if (has_value(request.queue) || has_value(request.device)) {
     return to_queue(request.queue, request.device);
   }
   return resource != nullptr     ? resource->queue_object
@@ -53,34 +54,34 @@ nb::object queue_for(const ArrayRequest& request, const Model& like, const Resou
 
 // Elements are aligned, whatever alignment was requested.
 std::int64_t alignment_for(const ArrayRequest& request, const ElementType& type) {
-  const auto asked = to_alignment(request.alignment);
-  const bool is_power = asked > 0 && (asked & (asked - 1)) == 0;
-  return is_power ? std::max<std::int64_t>(asked, type.alignment) : asked;
+  const auto alignment = to_alignment(request.alignment);
+  const bool is_power = alignment > 0 && (alignment & (alignment - 1)) == 0;
+  return is_power ? std::max<std::int64_t>(alignment, type.alignment) : alignment;
 }
 
 // A resource that falls back to another kind of memory.
 nb::object with_fallback(const ArrayRequest& request, isthmus_kind_t kind,
                          const nb::object& queue) {
-  const auto first = given(request.resource) ? nb::borrow(request.resource) : nb::none();
+  const auto first = has_value(request.resource) ? nb::borrow(request.resource) : nb::none();
   return nb::module_::import_("isthmus._fallback")
       .attr("with_fallback")(kind_name(kind), request.fallback, queue, first);
 }
 
 nb::object make_empty(const ArrayRequest& request, const Model& like, const ElementType& type) {
-  const auto* from = resource_or_none(request.resource);
-  const auto kind = given(request.kind) ? to_kind(request.kind)
-                    : from != nullptr   ? from->kind
-                                        : like.kind;
-  nb::object queue = queue_for(request, like, from);
+  const auto* resource = resource_or_none(request.resource);
+  const auto kind = has_value(request.kind) ? to_kind(request.kind)
+                    : resource != nullptr   ? resource->kind
+                                            : like.kind;
+  nb::object queue = queue_for(request, like, resource);
   auto layout = size_to_allocate(kind, nb::inst_ptr<python::Queue>(queue)->device_object,
                                  [&] { return layout_for(request, like, type); });
   nb::object chain;  // keeps the resource until the memory does
-  if (given(request.fallback)) {
+  if (has_value(request.fallback)) {
     chain = with_fallback(request, kind, queue);
-    from = resource_or_none(chain);
+    resource = resource_or_none(chain);
   }
   const auto alignment = alignment_for(request, type);
-  return make_fresh_array(std::move(layout), kind, std::move(queue), alignment, from);
+  return make_fresh_array(std::move(layout), kind, std::move(queue), alignment, resource);
 }
 
 // Created once, because it is large.
@@ -96,7 +97,7 @@ nb::object with_model(const ArrayRequest& request, Make make) {
 }
 
 // The fast path of the most common call: a shape and a type alone.
-nb::object make_plain(nb::handle shape, const ElementType& type) {
+nb::object make_default_array(nb::handle shape, const ElementType& type) {
   constexpr auto k_kind = ISTHMUS_KIND_DEVICE;
   nb::object queue = current_queue();
   auto layout = size_to_allocate(k_kind, nb::inst_ptr<python::Queue>(queue)->device_object,
@@ -106,8 +107,9 @@ nb::object make_plain(nb::handle shape, const ElementType& type) {
 
 nb::object make_empty(const ArrayRequest& request) {
   if (!request.has_keywords && !request.prototype.is_valid()) {
-    return make_plain(request.shape, given(request.dtype) ? to_element_type(request.dtype)
-                                                          : default_element_type());
+    return make_default_array(request.shape, has_value(request.dtype)
+                                                 ? to_element_type(request.dtype)
+                                                 : default_element_type());
   }
   return with_model(request, [&](const Model& like) {
     return make_empty(request, like, type_for(request, like));
@@ -115,9 +117,9 @@ nb::object make_empty(const ArrayRequest& request) {
 }
 
 // Submits the fill. All uses of the array are ordered after it.
-nb::object fill(nb::object made, nb::handle value) {
-  static_cast<void>(fill_array(made, value, {nb::handle{}, nb::handle{}, false}));
-  return made;
+nb::object fill(nb::object array, nb::handle value) {
+  static_cast<void>(fill_array(array, value, {nb::handle{}, nb::handle{}, false}));
+  return array;
 }
 
 template <int Value>
@@ -138,7 +140,7 @@ const ElementType& type_of_value(nb::handle value) {
   if (overflow == 0) {
     return to_element_type(reinterpret_cast<PyObject*>(&PyLong_Type));
   }
-  if (const auto* type = type_told_by(value, "fill_value")) {
+  if (const auto* type = element_type_of(value, "fill_value")) {
     return *type;
   }
   const nb::object like = numpy_array_of(value);
@@ -152,8 +154,8 @@ const ElementType& type_of_value(nb::handle value) {
 
 nb::object make_full(const ArrayRequest& request) {
   return with_model(request, [&](const Model& like) {
-    const bool is_told = given(request.dtype) || like.type != nullptr;
-    const auto& type = is_told ? type_for(request, like) : type_of_value(request.fill_value);
+    const bool has_type = has_value(request.dtype) || like.type != nullptr;
+    const auto& type = has_type ? type_for(request, like) : type_of_value(request.fill_value);
     return fill(make_empty(request, like, type), request.fill_value);
   });
 }
@@ -247,16 +249,18 @@ PyMethodDef functions[] = {
 // -- other libraries' memory ----------------------------------------------------------------------
 
 // An array without elements adopts nothing: drivers have no address for it.
-nb::object without_elements(ToldInterface told) {
-  const auto kind = told.what.kind == ISTHMUS_KIND_UNKNOWN ? ISTHMUS_KIND_DEVICE : told.what.kind;
-  return make_fresh_array(share_layout(std::move(told.layout)), kind, std::move(told.queue));
+nb::object without_elements(ArrayInterface interface) {
+  const auto kind =
+      interface.memory.kind == ISTHMUS_KIND_UNKNOWN ? ISTHMUS_KIND_DEVICE : interface.memory.kind;
+  return make_fresh_array(share_layout(std::move(interface.layout)), kind,
+                          std::move(interface.queue));
 }
 
 // Widens the adoption to all of the memory object that the array is a part of, if it exposes that:
 // arrays over other parts then share the memory. Returns the offset of the part.
-std::size_t widen(Adoption& adoption, nb::handle whole) {
-  auto* const base = static_cast<char*>(to_pointer(whole.attr("_pointer"), "_pointer"));
-  const auto nbytes = to_size(nb::object(whole.attr("nbytes")), "nbytes");
+std::size_t widen(Adoption& adoption, nb::handle parent) {
+  auto* const base = static_cast<char*>(to_pointer(parent.attr("_pointer"), "_pointer"));
+  const auto nbytes = to_size(nb::object(parent.attr("nbytes")), "nbytes");
   const auto begin =
       reinterpret_cast<std::uintptr_t>(adoption.pointer) - reinterpret_cast<std::uintptr_t>(base);
   if (begin > nbytes || adoption.nbytes > nbytes - begin) {
@@ -268,20 +272,20 @@ std::size_t widen(Adoption& adoption, nb::handle whole) {
 }
 
 // None if the object does not have the interface.
-nb::object array_from_interface(nb::handle object, nb::handle whole) {
-  auto told = read_interface(object, Access::write);
-  if (!told) {
+nb::object array_from_interface(nb::handle object, nb::handle parent) {
+  auto interface = read_interface(object, Access::write);
+  if (!interface) {
     return nb::none();
   }
-  require_type(*told);
-  if (told->empty) {
-    return without_elements(*std::move(told));
+  require_type(*interface);
+  if (interface->empty) {
+    return without_elements(*std::move(interface));
   }
-  auto layout = share_layout(told->layout);
-  require_whole_elements(static_cast<const char*>(told->what.pointer) + layout->before, *layout,
-                         "interface");
-  const auto begin = whole.is_none() ? 0 : widen(told->what, whole);
-  return make_typed_array(adopt_interface(object, *std::move(told)), std::move(layout),
+  auto layout = share_layout(interface->layout);
+  require_element_multiples(static_cast<const char*>(interface->memory.pointer) + layout->before,
+                            *layout, "interface");
+  const auto begin = parent.is_none() ? 0 : widen(interface->memory, parent);
+  return make_typed_array(adopt_interface(object, *std::move(interface)), std::move(layout),
                           begin + layout->before);
 }
 
@@ -301,20 +305,20 @@ void bind_array_make(nb::module_& module) {
              nb::arg("queue") = nb::none(),
              nb::sig("def _array_from_dlpack(obj: object, queue: Queue | None = None) -> Array"),
              "An array over the memory that __dlpack__ exports, as Buffer.from_dlpack does.");
-  module.def("_require_sound_capsule", &require_sound_capsule, nb::arg("capsule").none(),
+  module.def("_require_sound_capsule", &require_valid_capsule, nb::arg("capsule").none(),
              nb::sig("def _require_sound_capsule(capsule: object) -> None"),
              "Raises BufferError if a field of the DLPack tensor in it is not usable.");
   module.def(
       "_dlpack_device_of",
       [](nb::handle producer) {
-        const auto told = dlpack::device_of_producer(producer);
-        return nb::make_tuple(told.type, told.id);
+        const auto device = dlpack::device_of_producer(producer);
+        return nb::make_tuple(device.type, device.id);
       },
       nb::arg("producer").none(),
       nb::sig("def _dlpack_device_of(producer: object) -> tuple[int, int]"),
       "Returns the result of its __dlpack_device__. Raises BufferError if that is not a device.");
   module.def(
-      "_says_read_only", &says_read_only, nb::arg("obj").none(),
+      "_says_read_only", &reports_read_only, nb::arg("obj").none(),
       nb::sig("def _says_read_only(obj: object) -> bool"),
       "Whether the buffer protocol or an interface of `obj` reports its memory as read-only.");
   module.def("_queue_for", &to_queue, nb::arg("queue").none(), nb::arg("device").none(),

@@ -12,17 +12,17 @@ ArrayMemory::~ArrayMemory() {
 }
 
 void ArrayMemory::make_object() const {
-  nb::object made = nb::inst_alloc(types.buffer);  // may collect garbage, and so run any code
-  if (!made.is_valid()) {
+  nb::object object = nb::inst_alloc(types.buffer);  // may collect garbage, and so run any code
+  if (!object.is_valid()) {
     raise_set();
   }
   if (object_.is_valid()) {
     return;  // that code created the object, or freed the array
   }
-  new (nb::inst_ptr<Buffer>(made))
+  new (nb::inst_ptr<Buffer>(object))
       Buffer{std::move(raw_), std::move(queue_), nb::object{}, kind_, nbytes_, false};
-  nb::inst_mark_ready(made);
-  object_ = std::move(made);
+  nb::inst_mark_ready(object);
+  object_ = std::move(object);
 }
 
 }  // namespace isthmus::python

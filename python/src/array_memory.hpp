@@ -37,7 +37,7 @@ class ArrayMemory {
   [[nodiscard]] bool read_only() const noexcept {
     return object_.is_valid() && nb::inst_ptr<Buffer>(object_)->read_only;
   }
-  // Puts another Buffer in its place. Pre: the object was created, and the caller keeps it alive.
+  // Replaces the Buffer by another one. Pre: the object was created, and the caller keeps it alive.
   void replace(nb::object object) noexcept { object_ = std::move(object); }
 
  private:

@@ -27,7 +27,7 @@ class ArrayNumbers {
     assign(first, last);
   }
   ArrayNumbers(const ArrayNumbers& other) { assign(other.begin(), other.end()); }
-  ArrayNumbers(ArrayNumbers&& other) noexcept { take(other); }
+  ArrayNumbers(ArrayNumbers&& other) noexcept { move_from(other); }
   ArrayNumbers& operator=(const ArrayNumbers& other) {
     if (this != &other) {
       assign(other.begin(), other.end());
@@ -37,7 +37,7 @@ class ArrayNumbers {
   ArrayNumbers& operator=(ArrayNumbers&& other) noexcept {
     if (this != &other) {
       drop();
-      take(other);
+      move_from(other);
     }
     return *this;
   }
@@ -101,29 +101,30 @@ class ArrayNumbers {
   }
 
  private:
-  static constexpr std::size_t k_own = 4;
+  static constexpr std::size_t k_inline_count = 4;
 
   void drop() noexcept {
-    if (start_ != own_) {
+    if (start_ != inline_) {
       delete[] start_;
     }
   }
   // Pre: the numbers of this object are no longer needed.
-  void take(ArrayNumbers& other) noexcept {
-    const bool is_own = other.start_ == other.own_;
-    if (is_own) {
-      std::memcpy(own_, other.own_, sizeof own_);  // all four: a variable number would cost a call
+  void move_from(ArrayNumbers& other) noexcept {
+    const bool is_inline = other.start_ == other.inline_;
+    if (is_inline) {
+      std::memcpy(inline_, other.inline_,
+                  sizeof inline_);  // all four: a variable number would cost a call
     }
-    start_ = is_own ? own_ : other.start_;
+    start_ = is_inline ? inline_ : other.start_;
     size_ = std::exchange(other.size_, 0);
-    capacity_ = std::exchange(other.capacity_, k_own);
-    other.start_ = other.own_;
+    capacity_ = std::exchange(other.capacity_, k_inline_count);
+    other.start_ = other.inline_;
   }
 
-  std::int64_t* start_ = own_;
+  std::int64_t* start_ = inline_;
   std::size_t size_ = 0;
-  std::size_t capacity_ = k_own;
-  std::int64_t own_[k_own];
+  std::size_t capacity_ = k_inline_count;
+  std::int64_t inline_[k_inline_count];
 };
 
 }  // namespace isthmus::python

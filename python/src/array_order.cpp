@@ -44,24 +44,24 @@ AxesList axes_in_memory(const ArrayLayout& layout) {
   return axes;
 }
 
-bool is_fortrans_alone(const ArrayLayout& layout) {
+bool is_fortran_only(const ArrayLayout& layout) {
   return is_dense(layout, ElementOrder::fortran) && !is_dense(layout, ElementOrder::c);
 }
 
-[[noreturn]] void refuse_order(nb::handle given, bool has_prototype) {
-  raise_python(PyUnicode_Check(given.ptr()) != 0 ? PyExc_ValueError : PyExc_TypeError,
+[[noreturn]] void raise_order(nb::handle argument, bool has_prototype) {
+  raise_python(PyUnicode_Check(argument.ptr()) != 0 ? PyExc_ValueError : PyExc_TypeError,
                has_prototype ? "order must be 'C', 'F', 'A' or 'K', not %R"
                              : "order must be 'C' or 'F', not %R",
-               given.ptr());
+               argument.ptr());
 }
 
-bool is_plain(nb::handle extent) noexcept { return PyLong_CheckExact(extent.ptr()); }
+bool is_exact_int(nb::handle extent) noexcept { return PyLong_CheckExact(extent.ptr()); }
 
 // False if the general path has to find out what is wrong.
-bool put_plain(nb::handle extent, ArrayNumbers& out) {
+bool append_extent(nb::handle extent, ArrayNumbers& out) {
   int overflow = 0;
   const long long number =
-      is_plain(extent) ? PyLong_AsLongLongAndOverflow(extent.ptr(), &overflow) : -1;
+      is_exact_int(extent) ? PyLong_AsLongLongAndOverflow(extent.ptr(), &overflow) : -1;
   if (number < 0 || overflow != 0) {
     return false;
   }
@@ -70,62 +70,63 @@ bool put_plain(nb::handle extent, ArrayNumbers& out) {
 }
 
 // The same for a short tuple.
-bool put_all_plain(nb::handle shape, ArrayNumbers& out) {
-  constexpr Py_ssize_t k_few = 8;
-  bool plain = PyTuple_CheckExact(shape.ptr()) && PyTuple_GET_SIZE(shape.ptr()) <= k_few;
-  for (Py_ssize_t i = 0; plain && i < PyTuple_GET_SIZE(shape.ptr()); ++i) {
-    plain = put_plain(PyTuple_GET_ITEM(shape.ptr(), i), out);
+bool append_extents(nb::handle shape, ArrayNumbers& out) {
+  constexpr Py_ssize_t k_max_fast_ndim = 8;
+  bool succeeded =
+      PyTuple_CheckExact(shape.ptr()) && PyTuple_GET_SIZE(shape.ptr()) <= k_max_fast_ndim;
+  for (Py_ssize_t i = 0; succeeded && i < PyTuple_GET_SIZE(shape.ptr()); ++i) {
+    succeeded = append_extent(PyTuple_GET_ITEM(shape.ptr(), i), out);
   }
-  return plain;
+  return succeeded;
 }
 
 }  // namespace
 
-WantedOrder to_order(nb::handle given, bool has_prototype) {
-  if (!given.is_valid() || given.is_none()) {
-    return has_prototype ? WantedOrder::keep : WantedOrder::c;
+RequestedOrder to_order(nb::handle argument, bool has_prototype) {
+  if (!argument.is_valid() || argument.is_none()) {
+    return has_prototype ? RequestedOrder::keep : RequestedOrder::c;
   }
   const bool is_letter =
-      PyUnicode_Check(given.ptr()) != 0 && PyUnicode_GET_LENGTH(given.ptr()) == 1;
-  switch (is_letter ? PyUnicode_READ_CHAR(given.ptr(), 0) : Py_UCS4{0}) {
+      PyUnicode_Check(argument.ptr()) != 0 && PyUnicode_GET_LENGTH(argument.ptr()) == 1;
+  switch (is_letter ? PyUnicode_READ_CHAR(argument.ptr(), 0) : Py_UCS4{0}) {
     case 'C':
-    case 'c': return WantedOrder::c;
+    case 'c': return RequestedOrder::c;
     case 'F':
-    case 'f': return WantedOrder::fortran;
+    case 'f': return RequestedOrder::fortran;
     case 'A':
     case 'a':
-      if (has_prototype) return WantedOrder::any;
+      if (has_prototype) return RequestedOrder::any;
       break;
     case 'K':
     case 'k':
-      if (has_prototype) return WantedOrder::keep;
+      if (has_prototype) return RequestedOrder::keep;
       break;
     default: break;
   }
-  refuse_order(given, has_prototype);
+  raise_order(argument, has_prototype);
 }
 
 ArrayNumbers to_extents(nb::handle shape) {
-  ArrayNumbers made;
-  if (!put_plain(shape, made) && !put_all_plain(shape, made)) {
-    made = to_shape(shape);
+  ArrayNumbers extents;
+  if (!append_extent(shape, extents) && !append_extents(shape, extents)) {
+    extents = to_shape(shape);
   }
-  return made;
+  return extents;
 }
 
 SharedLayout recent_layout(ArrayNumbers&& shape, const ElementType& type) {
-  constexpr std::size_t k_kept = 64;
+  constexpr std::size_t k_cache_size = 64;
   // Guarded by the interpreter's lock; never destroyed.
-  static auto& recent = *new std::array<SharedLayout, k_kept>;
+  static auto& recent = *new std::array<SharedLayout, k_cache_size>;
   auto hash = static_cast<std::uint64_t>(type.dtype);
   for (const auto extent : shape) {
     hash = (hash ^ static_cast<std::uint64_t>(extent)) * 0x9E3779B97F4A7C15;
   }
-  auto& found = recent[hash >> 58];
-  if (!found || found->type != &type || !(found->shape == shape)) {
-    found = dense_layout(std::move(shape), type);
+  auto& entry = recent[hash >> 58];
+  if (!entry || entry->type != &type || !(entry->shape == shape)) {
+    entry = dense_layout(std::move(shape), type);
   }
-  return found;
+  return entry;
 }
 
 SharedLayout fortran_layout(ArrayNumbers shape, const ElementType& type) {
@@ -134,14 +135,15 @@ SharedLayout fortran_layout(ArrayNumbers shape, const ElementType& type) {
   return layout_along(std::move(shape), type, axes);
 }
 
-SharedLayout ordered_layout(const ArrayLayout& like, const ElementType& type, WantedOrder order) {
+SharedLayout ordered_layout(const ArrayLayout& like, const ElementType& type,
+                            RequestedOrder order) {
   const bool is_fortran =
-      order == WantedOrder::fortran || (order == WantedOrder::any && is_fortrans_alone(like));
+      order == RequestedOrder::fortran || (order == RequestedOrder::any && is_fortran_only(like));
   if (is_fortran) {
     return fortran_layout(like.shape, type);
   }
-  return order == WantedOrder::keep ? layout_along(like.shape, type, axes_in_memory(like))
-                                    : dense_layout(like.shape, type);
+  return order == RequestedOrder::keep ? layout_along(like.shape, type, axes_in_memory(like))
+                                       : dense_layout(like.shape, type);
 }
 
 }  // namespace isthmus::python

@@ -6,11 +6,11 @@
 
 namespace isthmus::python {
 
-enum class WantedOrder { c, fortran, any, keep };
+enum class RequestedOrder { c, fortran, any, keep };
 
-// "C" and "F"; with a prototype "A" and "K" too. Not given: "C", or "K" with a prototype.
+// "C" and "F"; with a prototype "A" and "K" too. Not specified: "C", or "K" with a prototype.
 // ValueError and TypeError otherwise.
-[[nodiscard]] WantedOrder to_order(nb::handle given, bool has_prototype);
+[[nodiscard]] RequestedOrder to_order(nb::handle argument, bool has_prototype);
 
 // Like to_shape, with a fast path for the common cases.
 [[nodiscard]] ArrayNumbers to_extents(nb::handle shape);
@@ -19,6 +19,6 @@ enum class WantedOrder { c, fortran, any, keep };
 [[nodiscard]] SharedLayout fortran_layout(ArrayNumbers shape, const ElementType& type);
 // The shape of `like` without gaps, in an order that depends on the order of `like`.
 [[nodiscard]] SharedLayout ordered_layout(const ArrayLayout& like, const ElementType& type,
-                                          WantedOrder order);
+                                          RequestedOrder order);
 
 }  // namespace isthmus::python

@@ -9,20 +9,21 @@
 namespace isthmus::python {
 namespace {
 
-// Without the interpreter's lock: a new pool probes the driver, and creating it may destroy others.
+// Without the interpreter's lock: a new pool probes the driver, and creating it may destroy other
+// pools.
 Resource make_pool(isthmus_kind_t kind, const Queue& queue, PoolUse use) {
-  Resource made;
+  Resource pool;
   isthmus_status_t status;
   {
     const GilRelease released;
     status = isthmus_default_pool(queue.raw.get(), kind,
                                   use == PoolUse::arrays ? ISTHMUS_DEFAULT_POOL_OF_ARRAYS : 0,
-                                  made.raw.out());
+                                  pool.raw.out());
   }
   check(status);
-  made.kind = kind;
-  made.is_pool = true;
-  return made;
+  pool.kind = kind;
+  pool.is_pool = true;
+  return pool;
 }
 
 PoolUse to_use(nb::handle name) {
@@ -38,31 +39,31 @@ PoolUse to_use(nb::handle name) {
   return PoolUse::buffers;
 }
 
-// Creates a PoolResource for a pool that has none, or whose PoolResource is gone.
+// Creates a PoolResource for a pool that has none, or whose PoolResource was destroyed.
 nb::object wrap_pool(const Resource& pool, nb::object queue) {
-  auto kept = ResourceHandle::retained(pool.raw.get());
+  auto handle = ResourceHandle::retained(pool.raw.get());
   const auto kind = pool.kind;
-  if (nb::object known = find_resource(kept.get()); known.is_valid()) {
-    return known;
+  if (nb::object existing = find_resource(handle.get()); existing.is_valid()) {
+    return existing;
   }
-  nb::object made = nb::inst_alloc(nb::type<PoolResource>());
-  auto* const where = nb::inst_ptr<PoolResource>(made);
-  new (where) PoolResource{{std::move(kept), kind, std::move(queue), false, true},
-                           0,
-                           0,
-                           nb::none(),
-                           nb::float_(10.0),
-                           nb::float_(1.0),
-                           nb::none()};
-  remember_resource(*where, made);
-  nb::inst_mark_ready(made);
-  return made;
+  nb::object object = nb::inst_alloc(nb::type<PoolResource>());
+  auto* const resource = nb::inst_ptr<PoolResource>(object);
+  new (resource) PoolResource{{std::move(handle), kind, std::move(queue), false, true},
+                              0,
+                              0,
+                              nb::none(),
+                              nb::float_(10.0),
+                              nb::float_(1.0),
+                              nb::none()};
+  register_resource(*resource, object);
+  nb::inst_mark_ready(object);
+  return object;
 }
 
 nb::object default_pool_of(nb::handle kind, nb::handle device, nb::handle queue, nb::handle use) {
-  nb::object on = to_queue(queue, device);
-  const auto& pool = default_pool(to_kind(kind), *queue_of(on), to_use(use));
-  return wrap_pool(pool, std::move(on));
+  nb::object queue_object = to_queue(queue, device);
+  const auto& pool = default_pool(to_kind(kind), *queue_of(queue_object), to_use(use));
+  return wrap_pool(pool, std::move(queue_object));
 }
 
 }  // namespace
@@ -75,31 +76,31 @@ void DevicePools::trim() noexcept {
 }
 
 const Resource& DevicePools::make(isthmus_kind_t kind, const Queue& queue, PoolUse use) {
-  auto made = std::make_unique<Resource>(make_pool(kind, queue, use));
+  auto created = std::make_unique<Resource>(make_pool(kind, queue, use));
   if (const auto* found = find(kind, queue, use)) {
     return *found;  // created by another thread meanwhile
   }
-  if (entries_.size() >= k_most) {
+  if (entries_.size() >= k_max_pools) {
     drop_empty();
   }
-  return *entries_.emplace_back(kind, use, queue.context_key, std::move(made)).pool;
+  return *entries_.emplace_back(kind, use, queue.context_key, std::move(created)).pool;
 }
 
 void DevicePools::drop_empty() noexcept {
   std::erase_if(entries_, [](const Entry& each) {
-    isthmus_resource_info_t seen{};
-    seen.struct_size = sizeof seen;
-    return isthmus_resource_query(each.pool->raw.get(), &seen) == ISTHMUS_OK &&
-           seen.held_bytes == 0;
+    isthmus_resource_info_t info{};
+    info.struct_size = sizeof info;
+    return isthmus_resource_query(each.pool->raw.get(), &info) == ISTHMUS_OK &&
+           info.held_bytes == 0;
   });
 }
 
 const Resource& make_default_pool(isthmus_kind_t kind, const Queue& queue, PoolUse use) {
-  auto& of = *nb::inst_ptr<Device>(queue.device_object);
-  if (!of.pools) {
-    of.pools = std::make_unique<DevicePools>();
+  auto& device = *nb::inst_ptr<Device>(queue.device_object);
+  if (!device.pools) {
+    device.pools = std::make_unique<DevicePools>();
   }
-  return of.pools->make(kind, queue, use);
+  return device.pools->make(kind, queue, use);
 }
 
 void bind_array_pools(nb::module_& module) {

@@ -4,9 +4,9 @@
 // are the library's (isthmus_default_pool), cached for each kind of memory in a context of a
 // device.
 //
-// Contexts come and go, so an entry beyond `k_most` replaces entries whose pools hold no memory. A
-// reference to an entry is valid until other Python code runs or the interpreter's lock is
-// released.
+// Programs create and destroy contexts, so an entry beyond `k_max_pools` replaces entries whose
+// pools hold no memory. A reference to an entry is valid until other Python code runs or the
+// interpreter's lock is released.
 
 #include <memory>
 #include <vector>
@@ -15,8 +15,8 @@
 
 namespace isthmus::python {
 
-// The default pools of one device, cached for as long as the device has a Python object. What was
-// created from a pool keeps it alive.
+// The default pools of one device, cached for as long as the device has a Python object. Memory
+// from a pool keeps the pool alive.
 class DevicePools {
  public:
   DevicePools() = default;
@@ -41,7 +41,7 @@ class DevicePools {
   [[nodiscard]] const Resource& make(isthmus_kind_t kind, const Queue& queue, PoolUse use);
 
  private:
-  static constexpr std::size_t k_most = 32;
+  static constexpr std::size_t k_max_pools = 32;
   void drop_empty() noexcept;
   struct Entry {
     isthmus_kind_t kind;
@@ -57,8 +57,8 @@ class DevicePools {
 [[nodiscard]] inline const Resource& default_pool(isthmus_kind_t kind, const Queue& queue,
                                                   PoolUse use) {
   const auto* const pools = nb::inst_ptr<Device>(queue.device_object)->pools.get();
-  const auto* const known = pools != nullptr ? pools->find(kind, queue, use) : nullptr;
-  return known != nullptr ? *known : make_default_pool(kind, queue, use);
+  const auto* const pool = pools != nullptr ? pools->find(kind, queue, use) : nullptr;
+  return pool != nullptr ? *pool : make_default_pool(kind, queue, use);
 }
 
 void bind_array_pools(nb::module_& module);

@@ -19,47 +19,48 @@ void drop_idle_strides(ArrayLayout& layout) {
 }
 
 // NumPy has one stride for each extent; `strides` of other libraries may be anything.
-std::optional<ArrayLayout> layout_told_by(nb::handle like, const ElementType& type) {
+std::optional<ArrayLayout> find_layout(nb::handle like, const ElementType& type) {
   const nb::object strides = nb::getattr(like, "strides", nb::none());
   if (PyTuple_Check(strides.ptr()) == 0) {
     return {};
   }
-  ArrayLayout made{to_shape(nb::object(like.attr("shape"))), {}, type.item, &type};
+  ArrayLayout layout{to_shape(nb::object(like.attr("shape"))), {}, type.item, &type};
   for (nb::handle each : nb::borrow<nb::tuple>(strides)) {
-    made.strides.push_back(to_int64(each, "stride"));
+    layout.strides.push_back(to_int64(each, "stride"));
   }
-  return made.strides.size() == made.shape.size() ? std::optional{std::move(made)} : std::nullopt;
+  return layout.strides.size() == layout.shape.size() ? std::optional{std::move(layout)}
+                                                      : std::nullopt;
 }
 
-Model model_of_numpys(nb::handle given) {
-  const bool tells = nb::hasattr(given, "shape") && nb::hasattr(given, "dtype");
-  const nb::object like = tells ? nb::borrow(given) : numpy_array_of(given);
+Model model_of_numpy(nb::handle argument) {
+  const bool has_attributes = nb::hasattr(argument, "shape") && nb::hasattr(argument, "dtype");
+  const nb::object like = has_attributes ? nb::borrow(argument) : numpy_array_of(argument);
   const auto& type = to_element_type(nb::object(like.attr("dtype")));
-  Model made{like.attr("shape"), nullptr, &type};
-  made.lies = layout_told_by(like, type);
-  return made;
+  Model model{like.attr("shape"), nullptr, &type};
+  model.foreign_layout = find_layout(like, type);
+  return model;
 }
 
-// A queue on a CUDA stream would keep the prototype, which owns the stream, alive. New memory has
-// no earlier work to be ordered after.
-nb::object queue_beside(const nb::object& told) {
-  const auto& on = *queue_of(told);
-  return cuda_number_of(on) < 0 ? told : to_queue(nb::handle{}, on.device_object);
+// The queue of a new array. A queue on a CUDA stream would keep the prototype, which owns the
+// stream, alive. New memory has no earlier work to be ordered after.
+nb::object queue_for_prototype(const nb::object& queue_object) {
+  const auto& queue = *queue_of(queue_object);
+  return cuda_number_of(queue) < 0 ? queue_object : to_queue(nb::handle{}, queue.device_object);
 }
 
-Model model_of_interface(ToldInterface told) {
-  require_type(told);
-  Model made{{}, nullptr, told.layout.type, queue_beside(told.queue)};
-  const auto kind = told.what.pointer == nullptr
+Model model_of_interface(ArrayInterface interface) {
+  require_type(interface);
+  Model model{{}, nullptr, interface.layout.type, queue_for_prototype(interface.queue)};
+  const auto kind = interface.memory.pointer == nullptr
                         ? ISTHMUS_KIND_UNKNOWN
-                        : kind_on(*queue_of(told.queue), told.what.pointer);
-  made.kind = kind != ISTHMUS_KIND_UNKNOWN ? kind : made.kind;
-  made.lies = std::move(told.layout);
-  return made;
+                        : query_kind(*queue_of(interface.queue), interface.memory.pointer);
+  model.kind = kind != ISTHMUS_KIND_UNKNOWN ? kind : model.kind;
+  model.foreign_layout = std::move(interface.layout);
+  return model;
 }
 
 // NumPy arrays are the most common ones and have no interface of a device.
-bool is_numpys_array(nb::handle prototype) noexcept {
+bool is_numpy_array(nb::handle prototype) noexcept {
   return std::strcmp(Py_TYPE(prototype.ptr())->tp_name, "numpy.ndarray") == 0;
 }
 
@@ -73,19 +74,19 @@ Model model_of(nb::handle prototype) {
   if (const auto* bytes = buffer_of(prototype)) {
     return {nb::int_(bytes->nbytes), nullptr, &byte_type(), bytes->queue_object, bytes->kind};
   }
-  if (PyType_Check(prototype.ptr()) == 0 && !is_numpys_array(prototype)) {
-    if (auto told = read_interface(prototype, Access::read)) {
-      return model_of_interface(*std::move(told));
+  if (PyType_Check(prototype.ptr()) == 0 && !is_numpy_array(prototype)) {
+    if (auto interface = read_interface(prototype, Access::read)) {
+      return model_of_interface(*std::move(interface));
     }
   }
-  return model_of_numpys(prototype);
+  return model_of_numpy(prototype);
 }
 
-void require_type(ToldInterface& told) {
-  if (told.layout.type == nullptr) {
-    told.layout.type = &to_element_type(told.typestr);
+void require_type(ArrayInterface& interface) {
+  if (interface.layout.type == nullptr) {
+    interface.layout.type = &to_element_type(interface.typestr);
   }
-  drop_idle_strides(told.layout);
+  drop_idle_strides(interface.layout);
 }
 
 }  // namespace isthmus::python

@@ -17,10 +17,10 @@ struct Model {
   const ElementType* type = nullptr;
   nb::object queue{};  // not valid: the current one
   isthmus_kind_t kind = ISTHMUS_KIND_DEVICE;
-  std::optional<ArrayLayout> lies{};  // layout of another library's array, if it is known
+  std::optional<ArrayLayout> foreign_layout{};  // of another library's array, if it is known
 
   [[nodiscard]] const ArrayLayout* layout() const noexcept {
-    return array != nullptr ? array->layout.get() : lies ? &*lies : nullptr;
+    return array != nullptr ? array->layout.get() : foreign_layout ? &*foreign_layout : nullptr;
   }
 };
 
@@ -29,6 +29,6 @@ struct Model {
 [[nodiscard]] Model model_of(nb::handle prototype);
 
 // TypeError, with the reason, for a type that arrays do not support.
-void require_type(ToldInterface& told);
+void require_type(ArrayInterface& interface);
 
 }  // namespace isthmus::python

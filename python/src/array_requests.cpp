@@ -27,24 +27,24 @@ std::span<const Keyword<ArrayRequest>> keywords() {
   return all;
 }
 
-bool takes(const ArraySignature& signature, RequestMember member) noexcept {
-  return (member != &ArrayRequest::fill_value || signature.takes_fill_value) &&
+bool accepts(const ArraySignature& signature, RequestMember member) noexcept {
+  return (member != &ArrayRequest::fill_value || signature.has_fill_value) &&
          (member != &ArrayRequest::prototype || signature.is_like);
 }
 
 RequestMember member_of(const ArraySignature& signature, PyObject* name) {
-  const auto where = find_keyword(keywords(), name);
-  if (where == nullptr || !takes(signature, where)) {
+  const auto member = find_keyword(keywords(), name);
+  if (member == nullptr || !accepts(signature, member)) {
     raise_python(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'", signature.name,
                  name);
   }
-  return where;
+  return member;
 }
 
 const char* name_of(RequestMember member) {
   const auto all = keywords();
   const auto found = std::find_if(all.begin(), all.end(),
-                                  [member](const auto& each) { return each.where == member; });
+                                  [member](const auto& each) { return each.member == member; });
   return PyUnicode_AsUTF8(found->name);
 }
 
@@ -60,17 +60,17 @@ void read_positional(ArrayRequest& out, const ArraySignature& signature, PyObjec
 }
 
 void require_all(const ArrayRequest& read, const ArraySignature& signature) {
-  for (const auto where : signature.positional.first(signature.required)) {
-    if (!(read.*where).is_valid()) {
+  for (const auto member : signature.positional.first(signature.required)) {
+    if (!(read.*member).is_valid()) {
       raise_python(PyExc_TypeError, "%s() is missing its argument '%s'", signature.name,
-                   name_of(where));
+                   name_of(member));
     }
   }
 }
 
 // For the argument with index `again` in `names`, whose member was set before.
-[[noreturn]] void raise_given_twice(const ArraySignature& signature, PyObject* names,
-                                    Py_ssize_t again) {
+[[noreturn]] void raise_duplicate(const ArraySignature& signature, PyObject* names,
+                                  Py_ssize_t again) {
   auto* const name = PyTuple_GET_ITEM(names, again);
   for (Py_ssize_t i = 0; i < again; ++i) {
     auto* const other = PyTuple_GET_ITEM(names, i);
@@ -93,11 +93,11 @@ ArrayRequest read_any_request(const ArraySignature& signature, PyObject* const* 
   read.has_keywords = names != nullptr;
   const Py_ssize_t named = names != nullptr ? PyTuple_GET_SIZE(names) : 0;
   for (Py_ssize_t i = 0; i < named; ++i) {
-    auto& into = read.*member_of(signature, PyTuple_GET_ITEM(names, i));
-    if (into.is_valid()) {
-      raise_given_twice(signature, names, i);
+    auto& argument = read.*member_of(signature, PyTuple_GET_ITEM(names, i));
+    if (argument.is_valid()) {
+      raise_duplicate(signature, names, i);
     }
-    into = arguments[positional + static_cast<std::size_t>(i)];
+    argument = arguments[positional + static_cast<std::size_t>(i)];
   }
   require_all(read, signature);
   return read;

@@ -10,7 +10,7 @@
 
 namespace isthmus::python {
 
-// A handle that is not valid was not given.
+// An argument that the caller did not pass is a handle that is not valid.
 struct ArrayRequest {
   nb::handle shape, dtype, fill_value, prototype;
   nb::handle order, kind, device, queue, resource, fallback, alignment;
@@ -22,7 +22,7 @@ struct ArraySignature {
   const char* name;
   std::span<const RequestMember> positional;
   std::size_t required;  // the number of required positional arguments
-  bool takes_fill_value;
+  bool has_fill_value;
   bool is_like;  // takes a prototype, and a shape by keyword
 };
 
@@ -31,7 +31,7 @@ struct ArraySignature {
                                             PyObject* const* arguments, std::size_t positional,
                                             PyObject* names);
 
-// TypeError for too many or too few arguments, one given twice, or an unknown name. `usm_type` and
+// TypeError for too many or too few arguments, one passed twice, or an unknown name. `usm_type` and
 // `sycl_queue` are dpnp's names of kind and queue. Inline, so that a call without names, with a
 // signature known to the compiler, is a few stores.
 [[nodiscard]] inline ArrayRequest read_request(const ArraySignature& signature,

@@ -21,100 +21,99 @@ namespace {
 }
 
 // Returns why an object exported no view of itself. Rethrows what is not an error of the protocol.
-nb::python_error take_refusal() {
-  nb::python_error refused;
-  if (!refused.matches(PyExc_BufferError) && !refused.matches(PyExc_ValueError) &&
-      !refused.matches(PyExc_TypeError)) {
-    throw refused;
+nb::python_error take_buffer_error() {
+  nb::python_error error;
+  if (!error.matches(PyExc_BufferError) && !error.matches(PyExc_ValueError) &&
+      !error.matches(PyExc_TypeError)) {
+    throw error;
   }
-  return refused;
+  return error;
 }
 
 // From the object's own view. Nothing if it exports none, with the reason if it has the protocol.
-std::optional<ArraySide> host_side(nb::handle object, Access wanted, const char* role,
-                                   std::optional<nb::python_error>& refused) {
+std::optional<ArraySide> host_side(nb::handle object, Access access, const char* role,
+                                   std::optional<nb::python_error>& error) {
   if (PyObject_CheckBuffer(object.ptr()) == 0) {
     return {};
   }
-  ArraySide made;
-  made.where.memory = std::make_unique<Pinned>();
-  auto& view = made.where.memory->view;
+  ArraySide side;
+  side.endpoint.memory = std::make_unique<Pinned>();
+  auto& view = side.endpoint.memory->view;
   if (PyObject_GetBuffer(object.ptr(), &view, PyBUF_STRIDES | PyBUF_FORMAT) != 0) {
-    refused.emplace(take_refusal());
+    error.emplace(take_buffer_error());
     return {};
   }
-  if (wanted == Access::write && (view.readonly != 0 || is_locked_elsewhere(object))) {
+  if (access == Access::write && (view.readonly != 0 || is_read_only_elsewhere(object))) {
     raise_python(error_type(ISTHMUS_ERROR_READ_ONLY), "%s of type %.100s is read-only", role,
                  Py_TYPE(object.ptr())->tp_name);
   }
-  made.layout = layout_of(view);
-  made.where.raw.pointer = view.buf;
-  made.where.nbytes = static_cast<std::size_t>(view.len);
-  return made;
+  side.layout = layout_of(view);
+  side.endpoint.raw.pointer = view.buf;
+  side.endpoint.nbytes = static_cast<std::size_t>(view.len);
+  return side;
 }
 
-ArraySide foreign_side(nb::handle object, const ToldInterface& told, Access wanted,
+ArraySide foreign_side(nb::handle object, const ArrayInterface& interface, Access access,
                        const char* role) {
-  ArraySide made{foreign_place(object, told, wanted, role), told.layout};
-  if (!told.empty) {
-    made.where.raw.offset = static_cast<std::size_t>(-box_of(told.layout).start);
+  ArraySide side{foreign_place(object, interface, access, role), interface.layout};
+  if (!interface.empty) {
+    side.endpoint.raw.offset = static_cast<std::size_t>(-box_of(interface.layout).start);
   }
-  return made;
+  return side;
 }
 
-ArraySide lent_side(nb::handle object, Access wanted, const char* role) {
-  const nb::object lent = array_from_dlpack(object, nb::none());
-  return side_of(*typed_array_of(lent), wanted, role);
+ArraySide dlpack_side(nb::handle object, Access access, const char* role) {
+  const nb::object array = array_from_dlpack(object, nb::none());
+  return side_of(*typed_array_of(array), access, role);
 }
 
-ArraySide bytes_side(nb::handle object, Access wanted, const char* role) {
+ArraySide bytes_side(nb::handle object, Access access, const char* role) {
   const ByteView bytes{object};
-  const auto told = bytes.get();
-  return {to_place(object, wanted, role),
-          {{told.shape.begin(), told.shape.end()}, {1}, 1, &byte_type()}};
+  const auto view = bytes.get();
+  return {to_place(object, access, role),
+          {{view.shape.begin(), view.shape.end()}, {1}, 1, &byte_type()}};
 }
 
 // For NumPy arrays whose type has no name in the buffer protocol. TypeError for a type that arrays
 // do not support; nothing for other objects.
-std::optional<ArraySide> renamed_side(nb::handle object, Access wanted, const char* role) {
+std::optional<ArraySide> bfloat16_side(nb::handle object, Access access, const char* role) {
   if (PyObject_HasAttrString(object.ptr(), "dtype") == 0) {
     return {};
   }
   const auto& type = to_element_type(nb::object(object.attr("dtype")));
-  std::optional<nb::python_error> refused;
-  auto made = type.format == nullptr
-                  ? host_side(object.attr("view")("uint16"), wanted, role, refused)
-                  : std::nullopt;
-  if (made) {
-    made->layout.type = &type;
+  std::optional<nb::python_error> error;
+  auto side = type.format == nullptr ? host_side(object.attr("view")("uint16"), access, role, error)
+                                     : std::nullopt;
+  if (side) {
+    side->layout.type = &type;
   }
-  return made;
+  return side;
 }
 
 // Nothing for an object that does not describe itself.
-std::optional<ArraySide> find_side(nb::handle object, Access wanted, const char* role) {
+std::optional<ArraySide> find_side(nb::handle object, Access access, const char* role) {
   if (const auto* array = typed_array_of(object)) {
-    return side_of(*array, wanted, role);
+    return side_of(*array, access, role);
   }
   if (buffer_of(object) != nullptr) {
-    return bytes_side(object, wanted, role);
+    return bytes_side(object, access, role);
   }
-  std::optional<nb::python_error> refused;
-  if (auto host = host_side(object, wanted, role, refused)) {
+  std::optional<nb::python_error> error;
+  if (auto host = host_side(object, access, role, error)) {
     return host;
   }
   if (PyType_Check(object.ptr()) != 0) {
     return {};
   }
-  if (const auto told = read_interface(object, wanted)) {
-    return foreign_side(object, *told, wanted, role);
+  if (const auto interface = read_interface(object, access)) {
+    return foreign_side(object, *interface, access, role);
   }
-  if (refused) {
-    auto seen = renamed_side(object, wanted, role);
-    return seen ? std::move(seen) : throw *std::move(refused);
+  if (error) {
+    auto side = bfloat16_side(object, access, role);
+    return side ? std::move(side) : throw *std::move(error);
   }
   if (PyObject_HasAttrString(object.ptr(), "__dlpack__") != 0) {
-    return lent_side(object, wanted, role);
+    return dlpack_side(object, access, role);
   }
   return {};
 }
@@ -147,16 +146,18 @@ bool is_integers(Py_UCS4 kind) { return kind == 'i' || kind == 'u'; }
 // Whether NumPy has to convert it to the destination's type directly, so that an integer that does
 // not fit, or a complex number, is an error. `kind`: that of the array that NumPy makes of it by
 // default.
-bool reads_again(nb::handle object, Py_UCS4 kind, const ElementType& out, Conversion as) {
-  if (as != Conversion::assign) {
-    const bool is_pythons = PyList_Check(object.ptr()) != 0 || PyTuple_Check(object.ptr()) != 0;
-    return is_pythons && is_integers(kind) && is_integers(static_cast<unsigned char>(out.kind));
+bool reads_again(nb::handle object, Py_UCS4 kind, const ElementType& out, Conversion conversion) {
+  if (conversion != Conversion::assign) {
+    const bool is_python_sequence =
+        PyList_Check(object.ptr()) != 0 || PyTuple_Check(object.ptr()) != 0;
+    return is_python_sequence && is_integers(kind) &&
+           is_integers(static_cast<unsigned char>(out.kind));
   }
-  const bool gives_array = PyObject_HasAttrString(object.ptr(), "__array__") != 0;
-  if (kind == 'O' && (gives_array || is_untyped_number(object))) {
+  const bool has_array = PyObject_HasAttrString(object.ptr(), "__array__") != 0;
+  if (kind == 'O' && (has_array || is_untyped_number(object))) {
     return true;
   }
-  return PySequence_Check(object.ptr()) != 0 && !gives_array &&
+  return PySequence_Check(object.ptr()) != 0 && !has_array &&
          (kind == 'f' || kind == 'c' || kind == 'O' || is_integers(kind));
 }
 
@@ -178,17 +179,18 @@ bool reads_again(nb::handle object, Py_UCS4 kind, const ElementType& out, Conver
 // The dtype in native byte order.
 nb::object native_type(nb::handle array) { return array.attr("dtype").attr("newbyteorder")("="); }
 
-nb::object numpy_array_for(nb::handle object, const ElementType& out, Conversion as) {
+nb::object numpy_array_for(nb::handle object, const ElementType& out, Conversion conversion) {
   nb::object array = numpy_array_of(object);
   const nb::object kind = array.attr("dtype").attr("kind");  // one letter
-  const bool again = reads_again(object, PyUnicode_READ_CHAR(kind.ptr(), 0), out, as);
-  if (!again && (as != Conversion::force || find_numpys_type(native_type(array)) != nullptr)) {
+  const bool again = reads_again(object, PyUnicode_READ_CHAR(kind.ptr(), 0), out, conversion);
+  if (!again &&
+      (conversion != Conversion::force || find_numpy_type(native_type(array)) != nullptr)) {
     return array;
   }
   try {
-    const bool has_numpys = out.dtype != ISTHMUS_BFLOAT16;  // added by the package ml_dtypes
-    const nb::object wanted = has_numpys ? require_numpy_dtype(out) : nb::str("float64");
-    return again ? numpy_array_of(object, wanted) : array.attr("astype")(wanted);
+    const bool has_numpy_dtype = out.dtype != ISTHMUS_BFLOAT16;  // added by the package ml_dtypes
+    const nb::object dtype = has_numpy_dtype ? require_numpy_dtype(out) : nb::str("float64");
+    return again ? numpy_array_of(object, dtype) : array.attr("astype")(dtype);
   } catch (nb::python_error& failed) {
     raise_conversion(failed, out);
   }
@@ -196,36 +198,36 @@ nb::object numpy_array_for(nb::handle object, const ElementType& out, Conversion
 
 // Whether it is a NumPy array of a type that arrays do not support. Views of it, or of its bytes,
 // are refused.
-bool is_numpys_alone(nb::handle object) {
-  return is_of_numpy(object) && find_numpys_type(nb::object(object.attr("dtype"))) == nullptr;
+bool is_numpy_only(nb::handle object) {
+  return is_of_numpy(object) && find_numpy_type(nb::object(object.attr("dtype"))) == nullptr;
 }
 
-ArraySide numpy_side(nb::handle object, const ElementType& out, Conversion as) {
-  const nb::object array = numpy_array_for(object, out, as);
+ArraySide numpy_side(nb::handle object, const ElementType& out, Conversion conversion) {
+  const nb::object array = numpy_array_for(object, out, conversion);
   const nb::object native = native_type(array);
   static_cast<void>(to_element_type(native));  // throws TypeError with the reason
-  auto made =
+  auto side =
       find_side(array.attr("astype")(native, nb::arg("copy") = false), Access::read, "source");
-  if (!made || made->layout.type == nullptr) {
+  if (!side || side->layout.type == nullptr) {
     raise_unknown_type("source");
   }
-  return std::move(*made);
+  return std::move(*side);
 }
 
 }  // namespace
 
-ArraySide side_of(const TypedArray& array, Access wanted, const char* role) {
-  if (wanted == Access::write && array.is_locked) {
+ArraySide side_of(const TypedArray& array, Access access, const char* role) {
+  if (access == Access::write && array.is_locked) {
     raise_python(error_type(ISTHMUS_ERROR_READ_ONLY), "the %s is a read-only view", role);
   }
-  ArraySide made{buffer_place(buffer_in(array)), *array.layout};
-  made.where.raw.offset = array.offset;
-  made.where.keep = array.memory.object();
-  return made;
+  ArraySide side{buffer_place(buffer_in(array)), *array.layout};
+  side.endpoint.raw.offset = array.offset;
+  side.endpoint.owner = array.memory.object();
+  return side;
 }
 
-ArraySide to_side(nb::handle object, Access wanted, const char* role) {
-  auto found = find_side(object, wanted, role);
+ArraySide to_side(nb::handle object, Access access, const char* role) {
+  auto found = find_side(object, access, role);
   if (!found) {
     raise_python(PyExc_TypeError,
                  "%s must be an Array, a Buffer, or have the buffer protocol, __dlpack__, "
@@ -238,15 +240,16 @@ ArraySide to_side(nb::handle object, Access wanted, const char* role) {
   return std::move(*found);
 }
 
-ArraySide to_source(nb::handle object, const ElementType& out, Conversion as) {
-  if ((as == Conversion::force || is_numpy_scalar(object)) && is_numpys_alone(object)) {
-    return numpy_side(object, out, as);
+ArraySide to_source(nb::handle object, const ElementType& out, Conversion conversion) {
+  if ((conversion == Conversion::force || is_numpy_scalar(object)) && is_numpy_only(object)) {
+    return numpy_side(object, out, conversion);
   }
   auto found = find_side(object, Access::read, "source");
-  return found && found->layout.type != nullptr ? std::move(*found) : numpy_side(object, out, as);
+  return found && found->layout.type != nullptr ? std::move(*found)
+                                                : numpy_side(object, out, conversion);
 }
 
-const ElementType* type_told_by(nb::handle object, const char* role) {
+const ElementType* element_type_of(nb::handle object, const char* role) {
   const auto found = find_side(object, Access::read, role);
   return found ? found->layout.type : nullptr;
 }
@@ -258,14 +261,14 @@ nb::object numpy_array_of(nb::handle object, nb::handle dtype) {
 nb::object only_number(ArraySide& side) {
   const auto& type = *side.layout.type;
   alignas(16) std::byte element[32];
-  Place into;
-  into.raw.pointer = element;
-  into.nbytes = type.item;
-  copy_places(into, side.where, type.item);
+  Place destination;
+  destination.raw.pointer = element;
+  destination.nbytes = type.item;
+  copy_places(destination, side.endpoint, type.item);
   return to_number(element, type);
 }
 
-void warn_of_lost_parts(const ElementType& source_type, const ElementType& target_type) {
+void warn_if_imaginary_discarded(const ElementType& source_type, const ElementType& target_type) {
   if (source_type.kind != 'c' || target_type.kind == 'c' || target_type.kind == 'b') {
     return;
   }
@@ -278,40 +281,40 @@ void warn_of_lost_parts(const ElementType& source_type, const ElementType& targe
 
 void require_copyable(const ArrayLayout& target_layout, const ArrayLayout& source_layout,
                       isthmus_casting_t casting) {
-  static constexpr const char* k_rules[] = {"no", "safe", "same_kind", "unsafe"};
+  static constexpr const char* k_rule_names[] = {"no", "safe", "same_kind", "unsafe"};
   if (source_layout.type != target_layout.type &&
       isthmus_can_cast(source_layout.type->dtype, target_layout.type->dtype, casting) == 0) {
     raise_python(PyExc_TypeError, "cannot cast %s to %s according to the casting rule '%s'",
-                 source_layout.type->name, target_layout.type->name, k_rules[casting]);
+                 source_layout.type->name, target_layout.type->name, k_rule_names[casting]);
   }
   if (source_layout.shape != target_layout.shape) {
     static_cast<void>(broadcast(source_layout, target_layout.shape));
   }
-  warn_of_lost_parts(*source_layout.type, *target_layout.type);
+  warn_if_imaginary_discarded(*source_layout.type, *target_layout.type);
 }
 
 nb::object copy_sides(ArraySide& target, ArraySide& source, isthmus_casting_t casting,
                       const OperationArguments& arguments) {
-  const auto into = target.get();
-  const auto out = source.get();
+  const auto target_array = target.get();
+  const auto source_array = source.get();
   std::size_t nbytes = static_cast<std::size_t>(target.layout.item);
   for (const auto extent : target.layout.shape) {
     nbytes *= static_cast<std::size_t>(extent);
   }
   return run_operation({arguments,
                         nbytes,
-                        target.where.direct && source.where.direct,
-                        {&target.where, &source.where}},
-                       [&](const isthmus_operation_t* with, isthmus_event_t** event) {
-                         return isthmus_copy_array(arguments.queue, &into, &out, casting, with,
-                                                   event);
+                        target.endpoint.direct && source.endpoint.direct,
+                        {&target.endpoint, &source.endpoint}},
+                       [&](const isthmus_operation_t* options, isthmus_event_t** event) {
+                         return isthmus_copy_array(arguments.queue, &target_array, &source_array,
+                                                   casting, options, event);
                        });
 }
 
 isthmus_casting_t to_casting(nb::handle name) {
   static constexpr struct {
     const char* name;
-    isthmus_casting_t rule;
+    isthmus_casting_t casting;
   } k_rules[] = {{"no", ISTHMUS_CASTING_NO},
                  {"equiv", ISTHMUS_CASTING_NO},
                  {"safe", ISTHMUS_CASTING_SAFE},
@@ -320,7 +323,7 @@ isthmus_casting_t to_casting(nb::handle name) {
   require_text(name, "casting");
   for (const auto& each : k_rules) {
     if (PyUnicode_CompareWithASCIIString(name.ptr(), each.name) == 0) {
-      return each.rule;
+      return each.casting;
     }
   }
   raise_python(PyExc_ValueError,

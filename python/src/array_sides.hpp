@@ -9,22 +9,22 @@
 namespace isthmus::python {
 
 struct ArraySide {
-  Place where;         // of the first element
+  Place endpoint;      // of the first element
   ArrayLayout layout;  // the type is one that arrays support
 
   // Borrows from this object.
   [[nodiscard]] isthmus_array_t get() const noexcept {
-    return {where.raw, layout.type->dtype, layout.shape.size(), layout.shape.data(),
+    return {endpoint.raw, layout.type->dtype, layout.shape.size(), layout.shape.data(),
             layout.strides.data()};
   }
 };
 
-// Keeps the Buffer and not the array, which another thread may free meanwhile.
-[[nodiscard]] ArraySide side_of(const TypedArray& array, Access wanted, const char* role);
+// Holds the Buffer and not the array, which another thread may free meanwhile.
+[[nodiscard]] ArraySide side_of(const TypedArray& array, Access access, const char* role);
 // From an object that describes its type and shape: an Array, a Buffer (as bytes), the buffer
 // protocol, the interfaces, DLPack. TypeError for anything else and for types that arrays do not
 // support, ReadOnlyError for a destination that cannot be written.
-[[nodiscard]] ArraySide to_side(nb::handle object, Access wanted, const char* role);
+[[nodiscard]] ArraySide to_side(nb::handle object, Access access, const char* role);
 // How elements of lists, and of other objects that only NumPy makes arrays of, are converted.
 enum class Conversion {
   cast,   // from the type that NumPy gives them; integers must fit the destination
@@ -34,18 +34,18 @@ enum class Conversion {
 // The same, and also what NumPy makes an array of: nested lists, numbers, non-native byte order.
 // `out`: the type to convert to. OverflowError for integers of a list that do not fit; with
 // `assign` TypeError for complex numbers as real ones, and ValueError for NaN as an integer.
-[[nodiscard]] ArraySide to_source(nb::handle object, const ElementType& out, Conversion as);
+[[nodiscard]] ArraySide to_source(nb::handle object, const ElementType& out, Conversion conversion);
 
 // The type of what `to_side` accepts, without a writable view of its elements; nullptr for anything
 // else.
-[[nodiscard]] const ElementType* type_told_by(nb::handle object, const char* role);
+[[nodiscard]] const ElementType* element_type_of(nb::handle object, const char* role);
 // By numpy.asarray, also for lists of other libraries' arrays, which it does not accept itself.
 // ValueError for an __array_interface__ with impossible numbers.
 [[nodiscard]] nb::object numpy_array_of(nb::handle object, nb::handle dtype = nb::none());
 
 // Warns, as NumPy does, if elements lose their imaginary part (ComplexWarning). The warning names
 // the caller's line outside of this package. Throws if the warning is an error.
-void warn_of_lost_parts(const ElementType& source_type, const ElementType& target_type);
+void warn_if_imaginary_discarded(const ElementType& source_type, const ElementType& target_type);
 // TypeError if the casting rule does not allow that change of type, ValueError if the source does
 // not broadcast to the destination's shape; otherwise warns as above.
 void require_copyable(const ArrayLayout& target_layout, const ArrayLayout& source_layout,

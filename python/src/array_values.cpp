@@ -22,10 +22,10 @@ T load(const void* source) noexcept {
 
 template <class T>
 ElementValue make_value(T number, const ElementType& type) {
-  ElementValue made{};
-  std::memcpy(made.bytes, &number, sizeof number);
-  made.type = &type;
-  return made;
+  ElementValue value{};
+  std::memcpy(value.bytes, &number, sizeof number);
+  value.type = &type;
+  return value;
 }
 
 const ElementType& type_named(const char* name) {
@@ -48,7 +48,7 @@ const ElementType& complex128() {
   return type;
 }
 
-[[noreturn]] void raise_too_wide(nb::handle value, const ElementType& type) {
+[[noreturn]] void raise_overflow(nb::handle value, const ElementType& type) {
   raise_python(PyExc_OverflowError, "%U does not fit in %s", shown_integer(value).ptr(), type.name);
 }
 [[noreturn]] void raise_no_value(nb::handle value, const ElementType& type) {
@@ -58,20 +58,20 @@ const ElementType& complex128() {
 
 // -- to elements ----------------------------------------------------------------------------------
 
-ElementValue whole_value(nb::handle integer, const ElementType& out) {
+ElementValue exact_integer_value(nb::handle integer, const ElementType& out) {
   const int unused = 64 - out.item * 8;
   if (out.kind == 'u') {
     const auto number = PyLong_AsUnsignedLongLong(integer.ptr());
     if (PyErr_Occurred() != nullptr || number > UINT64_MAX >> unused) {
       PyErr_Clear();
-      raise_too_wide(integer, out);
+      raise_overflow(integer, out);
     }
     return make_value(number, out);
   }
   int overflow = 0;
   const long long number = PyLong_AsLongLongAndOverflow(integer.ptr(), &overflow);
   if (overflow != 0 || number > INT64_MAX >> unused || number < INT64_MIN >> unused) {
-    raise_too_wide(integer, out);
+    raise_overflow(integer, out);
   }
   return make_value(number, out);
 }
@@ -82,7 +82,7 @@ bool is_long_double(const ElementType& type) noexcept {
 
 ElementValue integer_value(nb::handle integer, const ElementType& out) {
   if (out.kind == 'i' || out.kind == 'u') {
-    return whole_value(integer, out);
+    return exact_integer_value(integer, out);
   }
   if (out.kind == 'b') {
     return make_value(is_true(integer), out);
@@ -96,23 +96,23 @@ ElementValue integer_value(nb::handle integer, const ElementType& out) {
   const double number = PyLong_AsDouble(integer.ptr());
   if (number == -1 && PyErr_Occurred() != nullptr) {
     PyErr_Clear();
-    raise_too_wide(integer, out);
+    raise_overflow(integer, out);
   }
   return make_value(number, float64());
 }
 
 // int() refuses what is not a number or is infinite.
 ElementValue float_value(nb::handle number, const ElementType& out, isthmus_casting_t casting) {
-  const bool loses = out.kind == 'i' || out.kind == 'u' || out.kind == 'b';
-  if (loses && casting != ISTHMUS_CASTING_UNSAFE) {
+  const bool is_lossy = out.kind == 'i' || out.kind == 'u' || out.kind == 'b';
+  if (is_lossy && casting != ISTHMUS_CASTING_UNSAFE) {
     raise_no_value(number, out);
   }
   if (out.kind == 'i' || out.kind == 'u') {
-    const nb::object whole = nb::steal(PyLong_FromDouble(PyFloat_AS_DOUBLE(number.ptr())));
-    if (!whole.is_valid()) {
+    const nb::object integer = nb::steal(PyLong_FromDouble(PyFloat_AS_DOUBLE(number.ptr())));
+    if (!integer.is_valid()) {
       raise_set();
     }
-    return whole_value(whole, out);
+    return exact_integer_value(integer, out);
   }
   const double value = PyFloat_AS_DOUBLE(number.ptr());
   return out.kind == 'b' ? make_value(value != 0, out) : make_value(value, float64());
@@ -132,7 +132,7 @@ ElementValue complex_value(nb::handle number, const ElementType& out, isthmus_ca
 // Nothing for text, dates and records.
 std::optional<ElementValue> numpy_value(nb::handle number, const ElementType& out,
                                         isthmus_casting_t casting) {
-  const auto* type = find_numpys_type(nb::object(number.attr("dtype")));
+  const auto* type = find_numpy_type(nb::object(number.attr("dtype")));
   if (type == nullptr) {
     return {};
   }
@@ -140,10 +140,10 @@ std::optional<ElementValue> numpy_value(nb::handle number, const ElementType& ou
     raise_no_value(number, out);
   }
   const nb::object bytes = number.attr("tobytes")();
-  ElementValue made{};
-  std::memcpy(made.bytes, PyBytes_AsString(bytes.ptr()), type->item);
-  made.type = type;
-  return made;
+  ElementValue value{};
+  std::memcpy(value.bytes, PyBytes_AsString(bytes.ptr()), type->item);
+  value.type = type;
+  return value;
 }
 
 // -- from elements --------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ double half_value(std::uint16_t bits) noexcept {
   return (bits & 0x8000) != 0 ? -magnitude : magnitude;
 }
 
-PyObject* whole_number(const void* source, const ElementType& type) {
+PyObject* load_integer(const void* source, const ElementType& type) {
   const bool is_signed = type.kind == 'i';
   switch (type.item) {
     case 1:
@@ -191,16 +191,17 @@ PyObject* number_of(const void* source, const ElementType& type) {
     case ISTHMUS_FLOAT32: return PyFloat_FromDouble(static_cast<double>(load<float>(source)));
     case ISTHMUS_FLOAT64: return PyFloat_FromDouble(load<double>(source));
     case ISTHMUS_COMPLEX64: {
-      const auto parts = load<std::array<float, 2>>(source);
-      return PyComplex_FromDoubles(static_cast<double>(parts[0]), static_cast<double>(parts[1]));
+      const auto components = load<std::array<float, 2>>(source);
+      return PyComplex_FromDoubles(static_cast<double>(components[0]),
+                                   static_cast<double>(components[1]));
     }
     case ISTHMUS_COMPLEX128: {
-      const auto parts = load<std::array<double, 2>>(source);
-      return PyComplex_FromDoubles(parts[0], parts[1]);
+      const auto components = load<std::array<double, 2>>(source);
+      return PyComplex_FromDoubles(components[0], components[1]);
     }
     case ISTHMUS_LONGDOUBLE:
     case ISTHMUS_CLONGDOUBLE: return numpy_number(source, type);
-    default: return whole_number(source, type);
+    default: return load_integer(source, type);
   }
 }
 
@@ -223,11 +224,11 @@ bool is_array(nb::handle object) {
 }
 
 nb::object to_number(const void* element, const ElementType& type) {
-  nb::object made = nb::steal(number_of(element, type));
-  if (!made.is_valid()) {
+  nb::object result = nb::steal(number_of(element, type));
+  if (!result.is_valid()) {
     raise_set();
   }
-  return made;
+  return result;
 }
 
 void require_castable(nb::handle number, const ElementType& out, isthmus_casting_t casting) {
@@ -240,16 +241,16 @@ void require_castable(nb::handle number, const ElementType& out, isthmus_casting
     }
     return;
   }
-  const ElementType* from = PyBool_Check(number.ptr()) != 0 ? &boolean() : nullptr;
-  if (from == nullptr && is_numpy_scalar(number)) {
-    from = &to_element_type(nb::object(number.attr("dtype")));
+  const ElementType* source_type = PyBool_Check(number.ptr()) != 0 ? &boolean() : nullptr;
+  if (source_type == nullptr && is_numpy_scalar(number)) {
+    source_type = &to_element_type(nb::object(number.attr("dtype")));
   }
-  const bool is_object = from == nullptr && PyIndex_Check(number.ptr()) != 0 &&
+  const bool is_object = source_type == nullptr && PyIndex_Check(number.ptr()) != 0 &&
                          PyLong_Check(number.ptr()) == 0 && !is_array(number);
   if (is_object) {
     raise_no_value(number, out);
   }
-  if (from != nullptr && isthmus_can_cast(from->dtype, out.dtype, casting) == 0) {
+  if (source_type != nullptr && isthmus_can_cast(source_type->dtype, out.dtype, casting) == 0) {
     raise_no_value(number, out);
   }
 }
@@ -265,17 +266,17 @@ std::optional<ElementValue> to_value(nb::handle number, const ElementType& out,
   if (PyFloat_Check(number.ptr()) != 0) {
     return float_value(number, out, casting);
   }
-  const bool is_numpys = is_numpy_scalar(number);
-  if (PyComplex_Check(number.ptr()) != 0 && !is_numpys) {
+  const bool is_numpy = is_numpy_scalar(number);
+  if (PyComplex_Check(number.ptr()) != 0 && !is_numpy) {
     return complex_value(number, out, casting);
   }
-  if (!is_numpys && is_array(number)) {
-    return {};  // without dimensions it counts as an integer by __index__: it keeps its type
+  if (!is_numpy && is_array(number)) {
+    return {};  // without dimensions it counts as an integer by __index__, of its own type
   }
   if (const nb::object integer = as_integer(number); integer.is_valid()) {
     return integer_value(integer, out);
   }
-  return is_numpys ? numpy_value(number, out, casting) : std::nullopt;
+  return is_numpy ? numpy_value(number, out, casting) : std::nullopt;
 }
 
 bool is_untyped_number(nb::handle object) {

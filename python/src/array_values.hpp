@@ -18,8 +18,9 @@ struct ElementValue {
 // Converts a Python or NumPy number to an element of `out`, or returns nothing for other objects.
 // An integer must fit (OverflowError). Other numbers may lose what `out` cannot represent if the
 // casting is UNSAFE, and then a float becomes an integer as by int(); otherwise TypeError. A Python
-// complex as a real number is a TypeError; for NumPy's the caller warns (warn_of_lost_parts). An
-// object that exports elements is an array, not a number. An __index__ that raises returns nothing.
+// complex as a real number is a TypeError; for NumPy's the caller warns
+// (warn_if_imaginary_discarded). An object that exports elements is an array, not a number. If
+// __index__ raises, returns nothing.
 [[nodiscard]] std::optional<ElementValue> to_value(nb::handle number, const ElementType& out,
                                                    isthmus_casting_t casting);
 // Whether it exports elements, by the buffer protocol or another one. Such an object is an array,

@@ -10,7 +10,7 @@ namespace isthmus::python {
 
 // Borrows everything except the Buffer.
 struct ArrayView {
-  const Buffer& of;
+  const Buffer& buffer;
   nb::object object;   // the Buffer: another thread may free the array during a copy
   std::size_t offset;  // bytes to the first element
   NumberSpan shape;
@@ -20,7 +20,7 @@ struct ArrayView {
   bool is_c_dense;
   bool read_only;
 
-  [[nodiscard]] const void* in(const void* start) const noexcept {
+  [[nodiscard]] const void* address_in(const void* start) const noexcept {
     return static_cast<const char*>(start) + offset;
   }
 };
@@ -30,20 +30,20 @@ class ByteView {
  public:
   // Throws what require_buffer throws.
   explicit ByteView(nb::handle object)
-      : of_{require_buffer(object)},
+      : buffer_{require_buffer(object)},
         object_{object},
-        shape_{static_cast<std::int64_t>(of_.nbytes)} {}
+        shape_{static_cast<std::int64_t>(buffer_.nbytes)} {}
   ByteView(const ByteView&) = delete;
   ByteView& operator=(const ByteView&) = delete;
 
   [[nodiscard]] ArrayView get() const noexcept {
-    return {of_,         nb::borrow(object_), 0,    shape_,       k_strides,
-            byte_type(), of_.nbytes,          true, of_.read_only};
+    return {buffer_,     nb::borrow(object_), 0,    shape_,           k_strides,
+            byte_type(), buffer_.nbytes,      true, buffer_.read_only};
   }
 
  private:
   static constexpr std::int64_t k_strides[1] = {1};
-  const Buffer& of_;
+  const Buffer& buffer_;
   nb::handle object_;
   std::int64_t shape_[1];
 };

@@ -23,7 +23,7 @@ class BareBlock {
     isthmus_status_t status;
     {
       const GilRelease released;
-      status = isthmus_resource_allocate(from_.get(), nbytes_, 0, on_.get(), &pointer_);
+      status = isthmus_resource_allocate(resource_.get(), nbytes_, 0, queue_.get(), &pointer_);
     }
     call.check(status);
   }
@@ -34,7 +34,8 @@ class BareBlock {
       return;
     }
     const GilRelease released{!is_pooled_};  // without a pool the driver may wait for its device
-    if (isthmus_resource_deallocate(from_.get(), pointer_, nbytes_, 0, on_.get()) != ISTHMUS_OK &&
+    if (isthmus_resource_deallocate(resource_.get(), pointer_, nbytes_, 0, queue_.get()) !=
+            ISTHMUS_OK &&
         !is_forked_child()) {
       std::fprintf(stderr, "isthmus: %zu bytes at %p were not freed: %s\n", nbytes_, pointer_,
                    isthmus_error_message());
@@ -47,10 +48,13 @@ class BareBlock {
  private:
   BareBlock(OwnedHandle<isthmus_resource_t> resource, OwnedHandle<isthmus_queue_t> queue,
             std::size_t nbytes, bool is_pooled)
-      : from_{std::move(resource)}, on_{std::move(queue)}, nbytes_{nbytes}, is_pooled_{is_pooled} {}
+      : resource_{std::move(resource)},
+        queue_{std::move(queue)},
+        nbytes_{nbytes},
+        is_pooled_{is_pooled} {}
 
-  OwnedHandle<isthmus_resource_t> from_;
-  OwnedHandle<isthmus_queue_t> on_;
+  OwnedHandle<isthmus_resource_t> resource_;
+  OwnedHandle<isthmus_queue_t> queue_;
   std::size_t nbytes_;
   bool is_pooled_;
   void* pointer_ = nullptr;

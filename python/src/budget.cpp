@@ -11,11 +11,11 @@ namespace isthmus::python {
 namespace {
 
 void init_budget(Budget* self, nb::handle limit, nb::handle queue, nb::handle kind) {
-  const nb::object where = queue.is_none() ? nb::object{} : to_device(queue);
-  const auto bytes = to_bytes(limit, "limit", where, to_kind(kind));
-  BudgetHandle made;
-  check(isthmus_budget_create(bytes, made.out()));
-  new (self) Budget{std::move(made)};
+  const nb::object device_object = queue.is_none() ? nb::object{} : to_device(queue);
+  const auto bytes = to_bytes(limit, "limit", device_object, to_kind(kind));
+  BudgetHandle budget;
+  check(isthmus_budget_create(bytes, budget.out()));
+  new (self) Budget{std::move(budget)};
 }
 
 isthmus_budget_info_t info_of(const Budget& budget) {
@@ -87,8 +87,8 @@ void bind_budget(nb::module_& module) {
   number("pools", &isthmus_budget_info_t::pools, "def pools(self) -> int", "Number of live pools.");
   number("refusals", &isthmus_budget_info_t::refusals, "def refusals(self) -> int",
          "How often a request of a pool did not fit at once.");
-  number("reclaimed_bytes", &isthmus_budget_info_t::reclaimed_bytes,
-         "def reclaimed_bytes(self) -> int", "Bytes that pools released for others so far.");
+  number("released_bytes", &isthmus_budget_info_t::released_bytes,
+         "def released_bytes(self) -> int", "Bytes that pools released for others so far.");
   type.def("__repr__", &budget_repr, nb::sig("def __repr__(self) -> str"));
 }
 

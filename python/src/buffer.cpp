@@ -57,7 +57,7 @@ void end_export(const Buffer& buffer) noexcept {
   isthmus_buffer_unexport(buffer.raw.get());
 }
 
-nb::handle part_type(const Buffer& buffer, nb::handle object) noexcept {
+nb::handle view_type(const Buffer& buffer, nb::handle object) noexcept {
   const bool memory = instance_of<Buffer>(types.memory[0], object) != nullptr;
   return memory ? types.memory[buffer.kind] : types.buffer;
 }
@@ -77,16 +77,16 @@ bool is_freed(const Buffer& self) {
 nb::object base_of(const Buffer& self) { return self.base.is_valid() ? self.base : nb::none(); }
 
 Py_ssize_t length_of(PyObject* self) noexcept {
-  const auto* of = buffer_of(self);
-  if (of == nullptr) {
+  const auto* buffer = buffer_of(self);
+  if (buffer == nullptr) {
     PyErr_SetString(PyExc_ValueError, "Buffer.__init__() was not called");
     return -1;
   }
-  return static_cast<Py_ssize_t>(of->nbytes);
+  return static_cast<Py_ssize_t>(buffer->nbytes);
 }
 
 nb::object slice_of(nb::handle self, nb::handle key) {
-  const auto& of = require_buffer(self);
+  const auto& buffer = require_buffer(self);
   if (PySlice_Check(key.ptr()) == 0) {
     raise_python(PyExc_TypeError,
                  "a Buffer is indexed by slices, like buf[100:200], not by %.100s; for single "
@@ -98,12 +98,13 @@ nb::object slice_of(nb::handle self, nb::handle key) {
     raise_python(PyExc_ValueError, "slices of a Buffer must have step 1, not %zd", step);
   }
   const auto length =
-      PySlice_AdjustIndices(static_cast<Py_ssize_t>(of.nbytes), &start, &stop, step);
+      PySlice_AdjustIndices(static_cast<Py_ssize_t>(buffer.nbytes), &start, &stop, step);
   const auto nbytes = static_cast<std::size_t>(length);
-  BufferHandle part;
-  check(isthmus_buffer_slice(of.raw.get(), static_cast<std::size_t>(start), nbytes, part.out()));
-  return make_instance<Buffer>(part_type(of, self), std::move(part), of.queue_object,
-                               nb::borrow(self), of.kind, nbytes, of.read_only);
+  BufferHandle slice;
+  check(
+      isthmus_buffer_slice(buffer.raw.get(), static_cast<std::size_t>(start), nbytes, slice.out()));
+  return make_instance<Buffer>(view_type(buffer, self), std::move(slice), buffer.queue_object,
+                               nb::borrow(self), buffer.kind, nbytes, buffer.read_only);
 }
 
 PyObject* subscript(PyObject* self, PyObject* key) noexcept {
@@ -113,7 +114,7 @@ PyObject* subscript(PyObject* self, PyObject* key) noexcept {
 // Empty memory has no address, but views of it need one.
 char empty_memory[1];
 
-int refuse_export(const Buffer& buffer, int flags) {
+int check_export(const Buffer& buffer, int flags) {
   if (!host_reachable(buffer.kind)) {
     PyErr_SetString(PyExc_BufferError,
                     "the host cannot access memory of kind 'device': copy it with to_numpy(), "
@@ -132,14 +133,14 @@ int get_view(PyObject* self, Py_buffer* view, int flags) noexcept {
   if (length_of(self) < 0) {
     return -1;
   }
-  const auto& of = *buffer_of(self);
-  void* pointer = export_view(of, flags);
+  const auto& buffer = *buffer_of(self);
+  void* pointer = export_view(buffer, flags);
   if (pointer == nullptr) {
     return -1;
   }
-  if (PyBuffer_FillInfo(view, self, pointer, static_cast<Py_ssize_t>(of.nbytes),
-                        of.read_only ? 1 : 0, flags) != 0) {
-    end_export(of);
+  if (PyBuffer_FillInfo(view, self, pointer, static_cast<Py_ssize_t>(buffer.nbytes),
+                        buffer.read_only ? 1 : 0, flags) != 0) {
+    end_export(buffer);
     return -1;
   }
   return 0;
@@ -148,34 +149,34 @@ int get_view(PyObject* self, Py_buffer* view, int flags) noexcept {
 void release_view(PyObject* self, Py_buffer*) noexcept { end_export(*buffer_of(self)); }
 
 nb::object buffer_repr(nb::handle self) {
-  const auto& of = require_buffer(self);
-  const auto on = describe(*device_of(queue_of_buffer(of).device_object));
+  const auto& buffer = require_buffer(self);
+  const auto device_name = describe(*device_of(queue_of_buffer(buffer).device_object));
   const nb::object name = self.type().attr("__name__");
-  const nb::handle kind = kind_name(of.kind);
+  const nb::handle kind = kind_name(buffer.kind);
   isthmus_buffer_info_t info{};
   info.struct_size = sizeof info;
-  if (isthmus_buffer_info(of.raw.get(), &info) != ISTHMUS_OK) {
+  if (isthmus_buffer_info(buffer.raw.get(), &info) != ISTHMUS_OK) {
     return nb::steal(PyUnicode_FromFormat("<isthmus.%U %U %zu bytes, freed, on %s>", name.ptr(),
-                                          kind.ptr(), of.nbytes, on.c_str()));
+                                          kind.ptr(), buffer.nbytes, device_name.c_str()));
   }
   const nb::object at =
       nb::steal(info.pointer == nullptr ? PyUnicode_FromString("")
                                         : PyUnicode_FromFormat(" at %p", info.pointer));
   return nb::steal(PyUnicode_FromFormat("<isthmus.%U %U %zu bytes%U on %s%s>", name.ptr(),
-                                        kind.ptr(), of.nbytes, at.ptr(), on.c_str(),
-                                        of.read_only ? ", read-only" : ""));
+                                        kind.ptr(), buffer.nbytes, at.ptr(), device_name.c_str(),
+                                        buffer.read_only ? ", read-only" : ""));
 }
 
 nb::object adopt(nb::handle pointer, nb::handle nbytes, nb::handle kind, nb::handle device,
                  nb::handle queue, nb::handle owner, nb::handle read_only) {
-  const Adoption what{to_pointer(pointer, "ptr"), to_size(nbytes, "nbytes"),
-                      kind.is_none() ? ISTHMUS_KIND_UNKNOWN : to_kind(kind),
-                      to_flag(read_only, "read_only")};
-  nb::object made = nb::inst_alloc(types.buffer);
-  construct_adopted(nb::inst_ptr<Buffer>(made), what, to_queue(queue, device),
+  const Adoption adoption{to_pointer(pointer, "ptr"), to_size(nbytes, "nbytes"),
+                          kind.is_none() ? ISTHMUS_KIND_UNKNOWN : to_kind(kind),
+                          to_flag(read_only, "read_only")};
+  nb::object object = nb::inst_alloc(types.buffer);
+  construct_adopted(nb::inst_ptr<Buffer>(object), adoption, to_queue(queue, device),
                     owner.is_none() ? nb::object{} : nb::borrow(owner));
-  nb::inst_mark_ready(made);
-  return made;
+  nb::inst_mark_ready(object);
+  return object;
 }
 
 constexpr const char* k_owner_capsule = "isthmus_owner_t";
@@ -212,7 +213,7 @@ void init_buffer(Buffer* self, nb::handle nbytes, nb::handle kind, nb::handle de
 }  // namespace
 
 void* export_view(const Buffer& buffer, int flags) noexcept {
-  if (refuse_export(buffer, flags) != 0) {
+  if (check_export(buffer, flags) != 0) {
     return nullptr;
   }
   void* pointer = nullptr;
@@ -231,15 +232,15 @@ nb::object on_queue(nb::handle self, nb::handle queue) {
     raise_python(PyExc_TypeError, "queue must be a Queue, not %.100s",
                  Py_TYPE(queue.ptr())->tp_name);
   }
-  nb::object made = nb::inst_alloc(part_type(require_buffer(self), self));
-  construct_alias(nb::inst_ptr<Buffer>(made), self, queue);
-  nb::inst_mark_ready(made);
-  return made;
+  nb::object object = nb::inst_alloc(view_type(require_buffer(self), self));
+  construct_alias(nb::inst_ptr<Buffer>(object), self, queue);
+  nb::inst_mark_ready(object);
+  return object;
 }
 
 void record_use(const Buffer& self, nb::handle user) {
-  if (const auto* on = queue_of(user)) {
-    check(isthmus_buffer_record_queue(self.raw.get(), on->raw.get()));
+  if (const auto* queue = queue_of(user)) {
+    check(isthmus_buffer_record_queue(self.raw.get(), queue->raw.get()));
   } else if (const auto* until = event_of(user)) {
     check(isthmus_buffer_record_event(self.raw.get(), until->raw.get()));
   } else {

@@ -68,21 +68,21 @@ void end_export(const Buffer& buffer) noexcept;
 // with a Python error set: BufferError for device kind, ReadOnlyError.
 [[nodiscard]] void* export_view(const Buffer& buffer, int flags) noexcept;
 // The class for parts of `buffer`: Buffer, or the one of isthmus.memory.
-[[nodiscard]] nb::handle part_type(const Buffer& buffer, nb::handle object) noexcept;
+[[nodiscard]] nb::handle view_type(const Buffer& buffer, nb::handle object) noexcept;
 
-// The arguments of a constructor; handles that are not valid were not given.
+// The arguments of a constructor; handles that are not valid were not passed.
 struct BufferRequest {
   nb::handle nbytes, kind, device, queue, alignment, resource;
 };
 // Constructs a new buffer at `buffer`, which nanobind has allocated.
 void construct_buffer(Buffer* buffer, const BufferRequest& request);
 // What happens if a resource returns another kind than requested: accept, or USMAllocationError.
-enum class KindsAllowed { any, wanted_alone };
+enum class KindsAllowed { any, requested_only };
 // `resource` null: the current resource, else the default pool for `use`.
 void construct_buffer(Buffer* buffer, std::size_t nbytes, isthmus_kind_t kind,
                       std::int64_t alignment, nb::object queue, const Resource* resource,
                       KindsAllowed allowed, PoolUse use = PoolUse::buffers);
-// The same without a Python object. `kind` is set to the kind that it got.
+// The same without a Python object. `kind` is set to the kind of the memory that was allocated.
 [[nodiscard]] BufferHandle create_buffer(std::size_t nbytes, isthmus_kind_t& kind,
                                          std::int64_t alignment, const Queue& queue,
                                          const Resource* resource, KindsAllowed allowed,
@@ -109,8 +109,8 @@ extern PyType_Slot buffer_slots[];
 // Those are then done without the interpreter's lock.
 [[nodiscard]] bool free_may_wait(const Buffer& buffer) noexcept;
 // Releases the reference to memory of `nbytes` bytes on the device of `queue`, as freeing does. A
-// part of other memory (`is_part`) does not count as freed.
-void drop_memory(BufferHandle& raw, const Queue& queue, std::size_t nbytes, bool is_part) noexcept;
+// part of other memory (`is_view`) does not count as freed.
+void drop_memory(BufferHandle& raw, const Queue& queue, std::size_t nbytes, bool is_view) noexcept;
 // Releases the interpreter's lock if that takes long.
 void free_buffer(const Buffer& self) noexcept;
 
@@ -130,6 +130,6 @@ void bind_buffer_exchange(nb::module_& module, nb::class_<Buffer>& bound);
 [[nodiscard]] nb::object to_numpy(nb::handle self);
 // The queue to report together with the memory. BufferError if the memory belongs to another
 // device, which work on that queue may not be able to access.
-[[nodiscard]] const Queue& queue_to_tell_of(const Buffer& buffer);
+[[nodiscard]] const Queue& queue_to_export(const Buffer& buffer);
 
 }  // namespace isthmus::python

@@ -9,12 +9,12 @@ namespace isthmus::python {
 namespace {
 
 template <class Object>
-auto* handle_in(PyObject* object, Object* found, const char* name) noexcept {
-  if (found == nullptr) {
+auto* handle_in(PyObject* object, Object* wrapper, const char* name) noexcept {
+  if (wrapper == nullptr) {
     PyErr_Format(PyExc_TypeError, "expected an isthmus.%s, not %.100s", name,
                  Py_TYPE(object)->tp_name);
   }
-  return found != nullptr ? found->raw.get() : nullptr;
+  return wrapper != nullptr ? wrapper->raw.get() : nullptr;
 }
 
 isthmus_device_t* device_handle_of(PyObject* object) {
@@ -47,21 +47,21 @@ int raise_error(isthmus_status_t status) noexcept {
 }
 
 template <class Function>
-void publish(nb::dict& table, const char* name, Function* function, const char* type) {
-  table[name] = nb::steal(PyCapsule_New(reinterpret_cast<void*>(function), type, nullptr));
+void publish(nb::dict& functions, const char* name, Function* function, const char* type) {
+  functions[name] = nb::steal(PyCapsule_New(reinterpret_cast<void*>(function), type, nullptr));
 }
 
 }  // namespace
 
 void bind_c_api(nb::module_& module) {
-  nb::dict table;
-  publish(table, "device_handle", &device_handle_of, "isthmus_device_t *(PyObject *)");
-  publish(table, "context_handle", &context_handle_of, "isthmus_context_t *(PyObject *)");
-  publish(table, "queue_handle", &queue_handle_of, "isthmus_queue_t *(PyObject *)");
-  publish(table, "event_handle", &event_handle_of, "isthmus_event_t *(PyObject *)");
-  publish(table, "buffer_handle", &buffer_handle_of, "isthmus_buffer_t *(PyObject *)");
-  publish(table, "raise_error", &raise_error, "int (isthmus_status_t)");
-  module.attr("__pyx_capi__") = table;
+  nb::dict functions;
+  publish(functions, "device_handle", &device_handle_of, "isthmus_device_t *(PyObject *)");
+  publish(functions, "context_handle", &context_handle_of, "isthmus_context_t *(PyObject *)");
+  publish(functions, "queue_handle", &queue_handle_of, "isthmus_queue_t *(PyObject *)");
+  publish(functions, "event_handle", &event_handle_of, "isthmus_event_t *(PyObject *)");
+  publish(functions, "buffer_handle", &buffer_handle_of, "isthmus_buffer_t *(PyObject *)");
+  publish(functions, "raise_error", &raise_error, "int (isthmus_status_t)");
+  module.attr("__pyx_capi__") = functions;
 }
 
 }  // namespace isthmus::python

@@ -20,18 +20,18 @@ struct HeldObject final : Deferred {
   return static_cast<HeldObject*>(static_cast<Deferred*>(owner))->object;
 }
 
-// Calls Python for the library, on any thread. An exception is passed on to the call of the library
-// that led here. A Buffer that is created meanwhile comes from the driver unless it names a
+// Calls Python for the library, on any thread. An exception propagates to the call of the library
+// that led here. A Buffer that is created meanwhile comes from the driver unless the caller names a
 // resource: otherwise the function of a resource could request memory from that resource.
 template <class Body>
-[[nodiscard]] isthmus_status_t call_back(const char** message, Body body) noexcept {
+[[nodiscard]] isthmus_status_t run_callback(const char** message, Body body) noexcept {
   const CallbackLock lock;
   if (!lock) {
     *message = "a Python function was not called: the interpreter is shutting down";
     return ISTHMUS_ERROR_CALLBACK;
   }
   try {
-    const UsingTheDriver meanwhile;
+    const DriverAllocationScope scope;
     body();
     return ISTHMUS_OK;
   } catch (nb::python_error& failed) {
@@ -50,7 +50,7 @@ template <class Body>
 // The same if the library cannot report an error: exceptions go to sys.unraisablehook. May be
 // called while an exception is set, which is preserved.
 template <class Body>
-void call_back_unraisable(nb::handle object, Body body) noexcept {
+void run_callback_unraisable(nb::handle object, Body body) noexcept {
   const CallbackLock lock;
   if (!lock) {
     return;
@@ -58,7 +58,7 @@ void call_back_unraisable(nb::handle object, Body body) noexcept {
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
   try {
-    const UsingTheDriver meanwhile;
+    const DriverAllocationScope scope;
     body();
   } catch (nb::python_error& failed) {
     failed.restore();

@@ -80,22 +80,22 @@ using BufferHandle = CountedHandle<isthmus_buffer_t>;
 // A new Python object of the bound class T, or of `type`, a subclass of it.
 template <class T, class... Args>
 [[nodiscard]] nb::object make_instance(nb::handle type, Args&&... args) {
-  nb::object made = nb::inst_alloc(type);
-  if (!made.is_valid()) {
+  nb::object object = nb::inst_alloc(type);
+  if (!object.is_valid()) {
     throw nb::python_error();
   }
-  new (nb::inst_ptr<T>(made)) T(std::forward<Args>(args)...);
-  nb::inst_mark_ready(made);
-  return made;
+  new (nb::inst_ptr<T>(object)) T(std::forward<Args>(args)...);
+  nb::inst_mark_ready(object);
+  return object;
 }
 
 // The C++ side of a Python object; nullptr if it has another type or its __init__ never ran.
 template <class T>
 [[nodiscard]] T* instance_of(nb::handle type, nb::handle object) noexcept {
-  const auto* wanted = reinterpret_cast<PyTypeObject*>(type.ptr());
-  auto* found = Py_TYPE(object.ptr());
-  if (found != wanted && found->tp_base != wanted &&
-      PyType_IsSubtype(found, const_cast<PyTypeObject*>(wanted)) == 0) {
+  const auto* expected = reinterpret_cast<PyTypeObject*>(type.ptr());
+  auto* actual = Py_TYPE(object.ptr());
+  if (actual != expected && actual->tp_base != expected &&
+      PyType_IsSubtype(actual, const_cast<PyTypeObject*>(expected)) == 0) {
     return nullptr;
   }
   return nb::inst_ready(object) ? nb::inst_ptr<T>(object) : nullptr;

@@ -12,16 +12,16 @@ namespace isthmus::python {
 namespace {
 
 // From a Device, a filter string or a list of these. The objects keep the handles alive.
-std::vector<nb::object> to_devices(nb::handle given) {
-  std::vector<nb::object> found;
-  if (PyList_Check(given.ptr()) != 0 || PyTuple_Check(given.ptr()) != 0) {
-    for (nb::handle each : given) {
-      found.push_back(to_device(each));
+std::vector<nb::object> to_devices(nb::handle argument) {
+  std::vector<nb::object> objects;
+  if (PyList_Check(argument.ptr()) != 0 || PyTuple_Check(argument.ptr()) != 0) {
+    for (nb::handle each : argument) {
+      objects.push_back(to_device(each));
     }
   } else {
-    found.push_back(to_device(given));
+    objects.push_back(to_device(argument));
   }
-  return found;
+  return objects;
 }
 
 void init_context(Context* self, nb::handle devices) {
@@ -30,24 +30,24 @@ void init_context(Context* self, nb::handle devices) {
   for (const auto& each : objects) {
     raw.push_back(device_of(each)->raw.get());
   }
-  ContextHandle made;
-  check(isthmus_context_create(raw.data(), raw.size(), made.out()));
-  new (self) Context{std::move(made)};
+  ContextHandle context;
+  check(isthmus_context_create(raw.data(), raw.size(), context.out()));
+  new (self) Context{std::move(context)};
 }
 
 nb::object from_handle(nb::handle handle, nb::handle queue, nb::handle owner) {
   void* native = to_pointer(handle, "handle");
-  const nb::object where = to_device(queue);
+  const nb::object device_object = to_device(queue);
   ContextHandle adopted;
-  check(
-      isthmus_context_adopt(device_of(where)->raw.get(), native, keep_alive(owner), adopted.out()));
+  check(isthmus_context_adopt(device_of(device_object)->raw.get(), native, keep_alive(owner),
+                              adopted.out()));
   return wrap(std::move(adopted));
 }
 
-nb::object share_with(const Context& self, nb::handle with) {
-  const nb::object where = to_device(with);
+nb::object share_with(const Context& self, nb::handle argument) {
+  const nb::object device_object = to_device(argument);
   ContextHandle shared;
-  check(isthmus_context_share(self.raw.get(), device_of(where)->raw.get(), shared.out()));
+  check(isthmus_context_share(self.raw.get(), device_of(device_object)->raw.get(), shared.out()));
   return wrap(std::move(shared));
 }
 
@@ -66,11 +66,11 @@ nb::list devices_of(const Context& self) {
 std::uintptr_t key_of(const Context& context) { return isthmus_context_key(context.raw.get()); }
 
 nb::object equal(const Context& self, nb::handle other) {
-  const auto* with = context_of(other);
-  if (with == nullptr) {
+  const auto* other_context = context_of(other);
+  if (other_context == nullptr) {
     return nb::borrow(Py_NotImplemented);
   }
-  return nb::bool_(key_of(self) == key_of(*with));
+  return nb::bool_(key_of(self) == key_of(*other_context));
 }
 
 nb::object context_repr(const Context& self) {

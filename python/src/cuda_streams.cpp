@@ -28,11 +28,11 @@ std::optional<int> number_in(nb::handle object, const char* attribute) {
   if (!nb::hasattr(object, attribute)) {
     return {};
   }
-  const nb::object told = object.attr(attribute);
-  if (told.is_none() || told.equal(nb::int_(-1))) {
+  const nb::object value = object.attr(attribute);
+  if (value.is_none() || value.equal(nb::int_(-1))) {
     return {};  // -1 in CuPy: the current one
   }
-  return static_cast<int>(std::min<std::size_t>(to_size(told, attribute), INT_MAX));
+  return static_cast<int>(std::min<std::size_t>(to_size(value, attribute), INT_MAX));
 }
 
 std::uintptr_t to_number(nb::handle handle) {
@@ -41,14 +41,15 @@ std::uintptr_t to_number(nb::handle handle) {
 
 // It is a method in the protocol, and was a tuple in its first drafts.
 NamedStream read_protocol(nb::handle stream) {
-  nb::object told = stream.attr("__cuda_stream__");
-  if (PyCallable_Check(told.ptr()) != 0) {
-    told = told();
+  nb::object result = stream.attr("__cuda_stream__");
+  if (PyCallable_Check(result.ptr()) != 0) {
+    result = result();
   }
-  if (PySequence_Check(told.ptr()) == 0 || nb::len(told) != 2 || !told[0].equal(nb::int_(0))) {
-    raise_python(PyExc_ValueError, "__cuda_stream__ must return (0, handle), not %R", told.ptr());
+  if (PySequence_Check(result.ptr()) == 0 || nb::len(result) != 2 ||
+      !result[0].equal(nb::int_(0))) {
+    raise_python(PyExc_ValueError, "__cuda_stream__ must return (0, handle), not %R", result.ptr());
   }
-  return {to_number(told[1]), number_in(stream, "device_index")};
+  return {to_number(result[1]), number_in(stream, "device_index")};
 }
 
 bool is_of(nb::handle object, const char* package) {
@@ -76,28 +77,28 @@ NamedStream read_stream(nb::handle stream) {
 // The current device if it is a CUDA device, else the first one.
 DeviceHandle likely_device() {
   const nb::object current = current_device();
-  const auto& on = *device_of(current);
-  const bool is_cuda = std::strcmp(info_of(on).backend, "cuda") == 0;
-  return is_cuda ? DeviceHandle::retained(on.raw.get()) : find_cuda_device(0);
+  const auto& device = *device_of(current);
+  const bool is_cuda = std::strcmp(info_of(device).backend, "cuda") == 0;
+  return is_cuda ? DeviceHandle::retained(device.raw.get()) : find_cuda_device(0);
 }
 
-QueueHandle queue_on_any_device(std::uintptr_t number, nb::handle owner) {
+QueueHandle find_queue_of_stream(std::uintptr_t number, nb::handle owner) {
   if (number <= k_per_thread) {
     return queue_of_number(likely_device(), number, owner);
   }
-  DeviceHandle on = find_cuda_device(0);
+  DeviceHandle device = find_cuda_device(0);
   for (int next = 1;; ++next) {
     const std::string filter = "cuda:" + std::to_string(next);
     DeviceHandle another;
-    const bool is_last = look_for_device(filter.c_str(), another) != ISTHMUS_OK;
-    QueueHandle made;
-    const auto status = isthmus_queue_adopt(on.get(), reinterpret_cast<void*>(number),
-                                            keep_alive(owner), made.out());
+    const bool is_last = try_find_device(filter.c_str(), another) != ISTHMUS_OK;
+    QueueHandle queue;
+    const auto status = isthmus_queue_adopt(device.get(), reinterpret_cast<void*>(number),
+                                            keep_alive(owner), queue.out());
     if (status != ISTHMUS_ERROR_WRONG_CONTEXT || is_last) {
       check(status);
-      return made;
+      return queue;
     }
-    on = std::move(another);
+    device = std::move(another);
   }
 }
 
@@ -111,30 +112,31 @@ DeviceHandle find_cuda_device(int number) {
   return find_device(("cuda:" + std::to_string(number)).c_str());
 }
 
-std::uintptr_t lend_stream(const Queue& queue) {
-  return reinterpret_cast<std::uintptr_t>(lend_handle(queue));
+std::uintptr_t export_stream(const Queue& queue) {
+  return reinterpret_cast<std::uintptr_t>(export_handle(queue));
 }
 
 std::uintptr_t stream_to_wait(const Queue& queue) {
-  const nb::object standard = default_queue_of(*device_of(queue.device_object));
-  return queue_of(standard) == &queue ? k_legacy : lend_stream(queue);
+  const nb::object default_queue = default_queue_of(*device_of(queue.device_object));
+  return queue_of(default_queue) == &queue ? k_legacy : export_stream(queue);
 }
 
 QueueHandle queue_of_number(const DeviceHandle& device, std::uintptr_t number, nb::handle owner) {
-  QueueHandle made;
+  QueueHandle queue;
   check(isthmus_queue_adopt(device.get(), reinterpret_cast<void*>(std::max(number, k_legacy)),
-                            keep_alive(owner), made.out()));
-  return made;
+                            keep_alive(owner), queue.out()));
+  return queue;
 }
 
 QueueHandle queue_of_stream(nb::handle stream, nb::handle device) {
   const auto named = read_stream(stream);
   if (!device.is_none()) {
-    const nb::object on = to_device(device);
-    return queue_of_number(DeviceHandle::retained(device_of(on)->raw.get()), named.number, stream);
+    const nb::object device_object = to_device(device);
+    return queue_of_number(DeviceHandle::retained(device_of(device_object)->raw.get()),
+                           named.number, stream);
   }
   return named.device ? queue_of_number(find_cuda_device(*named.device), named.number, stream)
-                      : queue_on_any_device(named.number, stream);
+                      : find_queue_of_stream(named.number, stream);
 }
 
 nb::object cuda_stream_of(const Queue& self) {
@@ -142,7 +144,7 @@ nb::object cuda_stream_of(const Queue& self) {
     raise_python(PyExc_TypeError, "__cuda_stream__: a queue of %s is not a CUDA stream",
                  describe(*device_of(self.device_object)).c_str());
   }
-  return nb::make_tuple(0, lend_stream(self));
+  return nb::make_tuple(0, export_stream(self));
 }
 
 }  // namespace isthmus::python

@@ -13,7 +13,7 @@ namespace isthmus::python {
 
 // The number of a queue's stream in DLPack and __cuda_array_interface__. The queue's handle is
 // exported from then on: the stream may have external work.
-[[nodiscard]] std::uintptr_t lend_stream(const Queue& queue);
+[[nodiscard]] std::uintptr_t export_stream(const Queue& queue);
 // The same for a consumer that only makes the stream wait. It is exported as well, unless it is a
 // default queue.
 [[nodiscard]] std::uintptr_t stream_to_wait(const Queue& queue);

@@ -19,8 +19,8 @@ struct NamedQueue {
   nb::object filter;
   nb::object queue;
 };
-// A few default queues that were requested by filter. Simulated devices are excluded, because they
-// come and go. Never destroyed, and neither is the next one.
+// A few default queues that were requested by filter. Simulated devices are excluded, because
+// programs create and destroy them. Never destroyed, and neither is the next one.
 auto& named_queues = *new std::vector<NamedQueue>;
 // The process's default queue. It never changes once it was chosen.
 auto& process_queue = *new nb::object;
@@ -30,20 +30,20 @@ nb::object default_queue() {
     return process_queue;
   }
   before_drivers(nullptr);
-  QueueHandle found;
+  QueueHandle queue;
   isthmus_status_t status;
   {
     const GilRelease released;
-    status = isthmus_queue_default(nullptr, found.out());
+    status = isthmus_queue_default(nullptr, queue.out());
   }
   check(status);
-  process_queue = wrap(std::move(found));
+  process_queue = wrap(std::move(queue));
   return process_queue;
 }
 
 // Borrowed. Not valid if no queue was requested by that filter, which must be exactly a str. A
 // string that is written in a program is one object.
-nb::handle known_queue(nb::handle filter) noexcept {
+nb::handle find_named_queue(nb::handle filter) noexcept {
   for (const auto& each : named_queues) {
     if (each.filter.is(filter)) {
       return each.queue;
@@ -58,52 +58,50 @@ nb::handle known_queue(nb::handle filter) noexcept {
 }
 
 nb::object queue_for_filter(nb::handle filter) {
-  if (const auto known = known_queue(filter); known.is_valid()) {
-    return nb::borrow(known);
+  if (const auto named = find_named_queue(filter); named.is_valid()) {
+    return nb::borrow(named);
   }
-  nb::object of = wrap(find_device(utf8_of(filter)));
-  nb::object found = default_queue_of(*device_of(of));
-  if (!comes_and_goes(*device_of(of))) {
-    named_queues.push_back({nb::borrow(filter), found});
+  nb::object device = wrap(find_device(utf8_of(filter)));
+  nb::object queue = default_queue_of(*device_of(device));
+  if (!is_temporary(*device_of(device))) {
+    named_queues.push_back({nb::borrow(filter), queue});
   }
-  return found;
+  return queue;
 }
 
 nb::object queue_for(nb::handle device) {
   if (PyUnicode_CheckExact(device.ptr())) {
     return queue_for_filter(device);
   }
-  const auto* of = device_of(device);
-  return default_queue_of(of != nullptr ? *of : *device_of(to_device(device)));
+  const auto* device_ref = device_of(device);
+  return default_queue_of(device_ref != nullptr ? *device_ref : *device_of(to_device(device)));
 }
 
 // Whether the queue is known to be on that device without a search.
-bool is_known_to_be_on(const Queue& queue, nb::handle device) {
+bool is_on_device(const Queue& queue, nb::handle device) {
   if (!PyUnicode_CheckExact(device.ptr())) {
-    const auto* of = device_of(device);
-    return of != nullptr && of->key == queue.device_key;
+    const auto* device_ref = device_of(device);
+    return device_ref != nullptr && device_ref->key == queue.device_key;
   }
-  const auto known = known_queue(device);
-  return known.is_valid() && nb::inst_ptr<Queue>(known)->device_key == queue.device_key;
+  const auto named = find_named_queue(device);
+  return named.is_valid() && nb::inst_ptr<Queue>(named)->device_key == queue.device_key;
 }
 
 void require_device_of(nb::handle queue, nb::handle device) {
-  const auto& on = *queue_of(queue);
-  if (is_known_to_be_on(on, device)) {
+  const auto& queue_ref = *queue_of(queue);
+  if (is_on_device(queue_ref, device)) {
     return;
   }
-  const nb::object wanted = to_device(device);
-  if (device_of(wanted)->key != on.device_key) {
+  const nb::object device_object = to_device(device);
+  if (device_of(device_object)->key != queue_ref.device_key) {
     raise_python(PyExc_ValueError, "queue and device do not match: %R is not on %R", queue.ptr(),
-                 wanted.ptr());
+                 device_object.ptr());
   }
 }
 
 }  // namespace
 
-bool comes_and_goes(const Device& device) {
-  return std::strcmp(info_of(device).backend, "sim") == 0;
-}
+bool is_temporary(const Device& device) { return std::strcmp(info_of(device).backend, "sim") == 0; }
 
 void before_drivers(const char* filter) {
   static bool prepared = false;
@@ -113,91 +111,91 @@ void before_drivers(const char* filter) {
     return;
   }
   // Passed to the library and not through the environment, which child processes inherit.
-  const nb::object found = nb::module_::import_("isthmus._drivers").attr("libraries")();
-  for (const nb::handle each : found) {
+  const nb::object libraries = nb::module_::import_("isthmus._drivers").attr("libraries")();
+  for (const nb::handle each : libraries) {
     check(isthmus_driver_library(nb::cast<const char*>(each[0]), nb::cast<const char*>(each[1])));
   }
   prepared = true;
 }
 
-isthmus_status_t look_for_device(const char* filter, DeviceHandle& found) {
+isthmus_status_t try_find_device(const char* filter, DeviceHandle& device) {
   before_drivers(filter);
   const GilRelease released;
-  return isthmus_device_find(filter, found.out());
+  return isthmus_device_find(filter, device.out());
 }
 
 DeviceHandle find_device(const char* filter) {
-  DeviceHandle found;
-  check(look_for_device(filter, found));
-  return found;
+  DeviceHandle device;
+  check(try_find_device(filter, device));
+  return device;
 }
 
 nb::object default_queue_of(const Device& device) {
   if (device.default_queue.is_valid()) {
     return device.default_queue;
   }
-  QueueHandle found;
-  check(isthmus_queue_default(device.raw.get(), found.out()));
-  nb::object made = wrap(std::move(found));
-  if (!comes_and_goes(device)) {
-    device.default_queue = made;
+  QueueHandle queue;
+  check(isthmus_queue_default(device.raw.get(), queue.out()));
+  nb::object object = wrap(std::move(queue));
+  if (!is_temporary(device)) {
+    device.default_queue = object;
   }
-  return made;
+  return object;
 }
 
-nb::object to_device(nb::handle wanted) {
-  if (!given(wanted)) {
+nb::object to_device(nb::handle argument) {
+  if (!has_value(argument)) {
     return current_device();
   }
-  if (device_of(wanted) != nullptr) {
-    return nb::borrow(wanted);
+  if (device_of(argument) != nullptr) {
+    return nb::borrow(argument);
   }
-  if (PyUnicode_Check(wanted.ptr()) == 0) {
-    nb::object adopted = find_sycl_device(wanted);
+  if (PyUnicode_Check(argument.ptr()) == 0) {
+    nb::object adopted = find_sycl_device(argument);
     if (!adopted.is_valid()) {
       raise_python(PyExc_TypeError,
                    "device must be a Device, a dpctl device, a filter string or None, not %.100s",
-                   Py_TYPE(wanted.ptr())->tp_name);
+                   Py_TYPE(argument.ptr())->tp_name);
     }
     return adopted;
   }
-  return wrap(find_device(utf8_of(wanted)));
+  return wrap(find_device(utf8_of(argument)));
 }
 
 namespace {
 
 // A Queue from a Queue or one of dpctl's.
-nb::object require_queue(nb::handle wanted) {
-  if (queue_of(wanted) != nullptr) {
-    return nb::borrow(wanted);
+nb::object require_queue(nb::handle argument) {
+  if (queue_of(argument) != nullptr) {
+    return nb::borrow(argument);
   }
-  nb::object adopted = find_sycl_queue(wanted);
+  nb::object adopted = find_sycl_queue(argument);
   if (!adopted.is_valid()) {
     raise_python(PyExc_TypeError, "queue must be a Queue, a dpctl queue or None, not %.100s",
-                 Py_TYPE(wanted.ptr())->tp_name);
+                 Py_TYPE(argument.ptr())->tp_name);
   }
   return adopted;
 }
 
 }  // namespace
 
-isthmus_queue_t* raw_queue(nb::handle queue, nb::object& kept) {
-  if (!given(queue)) {
+isthmus_queue_t* raw_queue(nb::handle queue, nb::object& holder) {
+  if (!has_value(queue)) {
     return nullptr;
   }
-  kept = require_queue(queue);
-  return queue_of(kept)->raw.get();
+  holder = require_queue(queue);
+  return queue_of(holder)->raw.get();
 }
 
-nb::object to_queue(nb::handle wanted, nb::handle device) {
-  if (!given(wanted)) {
-    return given(device) ? queue_for(device) : current_queue();
+nb::object to_queue(nb::handle argument, nb::handle device) {
+  if (!has_value(argument)) {
+    return has_value(device) ? queue_for(device) : current_queue();
   }
-  nb::object found = require_queue(wanted);
-  if (given(device)) {
-    require_device_of(found, device);
+  nb::object queue = require_queue(argument);
+  if (has_value(device)) {
+    require_device_of(queue, device);
   }
-  return found;
+  return queue;
 }
 
 nb::object current_queue() {
@@ -205,8 +203,8 @@ nb::object current_queue() {
   if (entry.is_none()) {
     return default_queue();
   }
-  const auto* on = device_of(entry);
-  return on != nullptr ? default_queue_of(*on) : entry;
+  const auto* device = device_of(entry);
+  return device != nullptr ? default_queue_of(*device) : entry;
 }
 
 nb::object current_device() {
@@ -214,8 +212,8 @@ nb::object current_device() {
   if (entry.is_none()) {
     return wrap(find_device(nullptr));
   }
-  const auto* on = queue_of(entry);
-  return on != nullptr ? on->device_object : entry;
+  const auto* queue = queue_of(entry);
+  return queue != nullptr ? queue->device_object : entry;
 }
 
 void enter_current(nb::handle entry) {
@@ -241,7 +239,7 @@ void bind_current(nb::module_& module) {
              "DeviceNotFoundError.");
 }
 
-void forget_current() noexcept {
+void clear_current() noexcept {
   named_queues.clear();
   process_queue.reset();
 }

@@ -7,31 +7,30 @@
 
 namespace isthmus::python {
 
-[[nodiscard]] inline bool given(nb::handle argument) noexcept {
+[[nodiscard]] inline bool has_value(nb::handle argument) noexcept {
   return argument.is_valid() && !argument.is_none();
 }
 
 // From a Device, a dpctl device or a filter string; None and nullptr: the current one. TypeError
 // otherwise.
-[[nodiscard]] nb::object to_device(nb::handle given);
-// The given queue (a Queue or dpctl's), else the default queue of the given device, else the
-// current one. ValueError if both are given and do not match. None and nullptr mean not
-// given.
+[[nodiscard]] nb::object to_device(nb::handle argument);
+// `queue` (a Queue or dpctl's), else the default queue of `device`, else the current queue. None
+// and nullptr count as absent. ValueError if both are specified and do not match.
 [[nodiscard]] nb::object to_queue(nb::handle queue, nb::handle device);
-// The library's handle of the given queue, which `kept` keeps alive; null for None and nullptr.
-// TypeError otherwise.
-[[nodiscard]] isthmus_queue_t* raw_queue(nb::handle queue, nb::object& kept);
+// The library's handle of `queue`, which `holder` keeps alive; null for None and nullptr. TypeError
+// otherwise.
+[[nodiscard]] isthmus_queue_t* raw_queue(nb::handle queue, nb::object& holder);
 [[nodiscard]] nb::object default_queue_of(const Device& device);
 
-// Whether it is a simulated device, which cannot be found again once its objects are gone.
-[[nodiscard]] bool comes_and_goes(const Device& device);
+// Whether it is a simulated device, which cannot be found again once its objects are destroyed.
+[[nodiscard]] bool is_temporary(const Device& device);
 
 // To be called before anything that may open the drivers that `filter` allows: registers drivers
 // that pip installed with the library. Free of cost after the first time.
 void before_drivers(const char* filter);
 
 // The library's search for a device, without the interpreter's lock. Opens drivers.
-[[nodiscard]] isthmus_status_t look_for_device(const char* filter, DeviceHandle& found);
+[[nodiscard]] isthmus_status_t try_find_device(const char* filter, DeviceHandle& device);
 // The same, and throws its errors.
 [[nodiscard]] DeviceHandle find_device(const char* filter);
 [[nodiscard]] nb::object current_queue();
@@ -56,6 +55,6 @@ void bind_with(Class& bound) {
 
 void bind_current(nb::module_& module);
 // Drops the cached objects before the interpreter ends.
-void forget_current() noexcept;
+void clear_current() noexcept;
 
 }  // namespace isthmus::python

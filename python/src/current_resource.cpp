@@ -25,16 +25,16 @@ PyObject* process_resources = nullptr;
 
 // Host memory belongs to no device.
 bool serves(const Resource& candidate, isthmus_kind_t kind, const Queue& queue) {
-  const auto& its = *nb::inst_ptr<Queue>(candidate.queue_object);
-  return candidate.kind == kind && its.context_key == queue.context_key &&
-         (kind == ISTHMUS_KIND_HOST || its.device_key == queue.device_key);
+  const auto& candidate_queue = *nb::inst_ptr<Queue>(candidate.queue_object);
+  return candidate.kind == kind && candidate_queue.context_key == queue.context_key &&
+         (kind == ISTHMUS_KIND_HOST || candidate_queue.device_key == queue.device_key);
 }
 
 // None: the driver. Not valid: the resource of the process applies.
 nb::object find_in_stack(isthmus_kind_t kind, const Queue& queue) {
   const nb::object stack = using_stack.all();
-  for (nb::handle at = stack; !at.is_none(); at = ContextStack::below(at)) {
-    const nb::handle top = ContextStack::top_of(at);
+  for (nb::handle node = stack; !node.is_none(); node = ContextStack::below(node)) {
+    const nb::handle top = ContextStack::top_of(node);
     if (top.is_none() || serves(*nb::inst_ptr<Resource>(top), kind, queue)) {
       return nb::borrow(top);
     }
@@ -43,7 +43,7 @@ nb::object find_in_stack(isthmus_kind_t kind, const Queue& queue) {
 }
 
 // -1 if there is none.
-Py_ssize_t place_in_process(isthmus_kind_t kind, const Queue& queue) {
+Py_ssize_t index_in_process(isthmus_kind_t kind, const Queue& queue) {
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(process_resources); ++i) {
     if (serves(*nb::inst_ptr<Resource>(PyList_GET_ITEM(process_resources, i)), kind, queue)) {
       return i;
@@ -68,18 +68,18 @@ void leave_using(const UsingResource& self, nb::args) {
 }
 
 void set_resource(nb::handle chosen) {
-  const auto& wanted = require_resource(chosen, "resource");
-  const auto place = place_in_process(wanted.kind, *queue_of(wanted.queue_object));
+  const auto& resource = require_resource(chosen, "resource");
+  const auto index = index_in_process(resource.kind, *queue_of(resource.queue_object));
   const int failed =
-      place < 0 ? PyList_Append(process_resources, chosen.ptr())
-                : PyList_SetItem(process_resources, place, nb::borrow(chosen).release().ptr());
+      index < 0 ? PyList_Append(process_resources, chosen.ptr())
+                : PyList_SetItem(process_resources, index, nb::borrow(chosen).release().ptr());
   if (failed != 0) {
     raise_set();
   }
   resources_in_use = true;
 }
 
-nb::object resource_now(nb::handle kind, nb::handle device, nb::handle target_queue) {
+nb::object query_current_resource(nb::handle kind, nb::handle device, nb::handle target_queue) {
   const nb::object queue = to_queue(target_queue, device);
   const nb::object found = current_resource(to_kind(kind), *queue_of(queue));
   return found.is_valid() ? found : nb::none();
@@ -95,30 +95,31 @@ nb::object current_resource(isthmus_kind_t kind, const Queue& queue) {
   if (found.is_valid()) {
     return found.is_none() ? nb::object{} : found;
   }
-  const auto place = place_in_process(kind, queue);
-  return place < 0 ? nb::object{} : nb::borrow(PyList_GET_ITEM(process_resources, place));
+  const auto index = index_in_process(kind, queue);
+  return index < 0 ? nb::object{} : nb::borrow(PyList_GET_ITEM(process_resources, index));
 }
 
-UsingTheDriver::UsingTheDriver() : before_{resources_in_use ? using_stack.all() : nb::object{}} {
-  if (before_.is_valid()) {
+DriverAllocationScope::DriverAllocationScope()
+    : previous_stack_{resources_in_use ? using_stack.all() : nb::object{}} {
+  if (previous_stack_.is_valid()) {
     using_stack.push(nb::none());
   }
   ++depth_;
 }
 
-UsingTheDriver::~UsingTheDriver() {
+DriverAllocationScope::~DriverAllocationScope() {
   --depth_;
-  if (!before_.is_valid()) {
+  if (!previous_stack_.is_valid()) {
     return;
   }
   try {
-    using_stack.set(before_);
+    using_stack.set(previous_stack_);
   } catch (nb::python_error& failed) {
     failed.discard_as_unraisable("isthmus.using");
   }
 }
 
-void forget_resources() noexcept {
+void clear_resources() noexcept {
   if (PyList_SetSlice(process_resources, 0, PyList_GET_SIZE(process_resources), nullptr) != 0) {
     PyErr_Clear();
   }
@@ -148,7 +149,7 @@ void bind_current_resource(nb::module_& module) {
       "ProviderResource selects the driver's own memory, default_pool(kind, use='buffers')\n"
       "restores the initial state.");
   module.def(
-      "current_resource", &resource_now, nb::arg("kind").none() = "device",
+      "current_resource", &query_current_resource, nb::arg("kind").none() = "device",
       nb::arg("device") = nb::none(), nb::arg("queue") = nb::none(),
       nb::sig("def current_resource(kind: str = 'device', device: Device | str | None = "
               "None, queue: Queue | None = None) -> MemoryResource | None"),

@@ -13,48 +13,49 @@ nb::object queue_or_none(isthmus_queue_t* raw) {
   return raw == nullptr ? nb::none() : wrap(QueueHandle::retained(raw));
 }
 
-// Like `call_back_unraisable`. If the call came from Python, the exception is raised there instead.
+// Like `run_callback_unraisable`. If the call came from Python, the exception is raised there
+// instead.
 template <class Body>
-void call_back_told_apart(nb::handle object, Body body) noexcept {
+void run_callback_reporting(nb::handle object, Body body) noexcept {
   if (is_carrying()) {
     const char* message = nullptr;
-    static_cast<void>(call_back(&message, body));
+    static_cast<void>(run_callback(&message, body));
   } else {
-    call_back_unraisable(object, body);
+    run_callback_unraisable(object, body);
   }
 }
 
 isthmus_status_t allocate(void* owner, size_t nbytes, size_t alignment, isthmus_queue_t* queue,
                           void** pointer, const char** message) noexcept {
-  return call_back(message, [&] {
-    const nb::object given =
+  return run_callback(message, [&] {
+    const nb::object address =
         held_by(owner).attr("allocate")(nbytes, alignment, queue_or_none(queue));
-    *pointer = to_pointer(given, "the result of allocate()");
+    *pointer = to_pointer(address, "the result of allocate()");
   });
 }
 
 void deallocate(void* owner, void* pointer, size_t nbytes, isthmus_queue_t* queue) noexcept {
-  call_back_unraisable(held_by(owner), [&] {
+  run_callback_unraisable(held_by(owner), [&] {
     held_by(owner).attr("deallocate")(reinterpret_cast<std::uintptr_t>(pointer), nbytes,
                                       queue_or_none(queue));
   });
 }
 
 void usage(void* owner, std::uint64_t* held_bytes, std::uint64_t* free_bytes) noexcept {
-  call_back_told_apart(held_by(owner), [=] {
-    const nb::object told = held_by(owner).attr("usage")();
-    const auto held = to_size(told[0], "held bytes");
-    *free_bytes = to_size(told[1], "free bytes");
+  run_callback_reporting(held_by(owner), [=] {
+    const nb::object usage_pair = held_by(owner).attr("usage")();
+    const auto held = to_size(usage_pair[0], "held bytes");
+    *free_bytes = to_size(usage_pair[1], "free bytes");
     *held_bytes = held;
   });
 }
 
 std::uint64_t trim(void* owner, std::uint64_t keep_bytes) noexcept {
-  std::uint64_t given_back = 0;
-  call_back_told_apart(held_by(owner), [&] {
-    given_back = to_size(held_by(owner).attr("trim")(keep_bytes), "released bytes");
+  std::uint64_t released_bytes = 0;
+  run_callback_reporting(held_by(owner), [&] {
+    released_bytes = to_size(held_by(owner).attr("trim")(keep_bytes), "released bytes");
   });
-  return given_back;
+  return released_bytes;
 }
 
 bool has_method(nb::handle object, const char* name) {
@@ -62,31 +63,33 @@ bool has_method(nb::handle object, const char* name) {
 }
 
 void init_custom(CustomResource* self, nb::handle allocator, nb::handle kind, nb::handle queue,
-                 nb::handle in) {
+                 nb::handle context) {
   for (const char* name : {"allocate", "deallocate"}) {
     if (!has_method(allocator, name)) {
       raise_python(PyExc_TypeError, "allocator must have a method %s, which %.100s lacks", name,
                    Py_TYPE(allocator.ptr())->tp_name);
     }
   }
-  Purpose what{kind, queue, in};
-  isthmus_resource_operations_t table{};
-  table.struct_size = sizeof table;
-  table.allocate = &allocate;
-  table.deallocate = &deallocate;
-  table.usage = has_method(allocator, "usage") ? &usage : nullptr;
-  table.trim = has_method(allocator, "trim") ? &trim : nullptr;
-  ResourceHandle made;
-  check(isthmus_resource_custom(what.within, what.device_raw(), what.kind, &table,
-                                defer_owner(new HeldObject{allocator}), made.out()));
-  construct_resource(self, CustomResource{{std::move(made), what.kind, std::move(what.queue)},
-                                          nb::borrow(allocator)});
+  ResourceTarget target{kind, queue, context};
+  isthmus_resource_operations_t operations{};
+  operations.struct_size = sizeof operations;
+  operations.allocate = &allocate;
+  operations.deallocate = &deallocate;
+  operations.usage = has_method(allocator, "usage") ? &usage : nullptr;
+  operations.trim = has_method(allocator, "trim") ? &trim : nullptr;
+  ResourceHandle resource;
+  check(isthmus_resource_custom(target.context, target.device_raw(), target.kind, &operations,
+                                defer_owner(new HeldObject{allocator}), resource.out()));
+  construct_resource(self,
+                     CustomResource{{std::move(resource), target.kind, std::move(target.queue)},
+                                    nb::borrow(allocator)});
 }
 
-isthmus_status_t ask(void* owner, size_t nbytes, int* retry, const char** message) noexcept {
-  return call_back(message, [&] {
-    const nb::object told = held_by(owner)(nbytes);
-    const int truth = PyObject_IsTrue(told.ptr());
+isthmus_status_t call_failure_callback(void* owner, size_t nbytes, int* retry,
+                                       const char** message) noexcept {
+  return run_callback(message, [&] {
+    const nb::object result = held_by(owner)(nbytes);
+    const int truth = PyObject_IsTrue(result.ptr());
     if (truth < 0) {
       raise_set();
     }
@@ -95,15 +98,15 @@ isthmus_status_t ask(void* owner, size_t nbytes, int* retry, const char** messag
 }
 
 void init_failure(FailureCallbackResource* self, nb::handle upstream, nb::handle function) {
-  const auto& under = require_resource(upstream, "upstream");
+  const auto& upstream_resource = require_resource(upstream, "upstream");
   if (PyCallable_Check(function.ptr()) == 0) {
     raise_python(PyExc_TypeError, "function must be callable, not %.100s",
                  Py_TYPE(function.ptr())->tp_name);
   }
-  ResourceHandle made;
-  check(isthmus_resource_failure_callback(under.raw.get(), &ask,
-                                          defer_owner(new HeldObject{function}), made.out()));
-  construct_resource(self, FailureCallbackResource{over(upstream, std::move(made))});
+  ResourceHandle resource;
+  check(isthmus_resource_failure_callback(upstream_resource.raw.get(), &call_failure_callback,
+                                          defer_owner(new HeldObject{function}), resource.out()));
+  construct_resource(self, FailureCallbackResource{make_adaptor(upstream, std::move(resource))});
 }
 
 }  // namespace

@@ -13,11 +13,12 @@ namespace {
 struct MonotonicResource : AdaptorResource {};
 
 void init_monotonic(MonotonicResource* self, nb::handle upstream, nb::handle first_bytes) {
-  const auto& under = require_resource(upstream, "upstream");
-  ResourceHandle made;
+  const auto& upstream_resource = require_resource(upstream, "upstream");
+  ResourceHandle resource;
   check(isthmus_resource_monotonic(
-      under.raw.get(), to_bytes(first_bytes, "first_bytes", nb::handle{}, under.kind), made.out()));
-  construct_resource(self, MonotonicResource{over(upstream, std::move(made))});
+      upstream_resource.raw.get(),
+      to_bytes(first_bytes, "first_bytes", nb::handle{}, upstream_resource.kind), resource.out()));
+  construct_resource(self, MonotonicResource{make_adaptor(upstream, std::move(resource))});
 }
 
 void release(const MonotonicResource& self) {
@@ -35,21 +36,23 @@ struct FixedSizeResource : AdaptorResource {
 
 void init_fixed_size(FixedSizeResource* self, nb::handle upstream, nb::handle block_bytes,
                      nb::handle blocks) {
-  const auto& under = require_resource(upstream, "upstream");
-  const auto size = to_bytes(block_bytes, "block_bytes", nb::handle{}, under.kind);
-  ResourceHandle made;
-  check(isthmus_resource_fixed_size(under.raw.get(), size, to_size(blocks, "blocks"), made.out()));
-  construct_resource(self, FixedSizeResource{over(upstream, std::move(made)), size});
+  const auto& upstream_resource = require_resource(upstream, "upstream");
+  const auto size = to_bytes(block_bytes, "block_bytes", nb::handle{}, upstream_resource.kind);
+  ResourceHandle resource;
+  check(isthmus_resource_fixed_size(upstream_resource.raw.get(), size, to_size(blocks, "blocks"),
+                                    resource.out()));
+  construct_resource(self, FixedSizeResource{make_adaptor(upstream, std::move(resource)), size});
 }
 
 struct ArenaResource : AdaptorResource {};
 
 void init_arena(ArenaResource* self, nb::handle upstream, nb::handle limit_bytes) {
-  const auto& under = require_resource(upstream, "upstream");
-  const auto most = to_bytes(limit_bytes, "limit_bytes", device_under(under), under.kind);
-  ResourceHandle made;
-  check(isthmus_resource_arena(under.raw.get(), most, made.out()));
-  construct_resource(self, ArenaResource{over(upstream, std::move(made))});
+  const auto& upstream_resource = require_resource(upstream, "upstream");
+  const auto limit = to_bytes(limit_bytes, "limit_bytes", device_of_resource(upstream_resource),
+                              upstream_resource.kind);
+  ResourceHandle resource;
+  check(isthmus_resource_arena(upstream_resource.raw.get(), limit, resource.out()));
+  construct_resource(self, ArenaResource{make_adaptor(upstream, std::move(resource))});
 }
 
 }  // namespace

@@ -12,11 +12,12 @@ namespace {
 struct DebugResource : AdaptorResource {};
 
 void init_debug(DebugResource* self, nb::handle upstream, nb::handle kept_bytes) {
-  const auto& under = require_resource(upstream, "upstream");
-  ResourceHandle made;
+  const auto& upstream_resource = require_resource(upstream, "upstream");
+  ResourceHandle resource;
   check(isthmus_resource_debug(
-      under.raw.get(), to_bytes(kept_bytes, "kept_bytes", nb::handle{}, under.kind), made.out()));
-  construct_resource(self, DebugResource{over(upstream, std::move(made))});
+      upstream_resource.raw.get(),
+      to_bytes(kept_bytes, "kept_bytes", nb::handle{}, upstream_resource.kind), resource.out()));
+  construct_resource(self, DebugResource{make_adaptor(upstream, std::move(resource))});
 }
 
 }  // namespace

@@ -24,9 +24,9 @@ constexpr Capability k_capabilities[] = {
     {ISTHMUS_CAN_PREFETCH, "prefetch"},
     {ISTHMUS_CAN_ADVISE, "advise"},
     {ISTHMUS_CAN_PROFILE, "profile"},
-    {ISTHMUS_CAN_TELL_FREE_MEMORY, "tell_free_memory"},
+    {ISTHMUS_CAN_QUERY_FREE_MEMORY, "query_free_memory"},
     {ISTHMUS_CAN_RUN_FUNCTIONS, "run_functions"},
-    {ISTHMUS_CAN_LEND_HANDLES, "lend_handles"},
+    {ISTHMUS_CAN_EXPORT_HANDLES, "export_handles"},
     {ISTHMUS_CAN_REMAP, "remap"},
     {ISTHMUS_CAN_WRITE_COMBINE, "write_combine"},
     {ISTHMUS_CAN_IPC, "ipc"},
@@ -89,11 +89,11 @@ nb::object default_context_of(const Device& self) {
 }
 
 nb::object equal(const Device& self, nb::handle other) {
-  const auto* with = device_of(other);
-  if (with == nullptr) {
+  const auto* other_device = device_of(other);
+  if (other_device == nullptr) {
     return nb::borrow(Py_NotImplemented);
   }
-  return nb::bool_(self.key == with->key);
+  return nb::bool_(self.key == other_device->key);
 }
 
 nb::object device_repr(const Device& self) {
@@ -137,7 +137,7 @@ void bind_properties(nb::class_<Device>& bound) {
                    "Alignment in bytes of an allocation that requests none.")
       .def_prop_ro("max_alignment", &field_of<&Info::max_alignment>,
                    "The largest alignment that can be requested, in bytes.")
-      .def_prop_ro("lacks", &field_of<&Info::lacks>,
+      .def_prop_ro("limitations", &field_of<&Info::limitations>,
                    "What its driver lacks and how that is substituted, or an empty string.")
       .def_prop_ro(
           "default_queue", &default_queue_of, nb::sig("def default_queue(self) -> Queue"),
@@ -153,16 +153,16 @@ void bind_properties(nb::class_<Device>& bound) {
           "The driver's handle as an integer (OpenCL: cl_device_id), 0 where it has none.");
 }
 
-isthmus_status_t look_for_native(const char* backend, void* native, DeviceHandle& found) {
+isthmus_status_t try_find_native(const char* backend, void* native, DeviceHandle& device) {
   before_drivers(backend);
   const GilRelease released;
-  return isthmus_device_find_native(backend, native, found.out());
+  return isthmus_device_find_native(backend, native, device.out());
 }
 
 nb::object from_handle(nb::handle handle, nb::handle backend) {
   require_text(backend, "backend");
   DeviceHandle found;
-  check(look_for_native(utf8_of(backend), to_pointer(handle, "handle"), found));
+  check(try_find_native(utf8_of(backend), to_pointer(handle, "handle"), found));
   return wrap(std::move(found));
 }
 

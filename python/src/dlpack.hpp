@@ -11,7 +11,7 @@ namespace isthmus::python {
 [[nodiscard]] nb::object from_dlpack(nb::handle object, nb::handle queue);
 // BufferError if a field of the tensor in it is not usable. For capsules passed on to NumPy, which
 // checks nothing.
-void require_sound_capsule(nb::handle capsule);
+void require_valid_capsule(nb::handle capsule);
 
 namespace dlpack {
 
@@ -63,7 +63,7 @@ struct ManagedVersioned {
   dlpack::Tensor tensor;
 };
 // From (type, number). BufferError if it is not that.
-[[nodiscard]] Device to_device(nb::handle given);
+[[nodiscard]] Device to_device(nb::handle argument);
 // The result of the producer's __dlpack_device__, checked in the same way.
 [[nodiscard]] Device device_of_producer(nb::handle producer);
 
@@ -75,11 +75,11 @@ struct ManagedVersioned {
 // BufferError if they are not all in the address space. Pre: packed_bytes() accepted the tensor.
 [[nodiscard]] void* lowest_address(const Tensor& tensor, std::size_t before, std::size_t nbytes);
 // In bytes. The stride of an extent of 1 or less, and any stride of an array without elements, has
-// no meaning and may be any number. Throws too_far. Pre: packed_bytes() accepted the tensor, and it
+// no meaning and may be any number. Throws TooFar. Pre: packed_bytes() accepted the tensor, and it
 // has strides.
 [[nodiscard]] ArrayNumbers byte_strides(const Tensor& tensor, std::int64_t item, bool is_empty);
 // All checks above. BufferError.
-void require_sound(const Tensor& tensor, std::uint64_t flags);
+void require_valid(const Tensor& tensor, std::uint64_t flags);
 
 static_assert(sizeof(Tensor) == 48 && sizeof(Managed) == 64 && sizeof(ManagedVersioned) == 80);
 

@@ -64,9 +64,9 @@ void* dlpack::lowest_address(const Tensor& tensor, std::size_t before, std::size
 }
 
 ArrayNumbers dlpack::byte_strides(const Tensor& tensor, std::int64_t item, bool is_empty) {
-  ArrayNumbers made{tensor.strides, tensor.strides + tensor.ndim};
+  ArrayNumbers strides{tensor.strides, tensor.strides + tensor.ndim};
   for (int i = 0; i < tensor.ndim; ++i) {
-    auto& each = made[static_cast<std::size_t>(i)];
+    auto& each = strides[static_cast<std::size_t>(i)];
     if (!__builtin_mul_overflow(each, item, &each)) {
       continue;
     }
@@ -75,20 +75,20 @@ ArrayNumbers dlpack::byte_strides(const Tensor& tensor, std::int64_t item, bool 
     }
     each = item;
   }
-  return made;
+  return strides;
 }
 
-void dlpack::require_sound(const Tensor& tensor, std::uint64_t flags) {
+void dlpack::require_valid(const Tensor& tensor, std::uint64_t flags) {
   const auto nbytes = packed_bytes(tensor, flags);
   if (nbytes == 0) {
     return;
   }
   const auto item = static_cast<std::int64_t>(item_bytes(tensor, flags));
-  ArrayLayout made{{tensor.shape, tensor.shape + tensor.ndim}, {}, item, nullptr};
+  ArrayLayout layout{{tensor.shape, tensor.shape + tensor.ndim}, {}, item, nullptr};
   try {
-    made.strides = tensor.strides == nullptr ? dense_strides(made.shape, item)
-                                             : byte_strides(tensor, item, false);
-    const auto box = box_of(made);
+    layout.strides = tensor.strides == nullptr ? dense_strides(layout.shape, item)
+                                               : byte_strides(tensor, item, false);
+    const auto box = box_of(layout);
     static_cast<void>(lowest_address(tensor, static_cast<std::size_t>(-box.start),
                                      static_cast<std::size_t>(box.nbytes)));
   } catch (const TooFar&) {

@@ -25,13 +25,13 @@ namespace {
 // One exported tensor. The consumer releases it on any thread, without the interpreter: it holds no
 // Python objects.
 template <class Managed>
-struct LentTensor {
+struct ExportedTensor {
   Managed managed{};
   ArrayNumbers numbers;    // the shape, followed by the strides in elements
   BufferHandle exported;   // the buffer, if it was exported itself; or
   void* result = nullptr;  // the memory of a copy
 
-  ~LentTensor() {
+  ~ExportedTensor() {
     if (exported) {
       const HeldGilRelease released{isthmus_buffer_free_may_wait(exported.get()) != 0};
       isthmus_buffer_unexport(exported.get());
@@ -42,8 +42,8 @@ struct LentTensor {
 };
 
 template <class Managed>
-void give_back(Managed* managed) {
-  delete static_cast<LentTensor<Managed>*>(managed->context);
+void delete_tensor(Managed* managed) {
+  delete static_cast<ExportedTensor<Managed>*>(managed->context);
 }
 
 // A capsule that was not consumed still has its first name.
@@ -56,10 +56,10 @@ void drop_capsule(PyObject* capsule, const char* name) {
 }
 
 // What a consumer gets: the memory itself, or a copy of it without gaps.
-struct Loan {
+struct ExportRequest {
   const ArrayView& elements;
-  nb::object of;  // the Buffer
-  dlpack::Device where;
+  nb::object buffer_object;  // the Buffer
+  dlpack::Device device;
   bool is_host_copy = false;
   bool is_copy = false;
   QueueHandle consumer{};  // none: the host, or a consumer whose work is unknown
@@ -71,31 +71,31 @@ bool serves(const Buffer& buffer, const dlpack::Device& device) {
     return host_reachable(buffer.kind);
   }
   if (device.type == dlpack::k_oneapi) {
-    return device.id == oneapi_number_of(queue_to_tell_of(buffer));
+    return device.id == oneapi_number_of(queue_to_export(buffer));
   }
   const bool is_its =
       (device.type == dlpack::k_cuda && buffer.kind != ISTHMUS_KIND_HOST) ||
       (device.type == dlpack::k_cuda_managed && buffer.kind == ISTHMUS_KIND_SHARED) ||
       (device.type == dlpack::k_cuda_host && buffer.kind == ISTHMUS_KIND_HOST);
-  return is_its && device.id == cuda_number_of(queue_to_tell_of(buffer));
+  return is_its && device.id == cuda_number_of(queue_to_export(buffer));
 }
 
 dlpack::Device own_device(const Buffer& buffer) {
   if (host_reachable(buffer.kind)) {
     return {dlpack::k_cpu, 0};
   }
-  const auto& on = queue_to_tell_of(buffer);
-  if (const int number = cuda_number_of(on); number >= 0) {
+  const auto& queue = queue_to_export(buffer);
+  if (const int number = cuda_number_of(queue); number >= 0) {
     return {dlpack::k_cuda, number};
   }
-  if (const int number = oneapi_number_of(on); number >= 0) {
+  if (const int number = oneapi_number_of(queue); number >= 0) {
     return {dlpack::k_oneapi, number};
   }
   raise_python(PyExc_BufferError,
                "DLPack: memory of kind 'device' on %s cannot be exported: copy it into memory of "
                "kind 'host', or use to_numpy()%s",
-               describe(*device_of(on.device_object)).c_str(),
-               is_sycls(on)
+               describe(*device_of(queue.device_object)).c_str(),
+               is_sycl_queue(queue)
                    ? "; it can be exported if dpctl is imported and its context is the default one"
                    : "");
 }
@@ -106,13 +106,13 @@ QueueHandle sycl_consumer(const Buffer& buffer, nb::handle stream) {
     check(wait_for_buffer(buffer.raw.get(), -1));
     return {};
   }
-  const nb::object given =
+  const nb::object queue_object =
       queue_of(stream) != nullptr ? nb::borrow(stream) : find_sycl_queue(stream);
-  if (!given.is_valid()) {
+  if (!queue_object.is_valid()) {
     raise_python(PyExc_TypeError, "DLPack: stream must be a dpctl.SyclQueue or None, not %R",
                  stream.ptr());
   }
-  return QueueHandle::retained(queue_of(given)->raw.get());
+  return QueueHandle::retained(queue_of(queue_object)->raw.get());
 }
 
 // As the array API defines it: None is the legacy default stream, -1 requests no order, and 0 is
@@ -135,52 +135,55 @@ QueueHandle consumer_queue(const Buffer& buffer, const dlpack::Device& device, n
     raise_python(PyExc_BufferError,
                  "DLPack: stream 0 is ambiguous: pass 1 for the legacy default stream");
   }
-  const auto& where_of = *device_of(queue_of_buffer(buffer).device_object);
-  const auto on = DeviceHandle::retained(where_of.raw.get());
+  const auto& queue_device = *device_of(queue_of_buffer(buffer).device_object);
+  const auto device_handle = DeviceHandle::retained(queue_device.raw.get());
   const auto number =
       stream.is_none() ? 1 : reinterpret_cast<std::uintptr_t>(to_pointer(stream, "stream"));
-  return number == 1 ? legacy_queue_of(on) : queue_of_number(on, number, nb::handle{});
+  return number == 1 ? legacy_queue_of(device_handle)
+                     : queue_of_number(device_handle, number, nb::handle{});
 }
 
 // The elements packed in C order, in new memory of the same kind and queue.
-nb::object copy_to_lend(const ArrayView& view) {
-  nb::object made = nb::inst_alloc(types.buffer);
-  if (!made.is_valid()) {
+nb::object copy_to_export(const ArrayView& view) {
+  nb::object object = nb::inst_alloc(types.buffer);
+  if (!object.is_valid()) {
     raise_set();
   }
-  construct_buffer(nb::inst_ptr<Buffer>(made), view.nbytes, view.of.kind, 0, view.of.queue_object,
-                   nullptr, KindsAllowed::wanted_alone, PoolUse::arrays);
-  nb::inst_mark_ready(made);
-  Place into = buffer_place(*buffer_of(made));
-  into.keep = made;
-  copy_packed(view, into);
-  return made;
+  construct_buffer(nb::inst_ptr<Buffer>(object), view.nbytes, view.buffer.kind, 0,
+                   view.buffer.queue_object, nullptr, KindsAllowed::requested_only,
+                   PoolUse::arrays);
+  nb::inst_mark_ready(object);
+  Place destination = buffer_place(*buffer_of(object));
+  destination.owner = object;
+  copy_packed(view, destination);
+  return object;
 }
 
 // Memory that the host cannot access is copied for it unless `copy` forbids that.
-Loan to_loan(const ArrayView& view, nb::handle stream, nb::handle device, nb::handle copy) {
-  const auto& of = view.of;
-  const auto where = device.is_none() ? own_device(of) : dlpack::to_device(device);
+ExportRequest to_export_request(const ArrayView& view, nb::handle stream, nb::handle device,
+                                nb::handle copy) {
+  const auto& buffer = view.buffer;
+  const auto target = device.is_none() ? own_device(buffer) : dlpack::to_device(device);
   const bool may_copy = copy.is_none() || is_true(copy);
   const bool must_copy = !copy.is_none() && may_copy;
-  const bool for_host = where == dlpack::Device{dlpack::k_cpu, 0};
-  const bool serves_as_it_is = serves(of, where);
+  const bool for_host = target == dlpack::Device{dlpack::k_cpu, 0};
+  const bool serves_as_it_is = serves(buffer, target);
   if (!serves_as_it_is && !(for_host && may_copy)) {
     raise_python(PyExc_BufferError,
                  "DLPack: memory of kind '%U' on %s cannot be exported to device (%d, %d)%s",
-                 kind_name(of.kind).ptr(),
-                 describe(*device_of(queue_of_buffer(of).device_object)).c_str(), where.type,
-                 where.id, for_host ? " without a copy" : "");
+                 kind_name(buffer.kind).ptr(),
+                 describe(*device_of(queue_of_buffer(buffer).device_object)).c_str(), target.type,
+                 target.id, for_host ? " without a copy" : "");
   }
-  auto consumer = consumer_queue(of, where, stream);
+  auto consumer = consumer_queue(buffer, target, stream);
   const bool is_copy = must_copy || !serves_as_it_is;
-  return {view,    is_copy && !for_host ? copy_to_lend(view) : nb::borrow(view.object),
-          where,   is_copy && for_host,
+  return {view,    is_copy && !for_host ? copy_to_export(view) : nb::borrow(view.object),
+          target,  is_copy && for_host,
           is_copy, std::move(consumer)};
 }
 
 // Orders the consumer's queue after pending work. From here on its work on the memory is tracked.
-void* lend_to_queue(const Buffer& buffer, const QueueHandle& consumer, BufferHandle& exported) {
+void* export_to_queue(const Buffer& buffer, const QueueHandle& consumer, BufferHandle& exported) {
   if (consumer) {
     check(isthmus_buffer_on_queue(buffer.raw.get(), consumer.get(), exported.out()));
   } else {
@@ -201,67 +204,68 @@ void* lend_to_queue(const Buffer& buffer, const QueueHandle& consumer, BufferHan
 }
 
 // The start of the buffer, or of the copy.
-void* take_memory(const Loan& loan, BufferHandle& exported, void*& result) {
-  const auto& of = require_buffer(loan.of);
-  if (loan.is_host_copy) {
-    check(wait_for_buffer(of.raw.get(), -1));  // Ctrl-C interrupts it
-    check(isthmus_result_allocate(std::max<std::size_t>(loan.elements.nbytes, 1), &result));
-    copy_out(loan.elements, result, nb::object{});
+void* export_memory(const ExportRequest& request, BufferHandle& exported, void*& result) {
+  const auto& buffer = require_buffer(request.buffer_object);
+  if (request.is_host_copy) {
+    check(wait_for_buffer(buffer.raw.get(), -1));  // Ctrl-C interrupts it
+    check(isthmus_result_allocate(std::max<std::size_t>(request.elements.nbytes, 1), &result));
+    copy_out(request.elements, result, nb::object{});
     return result;
   }
-  if (loan.where.type != dlpack::k_cpu) {
-    return lend_to_queue(of, loan.consumer, exported);
+  if (request.device.type != dlpack::k_cpu) {
+    return export_to_queue(buffer, request.consumer, exported);
   }
-  void* pointer = export_to_host(of);
-  exported = BufferHandle::retained(of.raw.get());
+  void* pointer = export_to_host(buffer);
+  exported = BufferHandle::retained(buffer.raw.get());
   return pointer;
 }
 
 // Sets everything in a tensor except its memory.
 template <class Managed>
-void describe_elements(const Loan& loan, LentTensor<Managed>& lent) {
-  const auto& shape = loan.elements.shape;
-  const auto& type = loan.elements.type;
+void describe_elements(const ExportRequest& request, ExportedTensor<Managed>& holder) {
+  const auto& shape = request.elements.shape;
+  const auto& type = request.elements.type;
   const int bits = type.item * 8;
   if (bits > UINT8_MAX) {
     raise_python(PyExc_BufferError,
                  "DLPack: elements of %s have %d bits, which DLPack cannot represent", type.name,
                  bits);
   }
-  const auto packed = loan.is_copy ? dense_strides(shape, type.item) : ArrayNumbers{};
-  lent.numbers.reserve(2 * shape.size());
-  lent.numbers.assign(shape.begin(), shape.end());
-  for (const auto each : loan.is_copy ? NumberSpan{packed} : loan.elements.strides) {
-    lent.numbers.push_back(each / type.item);
+  const auto packed = request.is_copy ? dense_strides(shape, type.item) : ArrayNumbers{};
+  holder.numbers.reserve(2 * shape.size());
+  holder.numbers.assign(shape.begin(), shape.end());
+  for (const auto each : request.is_copy ? NumberSpan{packed} : request.elements.strides) {
+    holder.numbers.push_back(each / type.item);
   }
-  auto& tensor = lent.managed.tensor;
-  tensor.device = loan.where;
+  auto& tensor = holder.managed.tensor;
+  tensor.device = request.device;
   tensor.ndim = static_cast<std::int32_t>(shape.size());
   tensor.dtype = {type.code, static_cast<std::uint8_t>(bits), 1};
-  tensor.shape = lent.numbers.data();
+  tensor.shape = holder.numbers.data();
   tensor.strides = tensor.shape + shape.size();
 }
 
 template <class Managed>
-nb::object make_capsule(const Loan& loan, const char* name, PyCapsule_Destructor destructor) {
-  auto lent = std::make_unique<LentTensor<Managed>>();
-  describe_elements(loan, *lent);
-  void* start = take_memory(loan, lent->exported, lent->result);
-  lent->managed.tensor.data =
-      loan.is_copy ? start : static_cast<char*>(start) + loan.elements.offset;
-  lent->managed.context = lent.get();
-  lent->managed.deleter = &give_back<Managed>;
+nb::object make_capsule(const ExportRequest& request, const char* name,
+                        PyCapsule_Destructor destructor) {
+  auto holder = std::make_unique<ExportedTensor<Managed>>();
+  describe_elements(request, *holder);
+  void* data = export_memory(request, holder->exported, holder->result);
+  holder->managed.tensor.data =
+      request.is_copy ? data : static_cast<char*>(data) + request.elements.offset;
+  holder->managed.context = holder.get();
+  holder->managed.deleter = &delete_tensor<Managed>;
   if constexpr (std::is_same_v<Managed, dlpack::ManagedVersioned>) {
-    lent->managed.version = {1, 0};
-    lent->managed.flags = loan.is_copy              ? dlpack::k_is_copied
-                          : loan.elements.read_only ? dlpack::k_read_only
-                                                    : 0;
+    holder->managed.version = {1, 0};
+    holder->managed.flags = request.is_copy              ? dlpack::k_is_copied
+                            : request.elements.read_only ? dlpack::k_read_only
+                                                         : 0;
   }
-  nb::object capsule = nb::steal(PyCapsule_New(&lent->managed, name, destructor));
+  nb::object capsule = nb::steal(PyCapsule_New(&holder->managed, name, destructor));
   if (!capsule.is_valid()) {
     raise_set();
   }
-  static_cast<void>(lent.release());
+  static_cast<void>(holder.release());
   return capsule;
 }
 
@@ -287,7 +291,7 @@ bool is_called_by_pytorch() {
 // PyTorch ends the process, or reads wrong elements, if strides are negative. It is recognized by
 // its calling function. A consumer of a capsule without a version is assumed to be PyTorch too,
 // since NumPy, which supports such strides, requests a version.
-void refuse_backwards(const ArrayView& view, bool versioned) {
+void require_forward_strides(const ArrayView& view, bool versioned) {
   if (!runs_backwards(view) || (versioned && !is_called_by_pytorch())) {
     return;
   }
@@ -298,7 +302,7 @@ void refuse_backwards(const ArrayView& view, bool versioned) {
                versioned ? "" : "; if the consumer supports such strides, pass max_version=(1, 0)");
 }
 
-bool wants_version(nb::handle max_version) {
+bool requests_version(nb::handle max_version) {
   if (max_version.is_none()) {
     return false;
   }
@@ -313,24 +317,25 @@ bool wants_version(nb::handle max_version) {
 
 // Guarded by the interpreter's lock; never destroyed.
 QueueHandle legacy_queue_of(const DeviceHandle& device) {
-  static auto& known = *new std::unordered_map<std::uintptr_t, QueueHandle>;
-  auto& found = known[device_key_of(device.get())];
-  if (!found) {
-    found = queue_of_number(device, 1, nb::handle{});
+  static auto& queues = *new std::unordered_map<std::uintptr_t, QueueHandle>;
+  auto& entry = queues[device_key_of(device.get())];
+  if (!entry) {
+    entry = queue_of_number(device, 1, nb::handle{});
   }
-  return QueueHandle::retained(found.get());
+  return QueueHandle::retained(entry.get());
 }
 
-dlpack::Device dlpack::to_device(nb::handle given) {
+dlpack::Device dlpack::to_device(nb::handle argument) {
   const auto number = [&](int index) {
-    const auto told = to_size(nb::object(given[index]), "a number of a DLPack device");
-    if (told > INT32_MAX) {
-      raise_python(PyExc_BufferError, "DLPack: %R is not a device", given.ptr());
+    const auto value = to_size(nb::object(argument[index]), "a number of a DLPack device");
+    if (value > INT32_MAX) {
+      raise_python(PyExc_BufferError, "DLPack: %R is not a device", argument.ptr());
     }
-    return static_cast<std::int32_t>(told);
+    return static_cast<std::int32_t>(value);
   };
-  if (PySequence_Check(given.ptr()) == 0 || nb::len(given) != 2) {
-    raise_python(PyExc_BufferError, "DLPack: a device must be (type, number), not %R", given.ptr());
+  if (PySequence_Check(argument.ptr()) == 0 || nb::len(argument) != 2) {
+    raise_python(PyExc_BufferError, "DLPack: a device must be (type, number), not %R",
+                 argument.ptr());
   }
   return {number(0), number(1)};
 }
@@ -340,29 +345,29 @@ dlpack::Device dlpack::device_of_producer(nb::handle producer) {
 }
 
 nb::object dlpack_device(const Buffer& self) {
-  const auto where = own_device(self);
-  return nb::make_tuple(where.type, where.id);
+  const auto device = own_device(self);
+  return nb::make_tuple(device.type, device.id);
 }
 
-nb::object to_dlpack(const ArrayView& lent, nb::handle stream, nb::handle max_version,
+nb::object to_dlpack(const ArrayView& view, nb::handle stream, nb::handle max_version,
                      nb::handle device, nb::handle copy) {
   drain_deferred();
-  const bool versioned = wants_version(max_version);
-  const auto what = to_loan(lent, stream, device, copy);
-  if (!what.is_copy) {
-    refuse_backwards(lent, versioned);
+  const bool versioned = requests_version(max_version);
+  const auto request = to_export_request(view, stream, device, copy);
+  if (!request.is_copy) {
+    require_forward_strides(view, versioned);
   }
   if (versioned) {
     return make_capsule<dlpack::ManagedVersioned>(
-        what, dlpack::k_versioned_name, [](PyObject* capsule) {
+        request, dlpack::k_versioned_name, [](PyObject* capsule) {
           drop_capsule<dlpack::ManagedVersioned>(capsule, dlpack::k_versioned_name);
         });
   }
-  if (lent.read_only && !what.is_copy) {
+  if (view.read_only && !request.is_copy) {
     raise_python(PyExc_BufferError,
                  "DLPack: exporting read-only memory needs version 1.0: pass max_version=(1, 0)");
   }
-  return make_capsule<dlpack::Managed>(what, dlpack::k_name, [](PyObject* capsule) {
+  return make_capsule<dlpack::Managed>(request, dlpack::k_name, [](PyObject* capsule) {
     drop_capsule<dlpack::Managed>(capsule, dlpack::k_name);
   });
 }

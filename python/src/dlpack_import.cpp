@@ -19,7 +19,7 @@ namespace {
 // deferred list.
 template <class Managed>
 struct BorrowedTensor final : Deferred {
-  explicit BorrowedTensor(Managed* lent) : managed{lent} {}
+  explicit BorrowedTensor(Managed* owned) : managed{owned} {}
   ~BorrowedTensor() override {
     if (managed->deleter != nullptr) {
       managed->deleter(managed);
@@ -50,44 +50,44 @@ Adoption read_bytes(const dlpack::Tensor& tensor, std::uint64_t flags) {
   return {dlpack::lowest_address(tensor, 0, nbytes), nbytes, ISTHMUS_KIND_HOST, false};
 }
 
-const ElementType& type_of(const dlpack::DataType& told) {
+const ElementType& type_of(const dlpack::DataType& dtype) {
   for (const auto& each : element_types()) {
-    if (told.lanes == 1 && each.code == told.code && each.item * 8 == told.bits) {
+    if (dtype.lanes == 1 && each.code == dtype.code && each.item * 8 == dtype.bits) {
       return each;
     }
   }
   raise_python(PyExc_BufferError,
                "DLPack: elements of type code %d, %d bits and %d lanes are not supported",
-               told.code, told.bits, told.lanes);
+               dtype.code, dtype.bits, dtype.lanes);
 }
 
 SharedLayout layout_of(const dlpack::Tensor& tensor, std::uint64_t flags) {
   const auto& type = type_of(tensor.dtype);
   const bool is_empty = dlpack::packed_bytes(tensor, flags) == 0;
-  ArrayLayout made{{tensor.shape, tensor.shape + tensor.ndim}, {}, type.item, &type};
+  ArrayLayout layout{{tensor.shape, tensor.shape + tensor.ndim}, {}, type.item, &type};
   try {
-    made.strides = tensor.strides == nullptr ? dense_strides(made.shape, type.item)
-                                             : dlpack::byte_strides(tensor, type.item, is_empty);
-    return share_layout(std::move(made));
+    layout.strides = tensor.strides == nullptr ? dense_strides(layout.shape, type.item)
+                                               : dlpack::byte_strides(tensor, type.item, is_empty);
+    return share_layout(std::move(layout));
   } catch (const TooFar&) {
     raise_python(PyExc_BufferError, "DLPack: invalid strides: the offsets do not fit in 63 bits");
   }
 }
 
 // The bounding box of all elements.
-Adoption read_box(const dlpack::Tensor& tensor, const TypedLayout& layout) {
+Adoption read_bounding_box(const dlpack::Tensor& tensor, const TypedLayout& layout) {
   if (layout.size == 0) {
     return {tensor.data, 0, ISTHMUS_KIND_HOST, false};
   }
   auto* const lowest = dlpack::lowest_address(tensor, layout.before, layout.extent);
-  require_whole_elements(static_cast<char*>(lowest) + layout.before, layout, "DLPack");
+  require_element_multiples(static_cast<char*>(lowest) + layout.before, layout, "DLPack");
   return {lowest, layout.extent, ISTHMUS_KIND_HOST, false};
 }
 
 std::uint64_t flags_of(const dlpack::Managed&) { return 0; }
 std::uint64_t flags_of(const dlpack::ManagedVersioned& versioned) { return versioned.flags; }
 
-// USM that the queue's context knows keeps its kind. All other CPU memory is of kind host.
+// USM of the queue's context retains its kind. All other CPU memory is of kind host.
 isthmus_kind_t kind_of(const Adoption& adoption, const dlpack::Device& device, const Queue& queue) {
   isthmus_pointer_info_t info{};
   info.struct_size = sizeof info;
@@ -107,28 +107,29 @@ isthmus_kind_t kind_of(const Adoption& adoption, const dlpack::Device& device, c
 }
 
 template <class Managed>
-nb::object adopt_tensor(nb::handle capsule, const char* name, const char* used_name,
+nb::object adopt_tensor(nb::handle capsule, const char* name, const char* consumed_name,
                         nb::handle object, nb::object queue, Adoption adoption) {
-  auto* lent = static_cast<Managed*>(PyCapsule_GetPointer(capsule.ptr(), name));
-  adoption.read_only = (flags_of(*lent) & dlpack::k_read_only) != 0 || adoption.read_only;
-  adoption.kind = kind_of(adoption, lent->tensor.device, *queue_of(queue));
-  auto kept = std::make_unique<BorrowedTensor<Managed>>(lent);
-  PyCapsule_SetName(capsule.ptr(), used_name);
+  auto* tensor = static_cast<Managed*>(PyCapsule_GetPointer(capsule.ptr(), name));
+  adoption.read_only = (flags_of(*tensor) & dlpack::k_read_only) != 0 || adoption.read_only;
+  adoption.kind = kind_of(adoption, tensor->tensor.device, *queue_of(queue));
+  auto holder = std::make_unique<BorrowedTensor<Managed>>(tensor);
+  PyCapsule_SetName(capsule.ptr(), consumed_name);
   PyCapsule_SetDestructor(capsule.ptr(), nullptr);
-  nb::object made = nb::inst_alloc(types.buffer);
-  auto* const on = queue_of(queue)->raw.get();
+  nb::object buffer_object = nb::inst_alloc(types.buffer);
+  auto* const queue_handle = queue_of(queue)->raw.get();
   BufferHandle adopted;
   if (adoption.nbytes == 0) {
-    check(isthmus_buffer_create(0, adoption.kind, 0, on, nullptr, adopted.out()));
+    check(isthmus_buffer_create(0, adoption.kind, 0, queue_handle, nullptr, adopted.out()));
   } else {
-    const auto owner = defer_owner(kept.release());
+    const auto owner = defer_owner(holder.release());
     check(isthmus_buffer_adopt(adoption.pointer, adoption.nbytes, adoption.kind,
-                               adoption.read_only ? 1 : 0, on, owner, adopted.out()));
+                               adoption.read_only ? 1 : 0, queue_handle, owner, adopted.out()));
   }
-  new (nb::inst_ptr<Buffer>(made)) Buffer{std::move(adopted), std::move(queue), nb::borrow(object),
-                                          adoption.kind,      adoption.nbytes,  adoption.read_only};
-  nb::inst_mark_ready(made);
-  return made;
+  new (nb::inst_ptr<Buffer>(buffer_object))
+      Buffer{std::move(adopted), std::move(queue), nb::borrow(object),
+             adoption.kind,      adoption.nbytes,  adoption.read_only};
+  nb::inst_mark_ready(buffer_object);
+  return buffer_object;
 }
 
 nb::object adopt_capsule(nb::handle capsule, nb::handle object, nb::object queue,
@@ -177,7 +178,7 @@ std::uint64_t flags_in(nb::handle capsule) {
              : 0;
 }
 
-bool is_cudas(const dlpack::Device& device) {
+bool is_cuda(const dlpack::Device& device) {
   return device.type == dlpack::k_cuda || device.type == dlpack::k_cuda_host ||
          device.type == dlpack::k_cuda_managed;
 }
@@ -186,7 +187,7 @@ int number_of(const dlpack::Device& device, const Queue& queue) {
   return device.type == dlpack::k_oneapi ? oneapi_number_of(queue) : cuda_number_of(queue);
 }
 
-nb::object default_queue_on(const dlpack::Device& device) {
+nb::object default_queue_for(const dlpack::Device& device) {
   if (device.type != dlpack::k_oneapi) {
     return default_queue_of(*device_of(wrap(find_cuda_device(device.id))));
   }
@@ -201,29 +202,30 @@ nb::object default_queue_on(const dlpack::Device& device) {
 
 // The requested queue, else the current one if it is on that device, else that device's default
 // queue.
-nb::object queue_on(const dlpack::Device& device, nb::handle wanted) {
+nb::object queue_for(const dlpack::Device& device, nb::handle queue_argument) {
   if (device.id < 0) {
     raise_python(PyExc_BufferError, "DLPack: (%d, %d) is not a device", device.type, device.id);
   }
   if (device.type == dlpack::k_cpu) {
-    return wanted.is_none() ? to_queue(nb::handle{}, nb::str("host"))
-                            : to_queue(wanted, nb::handle{});
+    return queue_argument.is_none() ? to_queue(nb::handle{}, nb::str("host"))
+                                    : to_queue(queue_argument, nb::handle{});
   }
-  if (!is_cudas(device) && device.type != dlpack::k_oneapi) {
+  if (!is_cuda(device) && device.type != dlpack::k_oneapi) {
     raise_python(PyExc_BufferError,
                  "DLPack: memory of device (%d, %d) is not supported: use memory of the CPU, (1, "
                  "0), CUDA, (2, n), (3, n) or (13, n), or SYCL, (14, n)",
                  device.type, device.id);
   }
-  nb::object on = wanted.is_none() ? current_queue() : to_queue(wanted, nb::handle{});
-  if (number_of(device, *queue_of(on)) == device.id) {
-    return on;
+  nb::object queue =
+      queue_argument.is_none() ? current_queue() : to_queue(queue_argument, nb::handle{});
+  if (number_of(device, *queue_of(queue)) == device.id) {
+    return queue;
   }
-  if (!wanted.is_none()) {
+  if (!queue_argument.is_none()) {
     raise_python(PyExc_BufferError, "DLPack: memory of device (%d, %d) does not belong to %R",
-                 device.type, device.id, wanted.ptr());
+                 device.type, device.id, queue_argument.ptr());
   }
-  return default_queue_on(device);
+  return default_queue_for(device);
 }
 
 // A stream is passed to producers whose memory is ordered by a device's streams. Pinned host memory
@@ -249,25 +251,26 @@ nb::object request_capsule(nb::handle object, const dlpack::Device& device, cons
 }
 
 // The memory of an object, and on which queue it is used.
-struct LentMemory {
-  LentMemory(nb::handle source, nb::handle wanted)
+struct ImportedMemory {
+  ImportedMemory(nb::handle source, nb::handle queue_argument)
       : object{source},
         is_capsule{PyCapsule_CheckExact(source.ptr()) != 0},
-        where{is_capsule ? tensor_in(source).device : dlpack::device_of_producer(source)},
-        queue{queue_on(where, wanted)},
-        is_locked{!is_capsule && says_read_only(source)},
+        producer_device{is_capsule ? tensor_in(source).device : dlpack::device_of_producer(source)},
+        queue{queue_for(producer_device, queue_argument)},
+        is_locked{!is_capsule && reports_read_only(source)},
         capsule{is_capsule ? nb::borrow(source)
-                           : request_capsule(source, where, *queue_of(queue))} {
-    const auto& told = tensor().device;
+                           : request_capsule(source, producer_device, *queue_of(queue))} {
+    const auto& device = tensor().device;
     // JAX numbers its CPU devices, and PyTorch's capsules report pinned memory as CPU memory.
-    const bool is_same = told.type == dlpack::k_cpu
-                             ? where.type == dlpack::k_cpu || where.type == dlpack::k_cuda_host
-                             : told.type == where.type && told.id == where.id;
+    const bool is_same =
+        device.type == dlpack::k_cpu
+            ? producer_device.type == dlpack::k_cpu || producer_device.type == dlpack::k_cuda_host
+            : device.type == producer_device.type && device.id == producer_device.id;
     if (!is_same) {
       raise_python(
           PyExc_BufferError,
           "DLPack: the capsule has memory of device (%d, %d), which is not the device of %R",
-          told.type, told.id, object.ptr());
+          device.type, device.id, object.ptr());
     }
   }
 
@@ -275,26 +278,26 @@ struct LentMemory {
   [[nodiscard]] std::uint64_t flags() const { return flags_in(capsule); }
   [[nodiscard]] nb::object adopt(Adoption adoption) const {
     adoption.read_only = is_locked;
-    nb::object made = adopt_capsule(capsule, object, queue, adoption);
-    if (!is_capsule && where.type != dlpack::k_cpu) {
-      record_producer(*buffer_of(made));
+    nb::object buffer_object = adopt_capsule(capsule, object, queue, adoption);
+    if (!is_capsule && producer_device.type != dlpack::k_cpu) {
+      record_producer(*buffer_of(buffer_object));
     }
-    return made;
+    return buffer_object;
   }
   // Work of all queues and of the host is ordered after the producer's. By the protocol the
-  // producer ordered the given queue after its work, or without a stream the legacy default stream.
-  void record_producer(const Buffer& made) const {
-    const auto& on = *queue_of(queue);
-    const auto& device = *device_of(on.device_object);
-    const auto producer = where.type == dlpack::k_cuda_host
+  // producer ordered the passed stream after its work, or without one the legacy default stream.
+  void record_producer(const Buffer& buffer) const {
+    const auto& queue_ref = *queue_of(queue);
+    const auto& device = *device_of(queue_ref.device_object);
+    const auto producer = producer_device.type == dlpack::k_cuda_host
                               ? legacy_queue_of(DeviceHandle::retained(device.raw.get()))
-                              : QueueHandle::retained(on.raw.get());
-    check(isthmus_buffer_record_queue(made.raw.get(), producer.get()));
+                              : QueueHandle::retained(queue_ref.raw.get());
+    check(isthmus_buffer_record_queue(buffer.raw.get(), producer.get()));
   }
 
   nb::handle object;
   bool is_capsule;
-  dlpack::Device where;
+  dlpack::Device producer_device;
   nb::object queue;
   bool is_locked;  // another protocol of the object reports read-only
   nb::object capsule;
@@ -304,24 +307,24 @@ struct LentMemory {
 
 nb::object from_dlpack(nb::handle object, nb::handle queue) {
   drain_deferred();
-  const LentMemory lent{object, queue};
-  return lent.adopt(read_bytes(lent.tensor(), lent.flags()));
+  const ImportedMemory imported{object, queue};
+  return imported.adopt(read_bytes(imported.tensor(), imported.flags()));
 }
 
-void require_sound_capsule(nb::handle capsule) {
+void require_valid_capsule(nb::handle capsule) {
   const auto& tensor = tensor_in(capsule);
   if (tensor.device.id < 0) {
     raise_python(PyExc_BufferError, "DLPack: (%d, %d) is not a device", tensor.device.type,
                  tensor.device.id);
   }
-  dlpack::require_sound(tensor, flags_in(capsule));
+  dlpack::require_valid(tensor, flags_in(capsule));
 }
 
 nb::object array_from_dlpack(nb::handle object, nb::handle queue) {
   drain_deferred();
-  const LentMemory lent{object, queue};
-  auto layout = layout_of(lent.tensor(), lent.flags());
-  nb::object memory = lent.adopt(read_box(lent.tensor(), *layout));
+  const ImportedMemory imported{object, queue};
+  auto layout = layout_of(imported.tensor(), imported.flags());
+  nb::object memory = imported.adopt(read_bounding_box(imported.tensor(), *layout));
   const auto before = layout->before;
   return make_typed_array(std::move(memory), std::move(layout), before);
 }

@@ -2,8 +2,8 @@
 #pragma once
 // The memory of an object of isthmus.compat.dpctl, which keeps it alive.
 //
-// It is stored where dpctl keeps the owner of its memory, a std::shared_ptr, so that views of dpctl
-// and of C++ programs share it.
+// It is stored where dpctl stores the owner of its memory, a std::shared_ptr, so that views of
+// dpctl and of C++ programs share it.
 
 #include <atomic>
 
@@ -12,23 +12,24 @@
 
 namespace isthmus::python {
 
-// New memory is used on a queue of our own, which has no external work. Once its address was given
-// to dpctl or to other code, its SYCL queue may have external work: from then on our operations are
-// ordered after that, and so is the next owner of the memory.
+// New memory is used on an internal queue, which has no external work. Once its address was passed
+// to dpctl or to other code, its SYCL queue may have external work: from then on operations of
+// Isthmus are ordered after that, and so is the next owner of the memory.
 //
 // Memory of dpctl's own objects is adopted on first use: most objects are created only to be passed
 // on.
 //
-// `memory` (if it was null) and `told` are each set once, by a compare-exchange; the thread that
-// loses releases its own result. The exchange releases and readers acquire, so a reader of the
-// pointer sees the finished object.
+// `memory` (if it was null) and `exported_view` are each set once, by a compare-exchange; the
+// thread that loses releases its own result. The exchange releases and readers acquire, so a reader
+// of the pointer sees the finished object.
 struct DpctlBlock {
-  isthmus_buffer_t* memory;  // null: `adopted` keeps it, and it was not used yet
-  isthmus_queue_t* theirs;   // the SYCL queue; null for adopted memory, which is on it already
-  isthmus_buffer_t* told = nullptr;  // the memory on `theirs`, once its address was given out
-  std::shared_ptr<void> adopted{};   // dpctl's owner
+  isthmus_buffer_t* memory;     // null: `adopted` owns it, and it was not used yet
+  isthmus_queue_t* sycl_queue;  // the SYCL queue; null for adopted memory, which is on it already
+  isthmus_buffer_t* exported_view =
+      nullptr;                      // the memory on `sycl_queue`, once its address was exported
+  std::shared_ptr<void> adopted{};  // dpctl's owner
 
-  // Runs when the last shared pointer is gone, on any thread.
+  // Runs when the last shared pointer is destroyed, on any thread.
   void operator()(void*) noexcept;
 };
 
@@ -36,9 +37,9 @@ struct DpctlBlock {
 [[nodiscard]] DpctlBlock* dpctl_block_of(const DpctlMemory& object) noexcept;
 // ValueError if there is none.
 [[nodiscard]] DpctlBlock& require_block(const DpctlMemory& object);
-// Records that the address was given out. Any thread. If there is no memory to record it, the block
+// Records that the address was exported. Any thread. If there is no memory to record it, the block
 // is never freed.
-void tell_address(DpctlBlock& block) noexcept;
+void expose_address(DpctlBlock& block) noexcept;
 
 // The endpoint of an operation that blocks.
 [[nodiscard]] Place dpctl_place(const DpctlMemory& object);

@@ -24,14 +24,14 @@ namespace {
 
 // Created, empty, by dpctl's base class. Its constructors, which allocate, are not called.
 nb::object make_empty(PyTypeObject* type) {
-  static PyObject* const nothing = PyTuple_New(0);
-  auto* const base = reinterpret_cast<PyTypeObject*>(dpctl.their_base.ptr());
-  nb::object made = nb::steal(base->tp_new(type, nothing, nullptr));
-  if (!made.is_valid()) {
+  static PyObject* const no_arguments = PyTuple_New(0);
+  auto* const base = reinterpret_cast<PyTypeObject*>(dpctl.memory_base.ptr());
+  nb::object instance = nb::steal(base->tp_new(type, no_arguments, nullptr));
+  if (!instance.is_valid()) {
     raise_set();
   }
-  as_dpctl(made).functions = dpctl.functions;
-  return made;
+  as_dpctl(instance).functions = dpctl.functions;
+  return instance;
 }
 
 void set_object(PyObject*& device, nb::object value) noexcept {
@@ -44,14 +44,14 @@ nb::object make_filled(PyTypeObject* type, DpctlBlock block, void* pointer, std:
                        nb::object queue, nb::object reference) {
   // Calls the block if that throws.
   auto owner = std::make_unique<std::shared_ptr<void>>(pointer, block);
-  nb::object made = make_empty(type);
-  auto& object = as_dpctl(made);
+  nb::object instance = make_empty(type);
+  auto& object = as_dpctl(instance);
   object.owner = owner.release();
   object.pointer = pointer;
   object.nbytes = static_cast<Py_ssize_t>(nbytes);
   set_object(object.queue, std::move(queue));
   set_object(object.reference, std::move(reference));
-  return made;
+  return instance;
 }
 
 // Converts to dpctl's errors: if there is no memory, its own class; also for an alignment.
@@ -67,13 +67,13 @@ nb::object make_filled(PyTypeObject* type, DpctlBlock block, void* pointer, std:
 
 BufferHandle allocate(std::size_t nbytes, isthmus_kind_t kind, std::int64_t alignment,
                       const DpctlSource& source) try {
-  const auto& on = *nb::inst_ptr<Queue>(source.own);
-  nb::object chosen = current_resource(kind, on);
+  const auto& queue = *nb::inst_ptr<Queue>(source.own);
+  nb::object chosen = current_resource(kind, queue);
   if (!chosen.is_valid()) {
     chosen = source.pool;
   }
-  return create_buffer(nbytes, kind, alignment, on, resource_or_none(chosen),
-                       KindsAllowed::wanted_alone);
+  return create_buffer(nbytes, kind, alignment, queue, resource_or_none(chosen),
+                       KindsAllowed::requested_only);
 } catch (nb::python_error& failed) {
   if (!failed.matches(error_type(ISTHMUS_ERROR_OUT_OF_MEMORY)) &&
       !failed.matches(error_type(ISTHMUS_ERROR_INVALID_ARGUMENT)) &&
@@ -92,97 +92,98 @@ void require_queue(nb::handle queue) {
 
 nb::object make_new(PyTypeObject* type, isthmus_kind_t kind, std::size_t nbytes,
                     std::int64_t alignment, nb::handle queue) {
-  const auto from = dpctl_source_for(queue, kind);
-  auto memory = allocate(nbytes, kind, alignment, from);
-  auto lent = QueueHandle::retained(nb::inst_ptr<isthmus::python::Queue>(from.queue)->raw.get());
+  const auto source = dpctl_source_for(queue, kind);
+  auto memory = allocate(nbytes, kind, alignment, source);
+  auto sycl_queue =
+      QueueHandle::retained(nb::inst_ptr<isthmus::python::Queue>(source.queue)->raw.get());
   auto* const pointer = isthmus_buffer_pointer(memory.get());
-  return make_filled(type, {memory.detach(), lent.detach()}, pointer, nbytes, from.theirs,
-                     nb::none());
+  return make_filled(type, {memory.detach(), sycl_queue.detach()}, pointer, nbytes,
+                     source.sycl_queue, nb::none());
 }
 
-std::int64_t alignment_in(nb::handle given) {
-  return given.is_valid() ? to_ssize(given, "alignment") : 0;
+std::int64_t alignment_in(nb::handle argument) {
+  return argument.is_valid() ? to_ssize(argument, "alignment") : 0;
 }
 
-bool is_copy_asked(const MemoryArguments& asked) {
-  return asked.copy.is_valid() && to_c_integer(asked.copy, "copy", INT_MIN, INT_MAX) != 0;
+bool is_copy_requested(const MemoryArguments& arguments) {
+  return arguments.copy.is_valid() && to_c_integer(arguments.copy, "copy", INT_MIN, INT_MAX) != 0;
 }
 
 // A view of the same memory, of the class `type`.
 nb::object make_view(PyTypeObject* type, const DpctlMemory& memory) {
   auto owner = std::make_unique<std::shared_ptr<void>>(*memory.owner);
-  nb::object made = make_empty(type);
-  auto& view = as_dpctl(made);
+  nb::object instance = make_empty(type);
+  auto& view = as_dpctl(instance);
   view.owner = owner.release();
   view.pointer = memory.pointer;
   view.nbytes = memory.nbytes;
   set_object(view.queue, nb::borrow(memory.queue));
   set_object(view.reference, nb::borrow(memory.reference));
-  return made;
+  return instance;
 }
 
 bool is_dpctls(nb::handle object) {
   return PyObject_TypeCheck(object.ptr(),
-                            reinterpret_cast<PyTypeObject*>(dpctl.their_base.ptr())) != 0;
+                            reinterpret_cast<PyTypeObject*>(dpctl.memory_base.ptr())) != 0;
 }
 
-// The kind of memory that dpctl owns, which its object keeps; UNKNOWN for other memory.
-isthmus_kind_t kind_of_theirs(nb::handle object) {
+// The kind of memory that dpctl owns, as its object stores it; UNKNOWN for other memory.
+isthmus_kind_t foreign_kind_of(nb::handle object) {
   if (!is_dpctls(object) || as_dpctl(object).owner == nullptr ||
       dpctl_block_of(as_dpctl(object)) != nullptr) {
     return ISTHMUS_KIND_UNKNOWN;
   }
   for (const auto kind : {ISTHMUS_KIND_DEVICE, ISTHMUS_KIND_SHARED, ISTHMUS_KIND_HOST}) {
-    if (nb::isinstance(object, dpctl.theirs[kind])) {
+    if (nb::isinstance(object, dpctl.base_classes[kind])) {
       return kind;
     }
   }
   return ISTHMUS_KIND_UNKNOWN;
 }
 
-nb::object make_of_theirs(PyTypeObject* type, const DpctlMemory& theirs) {
-  return make_filled(type, {nullptr, nullptr, nullptr, *theirs.owner}, theirs.pointer,
-                     static_cast<std::size_t>(theirs.nbytes), nb::borrow(theirs.queue),
-                     nb::borrow(theirs.reference));
+nb::object make_from_foreign(PyTypeObject* type, const DpctlMemory& foreign) {
+  return make_filled(type, {nullptr, nullptr, nullptr, *foreign.owner}, foreign.pointer,
+                     static_cast<std::size_t>(foreign.nbytes), nb::borrow(foreign.queue),
+                     nb::borrow(foreign.reference));
 }
 
 nb::object make_adopted(PyTypeObject* type, const nb::object& memory, nb::object reference) {
-  const auto& of = *buffer_of(memory);
-  nb::object queue = dpctl_queue_of(of.queue_object);
-  auto raw = BufferHandle::retained(of.raw.get());
+  const auto& buffer = *buffer_of(memory);
+  nb::object queue = dpctl_queue_of(buffer.queue_object);
+  auto raw = BufferHandle::retained(buffer.raw.get());
   auto* const pointer = isthmus_buffer_pointer(raw.get());
-  return make_filled(type, {raw.detach(), nullptr}, pointer, of.nbytes, std::move(queue),
+  return make_filled(type, {raw.detach(), nullptr}, pointer, buffer.nbytes, std::move(queue),
                      std::move(reference));
 }
 
-[[noreturn]] void raise_wrong_kind(isthmus_kind_t has, isthmus_kind_t wanted) {
+[[noreturn]] void raise_wrong_kind(isthmus_kind_t actual, isthmus_kind_t requested) {
   raise_python(PyExc_ValueError,
                "the memory is of kind '%U', not '%U': pass copy=True to copy it into new memory of "
                "that kind, or use MemoryUSM%s, which accepts it without a copy",
-               kind_name(has).ptr(), kind_name(wanted).ptr(),
-               has == ISTHMUS_KIND_DEVICE   ? "Device"
-               : has == ISTHMUS_KIND_SHARED ? "Shared"
-                                            : "Host");
+               kind_name(actual).ptr(), kind_name(requested).ptr(),
+               actual == ISTHMUS_KIND_DEVICE   ? "Device"
+               : actual == ISTHMUS_KIND_SHARED ? "Shared"
+                                               : "Host");
 }
 
-nb::object make_of_object(PyTypeObject* type, isthmus_kind_t kind, const nb::object& source,
-                          const MemoryArguments& asked, bool may_copy) {
-  const auto& of = *buffer_of(source);
-  if (of.kind != kind) {
+nb::object make_from_object(PyTypeObject* type, isthmus_kind_t kind, const nb::object& source,
+                            const MemoryArguments& arguments, bool may_copy) {
+  const auto& buffer = *buffer_of(source);
+  if (buffer.kind != kind) {
     if (!may_copy) {
-      raise_wrong_kind(of.kind, kind);
+      raise_wrong_kind(buffer.kind, kind);
     }
-    nb::object made = make_new(type, kind, of.nbytes, 0, asked.queue);
-    copy_between(memory_of(as_dpctl(made)), source);
-    return made;
+    nb::object instance = make_new(type, kind, buffer.nbytes, 0, arguments.queue);
+    copy_between(memory_of(as_dpctl(instance)), source);
+    return instance;
   }
-  if (is_dpctls(asked.other)) {
-    const auto& theirs = as_dpctl(asked.other);
-    return dpctl_block_of(theirs) != nullptr
-               ? make_view(type, theirs)
-               : make_adopted(type, source, nb::borrow(theirs.reference));
+  if (is_dpctls(arguments.other)) {
+    const auto& foreign = as_dpctl(arguments.other);
+    return dpctl_block_of(foreign) != nullptr
+               ? make_view(type, foreign)
+               : make_adopted(type, source, nb::borrow(foreign.reference));
   }
-  return make_adopted(type, source, nb::borrow(asked.other));
+  return make_adopted(type, source, nb::borrow(arguments.other));
 }
 
 isthmus_kind_t kind_of_class(PyTypeObject* type) {
@@ -205,44 +206,44 @@ nb::object memory_in(nb::handle object) {
   if (is_dpctls(object) && dpctl_block_of(as_dpctl(object)) != nullptr) {
     return memory_of(as_dpctl(object));
   }
-  auto told = read_interface(object, Access::write);
-  if (!told) {
+  auto interface = read_interface(object, Access::write);
+  if (!interface) {
     raise_python(PyExc_ValueError,
                  "%.100s is not a size or a memory object and has no __sycl_usm_array_interface__",
                  Py_TYPE(object.ptr())->tp_name);
   }
   if (is_dpctls(object)) {
-    told->what.read_only = false;  // dpctl's flag says that it may be written
+    interface->memory.read_only = false;  // dpctl's flag says that it may be written
   }
-  return adopt_interface(object, *std::move(told));
+  return adopt_interface(object, *std::move(interface));
 }
 
-nb::object make_dpctl(PyTypeObject* type, const MemoryArguments& asked) {
+nb::object make_dpctl(PyTypeObject* type, const MemoryArguments& arguments) {
   drain_deferred();
   const auto kind = kind_of_class(type);
-  const auto alignment = alignment_in(asked.alignment);
-  require_queue(asked.queue);
-  const bool may_copy = is_copy_asked(asked);  // refused in any case if it is not a number
-  if (is_integral(asked.other)) {
-    return make_new(type, kind, to_positive_size(asked.other), alignment, asked.queue);
+  const auto alignment = alignment_in(arguments.alignment);
+  require_queue(arguments.queue);
+  const bool may_copy = is_copy_requested(arguments);  // refused in any case if it is not a number
+  if (is_integral(arguments.other)) {
+    return make_new(type, kind, to_positive_size(arguments.other), alignment, arguments.queue);
   }
-  if (kind_of_theirs(asked.other) == kind) {
-    return make_of_theirs(type, as_dpctl(asked.other));
+  if (foreign_kind_of(arguments.other) == kind) {
+    return make_from_foreign(type, as_dpctl(arguments.other));
   }
-  return make_of_object(type, kind, memory_in(asked.other), asked, may_copy);
+  return make_from_object(type, kind, memory_in(arguments.other), arguments, may_copy);
 }
 
 nb::object as_dpctl_memory(nb::handle object) {
-  if (const auto kind = kind_of_theirs(object); kind != ISTHMUS_KIND_UNKNOWN) {
+  if (const auto kind = foreign_kind_of(object); kind != ISTHMUS_KIND_UNKNOWN) {
     auto* const type = reinterpret_cast<PyTypeObject*>(dpctl.classes[kind].ptr());
-    return make_of_theirs(type, as_dpctl(object));
+    return make_from_foreign(type, as_dpctl(object));
   }
   const nb::object source = memory_in(object);
   const auto kind = buffer_of(source)->kind;
-  MemoryArguments asked;
-  asked.other = object;
-  return make_of_object(reinterpret_cast<PyTypeObject*>(dpctl.classes[kind].ptr()), kind, source,
-                        asked, false);
+  MemoryArguments arguments;
+  arguments.other = object;
+  return make_from_object(reinterpret_cast<PyTypeObject*>(dpctl.classes[kind].ptr()), kind, source,
+                          arguments, false);
 }
 
 }  // namespace isthmus::python

@@ -12,19 +12,19 @@ namespace isthmus::python {
 // Set when isthmus.compat.dpctl.memory is imported. It is never unloaded, so the references are
 // never released.
 struct DpctlTypes {
-  nb::handle their_base;  // dpctl's _Memory
-  nb::handle queue;       // dpctl's SyclQueue
-  nb::handle classes[4];  // our classes, by kind
-  nb::handle theirs[4];   // their base classes, by kind
+  nb::handle memory_base;      // dpctl's _Memory
+  nb::handle queue;            // dpctl's SyclQueue
+  nb::handle classes[4];       // Isthmus' classes, by kind
+  nb::handle base_classes[4];  // their base classes, by kind
   nb::handle allocation_error, alignment_error;
-  void** functions = nullptr;  // Cython's table of our classes
+  void** functions = nullptr;  // Cython's table of Isthmus' classes
 };
 extern DpctlTypes dpctl;
 
-[[nodiscard]] nb::object make_dpctl(PyTypeObject* type, const MemoryArguments& asked);
+[[nodiscard]] nb::object make_dpctl(PyTypeObject* type, const MemoryArguments& arguments);
 [[nodiscard]] nb::object as_dpctl_memory(nb::handle object);
 
-// A Buffer over the memory of an object of our classes, of dpctl's, or with the interface.
+// A Buffer over the memory of an object of Isthmus' classes, of dpctl's, or with the interface.
 // ValueError for other objects.
 [[nodiscard]] nb::object memory_in(nb::handle object);
 // Copies all bytes of one Buffer to the start of another; blocks. OutOfRangeError if it is longer.

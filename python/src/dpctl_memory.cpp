@@ -17,57 +17,53 @@
 namespace isthmus::python {
 namespace {
 
-// -- what is asked for by C -----------------------------------------------------------------------
-
-DpctlGetter their_get_data_ptr, their_get_opaque_ptr;
+DpctlGetter dpctl_get_data_ptr, dpctl_get_opaque_ptr;
 
 template <DpctlGetter* Theirs>
-void* get_and_tell(DpctlMemory* self) noexcept {
+void* expose_and_get(DpctlMemory* self) noexcept {
   if (auto* block = dpctl_block_of(*self); block != nullptr) {
-    tell_address(*block);
+    expose_address(*block);
   }
   return (*Theirs)(self);
 }
 
-// dpctl's own classes share the memory with a view of theirs, whose table reports no use.
-newfunc their_new[4];
+// dpctl's own classes share the memory with a view of their own, whose table reports no use.
+newfunc dpctl_new[4];
 
 template <isthmus_kind_t Kind>
-PyObject* tell_and_make(PyTypeObject* type, PyObject* arguments, PyObject* named) noexcept {
-  PyObject* const of = PyTuple_GET_SIZE(arguments) != 0 ? PyTuple_GET_ITEM(arguments, 0)
-                       : named != nullptr               ? PyDict_GetItemString(named, "other")
-                                                        : nullptr;
-  if (of != nullptr &&
-      PyObject_TypeCheck(of, reinterpret_cast<PyTypeObject*>(dpctl.their_base.ptr())) != 0) {
-    if (auto* block = dpctl_block_of(as_dpctl(of)); block != nullptr) {
-      tell_address(*block);
+PyObject* expose_and_construct(PyTypeObject* type, PyObject* arguments, PyObject* named) noexcept {
+  PyObject* const source = PyTuple_GET_SIZE(arguments) != 0 ? PyTuple_GET_ITEM(arguments, 0)
+                           : named != nullptr               ? PyDict_GetItemString(named, "other")
+                                                            : nullptr;
+  if (source != nullptr &&
+      PyObject_TypeCheck(source, reinterpret_cast<PyTypeObject*>(dpctl.memory_base.ptr())) != 0) {
+    if (auto* block = dpctl_block_of(as_dpctl(source)); block != nullptr) {
+      expose_address(*block);
     }
   }
-  return their_new[Kind](type, arguments, named);
+  return dpctl_new[Kind](type, arguments, named);
 }
 
 template <isthmus_kind_t Kind>
-void watch_views(nb::handle theirs) {
-  auto* const type = reinterpret_cast<PyTypeObject*>(theirs.ptr());
-  their_new[Kind] = std::exchange(type->tp_new, &tell_and_make<Kind>);
+void hook_constructor(nb::handle type_object) {
+  auto* const type = reinterpret_cast<PyTypeObject*>(type_object.ptr());
+  dpctl_new[Kind] = std::exchange(type->tp_new, &expose_and_construct<Kind>);
 }
 
-void take_functions(nb::handle base) {
-  const nb::object table = base.attr("__dict__")["__pyx_vtable__"];
-  auto* const theirs = static_cast<void**>(PyCapsule_GetPointer(table.ptr(), nullptr));
-  if (theirs == nullptr) {
+void hook_functions(nb::handle base) {
+  const nb::object vtable = base.attr("__dict__")["__pyx_vtable__"];
+  auto* const dpctl_functions = static_cast<void**>(PyCapsule_GetPointer(vtable.ptr(), nullptr));
+  if (dpctl_functions == nullptr) {
     raise_set();
   }
-  their_get_data_ptr = reinterpret_cast<DpctlGetter>(theirs[k_get_data_ptr]);
-  their_get_opaque_ptr = reinterpret_cast<DpctlGetter>(theirs[k_get_opaque_ptr]);
-  static void* ours[k_function_count];
-  std::copy_n(theirs, k_function_count, ours);
-  ours[k_get_data_ptr] = reinterpret_cast<void*>(&get_and_tell<&their_get_data_ptr>);
-  ours[k_get_opaque_ptr] = reinterpret_cast<void*>(&get_and_tell<&their_get_opaque_ptr>);
-  dpctl.functions = ours;
+  dpctl_get_data_ptr = reinterpret_cast<DpctlGetter>(dpctl_functions[k_get_data_ptr]);
+  dpctl_get_opaque_ptr = reinterpret_cast<DpctlGetter>(dpctl_functions[k_get_opaque_ptr]);
+  static void* functions[k_function_count];
+  std::copy_n(dpctl_functions, k_function_count, functions);
+  functions[k_get_data_ptr] = reinterpret_cast<void*>(&expose_and_get<&dpctl_get_data_ptr>);
+  functions[k_get_opaque_ptr] = reinterpret_cast<void*>(&expose_and_get<&dpctl_get_opaque_ptr>);
+  dpctl.functions = functions;
 }
-
-// -- construction ---------------------------------------------------------------------------------
 
 PyObject* construct(PyTypeObject* type, PyObject* arguments, PyObject* named) noexcept {
   return result_of([=] { return make_dpctl(type, read_memory_arguments(arguments, named)); });
@@ -85,11 +81,11 @@ PyObject* construct_fast(PyObject* type, PyObject* const* arguments, std::size_t
 // -- copies, by dpctl's rules ---------------------------------------------------------------------
 
 // A contiguous, one-dimensional buffer of unsigned bytes.
-Place to_host_place(nb::handle object, Access wanted, const char* role) {
-  Place made;
-  made.memory = std::make_unique<Pinned>();
-  auto& view = made.memory->view;
-  const int flags = PyBUF_STRIDES | PyBUF_FORMAT | (wanted == Access::write ? PyBUF_WRITABLE : 0);
+Place to_host_place(nb::handle object, Access access, const char* role) {
+  Place endpoint;
+  endpoint.memory = std::make_unique<Pinned>();
+  auto& view = endpoint.memory->view;
+  const int flags = PyBUF_STRIDES | PyBUF_FORMAT | (access == Access::write ? PyBUF_WRITABLE : 0);
   if (PyObject_GetBuffer(object.ptr(), &view, flags) != 0) {
     raise_set();
   }
@@ -103,48 +99,48 @@ Place to_host_place(nb::handle object, Access wanted, const char* role) {
                  "%d dimensions and format '%s': isthmus.Buffer accepts any contiguous buffer",
                  role, view.ndim, std::string{format}.c_str());
   }
-  made.raw.pointer = view.buf;
-  made.nbytes = static_cast<std::size_t>(view.len);
-  return made;
+  endpoint.raw.pointer = view.buf;
+  endpoint.nbytes = static_cast<std::size_t>(view.len);
+  return endpoint;
 }
 
 nb::object copy_to_host(nb::handle self, nb::handle out) {
-  const auto& of = as_dpctl(self);
+  const auto& memory = as_dpctl(self);
   if (out.is_none()) {
-    return to_numpy(memory_of(of));
+    return to_numpy(memory_of(memory));
   }
-  Place to = to_host_place(out, Access::write, "destination");
-  const auto nbytes = static_cast<std::size_t>(of.nbytes);
-  if (to.nbytes < nbytes) {
+  Place destination = to_host_place(out, Access::write, "destination");
+  const auto nbytes = static_cast<std::size_t>(memory.nbytes);
+  if (destination.nbytes < nbytes) {
     raise_python(PyExc_ValueError, "the destination of %zu bytes is too small for %zu bytes",
-                 to.nbytes, nbytes);
+                 destination.nbytes, nbytes);
   }
   if (is_forked_child()) {  // may read what the host can access
-    const nb::object contents = to_bytes(memory_of(of));
-    std::memcpy(to.raw.pointer, PyBytes_AS_STRING(contents.ptr()), nbytes);
+    const nb::object contents = to_bytes(memory_of(memory));
+    std::memcpy(destination.raw.pointer, PyBytes_AS_STRING(contents.ptr()), nbytes);
     return nb::borrow(out);
   }
-  Place from = dpctl_place(of);
-  copy_places(to, from, nbytes);
+  Place source = dpctl_place(memory);
+  copy_places(destination, source, nbytes);
   return nb::borrow(out);
 }
 
-nb::object copy_from_host(nb::handle self, nb::handle given) {
-  if (given.is_none()) {
+nb::object copy_from_host(nb::handle self, nb::handle source_object) {
+  if (source_object.is_none()) {
     raise_python(PyExc_IndexError, "there is nothing to copy from None");
   }
-  Place from = to_host_place(given, Access::read, "source");
-  if (from.nbytes == 0) {
+  Place source = to_host_place(source_object, Access::read, "source");
+  if (source.nbytes == 0) {
     raise_python(PyExc_IndexError, "there is nothing to copy from 0 bytes");
   }
-  const auto& of = as_dpctl(self);
-  if (from.nbytes > static_cast<std::size_t>(of.nbytes)) {
+  const auto& memory = as_dpctl(self);
+  if (source.nbytes > static_cast<std::size_t>(memory.nbytes)) {
     raise_python(PyExc_ValueError,
-                 "the source of %zu bytes is larger than this memory of %zd bytes", from.nbytes,
-                 of.nbytes);
+                 "the source of %zu bytes is larger than this memory of %zd bytes", source.nbytes,
+                 memory.nbytes);
   }
-  Place to = dpctl_place(of);
-  copy_places(to, from, from.nbytes);
+  Place destination = dpctl_place(memory);
+  copy_places(destination, source, source.nbytes);
   return nb::none();
 }
 
@@ -155,9 +151,9 @@ nb::object copy_from_device(nb::handle self, nb::handle source) {
 
 // dpctl takes it as a C unsigned short, of which it uses the lower byte.
 nb::object memset_to(nb::handle self, nb::handle value) {
-  const auto told = to_c_integer(value, "val", 0, UINT16_MAX);
+  const auto number = to_c_integer(value, "val", 0, UINT16_MAX);
   static_cast<void>(fill({memory_of(as_dpctl(self)), nb::int_(0), nb::none()},
-                         nb::int_(told & 0xff), {nb::handle{}, nb::handle{}, true}));
+                         nb::int_(number & 0xff), {nb::handle{}, nb::handle{}, true}));
   return nb::none();
 }
 
@@ -174,40 +170,40 @@ nb::object reduce(nb::handle self) {
 
 // -- methods, as Python calls them ----------------------------------------------------------------
 
-// The one argument of a method, by position or name; not valid if it was not given.
-nb::handle only_argument(const char* known, PyObject* const* arguments, Py_ssize_t count,
+// The one argument of a method, by position or name; not valid if it was not passed.
+nb::handle only_argument(const char* expected, PyObject* const* arguments, Py_ssize_t count,
                          PyObject* names) {
   const Py_ssize_t named = names != nullptr ? PyTuple_GET_SIZE(names) : 0;
   if (count + named > 1) {
-    raise_python(PyExc_TypeError, "takes one argument, %s, not %zd", known, count + named);
+    raise_python(PyExc_TypeError, "takes one argument, %s, not %zd", expected, count + named);
   }
-  if (named == 1 && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), known) != 0) {
+  if (named == 1 && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), expected) != 0) {
     raise_python(PyExc_TypeError, "got an unexpected keyword argument '%U': the only one is %s",
-                 PyTuple_GET_ITEM(names, 0), known);
+                 PyTuple_GET_ITEM(names, 0), expected);
   }
   return count + named == 1 ? nb::handle(arguments[0]) : nb::handle{};
 }
 
 struct CopyToHostMethod {
   static constexpr const char* k_argument = "obj";
-  static nb::object call(nb::handle self, nb::handle given) {
-    return copy_to_host(self, given.is_valid() ? given : nb::handle(Py_None));
+  static nb::object call(nb::handle self, nb::handle argument) {
+    return copy_to_host(self, argument.is_valid() ? argument : nb::handle(Py_None));
   }
 };
 template <nb::object (*Call)(nb::handle, nb::handle)>
 struct NeededArgumentMethod {
   static constexpr const char* k_argument = "obj";
-  static nb::object call(nb::handle self, nb::handle given) {
-    if (!given.is_valid()) {
+  static nb::object call(nb::handle self, nb::handle argument) {
+    if (!argument.is_valid()) {
       raise_python(PyExc_TypeError, "is missing its argument, obj");
     }
-    return Call(self, given);
+    return Call(self, argument);
   }
 };
 struct MemsetMethod {
   static constexpr const char* k_argument = "val";
-  static nb::object call(nb::handle self, nb::handle given) {
-    return memset_to(self, given.is_valid() ? nb::object(nb::borrow(given)) : nb::int_(0));
+  static nb::object call(nb::handle self, nb::handle argument) {
+    return memset_to(self, argument.is_valid() ? nb::object(nb::borrow(argument)) : nb::int_(0));
   }
 };
 
@@ -231,43 +227,43 @@ PyMethodDef method(const char* name, const char* doc) {
 }
 
 // The caller may submit work on it.
-void* address_told(nb::handle self) {
-  auto& of = as_dpctl(self);
-  tell_address(require_block(of));
-  return of.pointer;
+void* exposed_address(nb::handle self) {
+  auto& memory = as_dpctl(self);
+  expose_address(require_block(memory));
+  return memory.pointer;
 }
 
 nb::object get_pointer(nb::handle self) {
-  return nb::steal(PyLong_FromVoidPtr(address_told(self)));
+  return nb::steal(PyLong_FromVoidPtr(exposed_address(self)));
 }
 
 // The entries that are the same for all objects, to be copied. The three other ones exist too, so
 // that the dictionary has space for them.
 PyObject* interface_template() {
-  nb::dict made;
-  made[interned.data] = nb::none();  // the address, and False: it may be written
-  made[interned.shape] = nb::none();
-  made["strides"] = nb::none();
-  made["typestr"] = "|u1";
-  made["version"] = 1;
-  made[interned.syclobj] = nb::none();
-  return made.release().ptr();
+  nb::dict dictionary;
+  dictionary[interned.data] = nb::none();  // the address, and False: it may be written
+  dictionary[interned.shape] = nb::none();
+  dictionary["strides"] = nb::none();
+  dictionary["typestr"] = "|u1";
+  dictionary["version"] = 1;
+  dictionary[interned.syclobj] = nb::none();
+  return dictionary.release().ptr();
 }
 
 nb::object get_interface(nb::handle self) {
-  static PyObject* const same = interface_template();
-  const auto& of = as_dpctl(self);
-  nb::object made = nb::steal(PyDict_Copy(same));
+  static PyObject* const template_dict = interface_template();
+  const auto& memory = as_dpctl(self);
+  nb::object dictionary = nb::steal(PyDict_Copy(template_dict));
   const nb::object data = nb::steal(PyTuple_Pack(2, get_pointer(self).ptr(), Py_False));
   const nb::object shape =
-      nb::steal(PyTuple_Pack(1, nb::steal(PyLong_FromSsize_t(of.nbytes)).ptr()));
-  if (!made.is_valid() || !data.is_valid() || !shape.is_valid() ||
-      PyDict_SetItem(made.ptr(), interned.data, data.ptr()) != 0 ||
-      PyDict_SetItem(made.ptr(), interned.shape, shape.ptr()) != 0 ||
-      PyDict_SetItem(made.ptr(), interned.syclobj, of.queue) != 0) {
+      nb::steal(PyTuple_Pack(1, nb::steal(PyLong_FromSsize_t(memory.nbytes)).ptr()));
+  if (!dictionary.is_valid() || !data.is_valid() || !shape.is_valid() ||
+      PyDict_SetItem(dictionary.ptr(), interned.data, data.ptr()) != 0 ||
+      PyDict_SetItem(dictionary.ptr(), interned.shape, shape.ptr()) != 0 ||
+      PyDict_SetItem(dictionary.ptr(), interned.syclobj, memory.queue) != 0) {
     raise_set();
   }
-  return made;
+  return dictionary;
 }
 
 // Work on the queue may read and write through a view too: dpctl's copies treat it as host memory.
@@ -277,7 +273,7 @@ int get_view(PyObject* self, Py_buffer* view, int flags) noexcept {
     base = base->tp_base;
   }
   if (auto* block = dpctl_block_of(as_dpctl(self)); block != nullptr) {
-    tell_address(*block);
+    expose_address(*block);
   }
   return base->tp_as_buffer->bf_getbuffer(self, view, flags);
 }
@@ -341,8 +337,8 @@ constexpr const char* k_doc =
     "0 that is not a power of two.";
 
 nb::object make_class(const char* name, nb::handle base) {
-  const auto* theirs = reinterpret_cast<PyTypeObject*>(base.ptr())->tp_as_buffer;
-  const bool has_views = theirs != nullptr && theirs->bf_getbuffer != nullptr;
+  const auto* base_buffer = reinterpret_cast<PyTypeObject*>(base.ptr())->tp_as_buffer;
+  const bool has_views = base_buffer != nullptr && base_buffer->bf_getbuffer != nullptr;
   PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(&construct)},
                          {Py_tp_methods, methods},
                          {Py_tp_getset, getters},
@@ -351,30 +347,32 @@ nb::object make_class(const char* name, nb::handle base) {
                          {0, nullptr}};
   PyType_Spec spec{name, 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_IMMUTABLETYPE,
                    slots};
-  nb::object made = nb::steal(PyType_FromSpecWithBases(&spec, nb::make_tuple(base).ptr()));
-  if (!made.is_valid()) {
+  nb::object type_object = nb::steal(PyType_FromSpecWithBases(&spec, nb::make_tuple(base).ptr()));
+  if (!type_object.is_valid()) {
     raise_set();
   }
-  reinterpret_cast<PyTypeObject*>(made.ptr())->tp_vectorcall = &construct_fast;
-  return made;
+  reinterpret_cast<PyTypeObject*>(type_object.ptr())->tp_vectorcall = &construct_fast;
+  return type_object;
 }
 
-nb::object make_classes(nb::handle theirs, nb::handle queue, nb::handle allocation_error,
+nb::object make_classes(nb::handle dpctl_module, nb::handle queue, nb::handle allocation_error,
                         nb::handle alignment_error, nb::object prepare) {
-  dpctl.their_base = nb::object(theirs.attr("_Memory")).release();
+  dpctl.memory_base = nb::object(dpctl_module.attr("_Memory")).release();
   dpctl.queue = queue.inc_ref();
   dpctl.allocation_error = allocation_error.inc_ref();
   dpctl.alignment_error = alignment_error.inc_ref();
   set_dpctl_preparer(std::move(prepare));
-  take_functions(dpctl.their_base);
-  dpctl.theirs[ISTHMUS_KIND_DEVICE] = nb::object(theirs.attr("MemoryUSMDevice")).release();
-  dpctl.theirs[ISTHMUS_KIND_SHARED] = nb::object(theirs.attr("MemoryUSMShared")).release();
-  dpctl.theirs[ISTHMUS_KIND_HOST] = nb::object(theirs.attr("MemoryUSMHost")).release();
-  watch_views<ISTHMUS_KIND_DEVICE>(dpctl.theirs[ISTHMUS_KIND_DEVICE]);
-  watch_views<ISTHMUS_KIND_SHARED>(dpctl.theirs[ISTHMUS_KIND_SHARED]);
-  watch_views<ISTHMUS_KIND_HOST>(dpctl.theirs[ISTHMUS_KIND_HOST]);
+  hook_functions(dpctl.memory_base);
+  dpctl.base_classes[ISTHMUS_KIND_DEVICE] =
+      nb::object(dpctl_module.attr("MemoryUSMDevice")).release();
+  dpctl.base_classes[ISTHMUS_KIND_SHARED] =
+      nb::object(dpctl_module.attr("MemoryUSMShared")).release();
+  dpctl.base_classes[ISTHMUS_KIND_HOST] = nb::object(dpctl_module.attr("MemoryUSMHost")).release();
+  hook_constructor<ISTHMUS_KIND_DEVICE>(dpctl.base_classes[ISTHMUS_KIND_DEVICE]);
+  hook_constructor<ISTHMUS_KIND_SHARED>(dpctl.base_classes[ISTHMUS_KIND_SHARED]);
+  hook_constructor<ISTHMUS_KIND_HOST>(dpctl.base_classes[ISTHMUS_KIND_HOST]);
   const auto subclass = [&](const char* name) {
-    return make_class(name, theirs.attr(std::strrchr(name, '.') + 1)).release();
+    return make_class(name, dpctl_module.attr(std::strrchr(name, '.') + 1)).release();
   };
   dpctl.classes[ISTHMUS_KIND_DEVICE] = subclass("isthmus.compat.dpctl.memory.MemoryUSMDevice");
   dpctl.classes[ISTHMUS_KIND_SHARED] = subclass("isthmus.compat.dpctl.memory.MemoryUSMShared");
@@ -391,7 +389,7 @@ void bind_dpctl(nb::module_& module) {
                      "tuple[Any, Any, Any]"),
              "The classes of isthmus.compat.dpctl.memory, for dpctl's memory module and its\n"
              "queue class.");
-  module.def("_forget_dpctl_queues", &forget_dpctl_queues,
+  module.def("_forget_dpctl_queues", &clear_dpctl_queues,
              "For isthmus.compat.dpctl.memory: what it prepared is requested again.");
   module.def("_as_dpctl_memory", &as_dpctl_memory, nb::arg("obj").none(),
              nb::sig("def _as_dpctl_memory(obj: object) -> Any"),

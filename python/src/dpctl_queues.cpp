@@ -11,41 +11,41 @@
 namespace isthmus::python {
 namespace {
 
-// A dpctl queue cannot be referenced weakly, so the cache is bounded: no queue is kept
+// A dpctl queue cannot be referenced weakly, so the cache is bounded: no queue is kept alive
 // indefinitely.
-constexpr std::size_t k_kept = 8;
+constexpr std::size_t k_cache_size = 8;
 
-struct KnownQueue {
-  nb::object theirs, queue, own;
+struct CachedQueue {
+  nb::object sycl_queue, queue, own;
   nb::object pools[4];  // by kind
 };
 
-struct KnownQueues {
+struct QueueCache {
   nb::object prepare;
-  KnownQueue usual;                       // of dpctl's default queue
-  std::array<KnownQueue, k_kept> recent;  // most recently used first
+  CachedQueue default_queue;                     // of dpctl's default queue
+  std::array<CachedQueue, k_cache_size> recent;  // most recently used first
 };
 
 // Never destroyed: the interpreter ends before static destructors run.
-KnownQueues& known() {
-  static auto* const all = new KnownQueues;
+QueueCache& queue_cache() {
+  static auto* const all = new QueueCache;
   return *all;
 }
 
-KnownQueue prepared(nb::handle queue) {
-  const auto told = nb::cast<nb::tuple>(known().prepare(queue));
-  return {told[0], told[1], told[2], {nb::none(), told[3], told[4], told[5]}};
+CachedQueue prepared(nb::handle queue) {
+  const auto entries = nb::cast<nb::tuple>(queue_cache().prepare(queue));
+  return {entries[0], entries[1], entries[2], {nb::none(), entries[3], entries[4], entries[5]}};
 }
 
-DpctlSource source_in(const KnownQueue& queue, isthmus_kind_t kind) {
-  return {queue.theirs, queue.queue, queue.own, queue.pools[kind]};
+DpctlSource source_in(const CachedQueue& queue, isthmus_kind_t kind) {
+  return {queue.sycl_queue, queue.queue, queue.own, queue.pools[kind]};
 }
 
 // Null if it is not cached. Runs no Python code.
-KnownQueue* find_recent(nb::handle queue) noexcept {
-  auto& recent = known().recent;
+CachedQueue* find_recent(nb::handle queue) noexcept {
+  auto& recent = queue_cache().recent;
   const auto found = std::find_if(recent.begin(), recent.end(),
-                                  [&](const auto& each) { return each.theirs.is(queue); });
+                                  [&](const auto& each) { return each.sycl_queue.is(queue); });
   if (found == recent.end()) {
     return nullptr;
   }
@@ -55,48 +55,48 @@ KnownQueue* find_recent(nb::handle queue) noexcept {
 
 }  // namespace
 
-void set_dpctl_preparer(nb::object prepare) { known().prepare = std::move(prepare); }
+void set_dpctl_preparer(nb::object prepare) { queue_cache().prepare = std::move(prepare); }
 
-void forget_dpctl_queues() {
-  const auto usual = std::exchange(known().usual, {});
-  const auto recent = std::exchange(known().recent, {});  // destroyed when this returns
+void clear_dpctl_queues() {
+  const auto default_queue = std::exchange(queue_cache().default_queue, {});
+  const auto recent = std::exchange(queue_cache().recent, {});  // destroyed when this returns
 }
 
-// Another thread may prepare the same one meanwhile: the first result is kept.
+// Another thread may prepare the same one meanwhile: the first result stays in the cache.
 DpctlSource dpctl_source_for(nb::handle queue, isthmus_kind_t kind) {
   if (queue.is_none()) {
-    if (!known().usual.theirs.is_valid()) {
-      auto made = prepared(queue);
-      if (!known().usual.theirs.is_valid()) {
-        known().usual = std::move(made);
+    if (!queue_cache().default_queue.sycl_queue.is_valid()) {
+      auto entry = prepared(queue);
+      if (!queue_cache().default_queue.sycl_queue.is_valid()) {
+        queue_cache().default_queue = std::move(entry);
       }
     }
-    return source_in(known().usual, kind);
+    return source_in(queue_cache().default_queue, kind);
   }
   if (const auto* found = find_recent(queue)) {
     return source_in(*found, kind);
   }
-  auto made = prepared(queue);
-  const auto source = source_in(made, kind);
+  auto entry = prepared(queue);
+  const auto source = source_in(entry, kind);
   if (find_recent(queue) == nullptr) {
-    auto& recent = known().recent;
+    auto& recent = queue_cache().recent;
     std::rotate(recent.begin(), recent.end() - 1, recent.end());
-    std::swap(recent.front(), made);  // the entry that was dropped is destroyed when this returns
+    std::swap(recent.front(), entry);  // the entry that was dropped is destroyed when this returns
   }
   return source;
 }
 
-nb::object dpctl_queue_of(nb::handle ours) {
-  const auto& usual = known().usual;
-  if (usual.queue.is_valid() && usual.queue.is(ours)) {
-    return usual.theirs;
+nb::object dpctl_queue_of(nb::handle queue) {
+  const auto& default_queue = queue_cache().default_queue;
+  if (default_queue.queue.is_valid() && default_queue.queue.is(queue)) {
+    return default_queue.sycl_queue;
   }
-  for (const auto& each : known().recent) {
-    if (each.queue.is_valid() && each.queue.is(ours)) {
-      return each.theirs;
+  for (const auto& each : queue_cache().recent) {
+    if (each.queue.is_valid() && each.queue.is(queue)) {
+      return each.sycl_queue;
     }
   }
-  return nb::module_::import_("dpctl").attr("SyclQueue")(sycl_capsule(*nb::inst_ptr<Queue>(ours)));
+  return nb::module_::import_("dpctl").attr("SyclQueue")(sycl_capsule(*nb::inst_ptr<Queue>(queue)));
 }
 
 }  // namespace isthmus::python

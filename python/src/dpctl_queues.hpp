@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Where memory for a dpctl.SyclQueue comes from: pools, and a queue of our own in its context.
+// Where memory for a dpctl.SyclQueue comes from: pools, and an internal queue in its context.
 // Guarded by the interpreter's lock.
 
 #include "objects.hpp"
@@ -8,10 +8,10 @@
 namespace isthmus::python {
 
 struct DpctlSource {
-  nb::object theirs;  // the dpctl.SyclQueue
-  nb::object queue;   // the same as a Queue
-  nb::object own;     // a Queue that is not visible to other code
-  nb::object pool;    // None if the device has no memory of that kind
+  nb::object sycl_queue;  // the dpctl.SyclQueue
+  nb::object queue;       // the same as a Queue
+  nb::object own;         // a Queue that is not visible to other code
+  nb::object pool;        // None if the device has no memory of that kind
 };
 
 // `prepare(queue)` is a Python function: it returns (queue, its Queue, own, pool, pool, pool) for a
@@ -19,12 +19,12 @@ struct DpctlSource {
 void set_dpctl_preparer(nb::object prepare);
 
 // Drops the cached results, because some of their pools are no longer the current ones.
-void forget_dpctl_queues();
+void clear_dpctl_queues();
 
 // For memory of that kind on a dpctl.SyclQueue, or None. The most recent results are cached, which
 // keeps their queues alive. May run any code.
 [[nodiscard]] DpctlSource dpctl_source_for(nb::handle queue, isthmus_kind_t kind);
 // The dpctl.SyclQueue of a Queue: the one that it was created from, if that is known.
-[[nodiscard]] nb::object dpctl_queue_of(nb::handle ours);
+[[nodiscard]] nb::object dpctl_queue_of(nb::handle queue);
 
 }  // namespace isthmus::python

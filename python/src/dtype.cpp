@@ -10,15 +10,15 @@ namespace isthmus::python {
 namespace {
 
 struct DtypeName {
-  const ElementType* of;
+  const ElementType* type;
 };
 nb::handle dtype_class;
 PyObject* instances[ISTHMUS_CLONGDOUBLE + 1] = {};  // by the library's number of the type
 
-constexpr const char* k_no_numpys =
+constexpr const char* k_no_numpy_type =
     "NumPy has no type %s: install ml_dtypes, or convert the array with astype('float32')";
 
-const ElementType& named_by(const DtypeName& self) { return *self.of; }
+const ElementType& named_by(const DtypeName& self) { return *self.type; }
 
 // The types that NumPy has beside its own names and typestrs.
 nb::object other_dtype(const ElementType& type) {
@@ -39,7 +39,7 @@ nb::object other_dtype(const ElementType& type) {
 nb::object numpy_dtype(const DtypeName& self) {
   nb::object found = numpy_dtype_of(named_by(self));
   if (!found.is_valid()) {
-    raise_python(PyExc_AttributeError, k_no_numpys, self.of->name);
+    raise_python(PyExc_AttributeError, k_no_numpy_type, self.type->name);
   }
   return found;
 }
@@ -48,13 +48,13 @@ nb::object numpy_dtype(const DtypeName& self) {
 // text that names none.
 nb::object equals(const DtypeName& self, nb::handle other) {
   if (const auto* named = type_named_by(other)) {
-    return nb::bool_(named == self.of);
+    return nb::bool_(named == self.type);
   }
   if (other.is_none()) {
     return nb::borrow(Py_NotImplemented);
   }
   try {
-    return nb::bool_(&to_element_type(other) == self.of);
+    return nb::bool_(&to_element_type(other) == self.type);
   } catch (nb::python_error& failed) {
     if (!failed.matches(PyExc_Exception)) {
       throw;
@@ -65,29 +65,31 @@ nb::object equals(const DtypeName& self, nb::handle other) {
 
 // The hash never changes: without ml_dtypes that of bfloat16 remains the hash of the name.
 Py_hash_t hash_of(const DtypeName& self) {
-  static std::optional<Py_hash_t> known[std::size(instances)];
-  auto& found = known[self.of->dtype];
-  if (!found) {
-    const nb::object same = numpy_dtype_of(named_by(self));
-    found = nb::hash(same.is_valid() ? same : nb::object{nb::str(self.of->name)});
+  static std::optional<Py_hash_t> hashes[std::size(instances)];
+  auto& entry = hashes[self.type->dtype];
+  if (!entry) {
+    const nb::object dtype = numpy_dtype_of(named_by(self));
+    entry = nb::hash(dtype.is_valid() ? dtype : nb::object{nb::str(self.type->name)});
   }
-  return *found;
+  return *entry;
 }
 
-nb::object make(nb::handle given) { return nb::borrow(dtype_object_of(to_element_type(given))); }
+nb::object make_dtype(nb::handle argument) {
+  return nb::borrow(dtype_object_of(to_element_type(argument)));
+}
 
 void bind_numbers(nb::class_<DtypeName>& bound) {
   bound
       .def_prop_ro(
-          "name", [](const DtypeName& self) { return self.of->name; },
+          "name", [](const DtypeName& self) { return self.type->name; },
           "NumPy's name, and \"longdouble\" and \"clongdouble\" on every machine.")
       .def_prop_ro(
-          "itemsize", [](const DtypeName& self) { return self.of->item; }, "Bytes of an element.")
+          "itemsize", [](const DtypeName& self) { return self.type->item; }, "Bytes of an element.")
       .def_prop_ro(
-          "alignment", [](const DtypeName& self) { return self.of->alignment; },
+          "alignment", [](const DtypeName& self) { return self.type->alignment; },
           "Alignment of an element's address, in bytes.")
       .def_prop_ro(
-          "kind", [](const DtypeName& self) { return nb::str(&self.of->kind, 1); },
+          "kind", [](const DtypeName& self) { return nb::str(&self.type->kind, 1); },
           nb::sig("def kind(self) -> str"),
           "NumPy's letter: \"b\" bool, \"i\" and \"u\" integers, \"f\" floats, \"c\" complex.")
       .def_prop_ro("dtype", &numpy_dtype, nb::sig("def dtype(self) -> Any"),
@@ -99,31 +101,31 @@ void bind_numbers(nb::class_<DtypeName>& bound) {
 
 const ElementType* type_named_by(nb::handle object) noexcept {
   return Py_TYPE(object.ptr()) == reinterpret_cast<PyTypeObject*>(dtype_class.ptr())
-             ? nb::inst_ptr<DtypeName>(object)->of
+             ? nb::inst_ptr<DtypeName>(object)->type
              : nullptr;
 }
 
 nb::handle dtype_object_of(const ElementType& type) {
-  auto*& known = instances[type.dtype];
-  if (known == nullptr) {
-    known = make_instance<DtypeName>(dtype_class, DtypeName{&type}).release().ptr();
+  auto*& instance = instances[type.dtype];
+  if (instance == nullptr) {
+    instance = make_instance<DtypeName>(dtype_class, DtypeName{&type}).release().ptr();
   }
-  return known;
+  return instance;
 }
 
 nb::object numpy_dtype_of(const ElementType& type) {
-  static PyObject* known[std::size(instances)] = {};
-  auto*& found = known[type.dtype];
-  if (found == nullptr) {
-    found = other_dtype(type).release().ptr();
+  static PyObject* dtypes[std::size(instances)] = {};
+  auto*& entry = dtypes[type.dtype];
+  if (entry == nullptr) {
+    entry = other_dtype(type).release().ptr();
   }
-  return nb::borrow(found);
+  return nb::borrow(entry);
 }
 
 nb::object require_numpy_dtype(const ElementType& type) {
   nb::object found = numpy_dtype_of(type);
   if (!found.is_valid()) {
-    raise_python(PyExc_TypeError, k_no_numpys, type.name);
+    raise_python(PyExc_TypeError, k_no_numpy_type, type.name);
   }
   return found;
 }
@@ -138,7 +140,7 @@ void bind_dtype(nb::module_& module) {
       "one object per type. It equals everything that names the same type, and has NumPy's\n"
       "hash. Raises TypeError with the reason for other types.");
   dtype_class = bound;
-  bound.def(nb::new_(&make), nb::arg("dtype").none());
+  bound.def(nb::new_(&make_dtype), nb::arg("dtype").none());
   bind_numbers(bound);
   bound
       .def("__eq__", &equals, nb::arg("other").none(),
@@ -146,11 +148,11 @@ void bind_dtype(nb::module_& module) {
       .def("__hash__", &hash_of)
       .def(
           "__repr__",
-          [](const DtypeName& self) { return nb::str("isthmus.") + nb::str(self.of->name); },
+          [](const DtypeName& self) { return nb::str("isthmus.") + nb::str(self.type->name); },
           nb::sig("def __repr__(self) -> str"))
-      .def("__str__", [](const DtypeName& self) { return self.of->name; })
+      .def("__str__", [](const DtypeName& self) { return self.type->name; })
       .def(
-          "__reduce__", [](const DtypeName& self) { return self.of->name; },
+          "__reduce__", [](const DtypeName& self) { return self.type->name; },
           "Pickled by its name in this package.");
 }
 

@@ -64,23 +64,23 @@ const char* reason_against(char kind) {
   }
 }
 
-[[noreturn]] void refuse(nb::handle known, nb::handle given) {
-  const nb::object kind = known.attr("kind");
+[[noreturn]] void raise_unsupported(nb::handle dtype, nb::handle argument) {
+  const nb::object kind = dtype.attr("kind");
   raise_python(
       PyExc_TypeError,
       "dtype must be a bool, integer, float or complex type in native byte order, not %R: %s",
-      given.ptr(), reason_against(nb::cast<const char*>(kind)[0]));
+      argument.ptr(), reason_against(nb::cast<const char*>(kind)[0]));
 }
 
 // The package ml_dtypes defines it as a named void type of two bytes.
-bool is_bfloat16(nb::handle known) {
-  return known.attr("kind").equal(nb::str("V")) && known.attr("name").equal(nb::str("bfloat16"));
+bool is_bfloat16(nb::handle dtype) {
+  return dtype.attr("kind").equal(nb::str("V")) && dtype.attr("name").equal(nb::str("bfloat16"));
 }
 
-const ElementType& type_of_numpys(nb::handle known, nb::handle given) {
-  const auto* found = find_numpys_type(known);
+const ElementType& type_of_numpy_dtype(nb::handle dtype, nb::handle argument) {
+  const auto* found = find_numpy_type(dtype);
   if (found == nullptr) {
-    refuse(known, given);
+    raise_unsupported(dtype, argument);
   }
   return *found;
 }
@@ -88,36 +88,36 @@ const ElementType& type_of_numpys(nb::handle known, nb::handle given) {
 // Caches the types and dtypes that NumPy was called for, and names that programs write. Entries are
 // never removed. A hash table by address, so that every lookup takes the same time. Guarded by the
 // interpreter's lock.
-class KnownDtypes {
+class DtypeCache {
  public:
-  [[nodiscard]] const ElementType* find(nb::handle given) const noexcept {
-    return entries_[place_of(given)].type;
+  [[nodiscard]] const ElementType* find(nb::handle argument) const noexcept {
+    return entries_[index_of(argument)].type;
   }
-  void put(nb::handle given, const ElementType& type) noexcept {
-    auto& at = entries_[place_of(given)];
-    if (at.given == nullptr && size_ < k_most) {
-      at = {Py_NewRef(given.ptr()), &type};
+  void insert(nb::handle argument, const ElementType& type) noexcept {
+    auto& entry = entries_[index_of(argument)];
+    if (entry.dtype == nullptr && size_ < k_max_size) {
+      entry = {Py_NewRef(argument.ptr()), &type};
       ++size_;
     }
   }
 
  private:
-  static constexpr std::size_t k_places = 64;
-  static constexpr std::size_t k_most = k_places / 2;
+  static constexpr std::size_t k_capacity = 64;
+  static constexpr std::size_t k_max_size = k_capacity / 2;
   struct Entry {
-    PyObject* given = nullptr;
+    PyObject* dtype = nullptr;
     const ElementType* type = nullptr;
   };
   // The index of its entry, or of an empty one. There always are empty ones.
-  [[nodiscard]] std::size_t place_of(nb::handle given) const noexcept {
+  [[nodiscard]] std::size_t index_of(nb::handle argument) const noexcept {
     constexpr unsigned k_aligned_bits = 4;
-    auto place = (reinterpret_cast<std::uintptr_t>(given.ptr()) >> k_aligned_bits) % k_places;
-    while (entries_[place].given != nullptr && entries_[place].given != given.ptr()) {
-      place = (place + 1) % k_places;
+    auto index = (reinterpret_cast<std::uintptr_t>(argument.ptr()) >> k_aligned_bits) % k_capacity;
+    while (entries_[index].dtype != nullptr && entries_[index].dtype != argument.ptr()) {
+      index = (index + 1) % k_capacity;
     }
-    return place;
+    return index;
   }
-  std::array<Entry, k_places> entries_{};
+  std::array<Entry, k_capacity> entries_{};
   std::size_t size_ = 0;
 };
 
@@ -127,8 +127,9 @@ const ElementType& byte_type() noexcept { return k_byte; }
 const ElementType& default_element_type() noexcept { return k_float32; }
 std::span<const ElementType> element_types() noexcept { return k_types; }
 
-const ElementType* find_element_type(nb::handle given) {
-  const char* text = PyUnicode_Check(given.ptr()) != 0 ? PyUnicode_AsUTF8(given.ptr()) : nullptr;
+const ElementType* find_element_type(nb::handle argument) {
+  const char* text =
+      PyUnicode_Check(argument.ptr()) != 0 ? PyUnicode_AsUTF8(argument.ptr()) : nullptr;
   if (text == nullptr) {
     PyErr_Clear();
     return nullptr;
@@ -144,7 +145,7 @@ const ElementType* find_element_type(nb::handle given) {
   return nullptr;
 }
 
-const ElementType* find_numpys_type(nb::handle dtype) {
+const ElementType* find_numpy_type(nb::handle dtype) {
   if (const auto* found = find_element_type(nb::object(dtype.attr("str")))) {
     return found;
   }
@@ -176,52 +177,53 @@ const ElementType* element_type_of_format(const char* format, std::int64_t item)
                                                     : nullptr;
 }
 
-const ElementType& to_element_type(nb::handle given) {
-  static KnownDtypes known;
-  if (const auto* named = type_named_by(given)) {
+const ElementType& to_element_type(nb::handle argument) {
+  static DtypeCache cache;
+  if (const auto* named = type_named_by(argument)) {
     return *named;
   }
-  if (given.is_none()) {
+  if (argument.is_none()) {
     return k_float32;
   }
-  if (const auto* asked = known.find(given)) {
-    return *asked;
+  if (const auto* type = cache.find(argument)) {
+    return *type;
   }
-  if (const auto* named = find_element_type(given)) {
-    if (PyUnicode_CHECK_INTERNED(given.ptr()) != 0) {
-      known.put(given, *named);
+  if (const auto* named = find_element_type(argument)) {
+    if (PyUnicode_CHECK_INTERNED(argument.ptr()) != 0) {
+      cache.insert(argument, *named);
     }
     return *named;
   }
-  const nb::object numpys = nb::module_::import_("numpy").attr("dtype")(given);
-  const auto& found = type_of_numpys(numpys, given);
-  if (PyType_Check(given.ptr()) != 0 || numpys.is(given)) {
-    known.put(given, found);
+  const nb::object numpy_dtype = nb::module_::import_("numpy").attr("dtype")(argument);
+  const auto& found = type_of_numpy_dtype(numpy_dtype, argument);
+  if (PyType_Check(argument.ptr()) != 0 || numpy_dtype.is(argument)) {
+    cache.insert(argument, found);
   }
   return found;
 }
 
 nb::handle typestr_of(const ElementType& type) {
-  static PyObject* known[std::size(k_types)] = {};
+  static PyObject* cache[std::size(k_types)] = {};
   if (type.typestr == nullptr) {
     raise_python(PyExc_AttributeError, "the array interfaces have no name for %s: use DLPack",
                  type.name);
   }
-  auto*& found = known[&type - k_types];
-  if (found == nullptr) {
-    found = PyUnicode_InternFromString(type.typestr);
+  auto*& entry = cache[&type - k_types];
+  if (entry == nullptr) {
+    entry = PyUnicode_InternFromString(type.typestr);
   }
-  return found;
+  return entry;
 }
 
 nb::handle dtype_of(const ElementType& type) {
-  static PyObject* known[std::size(k_types)] = {};
-  auto*& found = known[&type - k_types];
-  if (found == nullptr) {
-    const nb::object numpys = numpy_dtype_of(type);
-    found = (numpys.is_valid() ? numpys : nb::borrow(dtype_object_of(type))).inc_ref().ptr();
+  static PyObject* cache[std::size(k_types)] = {};
+  auto*& entry = cache[&type - k_types];
+  if (entry == nullptr) {
+    const nb::object numpy_dtype = numpy_dtype_of(type);
+    entry =
+        (numpy_dtype.is_valid() ? numpy_dtype : nb::borrow(dtype_object_of(type))).inc_ref().ptr();
   }
-  return found;
+  return entry;
 }
 
 }  // namespace isthmus::python

@@ -18,38 +18,38 @@ struct ErrorClass {
   const char* doc;
 };
 
-PyObject* none_of_them = nullptr;
+PyObject* no_base = nullptr;
 
 const ErrorClass k_errors[] = {
     {ISTHMUS_ERROR_INVALID_ARGUMENT,
      "InvalidArgumentError",
-     {&PyExc_ValueError, &none_of_them},
+     {&PyExc_ValueError, &no_base},
      "A value outside what its description allows; the message names the value and the limit."},
     {ISTHMUS_ERROR_OUT_OF_RANGE,
      "OutOfRangeError",
-     {&PyExc_ValueError, &none_of_them},
+     {&PyExc_ValueError, &no_base},
      "Past either end of a buffer, an allocation or host memory."},
     {ISTHMUS_ERROR_OUT_OF_MEMORY,
      "USMAllocationError",
-     {&PyExc_MemoryError, &none_of_them},
+     {&PyExc_MemoryError, &no_base},
      "No memory of that kind on that device; the message names the request and what is left.\n"
      "`snapshot` describes how the memory of the pool without memory was divided; None if no\n"
      "pool was involved."},
     {ISTHMUS_ERROR_UNSUPPORTED,
      "UnsupportedError",
-     {&PyExc_RuntimeError, &none_of_them},
-     "Not supported by this driver or device: see Device.capabilities and Device.lacks."},
+     {&PyExc_RuntimeError, &no_base},
+     "Not supported by this driver or device: see Device.capabilities and Device.limitations."},
     {ISTHMUS_ERROR_WRONG_CONTEXT,
      "WrongContextError",
-     {&PyExc_ValueError, &none_of_them},
+     {&PyExc_ValueError, &no_base},
      "Objects of different contexts were combined, or a pointer is unknown to the context."},
     {ISTHMUS_ERROR_NOT_FOUND,
      "DeviceNotFoundError",
-     {&PyExc_ValueError, &none_of_them},
+     {&PyExc_ValueError, &no_base},
      "No device or platform matches the filter; the message lists those found."},
     {ISTHMUS_ERROR_CLOSED,
      "ClosedError",
-     {&PyExc_ValueError, &none_of_them},
+     {&PyExc_ValueError, &no_base},
      "The buffer was freed or the queue was closed."},
     {ISTHMUS_ERROR_READ_ONLY,
      "ReadOnlyError",
@@ -57,41 +57,41 @@ const ErrorClass k_errors[] = {
      "A write to memory that is marked read-only."},
     {ISTHMUS_ERROR_DEVICE_LOST,
      "DeviceLostError",
-     {&PyExc_RuntimeError, &none_of_them},
+     {&PyExc_RuntimeError, &no_base},
      "The device is gone, and its memory with it."},
     {ISTHMUS_ERROR_DRIVER,
      "DriverError",
-     {&PyExc_RuntimeError, &none_of_them},
+     {&PyExc_RuntimeError, &no_base},
      "A driver call failed; the message names the call and its code."},
     {ISTHMUS_ERROR_TIMEOUT,
      "WaitTimeoutError",
-     {&PyExc_TimeoutError, &none_of_them},
+     {&PyExc_TimeoutError, &no_base},
      "The timeout expired. The operation continues."},
     {ISTHMUS_ERROR_DEPENDENCY,
      "DependencyError",
-     {&PyExc_RuntimeError, &none_of_them},
+     {&PyExc_RuntimeError, &no_base},
      "An event that the operation waited for has failed, so it did not run."},
     {ISTHMUS_ERROR_ABANDONED,
      "AbandonedError",
-     {&PyExc_RuntimeError, &none_of_them},
+     {&PyExc_RuntimeError, &no_base},
      "A host event was dropped before it was completed."},
     {ISTHMUS_ERROR_CALLBACK,
      "CallbackError",
-     {&PyExc_RuntimeError, &none_of_them},
+     {&PyExc_RuntimeError, &no_base},
      "A function submitted to a queue did not run, a host event was failed, or a resource of\n"
      "your own returned memory that is not of its kind. An exception of a function is raised as\n"
      "it is."},
     {ISTHMUS_ERROR_FORKED,
      "ForkedError",
-     {&PyExc_RuntimeError, &none_of_them},
+     {&PyExc_RuntimeError, &no_base},
      "Driver work in a forked child: start the child with the multiprocessing method 'spawn'."},
     {ISTHMUS_ERROR_INTERNAL,
      "InternalError",
-     {&PyExc_RuntimeError, &none_of_them},
+     {&PyExc_RuntimeError, &no_base},
      "A bug in Isthmus: please report it."},
     {ISTHMUS_ERROR_CONFLICT,
      "ConflictError",
-     {&PyExc_RuntimeError, &none_of_them},
+     {&PyExc_RuntimeError, &no_base},
      "Host and device both wrote the same part of a unified buffer: see\n"
      "UnifiedBuffer.resolve()."},
 };
@@ -114,8 +114,8 @@ nb::object make_error_type(nb::handle module, const ErrorClass& error_class) {
   return nb::steal(PyErr_NewExceptionWithDoc(name.c_str(), error_class.doc, bases.ptr(), nullptr));
 }
 
-thread_local Carrying* innermost = nullptr;
-thread_local std::string text_of_last;
+thread_local ExceptionScope* innermost = nullptr;
+thread_local std::string last_message;
 
 [[noreturn]] void raise_object(nb::handle exception) {
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
@@ -123,16 +123,16 @@ thread_local std::string text_of_last;
 }
 
 // Creating a snapshot runs Python code, and with that the handlers of signals that arrived. What
-// these raise is raised, with `made` as its context.
-void add_snapshot(nb::handle made) {
+// these raise is raised, with `error` as its context.
+void add_snapshot(nb::handle error) {
   try {
-    made.attr("snapshot") = snapshot_of_error();
+    error.attr("snapshot") = snapshot_of_error();
   } catch (nb::python_error& failed) {
     if (failed.matches(PyExc_MemoryError) || callbacks_gate.closed()) {
       return;  // no memory for it, or the interpreter is ending: the error itself matters more
     }
     if (!nb::steal(PyException_GetContext(failed.value().ptr())).is_valid()) {
-      PyException_SetContext(failed.value().ptr(), made.inc_ref().ptr());
+      PyException_SetContext(failed.value().ptr(), error.inc_ref().ptr());
     }
     throw;
   }
@@ -148,8 +148,8 @@ nb::object take_exception(nb::python_error& failed, std::string& text) {
   if (trace != nullptr) {
     PyException_SetTraceback(value, trace);
   }
-  const nb::object told = nb::steal(PyObject_Str(value));
-  const char* chars = told.is_valid() ? PyUnicode_AsUTF8(told.ptr()) : nullptr;
+  const nb::object message_object = nb::steal(PyObject_Str(value));
+  const char* chars = message_object.is_valid() ? PyUnicode_AsUTF8(message_object.ptr()) : nullptr;
   PyErr_Clear();
   text = std::string{reinterpret_cast<PyTypeObject*>(type)->tp_name} + ": " +
          (chars != nullptr ? chars : "?");
@@ -158,38 +158,39 @@ nb::object take_exception(nb::python_error& failed, std::string& text) {
   return nb::steal(value);
 }
 
-Carrying::Carrying() noexcept : outer_{std::exchange(innermost, this)} {}
-Carrying::~Carrying() { innermost = outer_; }
+ExceptionScope::ExceptionScope() noexcept : outer_{std::exchange(innermost, this)} {}
+ExceptionScope::~ExceptionScope() { innermost = outer_; }
 
-void Carrying::raise() const {
+void ExceptionScope::raise() const {
   if (exception_.is_valid()) {
     raise_object(exception_);
   }
 }
 
 struct Carried {
-  static void put(nb::object exception) {
+  static void store(nb::object exception) {
     innermost->exception_ = std::move(exception);
-    innermost->text_ = text_of_last;
+    innermost->text_ = last_message;
   }
-  // The exception of the library's message, or the cause of `made`.
-  static void attach(nb::handle made) {
+  // Raises the stored exception if its text is the library's message; otherwise makes it the cause
+  // of `error`.
+  static void attach(nb::handle error) {
     if (innermost == nullptr || !innermost->exception_.is_valid()) {
       return;
     }
     if (innermost->text_ == isthmus_error_message()) {
       raise_object(innermost->exception_);
     }
-    PyException_SetCause(made.ptr(), innermost->exception_.release().ptr());
+    PyException_SetCause(error.ptr(), innermost->exception_.release().ptr());
   }
 };
 
 const char* carry_exception(nb::python_error& failed) noexcept try {
-  nb::object exception = take_exception(failed, text_of_last);
+  nb::object exception = take_exception(failed, last_message);
   if (innermost != nullptr) {
-    Carried::put(std::move(exception));
+    Carried::store(std::move(exception));
   }
-  return text_of_last.c_str();
+  return last_message.c_str();
 } catch (const std::bad_alloc&) {
   return "MemoryError";
 }
@@ -210,18 +211,18 @@ nb::object error_object(isthmus_status_t status) {
   if (message[0] == '\0') {
     message = isthmus_status_name(status);
   }
-  nb::object made = nb::steal(PyObject_CallFunction(error_type(status), "s", message));
-  if (made.is_valid() && status == ISTHMUS_ERROR_OUT_OF_MEMORY) {
-    add_snapshot(made);
+  nb::object error = nb::steal(PyObject_CallFunction(error_type(status), "s", message));
+  if (error.is_valid() && status == ISTHMUS_ERROR_OUT_OF_MEMORY) {
+    add_snapshot(error);
   }
-  return made;
+  return error;
 }
 
 void raise_status(isthmus_status_t status) {
-  nb::object made = error_object(status);
-  if (made.is_valid()) {
-    Carried::attach(made);
-    PyErr_SetObject(error_type(status), made.ptr());
+  nb::object error = error_object(status);
+  if (error.is_valid()) {
+    Carried::attach(error);
+    PyErr_SetObject(error_type(status), error.ptr());
   }
   raise_set();
 }
@@ -265,12 +266,12 @@ void bind_errors(nb::module_& module) {
       "Base of all errors that Isthmus raises for a failed operation.", nullptr, nullptr);
   module.attr("Error") = nb::borrow(base_error);
   for (std::size_t i = 0; i < k_error_count; ++i) {
-    nb::object made = make_error_type(module, k_errors[i]);
-    module.attr(k_errors[i].name) = made;
+    nb::object type = make_error_type(module, k_errors[i]);
+    module.attr(k_errors[i].name) = type;
     if (k_errors[i].status == ISTHMUS_ERROR_OUT_OF_MEMORY) {
-      made.attr("snapshot") = nb::none();
+      type.attr("snapshot") = nb::none();
     }
-    error_types[i] = made.release().ptr();
+    error_types[i] = type.release().ptr();
   }
 }
 

@@ -20,23 +20,22 @@ inline void check(isthmus_status_t status) {
 
 // Catches an exception. Returns the object, with its traceback, and stores its type and text.
 [[nodiscard]] nb::object take_exception(nb::python_error& failed, std::string& text);
-// While an object of this class lives, it keeps the last exception with which a Python function
-// that the library called on this thread ended. `raise_status` raises that exception if its text is
-// the library's message, and otherwise makes it the cause of the exception that it raises. If
-// several objects live, the innermost keeps it. Creating and destroying one needs the interpreter's
-// lock.
-class Carrying {
+// While an object of this class lives, it stores the last exception that ended a Python function
+// which the library called on this thread. `raise_status` raises that exception if its text is the
+// library's message, and otherwise makes it the cause of the exception that it raises. If several
+// objects live, the innermost stores it. Creating and destroying one needs the interpreter's lock.
+class ExceptionScope {
  public:
-  Carrying() noexcept;
-  Carrying(const Carrying&) = delete;
-  Carrying& operator=(const Carrying&) = delete;
-  ~Carrying();
-  // Raises the kept exception. For use after a call that cannot report a failure.
+  ExceptionScope() noexcept;
+  ExceptionScope(const ExceptionScope&) = delete;
+  ExceptionScope& operator=(const ExceptionScope&) = delete;
+  ~ExceptionScope();
+  // Raises the stored exception. For use after a call that cannot report a failure.
   void raise() const;
 
  private:
   friend struct Carried;
-  Carrying* const outer_;
+  ExceptionScope* const outer_;
   nb::object exception_;
   std::string text_;
 };
@@ -50,8 +49,9 @@ class Carrying {
 // Throws the exception that is set on this thread.
 [[noreturn]] void raise_set();
 // Takes the exception that code of another library raised and that is set on this thread. It is not
-// an error of ours, so the caller drops it or makes it the cause of its own. MemoryError, an
-// isthmus.Error and what is not an Exception, such as KeyboardInterrupt, are rethrown.
+// an error of Isthmus, so the caller drops it or makes it the cause of its own exception.
+// MemoryError, an isthmus.Error and what is not an Exception, such as KeyboardInterrupt, are
+// rethrown.
 [[nodiscard]] nb::python_error take_foreign_error();
 // Like raise_python, with TypeError; `cause`, if there is one, becomes its __cause__.
 [[noreturn]] void raise_type_error(std::optional<nb::python_error>& cause, const char* format, ...);
@@ -67,8 +67,8 @@ class Carrying {
 template <class Body>
 PyObject* result_of(Body body) noexcept {
   try {
-    nb::object made = body();
-    return made.release().ptr();
+    nb::object result = body();
+    return result.release().ptr();
   } catch (nb::python_error& failed) {
     failed.restore();
   } catch (const std::bad_alloc&) {

@@ -10,9 +10,9 @@ namespace isthmus::python {
 namespace {
 
 void init_event(Event* self) {
-  EventHandle made;
-  check(isthmus_event_create(made.out()));
-  new (self) Event{std::move(made)};
+  EventHandle event;
+  check(isthmus_event_create(event.out()));
+  new (self) Event{std::move(event)};
 }
 
 // The exception of a failed operation: a function's own, else one created from the status.
@@ -50,17 +50,17 @@ void wait(const Event& self, nb::handle timeout) {
 void wait_for(nb::handle events) {
   const Event* failed = nullptr;
   isthmus_status_t failure = ISTHMUS_OK;
-  const nb::object kept = nb::steal(PySequence_Tuple(events.ptr()));
-  if (!kept.is_valid()) {
+  const nb::object sequence = nb::steal(PySequence_Tuple(events.ptr()));
+  if (!sequence.is_valid()) {
     raise_set();
   }
-  for (nb::handle each : kept) {
+  for (nb::handle each : sequence) {
     if (event_of(each) == nullptr) {
       raise_python(PyExc_TypeError, "wait_for() takes a sequence of Events, not one with %.100s",
                    Py_TYPE(each.ptr())->tp_name);
     }
   }
-  for (nb::handle each : kept) {
+  for (nb::handle each : sequence) {
     const auto* waited = event_of(each);
     const auto status = wait_for_event(waited->raw.get(), -1);
     if (status != ISTHMUS_OK && failed == nullptr) {

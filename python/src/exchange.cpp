@@ -24,16 +24,16 @@ enum class Protocol { usm, numpy, cuda };
 
 // Copying a dictionary that has all its keys is the fastest way to create one.
 PyObject* make_template(Protocol protocol) {
-  nb::dict made;
-  made["data"] = nb::none();
-  made["shape"] = nb::none();
-  made["strides"] = nb::none();
-  made["typestr"] = "|u1";
-  made["version"] = protocol == Protocol::usm ? 1 : 3;
+  nb::dict dictionary;
+  dictionary["data"] = nb::none();
+  dictionary["shape"] = nb::none();
+  dictionary["strides"] = nb::none();
+  dictionary["typestr"] = "|u1";
+  dictionary["version"] = protocol == Protocol::usm ? 1 : 3;
   if (protocol == Protocol::usm) {
-    made["syclobj"] = nb::none();
+    dictionary["syclobj"] = nb::none();
   }
-  return made.release().ptr();
+  return dictionary.release().ptr();
 }
 
 void set_entry(nb::handle dictionary, PyObject* key, nb::object value) {
@@ -44,28 +44,28 @@ void set_entry(nb::handle dictionary, PyObject* key, nb::object value) {
 
 // `by_items`: strides are counted in elements.
 nb::object filled(PyObject* source, const void* pointer, const ArrayView& view, bool by_items) {
-  nb::object made = nb::steal(PyDict_Copy(source));
-  if (!made.is_valid()) {
+  nb::object dictionary = nb::steal(PyDict_Copy(source));
+  if (!dictionary.is_valid()) {
     raise_set();
   }
   nb::object address = nb::steal(PyLong_FromVoidPtr(const_cast<void*>(pointer)));
   PyObject* flag = view.read_only ? Py_True : Py_False;
-  set_entry(made, interned.data, nb::steal(PyTuple_Pack(2, address.ptr(), flag)));
-  set_entry(made, interned.shape, to_tuple(view.shape));
+  set_entry(dictionary, interned.data, nb::steal(PyTuple_Pack(2, address.ptr(), flag)));
+  set_entry(dictionary, interned.shape, to_tuple(view.shape));
   if (!view.is_c_dense) {
-    made[nb::str("strides")] =
-        to_tuple(by_items ? in_items(view.strides, view.type.item)
+    dictionary[nb::str("strides")] =
+        to_tuple(by_items ? strides_in_items(view.strides, view.type.item)
                           : ArrayNumbers{view.strides.begin(), view.strides.end()});
   }
   if (&view.type != &byte_type()) {
-    made[nb::str("typestr")] = typestr_of(view.type);
+    dictionary[nb::str("typestr")] = typestr_of(view.type);
   }
-  return made;
+  return dictionary;
 }
 
 // A consumer that waits for the queue's stream thereby waits for work of other queues on the
 // buffer.
-void put_behind_pending(const Buffer& buffer, const Queue& queue) {
+void order_after_pending(const Buffer& buffer, const Queue& queue) {
   void* pointer = nullptr;
   const Interruptible call;
   isthmus_status_t status;
@@ -95,8 +95,9 @@ struct HostResult {
 nb::handle host_result_type;
 
 int view_result(PyObject* self, Py_buffer* view, int flags) noexcept {
-  auto* of = nb::inst_ptr<HostResult>(self);
-  return PyBuffer_FillInfo(view, self, of->pointer, static_cast<Py_ssize_t>(of->nbytes), 0, flags);
+  auto* result = nb::inst_ptr<HostResult>(self);
+  return PyBuffer_FillInfo(view, self, result->pointer, static_cast<Py_ssize_t>(result->nbytes), 0,
+                           flags);
 }
 PyType_Slot host_result_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&view_result)},
                                    {0, nullptr}};
@@ -105,20 +106,20 @@ PyType_Slot host_result_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&vi
 constexpr std::size_t k_result_bytes = 64 * 1024;
 
 nb::object host_copy(const ArrayView& view) {
-  nb::object made =
+  nb::object object =
       make_instance<HostResult>(host_result_type, std::max<std::size_t>(view.nbytes, 1));
-  auto* to = nb::inst_ptr<HostResult>(made);
-  to->nbytes = view.nbytes;
-  copy_out(view, to->pointer, made);
-  return made;
+  auto* result = nb::inst_ptr<HostResult>(object);
+  result->nbytes = view.nbytes;
+  copy_out(view, result->pointer, object);
+  return object;
 }
 
 // The first touch of small pages takes several times as long as a copy. NumPy requests huge pages
 // for its arrays in the same way.
-void ask_for_huge_pages(char* start, std::size_t nbytes) {
-  constexpr std::size_t k_worthwhile = std::size_t{4} << 20;
+void advise_huge_pages(char* start, std::size_t nbytes) {
+  constexpr std::size_t k_min_huge_bytes = std::size_t{4} << 20;
   constexpr std::uintptr_t k_page = 4096;
-  if (nbytes >= k_worthwhile) {
+  if (nbytes >= k_min_huge_bytes) {
     const auto skip = -reinterpret_cast<std::uintptr_t>(start) % k_page;
     madvise(start + skip, nbytes - skip, MADV_HUGEPAGE);
   }
@@ -128,17 +129,17 @@ PyObject* numpy_attribute(const char* name) {
   return nb::object(nb::module_::import_("numpy").attr(name)).release().ptr();
 }
 
-nb::object small_array(const ArrayView& given_view) {
+nb::object small_array(const ArrayView& array_view) {
   static PyObject* const empty = numpy_attribute("empty");
   nb::object array =
-      nb::handle(empty)(to_tuple(given_view.shape), require_numpy_dtype(given_view.type));
+      nb::handle(empty)(to_tuple(array_view.shape), require_numpy_dtype(array_view.type));
   Py_buffer view;
   if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_WRITABLE) != 0) {
     raise_set();
   }
-  void* to = view.buf;
+  void* destination = view.buf;
   PyBuffer_Release(&view);  // no other code has the array
-  copy_out(given_view, to, array);
+  copy_out(array_view, destination, array);
   return array;
 }
 
@@ -155,79 +156,80 @@ nb::object reduce(nb::handle self, int protocol) {
 nb::object host_copy_of(nb::handle self) { return host_copy(ByteView{self}.get()); }
 nb::object clone(nb::handle self) {
   const ByteView bytes{self};
-  const auto what = bytes.get();
-  const auto info = info_of(what.of);
-  nb::object made = nb::inst_alloc(part_type(what.of, self));
-  construct_buffer(nb::inst_ptr<Buffer>(made), what.nbytes, what.of.kind,
-                   static_cast<std::int64_t>(info.alignment), what.of.queue_object, nullptr,
-                   KindsAllowed::wanted_alone);
-  nb::inst_mark_ready(made);
-  Place into = buffer_place(*buffer_of(made));
-  into.keep = made;
-  copy_packed(what, into);
-  return made;
+  const auto view = bytes.get();
+  const auto info = info_of(view.buffer);
+  nb::object object = nb::inst_alloc(view_type(view.buffer, self));
+  construct_buffer(nb::inst_ptr<Buffer>(object), view.nbytes, view.buffer.kind,
+                   static_cast<std::int64_t>(info.alignment), view.buffer.queue_object, nullptr,
+                   KindsAllowed::requested_only);
+  nb::inst_mark_ready(object);
+  Place destination = buffer_place(*buffer_of(object));
+  destination.owner = object;
+  copy_packed(view, destination);
+  return object;
 }
 
 }  // namespace
 
-const Queue& queue_to_tell_of(const Buffer& buffer) {
-  const auto& on = queue_of_buffer(buffer);
+const Queue& queue_to_export(const Buffer& buffer) {
+  const auto& queue = queue_of_buffer(buffer);
   if (buffer.kind == ISTHMUS_KIND_DEVICE && buffer.nbytes != 0) {
-    isthmus_pointer_info_t known{};
-    known.struct_size = sizeof known;
-    check(isthmus_pointer_query(nullptr, info_of(buffer).pointer, &known));
-    if (known.device != nullptr && device_key_of(known.device) != on.device_key) {
-      const auto home = Device(DeviceHandle::retained(known.device));
+    isthmus_pointer_info_t info{};
+    info.struct_size = sizeof info;
+    check(isthmus_pointer_query(nullptr, info_of(buffer).pointer, &info));
+    if (info.device != nullptr && device_key_of(info.device) != queue.device_key) {
+      const auto owner = Device(DeviceHandle::retained(info.device));
       raise_python(PyExc_BufferError,
                    "memory of %s whose buffer is on a queue of %s cannot be exported: use "
                    "on_queue(queue) with a queue of its own device",
-                   describe(home).c_str(), describe(*device_of(on.device_object)).c_str());
+                   describe(owner).c_str(), describe(*device_of(queue.device_object)).c_str());
     }
   }
-  return on;
+  return queue;
 }
 
 nb::object usm_interface(const ArrayView& view) {
-  static PyObject* const from = make_template(Protocol::usm);
-  const auto& on = queue_to_tell_of(view.of);
-  nb::object made = filled(from, view.in(info_of(view.of).pointer), view, true);
-  set_entry(made, interned.syclobj, view.of.queue_object);
-  if (isthmus_buffer_idle(view.of.raw.get()) == 0) {
-    put_behind_pending(view.of, on);  // most SYCL queues are out of order
+  static PyObject* const template_dict = make_template(Protocol::usm);
+  const auto& queue = queue_to_export(view.buffer);
+  nb::object dictionary =
+      filled(template_dict, view.address_in(info_of(view.buffer).pointer), view, true);
+  set_entry(dictionary, interned.syclobj, view.buffer.queue_object);
+  if (isthmus_buffer_idle(view.buffer.raw.get()) == 0) {
+    order_after_pending(view.buffer, queue);  // most SYCL queues are out of order
   }
-  return made;
+  return dictionary;
 }
 
-nb::object array_interface(nb::handle self, const ArrayView& given_view) {
-  static PyObject* const from = make_template(Protocol::numpy);
-  if (!host_reachable(given_view.of.kind)) {
+nb::object array_interface(nb::handle self, const ArrayView& array_view) {
+  static PyObject* const template_dict = make_template(Protocol::numpy);
+  if (!host_reachable(array_view.buffer.kind)) {
     raise_python(PyExc_AttributeError,
                  "__array_interface__: the host cannot access memory of kind 'device'");
   }
-  static_cast<void>(typestr_of(given_view.type));  // AttributeError
-  static_cast<void>(info_of(given_view.of));
-  raise_remembered_interrupt();
+  static_cast<void>(typestr_of(array_view.type));  // AttributeError
+  static_cast<void>(info_of(array_view.buffer));
+  raise_saved_interrupt();
   // Creating a view waits for pending work.
   nb::object view = nb::steal(PyMemoryView_FromObject(self.ptr()));
   if (!view.is_valid()) {
-    forget_interrupt();  // this call's own, which no caller clears
+    clear_interrupt();  // this call's own, which no caller clears
     raise_set();
   }
-  return filled(from, PyMemoryView_GET_BUFFER(view.ptr())->buf, given_view, false);
+  return filled(template_dict, PyMemoryView_GET_BUFFER(view.ptr())->buf, array_view, false);
 }
 
 nb::object cuda_interface(const ArrayView& view) {
-  static PyObject* const from = make_template(Protocol::cuda);
-  const auto& on = queue_to_tell_of(view.of);
-  if (cuda_number_of(on) < 0) {
+  static PyObject* const template_dict = make_template(Protocol::cuda);
+  const auto& queue = queue_to_export(view.buffer);
+  if (cuda_number_of(queue) < 0) {
     raise_python(PyExc_AttributeError, "__cuda_array_interface__: %s is not a CUDA device",
-                 describe(*device_of(on.device_object)).c_str());
+                 describe(*device_of(queue.device_object)).c_str());
   }
-  const void* const first = view.in(info_of(view.of).pointer);
-  nb::object made = filled(from, view.nbytes == 0 ? nullptr : first, view, false);
-  made[nb::str("stream")] = lend_stream(on);
-  put_behind_pending(view.of, on);
-  return made;
+  const void* const first = view.address_in(info_of(view.buffer).pointer);
+  nb::object dictionary = filled(template_dict, view.nbytes == 0 ? nullptr : first, view, false);
+  dictionary[nb::str("stream")] = export_stream(queue);
+  order_after_pending(view.buffer, queue);
+  return dictionary;
 }
 
 // NumPy calls this when it gets no buffer, other libraries even when they could.
@@ -252,11 +254,11 @@ nb::object to_array(nb::handle self, const Buffer& buffer, nb::handle dtype, nb:
 }
 
 nb::object to_bytes(nb::handle self) {
-  const auto& of = require_buffer(self);
-  const auto made = make_bytes(of.nbytes);
-  ask_for_huge_pages(PyBytes_AS_STRING(made.ptr()), of.nbytes);
-  copy_out(ByteView{self}.get(), PyBytes_AS_STRING(made.ptr()), made);
-  return made;
+  const auto& buffer = require_buffer(self);
+  const auto bytes = make_bytes(buffer.nbytes);
+  advise_huge_pages(PyBytes_AS_STRING(bytes.ptr()), buffer.nbytes);
+  copy_out(ByteView{self}.get(), PyBytes_AS_STRING(bytes.ptr()), bytes);
+  return bytes;
 }
 
 nb::object to_numpy(const ArrayView& view) {
@@ -274,8 +276,8 @@ namespace {
 nb::object bytes_array(nb::handle self, nb::handle dtype, nb::handle copy) {
   return to_array(self, require_buffer(self), dtype, copy);
 }
-nb::object lend_bytes(nb::handle self, nb::handle stream, nb::handle max_version, nb::handle device,
-                      nb::handle copy) {
+nb::object export_bytes(nb::handle self, nb::handle stream, nb::handle max_version,
+                        nb::handle device, nb::handle copy) {
   return to_dlpack(ByteView{self}.get(), stream, max_version, device, copy);
 }
 
@@ -309,7 +311,7 @@ void bind_protocols(nb::class_<Buffer>& bound) {
            nb::sig("def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any"),
            "A uint8 array over the bytes of shared and host kinds. Raises TypeError for device "
            "kind.")
-      .def("__dlpack__", &lend_bytes, nb::kw_only(), nb::arg("stream") = nb::none(),
+      .def("__dlpack__", &export_bytes, nb::kw_only(), nb::arg("stream") = nb::none(),
            nb::arg("max_version") = nb::none(), nb::arg("dl_device") = nb::none(),
            nb::arg("copy") = nb::none(),
            nb::sig(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Releasing and taking the interpreter's lock.
+// Releases and takes the interpreter's lock.
 //
 // Up to Python 3.13 a thread that takes the lock while the interpreter ends is killed by
 // pthread_exit, whose forced unwinding must not reach a noexcept frame. It is caught where it
@@ -15,9 +15,9 @@
 namespace isthmus::python {
 
 template <class Take>
-auto take_lock(Take take) -> decltype(take()) {
+auto acquire_or_hang(Take acquire) -> decltype(acquire()) {
   try {
-    return take();
+    return acquire();
   } catch (...) {
     for (;;) {
       pause();
@@ -30,8 +30,8 @@ extern thread_local constinit bool lock_is_released;
 
 class GilRelease {
  public:
-  explicit GilRelease(bool wanted = true) : state_{wanted ? PyEval_SaveThread() : nullptr} {
-    if (wanted) {
+  explicit GilRelease(bool enabled = true) : state_{enabled ? PyEval_SaveThread() : nullptr} {
+    if (enabled) {
       lock_is_released = true;
     }
   }
@@ -40,7 +40,7 @@ class GilRelease {
   ~GilRelease() {
     if (state_ != nullptr) {
       lock_is_released = false;
-      take_lock([this] { PyEval_RestoreThread(state_); });
+      acquire_or_hang([this] { PyEval_RestoreThread(state_); });
     }
   }
 
@@ -48,11 +48,11 @@ class GilRelease {
   PyThreadState* state_;
 };
 
-// The same where the caller may not hold the lock, or the interpreter may be gone: in destructors
-// that other libraries call.
+// The same where the caller may not hold the lock, or the interpreter may have ended: in
+// destructors that other libraries call.
 class HeldGilRelease : public GilRelease {
  public:
-  explicit HeldGilRelease(bool wanted = true) : GilRelease{wanted && is_held()} {}
+  explicit HeldGilRelease(bool enabled = true) : GilRelease{enabled && is_held()} {}
 
  private:
   [[nodiscard]] static bool is_held() noexcept {
@@ -62,17 +62,17 @@ class HeldGilRelease : public GilRelease {
 };
 
 // While it lives a request neither waits nor calls functions that may need the interpreter's lock.
-// With `at_hand` it does not call the driver either: a driver that runs a function of the program
-// may hold its own locks until that function gets the interpreter's lock.
+// With `cached_only` it does not call the driver either: a driver that runs a function of the
+// program may hold its own locks until that function gets the interpreter's lock.
 class NoWaits {
  public:
-  explicit NoWaits(bool at_hand) : before_{isthmus_no_wait_swap(at_hand ? 2 : 1)} {}
+  explicit NoWaits(bool cached_only) : previous_{isthmus_no_wait_swap(cached_only ? 2 : 1)} {}
   NoWaits(const NoWaits&) = delete;
   NoWaits& operator=(const NoWaits&) = delete;
-  ~NoWaits() { isthmus_no_wait_swap(before_); }
+  ~NoWaits() { isthmus_no_wait_swap(previous_); }
 
  private:
-  const int before_;
+  const int previous_;
 };
 
 // Counts the threads inside; once it is closed no thread can enter. What takes the interpreter's
@@ -106,17 +106,17 @@ class Gate {
 extern Gate callbacks_gate;
 
 // While it lives the thread holds the interpreter's lock, for a call from the library into Python.
-// False once the interpreter is ending. A thread that Python knows does not enter the gate: it
+// False once the interpreter is ending. A thread with a thread state does not enter the gate: it
 // delays the end of the interpreter no more than any other Python thread, and stops like those when
 // it takes the lock.
 class CallbackLock {
  public:
   CallbackLock() noexcept
-      : known_{PyGILState_GetThisThreadState() != nullptr},
-        entered_{known_ ? !callbacks_gate.closed() : callbacks_gate.enter()},
+      : is_known_thread_{PyGILState_GetThisThreadState() != nullptr},
+        entered_{is_known_thread_ ? !callbacks_gate.closed() : callbacks_gate.enter()},
         was_released_{lock_is_released} {
     if (entered_) {
-      state_ = take_lock([] { return PyGILState_Ensure(); });
+      state_ = acquire_or_hang([] { return PyGILState_Ensure(); });
       lock_is_released = false;
     }
   }
@@ -127,14 +127,14 @@ class CallbackLock {
       PyGILState_Release(state_);
       lock_is_released = was_released_;
     }
-    if (entered_ && !known_) {
+    if (entered_ && !is_known_thread_) {
       callbacks_gate.leave();
     }
   }
   [[nodiscard]] explicit operator bool() const noexcept { return entered_; }
 
  private:
-  const bool known_;
+  const bool is_known_thread_;
   const bool entered_;
   const bool was_released_;
   PyGILState_STATE state_{};

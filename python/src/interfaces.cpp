@@ -11,7 +11,7 @@
 
 namespace isthmus::python {
 
-isthmus_kind_t kind_on(const Queue& queue, const void* pointer) {
+isthmus_kind_t query_kind(const Queue& queue, const void* pointer) {
   isthmus_pointer_info_t info{};
   info.struct_size = sizeof info;
   check(isthmus_pointer_query(isthmus_queue_context(queue.raw.get()), pointer, &info));
@@ -20,59 +20,59 @@ isthmus_kind_t kind_on(const Queue& queue, const void* pointer) {
 
 namespace {
 
-constexpr const char* k_sycls = "__sycl_usm_array_interface__";
-constexpr const char* k_cudas = "__cuda_array_interface__";
+constexpr const char* k_sycl_protocol = "__sycl_usm_array_interface__";
+constexpr const char* k_cuda_protocol = "__cuda_array_interface__";
 
 // The default queue if it is of this context, else a new one on the pointer's device.
-nb::object queue_in_context(const Context& in, const void* pointer) {
+nb::object queue_in_context(const Context& context, const void* pointer) {
   isthmus_pointer_info_t info{};
   info.struct_size = sizeof info;
-  check(isthmus_pointer_query(in.raw.get(), pointer, &info));
-  DeviceHandle where;
+  check(isthmus_pointer_query(context.raw.get(), pointer, &info));
+  DeviceHandle device;
   if (info.device != nullptr) {
-    where = DeviceHandle::retained(info.device);
+    device = DeviceHandle::retained(info.device);
   } else {
-    check(isthmus_context_device(in.raw.get(), 0, where.out()));
+    check(isthmus_context_device(context.raw.get(), 0, device.out()));
   }
-  QueueHandle found;
-  check(isthmus_queue_default(where.get(), found.out()));
-  const auto key = isthmus_context_key(isthmus_queue_context(found.get()));
-  if (key != isthmus_context_key(in.raw.get())) {
-    QueueHandle made;
-    check(isthmus_queue_create(in.raw.get(), where.get(), made.out()));
-    found = std::move(made);
+  QueueHandle queue;
+  check(isthmus_queue_default(device.get(), queue.out()));
+  const auto key = isthmus_context_key(isthmus_queue_context(queue.get()));
+  if (key != isthmus_context_key(context.raw.get())) {
+    QueueHandle created;
+    check(isthmus_queue_create(context.raw.get(), device.get(), created.out()));
+    queue = std::move(created);
   }
-  return wrap(std::move(found));
+  return wrap(std::move(queue));
 }
 
 // Not valid if dpctl is not imported or does not know the filter. Uses the queue that dpctl caches
-// for the device: memory remembers every queue that it was exported to, and would get a new one per
-// call.
+// for the device: memory records every queue that it was exported to, and would otherwise record a
+// new one per call.
 nb::object queue_by_dpctl(nb::handle filter) {
   const nb::object loaded = loaded_dpctl();
   if (loaded.is_none()) {
     return {};
   }
-  const nb::object keeper = nb::getattr(loaded, "_sycl_queue_manager", nb::none());
-  nb::object made =
-      nb::steal(PyObject_CallMethod(keeper.ptr(), "get_device_cached_queue", "O", filter.ptr()));
-  if (!made.is_valid()) {
+  const nb::object manager = nb::getattr(loaded, "_sycl_queue_manager", nb::none());
+  nb::object queue =
+      nb::steal(PyObject_CallMethod(manager.ptr(), "get_device_cached_queue", "O", filter.ptr()));
+  if (!queue.is_valid()) {
     PyErr_Clear();
   }
-  return made;
+  return queue;
 }
 
-// By our filters, or by dpctl's if only a device of SYCL's default context knows the pointer.
+// By Isthmus' filters, or by dpctl's if only a device of SYCL's default context knows the pointer.
 nb::object queue_of_filter(nb::handle filter, const void* pointer) {
-  DeviceHandle found;
-  if (look_for_device(nb::cast<const char*>(filter), found) == ISTHMUS_OK) {
-    nb::object known = to_queue(nb::handle{}, filter);
-    if (kind_on(*queue_of(known), pointer) != ISTHMUS_KIND_UNKNOWN) {
-      return known;
+  DeviceHandle device;
+  if (try_find_device(nb::cast<const char*>(filter), device) == ISTHMUS_OK) {
+    nb::object queue = to_queue(nb::handle{}, filter);
+    if (query_kind(*queue_of(queue), pointer) != ISTHMUS_KIND_UNKNOWN) {
+      return queue;
     }
   }
-  const nb::object theirs = queue_by_dpctl(filter);
-  return theirs.is_valid() ? find_sycl_queue(theirs) : to_queue(nb::handle{}, filter);
+  const nb::object dpctl_queue = queue_by_dpctl(filter);
+  return dpctl_queue.is_valid() ? find_sycl_queue(dpctl_queue) : to_queue(nb::handle{}, filter);
 }
 
 // The interface dictionary of an object, and which of the two it is.
@@ -86,22 +86,23 @@ class InterfaceReader {
     }
   }
 
-  [[nodiscard]] ToldInterface read() const {
-    ToldInterface told;
+  [[nodiscard]] ArrayInterface read() const {
+    ArrayInterface interface;
     check_version();
-    read_data(told.what);
-    told.queue = is_sycls() ? sycl_queue(told.what.pointer) : cuda_queue(told.what.pointer);
+    read_data(interface.memory);
+    interface.queue =
+        is_sycl() ? sycl_queue(interface.memory.pointer) : cuda_queue(interface.memory.pointer);
     try {
-      read_layout(told);
+      read_layout(interface);
     } catch (const TooFar&) {
       raise_python(PyExc_ValueError, "%s exceeds the address space, 2**64: %R", protocol_,
                    entries_.ptr());
     }
-    return told;
+    return interface;
   }
 
  private:
-  [[nodiscard]] bool is_sycls() const noexcept { return protocol_ == k_sycls; }
+  [[nodiscard]] bool is_sycl() const noexcept { return protocol_ == k_sycl_protocol; }
   // Not valid if there is none.
   [[nodiscard]] nb::object entry(const char* key) const {
     return nb::borrow(PyDict_GetItemString(entries_.ptr(), key));
@@ -112,11 +113,11 @@ class InterfaceReader {
   [[nodiscard]] bool to_flag(nb::handle value) const;
   [[nodiscard]] nb::object sycl_queue(const void* pointer) const;
   [[nodiscard]] nb::object cuda_queue(const void* pointer) const;
-  void read_layout(ToldInterface& told) const;
+  void read_layout(ArrayInterface& interface) const;
   [[nodiscard]] std::int64_t to_int64(nb::handle value, const char* name) const;
   [[nodiscard]] ArrayNumbers to_numbers(nb::handle values, const char* name) const;
   [[nodiscard]] ArrayNumbers read_shape() const;
-  void read_type(ToldInterface& told, ArrayLayout& out) const;
+  void read_type(ArrayInterface& interface, ArrayLayout& out) const;
   [[nodiscard]] ArrayNumbers read_strides(const ArrayNumbers& shape, std::int64_t item) const;
 
   nb::handle object_;
@@ -127,20 +128,20 @@ class InterfaceReader {
 // CUDA interfaces before version 2 have no reliable strides.
 void InterfaceReader::check_version() const {
   const nb::object version = entry("version");
-  const char* known = is_sycls() ? "1" : "2 or 3";
+  const char* expected = is_sycl() ? "1" : "2 or 3";
   if (!version.is_valid()) {
-    raise_python(PyExc_ValueError, "%s has no version: it must be %s", protocol_, known);
+    raise_python(PyExc_ValueError, "%s has no version: it must be %s", protocol_, expected);
   }
   std::optional<nb::python_error> cause;
   const nb::object number = as_integer(version, &cause);
   if (!number.is_valid()) {
-    raise_type_error(cause, "version of %s must be the integer %s, not %R", protocol_, known,
+    raise_type_error(cause, "version of %s must be the integer %s, not %R", protocol_, expected,
                      version.ptr());
   }
-  const bool is_known = is_sycls() ? number.equal(nb::int_(1))
-                                   : number.equal(nb::int_(2)) || number.equal(nb::int_(3));
-  if (!is_known) {
-    raise_python(PyExc_ValueError, "version of %s must be %s, not %R", protocol_, known,
+  const bool is_supported = is_sycl() ? number.equal(nb::int_(1))
+                                      : number.equal(nb::int_(2)) || number.equal(nb::int_(3));
+  if (!is_supported) {
+    raise_python(PyExc_ValueError, "version of %s must be %s, not %R", protocol_, expected,
                  version.ptr());
   }
 }
@@ -158,41 +159,41 @@ void InterfaceReader::read_data(Adoption& out) const {
 }
 
 bool InterfaceReader::to_flag(nb::handle value) const {
-  const int told = PyObject_IsTrue(value.ptr());
-  if (told < 0) {
+  const int truth = PyObject_IsTrue(value.ptr());
+  if (truth < 0) {
     std::optional<nb::python_error> cause{take_foreign_error()};
     raise_type_error(cause, "the read-only flag of %s must be True or False, not %.100s", protocol_,
                      Py_TYPE(value.ptr())->tp_name);
   }
-  return told != 0;
+  return truth != 0;
 }
 
 nb::object InterfaceReader::sycl_queue(const void* pointer) const {
-  const nb::object given = entry("syclobj");
-  if (given.is_valid() && queue_of(given) != nullptr) {
-    return given;
+  const nb::object syclobj = entry("syclobj");
+  if (syclobj.is_valid() && queue_of(syclobj) != nullptr) {
+    return syclobj;
   }
-  if (given.is_valid() && context_of(given) != nullptr) {
-    return queue_in_context(*context_of(given), pointer);
+  if (syclobj.is_valid() && context_of(syclobj) != nullptr) {
+    return queue_in_context(*context_of(syclobj), pointer);
   }
-  if (given.is_valid() && device_of(given) != nullptr) {
-    return to_queue(nb::handle{}, given);
+  if (syclobj.is_valid() && device_of(syclobj) != nullptr) {
+    return to_queue(nb::handle{}, syclobj);
   }
-  if (given.is_valid() && PyUnicode_Check(given.ptr()) != 0) {
-    return queue_of_filter(given, pointer);
+  if (syclobj.is_valid() && PyUnicode_Check(syclobj.ptr()) != 0) {
+    return queue_of_filter(syclobj, pointer);
   }
-  nb::object adopted = given.is_valid() ? find_sycl_queue(given) : nb::object{};
+  nb::object adopted = syclobj.is_valid() ? find_sycl_queue(syclobj) : nb::object{};
   if (adopted.is_valid()) {
     return adopted;
   }
-  adopted = given.is_valid() ? find_sycl_context(given) : nb::object{};
+  adopted = syclobj.is_valid() ? find_sycl_context(syclobj) : nb::object{};
   if (adopted.is_valid()) {
     return queue_in_context(*context_of(adopted), pointer);
   }
   raise_python(PyExc_ValueError,
                "syclobj of %s must be a Queue or Context, of Isthmus or dpctl, a capsule of one, a "
                "Device or a filter string, not %.100s",
-               protocol_, given.is_valid() ? Py_TYPE(given.ptr())->tp_name : "missing");
+               protocol_, syclobj.is_valid() ? Py_TYPE(syclobj.ptr())->tp_name : "missing");
 }
 
 // None: the producer has waited for its work.
@@ -204,10 +205,10 @@ nb::object InterfaceReader::cuda_queue(const void* pointer) const {
   }
   ContextHandle shared;  // by all CUDA devices
   check(isthmus_context_default(find_cuda_device(0).get(), shared.out()));
-  const nb::object found = queue_in_context(*context_of(wrap(std::move(shared))), pointer);
+  const nb::object default_queue = queue_in_context(*context_of(wrap(std::move(shared))), pointer);
   const nb::object stream = entry("stream");
   if (!stream.is_valid() || stream.is_none()) {
-    return found;
+    return default_queue;
   }
   const auto number = reinterpret_cast<std::uintptr_t>(to_pointer(stream, "stream"));
   if (number == 0) {
@@ -215,12 +216,12 @@ nb::object InterfaceReader::cuda_queue(const void* pointer) const {
                  "stream of %s is 0, which is ambiguous: use 1 for the legacy default stream",
                  protocol_);
   }
-  const auto& where = *device_of(queue_of(found)->device_object);
+  const auto& device = *device_of(queue_of(default_queue)->device_object);
   constexpr std::uintptr_t k_last_default = 2;  // the per-thread one; 1 is the legacy one
   const bool has_owner = number > k_last_default;
-  nb::object made = wrap(queue_of_number(DeviceHandle::retained(where.raw.get()), number,
-                                         has_owner ? object_ : nb::handle{nb::none()}));
-  return made.equal(found) ? found : made;
+  nb::object queue = wrap(queue_of_number(DeviceHandle::retained(device.raw.get()), number,
+                                          has_owner ? object_ : nb::handle{nb::none()}));
+  return queue.equal(default_queue) ? default_queue : queue;
 }
 
 std::int64_t InterfaceReader::to_int64(nb::handle value, const char* name) const {
@@ -256,15 +257,15 @@ ArrayNumbers InterfaceReader::to_numbers(nb::handle values, const char* name) co
 }
 
 ArrayNumbers InterfaceReader::read_shape() const {
-  const nb::object given = entry("shape");
-  if (!given.is_valid()) {
+  const nb::object shape_entry = entry("shape");
+  if (!shape_entry.is_valid()) {
     raise_python(PyExc_ValueError, "%s has no shape", protocol_);
   }
-  auto shape = to_numbers(given, "shape");
+  auto shape = to_numbers(shape_entry, "shape");
   for (const auto extent : shape) {
     if (extent < 0) {
       raise_python(PyExc_ValueError, "shape of %s has a negative extent: %R", protocol_,
-                   given.ptr());
+                   shape_entry.ptr());
     }
   }
   if (shape.size() > PyBUF_MAX_NDIM) {
@@ -274,7 +275,7 @@ ArrayNumbers InterfaceReader::read_shape() const {
   return shape;
 }
 
-void InterfaceReader::read_type(ToldInterface& told, ArrayLayout& out) const {
+void InterfaceReader::read_type(ArrayInterface& interface, ArrayLayout& out) const {
   nb::object typestr = entry("typestr");
   if (!typestr.is_valid()) {
     raise_python(PyExc_ValueError, "%s has no typestr", protocol_);
@@ -286,64 +287,64 @@ void InterfaceReader::read_type(ToldInterface& told, ArrayLayout& out) const {
   }
   out.item = static_cast<std::int64_t>(size);
   out.type = find_element_type(typestr);
-  told.typestr = std::move(typestr);
+  interface.typestr = std::move(typestr);
 }
 
 // SYCL's count elements, CUDA's count bytes.
 ArrayNumbers InterfaceReader::read_strides(const ArrayNumbers& shape, std::int64_t item) const {
-  const nb::object given = entry("strides");
-  if (!given.is_valid() || given.is_none()) {
+  const nb::object strides_entry = entry("strides");
+  if (!strides_entry.is_valid() || strides_entry.is_none()) {
     return dense_strides(shape, item);
   }
-  auto strides = to_numbers(given, "strides");
+  auto strides = to_numbers(strides_entry, "strides");
   if (strides.size() != shape.size()) {
     raise_python(PyExc_ValueError,
                  "strides of %s must have one number for each extent of the shape, %zu, not %zu",
                  protocol_, shape.size(), strides.size());
   }
   for (auto& each : strides) {
-    if (is_sycls() && __builtin_mul_overflow(each, item, &each)) {
+    if (is_sycl() && __builtin_mul_overflow(each, item, &each)) {
       throw TooFar{};
     }
   }
   return strides;
 }
 
-void InterfaceReader::read_layout(ToldInterface& told) const {
+void InterfaceReader::read_layout(ArrayInterface& interface) const {
   ArrayLayout layout;
   layout.shape = read_shape();
-  read_type(told, layout);
+  read_type(interface, layout);
   layout.strides = read_strides(layout.shape, layout.item);
-  const nb::object given = is_sycls() ? entry("offset") : nb::object{};
-  std::int64_t start = given.is_valid() ? to_int64(given, "offset") : 0;
+  const nb::object offset_entry = is_sycl() ? entry("offset") : nb::object{};
+  std::int64_t offset = offset_entry.is_valid() ? to_int64(offset_entry, "offset") : 0;
   const auto box = box_of(layout);
-  const auto base = reinterpret_cast<std::uintptr_t>(told.what.pointer);
+  const auto base = reinterpret_cast<std::uintptr_t>(interface.memory.pointer);
   std::uintptr_t first = 0;
-  if (__builtin_mul_overflow(start, layout.item, &start) ||
-      __builtin_add_overflow(start, box.start, &start) ||
-      __builtin_add_overflow(base, start, &first) ||
+  if (__builtin_mul_overflow(offset, layout.item, &offset) ||
+      __builtin_add_overflow(offset, box.start, &offset) ||
+      __builtin_add_overflow(base, offset, &first) ||
       first > UINTPTR_MAX - static_cast<std::uintptr_t>(box.nbytes)) {
     throw TooFar{};
   }
-  told.what.pointer = reinterpret_cast<void*>(first);
-  told.what.nbytes = static_cast<std::size_t>(box.nbytes);
-  told.empty = is_empty(layout);
-  told.contiguous = is_contiguous(layout);
-  told.layout = std::move(layout);
+  interface.memory.pointer = reinterpret_cast<void*>(first);
+  interface.memory.nbytes = static_cast<std::size_t>(box.nbytes);
+  interface.empty = is_empty(layout);
+  interface.contiguous = is_contiguous(layout);
+  interface.layout = std::move(layout);
 }
 
 }  // namespace
 
 // An exception of the property, other than that there is none, propagates: PyTorch's message says
 // what to do.
-std::optional<ToldInterface> read_interface(nb::handle object, Access wanted) {
-  for (const char* each : {k_sycls, k_cudas}) {
+std::optional<ArrayInterface> read_interface(nb::handle object, Access access) {
+  for (const char* each : {k_sycl_protocol, k_cuda_protocol}) {
     const nb::object entries = nb::steal(PyObject_GetAttrString(object.ptr(), each));
     if (entries.is_valid()) {
-      auto told = InterfaceReader{object, each, entries}.read();
-      told.what.read_only =
-          told.what.read_only || (wanted == Access::write && is_read_only_by_any(object));
-      return told;
+      auto interface = InterfaceReader{object, each, entries}.read();
+      interface.memory.read_only =
+          interface.memory.read_only || (access == Access::write && is_read_only_by_any(object));
+      return interface;
     }
     if (PyErr_ExceptionMatches(PyExc_AttributeError) == 0) {
       raise_set();

@@ -13,8 +13,8 @@ namespace isthmus::python {
 // Memory to be adopted may be written later.
 enum class Access { read, write };
 
-struct ToldInterface {
-  Adoption what{};     // the box of all elements, at least one; kind UNKNOWN: as the driver says
+struct ArrayInterface {
+  Adoption memory{};   // the box of all elements, at least one; kind UNKNOWN: as the driver reports
   bool empty = false;  // there are no elements
   // The queue of syclobj, or of `stream`, which is adopted if there is one; otherwise the default
   // queue of the pointer's device.
@@ -24,16 +24,16 @@ struct ToldInterface {
   nb::object typestr{};
 };
 
-// Nothing if it has neither interface; if it has both, SYCL's is read. If the memory is `wanted`
-// for writing, it is read-only if any protocol of the object says so. Pre: no Python error is set.
+// Nothing if it has neither interface; if it has both, SYCL's is read. With Access::write the
+// memory is read-only if any protocol of the object reports that. Pre: no Python error is set.
 //
 // Checks, in this order: version, data, syclobj or stream and mask, shape, typestr, strides, offset
 // (SYCL only). ValueError for impossible values, TypeError for types. The pointer itself is checked
 // by adoption.
-[[nodiscard]] std::optional<ToldInterface> read_interface(nb::handle object, Access wanted);
+[[nodiscard]] std::optional<ArrayInterface> read_interface(nb::handle object, Access access);
 // The kind of memory that the queue's context knows; UNKNOWN for other memory.
-[[nodiscard]] isthmus_kind_t kind_on(const Queue& queue, const void* pointer);
+[[nodiscard]] isthmus_kind_t query_kind(const Queue& queue, const void* pointer);
 // A Buffer over the memory that the interface of `object` describes. Keeps the object alive.
-[[nodiscard]] nb::object adopt_interface(nb::handle object, ToldInterface told);
+[[nodiscard]] nb::object adopt_interface(nb::handle object, ArrayInterface interface);
 
 }  // namespace isthmus::python

@@ -6,8 +6,8 @@
 
 namespace isthmus::python {
 
-// While it lives, a signal whose handler raises ends such a wait of this thread: the call fails as
-// if it had not been made. Exceptions of Python callbacks propagate too. Created and destroyed with
+// While it lives, a signal whose handler raises ends such a wait of this thread: the call then
+// fails and has no effect. Exceptions of Python callbacks propagate too. Created and destroyed with
 // the interpreter's lock, which is released for the call.
 class Interruptible {
  public:
@@ -22,7 +22,7 @@ class Interruptible {
   // The callback of isthmus_interrupt_swap.
   static int is_interrupted(void* self, const char** message) noexcept;
 
-  const Carrying exceptions_;
+  const ExceptionScope exceptions_;
   const isthmus_interrupt_t outer_;
   nb::object type_;  // of the raised exception; not valid if there is none
   nb::object value_;

@@ -34,7 +34,7 @@ struct Instruction {
 // What a thread leaves here when it ends is leaked: it no longer has an interpreter to release it
 // with.
 struct Interrupt {
-  Instruction where;
+  Instruction instruction;
   PyObject* type = nullptr;
   PyObject* arguments = nullptr;
 };
@@ -42,7 +42,7 @@ thread_local constinit Interrupt last;
 
 }  // namespace
 
-void forget_interrupt() noexcept {
+void clear_interrupt() noexcept {
   Py_CLEAR(last.type);
   Py_CLEAR(last.arguments);
 }
@@ -51,11 +51,11 @@ bool signal_has_raised() noexcept {
   if (PyErr_CheckSignals() == 0) {
     return false;
   }
-  forget_interrupt();
+  clear_interrupt();
   PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
   PyErr_Fetch(&type, &value, &traceback);
   PyErr_NormalizeException(&type, &value, &traceback);
-  last.where = Instruction::current();
+  last.instruction = Instruction::current();
   last.arguments = PyObject_GetAttrString(value, "args");
   PyErr_Clear();
   last.type = Py_NewRef(type);
@@ -63,12 +63,12 @@ bool signal_has_raised() noexcept {
   return true;
 }
 
-void raise_remembered_interrupt() {
-  if (last.type == nullptr || !last.where.same_as(Instruction::current())) {
+void raise_saved_interrupt() {
+  if (last.type == nullptr || !last.instruction.same_as(Instruction::current())) {
     return;
   }
   PyErr_SetObject(last.type, last.arguments);
-  forget_interrupt();
+  clear_interrupt();
   raise_set();
 }
 

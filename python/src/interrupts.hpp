@@ -12,8 +12,8 @@ namespace isthmus::python {
 // Runs the handlers of signals that arrived. True if one has raised; its exception is set, and
 // remembered for the thread's current instruction.
 [[nodiscard]] bool signal_has_raised() noexcept;
-void forget_interrupt() noexcept;
+void clear_interrupt() noexcept;
 // Throws the remembered exception if this is still the same instruction.
-void raise_remembered_interrupt();
+void raise_saved_interrupt();
 
 }  // namespace isthmus::python

@@ -22,20 +22,20 @@ nb::object bytes_of(const IpcHandle& self) {
 }
 
 void init_handle(IpcHandle* self, nb::handle handle, nb::handle offset, nb::handle nbytes) {
-  IpcHandle made;
-  made.raw.struct_size = sizeof made.raw;
+  IpcHandle ipc;
+  ipc.raw.struct_size = sizeof ipc.raw;
   if (PyBytes_Check(handle.ptr()) == 0) {
     raise_python(PyExc_TypeError, "handle must be bytes, not %.100s",
                  Py_TYPE(handle.ptr())->tp_name);
   }
-  if (PyBytes_GET_SIZE(handle.ptr()) != sizeof made.raw.handle) {
-    raise_python(PyExc_ValueError, "handle must be %zu bytes, not %zd", sizeof made.raw.handle,
+  if (PyBytes_GET_SIZE(handle.ptr()) != sizeof ipc.raw.handle) {
+    raise_python(PyExc_ValueError, "handle must be %zu bytes, not %zd", sizeof ipc.raw.handle,
                  PyBytes_GET_SIZE(handle.ptr()));
   }
-  std::memcpy(made.raw.handle, PyBytes_AS_STRING(handle.ptr()), sizeof made.raw.handle);
-  made.raw.offset = to_size(offset, "offset");
-  made.raw.nbytes = to_size(nbytes, "nbytes");
-  new (self) IpcHandle{made};
+  std::memcpy(ipc.raw.handle, PyBytes_AS_STRING(handle.ptr()), sizeof ipc.raw.handle);
+  ipc.raw.offset = to_size(offset, "offset");
+  ipc.raw.nbytes = to_size(nbytes, "nbytes");
+  new (self) IpcHandle{ipc};
 }
 
 nb::object reduce(nb::handle self) {
@@ -52,37 +52,38 @@ bool are_same(const IpcHandle& a, const IpcHandle& b) {
 // Waits here first, so that Ctrl-C interrupts the wait.
 nb::object share(const Buffer& self) {
   check(wait_for_buffer(self.raw.get(), -1));
-  IpcHandle made;
-  made.raw.struct_size = sizeof made.raw;
+  IpcHandle handle;
+  handle.raw.struct_size = sizeof handle.raw;
   isthmus_status_t status;
   {
     const GilRelease released;
-    status = isthmus_buffer_ipc_handle(self.raw.get(), &made.raw);
+    status = isthmus_buffer_ipc_handle(self.raw.get(), &handle.raw);
   }
   check(status);
-  return nb::cast(made);
+  return nb::cast(handle);
 }
 
-nb::object open(nb::handle given, nb::handle device, nb::handle queue) {
-  if (!nb::isinstance<IpcHandle>(given)) {
+nb::object open(nb::handle argument, nb::handle device, nb::handle queue) {
+  if (!nb::isinstance<IpcHandle>(argument)) {
     raise_python(PyExc_TypeError, "handle must be an isthmus.IpcHandle, not %.100s",
-                 Py_TYPE(given.ptr())->tp_name);
+                 Py_TYPE(argument.ptr())->tp_name);
   }
-  const auto& handle = *nb::inst_ptr<IpcHandle>(given);
+  const auto& handle = *nb::inst_ptr<IpcHandle>(argument);
   drain_deferred();
-  nb::object on = to_queue(queue, device);
+  nb::object queue_object = to_queue(queue, device);
   BufferHandle opened;
   isthmus_status_t status;
   {
     const GilRelease released;
-    status = isthmus_buffer_open_ipc(&handle.raw, queue_of(on)->raw.get(), opened.out());
+    status = isthmus_buffer_open_ipc(&handle.raw, queue_of(queue_object)->raw.get(), opened.out());
   }
   check(status);
-  nb::object made = nb::inst_alloc(types.buffer);
-  new (nb::inst_ptr<Buffer>(made)) Buffer{std::move(opened),   std::move(on),     nb::object{},
-                                          ISTHMUS_KIND_DEVICE, handle.raw.nbytes, false};
-  nb::inst_mark_ready(made);
-  return made;
+  nb::object object = nb::inst_alloc(types.buffer);
+  new (nb::inst_ptr<Buffer>(object))
+      Buffer{std::move(opened),   std::move(queue_object), nb::object{},
+             ISTHMUS_KIND_DEVICE, handle.raw.nbytes,       false};
+  nb::inst_mark_ready(object);
+  return object;
 }
 
 }  // namespace

@@ -12,28 +12,28 @@ namespace isthmus::python {
 // A keyword and the member of a request that it sets.
 template <class Request>
 struct Keyword {
-  Keyword(const char* text, nb::handle Request::*member)
-      : name{PyUnicode_InternFromString(text)}, where{member} {}
+  Keyword(const char* text, nb::handle Request::*request_member)
+      : name{PyUnicode_InternFromString(text)}, member{request_member} {}
 
   PyObject* name;  // interned, never released
-  nb::handle Request::*where;
+  nb::handle Request::*member;
 };
 
 // Null if there is none of that name. TypeError if it is not a str.
 template <class Request>
-[[nodiscard]] nb::handle Request::*find_keyword(std::span<const Keyword<Request>> known,
+[[nodiscard]] nb::handle Request::*find_keyword(std::span<const Keyword<Request>> keywords,
                                                 PyObject* name) {
-  for (const auto& each : known) {  // names written in a program are interned too
+  for (const auto& each : keywords) {  // names written in a program are interned too
     if (each.name == name) {
-      return each.where;
+      return each.member;
     }
   }
   if (PyUnicode_Check(name) == 0) {
     raise_python(PyExc_TypeError, "keywords must be strings, not %R", name);
   }
-  for (const auto& each : known) {
+  for (const auto& each : keywords) {
     if (PyUnicode_Compare(each.name, name) == 0) {
-      return each.where;
+      return each.member;
     }
   }
   return nullptr;

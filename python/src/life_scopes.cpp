@@ -7,15 +7,15 @@
 
 namespace isthmus::python {
 
-std::size_t open_life_scopes = 0;
+std::size_t open_scope_count = 0;
 
 namespace {
 
 // -- scratch --------------------------------------------------------------------------------------
 
 struct Scratch {
-  nb::object alive{};   // a set of weak references to Buffers
-  nb::object forget{};  // the discard method of `alive`
+  nb::object alive{};    // a set of weak references to Buffers
+  nb::object discard{};  // the discard method of `alive`
   bool is_open = false;
 };
 ContextStack scratches;
@@ -23,8 +23,8 @@ ContextStack scratches;
 // Not valid if there is none. A task may outlive the block in which it was started.
 nb::object open_scratch() {
   const nb::object stack = scratches.all();
-  for (nb::handle at = stack; !at.is_none(); at = ContextStack::below(at)) {
-    const nb::handle top = ContextStack::top_of(at);
+  for (nb::handle node = stack; !node.is_none(); node = ContextStack::below(node)) {
+    const nb::handle top = ContextStack::top_of(node);
     if (nb::inst_ptr<Scratch>(top)->is_open) {
       return nb::borrow(top);
     }
@@ -32,14 +32,15 @@ nb::object open_scratch() {
   return {};
 }
 
-void put_in_scratch(const Buffer& made) {
-  const nb::object found = open_scratch();
-  if (!found.is_valid()) {
+void add_to_scratch(const Buffer& buffer) {
+  const nb::object scope = open_scratch();
+  if (!scope.is_valid()) {
     return;
   }
-  auto& in = *nb::inst_ptr<Scratch>(found);
-  const nb::object entry = nb::steal(PyWeakref_NewRef(nb::find(&made).ptr(), in.forget.ptr()));
-  if (!entry.is_valid() || PySet_Add(in.alive.ptr(), entry.ptr()) != 0) {
+  auto& scratch = *nb::inst_ptr<Scratch>(scope);
+  const nb::object entry =
+      nb::steal(PyWeakref_NewRef(nb::find(&buffer).ptr(), scratch.discard.ptr()));
+  if (!entry.is_valid() || PySet_Add(scratch.alive.ptr(), entry.ptr()) != 0) {
     raise_set();
   }
 }
@@ -50,23 +51,23 @@ nb::object enter_scratch(nb::pointer_and_handle<Scratch> self) {
                  "a scratch scope can be entered once: call scratch() for a new one");
   }
   self.p->alive = nb::steal(PySet_New(nullptr));
-  self.p->forget = self.p->alive.attr("discard");
+  self.p->discard = self.p->alive.attr("discard");
   scratches.push(self.h);
   self.p->is_open = true;
-  ++open_life_scopes;
+  ++open_scope_count;
   return nb::borrow(self.h);
 }
 
 void leave_scratch(nb::pointer_and_handle<Scratch> self, nb::args) {
   scratches.pop(self.h, "scratches");
   self.p->is_open = false;
-  --open_life_scopes;
+  --open_scope_count;
   const nb::object all = std::exchange(self.p->alive, nb::none());
-  self.p->forget.reset();
+  self.p->discard.reset();
   for (nb::handle each : nb::list(all)) {
-    const nb::object made = each();  // None: gone meanwhile
-    if (!made.is_none()) {
-      free_buffer(*buffer_of(made));
+    const nb::object object = each();  // None: destroyed meanwhile
+    if (!object.is_none()) {
+      free_buffer(*buffer_of(object));
     }
   }
 }
@@ -77,35 +78,35 @@ struct Allocated {
   std::uint64_t count = 0, bytes = 0;
   std::uint64_t frees = 0, freed_bytes = 0;
   std::uint64_t peak_bytes = 0;
-  std::chrono::nanoseconds taken{0};
+  std::chrono::nanoseconds duration{0};
   bool is_open = false, was_entered = false;
 };
 ContextStack counters;
 
 template <class Tell>
-void tell_each(nb::handle stack, Tell tell) {
-  for (nb::handle at = stack; !at.is_none(); at = ContextStack::below(at)) {
-    auto& each = *nb::inst_ptr<Allocated>(ContextStack::top_of(at));
+void for_each_open(nb::handle stack, Tell update) {
+  for (nb::handle node = stack; !node.is_none(); node = ContextStack::below(node)) {
+    auto& each = *nb::inst_ptr<Allocated>(ContextStack::top_of(node));
     if (each.is_open) {
-      tell(each);
+      update(each);
     }
   }
 }
 
-// What the buffer keeps to report its end: its number of bytes and the stack of these scopes.
-void count_in_scopes(const Buffer& made, std::chrono::nanoseconds taken) {
+// What the buffer stores to report its end: its number of bytes and the stack of these scopes.
+void count_in_scopes(const Buffer& buffer, std::chrono::nanoseconds duration) {
   const nb::object stack = counters.all();
   if (stack.is_none()) {
     return;
   }
-  const auto nbytes = made.nbytes;
-  tell_each(stack, [&](Allocated& each) {
+  const auto nbytes = buffer.nbytes;
+  for_each_open(stack, [&](Allocated& each) {
     ++each.count;
     each.bytes += nbytes;
     each.peak_bytes = std::max(each.peak_bytes, each.bytes - each.freed_bytes);
-    each.taken += taken;
+    each.duration += duration;
   });
-  made.counted_by = nb::make_tuple(nbytes, stack);
+  buffer.counted_by = nb::make_tuple(nbytes, stack);
 }
 
 nb::object enter_allocated(nb::pointer_and_handle<Allocated> self) {
@@ -115,18 +116,18 @@ nb::object enter_allocated(nb::pointer_and_handle<Allocated> self) {
   }
   counters.push(self.h);
   self.p->is_open = self.p->was_entered = true;
-  ++open_life_scopes;
+  ++open_scope_count;
   return nb::borrow(self.h);
 }
 
 void leave_allocated(nb::pointer_and_handle<Allocated> self, nb::args) {
   counters.pop(self.h, "counts");
   self.p->is_open = false;
-  --open_life_scopes;
+  --open_scope_count;
 }
 
 double seconds_of(const Allocated& self) {
-  return std::chrono::duration<double>(self.taken).count();
+  return std::chrono::duration<double>(self.duration).count();
 }
 
 nb::object repr_of(const Allocated& self) {
@@ -154,21 +155,21 @@ void bind_counts(nb::class_<Allocated>& bound) {
 
 }  // namespace
 
-void tell_scopes(const Buffer& made, std::chrono::nanoseconds taken) {
-  count_in_scopes(made, taken);
-  put_in_scratch(made);
+void record_allocation(const Buffer& buffer, std::chrono::nanoseconds duration) {
+  count_in_scopes(buffer, duration);
+  add_to_scratch(buffer);
 }
 
-void tell_of_free(nb::object& counted_by) noexcept {
-  const nb::object told = std::exchange(counted_by, nb::object{});
-  const auto nbytes = PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(told.ptr(), 0));
-  tell_each(PyTuple_GET_ITEM(told.ptr(), 1), [nbytes](Allocated& each) {
+void record_free(nb::object& counted_by) noexcept {
+  const nb::object record = std::exchange(counted_by, nb::object{});
+  const auto nbytes = PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(record.ptr(), 0));
+  for_each_open(PyTuple_GET_ITEM(record.ptr(), 1), [nbytes](Allocated& each) {
     ++each.frees;
     each.freed_bytes += nbytes;
   });
 }
 
-void bind_life_scopes(nb::module_& module) {
+void bind_allocation_scopes(nb::module_& module) {
   scratches.create("isthmus.scratch");
   counters.create("isthmus.allocated");
   nb::class_<Scratch>(

@@ -11,29 +11,29 @@ namespace isthmus::python {
 
 // Number of scopes of both kinds that are entered, in all threads. Guarded by the interpreter's
 // lock.
-extern std::size_t open_life_scopes;
+extern std::size_t open_scope_count;
 
 // Reports a new buffer, and the time its creation took, to the scopes of this context.
-void tell_scopes(const Buffer& made, std::chrono::nanoseconds taken);
+void record_allocation(const Buffer& buffer, std::chrono::nanoseconds duration);
 // Reports the end to the `allocated` scopes that counted the creation; they are dropped.
-void tell_of_free(nb::object& counted_by) noexcept;
+void record_free(nb::object& counted_by) noexcept;
 
 // Measures the time since its construction, if any scope is entered.
 class CreationClock {
  public:
   CreationClock() noexcept
-      : is_wanted_{open_life_scopes != 0},
-        begin_{is_wanted_ ? Clock::now() : Clock::time_point{}} {}
-  [[nodiscard]] bool is_wanted() const noexcept { return is_wanted_; }
-  void tell(const Buffer& made) const {
-    if (is_wanted_) {
-      tell_scopes(made, Clock::now() - begin_);
+      : is_active_{open_scope_count != 0},
+        begin_{is_active_ ? Clock::now() : Clock::time_point{}} {}
+  [[nodiscard]] bool is_active() const noexcept { return is_active_; }
+  void record(const Buffer& buffer) const {
+    if (is_active_) {
+      record_allocation(buffer, Clock::now() - begin_);
     }
   }
 
  private:
   using Clock = std::chrono::steady_clock;
-  bool is_wanted_;
+  bool is_active_;
   Clock::time_point begin_;
 };
 

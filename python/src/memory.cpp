@@ -22,14 +22,14 @@ struct MemoryOf : Memory {
   using Memory::Memory;
 };
 
-nb::object given_or_invalid(nb::handle argument) {
+nb::object optional_object(nb::handle argument) {
   return argument.is_none() ? nb::object{} : nb::borrow(argument);
 }
 
-[[noreturn]] void raise_wrong_kind(isthmus_kind_t has, isthmus_kind_t wanted) {
+[[noreturn]] void raise_wrong_kind(isthmus_kind_t actual, isthmus_kind_t requested) {
   raise_python(PyExc_ValueError,
                "the memory is of kind '%U', not '%U': pass copy=True to copy it into new memory",
-               kind_name(has).ptr(), kind_name(wanted).ptr());
+               kind_name(actual).ptr(), kind_name(requested).ptr());
 }
 
 void construct_new(Buffer* self, isthmus_kind_t kind, nb::handle size, nb::handle alignment,
@@ -42,23 +42,25 @@ void construct_new(Buffer* self, isthmus_kind_t kind, nb::handle size, nb::handl
                  "nbytes must be positive, not %U: only isthmus.Buffer can be empty",
                  shown_integer(nbytes).ptr());
   }
-  nb::object on = to_queue(given_or_invalid(queue), nb::handle{});
-  const auto size_given = overflow == 0 ? static_cast<std::size_t>(number)
-                                        : to_allocation_size(nbytes, "nbytes", kind, *queue_of(on));
-  construct_buffer(self, size_given, kind, to_alignment(alignment), std::move(on), nullptr,
-                   KindsAllowed::wanted_alone);
+  nb::object queue_object = to_queue(optional_object(queue), nb::handle{});
+  const auto allocation_size =
+      overflow == 0 ? static_cast<std::size_t>(number)
+                    : to_allocation_size(nbytes, "nbytes", kind, *queue_of(queue_object));
+  construct_buffer(self, allocation_size, kind, to_alignment(alignment), std::move(queue_object),
+                   nullptr, KindsAllowed::requested_only);
 }
 
 void construct_copy(Buffer* self, isthmus_kind_t kind, nb::handle source, nb::handle alignment,
                     nb::handle queue) {
-  const auto& of = *buffer_of(source);
-  const nb::object on = queue.is_none() ? of.queue_object : to_queue(queue, nb::handle{});
-  construct_buffer(self, of.nbytes, kind, to_alignment(alignment), on, nullptr,
-                   KindsAllowed::wanted_alone);
+  const auto& source_buffer = *buffer_of(source);
+  const nb::object queue_object =
+      queue.is_none() ? source_buffer.queue_object : to_queue(queue, nb::handle{});
+  construct_buffer(self, source_buffer.nbytes, kind, to_alignment(alignment), queue_object, nullptr,
+                   KindsAllowed::requested_only);
   try {
-    Place to = buffer_place(*self);
-    Place from = buffer_place(of);
-    copy_places(to, from, of.nbytes);
+    Place destination = buffer_place(*self);
+    Place source_endpoint = buffer_place(source_buffer);
+    copy_places(destination, source_endpoint, source_buffer.nbytes);
   } catch (...) {
     self->~Buffer();  // nanobind treats an object whose constructor threw as never created
     throw;
@@ -69,13 +71,13 @@ nb::object source_of(nb::handle other) {
   if (buffer_of(other) != nullptr) {
     return nb::borrow(other);
   }
-  auto told = read_interface(other, Access::write);
-  if (!told) {
+  auto interface = read_interface(other, Access::write);
+  if (!interface) {
     raise_python(PyExc_ValueError,
                  "%.100s is not a size or a memory object and has no __sycl_usm_array_interface__",
                  Py_TYPE(other.ptr())->tp_name);
   }
-  return adopt_interface(other, *std::move(told));
+  return adopt_interface(other, *std::move(interface));
 }
 
 void construct_memory(Buffer* self, isthmus_kind_t kind, nb::handle other, nb::handle alignment,
@@ -89,63 +91,63 @@ void construct_memory(Buffer* self, isthmus_kind_t kind, nb::handle other, nb::h
     construct_copy(self, kind, source, alignment, queue);
     return;
   }
-  const auto has = buffer_of(source)->kind;
-  if (has != kind) {
-    raise_wrong_kind(has, kind);
+  const auto actual_kind = buffer_of(source)->kind;
+  if (actual_kind != kind) {
+    raise_wrong_kind(actual_kind, kind);
   }
-  construct_alias(self, source, given_or_invalid(queue));
+  construct_alias(self, source, optional_object(queue));
 }
 
 nb::object as_usm_memory(nb::handle object) {
   const nb::object source = source_of(object);
   const auto kind = buffer_of(source)->kind;
   const nb::handle type = types.memory[kind];
-  nb::object made = nb::inst_alloc(type);
-  construct_alias(nb::inst_ptr<Buffer>(made), source, nb::handle{});
-  nb::inst_mark_ready(made);
-  return made;
+  nb::object memory_object = nb::inst_alloc(type);
+  construct_alias(nb::inst_ptr<Buffer>(memory_object), source, nb::handle{});
+  nb::inst_mark_ready(memory_object);
+  return memory_object;
 }
 
 // The object that the memory first came from, if it is not Isthmus' own.
 nb::object reference_of(const Buffer& self) {
-  nb::object found = self.base;
-  while (found.is_valid() && buffer_of(found) != nullptr) {
-    found = buffer_of(found)->base;
+  nb::object reference = self.base;
+  while (reference.is_valid() && buffer_of(reference) != nullptr) {
+    reference = buffer_of(reference)->base;
   }
-  return found.is_valid() ? found : nb::none();
+  return reference.is_valid() ? reference : nb::none();
 }
 
 isthmus_kind_t kind_in(const Buffer& self, nb::handle syclobj) {
   if (syclobj.is_none()) {
     return self.kind;
   }
-  const auto* in = queue_of(syclobj) != nullptr ? context_of(queue_of(syclobj)->context_object)
-                                                : context_of(syclobj);
-  if (in == nullptr) {
+  const auto* context = queue_of(syclobj) != nullptr ? context_of(queue_of(syclobj)->context_object)
+                                                     : context_of(syclobj);
+  if (context == nullptr) {
     raise_python(PyExc_TypeError, "syclobj must be a Context, a Queue or None, not %.100s",
                  Py_TYPE(syclobj.ptr())->tp_name);
   }
   if (context_of(queue_of_buffer(self).context_object) != nullptr &&
-      isthmus_context_key(in->raw.get()) ==
+      isthmus_context_key(context->raw.get()) ==
           isthmus_context_key(context_of(queue_of_buffer(self).context_object)->raw.get())) {
     return self.kind;
   }
   isthmus_pointer_info_t info{};
   info.struct_size = sizeof info;
-  check(isthmus_pointer_query(in->raw.get(), info_of(self).pointer, &info));
+  check(isthmus_pointer_query(context->raw.get(), info_of(self).pointer, &info));
   return info.kind;
 }
 
-// The number of bytes of `wanted` that a destination has space for; None if it exports no view.
-nb::object room_in(nb::handle destination, std::size_t wanted) {
+// How many of `nbytes` bytes a destination has space for; None if it exports no view.
+nb::object size_to_copy(nb::handle destination, std::size_t nbytes) {
   Py_buffer view;
   if (PyObject_GetBuffer(destination.ptr(), &view, PyBUF_FULL_RO) != 0) {
     PyErr_Clear();
     return nb::none();
   }
-  const auto room = static_cast<std::size_t>(view.len);
+  const auto capacity = static_cast<std::size_t>(view.len);
   PyBuffer_Release(&view);
-  return nb::int_(std::min(room, wanted));
+  return nb::int_(std::min(capacity, nbytes));
 }
 
 // As in document 000, where a result of 16 bytes is filled from the start of 1024.
@@ -153,9 +155,9 @@ nb::object copy_to_host(nb::handle self, nb::handle destination) {
   if (destination.is_none()) {
     return to_numpy(self);
   }
-  static_cast<void>(copy(
-      {destination, self, room_in(destination, buffer_of(self)->nbytes), nb::int_(0), nb::int_(0)},
-      {nb::handle{}, nb::handle{}, true}));
+  static_cast<void>(copy({destination, self, size_to_copy(destination, buffer_of(self)->nbytes),
+                          nb::int_(0), nb::int_(0)},
+                         {nb::handle{}, nb::handle{}, true}));
   return nb::borrow(destination);
 }
 
@@ -174,8 +176,8 @@ void copy_from_host(nb::handle self, nb::handle source) {
 }
 
 void copy_from_device(nb::handle self, nb::handle source) {
-  const nb::object from = source_of(source);
-  copy_from(self, from);
+  const nb::object memory = source_of(source);
+  copy_from(self, memory);
 }
 
 void set_bytes(nb::handle self, nb::handle value) {
@@ -218,13 +220,14 @@ void bind_names(nb::class_<Memory, Buffer>& bound) {
           "The foreign object that the memory first came from; None if it is Isthmus' own.")
       .def(
           "get_usm_type",
-          [](const Buffer& self, nb::handle in) { return kind_name(kind_in(self, in)); },
+          [](const Buffer& self, nb::handle syclobj) { return kind_name(kind_in(self, syclobj)); },
           nb::arg("syclobj") = nb::none(),
           nb::sig("def get_usm_type(self, syclobj: Context | Queue | None = None) -> str"),
           "\"device\", \"shared\" or \"host\"; \"unknown\" if the context does not know the "
           "memory.")
       .def(
-          "get_usm_type_enum", [](const Buffer& self, nb::handle in) { return kind_in(self, in); },
+          "get_usm_type_enum",
+          [](const Buffer& self, nb::handle syclobj) { return kind_in(self, syclobj); },
           nb::arg("syclobj") = nb::none(),
           nb::sig("def get_usm_type_enum(self, syclobj: Context | Queue | None = None) -> int"),
           "The kind as a number: 1 device, 2 shared, 3 host, 0 unknown.")
@@ -261,16 +264,16 @@ template <isthmus_kind_t Kind>
 PyObject* memory_vectorcall(PyObject* type, PyObject* const* arguments, std::size_t count,
                             PyObject* names) noexcept {
   return result_of([=] {
-    const auto given = read_memory_arguments(arguments, count, names);
-    nb::object made = nb::inst_alloc(type);
-    if (!made.is_valid()) {
+    const auto request = read_memory_arguments(arguments, count, names);
+    nb::object memory_object = nb::inst_alloc(type);
+    if (!memory_object.is_valid()) {
       raise_set();
     }
-    construct_memory(nb::inst_ptr<Buffer>(made), Kind, given.other,
-                     given.alignment.is_valid() ? given.alignment : nb::handle(Py_None),
-                     given.queue, given.copy.is_valid() && to_flag(given.copy, "copy"));
-    nb::inst_mark_ready(made);
-    return made;
+    construct_memory(nb::inst_ptr<Buffer>(memory_object), Kind, request.other,
+                     request.alignment.is_valid() ? request.alignment : nb::handle(Py_None),
+                     request.queue, request.copy.is_valid() && to_flag(request.copy, "copy"));
+    nb::inst_mark_ready(memory_object);
+    return memory_object;
   });
 }
 
@@ -306,12 +309,12 @@ void bind_kind(nb::module_& module, const char* name, const char* doc) {
 
 }  // namespace
 
-nb::object adopt_interface(nb::handle object, ToldInterface told) {
-  nb::object made = nb::inst_alloc(types.buffer);
-  construct_adopted(nb::inst_ptr<Buffer>(made), told.what, std::move(told.queue),
-                    nb::borrow(object));
-  nb::inst_mark_ready(made);
-  return made;
+nb::object adopt_interface(nb::handle object, ArrayInterface interface) {
+  nb::object memory_object = nb::inst_alloc(types.buffer);
+  construct_adopted(nb::inst_ptr<Buffer>(memory_object), interface.memory,
+                    std::move(interface.queue), nb::borrow(object));
+  nb::inst_mark_ready(memory_object);
+  return memory_object;
 }
 
 void bind_memory(nb::module_& module) {

@@ -19,16 +19,16 @@ std::span<const Keyword<MemoryArguments>> keywords() {
 }
 
 void set_keyword(MemoryArguments& out, PyObject* name, PyObject* value) {
-  const auto where = find_keyword(keywords(), name);
-  if (where == nullptr) {
+  const auto member = find_keyword(keywords(), name);
+  if (member == nullptr) {
     raise_python(PyExc_TypeError,
                  "got an unexpected keyword argument '%U': use other, alignment, queue and copy",
                  name);
   }
-  if (where == &MemoryArguments::other && out.other.is_valid()) {
+  if (member == &MemoryArguments::other && out.other.is_valid()) {
     raise_python(PyExc_TypeError, "got other twice");
   }
-  out.*where = value;
+  out.*member = value;
 }
 
 void set_positional(MemoryArguments& out, PyObject* const* arguments, std::size_t count) {
@@ -67,7 +67,8 @@ MemoryArguments read_memory_arguments(PyObject* arguments, PyObject* named) {
   set_positional(read, &PyTuple_GET_ITEM(arguments, 0),
                  static_cast<std::size_t>(PyTuple_GET_SIZE(arguments)));
   PyObject *name, *value;
-  for (Py_ssize_t at = 0; named != nullptr && PyDict_Next(named, &at, &name, &value) != 0;) {
+  for (Py_ssize_t position = 0;
+       named != nullptr && PyDict_Next(named, &position, &name, &value) != 0;) {
     set_keyword(read, name, value);
   }
   return complete(read);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The arguments of dpctl's memory classes, and of ours: (other, *, alignment, queue, copy). Needs
-// the interpreter's lock.
+// The arguments of the memory classes of dpctl and isthmus.memory: (other, *, alignment, queue,
+// copy). Needs the interpreter's lock.
 
 #include "common.hpp"
 
 namespace isthmus::python {
 
-// Arguments that were not given are not valid, except `queue`.
+// Arguments that were not passed are not valid, except `queue`.
 struct MemoryArguments {
   nb::handle other, alignment, copy;
   nb::handle queue = Py_None;

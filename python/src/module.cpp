@@ -27,7 +27,7 @@ void at_exit() {
   if (is_forked_child()) {
     return;
   }
-  close_reclaimers();
+  close_oom_callbacks();
   stop_callbacks();
   {
     const GilRelease released;
@@ -35,16 +35,16 @@ void at_exit() {
   }
   stop_deferring();
   drain_deferred();
-  forget_current();
-  forget_resources();
+  clear_current();
+  clear_resources();
 }
 
 const char* library_path() {
-  Dl_info found{};
-  if (dladdr(reinterpret_cast<void*>(&isthmus_version), &found) == 0) {
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<void*>(&isthmus_version), &info) == 0) {
     return "";
   }
-  return found.dli_fname;
+  return info.dli_fname;
 }
 
 }  // namespace
@@ -55,7 +55,7 @@ bool is_forked_child() noexcept { return forked.load(std::memory_order_relaxed);
 
 NB_MODULE(_core, module) {
   using namespace isthmus::python;
-  nb::set_leak_warnings(false);  // work in flight at exit may hold objects that are never released
+  nb::set_leak_warnings(false);  // pending operations may hold objects that are never released
   module.doc() = "The native part of isthmus.";
   module.attr("__version__") = isthmus_version();
   pthread_atfork(nullptr, nullptr, [] { forked.store(true, std::memory_order_relaxed); });
@@ -70,7 +70,7 @@ NB_MODULE(_core, module) {
   bind_current(module);
   bind_budget(module);
   bind_resource(module);
-  bind_pressure(module);
+  bind_oom_callbacks(module);
   bind_current_resource(module);
   bind_replay(module);
   bind_torch(module);
@@ -78,7 +78,7 @@ NB_MODULE(_core, module) {
   bind_buffer(module);
   bind_dtype(module);
   bind_array_pools(module);
-  bind_life_scopes(module);
+  bind_allocation_scopes(module);
   bind_typed_array(module);
   bind_array_make(module);
   bind_ipc(module);

@@ -9,16 +9,16 @@
 namespace isthmus::python {
 namespace {
 
-Sizes to_sizes(nb::handle given, const char* name) {
-  const nb::object all = nb::steal(PySequence_Tuple(given.ptr()));
+Sizes to_sizes(nb::handle argument, const char* name) {
+  const nb::object all = nb::steal(PySequence_Tuple(argument.ptr()));
   if (!all.is_valid()) {
     raise_set();
   }
-  Sizes made;
+  Sizes sizes;
   for (nb::handle each : all) {
-    made.push_back(to_size(each, name));
+    sizes.push_back(to_size(each, name));
   }
-  return made;
+  return sizes;
 }
 
 // Strides in C order, without gaps. Pre: the product of the extents was checked.
@@ -39,9 +39,9 @@ std::size_t extent_of(const Sizes& shape, const Sizes& strides, std::size_t item
     if (shape[i] == 0) {
       return 0;
     }
-    std::size_t reach = 0;
-    if (__builtin_mul_overflow(shape[i] - 1, strides[i], &reach) ||
-        __builtin_add_overflow(end, reach, &end)) {
+    std::size_t distance = 0;
+    if (__builtin_mul_overflow(shape[i] - 1, strides[i], &distance) ||
+        __builtin_add_overflow(end, distance, &end)) {
       raise_python(error_type(ISTHMUS_ERROR_OUT_OF_RANGE),
                    "%zu elements %zu bytes apart in the %s do not fit in 64 bits", shape[i],
                    strides[i], role);
@@ -52,26 +52,26 @@ std::size_t extent_of(const Sizes& shape, const Sizes& strides, std::size_t item
 
 struct Side {
   const char* role;
-  Place where;
+  Place endpoint;
   // As the object itself describes them.
   Sizes shape;
   Sizes strides;
   std::size_t item = 0;
 
   // Contiguous bytes take the shape of the other side.
-  [[nodiscard]] bool tells() const { return item != 0; }
+  [[nodiscard]] bool has_layout() const { return item != 0; }
   [[nodiscard]] bool is_bytes() const {
     return item == 1 && shape.size() == 1 && (strides[0] == 1 || shape[0] <= 1);
   }
 };
 
-Side to_side(nb::handle object, Access wanted, const char* role) {
-  auto array = to_array_place(object, wanted, role);
+Side to_side(nb::handle object, Access access, const char* role) {
+  auto array = to_array_place(object, access, role);
   if (!array) {
-    return {role, to_place(object, wanted, role), {}, {}, 0};
+    return {role, to_place(object, access, role), {}, {}, 0};
   }
   const auto& layout = array->layout;
-  return {role, std::move(array->where), as_sizes(layout.shape), as_sizes(layout.strides),
+  return {role, std::move(array->endpoint), as_sizes(layout.shape), as_sizes(layout.strides),
           static_cast<std::size_t>(layout.item)};
 }
 
@@ -82,7 +82,7 @@ struct Array {
 
 // The shape of the arrays themselves; that of bytes is used last.
 Array shape_of(const Side& target, const Side& source) {
-  const auto is_array = [](const Side& one) { return one.tells() && !one.is_bytes(); };
+  const auto is_array = [](const Side& one) { return one.has_layout() && !one.is_bytes(); };
   if (is_array(target) && is_array(source) &&
       (target.shape != source.shape || target.item != source.item)) {
     raise_python(PyExc_ValueError,
@@ -94,25 +94,26 @@ Array shape_of(const Side& target, const Side& source) {
       return {one->shape, one->item};
     }
   }
-  if (!target.tells() && !source.tells()) {
+  if (!target.has_layout() && !source.has_layout()) {
     raise_python(PyExc_ValueError,
                  "neither the destination nor the source has a shape: pass `shape` and `itemsize`");
   }
-  const auto& bytes = source.tells() ? source : target;
+  const auto& bytes = source.has_layout() ? source : target;
   return {bytes.shape, bytes.item};
 }
 
-// The given strides, else those of the array if it has this shape, else those of packed elements.
-Sizes strides_of(const Side& side, nb::handle given, const Array& array) {
-  if (!given.is_none()) {
-    auto strides = to_sizes(given, "stride");
+// The strides in `argument`, else those of the array if it has this shape, else those of packed
+// elements.
+Sizes strides_of(const Side& side, nb::handle argument, const Array& array) {
+  if (!argument.is_none()) {
+    auto strides = to_sizes(argument, "stride");
     if (strides.size() != array.shape.size()) {
       raise_python(PyExc_ValueError, "%zu strides of the %s for %zu dimensions", strides.size(),
                    side.role, array.shape.size());
     }
     return strides;
   }
-  return side.tells() && side.shape == array.shape && side.item == array.item
+  return side.has_layout() && side.shape == array.shape && side.item == array.item
              ? side.strides
              : dense(array.shape, array.item);
 }
@@ -128,29 +129,32 @@ Array to_array(const NdRequest& request, const Side& target, const Side& source)
     }
     return shape_of(target, source);
   }
-  Array made{to_sizes(request.shape, "extent"), to_size_or(request.itemsize, "itemsize", 1)};
-  std::size_t all = made.item;
-  for (const auto extent : made.shape) {
+  Array array{to_sizes(request.shape, "extent"), to_size_or(request.itemsize, "itemsize", 1)};
+  std::size_t all = array.item;
+  for (const auto extent : array.shape) {
     if (__builtin_mul_overflow(all, std::max<std::size_t>(extent, 1), &all)) {
       raise_python(error_type(ISTHMUS_ERROR_OUT_OF_RANGE),
                    "an array of that shape does not fit in 64 bits");
     }
   }
-  return made;
+  return array;
 }
 
 nb::object copy(const NdRequest& request, const OperationArguments& arguments) {
-  Side to = to_side(request.dst, Access::write, "destination");
-  Side from = to_side(request.src, Access::read, "source");
-  const auto block = to_array(request, to, from);
-  const auto to_strides = strides_of(to, request.dst_strides, block);
-  const auto from_strides = strides_of(from, request.src_strides, block);
-  to.where.raw.offset = to_size(request.dst_offset, "destination offset");
-  from.where.raw.offset = to_size(request.src_offset, "source offset");
-  require_range(from.where, extent_of(block.shape, from_strides, block.item, "source"), "source");
-  require_range(to.where, extent_of(block.shape, to_strides, block.item, "destination"),
+  Side destination = to_side(request.dst, Access::write, "destination");
+  Side source = to_side(request.src, Access::read, "source");
+  const auto block = to_array(request, destination, source);
+  const auto destination_strides = strides_of(destination, request.dst_strides, block);
+  const auto source_strides = strides_of(source, request.src_strides, block);
+  destination.endpoint.raw.offset = to_size(request.dst_offset, "destination offset");
+  source.endpoint.raw.offset = to_size(request.src_offset, "source offset");
+  require_range(source.endpoint, extent_of(block.shape, source_strides, block.item, "source"),
+                "source");
+  require_range(destination.endpoint,
+                extent_of(block.shape, destination_strides, block.item, "destination"),
                 "destination");
-  return copy_strided({to.where, from.where, to_strides, from_strides, block.shape, block.item},
+  return copy_strided({destination.endpoint, source.endpoint, destination_strides, source_strides,
+                       block.shape, block.item},
                       arguments);
 }
 

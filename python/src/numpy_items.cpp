@@ -32,7 +32,7 @@ void load_types() {
   }
 }
 
-bool is_numpys_own(PyTypeObject* type) noexcept {
+bool is_numpy_type(PyTypeObject* type) noexcept {
   return number_type != nullptr &&
          (PyType_IsSubtype(type, array_type) != 0 || PyType_IsSubtype(type, number_type) != 0);
 }
@@ -41,7 +41,7 @@ bool is_numpys_own(PyTypeObject* type) noexcept {
 bool is_plain_type(PyTypeObject* type) noexcept {
   return type == &PyFloat_Type || type == &PyLong_Type || type == &PyBool_Type ||
          type == &PyComplex_Type || type == &PyUnicode_Type || type == &PyBytes_Type ||
-         type == &PyRange_Type || type == Py_TYPE(Py_None) || is_numpys_own(type);
+         type == &PyRange_Type || type == Py_TYPE(Py_None) || is_numpy_type(type);
 }
 
 bool is_list(PyObject* item) noexcept {
@@ -110,7 +110,7 @@ bool is_numpy_scalar(nb::handle object) {
 
 bool is_of_numpy(nb::handle object) {
   load_types();
-  return is_numpys_own(Py_TYPE(object.ptr()));
+  return is_numpy_type(Py_TYPE(object.ptr()));
 }
 
 void bind_numpy_items(nb::module_& module) {

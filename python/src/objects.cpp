@@ -31,10 +31,10 @@ class IdentityMap {
     }
     return nb::borrow(found->second.object);
   }
-  void put(Raw* raw, nb::handle object, const Wrapper* wrapper) {
+  void insert(Raw* raw, nb::handle object, const Wrapper* wrapper) {
     entries_.insert_or_assign(raw, Entry{object.ptr(), wrapper});
   }
-  void forget(Raw* raw, const Wrapper* wrapper) noexcept {
+  void erase(Raw* raw, const Wrapper* wrapper) noexcept {
     const auto found = entries_.find(raw);
     if (found != entries_.end() && found->second.wrapper == wrapper) {
       entries_.erase(found);
@@ -49,15 +49,15 @@ class IdentityMap {
 auto& devices = *new IdentityMap<Device, isthmus_device_t>;
 auto& contexts = *new IdentityMap<Context, isthmus_context_t>;
 auto& queues = *new IdentityMap<Queue, isthmus_queue_t>;
-auto& resources = *new IdentityMap<KnownResource, isthmus_resource_t>;
+auto& resources = *new IdentityMap<RegisteredResource, isthmus_resource_t>;
 
 template <class Wrapper, class Raw>
-nb::object wrap_once(IdentityMap<Wrapper, Raw>& known, nb::handle type, CountedHandle<Raw> handle) {
+nb::object wrap_once(IdentityMap<Wrapper, Raw>& map, nb::handle type, CountedHandle<Raw> handle) {
   auto* raw = handle.get();
-  nb::object found = known.find(raw);
+  nb::object found = map.find(raw);
   if (!found.is_valid()) {
     found = make_instance<Wrapper>(type, std::move(handle));
-    known.put(raw, found, nb::inst_ptr<Wrapper>(found));
+    map.insert(raw, found, nb::inst_ptr<Wrapper>(found));
   }
   return found;
 }
@@ -71,38 +71,38 @@ std::uintptr_t device_key_of(isthmus_device_t* raw) noexcept {
 
 Device::Device(DeviceHandle owned) : raw{std::move(owned)}, key{device_key_of(raw.get())} {}
 Device::~Device() {
-  devices.forget(raw.get(), this);
-  if (pools && comes_and_goes(*this)) {
+  devices.erase(raw.get(), this);
+  if (pools && is_temporary(*this)) {
     pools->trim();  // the memory may never be requested again
   }
 }
 
 Context::Context(ContextHandle owned) : raw{std::move(owned)} {}
-Context::~Context() { contexts.forget(raw.get(), this); }
+Context::~Context() { contexts.erase(raw.get(), this); }
 
 Queue::Queue(QueueHandle owned) : raw{std::move(owned)} {
   device_object = wrap(DeviceHandle::retained(isthmus_queue_device(raw.get())));
   context_object = wrap(ContextHandle::retained(isthmus_queue_context(raw.get())));
   device_key = device_of(device_object)->key;
   context_key = isthmus_context_key(isthmus_queue_context(raw.get()));
-  const auto where = info_of(*device_of(device_object));
-  on_host = std::strcmp(where.backend, "host") == 0;
+  const auto info = info_of(*device_of(device_object));
+  is_on_host = std::strcmp(info.backend, "host") == 0;
   // CUDA accepts work that waits for the host, but blocks a thread that copies to or from memory
-  // which CUDA does not know.
-  submits_at_once = (where.capabilities & ISTHMUS_CAN_WAIT_FOR_HOST) != 0 &&
-                    std::strcmp(where.backend, "cuda") != 0;
+  // that is not registered with CUDA.
+  submits_at_once = (info.capabilities & ISTHMUS_CAN_WAIT_FOR_HOST) != 0 &&
+                    std::strcmp(info.backend, "cuda") != 0;
 }
-Queue::~Queue() { queues.forget(raw.get(), this); }
+Queue::~Queue() { queues.erase(raw.get(), this); }
 
-KnownResource::~KnownResource() {
+RegisteredResource::~RegisteredResource() {
   if (raw_ != nullptr) {
-    resources.forget(raw_, this);
+    resources.erase(raw_, this);
   }
 }
 
-void remember_resource(Resource& made, nb::handle object) {
-  made.known = KnownResource{made.raw.get()};
-  resources.put(made.raw.get(), object, &made.known);
+void register_resource(Resource& resource, nb::handle object) {
+  resource.registration = RegisteredResource{resource.raw.get()};
+  resources.insert(resource.raw.get(), object, &resource.registration);
 }
 
 nb::object find_resource(isthmus_resource_t* raw) { return resources.find(raw); }

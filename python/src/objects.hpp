@@ -43,8 +43,8 @@ struct Device {
   Device& operator=(const Device&) = delete;
   OwnedHandle<isthmus_device_t> raw;
   std::uintptr_t key;  // the result of `device_key_of`
-  // Set on first use; never changes. Not set for simulated devices, which come and go: a queue
-  // holds its device.
+  // Set on first use; never changes. Not set for simulated devices, which programs create and
+  // destroy: a queue holds its device.
   mutable nb::object default_queue;
   std::unique_ptr<DevicePools> pools;  // null before the first array or buffer
 };
@@ -69,7 +69,7 @@ struct Queue {
   std::uintptr_t context_key;
   // Whether it is of the host backend, whose allocations and small copies are too short to release
   // the lock.
-  bool on_host;
+  bool is_on_host;
   // If false, a submission that has to wait for the host waits within the call, without the lock.
   bool submits_at_once;
 };
@@ -84,16 +84,17 @@ struct Event {
 };
 
 // The entry of a resource in the table that maps handles to objects. Removed with this object.
-class KnownResource {
+class RegisteredResource {
  public:
-  KnownResource() noexcept = default;
-  explicit KnownResource(isthmus_resource_t* raw) noexcept : raw_{raw} {}
-  KnownResource(KnownResource&& other) noexcept : raw_{std::exchange(other.raw_, nullptr)} {}
-  KnownResource& operator=(KnownResource&& other) noexcept {
+  RegisteredResource() noexcept = default;
+  explicit RegisteredResource(isthmus_resource_t* raw) noexcept : raw_{raw} {}
+  RegisteredResource(RegisteredResource&& other) noexcept
+      : raw_{std::exchange(other.raw_, nullptr)} {}
+  RegisteredResource& operator=(RegisteredResource&& other) noexcept {
     std::swap(raw_, other.raw_);
     return *this;
   }
-  ~KnownResource();
+  ~RegisteredResource();
 
  private:
   isthmus_resource_t* raw_ = nullptr;
@@ -105,18 +106,19 @@ enum class PoolUse : std::uint8_t { arrays, buffers };
 struct Resource {
   OwnedHandle<isthmus_resource_t> raw;
   isthmus_kind_t kind = ISTHMUS_KIND_DEVICE;
-  nb::object queue_object;        // used if no queue is named
-  bool stands_on_others = false;  // it has an upstream, and may give memory of other kinds
+  nb::object queue_object;    // used if no queue is named
+  bool has_upstream = false;  // it has an upstream, and may provide memory of other kinds
   bool is_pool = false;
   bool is_pool_over = false;  // a pool whose upstream may be a Python object
-  KnownResource known{};      // removed here, before `raw` can be reused for another resource
+  RegisteredResource
+      registration{};  // removed here, before `raw` can be reused for another resource
 };
 struct ProviderResource : Resource {};
 struct PoolResource : Resource {
   std::uint64_t limit_bytes = 0;  // 0: no limit, as in the options
   std::uint64_t soft_limit_bytes = 0;
   nb::object budget_object;  // None if there is no budget
-  nb::object decay;          // in seconds, as given
+  nb::object decay;          // in seconds, as passed
   nb::object wait;           // the same
   nb::object upstream;       // None: the driver
 };
@@ -143,14 +145,14 @@ extern BoundTypes types;
 [[nodiscard]] nb::object wrap(QueueHandle raw);
 [[nodiscard]] nb::object wrap(EventHandle raw);
 
-// The object that the library's resource was created as; not valid once that object is gone.
+// The object that the library's resource was created as; not valid once that object is destroyed.
 [[nodiscard]] nb::object find_resource(isthmus_resource_t* raw);
-void remember_resource(Resource& made, nb::handle object);
+void register_resource(Resource& resource, nb::handle object);
 // Constructs it in the object that nanobind allocated for `self`.
 template <class Resource>
-void construct_resource(Resource* self, Resource made) {
-  new (self) Resource(std::move(made));
-  remember_resource(*self, nb::find(self));
+void construct_resource(Resource* self, Resource resource) {
+  new (self) Resource(std::move(resource));
+  register_resource(*self, nb::find(self));
 }
 
 [[nodiscard]] inline Device* device_of(nb::handle object) noexcept {
@@ -164,7 +166,7 @@ void construct_resource(Resource* self, Resource made) {
 }
 // Exports the driver's handle of a CUDA, OpenCL or SYCL queue; null for other backends. Raises if
 // the library cannot export it now.
-[[nodiscard]] void* lend_handle(const Queue& queue);
+[[nodiscard]] void* export_handle(const Queue& queue);
 [[nodiscard]] inline Event* event_of(nb::handle object) noexcept {
   return instance_of<Event>(types.event, object);
 }
@@ -182,7 +184,7 @@ void bind_queue(nb::module_& module);
 void bind_event(nb::module_& module);
 void bind_budget(nb::module_& module);
 void bind_resource(nb::module_& module);
-void bind_pressure(nb::module_& module);
+void bind_oom_callbacks(nb::module_& module);
 void bind_replay(nb::module_& module);
 void bind_ranges(nb::module_& module);
 void bind_nd(nb::module_& module);
@@ -192,7 +194,7 @@ void bind_memory(nb::module_& module);
 void bind_dpctl(nb::module_& module);
 void bind_typed_array(nb::module_& module);
 void bind_array_make(nb::module_& module);
-void bind_life_scopes(nb::module_& module);
+void bind_allocation_scopes(nb::module_& module);
 void bind_ipc(nb::module_& module);
 void bind_pin(nb::module_& module);
 void bind_unified(nb::module_& module);

@@ -13,39 +13,39 @@ namespace {
 // dpctl's devices, in order; None for those that Isthmus does not list. Created once: dpctl's list
 // does not change.
 const nb::list& listed_devices() {
-  static const auto* known = new nb::list;
-  if (nb::len(*known) == 0) {
-    nb::list found;
+  static const auto* devices = new nb::list;
+  if (nb::len(*devices) == 0) {
+    nb::list listed;
     for (nb::handle each : loaded_dpctl().attr("get_devices")()) {
-      nb::object ours = nb::none();
+      nb::object device = nb::none();
       try {
-        ours = find_sycl_device(each);
+        device = find_sycl_device(each);
       } catch (nb::python_error& failed) {
         if (!failed.matches(PyExc_ValueError)) {  // a device without USM
           throw;
         }
       }
-      found.append(ours);
+      listed.append(device);
     }
-    known = new nb::list{std::move(found)};
+    devices = new nb::list{std::move(listed)};
   }
-  return *known;
+  return *devices;
 }
 
 bool is_on_default_context(const Queue& queue) {
-  ContextHandle usual;
-  check(isthmus_context_default(device_of(queue.device_object)->raw.get(), usual.out()));
-  return isthmus_context_key(usual.get()) == queue.context_key;
+  ContextHandle default_context;
+  check(isthmus_context_default(device_of(queue.device_object)->raw.get(), default_context.out()));
+  return isthmus_context_key(default_context.get()) == queue.context_key;
 }
 
 }  // namespace
 
-bool is_sycls(const Queue& queue) {
+bool is_sycl_queue(const Queue& queue) {
   return std::strcmp(info_of(*device_of(queue.device_object)).backend, "sycl") == 0;
 }
 
 int oneapi_number_of(const Queue& queue) {
-  if (!is_sycls(queue) || loaded_dpctl().is_none() || !is_on_default_context(queue)) {
+  if (!is_sycl_queue(queue) || loaded_dpctl().is_none() || !is_on_default_context(queue)) {
     return -1;
   }
   int number = 0;

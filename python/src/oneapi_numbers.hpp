@@ -7,7 +7,7 @@
 
 namespace isthmus::python {
 
-[[nodiscard]] bool is_sycls(const Queue& queue);
+[[nodiscard]] bool is_sycl_queue(const Queue& queue);
 // -1 for queues of other backends and contexts, and if the program has not imported dpctl.
 [[nodiscard]] int oneapi_number_of(const Queue& queue);
 // The default queue of that device; not valid if there is none.

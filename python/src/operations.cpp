@@ -16,27 +16,27 @@ namespace isthmus::python {
 namespace {
 
 // Longer ones release the interpreter's lock; for shorter ones that would cost more than the copy.
-constexpr std::size_t k_keep_lock_bytes = 16 * 1024;
+constexpr std::size_t k_max_keep_lock_bytes = 16 * 1024;
 
 bool may_keep_lock(const Operation& operation) {
   const auto submits_at_once = [](const Place* each) {
     return each == nullptr || each->submits_at_once;
   };
-  return operation.nbytes <= k_keep_lock_bytes && operation.direct &&
+  return operation.nbytes <= k_max_keep_lock_bytes && operation.direct &&
          operation.arguments.after.empty() &&
          std::all_of(std::begin(operation.places), std::end(operation.places), submits_at_once) &&
-         !functions_under_way();
+         !has_pending_functions();
 }
 
-// A wait that Ctrl-C can interrupt costs a driver callback and a sleep, and prevents drivers that
-// compute on the host from using this thread too (Intel's: 15 GB/s instead of 9 on two cores). If
-// only the operation itself is to be waited for, it is one blocking call of the library, and Ctrl-C
-// takes effect afterwards; so its size is limited.
-constexpr std::size_t k_in_one_go_bytes = std::size_t{1} << 30;
+// A wait that Ctrl-C can interrupt costs a driver callback and a sleep. It also prevents drivers
+// that compute on the host from using this thread too (Intel's: 15 GB/s instead of 9 on two cores).
+// If only the operation itself is to be waited for, it is one blocking call of the library. Ctrl-C
+// then takes effect afterwards, so the size is limited.
+constexpr std::size_t k_max_synchronous_bytes = std::size_t{1} << 30;
 
-bool may_go_in_one(const Operation& operation) {
+bool may_run_synchronously(const Operation& operation) {
   if (!operation.arguments.blocking || !operation.arguments.after.empty() ||
-      operation.nbytes > k_in_one_go_bytes || functions_under_way()) {
+      operation.nbytes > k_max_synchronous_bytes || has_pending_functions()) {
     return false;
   }
   const auto is_idle = [](isthmus_queue_t* queue) {
@@ -55,30 +55,30 @@ bool may_go_in_one(const Operation& operation) {
 
 // A view that both this call and the operation hold; released by the last one.
 struct SharedPin final : Deferred {
-  SharedPin(std::shared_ptr<Pinned> held, nb::object also)
-      : memory{std::move(held)}, keep{std::move(also)} {}
+  SharedPin(std::shared_ptr<Pinned> held, nb::object object_owner)
+      : memory{std::move(held)}, owner{std::move(object_owner)} {}
   std::shared_ptr<Pinned> memory;
-  nb::object keep;
+  nb::object owner;
 };
 
 // Whether the operation, which continues, keeps the memory alive from here on.
-bool leave_memory_to(isthmus_event_t* event, Place& place) {
+bool defer_release_to(isthmus_event_t* event, Place& place) {
   if (place.raw.buffer != nullptr) {
     return true;
   }
-  if (place.memory == nullptr && !place.keep.is_valid()) {
+  if (place.memory == nullptr && !place.owner.is_valid()) {
     return false;
   }
   const std::shared_ptr<Pinned> held{std::move(place.memory)};
-  const auto owner = defer_owner(new SharedPin{held, place.keep});
+  const auto owner = defer_owner(new SharedPin{held, place.owner});
   return isthmus_event_then(event, owner) == ISTHMUS_OK;
 }
 
 // After an interrupted wait. Memory that cannot be left to the operation must outlive it, so this
 // waits for its end.
-void leave_to_itself(isthmus_event_t* event, Operation& operation) {
+void release_after_event(isthmus_event_t* event, Operation& operation) {
   for (auto* each : operation.places) {
-    if (each != nullptr && !leave_memory_to(event, *each)) {
+    if (each != nullptr && !defer_release_to(event, *each)) {
       const GilRelease released;
       isthmus_event_wait(event, -1);
     }
@@ -88,17 +88,17 @@ void leave_to_itself(isthmus_event_t* event, Operation& operation) {
 // The submission may need memory, for a copy that goes through staging.
 template <class Call>
 void submit_interruptibly(Call call, const EventHandle& submitted, Operation& operation) {
-  const Interruptible meanwhile;
+  const Interruptible interruptible;
   isthmus_status_t status;
   {
     const GilRelease released;
     status = call();
   }
   try {
-    meanwhile.check(status);
+    interruptible.check(status);
   } catch (...) {
     if (submitted) {
-      leave_to_itself(submitted.get(), operation);
+      release_after_event(submitted.get(), operation);
     }
     throw;
   }
@@ -114,7 +114,7 @@ void finish_blocking(isthmus_event_t* event, Operation& operation) {
       status = wait_for_event(event, -1);
     }
   } catch (...) {
-    leave_to_itself(event, operation);
+    release_after_event(event, operation);
     throw;
   }
   // The wait sets this thread's message.
@@ -122,20 +122,21 @@ void finish_blocking(isthmus_event_t* event, Operation& operation) {
 }
 
 isthmus_event_t* add_event(OperationArguments& arguments, nb::handle object) {
-  nb::object kept = event_of(object) != nullptr ? nb::borrow(object) : find_sycl_event(object);
-  if (!kept.is_valid() || !event_of(kept)->raw) {
+  nb::object event_object =
+      event_of(object) != nullptr ? nb::borrow(object) : find_sycl_event(object);
+  if (!event_object.is_valid() || !event_of(event_object)->raw) {
     raise_python(PyExc_TypeError,
                  "after must be an Event or a sequence of Events, not one with %.100s",
                  Py_TYPE(object.ptr())->tp_name);
   }
-  arguments.kept.push_back(kept);
-  return event_of(kept)->raw.get();
+  arguments.event_objects.push_back(event_object);
+  return event_of(event_object)->raw.get();
 }
 
 }  // namespace
 
-OperationArguments::OperationArguments(nb::handle on_queue, nb::handle events, bool blocks)
-    : queue{raw_queue(on_queue, queue_object)}, blocking{blocks} {
+OperationArguments::OperationArguments(nb::handle queue_argument, nb::handle events, bool blocks)
+    : queue{raw_queue(queue_argument, queue_object)}, blocking{blocks} {
   if (!events.is_valid() || events.is_none() ||
       (PyTuple_CheckExact(events.ptr()) && PyTuple_GET_SIZE(events.ptr()) == 0)) {
     return;
@@ -158,23 +159,25 @@ nb::object run_operation(Operation& operation, Submission submit, void* closure)
   drain_deferred();
   const auto& arguments = operation.arguments;
   std::array<isthmus_owner_t, 2> owners;
-  isthmus_operation_t with{sizeof with, arguments.after.data(), arguments.after.size(),
-                           owners.data(), 0};
+  isthmus_operation_t options{sizeof options, arguments.after.data(), arguments.after.size(),
+                              owners.data(), 0};
   for (auto* each : operation.places) {
     if (!arguments.blocking && each != nullptr && each->memory != nullptr) {
-      owners[with.owner_count++] = defer_owner(each->memory.release());
+      owners[options.owner_count++] = defer_owner(each->memory.release());
     }
   }
   EventHandle submitted;
   const bool keeps_lock = may_keep_lock(operation);
-  const bool in_one = !keeps_lock && may_go_in_one(operation);
-  const auto call = [&] { return submit(closure, &with, in_one ? nullptr : submitted.out()); };
+  const bool is_synchronous = !keeps_lock && may_run_synchronously(operation);
+  const auto call = [&] {
+    return submit(closure, &options, is_synchronous ? nullptr : submitted.out());
+  };
   if (keeps_lock) {
     check(call());
   } else {
     submit_interruptibly(call, submitted, operation);
   }
-  if (in_one) {
+  if (is_synchronous) {
     return nb::none();
   }
   if (!arguments.blocking) {

@@ -22,7 +22,7 @@ int on_pending_call(void*) {
 
 // The interpreter accepts 32 pending calls at most. If it accepts no more, the next release or
 // entry drains the list.
-void ask_for_drain() noexcept {
+void request_drain() noexcept {
   if (call_is_pending.exchange(true, std::memory_order_seq_cst) || !interpreter_gate.enter()) {
     return;
   }
@@ -33,7 +33,7 @@ void ask_for_drain() noexcept {
 }
 
 struct KeptObject final : Deferred {
-  explicit KeptObject(nb::handle kept) : object{kept.inc_ref().ptr()} {}
+  explicit KeptObject(nb::handle held) : object{held.inc_ref().ptr()} {}
   ~KeptObject() override { Py_DECREF(object); }
   PyObject* object;
 };
@@ -45,7 +45,7 @@ void defer(Deferred* deferred) noexcept {
   deferred->next = head.load(std::memory_order_relaxed);
   while (!head.compare_exchange_weak(deferred->next, deferred, std::memory_order_seq_cst)) {
   }
-  ask_for_drain();
+  request_drain();
 }
 
 isthmus_owner_t defer_owner(Deferred* deferred) noexcept {
@@ -62,14 +62,14 @@ isthmus_owner_t keep_alive(nb::handle object) {
 // Destructors may run Python code that drains again: the nodes taken here belong to this call. An
 // exception that is set must survive them.
 void detail::drain() noexcept {
-  auto* due = deferred_head.exchange(nullptr, std::memory_order_seq_cst);
-  if (due == nullptr) {
+  auto* pending = deferred_head.exchange(nullptr, std::memory_order_seq_cst);
+  if (pending == nullptr) {
     return;
   }
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
-  while (due != nullptr) {
-    delete std::exchange(due, due->next);
+  while (pending != nullptr) {
+    delete std::exchange(pending, pending->next);
   }
   PyErr_Restore(type, value, trace);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// References held by work in flight, which are dropped without taking the interpreter's lock.
+// References held by pending operations, which are dropped without taking the interpreter's lock.
 //
 // The library releases an owner on any thread. The release only pushes a node on a lock-free list
 // and requests that the interpreter call `drain` later; entry points that are called often drain

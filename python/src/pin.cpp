@@ -30,39 +30,40 @@ struct MemoryPin {
 };
 
 struct MemoryToPin {
-  const void* start = nullptr;
+  const void* pointer = nullptr;
   std::size_t nbytes = 0;
   bool read_only = false;
   isthmus_owner_t owner{};
 };
 
 MemoryToPin memory_of(nb::handle array) {
-  Place found = to_place(array, Access::read, "array");
-  MemoryToPin made{found.raw.pointer, found.nbytes};
-  if (found.raw.buffer != nullptr) {
+  Place endpoint = to_place(array, Access::read, "array");
+  MemoryToPin memory{endpoint.raw.pointer, endpoint.nbytes};
+  if (endpoint.raw.buffer != nullptr) {
     isthmus_buffer_info_t info{};
     info.struct_size = sizeof info;
-    check(isthmus_buffer_info(found.raw.buffer, &info));
-    made.start = info.pointer;
-    made.read_only = info.read_only != 0;
-  } else if (found.memory != nullptr) {
-    made.read_only = found.memory->view.readonly != 0;
+    check(isthmus_buffer_info(endpoint.raw.buffer, &info));
+    memory.pointer = info.pointer;
+    memory.read_only = info.read_only != 0;
+  } else if (endpoint.memory != nullptr) {
+    memory.read_only = endpoint.memory->view.readonly != 0;
   }
-  made.owner = found.memory != nullptr ? defer_owner(found.memory.release()) : keep_alive(array);
-  return made;
+  memory.owner =
+      endpoint.memory != nullptr ? defer_owner(endpoint.memory.release()) : keep_alive(array);
+  return memory;
 }
 
 MemoryToPin memory_at(nb::handle pointer, nb::handle nbytes, nb::handle owner) {
-  MemoryToPin made{to_pointer(pointer, "array"), to_size(nbytes, "nbytes")};
-  made.owner = keep_alive(owner);
-  return made;
+  MemoryToPin memory{to_pointer(pointer, "array"), to_size(nbytes, "nbytes")};
+  memory.owner = keep_alive(owner);
+  return memory;
 }
 
 nb::object pin_memory(nb::handle array, nb::handle nbytes, nb::handle device, nb::handle read_only,
                       nb::handle owner) {
   drain_deferred();
   const bool only_read = to_flag(read_only, "read_only");
-  nb::object where = to_device(device);
+  nb::object device_object = to_device(device);
   std::optional<nb::python_error> cause;
   const bool is_address = as_integer(array, &cause).is_valid();
   if (!is_address && (!nbytes.is_none() || !owner.is_none())) {
@@ -71,16 +72,16 @@ nb::object pin_memory(nb::handle array, nb::handle nbytes, nb::handle device, nb
                      "kept alive itself",
                      Py_TYPE(array.ptr())->tp_name);
   }
-  const auto what = is_address ? memory_at(array, nbytes, owner) : memory_of(array);
-  isthmus_pin_t* made = nullptr;
+  const auto memory = is_address ? memory_at(array, nbytes, owner) : memory_of(array);
+  isthmus_pin_t* pin = nullptr;
   isthmus_status_t status;
   {
     const GilRelease released;
-    status = isthmus_pin_add(device_of(where)->raw.get(), what.start, what.nbytes,
-                             only_read || what.read_only ? 1 : 0, what.owner, &made);
+    status = isthmus_pin_add(device_of(device_object)->raw.get(), memory.pointer, memory.nbytes,
+                             only_read || memory.read_only ? 1 : 0, memory.owner, &pin);
   }
   check(status);
-  return nb::cast(new MemoryPin{made, std::move(where)}, nb::rv_policy::take_ownership);
+  return nb::cast(new MemoryPin{pin, std::move(device_object)}, nb::rv_policy::take_ownership);
 }
 
 isthmus_pin_info_t info_of(const MemoryPin& pin) {
@@ -118,10 +119,10 @@ nb::object pin_repr(const MemoryPin& self) {
     return nb::str("<isthmus.Pin, released>");
   }
   const auto info = info_of(self);
-  const auto where = describe(*device_of(self.device_object));
+  const auto device_name = describe(*device_of(self.device_object));
   return nb::steal(PyUnicode_FromFormat(
       "<isthmus.Pin of %zu bytes at %p, %s %s>", info.nbytes, info.pointer,
-      info.is_registered != 0 ? "registered with" : "not registered with", where.c_str()));
+      info.is_registered != 0 ? "registered with" : "not registered with", device_name.c_str()));
 }
 
 }  // namespace

@@ -57,19 +57,19 @@ struct ParsedFilter {
   std::string backend, type, number;
 };
 
-bool is_type(std::string_view part) {
-  return part == "cpu" || part == "gpu" || part == "accelerator";
+bool is_type(std::string_view component) {
+  return component == "cpu" || component == "gpu" || component == "accelerator";
 }
 
 ParsedFilter parse_filter(std::string_view text) {
   ParsedFilter parsed;
   while (!text.empty()) {
     const auto colon = text.find(':');
-    const auto part = text.substr(0, colon);
-    auto& into = is_type(part)                                       ? parsed.type
-                 : part.find_first_not_of("0123456789") == part.npos ? parsed.number
-                                                                     : parsed.backend;
-    into = part;
+    const auto component = text.substr(0, colon);
+    auto& field = is_type(component)                                            ? parsed.type
+                  : component.find_first_not_of("0123456789") == component.npos ? parsed.number
+                                                                                : parsed.backend;
+    field = component;
     text = colon == text.npos ? std::string_view{} : text.substr(colon + 1);
   }
   return parsed;
@@ -91,21 +91,21 @@ bool fits(const ParsedFilter& filter, const isthmus_device_info_t& info) {
 }
 
 // Throws for a malformed filter. DeviceNotFoundError is an empty list here.
-DeviceHandle find_or_nothing(const char* filter) {
+DeviceHandle try_find(const char* filter) {
   DeviceHandle found;
-  const auto status = look_for_device(filter, found);
+  const auto status = try_find_device(filter, found);
   if (status != ISTHMUS_ERROR_NOT_FOUND) {
     check(status);
   }
   return found;
 }
 
-nb::list find_devices(nb::handle wanted) {
+nb::list find_devices(nb::handle filter_argument) {
   nb::list listed;
-  const char* filter = wanted.is_none() ? nullptr : nb::cast<const char*>(wanted);
-  auto best = find_or_nothing(filter);
+  const char* filter = filter_argument.is_none() ? nullptr : nb::cast<const char*>(filter_argument);
+  auto best = try_find(filter);
   if (!best && filter == nullptr) {
-    best = find_or_nothing("host");  // ISTHMUS_DEVICE names no existing device
+    best = try_find("host");  // ISTHMUS_DEVICE names no existing device
   }
   if (!best) {
     return listed;
@@ -116,8 +116,8 @@ nb::list find_devices(nb::handle wanted) {
   if (!parsed.number.empty()) {
     return listed;
   }
-  for (const auto& on : all_platforms()) {
-    for (auto& found : devices_of(on)) {
+  for (const auto& platform : all_platforms()) {
+    for (auto& found : devices_of(platform)) {
       const bool listed_too = fits(parsed, info_of(found.get()));
       nb::object object = listed_too ? wrap(std::move(found)) : nb::object{};
       if (listed_too && !object.equal(first)) {

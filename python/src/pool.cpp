@@ -27,12 +27,12 @@ std::uint64_t to_limit(nb::handle value, const char* name, nb::handle device, is
 }
 
 isthmus_budget_t* to_budget(nb::handle value) {
-  const auto* given = value.is_none() ? nullptr : instance_of<Budget>(types.budget, value);
-  if (given == nullptr && !value.is_none()) {
+  const auto* budget = value.is_none() ? nullptr : instance_of<Budget>(types.budget, value);
+  if (budget == nullptr && !value.is_none()) {
     raise_python(PyExc_TypeError, "budget must be a Budget or None, not %.100s",
                  Py_TYPE(value.ptr())->tp_name);
   }
-  return given == nullptr ? nullptr : given->raw.get();
+  return budget == nullptr ? nullptr : budget->raw.get();
 }
 
 // In nanoseconds; 0 for None.
@@ -48,16 +48,16 @@ std::uint64_t to_decay(nb::handle seconds) {
 }
 
 // In nanoseconds, as in the options: negative means no wait.
-std::int64_t to_wait(nb::handle seconds) {
-  const auto given = to_nanoseconds(seconds, "wait");
-  if (given == k_for_ever) {
+std::int64_t to_wait_ns(nb::handle seconds) {
+  const auto nanoseconds = to_nanoseconds(seconds, "wait");
+  if (nanoseconds == k_infinite) {
     raise_python(
         PyExc_ValueError,
         "wait must be at most a year, not %R seconds: the work that a wait for memory waits for "
         "may need the waiting thread",
         seconds.ptr());
   }
-  return given == 0 ? -1 : given;
+  return nanoseconds == 0 ? -1 : nanoseconds;
 }
 
 // The arguments of PoolResource other than those of every resource.
@@ -83,50 +83,51 @@ struct PoolArguments {
     options.soft_limit_bytes = to_limit(soft_limit_bytes, "soft_limit_bytes", device, kind);
     options.budget = to_budget(budget);
     options.decay_ns = to_decay(decay);
-    options.wait_ns = to_wait(wait);
+    options.wait_ns = to_wait_ns(wait);
     return options;
   }
 };
 
 // Calls `create` with the interpreter's lock released.
 template <class Create>
-void make_pool(PoolResource* self, const PoolArguments& given,
-               const isthmus_pool_options_t& options, Resource like, nb::handle upstream,
+void make_pool(PoolResource* self, const PoolArguments& arguments,
+               const isthmus_pool_options_t& options, Resource base_resource, nb::handle upstream,
                Create create) {
   const Interruptible call;
   isthmus_status_t status;
   {
     const GilRelease released;
-    status = create(&options, like.raw.out());
+    status = create(&options, base_resource.raw.out());
   }
   call.check(status);
   construct_resource(
-      self, PoolResource{std::move(like), options.limit_bytes, options.soft_limit_bytes,
-                         nb::borrow(given.budget), nb::borrow(given.decay), nb::borrow(given.wait),
-                         nb::borrow(upstream)});
+      self, PoolResource{std::move(base_resource), options.limit_bytes, options.soft_limit_bytes,
+                         nb::borrow(arguments.budget), nb::borrow(arguments.decay),
+                         nb::borrow(arguments.wait), nb::borrow(upstream)});
 }
 
 void init_pool_over(PoolResource* self, nb::handle upstream, nb::handle initial_bytes,
                     nb::handle growth_bytes, nb::handle limit_bytes, nb::handle checked,
                     nb::handle soft_limit_bytes, nb::handle shared, nb::handle decay,
                     nb::handle wait, nb::handle device_wait) {
-  const auto& under = require_resource(upstream, "upstream");
-  const PoolArguments given{initial_bytes,    growth_bytes, limit_bytes, checked, Py_False,
-                            soft_limit_bytes, shared,       decay,       wait,    device_wait};
-  make_pool(self, given, given.options(device_under(under), under.kind),
-            {{}, under.kind, under.queue_object, false, true, true}, upstream,
-            [&](const isthmus_pool_options_t* options, isthmus_resource_t** made) {
-              return isthmus_resource_pool_over(under.raw.get(), options, made);
+  const auto& upstream_resource = require_resource(upstream, "upstream");
+  const PoolArguments arguments{initial_bytes,    growth_bytes, limit_bytes, checked, Py_False,
+                                soft_limit_bytes, shared,       decay,       wait,    device_wait};
+  make_pool(self, arguments,
+            arguments.options(device_of_resource(upstream_resource), upstream_resource.kind),
+            {{}, upstream_resource.kind, upstream_resource.queue_object, false, true, true},
+            upstream, [&](const isthmus_pool_options_t* options, isthmus_resource_t** pool) {
+              return isthmus_resource_pool_over(upstream_resource.raw.get(), options, pool);
             });
 }
 
 // A resource in place of the kind is an upstream: nanobind tries the overloads in their order.
-void init_pool(PoolResource* self, nb::handle kind, nb::handle queue, nb::handle in,
+void init_pool(PoolResource* self, nb::handle kind, nb::handle queue, nb::handle context,
                nb::handle initial_bytes, nb::handle growth_bytes, nb::handle limit_bytes,
                nb::handle checked, nb::handle remap, nb::handle soft_limit_bytes, nb::handle shared,
                nb::handle decay, nb::handle wait, nb::handle device_wait) {
   if (instance_of<Resource>(types.resource, kind) != nullptr) {
-    if (!queue.is_none() || !in.is_none()) {
+    if (!queue.is_none() || !context.is_none()) {
       raise_python(
           PyExc_TypeError,
           "a pool over a resource uses the device and context of that resource: pass neither");
@@ -134,14 +135,15 @@ void init_pool(PoolResource* self, nb::handle kind, nb::handle queue, nb::handle
     return init_pool_over(self, kind, initial_bytes, growth_bytes, limit_bytes, checked,
                           soft_limit_bytes, shared, decay, wait, device_wait);
   }
-  Purpose what{kind, queue, in};
-  const PoolArguments given{initial_bytes,    growth_bytes, limit_bytes, checked, remap,
-                            soft_limit_bytes, shared,       decay,       wait,    device_wait};
-  make_pool(
-      self, given, given.options(what.where, what.kind), {{}, what.kind, what.queue, false, true},
-      nb::none(), [&](const isthmus_pool_options_t* options, isthmus_resource_t** made) {
-        return isthmus_resource_pool(what.within, what.device_raw(), what.kind, options, made);
-      });
+  ResourceTarget target{kind, queue, context};
+  const PoolArguments arguments{initial_bytes,    growth_bytes, limit_bytes, checked, remap,
+                                soft_limit_bytes, shared,       decay,       wait,    device_wait};
+  make_pool(self, arguments, arguments.options(target.device_object, target.kind),
+            {{}, target.kind, target.queue, false, true}, nb::none(),
+            [&](const isthmus_pool_options_t* options, isthmus_resource_t** pool) {
+              return isthmus_resource_pool(target.context, target.device_raw(), target.kind,
+                                           options, pool);
+            });
 }
 
 nb::object limit_or_none(std::uint64_t bytes) {
@@ -149,10 +151,10 @@ nb::object limit_or_none(std::uint64_t bytes) {
 }
 
 nb::object pool_repr(nb::pointer_and_handle<PoolResource> self) {
-  const nb::object begin = resource_repr(self.h);
-  const nb::object most = nb::borrow(begin[nb::slice(0, -1)]);
+  const nb::object repr = resource_repr(self.h);
+  const nb::object prefix = nb::borrow(repr[nb::slice(0, -1)]);
   const auto info = info_of(*self.p);
-  return nb::steal(PyUnicode_FromFormat("%U, %llu bytes held, %llu free>", most.ptr(),
+  return nb::steal(PyUnicode_FromFormat("%U, %llu bytes held, %llu free>", prefix.ptr(),
                                         static_cast<unsigned long long>(info.held_bytes),
                                         static_cast<unsigned long long>(info.free_bytes)));
 }
@@ -243,10 +245,12 @@ void bind_pool(nb::module_& module) {
       .def("snapshot", &snapshot_of_pool, nb::sig("def snapshot(self) -> Snapshot"),
            "How its memory is divided now. Takes some milliseconds if the pool is very large.")
       .def_prop_ro(
-          "rungs", &rungs_of_pool, nb::sig("def rungs(self) -> dict[str, RungCounts]"),
+          "oom_stages", &stages_of_pool,
+          nb::sig("def oom_stages(self) -> dict[str, OomStageCounts]"),
           "For each out-of-memory stage, how often it was tried and how often it satisfied the\n"
-          "request. In the order in which they are tried: \"settle\", \"revoke\", \"grow\",\n"
-          "\"trim\", \"budget\", \"device_wait\", \"reclaim\", \"wait\".")
+          "request. In the order in which they are tried: \"collect\", \"collect_idle\", "
+          "\"grow\",\n"
+          "\"trim\", \"budget\", \"device_wait\", \"callback\", \"wait\".")
       .def("__repr__", &pool_repr, nb::sig("def __repr__(self) -> str"));
 }
 

@@ -28,9 +28,9 @@ nb::object text_or_none(const char* text) {
   return text != nullptr ? nb::object{nb::str(text)} : nb::none();
 }
 
-nb::object names_of_rungs(std::uint32_t tried) {
+nb::object names_of_stages(std::uint32_t tried) {
   nb::list names;
-  for (isthmus_rung_t each = 0; const char* name = isthmus_rung_name(each); ++each) {
+  for (isthmus_oom_stage_t each = 0; const char* name = isthmus_oom_stage_name(each); ++each) {
     if ((tried >> each & 1U) != 0) {
       names.append(name);
     }
@@ -42,86 +42,87 @@ nb::object to_snapshot(const isthmus_snapshot_t& raw) {
   const nb::object holder = named_tuple("TagHolder");
   nb::list holders;
   for (std::size_t each = 0; each < raw.holder_count; ++each) {
-    const auto& of = raw.holders[each];
-    holders.append(holder(tag_name(of.tag), of.bytes, of.count));
+    const auto& entry = raw.holders[each];
+    holders.append(holder(tag_name(entry.tag), entry.bytes, entry.count));
   }
   return named_tuple("Snapshot")(
       raw.held_bytes, raw.live_bytes, raw.cached_bytes, raw.waiting_bytes, raw.free_bytes,
       raw.largest_free_bytes, nb::tuple(holders), text_or_none(raw.device),
       raw.device != nullptr ? nb::borrow(kind_name(raw.kind)) : nb::none(), raw.requested_bytes,
-      names_of_rungs(raw.rungs), text_or_none(raw.advice));
+      names_of_stages(raw.oom_stages), text_or_none(raw.advice));
 }
 
 // Destroyed with the interpreter's lock held, through the deferred list. Guarded by that lock.
-struct ReclaimFunction final : Deferred {
-  explicit ReclaimFunction(nb::handle asked) : function{nb::borrow(asked)} {}
+struct OomFunction final : Deferred {
+  explicit OomFunction(nb::handle callable) : function{nb::borrow(callable)} {}
   nb::object function;  // not valid once it must not be called any more
 };
 
-struct Reclaimer;
+struct OomCallback;
 // The callbacks that are not closed. Guarded by the interpreter's lock.
-std::set<Reclaimer*> open_reclaimers;
+std::set<OomCallback*> open_oom_callbacks;
 
-struct Reclaimer {
-  isthmus_reclaimer_t* raw = nullptr;  // null: closed
-  ReclaimFunction* asked = nullptr;    // lives until then
+struct OomCallback {
+  isthmus_oom_callback_t* raw = nullptr;  // null: closed
+  OomFunction* callback = nullptr;        // lives until then
 
-  Reclaimer(isthmus_reclaimer_t* added, ReclaimFunction* function) : raw{added}, asked{function} {
-    open_reclaimers.insert(this);
+  OomCallback(isthmus_oom_callback_t* added, OomFunction* function)
+      : raw{added}, callback{function} {
+    open_oom_callbacks.insert(this);
   }
-  Reclaimer(const Reclaimer&) = delete;
-  Reclaimer& operator=(const Reclaimer&) = delete;
+  OomCallback(const OomCallback&) = delete;
+  OomCallback& operator=(const OomCallback&) = delete;
   // May run in a garbage collection, on any thread, and while the interpreter ends, so it waits for
   // nothing.
-  ~Reclaimer() { drop(); }
+  ~OomCallback() { drop(); }
 
-  [[nodiscard]] isthmus_reclaimer_t* take() noexcept {
-    open_reclaimers.erase(this);
+  [[nodiscard]] isthmus_oom_callback_t* detach() noexcept {
+    open_oom_callbacks.erase(this);
     return std::exchange(raw, nullptr);
   }
   void drop() noexcept {
     if (raw != nullptr) {
-      const nb::object last = std::move(asked->function);  // may run any code
-      isthmus_reclaimer_remove(take(), 0);
+      const nb::object last = std::move(callback->function);  // may run any code
+      isthmus_oom_callback_remove(detach(), 0);
     }
   }
 };
 
-std::uint64_t ask(nb::handle function, const isthmus_reclaim_request_t& request) {
-  const nb::object told = function(named_tuple("ReclaimRequest")(
+std::uint64_t call_oom_callback(nb::handle function, const isthmus_oom_request_t& request) {
+  const nb::object result = function(named_tuple("OomRequest")(
       wrap(DeviceHandle::retained(request.device)), kind_name(request.kind), request.nbytes));
-  return told.is_none() ? 0 : to_size(told, "the result of a reclaim function");
+  return result.is_none() ? 0 : to_size(result, "the result of an out-of-memory callback");
 }
 
-std::uint64_t call_function(void* object, const isthmus_reclaim_request_t* request) {
-  auto& of = *static_cast<ReclaimFunction*>(static_cast<Deferred*>(object));
+std::uint64_t call_function(void* object, const isthmus_oom_request_t* request) {
+  auto& callback = *static_cast<OomFunction*>(static_cast<Deferred*>(object));
   const CallbackLock lock;
-  if (!lock || !of.function.is_valid()) {
+  if (!lock || !callback.function.is_valid()) {
     return 0;
   }
-  const nb::object function = of.function;
+  const nb::object function = callback.function;
   std::uint64_t bytes = 0;
-  call_back_unraisable(function, [&] { bytes = ask(function, *request); });
+  run_callback_unraisable(function, [&] { bytes = call_oom_callback(function, *request); });
   return bytes;
 }
 
-void init_reclaimer(Reclaimer* self, nb::handle function) {
+void init_oom_callback(OomCallback* self, nb::handle function) {
   if (PyCallable_Check(function.ptr()) == 0) {
     raise_python(PyExc_TypeError, "function must be callable, not %.100s",
                  Py_TYPE(function.ptr())->tp_name);
   }
-  auto* const asked = new ReclaimFunction{function};
-  isthmus_reclaimer_t* added = nullptr;
-  check(isthmus_reclaimer_add(&call_function, defer_owner(asked), &added));
-  new (self) Reclaimer{added, asked};
+  auto* const callback = new OomFunction{function};
+  isthmus_oom_callback_t* added = nullptr;
+  check(isthmus_oom_callback_add(&call_function, defer_owner(callback), &added));
+  new (self) OomCallback{added, callback};
 }
 
-void close_reclaimer(Reclaimer& self) {
-  if (auto* const raw = self.take(); raw != nullptr) {
+void close_oom_callback(OomCallback& self) {
+  if (auto* const raw = self.detach(); raw != nullptr) {
     const Interruptible call;
     {
       const GilRelease released;
-      isthmus_reclaimer_remove(raw, 1);
+      isthmus_oom_callback_remove(raw, 1);
     }
     call.check(ISTHMUS_OK);
   }
@@ -130,39 +131,39 @@ void close_reclaimer(Reclaimer& self) {
 int traverse(PyObject* self, visitproc visit, void* arg) noexcept {
   Py_VISIT(Py_TYPE(self));
   if (nb::inst_ready(self)) {
-    const auto& of = *nb::inst_ptr<Reclaimer>(self);
-    Py_VISIT(of.raw != nullptr ? of.asked->function.ptr() : nullptr);
+    const auto& oom_callback = *nb::inst_ptr<OomCallback>(self);
+    Py_VISIT(oom_callback.raw != nullptr ? oom_callback.callback->function.ptr() : nullptr);
   }
   return 0;
 }
 
 int clear(PyObject* self) noexcept {
   if (nb::inst_ready(self)) {
-    nb::inst_ptr<Reclaimer>(self)->drop();
+    nb::inst_ptr<OomCallback>(self)->drop();
   }
   return 0;
 }
 
-PyType_Slot reclaimer_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(&traverse)},
-                                 {Py_tp_clear, reinterpret_cast<void*>(&clear)},
-                                 {0, nullptr}};
+PyType_Slot oom_callback_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(&traverse)},
+                                    {Py_tp_clear, reinterpret_cast<void*>(&clear)},
+                                    {0, nullptr}};
 
-nb::object reclaimer_repr(const Reclaimer& self) {
+nb::object oom_callback_repr(const OomCallback& self) {
   if (self.raw == nullptr) {
-    return nb::str("<isthmus.memory.Reclaimer, closed>");
+    return nb::str("<isthmus.memory.OomCallback, closed>");
   }
   return nb::steal(
-      PyUnicode_FromFormat("<isthmus.memory.Reclaimer of %R>", self.asked->function.ptr()));
+      PyUnicode_FromFormat("<isthmus.memory.OomCallback of %R>", self.callback->function.ptr()));
 }
 
 // Python's garbage collection as an out-of-memory callback. It runs destructors, so it is called
-// only if a thread waits in one of our functions without the lock, as other threads may run Python
-// code there. It does not re-enter a running collection, on this thread or another (CPython's
+// only if the thread waits in a function of this module without the lock, where other threads may
+// run Python code. It does not re-enter a running collection, on this thread or another (CPython's
 // gcmodule), and does nothing if the program called gc.disable(). After a collection that freed no
 // buffer there is no other one for four times as long as it took: a program that allocates until
 // nothing is left spends at most a fifth of its time on it. Only memory freed on the device that
-// needs it counts: a request to the driver of another device would be in vain.
-std::uint64_t collect_garbage(void*, const isthmus_reclaim_request_t* request) {
+// needs it counts: for another device a repeated request to the driver would fail again.
+std::uint64_t collect_garbage(void*, const isthmus_oom_request_t* request) {
   using Clock = std::chrono::steady_clock;
   static auto not_before = Clock::time_point::min();  // under the lock
   if (!lock_is_released) {
@@ -186,9 +187,9 @@ std::uint64_t collect_garbage(void*, const isthmus_reclaim_request_t* request) {
 
 }  // namespace
 
-void close_reclaimers() noexcept {
-  while (!open_reclaimers.empty()) {
-    (*open_reclaimers.begin())->drop();
+void close_oom_callbacks() noexcept {
+  while (!open_oom_callbacks.empty()) {
+    (*open_oom_callbacks.begin())->drop();
   }
 }
 
@@ -210,25 +211,25 @@ nb::object snapshot_of_error() {
   return isthmus_error_snapshot(&raw) == ISTHMUS_OK ? to_snapshot(raw) : nb::none();
 }
 
-nb::object rungs_of_pool(const PoolResource& resource) {
-  const nb::object counts = named_tuple("RungCounts");
+nb::object stages_of_pool(const PoolResource& resource) {
+  const nb::object counts = named_tuple("OomStageCounts");
   nb::dict all;
-  isthmus_rung_t each = 0;
-  while (const char* name = isthmus_rung_name(each)) {
+  isthmus_oom_stage_t each = 0;
+  while (const char* name = isthmus_oom_stage_name(each)) {
     std::uint64_t tried = 0, served = 0;
-    check(isthmus_resource_rung(resource.raw.get(), each++, &tried, &served));
+    check(isthmus_resource_oom_stage(resource.raw.get(), each++, &tried, &served));
     all[name] = counts(tried, served);
   }
   return all;
 }
 
-void bind_pressure(nb::module_& module) {
-  isthmus_reclaimer_t* garbage = nullptr;  // never released
-  check(isthmus_reclaimer_add(&collect_garbage, isthmus_owner_t{}, &garbage));
-  nb::class_<Reclaimer>(
-      module, "Reclaimer", nb::type_slots(reclaimer_slots), nb::is_weak_referenceable(),
-      "An out-of-memory callback: Reclaimer(function).\n\n"
-      "Until it is closed or dropped, `function(request)`, with a ReclaimRequest, is called\n"
+void bind_oom_callbacks(nb::module_& module) {
+  isthmus_oom_callback_t* garbage = nullptr;  // never released
+  check(isthmus_oom_callback_add(&collect_garbage, isthmus_owner_t{}, &garbage));
+  nb::class_<OomCallback>(
+      module, "OomCallback", nb::type_slots(oom_callback_slots), nb::is_weak_referenceable(),
+      "An out-of-memory callback: OomCallback(function).\n\n"
+      "Until it is closed or dropped, `function(request)`, with a OomRequest, is called\n"
       "before a request of any pool waits for memory or raises USMAllocationError, and before a\n"
       "request that goes to the driver without a pool raises it. It is called on the requesting\n"
       "thread, by several threads at once if several request memory, after the callbacks that\n"
@@ -237,23 +238,23 @@ void bind_pressure(nb::module_& module) {
       "function. It must not take a lock that a thread may hold while it requests memory or\n"
       "closes the callback. It returns about how many bytes it freed, None for 0. What it\n"
       "raises goes to sys.unraisablehook.\n\n"
-      "A context manager: `with Reclaimer(cache.drop):`.")
-      .def("__init__", &init_reclaimer, nb::arg("function").none(),
-           nb::sig("def __init__(self, function: Callable[[ReclaimRequest], int | None]) -> None"))
-      .def("close", &close_reclaimer, nb::sig("def close(self) -> None"),
+      "A context manager: `with OomCallback(cache.drop):`.")
+      .def("__init__", &init_oom_callback, nb::arg("function").none(),
+           nb::sig("def __init__(self, function: Callable[[OomRequest], int | None]) -> None"))
+      .def("close", &close_oom_callback, nb::sig("def close(self) -> None"),
            "Stops the calls: waits until calls in progress have ended, unless this is called\n"
            "from within such a function. Ctrl-C ends the wait; a call may then still run. Does\n"
-           "nothing if it is closed. Dropping a Reclaimer waits for nothing.")
+           "nothing if it is closed. Dropping a OomCallback waits for nothing.")
       .def_prop_ro(
-          "closed", [](const Reclaimer& self) { return self.raw == nullptr; },
+          "closed", [](const OomCallback& self) { return self.raw == nullptr; },
           nb::sig("def closed(self) -> bool"), "Whether it was closed.")
       .def(
           "__enter__", [](nb::handle self) { return nb::borrow(self); },
           nb::sig("def __enter__(self) -> Self"))
       .def(
-          "__exit__", [](Reclaimer& self, const nb::args&) { close_reclaimer(self); },
+          "__exit__", [](OomCallback& self, const nb::args&) { close_oom_callback(self); },
           nb::sig("def __exit__(self, *exc: object) -> None"))
-      .def("__repr__", &reclaimer_repr, nb::sig("def __repr__(self) -> str"));
+      .def("__repr__", &oom_callback_repr, nb::sig("def __repr__(self) -> str"));
 }
 
 }  // namespace isthmus::python

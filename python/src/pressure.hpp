@@ -11,10 +11,11 @@ namespace isthmus::python {
 [[nodiscard]] nb::object snapshot_of_pool(const PoolResource& resource);
 // The snapshot of the request that this thread's last error is about; None if it is about none.
 [[nodiscard]] nb::object snapshot_of_error();
-// A dictionary from name to isthmus.memory.RungCounts, in the order in which the stages are tried.
-[[nodiscard]] nb::object rungs_of_pool(const PoolResource& resource);
+// A dictionary from name to isthmus.memory.OomStageCounts, in the order in which the stages are
+// tried.
+[[nodiscard]] nb::object stages_of_pool(const PoolResource& resource);
 
 // Called when the interpreter ends.
-void close_reclaimers() noexcept;
+void close_oom_callbacks() noexcept;
 
 }  // namespace isthmus::python

@@ -12,43 +12,45 @@
 namespace isthmus::python {
 namespace {
 
-void init_queue(Queue* self, nb::handle queue, nb::handle in) {
-  nb::object within = in.is_none() ? nb::object{} : nb::borrow(in);
-  nb::object where;
+void init_queue(Queue* self, nb::handle queue, nb::handle context_argument) {
+  nb::object context_object =
+      context_argument.is_none() ? nb::object{} : nb::borrow(context_argument);
+  nb::object device_object;
   if (context_of(queue) != nullptr) {
-    if (within.is_valid()) {
+    if (context_object.is_valid()) {
       raise_python(PyExc_TypeError, "Queue() got the context twice");
     }
-    within = nb::borrow(queue);
-  } else if (!queue.is_none() || !within.is_valid()) {
-    where = to_device(queue);
+    context_object = nb::borrow(queue);
+  } else if (!queue.is_none() || !context_object.is_valid()) {
+    device_object = to_device(queue);
   }
-  if (within.is_valid() && context_of(within) == nullptr) {
-    if (nb::object adopted = find_sycl_context(within); adopted.is_valid()) {
-      within = std::move(adopted);
+  if (context_object.is_valid() && context_of(context_object) == nullptr) {
+    if (nb::object adopted = find_sycl_context(context_object); adopted.is_valid()) {
+      context_object = std::move(adopted);
     }
   }
-  const auto* parent = within.is_valid() ? context_of(within) : nullptr;
-  if (within.is_valid() && parent == nullptr) {
+  const auto* parent = context_object.is_valid() ? context_of(context_object) : nullptr;
+  if (context_object.is_valid() && parent == nullptr) {
     raise_python(PyExc_TypeError, "context must be a Context or None, not %.100s",
-                 Py_TYPE(within.ptr())->tp_name);
+                 Py_TYPE(context_object.ptr())->tp_name);
   }
-  if (!where.is_valid()) {
+  if (!device_object.is_valid()) {
     DeviceHandle first;
     check(isthmus_context_device(parent->raw.get(), 0, first.out()));
-    where = wrap(std::move(first));
+    device_object = wrap(std::move(first));
   }
-  QueueHandle made;
+  QueueHandle handle;
   check(isthmus_queue_create(parent != nullptr ? parent->raw.get() : nullptr,
-                             device_of(where)->raw.get(), made.out()));
-  new (self) Queue{std::move(made)};
+                             device_of(device_object)->raw.get(), handle.out()));
+  new (self) Queue{std::move(handle)};
 }
 
 nb::object from_handle(nb::handle handle, nb::handle queue, nb::handle owner) {
   void* native = to_pointer(handle, "handle");
-  const nb::object where = to_device(queue);
+  const nb::object device_object = to_device(queue);
   QueueHandle adopted;
-  check(isthmus_queue_adopt(device_of(where)->raw.get(), native, keep_alive(owner), adopted.out()));
+  check(isthmus_queue_adopt(device_of(device_object)->raw.get(), native, keep_alive(owner),
+                            adopted.out()));
   return wrap(std::move(adopted));
 }
 
@@ -65,79 +67,80 @@ void wait(const Queue& self, nb::handle timeout) {
 }
 
 nb::object fence(const Queue& self, nb::handle after) {
-  const OperationArguments how{nb::handle{}, after, false};
-  EventHandle made;
+  const OperationArguments arguments{nb::handle{}, after, false};
+  EventHandle event;
   isthmus_status_t status;
   {
-    const GilRelease released{!how.after.empty() || !self.submits_at_once};
-    status = isthmus_queue_fence(self.raw.get(), how.after.data(), how.after.size(), made.out());
+    const GilRelease released{!arguments.after.empty() || !self.submits_at_once};
+    status = isthmus_queue_fence(self.raw.get(), arguments.after.data(), arguments.after.size(),
+                                 event.out());
   }
   check(status);
-  return wrap(std::move(made));
+  return wrap(std::move(event));
 }
 
 nb::object mark(const Queue& self) {
-  EventHandle made;
+  EventHandle event;
   isthmus_status_t status;
   {
     const GilRelease released{!self.submits_at_once};
-    status = isthmus_queue_mark(self.raw.get(), made.out());
+    status = isthmus_queue_mark(self.raw.get(), event.out());
   }
   check(status);
-  return wrap(std::move(made));
+  return wrap(std::move(event));
 }
 
-nb::object copy_on(nb::handle self, nb::handle dst, nb::handle src, nb::handle nbytes,
-                   nb::handle dst_offset, nb::handle src_offset, nb::handle after,
-                   nb::handle blocking) {
+nb::object queue_copy(nb::handle self, nb::handle dst, nb::handle src, nb::handle nbytes,
+                      nb::handle dst_offset, nb::handle src_offset, nb::handle after,
+                      nb::handle blocking) {
   return copy({dst, src, nbytes, dst_offset, src_offset},
               {self, after, to_flag(blocking, "blocking")});
 }
 
-nb::object copy_2d_on(nb::handle self, nb::handle dst, nb::handle src, nb::handle width,
-                      nb::handle height, nb::handle dst_pitch, nb::handle src_pitch,
-                      nb::handle dst_offset, nb::handle src_offset, nb::handle after,
-                      nb::handle blocking) {
+nb::object queue_copy_2d(nb::handle self, nb::handle dst, nb::handle src, nb::handle width,
+                         nb::handle height, nb::handle dst_pitch, nb::handle src_pitch,
+                         nb::handle dst_offset, nb::handle src_offset, nb::handle after,
+                         nb::handle blocking) {
   return copy_2d({dst, src, width, height, dst_pitch, src_pitch, dst_offset, src_offset},
                  {self, after, to_flag(blocking, "blocking")});
 }
 
-nb::object fill_on(nb::handle self, nb::handle dst, nb::handle value, nb::handle offset,
-                   nb::handle nbytes, nb::handle after, nb::handle blocking) {
+nb::object queue_fill(nb::handle self, nb::handle dst, nb::handle value, nb::handle offset,
+                      nb::handle nbytes, nb::handle after, nb::handle blocking) {
   return fill({dst, offset, nbytes}, value, {self, after, to_flag(blocking, "blocking")});
 }
 
-nb::object memcpy_on(nb::handle self, nb::handle dest, nb::handle src, nb::handle count) {
+nb::object queue_memcpy(nb::handle self, nb::handle dest, nb::handle src, nb::handle count) {
   return copy({dest, src, count, nb::int_(0), nb::int_(0)}, {self, nb::handle{}, true});
 }
 
-nb::object memcpy_async_on(nb::handle self, nb::handle dest, nb::handle src, nb::handle count,
-                           nb::handle after) {
+nb::object queue_memcpy_async(nb::handle self, nb::handle dest, nb::handle src, nb::handle count,
+                              nb::handle after) {
   return copy({dest, src, count, nb::int_(0), nb::int_(0)}, {self, after, false});
 }
 
 // dpctl's rule: 0, or more than there is, means all.
 nb::object count_or_all(nb::handle buffer, nb::handle count) {
-  const auto wanted = to_size(count, "count");
-  return wanted == 0 || wanted > require_buffer(buffer).nbytes ? nb::none() : nb::borrow(count);
+  const auto nbytes = to_size(count, "count");
+  return nbytes == 0 || nbytes > require_buffer(buffer).nbytes ? nb::none() : nb::borrow(count);
 }
 
-void prefetch_on(nb::handle self, nb::handle buffer, nb::handle count) {
+void queue_prefetch(nb::handle self, nb::handle buffer, nb::handle count) {
   const nb::object nbytes = count_or_all(buffer, count);
   static_cast<void>(prefetch({buffer, nb::int_(0), nbytes}, false, {self, nb::handle{}, true}));
 }
 
-void advise_on(nb::handle self, nb::handle buffer, nb::handle count, nb::handle advice) {
+void queue_advise(nb::handle self, nb::handle buffer, nb::handle count, nb::handle advice) {
   const nb::object nbytes = count_or_all(buffer, count);
   static_cast<void>(advise({buffer, nb::int_(0), nbytes}, advice, {self, nb::handle{}, true}));
 }
 
 nb::object equal(const Queue& self, nb::handle other) {
-  const auto* with = queue_of(other);
-  if (with == nullptr) {
+  const auto* other_queue = queue_of(other);
+  if (other_queue == nullptr) {
     return nb::borrow(Py_NotImplemented);
   }
-  return nb::bool_(isthmus_queue_key(self.raw.get()) == isthmus_queue_key(with->raw.get()));
+  return nb::bool_(isthmus_queue_key(self.raw.get()) == isthmus_queue_key(other_queue->raw.get()));
 }
 
 nb::object queue_repr(const Queue& self) {
@@ -168,7 +171,7 @@ void bind_properties(nb::class_<Queue>& bound) {
           "Whether nothing that Isthmus submitted is pending.")
       .def_prop_ro(
           "native_handle",
-          [](const Queue& self) { return reinterpret_cast<std::uintptr_t>(lend_handle(self)); },
+          [](const Queue& self) { return reinterpret_cast<std::uintptr_t>(export_handle(self)); },
           "The driver's handle as an integer (OpenCL: cl_command_queue; SYCL: dpctl's\n"
           "reference), 0 where it has none. Valid while this object lives. Once it was read,\n"
           "Isthmus takes into account that the queue may have external work.")
@@ -220,15 +223,16 @@ void bind_operations(nb::class_<Queue>& bound) {
   const auto none = nb::none();
   bound
       .def(
-          "copy", &copy_on, nb::arg("dst").none(), nb::arg("src").none(), nb::arg("nbytes") = none,
-          nb::kw_only(), nb::arg("dst_offset").none() = 0, nb::arg("src_offset").none() = 0,
-          nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
+          "copy", &queue_copy, nb::arg("dst").none(), nb::arg("src").none(),
+          nb::arg("nbytes") = none, nb::kw_only(), nb::arg("dst_offset").none() = 0,
+          nb::arg("src_offset").none() = 0, nb::arg("after").none() = nb::make_tuple(),
+          nb::arg("blocking").none() = true,
           nb::sig(
               "def copy(self, dst: object, src: object, nbytes: int | None = None, *, dst_offset: "
               "int = 0, src_offset: int = 0, after: Event | Sequence[Event] = (), blocking: bool = "
               "True) -> Event | None"),
           "Copies bytes between any two endpoints on this queue; see Buffer.copy_from.")
-      .def("copy_2d", &copy_2d_on, nb::arg("dst").none(), nb::arg("src").none(),
+      .def("copy_2d", &queue_copy_2d, nb::arg("dst").none(), nb::arg("src").none(),
            nb::arg("width").none(), nb::arg("height").none(), nb::kw_only(),
            nb::arg("dst_pitch") = none, nb::arg("src_pitch") = none,
            nb::arg("dst_offset").none() = 0, nb::arg("src_offset").none() = 0,
@@ -239,7 +243,7 @@ void bind_operations(nb::class_<Queue>& bound) {
                "int = 0, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | "
                "None"),
            "Copies `height` rows of `width` bytes on this queue; see Buffer.copy_from_2d.")
-      .def("fill", &fill_on, nb::arg("dst").none(), nb::arg("value").none() = 0, nb::kw_only(),
+      .def("fill", &queue_fill, nb::arg("dst").none(), nb::arg("value").none() = 0, nb::kw_only(),
            nb::arg("offset").none() = 0, nb::arg("nbytes") = none,
            nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
            nb::sig("def fill(self, dst: object, value: object = 0, *, offset: int = 0, nbytes: int "
@@ -247,22 +251,22 @@ void bind_operations(nb::class_<Queue>& bound) {
                    "= None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | "
                    "None"),
            "Fills `dst` on this queue; see Buffer.fill.")
-      .def("memcpy", &memcpy_on, nb::arg("dest").none(), nb::arg("src").none(),
+      .def("memcpy", &queue_memcpy, nb::arg("dest").none(), nb::arg("src").none(),
            nb::arg("count").none(),
            nb::sig("def memcpy(self, dest: object, src: object, count: int) -> None"),
            "dpctl's name for copy(): `count` bytes, blocking. Past either end is an "
            "OutOfRangeError.")
-      .def("memcpy_async", &memcpy_async_on, nb::arg("dest").none(), nb::arg("src").none(),
+      .def("memcpy_async", &queue_memcpy_async, nb::arg("dest").none(), nb::arg("src").none(),
            nb::arg("count").none(), nb::arg("dEvents") = none,
            nb::sig("def memcpy_async(self, dest: object, src: object, count: int, dEvents: "
                    "Sequence[Event] | None = None) -> Event"),
            "dpctl's name for copy(blocking=False), after the events `dEvents`. Source and\n"
            "destination are kept alive until it has ended.")
-      .def("prefetch", &prefetch_on, nb::arg("buf").none(), nb::arg("count").none() = 0,
+      .def("prefetch", &queue_prefetch, nb::arg("buf").none(), nb::arg("count").none() = 0,
            nb::sig("def prefetch(self, buf: Buffer, count: int = 0) -> None"),
            "Buffer.prefetch of the first `count` bytes; 0, or more than there are, means all.\n"
            "Blocks.")
-      .def("mem_advise", &advise_on, nb::arg("buf").none(), nb::arg("count").none(),
+      .def("mem_advise", &queue_advise, nb::arg("buf").none(), nb::arg("count").none(),
            nb::arg("advice").none(),
            nb::sig("def mem_advise(self, buf: Buffer, count: int, advice: int) -> None"),
            "Buffer.advise of the first `count` bytes; 0, or more than there are, means all. "
@@ -321,7 +325,7 @@ void bind_queue(nb::module_& module) {
   bind_operations(bound);
 }
 
-void* lend_handle(const Queue& queue) {
+void* export_handle(const Queue& queue) {
   void* handle = nullptr;
   {
     const GilRelease released;  // it may retry for a second

@@ -29,8 +29,9 @@ class Integers {
     const char* format = view.format != nullptr ? view.format : "B";
     format += *format == '@' || *format == '=' || *format == '<' ? 1 : 0;
     is_signed_ = *format != '\0' && std::strchr("bhilqn", *format) != nullptr;
-    const bool known = is_signed_ || (*format != '\0' && std::strchr("BHILQN", *format) != nullptr);
-    if (!known || format[1] != '\0') {
+    const bool is_supported =
+        is_signed_ || (*format != '\0' && std::strchr("BHILQN", *format) != nullptr);
+    if (!is_supported || format[1] != '\0') {
       raise_python(PyExc_TypeError,
                    "ranges must be integers in native byte order, not of format '%s'", view.format);
     }
@@ -59,13 +60,13 @@ RangeList from_array(nb::handle ranges, const Py_buffer& view, bool has_common,
     raise_shape(ranges);
   }
   const Integers numbers{view};
-  RangeList made;
-  made.reserve(static_cast<std::size_t>(view.shape[0]));
+  RangeList list;
+  list.reserve(static_cast<std::size_t>(view.shape[0]));
   for (Py_ssize_t row = 0; row < view.shape[0]; ++row) {
-    made.push_back(
+    list.push_back(
         {numbers.at(row, 0), numbers.at(row, 1), has_common ? nbytes : numbers.at(row, 2)});
   }
-  return made;
+  return list;
 }
 
 std::size_t to_number(nb::handle value, const char* name, std::size_t row) {
@@ -73,7 +74,7 @@ std::size_t to_number(nb::handle value, const char* name, std::size_t row) {
 }
 
 RangeList from_sequence(nb::handle ranges, bool has_common, std::size_t nbytes) {
-  RangeList made;
+  RangeList list;
   for (nb::handle row : ranges) {
     const nb::object numbers = nb::steal(PySequence_Tuple(row.ptr()));
     if (!numbers.is_valid()) {
@@ -82,12 +83,12 @@ RangeList from_sequence(nb::handle ranges, bool has_common, std::size_t nbytes) 
     if (nb::len(numbers) != columns_for(has_common)) {
       raise_shape(row);
     }
-    const auto index = made.size();
-    made.push_back({to_number(numbers[0], "destination offset", index),
+    const auto index = list.size();
+    list.push_back({to_number(numbers[0], "destination offset", index),
                     to_number(numbers[1], "source offset", index),
                     has_common ? nbytes : to_number(numbers[2], "nbytes", index)});
   }
-  return made;
+  return list;
 }
 
 RangeList to_ranges(nb::handle ranges, nb::handle common) {
@@ -109,33 +110,34 @@ RangeList to_ranges(nb::handle ranges, nb::handle common) {
   return from_sequence(ranges, has_common, nbytes);
 }
 
-void require_room(const Place& in, std::size_t offset, std::size_t nbytes, std::size_t index,
-                  const char* role) {
-  if (offset > in.nbytes || nbytes > in.nbytes - offset) {
+void require_in_range(const Place& endpoint, std::size_t offset, std::size_t nbytes,
+                      std::size_t index, const char* role) {
+  if (offset > endpoint.nbytes || nbytes > endpoint.nbytes - offset) {
     raise_python(error_type(ISTHMUS_ERROR_OUT_OF_RANGE),
                  "range %zu: %zu bytes from offset %zu lie outside the %s, which has %zu bytes",
-                 index, nbytes, offset, role, in.nbytes);
+                 index, nbytes, offset, role, endpoint.nbytes);
   }
 }
 
 nb::object copy_ranges(nb::handle dst, nb::handle src, nb::handle ranges, nb::handle nbytes,
                        nb::handle queue, nb::handle after, nb::handle blocking) {
-  Place to = to_place(dst, Access::write, "destination");
-  Place from = to_place(src, Access::read, "source");
+  Place destination = to_place(dst, Access::write, "destination");
+  Place source = to_place(src, Access::read, "source");
   const auto all = to_ranges(ranges, nbytes);
   std::size_t moved = 0;
   for (std::size_t index = 0; index < all.size(); ++index) {
     const auto& each = all[index];
-    require_room(from, each.source_offset, each.nbytes, index, "source");
-    require_room(to, each.destination_offset, each.nbytes, index, "destination");
+    require_in_range(source, each.source_offset, each.nbytes, index, "source");
+    require_in_range(destination, each.destination_offset, each.nbytes, index, "destination");
     moved += each.nbytes;
   }
-  const OperationArguments how{queue, after, to_flag(blocking, "blocking")};
-  return run_operation({how, moved, to.direct && from.direct, {&to, &from}},
-                       [&](const isthmus_operation_t* with, isthmus_event_t** event) {
-                         return isthmus_copy_ranges(how.queue, &to.raw, &from.raw, all.data(),
-                                                    all.size(), with, event);
-                       });
+  const OperationArguments arguments{queue, after, to_flag(blocking, "blocking")};
+  return run_operation(
+      {arguments, moved, destination.direct && source.direct, {&destination, &source}},
+      [&](const isthmus_operation_t* options, isthmus_event_t** event) {
+        return isthmus_copy_ranges(arguments.queue, &destination.raw, &source.raw, all.data(),
+                                   all.size(), options, event);
+      });
 }
 
 }  // namespace

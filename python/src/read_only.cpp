@@ -20,7 +20,7 @@ struct ArrayStruct {
 };
 constexpr int k_writeable = 0x0400;  // NPY_ARRAY_WRITEABLE
 
-void forget_exception() {
+void clear_exception() {
   if (PyErr_ExceptionMatches(PyExc_Exception) == 0 ||
       PyErr_ExceptionMatches(PyExc_MemoryError) != 0) {
     raise_set();
@@ -28,12 +28,12 @@ void forget_exception() {
   PyErr_Clear();
 }
 
-// Looks at the object itself, as NumPy does for its protocols, not at its type.
+// Inspects the object itself, as NumPy does for its protocols, not at its type.
 bool has_attribute(nb::handle object, const char* name) {
   if (const nb::object found = nb::steal(PyObject_GetAttrString(object.ptr(), name))) {
     return true;
   }
-  forget_exception();
+  clear_exception();
   return false;
 }
 
@@ -43,7 +43,7 @@ bool is_view_read_only(nb::handle object) {
   }
   Py_buffer view;
   if (PyObject_GetBuffer(object.ptr(), &view, PyBUF_FULL_RO) != 0) {
-    forget_exception();
+    clear_exception();
     return false;
   }
   const bool is_read_only = view.readonly != 0;
@@ -55,7 +55,7 @@ bool is_view_read_only(nb::handle object) {
 bool is_entry_read_only(nb::handle object, const char* protocol) {
   const nb::object entries = nb::steal(PyObject_GetAttrString(object.ptr(), protocol));
   if (!entries.is_valid()) {
-    forget_exception();
+    clear_exception();
     return false;
   }
   PyObject* const data =
@@ -65,7 +65,7 @@ bool is_entry_read_only(nb::handle object, const char* protocol) {
   }
   const int is_read_only = PyObject_IsTrue(PyTuple_GET_ITEM(data, 1));
   if (is_read_only < 0) {
-    forget_exception();
+    clear_exception();
   }
   return is_read_only > 0;
 }
@@ -73,54 +73,55 @@ bool is_entry_read_only(nb::handle object, const char* protocol) {
 bool is_struct_read_only(nb::handle object) {
   const nb::object capsule = nb::steal(PyObject_GetAttrString(object.ptr(), "__array_struct__"));
   if (!capsule.is_valid()) {
-    forget_exception();
+    clear_exception();
     return false;
   }
   if (PyCapsule_IsValid(capsule.ptr(), nullptr) == 0) {
     return false;
   }
-  const auto* told = static_cast<const ArrayStruct*>(PyCapsule_GetPointer(capsule.ptr(), nullptr));
-  return told->two == 2 && (told->flags & k_writeable) == 0;
+  const auto* array_struct =
+      static_cast<const ArrayStruct*>(PyCapsule_GetPointer(capsule.ptr(), nullptr));
+  return array_struct->two == 2 && (array_struct->flags & k_writeable) == 0;
 }
 
 bool is_flag_set(nb::handle capsule) {
   if (PyCapsule_IsValid(capsule.ptr(), dlpack::k_versioned_name) == 0) {
     return false;
   }
-  const auto* lent = static_cast<const dlpack::ManagedVersioned*>(
+  const auto* tensor = static_cast<const dlpack::ManagedVersioned*>(
       PyCapsule_GetPointer(capsule.ptr(), dlpack::k_versioned_name));
-  return lent->version.major == 1 && (lent->flags & dlpack::k_read_only) != 0;
+  return tensor->version.major == 1 && (tensor->flags & dlpack::k_read_only) != 0;
 }
 
 // The capsule is dropped unconsumed, which returns the memory to the producer.
-bool is_loan_read_only(nb::handle object) {
+bool is_dlpack_read_only(nb::handle object) {
   const auto type = reinterpret_cast<PyObject*>(Py_TYPE(object.ptr()));
   if (PyObject_HasAttrString(type, "__dlpack__") == 0) {
     return false;
   }
   try {
-    const auto where = dlpack::device_of_producer(object);
+    const auto device = dlpack::device_of_producer(object);
     nb::dict request;
     request["max_version"] = nb::make_tuple(1, 0);
-    if (where.type == dlpack::k_cuda || where.type == dlpack::k_cuda_managed) {
+    if (device.type == dlpack::k_cuda || device.type == dlpack::k_cuda_managed) {
       request["stream"] = -1;  // no order is needed
     }
     return is_flag_set(nb::object(object.attr("__dlpack__")(**request)));
   } catch (nb::python_error& failed) {
     failed.restore();
-    forget_exception();
+    clear_exception();
     return false;
   }
 }
 
-bool is_ours(nb::handle object) {
+bool is_isthmus_object(nb::handle object) {
   return typed_array_of(object) != nullptr || buffer_of(object) != nullptr;
 }
 
 }  // namespace
 
-bool says_read_only(nb::handle object) {
-  if (PyCapsule_CheckExact(object.ptr()) != 0 || is_ours(object)) {
+bool reports_read_only(nb::handle object) {
+  if (PyCapsule_CheckExact(object.ptr()) != 0 || is_isthmus_object(object)) {
     return false;
   }
   if (is_view_read_only(object) || is_struct_read_only(object)) {
@@ -136,10 +137,10 @@ bool says_read_only(nb::handle object) {
 }
 
 bool is_read_only_by_any(nb::handle object) {
-  return says_read_only(object) || (!is_ours(object) && is_loan_read_only(object));
+  return reports_read_only(object) || (!is_isthmus_object(object) && is_dlpack_read_only(object));
 }
 
-bool is_locked_elsewhere(nb::handle object) {
+bool is_read_only_elsewhere(nb::handle object) {
   if (std::strcmp(Py_TYPE(object.ptr())->tp_name, "numpy.ndarray") == 0 ||
       PyByteArray_CheckExact(object.ptr()) != 0 || PyMemoryView_Check(object.ptr()) != 0) {
     return false;

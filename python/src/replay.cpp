@@ -44,37 +44,38 @@ class Elements {
 std::vector<isthmus_queue_t*> raw_queues(const nb::tuple& queues) {
   std::vector<isthmus_queue_t*> raw;
   for (nb::handle each : queues) {
-    const auto* one = queue_of(each);
-    if (one == nullptr) {
+    const auto* queue = queue_of(each);
+    if (queue == nullptr) {
       raise_python(PyExc_TypeError, "queues must contain Queues, not %.100s",
                    Py_TYPE(each.ptr())->tp_name);
     }
-    raw.push_back(one->raw.get());
+    raw.push_back(queue->raw.get());
   }
   return raw;
 }
 
-nb::tuple play(const Resource& resource, const nb::tuple& queues, nb::handle events,
-               nb::handle samples) {
-  const auto on = raw_queues(queues);
+nb::tuple replay(const Resource& resource, const nb::tuple& queues, nb::handle events,
+                 nb::handle samples) {
+  const auto queue_handles = raw_queues(queues);
   const Elements<const isthmus_trace_event_t> all{events, PyBUF_SIMPLE};
-  std::optional<Elements<isthmus_trace_sample_t>> seen;
+  std::optional<Elements<isthmus_trace_sample_t>> sample_buffer;
   if (!samples.is_none()) {
-    seen.emplace(samples, PyBUF_WRITABLE);
-    if (seen->size() != all.size()) {
+    sample_buffer.emplace(samples, PyBUF_WRITABLE);
+    if (sample_buffer->size() != all.size()) {
       raise_python(PyExc_ValueError,
                    "samples must have one entry for each event: %zu samples for %zu events",
-                   seen->size(), all.size());
+                   sample_buffer->size(), all.size());
     }
   }
   isthmus_replay_result_t result{};
   result.struct_size = sizeof result;
   isthmus_status_t status;
-  const Carrying exceptions;
+  const ExceptionScope exceptions;
   {
     const GilRelease released;
-    status = isthmus_resource_replay(resource.raw.get(), on.data(), on.size(), all.data(),
-                                     all.size(), seen ? seen->data() : nullptr, &result);
+    status = isthmus_resource_replay(resource.raw.get(), queue_handles.data(), queue_handles.size(),
+                                     all.data(), all.size(),
+                                     sample_buffer ? sample_buffer->data() : nullptr, &result);
   }
   check(status);
   exceptions.raise();
@@ -84,7 +85,7 @@ nb::tuple play(const Resource& resource, const nb::tuple& queues, nb::handle eve
 }  // namespace
 
 void bind_replay(nb::module_& module) {
-  module.def("_replay", &play, nb::arg("resource"), nb::arg("queues"), nb::arg("events"),
+  module.def("_replay", &replay, nb::arg("resource"), nb::arg("queues"), nb::arg("events"),
              nb::arg("samples").none(),
              nb::sig("def _replay(resource: MemoryResource, queues: tuple[Queue, ...], "
                      "events: Any, samples: Any | None) -> tuple[int, int, int]"),

@@ -22,53 +22,56 @@ struct BinningResource : AdaptorResource {
 
 void init_aligned(AlignedResource* self, nb::handle upstream, nb::handle alignment,
                   nb::handle from_bytes) {
-  const auto& under = require_resource(upstream, "upstream");
-  const auto aligned_to = to_bytes(alignment, "alignment", nb::handle{}, under.kind);
-  const auto from = to_bytes(from_bytes, "from_bytes", nb::handle{}, under.kind);
-  ResourceHandle made;
-  check(isthmus_resource_aligned(under.raw.get(), aligned_to, from, made.out()));
-  construct_resource(self, AlignedResource{over(upstream, std::move(made))});
+  const auto& upstream_resource = require_resource(upstream, "upstream");
+  const auto aligned_to = to_bytes(alignment, "alignment", nb::handle{}, upstream_resource.kind);
+  const auto min_bytes = to_bytes(from_bytes, "from_bytes", nb::handle{}, upstream_resource.kind);
+  ResourceHandle resource;
+  check(
+      isthmus_resource_aligned(upstream_resource.raw.get(), aligned_to, min_bytes, resource.out()));
+  construct_resource(self, AlignedResource{make_adaptor(upstream, std::move(resource))});
 }
 
 void init_prefetch(PrefetchResource* self, nb::handle upstream) {
-  const auto& under = require_resource(upstream, "upstream");
-  ResourceHandle made;
-  check(isthmus_resource_prefetch(under.raw.get(), made.out()));
-  construct_resource(self, PrefetchResource{over(upstream, std::move(made))});
+  const auto& upstream_resource = require_resource(upstream, "upstream");
+  ResourceHandle resource;
+  check(isthmus_resource_prefetch(upstream_resource.raw.get(), resource.out()));
+  construct_resource(self, PrefetchResource{make_adaptor(upstream, std::move(resource))});
 }
 
-void init_binning(BinningResource* self, nb::handle upstream, nb::handle given) {
-  const auto& under = require_resource(upstream, "upstream");
-  if (!PyDict_Check(given.ptr())) {
+void init_binning(BinningResource* self, nb::handle upstream, nb::handle argument) {
+  const auto& upstream_resource = require_resource(upstream, "upstream");
+  if (!PyDict_Check(argument.ptr())) {
     raise_python(PyExc_TypeError, "bins must be a dict of sizes and resources, not %R",
-                 given.ptr());
+                 argument.ptr());
   }
-  const nb::dict bins = nb::borrow<nb::dict>(given);
+  const nb::dict bins = nb::borrow<nb::dict>(argument);
   std::vector<isthmus_bin_t> raw;
   nb::dict by_bytes;
-  for (const auto& [most_bytes, from] : bins) {
-    const auto& known = require_resource(from, "a bin");
-    const auto bytes = to_bytes(most_bytes, "size of a bin", nb::handle{}, under.kind);
-    raw.push_back({bytes, known.raw.get()});
+  for (const auto& [max_bytes, from] : bins) {
+    const auto& bin_resource = require_resource(from, "a bin");
+    const auto bytes = to_bytes(max_bytes, "size of a bin", nb::handle{}, upstream_resource.kind);
+    raw.push_back({bytes, bin_resource.raw.get()});
     by_bytes[nb::int_(bytes)] = from;
   }
   std::sort(raw.begin(), raw.end(),
-            [](const auto& a, const auto& b) { return a.most_bytes < b.most_bytes; });
-  ResourceHandle made;
-  check(isthmus_resource_binning(under.raw.get(), raw.data(), raw.size(), made.out()));
-  construct_resource(self, BinningResource{over(upstream, std::move(made)), by_bytes});
+            [](const auto& a, const auto& b) { return a.max_bytes < b.max_bytes; });
+  ResourceHandle resource;
+  check(isthmus_resource_binning(upstream_resource.raw.get(), raw.data(), raw.size(),
+                                 resource.out()));
+  construct_resource(self, BinningResource{make_adaptor(upstream, std::move(resource)), by_bytes});
 }
 
 void init_log(LogResource* self, nb::handle upstream, nb::handle path) {
-  const auto& under = require_resource(upstream, "upstream");
+  const auto& upstream_resource = require_resource(upstream, "upstream");
   PyObject* encoded = nullptr;
   if (PyUnicode_FSConverter(path.ptr(), &encoded) == 0) {
     raise_set();
   }
   const nb::object bytes = nb::steal(encoded);
-  ResourceHandle made;
-  check(isthmus_resource_log(under.raw.get(), PyBytes_AS_STRING(encoded), made.out()));
-  construct_resource(self, LogResource{over(upstream, std::move(made))});
+  ResourceHandle resource;
+  check(isthmus_resource_log(upstream_resource.raw.get(), PyBytes_AS_STRING(encoded),
+                             resource.out()));
+  construct_resource(self, LogResource{make_adaptor(upstream, std::move(resource))});
 }
 
 void flush(const LogResource& self) {

@@ -11,57 +11,58 @@ namespace isthmus::python {
 namespace {
 
 // The default queue if it is of the resource's context, else a new one.
-nb::object queue_in(const Device& device, nb::handle within) {
-  ContextHandle usual;
-  check(isthmus_context_default(device.raw.get(), usual.out()));
-  if (!within.is_valid() ||
-      isthmus_context_key(usual.get()) == isthmus_context_key(context_of(within)->raw.get())) {
+nb::object queue_in(const Device& device, nb::handle context) {
+  ContextHandle default_context;
+  check(isthmus_context_default(device.raw.get(), default_context.out()));
+  if (!context.is_valid() || isthmus_context_key(default_context.get()) ==
+                                 isthmus_context_key(context_of(context)->raw.get())) {
     return default_queue_of(device);
   }
-  QueueHandle made;
-  check(isthmus_queue_create(context_of(within)->raw.get(), device.raw.get(), made.out()));
-  return wrap(std::move(made));
+  QueueHandle queue;
+  check(isthmus_queue_create(context_of(context)->raw.get(), device.raw.get(), queue.out()));
+  return wrap(std::move(queue));
 }
 
-nb::object device_for(nb::handle queue, nb::handle within) {
-  if (!queue.is_none() || !within.is_valid()) {
+nb::object device_for(nb::handle queue, nb::handle context) {
+  if (!queue.is_none() || !context.is_valid()) {
     return to_device(queue);
   }
   DeviceHandle first;
-  check(isthmus_context_device(context_of(within)->raw.get(), 0, first.out()));
+  check(isthmus_context_device(context_of(context)->raw.get(), 0, first.out()));
   return wrap(std::move(first));
 }
 
 }  // namespace
 
-Purpose::Purpose(nb::handle of_kind, nb::handle target_queue, nb::handle in)
+ResourceTarget::ResourceTarget(nb::handle of_kind, nb::handle target_queue,
+                               nb::handle context_argument)
     : kind{to_kind(of_kind)} {
-  const nb::handle named = in.is_none() ? nb::handle{} : in;
+  const nb::handle named = context_argument.is_none() ? nb::handle{} : context_argument;
   if (named.is_valid() && context_of(named) == nullptr) {
     raise_python(PyExc_TypeError, "context must be a Context or None, not %.100s",
                  Py_TYPE(named.ptr())->tp_name);
   }
-  where = device_for(target_queue, named);
+  device_object = device_for(target_queue, named);
   if (named.is_valid()) {
-    within = context_of(named)->raw.get();
+    context = context_of(named)->raw.get();
   } else {
-    check(isthmus_context_default(device_raw(), usual.out()));
-    within = usual.get();
+    check(isthmus_context_default(device_raw(), default_context.out()));
+    context = default_context.get();
   }
-  queue = queue_in(*device_of(where), named);
+  queue = queue_in(*device_of(device_object), named);
 }
 
-const Resource& require_resource(nb::handle given, const char* name) {
-  const auto* found = instance_of<Resource>(types.resource, given);
+const Resource& require_resource(nb::handle argument, const char* name) {
+  const auto* found = instance_of<Resource>(types.resource, argument);
   if (found == nullptr) {
     raise_python(PyExc_TypeError, "%s must be a resource of isthmus.memory, not %.100s", name,
-                 Py_TYPE(given.ptr())->tp_name);
+                 Py_TYPE(argument.ptr())->tp_name);
   }
   return *found;
 }
 
 const Resource* resource_or_none(nb::handle named) {
-  if (!given(named)) {
+  if (!has_value(named)) {
     return nullptr;
   }
   const auto* found = instance_of<Resource>(types.resource, named);
@@ -73,14 +74,14 @@ const Resource* resource_or_none(nb::handle named) {
   return found;
 }
 
-nb::handle device_under(const Resource& resource) {
+nb::handle device_of_resource(const Resource& resource) {
   return queue_of(resource.queue_object)->device_object;
 }
 
 isthmus_resource_info_t info_of(const Resource& resource) {
   isthmus_resource_info_t info{};
   info.struct_size = sizeof info;
-  const Carrying exceptions;
+  const ExceptionScope exceptions;
   check(isthmus_resource_query(resource.raw.get(), &info));
   exceptions.raise();
   return info;
@@ -89,75 +90,79 @@ isthmus_resource_info_t info_of(const Resource& resource) {
 // From Python 3.12 on the name of a type includes that of its module.
 nb::object resource_repr(nb::handle object) {
   const auto& self = require_resource(object, "self");
-  const auto where = describe(*device_of(queue_of(self.queue_object)->device_object));
+  const auto device_name = describe(*device_of(queue_of(self.queue_object)->device_object));
   const nb::object name = object.type().attr("__name__");
   return nb::steal(PyUnicode_FromFormat("<isthmus.memory.%U of %U memory on %s>", name.ptr(),
-                                        kind_name(self.kind).ptr(), where.c_str()));
+                                        kind_name(self.kind).ptr(), device_name.c_str()));
 }
 
 namespace {
 
-void init_provider(ProviderResource* self, nb::handle kind, nb::handle queue, nb::handle in,
-                   nb::handle write_combined) {
-  Purpose what{kind, queue, in};
+void init_provider(ProviderResource* self, nb::handle kind, nb::handle queue,
+                   nb::handle context_argument, nb::handle write_combined) {
+  ResourceTarget target{kind, queue, context_argument};
   const bool is_combined = to_flag(write_combined, "write_combined");
-  if (is_combined && what.kind != ISTHMUS_KIND_HOST) {
+  if (is_combined && target.kind != ISTHMUS_KIND_HOST) {
     raise_python(PyExc_ValueError, "write-combined memory is of kind 'host', not %R", kind.ptr());
   }
-  ResourceHandle made;
+  ResourceHandle resource;
   check(is_combined
-            ? isthmus_resource_write_combined(what.within, what.device_raw(), made.out())
-            : isthmus_resource_provider(what.within, what.device_raw(), what.kind, made.out()));
-  construct_resource(self, ProviderResource{{std::move(made), what.kind, std::move(what.queue)}});
+            ? isthmus_resource_write_combined(target.context, target.device_raw(), resource.out())
+            : isthmus_resource_provider(target.context, target.device_raw(), target.kind,
+                                        resource.out()));
+  construct_resource(self,
+                     ProviderResource{{std::move(resource), target.kind, std::move(target.queue)}});
 }
 
 std::uint64_t trim(const Resource& self, nb::handle keep_bytes) {
-  const auto keep = to_bytes(keep_bytes, "keep_bytes", nb::handle{}, self.kind);
-  std::uint64_t given_back = 0;
+  const auto min_held_bytes = to_bytes(keep_bytes, "keep_bytes", nb::handle{}, self.kind);
+  std::uint64_t released_bytes = 0;
   isthmus_status_t status;
-  const Carrying exceptions;
+  const ExceptionScope exceptions;
   {
     const GilRelease released;
-    status = isthmus_resource_trim(self.raw.get(), keep, &given_back);
+    status = isthmus_resource_trim(self.raw.get(), min_held_bytes, &released_bytes);
   }
   check(status);
   exceptions.raise();
-  return given_back;
+  return released_bytes;
 }
 
 nb::object allocate(const Resource& self, nb::handle nbytes, nb::handle alignment,
                     nb::handle queue) {
-  const nb::object on = queue.is_none() ? self.queue_object : to_queue(queue, nb::handle{});
-  nb::object made = nb::inst_alloc(types.buffer);
-  construct_buffer(nb::inst_ptr<Buffer>(made),
-                   to_allocation_size(nbytes, "nbytes", self.kind, *queue_of(on)), self.kind,
-                   to_exact_alignment(alignment), on, &self, KindsAllowed::any);
-  nb::inst_mark_ready(made);
-  return made;
+  const nb::object queue_object =
+      queue.is_none() ? self.queue_object : to_queue(queue, nb::handle{});
+  nb::object object = nb::inst_alloc(types.buffer);
+  construct_buffer(nb::inst_ptr<Buffer>(object),
+                   to_allocation_size(nbytes, "nbytes", self.kind, *queue_of(queue_object)),
+                   self.kind, to_exact_alignment(alignment), queue_object, &self,
+                   KindsAllowed::any);
+  nb::inst_mark_ready(object);
+  return object;
 }
 
 nb::object live(nb::handle kind) {
   std::uint64_t count = 0, bytes = 0;
-  const auto of = kind.is_none() ? ISTHMUS_KIND_UNKNOWN : to_kind(kind);
+  const auto memory_kind = kind.is_none() ? ISTHMUS_KIND_UNKNOWN : to_kind(kind);
   {
     const GilRelease released;
-    isthmus_live(of, &count, &bytes);
+    isthmus_live(memory_kind, &count, &bytes);
   }
   return nb::make_tuple(count, bytes);
 }
 
-// If the object that it was created as is gone, this is an object of the common base class.
-nb::object wrap_resource(ResourceHandle raw, nb::handle within) {
-  if (nb::object made_as = find_resource(raw.get()); made_as.is_valid()) {
-    return made_as;
+// If the object that it was created as was destroyed, this is an object of the common base class.
+nb::object wrap_resource(ResourceHandle raw, nb::handle context) {
+  if (nb::object existing = find_resource(raw.get()); existing.is_valid()) {
+    return existing;
   }
-  Resource made{std::move(raw), ISTHMUS_KIND_UNKNOWN, {}, true};
-  const auto told = info_of(made);
-  made.kind = told.kind;
-  const nb::object where = wrap(DeviceHandle::retained(told.device));
-  made.queue_object = queue_in(*device_of(where), within);
+  Resource resource{std::move(raw), ISTHMUS_KIND_UNKNOWN, {}, true};
+  const auto info = info_of(resource);
+  resource.kind = info.kind;
+  const nb::object device = wrap(DeviceHandle::retained(info.device));
+  resource.queue_object = queue_in(*device_of(device), context);
   nb::object object = nb::inst_alloc(types.resource);
-  new (nb::inst_ptr<Resource>(object)) Resource{std::move(made)};
+  new (nb::inst_ptr<Resource>(object)) Resource{std::move(resource)};
   nb::inst_mark_ready(object);
   return object;
 }
@@ -171,32 +176,33 @@ const char* state_name(isthmus_memory_state_t state) {
   }
 }
 
-nb::object query(nb::handle pointer, nb::handle within) {
-  const auto* asked = within.is_none() ? nullptr : context_of(within);
-  if (asked == nullptr && !within.is_none()) {
+nb::object query(nb::handle pointer, nb::handle context) {
+  const auto* queried_context = context.is_none() ? nullptr : context_of(context);
+  if (queried_context == nullptr && !context.is_none()) {
     raise_python(PyExc_TypeError, "context must be a Context or None, not %.100s",
-                 Py_TYPE(within.ptr())->tp_name);
+                 Py_TYPE(context.ptr())->tp_name);
   }
-  const void* at = to_pointer(pointer, "pointer");
+  const void* address = to_pointer(pointer, "pointer");
   isthmus_pointer_info_t info{};
   info.struct_size = sizeof info;
-  check(isthmus_pointer_query(asked == nullptr ? nullptr : asked->raw.get(), at, &info));
-  ContextHandle home;
-  ResourceHandle from;
-  check(isthmus_pointer_origin(at, home.out(), from.out()));
-  nb::object where = nb::none(), owner = nb::none(), resource = nb::none();
+  check(isthmus_pointer_query(queried_context == nullptr ? nullptr : queried_context->raw.get(),
+                              address, &info));
+  ContextHandle context_handle;
+  ResourceHandle resource_handle;
+  check(isthmus_pointer_origin(address, context_handle.out(), resource_handle.out()));
+  nb::object device = nb::none(), owner = nb::none(), resource = nb::none();
   if (info.device != nullptr) {
-    where = wrap(DeviceHandle::retained(info.device));
+    device = wrap(DeviceHandle::retained(info.device));
   }
   if (info.context != nullptr) {
-    owner = home.get() == nullptr ? nb::borrow(within) : wrap(std::move(home));
+    owner = context_handle.get() == nullptr ? nb::borrow(context) : wrap(std::move(context_handle));
   }
-  if (info.resource != nullptr && from.get() != nullptr) {
-    resource = wrap_resource(std::move(from), owner);
+  if (info.resource != nullptr && resource_handle.get() != nullptr) {
+    resource = wrap_resource(std::move(resource_handle), owner);
   }
   return nb::module_::import_("isthmus._pointer")
       .attr("PointerInfo")(kind_name(info.kind), reinterpret_cast<std::uintptr_t>(info.base),
-                           info.nbytes, where, owner, resource, state_name(info.state),
+                           info.nbytes, device, owner, resource, state_name(info.state),
                            info.requested_bytes, info.queue_key);
 }
 
@@ -205,25 +211,26 @@ std::uintptr_t key_of(const Resource& self) noexcept {
 }
 
 nb::object equal(const Resource& self, nb::handle other) {
-  const auto* with = instance_of<Resource>(types.resource, other);
-  return with == nullptr ? nb::borrow(Py_NotImplemented) : nb::bool_(key_of(self) == key_of(*with));
+  const auto* other_resource = instance_of<Resource>(types.resource, other);
+  return other_resource == nullptr ? nb::borrow(Py_NotImplemented)
+                                   : nb::bool_(key_of(self) == key_of(*other_resource));
 }
 
-constexpr auto k_how_to_make_ones_own =
+constexpr auto k_custom_resource_hint =
     "for a custom resource pass an object with allocate(nbytes, alignment, queue) and "
     "deallocate(pointer, nbytes, queue) to isthmus.memory.CustomResource";
 
-// The library calls the resources that it knows through their function tables, never by their names
-// in Python. Methods of these names in a subclass would be ignored, so a subclass is refused.
+// The library calls its resources through their function tables, never through Python methods.
+// Overrides in a subclass would be ignored, so such a subclass is rejected.
 PyObject* init_subclass(PyObject* type, PyObject*, PyObject*) noexcept {
   return result_of([type] {
-    const nb::handle made = type;
-    if (!made.attr("allocate").is(types.resource.attr("allocate")) ||
-        nb::hasattr(made, "deallocate")) {
+    const nb::handle subclass = type;
+    if (!subclass.attr("allocate").is(types.resource.attr("allocate")) ||
+        nb::hasattr(subclass, "deallocate")) {
       raise_python(
           PyExc_TypeError,
           "%.100s: allocate and deallocate of a subclass of a resource are never called; %s",
-          reinterpret_cast<PyTypeObject*>(type)->tp_name, k_how_to_make_ones_own);
+          reinterpret_cast<PyTypeObject*>(type)->tp_name, k_custom_resource_hint);
     }
     return nb::none();
   });
@@ -247,10 +254,10 @@ void verify(const Resource& self) {
 
 }  // namespace
 
-void refuse_to_make(nb::handle self, const nb::args&, const nb::kwargs&) {
+void raise_abstract(nb::handle self, const nb::args&, const nb::kwargs&) {
   raise_python(PyExc_TypeError,
                "%.100s is the base class of resources and cannot be instantiated; %s",
-               Py_TYPE(self.ptr())->tp_name, k_how_to_make_ones_own);
+               Py_TYPE(self.ptr())->tp_name, k_custom_resource_hint);
 }
 
 void bind_resource(nb::module_& module) {
@@ -260,7 +267,7 @@ void bind_resource(nb::module_& module) {
       "Used as Buffer(nbytes, resource=...); safe to use from any thread. It lives as long as\n"
       "its memory. A resource of your own is a CustomResource, not a subclass.");
   types.resource = base;
-  base.def("__init__", &refuse_to_make);
+  base.def("__init__", &raise_abstract);
   base.def_prop_ro(
           "kind", [](const Resource& self) { return kind_name(self.kind); },
           nb::sig("def kind(self) -> str"), "The kind of its memory.")
@@ -269,7 +276,7 @@ void bind_resource(nb::module_& module) {
           nb::sig("def queue(self) -> Queue"),
           "The queue of buffers that are created with it and name no queue.")
       .def_prop_ro(
-          "device", [](const Resource& self) { return nb::borrow(device_under(self)); },
+          "device", [](const Resource& self) { return nb::borrow(device_of_resource(self)); },
           nb::sig("def device(self) -> Device"), "The device that it allocates for.")
       .def_prop_ro(
           "context",

@@ -7,28 +7,28 @@
 namespace isthmus::python {
 
 // What a resource is for, from the arguments kind, device and context.
-struct Purpose {
+struct ResourceTarget {
   isthmus_kind_t kind;
-  nb::object where;
-  ContextHandle usual;  // used if no context is named
-  isthmus_context_t* within = nullptr;
+  nb::object device_object;
+  ContextHandle default_context;  // used if no context is named
+  isthmus_context_t* context = nullptr;
   nb::object queue;
 
   // Throws the exceptions of bad arguments, and DeviceNotFoundError.
-  Purpose(nb::handle of_kind, nb::handle queue, nb::handle in);
+  ResourceTarget(nb::handle of_kind, nb::handle queue, nb::handle context_argument);
   [[nodiscard]] isthmus_device_t* device_raw() const noexcept {
-    return device_of(where)->raw.get();
+    return device_of(device_object)->raw.get();
   }
 };
 
 // TypeError if it is not a resource.
-[[nodiscard]] const Resource& require_resource(nb::handle given, const char* name);
+[[nodiscard]] const Resource& require_resource(nb::handle argument, const char* name);
 
-// Null for None and if it was not given. TypeError if it is not a resource.
+// Null for None and if it was not passed. TypeError if it is not a resource.
 [[nodiscard]] const Resource* resource_or_none(nb::handle named);
 
 // The device that it allocates for.
-[[nodiscard]] nb::handle device_under(const Resource& resource);
+[[nodiscard]] nb::handle device_of_resource(const Resource& resource);
 
 // The library's information about it. Throws the exception of a Python function that was called for
 // it.
@@ -36,32 +36,33 @@ struct Purpose {
 [[nodiscard]] nb::object resource_repr(nb::handle object);
 
 // The constructor of classes that exist only as a base.
-[[noreturn]] void refuse_to_make(nb::handle self, const nb::args&, const nb::kwargs&);
+[[noreturn]] void raise_abstract(nb::handle self, const nb::args&, const nb::kwargs&);
 
 // An adaptor over `upstream`.
-[[nodiscard]] inline AdaptorResource over(nb::handle upstream, ResourceHandle made) {
-  const auto& under = *nb::inst_ptr<Resource>(upstream);
-  return {{std::move(made), under.kind, under.queue_object, true}, nb::borrow(upstream)};
+[[nodiscard]] inline AdaptorResource make_adaptor(nb::handle upstream, ResourceHandle resource) {
+  const auto& upstream_resource = *nb::inst_ptr<Resource>(upstream);
+  return {{std::move(resource), upstream_resource.kind, upstream_resource.queue_object, true},
+          nb::borrow(upstream)};
 }
 
 // Whether `using` or `set_resource` was ever called.
 extern bool resources_in_use;
 // The current resource for buffers of that kind on that queue; not valid for the default pool.
 [[nodiscard]] nb::object current_resource(isthmus_kind_t kind, const Queue& queue);
-void forget_resources() noexcept;
+void clear_resources() noexcept;
 // While it lives, the current resource of this context is the driver's.
-class UsingTheDriver {
+class DriverAllocationScope {
  public:
-  UsingTheDriver();
-  UsingTheDriver(const UsingTheDriver&) = delete;
-  UsingTheDriver& operator=(const UsingTheDriver&) = delete;
-  ~UsingTheDriver();
+  DriverAllocationScope();
+  DriverAllocationScope(const DriverAllocationScope&) = delete;
+  DriverAllocationScope& operator=(const DriverAllocationScope&) = delete;
+  ~DriverAllocationScope();
   // Whether one lives on the calling thread.
-  [[nodiscard]] static bool is_on() noexcept { return depth_ != 0; }
+  [[nodiscard]] static bool is_active() noexcept { return depth_ != 0; }
 
  private:
   static inline thread_local int depth_ = 0;
-  nb::object before_;
+  nb::object previous_stack_;
 };
 
 void bind_pool(nb::module_& module);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The statistics scope and the tag of a thread or asyncio task, kept in context variables.
+// The statistics scope and the tag of a thread or asyncio task, stored in context variables. Needs
+// the interpreter's lock unless stated otherwise.
 
 #include "common.hpp"
 
@@ -26,7 +27,7 @@ class WithinScope {
       : scope_{scopes_in_use ? current_scope() : ScopeHandle{}},
         outer_{scope_ ? isthmus_scope_swap(scope_.get()) : nullptr},
         tag_{tags_in_use ? current_tag() : nullptr},
-        before_{tag_ != nullptr ? isthmus_tag_swap(tag_) : nullptr} {}
+        previous_tag_{tag_ != nullptr ? isthmus_tag_swap(tag_) : nullptr} {}
   WithinScope(const WithinScope&) = delete;
   WithinScope& operator=(const WithinScope&) = delete;
   ~WithinScope() {
@@ -34,7 +35,7 @@ class WithinScope {
       isthmus_scope_swap(outer_);
     }
     if (tag_ != nullptr) {
-      isthmus_tag_swap(before_);
+      isthmus_tag_swap(previous_tag_);
     }
   }
 
@@ -42,7 +43,7 @@ class WithinScope {
   const ScopeHandle scope_;
   isthmus_scope_t* const outer_;
   const char* const tag_;
-  const char* const before_;
+  const char* const previous_tag_;
 };
 
 // The same for a free, without the tag. Never fails: if the scope cannot be determined, the free

@@ -15,14 +15,14 @@ const char* options_text(nb::handle options) {
 
 nb::object create(nb::handle options) {
   const char* text = options_text(options);
-  DeviceHandle made;
+  DeviceHandle device;
   isthmus_status_t status;
   {
     const GilRelease released;
-    status = isthmus_sim_create(text, made.out());
+    status = isthmus_sim_create(text, device.out());
   }
   check(status);
-  return wrap(std::move(made));
+  return wrap(std::move(device));
 }
 
 void configure(const Device& device, nb::handle options) {

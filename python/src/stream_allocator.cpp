@@ -9,14 +9,14 @@
 #include <string>
 #include <unordered_map>
 
+#include "deferred_frees.hpp"
 #include "gil.hpp"
-#include "late_frees.hpp"
-#include "stream_notes.hpp"
+#include "stream_uses.hpp"
 
 namespace isthmus::python {
 namespace {
 
-// Never destroyed: blocks are freed after everything else is gone.
+// Never destroyed: blocks are freed after everything else is destroyed.
 template <class T>
 T& immortal() {
   static T& only = *new T;
@@ -30,7 +30,7 @@ void check(isthmus_status_t status, const char* name = "") {
 }
 
 // Promises the library that the stream outlives its use.
-constexpr isthmus_owner_t k_nobody{nullptr, [](void*) {}};
+constexpr isthmus_owner_t k_no_owner{nullptr, [](void*) {}};
 
 struct StreamKey {
   int device;
@@ -42,17 +42,17 @@ struct StreamHash {
     return std::hash<void*>{}(key.stream) * 31 + static_cast<std::size_t>(key.device);
   }
 };
-struct KnownQueues {
+struct StreamQueues {
   std::mutex lock;
   std::unordered_map<StreamKey, isthmus_queue_t*, StreamHash> all;
 };
 
-struct LetGo {
+struct HandleDeleter {
   void operator()(isthmus_device_t* device) const noexcept { isthmus_device_release(device); }
   void operator()(isthmus_context_t* context) const noexcept { isthmus_context_release(context); }
 };
-using DeviceReference = std::unique_ptr<isthmus_device_t, LetGo>;
-using ContextReference = std::unique_ptr<isthmus_context_t, LetGo>;
+using DeviceReference = std::unique_ptr<isthmus_device_t, HandleDeleter>;
+using ContextReference = std::unique_ptr<isthmus_context_t, HandleDeleter>;
 
 DeviceReference find_device_number(int device) {
   isthmus_device_t* found = nullptr;
@@ -66,19 +66,18 @@ ContextReference default_context_of(isthmus_device_t* device) {
   return ContextReference{found};
 }
 
-// This number means another stream on each thread, while deferred frees and notes of streams are
-// processed by any thread.
+// Rejects the per-thread stream, since any thread may process deferred frees and recorded uses.
 isthmus_queue_t* adopt_stream(int device, CudaStream stream) {
   if (stream == reinterpret_cast<void*>(std::uintptr_t{2})) {
     throw AllocatorFailure(
         "CU_STREAM_PER_THREAD (2) is a different stream in each thread, and PyTorch does not "
         "report which one memory belongs to: use a stream of torch.cuda.Stream()");
   }
-  const auto where = find_device_number(device);
+  const auto device_ref = find_device_number(device);
   auto* const handle = stream != nullptr ? stream : reinterpret_cast<void*>(std::uintptr_t{1});
-  isthmus_queue_t* made = nullptr;
-  check(isthmus_queue_adopt(where.get(), handle, k_nobody, &made));
-  return made;
+  isthmus_queue_t* queue = nullptr;
+  check(isthmus_queue_adopt(device_ref.get(), handle, k_no_owner, &queue));
+  return queue;
 }
 
 isthmus_resource_info_t info_of(isthmus_resource_t* resource) {
@@ -88,18 +87,17 @@ isthmus_resource_info_t info_of(isthmus_resource_t* resource) {
   return info;
 }
 
-// A thread's cached lookup: of which allocator, with which result.
-struct CachedPlace {
-  const StreamAllocator* of = nullptr;
+struct CachedPointer {
+  const StreamAllocator* allocator = nullptr;
   CudaStream stream = nullptr;
   int device = -1;
-  StreamAllocator::Place found{};
+  StreamAllocator::Place target{};
 };
 constexpr std::size_t k_cached = 8;  // a power of two
-thread_local constinit std::array<CachedPlace, k_cached> cached{};
+thread_local constinit std::array<CachedPointer, k_cached> cached{};
 
 // Stream handles are addresses of objects larger than a cache line.
-CachedPlace& cached_for(int device, CudaStream stream) noexcept {
+CachedPointer& cached_for(int device, CudaStream stream) noexcept {
   const auto bits = reinterpret_cast<std::uintptr_t>(stream);
   return cached[(bits >> 6 ^ bits >> 12 ^ static_cast<unsigned>(device)) % k_cached];
 }
@@ -111,18 +109,18 @@ std::uint64_t bytes_of(isthmus_device_t* device) {
   return info.memory_bytes;
 }
 
-struct LetResourceGo {
+struct ResourceDeleter {
   void operator()(isthmus_resource_t* resource) const noexcept {
     isthmus_resource_release(resource);
   }
 };
-using ResourceReference = std::unique_ptr<isthmus_resource_t, LetResourceGo>;
+using ResourceReference = std::unique_ptr<isthmus_resource_t, ResourceDeleter>;
 
 }  // namespace
 
 struct FollowedResources {
   std::mutex lock;
-  std::array<ResourceReference, StreamAllocator::k_most_devices> serving;
+  std::array<ResourceReference, StreamAllocator::k_max_devices> serving;
   std::unordered_map<void*, ResourceReference> owners;  // of live blocks
 };
 
@@ -131,15 +129,15 @@ void throw_last_failure(const char* name) {
 }
 
 isthmus_queue_t* queue_of_stream_number(int device, CudaStream stream) {
-  auto& known = immortal<KnownQueues>();
+  auto& queues = immortal<StreamQueues>();
   const StreamKey key{device, stream};
-  const std::lock_guard hold{known.lock};
-  if (const auto found = known.all.find(key); found != known.all.end()) {
+  const std::lock_guard hold{queues.lock};
+  if (const auto found = queues.all.find(key); found != queues.all.end()) {
     return found->second;
   }
-  auto* const made = adopt_stream(device, stream);
-  known.all.emplace(key, made);
-  return made;
+  auto* const queue = adopt_stream(device, stream);
+  queues.all.emplace(key, queue);
+  return queue;
 }
 
 int number_of_cuda_device(const isthmus_device_t* device) noexcept {
@@ -152,40 +150,40 @@ int number_of_cuda_device(const isthmus_device_t* device) noexcept {
   return std::atoi(std::strrchr(info.filter, ':') + 1);
 }
 
-void StreamAllocator::serve_with(isthmus_resource_t* resource) {
+void StreamAllocator::set_resource(isthmus_resource_t* resource) {
   isthmus_resource_retain(resource);
-  given_ = resource;
-  given_device_ = number_of_cuda_device(info_of(resource).device);
+  custom_resource_ = resource;
+  custom_device_ = number_of_cuda_device(info_of(resource).device);
 }
 
 void StreamAllocator::follow(int device, isthmus_resource_t* resource) {
-  if (device < 0 || device >= k_most_devices) {
+  if (device < 0 || device >= k_max_devices) {
     return;
   }
   if (followed_.load(std::memory_order_acquire) == nullptr) {
-    auto made = std::make_unique<FollowedResources>();
+    auto created = std::make_unique<FollowedResources>();
     FollowedResources* none = nullptr;
-    if (followed_.compare_exchange_strong(none, made.get(), std::memory_order_acq_rel)) {
-      static_cast<void>(made.release());
+    if (followed_.compare_exchange_strong(none, created.get(), std::memory_order_acq_rel)) {
+      static_cast<void>(created.release());
     }
   }
   if (resource != nullptr) {
     isthmus_resource_retain(resource);
   }
   ResourceReference next{resource};
-  auto& known = *followed_.load(std::memory_order_acquire);
-  const std::lock_guard hold{known.lock};
+  auto& resources = *followed_.load(std::memory_order_acquire);
+  const std::lock_guard hold{resources.lock};
   // The previous one is released outside of the lock.
-  std::swap(known.serving[static_cast<std::size_t>(device)], next);
+  std::swap(resources.serving[static_cast<std::size_t>(device)], next);
 }
 
 isthmus_resource_t* StreamAllocator::followed(int device) noexcept {
-  auto* const known = followed_.load(std::memory_order_acquire);
-  if (known == nullptr || device < 0 || device >= k_most_devices) {
+  auto* const resources = followed_.load(std::memory_order_acquire);
+  if (resources == nullptr || device < 0 || device >= k_max_devices) {
     return nullptr;
   }
-  const std::lock_guard hold{known->lock};
-  auto* const found = known->serving[static_cast<std::size_t>(device)].get();
+  const std::lock_guard hold{resources->lock};
+  auto* const found = resources->serving[static_cast<std::size_t>(device)].get();
   if (found != nullptr) {
     isthmus_resource_retain(found);
   }
@@ -193,112 +191,113 @@ isthmus_resource_t* StreamAllocator::followed(int device) noexcept {
 }
 
 void* StreamAllocator::allocate_followed(std::size_t nbytes, int device, CudaStream stream) {
-  auto at = find(device, stream);
+  auto target = find(device, stream);
   ResourceReference serving{followed(device)};
   if (serving) {
-    at.resource = serving.get();
+    target.resource = serving.get();
   } else {
-    isthmus_resource_retain(at.resource);
-    serving.reset(at.resource);
+    isthmus_resource_retain(target.resource);
+    serving.reset(target.resource);
   }
-  void* const made = allocate_from(at, nbytes);
-  auto& known = *followed_.load(std::memory_order_acquire);
+  void* const pointer = allocate_from(target, nbytes);
+  auto& resources = *followed_.load(std::memory_order_acquire);
   try {
-    const std::lock_guard hold{known.lock};
-    known.owners.insert_or_assign(made, std::move(serving));
+    const std::lock_guard hold{resources.lock};
+    resources.owners.insert_or_assign(pointer, std::move(serving));
   } catch (const std::bad_alloc&) {
-    static_cast<void>(isthmus_resource_deallocate(at.resource, made, nbytes, 0, at.queue));
+    static_cast<void>(
+        isthmus_resource_deallocate(target.resource, pointer, nbytes, 0, target.queue));
     throw AllocatorFailure("not enough host memory to record a block");
   }
-  return made;
+  return pointer;
 }
 
 void StreamAllocator::deallocate_followed(void* pointer, std::size_t nbytes, CudaStream stream,
                                           int device) {
-  auto& known = *followed_.load(std::memory_order_acquire);
+  auto& resources = *followed_.load(std::memory_order_acquire);
   ResourceReference owner;
   {
-    const std::lock_guard hold{known.lock};
-    if (const auto found = known.owners.find(pointer); found != known.owners.end()) {
+    const std::lock_guard hold{resources.lock};
+    if (const auto found = resources.owners.find(pointer); found != resources.owners.end()) {
       owner = std::move(found->second);
-      known.owners.erase(found);
+      resources.owners.erase(found);
     }
   }
   const auto [resource, queue] = find(device, stream);
-  LateFrees::try_one();
-  LateFrees::free({owner ? owner.get() : resource, queue, pointer, nbytes});
+  DeferredFrees::retry_one();
+  DeferredFrees::free({owner ? owner.get() : resource, queue, pointer, nbytes});
 }
 
-void StreamAllocator::make_pool(Served& served, int device) const {
-  const auto where = find_device_number(device);
-  const auto home = default_context_of(where.get());
+void StreamAllocator::make_pool(DeviceResources& served, int device) const {
+  const auto device_ref = find_device_number(device);
+  const auto context = default_context_of(device_ref.get());
   // The budget only records the peak, unless its limit is less than all of the memory.
   const auto& share = shares_[static_cast<std::size_t>(device)];
   const auto limit =
-      share ? static_cast<std::uint64_t>(static_cast<double>(bytes_of(where.get())) * *share)
+      share ? static_cast<std::uint64_t>(static_cast<double>(bytes_of(device_ref.get())) * *share)
             : UINT64_MAX / 2;
   check(isthmus_budget_create(std::max<std::uint64_t>(limit, 1), &served.budget));
   isthmus_pool_options_t options{};
   options.struct_size = sizeof options;
   options.budget = served.budget;
-  check(
-      isthmus_resource_pool(home.get(), where.get(), ISTHMUS_KIND_DEVICE, &options, &served.from));
+  check(isthmus_resource_pool(context.get(), device_ref.get(), ISTHMUS_KIND_DEVICE, &options,
+                              &served.upstream));
 }
 
-const StreamAllocator::Served* StreamAllocator::make(int device) const {
-  auto made = std::make_unique<Served>();
-  if (device == given_device_) {
-    made->from = given_;
+const StreamAllocator::DeviceResources* StreamAllocator::create_resources(int device) const {
+  auto created = std::make_unique<DeviceResources>();
+  if (device == custom_device_) {
+    created->upstream = custom_resource_;
   } else {
-    make_pool(*made, device);
+    make_pool(*created, device);
   }
-  check(isthmus_resource_statistics(made->from, &made->counted));
-  return made.release();
+  check(isthmus_resource_statistics(created->upstream, &created->counted));
+  return created.release();
 }
 
-const StreamAllocator::Served& StreamAllocator::serve(int device) {
-  if (device < 0 || device >= k_most_devices) {
+const StreamAllocator::DeviceResources& StreamAllocator::resources_for(int device) {
+  if (device < 0 || device >= k_max_devices) {
     throw AllocatorFailure("device " + std::to_string(device) + " is out of range: use 0 to " +
-                           std::to_string(k_most_devices - 1));
+                           std::to_string(k_max_devices - 1));
   }
-  auto& slot = devices_[static_cast<std::size_t>(device)];
-  if (const auto* found = slot.load(std::memory_order_acquire)) {
+  auto& entry = devices_[static_cast<std::size_t>(device)];
+  if (const auto* found = entry.load(std::memory_order_acquire)) {
     return *found;
   }
-  const std::lock_guard hold{making_};
-  if (const auto* found = slot.load(std::memory_order_acquire)) {
+  const std::lock_guard hold{create_mutex_};
+  if (const auto* found = entry.load(std::memory_order_acquire)) {
     return *found;
   }
-  const auto* const made = make(device);
-  slot.store(made, std::memory_order_release);
-  return *made;
+  const auto* const created = create_resources(device);
+  entry.store(created, std::memory_order_release);
+  return *created;
 }
 
 StreamAllocator::Place StreamAllocator::find(int device, CudaStream stream) {
   auto& last = cached_for(device, stream);
-  if (last.of == this && last.stream == stream && last.device == device) [[likely]] {
-    return last.found;
+  if (last.allocator == this && last.stream == stream && last.device == device) [[likely]] {
+    return last.target;
   }
   if (is_forked_child()) {  // a thread that the child lacks may hold the locks
     throw AllocatorFailure("a forked child cannot use the memory of its parent's device");
   }
-  const Place found{serve(device).counted, queue_of_stream_number(device, stream)};
-  last = {this, stream, device, found};
-  return found;
+  const Place target{resources_for(device).counted, queue_of_stream_number(device, stream)};
+  last = {this, stream, device, target};
+  return target;
 }
 
-void* StreamAllocator::allocate_from(const Place& at, std::size_t nbytes) {
-  LateFrees::try_one();
-  void* made = nullptr;
-  auto status = isthmus_resource_allocate(at.resource, nbytes, 0, at.queue, &made);
-  if (status == ISTHMUS_ERROR_OUT_OF_MEMORY && LateFrees::try_all()) {
-    status = isthmus_resource_allocate(at.resource, nbytes, 0, at.queue, &made);
+void* StreamAllocator::allocate_from(const Place& target, std::size_t nbytes) {
+  DeferredFrees::retry_one();
+  void* pointer = nullptr;
+  auto status = isthmus_resource_allocate(target.resource, nbytes, 0, target.queue, &pointer);
+  if (status == ISTHMUS_ERROR_OUT_OF_MEMORY && DeferredFrees::retry_all()) {
+    status = isthmus_resource_allocate(target.resource, nbytes, 0, target.queue, &pointer);
   }
   if (status != ISTHMUS_OK) [[unlikely]] {
     // Programs recognize this text, whatever the exception class.
     throw_last_failure(status == ISTHMUS_ERROR_OUT_OF_MEMORY ? "CUDA out of memory. " : "");
   }
-  return made;
+  return pointer;
 }
 
 void* StreamAllocator::allocate(std::size_t nbytes, int device, CudaStream stream) {
@@ -318,34 +317,34 @@ void StreamAllocator::deallocate(void* pointer, std::size_t nbytes, int device,
     return;
   }
   const auto [resource, queue] = find(device, stream);
-  LateFrees::try_one();
-  LateFrees::free({resource, queue, pointer, nbytes});
+  DeferredFrees::retry_one();
+  DeferredFrees::free({resource, queue, pointer, nbytes});
 } catch (const std::exception& problem) {
   std::fprintf(stderr, "isthmus: %zu bytes at %p on stream %p of device %d were not freed: %s\n",
                nbytes, pointer, stream, device, problem.what());
 }
 
 void StreamAllocator::trim() {
-  LateFrees::try_all();
-  for (int device = 0; device < k_most_devices; ++device) {
+  DeferredFrees::retry_all();
+  for (int device = 0; device < k_max_devices; ++device) {
     if (const ResourceReference serving{followed(device)}) {
       check(isthmus_resource_trim(serving.get(), 0, nullptr));
     }
   }
-  for (auto& slot : devices_) {
-    if (const auto* const serving = slot.load(std::memory_order_acquire)) {
+  for (auto& entry : devices_) {
+    if (const auto* const serving = entry.load(std::memory_order_acquire)) {
       check(isthmus_resource_trim(serving->counted, 0, nullptr));
     }
   }
 }
 
 void StreamAllocator::limit(double share, int device) {
-  if (device < 0 || device >= k_most_devices) {
+  if (device < 0 || device >= k_max_devices) {
     throw AllocatorFailure("device " + std::to_string(device) + " is out of range: use 0 to " +
-                           std::to_string(k_most_devices - 1));
+                           std::to_string(k_max_devices - 1));
   }
-  const std::lock_guard hold{making_};
-  if (device == given_device_) {
+  const std::lock_guard hold{create_mutex_};
+  if (device == custom_device_) {
     throw AllocatorFailure(
         "the memory fraction of a custom resource cannot be set: create its pool with limit_bytes");
   }
@@ -357,45 +356,45 @@ void StreamAllocator::limit(double share, int device) {
 }
 
 AllocatorUsage StreamAllocator::usage(int device) {
-  const auto& of = serve(device);
-  AllocatorUsage told{};
-  told.counts.struct_size = sizeof told.counts;
-  check(isthmus_statistics_query(of.counted, &told.counts));
-  told.resource = info_of(of.counted);
-  if (of.budget != nullptr) {
+  const auto& resources = resources_for(device);
+  AllocatorUsage result{};
+  result.counts.struct_size = sizeof result.counts;
+  check(isthmus_statistics_query(resources.counted, &result.counts));
+  result.resource = info_of(resources.counted);
+  if (resources.budget != nullptr) {
     isthmus_budget_info_t info{};
     info.struct_size = sizeof info;
-    check(isthmus_budget_query(of.budget, &info));
-    told.peak_held_bytes = info.peak_held_bytes;
-    told.knows_peak = true;
+    check(isthmus_budget_query(resources.budget, &info));
+    result.peak_held_bytes = info.peak_held_bytes;
+    result.has_peak = true;
   }
-  return told;
+  return result;
 }
 
-void note_stream(void* pointer, CudaStream stream) {
-  isthmus_pointer_info_t known{};
-  known.struct_size = sizeof known;
-  if (pointer == nullptr || isthmus_pointer_query(nullptr, pointer, &known) != ISTHMUS_OK ||
-      known.state != ISTHMUS_MEMORY_LIVE) {
+void record_stream_use(void* pointer, CudaStream stream) {
+  isthmus_pointer_info_t info{};
+  info.struct_size = sizeof info;
+  if (pointer == nullptr || isthmus_pointer_query(nullptr, pointer, &info) != ISTHMUS_OK ||
+      info.state != ISTHMUS_MEMORY_LIVE) {
     return;
   }
-  auto* const queue = queue_of_stream_number(number_of_cuda_device(known.device), stream);
-  // The free itself takes care of the block's own stream.
-  if (isthmus_queue_key(queue) != known.queue_key) {
-    StreamNotes::add(known.base != nullptr ? known.base : pointer, queue);
+  auto* const queue = queue_of_stream_number(number_of_cuda_device(info.device), stream);
+  // The free itself is ordered after work on the block's own stream.
+  if (isthmus_queue_key(queue) != info.queue_key) {
+    StreamUses::add(info.base != nullptr ? info.base : pointer, queue);
   }
 }
 
 void* find_block(void* pointer, std::size_t* nbytes) noexcept {
-  isthmus_pointer_info_t known{};
-  known.struct_size = sizeof known;
-  if (isthmus_pointer_query(nullptr, pointer, &known) != ISTHMUS_OK || known.base == nullptr) {
+  isthmus_pointer_info_t info{};
+  info.struct_size = sizeof info;
+  if (isthmus_pointer_query(nullptr, pointer, &info) != ISTHMUS_OK || info.base == nullptr) {
     return pointer;
   }
   if (nbytes != nullptr) {
-    *nbytes = known.nbytes;
+    *nbytes = info.nbytes;
   }
-  return known.base;
+  return info.base;
 }
 
 }  // namespace isthmus::python

@@ -4,7 +4,7 @@
 // device, and which queue belongs to a stream.
 //
 // Nothing here uses Python. Any thread may call it, with or without the interpreter's lock, and
-// after the interpreter is gone: what is created is never destroyed. A thread caches its last
+// after the interpreter has ended: what is created is never destroyed. A thread caches its last
 // lookups, so that a warm request takes some nanoseconds more than the resource itself.
 //
 // A stream is identified by its device and handle, as in the frameworks. When one is destroyed, no
@@ -34,7 +34,7 @@ class AllocatorFailure final : public std::runtime_error {
 // Throws the library's message of this thread's last call after `name`, which may be empty.
 [[noreturn]] void throw_last_failure(const char* name);
 
-// The queue of a stream, created on first use and never released. Throws allocator_failure.
+// The queue of a stream, created on first use and never released. Throws AllocatorFailure.
 [[nodiscard]] isthmus_queue_t* queue_of_stream_number(int device, CudaStream stream);
 // CUDA's number of a device; -1 for one of another backend.
 [[nodiscard]] int number_of_cuda_device(const isthmus_device_t* device) noexcept;
@@ -43,14 +43,14 @@ struct AllocatorUsage {
   isthmus_statistics_t counts;
   isthmus_resource_info_t resource;
   std::uint64_t peak_held_bytes;
-  bool knows_peak;
+  bool has_peak;
 };
 
 struct FollowedResources;
 
 class StreamAllocator {
  public:
-  static constexpr int k_most_devices = 64;
+  static constexpr int k_max_devices = 64;
 
   constexpr StreamAllocator() noexcept = default;
   StreamAllocator(const StreamAllocator&) = delete;
@@ -58,15 +58,15 @@ class StreamAllocator {
 
   // From here on the resource serves its device, in place of a pool of the allocator. Pre: no
   // request was made yet.
-  void serve_with(isthmus_resource_t* resource);
-  [[nodiscard]] isthmus_resource_t* given() const noexcept { return given_; }
+  void set_resource(isthmus_resource_t* resource);
+  [[nodiscard]] isthmus_resource_t* custom_resource() const noexcept { return custom_resource_; }
 
   // From here on `resource` (null: a pool of the allocator) serves that device. From the first call
   // on, a block is returned to the resource that it came from, whichever serves then. Costs two
   // additional locks for an allocation and one for a free. Throws std::bad_alloc.
   void follow(int device, isthmus_resource_t* resource);
 
-  // All throw allocator_failure, except `deallocate`, which reports failures on the standard error
+  // All throw AllocatorFailure, except `deallocate`, which reports failures on the standard error
   // stream.
   [[nodiscard]] void* allocate(std::size_t nbytes, int device, CudaStream stream);
   void deallocate(void* pointer, std::size_t nbytes, int device, CudaStream stream) noexcept;
@@ -77,17 +77,19 @@ class StreamAllocator {
   void limit(double share, int device);
   [[nodiscard]] AllocatorUsage usage(int device);
   // The resource that serves that device.
-  [[nodiscard]] isthmus_resource_t* serving(int device) { return serve(device).from; }
+  [[nodiscard]] isthmus_resource_t* upstream_for(int device) {
+    return resources_for(device).upstream;
+  }
 
   struct Place {
     isthmus_resource_t* resource;
     isthmus_queue_t* queue;
   };
   // The resources that serve one device.
-  struct Served {
-    isthmus_resource_t* counted;  // statistics adaptor over `from`
-    isthmus_resource_t* from;
-    isthmus_budget_t* budget;  // null if `from` was given
+  struct DeviceResources {
+    isthmus_resource_t* counted;  // statistics adaptor over `upstream`
+    isthmus_resource_t* upstream;
+    isthmus_budget_t* budget;  // null if `upstream` is a caller's resource
   };
 
  private:
@@ -96,25 +98,25 @@ class StreamAllocator {
   [[nodiscard]] isthmus_resource_t* followed(int device) noexcept;
   [[nodiscard]] void* allocate_followed(std::size_t nbytes, int device, CudaStream stream);
   void deallocate_followed(void* pointer, std::size_t nbytes, CudaStream stream, int device);
-  [[nodiscard]] void* allocate_from(const Place& at, std::size_t nbytes);
-  [[nodiscard]] const Served& serve(int device);
-  [[nodiscard]] const Served* make(int device) const;
-  void make_pool(Served& served, int device) const;
+  [[nodiscard]] void* allocate_from(const Place& target, std::size_t nbytes);
+  [[nodiscard]] const DeviceResources& resources_for(int device);
+  [[nodiscard]] const DeviceResources* create_resources(int device) const;
+  void make_pool(DeviceResources& served, int device) const;
 
   // Guards the creation of entries of `devices_`. An entry is stored with release and loaded with
   // acquire order, so that a reader sees it complete; it is immutable and never destroyed.
-  std::mutex making_;
-  isthmus_resource_t* given_ = nullptr;
-  int given_device_ = -1;
-  std::array<std::optional<double>, k_most_devices> shares_{};
-  std::array<std::atomic<const Served*>, k_most_devices> devices_{};
+  std::mutex create_mutex_;
+  isthmus_resource_t* custom_resource_ = nullptr;
+  int custom_device_ = -1;
+  std::array<std::optional<double>, k_max_devices> shares_{};
+  std::array<std::atomic<const DeviceResources*>, k_max_devices> devices_{};
   // Created by the first `follow`, by a compare-exchange, and never destroyed.
   std::atomic<FollowedResources*> followed_{nullptr};
 };
 
 // Records that the block is used on that stream too. Its free then waits for all work that the
 // stream has at that time. For blocks of any allocator here; does nothing for other memory.
-void note_stream(void* pointer, CudaStream stream);
+void record_stream_use(void* pointer, CudaStream stream);
 // The block that contains an address, and where it begins; the address itself if it is unknown.
 [[nodiscard]] void* find_block(void* pointer, std::size_t* nbytes) noexcept;
 

@@ -19,29 +19,32 @@ std::atomic<int> functions_pending{0};
 
 // The exporter of the view that a function gets of a buffer. Views that outlive the function are
 // counted, and keep the Buffer alive.
-struct LentMemory {
+struct CallbackMemory {
   void* pointer;
   std::size_t nbytes;
-  nb::object of;
+  nb::object buffer_object;
   int exports = 0;
 };
-nb::handle lent_type;
+nb::handle callback_memory_type;
 
-int lend(PyObject* self, Py_buffer* view, int flags) noexcept {
-  auto* lent = nb::inst_ptr<LentMemory>(self);
-  static char nothing[1];
-  void* pointer = lent->pointer != nullptr ? lent->pointer : nothing;
-  const bool read_only = buffer_of(lent->of)->read_only;
-  const int failed = PyBuffer_FillInfo(view, self, pointer, static_cast<Py_ssize_t>(lent->nbytes),
+int get_view(PyObject* self, Py_buffer* view, int flags) noexcept {
+  auto* memory = nb::inst_ptr<CallbackMemory>(self);
+  static char placeholder[1];
+  void* pointer = memory->pointer != nullptr ? memory->pointer : placeholder;
+  const bool read_only = buffer_of(memory->buffer_object)->read_only;
+  const int failed = PyBuffer_FillInfo(view, self, pointer, static_cast<Py_ssize_t>(memory->nbytes),
                                        read_only ? 1 : 0, flags);
-  lent->exports += failed == 0 ? 1 : 0;
+  memory->exports += failed == 0 ? 1 : 0;
   return failed;
 }
-void take_back(PyObject* self, Py_buffer*) noexcept { --nb::inst_ptr<LentMemory>(self)->exports; }
+void release_view(PyObject* self, Py_buffer*) noexcept {
+  --nb::inst_ptr<CallbackMemory>(self)->exports;
+}
 
-PyType_Slot lent_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&lend)},
-                            {Py_bf_releasebuffer, reinterpret_cast<void*>(&take_back)},
-                            {0, nullptr}};
+PyType_Slot callback_memory_slots[] = {
+    {Py_bf_getbuffer, reinterpret_cast<void*>(&get_view)},
+    {Py_bf_releasebuffer, reinterpret_cast<void*>(&release_view)},
+    {0, nullptr}};
 
 // A submitted function. Destroyed with the interpreter's lock held, through the deferred list.
 struct FunctionCall final : Deferred {
@@ -54,35 +57,36 @@ struct FunctionCall final : Deferred {
   ~FunctionCall() override { functions_pending.fetch_sub(1, std::memory_order_relaxed); }
 };
 
-struct LentViews {
+struct CallbackViews {
   std::vector<nb::object> memory;
   std::vector<nb::object> views;
 };
 
-LentViews lend_all(const FunctionCall& call, const isthmus_view_t* views, std::size_t count) {
-  LentViews lent;
+CallbackViews make_views(const FunctionCall& call, const isthmus_view_t* views, std::size_t count) {
+  CallbackViews memory_views;
   for (std::size_t i = 0; i < count; ++i) {
-    lent.memory.push_back(
-        make_instance<LentMemory>(lent_type, views[i].data, views[i].nbytes, call.buffers[i]));
-    lent.views.push_back(nb::steal(PyMemoryView_FromObject(lent.memory.back().ptr())));
-    if (!lent.views.back().is_valid()) {
+    memory_views.memory.push_back(make_instance<CallbackMemory>(callback_memory_type, views[i].data,
+                                                                views[i].nbytes, call.buffers[i]));
+    memory_views.views.push_back(
+        nb::steal(PyMemoryView_FromObject(memory_views.memory.back().ptr())));
+    if (!memory_views.views.back().is_valid()) {
       throw nb::python_error();
     }
   }
-  return lent;
+  return memory_views;
 }
 
-// Ends the views. BufferError if something made of them, such as an array, still lives.
-void take_all_back(LentViews& lent) {
-  for (auto& view : lent.views) {
+// Ends the views. BufferError if something created from them, such as an array, still lives.
+void release_views(CallbackViews& memory_views) {
+  for (auto& view : memory_views.views) {
     const nb::object released = nb::steal(PyObject_CallMethod(view.ptr(), "release", nullptr));
     if (!released.is_valid()) {
       PyErr_Clear();
     }
   }
-  lent.views.clear();
-  for (const auto& memory : lent.memory) {
-    if (nb::inst_ptr<LentMemory>(memory)->exports != 0) {
+  memory_views.views.clear();
+  for (const auto& memory : memory_views.memory) {
+    if (nb::inst_ptr<CallbackMemory>(memory)->exports != 0) {
       raise_python(
           PyExc_BufferError,
           "a function submitted to a queue kept a view of a buffer, which is valid only during the "
@@ -92,31 +96,31 @@ void take_all_back(LentViews& lent) {
 }
 
 void call_with_views(const FunctionCall& call, const isthmus_view_t* views, std::size_t count) {
-  auto lent = lend_all(call, views, count);
+  auto memory_views = make_views(call, views, count);
   std::vector<PyObject*> arguments;
-  for (const auto& view : lent.views) {
+  for (const auto& view : memory_views.views) {
     arguments.push_back(view.ptr());
   }
-  nb::object given = nb::steal(
+  nb::object result = nb::steal(
       PyObject_Vectorcall(call.function.ptr(), arguments.data(), arguments.size(), nullptr));
-  if (!given.is_valid()) {
+  if (!result.is_valid()) {
     nb::python_error failed;
     try {
-      take_all_back(lent);
+      release_views(memory_views);
     } catch (nb::python_error&) {
       // the function's own exception says more, and its traceback holds its arrays
     }
     throw failed;
   }
-  given.reset();  // the result is not used, and must not keep views alive
-  take_all_back(lent);
+  result.reset();  // the result is not used, and must not keep views alive
+  release_views(memory_views);
 }
 
-void keep_exception(FunctionCall& call, nb::python_error& failed) {
+void store_exception(FunctionCall& call, nb::python_error& failed) {
   nb::object raised = take_exception(failed, call.message);
-  auto* told = event_of(call.event_object);
-  Py_XDECREF(told->exception);
-  told->exception = raised.release().ptr();
+  auto* event = event_of(call.event_object);
+  Py_XDECREF(event->exception);
+  event->exception = raised.release().ptr();
 }
 
 isthmus_status_t run_with_lock(FunctionCall& call, const isthmus_view_t* views, std::size_t count) {
@@ -125,7 +129,7 @@ isthmus_status_t run_with_lock(FunctionCall& call, const isthmus_view_t* views, 
   try {
     call_with_views(call, views, count);
   } catch (nb::python_error& failed) {
-    keep_exception(call, failed);
+    store_exception(call, failed);
     status = ISTHMUS_ERROR_CALLBACK;
   } catch (const std::bad_alloc&) {
     call.message = "MemoryError";
@@ -152,12 +156,12 @@ isthmus_status_t run_function(void* object, const isthmus_view_t* views, std::si
 std::vector<isthmus_buffer_t*> read_buffers(FunctionCall& call, nb::args buffers) {
   std::vector<isthmus_buffer_t*> raw;
   for (nb::handle each : buffers) {
-    const auto* known = buffer_of(each);
-    if (known == nullptr) {
+    const auto* buffer = buffer_of(each);
+    if (buffer == nullptr) {
       raise_python(PyExc_TypeError, "submit() takes a function and Buffers, not %.100s",
                    Py_TYPE(each.ptr())->tp_name);
     }
-    raw.push_back(known->raw.get());
+    raw.push_back(buffer->raw.get());
     call.buffers.push_back(nb::borrow(each));
   }
   return raw;
@@ -168,7 +172,7 @@ std::vector<isthmus_buffer_t*> read_buffers(FunctionCall& call, nb::args buffers
 // Closed before the interpreter ends, so that no thread takes the lock afterwards.
 Gate callbacks_gate;
 
-bool functions_under_way() noexcept {
+bool has_pending_functions() noexcept {
   return functions_pending.load(std::memory_order_relaxed) != 0;
 }
 
@@ -183,21 +187,21 @@ nb::object submit_function(const Queue& queue, nb::handle function, nb::args buf
   auto call = std::make_unique<FunctionCall>();
   call->function = nb::borrow(function);
   const auto raw = read_buffers(*call, buffers);
-  const OperationArguments how{nb::handle{}, after, false};
+  const OperationArguments arguments{nb::handle{}, after, false};
   call->event_object = wrap(EventHandle{});
   call->context = nb::steal(PyContext_CopyCurrent());
-  const nb::object told = call->event_object;
+  const nb::object event_object = call->event_object;
   EventHandle submitted;
   isthmus_status_t status;
   const auto owner = defer_owner(call.release());
   {
     const GilRelease released;
     status = isthmus_queue_submit(queue.raw.get(), &run_function, owner, raw.data(), raw.size(),
-                                  how.after.data(), how.after.size(), submitted.out());
+                                  arguments.after.data(), arguments.after.size(), submitted.out());
   }
   check(status);
-  event_of(told)->raw = std::move(submitted);
-  return told;
+  event_of(event_object)->raw = std::move(submitted);
+  return event_object;
 }
 
 void stop_callbacks() {
@@ -216,9 +220,9 @@ void stop_callbacks() {
 }
 
 void bind_submit(nb::module_& module) {
-  lent_type =
-      nb::class_<LentMemory>(module, "_LentMemory", nb::type_slots(lent_slots),
-                             "The memory of a buffer, for a function submitted to a queue.");
+  callback_memory_type =
+      nb::class_<CallbackMemory>(module, "_LentMemory", nb::type_slots(callback_memory_slots),
+                                 "The memory of a buffer, for a function submitted to a queue.");
 }
 
 }  // namespace isthmus::python

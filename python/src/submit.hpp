@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Python functions submitted to queues.
+// Python functions submitted to queues. Needs the interpreter's lock.
 
 #include "objects.hpp"
 

@@ -16,45 +16,45 @@ constexpr const char* k_context = "SyclContextRef";
 constexpr const char* k_event = "SyclEventRef";
 
 // A capsule of that name: the object itself, or the one that it returns; otherwise not valid.
-nb::object capsule_of(nb::handle given, const char* name) {
-  if (PyCapsule_CheckExact(given.ptr()) != 0) {
-    return PyCapsule_IsValid(given.ptr(), name) != 0 ? nb::borrow(given) : nb::object{};
+nb::object capsule_of(nb::handle argument, const char* name) {
+  if (PyCapsule_CheckExact(argument.ptr()) != 0) {
+    return PyCapsule_IsValid(argument.ptr(), name) != 0 ? nb::borrow(argument) : nb::object{};
   }
-  const bool is_ours =
-      queue_of(given) != nullptr || context_of(given) != nullptr || event_of(given) != nullptr;
-  if (is_ours || !nb::hasattr(given, "_get_capsule")) {
+  const bool is_isthmus_object = queue_of(argument) != nullptr || context_of(argument) != nullptr ||
+                                 event_of(argument) != nullptr;
+  if (is_isthmus_object || !nb::hasattr(argument, "_get_capsule")) {
     return {};
   }
-  nb::object made = given.attr("_get_capsule")();
-  return PyCapsule_IsValid(made.ptr(), name) != 0 ? made : nb::object{};
+  nb::object capsule = argument.attr("_get_capsule")();
+  return PyCapsule_IsValid(capsule.ptr(), name) != 0 ? capsule : nb::object{};
 }
 
 // Calls adopt(device, result) for the SYCL device that it belongs to.
 template <class Handle, class Adopt>
-DeviceHandle adopt_on_its_device(nb::handle given, Handle& adopted, Adopt adopt) {
-  DeviceHandle on;
-  check(look_for_device("sycl:0", on));
+DeviceHandle adopt_on_matching_device(nb::handle argument, Handle& adopted, Adopt adopt) {
+  DeviceHandle device;
+  check(try_find_device("sycl:0", device));
   for (int number = 1;; ++number) {
-    const auto status = adopt(on.get(), adopted.out());
+    const auto status = adopt(device.get(), adopted.out());
     if (status != ISTHMUS_ERROR_WRONG_CONTEXT) {
       check(status);
-      return on;
+      return device;
     }
-    if (look_for_device(("sycl:" + std::to_string(number)).c_str(), on) != ISTHMUS_OK) {
+    if (try_find_device(("sycl:" + std::to_string(number)).c_str(), device) != ISTHMUS_OK) {
       raise_python(PyExc_ValueError,
                    "%R is on a sub-device or on a device without USM: Isthmus supports only whole "
                    "devices with USM",
-                   given.ptr());
+                   argument.ptr());
     }
   }
 }
 
-ContextHandle adopted_context(nb::handle given, nb::handle capsule, DeviceHandle* device) {
+ContextHandle adopted_context(nb::handle argument, nb::handle capsule, DeviceHandle* device) {
   ContextHandle adopted;
-  auto found = adopt_on_its_device(
-      given, adopted, [&](isthmus_device_t* candidate, isthmus_context_t** made) {
+  auto found = adopt_on_matching_device(
+      argument, adopted, [&](isthmus_device_t* candidate, isthmus_context_t** context) {
         return isthmus_context_adopt(candidate, PyCapsule_GetPointer(capsule.ptr(), k_context), {},
-                                     made);
+                                     context);
       });
   if (device != nullptr) {
     *device = std::move(found);
@@ -62,21 +62,21 @@ ContextHandle adopted_context(nb::handle given, nb::handle capsule, DeviceHandle
   return adopted;
 }
 
-// Releases the reference that a capsule of ours holds.
+// Releases the reference that a capsule of this module holds.
 template <class Noun>
-void release_now(PyObject* capsule) noexcept {
+void release_capsule(PyObject* capsule) noexcept {
   Counted<Noun>::release(static_cast<Noun*>(PyCapsule_GetContext(capsule)));
 }
 
 template <class Noun>
-nb::object capsule_for(Noun* kept, void* native, const char* name) {
-  nb::object made = nb::steal(PyCapsule_New(native, name, &release_now<Noun>));
-  if (!made.is_valid()) {
+nb::object capsule_for(Noun* handle, void* native, const char* name) {
+  nb::object capsule = nb::steal(PyCapsule_New(native, name, &release_capsule<Noun>));
+  if (!capsule.is_valid()) {
     raise_set();
   }
-  Counted<Noun>::retain(kept);
-  PyCapsule_SetContext(made.ptr(), kept);
-  return made;
+  Counted<Noun>::retain(handle);
+  PyCapsule_SetContext(capsule.ptr(), handle);
+  return capsule;
 }
 
 void require_sycl(isthmus_device_t* device, const char* name) {
@@ -94,64 +94,64 @@ nb::object loaded_dpctl() {
   return nb::module_::import_("sys").attr("modules").attr("get")("dpctl");
 }
 
-nb::object find_sycl_queue(nb::handle given) {
-  const nb::object capsule = capsule_of(given, k_queue);
+nb::object find_sycl_queue(nb::handle argument) {
+  const nb::object capsule = capsule_of(argument, k_queue);
   if (!capsule.is_valid()) {
     return {};
   }
   QueueHandle adopted;
-  static_cast<void>(
-      adopt_on_its_device(given, adopted, [&](isthmus_device_t* candidate, isthmus_queue_t** made) {
+  static_cast<void>(adopt_on_matching_device(
+      argument, adopted, [&](isthmus_device_t* candidate, isthmus_queue_t** queue) {
         return isthmus_queue_adopt(candidate, PyCapsule_GetPointer(capsule.ptr(), k_queue), {},
-                                   made);
+                                   queue);
       }));
   return wrap(std::move(adopted));
 }
 
-nb::object find_sycl_context(nb::handle given) {
-  const nb::object capsule = capsule_of(given, k_context);
-  return capsule.is_valid() ? wrap(adopted_context(given, capsule, nullptr)) : nb::object{};
+nb::object find_sycl_context(nb::handle argument) {
+  const nb::object capsule = capsule_of(argument, k_context);
+  return capsule.is_valid() ? wrap(adopted_context(argument, capsule, nullptr)) : nb::object{};
 }
 
-// dpctl has no capsules of devices, so this goes through a context, which knows its devices.
-nb::object find_sycl_device(nb::handle given) {
+// dpctl has no capsules of devices, so this uses a context, which lists its devices.
+nb::object find_sycl_device(nb::handle argument) {
   const nb::object loaded = loaded_dpctl();
-  if (loaded.is_none() || !nb::isinstance(given, loaded.attr("SyclDevice"))) {
+  if (loaded.is_none() || !nb::isinstance(argument, loaded.attr("SyclDevice"))) {
     return {};
   }
-  const nb::object around = loaded.attr("SyclContext")(given);
+  const nb::object context_object = loaded.attr("SyclContext")(argument);
   DeviceHandle found;
-  static_cast<void>(adopted_context(given, capsule_of(around, k_context), &found));
+  static_cast<void>(adopted_context(argument, capsule_of(context_object, k_context), &found));
   return wrap(std::move(found));
 }
 
 // SYCL does not expose the context of an event, and orders queues of all contexts after it.
-nb::object find_sycl_event(nb::handle given) {
-  const nb::object capsule = capsule_of(given, k_event);
+nb::object find_sycl_event(nb::handle argument) {
+  const nb::object capsule = capsule_of(argument, k_event);
   if (!capsule.is_valid()) {
     return {};
   }
-  const auto on = find_device("sycl:0");
-  ContextHandle home;
-  check(isthmus_context_default(on.get(), home.out()));
+  const auto device = find_device("sycl:0");
+  ContextHandle context;
+  check(isthmus_context_default(device.get(), context.out()));
   EventHandle adopted;
-  check(isthmus_event_adopt(home.get(), PyCapsule_GetPointer(capsule.ptr(), k_event), {},
+  check(isthmus_event_adopt(context.get(), PyCapsule_GetPointer(capsule.ptr(), k_event), {},
                             adopted.out()));
   return wrap(std::move(adopted));
 }
 
-nb::object from_sycl(nb::handle given, nb::object (*find)(nb::handle), const char* noun) {
-  nb::object found = find(given);
+nb::object from_sycl(nb::handle argument, nb::object (*find)(nb::handle), const char* noun) {
+  nb::object found = find(argument);
   if (!found.is_valid()) {
     raise_python(PyExc_TypeError, "%s.from_sycl() takes dpctl's Sycl%s or a capsule of one, not %R",
-                 noun, noun, given.ptr());
+                 noun, noun, argument.ptr());
   }
   return found;
 }
 
 nb::object sycl_capsule(const Queue& self) {
   require_sycl(isthmus_queue_device(self.raw.get()), "queue");
-  return capsule_for(self.raw.get(), lend_handle(self), k_queue);
+  return capsule_for(self.raw.get(), export_handle(self), k_queue);
 }
 
 nb::object sycl_capsule(const Context& self) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Conversion between objects of dpctl and ours, by the capsules that dpctl creates and accepts. A
-// capsule holds a reference of its C interface, which the receiver copies. Needs the interpreter's
-// lock.
+// Conversion between objects of dpctl and Isthmus, by the capsules that dpctl creates and accepts.
+// A capsule holds a reference of its C interface, which the receiver copies. Needs the
+// interpreter's lock.
 
 #include "objects.hpp"
 
@@ -11,13 +11,13 @@ namespace isthmus::python {
 // The module, None if the program has not imported it.
 [[nodiscard]] nb::object loaded_dpctl();
 
-// Our object for a dpctl SyclQueue, SyclContext, SyclDevice or SyclEvent, or for a capsule of one,
+// The object for a dpctl SyclQueue, SyclContext, SyclDevice or SyclEvent, or for a capsule of one,
 // which is not consumed. Not valid, without an error set, for other objects. DeviceNotFoundError if
 // there is no SYCL; ValueError for a sub-device, and for a device without USM.
-[[nodiscard]] nb::object find_sycl_queue(nb::handle given);
-[[nodiscard]] nb::object find_sycl_context(nb::handle given);
-[[nodiscard]] nb::object find_sycl_device(nb::handle given);
-[[nodiscard]] nb::object find_sycl_event(nb::handle given);
+[[nodiscard]] nb::object find_sycl_queue(nb::handle argument);
+[[nodiscard]] nb::object find_sycl_context(nb::handle argument);
+[[nodiscard]] nb::object find_sycl_device(nb::handle argument);
+[[nodiscard]] nb::object find_sycl_event(nb::handle argument);
 
 // Implements `_get_capsule`. TypeError for objects of other backends.
 [[nodiscard]] nb::object sycl_capsule(const Queue& self);
@@ -25,8 +25,8 @@ namespace isthmus::python {
 // Waits until the operation has been submitted to the driver.
 [[nodiscard]] nb::object sycl_capsule(const Event& self);
 
-// TypeError if `find` does not know the object.
-[[nodiscard]] nb::object from_sycl(nb::handle given, nb::object (*find)(nb::handle),
+// TypeError if `find` does not recognize the object.
+[[nodiscard]] nb::object from_sycl(nb::handle argument, nb::object (*find)(nb::handle),
                                    const char* noun);
 
 // `noun` as in "Queue"; `signature` is that of Python.
@@ -34,7 +34,7 @@ template <class Bound>
 void bind_from_sycl(Bound& bound, nb::object (*find)(nb::handle), const char* noun,
                     const char* signature) {
   bound.def_static(
-      "from_sycl", [find, noun](nb::handle given) { return from_sycl(given, find, noun); },
+      "from_sycl", [find, noun](nb::handle argument) { return from_sycl(argument, find, noun); },
       nb::arg("given").none(), nb::sig(signature),
       "Converts a dpctl object, or a capsule of one, which is not consumed: the result\n"
       "represents the same SYCL object. Raises TypeError for other objects, DeviceNotFoundError\n"

@@ -15,12 +15,12 @@ namespace {
 
 unsigned next_number = 1;  // 0 is the shared one
 
-// The same number for the same resource. PyTorch may keep the functions indefinitely, so a number
+// The same number for the same resource. PyTorch may hold the functions indefinitely, so a number
 // is never reused for another resource.
-unsigned number_for(const Resource& wanted) {
-  auto* const raw = wanted.raw.get();
+unsigned number_for(const Resource& resource) {
+  auto* const raw = resource.raw.get();
   for (unsigned each = 1; each < next_number; ++each) {
-    if (torch_allocator(each).given() == raw) {
+    if (torch_allocator(each).custom_resource() == raw) {
       return each;
     }
   }
@@ -30,7 +30,7 @@ unsigned number_for(const Resource& wanted) {
         "PyTorch can use at most %u resources in one process, and all are in use: use one of them",
         k_torch_allocators - 1);
   }
-  torch_allocator(next_number).serve_with(raw);
+  torch_allocator(next_number).set_resource(raw);
   return next_number++;
 }
 
@@ -38,15 +38,15 @@ unsigned torch_number(nb::handle chosen) {
   if (chosen.is_none()) {
     return 0;
   }
-  const auto& wanted = require_resource(chosen, "resource");
-  const auto told = info_of(wanted);
-  if (number_of_cuda_device(told.device) < 0 || told.kinds != 1U << ISTHMUS_KIND_DEVICE) {
+  const auto& resource = require_resource(chosen, "resource");
+  const auto info = info_of(resource);
+  if (number_of_cuda_device(info.device) < 0 || info.kinds != 1U << ISTHMUS_KIND_DEVICE) {
     raise_python(PyExc_ValueError,
                  "resource must be of device memory of a CUDA device, not %S: use "
                  "PoolResource(\"device\", \"cuda:0\")",
                  chosen.ptr());
   }
-  return number_for(wanted);
+  return number_for(resource);
 }
 
 // Reserves a set of functions whose resources can change: see `StreamAllocator::follow`.
@@ -74,7 +74,7 @@ nb::object torch_functions(unsigned number) {
 }
 
 template <class Body>
-auto told_by_python(Body body) {
+auto translate_errors(Body body) {
   try {
     const GilRelease released;
     return body();
@@ -84,9 +84,9 @@ auto told_by_python(Body body) {
 }
 
 nb::object torch_usage(unsigned number, int device) {
-  const auto told = told_by_python([=] { return torch_allocator(number).usage(device); });
-  const auto& counts = told.counts;
-  const auto& held = told.resource;
+  const auto usage = translate_errors([=] { return torch_allocator(number).usage(device); });
+  const auto& counts = usage.counts;
+  const auto& held = usage.resource;
   nb::dict fields;
   fields["live_bytes"] = counts.current_bytes;
   fields["live_count"] = counts.current_count;
@@ -95,7 +95,7 @@ nb::object torch_usage(unsigned number, int device) {
   fields["total_count"] = counts.total_count;
   fields["held_bytes"] = held.held_bytes;
   fields["peak_held_bytes"] =
-      told.knows_peak ? nb::object{nb::int_(told.peak_held_bytes)} : nb::none();
+      usage.has_peak ? nb::object{nb::int_(usage.peak_held_bytes)} : nb::none();
   fields["free_bytes"] = held.free_bytes;
   fields["maps"] = held.maps;
   fields["unmaps"] = held.unmaps;
@@ -104,22 +104,22 @@ nb::object torch_usage(unsigned number, int device) {
 
 // The pool that serves a device if no resource is named, for all frameworks.
 nb::object device_pool(int device) {
-  auto* const raw = told_by_python([=] { return torch_allocator(0).serving(device); });
-  if (nb::object known = find_resource(raw); known.is_valid()) {
-    return known;
+  auto* const raw = translate_errors([=] { return torch_allocator(0).upstream_for(device); });
+  if (nb::object existing = find_resource(raw); existing.is_valid()) {
+    return existing;
   }
   isthmus_resource_retain(raw);
-  PoolResource made;
-  made.raw = ResourceHandle{raw};
-  made.queue_object = default_queue_of(*device_of(wrap(find_cuda_device(device))));
-  made.is_pool = true;
-  made.budget_object = made.decay = made.upstream = nb::none();
-  made.wait = nb::float_(1.0);
+  PoolResource pool;
+  pool.raw = ResourceHandle{raw};
+  pool.queue_object = default_queue_of(*device_of(wrap(find_cuda_device(device))));
+  pool.is_pool = true;
+  pool.budget_object = pool.decay = pool.upstream = nb::none();
+  pool.wait = nb::float_(1.0);
   const nb::object object = nb::inst_alloc(nb::type<PoolResource>());
   auto* const self = nb::inst_ptr<PoolResource>(object);
-  new (self) PoolResource{std::move(made)};
+  new (self) PoolResource{std::move(pool)};
   nb::inst_mark_ready(object);
-  remember_resource(*self, object);
+  register_resource(*self, object);
   return object;
 }
 

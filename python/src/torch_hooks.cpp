@@ -34,9 +34,9 @@ void open_devices(int count) {
   }
 }
 
-void* whole_block(void* pointer, std::size_t* nbytes) { return find_block(pointer, nbytes); }
+void* base_block(void* pointer, std::size_t* nbytes) { return find_block(pointer, nbytes); }
 
-void record_stream(void* pointer, CudaStream stream) { note_stream(pointer, stream); }
+void record_stream(void* pointer, CudaStream stream) { record_stream_use(pointer, stream); }
 
 template <class Function>
 std::uintptr_t address_of(Function* function) noexcept {
@@ -52,7 +52,7 @@ HookList list_hooks() noexcept {
            {"set_init_fn", address_of(&open_devices)},
            {"set_reset_fn", address_of(&Hooks<Number>::reset)},
            {"set_memory_fraction_fn", address_of(&Hooks<Number>::limit)},
-           {"set_base_alloc_fn", address_of(&whole_block)},
+           {"set_base_alloc_fn", address_of(&base_block)},
            {"set_record_stream_fn", address_of(&record_stream)}}};
 }
 

@@ -13,7 +13,7 @@
 namespace isthmus::python {
 
 struct TorchHook {
-  // Of the PyTorch method that takes it; "alloc" and "free" are the constructor's.
+  // Of the PyTorch method that accepts it; "alloc" and "free" are the constructor's.
   const char* name;
   std::uintptr_t address;
 };

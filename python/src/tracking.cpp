@@ -25,8 +25,8 @@ struct Tag {
 ContextStack tags;  // of the `tag` objects
 
 // How many Python frames a resource records.
-struct WantedFrames final : Deferred {
-  explicit WantedFrames(std::size_t max) : count{max} {}
+struct FrameCount final : Deferred {
+  explicit FrameCount(std::size_t max) : count{max} {}
   const std::size_t count;
 };
 
@@ -68,7 +68,7 @@ const char* frames_of_python(void* owner) noexcept try {
   }
   const CallbackLock lock;
   if (lock) {
-    append_frames(text, static_cast<WantedFrames*>(static_cast<Deferred*>(owner))->count);
+    append_frames(text, static_cast<FrameCount*>(static_cast<Deferred*>(owner))->count);
   }
   return text.c_str();
 } catch (const std::bad_alloc&) {
@@ -77,30 +77,30 @@ const char* frames_of_python(void* owner) noexcept try {
 
 void init_tracking(TrackingResource* self, nb::handle upstream, nb::handle frames,
                    nb::handle native_frames) {
-  const auto& under = require_resource(upstream, "upstream");
+  const auto& upstream_resource = require_resource(upstream, "upstream");
   const auto python = to_size(frames, "frames");
   const auto native = to_size(native_frames, "native_frames");
-  if (python > ISTHMUS_MOST_FRAMES || native > ISTHMUS_MOST_FRAMES) {
+  if (python > ISTHMUS_MAX_FRAMES || native > ISTHMUS_MAX_FRAMES) {
     raise_python(PyExc_ValueError, "%s must be at most %d, not %zu",
-                 python > ISTHMUS_MOST_FRAMES ? "frames" : "native_frames",
-                 static_cast<int>(ISTHMUS_MOST_FRAMES),
-                 python > ISTHMUS_MOST_FRAMES ? python : native);
+                 python > ISTHMUS_MAX_FRAMES ? "frames" : "native_frames",
+                 static_cast<int>(ISTHMUS_MAX_FRAMES),
+                 python > ISTHMUS_MAX_FRAMES ? python : native);
   }
-  ResourceHandle made;
+  ResourceHandle resource;
   check(isthmus_resource_tracking(
-      under.raw.get(), static_cast<std::uint32_t>(native),
+      upstream_resource.raw.get(), static_cast<std::uint32_t>(native),
       python != 0 ? &frames_of_python : nullptr,
-      python != 0 ? defer_owner(new WantedFrames{python}) : isthmus_owner_t{}, made.out()));
-  construct_resource(self, TrackingResource{over(upstream, std::move(made))});
+      python != 0 ? defer_owner(new FrameCount{python}) : isthmus_owner_t{}, resource.out()));
+  construct_resource(self, TrackingResource{make_adaptor(upstream, std::move(resource))});
 }
 
-struct SeenBlock {
-  isthmus_tracked_t what;
+struct VisitedBlock {
+  isthmus_tracked_t record;
   std::string stack;
 };
-struct SeenBlocks {
-  std::vector<SeenBlock> all;
-  bool whole = true;
+struct VisitedBlocks {
+  std::vector<VisitedBlock> all;
+  bool is_complete = true;
 };
 
 nb::object lines_of(const std::string& text) {
@@ -108,56 +108,56 @@ nb::object lines_of(const std::string& text) {
 }
 
 nb::object live_blocks(const TrackingResource& self) {
-  SeenBlocks seen;
+  VisitedBlocks visited;
   const isthmus_tracked_function_t add = [](void* object, const isthmus_tracked_t* each) {
-    auto& to = *static_cast<SeenBlocks*>(object);
+    auto& output = *static_cast<VisitedBlocks*>(object);
     try {
-      to.all.push_back({*each, each->stack});
+      output.all.push_back({*each, each->stack});
     } catch (const std::bad_alloc&) {
-      to.whole = false;
+      output.is_complete = false;
     }
   };
   isthmus_status_t status;
   {
     const GilRelease released;
-    status = isthmus_tracking_visit(self.raw.get(), add, &seen);
+    status = isthmus_allocation_tracker_visit(self.raw.get(), add, &visited);
   }
   check(status);
-  if (!seen.whole) {
+  if (!visited.is_complete) {
     throw std::bad_alloc{};
   }
   const nb::object block = nb::module_::import_("isthmus._pressure").attr("TrackedBlock");
   nb::list blocks;
-  for (const auto& [what, stack] : seen.all) {
+  for (const auto& [what, stack] : visited.all) {
     blocks.append(block(reinterpret_cast<std::uintptr_t>(what.pointer), what.nbytes, what.queue_key,
                         what.order, what.thread, tag_name(what.tag), lines_of(stack)));
   }
   return blocks;
 }
 
-struct SeenUsage {
+struct VisitedUsage {
   std::vector<std::pair<const char*, isthmus_statistics_t>> all;
-  bool whole = true;
+  bool is_complete = true;
 };
 
 nb::object usage_by_tag(const TrackingResource& self) {
-  SeenUsage seen;
+  VisitedUsage visited;
   const isthmus_tag_usage_function_t add = [](void* object, const char* tag,
                                               const isthmus_statistics_t* usage) {
-    auto& to = *static_cast<SeenUsage*>(object);
+    auto& output = *static_cast<VisitedUsage*>(object);
     try {
-      to.all.emplace_back(tag, *usage);
+      output.all.emplace_back(tag, *usage);
     } catch (const std::bad_alloc&) {
-      to.whole = false;
+      output.is_complete = false;
     }
   };
-  check(isthmus_tracking_usage(self.raw.get(), add, &seen));
-  if (!seen.whole) {
+  check(isthmus_allocation_tracker_usage(self.raw.get(), add, &visited));
+  if (!visited.is_complete) {
     throw std::bad_alloc{};
   }
   const nb::object usage = nb::module_::import_("isthmus._pressure").attr("TagUsage");
   nb::dict by_tag;
-  for (const auto& [tag, of] : seen.all) {
+  for (const auto& [tag, of] : visited.all) {
     by_tag[tag_name(tag)] = usage(of.current_bytes, of.current_count, of.peak_bytes, of.peak_count,
                                   of.total_bytes, of.total_count);
   }
@@ -170,8 +170,8 @@ nb::object report(const TrackingResource& self) {
   isthmus_status_t status;
   {
     const GilRelease released;
-    while ((status = isthmus_tracking_report(self.raw.get(), text.data(), text.size(), &length)) ==
-               ISTHMUS_OK &&
+    while ((status = isthmus_allocation_tracker_report(self.raw.get(), text.data(), text.size(),
+                                                       &length)) == ISTHMUS_OK &&
            length >= text.size()) {
       text.resize(length + length / 4 + 1);  // it may have grown meanwhile
     }
@@ -263,7 +263,9 @@ void bind_tracking(nb::module_& module) {
            "first.")
       .def(
           "reset",
-          [](const TrackingResource& self) { check(isthmus_tracking_reset(self.raw.get())); },
+          [](const TrackingResource& self) {
+            check(isthmus_allocation_tracker_reset(self.raw.get()));
+          },
           nb::sig("def reset(self) -> None"),
           "Blocks that are live now are no longer reported, but can still be freed. In the\n"
           "usage of tags the peaks are set to what is live, and the totals to 0.");

@@ -13,7 +13,7 @@
 namespace isthmus::python {
 namespace {
 
-std::size_t rest_of(const Place& place) {
+std::size_t remaining_bytes(const Place& place) {
   return place.raw.offset <= place.nbytes ? place.nbytes - place.raw.offset : 0;
 }
 
@@ -50,9 +50,9 @@ Pattern byte_pattern(nb::handle index) {
                  "values pass their bytes, like numpy.float32(1) or (1000).to_bytes(4, 'little')",
                  shown_integer(index).ptr());
   }
-  Pattern made{};
-  made.bytes[0] = static_cast<char>(static_cast<unsigned char>(byte));
-  return made;
+  Pattern pattern{};
+  pattern.bytes[0] = static_cast<char>(static_cast<unsigned char>(byte));
+  return pattern;
 }
 
 // An integer is one byte, other objects are their own bytes. Arrays claim to be integers and are
@@ -72,10 +72,10 @@ Pattern to_pattern(nb::handle value) {
   if (length != 1 && length != 2 && length != 4 && length != 8 && length != 16) {
     raise_python(PyExc_ValueError, "a pattern must have 1, 2, 4, 8 or 16 bytes, not %zd", length);
   }
-  Pattern made{};
-  made.nbytes = static_cast<std::size_t>(length);
-  std::memcpy(made.bytes, held.view.buf, made.nbytes);
-  return made;
+  Pattern pattern{};
+  pattern.nbytes = static_cast<std::size_t>(length);
+  std::memcpy(pattern.bytes, held.view.buf, pattern.nbytes);
+  return pattern;
 }
 
 // The library refuses all work in a forked child. Reading memory that the host can access needs no
@@ -94,112 +94,119 @@ void read_in_child(const Buffer& buffer, std::size_t offset, void* destination,
   }
 }
 
-struct Part {
-  Place where;
+struct ByteRange {
+  Place endpoint;
   std::size_t nbytes;
 };
 
-Part to_part(const PartRequest& request) {
-  Part found;
-  found.where = to_place(request.buffer, Access::write, "buffer");
-  found.where.raw.offset = to_size(request.offset, "offset");
-  found.nbytes = to_size_or(request.nbytes, "nbytes", rest_of(found.where));
-  require_range(found.where, found.nbytes, "buffer");
-  return found;
+ByteRange to_range(const RangeRequest& request) {
+  ByteRange range;
+  range.endpoint = to_place(request.buffer, Access::write, "buffer");
+  range.endpoint.raw.offset = to_size(request.offset, "offset");
+  range.nbytes = to_size_or(request.nbytes, "nbytes", remaining_bytes(range.endpoint));
+  require_range(range.endpoint, range.nbytes, "buffer");
+  return range;
 }
 
 }  // namespace
 
 nb::object copy(const CopyRequest& request, const OperationArguments& arguments) {
-  Place to = to_place(request.destination, Access::write, "destination");
-  Place from = to_place(request.source, Access::read, "source");
-  to.raw.offset = to_size(request.destination_offset, "destination offset");
-  from.raw.offset = to_size(request.source_offset, "source offset");
-  const auto nbytes = to_size_or(request.nbytes, "nbytes", rest_of(from));
-  require_range(from, nbytes, "source");
-  require_range(to, nbytes, "destination");
-  if (is_reading_in_child(to, from, arguments) && from.raw.buffer != nullptr) {
-    read_in_child(*buffer_of(request.source), from.raw.offset,
-                  static_cast<char*>(to.raw.pointer) + to.raw.offset, nbytes);
+  Place destination = to_place(request.destination, Access::write, "destination");
+  Place source = to_place(request.source, Access::read, "source");
+  destination.raw.offset = to_size(request.destination_offset, "destination offset");
+  source.raw.offset = to_size(request.source_offset, "source offset");
+  const auto nbytes = to_size_or(request.nbytes, "nbytes", remaining_bytes(source));
+  require_range(source, nbytes, "source");
+  require_range(destination, nbytes, "destination");
+  if (is_reading_in_child(destination, source, arguments) && source.raw.buffer != nullptr) {
+    read_in_child(*buffer_of(request.source), source.raw.offset,
+                  static_cast<char*>(destination.raw.pointer) + destination.raw.offset, nbytes);
     return nb::none();
   }
-  return run_operation({arguments, nbytes, to.direct && from.direct, {&to, &from}},
-                       [&](const isthmus_operation_t* with, isthmus_event_t** event) {
-                         return isthmus_copy(arguments.queue, &to.raw, &from.raw, nbytes, with,
-                                             event);
-                       });
+  return run_operation(
+      {arguments, nbytes, destination.direct && source.direct, {&destination, &source}},
+      [&](const isthmus_operation_t* options, isthmus_event_t** event) {
+        return isthmus_copy(arguments.queue, &destination.raw, &source.raw, nbytes, options, event);
+      });
 }
 
 nb::object copy_2d(const Copy2dRequest& request, const OperationArguments& arguments) {
-  Place to = to_place(request.destination, Access::write, "destination");
-  Place from = to_place(request.source, Access::read, "source");
-  to.raw.offset = to_size(request.destination_offset, "destination offset");
-  from.raw.offset = to_size(request.source_offset, "source offset");
+  Place destination = to_place(request.destination, Access::write, "destination");
+  Place source = to_place(request.source, Access::read, "source");
+  destination.raw.offset = to_size(request.destination_offset, "destination offset");
+  source.raw.offset = to_size(request.source_offset, "source offset");
   const auto width = to_size(request.width, "width");
   const auto height = to_size(request.height, "height");
-  const auto to_pitch = to_size_or(request.destination_pitch, "destination pitch", width);
-  const auto from_pitch = to_size_or(request.source_pitch, "source pitch", width);
-  require_range(from, extent_2d(width, height, from_pitch, "source"), "source");
-  require_range(to, extent_2d(width, height, to_pitch, "destination"), "destination");
-  return run_operation({arguments, width * height, to.direct && from.direct, {&to, &from}},
-                       [&](const isthmus_operation_t* with, isthmus_event_t** event) {
-                         return isthmus_copy_2d(arguments.queue, &to.raw, to_pitch, &from.raw,
-                                                from_pitch, width, height, with, event);
+  const auto destination_pitch = to_size_or(request.destination_pitch, "destination pitch", width);
+  const auto source_pitch = to_size_or(request.source_pitch, "source pitch", width);
+  require_range(source, extent_2d(width, height, source_pitch, "source"), "source");
+  require_range(destination, extent_2d(width, height, destination_pitch, "destination"),
+                "destination");
+  return run_operation(
+      {arguments, width * height, destination.direct && source.direct, {&destination, &source}},
+      [&](const isthmus_operation_t* options, isthmus_event_t** event) {
+        return isthmus_copy_2d(arguments.queue, &destination.raw, destination_pitch, &source.raw,
+                               source_pitch, width, height, options, event);
+      });
+}
+
+nb::object fill(const RangeRequest& request, nb::handle value,
+                const OperationArguments& arguments) {
+  ByteRange range = to_range(request);
+  const auto pattern = to_pattern(value);
+  return run_operation({arguments, range.nbytes, range.endpoint.direct, {&range.endpoint, nullptr}},
+                       [&](const isthmus_operation_t* options, isthmus_event_t** event) {
+                         return isthmus_fill(arguments.queue, &range.endpoint.raw, pattern.bytes,
+                                             pattern.nbytes, range.nbytes, options, event);
                        });
 }
 
-nb::object fill(const PartRequest& request, nb::handle value, const OperationArguments& arguments) {
-  Part to = to_part(request);
-  const auto with_bytes = to_pattern(value);
-  return run_operation({arguments, to.nbytes, to.where.direct, {&to.where, nullptr}},
-                       [&](const isthmus_operation_t* with, isthmus_event_t** event) {
-                         return isthmus_fill(arguments.queue, &to.where.raw, with_bytes.bytes,
-                                             with_bytes.nbytes, to.nbytes, with, event);
+nb::object prefetch(const RangeRequest& request, bool to_host,
+                    const OperationArguments& arguments) {
+  ByteRange range = to_range(request);
+  return run_operation({arguments, range.nbytes, false, {&range.endpoint, nullptr}},
+                       [&](const isthmus_operation_t* options, isthmus_event_t** event) {
+                         return isthmus_prefetch(arguments.queue, &range.endpoint.raw, range.nbytes,
+                                                 to_host ? 1 : 0, options, event);
                        });
 }
 
-nb::object prefetch(const PartRequest& request, bool to_host, const OperationArguments& arguments) {
-  Part of = to_part(request);
-  return run_operation({arguments, of.nbytes, false, {&of.where, nullptr}},
-                       [&](const isthmus_operation_t* with, isthmus_event_t** event) {
-                         return isthmus_prefetch(arguments.queue, &of.where.raw, of.nbytes,
-                                                 to_host ? 1 : 0, with, event);
-                       });
-}
-
-nb::object advise(const PartRequest& request, nb::handle advice,
+nb::object advise(const RangeRequest& request, nb::handle advice,
                   const OperationArguments& arguments) {
-  Part of = to_part(request);
+  ByteRange range = to_range(request);
   const auto number = to_size(advice, "advice");
   if (number > UINT32_MAX) {
     raise_python(error_type(ISTHMUS_ERROR_INVALID_ARGUMENT),
                  "advice of %zu does not fit in 32 bits", number);
   }
-  return run_operation({arguments, of.nbytes, false, {&of.where, nullptr}},
-                       [&](const isthmus_operation_t* with, isthmus_event_t** event) {
-                         return isthmus_advise(arguments.queue, &of.where.raw, of.nbytes,
-                                               static_cast<std::uint32_t>(number), with, event);
+  return run_operation({arguments, range.nbytes, false, {&range.endpoint, nullptr}},
+                       [&](const isthmus_operation_t* options, isthmus_event_t** event) {
+                         return isthmus_advise(arguments.queue, &range.endpoint.raw, range.nbytes,
+                                               static_cast<std::uint32_t>(number), options, event);
                        });
 }
 
 nb::object copy_strided(const StridedCopy& copy, const OperationArguments& arguments) {
   const auto nbytes =
       std::accumulate(copy.shape.begin(), copy.shape.end(), copy.item, std::multiplies<>{});
-  return run_operation(
-      {arguments, nbytes, copy.to.direct && copy.from.direct, {&copy.to, &copy.from}},
-      [&](const isthmus_operation_t* with, isthmus_event_t** event) {
-        return isthmus_copy_nd(arguments.queue, &copy.to.raw, copy.to_strides.data(),
-                               &copy.from.raw, copy.from_strides.data(), copy.shape.data(),
-                               copy.shape.size(), copy.item, with, event);
-      });
+  return run_operation({arguments,
+                        nbytes,
+                        copy.destination.direct && copy.source.direct,
+                        {&copy.destination, &copy.source}},
+                       [&](const isthmus_operation_t* options, isthmus_event_t** event) {
+                         return isthmus_copy_nd(arguments.queue, &copy.destination.raw,
+                                                copy.destination_strides.data(), &copy.source.raw,
+                                                copy.source_strides.data(), copy.shape.data(),
+                                                copy.shape.size(), copy.item, options, event);
+                       });
 }
 
 void copy_places(Place& destination, Place& source, std::size_t nbytes) {
-  const OperationArguments how{nb::handle{}, nb::handle{}, true};
+  const OperationArguments arguments{nb::handle{}, nb::handle{}, true};
   static_cast<void>(run_operation(
-      {how, nbytes, destination.direct && source.direct, {&destination, &source}},
-      [&](const isthmus_operation_t* with, isthmus_event_t** event) {
-        return isthmus_copy(nullptr, &destination.raw, &source.raw, nbytes, with, event);
+      {arguments, nbytes, destination.direct && source.direct, {&destination, &source}},
+      [&](const isthmus_operation_t* options, isthmus_event_t** event) {
+        return isthmus_copy(nullptr, &destination.raw, &source.raw, nbytes, options, event);
       }));
 }
 
@@ -210,46 +217,49 @@ nb::object copy_gathered(Place& destination, Place& source, const ArrayView& vie
   const auto packed = dense_strides(view.shape, view.type.item);
   const auto dtype = view.type.dtype;
   const auto ndim = view.shape.size();
-  const isthmus_array_t into{destination.raw, dtype, ndim, view.shape.data(), packed.data()};
-  const isthmus_array_t out{source.raw, dtype, ndim, view.shape.data(), view.strides.data()};
+  const isthmus_array_t destination_array{destination.raw, dtype, ndim, view.shape.data(),
+                                          packed.data()};
+  const isthmus_array_t source_array{source.raw, dtype, ndim, view.shape.data(),
+                                     view.strides.data()};
   return run_operation(
       {arguments, view.nbytes, destination.direct && source.direct, {&destination, &source}},
-      [&](const isthmus_operation_t* with, isthmus_event_t** event) {
-        return isthmus_copy_array(arguments.queue, &into, &out, ISTHMUS_CASTING_NO, with, event);
+      [&](const isthmus_operation_t* options, isthmus_event_t** event) {
+        return isthmus_copy_array(arguments.queue, &destination_array, &source_array,
+                                  ISTHMUS_CASTING_NO, options, event);
       });
 }
 
 }  // namespace
 
 void copy_packed(const ArrayView& view, Place& destination) {
-  Place from = buffer_place(view.of);
-  from.raw.offset = view.offset;
-  const OperationArguments how{nb::handle{}, nb::handle{}, true};
+  Place source = buffer_place(view.buffer);
+  source.raw.offset = view.offset;
+  const OperationArguments arguments{nb::handle{}, nb::handle{}, true};
   if (!view.is_c_dense) {
-    static_cast<void>(copy_gathered(destination, from, view, how));
+    static_cast<void>(copy_gathered(destination, source, view, arguments));
     return;
   }
-  if (is_reading_in_child(destination, from, how)) {
-    read_in_child(view.of, view.offset, destination.raw.pointer, view.nbytes);
+  if (is_reading_in_child(destination, source, arguments)) {
+    read_in_child(view.buffer, view.offset, destination.raw.pointer, view.nbytes);
     return;
   }
-  copy_places(destination, from, view.nbytes);
+  copy_places(destination, source, view.nbytes);
 }
 
 nb::object make_bytes(std::size_t nbytes) {
-  nb::object made = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(nbytes)));
-  if (!made.is_valid()) {
+  nb::object bytes = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(nbytes)));
+  if (!bytes.is_valid()) {
     raise_set();
   }
-  return made;
+  return bytes;
 }
 
-void copy_out(const ArrayView& source, void* destination, nb::object keep) {
-  Place into;
-  into.raw.pointer = destination;
-  into.nbytes = source.nbytes;
-  into.keep = std::move(keep);
-  copy_packed(source, into);
+void copy_out(const ArrayView& source, void* destination, nb::object owner) {
+  Place endpoint;
+  endpoint.raw.pointer = destination;
+  endpoint.nbytes = source.nbytes;
+  endpoint.owner = std::move(owner);
+  copy_packed(source, endpoint);
 }
 
 }  // namespace isthmus::python

@@ -27,46 +27,46 @@ class Pinned final : public Deferred {
   Py_buffer view{};
 };
 
-// An endpoint: where bytes lie, and what keeps them there.
+// An endpoint: where bytes lie, and what keeps them alive.
 struct Place {
-  isthmus_place_t raw{};
+  isthmus_endpoint_t raw{};
   std::size_t nbytes = 0;            // from the start, regardless of an offset
   bool direct = true;                // the library can access it without its driver
   bool submits_at_once = true;       // no submission to its queue waits for the host
   isthmus_queue_t* queue = nullptr;  // of a Buffer, borrowed
   std::unique_ptr<Pinned> memory;    // of a Python object
   BufferHandle adopted;              // of an object that exposes only its address
-  nb::object keep;                   // another object to keep alive
+  nb::object owner;                  // another object to keep alive
 };
 
 // From a Buffer, the buffer protocol, or one of interfaces.hpp. TypeError for anything else,
 // ValueError if it is not contiguous, ReadOnlyError for a destination that cannot be written.
-[[nodiscard]] Place to_place(nb::handle object, Access wanted, const char* role);
+[[nodiscard]] Place to_place(nb::handle object, Access access, const char* role);
 // An array that may have gaps, but no negative strides.
-struct ArrayPlace {
-  Place where;
+struct ArrayEndpoint {
+  Place endpoint;
   ArrayLayout layout;
 };
 // From an Array, or from the object's own view of an array. Empty if the object is a Buffer or has
 // no such view. ValueError for negative strides. Copies with any strides use array_sides.hpp.
-[[nodiscard]] std::optional<ArrayPlace> to_array_place(nb::handle object, Access wanted,
-                                                       const char* role);
+[[nodiscard]] std::optional<ArrayEndpoint> to_array_place(nb::handle object, Access access,
+                                                          const char* role);
 // From an array that exposes its address: the bounding box of its elements.
-[[nodiscard]] Place foreign_place(nb::handle object, const ToldInterface& told, Access wanted,
+[[nodiscard]] Place foreign_place(nb::handle object, const ArrayInterface& interface, Access access,
                                   const char* role);
 [[nodiscard]] Place buffer_place(const Buffer& buffer);
 // Pre: the view was requested with format and strides.
 [[nodiscard]] ArrayLayout layout_of(const Py_buffer& view);
 // OutOfRangeError unless [offset, offset + nbytes) lies in it.
-void require_range(const Place& in, std::size_t nbytes, const char* role);
+void require_range(const Place& endpoint, std::size_t nbytes, const char* role);
 
 // The keyword arguments that operations share.
 struct OperationArguments {
-  OperationArguments(nb::handle on_queue, nb::handle after, bool blocks);
-  nb::object queue_object;  // keeps `queue`
+  OperationArguments(nb::handle queue_argument, nb::handle after, bool blocks);
+  nb::object queue_object;  // keeps `queue` alive
   isthmus_queue_t* queue = nullptr;
   std::vector<isthmus_event_t*> after;
-  std::vector<nb::object> kept;  // the Event objects of `after`
+  std::vector<nb::object> event_objects;  // the Event objects of `after`
   bool blocking;
 };
 
@@ -85,8 +85,8 @@ template <class Submit>
 [[nodiscard]] nb::object run_operation(Operation operation, Submit submit) {
   return run_operation(
       operation,
-      [](void* closure, const isthmus_operation_t* with, isthmus_event_t** event) {
-        return (*static_cast<Submit*>(closure))(with, event);
+      [](void* closure, const isthmus_operation_t* options, isthmus_event_t** event) {
+        return (*static_cast<Submit*>(closure))(options, event);
       },
       &submit);
 }
@@ -109,36 +109,36 @@ using Sizes = std::vector<std::size_t>;
 [[nodiscard]] inline Sizes as_sizes(NumberSpan numbers) { return {numbers.begin(), numbers.end()}; }
 // Elements at two endpoints, with the arguments of isthmus_copy_nd.
 struct StridedCopy {
-  Place& to;
-  Place& from;
-  Sizes to_strides;
-  Sizes from_strides;
+  Place& destination;
+  Place& source;
+  Sizes destination_strides;
+  Sizes source_strides;
   Sizes shape;
   std::size_t item;
 };
 // Pre: all of them lie within the endpoints.
 [[nodiscard]] nb::object copy_strided(const StridedCopy& copy, const OperationArguments& arguments);
 
-struct PartRequest {
+struct RangeRequest {
   nb::handle buffer, offset, nbytes;
 };
-[[nodiscard]] nb::object fill(const PartRequest& request, nb::handle value,
+[[nodiscard]] nb::object fill(const RangeRequest& request, nb::handle value,
                               const OperationArguments& arguments);
-[[nodiscard]] nb::object prefetch(const PartRequest& request, bool to_host,
+[[nodiscard]] nb::object prefetch(const RangeRequest& request, bool to_host,
                                   const OperationArguments& arguments);
-[[nodiscard]] nb::object advise(const PartRequest& request, nb::handle advice,
+[[nodiscard]] nb::object advise(const RangeRequest& request, nb::handle advice,
                                 const OperationArguments& arguments);
 // Copies the first bytes of `source` to the start of `destination`; waits. Pre: both have at least
 // `nbytes`.
 void copy_places(Place& destination, Place& source, std::size_t nbytes);
 // Copies the elements, packed in C order, to an endpoint of that size; waits.
 void copy_packed(const ArrayView& source, Place& destination);
-// The same into host memory that no other code knows yet, kept alive by `keep` if that is valid.
-void copy_out(const ArrayView& source, void* destination, nb::object keep);
+// The same into host memory that no other code uses yet. `owner`, if valid, keeps it alive.
+void copy_out(const ArrayView& source, void* destination, nb::object owner);
 // A Python bytes object for `copy_out` to fill. MemoryError.
 [[nodiscard]] nb::object make_bytes(std::size_t nbytes);
 
 // True while functions submitted to queues are pending: then nothing may wait with the lock held.
-[[nodiscard]] bool functions_under_way() noexcept;
+[[nodiscard]] bool has_pending_functions() noexcept;
 
 }  // namespace isthmus::python

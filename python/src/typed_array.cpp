@@ -8,8 +8,8 @@
 namespace isthmus::python {
 namespace {
 
-ArrayNumbers to_strides(nb::handle given, const ArrayLayout& layout) {
-  const nb::object all = to_tuple_of(given, "strides must be a sequence of integers");
+ArrayNumbers to_strides(nb::handle argument, const ArrayLayout& layout) {
+  const nb::object all = to_tuple_of(argument, "strides must be a sequence of integers");
   ArrayNumbers strides;
   for (nb::handle each : all) {
     strides.push_back(to_int64(each, "stride"));
@@ -22,7 +22,7 @@ ArrayNumbers to_strides(nb::handle given, const ArrayLayout& layout) {
     if (each % layout.item != 0) {
       raise_python(PyExc_ValueError,
                    "strides are in bytes and must be multiples of the element size, %lld, not %R",
-                   static_cast<long long>(layout.item), given.ptr());
+                   static_cast<long long>(layout.item), argument.ptr());
     }
   }
   return strides;
@@ -34,10 +34,10 @@ SharedLayout to_layout(nb::handle shape, nb::handle dtype, nb::handle strides) {
   if (strides.is_none()) {
     return dense_layout(std::move(extents), type);
   }
-  ArrayLayout made{std::move(extents), {}, type.item, &type};
-  made.strides = to_strides(strides, made);
+  ArrayLayout layout{std::move(extents), {}, type.item, &type};
+  layout.strides = to_strides(strides, layout);
   try {
-    return share_layout(std::move(made));
+    return share_layout(std::move(layout));
   } catch (const TooFar&) {
     raise_python(error_type(ISTHMUS_ERROR_OUT_OF_RANGE),
                  "shape %R with strides %R does not fit in 63 bits", shape.ptr(), strides.ptr());
@@ -47,9 +47,9 @@ SharedLayout to_layout(nb::handle shape, nb::handle dtype, nb::handle strides) {
 // ClosedError for a freed buffer.
 void require_inside(const TypedArray& array) {
   const auto& layout = *array.layout;
-  const auto& of = buffer_in(array);
-  if (array.offset > of.nbytes || layout.before > array.offset ||
-      layout.extent > of.nbytes - (array.offset - layout.before)) {
+  const auto& buffer = buffer_in(array);
+  if (array.offset > buffer.nbytes || layout.before > array.offset ||
+      layout.extent > buffer.nbytes - (array.offset - layout.before)) {
     const nb::object before = nb::steal(
         layout.before == 0
             ? PyUnicode_FromString("")
@@ -58,9 +58,9 @@ void require_inside(const TypedArray& array) {
                  "an array of shape %R and dtype %s takes %zu bytes%U, which from offset %zu lie "
                  "outside the buffer, which has %zu bytes",
                  to_tuple(layout.shape).ptr(), layout.type->name, layout.extent, before.ptr(),
-                 array.offset, of.nbytes);
+                 array.offset, buffer.nbytes);
   }
-  const auto first = reinterpret_cast<std::uintptr_t>(info_of(of).pointer) + array.offset;
+  const auto first = reinterpret_cast<std::uintptr_t>(info_of(buffer).pointer) + array.offset;
   if (layout.size != 0 && first % layout.type->alignment != 0) {
     raise_python(
         PyExc_ValueError,
@@ -72,10 +72,10 @@ void require_inside(const TypedArray& array) {
 void init(TypedArray* self, nb::handle buffer, nb::handle shape, nb::handle dtype,
           nb::handle strides, nb::handle offset) {
   static_cast<void>(require_buffer(buffer));
-  TypedArray made{ArrayMemory{nb::borrow(buffer)}, to_layout(shape, dtype, strides),
-                  to_size(offset, "offset")};
-  require_inside(made);
-  new (self) TypedArray{std::move(made)};
+  TypedArray array{ArrayMemory{nb::borrow(buffer)}, to_layout(shape, dtype, strides),
+                   to_size(offset, "offset")};
+  require_inside(array);
+  new (self) TypedArray{std::move(array)};
 }
 
 Py_ssize_t length_of(PyObject* self) noexcept {
@@ -94,7 +94,7 @@ PyObject* iterate(PyObject* self) noexcept {
   return length_of(self) < 0 ? nullptr : PySeqIter_New(self);
 }
 
-int refuse_search(PyObject*, PyObject*) noexcept {
+int raise_no_contains(PyObject*, PyObject*) noexcept {
   PyErr_SetString(PyExc_TypeError,
                   "an Array does not support `in`, because it does not compare elements: use a "
                   "copy, array.to_numpy()");
@@ -111,7 +111,7 @@ PyType_Slot typed_array_slots[] = {{Py_mp_length, slot(&length_of)},
                                    {Py_mp_ass_subscript, slot(&array_assign)},
                                    {Py_sq_length, slot(&length_of)},
                                    {Py_sq_item, slot(&array_item)},
-                                   {Py_sq_contains, slot(&refuse_search)},
+                                   {Py_sq_contains, slot(&raise_no_contains)},
                                    {Py_tp_iter, slot(&iterate)},
                                    {Py_nb_bool, slot(&array_to_bool)},
                                    {Py_nb_int, slot(&array_to_int)},
@@ -175,15 +175,15 @@ nb::object make_array_view(nb::handle object, const TypedArray& array, SharedLay
 
 nb::object make_fresh_array(SharedLayout layout, isthmus_kind_t kind, nb::object queue,
                             std::int64_t alignment, const Resource* resource) {
-  const CreationClock taken;
+  const CreationClock clock;
   auto raw = create_buffer(layout->nbytes, kind, alignment, *nb::inst_ptr<python::Queue>(queue),
                            resource, KindsAllowed::any, PoolUse::arrays);
-  auto made = make_instance<TypedArray>(types.typed_array, std::move(raw), std::move(queue), kind,
-                                        std::move(layout));
-  if (taken.is_wanted()) {
-    taken.tell(buffer_in(*nb::inst_ptr<TypedArray>(made)));
+  auto array = make_instance<TypedArray>(types.typed_array, std::move(raw), std::move(queue), kind,
+                                         std::move(layout));
+  if (clock.is_active()) {
+    clock.record(buffer_in(*nb::inst_ptr<TypedArray>(array)));
   }
-  return made;
+  return array;
 }
 
 void bind_typed_array(nb::module_& module) {
@@ -219,7 +219,7 @@ void bind_typed_array(nb::module_& module) {
       nb::sig("def __init__(self, buffer: Buffer, shape: int | Sequence[int], dtype: Any = "
               "'float32', *, strides: Sequence[int] | None = None, offset: int = 0) -> None"));
   bind_array_properties(bound);
-  bind_array_life(bound);
+  bind_array_lifetime(bound);
   bind_array_flags(module, bound);
   bind_array_exchange(bound);
   bind_array_views(module, bound);

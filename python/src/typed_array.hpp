@@ -8,18 +8,19 @@
 namespace isthmus::python {
 
 struct TypedArray {
-  TypedArray(ArrayMemory&& given_memory, SharedLayout as, std::size_t begin = 0,
-             nb::object whole = nb::object{}, bool locked = false) noexcept
-      : memory{std::move(given_memory)},
-        layout{std::move(as)},
+  TypedArray(ArrayMemory&& array_memory, SharedLayout array_layout, std::size_t begin = 0,
+             nb::object base_array = nb::object{}, bool locked = false) noexcept
+      : memory{std::move(array_memory)},
+        layout{std::move(array_layout)},
         offset{begin},
-        base{std::move(whole)},
+        base{std::move(base_array)},
         is_locked{locked} {}
 
   // In new memory. Pre: `queue` is a Queue.
-  TypedArray(BufferHandle raw, nb::object queue, isthmus_kind_t kind, SharedLayout as) noexcept
-      : memory{std::move(raw), std::move(queue), kind, as->nbytes},
-        layout{std::move(as)},
+  TypedArray(BufferHandle raw, nb::object queue, isthmus_kind_t kind,
+             SharedLayout array_layout) noexcept
+      : memory{std::move(raw), std::move(queue), kind, array_layout->nbytes},
+        layout{std::move(array_layout)},
         offset{0},
         is_locked{false} {}
 
@@ -55,8 +56,8 @@ void require_live(const TypedArray& array);
 // queries the driver nor imports NumPy.
 [[nodiscard]] nb::object make_typed_array(nb::object buffer, SharedLayout layout,
                                           std::size_t offset = 0);
-// A view of `object`, whose array is `array`, with the given layout. Pre: as above. ClosedError if
-// it was freed.
+// A view of `object`, whose array is `array`, with that layout. Pre: as above. ClosedError if it
+// was freed.
 [[nodiscard]] nb::object make_array_view(nb::handle object, const TypedArray& array,
                                          SharedLayout layout, std::size_t offset);
 // A new array in uninitialized memory of its own: from `resource`, else the current resource, else
@@ -91,7 +92,7 @@ void array_release_view(PyObject* self, Py_buffer* view) noexcept;
 [[nodiscard]] int array_to_bool(PyObject* self) noexcept;
 
 void bind_array_properties(nb::class_<TypedArray>& bound);
-void bind_array_life(nb::class_<TypedArray>& bound);
+void bind_array_lifetime(nb::class_<TypedArray>& bound);
 void bind_array_flags(nb::module_& module, nb::class_<TypedArray>& bound);
 void bind_array_exchange(nb::class_<TypedArray>& bound);
 void bind_array_views(nb::module_& module, nb::class_<TypedArray>& bound);

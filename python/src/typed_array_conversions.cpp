@@ -18,61 +18,63 @@ struct Destination {
 Destination to_destination(const TypedArray& array, nb::handle kind, nb::handle device,
                            nb::handle queue) {
   const auto& memory = buffer_in(array);
-  const bool stays = !given(device) && !given(queue);
+  const bool keeps_queue = !has_value(device) && !has_value(queue);
   return {kind.is_none() ? memory.kind : to_kind(kind),
-          stays ? memory.queue_object : to_queue(queue, device)};
+          keeps_queue ? memory.queue_object : to_queue(queue, device)};
 }
 
-bool lies_there(const TypedArray& array, const Destination& destination) {
+bool is_at(const TypedArray& array, const Destination& destination) {
   const auto& memory = buffer_in(array);
   return memory.kind == destination.kind && memory.queue_object.is(destination.queue);
 }
 
-nb::object copy_there(nb::handle object, const ElementType& type, isthmus_casting_t casting,
-                      const Destination& destination) {
-  const auto& of = *typed_array_of(object);
-  ArrayLayout packed{of.layout->shape, {}, type.item, &type};
-  require_copyable(packed, *of.layout, casting);
+nb::object copy_to_destination(nb::handle object, const ElementType& type,
+                               isthmus_casting_t casting, const Destination& destination) {
+  const auto& array = *typed_array_of(object);
+  ArrayLayout packed{array.layout->shape, {}, type.item, &type};
+  require_copyable(packed, *array.layout, casting);
   auto layout = size_to_allocate(destination.kind, queue_of(destination.queue)->device_object,
                                  [&] { return dense_layout(std::move(packed.shape), type); });
-  nb::object made = make_fresh_array(std::move(layout), destination.kind, destination.queue);
-  auto to = side_of(*typed_array_of(made), Access::write, "destination");
-  auto from = side_of(of, Access::read, "source");
-  static_cast<void>(
-      copy_sides(to, from, casting, OperationArguments{nb::handle{}, nb::handle{}, true}));
-  return made;
+  nb::object array_object =
+      make_fresh_array(std::move(layout), destination.kind, destination.queue);
+  auto target_side = side_of(*typed_array_of(array_object), Access::write, "destination");
+  auto source_side = side_of(array, Access::read, "source");
+  static_cast<void>(copy_sides(target_side, source_side, casting,
+                               OperationArguments{nb::handle{}, nb::handle{}, true}));
+  return array_object;
 }
 
 nb::object astype(nb::handle self, nb::handle dtype, nb::handle casting, nb::handle copy,
                   nb::handle kind, nb::handle device, nb::handle queue) {
-  const auto& of = require_array(self, "x");
+  const auto& array = require_array(self, "x");
   const auto& type = to_element_type(dtype);
-  const auto rule = to_casting(casting);
-  const auto where = to_destination(of, kind, device, queue);
-  if (!to_flag(copy, "copy") && &type == of.layout->type && lies_there(of, where)) {
+  const auto casting_rule = to_casting(casting);
+  const auto destination = to_destination(array, kind, device, queue);
+  if (!to_flag(copy, "copy") && &type == array.layout->type && is_at(array, destination)) {
     return nb::borrow(self);
   }
-  return copy_there(self, type, rule, where);
+  return copy_to_destination(self, type, casting_rule, destination);
 }
 
 nb::object copied(nb::handle self, nb::handle kind, nb::handle device, nb::handle queue) {
-  const auto& of = require_array(self, "x");
-  return copy_there(self, *of.layout->type, ISTHMUS_CASTING_NO,
-                    to_destination(of, kind, device, queue));
+  const auto& array = require_array(self, "x");
+  return copy_to_destination(self, *array.layout->type, ISTHMUS_CASTING_NO,
+                             to_destination(array, kind, device, queue));
 }
 
-nb::object sent_to_device(nb::handle self, nb::handle device, nb::handle kind) {
-  const auto& of = require_array(self, "x");
+nb::object array_to_device(nb::handle self, nb::handle device, nb::handle kind) {
+  const auto& array = require_array(self, "x");
   const bool is_queue = queue_of(device) != nullptr;
-  const nb::object on = is_queue ? nb::borrow(device) : to_queue(nb::none(), device);
-  const Destination where{kind.is_none() ? buffer_in(of).kind : to_kind(kind), on};
-  const auto& here = queue_of_buffer(buffer_in(of));
-  const bool is_there = !is_queue && buffer_in(of).kind == where.kind &&
-                        here.device_key == queue_of(on)->device_key &&
-                        here.context_key == queue_of(on)->context_key;
-  return is_there || lies_there(of, where)
+  const nb::object queue_object = is_queue ? nb::borrow(device) : to_queue(nb::none(), device);
+  const Destination destination{kind.is_none() ? buffer_in(array).kind : to_kind(kind),
+                                queue_object};
+  const auto& own_queue = queue_of_buffer(buffer_in(array));
+  const bool is_on_device = !is_queue && buffer_in(array).kind == destination.kind &&
+                            own_queue.device_key == queue_of(queue_object)->device_key &&
+                            own_queue.context_key == queue_of(queue_object)->context_key;
+  return is_on_device || is_at(array, destination)
              ? nb::borrow(self)
-             : copy_there(self, *of.layout->type, ISTHMUS_CASTING_NO, where);
+             : copy_to_destination(self, *array.layout->type, ISTHMUS_CASTING_NO, destination);
 }
 
 }  // namespace
@@ -99,7 +101,7 @@ void bind_array_conversions(nb::class_<TypedArray>& bound) {
                    "queue: Queue | None = None) -> Array"),
            "A new array of the elements in C order, with this array's kind and queue or those\n"
            "named. Waits.")
-      .def("to_device", &sent_to_device, nb::arg("device").none(), nb::kw_only(),
+      .def("to_device", &array_to_device, nb::arg("device").none(), nb::kw_only(),
            nb::arg("kind") = none,
            nb::sig("def to_device(self, device: Device | Queue | str, *, kind: str | None = None) "
                    "-> Array"),

@@ -14,49 +14,51 @@ namespace {
 
 // -- copies ---------------------------------------------------------------------------------------
 
-void require_same(const ArrayLayout& ours, const ArrayLayout& others, const char* role) {
-  if (others.type != ours.type) {
+void require_same(const ArrayLayout& own, const ArrayLayout& other, const char* role) {
+  if (other.type != own.type) {
     raise_python(PyExc_TypeError,
                  "the %s has the dtype %s, not this array's %s: use isthmus.copyto(), which "
                  "converts, or astype()",
-                 role, others.type->name, ours.type->name);
+                 role, other.type->name, own.type->name);
   }
-  if (others.shape != ours.shape) {
+  if (other.shape != own.shape) {
     raise_python(PyExc_ValueError, "the %s has the shape %R, not this array's %R", role,
-                 to_tuple(others.shape).ptr(), to_tuple(ours.shape).ptr());
+                 to_tuple(other.shape).ptr(), to_tuple(own.shape).ptr());
   }
 }
 
 nb::object copy_from(nb::handle self, nb::handle src, nb::handle queue, nb::handle after,
                      nb::handle blocking) {
-  auto to = to_side(self, Access::write, "destination");
-  auto from = to_side(src, Access::read, "source");
-  require_same(to.layout, from.layout, "source");
-  return copy_sides(to, from, ISTHMUS_CASTING_NO, {queue, after, to_flag(blocking, "blocking")});
+  auto destination = to_side(self, Access::write, "destination");
+  auto source = to_side(src, Access::read, "source");
+  require_same(destination.layout, source.layout, "source");
+  return copy_sides(destination, source, ISTHMUS_CASTING_NO,
+                    {queue, after, to_flag(blocking, "blocking")});
 }
 
 nb::object copy_to(nb::handle self, nb::handle dst, nb::handle queue, nb::handle after,
                    nb::handle blocking) {
-  auto from = to_side(self, Access::read, "source");
-  auto to = to_side(dst, Access::write, "destination");
-  require_same(from.layout, to.layout, "destination");
-  return copy_sides(to, from, ISTHMUS_CASTING_NO, {queue, after, to_flag(blocking, "blocking")});
+  auto source = to_side(self, Access::read, "source");
+  auto destination = to_side(dst, Access::write, "destination");
+  require_same(source.layout, destination.layout, "destination");
+  return copy_sides(destination, source, ISTHMUS_CASTING_NO,
+                    {queue, after, to_flag(blocking, "blocking")});
 }
 
 // -- values ---------------------------------------------------------------------------------------
 
 nb::object fill_side(ArraySide& target, const ElementValue& value,
                      const OperationArguments& arguments) {
-  const auto into = target.get();
+  const auto target_array = target.get();
   std::size_t nbytes = static_cast<std::size_t>(target.layout.item);
   for (const auto extent : target.layout.shape) {
     nbytes *= static_cast<std::size_t>(extent);
   }
-  return run_operation({arguments, nbytes, target.where.direct, {&target.where, nullptr}},
-                       [&](const isthmus_operation_t* with, isthmus_event_t** event) {
-                         return isthmus_fill_array(arguments.queue, &into, value.bytes,
-                                                   value.type->dtype, ISTHMUS_CASTING_UNSAFE, with,
-                                                   event);
+  return run_operation({arguments, nbytes, target.endpoint.direct, {&target.endpoint, nullptr}},
+                       [&](const isthmus_operation_t* options, isthmus_event_t** event) {
+                         return isthmus_fill_array(arguments.queue, &target_array, value.bytes,
+                                                   value.type->dtype, ISTHMUS_CASTING_UNSAFE,
+                                                   options, event);
                        });
 }
 
@@ -74,7 +76,7 @@ nb::object fill(nb::handle self, nb::handle value, nb::handle queue, nb::handle 
 // -- copyto and assignments -----------------------------------------------------------------------
 
 // NumPy's assignments accept additional leading dimensions of size 1.
-void drop_leading_ones(ArrayLayout& layout, std::size_t ndim) {
+void drop_leading_unit_axes(ArrayLayout& layout, std::size_t ndim) {
   while (layout.shape.size() > ndim && layout.shape[0] == 1) {
     layout.shape.erase(0);
     layout.strides.erase(0);
@@ -83,34 +85,36 @@ void drop_leading_ones(ArrayLayout& layout, std::size_t ndim) {
 
 // A number as NumPy casts or assigns it; nothing for other objects.
 std::optional<ElementValue> number_for(nb::handle src, const ElementType& out,
-                                       isthmus_casting_t casting, Conversion as) {
+                                       isthmus_casting_t casting, Conversion conversion) {
   // A cast may drop an imaginary part; an assignment of a Python number may not.
-  const bool drops = as == Conversion::force && PyComplex_CheckExact(src.ptr()) != 0;
-  auto made = to_value(src, drops ? to_element_type(src.type()) : out, casting);
-  if (made) {
-    warn_of_lost_parts(*made->type, out);
+  const bool drops = conversion == Conversion::force && PyComplex_CheckExact(src.ptr()) != 0;
+  auto value = to_value(src, drops ? to_element_type(src.type()) : out, casting);
+  if (value) {
+    warn_if_imaginary_discarded(*value->type, out);
   }
-  return made;
+  return value;
 }
 
-nb::object copy_into(ArraySide& target, nb::handle src, isthmus_casting_t casting, Conversion as,
-                     const OperationArguments& arguments) {
+nb::object copy_into(ArraySide& target, nb::handle src, isthmus_casting_t casting,
+                     Conversion conversion, const OperationArguments& arguments) {
   require_castable(src, *target.layout.type, casting);
-  if (const auto number = number_for(src, *target.layout.type, casting, as)) {
+  if (const auto number = number_for(src, *target.layout.type, casting, conversion)) {
     return fill_side(target, *number, arguments);
   }
-  auto from = to_source(src, *target.layout.type, as);
-  drop_leading_ones(from.layout, target.layout.shape.size());
-  require_copyable(target.layout, from.layout, casting);
-  return copy_sides(target, from, casting, arguments);
+  auto source = to_source(src, *target.layout.type, conversion);
+  drop_leading_unit_axes(source.layout, target.layout.shape.size());
+  require_copyable(target.layout, source.layout, casting);
+  return copy_sides(target, source, casting, arguments);
 }
 
 nb::object copyto(nb::handle dst, nb::handle src, nb::handle casting, nb::handle queue,
                   nb::handle after, nb::handle blocking) {
-  auto to = to_side(dst, Access::write, "destination");
-  const auto rule = to_casting(casting);
-  const auto as = rule == ISTHMUS_CASTING_UNSAFE ? Conversion::force : Conversion::cast;
-  return copy_into(to, src, rule, as, {queue, after, to_flag(blocking, "blocking")});
+  auto destination = to_side(dst, Access::write, "destination");
+  const auto casting_rule = to_casting(casting);
+  const auto conversion =
+      casting_rule == ISTHMUS_CASTING_UNSAFE ? Conversion::force : Conversion::cast;
+  return copy_into(destination, src, casting_rule, conversion,
+                   {queue, after, to_flag(blocking, "blocking")});
 }
 
 void assign(PyObject* self, const TypedArray& array, PyObject* key, PyObject* value) {
@@ -119,10 +123,10 @@ void assign(PyObject* self, const TypedArray& array, PyObject* key, PyObject* va
   if (element && write_element(array, *element, value)) {
     return;
   }
-  const nb::object part =
+  const nb::object view =
       element ? element_view(self, array, *element) : view_at(self, array, keys);
-  auto to = to_side(part, Access::write, "array");
-  static_cast<void>(copy_into(to, value, ISTHMUS_CASTING_UNSAFE, Conversion::assign,
+  auto destination = to_side(view, Access::write, "array");
+  static_cast<void>(copy_into(destination, value, ISTHMUS_CASTING_UNSAFE, Conversion::assign,
                               OperationArguments{nb::handle{}, nb::handle{}, true}));
 }
 
@@ -142,11 +146,11 @@ void widen(ArraySide& side) {
     return;
   }
   const auto box = box_of(side.layout);
-  auto& start = side.where.raw;
-  if (start.buffer != nullptr) {
-    start.offset -= static_cast<std::size_t>(-box.start);
+  auto& origin = side.endpoint.raw;
+  if (origin.buffer != nullptr) {
+    origin.offset -= static_cast<std::size_t>(-box.start);
   } else {
-    start.pointer = static_cast<char*>(start.pointer) + box.start;
+    origin.pointer = static_cast<char*>(origin.pointer) + box.start;
   }
   side.layout = {{box.nbytes}, {1}, 1, &byte_type()};
 }
@@ -161,12 +165,12 @@ bool may_share_memory(nb::handle one, nb::handle other) {
   return isthmus_arrays_overlap(&a, &b) != 0;
 }
 
-nb::object fresh_array(const TypedArray& self) { return to_numpy(view_of(self)); }
+nb::object copy_to_numpy(const TypedArray& self) { return to_numpy(view_of(self)); }
 
 void bind_methods(nb::class_<TypedArray>& bound) {
   const auto none = nb::none();
   bound
-      .def("to_numpy", &fresh_array, nb::sig("def to_numpy(self) -> Any"),
+      .def("to_numpy", &copy_to_numpy, nb::sig("def to_numpy(self) -> Any"),
            "A new ndarray of the same type and shape with a copy of the elements, of any kind.\n"
            "Waits for pending work.")
       .def("copy_from", &copy_from, nb::arg("src").none(), nb::kw_only(), nb::arg("queue") = none,
@@ -230,38 +234,40 @@ void bind_functions(nb::module_& module) {
 }  // namespace
 
 nb::object fill_array(nb::handle array, nb::handle value, const OperationArguments& arguments) {
-  auto to = to_side(array, Access::write, "array");
-  if (const auto number = to_value(value, *to.layout.type, ISTHMUS_CASTING_SAME_KIND)) {
-    return fill_side(to, *number, arguments);
+  auto destination = to_side(array, Access::write, "array");
+  if (const auto number = to_value(value, *destination.layout.type, ISTHMUS_CASTING_SAME_KIND)) {
+    return fill_side(destination, *number, arguments);
   }
-  auto from = to_source(value, *to.layout.type, conversion_of_fill(value, *to.layout.type));
-  if (!from.layout.shape.empty()) {
+  auto source = to_source(value, *destination.layout.type,
+                          conversion_of_fill(value, *destination.layout.type));
+  if (!source.layout.shape.empty()) {
     raise_python(PyExc_ValueError, "a fill takes one value, not an array of shape %R",
-                 to_tuple(from.layout.shape).ptr());
+                 to_tuple(source.layout.shape).ptr());
   }
-  const auto& type = *to.layout.type;
-  if (isthmus_can_cast(from.layout.type->dtype, type.dtype, ISTHMUS_CASTING_SAME_KIND) == 0) {
-    return fill_side(to, *to_value(only_number(from), type, ISTHMUS_CASTING_SAME_KIND), arguments);
+  const auto& type = *destination.layout.type;
+  if (isthmus_can_cast(source.layout.type->dtype, type.dtype, ISTHMUS_CASTING_SAME_KIND) == 0) {
+    return fill_side(destination, *to_value(only_number(source), type, ISTHMUS_CASTING_SAME_KIND),
+                     arguments);
   }
-  require_copyable(to.layout, from.layout, ISTHMUS_CASTING_SAME_KIND);
-  return copy_sides(to, from, ISTHMUS_CASTING_SAME_KIND, arguments);
+  require_copyable(destination.layout, source.layout, ISTHMUS_CASTING_SAME_KIND);
+  return copy_sides(destination, source, ISTHMUS_CASTING_SAME_KIND, arguments);
 }
 
 PyObject* array_subscript(PyObject* self, PyObject* key) noexcept {
-  const auto* of = ready_array(self);
-  if (of == nullptr) {
+  const auto* array = ready_array(self);
+  if (array == nullptr) {
     return nullptr;
   }
   return result_of([=] {
     const KeyList keys{key};
-    const auto element = element_at(*of, keys);
-    return element ? read_element(*of, *element) : view_at(self, *of, keys);
+    const auto element = element_at(*array, keys);
+    return element ? read_element(*array, *element) : view_at(self, *array, keys);
   });
 }
 
 int array_assign(PyObject* self, PyObject* key, PyObject* value) noexcept {
-  const auto* of = ready_array(self);
-  if (of == nullptr) {
+  const auto* array = ready_array(self);
+  if (array == nullptr) {
     return -1;
   }
   if (value == nullptr) {
@@ -269,15 +275,15 @@ int array_assign(PyObject* self, PyObject* key, PyObject* value) noexcept {
     return -1;
   }
   const auto done = nb::steal(result_of([=] {
-    assign(self, *of, key, value);
+    assign(self, *array, key, value);
     return nb::none();
   }));
   return done.is_valid() ? 0 : -1;
 }
 
 PyObject* array_item(PyObject* self, Py_ssize_t index) noexcept {
-  const auto* of = ready_array(self);
-  if (of == nullptr) {
+  const auto* array = ready_array(self);
+  if (array == nullptr) {
     return nullptr;
   }
   return result_of([=] {

@@ -30,38 +30,38 @@ void require_scalar_access(const Buffer& buffer) {
   }
 }
 
-isthmus_status_t wait_to(Access wanted, isthmus_buffer_t* part) {
-  return wanted == Access::write ? wait_for_buffer(part, -1)
-                                 : wait_in_slices(-1, [part](std::int64_t slice) {
-                                     return isthmus_buffer_wait_for_writers(part, slice);
+isthmus_status_t wait_for_access(Access access, isthmus_buffer_t* range_buffer) {
+  return access == Access::write ? wait_for_buffer(range_buffer, -1)
+                                 : wait_in_slices(-1, [range_buffer](std::int64_t slice) {
+                                     return isthmus_buffer_wait_for_writers(range_buffer, slice);
                                    });
 }
 
 // Waits for the operations pending on these bytes, or only for those that write to them, and not
 // for operations on other bytes of the buffer.
-void wait_for_bytes(const Buffer& buffer, std::size_t offset, std::size_t nbytes, Access wanted) {
+void wait_for_bytes(const Buffer& buffer, std::size_t offset, std::size_t nbytes, Access access) {
   auto* const wait =
-      wanted == Access::write ? &isthmus_buffer_wait : &isthmus_buffer_wait_for_writers;
+      access == Access::write ? &isthmus_buffer_wait : &isthmus_buffer_wait_for_writers;
   auto status = wait(buffer.raw.get(), 0);
   if (status == ISTHMUS_ERROR_TIMEOUT || status == ISTHMUS_ERROR_DEPENDENCY) {
-    BufferHandle part;
-    check(isthmus_buffer_slice(buffer.raw.get(), offset, nbytes, part.out()));
-    status = wait_to(wanted, part.get());
+    BufferHandle slice;
+    check(isthmus_buffer_slice(buffer.raw.get(), offset, nbytes, slice.out()));
+    status = wait_for_access(access, slice.get());
   }
   check(status);
 }
 
 // The host's pointer to the element, once it may be read or written. Pre: the caller holds the
 // Buffer, since another thread may free the array meanwhile.
-char* reach_element(const Buffer& buffer, std::size_t offset, std::size_t nbytes, Access wanted) {
+char* element_pointer(const Buffer& buffer, std::size_t offset, std::size_t nbytes, Access access) {
   if (isthmus_buffer_idle(buffer.raw.get()) == 0) [[unlikely]] {
-    wait_for_bytes(buffer, offset, nbytes, wanted);
+    wait_for_bytes(buffer, offset, nbytes, access);
   }
-  auto* const start = static_cast<char*>(isthmus_buffer_pointer(buffer.raw.get()));
-  if (start == nullptr) [[unlikely]] {
+  auto* const base = static_cast<char*>(isthmus_buffer_pointer(buffer.raw.get()));
+  if (base == nullptr) [[unlikely]] {
     static_cast<void>(info_of(buffer));
   }
-  return start + offset;
+  return base + offset;
 }
 
 // Reads it by a copy, into memory that an interrupted copy keeps alive.
@@ -75,37 +75,37 @@ nb::object fetch_element(const TypedArray& array, std::size_t offset) {
 }
 
 const TypedArray& require_one_element(nb::handle object) {
-  const auto& of = require_array(object, "x");
-  if (of.layout->size != 1) {
+  const auto& array = require_array(object, "x");
+  if (array.layout->size != 1) {
     raise_python(
         PyExc_TypeError,
         "an array of shape %R cannot be converted to a number: only an array of one element can",
-        to_tuple(of.layout->shape).ptr());
+        to_tuple(array.layout->shape).ptr());
   }
-  return of;
+  return array;
 }
 
 nb::object only_element(nb::handle object) {
-  const auto& of = require_one_element(object);
-  return read_element(of, of.offset);
+  const auto& array = require_one_element(object);
+  return read_element(array, array.offset);
 }
 
 // -- methods --------------------------------------------------------------------------------------
 
 // By its index in C order.
-std::size_t place_in_order(const TypedArray& array, nb::handle index) {
+std::size_t offset_in_c_order(const TypedArray& array, nb::handle index) {
   const auto& layout = *array.layout;
-  auto left = to_position(to_integer(index, "index"), layout.size, 0);
+  auto remaining = to_position(to_integer(index, "index"), layout.size, 0);
   auto offset = array.offset;
   for (auto i = layout.shape.size(); i-- > 0;) {
-    offset += static_cast<std::size_t>(left % layout.shape[i] * layout.strides[i]);
-    left /= layout.shape[i];
+    offset += static_cast<std::size_t>(remaining % layout.shape[i] * layout.strides[i]);
+    remaining /= layout.shape[i];
   }
   return offset;
 }
 
 nb::object item(nb::handle object, const nb::args& indices) {
-  const auto& of = require_array(object, "x");
+  const auto& array = require_array(object, "x");
   if (indices.size() == 0) {
     return only_element(object);
   }
@@ -113,40 +113,40 @@ nb::object item(nb::handle object, const nb::args& indices) {
   if (indices.size() == 1) {
     key = nb::object{indices[0]};
     if (PyTuple_Check(key.ptr()) == 0) {
-      return read_element(of, place_in_order(of, key));
+      return read_element(array, offset_in_c_order(array, key));
     }
   }
-  const auto found = element_at(of, KeyList{key.ptr()});
+  const auto found = element_at(array, KeyList{key.ptr()});
   if (!found) {
     raise_python(PyExc_ValueError,
                  "item() takes one integer, or one for each of %zu dimensions, not %R",
-                 of.layout->shape.size(), key.ptr());
+                 array.layout->shape.size(), key.ptr());
   }
-  return read_element(of, *found);
+  return read_element(array, *found);
 }
 
-// A nested list of elements packed in C order, starting at `at`, which is moved past them.
-nb::object list_of(const ArrayLayout& layout, std::size_t axis, const char*& at) {
+// A nested list of elements packed in C order, starting at `cursor`, which is moved past them.
+nb::object list_of(const ArrayLayout& layout, std::size_t axis, const char*& cursor) {
   if (axis == layout.shape.size()) {
-    nb::object number = to_number(at, *layout.type);
-    at += layout.item;
+    nb::object number = to_number(cursor, *layout.type);
+    cursor += layout.item;
     return number;
   }
-  nb::object made = nb::steal(PyList_New(static_cast<Py_ssize_t>(layout.shape[axis])));
-  if (!made.is_valid()) {
+  nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(layout.shape[axis])));
+  if (!list.is_valid()) {
     raise_set();
   }
   for (Py_ssize_t i = 0; i < layout.shape[axis]; ++i) {
-    PyList_SET_ITEM(made.ptr(), i, list_of(layout, axis + 1, at).release().ptr());
+    PyList_SET_ITEM(list.ptr(), i, list_of(layout, axis + 1, cursor).release().ptr());
   }
-  return made;
+  return list;
 }
 
 nb::object to_list(const TypedArray& self) {
   const auto bytes = make_bytes(self.layout->nbytes);
   copy_out(view_of(self), PyBytes_AS_STRING(bytes.ptr()), bytes);
-  const char* at = PyBytes_AS_STRING(bytes.ptr());
-  return list_of(*self.layout, 0, at);
+  const char* cursor = PyBytes_AS_STRING(bytes.ptr());
+  return list_of(*self.layout, 0, cursor);
 }
 
 nb::object as_complex(nb::handle object) {
@@ -171,7 +171,7 @@ nb::object read_element(const TypedArray& array, std::size_t offset) {
     return fetch_element(array, offset);
   }
   const auto& type = *array.layout->type;
-  return to_number(reach_element(memory, offset, type.item, Access::read), type);
+  return to_number(element_pointer(memory, offset, type.item, Access::read), type);
 }
 
 bool write_element(const TypedArray& array, std::size_t offset, nb::handle value) {
@@ -189,7 +189,7 @@ bool write_element(const TypedArray& array, std::size_t offset, nb::handle value
   if (is_read_only(array)) {
     raise_python(error_type(ISTHMUS_ERROR_READ_ONLY), "this array is read-only");
   }
-  return store_value(*number, reach_element(memory, offset, type.item, Access::write), type);
+  return store_value(*number, element_pointer(memory, offset, type.item, Access::write), type);
 }
 
 nb::object element_view(nb::handle object, const TypedArray& array, std::size_t offset) {
@@ -206,28 +206,28 @@ PyObject* array_to_float(PyObject* self) noexcept {
 
 PyObject* array_to_index(PyObject* self) noexcept {
   return result_of([=] {
-    const auto& of = require_array(self, "x");
-    const char kind = of.layout->type->kind;
-    if (!of.layout->shape.empty() || (kind != 'i' && kind != 'u')) {
+    const auto& array = require_array(self, "x");
+    const char kind = array.layout->type->kind;
+    if (!array.layout->shape.empty() || (kind != 'i' && kind != 'u')) {
       raise_python(PyExc_TypeError,
                    "only an integer array of 0 dimensions can be used as an index");
     }
-    return read_element(of, of.offset);
+    return read_element(array, array.offset);
   });
 }
 
 int array_to_bool(PyObject* self) noexcept {
-  const auto told = nb::steal(result_of([=] {
-    const auto& of = require_array(self, "x");
-    if (of.layout->size != 1) {
+  const auto truth = nb::steal(result_of([=] {
+    const auto& array = require_array(self, "x");
+    if (array.layout->size != 1) {
       raise_python(PyExc_ValueError,
                    "the truth value of an array of %lld elements is ambiguous: use a copy, as in "
                    "array.to_numpy().any()",
-                   static_cast<long long>(of.layout->size));
+                   static_cast<long long>(array.layout->size));
     }
-    return nb::object(nb::bool_(is_true(read_element(of, of.offset))));
+    return nb::object(nb::bool_(is_true(read_element(array, array.offset))));
   }));
-  return !told.is_valid() ? -1 : told.is(Py_True) ? 1 : 0;
+  return !truth.is_valid() ? -1 : truth.is(Py_True) ? 1 : 0;
 }
 
 void bind_array_elements(nb::module_& module, nb::class_<TypedArray>& bound) {

@@ -8,22 +8,24 @@ namespace isthmus::python {
 namespace {
 
 // Why the flags do not allow this layout; nullptr if they do.
-const char* refusal(const ArrayLayout& layout, bool is_c_dense, int flags) {
-  const auto asks = [flags](int wanted) { return (flags & wanted) == wanted; };
-  if (is_empty(layout) || (is_c_dense && !asks(PyBUF_F_CONTIGUOUS))) {
+const char* refusal_reason(const ArrayLayout& layout, bool is_c_dense, int flags) {
+  const auto requests = [flags](int requested_flags) {
+    return (flags & requested_flags) == requested_flags;
+  };
+  if (is_empty(layout) || (is_c_dense && !requests(PyBUF_F_CONTIGUOUS))) {
     return nullptr;
   }
-  if (!asks(PyBUF_STRIDES) || asks(PyBUF_C_CONTIGUOUS)) {
+  if (!requests(PyBUF_STRIDES) || requests(PyBUF_C_CONTIGUOUS)) {
     return "the array is not contiguous in C order: use to_numpy(), which copies";
   }
-  if ((asks(PyBUF_F_CONTIGUOUS) && !is_dense(layout, ElementOrder::fortran)) ||
-      (asks(PyBUF_ANY_CONTIGUOUS) && !is_contiguous(layout))) {
+  if ((requests(PyBUF_F_CONTIGUOUS) && !is_dense(layout, ElementOrder::fortran)) ||
+      (requests(PyBUF_ANY_CONTIGUOUS) && !is_contiguous(layout))) {
     return "the array is not contiguous: use to_numpy(), which copies";
   }
   return nullptr;
 }
 
-int refuse_request(const TypedArray& array, int flags) noexcept {
+int check_request(const TypedArray& array, int flags) noexcept {
   if (array.is_locked && (flags & PyBUF_WRITABLE) != 0) {
     PyErr_SetString(error_type(ISTHMUS_ERROR_READ_ONLY), "this array is read-only");
     return -1;
@@ -42,8 +44,8 @@ Py_ssize_t* numbers_of(const ArrayNumbers& numbers) {
   return const_cast<Py_ssize_t*>(reinterpret_cast<const Py_ssize_t*>(numbers.data()));
 }
 
-nb::object lend_array(const TypedArray& self, nb::handle stream, nb::handle max_version,
-                      nb::handle device, nb::handle copy) {
+nb::object export_array(const TypedArray& self, nb::handle stream, nb::handle max_version,
+                        nb::handle device, nb::handle copy) {
   return to_dlpack(view_of(self), stream, max_version, device, copy);
 }
 
@@ -56,8 +58,8 @@ nb::object host_array(nb::handle self, nb::handle dtype, nb::handle copy) {
     raise_python(PyExc_ValueError,
                  "converting an array of bfloat16 to NumPy needs a copy: pass copy=None");
   }
-  const nb::object made = self.attr("to_numpy")();  // throws TypeError, with advice
-  return dtype.is_none() ? made : made.attr("astype")(dtype);
+  const nb::object numpy_copy = self.attr("to_numpy")();  // throws TypeError, with advice
+  return dtype.is_none() ? numpy_copy : numpy_copy.attr("astype")(dtype);
 }
 
 }  // namespace
@@ -65,7 +67,7 @@ nb::object host_array(nb::handle self, nb::handle dtype, nb::handle copy) {
 int array_get_view(PyObject* self, Py_buffer* view, int flags) noexcept {
   view->obj = nullptr;
   const auto* array = ready_array(self);
-  if (array == nullptr || refuse_request(*array, flags) != 0) {
+  if (array == nullptr || check_request(*array, flags) != 0) {
     return -1;
   }
   // Held, since another thread may free the array meanwhile.
@@ -73,19 +75,19 @@ int array_get_view(PyObject* self, Py_buffer* view, int flags) noexcept {
   if (!held.is_valid()) {
     return -1;
   }
-  const auto& of = buffer_in(*array);
+  const auto& buffer = buffer_in(*array);
   const auto& layout = *array->layout;
-  void* start = export_view(of, flags);
-  if (start == nullptr) {
+  void* data = export_view(buffer, flags);
+  if (data == nullptr) {
     return -1;
   }
-  if (const char* why = refusal(layout, layout.is_c_dense, flags)) {
-    end_export(of);
-    PyErr_SetString(PyExc_BufferError, why);
+  if (const char* reason = refusal_reason(layout, layout.is_c_dense, flags)) {
+    end_export(buffer);
+    PyErr_SetString(PyExc_BufferError, reason);
     return -1;
   }
   *view = Py_buffer{};
-  view->buf = static_cast<char*>(start) + array->offset;
+  view->buf = static_cast<char*>(data) + array->offset;
   view->obj = Py_NewRef(self);
   view->len = static_cast<Py_ssize_t>(layout.nbytes);
   view->itemsize = layout.item;
@@ -100,7 +102,7 @@ int array_get_view(PyObject* self, Py_buffer* view, int flags) noexcept {
   if ((flags & PyBUF_STRIDES) == PyBUF_STRIDES) {
     view->strides = numbers_of(layout.strides);
   }
-  view->internal = BufferHandle::retained(of.raw.get()).detach();
+  view->internal = BufferHandle::retained(buffer.raw.get()).detach();
   return 0;
 }
 
@@ -132,7 +134,7 @@ void bind_array_exchange(nb::class_<TypedArray>& bound) {
       .def("__array__", &host_array, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
            nb::sig("def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any"),
            "An array over the memory of shared and host kinds. Raises TypeError for device kind.")
-      .def("__dlpack__", &lend_array, nb::kw_only(), nb::arg("stream") = nb::none(),
+      .def("__dlpack__", &export_array, nb::kw_only(), nb::arg("stream") = nb::none(),
            nb::arg("max_version") = nb::none(), nb::arg("dl_device") = nb::none(),
            nb::arg("copy") = nb::none(),
            nb::sig(

@@ -29,10 +29,10 @@ bool flag_named(const ArrayFlags& self, nb::handle name) {
   const struct {
     const char* names[2];
     bool value;
-  } known[] = {{{"C", "C_CONTIGUOUS"}, self.c_contiguous},
-               {{"F", "F_CONTIGUOUS"}, self.f_contiguous},
-               {{"W", "WRITEABLE"}, self.writeable}};
-  for (const auto& each : known) {
+  } entries[] = {{{"C", "C_CONTIGUOUS"}, self.c_contiguous},
+                 {{"F", "F_CONTIGUOUS"}, self.f_contiguous},
+                 {{"W", "WRITEABLE"}, self.writeable}};
+  for (const auto& each : entries) {
     if (is(each.names[0]) || is(each.names[1])) {
       return each.value;
     }

@@ -8,16 +8,16 @@ namespace isthmus::python {
 namespace {
 
 nb::object address_of(const TypedArray& self) {
-  return nb::steal(
-      PyLong_FromVoidPtr(const_cast<void*>(view_of(self).in(info_of(buffer_in(self)).pointer))));
+  return nb::steal(PyLong_FromVoidPtr(
+      const_cast<void*>(view_of(self).address_in(info_of(buffer_in(self)).pointer))));
 }
 
 nb::object moved_to_queue(nb::handle self, nb::handle queue) {
-  const auto& of = require_array(self, "x");
-  const nb::object held = of.memory.object();
-  return make_instance<TypedArray>(types.typed_array, ArrayMemory{on_queue(held, queue)}, of.layout,
-                                   of.offset, of.base.is_valid() ? of.base : nb::borrow(self),
-                                   of.is_locked);
+  const auto& array = require_array(self, "x");
+  const nb::object held = array.memory.object();
+  return make_instance<TypedArray>(
+      types.typed_array, ArrayMemory{on_queue(held, queue)}, array.layout, array.offset,
+      array.base.is_valid() ? array.base : nb::borrow(self), array.is_locked);
 }
 
 void bind_layout(nb::class_<TypedArray>& bound) {

@@ -12,35 +12,37 @@ namespace {
 
 // -- axes -----------------------------------------------------------------------------------------
 
-ArrayLayout like(const TypedLayout& layout) { return {{}, {}, layout.item, layout.type}; }
+ArrayLayout empty_layout_like(const TypedLayout& layout) {
+  return {{}, {}, layout.item, layout.type};
+}
 
-nb::object view_with(nb::handle object, ArrayLayout layout, std::int64_t moved = 0) {
-  const auto& of = require_array(object, "x");
-  return make_array_view(object, of, share_layout(std::move(layout)),
-                         of.offset + static_cast<std::size_t>(moved));
+nb::object make_view(nb::handle object, ArrayLayout layout, std::int64_t distance = 0) {
+  const auto& array = require_array(object, "x");
+  return make_array_view(object, array, share_layout(std::move(layout)),
+                         array.offset + static_cast<std::size_t>(distance));
 }
 
 nb::object permuted(nb::handle object, const ArrayNumbers& axes) {
-  const auto& of = *require_array(object, "x").layout;
-  auto made = like(of);
+  const auto& source_layout = *require_array(object, "x").layout;
+  auto layout = empty_layout_like(source_layout);
   for (const auto axis : axes) {
-    made.shape.push_back(of.shape[static_cast<std::size_t>(axis)]);
-    made.strides.push_back(of.strides[static_cast<std::size_t>(axis)]);
+    layout.shape.push_back(source_layout.shape[static_cast<std::size_t>(axis)]);
+    layout.strides.push_back(source_layout.strides[static_cast<std::size_t>(axis)]);
   }
-  return view_with(object, std::move(made));
+  return make_view(object, std::move(layout));
 }
 
 SharedLayout reversed_layout(const TypedLayout& layout) {
-  auto made = like(layout);
+  auto result = empty_layout_like(layout);
   for (auto i = layout.shape.size(); i-- > 0;) {
-    made.shape.push_back(layout.shape[i]);
-    made.strides.push_back(layout.strides[i]);
+    result.shape.push_back(layout.shape[i]);
+    result.strides.push_back(layout.strides[i]);
   }
-  return share_layout(std::move(made));
+  return share_layout(std::move(result));
 }
 
 // For a layout that is a reversed one, the original.
-SharedLayout reversed_once(const SharedLayout& layout) {
+SharedLayout cached_reverse(const SharedLayout& layout) {
   if (layout->reverse_of != nullptr) {
     return SharedLayout{layout->reverse_of};
   }
@@ -52,8 +54,8 @@ SharedLayout reversed_once(const SharedLayout& layout) {
 }
 
 nb::object reversed_axes(nb::handle object) {
-  const auto& of = require_array(object, "x");
-  return make_array_view(object, of, reversed_once(of.layout), of.offset);
+  const auto& array = require_array(object, "x");
+  return make_array_view(object, array, cached_reverse(array.layout), array.offset);
 }
 
 ArrayNumbers axes_in_order(std::size_t ndim) {
@@ -94,19 +96,20 @@ nb::object transpose(nb::handle object, const nb::args& axes) {
 
 nb::object move_axis(nb::handle object, nb::handle source, nb::handle destination) {
   const auto ndim = require_array(object, "x").layout->shape.size();
-  const auto from = to_axes(source, ndim);
-  const auto to = to_axes(destination, ndim);
-  if (from.size() != to.size()) {
-    raise_python(PyExc_ValueError, "cannot move %zu axes to %zu positions: %R to %R", from.size(),
-                 to.size(), source.ptr(), destination.ptr());
+  const auto source_axes = to_axes(source, ndim);
+  const auto destination_axes = to_axes(destination, ndim);
+  if (source_axes.size() != destination_axes.size()) {
+    raise_python(PyExc_ValueError, "cannot move %zu axes to %zu positions: %R to %R",
+                 source_axes.size(), destination_axes.size(), source.ptr(), destination.ptr());
   }
   ArrayNumbers order(ndim, -1);
-  for (std::size_t i = 0; i < from.size(); ++i) {
-    order[static_cast<std::size_t>(to[i])] = from[i];
+  for (std::size_t i = 0; i < source_axes.size(); ++i) {
+    order[static_cast<std::size_t>(destination_axes[i])] = source_axes[i];
   }
   std::int64_t next = 0;
   for (auto& each : order) {
-    while (each < 0 && std::find(from.begin(), from.end(), next) != from.end()) {
+    while (each < 0 &&
+           std::find(source_axes.begin(), source_axes.end(), next) != source_axes.end()) {
       ++next;
     }
     each = each < 0 ? next++ : each;
@@ -114,70 +117,72 @@ nb::object move_axis(nb::handle object, nb::handle source, nb::handle destinatio
   return permuted(object, order);
 }
 
-nb::object squeeze(nb::handle object, nb::handle given) {
-  const auto& of = *require_array(object, "x").layout;
-  const auto axes = given.is_none() ? ArrayNumbers{} : to_axes(given, of.shape.size());
-  auto made = like(of);
-  for (std::size_t i = 0; i < of.shape.size(); ++i) {
+nb::object squeeze(nb::handle object, nb::handle argument) {
+  const auto& source_layout = *require_array(object, "x").layout;
+  const auto axes =
+      argument.is_none() ? ArrayNumbers{} : to_axes(argument, source_layout.shape.size());
+  auto layout = empty_layout_like(source_layout);
+  for (std::size_t i = 0; i < source_layout.shape.size(); ++i) {
     const bool is_named =
         std::find(axes.begin(), axes.end(), static_cast<std::int64_t>(i)) != axes.end();
-    if (is_named && of.shape[i] != 1) {
+    if (is_named && source_layout.shape[i] != 1) {
       raise_python(PyExc_ValueError,
                    "axis %zu has size %lld: only an axis of size 1 can be removed", i,
-                   static_cast<long long>(of.shape[i]));
+                   static_cast<long long>(source_layout.shape[i]));
     }
-    if (is_named || (given.is_none() && of.shape[i] == 1)) {
+    if (is_named || (argument.is_none() && source_layout.shape[i] == 1)) {
       continue;
     }
-    made.shape.push_back(of.shape[i]);
-    made.strides.push_back(of.strides[i]);
+    layout.shape.push_back(source_layout.shape[i]);
+    layout.strides.push_back(source_layout.strides[i]);
   }
-  return view_with(object, std::move(made));
+  return make_view(object, std::move(layout));
 }
 
-nb::object expand(nb::handle object, nb::handle given) {
-  const auto& of = *require_array(object, "x").layout;
-  const nb::object all = to_axis_tuple(given);
-  const auto ndim = of.shape.size() + nb::len(all);
+nb::object expand(nb::handle object, nb::handle argument) {
+  const auto& source_layout = *require_array(object, "x").layout;
+  const nb::object all = to_axis_tuple(argument);
+  const auto ndim = source_layout.shape.size() + nb::len(all);
   if (ndim > PyBUF_MAX_NDIM) {
     raise_python(PyExc_ValueError, "an array has at most %d dimensions, not %zu", PyBUF_MAX_NDIM,
                  ndim);
   }
   auto axes = to_axes(all, ndim);
   std::sort(axes.begin(), axes.end());
-  ArrayLayout made = of;
+  ArrayLayout layout = source_layout;
   for (const auto axis : axes) {
-    made.shape.insert(static_cast<std::size_t>(axis), 1);
-    made.strides.insert(static_cast<std::size_t>(axis), 0);
+    layout.shape.insert(static_cast<std::size_t>(axis), 1);
+    layout.strides.insert(static_cast<std::size_t>(axis), 0);
   }
-  return view_with(object, std::move(made));
+  return make_view(object, std::move(layout));
 }
 
-nb::object flip(nb::handle object, nb::handle given) {
-  const auto& of = *require_array(object, "x").layout;
-  const auto ndim = of.shape.size();
-  ArrayLayout made = of;
-  std::int64_t moved = 0;
-  for (const auto each : given.is_none() ? axes_in_order(ndim) : to_axes(given, ndim)) {
+nb::object flip(nb::handle object, nb::handle argument) {
+  const auto& source_layout = *require_array(object, "x").layout;
+  const auto ndim = source_layout.shape.size();
+  ArrayLayout layout = source_layout;
+  std::int64_t distance = 0;
+  for (const auto each : argument.is_none() ? axes_in_order(ndim) : to_axes(argument, ndim)) {
     const auto axis = static_cast<std::size_t>(each);
-    made.strides[axis] = -of.strides[axis];
-    moved += of.size == 0 ? 0 : (of.shape[axis] - 1) * of.strides[axis];
+    layout.strides[axis] = -source_layout.strides[axis];
+    distance +=
+        source_layout.size == 0 ? 0 : (source_layout.shape[axis] - 1) * source_layout.strides[axis];
   }
-  return view_with(object, std::move(made), moved);
+  return make_view(object, std::move(layout), distance);
 }
 
 nb::object broadcast_to(nb::handle object, nb::handle shape) {
-  const auto& of = require_array(object, "x");
-  auto wide = broadcast(*of.layout, to_shape(shape));
-  nb::object made;
+  const auto& array = require_array(object, "x");
+  auto layout = broadcast(*array.layout, to_shape(shape));
+  nb::object view;
   try {
-    made = view_with(object, std::move(wide));
+    view = make_view(object, std::move(layout));
   } catch (const TooFar&) {
     raise_python(error_type(ISTHMUS_ERROR_OUT_OF_RANGE), "shape %R does not fit in 63 bits",
                  shape.ptr());
   }
-  typed_array_of(made)->is_locked = true;
-  return made;
+  typed_array_of(view)->is_locked = true;
+  return view;
 }
 
 // -- shape ----------------------------------------------------------------------------------------
@@ -191,19 +196,19 @@ Copying to_copying(nb::handle copy) {
 }
 
 // Pre: the shape has the same number of elements.
-nb::object in_shape(nb::handle object, ArrayNumbers shape, Copying copying) {
-  const auto& of = require_array(object, "x");
-  const auto& old = *of.layout;
+nb::object with_shape(nb::handle object, ArrayNumbers shape, Copying copying) {
+  const auto& array = require_array(object, "x");
+  const auto& old = *array.layout;
   if (copying == Copying::always) {
-    return in_shape(copy_of_array(object), std::move(shape), Copying::never);
+    return with_shape(copy_of_array(object), std::move(shape), Copying::never);
   }
   if (old.is_c_dense) {
-    return make_array_view(object, of, dense_layout(std::move(shape), *old.type), of.offset);
+    return make_array_view(object, array, dense_layout(std::move(shape), *old.type), array.offset);
   }
-  ArrayLayout made = like(old);
-  if (find_strides(old, shape, made.strides)) {
-    made.shape = std::move(shape);
-    return view_with(object, std::move(made));
+  ArrayLayout layout = empty_layout_like(old);
+  if (find_strides(old, shape, layout.strides)) {
+    layout.shape = std::move(shape);
+    return make_view(object, std::move(layout));
   }
   if (copying == Copying::never) {
     raise_python(PyExc_ValueError,
@@ -211,15 +216,16 @@ nb::object in_shape(nb::handle object, ArrayNumbers shape, Copying copying) {
                  "copy=None to allow it",
                  to_tuple(old.shape).ptr(), to_tuple(old.strides).ptr(), to_tuple(shape).ptr());
   }
-  return in_shape(copy_of_array(object), std::move(shape), Copying::never);
+  return with_shape(copy_of_array(object), std::move(shape), Copying::never);
 }
 
-nb::object reshaped(nb::handle object, nb::handle given, Copying copying) {
-  return in_shape(object, to_shape_of(given, require_array(object, "x").layout->size), copying);
+nb::object reshaped(nb::handle object, nb::handle argument, Copying copying) {
+  return with_shape(object, to_shape_of(argument, require_array(object, "x").layout->size),
+                    copying);
 }
 
-nb::object reshape(nb::handle object, const nb::args& given, nb::handle copy) {
-  return reshaped(object, given.size() == 1 ? nb::object{given[0]} : nb::object{given},
+nb::object reshape(nb::handle object, const nb::args& arguments, nb::handle copy) {
+  return reshaped(object, arguments.size() == 1 ? nb::object{arguments[0]} : nb::object{arguments},
                   to_copying(copy));
 }
 
@@ -233,23 +239,23 @@ nb::object ravel(nb::handle object) { return reshaped(object, nb::int_(-1), Copy
 
 // By NumPy's rules: another element size changes the last extent, whose elements must have no gaps.
 ArrayLayout retyped(const TypedLayout& layout, const ElementType& type) {
-  ArrayLayout made = layout;
-  made.type = &type;
-  made.item = type.item;
+  ArrayLayout result = layout;
+  result.type = &type;
+  result.item = type.item;
   if (layout.item == type.item) {
-    return made;
+    return result;
   }
-  if (made.shape.empty()) {
+  if (result.shape.empty()) {
     raise_python(
         PyExc_ValueError,
         "an array of 0 dimensions cannot be viewed as %s, whose elements have %d bytes, not %lld",
         type.name, type.item, static_cast<long long>(layout.item));
   }
-  auto& last = made.shape.back();
-  if (last != 1 && layout.size != 0 && made.strides.back() != layout.item) {
+  auto& last = result.shape.back();
+  if (last != 1 && layout.size != 0 && result.strides.back() != layout.item) {
     raise_python(PyExc_ValueError,
                  "a view as %s needs a contiguous last axis, but its elements lie %lld bytes apart",
-                 type.name, static_cast<long long>(made.strides.back()));
+                 type.name, static_cast<long long>(result.strides.back()));
   }
   std::int64_t nbytes = 0;
   if (__builtin_mul_overflow(last, layout.item, &nbytes)) {
@@ -262,12 +268,12 @@ ArrayLayout retyped(const TypedLayout& layout, const ElementType& type) {
         static_cast<long long>(nbytes), type.item);
   }
   last = nbytes / type.item;
-  made.strides.back() = type.item;
-  return made;
+  result.strides.back() = type.item;
+  return result;
 }
 
-void require_aligned(const TypedArray& array, const ArrayLayout& made) {
-  const auto& type = *made.type;
+void require_aligned(const TypedArray& array, const ArrayLayout& layout) {
+  const auto& type = *layout.type;
   const auto first =
       reinterpret_cast<std::uintptr_t>(info_of(buffer_in(array)).pointer) + array.offset;
   if (first % type.alignment != 0) {
@@ -276,26 +282,27 @@ void require_aligned(const TypedArray& array, const ArrayLayout& made) {
         "the first element lies at %p, which is not a multiple of %d bytes, the alignment of %s",
         reinterpret_cast<void*>(first), type.alignment, type.name);
   }
-  for (std::size_t i = 0; i < made.shape.size(); ++i) {
-    if (made.shape[i] > 1 && made.strides[i] % made.item != 0) {
+  for (std::size_t i = 0; i < layout.shape.size(); ++i) {
+    if (layout.shape[i] > 1 && layout.strides[i] % layout.item != 0) {
       raise_python(PyExc_ValueError,
                    "elements along axis %zu lie %lld bytes apart, which is not a multiple of %d, "
                    "the element size of %s",
-                   i, static_cast<long long>(made.strides[i]), type.item, type.name);
+                   i, static_cast<long long>(layout.strides[i]), type.item, type.name);
     }
   }
 }
 
 nb::object view_as(nb::handle object, nb::handle dtype) {
-  const auto& of = require_array(object, "x");
-  auto made = retyped(*of.layout, dtype.is_none() ? *of.layout->type : to_element_type(dtype));
-  if (of.layout->size != 0 && made.type != of.layout->type) {
-    require_aligned(of, made);
+  const auto& array = require_array(object, "x");
+  auto layout =
+      retyped(*array.layout, dtype.is_none() ? *array.layout->type : to_element_type(dtype));
+  if (array.layout->size != 0 && layout.type != array.layout->type) {
+    require_aligned(array, layout);
   }
-  for (std::size_t i = 0; i < made.shape.size(); ++i) {
-    made.strides[i] = made.shape[i] > 1 ? made.strides[i] : made.item;
+  for (std::size_t i = 0; i < layout.shape.size(); ++i) {
+    layout.strides[i] = layout.shape[i] > 1 ? layout.strides[i] : layout.item;
   }
-  return view_with(object, std::move(made));
+  return make_view(object, std::move(layout));
 }
 
 void bind_axes(nb::class_<TypedArray>& bound) {

@@ -18,17 +18,18 @@ using MoveFunction = isthmus_status_t (*)(isthmus_unified_t*, isthmus_queue_t*, 
 nb::object move(Unified& self, std::size_t begin, std::size_t end, nb::handle queue, bool blocking,
                 MoveFunction call) {
   auto* const raw = raw_of(self);
-  nb::object kept;
-  auto* const on = raw_queue(queue, kept);
-  EventHandle ended;
+  nb::object holder;
+  auto* const queue_handle = raw_queue(queue, holder);
+  EventHandle event;
   if (blocking && call == &isthmus_unified_to_host) {
-    call_after_arrival(raw, on, begin, end, ISTHMUS_ARRIVAL_FETCH,
-                       [&] { return call(raw, on, begin, end - begin, nullptr); });
+    call_after_arrival(raw, queue_handle, begin, end, ISTHMUS_ARRIVAL_FETCH,
+                       [&] { return call(raw, queue_handle, begin, end - begin, nullptr); });
     return nb::none();
   }
-  call_without_lock(
-      [&] { return call(raw, on, begin, end - begin, blocking ? nullptr : ended.out()); });
-  return ended ? wrap(std::move(ended)) : nb::none();
+  call_without_lock([&] {
+    return call(raw, queue_handle, begin, end - begin, blocking ? nullptr : event.out());
+  });
+  return event ? wrap(std::move(event)) : nb::none();
 }
 
 nb::object to_device(Unified& self, std::size_t begin, std::size_t end, nb::handle queue,
@@ -43,9 +44,9 @@ nb::object to_host(Unified& self, std::size_t begin, std::size_t end, nb::handle
 
 std::int32_t state_of(Unified& self) {
   auto* const raw = raw_of(self);
-  isthmus_unified_state_t now = 0;
-  call_without_lock([&] { return isthmus_unified_state(raw, &now); });
-  return now;
+  isthmus_unified_state_t state = 0;
+  call_without_lock([&] { return isthmus_unified_state(raw, &state); });
+  return state;
 }
 
 nb::list dirty_bytes(Unified& self, bool of_device) {
@@ -62,15 +63,15 @@ nb::list dirty_bytes(Unified& self, bool of_device) {
     }
     ranges.resize(count);
   }
-  nb::list found;
+  nb::list result;
   for (std::size_t i = 0; i < count; ++i) {
-    found.append(nb::make_tuple(ranges[i].begin, ranges[i].end));
+    result.append(nb::make_tuple(ranges[i].begin, ranges[i].end));
   }
-  return found;
+  return result;
 }
 
-const char* tracking_name(isthmus_tracking_t which) noexcept {
-  switch (which) {
+const char* tracking_name(isthmus_tracking_t tracking) noexcept {
+  switch (tracking) {
     case ISTHMUS_TRACKING_PAGES: return "pages";
     case ISTHMUS_TRACKING_BYTES: return "bytes";
     case ISTHMUS_TRACKING_HASHES: return "hashes";
@@ -83,16 +84,16 @@ nb::dict info_of(Unified& self) {
   isthmus_unified_info_t info{};
   info.struct_size = sizeof info;
   call_without_lock([&] { return isthmus_unified_info(raw, &info); });
-  nb::dict told;
-  told["tracking"] = tracking_name(info.tracking);
-  told["granule"] = info.granule;
-  told["pinned"] = info.pinned != 0;
-  told["one_memory"] = info.one_memory != 0;
-  told["host_views"] = info.host_views;
-  told["bytes_to_device"] = info.bytes_to_device;
-  told["bytes_to_host"] = info.bytes_to_host;
-  told["copies"] = info.copies;
-  return told;
+  nb::dict result;
+  result["tracking"] = tracking_name(info.tracking);
+  result["granule"] = info.granule;
+  result["pinned"] = info.pinned != 0;
+  result["one_memory"] = info.one_memory != 0;
+  result["host_views"] = info.host_views;
+  result["bytes_to_device"] = info.bytes_to_device;
+  result["bytes_to_host"] = info.bytes_to_host;
+  result["copies"] = info.copies;
+  return result;
 }
 
 void mark(Unified& self, std::size_t begin, std::size_t end, bool device_wrote) {
@@ -122,67 +123,69 @@ void free_unified(Unified& self) {
   isthmus_unified_free(raw);
 }
 
-void synchronize_all(const nb::list& given, nb::handle queue) {
+void synchronize_all(const nb::list& buffers, nb::handle queue) {
   std::vector<isthmus_unified_t*> raw;
-  for (const nb::handle each : given) {
+  for (const nb::handle each : buffers) {
     raw.push_back(raw_of(require_unified(each)));
   }
-  nb::object kept;
-  auto* const on = raw_queue(queue, kept);
-  call_without_lock([&] { return isthmus_unified_synchronize(raw.data(), raw.size(), on); });
+  nb::object holder;
+  auto* const queue_handle = raw_queue(queue, holder);
+  call_without_lock(
+      [&] { return isthmus_unified_synchronize(raw.data(), raw.size(), queue_handle); });
 }
 
 nb::tuple tracking_in_force() {
-  isthmus_tracking_t which = 0;
+  isthmus_tracking_t tracking = 0;
   std::uint64_t granule = 0;
   const char* reason = "";
-  call_without_lock([&] { return isthmus_tracking_query(&which, &granule, &reason); });
-  return nb::make_tuple(tracking_name(which), granule, reason);
+  call_without_lock([&] { return isthmus_tracking_query(&tracking, &granule, &reason); });
+  return nb::make_tuple(tracking_name(tracking), granule, reason);
 }
 
-// The named resource, else the current one, which `kept` keeps alive; null if there is neither.
-const Resource* resource_for(nb::handle named, const Queue& queue, nb::object& kept) {
+// The named resource, else the current one, which `holder` keeps alive; null if there is neither.
+const Resource* resource_for(nb::handle named, const Queue& queue, nb::object& holder) {
   const auto* found = resource_or_none(named);
   if (found != nullptr || !resources_in_use) {
     return found;
   }
-  kept = current_resource(ISTHMUS_KIND_DEVICE, queue);
-  return kept.is_valid() ? nb::inst_ptr<Resource>(kept) : nullptr;
+  holder = current_resource(ISTHMUS_KIND_DEVICE, queue);
+  return holder.is_valid() ? nb::inst_ptr<Resource>(holder) : nullptr;
 }
 
 constexpr Py_ssize_t k_options = 5;
 
 // `options`: pinned, separate, granularity, on_conflict and tracking as the library's numbers.
 void init_unified(Unified* unified, nb::handle shape, nb::handle dtype, nb::handle size,
-                  nb::handle queue, nb::handle device, nb::handle given_options,
+                  nb::handle queue, nb::handle device, nb::handle option_values,
                   nb::handle origin) {
-  if (PyTuple_Check(shape.ptr()) == 0 || PyTuple_Check(given_options.ptr()) == 0 ||
-      PyTuple_GET_SIZE(given_options.ptr()) != k_options) {
+  if (PyTuple_Check(shape.ptr()) == 0 || PyTuple_Check(option_values.ptr()) == 0 ||
+      PyTuple_GET_SIZE(option_values.ptr()) != k_options) {
     raise_python(PyExc_TypeError, "shape must be a tuple, and options a tuple of five numbers");
   }
-  const auto options = nb::borrow<nb::tuple>(given_options);
+  const auto options = nb::borrow<nb::tuple>(option_values);
   const auto nbytes = to_size(size, "nbytes");
-  nb::object on = python::to_queue(queue, device);
+  nb::object queue_object = python::to_queue(queue, device);
   const auto number = [&](std::size_t i) { return nb::cast<std::int32_t>(options[i]); };
-  nb::object kept;
-  const auto* source = resource_for(origin, *nb::inst_ptr<python::Queue>(on), kept);
-  isthmus_unified_options_t wanted{};
-  wanted.struct_size = sizeof wanted;
-  wanted.pinned = number(0);
-  wanted.separate = number(1);
-  wanted.by_page = number(2);
-  wanted.on_conflict = number(3);
-  wanted.tracking = number(4);
-  wanted.element_bytes = nb::cast<std::size_t>(dtype.attr("itemsize"));
-  wanted.resource = source != nullptr ? source->raw.get() : nullptr;
-  UnifiedHandle made;
-  check(isthmus_unified_create(nbytes, nb::inst_ptr<python::Queue>(on)->raw.get(), &wanted,
-                               made.out()));
+  nb::object holder;
+  const auto* source = resource_for(origin, *nb::inst_ptr<python::Queue>(queue_object), holder);
+  isthmus_unified_options_t unified_options{};
+  unified_options.struct_size = sizeof unified_options;
+  unified_options.pinned = number(0);
+  unified_options.separate = number(1);
+  unified_options.by_page = number(2);
+  unified_options.on_conflict = number(3);
+  unified_options.tracking = number(4);
+  unified_options.element_bytes = nb::cast<std::size_t>(dtype.attr("itemsize"));
+  unified_options.resource = source != nullptr ? source->raw.get() : nullptr;
+  UnifiedHandle handle;
+  check(isthmus_unified_create(nbytes, nb::inst_ptr<python::Queue>(queue_object)->raw.get(),
+                               &unified_options, handle.out()));
   isthmus_unified_info_t info{};
   info.struct_size = sizeof info;
-  check(isthmus_unified_info(made.get(), &info));
-  new (unified) Unified{std::move(made),   std::move(on), nb::borrow(shape),
-                        nb::borrow(dtype), nbytes,        info.one_memory != 0};
+  check(isthmus_unified_info(handle.get(), &info));
+  new (unified) Unified{
+      std::move(handle),   std::move(queue_object), nb::borrow(shape), nb::borrow(dtype), nbytes,
+      info.one_memory != 0};
 }
 
 void bind_moves(nb::class_<Unified>& bound) {

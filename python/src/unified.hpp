@@ -33,7 +33,7 @@ struct Unified {
   nb::object host_bytes{};  // exporter of the host array's memory
   nb::object host_array{};
   Py_ssize_t own_references = 0;  // to `host_bytes`, from here and from the array
-  bool is_out = false;            // the library counts a view of the host copy
+  bool is_exported = false;       // the library counts a view of the host copy
   nb::object typed_array{};       // NumPy's, if the device copy is a NumPy array
   SharedLayout device_layout{};   // otherwise, once it was requested
 };
@@ -45,35 +45,35 @@ struct Unified {
 // Makes a library call without the interpreter's lock, and throws its errors.
 template <class Call>
 void call_without_lock(Call call) {
-  const Interruptible made;
+  const Interruptible interruptible;
   isthmus_status_t status;
   {
     const GilRelease released;
     status = call();
   }
-  made.check(status);
+  interruptible.check(status);
 }
 
 // The same for a call that waits for device work or for pending transfers. It waits for these
 // before the call, so that Ctrl-C can interrupt. After an interrupt they continue, and the buffer
-// is as if the call had not been made.
+// is as if there had been no call.
 template <class Call>
 void call_after_arrival(isthmus_unified_t* raw, isthmus_queue_t* queue, std::size_t begin,
                         std::size_t end, isthmus_arrival_t mode, Call call) {
   for (isthmus_status_t arrived = ISTHMUS_OK;;) {
-    EventHandle coming;
+    EventHandle arrival;
     call_without_lock([&] {
       // A failed transfer fails again, or is reported, in the call itself.
-      const auto asked =
+      const auto status =
           arrived == ISTHMUS_OK
-              ? isthmus_unified_arrival(raw, queue, begin, end - begin, mode, coming.out())
+              ? isthmus_unified_arrival(raw, queue, begin, end - begin, mode, arrival.out())
               : ISTHMUS_OK;
-      return asked != ISTHMUS_OK || coming ? asked : call();
+      return status != ISTHMUS_OK || arrival ? status : call();
     });
-    if (!coming) {
+    if (!arrival) {
       return;
     }
-    arrived = wait_for_event(coming.get(), -1);
+    arrived = wait_for_event(arrival.get(), -1);
   }
 }
 

@@ -18,9 +18,9 @@ struct HostMemory {
 };
 
 int get_host_bytes(PyObject* self, Py_buffer* view, int flags) noexcept {
-  const auto& of = *nb::inst_ptr<HostMemory>(self);
-  return PyBuffer_FillInfo(view, self, of.start, static_cast<Py_ssize_t>(of.nbytes),
-                           of.read_only ? 1 : 0, flags);
+  const auto& memory = *nb::inst_ptr<HostMemory>(self);
+  return PyBuffer_FillInfo(view, self, memory.start, static_cast<Py_ssize_t>(memory.nbytes),
+                           memory.read_only ? 1 : 0, flags);
 }
 
 PyType_Slot host_memory_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&get_host_bytes)},
@@ -28,7 +28,7 @@ PyType_Slot host_memory_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&ge
 
 nb::handle host_memory_type;
 
-bool others_have_host_array(const Unified& self) noexcept {
+bool has_external_host_array(const Unified& self) noexcept {
   return Py_REFCNT(self.host_array.ptr()) > 1 ||
          Py_REFCNT(self.host_bytes.ptr()) > self.own_references;
 }
@@ -45,8 +45,8 @@ Unified& require_unified(nb::handle object) {
 }
 
 isthmus_unified_t* raw_of(Unified& self) noexcept {
-  if (self.is_out && !others_have_host_array(self)) {
-    self.is_out = false;
+  if (self.is_exported && !has_external_host_array(self)) {
+    self.is_exported = false;
     const GilRelease released;  // this frees the copies if the buffer was freed
     isthmus_unified_end_host(self.raw.get());
   }
@@ -56,9 +56,9 @@ isthmus_unified_t* raw_of(Unified& self) noexcept {
 namespace {
 
 nb::object numpy_array(const Unified& self, nb::handle memory) {
-  static PyObject* const make =
+  static PyObject* const ndarray_type =
       nb::object(nb::module_::import_("numpy").attr("ndarray")).release().ptr();
-  return nb::handle(make)(self.shape, self.dtype, memory);
+  return nb::handle(ndarray_type)(self.shape, self.dtype, memory);
 }
 
 void make_host_array(Unified& self, void* start) {
@@ -71,8 +71,8 @@ void make_host_array(Unified& self, void* start) {
 // Synchronizes the range and returns the host array.
 nb::object host_of(Unified& self, std::size_t begin, std::size_t end) {
   auto* const raw = raw_of(self);
-  if (self.is_out) {
-    nb::object array = self.host_array;  // the last other reference may go meanwhile
+  if (self.is_exported) {
+    nb::object array = self.host_array;  // the last other reference may be dropped meanwhile
     const void* start = nullptr;
     call_after_arrival(raw, nullptr, begin, end, ISTHMUS_ARRIVAL_FETCH,
                        [&] { return isthmus_unified_read_host(raw, begin, end - begin, &start); });
@@ -81,7 +81,7 @@ nb::object host_of(Unified& self, std::size_t begin, std::size_t end) {
   void* start = nullptr;
   call_after_arrival(raw, nullptr, begin, end, ISTHMUS_ARRIVAL_FETCH,
                      [&] { return isthmus_unified_host(raw, begin, end - begin, &start); });
-  if (self.is_out) {  // another thread was faster
+  if (self.is_exported) {  // another thread has exported it meanwhile
     nb::object array = self.host_array;
     const GilRelease released;
     isthmus_unified_end_host(raw);
@@ -96,15 +96,15 @@ nb::object host_of(Unified& self, std::size_t begin, std::size_t end) {
       throw;
     }
   }
-  self.is_out = true;
+  self.is_exported = true;
   return self.host_array;
 }
 
 int get_array_view(PyObject* self, Py_buffer* view, int flags) noexcept {
   view->obj = nullptr;
   const auto array = nb::steal(result_of([=] {
-    auto& of = require_unified(self);
-    return host_of(of, 0, of.nbytes);
+    auto& unified = require_unified(self);
+    return host_of(unified, 0, unified.nbytes);
   }));
   return array.is_valid() ? PyObject_GetBuffer(array.ptr(), view, flags) : -1;
 }
@@ -121,17 +121,17 @@ nb::object read_bytes(Unified& self, std::size_t begin, std::size_t end) {
 
 nb::object buffer_of_device(const Unified& self, BufferHandle raw, nb::handle queue) {
   const auto kind = self.one_memory ? ISTHMUS_KIND_HOST : ISTHMUS_KIND_DEVICE;
-  nb::object on = given(queue) ? nb::borrow(queue) : self.queue_object;
-  return make_instance<Buffer>(types.buffer, std::move(raw), std::move(on), nb::object{}, kind,
-                               self.nbytes, false);
+  nb::object queue_object = has_value(queue) ? nb::borrow(queue) : self.queue_object;
+  return make_instance<Buffer>(types.buffer, std::move(raw), std::move(queue_object), nb::object{},
+                               kind, self.nbytes, false);
 }
 
 bool is_numpy_on_device(const Unified& self) noexcept {
-  return self.one_memory && nb::inst_ptr<python::Queue>(self.queue_object)->on_host;
+  return self.one_memory && nb::inst_ptr<python::Queue>(self.queue_object)->is_on_host;
 }
 
 // Checked before anything is copied: TypeError for a dtype that only the host supports.
-void need_layout(Unified& self) {
+void ensure_layout(Unified& self) {
   if (!is_numpy_on_device(self) && !self.device_layout) {
     self.device_layout = dense_layout(to_shape(self.shape), to_element_type(self.dtype));
   }
@@ -141,16 +141,17 @@ void need_layout(Unified& self) {
 // must be called before it does.
 nb::object device_bytes(Unified& self, std::size_t begin, std::size_t end, nb::handle queue,
                         bool is_written) {
-  need_layout(self);
+  ensure_layout(self);
   auto* const raw = raw_of(self);
-  nb::object kept;
-  auto* const on = raw_queue(queue, kept);
-  BufferHandle made;
+  nb::object holder;
+  auto* const queue_handle = raw_queue(queue, holder);
+  BufferHandle buffer;
   call_without_lock([&] {
-    return is_written ? isthmus_unified_begin_device_write(raw, on, begin, end - begin, made.out())
-                      : isthmus_unified_device(raw, on, begin, end - begin, made.out());
+    return is_written ? isthmus_unified_begin_device_write(raw, queue_handle, begin, end - begin,
+                                                           buffer.out())
+                      : isthmus_unified_device(raw, queue_handle, begin, end - begin, buffer.out());
   });
-  return buffer_of_device(self, std::move(made), queue);
+  return buffer_of_device(self, std::move(buffer), queue);
 }
 
 // An array over it: a NumPy array on the host platform, where one memory is both copies.
@@ -170,9 +171,9 @@ nb::object device_of_unified(nb::handle object) {
     return typed_array_of(self, device_bytes(self, 0, self.nbytes, nb::none(), false));
   }
   auto* const raw = raw_of(self);
-  BufferHandle known;
+  BufferHandle buffer;
   call_without_lock(
-      [&] { return isthmus_unified_device(raw, nullptr, 0, self.nbytes, known.out()); });
+      [&] { return isthmus_unified_device(raw, nullptr, 0, self.nbytes, buffer.out()); });
   return self.typed_array;
 }
 
@@ -213,8 +214,8 @@ void bind_unified_arrays(nb::module_& module, nb::class_<Unified>& bound) {
       .def_prop_ro(
           "host",
           [](nb::handle self) {
-            auto& of = require_unified(self);
-            return host_of(of, 0, of.nbytes);
+            auto& unified = require_unified(self);
+            return host_of(unified, 0, unified.nbytes);
           },
           nb::sig("def host(self) -> NDArray[Any]"),
           "The host copy as a NumPy array of `shape` and `dtype`, synchronized: waits for what\n"
@@ -223,7 +224,7 @@ void bind_unified_arrays(nb::module_& module, nb::class_<Unified>& bound) {
       .def_prop_ro(
           "__array_interface__",
           [](const Unified&) -> nb::object {
-            raise_remembered_interrupt();
+            raise_saved_interrupt();
             raise_python(PyExc_AttributeError, "a UnifiedBuffer has no __array_interface__");
           },
           nb::sig("def __array_interface__(self) -> Any"),

@@ -22,15 +22,15 @@ isthmus_status_t wait_in_slices(std::int64_t timeout_ns, Wait wait) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
   for (;;) {
-    std::int64_t left = k_slice_ns;
+    std::int64_t remaining_ns = k_slice_ns;
     if (timeout_ns >= 0) {
-      left = std::max<std::int64_t>(
+      remaining_ns = std::max<std::int64_t>(
           0, timeout_ns - std::chrono::nanoseconds{Clock::now() - start}.count());
     }
     isthmus_status_t status;
     {
       const GilRelease released;
-      status = wait(std::min(left, k_slice_ns));
+      status = wait(std::min(remaining_ns, k_slice_ns));
     }
     if (status != ISTHMUS_ERROR_TIMEOUT) {
       return status;
@@ -38,7 +38,7 @@ isthmus_status_t wait_in_slices(std::int64_t timeout_ns, Wait wait) {
     if (signal_has_raised()) {
       raise_set();
     }
-    if (left <= k_slice_ns && timeout_ns >= 0) {
+    if (remaining_ns <= k_slice_ns && timeout_ns >= 0) {
       return status;
     }
   }
@@ -60,16 +60,16 @@ inline isthmus_status_t wait_for_event(isthmus_event_t* event, std::int64_t time
 // end, which is not released before that end.
 template <class Wait, class Pending>
 isthmus_status_t wait_for_pending(std::int64_t timeout_ns, Wait wait, Pending pending) {
-  EventHandle ended;
+  EventHandle event;
   isthmus_status_t status;
   {
     const GilRelease released;
     if (timeout_ns >= 0 && timeout_ns <= k_slice_ns) {
       return wait(timeout_ns);
     }
-    status = pending(ended.out());
+    status = pending(event.out());
   }
-  return status == ISTHMUS_OK ? wait_for_event(ended.get(), timeout_ns) : status;
+  return status == ISTHMUS_OK ? wait_for_event(event.get(), timeout_ns) : status;
 }
 
 // Waits for the buffer, on any queue. Releases the interpreter's lock only if something is pending.
@@ -80,7 +80,7 @@ inline isthmus_status_t wait_for_buffer(isthmus_buffer_t* buffer, std::int64_t t
   }
   status = wait_for_pending(
       timeout_ns, [buffer](std::int64_t ns) { return isthmus_buffer_wait(buffer, ns); },
-      [buffer](isthmus_event_t** ended) { return isthmus_buffer_pending(buffer, ended); });
+      [buffer](isthmus_event_t** event) { return isthmus_buffer_pending(buffer, event); });
   if (status != ISTHMUS_OK) {
     return status;
   }
@@ -91,7 +91,7 @@ inline isthmus_status_t wait_for_buffer(isthmus_buffer_t* buffer, std::int64_t t
 inline isthmus_status_t wait_for_queue(isthmus_queue_t* queue, std::int64_t timeout_ns) {
   return wait_for_pending(
       timeout_ns, [queue](std::int64_t ns) { return isthmus_queue_wait(queue, ns); },
-      [queue](isthmus_event_t** ended) { return isthmus_queue_pending(queue, ended); });
+      [queue](isthmus_event_t** event) { return isthmus_queue_pending(queue, event); });
 }
 
 }  // namespace isthmus::python

@@ -8,24 +8,25 @@ namespace isthmus {
 namespace {
 
 // Limit on the multiples tried, at some 5 ns each.
-constexpr std::uint64_t k_most_work = 100'000;
+constexpr std::uint64_t k_max_work = 100'000;
 
 // Merges terms of equal stride and sorts by stride, largest first.
 void simplify(std::vector<BoundedTerm>& terms) {
-  std::erase_if(terms, [](const BoundedTerm& each) { return each.stride == 0 || each.most == 0; });
+  std::erase_if(terms,
+                [](const BoundedTerm& each) { return each.stride == 0 || each.max_count == 0; });
   std::sort(terms.begin(), terms.end(), [](const BoundedTerm& one, const BoundedTerm& next) {
     return one.stride > next.stride;
   });
-  std::vector<BoundedTerm> kept;
-  kept.reserve(terms.size());
+  std::vector<BoundedTerm> merged;
+  merged.reserve(terms.size());
   for (const auto& each : terms) {
-    if (!kept.empty() && kept.back().stride == each.stride) {
-      kept.back().most += each.most;
+    if (!merged.empty() && merged.back().stride == each.stride) {
+      merged.back().max_count += each.max_count;
     } else {
-      kept.push_back(each);
+      merged.push_back(each);
     }
   }
-  terms = std::move(kept);
+  terms = std::move(merged);
 }
 
 class Search {
@@ -33,27 +34,27 @@ class Search {
   explicit Search(std::vector<BoundedTerm> terms)
       : terms_{std::move(terms)}, rest_(terms_.size() + 1), divisor_(terms_.size() + 1) {
     for (std::size_t i = terms_.size(); i-- > 0;) {
-      rest_[i] = rest_[i + 1] + terms_[i].stride * terms_[i].most;
+      rest_[i] = rest_[i + 1] + terms_[i].stride * terms_[i].max_count;
       divisor_[i] = std::gcd(divisor_[i + 1], terms_[i].stride);
     }
   }
 
   // Searches the terms from index `first`.
-  [[nodiscard]] SumAnswer find(std::size_t first, std::uint64_t wanted) noexcept {
-    if (wanted > rest_[first] || (divisor_[first] != 0 && wanted % divisor_[first] != 0)) {
+  [[nodiscard]] SumAnswer find(std::size_t first, std::uint64_t target) noexcept {
+    if (target > rest_[first] || (divisor_[first] != 0 && target % divisor_[first] != 0)) {
       return SumAnswer::no;
     }
-    if (wanted == 0 || first + 1 >= terms_.size()) {
+    if (target == 0 || first + 1 >= terms_.size()) {
       return SumAnswer::yes;  // the last term's stride divides the remainder
     }
     const auto& term = terms_[first];
-    const auto left = rest_[first + 1];
-    const auto least = wanted <= left ? 0 : (wanted - left + term.stride - 1) / term.stride;
-    for (auto times = std::min(term.most, wanted / term.stride) + 1; times-- > least;) {
-      if (++work_ > k_most_work) {
+    const auto rest = rest_[first + 1];
+    const auto min_times = target <= rest ? 0 : (target - rest + term.stride - 1) / term.stride;
+    for (auto times = std::min(term.max_count, target / term.stride) + 1; times-- > min_times;) {
+      if (++work_ > k_max_work) {
         return SumAnswer::unknown;
       }
-      const auto found = find(first + 1, wanted - times * term.stride);
+      const auto found = find(first + 1, target - times * term.stride);
       if (found != SumAnswer::no) {
         return found;
       }
@@ -70,9 +71,9 @@ class Search {
 
 }  // namespace
 
-SumAnswer can_sum_to(std::vector<BoundedTerm> terms, std::uint64_t wanted) {
+SumAnswer can_sum_to(std::vector<BoundedTerm> terms, std::uint64_t target) {
   simplify(terms);
-  return Search{std::move(terms)}.find(0, wanted);
+  return Search{std::move(terms)}.find(0, target);
 }
 
 }  // namespace isthmus

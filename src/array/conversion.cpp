@@ -36,8 +36,8 @@ void store(std::byte* destination, const T& value) noexcept {
 }
 
 template <class To, class From>
-void each(std::byte* __restrict destination, const std::byte* __restrict source,
-          std::size_t count) noexcept {
+void convert_each(std::byte* __restrict destination, const std::byte* __restrict source,
+                  std::size_t count) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
     store(destination + i * sizeof(To), converted<To>(load<From>(source + i * sizeof(From))));
   }
@@ -45,13 +45,14 @@ void each(std::byte* __restrict destination, const std::byte* __restrict source,
 
 // Converts both components of complex numbers.
 template <class To, class From>
-void each_part(std::byte* destination, const std::byte* source, std::size_t count) noexcept {
-  each<To, From>(destination, source, 2 * count);
+void convert_components(std::byte* destination, const std::byte* source,
+                        std::size_t count) noexcept {
+  convert_each<To, From>(destination, source, 2 * count);
 }
 
 template <class Part>
-void with_imaginary(std::byte* __restrict destination, const std::byte* __restrict source,
-                    std::size_t count) noexcept {
+void add_imaginary(std::byte* __restrict destination, const std::byte* __restrict source,
+                   std::size_t count) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
     store(destination + 2 * i * sizeof(Part), load<Part>(source + i * sizeof(Part)));
     store(destination + (2 * i + 1) * sizeof(Part), Part{});
@@ -69,8 +70,8 @@ void is_either_set(std::byte* __restrict destination, const std::byte* __restric
 }
 
 template <class From>
-void to_odd(std::byte* __restrict destination, const std::byte* __restrict source,
-            std::size_t count) noexcept {
+void convert_to_odd(std::byte* __restrict destination, const std::byte* __restrict source,
+                    std::size_t count) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
     store(destination + i * sizeof(double),
           rounded_to_odd_of(load<From>(source + i * sizeof(From))));
@@ -112,11 +113,11 @@ constexpr Kernel direct_kernel() noexcept {
     using UnsignedTo = std::make_unsigned_t<To>;
     using UnsignedFrom =
         std::conditional_t<sizeof(To) <= sizeof(From), std::make_unsigned_t<From>, From>;
-    return &each<UnsignedTo, UnsignedFrom>;
+    return &convert_each<UnsignedTo, UnsignedFrom>;
   } else if constexpr (std::is_same_v<To, Boolean> && std::integral<From>) {
-    return &each<To, std::make_unsigned_t<From>>;
+    return &convert_each<To, std::make_unsigned_t<From>>;
   } else {
-    return &each<To, From>;
+    return &convert_each<To, From>;
   }
 }
 
@@ -135,10 +136,11 @@ constexpr auto k_kernels = all_kernels(std::make_index_sequence<k_types>{});
 // Uses the processor's conversion instructions; null if it has none for these dtypes.
 Kernel by_instructions(Dtype target_dtype, Dtype source_dtype) noexcept {
   if (target_dtype == ISTHMUS_FLOAT16 && source_dtype == ISTHMUS_FLOAT32) {
-    return float16_row_maker();
+    return float16_row_converter();
   }
-  return target_dtype == ISTHMUS_FLOAT32 && source_dtype == ISTHMUS_FLOAT16 ? float32_row_maker()
-                                                                            : nullptr;
+  return target_dtype == ISTHMUS_FLOAT32 && source_dtype == ISTHMUS_FLOAT16
+             ? float32_row_converter()
+             : nullptr;
 }
 
 Kernel direct(Dtype target_dtype, Dtype source_dtype) noexcept {
@@ -154,7 +156,7 @@ bool is_half_dtype(Dtype dtype) noexcept {
 }
 
 // The next intermediate dtype; `target_dtype` itself if one step is enough.
-Dtype next_on_the_way(Dtype target_dtype, Dtype source_dtype) noexcept {
+Dtype next_dtype(Dtype target_dtype, Dtype source_dtype) noexcept {
   if (source_dtype == ISTHMUS_BOOL) {
     return ISTHMUS_UINT8;
   }
@@ -171,22 +173,23 @@ void append(Conversion& conversion, Kernel run, std::size_t bytes) noexcept {
   conversion.steps.at(conversion.count++) = {run, bytes};
 }
 
-bool needs_odd(Dtype target_dtype, Dtype source_dtype) noexcept {
+bool needs_rounding_to_odd(Dtype target_dtype, Dtype source_dtype) noexcept {
   return target_dtype == ISTHMUS_BFLOAT16 &&
          (source_dtype == ISTHMUS_INT64 || source_dtype == ISTHMUS_UINT64);
 }
 
 void append_real(Conversion& all, Dtype target_dtype, Dtype source_dtype) noexcept {
-  // NumPy converts a 16-bit float to uint32 by way of float64.
-  const bool by_way_of_double = is_half_dtype(source_dtype) && target_dtype == ISTHMUS_UINT32;
+  // NumPy converts a 16-bit float to uint32 through float64.
+  const bool through_double = is_half_dtype(source_dtype) && target_dtype == ISTHMUS_UINT32;
   while (source_dtype != target_dtype) {
-    auto next = next_on_the_way(target_dtype, source_dtype);
-    if (by_way_of_double && source_dtype == ISTHMUS_FLOAT32) {
+    auto next = next_dtype(target_dtype, source_dtype);
+    if (through_double && source_dtype == ISTHMUS_FLOAT32) {
       next = ISTHMUS_FLOAT64;
     }
     auto run = direct(next, source_dtype);
-    if (needs_odd(target_dtype, source_dtype)) {
-      run = source_dtype == ISTHMUS_INT64 ? &to_odd<std::int64_t> : &to_odd<std::uint64_t>;
+    if (needs_rounding_to_odd(target_dtype, source_dtype)) {
+      run = source_dtype == ISTHMUS_INT64 ? &convert_to_odd<std::int64_t>
+                                          : &convert_to_odd<std::uint64_t>;
     }
     append(all, run, facts_of(next).nbytes);
     source_dtype = next;
@@ -194,22 +197,22 @@ void append_real(Conversion& all, Dtype target_dtype, Dtype source_dtype) noexce
 }
 
 template <class... Values>
-Kernel by_part(Dtype part, Values... in_order) noexcept {
+Kernel by_component(Dtype component, Values... in_order) noexcept {
   const std::array<Kernel, 3> all{in_order...};
-  return all.at(static_cast<std::size_t>(part - ISTHMUS_FLOAT32));
+  return all.at(static_cast<std::size_t>(component - ISTHMUS_FLOAT32));
 }
 
-Kernel of_parts(Dtype target_dtype, Dtype source_dtype) noexcept {
+Kernel component_kernel(Dtype target_dtype, Dtype source_dtype) noexcept {
   switch (target_dtype) {
     case ISTHMUS_FLOAT32:
-      return by_part(source_dtype, Kernel{}, Kernel{&each_part<float, double>},
-                     Kernel{&each_part<float, long double>});
+      return by_component(source_dtype, Kernel{}, Kernel{&convert_components<float, double>},
+                          Kernel{&convert_components<float, long double>});
     case ISTHMUS_FLOAT64:
-      return by_part(source_dtype, Kernel{&each_part<double, float>}, Kernel{},
-                     Kernel{&each_part<double, long double>});
+      return by_component(source_dtype, Kernel{&convert_components<double, float>}, Kernel{},
+                          Kernel{&convert_components<double, long double>});
     default:
-      return by_part(source_dtype, Kernel{&each_part<long double, float>},
-                     Kernel{&each_part<long double, double>}, Kernel{});
+      return by_component(source_dtype, Kernel{&convert_components<long double, float>},
+                          Kernel{&convert_components<long double, double>}, Kernel{});
   }
 }
 
@@ -221,27 +224,27 @@ Conversion conversion_of(Dtype target_dtype, Dtype source_dtype) noexcept {
   if (target_dtype == source_dtype) {
     return all;
   }
-  all.leaves_gaps = part_of(target_dtype) == ISTHMUS_LONGDOUBLE;
-  const bool from_complex = part_of(source_dtype) != source_dtype;
-  const bool to_complex = part_of(target_dtype) != target_dtype;
+  all.leaves_gaps = component_dtype(target_dtype) == ISTHMUS_LONGDOUBLE;
+  const bool from_complex = component_dtype(source_dtype) != source_dtype;
+  const bool to_complex = component_dtype(target_dtype) != target_dtype;
   if (from_complex && to_complex) {
-    append(all, of_parts(part_of(target_dtype), part_of(source_dtype)),
+    append(all, component_kernel(component_dtype(target_dtype), component_dtype(source_dtype)),
            facts_of(target_dtype).nbytes);
     return all;
   }
   if (from_complex && target_dtype == ISTHMUS_BOOL) {
     append(all,
-           by_part(part_of(source_dtype), &is_either_set<float>, &is_either_set<double>,
-                   &is_either_set<long double>),
+           by_component(component_dtype(source_dtype), &is_either_set<float>,
+                        &is_either_set<double>, &is_either_set<long double>),
            1);
     return all;
   }
-  all.read_bytes = facts_of(part_of(source_dtype)).nbytes;
-  append_real(all, part_of(target_dtype), part_of(source_dtype));
+  all.read_bytes = facts_of(component_dtype(source_dtype)).nbytes;
+  append_real(all, component_dtype(target_dtype), component_dtype(source_dtype));
   if (to_complex) {
     append(all,
-           by_part(part_of(target_dtype), &with_imaginary<float>, &with_imaginary<double>,
-                   &with_imaginary<long double>),
+           by_component(component_dtype(target_dtype), &add_imaginary<float>,
+                        &add_imaginary<double>, &add_imaginary<long double>),
            facts_of(target_dtype).nbytes);
   }
   return all;

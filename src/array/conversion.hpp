@@ -18,9 +18,9 @@ struct Conversion {
     void (*run)(std::byte* destination, const std::byte* source, std::size_t count) = nullptr;
     std::size_t bytes = 0;  // of an element that the step produces
   };
-  static constexpr std::size_t k_most_steps = 4;
+  static constexpr std::size_t k_max_steps = 4;
 
-  std::array<Step, k_most_steps> steps{};
+  std::array<Step, k_max_steps> steps{};
   std::size_t count = 0;  // 0: the dtypes are equal
   // Bytes read of each element, from its beginning. If the imaginary component is dropped, only the
   // real component is read.

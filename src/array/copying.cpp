@@ -3,71 +3,74 @@
 
 #include <algorithm>
 
+#include "array/move_through_copy.hpp"
 #include "array/placed_move.hpp"
-#include "array/set_aside.hpp"
 #include "transfer/strided.hpp"
 
 namespace isthmus {
 namespace {
 
 // Whether source and destination of every element coincide.
-bool stays(const ElementMove& move) noexcept {
-  return move.to == move.from && move.to_type == move.from_type &&
-         std::ranges::all_of(move.dimensions,
-                             [](const MoveDimension& each) { return each.to == each.from; });
+bool is_in_place(const ElementMove& move) noexcept {
+  return move.destination == move.source && move.destination_type == move.source_type &&
+         std::ranges::all_of(move.dimensions, [](const MoveDimension& each) {
+           return each.destination_stride == each.source_stride;
+         });
 }
 
 std::byte* first_of(const ArraySide& side) noexcept {
-  return side.place.pointer + side.layout.before;
+  return side.endpoint.pointer + side.layout.first_offset;
 }
 
 }  // namespace
 
-Submitted move_apart(Queue* queue, const PlacedMove& move, TransferOptions options) {
-  if (is_strided_copy(move.what)) {
-    return copy_strided_apart(queue, move.destination, move.source, as_strided(move.what),
-                              std::move(options));
+Submitted move_disjoint(Queue* queue, const PlacedMove& move, TransferOptions options) {
+  if (is_strided_copy(move.element_move)) {
+    return copy_strided_disjoint(queue, move.destination, move.source,
+                                 as_strided(move.element_move), std::move(options));
   }
   if (!move.host_can_copy()) {
-    return move_in_pieces(*queue, move, std::move(options));
+    return move_in_chunks(*queue, move, std::move(options));
   }
   return move_by_host(queue, move, std::move(options),
-                      [what = move.what] { share_elements(what); });
+                      [what = move.element_move] { move_elements_in_parallel(what); });
 }
 
-Submitted note_written(const ArraySide& destination, Submitted made) {
+Submitted note_written(const ArraySide& destination, Submitted submitted) {
   const auto& layout = destination.layout;
   auto nbytes = layout.item();
-  for (const auto& along : layout.dimensions) {
-    nbytes *= static_cast<std::size_t>(along.count);
+  for (const auto& dimension : layout.dimensions) {
+    nbytes *= static_cast<std::size_t>(dimension.count);
   }
-  if (made && nbytes == layout.nbytes) {
-    note_overwritten(destination.place, nbytes, *made);
+  if (submitted && nbytes == layout.nbytes) {
+    note_overwritten(destination.endpoint, nbytes, *submitted);
   }
-  return made;
+  return submitted;
 }
 
-Submitted copy_array(Queue* asked, const ArraySide& destination, const ArraySide& source,
+Submitted copy_array(Queue* requested, const ArraySide& destination, const ArraySide& source,
                      TransferOptions options) {
-  auto from = broadcast(source.layout, destination.layout);
-  ISTHMUS_TRY(from);
-  ISTHMUS_TRY(check_apart(destination.layout));
-  auto chosen = choose_queue(asked, destination.place, source.place);
+  auto source_layout = broadcast(source.layout, destination.layout);
+  ISTHMUS_TRY(source_layout);
+  ISTHMUS_TRY(check_disjoint(destination.layout));
+  auto chosen = choose_queue(requested, destination.endpoint, source.endpoint);
   ISTHMUS_TRY(chosen);
-  Queue* on = *chosen;
+  Queue* queue = *chosen;
   if (destination.layout.is_empty()) {
-    return nothing_to_do(on, options);
+    return submit_no_op(queue, options);
   }
   const PlacedMove move{
-      destination.place, source.place, destination.layout.nbytes, source.layout.nbytes,
-      move_between(destination.layout, first_of(destination), *from, first_of(source))};
-  const bool is_apart = !may_share_bytes(destination.layout, address(destination.place.pointer),
-                                         source.layout, address(source.place.pointer));
-  if (!is_apart && stays(move.what)) {
-    return move_by_host(on, move, std::move(options), [] {});
+      destination.endpoint, source.endpoint, destination.layout.nbytes, source.layout.nbytes,
+      move_between(destination.layout, first_of(destination), *source_layout, first_of(source))};
+  const bool is_disjoint =
+      !may_share_bytes(destination.layout, address(destination.endpoint.pointer), source.layout,
+                       address(source.endpoint.pointer));
+  if (!is_disjoint && is_in_place(move.element_move)) {
+    return move_by_host(queue, move, std::move(options), [] {});
   }
-  return note_written(destination, is_apart ? move_apart(on, move, std::move(options))
-                                            : move_by_way_of_copy(on, move, std::move(options)));
+  return note_written(destination, is_disjoint
+                                       ? move_disjoint(queue, move, std::move(options))
+                                       : move_through_copy(queue, move, std::move(options)));
 }
 
 }  // namespace isthmus

@@ -12,7 +12,7 @@
 namespace isthmus {
 
 struct ArraySide {
-  Endpoint place;  // the lowest byte of the array
+  Endpoint endpoint;  // the lowest byte of the array
   ArrayLayout layout;
 };
 
@@ -28,6 +28,6 @@ struct ArraySide {
 
 // Passes on the result of an operation that writes all elements. If the array has no gaps, the
 // contents of its bytes no longer depend on earlier copies (memory/content_list.hpp).
-[[nodiscard]] Submitted note_written(const ArraySide& destination, Submitted made);
+[[nodiscard]] Submitted note_written(const ArraySide& destination, Submitted submitted);
 
 }  // namespace isthmus

@@ -10,7 +10,7 @@
 
 namespace isthmus {
 
-constexpr std::size_t k_most_array_dimensions = 64;
+constexpr std::size_t k_max_array_dimensions = 64;
 
 template <class T>
 class DimensionList {
@@ -54,7 +54,7 @@ class DimensionList {
                 "else the whole array would be written");
 
   std::size_t count_ = 0;
-  std::array<T, k_most_array_dimensions> all_;
+  std::array<T, k_max_array_dimensions> all_;
 };
 
 }  // namespace isthmus

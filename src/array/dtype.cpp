@@ -63,21 +63,21 @@ bool is_safe(Dtype source_dtype, Dtype target_dtype) noexcept {
   if (source_dtype == target_dtype || source_dtype == ISTHMUS_BOOL) {
     return true;
   }
-  const auto& was = facts_of(source_dtype);
-  const auto& becomes = facts_of(target_dtype);
-  if (rank_of(was.kind) > rank_of(becomes.kind)) {
+  const auto& source = facts_of(source_dtype);
+  const auto& target = facts_of(target_dtype);
+  if (rank_of(source.kind) > rank_of(target.kind)) {
     return false;
   }
-  if (becomes.kind == was.kind && was.kind != 'c' && was.kind != 'f') {
-    return was.nbytes <= becomes.nbytes;
+  if (target.kind == source.kind && source.kind != 'c' && source.kind != 'f') {
+    return source.nbytes <= target.nbytes;
   }
-  if (becomes.kind == 'i') {
-    return was.nbytes < becomes.nbytes;
+  if (target.kind == 'i') {
+    return source.nbytes < target.nbytes;
   }
-  const auto real = part_of(target_dtype);
-  const bool is_integer = was.kind == 'i' || was.kind == 'u';
-  return is_integer ? was.nbytes <= integer_bytes_in(real)
-                    : is_safe_float(part_of(source_dtype), real);
+  const auto real = component_dtype(target_dtype);
+  const bool is_integer = source.kind == 'i' || source.kind == 'u';
+  return is_integer ? source.nbytes <= integer_bytes_in(real)
+                    : is_safe_float(component_dtype(source_dtype), real);
 }
 
 std::string_view name_of(Casting rule) noexcept {
@@ -112,9 +112,9 @@ bool can_cast(Dtype source_dtype, Dtype target_dtype, Casting rule) noexcept {
   }
 }
 
-Result<void> check_dtype(Dtype given) {
-  if (!is_dtype(given)) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is not a dtype: use 1 (bool) to {} ({})", given,
+Result<void> check_dtype(Dtype dtype) {
+  if (!is_dtype(dtype)) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is not a dtype: use 1 (bool) to {} ({})", dtype,
                 k_dtypes, k_facts.back().name);
   }
   return {};

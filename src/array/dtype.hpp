@@ -34,7 +34,7 @@ struct DtypeFacts {
 [[nodiscard]] const DtypeFacts& facts_of(Dtype dtype) noexcept;
 
 // The dtype of a complex number's components; the dtype itself if it is not complex.
-[[nodiscard]] constexpr Dtype part_of(Dtype dtype) noexcept {
+[[nodiscard]] constexpr Dtype component_dtype(Dtype dtype) noexcept {
   switch (dtype) {
     case ISTHMUS_COMPLEX64: return ISTHMUS_FLOAT32;
     case ISTHMUS_COMPLEX128: return ISTHMUS_FLOAT64;
@@ -47,7 +47,7 @@ struct DtypeFacts {
 [[nodiscard]] bool can_cast(Dtype source_dtype, Dtype target_dtype, Casting rule) noexcept;
 
 // INVALID_ARGUMENT with a message that names the dtypes and the rule.
-[[nodiscard]] Result<void> check_dtype(Dtype given);
+[[nodiscard]] Result<void> check_dtype(Dtype dtype);
 [[nodiscard]] Result<void> check_cast(Dtype source_dtype, Dtype target_dtype, Casting rule);
 
 }  // namespace isthmus

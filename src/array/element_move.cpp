@@ -6,77 +6,81 @@
 #include "array/conversion.hpp"
 #include "array/elements.hpp"
 #include "core/share_out.hpp"
+#include "core/sizes.hpp"
 
 namespace isthmus {
 
 std::size_t ElementMove::elements() const noexcept {
   std::size_t all = 1;
-  for (const auto& along : dimensions) {
-    all *= along.count;
+  for (const auto& dimension : dimensions) {
+    all *= dimension.count;
   }
   return all;
 }
 
 ElementMove joined(ElementMove move) noexcept {
-  std::size_t kept = 0;
+  std::size_t joined_count = 0;
   for (const auto next : move.dimensions) {  // by value: entries of the list are overwritten
-    if (kept != 0) {
-      auto& outer = move.dimensions[kept - 1];
+    if (joined_count != 0) {
+      auto& outer = move.dimensions[joined_count - 1];
       const auto count = signed_of(next.count);
-      if (outer.to == next.to * count && outer.from == next.from * count) {
-        outer = {outer.count * next.count, next.to, next.from};
+      if (outer.destination_stride == next.destination_stride * count &&
+          outer.source_stride == next.source_stride * count) {
+        outer = {outer.count * next.count, next.destination_stride, next.source_stride};
         continue;
       }
     }
-    move.dimensions[kept++] = next;
+    move.dimensions[joined_count++] = next;
   }
-  move.dimensions.shorten(kept);
+  move.dimensions.shorten(joined_count);
   return move;
 }
 
 ElementMove move_between(const ArrayLayout& target_layout, std::byte* destination,
                          const ArrayLayout& source_layout, const std::byte* source) noexcept {
-  ElementMove made;
-  made.to = destination;
-  made.from = source;
-  made.to_type = target_layout.of;
-  made.from_type = source_layout.of;
+  ElementMove move;
+  move.destination = destination;
+  move.source = source;
+  move.destination_type = target_layout.dtype;
+  move.source_type = source_layout.dtype;
   for (std::size_t i = 0; i < target_layout.dimensions.size(); ++i) {
     const auto [count, stride] = target_layout.dimensions[i];
     if (count == 1) {
       continue;
     }
-    MoveDimension along{static_cast<std::size_t>(count), stride,
-                        source_layout.dimensions[i].stride};
-    if (along.to < 0) {
-      made.to += (count - 1) * along.to;
-      made.from += (count - 1) * along.from;
-      along = {along.count, -along.to, -along.from};
+    MoveDimension dimension{static_cast<std::size_t>(count), stride,
+                            source_layout.dimensions[i].stride};
+    if (dimension.destination_stride < 0) {
+      move.destination += (count - 1) * dimension.destination_stride;
+      move.source += (count - 1) * dimension.source_stride;
+      dimension = {dimension.count, -dimension.destination_stride, -dimension.source_stride};
     }
-    made.dimensions.append(along);
+    move.dimensions.append(dimension);
   }
-  std::sort(made.dimensions.begin(), made.dimensions.end(),
-            [](const MoveDimension& one, const MoveDimension& next) { return one.to > next.to; });
-  return joined(made);
+  std::sort(move.dimensions.begin(), move.dimensions.end(),
+            [](const MoveDimension& one, const MoveDimension& next) {
+              return one.destination_stride > next.destination_stride;
+            });
+  return joined(move);
 }
 
 bool is_strided_copy(const ElementMove& move) noexcept {
-  return move.to_type == move.from_type &&
-         move.dimensions.size() <= StridedCopy::k_most_dimensions &&
+  return move.destination_type == move.source_type &&
+         move.dimensions.size() <= StridedCopy::k_max_dimensions &&
          std::ranges::none_of(move.dimensions,
-                              [](const MoveDimension& each) { return each.from < 0; });
+                              [](const MoveDimension& each) { return each.source_stride < 0; });
 }
 
 StridedCopy as_strided(const ElementMove& move) noexcept {
-  StridedCopy made;
-  made.destination = move.to;
-  made.source = move.from;
-  made.width = move.to_item();
+  StridedCopy copy;
+  copy.destination = move.destination;
+  copy.source = move.source;
+  copy.width = move.destination_item();
   for (const auto& each : move.dimensions) {
-    made.append(
-        {each.count, static_cast<std::size_t>(each.to), static_cast<std::size_t>(each.from)});
+    copy.append({each.count, static_cast<std::size_t>(each.destination_stride),
+                 static_cast<std::size_t>(each.source_stride)});
   }
-  return made;
+  return copy;
 }
 
 namespace {
@@ -85,32 +89,34 @@ namespace {
 class RowMover {
  public:
   explicit RowMover(const ElementMove& move) noexcept
-      : what_{move},
-        how_{conversion_of(move.to_type, move.from_type)},
-        item_{move.to_item()},
-        row_{move.dimensions.empty()
-                 ? MoveDimension{1, signed_of(move.to_item()), signed_of(how_.read_bytes)}
-                 : move.dimensions.back()} {}
+      : move_{move},
+        conversion_{conversion_of(move.destination_type, move.source_type)},
+        item_{move.destination_item()},
+        row_{move.dimensions.empty() ? MoveDimension{1, signed_of(move.destination_item()),
+                                                     signed_of(conversion_.read_bytes)}
+                                     : move.dimensions.back()} {}
 
   // Moves elements [begin, end), counted in the order of the destination.
   void move(std::size_t begin, std::size_t end) const noexcept {
-    const auto& all = what_.dimensions;
-    RowWalk<k_most_array_dimensions> row{{all.begin(), all.empty() ? 0 : all.size() - 1},
-                                         begin / row_.count};
+    const auto& all = move_.dimensions;
+    RowWalk<k_max_array_dimensions> row{{all.begin(), all.empty() ? 0 : all.size() - 1},
+                                        begin / row_.count};
     auto at = signed_of(begin % row_.count);
-    for (auto left = end - begin; left != 0; row.next()) {
-      const auto count = std::min(left, row_.count - static_cast<std::size_t>(at));
-      convert_elements({what_.to + row.to() + at * row_.to, row_.to,
-                        what_.from + row.from() + at * row_.from, row_.from, count},
-                       how_, item_);
-      left -= count;
+    for (auto remaining = end - begin; remaining != 0; row.next()) {
+      const auto count = std::min(remaining, row_.count - static_cast<std::size_t>(at));
+      convert_elements(
+          {move_.destination + row.destination_offset() + at * row_.destination_stride,
+           row_.destination_stride, move_.source + row.source_offset() + at * row_.source_stride,
+           row_.source_stride, count},
+          conversion_, item_);
+      remaining -= count;
       at = 0;
     }
   }
 
  private:
-  const ElementMove& what_;
-  const Conversion how_;
+  const ElementMove& move_;
+  const Conversion conversion_;
   const std::size_t item_;
   const MoveDimension row_;
 };
@@ -119,7 +125,7 @@ class RowMover {
 
 void move_elements(const ElementMove& move) noexcept { RowMover{move}.move(0, move.elements()); }
 
-void share_elements(const ElementMove& move) noexcept {
+void move_elements_in_parallel(const ElementMove& move) noexcept {
   const auto item = move.widest();
   const auto nbytes = move.elements() * item;
   if (nbytes < k_large_bytes) {

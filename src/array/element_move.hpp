@@ -12,18 +12,22 @@
 namespace isthmus {
 
 struct ElementMove {
-  std::byte* to = nullptr;  // points to the first element, as does `from`
-  const std::byte* from = nullptr;
-  Dtype to_type = ISTHMUS_UINT8;
-  Dtype from_type = ISTHMUS_UINT8;
+  std::byte* destination = nullptr;  // points to the first element, as does `source`
+  const std::byte* source = nullptr;
+  Dtype destination_type = ISTHMUS_UINT8;
+  Dtype source_type = ISTHMUS_UINT8;
   // Outermost first.
   DimensionList<MoveDimension> dimensions;
 
   [[nodiscard]] std::size_t elements() const noexcept;
-  [[nodiscard]] std::size_t to_item() const noexcept { return facts_of(to_type).nbytes; }
-  [[nodiscard]] std::size_t from_item() const noexcept { return facts_of(from_type).nbytes; }
+  [[nodiscard]] std::size_t destination_item() const noexcept {
+    return facts_of(destination_type).nbytes;
+  }
+  [[nodiscard]] std::size_t source_item() const noexcept { return facts_of(source_type).nbytes; }
   // The larger of the element sizes of both sides.
-  [[nodiscard]] std::size_t widest() const noexcept { return std::max(to_item(), from_item()); }
+  [[nodiscard]] std::size_t widest() const noexcept {
+    return std::max(destination_item(), source_item());
+  }
 };
 
 // A move in the fewest dimensions, with the largest strides of the destination outermost and all of
@@ -44,21 +48,20 @@ struct ElementMove {
 // Executes the move on the calling thread. Pre: source and destination do not overlap.
 void move_elements(const ElementMove& move) noexcept;
 // The same, by several threads if that is faster.
-void share_elements(const ElementMove& move) noexcept;
+void move_elements_in_parallel(const ElementMove& move) noexcept;
 
 // Bytes of the packed source, in which each of its elements occurs once.
 [[nodiscard]] std::size_t packed_bytes(const ElementMove& move) noexcept;
 
-// Splits a move into two, by way of a packed copy of the source, in which each of its elements
-// occurs once, in memory order: from the source to the packed copy, and from there to the
-// destination.
+// Splits a move into two, through a packed copy of the source, in which each of its elements occurs
+// once, in memory order: from the source to the packed copy, and from there to the destination.
 struct PackedSource {
   ElementMove read;
   ElementMove rest;
 };
 [[nodiscard]] PackedSource pack_source(const ElementMove& move, std::byte* packed) noexcept;
-// The same by way of a packed copy of the destination: the first move produces it, the second one
-// writes it to the destination.
+// The same through a packed copy of the destination: `first` produces it, `write` moves it to the
+// destination.
 struct PackedDestination {
   ElementMove first;
   ElementMove write;
@@ -66,10 +69,10 @@ struct PackedDestination {
 [[nodiscard]] PackedDestination pack_destination(const ElementMove& move,
                                                  std::byte* packed) noexcept;
 
-// Divides a move into chunks (`piece`) of few dimensions and bytes.
-class MovePieces {
+// Divides a move into chunks of few dimensions and bytes.
+class MoveChunks {
  public:
-  MovePieces(const ElementMove& move, std::size_t most_bytes) noexcept;
+  MoveChunks(const ElementMove& move, std::size_t max_bytes) noexcept;
   [[nodiscard]] std::size_t count() const noexcept;
   [[nodiscard]] ElementMove at(std::size_t index) const noexcept;
   // Bytes of the largest chunk, packed on the side that needs more.
@@ -80,7 +83,7 @@ class MovePieces {
   std::size_t inside_ = 1;  // elements of the dimensions that every chunk contains completely
   std::size_t cut_ = 0;     // the first of those; the dimension before it is divided
   std::size_t step_ = 1;    // entries of the divided dimension in a chunk
-  std::size_t pieces_ = 1;  // number of chunks along the divided dimension
+  std::size_t chunks_ = 1;  // number of chunks along the divided dimension
 };
 
 }  // namespace isthmus

@@ -23,12 +23,13 @@ struct Bfloat16 {
 template <class To, class Bits, class From>
 [[nodiscard]] To rounded_to_odd(From x) noexcept {
   const auto nearest = static_cast<To>(x);
-  const auto back = static_cast<From>(nearest);
+  const auto restored = static_cast<From>(nearest);
   const auto bits = std::bit_cast<Bits>(nearest);
-  if (back == x || std::isnan(x) || bits % 2 != 0) {
+  if (restored == x || std::isnan(x) || bits % 2 != 0) {
     return nearest;
   }
-  return std::bit_cast<To>(static_cast<Bits>(std::abs(back) > std::abs(x) ? bits - 1 : bits + 1));
+  return std::bit_cast<To>(
+      static_cast<Bits>(std::abs(restored) > std::abs(x) ? bits - 1 : bits + 1));
 }
 
 [[nodiscard]] inline float to_float(Float16 half) noexcept {
@@ -38,9 +39,9 @@ template <class To, class Bits, class From>
   const std::uint32_t sign = (half.bits & std::uint32_t{0x8000}) << 16;
   const std::uint32_t exponent = digits & k_exponent;
   const std::uint32_t normal = digits + k_rebias + (exponent == k_exponent ? k_rebias : 0);
-  constexpr std::uint32_t k_least = std::uint32_t{113} << 23;
-  const auto small = std::bit_cast<std::uint32_t>(std::bit_cast<float>(digits + k_least) -
-                                                  std::bit_cast<float>(k_least));
+  constexpr std::uint32_t k_min_normal = std::uint32_t{113} << 23;
+  const auto small = std::bit_cast<std::uint32_t>(std::bit_cast<float>(digits + k_min_normal) -
+                                                  std::bit_cast<float>(k_min_normal));
   return std::bit_cast<float>(sign | (exponent == 0 ? small : normal));
 }
 
@@ -55,7 +56,7 @@ template <class Float, class Bits, int Digits, int Bias>
   constexpr Bits k_sign = k_one << (sizeof(Bits) * 8 - 1);
   constexpr Bits k_infinity = static_cast<Bits>(2 * Bias + 1) << Digits;
   constexpr Bits k_beyond = static_cast<Bits>(Bias + 16) << Digits;
-  constexpr Bits k_least_normal = static_cast<Bits>(Bias - 14) << Digits;
+  constexpr Bits k_min_normal = static_cast<Bits>(Bias - 14) << Digits;
   // Its last digit equals the smallest float16, so that adding it rounds to a multiple of that.
   constexpr Bits k_magic = static_cast<Bits>(Bias + Digits - 24) << Digits;
   const auto all = std::bit_cast<Bits>(x);
@@ -71,7 +72,7 @@ template <class Float, class Bits, int Digits, int Bias>
   const Bits rounded =
       magnitude - (static_cast<Bits>(Bias - 15) << Digits) + ((k_one << (k_dropped - 1)) - 1) + odd;
   const Bits normal = rounded >> k_dropped;
-  const Bits digits = magnitude >= k_beyond ? large : magnitude < k_least_normal ? small : normal;
+  const Bits digits = magnitude >= k_beyond ? large : magnitude < k_min_normal ? small : normal;
   return static_cast<std::uint16_t>(static_cast<std::uint16_t>(digits) | sign);
 }
 

@@ -16,62 +16,64 @@ namespace {
 
 constexpr std::size_t k_lanes = 8;
 
-void make_float16(std::byte* destination, const std::byte* source, std::size_t count) noexcept {
+void convert_to_float16(std::byte* destination, const std::byte* source,
+                        std::size_t count) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
     float x;
     std::memcpy(&x, source + i * sizeof x, sizeof x);
-    const auto made = to_float16(x);
-    std::memcpy(destination + i * sizeof made, &made, sizeof made);
+    const auto converted = to_float16(x);
+    std::memcpy(destination + i * sizeof converted, &converted, sizeof converted);
   }
 }
 
-void make_float32(std::byte* destination, const std::byte* source, std::size_t count) noexcept {
+void convert_to_float32(std::byte* destination, const std::byte* source,
+                        std::size_t count) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
     Float16 x;
     std::memcpy(&x, source + i * sizeof x, sizeof x);
-    const auto made = to_float(x);
-    std::memcpy(destination + i * sizeof made, &made, sizeof made);
+    const auto converted = to_float(x);
+    std::memcpy(destination + i * sizeof converted, &converted, sizeof converted);
   }
 }
 
 // The instructions turn a signalling NaN into a quiet one, so vectors with a NaN are converted
 // without them.
-[[gnu::target("avx,f16c")]] bool holds_nan(__m256 lanes) noexcept {
+[[gnu::target("avx,f16c")]] bool has_nan(__m256 lanes) noexcept {
   return _mm256_movemask_ps(_mm256_cmp_ps(lanes, lanes, _CMP_UNORD_Q)) != 0;
 }
 
-[[gnu::target("avx,f16c")]] void make_float16_by_lanes(std::byte* destination,
-                                                       const std::byte* source,
-                                                       std::size_t count) noexcept {
+[[gnu::target("avx,f16c")]] void convert_to_float16_simd(std::byte* destination,
+                                                         const std::byte* source,
+                                                         std::size_t count) noexcept {
   std::size_t i = 0;
   for (; i + k_lanes <= count; i += k_lanes) {
     const auto lanes = _mm256_loadu_ps(reinterpret_cast<const float*>(source + i * sizeof(float)));
-    auto* const there = destination + i * sizeof(Float16);
-    if (holds_nan(lanes)) [[unlikely]] {
-      make_float16(there, source + i * sizeof(float), k_lanes);
+    auto* const output = destination + i * sizeof(Float16);
+    if (has_nan(lanes)) [[unlikely]] {
+      convert_to_float16(output, source + i * sizeof(float), k_lanes);
     } else {
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(there),
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(output),
                        _mm256_cvtps_ph(lanes, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
     }
   }
-  make_float16(destination + i * sizeof(Float16), source + i * sizeof(float), count - i);
+  convert_to_float16(destination + i * sizeof(Float16), source + i * sizeof(float), count - i);
 }
 
-[[gnu::target("avx,f16c")]] void make_float32_by_lanes(std::byte* destination,
-                                                       const std::byte* source,
-                                                       std::size_t count) noexcept {
+[[gnu::target("avx,f16c")]] void convert_to_float32_simd(std::byte* destination,
+                                                         const std::byte* source,
+                                                         std::size_t count) noexcept {
   std::size_t i = 0;
   for (; i + k_lanes <= count; i += k_lanes) {
-    const auto* const given = source + i * sizeof(Float16);
-    const auto lanes = _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(given)));
-    auto* const there = destination + i * sizeof(float);
-    if (holds_nan(lanes)) [[unlikely]] {
-      make_float32(there, given, k_lanes);
+    const auto* const input = source + i * sizeof(Float16);
+    const auto lanes = _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(input)));
+    auto* const output = destination + i * sizeof(float);
+    if (has_nan(lanes)) [[unlikely]] {
+      convert_to_float32(output, input, k_lanes);
     } else {
-      _mm256_storeu_ps(reinterpret_cast<float*>(there), lanes);
+      _mm256_storeu_ps(reinterpret_cast<float*>(output), lanes);
     }
   }
-  make_float32(destination + i * sizeof(float), source + i * sizeof(Float16), count - i);
+  convert_to_float32(destination + i * sizeof(float), source + i * sizeof(Float16), count - i);
 }
 
 // Also checks that the system saves the wide registers.
@@ -86,11 +88,11 @@ bool has_instructions() noexcept {
 
 }  // namespace
 
-HalfRow float16_row_maker() noexcept {
-  return has_instructions() ? &make_float16_by_lanes : nullptr;
+HalfRow float16_row_converter() noexcept {
+  return has_instructions() ? &convert_to_float16_simd : nullptr;
 }
-HalfRow float32_row_maker() noexcept {
-  return has_instructions() ? &make_float32_by_lanes : nullptr;
+HalfRow float32_row_converter() noexcept {
+  return has_instructions() ? &convert_to_float32_simd : nullptr;
 }
 
 }  // namespace isthmus

@@ -12,7 +12,7 @@ using HalfRow = void (*)(std::byte* destination, const std::byte* source, std::s
 
 // From packed float32 to float16, and back. Null if the processor lacks the instructions. The
 // results equal half.hpp's bit by bit, NaNs included. Elements need not be aligned.
-[[nodiscard]] HalfRow float16_row_maker() noexcept;
-[[nodiscard]] HalfRow float32_row_maker() noexcept;
+[[nodiscard]] HalfRow float16_row_converter() noexcept;
+[[nodiscard]] HalfRow float32_row_converter() noexcept;
 
 }  // namespace isthmus

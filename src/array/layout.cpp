@@ -12,7 +12,7 @@
 namespace isthmus {
 namespace {
 
-constexpr std::uint64_t k_most_bytes = std::uint64_t{1} << 61;
+constexpr std::uint64_t k_max_bytes = std::uint64_t{1} << 61;
 
 std::uint64_t magnitude(std::int64_t stride) noexcept {
   const auto bits = static_cast<std::uint64_t>(stride);
@@ -21,27 +21,27 @@ std::uint64_t magnitude(std::int64_t stride) noexcept {
 
 std::string text_of(const ArrayLayout& layout) {
   std::string text = "(";
-  for (const auto& along : layout.dimensions) {
-    text += fmt::format("{}{}", text.size() == 1 ? "" : ", ", along.count);
+  for (const auto& dimension : layout.dimensions) {
+    text += fmt::format("{}{}", text.size() == 1 ? "" : ", ", dimension.count);
   }
   return text + (layout.dimensions.size() == 1 ? ",)" : ")");
 }
 
-Result<void> check_given(const isthmus_array_t& given, const char* name) {
-  ISTHMUS_TRY(check_dtype(given.dtype));
-  if (given.dimensions > k_most_array_dimensions) {
+Result<void> check_array(const isthmus_array_t& array, const char* name) {
+  ISTHMUS_TRY(check_dtype(array.dtype));
+  if (array.dimensions > k_max_array_dimensions) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "the {} has {} dimensions: the limit is {}", name,
-                given.dimensions, k_most_array_dimensions);
+                array.dimensions, k_max_array_dimensions);
   }
-  if (given.dimensions != 0 && (given.shape == nullptr || given.strides == nullptr)) {
+  if (array.dimensions != 0 && (array.shape == nullptr || array.strides == nullptr)) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "{}->{} is NULL, but the array has {} dimensions: pass one value for each", name,
-                given.shape == nullptr ? "shape" : "strides", given.dimensions);
+                array.shape == nullptr ? "shape" : "strides", array.dimensions);
   }
-  for (std::size_t i = 0; i < given.dimensions; ++i) {
-    if (given.shape[i] < 0) {
+  for (std::size_t i = 0; i < array.dimensions; ++i) {
+    if (array.shape[i] < 0) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                  "the {} has {} elements along dimension {}: use 0 or more", name, given.shape[i],
+                  "the {} has {} elements along dimension {}: use 0 or more", name, array.shape[i],
                   i);
     }
   }
@@ -52,71 +52,71 @@ Result<void> check_given(const isthmus_array_t& given, const char* name) {
 bool add_span(std::int64_t stride, std::int64_t count, std::uint64_t& below, std::uint64_t& above) {
   const auto gaps = static_cast<std::uint64_t>(count - 1);
   const auto distance = magnitude(stride);
-  if (distance != 0 && gaps > k_most_bytes / distance) {
+  if (distance != 0 && gaps > k_max_bytes / distance) {
     return false;
   }
   (stride < 0 ? below : above) += gaps * distance;
-  return below + above <= k_most_bytes;
+  return below + above <= k_max_bytes;
 }
 
-Result<void> measure(ArrayLayout& made, const char* name) {
-  if (std::ranges::find(made.dimensions, 0, &ArrayDimension::count) != made.dimensions.end()) {
+Result<void> measure(ArrayLayout& layout, const char* name) {
+  if (std::ranges::find(layout.dimensions, 0, &ArrayDimension::count) != layout.dimensions.end()) {
     return {};
   }
   std::uint64_t below = 0;
-  std::uint64_t above = made.item();
-  for (std::size_t i = 0; i < made.dimensions.size(); ++i) {
-    const auto& along = made.dimensions[i];
-    if (!add_span(along.stride, along.count, below, above)) {
+  std::uint64_t above = layout.item();
+  for (std::size_t i = 0; i < layout.dimensions.size(); ++i) {
+    const auto& dimension = layout.dimensions[i];
+    if (!add_span(dimension.stride, dimension.count, below, above)) {
       return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
                   "{} elements {} bytes apart in dimension {} of the {} exceed the address space",
-                  along.count, along.stride, i, name);
+                  dimension.count, dimension.stride, i, name);
     }
   }
-  made.before = below;
-  made.nbytes = below + above;
+  layout.first_offset = below;
+  layout.nbytes = below + above;
   return {};
 }
 
 }  // namespace
 
-Result<ArrayLayout> layout_of(const isthmus_array_t& given, const char* name) {
-  ISTHMUS_TRY(check_given(given, name));
-  ArrayLayout made;
-  made.of = given.dtype;
-  for (std::size_t i = 0; i < given.dimensions; ++i) {
-    made.dimensions.append({given.shape[i], given.strides[i]});
+Result<ArrayLayout> layout_of(const isthmus_array_t& array, const char* name) {
+  ISTHMUS_TRY(check_array(array, name));
+  ArrayLayout layout;
+  layout.dtype = array.dtype;
+  for (std::size_t i = 0; i < array.dimensions; ++i) {
+    layout.dimensions.append({array.shape[i], array.strides[i]});
   }
-  ISTHMUS_TRY(measure(made, name));
-  return made;
+  ISTHMUS_TRY(measure(layout, name));
+  return layout;
 }
 
-Result<ArrayLayout> broadcast(const ArrayLayout& given, const ArrayLayout& target_layout) {
-  const auto rank = given.dimensions.size();
-  auto made = given;
-  made.dimensions = target_layout.dimensions;
-  for (auto& along : made.dimensions) {
-    along.stride = 0;
+Result<ArrayLayout> broadcast(const ArrayLayout& source_layout, const ArrayLayout& target_layout) {
+  const auto rank = source_layout.dimensions.size();
+  auto layout = source_layout;
+  layout.dimensions = target_layout.dimensions;
+  for (auto& dimension : layout.dimensions) {
+    dimension.stride = 0;
   }
   // Surplus leading dimensions must have 1 element.
   const auto more = rank - std::min(rank, target_layout.dimensions.size());
   bool fits = true;
   for (std::size_t i = 0; i < rank; ++i) {
-    const auto& along = given.dimensions[i];
+    const auto& dimension = source_layout.dimensions[i];
     if (i < more) {
-      fits = fits && along.count == 1;
+      fits = fits && dimension.count == 1;
       continue;
     }
-    auto& into = made.dimensions[i + target_layout.dimensions.size() - rank];
-    fits = fits && (along.count == into.count || along.count == 1);
-    into.stride = along.count == 1 ? 0 : along.stride;
+    auto& target = layout.dimensions[i + target_layout.dimensions.size() - rank];
+    fits = fits && (dimension.count == target.count || dimension.count == 1);
+    target.stride = dimension.count == 1 ? 0 : dimension.stride;
   }
   if (!fits) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "a source of shape {} cannot be broadcast to the destination's {}", text_of(given),
-                text_of(target_layout));
+                "a source of shape {} cannot be broadcast to the destination's {}",
+                text_of(source_layout), text_of(target_layout));
   }
-  return made;
+  return layout;
 }
 
 namespace {
@@ -130,9 +130,9 @@ struct Dimension {
 std::vector<Dimension> dimensions_of(const ArrayLayout& layout) {
   std::vector<Dimension> all;
   all.reserve(layout.dimensions.size());
-  for (const auto& along : layout.dimensions) {
-    if (along.count > 1) {
-      all.push_back({magnitude(along.stride), static_cast<std::uint64_t>(along.count - 1)});
+  for (const auto& dimension : layout.dimensions) {
+    if (dimension.count > 1) {
+      all.push_back({magnitude(dimension.stride), static_cast<std::uint64_t>(dimension.count - 1)});
     }
   }
   std::sort(all.begin(), all.end(),
@@ -156,21 +156,21 @@ bool is_nested(const std::vector<Dimension>& all, std::size_t item) noexcept {
 // arbitrarily along the dimensions after it.
 SumAnswer share_bytes_from(const std::vector<Dimension>& all, std::size_t first, std::size_t item) {
   std::vector<BoundedTerm> terms{{1, 2 * (item - 1)}};
-  std::uint64_t wanted = item - 1;
+  std::uint64_t target = item - 1;
   terms.push_back({all[first].stride, all[first].gaps - 1});
   for (std::size_t i = first + 1; i < all.size(); ++i) {
     terms.push_back({all[i].stride, 2 * all[i].gaps});
-    wanted += all[i].gaps * all[i].stride;
+    target += all[i].gaps * all[i].stride;
   }
-  if (wanted < all[first].stride) {
+  if (target < all[first].stride) {
     return SumAnswer::no;
   }
-  return can_sum_to(std::move(terms), wanted - all[first].stride);
+  return can_sum_to(std::move(terms), target - all[first].stride);
 }
 
 }  // namespace
 
-Result<void> check_apart(const ArrayLayout& destination) {
+Result<void> check_disjoint(const ArrayLayout& destination) {
   if (destination.is_empty()) {
     return {};
   }
@@ -185,7 +185,7 @@ Result<void> check_apart(const ArrayLayout& destination) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                   "elements overlap in the destination, {} of shape {} with a stride of {} bytes: "
                   "copy to an array in which {} elements share bytes",
-                  facts_of(destination.of).name, text_of(destination), all[first].stride,
+                  facts_of(destination.dtype).name, text_of(destination), all[first].stride,
                   answer == SumAnswer::yes ? "no" : "provably no");
     }
   }
@@ -202,8 +202,8 @@ bool may_share_bytes(const ArrayLayout& one, std::uintptr_t at, const ArrayLayou
   // its highest address minus multiples of strides.
   std::vector<BoundedTerm> terms{{1, one.item() - 1 + other.item() - 1}};
   for (const auto* each : {&one, &other}) {
-    for (const auto& along : dimensions_of(*each)) {
-      terms.push_back({along.stride, along.gaps});
+    for (const auto& dimension : dimensions_of(*each)) {
+      terms.push_back({dimension.stride, dimension.gaps});
     }
   }
   return can_sum_to(std::move(terms), other_at + other.nbytes - 1 - at) != SumAnswer::no;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Moves of elements between two endpoints that do not overlap.
+// Moves of elements between two endpoints that do not overlap. Thread-safe.
 
 #include "array/element_move.hpp"
 #include "transfer/copy_plan.hpp"
@@ -14,67 +14,70 @@ struct PlacedMove {
   // Sizes of the address ranges of both sides.
   std::size_t destination_bytes = 0;
   std::size_t source_bytes = 0;
-  ElementMove what;
+  ElementMove element_move;
 
   [[nodiscard]] bool host_can_copy() const noexcept {
     return destination.host_can_copy() && source.host_can_copy();
   }
-  [[nodiscard]] std::size_t nbytes() const noexcept { return what.elements() * what.widest(); }
+  [[nodiscard]] std::size_t nbytes() const noexcept {
+    return element_move.elements() * element_move.widest();
+  }
   // The memory that the move accesses, as a copy.
-  [[nodiscard]] CopyPlan touching() const noexcept {
+  [[nodiscard]] CopyPlan access_plan() const noexcept {
     return {destination, source, destination_bytes, source_bytes, nbytes()};
   }
 };
 
 // Executes the move in the way that suits its endpoints. `queue` was chosen by `choose_queue`.
-[[nodiscard]] Submitted move_apart(Queue* queue, const PlacedMove& move, TransferOptions options);
+[[nodiscard]] Submitted move_disjoint(Queue* queue, const PlacedMove& move,
+                                      TransferOptions options);
 
 // Moves in chunks through host memory, by several threads if a device has a staging ring. Pre: the
-// host cannot access both sides. Only tests pass a `most_piece_bytes`.
-[[nodiscard]] Submitted move_in_pieces(Queue& queue, const PlacedMove& move,
+// host cannot access both sides. Only tests pass a `max_chunk_bytes`.
+[[nodiscard]] Submitted move_in_chunks(Queue& queue, const PlacedMove& move,
                                        TransferOptions options,
-                                       std::size_t most_piece_bytes = SIZE_MAX);
+                                       std::size_t max_chunk_bytes = SIZE_MAX);
 
 // Executes on the host, which can access both sides: `effect()` does the work and owns what it
 // needs.
 template <class Effect>
 Submitted move_by_host(Queue* queue, const PlacedMove& move, TransferOptions options,
                        const Effect& effect) {
-  const auto touching = move.touching();
+  const auto access_plan = move.access_plan();
   TouchedMemory touched;
   touched.add(move.destination, move.destination_bytes, true);
   touched.add(move.source, move.source_bytes, false);
-  if (host_does_it(queue, touched, options, touching.nbytes)) {
-    return directly(queue, touched, options, effect);
+  if (host_executes(queue, touched, options, access_plan.nbytes)) {
+    return run_on_host(queue, touched, options, effect);
   }
-  return carry_out(queue, std::make_shared<PlainEffect<Effect>>(touching, effect),
+  return carry_out(queue, std::make_shared<PlainEffect<Effect>>(access_plan, effect),
                    std::move(options));
 }
 
 // Combines two operations into one, the second ordered after the first: `first(options)` and
-// `second(options)` submit them. What the caller keeps alive lives until both have ended. If the
+// `second(options)` submit them. The owners in `options` live until both have ended. If the
 // second is refused while the first is in flight, the event of both fails once the first has ended.
 template <class First, class Second>
-Submitted one_after_other(TransferOptions options, const First& first, const Second& second) {
-  const auto kept = std::make_shared<std::vector<Owner>>(std::move(options.owners));
+Submitted submit_in_sequence(TransferOptions options, const First& first, const Second& second) {
+  const auto owners = std::make_shared<std::vector<Owner>>(std::move(options.owners));
   const bool blocking = options.blocking;
-  TransferOptions behind;
-  behind.blocking = blocking;
-  behind.owners.push_back(owner_of(kept));
-  behind.after.reserve(1);
+  TransferOptions second_options;
+  second_options.blocking = blocking;
+  second_options.owners.push_back(owner_of(owners));
+  second_options.after.reserve(1);
   options.owners.clear();
-  PartFailure failure;
-  failure.keep(kept);
-  Submitted begun = first(std::move(options));
-  ISTHMUS_TRY(begun);
-  if (*begun) {
-    behind.after.push_back(*begun);
+  PartialFailure failure;
+  failure.keep_alive(owners);
+  Submitted first_result = first(std::move(options));
+  ISTHMUS_TRY(first_result);
+  if (*first_result) {
+    second_options.after.push_back(*first_result);
   }
-  Submitted ended = without_throwing([&] { return second(std::move(behind)); });
-  if (!ended && *begun) {
-    return failure.after(**begun, ended.take_error());
+  Submitted second_result = without_throwing([&] { return second(std::move(second_options)); });
+  if (!second_result && *first_result) {
+    return failure.after(**first_result, second_result.take_error());
   }
-  return ended;
+  return second_result;
 }
 
 }  // namespace isthmus

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Encloses a driver call that the program's threads make as well as the library's. Calls on library
-// threads are counted, and the exit of the process waits for them. An object belongs to one thread,
-// for the duration of the call.
+// Encloses a driver call that threads of the program make as well as library threads. Calls on
+// library threads are counted, and the exit of the process waits for them. An object belongs to one
+// thread, for the duration of the call.
 
 #include <optional>
 
@@ -21,7 +21,7 @@ class CallOfAnyThread {
   }
   // Whether the driver may be called.
   [[nodiscard]] explicit operator bool() const noexcept {
-    return counted_ ? static_cast<bool>(*counted_) : !os::drivers_are_gone();
+    return counted_ ? static_cast<bool>(*counted_) : !os::drivers_unavailable();
   }
 
  private:

@@ -11,7 +11,7 @@
 namespace isthmus {
 
 // One kind of memory of one device. Thread-safe. All sizes and addresses are multiples of the
-// granularity. `at` and `to` lie in a reservation, at addresses without a chunk.
+// granularity. `address` and `destination` lie in a reservation, at addresses without a chunk.
 class ChunkSource {
  public:
   ChunkSource() = default;
@@ -24,28 +24,28 @@ class ChunkSource {
   // belong to the chunk that occupies them: `move` and `destroy` release those that a chunk leaves,
   // and the caller of `reserve` releases only those at which it created no chunk. The granularity
   // is then 64 KiB.
-  [[nodiscard]] virtual bool divides() const noexcept { return false; }
+  [[nodiscard]] virtual bool can_split() const noexcept { return false; }
 
   // Post: aligned to at least the granularity. OUT_OF_MEMORY if no addresses are left.
   [[nodiscard]] virtual Result<void*> reserve(std::size_t nbytes, std::size_t alignment) = 0;
-  // Pre: the range holds no chunk. It is a whole reservation, unless the source `divides`.
+  // Pre: the range holds no chunk. It is a whole reservation, unless the source `can_split`.
   virtual void release(void* base, std::size_t nbytes) noexcept = 0;
 
   // Creates a chunk. Errors: OUT_OF_MEMORY, DEVICE_LOST, DRIVER.
-  [[nodiscard]] virtual Result<void> create(void* at, std::size_t nbytes) = 0;
-  // Moves a chunk with its contents. On an error the chunk stays where it is. If `to_lost` is then
-  // true, other code may own the addresses at `destination`: they must not be used again and are
-  // never released. Pre: nothing uses the chunk, unless the source `stays_behind`. May throw
-  // std::bad_alloc, and then nothing was done.
+  [[nodiscard]] virtual Result<void> create(void* address, std::size_t nbytes) = 0;
+  // Moves a chunk with its contents. On an error the chunk stays where it is. If `destination_lost`
+  // is then true, other code may own the addresses at `destination`: they must not be used again
+  // and are never released. Pre: nothing uses the chunk, unless the source `keeps_old_mapping`. May
+  // throw std::bad_alloc, and then nothing was done.
   [[nodiscard]] virtual Result<void> move(void* source, void* destination, std::size_t nbytes,
-                                          bool& to_lost) = 0;
+                                          bool& destination_lost) = 0;
   // Whether a moved chunk remains mapped at its old addresses too, for operations that still use it
-  // there, until `leave`.
-  [[nodiscard]] virtual bool stays_behind() const noexcept { return false; }
+  // there, until `unmap_old`.
+  [[nodiscard]] virtual bool keeps_old_mapping() const noexcept { return false; }
   // Unmaps the old addresses. Pre: a chunk moved from there, and nothing uses it there any more.
-  virtual void leave(void* /*from*/, std::size_t /*nbytes*/) noexcept {}
+  virtual void unmap_old(void* /*from*/, std::size_t /*nbytes*/) noexcept {}
   // Pre: nothing uses the chunk.
-  virtual void destroy(void* at, std::size_t nbytes) noexcept = 0;
+  virtual void destroy(void* address, std::size_t nbytes) noexcept = 0;
 };
 
 }  // namespace isthmus

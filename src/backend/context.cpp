@@ -43,8 +43,8 @@ Error check_request(const Device& device, const AllocationRequest& request) {
   }
   if (!device.can(capability)) {
     return fail(ISTHMUS_ERROR_UNSUPPORTED, "{} has no {} memory{}{}: see its capabilities",
-                properties.filter, kind_name(request.kind), properties.lacks.empty() ? "" : "; ",
-                properties.lacks);
+                properties.filter, kind_name(request.kind),
+                properties.limitations.empty() ? "" : "; ", properties.limitations);
   }
   if (request.write_combined &&
       (request.kind != ISTHMUS_KIND_HOST || !device.can(ISTHMUS_CAN_WRITE_COMBINE))) {
@@ -53,8 +53,8 @@ Error check_request(const Device& device, const AllocationRequest& request) {
                 "capability \"write_combine\"",
                 properties.filter, kind_name(request.kind));
   }
-  if (auto bad = check_alignment(properties, request.alignment)) {
-    return bad;
+  if (auto error = check_alignment(properties, request.alignment)) {
+    return error;
   }
   if (request.nbytes > properties.max_allocation_bytes) {
     return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
@@ -67,10 +67,10 @@ Error check_request(const Device& device, const AllocationRequest& request) {
 
 }  // namespace
 
-Context::Context(std::vector<Device*> devices, Platform* whole)
-    : RefCounted{whole}, devices_{std::move(devices)} {
-  if (whole == nullptr) {
-    keep_ = Ref<Platform>{&devices_.front()->platform()};
+Context::Context(std::vector<Device*> devices, Platform* owning_platform)
+    : RefCounted{owning_platform}, devices_{std::move(devices)} {
+  if (owning_platform == nullptr) {
+    platform_ref_ = Ref<Platform>{&devices_.front()->platform()};
   }
 }
 
@@ -93,22 +93,22 @@ Result<void*> Context::allocate(Device& device, const AllocationRequest& request
                 "spawn, or allocate before the fork",
                 device.properties().filter);
   }
-  const auto wanted = with_alignment(device, request);
-  if (auto bad = check_request(device, wanted)) {
-    return bad;
+  const auto aligned_request = with_alignment(device, request);
+  if (auto error = check_request(device, aligned_request)) {
+    return error;
   }
-  return do_allocate(device, wanted);
+  return do_allocate(device, aligned_request);
 }
 
 void Context::deallocate(void* pointer, UsmKind kind, std::size_t nbytes) noexcept {
-  if (!os::drivers_are_gone()) {
+  if (!os::drivers_unavailable()) {
     do_deallocate(pointer, kind, nbytes);
   }
 }
 
 namespace {
 
-Error no_ipc(const Device& device) {
+Error ipc_unsupported(const Device& device) {
   return fail(ISTHMUS_ERROR_UNSUPPORTED,
               "{} cannot share memory with other processes: see its capabilities",
               device.properties().filter);
@@ -121,8 +121,12 @@ Result<void*> Context::retain_opencl() const {
               devices_.front()->properties().filter);
 }
 
-Result<SharedPlace> Context::share_memory(const void*) { return no_ipc(*devices_.front()); }
-Result<void*> Context::open_memory(Device& device, const IpcHandle&) { return no_ipc(device); }
+Result<SharedAllocation> Context::share_memory(const void*) {
+  return ipc_unsupported(*devices_.front());
+}
+Result<void*> Context::open_memory(Device& device, const IpcHandle&) {
+  return ipc_unsupported(device);
+}
 void Context::close_memory(Device&, void*) noexcept {}
 
 Result<Ref<Event>> Context::adopt_event(void*, Owner) {

@@ -38,22 +38,22 @@ struct IpcHandle {
   std::array<unsigned char, 64> bytes{};
 };
 // An address within an exported allocation.
-struct SharedPlace {
-  IpcHandle of;
+struct SharedAllocation {
+  IpcHandle handle;
   std::size_t offset = 0;  // from the allocation's base
 };
 
 class Context : public RefCounted {
  public:
-  // A part of the platform `whole`, which outlives it. If `whole` is null, a separate object that
-  // keeps its platform alive.
-  Context(std::vector<Device*> devices, Platform* whole);
+  // `owning_platform`: the platform that owns the context and outlives it. If null, the context is
+  // a separate object that keeps its platform alive.
+  Context(std::vector<Device*> devices, Platform* owning_platform);
   ~Context() override;
 
   [[nodiscard]] std::span<Device* const> devices() const noexcept { return devices_; }
   [[nodiscard]] Platform& platform() const noexcept { return devices_.front()->platform(); }
   [[nodiscard]] bool has(const Device& candidate) const noexcept;
-  [[nodiscard]] bool is_default() const noexcept { return !keep_; }
+  [[nodiscard]] bool is_default() const noexcept { return !platform_ref_; }
 
   // The error that `allocate` would return without calling the driver.
   [[nodiscard]] Error check(const Device& device, const AllocationRequest& request) const;
@@ -79,7 +79,7 @@ class Context : public RefCounted {
   [[nodiscard]] Result<Ref<Queue>> create_queue(Device& device);
 
   // Pre of these three: ISTHMUS_CAN_IPC. UNSUPPORTED for memory that the driver cannot share.
-  [[nodiscard]] virtual Result<SharedPlace> share_memory(const void* pointer);
+  [[nodiscard]] virtual Result<SharedAllocation> share_memory(const void* pointer);
   // The base of memory that another process exported. Opening the same memory again returns the
   // same base, and every open needs a close. INVALID_ARGUMENT if `handle` is not a handle, and for
   // a handle that this process exported.
@@ -88,7 +88,7 @@ class Context : public RefCounted {
   virtual void close_memory(Device& device, void* base) noexcept;
 
   // Pre: `native` is a live event of this driver, of this context.
-  [[nodiscard]] virtual Result<Ref<Event>> adopt_event(void* native, Owner keep);
+  [[nodiscard]] virtual Result<Ref<Event>> adopt_event(void* native, Owner owner);
 
   // Contexts with the same key are the same driver context.
   [[nodiscard]] virtual std::uintptr_t key() const noexcept;
@@ -105,13 +105,13 @@ class Context : public RefCounted {
   [[nodiscard]] virtual Result<void*> do_allocate(Device& device,
                                                   const AllocationRequest& request) = 0;
   virtual void do_deallocate(void* pointer, UsmKind kind, std::size_t nbytes) noexcept = 0;
-  // `part`: the queue becomes a part of the platform, like a device's default queue.
-  [[nodiscard]] virtual Result<Ref<Queue>> make_queue(Device& device, bool part) = 0;
+  // `platform_owned`: the platform owns the queue, like a device's default queue.
+  [[nodiscard]] virtual Result<Ref<Queue>> make_queue(Device& device, bool platform_owned) = 0;
 
  private:
   friend class Platform;
   std::vector<Device*> devices_;
-  Ref<Platform> keep_;
+  Ref<Platform> platform_ref_;
 };
 
 }  // namespace isthmus

@@ -6,84 +6,84 @@
 namespace isthmus {
 
 Error failed_dependency_in(WaitList after) {
-  for (const auto& before : after) {
-    if (before->settled() && !before->succeeded()) {
-      return failed_dependency(before->outcome());
+  for (const auto& dependency : after) {
+    if (dependency->settled() && !dependency->succeeded()) {
+      return failed_dependency(dependency->outcome());
     }
   }
   return {};
 }
 
-// Pre: `submitting_` is held. The first held operation starts a thread, which also serves the later
-// ones.
-Error DeferringQueue::hold_back(HeldOperation operation, HeldOperation& refused) {
-  add_unfinished_of_ours(operation.earlier);
-  held_.push_back(std::move(operation));
-  if (held_.size() != 1) {
+// Pre: `enqueue_lock_` is held. The first deferred operation starts a thread, which also serves the
+// later ones.
+Error DeferringQueue::defer(DeferredOperation operation, DeferredOperation& rejected) {
+  add_own_unfinished(operation.earlier);
+  deferred_.push_back(std::move(operation));
+  if (deferred_.size() != 1) {
     return {};
   }
-  set_holds_back(true);
-  Error failed;
+  set_has_deferred_operations(true);
+  Error error;
   try {
-    run_on_library_thread([this, keep = Ref<Queue>{this}] { put_what_is_held(); },
-                          [&failed](Error why) { failed = std::move(why); });
+    run_on_library_thread([this, keep = Ref<Queue>{this}] { enqueue_deferred(); },
+                          [&error](Error reason) { error = std::move(reason); });
   } catch (const std::bad_alloc&) {
-    failed = Error::no_memory();
+    error = Error::no_memory();
   }
-  if (failed) {
-    refused = drop_first_held();
+  if (error) {
+    rejected = pop_first_deferred();
   }
-  return failed;
+  return error;
 }
 
-void DeferringQueue::put_what_is_held() noexcept {
+void DeferringQueue::enqueue_deferred() noexcept {
   for (bool more = true; more;) {
-    HeldOperation* next = nullptr;
+    DeferredOperation* next = nullptr;
     {
-      const std::lock_guard hold{submitting_};
-      next = &held_.front();
+      const std::lock_guard hold{enqueue_lock_};
+      next = &deferred_.front();
     }
-    put_late(*next);
-    HeldOperation done;  // releases its references outside the lock
-    const std::lock_guard hold{submitting_};
-    done = drop_first_held();
-    more = !held_.empty();
+    enqueue_when_ready(*next);
+    DeferredOperation done;  // releases its references outside the lock
+    const std::lock_guard hold{enqueue_lock_};
+    done = pop_first_deferred();
+    more = !deferred_.empty();
   }
 }
 
-// A refused operation ends only after everything that it was ordered after: the next user of the
-// memory and the next operation on the queue take its end for theirs.
-void DeferringQueue::put_late(HeldOperation& operation) const noexcept {
-  for (const auto& before : operation.after) {
-    wait_till_ready(*before);
+// A rejected operation ends only after everything that it was ordered after: the next user of the
+// memory and the next operation on the queue rely on its end for that order.
+void DeferringQueue::enqueue_when_ready(DeferredOperation& operation) const noexcept {
+  for (const auto& dependency : operation.after) {
+    wait_until_ready(*dependency);
   }
-  Error failed;
+  Error error;
   try {
-    failed = operation.put(operation.after);
+    error = operation.enqueue(operation.after);
   } catch (const std::bad_alloc&) {
-    failed = Error::no_memory();
+    error = Error::no_memory();
   }
-  if (failed) {
-    let_end(operation.after);
-    let_end(operation.earlier);
-    operation.made->refuse(std::move(failed));
+  if (error) {
+    wait_until_ended(operation.after);
+    wait_until_ended(operation.earlier);
+    operation.event->reject(std::move(error));
   }
 }
 
 // Pre: on a library thread.
-void DeferringQueue::wait_till_ready(Event& before) const noexcept {
-  if (knows(before)) {
-    static_cast<void>(static_cast<PolledEvent&>(before).wait_till_put(std::nullopt));
+void DeferringQueue::wait_until_ready(Event& dependency) const noexcept {
+  if (can_wait_for(dependency)) {
+    static_cast<void>(static_cast<PolledEvent&>(dependency).wait_until_enqueued(std::nullopt));
   } else {
-    static_cast<void>(before.wait(std::nullopt));
+    static_cast<void>(dependency.wait(std::nullopt));
   }
 }
 
-// Pre: `submitting_` is held, and an operation is held back.
-DeferringQueue::HeldOperation DeferringQueue::drop_first_held() noexcept {
-  auto first = std::move(held_.front());
-  held_.pop_front();
-  set_holds_back(!held_.empty());
+// Pre: `enqueue_lock_` is held, and an operation is deferred.
+DeferringQueue::DeferredOperation DeferringQueue::pop_first_deferred() noexcept {
+  auto first = std::move(deferred_.front());
+  deferred_.pop_front();
+  set_has_deferred_operations(!deferred_.empty());
   return first;
 }
 

@@ -2,10 +2,9 @@
 #pragma once
 // A queue for drivers whose queues cannot wait for the host.
 //
-// An operation that follows an event of the host or of another driver is held back here, with
-// everything after it on the queue, until a library thread has seen that event complete and submits
-// the operation to the driver. Work that other code submits to the driver's queue meanwhile runs
-// first. Thread-safe.
+// An operation that follows an event of the host or of another driver is deferred, with everything
+// after it on the queue. A library thread submits it to the driver once that event has completed.
+// Work that other code submits to the driver's queue meanwhile runs first. Thread-safe.
 
 #include <algorithm>
 #include <deque>
@@ -22,93 +21,96 @@ class DeferringQueue : public Queue {
   using Queue::Queue;
 
  protected:
-  // Calls put(after), now or later, which submits the operation to the driver or returns why it
-  // cannot. By then each event of `after` has completed or is known to the driver. On failure
-  // nothing is in flight.
+  // Calls enqueue(after), now or later. It submits the operation to the driver or returns the
+  // driver's error. By then each event of `after` has completed or the driver can wait for it. On
+  // failure nothing is in flight.
   template <class Put>
-  [[nodiscard]] Result<Ref<Event>> put_or_hold(Ref<PolledEvent> made, WaitList after, Put&& put);
+  [[nodiscard]] Result<Ref<Event>> enqueue_or_defer(Ref<PolledEvent> event, WaitList after,
+                                                    Put&& enqueue);
 
-  // Two operations without another between them: `first` as above and, once the driver has it,
-  // `then`, which always runs on a library thread. Later operations wait until `then` has returned.
+  // Two operations without another one between them: `first` as above, and `event` once the driver
+  // has received `first`. The latter is submitted by `then`, always on a library thread. Later
+  // operations wait until `then` has returned.
   template <class Put>
-  [[nodiscard]] Result<Ref<Event>> put_and_hold(Ref<PolledEvent> first, WaitList after, Put&& put,
-                                                Ref<PolledEvent> made,
-                                                std::function<Error(WaitList)> then);
+  [[nodiscard]] Result<Ref<Event>> enqueue_then_defer(Ref<PolledEvent> first, WaitList after,
+                                                      Put&& enqueue, Ref<PolledEvent> event,
+                                                      std::function<Error(WaitList)> then);
 
   // A foreign event needs no import, since it is waited for on the host.
   [[nodiscard]] Result<Ref<Event>> import(Event& foreign) override { return Ref<Event>{&foreign}; }
-  // An operation that the driver has cannot make the one that waits for it fail. One that is held
-  // back may still be refused.
-  [[nodiscard]] Result<Ref<Event>> end_of_known(const Ref<Event>& known,
-                                                const Ref<Event>& end) override {
-    return known->is_put() && !known->settled() ? known : end;
+  // Once the driver has received an operation, its failure does not propagate to those that wait
+  // for it. A deferred operation may still be rejected.
+  [[nodiscard]] Result<Ref<Event>> order_only_event(const Ref<Event>& event,
+                                                    const Ref<Event>& end) override {
+    return event->is_enqueued() && !event->settled() ? event : end;
   }
 
  private:
   // An operation that the driver has not received yet.
-  struct HeldOperation {
-    Ref<PolledEvent> made;
+  struct DeferredOperation {
+    Ref<PolledEvent> event;
     std::vector<Ref<Event>> after;
-    std::function<Error(WaitList)> put;
-    std::vector<Ref<Event>> earlier{};  // pending on the queue when this was held back
+    std::function<Error(WaitList)> enqueue;
+    std::vector<Ref<Event>> earlier{};  // pending on the queue when this was deferred
   };
 
-  // On failure `refused` receives the operation if it had been held back. The caller destroys it
-  // after releasing `submitting_`: the destruction of what it owns may submit to this queue.
+  // On failure `rejected` receives the operation if it had been deferred. The caller destroys it
+  // after releasing `enqueue_lock_`: destroying what it owns may submit to this queue.
   template <class Put>
-  [[nodiscard]] Error put_now_or_later(Ref<PolledEvent> made, WaitList after, Put&& put,
-                                       HeldOperation& refused);
+  [[nodiscard]] Error enqueue_or_defer_locked(Ref<PolledEvent> event, WaitList after, Put&& enqueue,
+                                              DeferredOperation& rejected);
 
-  [[nodiscard]] bool is_ready(const Ref<Event>& before) const noexcept {
-    return before->settled() || (knows(*before) && before->is_put());
+  [[nodiscard]] bool is_ready(const Ref<Event>& dependency) const noexcept {
+    return dependency->settled() || (can_wait_for(*dependency) && dependency->is_enqueued());
   }
-  [[nodiscard]] Error hold_back(HeldOperation operation, HeldOperation& refused);
-  void put_what_is_held() noexcept;
-  void put_late(HeldOperation& operation) const noexcept;
-  void wait_till_ready(Event& before) const noexcept;
-  [[nodiscard]] HeldOperation drop_first_held() noexcept;
+  [[nodiscard]] Error defer(DeferredOperation operation, DeferredOperation& rejected);
+  void enqueue_deferred() noexcept;
+  void enqueue_when_ready(DeferredOperation& operation) const noexcept;
+  void wait_until_ready(Event& dependency) const noexcept;
+  [[nodiscard]] DeferredOperation pop_first_deferred() noexcept;
 
-  // Held during submissions to the driver, except those of held operations: a single thread makes
-  // these, and nothing else is submitted while there are any.
-  std::mutex submitting_;
-  std::deque<HeldOperation> held_;
+  // Held during submissions to the driver, except those of deferred operations: a single thread
+  // makes these, and nothing else is submitted while there are any.
+  std::mutex enqueue_lock_;
+  std::deque<DeferredOperation> deferred_;
 };
 
-// Pre: `submitting_` is held.
+// Pre: `enqueue_lock_` is held.
 template <class Put>
-Error DeferringQueue::put_now_or_later(Ref<PolledEvent> made, WaitList after, Put&& put,
-                                       HeldOperation& refused) {
-  if (held_.empty() &&
-      std::ranges::all_of(after, [this](const auto& before) { return is_ready(before); })) {
-    return put(after);
+Error DeferringQueue::enqueue_or_defer_locked(Ref<PolledEvent> event, WaitList after, Put&& enqueue,
+                                              DeferredOperation& rejected) {
+  if (deferred_.empty() &&
+      std::ranges::all_of(after, [this](const auto& dependency) { return is_ready(dependency); })) {
+    return enqueue(after);
   }
-  return hold_back({std::move(made), {after.begin(), after.end()}, std::forward<Put>(put)},
-                   refused);
+  return defer({std::move(event), {after.begin(), after.end()}, std::forward<Put>(enqueue)},
+               rejected);
 }
 
 template <class Put>
-Result<Ref<Event>> DeferringQueue::put_or_hold(Ref<PolledEvent> made, WaitList after, Put&& put) {
-  HeldOperation refused;
-  const std::lock_guard hold{submitting_};
-  if (auto failed = put_now_or_later(made, after, std::forward<Put>(put), refused)) {
-    return failed;
+Result<Ref<Event>> DeferringQueue::enqueue_or_defer(Ref<PolledEvent> event, WaitList after,
+                                                    Put&& enqueue) {
+  DeferredOperation rejected;
+  const std::lock_guard hold{enqueue_lock_};
+  if (auto error = enqueue_or_defer_locked(event, after, std::forward<Put>(enqueue), rejected)) {
+    return error;
   }
-  return Ref<Event>{std::move(made)};
+  return Ref<Event>{std::move(event)};
 }
 
 template <class Put>
-Result<Ref<Event>> DeferringQueue::put_and_hold(Ref<PolledEvent> first, WaitList after, Put&& put,
-                                                Ref<PolledEvent> made,
-                                                std::function<Error(WaitList)> then) {
-  HeldOperation refused;
-  const std::lock_guard hold{submitting_};
-  if (auto failed = put_now_or_later(first, after, std::forward<Put>(put), refused)) {
-    return failed;
+Result<Ref<Event>> DeferringQueue::enqueue_then_defer(Ref<PolledEvent> first, WaitList after,
+                                                      Put&& enqueue, Ref<PolledEvent> event,
+                                                      std::function<Error(WaitList)> then) {
+  DeferredOperation rejected;
+  const std::lock_guard hold{enqueue_lock_};
+  if (auto error = enqueue_or_defer_locked(first, after, std::forward<Put>(enqueue), rejected)) {
+    return error;
   }
-  if (auto failed = hold_back({made, {std::move(first)}, std::move(then)}, refused)) {
-    return failed;
+  if (auto error = defer({event, {std::move(first)}, std::move(then)}, rejected)) {
+    return error;
   }
-  return Ref<Event>{std::move(made)};
+  return Ref<Event>{std::move(event)};
 }
 
 // The failure for an operation that waits for these events; no error if none has failed.

@@ -16,122 +16,123 @@
 namespace isthmus {
 namespace {
 
-// Far longer than the scheduler keeps a runnable thread waiting.
-constexpr std::chrono::seconds k_lingers{1};
-// Inspections by each `linger`. An entry needs two before it is released, so that expired entries
+// Far longer than the scheduler delays a runnable thread.
+constexpr std::chrono::seconds k_release_delay{1};
+// Scans by each `release_later`. An entry needs two before it is released, so that expired entries
 // are released faster than new ones arrive.
-constexpr std::size_t k_looks_of_one = 4;
-constexpr std::size_t k_looks_of_a_call = 64;
+constexpr std::size_t k_scans_per_add = 4;
+constexpr std::size_t k_scans_per_call = 64;
 
 using EventList = std::list<Ref<Event>>;
 
 struct DelayedRelease {
   std::uintptr_t key;
   EventList running;
-  std::shared_ptr<void> held;
+  std::shared_ptr<void> object;
   os::Clock::time_point idle_since;  // or earlier, if nothing is running
-  bool is_being_asked_for = false;   // a thread has taken `running` and is querying it
+  bool is_being_queried = false;     // a thread has taken `running` and is querying it
 };
 
-// The oldest entries are in front. An idle entry at the front may hide ended ones after it for as
-// long as it lingers. Nothing is queried or released under the lock.
+// The oldest entries are in front. An idle entry at the front may delay ended ones after it until
+// it expires. Nothing is queried or released under the lock.
 class DelayedReleases {
  public:
-  void add(std::uintptr_t key, WaitList running, std::shared_ptr<void> held) {
-    std::list<DelayedRelease> one;
-    one.push_back({key, {running.begin(), running.end()}, std::move(held), os::Clock::now()});
+  void add(std::uintptr_t key, WaitList running, std::shared_ptr<void> object) {
+    std::list<DelayedRelease> new_entry;
+    new_entry.push_back(
+        {key, {running.begin(), running.end()}, std::move(object), os::Clock::now()});
     const std::lock_guard hold{lock_};
-    const auto [place, is_new] = places_.try_emplace(key, one.begin());
+    const auto [place, is_new] = entry_by_key_.try_emplace(key, new_entry.begin());
     if (is_new) {
-      guests_.splice(guests_.end(), one);
-      count_.store(guests_.size(), std::memory_order_relaxed);
+      entries_.splice(entries_.end(), new_entry);
+      count_.store(entries_.size(), std::memory_order_relaxed);
     } else {
-      renew(*place->second, one.front());
+      renew(*place->second, new_entry.front());
     }
   }  // releases what was replaced, outside the lock
 
-  // Not recursive, since a released object may linger again. Does nothing inside a continuation:
-  // the driver call that runs it may hold what starts to linger.
-  void look_at_first(std::size_t count) noexcept {
-    if (is_looking_ || in_continuation()) {
+  // Not recursive, since releasing an object may add another one. Does nothing inside a
+  // continuation: the driver call that runs it may still use the queue that was added.
+  void scan(std::size_t count) noexcept {
+    if (is_scanning_ || in_continuation()) {
       return;
     }
-    is_looking_ = true;
-    for (auto left = std::min(count, size()); left != 0 && look_at_first(); --left) {
+    is_scanning_ = true;
+    for (auto remaining = std::min(count, size()); remaining != 0 && scan_first(); --remaining) {
     }
-    is_looking_ = false;
+    is_scanning_ = false;
   }
   [[nodiscard]] std::size_t size() const noexcept { return count_.load(std::memory_order_relaxed); }
 
  private:
-  void renew(DelayedRelease& known, DelayedRelease& with) noexcept {
-    known.running.splice(known.running.end(), with.running);
-    known.held.swap(with.held);
-    put_last(known);
+  void renew(DelayedRelease& entry, DelayedRelease& replacement) noexcept {
+    entry.running.splice(entry.running.end(), replacement.running);
+    entry.object.swap(replacement.object);
+    move_to_back(entry);
   }
-  void put_last(DelayedRelease& known) noexcept {
-    known.idle_since = os::Clock::now();
-    guests_.splice(guests_.end(), guests_, places_.find(known.key)->second);
+  void move_to_back(DelayedRelease& entry) noexcept {
+    entry.idle_since = os::Clock::now();
+    entries_.splice(entries_.end(), entries_, entry_by_key_.find(entry.key)->second);
   }
 
   // Returns false if the first entry stays, and with it all idle ones after it.
-  bool look_at_first() noexcept {
-    std::shared_ptr<void> over;
+  bool scan_first() noexcept {
+    std::shared_ptr<void> released;
     std::unique_lock hold{lock_};
-    if (guests_.empty()) {
+    if (entries_.empty()) {
       return false;
     }
-    auto& first = guests_.front();
-    if (first.is_being_asked_for) {
-      put_last(first);
+    auto& first = entries_.front();
+    if (first.is_being_queried) {
+      move_to_back(first);
     } else if (!first.running.empty()) {
-      ask_for(first, hold);
-    } else if (os::Clock::now() - first.idle_since < k_lingers) {
+      query_pending(first, hold);
+    } else if (os::Clock::now() - first.idle_since < k_release_delay) {
       return false;
     } else {
-      over = std::move(first.held);
-      places_.erase(first.key);
-      guests_.pop_front();
-      count_.store(guests_.size(), std::memory_order_relaxed);
+      released = std::move(first.object);
+      entry_by_key_.erase(first.key);
+      entries_.pop_front();
+      count_.store(entries_.size(), std::memory_order_relaxed);
     }
     hold.unlock();
     return true;
   }
-  void ask_for(DelayedRelease& asked, std::unique_lock<std::mutex>& hold) noexcept {
+  void query_pending(DelayedRelease& entry, std::unique_lock<std::mutex>& hold) noexcept {
     EventList running;
-    running.swap(asked.running);
-    asked.is_being_asked_for = true;
-    put_last(asked);
+    running.swap(entry.running);
+    entry.is_being_queried = true;
+    move_to_back(entry);
     hold.unlock();
     running.remove_if([](const Ref<Event>& each) { return !each->pending(); });
     hold.lock();
-    asked.running.splice(asked.running.end(), running);
-    asked.is_being_asked_for = false;
-    put_last(asked);
+    entry.running.splice(entry.running.end(), running);
+    entry.is_being_queried = false;
+    move_to_back(entry);
   }
 
-  static inline thread_local bool is_looking_ = false;
+  static inline thread_local bool is_scanning_ = false;
   std::mutex lock_;
-  std::list<DelayedRelease> guests_;
-  std::unordered_map<std::uintptr_t, std::list<DelayedRelease>::iterator> places_;
+  std::list<DelayedRelease> entries_;
+  std::unordered_map<std::uintptr_t, std::list<DelayedRelease>::iterator> entry_by_key_;
   std::atomic<std::size_t> count_{0};
 };
 
-DelayedReleases& process_guests() noexcept {
-  static NeverDestroyed<DelayedReleases> only;
-  return *only;
+DelayedReleases& delayed_releases() noexcept {
+  static NeverDestroyed<DelayedReleases> instance;
+  return *instance;
 }
 
 }  // namespace
 
-void linger(std::uintptr_t key, WaitList running, std::shared_ptr<void> held) {
-  process_guests().add(key, running, std::move(held));
-  process_guests().look_at_first(k_looks_of_one);
+void release_later(std::uintptr_t key, WaitList running, std::shared_ptr<void> object) {
+  delayed_releases().add(key, running, std::move(object));
+  delayed_releases().scan(k_scans_per_add);
 }
 
-void end_lingering() noexcept {
-  if (process_guests().size() != 0 && !os::is_forked_child()) {
-    process_guests().look_at_first(k_looks_of_a_call);
+void release_expired() noexcept {
+  if (delayed_releases().size() != 0 && !os::is_forked_child()) {
+    delayed_releases().scan(k_scans_per_call);
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Keeps references to queues for a while after the last of the library's operations on them has
-// ended. Thread-safe.
+// Retains references to queues for a while after the library's last operation on them has ended.
+// Thread-safe.
 //
 // Intel's OpenCL runtime for CPUs destroys an out-of-order queue on the thread that releases its
 // last reference. That can be one of the runtime's own threads which has not quite finished a
@@ -17,13 +17,14 @@
 
 namespace isthmus {
 
-// Releases `held` at least a second after all of `running` were found to have ended. The release
-// happens in a call of one of these two functions, never inside a driver call. Replaces what
-// lingers under the same key. Releasing `held` may call this function again. Pre: `key` is unique
-// while `held` exists; the caller holds no lock. Throws std::bad_alloc, and then nothing was done.
-void linger(std::uintptr_t key, WaitList running, std::shared_ptr<void> held);
-// Inspects the entries that have lingered longest, at most 64; a single load if there are none.
-// Pre: the caller holds no lock.
-void end_lingering() noexcept;
+// Releases `object` at least a second after all of `running` were found to have ended. The release
+// happens in a call of one of these two functions, never inside a driver call. Replaces the object
+// of an entry with the same key. Releasing `object` may call this function again. Pre: `key` is
+// unique while `object` exists; the caller holds no lock. Throws std::bad_alloc, and then nothing
+// was done.
+void release_later(std::uintptr_t key, WaitList running, std::shared_ptr<void> object);
+// Scans the oldest entries, at most 64, and releases the expired ones; a single load if there are
+// none. Pre: the caller holds no lock.
+void release_expired() noexcept;
 
 }  // namespace isthmus

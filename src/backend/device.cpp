@@ -44,11 +44,11 @@ Result<bool> Device::register_host(const HostRange&) {
 
 void Device::unregister_host(void*) noexcept {}
 
-bool Device::copies_pieces_better_staged(const void*, const void*) const noexcept { return false; }
+bool Device::copies_ranges_better_staged(const void*, const void*) const noexcept { return false; }
 
 Result<Ref<Queue>> Device::default_queue() {
-  if (auto* made = default_queue_.load(std::memory_order_acquire)) {
-    return Ref<Queue>{made};
+  if (auto* queue = default_queue_.load(std::memory_order_acquire)) {
+    return Ref<Queue>{queue};
   }
   return platform_.make_default_queue(*this, default_queue_);
 }

@@ -38,7 +38,7 @@ struct DeviceProperties {
   std::uint64_t base_alignment = 64;
   std::uint64_t max_alignment = 1;
   std::string pci_address;  // "0000:17:00.0"; empty if not reported
-  std::string lacks;        // what the driver lacks and how it is substituted
+  std::string limitations;  // what the driver lacks and how it is substituted
 };
 
 // Host memory of the caller.
@@ -55,7 +55,7 @@ struct MemoryInfo {
 
 class Device : public RefCounted {
  public:
-  // A part of its platform, which outlives it.
+  // `platform` owns the device and outlives it.
   Device(Platform& platform, DeviceProperties properties);
   ~Device() override;
 
@@ -76,7 +76,7 @@ class Device : public RefCounted {
 
   // The same for scattered memory, which the host gathers before a single operation or scatters
   // after it.
-  [[nodiscard]] virtual bool copies_pieces_better_staged(const void* first,
+  [[nodiscard]] virtual bool copies_ranges_better_staged(const void* first,
                                                          const void* last) const noexcept;
 
   // Whether its queues copy short runs at a constant distance, in pinned memory too, about as fast
@@ -106,13 +106,18 @@ class Device : public RefCounted {
 
   // Counts bytes of a kind, outside of pools, whose release to the driver is pending on a library
   // thread; negative to subtract.
-  void count_late(UsmKind kind, std::int64_t nbytes) noexcept { of(kind).late += nbytes; }
-  // Counts bytes whose pending release has completed.
-  void count_returned(UsmKind kind, std::int64_t nbytes) noexcept {
-    of(kind).returned += static_cast<std::uint64_t>(nbytes);
-    of(kind).late -= nbytes;  // last: a thread that sees none pending sees all that were released
+  void count_pending_release(UsmKind kind, std::int64_t nbytes) noexcept {
+    release_counts(kind).pending += nbytes;
   }
-  [[nodiscard]] bool has_late(UsmKind kind) const noexcept { return of(kind).late > 0; }
+  // Counts bytes whose pending release has completed.
+  void count_released(UsmKind kind, std::int64_t nbytes) noexcept {
+    release_counts(kind).released += static_cast<std::uint64_t>(nbytes);
+    release_counts(kind).pending -=
+        nbytes;  // last: a thread that sees none pending sees all that were released
+  }
+  [[nodiscard]] bool has_pending_release(UsmKind kind) const noexcept {
+    return release_counts(kind).pending > 0;
+  }
   // Whether the loss of a device was reported since the last `note_alive` or, before the first,
   // since this object was made. The lost device may be this one. Two loads.
   [[nodiscard]] bool may_be_lost() const noexcept {
@@ -123,9 +128,9 @@ class Device : public RefCounted {
   void note_alive(std::uint32_t losses) noexcept {
     losses_ruled_out_.store(losses, std::memory_order_relaxed);
   }
-  // Total of `count_returned` since this object was made.
-  [[nodiscard]] std::uint64_t returned_bytes(UsmKind kind) const noexcept {
-    return of(kind).returned;
+  // Total of `count_released` since this object was made.
+  [[nodiscard]] std::uint64_t released_bytes(UsmKind kind) const noexcept {
+    return release_counts(kind).released;
   }
 
  private:
@@ -134,22 +139,24 @@ class Device : public RefCounted {
   std::atomic<Queue*> default_queue_{nullptr};
   std::atomic<std::uint32_t> losses_ruled_out_{device_losses.load(std::memory_order_acquire)};
   struct GivenBack {
-    std::atomic<std::int64_t> late{0};
-    std::atomic<std::uint64_t> returned{0};
+    std::atomic<std::int64_t> pending{0};
+    std::atomic<std::uint64_t> released{0};
   };
   // An invalid kind is rejected later; until then it shares the entry of UNKNOWN, which counts
   // nothing.
-  [[nodiscard]] static std::size_t number_of(UsmKind kind) noexcept {
+  [[nodiscard]] static std::size_t index_of(UsmKind kind) noexcept {
     return kind >= ISTHMUS_KIND_UNKNOWN && kind <= ISTHMUS_KIND_HOST
                ? static_cast<std::size_t>(kind)
                : std::size_t{ISTHMUS_KIND_UNKNOWN};
   }
-  [[nodiscard]] GivenBack& of(UsmKind kind) noexcept { return given_back_[number_of(kind)]; }
-  [[nodiscard]] const GivenBack& of(UsmKind kind) const noexcept {
-    return given_back_[number_of(kind)];
+  [[nodiscard]] GivenBack& release_counts(UsmKind kind) noexcept {
+    return release_counts_[index_of(kind)];
+  }
+  [[nodiscard]] const GivenBack& release_counts(UsmKind kind) const noexcept {
+    return release_counts_[index_of(kind)];
   }
 
-  std::array<GivenBack, ISTHMUS_KIND_HOST + 1> given_back_{};
+  std::array<GivenBack, ISTHMUS_KIND_HOST + 1> release_counts_{};
 };
 
 }  // namespace isthmus

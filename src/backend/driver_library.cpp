@@ -13,7 +13,7 @@ namespace {
 struct KnownLibrary {
   std::string_view backend;
   const char* variable;
-  std::string set;
+  std::string paths;
 };
 
 // Never destroyed, since it must outlive every thread.
@@ -29,31 +29,32 @@ struct KnownLibraries {
   }
 };
 
-KnownLibraries& known() {
-  static auto* const only = new KnownLibraries;
-  return *only;
+KnownLibraries& known_libraries() {
+  static auto* const instance = new KnownLibraries;
+  return *instance;
 }
 
 }  // namespace
 
 Result<void> set_driver_library(std::string_view backend, std::string paths) {
-  auto& libraries = known();
+  auto& libraries = known_libraries();
   const std::lock_guard hold{libraries.lock};
   auto* const found = libraries.find(backend);
   if (found == nullptr) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "the library of '{}' cannot be chosen: use cuda, opencl or sycl", backend);
   }
-  found->set = std::move(paths);
+  found->paths = std::move(paths);
   return {};
 }
 
 std::string driver_library(std::string_view backend) {
-  auto& libraries = known();
+  auto& libraries = known_libraries();
   const std::lock_guard hold{libraries.lock};
   const auto& found = *libraries.find(backend);
-  const char* const named = os::trusted_variable(found.variable);
-  return named != nullptr && *named != '\0' ? std::string{named} : found.set;
+  const char* const environment_paths = os::trusted_variable(found.variable);
+  return environment_paths != nullptr && *environment_paths != '\0' ? std::string{environment_paths}
+                                                                    : found.paths;
 }
 
 }  // namespace isthmus

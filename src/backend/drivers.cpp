@@ -30,7 +30,7 @@ class Driver {
       if (auto found = open_()) {
         platforms_ = *std::move(found);
         for (const auto& each : platforms_) {
-          each->stay_for_ever();
+          each->make_immortal();
         }
       } else {
         reason_ = found.failure().message();
@@ -77,11 +77,11 @@ struct DeviceFilter {
 };
 
 std::string lower(std::string_view text) {
-  std::string made{text};
-  std::transform(made.begin(), made.end(), made.begin(), [](unsigned char letter) {
+  std::string lowered{text};
+  std::transform(lowered.begin(), lowered.end(), lowered.begin(), [](unsigned char letter) {
     return static_cast<char>(letter >= 'A' && letter <= 'Z' ? letter - 'A' + 'a' : letter);
   });
-  return made;
+  return lowered;
 }
 
 std::optional<isthmus_device_type_t> type_named(std::string_view word) {
@@ -107,7 +107,7 @@ std::optional<std::size_t> number_in(std::string_view word) {
 }
 
 // Words appear in the order backend, type, number; each may be absent.
-bool take_word(DeviceFilter& filter, const std::string& word) {
+bool apply_word(DeviceFilter& filter, const std::string& word) {
   if (driver_named(word) != nullptr && !filter.backend && !filter.type && !filter.number) {
     filter.backend = word;
     return true;
@@ -125,18 +125,18 @@ bool take_word(DeviceFilter& filter, const std::string& word) {
 
 Result<DeviceFilter> parse_filter(std::string_view text) {
   DeviceFilter filter;
-  std::size_t from = 0;
-  while (from <= text.size()) {
-    const auto colon = std::min(text.find(':', from), text.size());
-    const auto word = lower(text.substr(from, colon - from));
-    if (!take_word(filter, word)) {
+  std::size_t start = 0;
+  while (start <= text.size()) {
+    const auto colon = std::min(text.find(':', start), text.size());
+    const auto word = lower(text.substr(start, colon - start));
+    if (!apply_word(filter, word)) {
       return fail(
           ISTHMUS_ERROR_INVALID_ARGUMENT,
           "device filter '{}': '{}' is out of place; a filter is [host|cuda|opencl|sycl|sim][:]["
           "cpu|gpu|accelerator][:][number], such as \"gpu\", \"opencl:cpu:0\" or \"sim:1\"",
           text, word);
     }
-    from = colon + 1;
+    start = colon + 1;
   }
   return filter;
 }
@@ -157,21 +157,21 @@ int score(const Device& candidate) {
   }
 }
 
-bool is_by_name(const Driver& candidate) {
+bool must_be_named(const Driver& candidate) {
   return candidate.name() == "sim" || candidate.name() == "sycl";
 }
 
-// Most SYCL devices are devices of other backends again, and listing them takes half a second.
+// Most SYCL devices are also devices of other backends, and listing them takes half a second.
 bool is_listed(const Driver& candidate) {
   return candidate.name() != "sycl" || candidate.is_open() || sycl::is_in_process();
 }
 
 // The score of the host. Every other device with USM has a higher one.
-constexpr int k_best_is_host = 1;
+constexpr int k_host_score = 1;
 
 void add_devices(Driver& driver, const DeviceFilter& filter, std::vector<Device*>& found) {
-  for (const auto& home : driver.platforms()) {
-    for (const auto& member : home->devices()) {
+  for (const auto& platform : driver.platforms()) {
+    for (const auto& member : platform->devices()) {
       if (!filter.type || *filter.type == member->properties().type) {
         found.push_back(member.get());
       }
@@ -186,37 +186,37 @@ void sort_best_first(std::vector<Device*>& found) {
 
 // Simulated devices match only filters that name them. SYCL devices match also if no device with
 // USM but the host was found.
-std::vector<Device*> matching(const DeviceFilter& filter) {
+std::vector<Device*> matching_devices(const DeviceFilter& filter) {
   std::vector<Device*> found;
-  Driver* last = nullptr;
+  Driver* sycl_driver = nullptr;
   for (auto& candidate : drivers()) {
-    if (filter.backend ? *filter.backend == candidate.name() : !is_by_name(candidate)) {
+    if (filter.backend ? *filter.backend == candidate.name() : !must_be_named(candidate)) {
       add_devices(candidate, filter, found);
     } else if (candidate.name() == "sycl") {
-      last = &candidate;
+      sycl_driver = &candidate;
     }
   }
   sort_best_first(found);
-  if (!filter.backend && (found.empty() || score(*found.front()) <= k_best_is_host)) {
-    add_devices(*last, filter, found);
+  if (!filter.backend && (found.empty() || score(*found.front()) <= k_host_score)) {
+    add_devices(*sycl_driver, filter, found);
     sort_best_first(found);
   }
   return found;
 }
 
-Error nothing_found(std::string_view filter) {
-  std::string known;
-  for (const auto& home : all_platforms()) {
-    for (const auto& member : home->devices()) {
-      known += (known.empty() ? "" : ", ") + member->properties().filter;
+Error no_matching_device(std::string_view filter) {
+  std::string available_devices;
+  for (const auto& platform : all_platforms()) {
+    for (const auto& member : platform->devices()) {
+      available_devices += (available_devices.empty() ? "" : ", ") + member->properties().filter;
     }
   }
   std::string absent;
   for (const auto& missing : absent_drivers()) {
     absent += formatted("; no {}: {}", missing.backend, missing.reason);
   }
-  return fail(ISTHMUS_ERROR_NOT_FOUND, "no device matches '{}'; there is {}{}", filter, known,
-              absent);
+  return fail(ISTHMUS_ERROR_NOT_FOUND, "no device matches '{}'; there is {}{}", filter,
+              available_devices, absent);
 }
 
 Result<Device*> find_matching(std::string_view text) {
@@ -224,7 +224,7 @@ Result<Device*> find_matching(std::string_view text) {
   if (!filter) {
     return filter.take_error();
   }
-  const auto found = matching(*filter);
+  const auto found = matching_devices(*filter);
   const auto exact = std::find_if(found.begin(), found.end(), [&](const Device* candidate) {
     return candidate->properties().filter == lower(text);
   });
@@ -233,30 +233,30 @@ Result<Device*> find_matching(std::string_view text) {
   }
   // The number of a complete filter is the device's own. In other filters it counts from the best
   // match.
-  const bool whole = filter->backend && filter->type && filter->number;
+  const bool is_complete = filter->backend && filter->type && filter->number;
   const auto number = filter->number.value_or(0);
-  if (whole || number >= found.size()) {
-    return nothing_found(text);
+  if (is_complete || number >= found.size()) {
+    return no_matching_device(text);
   }
   return found[number];
 }
 
 Result<Device*> default_device() {
   static std::atomic<Device*> chosen{nullptr};
-  if (auto* known = chosen.load(std::memory_order_acquire)) {
-    return known;
+  if (auto* cached = chosen.load(std::memory_order_acquire)) {
+    return cached;
   }
-  const char* wanted = std::getenv("ISTHMUS_DEVICE");
-  auto found = find_matching(wanted == nullptr ? "" : wanted);
+  const char* requested = std::getenv("ISTHMUS_DEVICE");
+  auto found = find_matching(requested == nullptr ? "" : requested);
   if (found) {
     chosen.store(*found, std::memory_order_release);
-  } else if (wanted != nullptr) {
+  } else if (requested != nullptr) {
     return fail(found.failure().code(), "ISTHMUS_DEVICE: {}", found.failure().message());
   }
   return found;
 }
 
-Error refuse_in_child() {
+Error forked_child_error() {
   return fail(ISTHMUS_ERROR_FORKED,
               "a forked child cannot use its parent's drivers: start it with spawn");
 }
@@ -286,23 +286,23 @@ std::vector<AbsentDriver> absent_drivers() {
 }
 
 const char* backend_of(Event& candidate) noexcept {
-  return cuda::made(candidate)     ? "cuda"
-         : opencl::made(candidate) ? "opencl"
-         : sycl::made(candidate)   ? "sycl"
-         : sim::made(candidate)    ? "sim"
-                                   : "host";
+  return cuda::owns_event(candidate)     ? "cuda"
+         : opencl::owns_event(candidate) ? "opencl"
+         : sycl::owns_event(candidate)   ? "sycl"
+         : sim::owns_event(candidate)    ? "sim"
+                                         : "host";
 }
 
 Result<Device*> find_device(std::string_view filter) {
   if (os::is_forked_child()) {
-    return refuse_in_child();
+    return forked_child_error();
   }
   return filter.empty() ? default_device() : find_matching(filter);
 }
 
 Result<Device*> find_native_device(std::string_view backend, void* native) {
   if (os::is_forked_child()) {
-    return refuse_in_child();
+    return forked_child_error();
   }
   auto* const driver = driver_named(backend);
   if (driver == nullptr) {
@@ -310,8 +310,8 @@ Result<Device*> find_native_device(std::string_view backend, void* native) {
                 "there is no backend '{}': use \"cuda\", \"opencl\", \"sycl\", \"sim\" or \"host\"",
                 backend);
   }
-  for (const auto& home : driver->platforms()) {
-    if (auto* const found = home->device_of(native)) {
+  for (const auto& platform : driver->platforms()) {
+    if (auto* const found = platform->device_of(native)) {
       return found;
     }
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The drivers that this library knows, and what this process found of them.
+// The drivers that this library supports, and those that this process found.
 //
 // A driver is opened once, when its devices are first needed, and stays open until the process
 // ends. Thread-safe.

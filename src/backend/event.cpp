@@ -44,22 +44,22 @@ bool Event::complete(Error outcome) noexcept {
   if (!state_.compare_exchange_strong(expected, k_completing, std::memory_order_acquire)) {
     return false;
   }
-  const auto settled_as = outcome ? k_failed : k_succeeded;
+  const auto final_state = outcome ? k_failed : k_succeeded;
   error_ = std::move(outcome);
   // Sequentially consistent, like the accesses to `sleepers_`: either this thread sees the sleeper,
   // or the sleeper sees the new state.
-  state_.store(settled_as, std::memory_order_seq_cst);
+  state_.store(final_state, std::memory_order_seq_cst);
   // A continuation may drop the last reference to this event.
   const Ref<Event> self{this};
   if (sleepers_.load(std::memory_order_seq_cst) != 0) {
     os::futex_wake_all(state_);
   }
-  auto* todo = continuations_.exchange(&closed(), std::memory_order_acq_rel);
+  auto* continuation = continuations_.exchange(&closed(), std::memory_order_acq_rel);
   ++continuations_running;
-  while (todo != nullptr) {
-    auto* next = todo->next_;
-    todo->run(*this);
-    todo = next;
+  while (continuation != nullptr) {
+    auto* next = continuation->next_;
+    continuation->run(*this);
+    continuation = next;
   }
   --continuations_running;
   return true;
@@ -85,10 +85,10 @@ void Event::on_complete(Continuation& continuation) noexcept {
   }
 }
 
-void Event::on_complete_at_leisure(Continuation& continuation) noexcept {
+void Event::on_complete_lazily(Continuation& continuation) noexcept {
   const Ref<Event> self{this};
   if (add_continuation(continuation)) {
-    arm_at_leisure();
+    arm_lazily();
   }
 }
 
@@ -112,19 +112,19 @@ Result<bool> Event::wait_interruptibly(const os::Deadline& until) {
 }
 
 void Event::block(const os::Deadline& until) noexcept {
-  start_watching_again();  // this event may depend on one that needs the polling thread
+  ensure_poller_started();  // this event may depend on one that needs the polling thread
   arm();
   sleepers_.fetch_add(1, std::memory_order_seq_cst);
   while (!settled()) {
-    const auto seen = state_.load(std::memory_order_seq_cst);
-    const auto next_look = until_next_look(until);
-    if (seen >= k_succeeded || os::futex_wait(state_, seen, next_look)) {
+    const auto observed = state_.load(std::memory_order_seq_cst);
+    const auto next_poll = next_poll_deadline(until);
+    if (observed >= k_succeeded || os::futex_wait(state_, observed, next_poll)) {
       continue;
     }
-    if (next_look == until) {
+    if (next_poll == until) {
       break;
     }
-    look_without_thread();
+    poll_without_thread();
   }
   sleepers_.fetch_sub(1, std::memory_order_relaxed);
 }
@@ -176,29 +176,31 @@ Error failed_dependency(const Error& cause) {
 }
 
 Result<void> wait_for_all(WaitList events) {
-  for (const auto& before : events) {
-    if (auto ended = before->wait(std::nullopt); !ended) {
-      return failed_dependency(ended.failure());
+  for (const auto& dependency : events) {
+    if (auto result = dependency->wait(std::nullopt); !result) {
+      return failed_dependency(result.failure());
     }
   }
   return {};
 }
 
-void let_end(WaitList events) { static_cast<void>(let_end(events, std::nullopt)); }
+void wait_until_ended(WaitList events) {
+  static_cast<void>(wait_until_ended(events, std::nullopt));
+}
 
-Result<void> let_end(WaitList events, const os::Deadline& until) {
-  for (const auto& before : events) {
-    // TIMEOUT may also be the operation's own error; then the event is settled.
-    if (auto ended = before->wait(until); !ended && !before->settled()) {
-      return ended;
+Result<void> wait_until_ended(WaitList events, const os::Deadline& until) {
+  for (const auto& dependency : events) {
+    // TIMEOUT may also be the operation's own error; then the event has completed.
+    if (auto result = dependency->wait(until); !result && !dependency->settled()) {
+      return result;
     }
   }
   return {};
 }
 
-Result<void> let_end_interruptibly(WaitList events) {
-  for (const auto& before : events) {
-    ISTHMUS_TRY(before->wait_interruptibly(std::nullopt));
+Result<void> wait_until_ended_interruptibly(WaitList events) {
+  for (const auto& dependency : events) {
+    ISTHMUS_TRY(dependency->wait_interruptibly(std::nullopt));
   }
   return {};
 }
@@ -208,14 +210,15 @@ namespace {
 // Counts completions of several events; the last one completes `zero_`.
 class Countdown {
  public:
-  Countdown(std::size_t events, bool tells_failure) : left_{events}, failed_{!tells_failure} {}
+  Countdown(std::size_t events, bool reports_failure)
+      : remaining_{events}, failed_{!reports_failure} {}
 
   [[nodiscard]] const Ref<LibraryEvent>& zero() const noexcept { return zero_; }
-  void one_ended(Event& ended) noexcept {
+  void count_event(Event& ended) noexcept {
     if (!ended.succeeded() && !failed_.exchange(true, std::memory_order_relaxed)) {
       failure_ = ended.outcome();  // visible to the thread that reaches zero
     }
-    if (left_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    if (remaining_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
       zero_->finish(std::move(failure_));
       delete this;
     }
@@ -223,7 +226,7 @@ class Countdown {
 
  private:
   Ref<LibraryEvent> zero_ = make_ref<LibraryEvent>();
-  std::atomic<std::size_t> left_;
+  std::atomic<std::size_t> remaining_;
   std::atomic<bool> failed_;  // true from the start if failures are to be ignored
   Error failure_;
 };
@@ -231,28 +234,28 @@ class Countdown {
 // Keeps its event alive until completion, since it may hold the only reference.
 class Step final : public Continuation {
  public:
-  Step(Countdown& whole, Ref<Event> waited) : whole_{whole}, waited_{std::move(waited)} {}
+  Step(Countdown& countdown, Ref<Event> event) : countdown_{countdown}, event_{std::move(event)} {}
   void run(Event& ended) noexcept override {
-    whole_.one_ended(ended);
+    countdown_.count_event(ended);
     delete this;
   }
 
  private:
-  Countdown& whole_;
-  Ref<Event> waited_;
+  Countdown& countdown_;
+  Ref<Event> event_;
 };
 
-Ref<Event> count_down(WaitList events, bool tells_failure) {
+Ref<Event> count_down(WaitList events, bool reports_failure) {
   if (events.empty()) {
     return completed_event();
   }
-  auto whole = std::make_unique<Countdown>(events.size(), tells_failure);
+  auto countdown = std::make_unique<Countdown>(events.size(), reports_failure);
   std::vector<std::unique_ptr<Step>> steps;
   steps.reserve(events.size());
   for (const auto& each : events) {
-    steps.push_back(std::make_unique<Step>(*whole, each));
+    steps.push_back(std::make_unique<Step>(*countdown, each));
   }
-  const Ref<Event> zero{whole.release()->zero()};
+  const Ref<Event> zero{countdown.release()->zero()};
   for (std::size_t index = 0; index < events.size(); ++index) {
     events[index]->on_complete(*steps[index].release());
   }
@@ -269,9 +272,9 @@ bool in_continuation() noexcept { return continuations_running != 0; }
 
 Ref<Event> completed_event() {
   static HostEvent* const done = [] {
-    auto* made = new HostEvent;
-    made->finish({});
-    return made;
+    auto* event = new HostEvent;
+    event->finish({});
+    return event;
   }();
   return Ref<Event>{done};
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// An event completes exactly once, with success or an error, and keeps that outcome.
+// An event completes exactly once, with success or an error, and retains that outcome.
 //
 // A backend derives from it and calls `complete` when the driver reports completion. `refresh`
 // queries the driver; `arm` ensures that `complete` is called even if no thread polls. Thread-safe.
@@ -71,7 +71,7 @@ class Event : public RefCounted {
   // The same for a continuation that only releases something. If the driver does not report
   // completion, it may run as late as the next poll of the event, wait for it, or submission after
   // it.
-  void on_complete_at_leisure(Continuation& continuation) noexcept;
+  void on_complete_lazily(Continuation& continuation) noexcept;
 
   // Times on the device's clock. UNSUPPORTED if the driver records none.
   [[nodiscard]] virtual Result<EventTimes> times();
@@ -84,7 +84,7 @@ class Event : public RefCounted {
   [[nodiscard]] virtual void* native() noexcept { return nullptr; }
   // Whether the driver has received the operation. If so, it precedes everything that other code
   // submits to the same driver queue from now on.
-  [[nodiscard]] virtual bool is_put() const noexcept { return true; }
+  [[nodiscard]] virtual bool is_enqueued() const noexcept { return true; }
 
   // References held through the public interfaces. A host event counts them: each could still
   // complete it.
@@ -99,7 +99,7 @@ class Event : public RefCounted {
   // Ensures that `complete` is called without further polling.
   virtual void arm() noexcept {}
   // As `arm`, for continuations that may run late.
-  virtual void arm_at_leisure() noexcept { arm(); }
+  virtual void arm_lazily() noexcept { arm(); }
   // Blocks until completion or the deadline. The default arms the event and sleeps.
   virtual void block(const os::Deadline& until) noexcept;
 
@@ -140,8 +140,8 @@ class HostEvent final : public Event {
   std::atomic<std::uint32_t> handles_{1};
 };
 
-// Completed by the library, however many handles there are: an operation that library threads carry
-// out.
+// Completed by the library, whatever the number of handles: an operation that library threads
+// execute.
 class LibraryEvent final : public Event {
  public:
   bool finish(Error outcome) noexcept { return complete(std::move(outcome)); }
@@ -154,15 +154,15 @@ using WaitList = std::span<const Ref<Event>>;
 
 [[nodiscard]] Error failed_events_have_no_time();
 
-// Waits for one after the other, up to the first that failed: then DEPENDENCY.
+// Waits for the events in turn, up to the first that failed: then DEPENDENCY.
 [[nodiscard]] Result<void> wait_for_all(WaitList events);
 
 // Waits for events that only order: their failures are ignored.
-void let_end(WaitList events);
+void wait_until_ended(WaitList events);
 // The same up to a deadline. TIMEOUT if an event is still pending then.
-[[nodiscard]] Result<void> let_end(WaitList events, const os::Deadline& until);
+[[nodiscard]] Result<void> wait_until_ended(WaitList events, const os::Deadline& until);
 // The same without a deadline. CALLBACK if the thread's interrupt function ended the wait.
-[[nodiscard]] Result<void> let_end_interruptibly(WaitList events);
+[[nodiscard]] Result<void> wait_until_ended_interruptibly(WaitList events);
 
 // Completes, with success, when all of them have ended, whatever their outcome. Throws
 // std::bad_alloc, and then nothing was done.

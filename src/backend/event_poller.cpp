@@ -16,11 +16,11 @@
 namespace isthmus {
 namespace {
 
-constexpr std::chrono::microseconds k_shortest_sleep{20};
-constexpr std::chrono::microseconds k_longest_sleep{1000};
+constexpr std::chrono::microseconds k_min_poll_interval{20};
+constexpr std::chrono::microseconds k_max_poll_interval{1000};
 // Longest sleep of a waiting thread before the first attempt to start the polling thread. That
 // attempt may fail.
-constexpr std::chrono::milliseconds k_longest_wait{100};
+constexpr std::chrono::milliseconds k_max_unpolled_wait{100};
 
 }  // namespace
 
@@ -35,25 +35,25 @@ class PollList {
   [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
   void add(PolledEvent& pending) noexcept {
     pending.retain();
-    pending.next_watched_ = std::exchange(first_, &pending);
+    pending.next_polled_ = std::exchange(first_, &pending);
   }
-  void take_over(PollList& other) noexcept {
+  void splice(PollList& other) noexcept {
     auto** end = &other.first_;
     while (*end != nullptr) {
-      end = &(*end)->next_watched_;
+      end = &(*end)->next_polled_;
     }
     *end = first_;
     first_ = std::exchange(other.first_, nullptr);
   }
   // Queries each event and drops those that have completed. Returns whether any had.
-  bool look() noexcept {
+  bool poll() noexcept {
     bool any = false;
     for (auto** link = &first_; *link != nullptr;) {
       auto* const each = *link;
       if (each->pending()) {
-        link = &each->next_watched_;
+        link = &each->next_polled_;
       } else {
-        *link = each->next_watched_;
+        *link = each->next_polled_;
         each->release();
         any = true;
       }
@@ -70,38 +70,38 @@ namespace {
 struct PolledEvents {
   std::mutex lock;
   std::condition_variable changed;
-  PollList given;
+  PollList added;
   std::atomic<bool> started{false};
-  std::atomic<bool> lacks_thread{false};
+  std::atomic<bool> start_failed{false};
 };
 
 static_assert(std::is_nothrow_default_constructible_v<PolledEvents>);
 
 // Never destroyed, since it must outlive every thread.
 PolledEvents& shared() noexcept {
-  static NeverDestroyed<PolledEvents> only;
-  return *only;
+  static NeverDestroyed<PolledEvents> instance;
+  return *instance;
 }
 
 // Events are queried outside the lock: completion may run anything, including a call of
-// `watch_till_complete` on this thread.
+// `poll_until_complete` on this thread.
 void serve() {
-  auto& from = shared();
+  auto& events = shared();
   PollList watched;
-  auto sleep = k_shortest_sleep;
-  const auto something_new = [&] { return !from.given.empty(); };
+  auto sleep = k_min_poll_interval;
+  const auto something_new = [&] { return !events.added.empty(); };
   for (;;) {
     {
-      std::unique_lock hold{from.lock};
+      std::unique_lock hold{events.lock};
       if (watched.empty()) {
-        from.changed.wait(hold, something_new);
+        events.changed.wait(hold, something_new);
       } else {
-        from.changed.wait_for(hold, sleep, something_new);
+        events.changed.wait_for(hold, sleep, something_new);
       }
-      sleep = something_new() ? k_shortest_sleep : sleep;
-      watched.take_over(from.given);
+      sleep = something_new() ? k_min_poll_interval : sleep;
+      watched.splice(events.added);
     }
-    sleep = watched.look() ? k_shortest_sleep : std::min(sleep + sleep / 8, k_longest_sleep);
+    sleep = watched.poll() ? k_min_poll_interval : std::min(sleep + sleep / 8, k_max_poll_interval);
   }
 }
 
@@ -111,54 +111,54 @@ void start(PolledEvents& events) noexcept try {
     start_thread(serve).detach();
     events.started.store(true, std::memory_order_relaxed);
   }
-  events.lacks_thread.store(false, std::memory_order_relaxed);
+  events.start_failed.store(false, std::memory_order_relaxed);
 } catch (const std::exception&) {
-  events.lacks_thread.store(true, std::memory_order_relaxed);
+  events.start_failed.store(true, std::memory_order_relaxed);
 }
 
 }  // namespace
 
-void watch_till_complete(PolledEvent& pending) noexcept {
-  auto& to = shared();
-  const std::lock_guard hold{to.lock};
-  to.given.add(pending);
-  start(to);
-  to.changed.notify_one();
+void poll_until_complete(PolledEvent& pending) noexcept {
+  auto& events = shared();
+  const std::lock_guard hold{events.lock};
+  events.added.add(pending);
+  start(events);
+  events.changed.notify_one();
 }
 
-void start_watching_again() noexcept {
-  auto& to = shared();
-  if (to.lacks_thread.load(std::memory_order_relaxed)) {
-    const std::lock_guard hold{to.lock};
-    start(to);
+void ensure_poller_started() noexcept {
+  auto& events = shared();
+  if (events.start_failed.load(std::memory_order_relaxed)) {
+    const std::lock_guard hold{events.lock};
+    start(events);
   }
 }
 
-os::Deadline until_next_look(const os::Deadline& until) noexcept {
-  const auto& to = shared();
-  if (to.started.load(std::memory_order_relaxed)) {
+os::Deadline next_poll_deadline(const os::Deadline& until) noexcept {
+  const auto& events = shared();
+  if (events.started.load(std::memory_order_relaxed)) {
     return until;
   }
-  const bool is_needed = to.lacks_thread.load(std::memory_order_relaxed);
-  const auto next = os::Clock::now() + (is_needed ? k_longest_sleep : k_longest_wait);
+  const bool is_needed = events.start_failed.load(std::memory_order_relaxed);
+  const auto next = os::Clock::now() + (is_needed ? k_max_poll_interval : k_max_unpolled_wait);
   return until && *until < next ? until : os::Deadline{next};
 }
 
-void look_without_thread() noexcept {
-  start_watching_again();
-  auto& to = shared();
-  PollList looked_at;
+void poll_without_thread() noexcept {
+  ensure_poller_started();
+  auto& events = shared();
+  PollList polled;
   {
-    const std::lock_guard hold{to.lock};
-    if (to.started.load(std::memory_order_relaxed)) {
+    const std::lock_guard hold{events.lock};
+    if (events.started.load(std::memory_order_relaxed)) {
       return;
     }
-    looked_at.take_over(to.given);
+    polled.splice(events.added);
   }
-  looked_at.look();
-  const std::lock_guard hold{to.lock};
-  to.given.take_over(looked_at);
-  to.changed.notify_one();
+  polled.poll();
+  const std::lock_guard hold{events.lock};
+  events.added.splice(polled);
+  events.changed.notify_one();
 }
 
 }  // namespace isthmus

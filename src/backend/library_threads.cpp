@@ -42,8 +42,8 @@ static_assert(std::is_nothrow_default_constructible_v<FunctionState>);
 
 // Never destroyed, since it must outlive every thread.
 FunctionState& state() noexcept {
-  static NeverDestroyed<FunctionState> only;
-  return *only;
+  static NeverDestroyed<FunctionState> instance;
+  return *instance;
 }
 
 // Waits until there is work. Returns false if only idle work is due: it may wait for a device, so
@@ -61,11 +61,11 @@ bool wait_for_work(FunctionState& shared, std::unique_lock<std::mutex>& hold) {
   return true;
 }
 
-void work_idly(FunctionState& shared, std::unique_lock<std::mutex>& hold) {
+void run_idle_work(FunctionState& shared, std::unique_lock<std::mutex>& hold) {
   shared.due = os::Clock::time_point::max();
-  const auto what = shared.when_idle;
+  const auto idle_work = shared.when_idle;
   hold.unlock();
-  const auto next = what();
+  const auto next = idle_work();
   hold.lock();
   shared.due = std::min(shared.due, next.value_or(os::Clock::time_point::max()));
 }
@@ -75,10 +75,10 @@ void serve_functions() {
   std::unique_lock hold{shared.lock};
   for (;;) {
     ++shared.idle_threads;
-    const bool works = wait_for_work(shared, hold);
+    const bool has_work = wait_for_work(shared, hold);
     --shared.idle_threads;
-    if (!works) {
-      work_idly(shared, hold);
+    if (!has_work) {
+      run_idle_work(shared, hold);
       continue;
     }
     auto next = shared.waiting.pop_front();
@@ -98,22 +98,22 @@ void add_thread(FunctionState& shared) {
 
 }  // namespace
 
-Error functions_are_stopped() {
+Error functions_stopped_error() {
   return fail(ISTHMUS_ERROR_CALLBACK,
               "the function did not run: the process or its interpreter is ending");
 }
 
 void run_on_library_thread(std::function<void()> work,
-                           const std::function<void(Error)>& refuse) noexcept {
+                           const std::function<void(Error)>& on_failure) noexcept {
   try {
-    auto made = ReservedWork::make(std::move(work));
-    if (made) {
-      made->start();
+    auto reserved_work = ReservedWork::make(std::move(work));
+    if (reserved_work) {
+      reserved_work->start();
     } else {
-      refuse(made.take_error());
+      on_failure(reserved_work.take_error());
     }
   } catch (const std::bad_alloc&) {
-    refuse(Error::no_memory());
+    on_failure(Error::no_memory());
   }
 }
 
@@ -152,7 +152,7 @@ void ReservedWork::start() noexcept {
   shared.changed.notify_all();  // stop_functions waits here too: notify_one might wake it
 }
 
-void do_when_idle(IdleWork work, os::Clock::time_point when) noexcept {
+void run_when_idle(IdleWork work, os::Clock::time_point when) noexcept {
   auto& shared = state();
   const std::lock_guard hold{shared.lock};
   shared.when_idle = work;
@@ -169,7 +169,7 @@ void do_when_idle(IdleWork work, os::Clock::time_point when) noexcept {
   }
 }
 
-bool function_may_begin() noexcept {
+bool try_begin_function() noexcept {
   auto& shared = state();
   const std::lock_guard hold{shared.lock};
   if (shared.stopped) {
@@ -179,7 +179,7 @@ bool function_may_begin() noexcept {
   return true;
 }
 
-void function_ended() noexcept {
+void end_function() noexcept {
   auto& shared = state();
   const std::lock_guard hold{shared.lock};
   --shared.running;

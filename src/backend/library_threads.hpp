@@ -2,8 +2,8 @@
 #pragma once
 // Library threads, for functions submitted to queues and for copies through the host.
 //
-// A piece of work may wait for another one, so each has a thread while it runs. Idle threads are
-// kept and reused. Thread-safe.
+// Work may wait for other work, so each has a thread of its own while it runs. Idle threads are
+// reused. Thread-safe.
 
 #include <functional>
 #include <memory>
@@ -15,10 +15,10 @@ namespace isthmus {
 
 struct WorkItem;
 
-// Runs `work` on a library thread. If none can be started, calls `refuse` with the reason, on the
-// calling thread. Never blocks.
+// Runs `work` on a library thread. If none can be started, calls `on_failure` with the reason, on
+// the calling thread. Never blocks.
 void run_on_library_thread(std::function<void()> work,
-                           const std::function<void(Error)>& refuse) noexcept;
+                           const std::function<void(Error)>& on_failure) noexcept;
 
 // Work with a reserved thread, so that starting it cannot fail.
 class ReservedWork {
@@ -39,20 +39,20 @@ class ReservedWork {
   std::unique_ptr<WorkItem> item_;
 };
 
-// Does what is due and returns when more will be due; none if not before the next `do_when_idle`.
+// Does the work that is due. Returns when more is due; none if not before the next `run_when_idle`.
 using IdleWork = os::Deadline (*)() noexcept;
 // Has an idle library thread call `work` at `when` or later, on one thread at a time. Pre: always
 // the same function. Starts the first thread if there is none; if all threads are busy, the work
 // waits for one. Never blocks.
-void do_when_idle(IdleWork work, os::Clock::time_point when) noexcept;
+void run_when_idle(IdleWork work, os::Clock::time_point when) noexcept;
 
 // Encloses every call of a user's function. Returns false after `stop_functions`; the function must
 // not run then.
-[[nodiscard]] bool function_may_begin() noexcept;
-void function_ended() noexcept;
+[[nodiscard]] bool try_begin_function() noexcept;
+void end_function() noexcept;
 
 // Prevents further functions of the user from starting and waits for those that run.
 void stop_functions() noexcept;
-[[nodiscard]] Error functions_are_stopped();
+[[nodiscard]] Error functions_stopped_error();
 
 }  // namespace isthmus

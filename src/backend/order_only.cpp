@@ -3,13 +3,13 @@
 
 namespace isthmus {
 
-const Ref<Event>* OrderOnlyEvent::waited_by(Event& candidate) noexcept {
-  const auto* const only = dynamic_cast<OrderOnlyEvent*>(&candidate);
-  return only == nullptr ? nullptr : &only->waited_;
+const Ref<Event>* OrderOnlyEvent::wrapped_by(Event& candidate) noexcept {
+  const auto* const wrapper = dynamic_cast<OrderOnlyEvent*>(&candidate);
+  return wrapper == nullptr ? nullptr : &wrapper->wrapped_;
 }
 
 void OrderOnlyEvent::refresh() noexcept {
-  if (!waited_->pending()) {
+  if (!wrapped_->pending()) {
     complete({});
   }
 }
@@ -17,12 +17,12 @@ void OrderOnlyEvent::refresh() noexcept {
 void OrderOnlyEvent::arm() noexcept {
   if (!armed_.exchange(true, std::memory_order_acq_rel)) {
     retain();
-    waited_->on_complete(*this);
+    wrapped_->on_complete(*this);
   }
 }
 
 void OrderOnlyEvent::block(const os::Deadline& until) noexcept {
-  static_cast<void>(waited_->wait(until));
+  static_cast<void>(wrapped_->wait(until));
   refresh();
 }
 
@@ -31,17 +31,17 @@ void OrderOnlyEvent::run(Event&) noexcept {
   release();
 }
 
-Ref<Event> order_only(const Ref<Event>& before) {
-  if (OrderOnlyEvent::waited_by(*before) != nullptr) {
-    return before;
+Ref<Event> order_only(const Ref<Event>& event) {
+  if (OrderOnlyEvent::wrapped_by(*event) != nullptr) {
+    return event;
   }
-  return Ref<Event>{make_ref<OrderOnlyEvent>(before)};
+  return Ref<Event>{make_ref<OrderOnlyEvent>(event)};
 }
 
-std::vector<Ref<Event>> order_only(WaitList before) {
+std::vector<Ref<Event>> order_only(WaitList events) {
   std::vector<Ref<Event>> all;
-  all.reserve(before.size());
-  for (const auto& each : before) {
+  all.reserve(events.size());
+  for (const auto& each : events) {
     all.push_back(order_only(each));
   }
   return all;

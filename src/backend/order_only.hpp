@@ -10,16 +10,16 @@
 
 namespace isthmus {
 
-// Ends, with success, when another event has ended. Queues look through it: a driver that knows the
-// other event waits for that one (queue::translate). Thread-safe. Costs one allocation of about 100
-// bytes.
+// Ends, with success, when another event has ended. Queues unwrap it: a driver that can wait for
+// the wrapped event waits for that one (Queue::translate). Thread-safe. Costs one allocation of
+// about 100 bytes.
 class OrderOnlyEvent final : public Event, private Continuation {
  public:
-  explicit OrderOnlyEvent(Ref<Event> waited) noexcept : waited_{std::move(waited)} {}
+  explicit OrderOnlyEvent(Ref<Event> wrapped) noexcept : wrapped_{std::move(wrapped)} {}
 
-  [[nodiscard]] const Ref<Event>& waited() const noexcept { return waited_; }
-  // The event that `candidate` wraps if it is an order_only_event, else null.
-  [[nodiscard]] static const Ref<Event>* waited_by(Event& candidate) noexcept;
+  [[nodiscard]] const Ref<Event>& wrapped() const noexcept { return wrapped_; }
+  // The event that `candidate` wraps if it is an OrderOnlyEvent, else null.
+  [[nodiscard]] static const Ref<Event>* wrapped_by(Event& candidate) noexcept;
 
  protected:
   void refresh() noexcept override;
@@ -29,12 +29,12 @@ class OrderOnlyEvent final : public Event, private Continuation {
  private:
   void run(Event& ended) noexcept override;
 
-  const Ref<Event> waited_;
-  std::atomic<bool> armed_{false};  // if set, `waited_` holds a reference to this until it ends
+  const Ref<Event> wrapped_;
+  std::atomic<bool> armed_{false};  // if set, `wrapped_` holds a reference to this until it ends
 };
 
-// Throws std::bad_alloc. Returns an order_only_event unchanged.
-[[nodiscard]] Ref<Event> order_only(const Ref<Event>& before);
-[[nodiscard]] std::vector<Ref<Event>> order_only(WaitList before);
+// Throws std::bad_alloc. Returns an OrderOnlyEvent unchanged.
+[[nodiscard]] Ref<Event> order_only(const Ref<Event>& event);
+[[nodiscard]] std::vector<Ref<Event>> order_only(WaitList events);
 
 }  // namespace isthmus

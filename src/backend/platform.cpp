@@ -7,16 +7,16 @@
 
 namespace isthmus {
 
-// Deletes the parts of the platform in the reverse order of their creation.
+// Deletes the owned objects in the reverse order of their creation.
 Platform::~Platform() {
-  for (auto* part : default_queues_) {
-    delete part;
+  for (auto* queue : default_queues_) {
+    delete queue;
   }
   delete default_context_;
 }
 
-Device& Platform::add(std::unique_ptr<Device> found) {
-  return *devices_.emplace_back(std::move(found));
+Device& Platform::add(std::unique_ptr<Device> device) {
+  return *devices_.emplace_back(std::move(device));
 }
 
 Device* Platform::device_of(void* native) const noexcept {
@@ -31,11 +31,11 @@ Result<Context*> Platform::default_context_locked() {
     for (const auto& member : devices_) {
       members.push_back(member.get());
     }
-    auto made = make_context(std::move(members), this);
-    if (!made) {
-      return made.take_error();
+    auto context = make_context(std::move(members), this);
+    if (!context) {
+      return context.take_error();
     }
-    default_context_ = made->get();
+    default_context_ = context->get();
   }
   return default_context_;
 }
@@ -51,20 +51,20 @@ Result<Ref<Context>> Platform::default_context() {
 
 Result<Ref<Queue>> Platform::make_default_queue(Device& member, std::atomic<Queue*>& slot) {
   const std::lock_guard hold{defaults_lock_};
-  if (auto* made = slot.load(std::memory_order_acquire)) {
-    return Ref<Queue>{made};
+  if (auto* queue = slot.load(std::memory_order_acquire)) {
+    return Ref<Queue>{queue};
   }
-  auto home = default_context_locked();
-  if (!home) {
-    return home.take_error();
+  auto context = default_context_locked();
+  if (!context) {
+    return context.take_error();
   }
-  auto made = (*home)->make_queue(member, true);
-  if (!made) {
-    return made.take_error();
+  auto queue = (*context)->make_queue(member, true);
+  if (!queue) {
+    return queue.take_error();
   }
-  default_queues_.push_back(made->get());
-  slot.store(made->get(), std::memory_order_release);
-  return made;
+  default_queues_.push_back(queue->get());
+  slot.store(queue->get(), std::memory_order_release);
+  return queue;
 }
 
 Result<Ref<Context>> Platform::create_context(std::span<Device* const> members) {

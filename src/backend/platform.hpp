@@ -45,32 +45,33 @@ class Platform : public RefCounted {
 
   // The default context, shared by all devices. Created on first use; always the same one.
   [[nodiscard]] Result<Ref<Context>> default_context();
-  // Creates the queue and stores it in `slot`, once. The queue is a part of this platform and lives
-  // as long.
+  // Creates the queue and stores it in `slot`, once. The platform owns the queue, which lives as
+  // long.
   [[nodiscard]] Result<Ref<Queue>> make_default_queue(Device& member, std::atomic<Queue*>& slot);
   // A separate context over some of the devices: at least one, all of this platform.
   [[nodiscard]] Result<Ref<Context>> create_context(std::span<Device* const> members);
   // Pre: `native` is a live context handle of this driver.
   [[nodiscard]] virtual Result<Ref<Context>> adopt_context(Device& member, void* native,
-                                                           Owner keep);
-  [[nodiscard]] virtual Result<Ref<Queue>> adopt_queue(Device& member, void* native, Owner keep);
+                                                           Owner owner);
+  [[nodiscard]] virtual Result<Ref<Queue>> adopt_queue(Device& member, void* native, Owner owner);
   // The same driver context as a context of this platform. Pre: `context` belongs to a backend that
   // is built on this driver.
   [[nodiscard]] virtual Result<Ref<Context>> share_context(Device& member, Context& context);
 
  protected:
-  // For the driver, while it lists its devices and before the platform is published.
-  Device& add(std::unique_ptr<Device> found);
-  // Pre: the members belong to this platform. `whole` is null, or the platform that the context
-  // becomes a part of.
+  // Called by the driver while it lists its devices, before the platform is published.
+  Device& add(std::unique_ptr<Device> device);
+  // Pre: the members belong to this platform. `owning_platform` is null, or the platform that will
+  // own the context.
   [[nodiscard]] virtual Result<Ref<Context>> make_context(std::vector<Device*> members,
-                                                          Platform* whole) = 0;
+                                                          Platform* owning_platform) = 0;
 
  private:
   PlatformProperties properties_;
   std::vector<std::unique_ptr<Device>> devices_;
   std::mutex defaults_lock_;
-  // Parts, which do not release themselves. The platform deletes them, queues before their context.
+  // Owned objects, which do not release themselves. The platform deletes queues before their
+  // context.
   std::vector<Queue*> default_queues_;
   Context* default_context_ = nullptr;
 

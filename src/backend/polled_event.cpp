@@ -11,70 +11,70 @@ namespace isthmus {
 namespace {
 
 // A wait polls continuously at first, then at intervals of 1/128 of the time waited so far. CUDA's
-// own blocking wait wakes up to 0.4 ms late (H200), which is 2 % of a copy of 1 GiB; by default
-// CUDA would poll continuously to the end.
-constexpr std::chrono::milliseconds k_ask_before_sleeping{1};
-constexpr int k_sleeps = 128;
-constexpr std::chrono::milliseconds k_longest_poll_sleep{1};
+// own blocking wait has a wakeup delay of up to 0.4 ms (H200), which is 2 % of a copy of 1 GiB. By
+// default CUDA would poll continuously to the end.
+constexpr std::chrono::milliseconds k_wait_spin_time{1};
+constexpr int k_wait_sleep_divisor = 128;
+constexpr std::chrono::milliseconds k_max_poll_sleep{1};
 
 }  // namespace
 
-PolledEvent::PolledEvent() noexcept { start_watching_again(); }
+PolledEvent::PolledEvent() noexcept { ensure_poller_started(); }
 
 // Returns the bits that were set before.
-std::uint32_t PolledEvent::end_holding() noexcept {
-  const auto before = progress_.fetch_or(k_put, std::memory_order_acq_rel);
-  if ((before & k_awaited) != 0) {
+std::uint32_t PolledEvent::set_enqueued() noexcept {
+  const auto previous = progress_.fetch_or(k_enqueued, std::memory_order_acq_rel);
+  if ((previous & k_awaited) != 0) {
     os::futex_wake_all(progress_);
   }
-  return before;
+  return previous;
 }
 
-void PolledEvent::mark_put() noexcept {
-  if ((end_holding() & k_armed) != 0) {
-    watch();
+void PolledEvent::mark_enqueued() noexcept {
+  if ((set_enqueued() & k_armed) != 0) {
+    start_polling();
   }
 }
 
-void PolledEvent::refuse(Error why) noexcept {
-  complete(std::move(why));
-  end_holding();
+void PolledEvent::reject(Error error) noexcept {
+  complete(std::move(error));
+  set_enqueued();
 }
 
-bool PolledEvent::wait_till_put(const os::Deadline& until) noexcept {
-  while (!is_put()) {
-    const auto seen = progress_.fetch_or(k_awaited, std::memory_order_acq_rel) | k_awaited;
-    if ((seen & k_put) == 0 && !os::futex_wait(progress_, seen, until)) {
-      return is_put();
+bool PolledEvent::wait_until_enqueued(const os::Deadline& until) noexcept {
+  while (!is_enqueued()) {
+    const auto observed = progress_.fetch_or(k_awaited, std::memory_order_acq_rel) | k_awaited;
+    if ((observed & k_enqueued) == 0 && !os::futex_wait(progress_, observed, until)) {
+      return is_enqueued();
     }
   }
   return true;
 }
 
 void PolledEvent::arm() noexcept {
-  const auto before = progress_.fetch_or(k_armed, std::memory_order_acq_rel);
-  if ((before & (k_put | k_armed)) == k_put) {
-    watch();
+  const auto previous = progress_.fetch_or(k_armed, std::memory_order_acq_rel);
+  if ((previous & (k_enqueued | k_armed)) == k_enqueued) {
+    start_polling();
   }
 }
 
-void PolledEvent::watch() noexcept { watch_till_complete(*this); }
+void PolledEvent::start_polling() noexcept { poll_until_complete(*this); }
 
 void PolledEvent::block(const os::Deadline& until) noexcept {
-  if (!wait_till_put(until)) {
+  if (!wait_until_enqueued(until)) {
     return;
   }
-  const auto began = os::Clock::now();
-  for (auto now = began; !until || now < *until; now = os::Clock::now()) {
+  const auto started = os::Clock::now();
+  for (auto now = started; !until || now < *until; now = os::Clock::now()) {
     refresh();
     if (settled()) {
       return;
     }
-    if (now - began < k_ask_before_sleeping) {
+    if (now - started < k_wait_spin_time) {
       std::this_thread::yield();
     } else {
       const auto sleep =
-          std::min((now - began) / k_sleeps, os::Clock::duration{k_longest_poll_sleep});
+          std::min((now - started) / k_wait_sleep_divisor, os::Clock::duration{k_max_poll_sleep});
       std::this_thread::sleep_until(std::min(until.value_or(now + sleep), now + sleep));
     }
   }

@@ -16,8 +16,8 @@
 namespace isthmus {
 namespace {
 
-// Far longer than a driver or the host lacks memory while other code frees some.
-constexpr std::chrono::milliseconds k_follows_for{1000};
+// Far longer than a shortage of memory lasts while other code frees some.
+constexpr std::chrono::milliseconds k_max_order_retry_time{1000};
 
 std::uint64_t next_serial() noexcept {
   static std::atomic<std::uint64_t> last{0};
@@ -26,13 +26,13 @@ std::uint64_t next_serial() noexcept {
 
 }  // namespace
 
-Queue::Queue(Context& context, Device& device, bool part)
-    : RefCounted{part ? &context.platform() : nullptr},
+Queue::Queue(Context& context, Device& device, bool platform_owned)
+    : RefCounted{platform_owned ? &context.platform() : nullptr},
       context_{context},
       device_{device},
       serial_{next_serial()} {
-  if (!part) {
-    keep_ = Ref<Context>{&context};
+  if (!platform_owned) {
+    context_ref_ = Ref<Context>{&context};
   }
 }
 
@@ -40,41 +40,41 @@ Queue::~Queue() = default;
 
 std::uintptr_t Queue::key() const noexcept { return address(this); }
 
-void Queue::note_pool() noexcept {
+void Queue::add_pool() noexcept {
   const std::lock_guard hold{pools_lock_};
-  ++pools_;
+  ++pool_references_;
 }
 
-void Queue::forget_pool() noexcept {
+void Queue::remove_pool() noexcept {
   const std::lock_guard hold{pools_lock_};
-  --pools_;
+  --pool_references_;
 }
 
-bool Queue::known_to_pools_alone() noexcept {
+bool Queue::has_only_pool_references() noexcept {
   const std::lock_guard hold{pools_lock_};
-  return references() <= pools_;
+  return references() <= pool_references_;
 }
 
-bool Queue::retain_if_known() noexcept {
+bool Queue::retain_unless_only_pools() noexcept {
   const std::lock_guard hold{pools_lock_};
-  return references() > pools_ && try_retain();
+  return references() > pool_references_ && try_retain();
 }
 
-Result<void*> Queue::lend() noexcept {
+Result<void*> Queue::export_handle() noexcept {
   void* handle = native();
   if (handle != nullptr) {
-    mark_lent();
-    if (waits_elsewhere_.load(std::memory_order_acquire)) [[unlikely]] {
-      if (auto refused = follow_elsewhere()) {
-        return refused;
+    mark_exported();
+    if (has_off_queue_.load(std::memory_order_acquire)) [[unlikely]] {
+      if (auto error = order_after_off_queue()) {
+        return error;
       }
     }
   }
   return handle;
 }
 
-Error Queue::refuse() const {
-  if (os::drivers_are_gone()) {
+Error Queue::check_usable() const {
+  if (os::drivers_unavailable()) {
     return fail(ISTHMUS_ERROR_FORKED,
                 "a queue cannot be used in a forked child (start it with spawn), nor after main "
                 "has returned");
@@ -90,28 +90,30 @@ Error Queue::refuse() const {
 // event is dropped.
 Result<std::vector<Ref<Event>>> Queue::translate(WaitList after) {
   std::vector<Ref<Event>> pending;
-  for (const auto& given : after) {
-    const auto* const only = OrderOnlyEvent::waited_by(*given);
-    const auto& before = only != nullptr ? *only : given;
-    if (!before->settled() && !knows(*before) && !device_.can(ISTHMUS_CAN_WAIT_FOR_HOST)) {
-      static_cast<void>(before->wait(std::nullopt));
+  for (const auto& listed : after) {
+    const auto* const wrapped = OrderOnlyEvent::wrapped_by(*listed);
+    const auto& dependency = wrapped != nullptr ? *wrapped : listed;
+    if (!dependency->settled() && !can_wait_for(*dependency) &&
+        !device_.can(ISTHMUS_CAN_WAIT_FOR_HOST)) {
+      static_cast<void>(dependency->wait(std::nullopt));
     }
     // Not queried: the driver orders what is still pending, and on a simulated device a query
     // counts as a poll, which may end the operation.
-    const auto state = before->settled() ? before->poll() : ISTHMUS_PENDING;
-    if (state == ISTHMUS_OK || (only != nullptr && state != ISTHMUS_PENDING)) {
+    const auto status = dependency->settled() ? dependency->poll() : ISTHMUS_PENDING;
+    if (status == ISTHMUS_OK || (wrapped != nullptr && status != ISTHMUS_PENDING)) {
       continue;
     }
-    if (state != ISTHMUS_PENDING) {
-      return failed_dependency(before->outcome());
+    if (status != ISTHMUS_PENDING) {
+      return failed_dependency(dependency->outcome());
     }
-    if (knows(*before)) {
-      auto stands_for = only != nullptr ? end_of_known(before, given) : Result<Ref<Event>>{before};
-      ISTHMUS_TRY(stands_for);
-      pending.push_back(*std::move(stands_for));
+    if (can_wait_for(*dependency)) {
+      auto order_only_dependency = wrapped != nullptr ? order_only_event(dependency, listed)
+                                                      : Result<Ref<Event>>{dependency};
+      ISTHMUS_TRY(order_only_dependency);
+      pending.push_back(*std::move(order_only_dependency));
       continue;
     }
-    auto imported = import(*given);
+    auto imported = import(*listed);
     ISTHMUS_TRY(imported);
     pending.push_back(*std::move(imported));
   }
@@ -119,84 +121,84 @@ Result<std::vector<Ref<Event>>> Queue::translate(WaitList after) {
 }
 
 std::uint64_t Queue::begin_submission() {
-  return promise_room(tails_, tails_lock_, promised_, next_number_);
+  return reserve_entry(tails_, tails_lock_, reserved_, next_number_);
 }
 
-void Queue::give_up_submission() noexcept {
+void Queue::cancel_submission() noexcept {
   const std::lock_guard hold{tails_lock_};
-  --promised_;
+  --reserved_;
 }
 
-void Queue::reserve_place() { static_cast<void>(begin_submission()); }
+void Queue::reserve_off_queue() { static_cast<void>(begin_submission()); }
 
-Error Queue::take_place(const Ref<Event>& elsewhere) noexcept {
+Error Queue::insert_off_queue(const Ref<Event>& event) noexcept {
   {
     const std::lock_guard hold{tails_lock_};
-    --promised_;
-    tails_.push_back({next_number_++, elsewhere, true});
-    waits_elsewhere_.store(true, std::memory_order_release);
+    --reserved_;
+    tails_.push_back({next_number_++, event, true});
+    has_off_queue_.store(true, std::memory_order_release);
   }
-  return follow_elsewhere();
+  return order_after_off_queue();
 }
 
-Ref<Event> Queue::pending_elsewhere() noexcept {
+Ref<Event> Queue::pending_off_queue() noexcept {
   const std::lock_guard hold{tails_lock_};
   const auto found = std::ranges::find_if(
-      tails_, [](const Tail& each) { return each.is_elsewhere && !each.last->settled(); });
+      tails_, [](const Tail& each) { return each.is_off_queue && !each.last->settled(); });
   return found != tails_.end() ? found->last : Ref<Event>{};
 }
 
 Error Queue::fence_without_throwing() noexcept {
   try {
-    auto put = fence({});
-    return put ? Error{} : put.take_error();
+    auto fenced = fence({});
+    return fenced ? Error{} : fenced.take_error();
   } catch (const std::bad_alloc&) {
     return Error::no_memory();
   }
 }
 
-Error Queue::cannot_follow(const Error& refused) const noexcept {
+Error Queue::ordering_error(const Error& cause) const noexcept {
   return fail(
-      refused.code(),
+      cause.code(),
       "the driver refused for {} ms to order a queue of {}, whose handle was exported, after an "
       "operation on another queue (wait for that operation before the handle is used): {}",
-      k_follows_for.count(), device_.properties().filter, refused.message());
+      k_max_order_retry_time.count(), device_.properties().filter, cause.message());
 }
 
-// Orders later work of other code on the driver's queue after the events elsewhere. Retries rather
-// than waits for these events, since they may depend on one that the calling thread completes. A
-// driver may refuse permanently, and then the caller gets the error. On a lost device nothing runs,
-// so nothing can run too early.
-Error Queue::follow_elsewhere() noexcept {
-  const auto until = os::Clock::now() + k_follows_for;
+// Orders later external work on the driver's queue after the off-queue events. Retries rather than
+// waits for these events, since they may depend on one that the calling thread completes. A driver
+// may refuse permanently, and then the caller gets the error. On a lost device nothing runs, so
+// nothing can run too early.
+Error Queue::order_after_off_queue() noexcept {
+  const auto until = os::Clock::now() + k_max_order_retry_time;
   for (;;) {
-    auto refused = fence_without_throwing();
-    if (!refused || refused.code() == ISTHMUS_ERROR_DEVICE_LOST || !has_external_work() ||
-        closed() || os::drivers_are_gone()) {
+    auto error = fence_without_throwing();
+    if (!error || error.code() == ISTHMUS_ERROR_DEVICE_LOST || !has_external_work() || closed() ||
+        os::drivers_unavailable()) {
       return {};
     }
-    const auto left = pending_elsewhere();
-    if (!left) {
+    const auto event = pending_off_queue();
+    if (!event) {
       return {};
     }
-    if (left->pending()) {
+    if (event->pending()) {
       if (os::Clock::now() >= until) {
-        return cannot_follow(refused);
+        return ordering_error(error);
       }
       std::this_thread::sleep_for(std::chrono::milliseconds{1});
     }
   }
 }
 
-std::uint64_t Queue::add_from_elsewhere(std::vector<Ref<Event>>& after) {
-  if (!waits_elsewhere_.load(std::memory_order_acquire)) [[likely]] {
+std::uint64_t Queue::add_off_queue_events(std::vector<Ref<Event>>& after) {
+  if (!has_off_queue_.load(std::memory_order_acquire)) [[likely]] {
     return 0;
   }
   std::vector<Ref<Event>> found;
-  const auto below = [&] {
+  const auto limit = [&] {
     const std::lock_guard hold{tails_lock_};
     for (const auto& each : tails_) {
-      if (each.is_elsewhere) {
+      if (each.is_off_queue) {
         found.push_back(each.last);
       }
     }
@@ -205,32 +207,32 @@ std::uint64_t Queue::add_from_elsewhere(std::vector<Ref<Event>>& after) {
   for (const auto& each : found) {
     after.push_back(order_only(each));
   }
-  return below;
+  return limit;
 }
 
-// Everything remembered before this submission began precedes it in the queue's order: its end
-// implies theirs. Concurrent submissions of other threads stay, and so do events elsewhere that
+// Everything recorded before this submission began precedes it in the queue's order: its end
+// implies theirs. Concurrent submissions of other threads stay, and so do off-queue events that
 // this submission did not wait for. References are dropped outside the lock, one at a time: there
 // is a single tail unless threads submit concurrently.
-void Queue::remember(Ref<Event> submitted, std::uint64_t began_at,
-                     std::uint64_t elsewhere_below) noexcept {
-  const auto lies_before = [=](const Tail& earlier) {
-    return earlier.number < (earlier.is_elsewhere ? elsewhere_below : began_at);
+void Queue::record_submission(Ref<Event> submitted, std::uint64_t begin_number,
+                              std::uint64_t off_queue_limit) noexcept {
+  const auto precedes = [=](const Tail& earlier) {
+    return earlier.number < (earlier.is_off_queue ? off_queue_limit : begin_number);
   };
   {
     const std::lock_guard hold{tails_lock_};
-    if (tails_.size() == 1 && elsewhere_below == 0 && lies_before(tails_.front())) [[likely]] {
+    if (tails_.size() == 1 && off_queue_limit == 0 && precedes(tails_.front())) [[likely]] {
       tails_.front().number = next_number_++;
       std::swap(tails_.front().last, submitted);
-      --promised_;
+      --reserved_;
       return;
     }
   }
   for (bool added = false; !added;) {
     Ref<Event> dropped;
     const std::lock_guard hold{tails_lock_};
-    const auto first = std::find_if(tails_.begin(), tails_.end(), lies_before);
-    added = first == tails_.end() || std::none_of(first + 1, tails_.end(), lies_before);
+    const auto first = std::find_if(tails_.begin(), tails_.end(), precedes);
+    added = first == tails_.end() || std::none_of(first + 1, tails_.end(), precedes);
     if (first == tails_.end()) {
       tails_.push_back({next_number_++, std::move(submitted)});
     } else {
@@ -241,24 +243,24 @@ void Queue::remember(Ref<Event> submitted, std::uint64_t began_at,
         tails_.erase(first);
       }
     }
-    promised_ -= added ? 1 : 0;
-    if (added && elsewhere_below != 0) [[unlikely]] {
-      waits_elsewhere_.store(std::ranges::any_of(tails_, &Tail::is_elsewhere),
-                             std::memory_order_release);
+    reserved_ -= added ? 1 : 0;
+    if (added && off_queue_limit != 0) [[unlikely]] {
+      has_off_queue_.store(std::ranges::any_of(tails_, &Tail::is_off_queue),
+                           std::memory_order_release);
     }
   }
 }
 
 template <class Lock, class Submit>
 Result<Ref<Event>> Queue::submit(WaitList after, Submit&& call) {
-  if (auto refused = refuse()) {
-    return refused;
+  if (auto error = check_usable()) {
+    return error;
   }
-  std::vector<Ref<Event>> elsewhere;
-  const auto elsewhere_below = add_from_elsewhere(elsewhere);
-  if (elsewhere_below != 0) {
-    elsewhere.insert(elsewhere.end(), after.begin(), after.end());
-    after = elsewhere;
+  std::vector<Ref<Event>> combined;
+  const auto off_queue_limit = add_off_queue_events(combined);
+  if (off_queue_limit != 0) {
+    combined.insert(combined.end(), after.begin(), after.end());
+    after = combined;
   }
   std::vector<Ref<Event>> pending;
   if (!after.empty()) {
@@ -268,32 +270,34 @@ Result<Ref<Event>> Queue::submit(WaitList after, Submit&& call) {
     }
     pending = *std::move(translated);
   }
-  const Lock together{handing_over_};
-  const auto began_at = begin_submission();
-  Undo given_up{[&] { give_up_submission(); }};
+  const Lock hold{submission_lock_};
+  const auto begin_number = begin_submission();
+  Undo cancelled{[&] { cancel_submission(); }};
   Result<Ref<Event>> submitted = call(WaitList{pending});
   if (submitted) {
-    given_up.dismiss();
-    remember(*submitted, began_at, elsewhere_below);
+    cancelled.dismiss();
+    record_submission(*submitted, begin_number, off_queue_limit);
   }
   return submitted;
 }
 
 Result<Ref<Event>> Queue::copy(void* destination, const void* source, std::size_t nbytes,
                                WaitList after) {
-  return submit(after, [&](WaitList known) { return do_copy(destination, source, nbytes, known); });
+  return submit(after, [&](WaitList dependencies) {
+    return do_copy(destination, source, nbytes, dependencies);
+  });
 }
 
 Result<Ref<Event>> Queue::copy_2d(const Copy2dShape& shape, WaitList after) {
-  return submit(after, [&](WaitList known) { return do_copy_2d(shape, known); });
+  return submit(after, [&](WaitList dependencies) { return do_copy_2d(shape, dependencies); });
 }
 
 Result<Ref<Event>> Queue::copy_ranges(const RangedCopy& copy, WaitList after) {
-  return submit(after, [&](WaitList known) { return do_copy_ranges(copy, known); });
+  return submit(after, [&](WaitList dependencies) { return do_copy_ranges(copy, dependencies); });
 }
 
 Result<Ref<Event>> Queue::copy_strided(const StridedCopy& copy, WaitList after) {
-  return submit(after, [&](WaitList known) { return do_copy_strided(copy, known); });
+  return submit(after, [&](WaitList dependencies) { return do_copy_strided(copy, dependencies); });
 }
 
 Result<Ref<Event>> Queue::do_copy_strided(const StridedCopy& copy, WaitList after) {
@@ -302,51 +306,55 @@ Result<Ref<Event>> Queue::do_copy_strided(const StridedCopy& copy, WaitList afte
 
 Result<Ref<Event>> Queue::fill(void* destination, const FillPattern& pattern, std::size_t nbytes,
                                WaitList after) {
-  return submit(after,
-                [&](WaitList known) { return do_fill(destination, pattern, nbytes, known); });
+  return submit(after, [&](WaitList dependencies) {
+    return do_fill(destination, pattern, nbytes, dependencies);
+  });
 }
 
 Result<Ref<Event>> Queue::prefetch(const void* pointer, std::size_t nbytes, bool to_host,
                                    WaitList after) {
-  return submit(after,
-                [&](WaitList known) { return do_prefetch(pointer, nbytes, to_host, known); });
+  return submit(after, [&](WaitList dependencies) {
+    return do_prefetch(pointer, nbytes, to_host, dependencies);
+  });
 }
 
 Result<Ref<Event>> Queue::advise(const void* pointer, std::size_t nbytes, std::uint32_t advice,
                                  WaitList after) {
-  return submit(after, [&](WaitList known) { return do_advise(pointer, nbytes, advice, known); });
+  return submit(after, [&](WaitList dependencies) {
+    return do_advise(pointer, nbytes, advice, dependencies);
+  });
 }
 
 Result<Ref<Event>> Queue::fence(WaitList after) {
-  return submit(after, [&](WaitList known) { return do_fence(known); });
+  return submit(after, [&](WaitList dependencies) { return do_fence(dependencies); });
 }
 
 Result<Ref<Event>> Queue::mark() {
   return submit({}, [&](WaitList) { return do_mark(); });
 }
 
-Result<void> Queue::stand_behind(WaitList before) {
-  if (before.empty()) {
+Result<void> Queue::order_after(WaitList dependencies) {
+  if (dependencies.empty()) {
     return {};
   }
-  auto reached = fence(order_only(before));
-  ISTHMUS_TRY(reached);
-  const bool is_behind =
-      (*reached)->is_put() && ((*reached)->succeeded() || !(*reached)->settled());
-  if (!is_behind) {  // held back, or refused on submission to the driver
-    return let_end_interruptibly(before);
+  auto fence_event = fence(order_only(dependencies));
+  ISTHMUS_TRY(fence_event);
+  const bool is_ordered =
+      (*fence_event)->is_enqueued() && ((*fence_event)->succeeded() || !(*fence_event)->settled());
+  if (!is_ordered) {  // deferred, or rejected on submission to the driver
+    return wait_until_ended_interruptibly(dependencies);
   }
   return {};
 }
 
-// If the function is refused, at once or for lack of a thread, it is destroyed after the lock was
+// If the function is rejected, at once or for lack of a thread, it is destroyed after the lock was
 // released.
 Result<Ref<Event>> Queue::run(std::unique_ptr<HostFunction> function, WaitList after) {
   FunctionStart start;
   auto submitted = submit<std::unique_lock<std::shared_mutex>>(
-      after, [&](WaitList known) { return do_run(function, known, start); });
-  if (start.turn != nullptr) {
-    start.reached->on_complete(*start.turn);
+      after, [&](WaitList dependencies) { return do_run(function, dependencies, start); });
+  if (start.continuation != nullptr) {
+    start.start_event->on_complete(*start.continuation);
   }
   return submitted;
 }

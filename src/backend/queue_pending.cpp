@@ -10,19 +10,19 @@
 namespace isthmus {
 
 Result<void> Queue::unfinished(std::vector<Ref<Event>>& out) {
-  if (lent()) {
-    auto reached = do_fence({});
-    ISTHMUS_TRY(reached);
-    out.push_back(*std::move(reached));
-    if (!waits_elsewhere_.load(std::memory_order_acquire)) [[likely]] {
+  if (is_exported()) {
+    auto fence_event = do_fence({});
+    ISTHMUS_TRY(fence_event);
+    out.push_back(*std::move(fence_event));
+    if (!has_off_queue_.load(std::memory_order_acquire)) [[likely]] {
       return {};
     }
   }
-  add_unfinished_of_ours(out);
+  add_own_unfinished(out);
   return {};
 }
 
-void Queue::add_unfinished_of_ours(std::vector<Ref<Event>>& out) {
+void Queue::add_own_unfinished(std::vector<Ref<Event>>& out) {
   const std::lock_guard hold{tails_lock_};
   for (const auto& submitted : tails_) {
     if (!submitted.last->settled()) {
@@ -31,8 +31,8 @@ void Queue::add_unfinished_of_ours(std::vector<Ref<Event>>& out) {
   }
 }
 
-bool Queue::ends_in_one(Ref<Event>& last) noexcept {
-  if (lent()) {
+bool Queue::has_single_end(Ref<Event>& last) noexcept {
+  if (is_exported()) {
     return false;
   }
   const std::lock_guard hold{tails_lock_};
@@ -51,7 +51,7 @@ bool Queue::ends_in_one(Ref<Event>& last) noexcept {
 
 bool Queue::idle() {
   std::vector<Ref<Event>> last;
-  if (lent() || !unfinished(last)) {
+  if (is_exported() || !unfinished(last)) {
     return false;
   }
   // Queried outside the lock: an event that completes may run anything.
@@ -59,8 +59,8 @@ bool Queue::idle() {
                       [](const Ref<Event>& each) { return each->pending(); });
 }
 
-bool Queue::quiet() noexcept {
-  if (lent()) {
+bool Queue::is_known_idle() noexcept {
+  if (is_exported()) {
     return false;
   }
   const std::lock_guard hold{tails_lock_};
@@ -70,20 +70,20 @@ bool Queue::quiet() noexcept {
 
 Result<void> Queue::wait(const os::Deadline& until) {
   if (os::is_forked_child()) {
-    return refuse();
+    return check_usable();
   }
-  std::vector<Ref<Event>> waited;
-  ISTHMUS_TRY(unfinished(waited));
-  return let_end(waited, until);
+  std::vector<Ref<Event>> unfinished_events;
+  ISTHMUS_TRY(unfinished(unfinished_events));
+  return wait_until_ended(unfinished_events, until);
 }
 
 Result<Ref<Event>> Queue::pending() {
   if (os::is_forked_child()) {
-    return refuse();
+    return check_usable();
   }
-  std::vector<Ref<Event>> waited;
-  ISTHMUS_TRY(unfinished(waited));
-  return end_of_all(waited);
+  std::vector<Ref<Event>> unfinished_events;
+  ISTHMUS_TRY(unfinished(unfinished_events));
+  return end_of_all(unfinished_events);
 }
 
 }  // namespace isthmus

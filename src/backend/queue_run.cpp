@@ -14,45 +14,48 @@ namespace {
 // Runs a function on a library thread once the queue has reached it, then lets the queue continue.
 class FunctionTurn final : public Continuation {
  public:
-  FunctionTurn(std::unique_ptr<HostFunction> function, Context& context, Ref<LibraryEvent> ended,
-               Ref<LibraryEvent> gate)
+  FunctionTurn(std::unique_ptr<HostFunction> function, Context& context,
+               Ref<LibraryEvent> end_event, Ref<LibraryEvent> gate)
       : function_{std::move(function)},
         context_{&context},
-        ended_{std::move(ended)},
+        end_event_{std::move(end_event)},
         gate_{std::move(gate)} {}
 
   // Called instead of attaching this object.
-  [[nodiscard]] std::unique_ptr<HostFunction> give_back() noexcept { return std::move(function_); }
+  [[nodiscard]] std::unique_ptr<HostFunction> release_function() noexcept {
+    return std::move(function_);
+  }
 
-  void run(Event& reached) noexcept override {
+  void run(Event& start_event) noexcept override {
     // A function that does not run is destroyed on the library thread too, since what it owns may
     // call the driver when destroyed.
-    failed_ = reached.poll() != ISTHMUS_OK;
-    before_ = reached.outcome();
-    run_on_library_thread([this] { finish(failed_ ? before_ : function_->run(*context_)); },
-                          [this](Error refused) { finish(std::move(refused)); });
+    start_failed_ = start_event.poll() != ISTHMUS_OK;
+    start_error_ = start_event.outcome();
+    run_on_library_thread(
+        [this] { finish(start_failed_ ? start_error_ : function_->run(*context_)); },
+        [this](Error error) { finish(std::move(error)); });
   }
 
  private:
   void finish(Error outcome) noexcept {
-    // Counted until the end of this function: a caller that waits for `ended_` may end the process,
-    // which then waits for the rest. What the function owns and the last reference to the context
-    // may call the driver when released.
+    // Counted until the end of this function. A caller that waits for `end_event_` may end the
+    // process, which then waits for the rest. What the function owns and the last reference to the
+    // context may call the driver when released.
     const os::DriverCall calls;
     function_.reset();
     // Before the gate, so that the function has ended when the next operation on the queue ends.
-    ended_->finish(std::move(outcome));
-    // The queue continues even if the function failed; `ended_` reports the failure.
+    end_event_->finish(std::move(outcome));
+    // The queue continues even if the function failed; `end_event_` reports the failure.
     gate_->finish({});
     delete this;
   }
 
   std::unique_ptr<HostFunction> function_;
   Ref<Context> context_;
-  Ref<LibraryEvent> ended_;
+  Ref<LibraryEvent> end_event_;
   Ref<LibraryEvent> gate_;
-  bool failed_ = false;
-  Error before_;
+  bool start_failed_ = false;
+  Error start_error_;
 };
 
 }  // namespace
@@ -63,25 +66,26 @@ Result<Ref<Event>> Queue::do_run(std::unique_ptr<HostFunction>& function, WaitLi
     return fail(ISTHMUS_ERROR_UNSUPPORTED, "{} cannot wait for host functions",
                 device_.properties().filter);
   }
-  auto ended = make_ref<LibraryEvent>();
+  auto end_event = make_ref<LibraryEvent>();
   auto gate = make_ref<LibraryEvent>();
-  auto turn = std::make_unique<FunctionTurn>(std::move(function), context_, ended, gate);
-  Undo given_back{[&] { function = turn->give_back(); }};
-  auto reached = do_fence(after);
-  if (!reached) {
-    return reached.take_error();
+  auto continuation =
+      std::make_unique<FunctionTurn>(std::move(function), context_, end_event, gate);
+  Undo restore_function{[&] { function = continuation->release_function(); }};
+  auto start_event = do_fence(after);
+  if (!start_event) {
+    return start_event.take_error();
   }
-  auto held = knows(*gate) ? Result<Ref<Event>>{Ref<Event>{gate}} : import(*gate);
-  if (held) {
-    held = do_fence(std::span{&*held, 1});
+  auto gate_event = can_wait_for(*gate) ? Result<Ref<Event>>{Ref<Event>{gate}} : import(*gate);
+  if (gate_event) {
+    gate_event = do_fence(std::span{&*gate_event, 1});
   }
-  if (!held) {
+  if (!gate_event) {
     gate->finish({});
-    return held.take_error();
+    return gate_event.take_error();
   }
-  given_back.dismiss();
-  start = {*std::move(reached), turn.release()};
-  return Ref<Event>{ended};
+  restore_function.dismiss();
+  start = {*std::move(start_event), continuation.release()};
+  return Ref<Event>{end_event};
 }
 
 }  // namespace isthmus

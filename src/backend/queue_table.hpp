@@ -34,8 +34,8 @@ class QueueTable {
   [[nodiscard]] Ref<Queue> find(Handle handle) noexcept {
     const std::lock_guard hold{lock_};
     const auto found = queues_.find(handle);
-    const bool is_known = found != queues_.end() && found->second->retain_if_known();
-    return is_known ? Ref<Queue>::adopt(found->second) : Ref<Queue>{};
+    const bool is_retained = found != queues_.end() && found->second->retain_unless_only_pools();
+    return is_retained ? Ref<Queue>::adopt(found->second) : Ref<Queue>{};
   }
 
  private:

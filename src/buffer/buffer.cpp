@@ -24,7 +24,7 @@ Buffer::Buffer(Queue& queue, Ref<Allocation> memory, const BufferRequest& reques
       alignment_{static_cast<std::size_t>(request.alignment)},
       kind_{request.kind},
       read_only_{read_only},
-      start_{memory ? static_cast<std::byte*>(memory->what().base) : nullptr},
+      memory_begin_{memory ? static_cast<std::byte*>(memory->facts().base) : nullptr},
       memory_{memory.detach()} {}
 
 Buffer::Buffer(Buffer& base, Queue& queue, std::size_t offset, std::size_t nbytes)
@@ -36,48 +36,46 @@ Buffer::Buffer(Buffer& base, Queue& queue, std::size_t offset, std::size_t nbyte
 
 // No thread can call `free`, or obtain the memory through this buffer, any more.
 Buffer::~Buffer() {
-  if (memory_ != nullptr && !dead_.load(std::memory_order_relaxed)) {
+  if (memory_ != nullptr && !freed_.load(std::memory_order_relaxed)) {
     memory_->release_last();
   }
-  if (!counted_view_ || os::drivers_are_gone()) {
+  if (!counted_view_ || os::drivers_unavailable()) {
     return;
   }
   // If the memory was freed before, its release has already handled the view.
-  if (auto memory = whole_->hold(); memory && *memory) {
-    (*memory)->view_ended(*queue_);
+  if (auto memory = whole_->acquire_memory(); memory && *memory) {
+    (*memory)->end_view(*queue_);
   }
 }
 
-Result<Ref<Buffer>> Buffer::adopt(Queue& queue, const ForeignMemory& given_memory, Owner keep) {
-  auto kind = check_foreign(queue, given_memory);
+Result<Ref<Buffer>> Buffer::adopt(Queue& queue, const ForeignMemory& foreign, Owner owner) {
+  auto kind = check_foreign(queue, foreign);
   if (!kind) {
     return kind.take_error();
   }
-  const auto alignment = std::size_t{1}
-                         << std::min(std::countr_zero(address(given_memory.pointer)), 30);
-  auto within = innermost_at(given_memory.pointer);
-  ISTHMUS_TRY(within);
-  auto memory =
-      Allocation::adopt(queue, {given_memory.pointer, given_memory.nbytes, alignment, *kind, true},
-                        std::move(keep), std::move(within->memory));
+  const auto alignment = std::size_t{1} << std::min(std::countr_zero(address(foreign.pointer)), 30);
+  auto containing = innermost_at(foreign.pointer);
+  ISTHMUS_TRY(containing);
+  auto memory = Allocation::adopt(queue, {foreign.pointer, foreign.nbytes, alignment, *kind, true},
+                                  std::move(owner), std::move(containing->memory));
   if (!memory) {
     return memory.take_error();
   }
   return make_ref<Buffer>(
       queue, *std::move(memory),
-      BufferRequest{given_memory.nbytes, *kind, static_cast<std::int64_t>(alignment)},
-      given_memory.read_only);
+      BufferRequest{foreign.nbytes, *kind, static_cast<std::int64_t>(alignment)},
+      foreign.read_only);
 }
 
 Error Buffer::closed() const {
-  const char* const part = is_slice() ? ", or the buffer that it slices," : "";
-  return nbytes_ == 0 ? fail(ISTHMUS_ERROR_CLOSED, "this buffer{} was freed", part)
+  const char* const suffix = is_slice() ? ", or the buffer that it slices," : "";
+  return nbytes_ == 0 ? fail(ISTHMUS_ERROR_CLOSED, "this buffer{} was freed", suffix)
                       : fail(ISTHMUS_ERROR_CLOSED, "this buffer of {}{} was freed",
-                             describe_bytes(nbytes_), part);
+                             describe_bytes(nbytes_), suffix);
 }
 
-Result<Ref<Allocation>> Buffer::hold() {
-  if (dead()) {
+Result<Ref<Allocation>> Buffer::acquire_memory() {
+  if (is_freed()) {
     return closed();
   }
   // In a forked child a thread of the parent may have held the lock; the child has one thread only.
@@ -85,22 +83,22 @@ Result<Ref<Allocation>> Buffer::hold() {
   if (!os::is_forked_child()) {
     held.lock();
   }
-  if (whole_->dead_.load(std::memory_order_relaxed)) {
+  if (whole_->freed_.load(std::memory_order_relaxed)) {
     return closed();
   }
   return Ref<Allocation>{whole_->memory_};
 }
 
 void Buffer::free() noexcept {
-  Allocation* let_go = nullptr;
+  Allocation* released = nullptr;
   {
     const std::lock_guard held{lock_};
-    if (!dead_.exchange(true, std::memory_order_acq_rel)) {
-      let_go = memory_;
+    if (!freed_.exchange(true, std::memory_order_acq_rel)) {
+      released = memory_;
     }
   }
-  if (let_go != nullptr) {
-    let_go->release();
+  if (released != nullptr) {
+    released->release();
   }
 }
 
@@ -108,10 +106,10 @@ namespace {
 
 // Nothing if it depends on whether the work on the memory has completed, which takes a reference to
 // find out.
-std::optional<bool> end_may_wait(Allocation& allocation) noexcept {
-  auto* const from = allocation.resource();
-  if (from == nullptr || from->as_pool() == nullptr || from->unique() || allocation.lies_within() ||
-      allocation.lent()) {
+std::optional<bool> release_may_wait(Allocation& allocation) noexcept {
+  auto* const resource = allocation.resource();
+  if (resource == nullptr || resource->as_pool() == nullptr || resource->unique() ||
+      allocation.is_nested() || allocation.has_exported_queue()) {
     return true;
   }
   return allocation.host_can_touch() && allocation.uses().may_run() ? std::nullopt
@@ -121,7 +119,7 @@ std::optional<bool> end_may_wait(Allocation& allocation) noexcept {
 }  // namespace
 
 bool Buffer::free_may_wait() noexcept {
-  if (dead()) {
+  if (is_freed()) {
     return exports() != 0 || is_slice();
   }
   {
@@ -129,33 +127,33 @@ bool Buffer::free_may_wait() noexcept {
     // lock before it releases the memory, so the memory lives while it is held; this costs less
     // than a reference.
     const std::lock_guard held{whole_->lock_};
-    if (whole_->memory_ == nullptr || whole_->dead_.load(std::memory_order_relaxed)) {
+    if (whole_->memory_ == nullptr || whole_->freed_.load(std::memory_order_relaxed)) {
       return false;
     }
-    if (const auto known = end_may_wait(*whole_->memory_)) {
-      return *known;
+    if (const auto answer = release_may_wait(*whole_->memory_)) {
+      return *answer;
     }
   }
-  auto memory = hold();
-  return memory && *memory && !(*memory)->uses().quiet();
+  auto memory = acquire_memory();
+  return memory && *memory && !(*memory)->uses().is_known_idle();
 }
 
 Result<Ref<Buffer>> Buffer::view(Queue& queue, std::size_t offset, std::size_t nbytes) {
-  auto made = make_ref<Buffer>(*this, queue, offset, nbytes);
+  auto result = make_ref<Buffer>(*this, queue, offset, nbytes);
   if (&queue == whole_->queue_.get() || os::is_forked_child()) {
-    return made;
+    return result;
   }
-  auto memory = hold();
+  auto memory = acquire_memory();
   ISTHMUS_TRY(memory);
   if (*memory) {
-    (*memory)->view_began(queue);
-    made->counted_view_ = true;
+    (*memory)->begin_view(queue);
+    result->counted_view_ = true;
   }
-  return made;
+  return result;
 }
 
 Result<Ref<Buffer>> Buffer::slice(std::size_t offset, std::size_t nbytes) {
-  if (dead()) {
+  if (is_freed()) {
     return closed();
   }
   if (!lies_within(offset, nbytes, nbytes_)) {
@@ -167,7 +165,7 @@ Result<Ref<Buffer>> Buffer::slice(std::size_t offset, std::size_t nbytes) {
 }
 
 Result<Ref<Buffer>> Buffer::on_queue(Queue& other) {
-  if (dead()) {
+  if (is_freed()) {
     return closed();
   }
   if (!other.context().is_same_as(queue_->context())) {
@@ -179,7 +177,7 @@ Result<Ref<Buffer>> Buffer::on_queue(Queue& other) {
 }
 
 Result<Endpoint> Buffer::at(std::size_t offset, std::size_t nbytes, bool writes) {
-  auto memory = hold();
+  auto memory = acquire_memory();
   if (!memory) {
     return memory.take_error();
   }
@@ -191,54 +189,54 @@ Result<Endpoint> Buffer::at(std::size_t offset, std::size_t nbytes, bool writes)
     return fail(ISTHMUS_ERROR_READ_ONLY, "this buffer of {} is read-only and cannot be written",
                 describe_bytes(nbytes_));
   }
-  auto* start = whole_->start_;
+  auto* start = whole_->memory_begin_;
   return Endpoint{start == nullptr ? nullptr : start + offset_ + offset, *std::move(memory),
                   queue_.get()};
 }
 
-Result<std::vector<Ref<Event>>> Buffer::pending_on(const Endpoint& whole, bool writes,
-                                                   const Queue* but_for) const {
-  std::vector<Ref<Event>> found;
-  if (!whole.memory || os::is_forked_child()) {
-    return found;
+Result<std::vector<Ref<Event>>> Buffer::pending_on(const Endpoint& endpoint, bool writes,
+                                                   const Queue* except) const {
+  std::vector<Ref<Event>> events;
+  if (!endpoint.memory || os::is_forked_child()) {
+    return events;
   }
   TouchedMemory touched;
-  touched.add(whole, nbytes_, writes);
-  touched.collect(nullptr, found);
-  ISTHMUS_TRY(touched.collect_lent(but_for, found));
-  return found;
+  touched.add(endpoint, nbytes_, writes);
+  touched.collect(nullptr, events);
+  ISTHMUS_TRY(touched.collect_exported(except, events));
+  return events;
 }
 
 Result<void> Buffer::wait(const os::Deadline& until) {
-  auto side = at(0, nbytes_, false);
-  ISTHMUS_TRY(side);
-  auto found = pending_on(*side);
-  ISTHMUS_TRY(found);
-  return let_end(*found, until);
+  auto endpoint = at(0, nbytes_, false);
+  ISTHMUS_TRY(endpoint);
+  auto events = pending_on(*endpoint);
+  ISTHMUS_TRY(events);
+  return wait_until_ended(*events, until);
 }
 
 Result<void> Buffer::wait_for_writers(const os::Deadline& until) {
-  auto side = at(0, nbytes_, false);
-  ISTHMUS_TRY(side);
-  auto found = pending_on(*side, false);
-  ISTHMUS_TRY(found);
-  return let_end(*found, until);
+  auto endpoint = at(0, nbytes_, false);
+  ISTHMUS_TRY(endpoint);
+  auto events = pending_on(*endpoint, false);
+  ISTHMUS_TRY(events);
+  return wait_until_ended(*events, until);
 }
 
 Result<void> Buffer::check_contents() {
-  auto side = at(0, nbytes_, false);
-  ISTHMUS_TRY(side);
-  return check_contents_of(*side);
+  auto endpoint = at(0, nbytes_, false);
+  ISTHMUS_TRY(endpoint);
+  return check_contents_of(*endpoint);
 }
 
-Result<void> Buffer::check_contents_of(const Endpoint& whole) const {
-  if (!whole.memory || nbytes_ == 0 || os::is_forked_child()) {
+Result<void> Buffer::check_contents_of(const Endpoint& endpoint) const {
+  if (!endpoint.memory || nbytes_ == 0 || os::is_forked_child()) {
     return {};
   }
   std::vector<Ref<Event>> filling;
-  whole.memory->uses().contents().collect(whole.range(nbytes_), filling);
+  endpoint.memory->uses().contents().collect(endpoint.range(nbytes_), filling);
   for (const auto& each : filling) {
-    if (const auto now = each->poll(); now != ISTHMUS_OK && now != ISTHMUS_PENDING) {
+    if (const auto status = each->poll(); status != ISTHMUS_OK && status != ISTHMUS_PENDING) {
       return fail(ISTHMUS_ERROR_DEPENDENCY,
                   "a copy that should have filled part of these {} failed: {}; use the unified "
                   "buffer again, which repeats the copy, or overwrite them with a copy or a fill",
@@ -249,71 +247,71 @@ Result<void> Buffer::check_contents_of(const Endpoint& whole) const {
 }
 
 Result<Ref<Event>> Buffer::pending() {
-  auto side = at(0, nbytes_, false);
-  ISTHMUS_TRY(side);
-  auto found = pending_on(*side);
-  ISTHMUS_TRY(found);
-  return end_of_all(*found);
+  auto endpoint = at(0, nbytes_, false);
+  ISTHMUS_TRY(endpoint);
+  auto events = pending_on(*endpoint);
+  ISTHMUS_TRY(events);
+  return end_of_all(*events);
 }
 
 // Without memory nothing can be pending.
 std::array<const unsigned char*, ISTHMUS_WATCHED> Buffer::watch() const noexcept {
   static constexpr std::atomic<bool> k_never{false};
-  const auto* const memory = dead() ? nullptr : whole_->memory_;
-  const auto work =
-      memory != nullptr ? memory->signs_of_work() : Allocation::Signs{&k_never, &k_never, &k_never};
+  const auto* const memory = is_freed() ? nullptr : whole_->memory_;
+  const auto work = memory != nullptr ? memory->activity_flags()
+                                      : Allocation::Signs{&k_never, &k_never, &k_never};
   const auto at = [](const std::atomic<bool>* flag) {
     static_assert(sizeof *flag == 1 && std::atomic<bool>::is_always_lock_free);
     return reinterpret_cast<const unsigned char*>(flag);
   };
-  return {at(&dead_), at(&whole_->dead_), at(work.operations), at(work.own_queue),
+  return {at(&freed_), at(&whole_->freed_), at(work.operations), at(work.own_queue),
           at(work.other_queues)};
 }
 
 bool Buffer::idle() const noexcept {
-  if (dead()) {
+  if (is_freed()) {
     return false;
   }
   auto* const memory = whole_->memory_;
-  return memory == nullptr ||
-         ((os::is_forked_child() || (memory->uses().quiet() && !memory->uses().contents().any())) &&
-          !memory->lent());
+  return memory == nullptr || ((os::is_forked_child() || (memory->uses().is_known_idle() &&
+                                                          !memory->uses().contents().any())) &&
+                               !memory->has_exported_queue());
 }
 
 Result<void*> Buffer::begin_export() {
-  auto side = at(0, nbytes_, false);
-  if (!side) {
-    return side.take_error();
+  auto endpoint = at(0, nbytes_, false);
+  if (!endpoint) {
+    return endpoint.take_error();
   }
   if (kind() == ISTHMUS_KIND_DEVICE) {
     return fail(
         ISTHMUS_ERROR_UNSUPPORTED,
         "device memory cannot be accessed by the host: copy it, or submit a function to the queue");
   }
-  auto found = pending_on(*side);
-  ISTHMUS_TRY(found);
-  let_end(*found);
-  ISTHMUS_TRY(check_contents_of(*side));
-  return keep_exported(*std::move(side));
+  auto events = pending_on(*endpoint);
+  ISTHMUS_TRY(events);
+  wait_until_ended(*events);
+  ISTHMUS_TRY(check_contents_of(*endpoint));
+  return retain_export(*std::move(endpoint));
 }
 
 Result<void*> Buffer::begin_export_to_queue(Queue* user) {
-  auto side = at(0, nbytes_, false);
-  ISTHMUS_TRY(side);
+  auto endpoint = at(0, nbytes_, false);
+  ISTHMUS_TRY(endpoint);
   if (user != nullptr) {
-    auto found = pending_on(*side, true, user);
-    ISTHMUS_TRY(found);
-    std::erase_if(*found, [](const Ref<Event>& each) { return !each->pending(); });
-    ISTHMUS_TRY(user->stand_behind(*found));
+    auto events = pending_on(*endpoint, true, user);
+    ISTHMUS_TRY(events);
+    std::erase_if(*events, [](const Ref<Event>& each) { return !each->pending(); });
+    ISTHMUS_TRY(user->order_after(*events));
   }
-  ISTHMUS_TRY(check_contents_of(*side));  // after a wait for such a copy
-  return keep_exported(*std::move(side));
+  ISTHMUS_TRY(check_contents_of(*endpoint));  // after a wait for such a copy
+  return retain_export(*std::move(endpoint));
 }
 
-void* Buffer::keep_exported(Endpoint&& whole) noexcept {
+void* Buffer::retain_export(Endpoint&& endpoint) noexcept {
   exports_.fetch_add(1, std::memory_order_relaxed);
-  static_cast<void>(whole.memory.detach());
-  return whole.pointer;
+  static_cast<void>(endpoint.memory.detach());
+  return endpoint.pointer;
 }
 
 void Buffer::end_export() noexcept {
@@ -325,7 +323,7 @@ void Buffer::end_export() noexcept {
 
 Result<isthmus_owner_t> Buffer::disown() {
   const std::lock_guard held{lock_};
-  if (dead()) {
+  if (is_freed()) {
     return closed();
   }
   if (is_slice() || memory_ == nullptr) {
@@ -338,25 +336,26 @@ Result<isthmus_owner_t> Buffer::disown() {
                 "release them first",
                 exports());
   }
-  dead_.store(true, std::memory_order_release);
+  freed_.store(true, std::memory_order_release);
   return isthmus_owner_t{memory_,
                          [](void* memory) { static_cast<Allocation*>(memory)->release(); }};
 }
 
-Result<void> Buffer::record(const Ref<Event>& ended) {
-  auto side = at(0, nbytes_, false);
-  ISTHMUS_TRY(side);
-  if (side->memory) {
-    auto& uses = side->memory->uses();
-    uses.add({0, side->range(nbytes_), true}, ended, uses.begin());
+Result<void> Buffer::record(const Ref<Event>& completion) {
+  auto endpoint = at(0, nbytes_, false);
+  ISTHMUS_TRY(endpoint);
+  if (endpoint->memory) {
+    auto& uses = endpoint->memory->uses();
+    uses.add({0, endpoint->range(nbytes_), true}, completion, uses.begin());
   }
   return {};
 }
 
 Result<void> Buffer::record(Queue& user) {
-  auto side = at(0, nbytes_, false);
-  ISTHMUS_TRY(side);
-  return side->memory ? side->memory->note_use(user, side->range(nbytes_)) : Result<void>{};
+  auto endpoint = at(0, nbytes_, false);
+  ISTHMUS_TRY(endpoint);
+  return endpoint->memory ? endpoint->memory->record_use(user, endpoint->range(nbytes_))
+                          : Result<void>{};
 }
 
 }  // namespace isthmus

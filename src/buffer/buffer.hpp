@@ -25,7 +25,7 @@ struct BufferRequest {
 
 // The bytes of a buffer, as shared with other processes.
 struct SharedBytes {
-  SharedPlace at;
+  SharedAllocation location;
   std::size_t nbytes = 0;
 };
 
@@ -49,7 +49,7 @@ class Buffer final : public RefCounted {
   }
   [[nodiscard]] static Result<Ref<Buffer>> create(Queue& queue, const BufferRequest& request);
   [[nodiscard]] static Result<Ref<Buffer>> adopt(Queue& queue, const ForeignMemory& memory,
-                                                 Owner keep);
+                                                 Owner owner);
   [[nodiscard]] Result<Ref<Buffer>> slice(std::size_t offset, std::size_t nbytes);
   // The same bytes, with operations on another queue of the same context.
   [[nodiscard]] Result<Ref<Buffer>> on_queue(Queue& other);
@@ -57,7 +57,7 @@ class Buffer final : public RefCounted {
   // A buffer cannot be looked up, so a reference that a load shows to be the last is the last.
   void release() noexcept {
     if (unique()) {
-      last_reference_gone();
+      on_last_release();
     } else {
       RefCounted::release();
     }
@@ -74,11 +74,13 @@ class Buffer final : public RefCounted {
   }
   // Null for 0 bytes, and for a freed buffer.
   [[nodiscard]] void* pointer() const noexcept {
-    return whole_->start_ == nullptr || nbytes_ == 0 || dead() ? nullptr : whole_->start_ + offset_;
+    return whole_->memory_begin_ == nullptr || nbytes_ == 0 || is_freed()
+               ? nullptr
+               : whole_->memory_begin_ + offset_;
   }
   // Whether it, or the whole buffer of a slice, was freed.
-  [[nodiscard]] bool dead() const noexcept {
-    return dead_.load(std::memory_order_acquire) || whole_->dead_.load(std::memory_order_acquire);
+  [[nodiscard]] bool is_freed() const noexcept {
+    return freed_.load(std::memory_order_acquire) || whole_->freed_.load(std::memory_order_acquire);
   }
 
   [[nodiscard]] Error closed() const;
@@ -131,8 +133,9 @@ class Buffer final : public RefCounted {
   // Transfers the memory to the caller: the buffer counts as freed, and releasing the owner frees
   // the memory.
   [[nodiscard]] Result<isthmus_owner_t> disown();
-  // External work uses the memory until `ended`, or until the work now on that queue has completed.
-  [[nodiscard]] Result<void> record(const Ref<Event>& ended);
+  // External work uses the memory until `completion`, or until the work now on that queue has
+  // completed.
+  [[nodiscard]] Result<void> record(const Ref<Event>& completion);
   [[nodiscard]] Result<void> record(Queue& user);
 
  private:
@@ -142,16 +145,16 @@ class Buffer final : public RefCounted {
                                                        MemoryResource* resource);
   // A part of it, or all of it, with operations on `queue`.
   [[nodiscard]] Result<Ref<Buffer>> view(Queue& queue, std::size_t offset, std::size_t nbytes);
-  [[nodiscard]] Result<void> check_contents_of(const Endpoint& whole) const;
+  [[nodiscard]] Result<void> check_contents_of(const Endpoint& endpoint) const;
   // A reference to the memory for the duration of a call; null inside for 0 bytes.
-  [[nodiscard]] Result<Ref<Allocation>> hold();
+  [[nodiscard]] Result<Ref<Allocation>> acquire_memory();
   // What a write to the memory must wait for, or, with `writes` false, a read. Leaves out external
-  // work on the exported queue `but_for`, which is ordered by the program that submits it.
-  [[nodiscard]] Result<std::vector<Ref<Event>>> pending_on(const Endpoint& whole,
+  // work on the exported queue `except`, which is ordered by the program that submits it.
+  [[nodiscard]] Result<std::vector<Ref<Event>>> pending_on(const Endpoint& endpoint,
                                                            bool writes = true,
-                                                           const Queue* but_for = nullptr) const;
+                                                           const Queue* except = nullptr) const;
   // Detaches the export's reference, which `end_export` releases.
-  [[nodiscard]] void* keep_exported(Endpoint&& whole) noexcept;
+  [[nodiscard]] void* retain_export(Endpoint&& endpoint) noexcept;
 
   Ref<Queue> queue_;
   // Of a slice: the whole buffer, also for a slice of a slice, so that chains stay flat.
@@ -163,12 +166,12 @@ class Buffer final : public RefCounted {
   UsmKind kind_ = ISTHMUS_KIND_DEVICE;
   bool read_only_ = false;
   bool counted_view_ = false;  // on another queue than the whole's, recorded in the memory
-  std::atomic<bool> dead_{false};
+  std::atomic<bool> freed_{false};
   std::atomic<std::size_t> exports_{0};
   // Serializes new references with `free`; `memory_` itself never changes. A buffer that was not
   // freed counts as one reference, and each export as one more.
   SpinLock lock_;
-  std::byte* start_ = nullptr;  // of the allocation; null for 0 bytes
+  std::byte* memory_begin_ = nullptr;  // of the allocation; null for 0 bytes
   Allocation* memory_ = nullptr;
 };
 

@@ -17,51 +17,51 @@ namespace isthmus {
 namespace {
 
 // The default of a pool.
-constexpr std::chrono::nanoseconds k_longest_wait = std::chrono::seconds{1};
+constexpr std::chrono::nanoseconds k_max_wait = std::chrono::seconds{1};
 
-// Retries when a library thread has returned as much as is requested since `returned`, or
-// everything that it had to return there. A program that frees memory faster than that thread calls
-// the driver is thus not refused.
-Result<Ref<Allocation>> create_late(Queue& queue, const AllocationRequest& wanted,
-                                    MemoryResource* resource, const Device& device,
-                                    std::uint64_t returned, Error refusal) {
-  const auto until = os::deadline_after(k_longest_wait.count());
+// Retries when a library thread has released as many bytes as requested since `returned` was read,
+// or all pending releases of that device and kind. So a program that frees memory faster than that
+// thread calls the driver does not fail.
+Result<Ref<Allocation>> create_after_release(Queue& queue, const AllocationRequest& request,
+                                             MemoryResource* resource, const Device& device,
+                                             std::uint64_t returned, Error error) {
+  const auto until = os::deadline_after(k_max_wait.count());
   for (bool is_last = false; !is_last;) {
-    const auto seen = reclaims();
-    const bool more_is_late = device.has_late(wanted.kind);
-    const bool may_suffice = device.returned_bytes(wanted.kind) - returned >= wanted.nbytes;
-    if (more_is_late && !may_suffice) {
-      auto came = wait_for_reclaim(seen, until);
-      ISTHMUS_TRY(came);
-      if (*came) {
+    const auto count_before = release_count();
+    const bool has_pending = device.has_pending_release(request.kind);
+    const bool may_suffice = device.released_bytes(request.kind) - returned >= request.nbytes;
+    if (has_pending && !may_suffice) {
+      auto released = wait_for_release(count_before, until);
+      ISTHMUS_TRY(released);
+      if (*released) {
         continue;
       }
     }
-    const auto now = device.returned_bytes(wanted.kind);
-    if (std::exchange(returned, now) == now) {
-      return refusal;
+    const auto returned_now = device.released_bytes(request.kind);
+    if (std::exchange(returned, returned_now) == returned_now) {
+      return error;
     }
     is_last = os::Clock::now() >= until;
-    auto made = Allocation::create(queue, wanted, resource);
-    if (made || made.failure().code() != ISTHMUS_ERROR_OUT_OF_MEMORY) {
-      return made;
+    auto allocation = Allocation::create(queue, request, resource);
+    if (allocation || allocation.failure().code() != ISTHMUS_ERROR_OUT_OF_MEMORY) {
+      return allocation;
     }
-    refusal = made.take_error();
+    error = allocation.take_error();
   }
-  return refusal;
+  return error;
 }
 
 // A warm pool calls no driver, so a new buffer would not notice the loss of its device. Once an
 // error has reported any device loss, the driver is queried, which waits for no work. A driver that
 // does not report how much memory is free reports no loss here either; the first operation does.
-Error refuse_if_lost(Device& device) {
-  if (only_at_hand()) {
+Error check_not_lost(Device& device) {
+  if (thread_cache_only()) {
     return Error::no_memory();  // no driver may be called: the caller retries where one may
   }
   const auto losses = device_losses.load(std::memory_order_acquire);
-  auto seen = device.memory();
-  if (!seen && seen.failure().code() == ISTHMUS_ERROR_DEVICE_LOST) {
-    return seen.take_error();
+  auto memory = device.memory();
+  if (!memory && memory.failure().code() == ISTHMUS_ERROR_DEVICE_LOST) {
+    return memory.take_error();
   }
   device.note_alive(losses);
   return {};
@@ -71,13 +71,13 @@ Error refuse_if_lost(Device& device) {
 
 Result<Ref<Buffer>> Buffer::create(Queue& queue, const BufferRequest& request) {
   if (request.nbytes == 0 || queue.closed() || os::is_forked_child() ||
-      DriverServesThread::is_on()) {
+      DriverServesThread::is_active()) {
     return create_from(queue, request, nullptr);
   }
-  auto from = DefaultPools::only().find(queue.context(), queue.device(), request.kind,
+  auto pool = DefaultPools::only().find(queue.context(), queue.device(), request.kind,
                                         DefaultPools::Use::buffers);
-  ISTHMUS_TRY(from);
-  return create_from(queue, request, from->get());
+  ISTHMUS_TRY(pool);
+  return create_from(queue, request, pool->get());
 }
 
 Result<Ref<Buffer>> Buffer::create_from(Queue& queue, const BufferRequest& request,
@@ -96,46 +96,52 @@ Result<Ref<Buffer>> Buffer::create_from(Queue& queue, const BufferRequest& reque
   }
   const auto alignment =
       request.alignment <= 0 ? std::uint64_t{0} : static_cast<std::uint64_t>(request.alignment);
-  const AllocationRequest wanted{request.kind, request.nbytes, alignment};
+  const AllocationRequest allocation_request{request.kind, request.nbytes, alignment};
   const bool is_checked_below = request.nbytes != 0 && (resource == nullptr || resource->as_pool());
-  if (auto bad = is_checked_below ? Error{} : queue.context().check(queue.device(), wanted)) {
-    return bad;
+  if (auto error =
+          is_checked_below ? Error{} : queue.context().check(queue.device(), allocation_request)) {
+    return error;
   }
   if (resource != nullptr && request.nbytes != 0 && resource->device().may_be_lost()) [[unlikely]] {
-    if (auto lost = refuse_if_lost(resource->device())) {
-      return lost;
+    if (auto error = check_not_lost(resource->device())) {
+      return error;
     }
   }
   Ref<Allocation> memory;
   if (request.nbytes != 0) {
-    auto& where = resource != nullptr ? resource->device() : queue.device();
-    const auto returned = where.returned_bytes(wanted.kind);
+    auto& device = resource != nullptr ? resource->device() : queue.device();
+    const auto returned = device.released_bytes(allocation_request.kind);
     const auto refusals = driver_refusals;
-    auto made = Allocation::create(queue, wanted, resource);
-    if (is_short(made)) {
-      made = with_all_pools(
-          {where, wanted.kind, wanted.nbytes, resource != nullptr ? resource->as_pool() : nullptr},
-          refusals, [&] { return Allocation::create(queue, wanted, resource); }, std::move(made));
+    auto allocation = Allocation::create(queue, allocation_request, resource);
+    if (is_short(allocation)) {
+      allocation = with_all_pools(
+          {device, allocation_request.kind, allocation_request.nbytes,
+           resource != nullptr ? resource->as_pool() : nullptr},
+          refusals, [&] { return Allocation::create(queue, allocation_request, resource); },
+          std::move(allocation));
     }
-    if (!made && may_be_had_later(made.failure(), where, wanted, resource)) {
-      made = create_late(queue, wanted, resource, where, returned, made.take_error());
+    if (!allocation &&
+        may_retry_after_release(allocation.failure(), device, allocation_request, resource)) {
+      allocation = create_after_release(queue, allocation_request, resource, device, returned,
+                                        allocation.take_error());
     }
-    if (!made && reclaimed_for(made.failure(), refusals, where, wanted, resource)) {
-      made = Allocation::create(queue, wanted, resource);
+    if (!allocation &&
+        call_oom_callbacks(allocation.failure(), refusals, device, allocation_request, resource)) {
+      allocation = Allocation::create(queue, allocation_request, resource);
     }
-    if (is_short(made) && no_wait == 0 && &where == &queue.device() && resource != nullptr &&
+    if (is_short(allocation) && no_wait == 0 && &device == &queue.device() && resource != nullptr &&
         resource->as_pool() != nullptr && DefaultPools::only().has(*resource->as_pool())) {
       // A pool obtains pieces of 64 KiB or more; the driver may have less than that.
-      auto unpooled = Allocation::create(queue, wanted, nullptr);
-      made = unpooled ? std::move(unpooled) : std::move(made);
+      auto unpooled = Allocation::create(queue, allocation_request, nullptr);
+      allocation = unpooled ? std::move(unpooled) : std::move(allocation);
     }
-    if (!made) {
-      return made.take_error();
+    if (!allocation) {
+      return allocation.take_error();
     }
-    memory = *std::move(made);
+    memory = *std::move(allocation);
   }
   const auto effective = alignment != 0 ? alignment : queue.device().properties().base_alignment;
-  const auto kind = memory ? memory->what().kind : request.kind;
+  const auto kind = memory ? memory->facts().kind : request.kind;
   return make_ref<Buffer>(queue, std::move(memory),
                           BufferRequest{request.nbytes, kind, static_cast<std::int64_t>(effective)},
                           false);

@@ -20,15 +20,15 @@ Error check_last_byte(const Queue& queue, const ForeignMemory& memory, UsmKind k
               memory.nbytes, memory.pointer, kind_name(kind));
 }
 
-Error check_ends(const Queue& queue, const ForeignMemory& memory, const PointerFacts& known) {
-  if (known.nbytes == 0) {
-    return check_last_byte(queue, memory, known.kind);
+Error check_ends(const Queue& queue, const ForeignMemory& memory, const PointerFacts& facts) {
+  if (facts.nbytes == 0) {
+    return check_last_byte(queue, memory, facts.kind);
   }
-  const auto offset = address(memory.pointer) - address(known.base);
-  if (!lies_within(offset, memory.nbytes, known.nbytes)) {
+  const auto offset = address(memory.pointer) - address(facts.base);
+  if (!lies_within(offset, memory.nbytes, facts.nbytes)) {
     return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
                 "{} bytes from {} run past the end of their allocation, {} bytes at {}",
-                memory.nbytes, memory.pointer, known.nbytes, known.base);
+                memory.nbytes, memory.pointer, facts.nbytes, facts.base);
   }
   return {};
 }
@@ -46,28 +46,28 @@ Result<UsmKind> check_foreign(const Queue& queue, const ForeignMemory& memory) {
                 "{} bytes from {} run past the end of the address space", memory.nbytes,
                 memory.pointer);
   }
-  const auto known = facts_of(queue.context(), memory.pointer);
-  if (known.kind == ISTHMUS_KIND_UNKNOWN) {
+  const auto facts = facts_of(queue.context(), memory.pointer);
+  if (facts.kind == ISTHMUS_KIND_UNKNOWN) {
     return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
                 "{} is not USM of the context of this queue of {}: pass the queue or context that "
                 "it was allocated on",
                 memory.pointer, queue.device().properties().filter);
   }
-  if (known.kind == ISTHMUS_KIND_DEVICE && known.device != nullptr &&
-      known.device != &queue.device()) {
+  if (facts.kind == ISTHMUS_KIND_DEVICE && facts.device != nullptr &&
+      facts.device != &queue.device()) {
     return fail(
         ISTHMUS_ERROR_WRONG_CONTEXT,
         "{} is memory of {}, not of {}: pass the device that owns it, or a queue of that device",
-        memory.pointer, known.device->properties().filter, queue.device().properties().filter);
+        memory.pointer, facts.device->properties().filter, queue.device().properties().filter);
   }
-  if (memory.kind != ISTHMUS_KIND_UNKNOWN && memory.kind != known.kind) {
+  if (memory.kind != ISTHMUS_KIND_UNKNOWN && memory.kind != facts.kind) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is {} memory, not {} memory", memory.pointer,
-                kind_name(known.kind), kind_name(memory.kind));
+                kind_name(facts.kind), kind_name(memory.kind));
   }
-  if (auto outside = check_ends(queue, memory, known)) {
-    return outside;
+  if (auto error = check_ends(queue, memory, facts)) {
+    return error;
   }
-  return known.kind;
+  return facts.kind;
 }
 
 }  // namespace isthmus

@@ -29,7 +29,7 @@ struct OpenedMemory {
   }
 };
 
-Error refuse_sharing(const Device& device) {
+Error check_can_share(const Device& device) {
   if (device.can(ISTHMUS_CAN_IPC)) {
     return {};
   }
@@ -46,68 +46,68 @@ std::size_t alignment_of(const void* pointer) {
 // Records the complete allocation: the driver returns the same address for each opening, so all
 // buffers over it share its uses. The lock ensures that only one of two threads that open it at
 // once records it first.
-Result<Ref<Allocation>> record_whole(Queue& queue, std::unique_ptr<OpenedMemory> opened,
-                                     std::size_t nbytes) {
-  static std::mutex first;
+Result<Ref<Allocation>> record_base_allocation(Queue& queue, std::unique_ptr<OpenedMemory> opened,
+                                               std::size_t nbytes) {
+  static std::mutex record_mutex;
   auto* const base = opened->base;
-  const std::lock_guard hold{first};
-  auto before = allocation_at(base);
-  ISTHMUS_TRY(before);
+  const std::lock_guard hold{record_mutex};
+  auto existing = allocation_at(base);
+  ISTHMUS_TRY(existing);
   return Allocation::adopt(
       queue, {base, nbytes, alignment_of(base), ISTHMUS_KIND_DEVICE},
       Owner{{opened.release(), [](void* pointer) { delete static_cast<OpenedMemory*>(pointer); }}},
-      *std::move(before));
+      *std::move(existing));
 }
 
 }  // namespace
 
 Result<SharedBytes> Buffer::share() {
-  if (auto refused = refuse_sharing(queue_->device())) {
-    return refused;
+  if (auto error = check_can_share(queue_->device())) {
+    return error;
   }
-  auto whole = at(0, nbytes_, false);  // holds the memory meanwhile
-  ISTHMUS_TRY(whole);
-  if (!whole->memory) {
+  auto endpoint = at(0, nbytes_, false);  // holds the memory meanwhile
+  ISTHMUS_TRY(endpoint);
+  if (!endpoint->memory) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a buffer of 0 bytes has no memory to share");
   }
   ISTHMUS_TRY(wait(std::nullopt));
   ISTHMUS_TRY(check_contents());
-  auto shared = queue_->context().share_memory(whole->pointer);
+  auto shared = queue_->context().share_memory(endpoint->pointer);
   ISTHMUS_TRY(shared);
   return SharedBytes{*shared, nbytes_};
 }
 
 Result<Ref<Buffer>> Buffer::open(Queue& queue, const SharedBytes& shared) {
-  if (auto refused = refuse_sharing(queue.device())) {
-    return refused;
+  if (auto error = check_can_share(queue.device())) {
+    return error;
   }
   if (shared.nbytes == 0) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "cannot open 0 bytes of shared memory: use a size greater than 0");
   }
   auto opened = std::make_unique<OpenedMemory>(queue);
-  auto base = queue.context().open_memory(queue.device(), shared.at.of);
+  auto base = queue.context().open_memory(queue.device(), shared.location.handle);
   ISTHMUS_TRY(base);
   opened->base = *base;
-  const auto known = queue.context().query(*base);
-  if (known.device != nullptr && known.device != &queue.device()) {
+  const auto facts = queue.context().query(*base);
+  if (facts.device != nullptr && facts.device != &queue.device()) {
     return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
                 "the shared memory is on {}, not on {}: open it on its own device",
-                known.device->properties().filter, queue.device().properties().filter);
+                facts.device->properties().filter, queue.device().properties().filter);
   }
-  const auto room =
-      known.base == nullptr ? 0 : known.nbytes - (address(*base) - address(known.base));
-  if (!lies_within(shared.at.offset, shared.nbytes, room)) {
+  const auto available =
+      facts.base == nullptr ? 0 : facts.nbytes - (address(*base) - address(facts.base));
+  if (!lies_within(shared.location.offset, shared.nbytes, available)) {
     return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
                 "{} bytes from {} do not lie in the {} bytes that the handle opens", shared.nbytes,
-                shared.at.offset, room);
+                shared.location.offset, available);
   }
-  auto whole = record_whole(queue, std::move(opened), room);
-  ISTHMUS_TRY(whole);
-  auto* const start = static_cast<std::byte*>(*base) + shared.at.offset;
+  auto base_allocation = record_base_allocation(queue, std::move(opened), available);
+  ISTHMUS_TRY(base_allocation);
+  auto* const start = static_cast<std::byte*>(*base) + shared.location.offset;
   const auto alignment = alignment_of(start);
   auto memory = Allocation::adopt(queue, {start, shared.nbytes, alignment, ISTHMUS_KIND_DEVICE},
-                                  Owner{}, *std::move(whole));
+                                  Owner{}, *std::move(base_allocation));
   ISTHMUS_TRY(memory);
   return make_ref<Buffer>(
       queue, *std::move(memory),

@@ -29,30 +29,31 @@ void isthmus::c::write_counts(const UsageCounter::Counts& counts,
 namespace {
 
 template <class Adaptor>
-Result<void> give_made(isthmus_resource_t** out, Result<Ref<Adaptor>> made) {
-  ISTHMUS_TRY(made);
-  return give(Result<Ref<MemoryResource>>{*std::move(made)}, out);
+Result<void> return_resource(isthmus_resource_t** out, Result<Ref<Adaptor>> created) {
+  ISTHMUS_TRY(created);
+  return return_handle(Result<Ref<MemoryResource>>{*std::move(created)}, out);
 }
 
 template <class Adaptor, class... Args>
-Result<void> give_new(isthmus_resource_t** out, Args&&... args) {
+Result<void> return_new_resource(isthmus_resource_t** out, Args&&... args) {
   if (os::is_forked_child()) {
-    return refuse_child();
+    return forked_child_error();
   }
-  return give_made(out, Result{make_ref<Adaptor>(std::forward<Args>(args)...)});
+  return return_resource(out, Result{make_ref<Adaptor>(std::forward<Args>(args)...)});
 }
 
-Result<CustomResource::Operations> operations_of(const isthmus_resource_operations_t& given) {
-  if (given.struct_size < sizeof given) {
-    return is_too_small("operations", given.struct_size, sizeof given);
+Result<CustomResource::Operations> operations_of(const isthmus_resource_operations_t& operations) {
+  if (operations.struct_size < sizeof operations) {
+    return is_too_small("operations", operations.struct_size, sizeof operations);
   }
-  if (given.allocate == nullptr || given.deallocate == nullptr) {
-    return is_null(given.allocate == nullptr ? "operations->allocate" : "operations->deallocate");
+  if (operations.allocate == nullptr || operations.deallocate == nullptr) {
+    return is_null(operations.allocate == nullptr ? "operations->allocate"
+                                                  : "operations->deallocate");
   }
-  return given;
+  return operations;
 }
 
-Result<StatisticsResource*> counting(isthmus_resource_t* resource) {
+Result<StatisticsResource*> statistics_of(isthmus_resource_t* resource) {
   auto* counts = dynamic_cast<StatisticsResource*>(object(resource));
   if (counts == nullptr) {
     return fail(
@@ -62,7 +63,7 @@ Result<StatisticsResource*> counting(isthmus_resource_t* resource) {
   return counts;
 }
 
-Result<void> tell(const UsageCounter::Counts& counts, isthmus_statistics_t& out) {
+Result<void> write_statistics(const UsageCounter::Counts& counts, isthmus_statistics_t& out) {
   if (out.struct_size < sizeof out) {
     return is_too_small("statistics", out.struct_size, sizeof out);
   }
@@ -77,17 +78,17 @@ isthmus_status_t isthmus_resource_custom(isthmus_context_t* context, isthmus_dev
                                          const isthmus_resource_operations_t* operations,
                                          isthmus_owner_t keep,
                                          isthmus_resource_t** resource) noexcept {
-  Owner kept{keep};
+  Owner owner{keep};
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(context);
     ISTHMUS_NEEDS(operations);
     ISTHMUS_NEEDS(resource);
-    auto how = operations_of(*operations);
-    ISTHMUS_TRY(how);
+    auto checked_operations = operations_of(*operations);
+    ISTHMUS_TRY(checked_operations);
     auto used_device = device_for(*object(context), device, kind);
     ISTHMUS_TRY(used_device);
-    return give_new<CustomResource>(resource, *object(context), **used_device, kind, *how,
-                                    std::move(kept));
+    return return_new_resource<CustomResource>(resource, *object(context), **used_device, kind,
+                                               *checked_operations, std::move(owner));
   });
 }
 
@@ -96,7 +97,7 @@ isthmus_status_t isthmus_resource_statistics(isthmus_resource_t* upstream,
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(upstream);
     ISTHMUS_NEEDS(resource);
-    return give_new<StatisticsResource>(resource, *object(upstream));
+    return return_new_resource<StatisticsResource>(resource, *object(upstream));
   });
 }
 
@@ -105,17 +106,17 @@ isthmus_status_t isthmus_statistics_query(isthmus_resource_t* resource,
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(resource);
     ISTHMUS_NEEDS(statistics);
-    auto counts = counting(resource);
+    auto counts = statistics_of(resource);
     ISTHMUS_TRY(counts);
     release_on_demand();
-    return tell((*counts)->read(), *statistics);
+    return write_statistics((*counts)->read(), *statistics);
   });
 }
 
 isthmus_status_t isthmus_statistics_reset(isthmus_resource_t* resource) noexcept {
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(resource);
-    auto counts = counting(resource);
+    auto counts = statistics_of(resource);
     ISTHMUS_TRY(counts);
     (*counts)->reset();
     return {};
@@ -127,9 +128,9 @@ isthmus_status_t isthmus_scope_create(isthmus_resource_t* resource, isthmus_scop
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(resource);
     ISTHMUS_NEEDS(scope);
-    auto counts = counting(resource);
+    auto counts = statistics_of(resource);
     ISTHMUS_TRY(counts);
-    return give(Result{make_ref<StatisticsScope>(**counts, object(outer))}, scope);
+    return return_handle(Result{make_ref<StatisticsScope>(**counts, object(outer))}, scope);
   });
 }
 
@@ -154,7 +155,7 @@ isthmus_status_t isthmus_scope_query(isthmus_scope_t* scope,
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(scope);
     ISTHMUS_NEEDS(statistics);
-    return tell(object(scope)->read(), *statistics);
+    return write_statistics(object(scope)->read(), *statistics);
   });
 }
 
@@ -163,7 +164,7 @@ isthmus_status_t isthmus_scope_query_net(isthmus_scope_t* scope,
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(scope);
     ISTHMUS_NEEDS(statistics);
-    return tell(object(scope)->read_net(), *statistics);
+    return write_statistics(object(scope)->read_net(), *statistics);
   });
 }
 
@@ -172,7 +173,7 @@ isthmus_status_t isthmus_resource_limit(isthmus_resource_t* upstream, uint64_t l
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(upstream);
     ISTHMUS_NEEDS(resource);
-    return give_new<LimitResource>(resource, *object(upstream), limit_bytes);
+    return return_new_resource<LimitResource>(resource, *object(upstream), limit_bytes);
   });
 }
 
@@ -186,7 +187,7 @@ isthmus_status_t isthmus_limit_query(isthmus_resource_t* resource, uint64_t* lim
                   "this resource has no limit: create one with isthmus_resource_limit");
     }
     if (limit_bytes != nullptr) {
-      *limit_bytes = limit->most();
+      *limit_bytes = limit->limit();
     }
     if (in_use_bytes != nullptr) {
       *in_use_bytes = limit->in_use();
@@ -207,7 +208,7 @@ isthmus_status_t isthmus_resource_fallback(isthmus_resource_t* first, isthmus_re
                   object(first)->device().properties().filter,
                   object(second)->device().properties().filter);
     }
-    return give_new<FallbackResource>(resource, *object(first), *object(second));
+    return return_new_resource<FallbackResource>(resource, *object(first), *object(second));
   });
 }
 
@@ -217,14 +218,15 @@ isthmus_status_t isthmus_resource_aligned(isthmus_resource_t* upstream, size_t a
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(upstream);
     ISTHMUS_NEEDS(resource);
-    auto& under = *object(upstream);
+    auto& upstream_resource = *object(upstream);
     if (alignment == 0) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "alignment must be a power of two, not 0");
     }
-    if (auto bad = under.context().check(under.device(), {under.kind(), 0, alignment})) {
+    if (auto bad = upstream_resource.context().check(upstream_resource.device(),
+                                                     {upstream_resource.kind(), 0, alignment})) {
       return bad;
     }
-    return give_new<AlignedResource>(resource, under, alignment, from_bytes);
+    return return_new_resource<AlignedResource>(resource, upstream_resource, alignment, from_bytes);
   });
 }
 
@@ -233,7 +235,7 @@ isthmus_status_t isthmus_resource_prefetch(isthmus_resource_t* upstream,
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(upstream);
     ISTHMUS_NEEDS(resource);
-    return give_new<PrefetchResource>(resource, *object(upstream));
+    return return_new_resource<PrefetchResource>(resource, *object(upstream));
   });
 }
 
@@ -246,14 +248,14 @@ isthmus_status_t isthmus_resource_binning(isthmus_resource_t* upstream, const is
       ISTHMUS_NEEDS(bins);
     }
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
     std::vector<BinningResource::Bin> all;
     for (size_t index = 0; index < count; ++index) {
       ISTHMUS_NEEDS(bins[index].resource);
-      all.push_back({bins[index].most_bytes, Ref{object(bins[index].resource)}});
+      all.push_back({bins[index].max_bytes, Ref{object(bins[index].resource)}});
     }
-    return give_made(resource, BinningResource::create(*object(upstream), std::move(all)));
+    return return_resource(resource, BinningResource::create(*object(upstream), std::move(all)));
   });
 }
 
@@ -264,9 +266,9 @@ isthmus_status_t isthmus_resource_log(isthmus_resource_t* upstream, const char* 
     ISTHMUS_NEEDS(path);
     ISTHMUS_NEEDS(resource);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
-    return give_made(resource, LogResource::create(*object(upstream), path));
+    return return_resource(resource, LogResource::create(*object(upstream), path));
   });
 }
 
@@ -274,7 +276,7 @@ isthmus_status_t isthmus_log_flush(isthmus_resource_t* resource) noexcept {
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(resource);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
     auto* log = dynamic_cast<LogResource*>(object(resource));
     if (log == nullptr) {
@@ -289,12 +291,12 @@ isthmus_status_t isthmus_resource_failure_callback(isthmus_resource_t* upstream,
                                                    isthmus_failure_function_t function,
                                                    isthmus_owner_t keep,
                                                    isthmus_resource_t** resource) noexcept {
-  Owner kept{keep};
+  Owner owner{keep};
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(upstream);
     ISTHMUS_NEEDS(function);
     ISTHMUS_NEEDS(resource);
-    return give_new<FailureCallbackResource>(resource, *object(upstream), function,
-                                             std::move(kept));
+    return return_new_resource<FailureCallbackResource>(resource, *object(upstream), function,
+                                                        std::move(owner));
   });
 }

@@ -4,8 +4,8 @@
 #include "array/copying.hpp"
 #include "array/dtype.hpp"
 #include "array/elements.hpp"
+#include "c/endpoints.hpp"
 #include "c/operation.hpp"
-#include "c/places.hpp"
 #include "core/sizes.hpp"
 
 using namespace isthmus;
@@ -37,16 +37,16 @@ int isthmus_can_cast(isthmus_dtype_t source_dtype, isthmus_dtype_t target_dtype,
 
 namespace {
 
-Result<ArraySide> side_of(const isthmus_array_t& given, const char* name, bool writes) {
-  auto layout = layout_of(given, name);
+Result<ArraySide> side_of(const isthmus_array_t& array, const char* name, bool writes) {
+  auto layout = layout_of(array, name);
   ISTHMUS_TRY(layout);
-  auto place = endpoint_around(given.place, layout->before, layout->nbytes, writes);
-  if (!place && place.failure().code() == ISTHMUS_ERROR_OUT_OF_RANGE) {
+  auto endpoint = endpoint_around(array.place, layout->first_offset, layout->nbytes, writes);
+  if (!endpoint && endpoint.failure().code() == ISTHMUS_ERROR_OUT_OF_RANGE) {
     return fail(ISTHMUS_ERROR_OUT_OF_RANGE, "an element of the {} lies outside its memory: {}",
-                name, place.failure().message());
+                name, endpoint.failure().message());
   }
-  ISTHMUS_TRY(place);
-  return ArraySide{*std::move(place), *layout};
+  ISTHMUS_TRY(endpoint);
+  return ArraySide{*std::move(endpoint), *layout};
 }
 
 Result<bool> overlap_of(const isthmus_array_t& one, const isthmus_array_t& other) {
@@ -54,8 +54,8 @@ Result<bool> overlap_of(const isthmus_array_t& one, const isthmus_array_t& other
   ISTHMUS_TRY(first);
   auto second = side_of(other, "other", false);
   ISTHMUS_TRY(second);
-  return may_share_bytes(first->layout, address(first->place.pointer), second->layout,
-                         address(second->place.pointer));
+  return may_share_bytes(first->layout, address(first->endpoint.pointer), second->layout,
+                         address(second->endpoint.pointer));
 }
 
 }  // namespace
@@ -68,11 +68,11 @@ isthmus_status_t isthmus_copy_array(isthmus_queue_t* queue, const isthmus_array_
     ISTHMUS_NEEDS(destination);
     ISTHMUS_NEEDS(source);
     ISTHMUS_TRY(check_cast(source->dtype, destination->dtype, casting));
-    auto to = side_of(*destination, "destination", true);
-    ISTHMUS_TRY(to);
-    auto from = side_of(*source, "source", false);
-    ISTHMUS_TRY(from);
-    return copy_array(object(queue), *to, *from, std::move(options));
+    auto destination_side = side_of(*destination, "destination", true);
+    ISTHMUS_TRY(destination_side);
+    auto source_side = side_of(*source, "source", false);
+    ISTHMUS_TRY(source_side);
+    return copy_array(object(queue), *destination_side, *source_side, std::move(options));
   });
 }
 
@@ -84,15 +84,17 @@ isthmus_status_t isthmus_fill_array(isthmus_queue_t* queue, const isthmus_array_
     ISTHMUS_NEEDS(destination);
     ISTHMUS_NEEDS(value);
     ISTHMUS_TRY(check_cast(value_dtype, destination->dtype, casting));
-    auto to = side_of(*destination, "destination", true);
-    ISTHMUS_TRY(to);
-    auto target = target_of(to->place, to->layout.nbytes, object(queue), DeviceWork::fill);
+    auto destination_side = side_of(*destination, "destination", true);
+    ISTHMUS_TRY(destination_side);
+    auto target = target_of(destination_side->endpoint, destination_side->layout.nbytes,
+                            object(queue), DeviceWork::fill);
     ISTHMUS_TRY(target);
-    to->place = *std::move(target);
+    destination_side->endpoint = *std::move(target);
     std::array<std::byte, k_largest_element> element{};
     convert_elements({element.data(), 0, static_cast<const std::byte*>(value), 0, 1},
-                     conversion_of(destination->dtype, value_dtype), to->layout.item());
-    return fill_array(object(queue), *to, element.data(), std::move(options));
+                     conversion_of(destination->dtype, value_dtype),
+                     destination_side->layout.item());
+    return fill_array(object(queue), *destination_side, element.data(), std::move(options));
   });
 }
 

@@ -14,7 +14,7 @@ using namespace isthmus::c;
 
 namespace {
 
-Error no_bytes(std::string_view text) {
+Error not_bytes_error(std::string_view text) {
   return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
               "{} is not a number of bytes: use {}, or a share of 0 % to 100 % (\"80%\")",
               quoted(text), describe(Unit::bytes));
@@ -22,7 +22,7 @@ Error no_bytes(std::string_view text) {
 
 Result<std::uint64_t> share_of(std::string_view text, const Device* device, UsmKind kind) {
   if (!parse_share(text, 0)) {
-    return no_bytes(text);
+    return not_bytes_error(text);
   }
   if (device == nullptr || kind_capability(kind) == 0) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
@@ -39,11 +39,12 @@ isthmus_status_t isthmus_bytes_parse(const char* text, isthmus_device_t* device,
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(text);
     ISTHMUS_NEEDS(bytes);
-    const std::string_view given{text};
-    const auto plain = parse_quantity(given, Unit::bytes);
-    auto told = plain ? Result<std::uint64_t>{*plain} : share_of(given, object(device), kind);
-    ISTHMUS_TRY(told);
-    *bytes = *told;
+    const std::string_view input{text};
+    const auto quantity = parse_quantity(input, Unit::bytes);
+    auto parsed =
+        quantity ? Result<std::uint64_t>{*quantity} : share_of(input, object(device), kind);
+    ISTHMUS_TRY(parsed);
+    *bytes = *parsed;
     return {};
   });
 }
@@ -80,17 +81,17 @@ isthmus_status_t isthmus_budget_query(isthmus_budget_t* budget,
       return is_too_small("info", info->struct_size, sizeof *info);
     }
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
     release_on_demand();
-    const auto now = object(budget)->now();
-    info->limit_bytes = now.limit_bytes;
-    info->held_bytes = now.held_bytes;
-    info->free_bytes = now.free_bytes;
-    info->peak_held_bytes = now.peak_held_bytes;
-    info->pools = now.pools;
-    info->refusals = now.refusals;
-    info->reclaimed_bytes = now.reclaimed_bytes;
+    const auto state = object(budget)->state();
+    info->limit_bytes = state.limit_bytes;
+    info->held_bytes = state.held_bytes;
+    info->free_bytes = state.free_bytes;
+    info->peak_held_bytes = state.peak_held_bytes;
+    info->pools = state.pools;
+    info->refusals = state.refusals;
+    info->released_bytes = state.released_bytes;
     return {};
   });
 }

@@ -14,9 +14,9 @@ Result<Ref<Queue>> isthmus::c::queue_or_default(isthmus_queue_t* chosen) {
   if (chosen != nullptr) {
     return Ref{object(chosen)};
   }
-  auto where = find_device("");
-  ISTHMUS_TRY(where);
-  return (*where)->default_queue();
+  auto device = find_device("");
+  ISTHMUS_TRY(device);
+  return (*device)->default_queue();
 }
 
 isthmus_status_t isthmus_buffer_create(size_t nbytes, isthmus_kind_t kind, int64_t alignment,
@@ -25,30 +25,31 @@ isthmus_status_t isthmus_buffer_create(size_t nbytes, isthmus_kind_t kind, int64
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(buffer);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
     if (queue != nullptr) {  // does not count a reference to the queue
-      return give(Buffer::create(*object(queue), {nbytes, kind, alignment}, object(resource)),
-                  buffer);
+      return return_handle(
+          Buffer::create(*object(queue), {nbytes, kind, alignment}, object(resource)), buffer);
     }
     auto used_queue = queue_or_default(nullptr);
     ISTHMUS_TRY(used_queue);
-    return give(Buffer::create(**used_queue, {nbytes, kind, alignment}, object(resource)), buffer);
+    return return_handle(Buffer::create(**used_queue, {nbytes, kind, alignment}, object(resource)),
+                         buffer);
   });
 }
 
 isthmus_status_t isthmus_buffer_adopt(void* pointer, size_t nbytes, isthmus_kind_t kind,
                                       int read_only, isthmus_queue_t* queue, isthmus_owner_t keep,
                                       isthmus_buffer_t** buffer) noexcept {
-  Owner kept{keep};
+  Owner owner{keep};
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(queue);
     ISTHMUS_NEEDS(buffer);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
-    return give(
-        Buffer::adopt(*object(queue), {pointer, nbytes, kind, read_only != 0}, std::move(kept)),
+    return return_handle(
+        Buffer::adopt(*object(queue), {pointer, nbytes, kind, read_only != 0}, std::move(owner)),
         buffer);
   });
 }
@@ -59,15 +60,16 @@ isthmus_status_t isthmus_buffer_ipc_handle(isthmus_buffer_t* buffer,
     ISTHMUS_NEEDS(buffer);
     ISTHMUS_NEEDS(handle);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
     if (handle->struct_size < sizeof *handle) {
       return is_too_small("handle", handle->struct_size, sizeof *handle);
     }
     auto shared = object(buffer)->share();
     ISTHMUS_TRY(shared);
-    std::copy(shared->at.of.bytes.begin(), shared->at.of.bytes.end(), handle->handle);
-    handle->offset = shared->at.offset;
+    std::copy(shared->location.handle.bytes.begin(), shared->location.handle.bytes.end(),
+              handle->handle);
+    handle->offset = shared->location.offset;
     handle->nbytes = shared->nbytes;
     return {};
   });
@@ -79,16 +81,17 @@ isthmus_status_t isthmus_buffer_open_ipc(const isthmus_ipc_handle_t* handle, ist
     ISTHMUS_NEEDS(handle);
     ISTHMUS_NEEDS(buffer);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
     if (handle->struct_size < sizeof *handle) {
       return is_too_small("handle", handle->struct_size, sizeof *handle);
     }
-    SharedBytes wanted{{{}, handle->offset}, handle->nbytes};
-    std::copy(std::begin(handle->handle), std::end(handle->handle), wanted.at.of.bytes.begin());
+    SharedBytes shared_bytes{{{}, handle->offset}, handle->nbytes};
+    std::copy(std::begin(handle->handle), std::end(handle->handle),
+              shared_bytes.location.handle.bytes.begin());
     auto used_queue = queue_or_default(queue);
     ISTHMUS_TRY(used_queue);
-    return give(Buffer::open(**used_queue, wanted), buffer);
+    return return_handle(Buffer::open(**used_queue, shared_bytes), buffer);
   });
 }
 
@@ -97,7 +100,7 @@ isthmus_status_t isthmus_buffer_slice(isthmus_buffer_t* base, size_t offset, siz
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(base);
     ISTHMUS_NEEDS(slice);
-    return give(object(base)->slice(offset, nbytes), slice);
+    return return_handle(object(base)->slice(offset, nbytes), slice);
   });
 }
 
@@ -108,9 +111,9 @@ isthmus_status_t isthmus_buffer_on_queue(isthmus_buffer_t* base, isthmus_queue_t
     ISTHMUS_NEEDS(queue);
     ISTHMUS_NEEDS(view);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
-    return give(object(base)->on_queue(*object(queue)), view);
+    return return_handle(object(base)->on_queue(*object(queue)), view);
   });
 }
 
@@ -146,18 +149,18 @@ isthmus_status_t isthmus_buffer_info(const isthmus_buffer_t* buffer,
     if (info->struct_size < sizeof *info) {
       return is_too_small("info", info->struct_size, sizeof *info);
     }
-    const auto& known = *object(buffer);
-    if (known.dead()) {
-      return known.closed();
+    const auto& object_ref = *object(buffer);
+    if (object_ref.is_freed()) {
+      return object_ref.closed();
     }
-    info->pointer = known.pointer();
-    info->nbytes = known.nbytes();
-    info->alignment = known.alignment();
-    info->kind = known.kind();
-    info->read_only = known.read_only() ? 1 : 0;
-    info->is_slice = known.is_slice() ? 1 : 0;
-    info->queue = handle(&known.queue());
-    info->exports = known.exports();
+    info->pointer = object_ref.pointer();
+    info->nbytes = object_ref.nbytes();
+    info->alignment = object_ref.alignment();
+    info->kind = object_ref.kind();
+    info->read_only = object_ref.read_only() ? 1 : 0;
+    info->is_slice = object_ref.is_slice() ? 1 : 0;
+    info->queue = handle(&object_ref.queue());
+    info->exports = object_ref.exports();
     return {};
   });
 }
@@ -170,7 +173,7 @@ namespace {
 
 // Combines the result of a wait with the buffer's contents. A failed copy is reported even if the
 // wait timed out: with an exported queue, every wait with a timeout of 0 times out.
-Result<void> tell_of_contents(Buffer& buffer, Result<void> waited) {
+Result<void> report_contents(Buffer& buffer, Result<void> waited) {
   if (waited || waited.failure().code() == ISTHMUS_ERROR_TIMEOUT) {
     ISTHMUS_TRY(buffer.check_contents());
   }
@@ -182,7 +185,7 @@ Result<void> tell_of_contents(Buffer& buffer, Result<void> waited) {
 isthmus_status_t isthmus_buffer_wait(isthmus_buffer_t* buffer, int64_t timeout_ns) noexcept {
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(buffer);
-    return tell_of_contents(*object(buffer), object(buffer)->wait(os::deadline_after(timeout_ns)));
+    return report_contents(*object(buffer), object(buffer)->wait(os::deadline_after(timeout_ns)));
   });
 }
 
@@ -190,8 +193,8 @@ isthmus_status_t isthmus_buffer_wait_for_writers(isthmus_buffer_t* buffer,
                                                  int64_t timeout_ns) noexcept {
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(buffer);
-    return tell_of_contents(*object(buffer),
-                            object(buffer)->wait_for_writers(os::deadline_after(timeout_ns)));
+    return report_contents(*object(buffer),
+                           object(buffer)->wait_for_writers(os::deadline_after(timeout_ns)));
   });
 }
 
@@ -218,7 +221,7 @@ isthmus_status_t isthmus_buffer_pending(isthmus_buffer_t* buffer,
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(buffer);
     ISTHMUS_NEEDS(event);
-    return give(object(buffer)->pending(), event);
+    return return_handle(object(buffer)->pending(), event);
   });
 }
 
@@ -239,7 +242,7 @@ isthmus_status_t isthmus_buffer_export_to_queue(isthmus_buffer_t* buffer, isthmu
     ISTHMUS_NEEDS(buffer);
     ISTHMUS_NEEDS(pointer);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
     auto exported = object(buffer)->begin_export_to_queue(object(queue));
     ISTHMUS_TRY(exported);
@@ -259,15 +262,15 @@ isthmus_status_t isthmus_buffer_disown(isthmus_buffer_t* buffer, void** pointer,
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(buffer);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
     ISTHMUS_NEEDS(pointer);
     ISTHMUS_NEEDS(taker);
-    auto* start = object(buffer)->pointer();
-    auto given = object(buffer)->disown();
-    ISTHMUS_TRY(given);
-    *pointer = start;
-    *taker = *given;
+    auto* address = object(buffer)->pointer();
+    auto owner = object(buffer)->disown();
+    ISTHMUS_TRY(owner);
+    *pointer = address;
+    *taker = *owner;
     return {};
   });
 }
@@ -277,7 +280,7 @@ isthmus_status_t isthmus_buffer_record_event(isthmus_buffer_t* buffer,
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(buffer);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
     ISTHMUS_NEEDS(event);
     return object(buffer)->record(Ref<isthmus::Event>{object(event)});
@@ -290,7 +293,7 @@ isthmus_status_t isthmus_buffer_record_queue(isthmus_buffer_t* buffer,
     ISTHMUS_NEEDS(buffer);
     ISTHMUS_NEEDS(queue);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
     return object(buffer)->record(*object(queue));
   });

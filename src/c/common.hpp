@@ -37,32 +37,33 @@ ISTHMUS_HANDLE(isthmus_resource_t, MemoryResource)
 ISTHMUS_HANDLE(isthmus_budget_t, Budget)
 ISTHMUS_HANDLE(isthmus_buffer_t, Buffer)
 ISTHMUS_HANDLE(isthmus_scope_t, StatisticsScope)
-ISTHMUS_HANDLE(isthmus_reclaimer_t, OomCallback)
+ISTHMUS_HANDLE(isthmus_oom_callback_t, OomCallback)
 ISTHMUS_HANDLE(isthmus_pin_t, Pin)
 ISTHMUS_HANDLE(isthmus_unified_t, UnifiedBuffer)
 #undef ISTHMUS_HANDLE
 // NOLINTEND(bugprone-macro-parentheses)
 
 // Stores the error as this thread's last one and returns its code.
-Status remember(Error failure) noexcept;
-[[nodiscard]] const Error& last_failure() noexcept;
+Status set_last_error(Error failure) noexcept;
+[[nodiscard]] const Error& last_error() noexcept;
 
-// Runs the body of an entry point and converts its `result<void>` to a code.
+// Runs the body of an entry point and converts its `Result<void>` to a code.
 template <class Body>
 Status guarded(Body&& body) noexcept {
   try {
     Result<void> outcome = body();
-    return outcome ? ISTHMUS_OK : remember(outcome.take_error());
+    return outcome ? ISTHMUS_OK : set_last_error(outcome.take_error());
   } catch (const std::bad_alloc&) {
-    return remember(Error::no_memory());
+    return set_last_error(Error::no_memory());
   } catch (...) {
-    return remember(fail(ISTHMUS_ERROR_INTERNAL, "an unexpected exception inside the library"));
+    return set_last_error(
+        fail(ISTHMUS_ERROR_INTERNAL, "an unexpected exception inside the library"));
   }
 }
 
 [[nodiscard]] Error is_null(const char* name);
-[[nodiscard]] Error is_too_small(const char* name, std::size_t given, std::size_t wanted);
-[[nodiscard]] Error refuse_child();
+[[nodiscard]] Error is_too_small(const char* name, std::size_t actual, std::size_t expected);
+[[nodiscard]] Error forked_child_error();
 
 // NULL: the default device's queue.
 [[nodiscard]] Result<Ref<Queue>> queue_or_default(isthmus_queue_t* chosen);
@@ -77,11 +78,11 @@ void write_counts(const UsageCounter::Counts& counts, isthmus_statistics_t& out)
 
 // Transfers a new object to the caller through `out`.
 template <class T, class Handle>
-Result<void> give(Result<Ref<T>> made, Handle** out) {
-  if (!made) {
-    return made.take_error();
+Result<void> return_handle(Result<Ref<T>> created, Handle** out) {
+  if (!created) {
+    return created.take_error();
   }
-  *out = handle(made->detach());
+  *out = handle(created->detach());
   return {};
 }
 

@@ -13,7 +13,7 @@ isthmus_status_t isthmus_context_create(isthmus_device_t* const* devices, size_t
     ISTHMUS_NEEDS(devices);
     ISTHMUS_NEEDS(context);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
     std::vector<Device*> members;
     for (size_t index = 0; index < count; ++index) {
@@ -23,7 +23,7 @@ isthmus_status_t isthmus_context_create(isthmus_device_t* const* devices, size_t
     if (members.empty()) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a context needs at least one device");
     }
-    return give(members.front()->platform().create_context(members), context);
+    return return_handle(members.front()->platform().create_context(members), context);
   });
 }
 
@@ -33,24 +33,25 @@ isthmus_status_t isthmus_context_default(isthmus_device_t* device,
     ISTHMUS_NEEDS(device);
     ISTHMUS_NEEDS(context);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
-    return give(object(device)->platform().default_context(), context);
+    return return_handle(object(device)->platform().default_context(), context);
   });
 }
 
 isthmus_status_t isthmus_context_adopt(isthmus_device_t* device, void* native, isthmus_owner_t keep,
                                        isthmus_context_t** context) noexcept {
-  Owner kept{keep};
+  Owner owner{keep};
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(device);
     ISTHMUS_NEEDS(native);
     ISTHMUS_NEEDS(context);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
-    return give(object(device)->platform().adopt_context(*object(device), native, std::move(kept)),
-                context);
+    return return_handle(
+        object(device)->platform().adopt_context(*object(device), native, std::move(owner)),
+        context);
   });
 }
 
@@ -61,10 +62,10 @@ isthmus_status_t isthmus_context_share(isthmus_context_t* given_context, isthmus
     ISTHMUS_NEEDS(device);
     ISTHMUS_NEEDS(context);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
-    return give(object(device)->platform().share_context(*object(device), *object(given_context)),
-                context);
+    return return_handle(
+        object(device)->platform().share_context(*object(device), *object(given_context)), context);
   });
 }
 

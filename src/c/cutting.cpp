@@ -16,13 +16,14 @@ using namespace isthmus::c;
 namespace {
 
 template <class Resource, class... Args>
-Result<void> give_cutting(isthmus_resource_t* upstream, isthmus_resource_t** out, Args&&... args) {
+Result<void> return_suballocator(isthmus_resource_t* upstream, isthmus_resource_t** out,
+                                 Args&&... args) {
   if (os::is_forked_child()) {
-    return refuse_child();
+    return forked_child_error();
   }
   ISTHMUS_TRY(CuttingResource::check_upstream(*object(upstream)));
-  auto made = make_ref<Resource>(*object(upstream), std::forward<Args>(args)...);
-  return give(Result<Ref<MemoryResource>>{std::move(made)}, out);
+  auto created = make_ref<Resource>(*object(upstream), std::forward<Args>(args)...);
+  return return_handle(Result<Ref<MemoryResource>>{std::move(created)}, out);
 }
 
 }  // namespace
@@ -32,8 +33,8 @@ isthmus_status_t isthmus_resource_monotonic(isthmus_resource_t* upstream, size_t
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(upstream);
     ISTHMUS_NEEDS(resource);
-    return give_cutting<MonotonicResource>(
-        upstream, resource, first_bytes != 0 ? first_bytes : MonotonicResource::k_usual_bytes);
+    return return_suballocator<MonotonicResource>(
+        upstream, resource, first_bytes != 0 ? first_bytes : MonotonicResource::k_default_bytes);
   });
 }
 
@@ -41,14 +42,14 @@ isthmus_status_t isthmus_monotonic_release(isthmus_resource_t* resource) noexcep
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(resource);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
-    auto* of = dynamic_cast<MonotonicResource*>(object(resource));
-    if (of == nullptr) {
+    auto* monotonic = dynamic_cast<MonotonicResource*>(object(resource));
+    if (monotonic == nullptr) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                   "this resource is not monotonic: create one with isthmus_resource_monotonic");
     }
-    of->release_all();
+    monotonic->release_all();
     return {};
   });
 }
@@ -63,16 +64,16 @@ isthmus_status_t isthmus_resource_fixed_size(isthmus_resource_t* upstream, size_
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "the block size cannot be 0 bytes");
     }
     using Made = FixedSizeResource;
-    const auto usual = std::max(Made::k_usual_bytes / block_bytes, Made::k_least_blocks);
-    const auto in_slab = blocks != 0 ? blocks : usual;
+    const auto default_blocks = std::max(Made::k_default_bytes / block_bytes, Made::k_min_blocks);
+    const auto blocks_per_slab = blocks != 0 ? blocks : default_blocks;
     // Leaves room for rounding a block up to the device's alignment.
-    constexpr auto k_most = SIZE_MAX / 2;
+    constexpr auto k_max_bytes = SIZE_MAX / 2;
     const auto unit = object(upstream)->device().properties().base_alignment;
-    if (block_bytes > k_most - unit || block_bytes + unit > k_most / in_slab) {
+    if (block_bytes > k_max_bytes - unit || block_bytes + unit > k_max_bytes / blocks_per_slab) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} blocks of {} exceed the address space",
-                  in_slab, describe_bytes(block_bytes));
+                  blocks_per_slab, describe_bytes(block_bytes));
     }
-    return give_cutting<Made>(upstream, resource, block_bytes, in_slab);
+    return return_suballocator<Made>(upstream, resource, block_bytes, blocks_per_slab);
   });
 }
 
@@ -81,7 +82,7 @@ isthmus_status_t isthmus_resource_arena(isthmus_resource_t* upstream, uint64_t l
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(upstream);
     ISTHMUS_NEEDS(resource);
-    return give_cutting<ArenaResource>(upstream, resource,
-                                       limit_bytes != 0 ? limit_bytes : UINT64_MAX);
+    return return_suballocator<ArenaResource>(upstream, resource,
+                                              limit_bytes != 0 ? limit_bytes : UINT64_MAX);
   });
 }

@@ -14,17 +14,17 @@ isthmus_status_t isthmus_resource_debug(isthmus_resource_t* upstream, uint64_t k
     ISTHMUS_NEEDS(upstream);
     ISTHMUS_NEEDS(resource);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
-    auto made = DebugResource::create(*object(upstream), kept_bytes);
-    ISTHMUS_TRY(made);
-    return give(Result<Ref<MemoryResource>>{*std::move(made)}, resource);
+    auto created = DebugResource::create(*object(upstream), kept_bytes);
+    ISTHMUS_TRY(created);
+    return return_handle(Result<Ref<MemoryResource>>{*std::move(created)}, resource);
   });
 }
 
 isthmus_status_t isthmus_resource_verify(isthmus_resource_t* resource) noexcept {
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(resource);
-    return os::is_forked_child() ? Result<void>{refuse_child()} : object(resource)->verify();
+    return os::is_forked_child() ? Result<void>{forked_child_error()} : object(resource)->verify();
   });
 }

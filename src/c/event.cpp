@@ -16,7 +16,7 @@ namespace {
 // Notifies an event loop through its descriptor.
 class Notification final : public Continuation {
  public:
-  void own(int descriptor) noexcept { descriptor_ = descriptor; }
+  void set_descriptor(int descriptor) noexcept { descriptor_ = descriptor; }
   void run(Event&) noexcept override {
     os::notify_and_close(descriptor_);
     delete this;
@@ -29,11 +29,11 @@ class Notification final : public Continuation {
 // Releases an owner when the event completes; that is how the caller is notified.
 class ExitDrain final : public Continuation {
  public:
-  explicit ExitDrain(Owner told) : told_{std::move(told)} {}
+  explicit ExitDrain(Owner owner) : owner_{std::move(owner)} {}
   void run(Event&) noexcept override { delete this; }
 
  private:
-  Owner told_;
+  Owner owner_;
 };
 
 // The outcome of a completed event, which counts as reported from here on.
@@ -66,7 +66,7 @@ isthmus_status_t isthmus_event_status(isthmus_event_t* event) noexcept {
   const auto code = guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(event);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
     pending = object(event)->poll() == ISTHMUS_PENDING;
     return pending ? Error{} : reported(*object(event));
@@ -78,10 +78,10 @@ isthmus_status_t isthmus_event_wait(isthmus_event_t* event, int64_t timeout_ns) 
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(event);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
-    auto ended = object(event)->wait(os::deadline_after(timeout_ns));
-    return object(event)->settled() ? reported(*object(event)) : ended.take_error();
+    auto result = object(event)->wait(os::deadline_after(timeout_ns));
+    return object(event)->settled() ? reported(*object(event)) : result.take_error();
   });
 }
 
@@ -89,25 +89,26 @@ isthmus_status_t isthmus_event_notify(isthmus_event_t* event, int fd) noexcept {
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(event);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
-    auto told = std::make_unique<Notification>();  // allocated before there is a descriptor to leak
-    auto own = os::duplicate_descriptor(fd);
-    ISTHMUS_TRY(own);
-    told->own(*own);
-    object(event)->on_complete(*told.release());
+    auto notification =
+        std::make_unique<Notification>();  // allocated before there is a descriptor to leak
+    auto duplicate = os::duplicate_descriptor(fd);
+    ISTHMUS_TRY(duplicate);
+    notification->set_descriptor(*duplicate);
+    object(event)->on_complete(*notification.release());
     return {};
   });
 }
 
 isthmus_status_t isthmus_event_then(isthmus_event_t* event, isthmus_owner_t told) noexcept {
-  Owner kept{told};
+  Owner owner{told};
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(event);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
-    object(event)->on_complete(*new ExitDrain{std::move(kept)});
+    object(event)->on_complete(*new ExitDrain{std::move(owner)});
     return {};
   });
 }
@@ -125,7 +126,7 @@ isthmus_status_t isthmus_event_complete(isthmus_event_t* event, isthmus_status_t
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(event);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
     auto* target = dynamic_cast<HostEvent*>(object(event));
     if (target == nullptr) {
@@ -159,17 +160,17 @@ isthmus_status_t isthmus_event_times(isthmus_event_t* event, uint64_t* submitted
     ISTHMUS_NEEDS(started_ns);
     ISTHMUS_NEEDS(ended_ns);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
     pending = object(event)->pending();
     if (pending) {
       return {};
     }
-    auto known = object(event)->times();
-    ISTHMUS_TRY(known);
-    *submitted_ns = known->submitted_ns;
-    *started_ns = known->started_ns;
-    *ended_ns = known->ended_ns;
+    auto times = object(event)->times();
+    ISTHMUS_TRY(times);
+    *submitted_ns = times->submitted_ns;
+    *started_ns = times->started_ns;
+    *ended_ns = times->ended_ns;
     return {};
   });
   return pending ? ISTHMUS_PENDING : code;
@@ -183,7 +184,7 @@ isthmus_status_t isthmus_event_elapsed(isthmus_event_t* event, isthmus_event_t* 
     ISTHMUS_NEEDS(earlier);
     ISTHMUS_NEEDS(elapsed_ns);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
     pending = object(event)->pending() || object(earlier)->pending();
     if (pending) {
@@ -199,15 +200,15 @@ isthmus_status_t isthmus_event_elapsed(isthmus_event_t* event, isthmus_event_t* 
 
 isthmus_status_t isthmus_event_adopt(isthmus_context_t* context, void* native, isthmus_owner_t keep,
                                      isthmus_event_t** event) noexcept {
-  Owner kept{keep};
+  Owner owner{keep};
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(context);
     ISTHMUS_NEEDS(native);
     ISTHMUS_NEEDS(event);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
-    return give(object(context)->adopt_event(native, std::move(kept)), event);
+    return return_handle(object(context)->adopt_event(native, std::move(owner)), event);
   });
 }
 

@@ -8,15 +8,15 @@ namespace isthmus::c {
 namespace {
 
 // Takes over the owners: they are released even if this fails.
-void take_owners(std::span<const isthmus_owner_t> given, std::vector<Owner>& out) {
+void take_owners(std::span<const isthmus_owner_t> owners, std::vector<Owner>& out) {
   try {
-    out.reserve(given.size());
+    out.reserve(owners.size());
   } catch (const std::bad_alloc&) {
-    std::for_each(given.begin(), given.end(),
+    std::for_each(owners.begin(), owners.end(),
                   [](const isthmus_owner_t& each) { const Owner released{each}; });
     throw;
   }
-  for (const auto& each : given) {
+  for (const auto& each : owners) {
     out.emplace_back(each);
   }
 }

@@ -19,12 +19,12 @@ isthmus_status_t operate(const isthmus_operation_t* operation, isthmus_event_t**
     auto options = options_of(operation, event == nullptr);
     ISTHMUS_TRY(options);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
-    Submitted ended = call(*std::move(options));
-    ISTHMUS_TRY(ended);
+    Submitted completion = call(*std::move(options));
+    ISTHMUS_TRY(completion);
     if (event != nullptr) {
-      *event = handle(ended->detach());
+      *event = handle(completion->detach());
     }
     return {};
   });

@@ -22,13 +22,13 @@ isthmus_status_t isthmus_pin_add(isthmus_device_t* device, const void* pointer, 
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(pin);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
     auto used_device = device_or_default(device);
     ISTHMUS_TRY(used_device);
     auto* const start = static_cast<std::byte*>(const_cast<void*>(pointer));
-    return give(isthmus::Pin::make(**used_device, {start, nbytes, read_only != 0}, std::move(user)),
-                pin);
+    return return_handle(
+        isthmus::Pin::make(**used_device, {start, nbytes, read_only != 0}, std::move(user)), pin);
   });
 }
 
@@ -39,9 +39,9 @@ isthmus_status_t isthmus_pin_info(isthmus_pin_t* pin, isthmus_pin_info_t* info) 
     if (info->struct_size < sizeof *info) {
       return is_too_small("info", info->struct_size, sizeof *info);
     }
-    auto& known = *object(pin);
-    *info = {info->struct_size, known.what().start, known.what().nbytes,
-             known.is_registered() ? 1 : 0, handle(&known.device())};
+    auto& pinned = *object(pin);
+    *info = {info->struct_size, pinned.request().start, pinned.request().nbytes,
+             pinned.is_registered() ? 1 : 0, handle(&pinned.device())};
     return {};
   });
 }
@@ -50,7 +50,7 @@ isthmus_status_t isthmus_pin_wait(isthmus_pin_t* pin, int64_t timeout_ns) noexce
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(pin);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
     return object(pin)->wait(os::deadline_after(timeout_ns));
   });

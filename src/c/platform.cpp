@@ -21,7 +21,7 @@ isthmus_status_t isthmus_platform_count(size_t* count) noexcept {
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(count);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
     *count = all_platforms().size();
     return {};
@@ -32,7 +32,7 @@ isthmus_status_t isthmus_platform_get(size_t index, isthmus_platform_t** platfor
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(platform);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
     const auto all = all_platforms();
     if (index >= all.size()) {
@@ -65,13 +65,13 @@ isthmus_status_t isthmus_platform_info(const isthmus_platform_t* platform,
     if (info->struct_size < sizeof *info) {
       return is_too_small("info", info->struct_size, sizeof *info);
     }
-    const auto& known = object(platform)->properties();
+    const auto& properties = object(platform)->properties();
     *info = {info->struct_size,
-             known.backend.c_str(),
-             known.name.c_str(),
-             known.vendor.c_str(),
-             known.version.c_str(),
-             known.library.c_str(),
+             properties.backend.c_str(),
+             properties.name.c_str(),
+             properties.vendor.c_str(),
+             properties.version.c_str(),
+             properties.library.c_str(),
              object(platform)->devices().size()};
     return {};
   });
@@ -97,7 +97,7 @@ isthmus_status_t isthmus_absent_count(size_t* count) noexcept {
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(count);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
     *count = absent_drivers().size();
     return {};
@@ -110,7 +110,7 @@ isthmus_status_t isthmus_absent_get(size_t index, const char** backend,
     ISTHMUS_NEEDS(backend);
     ISTHMUS_NEEDS(reason);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
     const auto all = absent_drivers();
     if (index >= all.size()) {
@@ -156,21 +156,21 @@ isthmus_status_t isthmus_device_info(const isthmus_device_t* device,
     if (info->struct_size < sizeof *info) {
       return is_too_small("info", info->struct_size, sizeof *info);
     }
-    const auto& known = object(device)->properties();
+    const auto& properties = object(device)->properties();
     info->backend = object(device)->platform().properties().backend.c_str();
-    info->filter = known.filter.c_str();
-    info->name = known.name.c_str();
-    info->vendor = known.vendor.c_str();
-    info->driver_version = known.driver_version.c_str();
-    info->type = known.type;
-    info->compute_units = known.compute_units;
-    info->copy_engines = known.copy_engines;
-    info->capabilities = known.capabilities;
-    info->memory_bytes = known.memory_bytes;
-    info->max_allocation_bytes = known.max_allocation_bytes;
-    info->base_alignment = known.base_alignment;
-    info->max_alignment = known.max_alignment;
-    info->lacks = known.lacks.c_str();
+    info->filter = properties.filter.c_str();
+    info->name = properties.name.c_str();
+    info->vendor = properties.vendor.c_str();
+    info->driver_version = properties.driver_version.c_str();
+    info->type = properties.type;
+    info->compute_units = properties.compute_units;
+    info->copy_engines = properties.copy_engines;
+    info->capabilities = properties.capabilities;
+    info->memory_bytes = properties.memory_bytes;
+    info->max_allocation_bytes = properties.max_allocation_bytes;
+    info->base_alignment = properties.base_alignment;
+    info->max_alignment = properties.max_alignment;
+    info->limitations = properties.limitations.c_str();
     return {};
   });
 }
@@ -192,12 +192,12 @@ isthmus_status_t isthmus_device_memory(const isthmus_device_t* device, uint64_t*
     ISTHMUS_NEEDS(free_bytes);
     ISTHMUS_NEEDS(total_bytes);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
-    auto known = object(device)->memory();
-    ISTHMUS_TRY(known);
-    *free_bytes = known->free_bytes;
-    *total_bytes = known->total_bytes;
+    auto memory = object(device)->memory();
+    ISTHMUS_TRY(memory);
+    *free_bytes = memory->free_bytes;
+    *total_bytes = memory->total_bytes;
     return {};
   });
 }
@@ -223,10 +223,10 @@ isthmus_status_t isthmus_sim_create(const char* options, isthmus_device_t** devi
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(device);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
     os::watch_forks();
-    return give(create_simulated_device(options == nullptr ? "" : options), device);
+    return return_handle(create_simulated_device(options == nullptr ? "" : options), device);
   });
 }
 
@@ -235,7 +235,7 @@ isthmus_status_t isthmus_sim_configure(isthmus_device_t* device, const char* opt
     ISTHMUS_NEEDS(device);
     ISTHMUS_NEEDS(options);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
     return configure_simulated_device(*object(device), options);
   });
@@ -248,11 +248,11 @@ isthmus_status_t isthmus_sim_calls(const isthmus_device_t* device, const char* k
     ISTHMUS_NEEDS(kind);
     ISTHMUS_NEEDS(count);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
-    auto made = simulated_calls(*object(device), kind);
-    ISTHMUS_TRY(made);
-    *count = *made;
+    auto calls = simulated_calls(*object(device), kind);
+    ISTHMUS_TRY(calls);
+    *count = *calls;
     return {};
   });
 }
@@ -265,13 +265,13 @@ isthmus_status_t isthmus_sim_state(const isthmus_device_t* device, uint64_t* clo
     ISTHMUS_NEEDS(device_bytes);
     ISTHMUS_NEEDS(host_bytes);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
-    auto now = state_of_simulated_device(*object(device));
-    ISTHMUS_TRY(now);
-    *clock_ns = now->clock_ns;
-    *device_bytes = now->device_bytes;
-    *host_bytes = now->host_bytes;
+    auto state = state_of_simulated_device(*object(device));
+    ISTHMUS_TRY(state);
+    *clock_ns = state->clock_ns;
+    *device_bytes = state->device_bytes;
+    *host_bytes = state->host_bytes;
     return {};
   });
 }

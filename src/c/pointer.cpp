@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of a pointer, and operations on its memory.
+// Allocation records of pointers, and operations on its memory.
 
 #include <cstddef>
 
@@ -18,25 +18,25 @@ namespace {
 // Size of the first published version of the structure, which many programs were compiled with.
 constexpr auto k_first_info_size = offsetof(isthmus_pointer_info_t, requested_bytes);
 
-void tell(const PointerFacts& known, isthmus_pointer_info_t& info) noexcept {
-  info.kind = known.kind;
-  info.base = known.base;
-  info.nbytes = known.nbytes;
-  info.device = known.device == nullptr ? nullptr : handle(known.device);
+void write_facts(const PointerFacts& facts, isthmus_pointer_info_t& info) noexcept {
+  info.kind = facts.kind;
+  info.base = facts.base;
+  info.nbytes = facts.nbytes;
+  info.device = facts.device == nullptr ? nullptr : handle(facts.device);
 }
 
 // Writes these two fields if the caller's structure has them.
-void tell_request(const RequestFacts& known, isthmus_pointer_info_t& info) noexcept {
+void write_request(const RequestFacts& request, isthmus_pointer_info_t& info) noexcept {
   if (info.struct_size >= offsetof(isthmus_pointer_info_t, queue_key)) {
-    info.requested_bytes = known.nbytes;
+    info.requested_bytes = request.nbytes;
   }
   if (info.struct_size >= offsetof(isthmus_pointer_info_t, context)) {
-    info.queue_key = known.queue_key;
+    info.queue_key = request.queue_key;
   }
 }
 
-void tell_origin(Context* context, MemoryResource* resource, isthmus_memory_state_t state,
-                 isthmus_pointer_info_t& info) noexcept {
+void write_origin(Context* context, MemoryResource* resource, isthmus_memory_state_t state,
+                  isthmus_pointer_info_t& info) noexcept {
   if (info.struct_size >= sizeof info) {
     info.context = handle(context);
     info.resource = handle(resource);
@@ -45,28 +45,29 @@ void tell_origin(Context* context, MemoryResource* resource, isthmus_memory_stat
 }
 
 // For callers whose structure has all fields: only stores, without branches.
-void tell_all(const BareBlock& known, isthmus_pointer_info_t& info) noexcept {
-  const auto& common = *known.common;
+void write_block(const BareBlock& block, isthmus_pointer_info_t& info) noexcept {
+  const auto& common = *block.common;
   info = {info.struct_size,
           common.kind.load(k_relaxed),
-          known.start,
-          known.nbytes,
-          handle(common.where.load(k_relaxed)),
+          block.start,
+          block.nbytes,
+          handle(common.device.load(k_relaxed)),
           0,
           0,
-          handle(common.home.load(k_relaxed)),
-          handle(common.from.load(k_relaxed)),
+          handle(common.context.load(k_relaxed)),
+          handle(common.resource.load(k_relaxed)),
           ISTHMUS_MEMORY_LIVE};
 }
 
 // If the block does not record its request, looks it up in the tracking resources.
-RequestFacts request_for(const PointerRecord& known, const void* pointer) noexcept {
-  if (known.what.kind == ISTHMUS_KIND_UNKNOWN || known.request.nbytes != 0 ||
+RequestFacts request_for(const PointerRecord& record, const void* pointer) noexcept {
+  if (record.facts.kind == ISTHMUS_KIND_UNKNOWN || record.request.nbytes != 0 ||
       !TrackingResource::is_any()) {
-    return known.request;
+    return record.request;
   }
-  const auto noted = TrackingResource::find_note_of(known.what, pointer, cut_since(pointer));
-  return noted ? RequestFacts{noted->nbytes, noted->queue} : known.request;
+  const auto note =
+      TrackingResource::find_note_of(record.facts, pointer, suballocated_since(pointer));
+  return note ? RequestFacts{note->nbytes, note->queue} : record.request;
 }
 
 [[gnu::noinline]] isthmus_status_t query_cold(isthmus_context_t* context, const void* pointer,
@@ -77,14 +78,14 @@ RequestFacts request_for(const PointerRecord& known, const void* pointer) noexce
       return is_too_small("info", info->struct_size, k_first_info_size);
     }
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
-    const auto known = record_of(object(context), pointer);
-    tell(known.what, *info);
+    const auto record = record_of(object(context), pointer);
+    write_facts(record.facts, *info);
     if (info->struct_size > k_first_info_size) {
-      tell_request(request_for(known, pointer), *info);
+      write_request(request_for(record, pointer), *info);
     }
-    tell_origin(known.context, known.resource, known.state, *info);
+    write_origin(record.context, record.resource, record.state, *info);
     return {};
   });
 }
@@ -95,11 +96,11 @@ isthmus_status_t isthmus_pointer_query(isthmus_context_t* context, const void* p
                                        isthmus_pointer_info_t* info) noexcept {
   if (info != nullptr && info->struct_size >= sizeof *info && !os::is_forked_child() &&
       !TrackingResource::is_any()) [[likely]] {
-    const auto found = bare_block_holding(pointer);
-    if (found.common != nullptr &&
-        (context == nullptr || object(context)->key() == found.common->context_key.load(k_relaxed)))
+    const auto block = bare_block_containing(pointer);
+    if (block.common != nullptr &&
+        (context == nullptr || object(context)->key() == block.common->context_key.load(k_relaxed)))
         [[likely]] {
-      tell_all(found, *info);
+      write_block(block, *info);
       return ISTHMUS_OK;
     }
   }
@@ -110,14 +111,14 @@ isthmus_status_t isthmus_pointer_origin(const void* pointer, isthmus_context_t**
                                         isthmus_resource_t** resource) noexcept {
   return guarded([&]() -> Result<void> {
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
-    auto known = origin_of(pointer);
+    auto origin = origin_of(pointer);
     if (context != nullptr) {
-      *context = handle(known.context.detach());
+      *context = handle(origin.context.detach());
     }
     if (resource != nullptr) {
-      *resource = handle(known.resource.detach());
+      *resource = handle(origin.resource.detach());
     }
     return {};
   });
@@ -126,11 +127,11 @@ isthmus_status_t isthmus_pointer_origin(const void* pointer, isthmus_context_t**
 namespace {
 
 Result<BlockExtent> known_memory_at(const void* pointer) {
-  auto known = innermost_at(pointer);
-  if (known && !known->memory) {
+  auto extent = innermost_at(pointer);
+  if (extent && !extent->memory) {
     return fail(ISTHMUS_ERROR_NOT_FOUND, "{} is not memory known to the library", pointer);
   }
-  return known;
+  return extent;
 }
 
 }  // namespace
@@ -138,13 +139,13 @@ Result<BlockExtent> known_memory_at(const void* pointer) {
 isthmus_status_t isthmus_record_event(const void* pointer, isthmus_event_t* event) noexcept {
   return guarded([&]() -> Result<void> {
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
     ISTHMUS_NEEDS(event);
-    auto known = known_memory_at(pointer);
-    ISTHMUS_TRY(known);
-    auto& uses = known->memory->uses();
-    uses.add({0, known->range(), true}, Ref<isthmus::Event>{object(event)}, uses.begin());
+    auto extent = known_memory_at(pointer);
+    ISTHMUS_TRY(extent);
+    auto& uses = extent->memory->uses();
+    uses.add({0, extent->range(), true}, Ref<isthmus::Event>{object(event)}, uses.begin());
     return {};
   });
 }
@@ -153,10 +154,10 @@ isthmus_status_t isthmus_record_queue(const void* pointer, isthmus_queue_t* queu
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(queue);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
-    auto known = known_memory_at(pointer);
-    ISTHMUS_TRY(known);
-    return known->memory->note_use(*object(queue), known->range());
+    auto extent = known_memory_at(pointer);
+    ISTHMUS_TRY(extent);
+    return extent->memory->record_use(*object(queue), extent->range());
   });
 }

@@ -16,33 +16,33 @@ namespace {
 // A user's function with the memory that it works on, which is kept alive until it has run.
 class UserFunction final : public HostFunction {
  public:
-  UserFunction(isthmus_function_t function, Owner keep, std::vector<Endpoint> sides,
+  UserFunction(isthmus_function_t function, Owner owner, std::vector<Endpoint> endpoints,
                std::vector<std::size_t> sizes)
       : function_{function},
-        keep_{std::move(keep)},
-        sides_{std::move(sides)},
+        owner_{std::move(owner)},
+        endpoints_{std::move(endpoints)},
         sizes_{std::move(sizes)} {}
 
   Error run(Context& context) noexcept override {
-    if (!function_may_begin()) {
-      return functions_are_stopped();
+    if (!try_begin_function()) {
+      return functions_stopped_error();
     }
     Error outcome = invoke(context);
     // The owner may belong to an interpreter, which may be finalized once no function runs.
-    keep_ = Owner{};
-    function_ended();
+    owner_ = Owner{};
+    end_function();
     return outcome;
   }
 
  private:
   Error invoke(Context& context) noexcept try {
     std::vector<isthmus_view_t> views;
-    for (std::size_t index = 0; index < sides_.size(); ++index) {
-      views.push_back({context.function_address(sides_[index].pointer), sizes_[index]});
+    for (std::size_t index = 0; index < endpoints_.size(); ++index) {
+      views.push_back({context.function_address(endpoints_[index].pointer), sizes_[index]});
     }
     const char* message = nullptr;
-    const SignalsOfStarter meanwhile;
-    const auto code = function_(keep_.object(), views.data(), views.size(), &message);
+    const SignalsOfStarter starter_signals;
+    const auto code = function_(owner_.object(), views.data(), views.size(), &message);
     return code == ISTHMUS_OK
                ? Error{}
                : Error{is_error(code) && code != ISTHMUS_ERROR_TIMEOUT ? code
@@ -53,13 +53,13 @@ class UserFunction final : public HostFunction {
   }
 
   isthmus_function_t function_;
-  Owner keep_;
-  std::vector<Endpoint> sides_;
+  Owner owner_;
+  std::vector<Endpoint> endpoints_;
   std::vector<std::size_t> sizes_;
 };
 
-Error refuse_device_memory(const Queue& queue, const Buffer& given) {
-  if (given.kind() != ISTHMUS_KIND_DEVICE || queue.device().can(ISTHMUS_CAN_RUN_FUNCTIONS)) {
+Error check_function_access(const Queue& queue, const Buffer& buffer) {
+  if (buffer.kind() != ISTHMUS_KIND_DEVICE || queue.device().can(ISTHMUS_CAN_RUN_FUNCTIONS)) {
     return {};
   }
   return fail(ISTHMUS_ERROR_UNSUPPORTED,
@@ -68,49 +68,51 @@ Error refuse_device_memory(const Queue& queue, const Buffer& given) {
 }
 
 // Everything that a function works on, checked and kept alive.
-struct FunctionSides {
-  std::vector<Endpoint> sides;
+struct FunctionArguments {
+  std::vector<Endpoint> endpoints;
   std::vector<std::size_t> sizes;
 
-  [[nodiscard]] Result<void> add(const Queue& queue, Buffer& given) {
-    if (auto refused = refuse_device_memory(queue, given)) {
-      return refused;
+  [[nodiscard]] Result<void> add(const Queue& queue, Buffer& buffer) {
+    if (auto error = check_function_access(queue, buffer)) {
+      return error;
     }
-    auto side = given.at(0, given.nbytes(), false);
-    ISTHMUS_TRY(side);
-    if (!side->reached_by(queue)) {
+    auto endpoint = buffer.at(0, buffer.nbytes(), false);
+    ISTHMUS_TRY(endpoint);
+    if (!endpoint->is_reachable_by(queue)) {
       return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
                   "a function on a queue of {} cannot access device memory of {}: use a queue of "
                   "that device and context",
-                  queue.device().properties().filter, side->memory->device().properties().filter);
+                  queue.device().properties().filter,
+                  endpoint->memory->device().properties().filter);
     }
-    sides.push_back(*std::move(side));
-    sizes.push_back(given.nbytes());
+    endpoints.push_back(*std::move(endpoint));
+    sizes.push_back(buffer.nbytes());
     return {};
   }
 };
 
-Result<Ref<Event>> submit_function(Queue& queue, isthmus_function_t call, Owner keep,
-                                   FunctionSides given, std::vector<Ref<Event>> after) {
-  std::vector<TouchedMemory> touched(given.sides.size());
+Result<Ref<Event>> submit_function(Queue& queue, isthmus_function_t call, Owner owner,
+                                   FunctionArguments arguments, std::vector<Ref<Event>> after) {
+  std::vector<TouchedMemory> touched(arguments.endpoints.size());
   TransferOptions options;
   options.after = std::move(after);
   for (std::size_t index = 0; index < touched.size(); ++index) {
-    touched[index].add_read_and_written(given.sides[index], given.sizes[index]);
+    touched[index].add_read_and_written(arguments.endpoints[index], arguments.sizes[index]);
     touched[index].reserve();
     touched[index].add_contents(options);
     ISTHMUS_TRY(touched[index].order_after_conflicts(&queue, options.after));
   }
-  auto sides = given.sides;
-  auto ended = queue.run(std::make_unique<UserFunction>(call, std::move(keep), std::move(sides),
-                                                        std::move(given.sizes)),
-                         options.after);
-  if (ended) {
+  auto endpoints = arguments.endpoints;
+  auto completion =
+      queue.run(std::make_unique<UserFunction>(call, std::move(owner), std::move(endpoints),
+                                               std::move(arguments.sizes)),
+                options.after);
+  if (completion) {
     for (auto& each : touched) {
-      each.publish(&queue, *ended);
+      each.publish(&queue, *completion);
     }
   }
-  return ended;
+  return completion;
 }
 
 }  // namespace
@@ -121,15 +123,15 @@ isthmus_status_t isthmus_queue_create(isthmus_context_t* context, isthmus_device
     ISTHMUS_NEEDS(device);
     ISTHMUS_NEEDS(queue);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
-    Ref<isthmus::Context> home{object(context)};
-    if (!home) {
-      auto standard = object(device)->platform().default_context();
-      ISTHMUS_TRY(standard);
-      home = *std::move(standard);
+    Ref<isthmus::Context> used_context{object(context)};
+    if (!used_context) {
+      auto default_context = object(device)->platform().default_context();
+      ISTHMUS_TRY(default_context);
+      used_context = *std::move(default_context);
     }
-    return give(home->create_queue(*object(device)), queue);
+    return return_handle(used_context->create_queue(*object(device)), queue);
   });
 }
 
@@ -137,30 +139,30 @@ isthmus_status_t isthmus_queue_default(isthmus_device_t* device, isthmus_queue_t
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(queue);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
-    auto* where = object(device);
-    if (where == nullptr) {
+    auto* used_device = object(device);
+    if (used_device == nullptr) {
       auto found = find_device("");
       ISTHMUS_TRY(found);
-      where = *found;
+      used_device = *found;
     }
-    return give(where->default_queue(), queue);
+    return return_handle(used_device->default_queue(), queue);
   });
 }
 
 isthmus_status_t isthmus_queue_adopt(isthmus_device_t* device, void* native, isthmus_owner_t keep,
                                      isthmus_queue_t** queue) noexcept {
-  Owner kept{keep};
+  Owner owner{keep};
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(device);
     ISTHMUS_NEEDS(native);
     ISTHMUS_NEEDS(queue);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
-    return give(object(device)->platform().adopt_queue(*object(device), native, std::move(kept)),
-                queue);
+    return return_handle(
+        object(device)->platform().adopt_queue(*object(device), native, std::move(owner)), queue);
   });
 }
 
@@ -192,9 +194,9 @@ void* isthmus_queue_native(isthmus_queue_t* queue) noexcept {
   void* handle = nullptr;
   if (queue != nullptr) {
     static_cast<void>(guarded([&]() -> Result<void> {
-      auto lent = object(queue)->lend();
-      ISTHMUS_TRY(lent);
-      handle = *lent;
+      auto exported = object(queue)->export_handle();
+      ISTHMUS_TRY(exported);
+      handle = *exported;
       return {};
     }));
   }
@@ -220,7 +222,7 @@ isthmus_status_t isthmus_queue_pending(isthmus_queue_t* queue, isthmus_event_t**
     ISTHMUS_NEEDS(queue);
     ISTHMUS_NEEDS(event);
     release_on_demand();  // runs releases that wait for the same work
-    return give(object(queue)->pending(), event);
+    return return_handle(object(queue)->pending(), event);
   });
 }
 
@@ -229,9 +231,9 @@ isthmus_status_t isthmus_queue_fence(isthmus_queue_t* queue, isthmus_event_t* co
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(queue);
     ISTHMUS_NEEDS(event);
-    auto waited = events_of(after, after_count);
-    ISTHMUS_TRY(waited);
-    return give(object(queue)->fence(*waited), event);
+    auto dependencies = events_of(after, after_count);
+    ISTHMUS_TRY(dependencies);
+    return return_handle(object(queue)->fence(*dependencies), event);
   });
 }
 
@@ -239,7 +241,7 @@ isthmus_status_t isthmus_queue_mark(isthmus_queue_t* queue, isthmus_event_t** ev
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(queue);
     ISTHMUS_NEEDS(event);
-    return give(object(queue)->mark(), event);
+    return return_handle(object(queue)->mark(), event);
   });
 }
 
@@ -260,30 +262,30 @@ isthmus_status_t isthmus_queue_submit(isthmus_queue_t* queue, isthmus_function_t
                                       isthmus_owner_t keep, isthmus_buffer_t* const* buffers,
                                       size_t buffer_count, isthmus_event_t* const* after,
                                       size_t after_count, isthmus_event_t** event) noexcept {
-  Owner kept{keep};
+  Owner owner{keep};
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(queue);
     ISTHMUS_NEEDS(function);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
     if (buffer_count != 0) {
       ISTHMUS_NEEDS(buffers);
     }
-    auto waited = events_of(after, after_count);
-    ISTHMUS_TRY(waited);
-    FunctionSides given;
+    auto dependencies = events_of(after, after_count);
+    ISTHMUS_TRY(dependencies);
+    FunctionArguments arguments;
     for (size_t index = 0; index < buffer_count; ++index) {
       ISTHMUS_NEEDS(buffers[index]);
-      ISTHMUS_TRY(given.add(*object(queue), *object(buffers[index])));
+      ISTHMUS_TRY(arguments.add(*object(queue), *object(buffers[index])));
     }
-    auto ended = submit_function(*object(queue), function, std::move(kept), std::move(given),
-                                 *std::move(waited));
-    ISTHMUS_TRY(ended);
+    auto completion = submit_function(*object(queue), function, std::move(owner),
+                                      std::move(arguments), *std::move(dependencies));
+    ISTHMUS_TRY(completion);
     if (event == nullptr) {
-      return (*ended)->wait(std::nullopt);
+      return (*completion)->wait(std::nullopt);
     }
-    return give(std::move(ended), event);
+    return return_handle(std::move(completion), event);
   });
 }
 

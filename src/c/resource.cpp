@@ -35,7 +35,7 @@ Result<Device*> isthmus::c::device_for(Context& context, isthmus_device_t* chose
 
 namespace {
 
-Error wrong_context(const Queue& queue) {
+Error wrong_context_error(const Queue& queue) {
   return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
               "the queue of {} belongs to another context than the memory resource",
               queue.device().properties().filter);
@@ -46,65 +46,65 @@ bool same_context(const MemoryResource& resource, const Queue& queue) noexcept {
 }
 
 // Fills in defaults for fields that a caller compiled with an older header lacks.
-Result<isthmus_pool_options_t> whole_options(const isthmus_pool_options_t& given) {
+Result<isthmus_pool_options_t> full_options(const isthmus_pool_options_t& options) {
   constexpr auto k_first_size = offsetof(isthmus_pool_options_t, soft_limit_bytes);
-  if (given.struct_size < k_first_size) {
-    return is_too_small("options", given.struct_size, k_first_size);
+  if (options.struct_size < k_first_size) {
+    return is_too_small("options", options.struct_size, k_first_size);
   }
-  isthmus_pool_options_t whole{};
-  std::memcpy(&whole, &given, std::min(given.struct_size, sizeof whole));
-  return whole;
+  isthmus_pool_options_t full{};
+  std::memcpy(&full, &options, std::min(options.struct_size, sizeof full));
+  return full;
 }
 
-Error check_options(const isthmus_pool_options_t& given) {
-  constexpr std::uint32_t k_known =
+Error check_options(const isthmus_pool_options_t& options) {
+  constexpr std::uint32_t k_all_flags =
       ISTHMUS_POOL_UNCHECKED | ISTHMUS_POOL_NO_REMAP | ISTHMUS_POOL_DEVICE_WAIT;
-  if ((given.flags & ~k_known) != 0) {
+  if ((options.flags & ~k_all_flags) != 0) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "options->flags {:#x} has unknown bits",
-                given.flags);
+                options.flags);
   }
-  if (given.limit_bytes != 0 && given.soft_limit_bytes > given.limit_bytes) {
+  if (options.limit_bytes != 0 && options.soft_limit_bytes > options.limit_bytes) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "the soft limit of {} exceeds the limit of {}: lower it, or set none",
-                describe_bytes(given.soft_limit_bytes), describe_bytes(given.limit_bytes));
+                describe_bytes(options.soft_limit_bytes), describe_bytes(options.limit_bytes));
   }
-  constexpr std::int64_t k_longest_wait = std::chrono::nanoseconds{std::chrono::years{1}}.count();
-  if (given.wait_ns > k_longest_wait) {
+  constexpr std::int64_t k_max_wait_ns = std::chrono::nanoseconds{std::chrono::years{1}}.count();
+  if (options.wait_ns > k_max_wait_ns) {
     return fail(
         ISTHMUS_ERROR_INVALID_ARGUMENT,
         "options->wait_ns {} is more than a year ({}), but a wait for memory must end, because the "
         "work may depend on the waiting thread: use less, or a negative number for no wait",
-        given.wait_ns, k_longest_wait);
+        options.wait_ns, k_max_wait_ns);
   }
   return {};
 }
 
-std::size_t limit_or_none(std::uint64_t given) noexcept { return given == 0 ? SIZE_MAX : given; }
+std::size_t limit_or_none(std::uint64_t limit) noexcept { return limit == 0 ? SIZE_MAX : limit; }
 
-Result<Pool::Options> options_of(const isthmus_pool_options_t* given) {
-  Pool::Options how;
-  if (given == nullptr) {
-    return how;
+Result<Pool::Options> options_of(const isthmus_pool_options_t* options) {
+  Pool::Options result;
+  if (options == nullptr) {
+    return result;
   }
-  auto whole = whole_options(*given);
-  ISTHMUS_TRY(whole);
-  if (auto bad = check_options(*whole)) {
+  auto full = full_options(*options);
+  ISTHMUS_TRY(full);
+  if (auto bad = check_options(*full)) {
     return bad;
   }
-  how.growth_bytes = whole->growth_bytes;
-  how.initial_bytes = whole->initial_bytes;
-  how.limit_bytes = limit_or_none(whole->limit_bytes);
-  how.soft_limit_bytes = limit_or_none(whole->soft_limit_bytes);
-  how.checks = (whole->flags & ISTHMUS_POOL_UNCHECKED) == 0;
-  how.remaps = (whole->flags & ISTHMUS_POOL_NO_REMAP) == 0;
-  how.device_wait = (whole->flags & ISTHMUS_POOL_DEVICE_WAIT) != 0;
-  if (whole->wait_ns != 0) {
-    how.longest_wait = std::chrono::nanoseconds{std::max<std::int64_t>(whole->wait_ns, 0)};
+  result.growth_bytes = full->growth_bytes;
+  result.initial_bytes = full->initial_bytes;
+  result.limit_bytes = limit_or_none(full->limit_bytes);
+  result.soft_limit_bytes = limit_or_none(full->soft_limit_bytes);
+  result.checks = (full->flags & ISTHMUS_POOL_UNCHECKED) == 0;
+  result.remaps = (full->flags & ISTHMUS_POOL_NO_REMAP) == 0;
+  result.device_wait = (full->flags & ISTHMUS_POOL_DEVICE_WAIT) != 0;
+  if (full->wait_ns != 0) {
+    result.max_wait = std::chrono::nanoseconds{std::max<std::int64_t>(full->wait_ns, 0)};
   }
-  how.shared = Ref{object(whole->budget)};
-  how.decay = std::chrono::nanoseconds{
-      static_cast<std::int64_t>(std::min<std::uint64_t>(whole->decay_ns, INT64_MAX))};
-  return how;
+  result.shared = Ref{object(full->budget)};
+  result.decay = std::chrono::nanoseconds{
+      static_cast<std::int64_t>(std::min<std::uint64_t>(full->decay_ns, INT64_MAX))};
+  return result;
 }
 
 }  // namespace
@@ -117,7 +117,7 @@ isthmus_status_t isthmus_resource_provider(isthmus_context_t* context, isthmus_d
     ISTHMUS_NEEDS(resource);
     auto used_device = device_for(*object(context), device, kind);
     ISTHMUS_TRY(used_device);
-    return give(
+    return return_handle(
         Result<Ref<MemoryResource>>{make_ref<Provider>(*object(context), **used_device, kind)},
         resource);
   });
@@ -129,15 +129,15 @@ isthmus_status_t isthmus_resource_write_combined(isthmus_context_t* context,
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(context);
     ISTHMUS_NEEDS(resource);
-    auto& home = *object(context);
-    auto used_device = device_for(home, device, ISTHMUS_KIND_HOST);
+    auto& used_context = *object(context);
+    auto used_device = device_for(used_context, device, ISTHMUS_KIND_HOST);
     ISTHMUS_TRY(used_device);
-    if (auto bad = home.check(**used_device, {ISTHMUS_KIND_HOST, 1, 0, true})) {
+    if (auto bad = used_context.check(**used_device, {ISTHMUS_KIND_HOST, 1, 0, true})) {
       return bad;
     }
-    return give(Result<Ref<MemoryResource>>{make_ref<Provider>(home, **used_device,
-                                                               ISTHMUS_KIND_HOST, true)},
-                resource);
+    return return_handle(Result<Ref<MemoryResource>>{make_ref<Provider>(used_context, **used_device,
+                                                                        ISTHMUS_KIND_HOST, true)},
+                         resource);
   });
 }
 
@@ -149,11 +149,11 @@ isthmus_status_t isthmus_resource_pool(isthmus_context_t* context, isthmus_devic
     ISTHMUS_NEEDS(resource);
     auto used_device = device_for(*object(context), device, kind);
     ISTHMUS_TRY(used_device);
-    auto how = options_of(options);
-    ISTHMUS_TRY(how);
-    auto made = Pool::create(*object(context), **used_device, kind, *how);
-    ISTHMUS_TRY(made);
-    return give(Result<Ref<MemoryResource>>{*std::move(made)}, resource);
+    auto pool_options = options_of(options);
+    ISTHMUS_TRY(pool_options);
+    auto pool = Pool::create(*object(context), **used_device, kind, *pool_options);
+    ISTHMUS_TRY(pool);
+    return return_handle(Result<Ref<MemoryResource>>{*std::move(pool)}, resource);
   });
 }
 
@@ -164,15 +164,16 @@ isthmus_status_t isthmus_resource_pool_over(isthmus_resource_t* upstream,
     ISTHMUS_NEEDS(upstream);
     ISTHMUS_NEEDS(resource);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
-    auto how = options_of(options);
-    ISTHMUS_TRY(how);
-    auto& under = *object(upstream);
-    how->upstream = Ref<MemoryResource>{&under};
-    auto made = Pool::create(under.context(), under.device(), under.kind(), *how);
-    ISTHMUS_TRY(made);
-    return give(Result<Ref<MemoryResource>>{*std::move(made)}, resource);
+    auto pool_options = options_of(options);
+    ISTHMUS_TRY(pool_options);
+    auto& upstream_resource = *object(upstream);
+    pool_options->upstream = Ref<MemoryResource>{&upstream_resource};
+    auto pool = Pool::create(upstream_resource.context(), upstream_resource.device(),
+                             upstream_resource.kind(), *pool_options);
+    ISTHMUS_TRY(pool);
+    return return_handle(Result<Ref<MemoryResource>>{*std::move(pool)}, resource);
   });
 }
 
@@ -181,29 +182,30 @@ isthmus_status_t isthmus_default_pool(isthmus_queue_t* queue, isthmus_kind_t kin
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(resource);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
     if ((flags & ~std::uint32_t{ISTHMUS_DEFAULT_POOL_OF_ARRAYS}) != 0) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "flags {:#x} has unknown bits", flags);
     }
-    auto on = queue_or_default(queue);
-    ISTHMUS_TRY(on);
-    const auto by = (flags & ISTHMUS_DEFAULT_POOL_OF_ARRAYS) != 0 ? DefaultPools::Use::arrays
-                                                                  : DefaultPools::Use::buffers;
-    auto found = DefaultPools::only().find((*on)->context(), (*on)->device(), kind, by);
-    ISTHMUS_TRY(found);
-    return give(Result<Ref<MemoryResource>>{*std::move(found)}, resource);
+    auto used_queue = queue_or_default(queue);
+    ISTHMUS_TRY(used_queue);
+    const auto use = (flags & ISTHMUS_DEFAULT_POOL_OF_ARRAYS) != 0 ? DefaultPools::Use::arrays
+                                                                   : DefaultPools::Use::buffers;
+    auto pool =
+        DefaultPools::only().find((*used_queue)->context(), (*used_queue)->device(), kind, use);
+    ISTHMUS_TRY(pool);
+    return return_handle(Result<Ref<MemoryResource>>{*std::move(pool)}, resource);
   });
 }
 
 isthmus_status_t isthmus_default_pools_trim(uint64_t* bytes) noexcept {
   return guarded([&]() -> Result<void> {
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
-    const auto given_back = DefaultPools::only().trim();
+    const auto trimmed_bytes = DefaultPools::only().trim();
     if (bytes != nullptr) {
-      *bytes = given_back;
+      *bytes = trimmed_bytes;
     }
     return {};
   });
@@ -231,17 +233,17 @@ namespace {
     ISTHMUS_NEEDS(queue);
     ISTHMUS_NEEDS(pointer);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
-    auto& from = *object(resource);
-    if (!same_context(from, *object(queue))) {
-      return wrong_context(*object(queue));
+    auto& memory_resource = *object(resource);
+    if (!same_context(memory_resource, *object(queue))) {
+      return wrong_context_error(*object(queue));
     }
     if (nbytes == 0) {
       *pointer = nullptr;
       return {};
     }
-    auto memory = allocate_raw(from, nbytes, alignment, *object(queue));
+    auto memory = allocate_raw(memory_resource, nbytes, alignment, *object(queue));
     ISTHMUS_TRY(memory);
     *pointer = *memory;
     return {};
@@ -255,11 +257,11 @@ namespace {
   }
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(resource);
-    auto& from = *object(resource);
-    if (queue != nullptr && !same_context(from, *object(queue))) {
-      return wrong_context(*object(queue));
+    auto& memory_resource = *object(resource);
+    if (queue != nullptr && !same_context(memory_resource, *object(queue))) {
+      return wrong_context_error(*object(queue));
     }
-    return deallocate_raw(from, pointer, nbytes, object(queue));
+    return deallocate_raw(memory_resource, pointer, nbytes, object(queue));
   });
 }
 
@@ -268,7 +270,7 @@ namespace {
 [[gnu::noinline]] isthmus_status_t allocate_through(isthmus_resource_t* resource, size_t nbytes,
                                                     size_t alignment, isthmus_queue_t* queue,
                                                     void** pointer) noexcept {
-  if (void* block = object(resource)->allocate_warm(nbytes, alignment, object(queue))) {
+  if (void* block = object(resource)->allocate_fast(nbytes, alignment, object(queue))) {
     *pointer = block;
     return ISTHMUS_OK;
   }
@@ -278,7 +280,7 @@ namespace {
 [[gnu::noinline]] isthmus_status_t deallocate_through(isthmus_resource_t* resource, void* pointer,
                                                       size_t nbytes,
                                                       isthmus_queue_t* queue) noexcept {
-  return object(resource)->deallocate_warm(pointer, nbytes, object(queue))
+  return object(resource)->deallocate_fast(pointer, nbytes, object(queue))
              ? ISTHMUS_OK
              : deallocate_cold(resource, pointer, nbytes, queue);
 }
@@ -294,11 +296,11 @@ isthmus_status_t isthmus_resource_allocate(isthmus_resource_t* resource, size_t 
   if (resource == nullptr || pointer == nullptr || os::is_forked_child()) [[unlikely]] {
     return allocate_cold(resource, nbytes, alignment, queue, pointer);
   }
-  auto* from = object(resource)->as_pool();
-  if (from == nullptr) [[unlikely]] {
+  auto* pool = object(resource)->as_pool();
+  if (pool == nullptr) [[unlikely]] {
     return allocate_through(resource, nbytes, alignment, queue, pointer);
   }
-  if (void* block = from->allocate_warm(nbytes, alignment, object(queue))) [[likely]] {
+  if (void* block = pool->allocate_fast(nbytes, alignment, object(queue))) [[likely]] {
     *pointer = block;
     return ISTHMUS_OK;
   }
@@ -311,11 +313,11 @@ isthmus_status_t isthmus_resource_deallocate(isthmus_resource_t* resource, void*
   if (resource == nullptr || os::is_forked_child()) [[unlikely]] {
     return deallocate_cold(resource, pointer, nbytes, queue);
   }
-  auto* to = object(resource)->as_pool();
-  if (to == nullptr) [[unlikely]] {
+  auto* pool = object(resource)->as_pool();
+  if (pool == nullptr) [[unlikely]] {
     return deallocate_through(resource, pointer, nbytes, queue);
   }
-  return to->deallocate_warm(pointer, nbytes, object(queue))
+  return pool->deallocate_fast(pointer, nbytes, object(queue))
              ? ISTHMUS_OK
              : deallocate_cold(resource, pointer, nbytes, queue);
 }
@@ -325,7 +327,7 @@ isthmus_status_t isthmus_resource_trim(isthmus_resource_t* resource, uint64_t ke
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(resource);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
     release_on_demand();
     const auto bytes = object(resource)->trim(keep_bytes);
@@ -346,29 +348,29 @@ isthmus_status_t isthmus_resource_query(isthmus_resource_t* resource,
       return is_too_small("info", info->struct_size, k_first_size);
     }
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
     release_on_demand();
-    auto& from = *object(resource);
-    const auto now = from.usage();
-    info->kind = from.kind();
-    info->device = handle(&from.device());
-    info->kinds = from.kinds();
-    info->held_bytes = now.held_bytes;
-    info->free_bytes = now.free_bytes;
+    auto& memory_resource = *object(resource);
+    const auto usage = memory_resource.usage();
+    info->kind = memory_resource.kind();
+    info->device = handle(&memory_resource.device());
+    info->kinds = memory_resource.kinds();
+    info->held_bytes = usage.held_bytes;
+    info->free_bytes = usage.free_bytes;
     if (info->struct_size >= sizeof *info) {
-      info->maps = now.maps;
-      info->unmaps = now.unmaps;
+      info->maps = usage.maps;
+      info->unmaps = usage.unmaps;
     }
     return {};
   });
 }
 
 void isthmus_live(isthmus_kind_t kind, uint64_t* count, uint64_t* bytes) noexcept {
-  const bool known = kind >= ISTHMUS_KIND_UNKNOWN && kind <= ISTHMUS_KIND_HOST;
+  const bool is_valid = kind >= ISTHMUS_KIND_UNKNOWN && kind <= ISTHMUS_KIND_HOST;
   release_on_demand();
-  auto total = known ? process_live_counts().total(kind) : LiveTotal{};
-  if (known && !os::is_forked_child()) {
+  auto total = is_valid ? process_live_counts().total(kind) : LiveTotal{};
+  if (is_valid && !os::is_forked_child()) {
     DefaultPools::only().count_blocks(total, kind);
   }
   if (count != nullptr) {

@@ -13,39 +13,39 @@ thread_local constinit OwnedByThread<Error> last;
 
 }  // namespace
 
-Status remember(Error failure) noexcept {
+Status set_last_error(Error failure) noexcept {
   const auto code = failure.code();
-  if (auto* mine = last.get()) {
-    *mine = std::move(failure);
+  if (auto* stored = last.get()) {
+    *stored = std::move(failure);
   }
   return code;
 }
 
-const Error& last_failure() noexcept {
+const Error& last_error() noexcept {
   static NeverDestroyed<Error> none;
-  static NeverDestroyed<Error> forgotten{Error::no_memory()};
-  const auto* mine = last.get();
-  return mine != nullptr ? *mine : last.is_gone() ? *none : *forgotten;
+  static NeverDestroyed<Error> no_memory{Error::no_memory()};
+  const auto* stored = last.get();
+  return stored != nullptr ? *stored : last.is_destroyed() ? *none : *no_memory;
 }
 
 Error is_null(const char* name) {
   return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is NULL, which is not allowed here", name);
 }
 
-Error is_too_small(const char* name, std::size_t given, std::size_t wanted) {
+Error is_too_small(const char* name, std::size_t actual, std::size_t expected) {
   return fail(
       ISTHMUS_ERROR_INVALID_ARGUMENT,
       "{}->struct_size is {}, but version 1 of the structure has {} bytes: set it to sizeof", name,
-      given, wanted);
+      actual, expected);
 }
 
-Error refuse_child() {
+Error forked_child_error() {
   return fail(ISTHMUS_ERROR_FORKED,
               "a forked child cannot use its parent's drivers: start it with spawn");
 }
 
 Result<std::vector<Ref<Event>>> events_of(isthmus_event_t* const* events, std::size_t count) {
-  std::vector<Ref<Event>> made;
+  std::vector<Ref<Event>> result;
   if (count != 0 && events == nullptr) {
     return is_null("after");
   }
@@ -54,9 +54,9 @@ Result<std::vector<Ref<Event>>> events_of(isthmus_event_t* const* events, std::s
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "event {} of the {} to wait for is NULL", index,
                   count);
     }
-    made.emplace_back(object(events[index]));
+    result.emplace_back(object(events[index]));
   }
-  return made;
+  return result;
 }
 
 }  // namespace isthmus::c
@@ -71,7 +71,7 @@ const char* isthmus_version() noexcept {
 
 uint32_t isthmus_abi_version() noexcept { return ISTHMUS_ABI_VERSION; }
 
-const char* isthmus_error_message() noexcept { return isthmus::c::last_failure().message(); }
+const char* isthmus_error_message() noexcept { return isthmus::c::last_error().message(); }
 
 const char* isthmus_status_name(isthmus_status_t status) noexcept {
   return isthmus::status_name(status);

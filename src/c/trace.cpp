@@ -10,20 +10,20 @@ using namespace isthmus::c;
 
 namespace {
 
-Result<std::vector<Queue*>> queues_of(isthmus_queue_t* const* given, std::size_t count,
+Result<std::vector<Queue*>> queues_of(isthmus_queue_t* const* queues, std::size_t count,
                                       const MemoryResource& resource) {
-  std::vector<Queue*> found;
-  for (std::size_t each = 0; each < count; ++each) {
-    if (given[each] == nullptr) {
+  std::vector<Queue*> result;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (queues[i] == nullptr) {
       return is_null("a queue");
     }
-    found.push_back(object(given[each]));
-    if (found.back()->context().key() != resource.context().key()) {
+    result.push_back(object(queues[i]));
+    if (result.back()->context().key() != resource.context().key()) {
       return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
-                  "queue {} belongs to another context than the memory resource", each);
+                  "queue {} belongs to another context than the memory resource", i);
     }
   }
-  return found;
+  return result;
 }
 
 }  // namespace
@@ -46,17 +46,17 @@ isthmus_status_t isthmus_resource_replay(isthmus_resource_t* resource,
       return is_too_small("result", result->struct_size, sizeof *result);
     }
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
-    auto on = queues_of(queues, queue_count, *object(resource));
-    ISTHMUS_TRY(on);
-    auto played = replay(*object(resource), *on, {events, event_count},
-                         {samples, samples == nullptr ? 0 : event_count});
-    ISTHMUS_TRY(played);
-    result->ns = played->ns;
-    result->peak_held_bytes = played->peak_held_bytes;
-    result->maps = played->maps;
-    result->unmaps = played->unmaps;
+    auto replay_queues = queues_of(queues, queue_count, *object(resource));
+    ISTHMUS_TRY(replay_queues);
+    auto replayed = replay(*object(resource), *replay_queues, {events, event_count},
+                           {samples, samples == nullptr ? 0 : event_count});
+    ISTHMUS_TRY(replayed);
+    result->ns = replayed->ns;
+    result->peak_held_bytes = replayed->peak_held_bytes;
+    result->maps = replayed->maps;
+    result->unmaps = replayed->unmaps;
     return {};
   });
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies, fills, prefetch and advice.
 
+#include "c/endpoints.hpp"
 #include "c/operation.hpp"
-#include "c/places.hpp"
 #include "core/sizes.hpp"
 #include "transfer/ranges.hpp"
 #include "transfer/strided.hpp"
@@ -26,7 +26,7 @@ constexpr RangeSide writing{"destination", &isthmus_range_t::destination_offset,
 constexpr RangeSide reading{"source", &isthmus_range_t::source_offset, false};
 
 // The endpoint of `nbytes` from `begin` bytes after `place`.
-Result<Endpoint> endpoint_past(const isthmus_place_t& place, size_t begin, size_t nbytes,
+Result<Endpoint> endpoint_past(const isthmus_endpoint_t& place, size_t begin, size_t nbytes,
                                bool writes) {
   if (begin > SIZE_MAX - place.offset) {
     return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
@@ -37,7 +37,7 @@ Result<Endpoint> endpoint_past(const isthmus_place_t& place, size_t begin, size_
 
 // The endpoint of all ranges together. If they exceed the bounds, the error names the range that
 // does.
-Result<Endpoint> endpoint_of_ranges(const isthmus_place_t& place, size_t begin, size_t nbytes,
+Result<Endpoint> endpoint_of_ranges(const isthmus_endpoint_t& place, size_t begin, size_t nbytes,
                                     std::span<const isthmus_range_t> ranges,
                                     const RangeSide& side) {
   auto all = endpoint_past(place, begin, nbytes, side.writes);
@@ -92,7 +92,7 @@ Result<size_t> extent_nd(const StridedCopy& copy, Side side, const char* name) {
 // Checks that each stride is at least the span of the dimensions inside it, so that no two elements
 // overlap.
 Result<void> check_nested(const StridedCopy& copy) {
-  const auto sorted = simplest(copy, Side::destination);
+  const auto sorted = simplified(copy, Side::destination);
   size_t inside = sorted.width;
   for (size_t i = sorted.rank; i-- > 0;) {
     const auto& each = sorted.dimensions[i];
@@ -110,23 +110,23 @@ Result<void> check_nested(const StridedCopy& copy) {
 // Has width 0 and no dimensions if the block is empty.
 Result<StridedCopy> block_of(const size_t* destination_strides, const size_t* source_strides,
                              const size_t* shape, size_t dimensions, size_t item_bytes) {
-  if (dimensions > StridedCopy::k_most_dimensions) {
+  if (dimensions > StridedCopy::k_max_dimensions) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "an array cannot have {} dimensions: the limit is {}", dimensions,
-                StridedCopy::k_most_dimensions);
+                StridedCopy::k_max_dimensions);
   }
-  StridedCopy made;
-  made.width = item_bytes;
+  StridedCopy block;
+  block.width = item_bytes;
   for (size_t i = 0; i < dimensions; ++i) {
-    made.append({shape[i], destination_strides[i], source_strides[i]});
+    block.append({shape[i], destination_strides[i], source_strides[i]});
   }
   const bool is_empty = item_bytes == 0 || std::count(shape, shape + dimensions, 0U) != 0;
-  return is_empty ? StridedCopy{} : made;
+  return is_empty ? StridedCopy{} : block;
 }
 
 Result<FillPattern> pattern_of(const void* bytes, size_t pattern_bytes, size_t nbytes) {
-  FillPattern made;
-  if (!is_power_of_two(pattern_bytes) || pattern_bytes > sizeof made.bytes) {
+  FillPattern pattern;
+  if (!is_power_of_two(pattern_bytes) || pattern_bytes > sizeof pattern.bytes) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "a pattern cannot have {} bytes: use 1, 2, 4, 8 or 16", pattern_bytes);
   }
@@ -134,59 +134,60 @@ Result<FillPattern> pattern_of(const void* bytes, size_t pattern_bytes, size_t n
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} bytes are not a multiple of the pattern's {}",
                 nbytes, pattern_bytes);
   }
-  std::memcpy(made.bytes, bytes, pattern_bytes);
-  made.nbytes = pattern_bytes;
-  return made;
+  std::memcpy(pattern.bytes, bytes, pattern_bytes);
+  pattern.nbytes = pattern_bytes;
+  return pattern;
 }
 
-Result<Endpoint> target_at(const isthmus_place_t& place, size_t nbytes, isthmus_queue_t* queue,
+Result<Endpoint> target_at(const isthmus_endpoint_t& place, size_t nbytes, isthmus_queue_t* queue,
                            DeviceWork work) {
-  auto side = endpoint_of(place, nbytes, work == DeviceWork::fill);
-  ISTHMUS_TRY(side);
-  return target_of(*std::move(side), nbytes, object(queue), work);
+  auto endpoint = endpoint_of(place, nbytes, work == DeviceWork::fill);
+  ISTHMUS_TRY(endpoint);
+  return target_of(*std::move(endpoint), nbytes, object(queue), work);
 }
 
 }  // namespace
 
-isthmus_status_t isthmus_copy(isthmus_queue_t* queue, const isthmus_place_t* destination,
-                              const isthmus_place_t* source, size_t nbytes,
+isthmus_status_t isthmus_copy(isthmus_queue_t* queue, const isthmus_endpoint_t* destination,
+                              const isthmus_endpoint_t* source, size_t nbytes,
                               const isthmus_operation_t* operation,
                               isthmus_event_t** event) noexcept {
   return operate(operation, event, [&](TransferOptions options) -> Submitted {
     ISTHMUS_NEEDS(destination);
     ISTHMUS_NEEDS(source);
-    auto to = endpoint_of(*destination, nbytes, true);
-    ISTHMUS_TRY(to);
-    auto from = endpoint_of(*source, nbytes, false);
-    ISTHMUS_TRY(from);
-    return copy(object(queue), *to, *from, nbytes, std::move(options));
+    auto destination_endpoint = endpoint_of(*destination, nbytes, true);
+    ISTHMUS_TRY(destination_endpoint);
+    auto source_endpoint = endpoint_of(*source, nbytes, false);
+    ISTHMUS_TRY(source_endpoint);
+    return copy(object(queue), *destination_endpoint, *source_endpoint, nbytes, std::move(options));
   });
 }
 
-isthmus_status_t isthmus_copy_2d(isthmus_queue_t* queue, const isthmus_place_t* destination,
-                                 size_t destination_pitch, const isthmus_place_t* source,
+isthmus_status_t isthmus_copy_2d(isthmus_queue_t* queue, const isthmus_endpoint_t* destination,
+                                 size_t destination_pitch, const isthmus_endpoint_t* source,
                                  size_t source_pitch, size_t width, size_t height,
                                  const isthmus_operation_t* operation,
                                  isthmus_event_t** event) noexcept {
   return operate(operation, event, [&](TransferOptions options) -> Submitted {
     ISTHMUS_NEEDS(destination);
     ISTHMUS_NEEDS(source);
-    auto to_bytes = extent(destination_pitch, width, height, "destination");
-    ISTHMUS_TRY(to_bytes);
-    auto from_bytes = extent(source_pitch, width, height, "source");
-    ISTHMUS_TRY(from_bytes);
-    auto to = endpoint_of(*destination, *to_bytes, true);
-    ISTHMUS_TRY(to);
-    auto from = endpoint_of(*source, *from_bytes, false);
-    ISTHMUS_TRY(from);
-    return copy_2d(object(queue), *to, *from, {destination_pitch, source_pitch, width, height},
-                   std::move(options));
+    auto destination_bytes = extent(destination_pitch, width, height, "destination");
+    ISTHMUS_TRY(destination_bytes);
+    auto source_bytes = extent(source_pitch, width, height, "source");
+    ISTHMUS_TRY(source_bytes);
+    auto destination_endpoint = endpoint_of(*destination, *destination_bytes, true);
+    ISTHMUS_TRY(destination_endpoint);
+    auto source_endpoint = endpoint_of(*source, *source_bytes, false);
+    ISTHMUS_TRY(source_endpoint);
+    return copy_2d(object(queue), *destination_endpoint, *source_endpoint,
+                   {destination_pitch, source_pitch, width, height}, std::move(options));
   });
 }
 
-isthmus_status_t isthmus_copy_ranges(isthmus_queue_t* queue, const isthmus_place_t* destination,
-                                     const isthmus_place_t* source, const isthmus_range_t* ranges,
-                                     size_t range_count, const isthmus_operation_t* operation,
+isthmus_status_t isthmus_copy_ranges(isthmus_queue_t* queue, const isthmus_endpoint_t* destination,
+                                     const isthmus_endpoint_t* source,
+                                     const isthmus_range_t* ranges, size_t range_count,
+                                     const isthmus_operation_t* operation,
                                      isthmus_event_t** event) noexcept {
   return operate(operation, event, [&](TransferOptions options) -> Submitted {
     ISTHMUS_NEEDS(destination);
@@ -194,22 +195,24 @@ isthmus_status_t isthmus_copy_ranges(isthmus_queue_t* queue, const isthmus_place
     if (ranges == nullptr && range_count != 0) {
       return is_null("ranges");
     }
-    const std::span all{ranges, range_count};
-    auto list = list_ranges(all);
+    const std::span range_span{ranges, range_count};
+    auto list = list_ranges(range_span);
     ISTHMUS_TRY(list);
-    auto to = endpoint_of_ranges(*destination, list->destination_begin, list->destination_bytes,
-                                 all, writing);
-    ISTHMUS_TRY(to);
-    auto from = endpoint_of_ranges(*source, list->source_begin, list->source_bytes, all, reading);
-    ISTHMUS_TRY(from);
-    return copy_ranges(object(queue), *to, *from, *std::move(list), std::move(options));
+    auto destination_endpoint = endpoint_of_ranges(*destination, list->destination_begin,
+                                                   list->destination_bytes, range_span, writing);
+    ISTHMUS_TRY(destination_endpoint);
+    auto source_endpoint =
+        endpoint_of_ranges(*source, list->source_begin, list->source_bytes, range_span, reading);
+    ISTHMUS_TRY(source_endpoint);
+    return copy_ranges(object(queue), *destination_endpoint, *source_endpoint, *std::move(list),
+                       std::move(options));
   });
 }
 
-isthmus_status_t isthmus_copy_nd(isthmus_queue_t* queue, const isthmus_place_t* destination,
-                                 const size_t* destination_strides, const isthmus_place_t* source,
-                                 const size_t* source_strides, const size_t* shape,
-                                 size_t dimensions, size_t item_bytes,
+isthmus_status_t isthmus_copy_nd(isthmus_queue_t* queue, const isthmus_endpoint_t* destination,
+                                 const size_t* destination_strides,
+                                 const isthmus_endpoint_t* source, const size_t* source_strides,
+                                 const size_t* shape, size_t dimensions, size_t item_bytes,
                                  const isthmus_operation_t* operation,
                                  isthmus_event_t** event) noexcept {
   return operate(operation, event, [&](TransferOptions options) -> Submitted {
@@ -220,27 +223,28 @@ isthmus_status_t isthmus_copy_nd(isthmus_queue_t* queue, const isthmus_place_t* 
       ISTHMUS_NEEDS(source_strides);
       ISTHMUS_NEEDS(shape);
     }
-    auto what = block_of(destination_strides, source_strides, shape, dimensions, item_bytes);
-    ISTHMUS_TRY(what);
-    auto to_bytes = extent_nd(*what, Side::destination, "destination");
-    ISTHMUS_TRY(to_bytes);
-    auto from_bytes = extent_nd(*what, Side::source, "source");
-    ISTHMUS_TRY(from_bytes);
-    ISTHMUS_TRY(check_nested(*what));
-    auto to = endpoint_of(*destination, *to_bytes, true);
-    ISTHMUS_TRY(to);
-    auto from = endpoint_of(*source, *from_bytes, false);
-    ISTHMUS_TRY(from);
-    if (what->width == 0) {
-      return copy(object(queue), *to, *from, 0, std::move(options));
+    auto block = block_of(destination_strides, source_strides, shape, dimensions, item_bytes);
+    ISTHMUS_TRY(block);
+    auto destination_bytes = extent_nd(*block, Side::destination, "destination");
+    ISTHMUS_TRY(destination_bytes);
+    auto source_bytes = extent_nd(*block, Side::source, "source");
+    ISTHMUS_TRY(source_bytes);
+    ISTHMUS_TRY(check_nested(*block));
+    auto destination_endpoint = endpoint_of(*destination, *destination_bytes, true);
+    ISTHMUS_TRY(destination_endpoint);
+    auto source_endpoint = endpoint_of(*source, *source_bytes, false);
+    ISTHMUS_TRY(source_endpoint);
+    if (block->width == 0) {
+      return copy(object(queue), *destination_endpoint, *source_endpoint, 0, std::move(options));
     }
-    what->destination = to->pointer;
-    what->source = from->pointer;
-    return copy_strided(object(queue), *to, *from, *what, std::move(options));
+    block->destination = destination_endpoint->pointer;
+    block->source = source_endpoint->pointer;
+    return copy_strided(object(queue), *destination_endpoint, *source_endpoint, *block,
+                        std::move(options));
   });
 }
 
-isthmus_status_t isthmus_fill(isthmus_queue_t* queue, const isthmus_place_t* destination,
+isthmus_status_t isthmus_fill(isthmus_queue_t* queue, const isthmus_endpoint_t* destination,
                               const void* pattern, size_t pattern_bytes, size_t nbytes,
                               const isthmus_operation_t* operation,
                               isthmus_event_t** event) noexcept {
@@ -249,30 +253,31 @@ isthmus_status_t isthmus_fill(isthmus_queue_t* queue, const isthmus_place_t* des
     ISTHMUS_NEEDS(pattern);
     auto bytes = pattern_of(pattern, pattern_bytes, nbytes);
     ISTHMUS_TRY(bytes);
-    auto to = target_at(*destination, nbytes, queue, DeviceWork::fill);
-    ISTHMUS_TRY(to);
-    return fill(object(queue), *to, *bytes, nbytes, std::move(options));
+    auto destination_endpoint = target_at(*destination, nbytes, queue, DeviceWork::fill);
+    ISTHMUS_TRY(destination_endpoint);
+    return fill(object(queue), *destination_endpoint, *bytes, nbytes, std::move(options));
   });
 }
 
-isthmus_status_t isthmus_prefetch(isthmus_queue_t* queue, const isthmus_place_t* place,
+isthmus_status_t isthmus_prefetch(isthmus_queue_t* queue, const isthmus_endpoint_t* place,
                                   size_t nbytes, int to_host, const isthmus_operation_t* operation,
                                   isthmus_event_t** event) noexcept {
   return operate(operation, event, [&](TransferOptions options) -> Submitted {
     ISTHMUS_NEEDS(place);
-    auto side = target_at(*place, nbytes, queue, DeviceWork::hint);
-    ISTHMUS_TRY(side);
-    return prefetch(object(queue), *side, nbytes, to_host != 0, std::move(options));
+    auto endpoint = target_at(*place, nbytes, queue, DeviceWork::hint);
+    ISTHMUS_TRY(endpoint);
+    return prefetch(object(queue), *endpoint, nbytes, to_host != 0, std::move(options));
   });
 }
 
-isthmus_status_t isthmus_advise(isthmus_queue_t* queue, const isthmus_place_t* place, size_t nbytes,
-                                uint32_t advice, const isthmus_operation_t* operation,
+isthmus_status_t isthmus_advise(isthmus_queue_t* queue, const isthmus_endpoint_t* place,
+                                size_t nbytes, uint32_t advice,
+                                const isthmus_operation_t* operation,
                                 isthmus_event_t** event) noexcept {
   return operate(operation, event, [&](TransferOptions options) -> Submitted {
     ISTHMUS_NEEDS(place);
-    auto side = target_at(*place, nbytes, queue, DeviceWork::hint);
-    ISTHMUS_TRY(side);
-    return advise(object(queue), *side, nbytes, advice, std::move(options));
+    auto endpoint = target_at(*place, nbytes, queue, DeviceWork::hint);
+    ISTHMUS_TRY(endpoint);
+    return advise(object(queue), *endpoint, nbytes, advice, std::move(options));
   });
 }

@@ -13,14 +13,15 @@ namespace {
 
 using tracking::Means;
 
-Result<std::optional<Means>> means_of(isthmus_tracking_t which) {
-  switch (which) {
+Result<std::optional<Means>> means_of(isthmus_tracking_t method) {
+  switch (method) {
     case ISTHMUS_TRACKING_DEFAULT: return std::optional<Means>{};
     case ISTHMUS_TRACKING_PAGES: return std::optional{Means::pages};
     case ISTHMUS_TRACKING_BYTES: return std::optional{Means::bytes};
     case ISTHMUS_TRACKING_HASHES: return std::optional{Means::hashes};
     default:
-      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is not a tracking method: use 0 to 3", which);
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is not a tracking method: use 0 to 3",
+                  method);
   }
 }
 
@@ -33,35 +34,35 @@ isthmus_tracking_t code_of(Means method) noexcept {
   return ISTHMUS_TRACKING_DEFAULT;
 }
 
-Result<Winner> winner_of(isthmus_winner_t which) {
-  if (which < ISTHMUS_WINNER_NONE || which > ISTHMUS_WINNER_DEVICE) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is not a winner: use 0 to 2", which);
+Result<Winner> winner_of(isthmus_winner_t winner) {
+  if (winner < ISTHMUS_WINNER_NONE || winner > ISTHMUS_WINNER_DEVICE) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is not a winner: use 0 to 2", winner);
   }
-  return static_cast<Winner>(which);
+  return static_cast<Winner>(winner);
 }
 
 Result<UnifiedRequest> request_of(std::size_t nbytes, const isthmus_unified_options_t* options) {
-  UnifiedRequest wanted;
-  wanted.nbytes = nbytes;
+  UnifiedRequest request;
+  request.nbytes = nbytes;
   if (options == nullptr) {
-    return wanted;
+    return request;
   }
   if (options->struct_size < sizeof *options) {
     return is_too_small("options", options->struct_size, sizeof *options);
   }
-  auto by = means_of(options->tracking);
-  ISTHMUS_TRY(by);
-  auto wins = winner_of(options->on_conflict);
-  ISTHMUS_TRY(wins);
-  wanted.pinned = options->pinned != 0;
-  wanted.separate = options->separate != 0;
-  wanted.on_conflict = *wins;
-  wanted.by = *by;
-  wanted.element_bytes = std::max<std::size_t>(1, options->element_bytes);
+  auto means = means_of(options->tracking);
+  ISTHMUS_TRY(means);
+  auto winner = winner_of(options->on_conflict);
+  ISTHMUS_TRY(winner);
+  request.pinned = options->pinned != 0;
+  request.separate = options->separate != 0;
+  request.on_conflict = *winner;
+  request.means = *means;
+  request.element_bytes = std::max<std::size_t>(1, options->element_bytes);
   if (options->by_page != 0) {
-    wanted.grain = tracking::Granularity::page;
+    request.granularity = tracking::Granularity::page;
   }
-  return wanted;
+  return request;
 }
 
 Result<ByteRange> range_of(std::size_t offset, std::size_t nbytes) {
@@ -90,29 +91,29 @@ isthmus_status_t in_range_here(isthmus_unified_t* unified, std::size_t offset, s
                                Call&& call) noexcept {
   return in_range(unified, offset, nbytes, [&](const ByteRange& range) -> Result<void> {
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
     return call(range);
   });
 }
 
 template <class Pointer, class Out>
-Result<void> give_pointer(Result<Pointer> found, Out** pointer) {
-  ISTHMUS_TRY(found);
-  *pointer = *found;
+Result<void> return_pointer(Result<Pointer> result, Out** pointer) {
+  ISTHMUS_TRY(result);
+  *pointer = *result;
   return {};
 }
 
-Result<void> give_event(Submitted moved, isthmus_event_t** event) {
-  ISTHMUS_TRY(moved);
+Result<void> return_event(Submitted submitted, isthmus_event_t** event) {
+  ISTHMUS_TRY(submitted);
   if (event != nullptr) {
-    *event = handle(moved->detach());
+    *event = handle(submitted->detach());
   }
   return {};
 }
 
 Waiting waiting_of(isthmus_event_t** event) noexcept {
-  return event == nullptr ? Waiting::here : Waiting::nobody;
+  return event == nullptr ? Waiting::this_call : Waiting::next_use;
 }
 
 }  // namespace
@@ -123,14 +124,14 @@ isthmus_status_t isthmus_unified_create(size_t nbytes, isthmus_queue_t* queue,
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(unified);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
-    auto wanted = request_of(nbytes, options);
-    ISTHMUS_TRY(wanted);
+    auto request = request_of(nbytes, options);
+    ISTHMUS_TRY(request);
     auto used_queue = queue_or_default(queue);
     ISTHMUS_TRY(used_queue);
     auto* resource = options != nullptr ? object(options->resource) : nullptr;
-    return give(UnifiedBuffer::create(**used_queue, *wanted, resource), unified);
+    return return_handle(UnifiedBuffer::create(**used_queue, *request, resource), unified);
   });
 }
 
@@ -160,19 +161,19 @@ isthmus_status_t isthmus_unified_info(isthmus_unified_t* unified,
     if (info->struct_size < sizeof *info) {
       return is_too_small("info", info->struct_size, sizeof *info);
     }
-    auto known = object(unified)->facts();
-    ISTHMUS_TRY(known);
+    auto facts = object(unified)->facts();
+    ISTHMUS_TRY(facts);
     info->nbytes = object(unified)->nbytes();
-    info->state = static_cast<isthmus_unified_state_t>(known->state);
-    info->tracking = known->granule != 0 ? code_of(known->by) : ISTHMUS_TRACKING_DEFAULT;
-    info->granule = known->granule;
-    info->pinned = known->is_pinned ? 1 : 0;
-    info->one_memory = known->is_one_memory ? 1 : 0;
+    info->state = static_cast<isthmus_unified_state_t>(facts->state);
+    info->tracking = facts->granule != 0 ? code_of(facts->means) : ISTHMUS_TRACKING_DEFAULT;
+    info->granule = facts->granule;
+    info->pinned = facts->is_pinned ? 1 : 0;
+    info->one_memory = facts->is_one_memory ? 1 : 0;
     info->queue = handle(&object(unified)->queue());
-    info->host_views = known->host_views;
-    info->bytes_to_device = known->counts.bytes_to_device;
-    info->bytes_to_host = known->counts.bytes_to_host;
-    info->copies = known->counts.copies;
+    info->host_views = facts->host_views;
+    info->bytes_to_device = facts->counts.bytes_to_device;
+    info->bytes_to_host = facts->counts.bytes_to_host;
+    info->copies = facts->counts.copies;
     return {};
   });
 }
@@ -182,9 +183,9 @@ isthmus_status_t isthmus_unified_state(isthmus_unified_t* unified,
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(unified);
     ISTHMUS_NEEDS(state);
-    auto now = object(unified)->state();
-    ISTHMUS_TRY(now);
-    *state = static_cast<isthmus_unified_state_t>(*now);
+    auto current = object(unified)->state();
+    ISTHMUS_TRY(current);
+    *state = static_cast<isthmus_unified_state_t>(*current);
     return {};
   });
 }
@@ -200,12 +201,12 @@ isthmus_status_t isthmus_unified_dirty_ranges(isthmus_unified_t* unified, int of
     }
     auto dirty = object(unified)->dirty_ranges();
     ISTHMUS_TRY(dirty);
-    const auto& asked = of_device != 0 ? dirty->device : dirty->host;
-    const auto given = std::min(capacity, asked.size());
+    const auto& side_ranges = of_device != 0 ? dirty->device : dirty->host;
+    const auto copied = std::min(capacity, side_ranges.size());
     std::transform(
-        asked.begin(), asked.begin() + static_cast<std::ptrdiff_t>(given), ranges,
+        side_ranges.begin(), side_ranges.begin() + static_cast<std::ptrdiff_t>(copied), ranges,
         [](const ByteRange& each) { return isthmus_byte_range_t{each.begin, each.end}; });
-    *count = asked.size();
+    *count = side_ranges.size();
     return {};
   });
 }
@@ -214,7 +215,7 @@ isthmus_status_t isthmus_unified_host(isthmus_unified_t* unified, size_t offset,
                                       void** pointer) noexcept {
   return in_range(unified, offset, nbytes, [&](const ByteRange& range) -> Result<void> {
     ISTHMUS_NEEDS(pointer);
-    return give_pointer(object(unified)->begin_host_view(range), pointer);
+    return return_pointer(object(unified)->begin_host_view(range), pointer);
   });
 }
 
@@ -228,7 +229,7 @@ isthmus_status_t isthmus_unified_read_host(isthmus_unified_t* unified, size_t of
                                            const void** pointer) noexcept {
   return in_range(unified, offset, nbytes, [&](const ByteRange& range) -> Result<void> {
     ISTHMUS_NEEDS(pointer);
-    return give_pointer(object(unified)->read_host(range), pointer);
+    return return_pointer(object(unified)->read_host(range), pointer);
   });
 }
 
@@ -236,7 +237,7 @@ isthmus_status_t isthmus_unified_begin_write(isthmus_unified_t* unified, size_t 
                                              size_t nbytes, int keeps, void** pointer) noexcept {
   return in_range_here(unified, offset, nbytes, [&](const ByteRange& range) -> Result<void> {
     ISTHMUS_NEEDS(pointer);
-    return give_pointer(object(unified)->begin_host_write(range, keeps != 0), pointer);
+    return return_pointer(object(unified)->begin_host_write(range, keeps != 0), pointer);
   });
 }
 
@@ -252,7 +253,7 @@ isthmus_status_t isthmus_unified_device(isthmus_unified_t* unified, isthmus_queu
                                         isthmus_buffer_t** device) noexcept {
   return in_range_here(unified, offset, nbytes, [&](const ByteRange& range) -> Result<void> {
     ISTHMUS_NEEDS(device);
-    return give(object(unified)->device({range, object(queue)}), device);
+    return return_handle(object(unified)->device({range, object(queue)}), device);
   });
 }
 
@@ -262,7 +263,7 @@ isthmus_status_t isthmus_unified_begin_device_write(isthmus_unified_t* unified,
                                                     isthmus_buffer_t** device) noexcept {
   return in_range_here(unified, offset, nbytes, [&](const ByteRange& range) -> Result<void> {
     ISTHMUS_NEEDS(device);
-    return give(object(unified)->begin_device_write({range, object(queue)}), device);
+    return return_handle(object(unified)->begin_device_write({range, object(queue)}), device);
   });
 }
 
@@ -270,7 +271,8 @@ isthmus_status_t isthmus_unified_to_device(isthmus_unified_t* unified, isthmus_q
                                            size_t offset, size_t nbytes,
                                            isthmus_event_t** event) noexcept {
   return in_range_here(unified, offset, nbytes, [&](const ByteRange& range) {
-    return give_event(object(unified)->to_device({range, object(queue), waiting_of(event)}), event);
+    return return_event(object(unified)->to_device({range, object(queue), waiting_of(event)}),
+                        event);
   });
 }
 
@@ -278,7 +280,7 @@ isthmus_status_t isthmus_unified_to_host(isthmus_unified_t* unified, isthmus_que
                                          size_t offset, size_t nbytes,
                                          isthmus_event_t** event) noexcept {
   return in_range_here(unified, offset, nbytes, [&](const ByteRange& range) {
-    return give_event(object(unified)->to_host({range, object(queue), waiting_of(event)}), event);
+    return return_event(object(unified)->to_host({range, object(queue), waiting_of(event)}), event);
   });
 }
 
@@ -290,7 +292,7 @@ isthmus_status_t isthmus_unified_arrival(isthmus_unified_t* unified, isthmus_que
     if (mode < ISTHMUS_ARRIVAL_BEGUN || mode > ISTHMUS_ARRIVAL_WORK) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is not an arrival mode: use 0 to 2", mode);
     }
-    return give_event(
+    return return_event(
         object(unified)->arrival({range, object(queue)}, static_cast<BeforeArrival>(mode)), event);
   });
 }
@@ -299,7 +301,7 @@ isthmus_status_t isthmus_unified_synchronize(isthmus_unified_t* const* unified, 
                                              isthmus_queue_t* queue) noexcept {
   return guarded([&]() -> Result<void> {
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
     if (count != 0) {
       ISTHMUS_NEEDS(unified);
@@ -330,9 +332,9 @@ isthmus_status_t isthmus_unified_mark_device(isthmus_unified_t* unified, size_t 
 isthmus_status_t isthmus_unified_resolve(isthmus_unified_t* unified, isthmus_winner_t which,
                                          size_t offset, size_t nbytes) noexcept {
   return in_range_here(unified, offset, nbytes, [&](const ByteRange& range) -> Result<void> {
-    auto wins = winner_of(which);
-    ISTHMUS_TRY(wins);
-    return object(unified)->resolve(*wins, range);
+    auto winner = winner_of(which);
+    ISTHMUS_TRY(winner);
+    return object(unified)->resolve(*winner, range);
   });
 }
 
@@ -340,7 +342,7 @@ isthmus_status_t isthmus_unified_forget(isthmus_unified_t* unified) noexcept {
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(unified);
     if (os::is_forked_child()) {
-      return refuse_child();
+      return forked_child_error();
     }
     return object(unified)->forget();
   });
@@ -349,16 +351,16 @@ isthmus_status_t isthmus_unified_forget(isthmus_unified_t* unified) noexcept {
 isthmus_status_t isthmus_tracking_query(isthmus_tracking_t* which, uint64_t* granule,
                                         const char** reason) noexcept {
   return guarded([&]() -> Result<void> {
-    static const auto& known = *new const tracking::InForce{tracking::what_is_in_force()};
-    const auto now = tracking::what_is_in_force();
+    static const auto& initial = *new const tracking::ActiveTracking{tracking::active_mechanism()};
+    const auto current = tracking::active_mechanism();
     if (which != nullptr) {
-      *which = code_of(now.large);
+      *which = code_of(current.large);
     }
     if (granule != nullptr) {
-      *granule = now.granule;
+      *granule = current.granule;
     }
     if (reason != nullptr) {
-      *reason = known.reason.c_str();
+      *reason = initial.reason.c_str();
     }
     return {};
   });
@@ -366,8 +368,8 @@ isthmus_status_t isthmus_tracking_query(isthmus_tracking_t* which, uint64_t* gra
 
 isthmus_status_t isthmus_tracking_force(isthmus_tracking_t which) noexcept {
   return guarded([&]() -> Result<void> {
-    auto by = means_of(which);
-    ISTHMUS_TRY(by);
-    return tracking::force(*by);
+    auto means = means_of(which);
+    ISTHMUS_TRY(means);
+    return tracking::force(*means);
   });
 }

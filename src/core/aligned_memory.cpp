@@ -14,7 +14,7 @@ namespace {
 
 // Without a header, so that AddressSanitizer also detects an access just before the memory, not
 // only one just after it.
-void* allocate_watched(std::size_t nbytes, std::size_t alignment) noexcept {
+void* allocate_without_header(std::size_t nbytes, std::size_t alignment) noexcept {
   void* pointer = nullptr;
   return posix_memalign(&pointer, std::max(alignment, sizeof(void*)), nbytes) == 0 ? pointer
                                                                                    : nullptr;
@@ -24,19 +24,19 @@ void* allocate_watched(std::size_t nbytes, std::size_t alignment) noexcept {
 
 void* allocate_aligned(std::size_t nbytes, std::size_t alignment) noexcept {
   if constexpr (k_address_sanitizer) {
-    return allocate_watched(nbytes, alignment);
+    return allocate_without_header(nbytes, alignment);
   }
   const auto extra = std::max(alignment, alignof(std::max_align_t)) + sizeof(void*);
   if (nbytes > SIZE_MAX - extra) {
     return nullptr;
   }
-  void* whole = std::malloc(nbytes + extra);
-  if (whole == nullptr) {
+  void* block = std::malloc(nbytes + extra);
+  if (block == nullptr) {
     return nullptr;
   }
-  auto* const first = static_cast<std::byte*>(whole) + sizeof(void*);
+  auto* const first = static_cast<std::byte*>(block) + sizeof(void*);
   auto* const aligned = first + (round_up(address(first), alignment) - address(first));
-  std::memcpy(aligned - sizeof(void*), &whole, sizeof(void*));
+  std::memcpy(aligned - sizeof(void*), &block, sizeof(void*));
   return aligned;
 }
 

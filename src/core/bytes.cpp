@@ -25,26 +25,26 @@ void copy_bytes(void* destination, const void* source, std::size_t nbytes) noexc
 namespace {
 
 // Wider rows are copied with one memcpy each.
-constexpr std::size_t k_widest_element = 32;
+constexpr std::size_t k_max_element_bytes = 32;
 // When a copy as a whole exceeds the caches, its rows and ranges of at least this size bypass them.
-constexpr std::size_t k_least_past_caches = std::size_t{4} << 10;
+constexpr std::size_t k_min_streamed_bytes = std::size_t{4} << 10;
 
-void copy_one(std::byte* destination, const std::byte* source, std::size_t nbytes,
-              bool past_caches) noexcept {
-  if (past_caches && nbytes >= k_least_past_caches) {
+void copy_run(std::byte* destination, const std::byte* source, std::size_t nbytes,
+              bool bypass_caches) noexcept {
+  if (bypass_caches && nbytes >= k_min_streamed_bytes) {
     stream_copy(destination, source, nbytes);
   } else {
     std::memcpy(destination, source, nbytes);
   }
 }
 
-void copy_wide_rows(const Copy2dShape& shape, bool past_caches) noexcept {
-  auto* to = static_cast<std::byte*>(shape.destination);
-  const auto* from = static_cast<const std::byte*>(shape.source);
+void copy_wide_rows(const Copy2dShape& shape, bool bypass_caches) noexcept {
+  auto* destination = static_cast<std::byte*>(shape.destination);
+  const auto* source = static_cast<const std::byte*>(shape.source);
   for (std::size_t row = 0; row < shape.height; ++row) {
-    copy_one(to, from, shape.width, past_caches);
-    to += shape.destination_pitch;
-    from += shape.source_pitch;
+    copy_run(destination, source, shape.width, bypass_caches);
+    destination += shape.destination_pitch;
+    source += shape.source_pitch;
   }
 }
 
@@ -58,9 +58,9 @@ void copy_large_rows(const Copy2dShape& shape) noexcept {
 
 }  // namespace
 
-void copy_rows_alone(const Copy2dShape& shape, bool past_caches) noexcept {
-  if (shape.width > k_widest_element) {
-    copy_wide_rows(shape, past_caches);
+void copy_rows_alone(const Copy2dShape& shape, bool bypass_caches) noexcept {
+  if (shape.width > k_max_element_bytes) {
+    copy_wide_rows(shape, bypass_caches);
     return;
   }
   copy_elements({static_cast<std::byte*>(shape.destination),
@@ -75,12 +75,12 @@ void copy_rows(const Copy2dShape& shape) noexcept {
     copy_large_rows(shape);
     return;
   }
-  const auto all = shape.width * shape.height;
-  if (all < k_large_bytes) {
+  const auto total = shape.width * shape.height;
+  if (total < k_large_bytes) {
     copy_rows_alone(shape, false);
     return;
   }
-  share_out(all, [&shape](std::size_t at, std::size_t n) {
+  share_out(total, [&shape](std::size_t at, std::size_t n) {
     const auto first = at / shape.width;
     copy_rows_alone({advance(shape.destination, first * shape.destination_pitch),
                      shape.destination_pitch, advance(shape.source, first * shape.source_pitch),
@@ -91,14 +91,14 @@ void copy_rows(const Copy2dShape& shape) noexcept {
 
 namespace {
 
-void copy_some(const RangedCopy& copy, std::size_t first, std::size_t last,
-               bool past_caches) noexcept {
+void copy_small_ranges(const RangedCopy& copy, std::size_t first, std::size_t last,
+                       bool bypass_caches) noexcept {
   for (const auto& each : copy.ranges.subspan(first, last - first)) {
     if (each.nbytes >= k_large_bytes) {
       continue;
     }
-    copy_one(advance(copy.destination, each.destination_offset),
-             advance(copy.source, each.source_offset), each.nbytes, past_caches);
+    copy_run(advance(copy.destination, each.destination_offset),
+             advance(copy.source, each.source_offset), each.nbytes, bypass_caches);
   }
 }
 
@@ -107,31 +107,32 @@ void copy_some(const RangedCopy& copy, std::size_t first, std::size_t last,
 // Each large range is copied by several threads. The other ranges are divided among the threads.
 void copy_ranges(const RangedCopy& copy) noexcept {
   const auto count = copy.ranges.size();
-  std::size_t rest = 0;
+  std::size_t small_bytes = 0;
   for (const auto& each : copy.ranges) {
     if (each.nbytes >= k_large_bytes) {
       copy_bytes(advance(copy.destination, each.destination_offset),
                  advance(copy.source, each.source_offset), each.nbytes);
     } else {
-      rest += each.nbytes;
+      small_bytes += each.nbytes;
     }
   }
-  if (rest < k_large_bytes) {
-    copy_some(copy, 0, count, false);
+  if (small_bytes < k_large_bytes) {
+    copy_small_ranges(copy, 0, count, false);
     return;
   }
-  share_out(rest, [&](std::size_t at, std::size_t n) {
+  share_out(small_bytes, [&](std::size_t at, std::size_t n) {
     const auto index = [&](std::size_t value) {
-      return static_cast<std::size_t>(static_cast<double>(value) / static_cast<double>(rest) *
+      return static_cast<std::size_t>(static_cast<double>(value) /
+                                      static_cast<double>(small_bytes) *
                                       static_cast<double>(count));
     };
-    copy_some(copy, index(at), at + n == rest ? count : index(at + n), true);
+    copy_small_ranges(copy, index(at), at + n == small_bytes ? count : index(at + n), true);
   });
 }
 
 namespace {
 
-void fill_piece(std::byte* destination, const FillPattern& pattern, std::size_t nbytes) noexcept {
+void fill_chunk(std::byte* destination, const FillPattern& pattern, std::size_t nbytes) noexcept {
   if (pattern.nbytes == 1) {
     std::memset(destination, std::to_integer<int>(pattern.bytes[0]), nbytes);
     return;
@@ -150,13 +151,14 @@ void fill_piece(std::byte* destination, const FillPattern& pattern, std::size_t 
 }  // namespace
 
 void fill_bytes(void* destination, const FillPattern& pattern, std::size_t nbytes) noexcept {
-  auto* to = static_cast<std::byte*>(destination);
+  auto* destination_bytes = static_cast<std::byte*>(destination);
   if (nbytes < k_large_bytes) {
-    fill_piece(to, pattern, nbytes);
+    fill_chunk(destination_bytes, pattern, nbytes);
     return;
   }
-  share_out(nbytes, [to, &pattern](std::size_t at, std::size_t n) {  // chunks hold whole patterns
-    fill_piece(to + at, pattern, n);
+  share_out(nbytes, [destination_bytes, &pattern](std::size_t at,
+                                                  std::size_t n) {  // chunks hold whole patterns
+    fill_chunk(destination_bytes + at, pattern, n);
   });
 }
 

@@ -28,11 +28,11 @@ struct RangedCopy {
   std::span<const CopyRange> ranges;
 
   [[nodiscard]] std::size_t bytes() const noexcept {
-    std::size_t all = 0;
+    std::size_t total = 0;
     for (const auto& each : ranges) {
-      all += each.nbytes;
+      total += each.nbytes;
     }
-    return all;
+    return total;
   }
   // From the pointer to the end of the last range.
   [[nodiscard]] std::size_t destination_extent() const noexcept {
@@ -60,9 +60,9 @@ struct FillPattern {
 // Uses several threads from `k_large_bytes` (share_out.hpp).
 void copy_bytes(void* destination, const void* source, std::size_t nbytes) noexcept;
 void copy_rows(const Copy2dShape& shape) noexcept;
-// Runs on the calling thread. `past_caches`: it is one of several threads that together copy more
+// Runs on the calling thread. `bypass_caches`: it is one of several threads that together copy more
 // than the caches hold.
-void copy_rows_alone(const Copy2dShape& shape, bool past_caches) noexcept;
+void copy_rows_alone(const Copy2dShape& shape, bool bypass_caches) noexcept;
 void copy_ranges(const RangedCopy& copy) noexcept;
 // Pre: `nbytes` is a multiple of the pattern's size.
 void fill_bytes(void* destination, const FillPattern& pattern, std::size_t nbytes) noexcept;

@@ -4,7 +4,7 @@
 //
 // Each error counts once, when it is created, for all devices together. Code that serves requests
 // without a driver call compares this number with the one it saw before, and calls the driver once
-// after a change.
+// after a change. Thread-safe.
 
 #include <atomic>
 #include <cstdint>

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Host copies of a row of elements at a constant distance, which may be negative.
+// Host copies of a row of elements at a constant distance, which may be negative. Thread-safe for
+// memory that does not overlap.
 
 #include <cstddef>
 
 namespace isthmus {
 
 struct ElementRow {
-  std::byte* to = nullptr;
-  std::ptrdiff_t to_stride = 0;
-  const std::byte* from = nullptr;
-  std::ptrdiff_t from_stride = 0;
+  std::byte* destination = nullptr;
+  std::ptrdiff_t destination_stride = 0;
+  const std::byte* source = nullptr;
+  std::ptrdiff_t source_stride = 0;
   std::size_t count = 0;
 };
 

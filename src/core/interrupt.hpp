@@ -2,8 +2,9 @@
 #pragma once
 // Interrupting a wait: a thread can set a function that is called between slices of its waits.
 //
-// Only waits use it whose call can still fail without any effect: waits of memory requests, and
-// waits of a queue for other queues. A free always waits to the end.
+// Only waits whose call can still fail without any effect use it: waits of memory requests, and
+// waits of a queue for other queues. A free always waits to the end. Each thread has its own
+// function, so no lock is needed.
 
 #include <isthmus/isthmus.h>
 

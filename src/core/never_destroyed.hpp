@@ -15,15 +15,15 @@ class NeverDestroyed {
  public:
   template <class... Args>
   explicit NeverDestroyed(Args&&... args) noexcept(noexcept(T(std::forward<Args>(args)...))) {
-    ::new (static_cast<void*>(room_)) T(std::forward<Args>(args)...);
+    ::new (static_cast<void*>(storage_)) T(std::forward<Args>(args)...);
   }
   NeverDestroyed(const NeverDestroyed&) = delete;
   NeverDestroyed& operator=(const NeverDestroyed&) = delete;
 
-  [[nodiscard]] T& operator*() noexcept { return *std::launder(reinterpret_cast<T*>(room_)); }
+  [[nodiscard]] T& operator*() noexcept { return *std::launder(reinterpret_cast<T*>(storage_)); }
 
  private:
-  alignas(T) std::byte room_[sizeof(T)];
+  alignas(T) std::byte storage_[sizeof(T)];
 };
 
 }  // namespace isthmus

@@ -19,11 +19,11 @@ ISTHMUS_TLS_MODEL inline thread_local constinit std::uint64_t thread_order = 0;
 }  // namespace detail
 
 [[nodiscard]] inline std::uint64_t next_order() noexcept {
-  auto seen = detail::shared_order.load(std::memory_order_relaxed);
-  const auto next = std::max(detail::thread_order, seen) + 1;
-  if (next >= seen + detail::k_numbers_apart) [[unlikely]] {
+  auto current = detail::shared_order.load(std::memory_order_relaxed);
+  const auto next = std::max(detail::thread_order, current) + 1;
+  if (next >= current + detail::k_numbers_apart) [[unlikely]] {
     // Never lowers the number: if another thread has raised it meanwhile, that number stays.
-    detail::shared_order.compare_exchange_strong(seen, next, std::memory_order_relaxed);
+    detail::shared_order.compare_exchange_strong(current, next, std::memory_order_relaxed);
   }
   detail::thread_order = next;
   return next;
@@ -31,7 +31,7 @@ ISTHMUS_TLS_MODEL inline thread_local constinit std::uint64_t thread_order = 0;
 
 // A number above all that were issued so far, and above the results of earlier calls. Threads that
 // learn of it get numbers above it.
-[[nodiscard]] inline std::uint64_t order_from_here() noexcept {
+[[nodiscard]] inline std::uint64_t order_above_all() noexcept {
   constexpr auto k_ahead = 4 * detail::k_numbers_apart;
   return detail::shared_order.fetch_add(k_ahead, std::memory_order_acq_rel) + k_ahead;
 }

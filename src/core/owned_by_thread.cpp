@@ -6,27 +6,27 @@
 namespace isthmus::detail {
 namespace {
 
-thread_local constinit EndsWithThread* newest = nullptr;
+thread_local constinit EndsWithThread* list_head = nullptr;
 
-void end_all(void*) noexcept {
-  while (newest != nullptr) {
-    auto& one = *newest;
-    newest = one.next;
-    one.is = EndsWithThread::State::gone;
-    one.destroy(one);
+void destroy_all(void*) noexcept {
+  while (list_head != nullptr) {
+    auto& object = *list_head;
+    list_head = object.next;
+    object.state = EndsWithThread::State::destroyed;
+    object.destroy(object);
   }
 }
 
 }  // namespace
 
-bool end_with_thread(EndsWithThread& one) noexcept {
+bool destroy_at_thread_exit(EndsWithThread& object) noexcept {
   static pthread_key_t key;
-  static const bool known = pthread_key_create(&key, end_all) == 0;
-  if (!known || (newest == nullptr && pthread_setspecific(key, &one) != 0)) {
+  static const bool has_key = pthread_key_create(&key, destroy_all) == 0;
+  if (!has_key || (list_head == nullptr && pthread_setspecific(key, &object) != 0)) {
     return false;
   }
-  one.next = newest;
-  newest = &one;
+  object.next = list_head;
+  list_head = &object;
   return true;
 }
 

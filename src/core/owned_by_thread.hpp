@@ -2,10 +2,10 @@
 #pragma once
 // An object that exists once per thread and is destroyed when the thread ends:
 //
-//   thread_local constinit owned_by_thread<last_error> last;
-//   if (last_error* mine = last.get()) ...
+//   thread_local constinit OwnedByThread<Error> last;
+//   if (Error* own = last.get()) ...
 //
-// A thread_local with a destructor does not serve: glibc allocates memory for it in each thread and
+// A thread_local with a destructor is not usable: glibc allocates memory for it in each thread and
 // terminates the process if there is none (`__cxa_thread_atexit_impl`, in its
 // stdlib/cxa_thread_atexit_impl.c). Instead one pthreads key serves all of these objects. Its
 // destructor runs after those of thread_locals, which may therefore still call the library. In the
@@ -21,15 +21,15 @@ namespace detail {
 
 // One object, in the thread's list of objects to destroy when it ends.
 struct EndsWithThread {
-  enum class State : std::uint8_t { unmade, made, gone };
+  enum class State : std::uint8_t { unconstructed, constructed, destroyed };
 
   void (*destroy)(EndsWithThread&) noexcept;
   EndsWithThread* next = nullptr;
-  State is = State::unmade;
+  State state = State::unconstructed;
 };
 
 // False if there is no memory.
-[[nodiscard]] bool end_with_thread(EndsWithThread& one) noexcept;
+[[nodiscard]] bool destroy_at_thread_exit(EndsWithThread& object) noexcept;
 
 }  // namespace detail
 
@@ -42,26 +42,28 @@ class OwnedByThread : detail::EndsWithThread {
 
   // Constructed at the thread's first call. Null if there is no memory for that, and after its
   // destruction.
-  [[nodiscard]] T* get() noexcept { return is == State::made || make() ? value() : nullptr; }
+  [[nodiscard]] T* get() noexcept {
+    return state == State::constructed || construct() ? value() : nullptr;
+  }
   // As `get`, but does not construct: null if it was not constructed yet.
-  [[nodiscard]] T* find() noexcept { return is == State::made ? value() : nullptr; }
-  [[nodiscard]] bool is_gone() const noexcept { return is == State::gone; }
+  [[nodiscard]] T* find() noexcept { return state == State::constructed ? value() : nullptr; }
+  [[nodiscard]] bool is_destroyed() const noexcept { return state == State::destroyed; }
 
  private:
-  [[nodiscard]] bool make() noexcept {
-    if (is == State::gone || !detail::end_with_thread(*this)) {
+  [[nodiscard]] bool construct() noexcept {
+    if (state == State::destroyed || !detail::destroy_at_thread_exit(*this)) {
       return false;
     }
-    ::new (static_cast<void*>(room_)) T;
-    is = State::made;
+    ::new (static_cast<void*>(storage_)) T;
+    state = State::constructed;
     return true;
   }
-  [[nodiscard]] T* value() noexcept { return std::launder(reinterpret_cast<T*>(room_)); }
-  static void destroy_value(EndsWithThread& one) noexcept {
-    static_cast<OwnedByThread&>(one).value()->~T();
+  [[nodiscard]] T* value() noexcept { return std::launder(reinterpret_cast<T*>(storage_)); }
+  static void destroy_value(EndsWithThread& object) noexcept {
+    static_cast<OwnedByThread&>(object).value()->~T();
   }
 
-  alignas(T) std::byte room_[sizeof(T)]{};
+  alignas(T) std::byte storage_[sizeof(T)]{};
 };
 
 }  // namespace isthmus

@@ -33,9 +33,9 @@ class Owner {
 
 // Keeps a value of the library alive, such as a counted pointer. Throws std::bad_alloc.
 template <class Value>
-[[nodiscard]] Owner owner_of(Value kept) {
-  return Owner{isthmus_owner_t{new Value(std::move(kept)),
-                               [](void* gone) { delete static_cast<Value*>(gone); }}};
+[[nodiscard]] Owner owner_of(Value value) {
+  return Owner{isthmus_owner_t{new Value(std::move(value)),
+                               [](void* object) { delete static_cast<Value*>(object); }}};
 }
 
 }  // namespace isthmus

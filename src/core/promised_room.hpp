@@ -11,16 +11,16 @@
 
 namespace isthmus {
 
-// After this call `list` can grow by one entry more than the `promised` ones before without
-// allocating, and `promised` counts it. Returns `number` as read under the lock at that moment.
+// After this call `list` can grow by one entry more than the `reserved` ones before without
+// allocating, and `reserved` counts it. Returns `number` as read under the lock at that moment.
 // Throws std::bad_alloc, and then nothing has changed. Pre: `lock`, which guards all three, is not
 // held. Memory is allocated outside of the lock.
 template <class Entry, class Lock, class Count, class Number>
-Number promise_room(std::vector<Entry>& list, Lock& lock, Count& promised, const Number& number) {
+Number reserve_entry(std::vector<Entry>& list, Lock& lock, Count& reserved, const Number& number) {
   {
     const std::lock_guard hold{lock};
-    if (list.capacity() > list.size() + promised) [[likely]] {
-      ++promised;
+    if (list.capacity() > list.size() + reserved) [[likely]] {
+      ++reserved;
       return number;
     }
   }
@@ -29,13 +29,13 @@ Number promise_room(std::vector<Entry>& list, Lock& lock, Count& promised, const
     std::size_t needed = 0;
     {
       const std::lock_guard hold{lock};
-      needed = list.size() + promised + 1;
+      needed = list.size() + reserved + 1;
       if (list.capacity() < needed && wider.capacity() >= needed) {
         std::move(list.begin(), list.end(), std::back_inserter(wider));
         list.swap(wider);
       }
       if (list.capacity() >= needed) {
-        ++promised;
+        ++reserved;
         return number;
       }
     }

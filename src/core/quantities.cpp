@@ -15,7 +15,7 @@ struct Suffix {
 constexpr std::uint64_t k_kibi = 1024;
 constexpr std::uint64_t k_kilo = 1000;
 
-constexpr Suffix k_plain[] = {{"", 1}};
+constexpr Suffix k_no_units[] = {{"", 1}};
 constexpr Suffix k_bytes[] = {{"", 1},
                               {"B", 1},
                               {"KiB", k_kibi},
@@ -39,51 +39,51 @@ std::span<const Suffix> suffixes(Unit unit) noexcept {
     case Unit::bytes: return k_bytes;
     case Unit::time: return k_times;
     case Unit::bandwidth: return k_bandwidths;
-    default: return k_plain;
+    default: return k_no_units;
   }
 }
 
 std::optional<std::uint64_t> factor_of(std::string_view text, Unit unit) noexcept {
-  for (const auto& known : suffixes(unit)) {
-    if (known.text == text) {
-      return known.factor;
+  for (const auto& suffix : suffixes(unit)) {
+    if (suffix.text == text) {
+      return suffix.factor;
     }
   }
   return std::nullopt;
 }
 
 // Consumes the digits at the front of `text`. Empty if there are none or the number does not fit.
-std::optional<std::uint64_t> take_digits(std::string_view& text) noexcept {
-  constexpr auto most = std::numeric_limits<std::uint64_t>::max();
+std::optional<std::uint64_t> consume_digits(std::string_view& text) noexcept {
+  constexpr auto max_value = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t value = 0;
-  std::size_t taken = 0;
-  for (; taken < text.size() && text[taken] >= '0' && text[taken] <= '9'; ++taken) {
-    const auto digit = static_cast<std::uint64_t>(text[taken] - '0');
-    if (value > (most - digit) / 10) {
+  std::size_t count = 0;
+  for (; count < text.size() && text[count] >= '0' && text[count] <= '9'; ++count) {
+    const auto digit = static_cast<std::uint64_t>(text[count] - '0');
+    if (value > (max_value - digit) / 10) {
       return std::nullopt;
     }
     value = value * 10 + digit;
   }
-  text.remove_prefix(taken);
-  return taken == 0 ? std::nullopt : std::optional{value};
+  text.remove_prefix(count);
+  return count == 0 ? std::nullopt : std::optional{value};
 }
 
 // The digits after the point, in units of 10^-k_fraction_digits.
 constexpr std::size_t k_fraction_digits = 6;
 constexpr std::uint64_t k_fraction_unit = 1'000'000;
 
-std::optional<std::uint64_t> take_fraction(std::string_view& text) noexcept {
+std::optional<std::uint64_t> consume_fraction(std::string_view& text) noexcept {
   if (text.empty() || text.front() != '.') {
     return 0;
   }
   text.remove_prefix(1);
   const auto before = text.size();
-  auto value = take_digits(text);
+  auto value = consume_digits(text);
   const auto digits = before - text.size();
   if (!value || digits > k_fraction_digits) {
     return std::nullopt;
   }
-  for (auto left = k_fraction_digits - digits; left > 0; --left) {
+  for (auto remaining = k_fraction_digits - digits; remaining > 0; --remaining) {
     *value *= 10;
   }
   return value;
@@ -92,36 +92,37 @@ std::optional<std::uint64_t> take_fraction(std::string_view& text) noexcept {
 }  // namespace
 
 std::optional<std::uint64_t> parse_quantity(std::string_view text, Unit unit) noexcept {
-  constexpr auto most = std::numeric_limits<std::uint64_t>::max();
-  const auto whole = take_digits(text);
-  if (!whole) {
+  constexpr auto max_value = std::numeric_limits<std::uint64_t>::max();
+  const auto integer = consume_digits(text);
+  if (!integer) {
     return std::nullopt;
   }
-  const auto fraction = unit == Unit::none ? std::optional<std::uint64_t>{0} : take_fraction(text);
+  const auto fraction =
+      unit == Unit::none ? std::optional<std::uint64_t>{0} : consume_fraction(text);
   // Zero needs no unit.
   const auto factor =
-      text.empty() && *whole == 0 ? std::optional<std::uint64_t>{1} : factor_of(text, unit);
+      text.empty() && *integer == 0 ? std::optional<std::uint64_t>{1} : factor_of(text, unit);
   // No overflow: the largest factor is 2^40 and a fraction is below 2^20. Fractions of a byte or
   // nanosecond are rejected.
-  if (!fraction || !factor || *whole > most / *factor ||
+  if (!fraction || !factor || *integer > max_value / *factor ||
       *fraction * *factor % k_fraction_unit != 0) {
     return std::nullopt;
   }
-  const auto rest = *fraction * *factor / k_fraction_unit;
-  const auto value = *whole * *factor;
-  return value > most - rest ? std::nullopt : std::optional{value + rest};
+  const auto fraction_value = *fraction * *factor / k_fraction_unit;
+  const auto value = *integer * *factor;
+  return value > max_value - fraction_value ? std::nullopt : std::optional{value + fraction_value};
 }
 
-std::optional<std::uint64_t> parse_share(std::string_view text, std::uint64_t whole) noexcept {
+std::optional<std::uint64_t> parse_share(std::string_view text, std::uint64_t total) noexcept {
   constexpr auto all = 100 * k_fraction_unit;
-  const auto percent = take_digits(text);
-  const auto fraction = percent ? take_fraction(text) : std::nullopt;
+  const auto percent = consume_digits(text);
+  const auto fraction = percent ? consume_fraction(text) : std::nullopt;
   if (!fraction || text != "%" || *percent > 100) {
     return std::nullopt;
   }
   const auto share = *percent * k_fraction_unit + *fraction;
   return share > all ? std::nullopt
-                     : std::optional{whole / all * share + whole % all * share / all};
+                     : std::optional{total / all * share + total % all * share / all};
 }
 
 const char* describe(Unit unit) noexcept {

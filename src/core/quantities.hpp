@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Numbers with units, as people write them: "64MiB", "16GB/s", "5us". No locale, no overflow.
+// Thread-safe.
 
 #include <cstdint>
 #include <optional>
@@ -17,8 +18,8 @@ enum class Unit { none, bytes, time, bandwidth };
 [[nodiscard]] std::optional<std::uint64_t> parse_quantity(std::string_view text,
                                                           Unit unit) noexcept;
 [[nodiscard]] const char* describe(Unit unit) noexcept;
-// "80%" or "12.5%" of `whole`, rounded down. Empty if the text is not a percentage from 0 to 100.
+// "80%" or "12.5%" of `total`, rounded down. Empty if the text is not a percentage from 0 to 100.
 [[nodiscard]] std::optional<std::uint64_t> parse_share(std::string_view text,
-                                                       std::uint64_t whole) noexcept;
+                                                       std::uint64_t total) noexcept;
 
 }  // namespace isthmus

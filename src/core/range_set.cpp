@@ -10,22 +10,22 @@
 namespace isthmus {
 namespace {
 
-void append(std::vector<ByteRange>& ranges, const ByteRange& range, std::size_t most_gap = 0) {
+void append(std::vector<ByteRange>& ranges, const ByteRange& range, std::size_t max_gap = 0) {
   if (range.begin >= range.end) {
     return;
   }
-  if (!ranges.empty() && range.begin <= ranges.back().end + most_gap) {
+  if (!ranges.empty() && range.begin <= ranges.back().end + max_gap) {
     ranges.back().end = std::max(ranges.back().end, range.end);
   } else {
     ranges.push_back(range);
   }
 }
 
-// The first range of `all` that ends after `place`, and what follows it.
+// The first range of `all` that ends after `offset`, and what follows it.
 template <class Ranges>
-auto first_behind(const Ranges& all, std::size_t place) noexcept {
+auto first_ending_after(const Ranges& all, std::size_t offset) noexcept {
   return std::partition_point(all.begin(), all.end(),
-                              [&](const ByteRange& each) { return each.end <= place; });
+                              [&](const ByteRange& each) { return each.end <= offset; });
 }
 
 bool begins_before(const ByteRange& one, const ByteRange& other) noexcept {
@@ -44,25 +44,25 @@ void RangeSet::add(const ByteRange& range) {
   if (ranges_.empty() || ranges_.back().begin <= range.begin) {
     append(ranges_, range);
   } else {
-    RangeSet one;
-    one.add(range);
-    add(one);
+    RangeSet single;
+    single.add(range);
+    add(single);
   }
 }
 
-void RangeSet::add(const RangeSet& others) { apply(adding(others)); }
+void RangeSet::add(const RangeSet& other) { apply(adding(other)); }
 
-void RangeSet::remove(const RangeSet& others) { apply(removing(others)); }
+void RangeSet::remove(const RangeSet& other) { apply(removing(other)); }
 
-// Ranges that `others` overlap or touch are joined with them; the rest is unchanged.
-RangeSet::Change RangeSet::adding(const RangeSet& others) {
-  if (others.empty()) {
+// Ranges that overlap or touch those of `other` are joined with them; the rest is unchanged.
+RangeSet::Change RangeSet::adding(const RangeSet& other) {
+  if (other.empty()) {
     return {};
   }
-  const auto [first, last] = span_of(others, 1);
+  const auto [first, last] = span_of(other, 1);
   std::vector<ByteRange> both;
-  both.reserve(static_cast<std::size_t>(last - first) + others.size());
-  std::merge(first, last, others.begin(), others.end(), std::back_inserter(both), begins_before);
+  both.reserve(static_cast<std::size_t>(last - first) + other.size());
+  std::merge(first, last, other.begin(), other.end(), std::back_inserter(both), begins_before);
   std::vector<ByteRange> joined;
   joined.reserve(both.size());
   for (const auto& each : both) {
@@ -71,34 +71,34 @@ RangeSet::Change RangeSet::adding(const RangeSet& others) {
   return prepare(first, last, std::move(joined));
 }
 
-RangeSet::Change RangeSet::removing(const RangeSet& others) {
-  if (others.empty()) {
+RangeSet::Change RangeSet::removing(const RangeSet& other) {
+  if (other.empty()) {
     return {};
   }
-  const auto [first, last] = span_of(others, 0);
+  const auto [first, last] = span_of(other, 0);
   if (first == last) {
     return {};
   }
-  std::vector<ByteRange> left;
-  left.reserve(static_cast<std::size_t>(last - first) + others.size());
-  auto gone = first_behind(others, first->begin);
+  std::vector<ByteRange> remaining;
+  remaining.reserve(static_cast<std::size_t>(last - first) + other.size());
+  auto removed = first_ending_after(other, first->begin);
   for (auto each : std::span{first, last}) {
-    for (; gone != others.end() && gone->end <= each.begin; ++gone) {
+    for (; removed != other.end() && removed->end <= each.begin; ++removed) {
     }
-    for (auto next = gone; next != others.end() && next->begin < each.end; ++next) {
-      append(left, {each.begin, std::min(each.end, next->begin)});
+    for (auto next = removed; next != other.end() && next->begin < each.end; ++next) {
+      append(remaining, {each.begin, std::min(each.end, next->begin)});
       each.begin = std::min(each.end, std::max(each.begin, next->end));
     }
-    append(left, each);
+    append(remaining, each);
   }
-  return prepare(first, last, std::move(left));
+  return prepare(first, last, std::move(remaining));
 }
 
-// The ranges from the first to the last that the span of `others` overlaps or, if `touching` is 1,
-// touches. Pre: `others` is not empty.
-std::pair<RangeSet::Place, RangeSet::Place> RangeSet::span_of(const RangeSet& others,
+// The ranges from the first to the last that the span of `other` overlaps or, if `touching` is 1,
+// touches. Pre: `other` is not empty.
+std::pair<RangeSet::Place, RangeSet::Place> RangeSet::span_of(const RangeSet& other,
                                                               std::size_t touching) const noexcept {
-  const auto span = others.span();
+  const auto span = other.span();
   const auto first = std::partition_point(
       ranges_.begin(), ranges_.end(),
       [&](const ByteRange& each) { return each.end + touching <= span.begin; });
@@ -109,26 +109,27 @@ std::pair<RangeSet::Place, RangeSet::Place> RangeSet::span_of(const RangeSet& ot
 }
 
 RangeSet::Change RangeSet::prepare(Place first, Place last, std::vector<ByteRange> ranges) {
-  Change made;
-  made.first = first - ranges_.cbegin();
-  made.count = last - first;
-  made.by = std::move(ranges);
-  const auto size = ranges_.size() - static_cast<std::size_t>(made.count) + made.by.size();
+  Change change;
+  change.first = first - ranges_.cbegin();
+  change.count = last - first;
+  change.replacement = std::move(ranges);
+  const auto size =
+      ranges_.size() - static_cast<std::size_t>(change.count) + change.replacement.size();
   if (size > ranges_.capacity()) {
     ranges_.reserve(2 * size);
   }
-  return made;
+  return change;
 }
 
 // `prepare` has reserved the capacity.
 void RangeSet::apply(const Change& prepared) noexcept {
-  const auto& by = prepared.by;
-  const auto count = static_cast<std::ptrdiff_t>(by.size());
+  const auto& replacement = prepared.replacement;
+  const auto count = static_cast<std::ptrdiff_t>(replacement.size());
   const auto common = std::min(prepared.count, count);
   const auto at = ranges_.begin() + prepared.first;
-  std::copy_n(by.begin(), common, at);
+  std::copy_n(replacement.begin(), common, at);
   ranges_.erase(at + common, at + prepared.count);
-  ranges_.insert(at + common, by.begin() + common, by.end());
+  ranges_.insert(at + common, replacement.begin() + common, replacement.end());
 }
 
 std::size_t RangeSet::nbytes() const noexcept {
@@ -138,16 +139,16 @@ std::size_t RangeSet::nbytes() const noexcept {
 }
 
 bool RangeSet::overlaps(const ByteRange& range) const noexcept {
-  const auto next = first_behind(ranges_, range.begin);
+  const auto next = first_ending_after(ranges_, range.begin);
   return range.begin < range.end && next != end() && next->overlaps(range);
 }
 
-bool RangeSet::covers(const RangeSet& others) const noexcept {
-  auto mine = others.empty() ? end() : first_behind(ranges_, others.begin()->begin);
-  for (const auto& each : others) {
-    for (; mine != end() && mine->end < each.end; ++mine) {
+bool RangeSet::covers(const RangeSet& other) const noexcept {
+  auto own = other.empty() ? end() : first_ending_after(ranges_, other.begin()->begin);
+  for (const auto& each : other) {
+    for (; own != end() && own->end < each.end; ++own) {
     }
-    if (mine == end() || !mine->covers(each)) {
+    if (own == end() || !own->covers(each)) {
       return false;
     }
   }
@@ -155,25 +156,26 @@ bool RangeSet::covers(const RangeSet& others) const noexcept {
 }
 
 RangeSet RangeSet::common(const RangeSet& other) const {
-  RangeSet found;
+  RangeSet result;
   if (empty() || other.empty()) {
-    return found;
+    return result;
   }
-  auto mine = first_behind(ranges_, other.begin()->begin);
-  auto theirs = first_behind(other, begin()->begin);
-  while (mine != end() && theirs != other.end()) {
-    append(found.ranges_, {std::max(mine->begin, theirs->begin), std::min(mine->end, theirs->end)});
-    ++(mine->end < theirs->end ? mine : theirs);
+  auto own = first_ending_after(ranges_, other.begin()->begin);
+  auto other_range = first_ending_after(other, begin()->begin);
+  while (own != end() && other_range != other.end()) {
+    append(result.ranges_,
+           {std::max(own->begin, other_range->begin), std::min(own->end, other_range->end)});
+    ++(own->end < other_range->end ? own : other_range);
   }
-  return found;
+  return result;
 }
 
-RangeSet RangeSet::joined(std::size_t most_gap) const {
-  RangeSet found;
+RangeSet RangeSet::joined(std::size_t max_gap) const {
+  RangeSet result;
   for (const auto& each : ranges_) {
-    append(found.ranges_, each, most_gap);
+    append(result.ranges_, each, max_gap);
   }
-  return found;
+  return result;
 }
 
 }  // namespace isthmus

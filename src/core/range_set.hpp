@@ -33,15 +33,15 @@ class RangeSet {
 
   // Empty ranges are ignored.
   void add(const ByteRange& range);
-  void add(const RangeSet& others);
-  void remove(const RangeSet& others);
+  void add(const RangeSet& other);
+  void remove(const RangeSet& other);
   void clear() noexcept { ranges_.clear(); }
 
   // A prepared change. Applying it needs no memory.
   class Change;
-  [[nodiscard]] Change adding(const RangeSet& others);
-  [[nodiscard]] Change removing(const RangeSet& others);
-  // Pre: `prepared` was made by this set, which has not changed since.
+  [[nodiscard]] Change adding(const RangeSet& other);
+  [[nodiscard]] Change removing(const RangeSet& other);
+  // Pre: `prepared` was created by this set, which has not changed since.
   void apply(const Change& prepared) noexcept;
 
   [[nodiscard]] bool empty() const noexcept { return ranges_.empty(); }
@@ -51,12 +51,12 @@ class RangeSet {
     return {ranges_.front().begin, ranges_.back().end};
   }
   [[nodiscard]] bool overlaps(const ByteRange& range) const noexcept;
-  // Whether this set contains all of `others`.
-  [[nodiscard]] bool covers(const RangeSet& others) const noexcept;
+  // Whether this set contains all of `other`.
+  [[nodiscard]] bool covers(const RangeSet& other) const noexcept;
   // The intersection.
   [[nodiscard]] RangeSet common(const RangeSet& other) const;
-  // A copy in which gaps of up to `most_gap` bytes are filled.
-  [[nodiscard]] RangeSet joined(std::size_t most_gap) const;
+  // A copy in which gaps of up to `max_gap` bytes are filled.
+  [[nodiscard]] RangeSet joined(std::size_t max_gap) const;
 
   [[nodiscard]] auto begin() const noexcept { return ranges_.begin(); }
   [[nodiscard]] auto end() const noexcept { return ranges_.end(); }
@@ -65,7 +65,7 @@ class RangeSet {
 
  private:
   using Place = std::vector<ByteRange>::const_iterator;
-  [[nodiscard]] std::pair<Place, Place> span_of(const RangeSet& others,
+  [[nodiscard]] std::pair<Place, Place> span_of(const RangeSet& other,
                                                 std::size_t touching) const noexcept;
   [[nodiscard]] Change prepare(Place first, Place last, std::vector<ByteRange> ranges);
 
@@ -74,10 +74,10 @@ class RangeSet {
 
 class RangeSet::Change {
   friend class RangeSet;
-  // `count` ranges of the set, from index `first`, are replaced by `by`.
+  // `count` ranges of the set, from index `first`, are replaced by `replacement`.
   std::ptrdiff_t first = 0;
   std::ptrdiff_t count = 0;
-  std::vector<ByteRange> by;
+  std::vector<ByteRange> replacement;
 };
 
 }  // namespace isthmus

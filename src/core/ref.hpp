@@ -2,9 +2,9 @@
 #pragma once
 // Intrusive reference counting. Thread-safe, as a shared pointer is.
 //
-// A part, such as a platform's device or its default context, lives inside a whole and forwards its
-// count to it. A handle to any part keeps the whole alive, and the whole can point to its parts
-// without a reference cycle.
+// A child, such as a platform's device or its default context, lives inside its parent and forwards
+// its count to it. A handle to any child keeps the parent alive, and the parent can point to its
+// children without a reference cycle.
 
 #include <atomic>
 #include <cstddef>
@@ -20,62 +20,62 @@ class RefCounted {
   RefCounted& operator=(const RefCounted&) = delete;
 
   void retain() noexcept {
-    if (auto& whole = whole_of_it(); !whole.stays_) {
-      whole.count_.fetch_add(1, std::memory_order_relaxed);
+    if (auto& root = counting_root(); !root.immortal_) {
+      root.count_.fetch_add(1, std::memory_order_relaxed);
     }
   }
   // For callers that found the object without holding a reference, under a lock that the object's
   // destruction takes too. False if the last reference has been released.
   [[nodiscard]] bool try_retain() noexcept {
-    auto& whole = whole_of_it();
-    auto seen = whole.count_.load(std::memory_order_relaxed);
-    while (seen != 0) {
-      if (whole.count_.compare_exchange_weak(seen, seen + 1, std::memory_order_acquire)) {
+    auto& root = counting_root();
+    auto count = root.count_.load(std::memory_order_relaxed);
+    while (count != 0) {
+      if (root.count_.compare_exchange_weak(count, count + 1, std::memory_order_acquire)) {
         return true;
       }
     }
     return false;
   }
   void release() noexcept {
-    auto& whole = whole_of_it();
-    if (!whole.stays_ && whole.count_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      whole.last_reference_gone();
+    auto& root = counting_root();
+    if (!root.immortal_ && root.count_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      root.on_last_release();
     }
   }
   [[nodiscard]] bool unique() noexcept { return references() == 1; }
   // UINT32_MAX if the object is never destroyed.
   [[nodiscard]] std::uint32_t references() noexcept {
-    auto& whole = whole_of_it();
-    return whole.stays_ ? UINT32_MAX : whole.count_.load(std::memory_order_acquire);
+    auto& root = counting_root();
+    return root.immortal_ ? UINT32_MAX : root.count_.load(std::memory_order_acquire);
   }
-  // From here on the object and its parts live as long as the process and are not counted: the
+  // From here on the object and its children live as long as the process and are not counted: the
   // counting of all threads would contend for one cache line. Pre: called by the creator before
   // other threads know the object.
-  void stay_for_ever() noexcept { stays_ = true; }
-  // Called once by `make_ref`. An independent object starts with its creator's reference; a part
-  // adds the creator's reference to its whole.
+  void make_immortal() noexcept { immortal_ = true; }
+  // Called once by `make_ref`. An independent object starts with its creator's reference; a child
+  // adds the creator's reference to its parent.
   void count_maker() noexcept {
-    if (part_of_ != nullptr) {
+    if (parent_ != nullptr) {
       retain();
     }
   }
 
  protected:
   RefCounted() noexcept = default;
-  // `part_of` may be null: the object is independent.
-  explicit RefCounted(RefCounted* part_of) noexcept : part_of_{part_of} {}
+  // `parent` may be null: the object is independent.
+  explicit RefCounted(RefCounted* parent) noexcept : parent_{parent} {}
   virtual ~RefCounted() = default;
 
-  virtual void last_reference_gone() noexcept { delete this; }
+  virtual void on_last_release() noexcept { delete this; }
 
  private:
-  RefCounted& whole_of_it() noexcept { return part_of_ != nullptr ? *part_of_ : *this; }
+  RefCounted& counting_root() noexcept { return parent_ != nullptr ? *parent_ : *this; }
 
   // Incremented relaxed. Decremented with acq_rel, so that destruction is ordered after all other
   // accesses.
   std::atomic<std::uint32_t> count_{1};
-  bool stays_ = false;
-  RefCounted* part_of_ = nullptr;
+  bool immortal_ = false;
+  RefCounted* parent_ = nullptr;
 };
 
 template <class T>
@@ -89,9 +89,9 @@ class Ref {
     }
   }
   static Ref adopt(T* object) noexcept {
-    Ref taken;
-    taken.object_ = object;
-    return taken;
+    Ref ref;
+    ref.object_ = object;
+    return ref;
   }
 
   Ref(const Ref& other) noexcept : Ref{other.object_} {}
@@ -122,9 +122,9 @@ class Ref {
 
 template <class T, class... Args>
 [[nodiscard]] Ref<T> make_ref(Args&&... args) {
-  auto* made = new T(std::forward<Args>(args)...);
-  made->count_maker();
-  return Ref<T>::adopt(made);
+  auto* object = new T(std::forward<Args>(args)...);
+  object->count_maker();
+  return Ref<T>::adopt(object);
 }
 
 }  // namespace isthmus

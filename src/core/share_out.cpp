@@ -13,100 +13,102 @@ namespace {
 
 // Fewer threads do not saturate the memory bandwidth of a server: for 1 GiB, 16 threads copied 107
 // GB/s, 8 of them 78 (Xeon of a machine with an H100).
-constexpr std::size_t k_most_threads = 16;
-// What a thread takes at a time: small, so that a delayed thread delays the end by little.
-constexpr std::size_t k_piece = std::size_t{256} << 10;
-constexpr std::size_t k_pieces_worth_a_thread = 16;
+constexpr std::size_t k_max_threads = 16;
+// What a thread claims at a time: small, so that a delayed thread delays the end by little.
+constexpr std::size_t k_chunk_bytes = std::size_t{256} << 10;
+constexpr std::size_t k_min_chunks_per_thread = 16;
 
 std::size_t threads_for(std::size_t nbytes) noexcept {
   const std::size_t processors = std::thread::hardware_concurrency();  // 0: not known
-  const auto worth = nbytes / (k_pieces_worth_a_thread * k_piece);
-  return std::max<std::size_t>(1, std::min({processors, k_most_threads, worth}));
+  const auto useful_threads = nbytes / (k_min_chunks_per_thread * k_chunk_bytes);
+  return std::max<std::size_t>(1, std::min({processors, k_max_threads, useful_threads}));
 }
 
-// Hands out pieces in order. Each thread publishes in `at_` the number of its current piece, so
-// that all pieces before the lowest published number are done. Numbers are taken and published with
-// sequentially consistent operations: see `do_next` and `done_upto`.
-class Pieces {
+// Assigns chunks to threads in order. Each thread publishes the number of its current chunk in
+// `current_`, so all chunks before the lowest published number are done. Numbers are claimed and
+// published with sequentially consistent operations: see `do_next` and `done_upto`.
+class WorkChunks {
  public:
-  Pieces(std::size_t nbytes, const SharedWork& work, void* context) noexcept
+  WorkChunks(std::size_t nbytes, const SharedWork& work, void* context) noexcept
       : nbytes_{nbytes}, work_{work}, context_{context} {
-    for (auto& each : at_) {
+    for (auto& each : current_) {
       each.store(k_none, std::memory_order_relaxed);
     }
   }
 
-  // False if no piece was left.
+  // False if no chunk was left.
   bool do_next(std::size_t thread) noexcept {
-    auto& at = at_.at(thread);
-    at.store(taken_.load());  // a lower bound of the piece taken next, for `done_upto`
-    const auto number = taken_.fetch_add(1);
-    const bool is_one = number < count();
-    if (is_one) {
-      const auto begin = number * k_piece;
-      work_.piece(context_, begin, std::min(k_piece, nbytes_ - begin));
+    auto& at = current_.at(thread);
+    at.store(next_.load());  // a lower bound of the chunk claimed next, for `done_upto`
+    const auto number = next_.fetch_add(1);
+    const bool has_chunk = number < count();
+    if (has_chunk) {
+      const auto begin = number * k_chunk_bytes;
+      work_.process_chunk(context_, begin, std::min(k_chunk_bytes, nbytes_ - begin));
     }
     at.store(k_none);
-    return is_one;
+    return has_chunk;
   }
-  // In bytes. `taken_` is read first: a piece taken before that is published in `at_` until it is
-  // done.
+  // In bytes. `next_` is read first: a chunk claimed before that is published in `current_` until
+  // it is done.
   [[nodiscard]] std::size_t done_upto() const noexcept {
-    auto first = std::min(taken_.load(), count());
-    for (const auto& each : at_) {
+    auto first = std::min(next_.load(), count());
+    for (const auto& each : current_) {
       first = std::min(first, each.load());
     }
-    return std::min(first * k_piece, nbytes_);
+    return std::min(first * k_chunk_bytes, nbytes_);
   }
   // On the calling thread alone. `done_upto` may fall below a value reported earlier, when a thread
-  // has published a number but not yet taken its piece; reported values never decrease.
-  [[nodiscard]] bool go_on() noexcept {
-    told_ = std::max(told_, done_upto());
-    return work_.done == nullptr || work_.done(context_, told_);
+  // has published a number but not yet claimed its chunk; reported values never decrease.
+  [[nodiscard]] bool report_progress() noexcept {
+    reported_ = std::max(reported_, done_upto());
+    return work_.done == nullptr || work_.done(context_, reported_);
   }
-  void leave_the_rest() noexcept { taken_.store(count()); }
+  void cancel_remaining() noexcept { next_.store(count()); }
 
  private:
   static constexpr std::size_t k_none = SIZE_MAX;
 
-  [[nodiscard]] std::size_t count() const noexcept { return (nbytes_ + k_piece - 1) / k_piece; }
+  [[nodiscard]] std::size_t count() const noexcept {
+    return (nbytes_ + k_chunk_bytes - 1) / k_chunk_bytes;
+  }
 
   const std::size_t nbytes_;
   const SharedWork& work_;
   void* const context_;
-  std::size_t told_ = 0;
-  std::atomic<std::size_t> taken_{0};
-  std::array<std::atomic<std::size_t>, k_most_threads> at_;
+  std::size_t reported_ = 0;
+  std::atomic<std::size_t> next_{0};
+  std::array<std::atomic<std::size_t>, k_max_threads> current_;
 };
 
 }  // namespace
 
 void share_out(std::size_t nbytes, const SharedWork& work, void* context) noexcept {
-  Pieces all{nbytes, work, context};
-  std::array<std::thread, k_most_threads> others;
+  WorkChunks chunks{nbytes, work, context};
+  std::array<std::thread, k_max_threads> threads;
   try {
     for (std::size_t number = 1; number < threads_for(nbytes); ++number) {
-      others.at(number) = start_thread([&all, number] {
-        while (all.do_next(number)) {
+      threads.at(number) = start_thread([&chunks, number] {
+        while (chunks.do_next(number)) {
         }
       });
     }
-  } catch (...) {  // no thread or no memory for one: the existing threads take all pieces
+  } catch (...) {  // no thread or no memory for one: the existing threads process all chunks
   }
-  bool wanted = true;
-  while (wanted && all.do_next(0)) {
-    wanted = all.go_on();
+  bool proceed = true;
+  while (proceed && chunks.do_next(0)) {
+    proceed = chunks.report_progress();
   }
-  if (!wanted) {
-    all.leave_the_rest();
+  if (!proceed) {
+    chunks.cancel_remaining();
   }
-  for (auto& other : others) {
+  for (auto& other : threads) {
     if (other.joinable()) {
       other.join();
     }
   }
-  if (wanted) {
-    static_cast<void>(all.go_on());
+  if (proceed) {
+    static_cast<void>(chunks.report_progress());
   }
 }
 

@@ -16,20 +16,20 @@ namespace isthmus {
 // order its reuse.
 class Error::Spares {
  public:
-  static constexpr std::size_t k_bytes = sizeof(Detail) + k_longest_without_memory + 1;
+  static constexpr std::size_t k_bytes = sizeof(Detail) + k_max_preallocated_text + 1;
   // Null if all entries are in use.
-  [[nodiscard]] void* take() noexcept {
-    for (auto& each : all_) {
+  [[nodiscard]] void* allocate() noexcept {
+    for (auto& each : entries_) {
       if (!each.in_use.exchange(true, std::memory_order_acquire)) {
-        return each.room.data();
+        return each.memory.data();
       }
     }
     return nullptr;
   }
-  // Whether `room` was one of these entries.
-  bool give_back(const void* room) noexcept {
-    for (auto& each : all_) {
-      if (each.room.data() == room) {
+  // Whether `memory` was one of these entries.
+  bool deallocate(const void* memory) noexcept {
+    for (auto& each : entries_) {
+      if (each.memory.data() == memory) {
         each.in_use.store(false, std::memory_order_release);
         return true;
       }
@@ -39,17 +39,17 @@ class Error::Spares {
 
  private:
   struct Spare {
-    alignas(Detail) std::array<std::byte, k_bytes> room{};
+    alignas(Detail) std::array<std::byte, k_bytes> memory{};
     std::atomic<bool> in_use{false};
   };
-  std::array<Spare, 256> all_{};
+  std::array<Spare, 256> entries_{};
 };
 
 constinit Error::Spares Error::spares_{};
 
 // Cuts at the beginning of a UTF-8 character.
-std::string_view Error::cut(std::string_view message) noexcept {
-  auto end = std::min(message.size(), k_longest_without_memory);
+std::string_view Error::truncated(std::string_view message) noexcept {
+  auto end = std::min(message.size(), k_max_preallocated_text);
   while (end < message.size() && end > 0 && (static_cast<unsigned char>(message[end]) >> 6) == 2) {
     --end;
   }
@@ -57,11 +57,11 @@ std::string_view Error::cut(std::string_view message) noexcept {
 }
 
 // One allocation: the text follows the detail.
-Error::Detail* Error::make(Status code, std::string_view message) noexcept {
+Error::Detail* Error::create_detail(Status code, std::string_view message) noexcept {
   void* memory = ::operator new(sizeof(Detail) + message.size() + 1, std::nothrow);
   if (memory == nullptr) {
-    memory = spares_.take();
-    message = cut(message);
+    memory = spares_.allocate();
+    message = truncated(message);
   }
   if (memory == nullptr) {
     return nullptr;
@@ -72,7 +72,8 @@ Error::Detail* Error::make(Status code, std::string_view message) noexcept {
   return new (memory) Detail{code, text, {1}};
 }
 
-Error::Error(Status code, std::string_view message) noexcept : detail_{make(code, message)} {
+Error::Error(Status code, std::string_view message) noexcept
+    : detail_{create_detail(code, message)} {
   if (detail_ == nullptr) {
     *this = no_memory();
   }
@@ -87,11 +88,11 @@ Error::Error(const Error& other) noexcept : detail_{other.detail_} {
   }
 }
 
-void Error::release_now(Detail* unused) noexcept {
-  if (unused->holders.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-    unused->~Detail();
-    if (!spares_.give_back(unused)) {
-      ::operator delete(unused);
+void Error::release_detail(Detail* detail) noexcept {
+  if (detail->holders.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    detail->~Detail();
+    if (!spares_.deallocate(detail)) {
+      ::operator delete(detail);
     }
   }
 }
@@ -102,9 +103,9 @@ Error Error::no_memory() noexcept {
                                "the host has no memory left for the library's own records",
                                {1}};
   only.holders.fetch_add(1, std::memory_order_relaxed);
-  Error made;
-  made.detail_ = &only;
-  return made;
+  Error error;
+  error.detail_ = &only;
+  return error;
 }
 
 Error fail_with(Status code, fmt::string_view format, fmt::format_args arguments) noexcept try {
@@ -112,7 +113,7 @@ Error fail_with(Status code, fmt::string_view format, fmt::format_args arguments
   fmt::vformat_to(std::back_inserter(text), format, arguments);
   return {code, std::string_view{text.data(), text.size()}};
 } catch (const std::bad_alloc&) {
-  std::array<char, Error::k_longest_without_memory + 1> text;
+  std::array<char, Error::k_max_preallocated_text + 1> text;
   const auto written = fmt::vformat_to_n(text.data(), text.size(), format, arguments);
   return {code, std::string_view{text.data(), std::min(written.size, text.size())}};
 } catch (const std::exception&) {

@@ -2,7 +2,7 @@
 #pragma once
 // The outcome of an operation inside the library: a value or an error, never an exception.
 //
-// An error is one pointer, null for success, so that a `result<void>` costs nothing on a warm path.
+// An error is one pointer, null for success, so that a `Result<void>` costs nothing on a warm path.
 
 #include <isthmus/isthmus.h>
 
@@ -32,7 +32,7 @@ using Status = isthmus_status_t;
 // as a shared pointer is.
 class [[nodiscard]] Error {
  public:
-  static constexpr std::size_t k_longest_without_memory =
+  static constexpr std::size_t k_max_preallocated_text =
       1000;  // length of text; the rest is truncated
 
   Error() noexcept = default;
@@ -47,7 +47,7 @@ class [[nodiscard]] Error {
   }
   ~Error() {
     if (detail_ != nullptr) {
-      release_now(detail_);
+      release_detail(detail_);
     }
   }
 
@@ -73,9 +73,9 @@ class [[nodiscard]] Error {
   };
   class Spares;
   static Spares spares_;
-  static std::string_view cut(std::string_view message) noexcept;
-  static Detail* make(Status code, std::string_view message) noexcept;
-  static void release_now(Detail* unused) noexcept;
+  static std::string_view truncated(std::string_view message) noexcept;
+  static Detail* create_detail(Status code, std::string_view message) noexcept;
+  static void release_detail(Detail* detail) noexcept;
 
   Detail* detail_ = nullptr;
 };

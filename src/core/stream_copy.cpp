@@ -20,16 +20,16 @@ namespace {
 constexpr std::size_t k_cache_line = 64;
 
 void stream_line(std::byte* destination, const std::byte* source) noexcept {
-  auto* const target = reinterpret_cast<__m128i*>(destination);
-  const auto* const parts = reinterpret_cast<const __m128i*>(source);
-  const auto a = _mm_loadu_si128(parts);
-  const auto b = _mm_loadu_si128(parts + 1);
-  const auto c = _mm_loadu_si128(parts + 2);
-  const auto d = _mm_loadu_si128(parts + 3);
-  _mm_stream_si128(target, a);
-  _mm_stream_si128(target + 1, b);
-  _mm_stream_si128(target + 2, c);
-  _mm_stream_si128(target + 3, d);
+  auto* const destination_vectors = reinterpret_cast<__m128i*>(destination);
+  const auto* const source_vectors = reinterpret_cast<const __m128i*>(source);
+  const auto a = _mm_loadu_si128(source_vectors);
+  const auto b = _mm_loadu_si128(source_vectors + 1);
+  const auto c = _mm_loadu_si128(source_vectors + 2);
+  const auto d = _mm_loadu_si128(source_vectors + 3);
+  _mm_stream_si128(destination_vectors, a);
+  _mm_stream_si128(destination_vectors + 1, b);
+  _mm_stream_si128(destination_vectors + 2, c);
+  _mm_stream_si128(destination_vectors + 3, d);
 }
 
 }  // namespace
@@ -40,16 +40,16 @@ void stream_copy(void* destination, const void* source, std::size_t nbytes) noex
     std::memcpy(destination, source, nbytes);
     return;
   }
-  auto* const to = static_cast<std::byte*>(destination);
-  const auto* const from = static_cast<const std::byte*>(source);
-  const auto past = address(to) % k_cache_line;
-  const auto head = std::min(nbytes, past == 0 ? 0 : k_cache_line - past);
+  auto* const destination_bytes = static_cast<std::byte*>(destination);
+  const auto* const source_bytes = static_cast<const std::byte*>(source);
+  const auto misalignment = address(destination_bytes) % k_cache_line;
+  const auto head = std::min(nbytes, misalignment == 0 ? 0 : k_cache_line - misalignment);
   const auto lines = (nbytes - head) / k_cache_line * k_cache_line;
-  std::memcpy(to, from, head);
+  std::memcpy(destination_bytes, source_bytes, head);
   for (std::size_t at = head; at < head + lines; at += k_cache_line) {
-    stream_line(to + at, from + at);
+    stream_line(destination_bytes + at, source_bytes + at);
   }
-  std::memcpy(to + head + lines, from + head + lines, nbytes - head - lines);
+  std::memcpy(destination_bytes + head + lines, source_bytes + head + lines, nbytes - head - lines);
   _mm_sfence();  // only this orders streaming stores; the end of a thread does not
 }
 

@@ -65,7 +65,7 @@ bool join_run(StridedCopy& copy) noexcept {
 
 }  // namespace
 
-StridedCopy simplest(StridedCopy copy, Side side) noexcept {
+StridedCopy simplified(StridedCopy copy, Side side) noexcept {
   for (std::size_t i = copy.rank; i-- > 0;) {
     if (copy.dimensions[i].count == 1) {
       copy.remove(i);
@@ -90,11 +90,11 @@ void add_runs(const StridedCopy& copy, std::size_t depth, CopyRange at,
     out.push_back(at);
     return;
   }
-  const auto& along = copy.dimensions[depth];
-  for (std::size_t i = 0; i < along.count; ++i) {
+  const auto& dimension = copy.dimensions[depth];
+  for (std::size_t i = 0; i < dimension.count; ++i) {
     add_runs(copy, depth + 1, at, out);
-    at.destination_offset += along.destination_stride;
-    at.source_offset += along.source_stride;
+    at.destination_offset += dimension.destination_stride;
+    at.source_offset += dimension.source_stride;
   }
 }
 
@@ -111,26 +111,26 @@ namespace {
 
 // Copies runs [begin, end), counted through all dimensions. Pre: there is a dimension.
 void copy_runs(const StridedCopy& copy, std::size_t begin, std::size_t end,
-               bool past_caches) noexcept {
+               bool bypass_caches) noexcept {
   const auto& rows = copy.dimensions[copy.rank - 1];
-  std::array<MoveDimension, StridedCopy::k_most_dimensions> outer;
+  std::array<MoveDimension, StridedCopy::k_max_dimensions> outer;
   for (std::size_t i = 0; i + 1 < copy.rank; ++i) {
-    const auto& along = copy.dimensions[i];
-    outer[i] = {along.count, static_cast<std::ptrdiff_t>(along.destination_stride),
-                static_cast<std::ptrdiff_t>(along.source_stride)};
+    const auto& dimension = copy.dimensions[i];
+    outer[i] = {dimension.count, static_cast<std::ptrdiff_t>(dimension.destination_stride),
+                static_cast<std::ptrdiff_t>(dimension.source_stride)};
   }
   RowWalk<outer.size()> at{std::span{outer}.first(copy.rank - 1), begin / rows.count};
   auto first = begin % rows.count;
-  for (auto left = end - begin; left != 0; at.next()) {
-    const auto count = std::min(rows.count - first, left);
-    copy_rows_alone({static_cast<std::byte*>(copy.destination) + at.to() +
+  for (auto remaining = end - begin; remaining != 0; at.next()) {
+    const auto count = std::min(rows.count - first, remaining);
+    copy_rows_alone({static_cast<std::byte*>(copy.destination) + at.destination_offset() +
                          static_cast<std::ptrdiff_t>(first * rows.destination_stride),
                      rows.destination_stride,
-                     static_cast<const std::byte*>(copy.source) + at.from() +
+                     static_cast<const std::byte*>(copy.source) + at.source_offset() +
                          static_cast<std::ptrdiff_t>(first * rows.source_stride),
                      rows.source_stride, copy.width, count},
-                    past_caches);
-    left -= count;
+                    bypass_caches);
+    remaining -= count;
     first = 0;
   }
 }

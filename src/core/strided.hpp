@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Copies of N-dimensional blocks: runs of bytes at regular distances, which may differ between the
-// two sides.
+// two sides. Thread-safe for memory that does not overlap.
 
 #include <array>
 #include <cstddef>
@@ -24,13 +24,13 @@ struct StridedDimension {
 };
 
 struct StridedCopy {
-  static constexpr std::size_t k_most_dimensions = 8;
+  static constexpr std::size_t k_max_dimensions = 8;
 
   void* destination = nullptr;
   const void* source = nullptr;
   std::size_t width = 0;  // contiguous bytes on both sides
   // Outermost first. One more than callers may pass, for copies that are divided.
-  std::array<StridedDimension, k_most_dimensions + 1> dimensions{};
+  std::array<StridedDimension, k_max_dimensions + 1> dimensions{};
   std::size_t rank = 0;
 
   [[nodiscard]] std::size_t runs() const noexcept;
@@ -50,7 +50,7 @@ struct StridedCopy {
 
 // The same bytes in the fewest dimensions, sorted so that the largest strides on side `side` are
 // outermost.
-[[nodiscard]] StridedCopy simplest(StridedCopy copy, Side side) noexcept;
+[[nodiscard]] StridedCopy simplified(StridedCopy copy, Side side) noexcept;
 
 // Its runs, with offsets from the two pointers.
 [[nodiscard]] std::vector<CopyRange> list_runs(const StridedCopy& copy);

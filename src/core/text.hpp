@@ -24,11 +24,11 @@ template <class... Args>
 
 template <class Range>
 [[nodiscard]] std::string joined(const Range& parts, std::string_view separator) {
-  std::string whole;
+  std::string result;
   for (const std::string_view part : parts) {
-    whole.append(whole.empty() ? std::string_view{} : separator).append(part);
+    result.append(result.empty() ? std::string_view{} : separator).append(part);
   }
-  return whole;
+  return result;
 }
 
 }  // namespace isthmus

@@ -8,20 +8,20 @@
 
 namespace isthmus {
 
-thread_local constinit std::uint32_t detail::known_thread_number ISTHMUS_TLS_MODEL = 0;
+thread_local constinit std::uint32_t detail::cached_thread_number ISTHMUS_TLS_MODEL = 0;
 
 namespace {
 
 // An ending thread clears its bit with release, and the next owner sets it with acquire, so that it
 // sees what the previous owner did.
-constinit std::atomic<std::uint64_t> taken{1};  // one bit per number; 0 is no number
+constinit std::atomic<std::uint64_t> used_numbers{1};  // one bit per number; 0 is no number
 
-std::uint32_t take_lowest() noexcept {
-  auto seen = taken.load(std::memory_order_relaxed);
-  while (~seen != 0) {
-    if (taken.compare_exchange_weak(seen, seen | (seen + 1), std::memory_order_acquire,
-                                    std::memory_order_relaxed)) {
-      return static_cast<std::uint32_t>(std::countr_one(seen));
+std::uint32_t claim_lowest() noexcept {
+  auto current = used_numbers.load(std::memory_order_relaxed);
+  while (~current != 0) {
+    if (used_numbers.compare_exchange_weak(current, current | (current + 1),
+                                           std::memory_order_acquire, std::memory_order_relaxed)) {
+      return static_cast<std::uint32_t>(std::countr_one(current));
     }
   }
   return k_thread_numbers;
@@ -29,13 +29,13 @@ std::uint32_t take_lowest() noexcept {
 
 class HeldNumber {
  public:
-  HeldNumber() noexcept : number_{take_lowest()} {}
+  HeldNumber() noexcept : number_{claim_lowest()} {}
   HeldNumber(const HeldNumber&) = delete;
   HeldNumber& operator=(const HeldNumber&) = delete;
   ~HeldNumber() {
-    detail::known_thread_number = k_thread_numbers;
+    detail::cached_thread_number = k_thread_numbers;
     if (number_ != k_thread_numbers) {
-      taken.fetch_and(~(std::uint64_t{1} << number_), std::memory_order_release);
+      used_numbers.fetch_and(~(std::uint64_t{1} << number_), std::memory_order_release);
     }
   }
   [[nodiscard]] std::uint32_t get() const noexcept { return number_; }
@@ -43,19 +43,19 @@ class HeldNumber {
  private:
   const std::uint32_t number_;
 };
-thread_local constinit OwnedByThread<HeldNumber> own;
+thread_local constinit OwnedByThread<HeldNumber> thread_held_number;
 
 }  // namespace
 
 std::uint32_t claim_thread_number() noexcept {
-  if (detail::known_thread_number == 0) {
-    const auto* mine = own.get();
-    if (mine == nullptr) {
+  if (detail::cached_thread_number == 0) {
+    const auto* held = thread_held_number.get();
+    if (held == nullptr) {
       return k_thread_numbers;  // for now: a later call may find memory
     }
-    detail::known_thread_number = mine->get();
+    detail::cached_thread_number = held->get();
   }
-  return detail::known_thread_number;
+  return detail::cached_thread_number;
 }
 
 }  // namespace isthmus

@@ -5,38 +5,38 @@ namespace isthmus {
 namespace {
 
 thread_local bool is_library_thread = false;
-thread_local sigset_t starters_signals;
+thread_local sigset_t starter_signal_mask;
 
 }  // namespace
 
 SignalsBlocked::SignalsBlocked() noexcept {
-  sigset_t sent;
-  sigfillset(&sent);
+  sigset_t mask;
+  sigfillset(&mask);
   for (const int own_fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT}) {
-    sigdelset(&sent, own_fault);
+    sigdelset(&mask, own_fault);
   }
-  pthread_sigmask(SIG_BLOCK, &sent, &before_);
+  pthread_sigmask(SIG_BLOCK, &mask, &saved_mask_);
 }
 
-SignalsBlocked::~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+SignalsBlocked::~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &saved_mask_, nullptr); }
 
 SignalsOfStarter::SignalsOfStarter() noexcept {
   if (is_library_thread) {
-    pthread_sigmask(SIG_SETMASK, &starters_signals, &before_);
+    pthread_sigmask(SIG_SETMASK, &starter_signal_mask, &saved_mask_);
   }
 }
 
 SignalsOfStarter::~SignalsOfStarter() {
   if (is_library_thread) {
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    pthread_sigmask(SIG_SETMASK, &saved_mask_, nullptr);
   }
 }
 
 bool on_library_thread() noexcept { return is_library_thread; }
 
-void detail::mark_library_thread(const sigset_t& signals_of_starter) noexcept {
+void detail::mark_library_thread(const sigset_t& starter_mask) noexcept {
   is_library_thread = true;
-  starters_signals = signals_of_starter;
+  starter_signal_mask = starter_mask;
 }
 
 }  // namespace isthmus

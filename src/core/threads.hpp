@@ -18,10 +18,10 @@ class SignalsBlocked {
   SignalsBlocked(const SignalsBlocked&) = delete;
   SignalsBlocked& operator=(const SignalsBlocked&) = delete;
 
-  [[nodiscard]] const sigset_t& before() const noexcept { return before_; }
+  [[nodiscard]] const sigset_t& saved_mask() const noexcept { return saved_mask_; }
 
  private:
-  sigset_t before_;
+  sigset_t saved_mask_;
 };
 
 // While it lives a library thread has the signal mask of the thread that started it. For calls of a
@@ -34,7 +34,7 @@ class SignalsOfStarter {
   SignalsOfStarter& operator=(const SignalsOfStarter&) = delete;
 
  private:
-  sigset_t before_;
+  sigset_t saved_mask_;
 };
 
 // Whether the calling thread was started by `start_thread`. Such a thread waits only in ways that
@@ -42,14 +42,14 @@ class SignalsOfStarter {
 [[nodiscard]] bool on_library_thread() noexcept;
 
 namespace detail {
-void mark_library_thread(const sigset_t& signals_of_starter) noexcept;
+void mark_library_thread(const sigset_t& starter_mask) noexcept;
 }
 
 // Throws std::system_error if no thread can be started.
 template <class Body>
 [[nodiscard]] std::thread start_thread(Body body) {
-  const SignalsBlocked meanwhile;
-  return std::thread{[body = std::move(body), signals = meanwhile.before()]() mutable {
+  const SignalsBlocked signals_blocked;
+  return std::thread{[body = std::move(body), signals = signals_blocked.saved_mask()]() mutable {
     detail::mark_library_thread(signals);
     body();
   }};

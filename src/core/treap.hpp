@@ -26,7 +26,7 @@ class Treap {
   [[nodiscard]] Node* root() const noexcept { return root_; }
   void insert(Node& added) noexcept { root_ = inserted(root_, added); }
   // Pre: the node is in the tree, with the key that it was inserted with.
-  void erase(Node& gone) noexcept { root_ = without(root_, gone); }
+  void erase(Node& removed) noexcept { root_ = without(root_, removed); }
 
  private:
   struct Halves {
@@ -34,44 +34,44 @@ class Treap {
     Node* after;
   };
 
-  [[nodiscard]] static Node* inserted(Node* out, Node& added) noexcept {
-    if (out == nullptr || out->priority < added.priority) {
-      const auto [before, after] = split(out, added);
+  [[nodiscard]] static Node* inserted(Node* tree, Node& added) noexcept {
+    if (tree == nullptr || tree->priority < added.priority) {
+      const auto [before, after] = split(tree, added);
       Traits::links(added) = {before, after};
       Traits::update(added);
       return &added;
     }
-    auto& below = Traits::links(*out);
-    auto*& side = Traits::is_before(added, *out) ? below.left : below.right;
-    side = inserted(side, added);
-    Traits::update(*out);
-    return out;
+    auto& links = Traits::links(*tree);
+    auto*& child = Traits::is_before(added, *tree) ? links.left : links.right;
+    child = inserted(child, added);
+    Traits::update(*tree);
+    return tree;
   }
-  [[nodiscard]] static Halves split(Node* whole, const Node& at) noexcept {
-    if (whole == nullptr) {
+  [[nodiscard]] static Halves split(Node* tree, const Node& at) noexcept {
+    if (tree == nullptr) {
       return {nullptr, nullptr};
     }
-    auto& below = Traits::links(*whole);
-    Halves made{};
-    if (Traits::is_before(*whole, at)) {
-      made = split(below.right, at);
-      below.right = std::exchange(made.before, whole);
+    auto& links = Traits::links(*tree);
+    Halves halves{};
+    if (Traits::is_before(*tree, at)) {
+      halves = split(links.right, at);
+      links.right = std::exchange(halves.before, tree);
     } else {
-      made = split(below.left, at);
-      below.left = std::exchange(made.after, whole);
+      halves = split(links.left, at);
+      links.left = std::exchange(halves.after, tree);
     }
-    Traits::update(*whole);
-    return made;
+    Traits::update(*tree);
+    return halves;
   }
-  [[nodiscard]] static Node* without(Node* in, Node& gone) noexcept {
-    auto& below = Traits::links(*in);
-    if (in == &gone) {
-      return merged(below.left, below.right);
+  [[nodiscard]] static Node* without(Node* tree, Node& removed) noexcept {
+    auto& links = Traits::links(*tree);
+    if (tree == &removed) {
+      return merged(links.left, links.right);
     }
-    auto*& side = Traits::is_before(gone, *in) ? below.left : below.right;
-    side = without(side, gone);
-    Traits::update(*in);
-    return in;
+    auto*& child = Traits::is_before(removed, *tree) ? links.left : links.right;
+    child = without(child, removed);
+    Traits::update(*tree);
+    return tree;
   }
   // Pre: all keys of `before` are less than those of `after`.
   [[nodiscard]] static Node* merged(Node* before, Node* after) noexcept {
@@ -79,11 +79,11 @@ class Treap {
       return before == nullptr ? after : before;
     }
     auto* const top = before->priority < after->priority ? after : before;
-    auto& below = Traits::links(*top);
+    auto& links = Traits::links(*top);
     if (top == before) {
-      below.right = merged(below.right, after);
+      links.right = merged(links.right, after);
     } else {
-      below.left = merged(before, below.left);
+      links.left = merged(before, links.left);
     }
     Traits::update(*top);
     return top;

@@ -14,16 +14,16 @@ class [[nodiscard]] Undo {
   Undo(const Undo&) = delete;
   Undo& operator=(const Undo&) = delete;
   ~Undo() {
-    if (wanted_) {
+    if (armed_) {
       function_();
     }
   }
   // Everything succeeded: nothing is undone.
-  void dismiss() noexcept { wanted_ = false; }
+  void dismiss() noexcept { armed_ = false; }
 
  private:
   Function function_;
-  bool wanted_ = true;
+  bool armed_ = true;
 };
 
 }  // namespace isthmus

@@ -16,173 +16,177 @@
 namespace isthmus {
 namespace {
 
-constinit std::atomic<bool> any_lies_within{false};
+constinit std::atomic<bool> any_nested_allocation{false};
 
-Result<void*> take(Queue& queue, const AllocationRequest& request, MemoryResource* resource) {
+Result<void*> allocate_memory(Queue& queue, const AllocationRequest& request,
+                              MemoryResource* resource) {
   if (resource != nullptr) {
-    auto* const of = resource->as_pool();
-    auto* const warm =
-        of != nullptr ? of->allocate_warm(request.nbytes, request.alignment, &queue) : nullptr;
-    if (of == nullptr) {
-      release_much_on_demand();
+    auto* const pool = resource->as_pool();
+    auto* const block =
+        pool != nullptr ? pool->allocate_fast(request.nbytes, request.alignment, &queue) : nullptr;
+    if (pool == nullptr) {
+      release_large_on_demand();
     }
-    return warm != nullptr ? warm : resource->allocate(request.nbytes, request.alignment, queue);
+    return block != nullptr ? block : resource->allocate(request.nbytes, request.alignment, queue);
   }
-  if (auto refused = queue.refuse_allocation()) {
-    return refused;
+  if (auto error = queue.check_allocation()) {
+    return error;
   }
-  release_much_on_demand();
+  release_large_on_demand();
   return provider_allocate_or_trim(queue.context(), queue.device(), request);
 }
 
 }  // namespace
 
 Allocation::~Allocation() {
-  if (within_) {
-    within_->view_ended(*queue_);
+  if (outer_) {
+    outer_->end_view(*queue_);
   }
 }
 
 Context& Allocation::context() const noexcept { return queue_->context(); }
 Device& Allocation::device() const noexcept {
-  if (within_) {
-    return within_->device();
+  if (outer_) {
+    return outer_->device();
   }
-  return elsewhere_ != nullptr ? *elsewhere_ : queue_->device();
+  return other_device_ != nullptr ? *other_device_ : queue_->device();
 }
 
 bool Allocation::contains(const void* pointer) const noexcept {
-  return address(pointer) - address(what_.base) < what_.nbytes;
+  return address(pointer) - address(facts_.base) < facts_.nbytes;
 }
 
 Result<Ref<Allocation>> Allocation::create(Queue& queue, const AllocationRequest& request,
                                            MemoryResource* resource) {
-  auto pointer = take(queue, request, resource);
+  auto pointer = allocate_memory(queue, request, resource);
   ISTHMUS_TRY(pointer);
-  return take_over(queue, {*pointer, request.nbytes, request.alignment, request.kind}, resource);
+  return take_ownership(queue, {*pointer, request.nbytes, request.alignment, request.kind},
+                        resource);
 }
 
-Result<Ref<Allocation>> Allocation::take_over(Queue& queue, const Facts& facts,
-                                              MemoryResource* resource) {
-  auto made = record_new(queue, facts, resource);
-  if (!made) {
-    const bool orders_lent = resource != nullptr && resource->as_pool() != nullptr;
-    return_memory(facts, queue, resource, orders_lent || !queue.lent() ? &queue : nullptr);
+Result<Ref<Allocation>> Allocation::take_ownership(Queue& queue, const Facts& facts,
+                                                   MemoryResource* resource) {
+  auto result = record_new(queue, facts, resource);
+  if (!result) {
+    const bool is_ordered = resource != nullptr && resource->as_pool() != nullptr;
+    return_memory(facts, queue, resource, is_ordered || !queue.is_exported() ? &queue : nullptr);
   }
-  return made;
+  return result;
 }
 
 Result<Ref<Allocation>> Allocation::record_new(Queue& queue, const Facts& facts,
                                                MemoryResource* resource) noexcept try {
-  auto made = make_ref<Allocation>(queue, facts);
+  auto allocation = make_ref<Allocation>(queue, facts);
   if (facts.alignment == 0) {
-    made->what_.alignment = queue.device().properties().base_alignment;
+    allocation->facts_.alignment = queue.device().properties().base_alignment;
   }
-  auto* giver = resource;
-  auto* below = resource != nullptr ? resource->as_pool() : nullptr;
-  if (resource != nullptr && below == nullptr) {
-    giver = &resource->giver_of(facts.base, facts.nbytes);
-    made->what_.kind = giver->kind();
-    below = giver->as_pool();
-    if (giver->cuts()) {
-      ISTHMUS_TRY(made->lie_within_known());
+  auto* source = resource;
+  auto* pool = resource != nullptr ? resource->as_pool() : nullptr;
+  if (resource != nullptr && pool == nullptr) {
+    source = &resource->resource_of(facts.base, facts.nbytes);
+    allocation->facts_.kind = source->kind();
+    pool = source->as_pool();
+    if (source->suballocates()) {
+      ISTHMUS_TRY(allocation->find_outer());
     }
   }
-  if (giver != nullptr && &giver->device() != &queue.device()) {
-    made->elsewhere_ = &giver->device();
+  if (source != nullptr && &source->device() != &queue.device()) {
+    allocation->other_device_ = &source->device();
   }
   // The pool may hand out memory before the work it was freed after has completed, but only on the
   // queue of that work.
-  if (below != nullptr && below->frees_after_work()) {
-    ISTHMUS_TRY(made->inherit(queue));
+  if (pool != nullptr && pool->frees_after_work()) {
+    ISTHMUS_TRY(allocation->inherit(queue));
   }
-  made->is_block_ = below != nullptr;
-  made->enter(resource);
-  return made;
+  allocation->is_block_ = pool != nullptr;
+  allocation->register_with(resource);
+  return allocation;
 } catch (const std::bad_alloc&) {
   return Error::no_memory();
 }
 
 // The events stay separate: a single event for all of them would have to watch each of them.
-Result<void> Allocation::follow(Queue& queue) {
-  if (queue.quiet()) {
+Result<void> Allocation::record_queue_work(Queue& queue) {
+  if (queue.is_known_idle()) {
     return {};
   }
   std::vector<Ref<Event>> running;
   ISTHMUS_TRY(unfinished_on(queue, running));
-  const auto begin = address(what_.base) - address(start_of_uses());
-  uses().add_all({queue.serial(), {begin, begin + what_.nbytes}, true, true}, running);
+  const auto begin = address(facts_.base) - address(start_of_uses());
+  uses().add_all({queue.serial(), {begin, begin + facts_.nbytes}, true, true}, running);
   return {};
 }
 
 Result<void> Allocation::inherit(Queue& queue) {
   Ref<Event> last;
-  if (within_ || !queue.ends_in_one(last)) {
-    return follow(queue);
+  if (outer_ || !queue.has_single_end(last)) {
+    return record_queue_work(queue);
   }
   if (last) {
-    uses_.inherit(queue.serial(), what_.nbytes, std::move(last));
+    uses_.inherit(queue.serial(), facts_.nbytes, std::move(last));
   }
   return {};
 }
 
-Result<void> Allocation::note_use(Queue& queue, const ByteRange& range) {
+Result<void> Allocation::record_use(Queue& queue, const ByteRange& range) {
   const auto began_at = uses().begin();
-  Undo given_up{[&] { uses().give_up(); }};
-  auto reached = queue.fence({});
-  ISTHMUS_TRY(reached);
-  given_up.dismiss();
-  uses().add({queue.serial(), range, true}, *reached, began_at);
+  Undo rollback{[&] { uses().cancel(); }};
+  auto event = queue.fence({});
+  ISTHMUS_TRY(event);
+  rollback.dismiss();
+  uses().add({queue.serial(), range, true}, *event, began_at);
   return {};
 }
 
-void Allocation::enter(MemoryResource* resource) {
+void Allocation::register_with(MemoryResource* resource) {
   resource_ = Ref<MemoryResource>{resource};  // first: look-ups in the registry read it
   process_registry().add(*this);
-  origin_ = Origin::ours;
-  if (!within_) {
-    process_page_map.note_record(what_.base);
+  origin_ = Origin::internal;
+  if (!outer_) {
+    process_page_map.note_record(facts_.base);
   }
 }
 
-Result<void> Allocation::lie_within_known() {
-  auto outer = allocation_at(what_.base);
+Result<void> Allocation::find_outer() {
+  auto outer = allocation_at(facts_.base);
   ISTHMUS_TRY(outer);
-  lie_within(*std::move(outer));
+  set_outer(*std::move(outer));
   return {};
 }
 
-void Allocation::lie_within(Ref<Allocation> outer) {
+void Allocation::set_outer(Ref<Allocation> outer) {
   if (outer) {
-    outer->view_began(*queue_);
-    within_ = std::move(outer);
-    any_lies_within.store(true, std::memory_order_relaxed);
-    note_part();
+    outer->begin_view(*queue_);
+    outer_ = std::move(outer);
+    any_nested_allocation.store(true, std::memory_order_relaxed);
+    mark_as_divided();
   }
 }
 
-bool Allocation::any_within() noexcept { return any_lies_within.load(std::memory_order_relaxed); }
+bool Allocation::any_nested() noexcept {
+  return any_nested_allocation.load(std::memory_order_relaxed);
+}
 
 // Marks the outermost record, the one that look-ups find.
-void Allocation::note_part() noexcept {
-  if (within_) {
-    within_->note_part();
-  } else if (!has_parts_.exchange(true, std::memory_order_relaxed)) {
+void Allocation::mark_as_divided() noexcept {
+  if (outer_) {
+    outer_->mark_as_divided();
+  } else if (!is_divided_.exchange(true, std::memory_order_relaxed)) {
     Registry::mark_divided(*this);
   }
 }
 
-void Allocation::become_chunk() noexcept {
+void Allocation::mark_as_chunk() noexcept {
   is_chunk_.store(true, std::memory_order_relaxed);
-  note_part();
+  mark_as_divided();
 }
 
 Ref<Allocation> Allocation::record(Queue& queue, const Facts& facts, MemoryResource& resource) {
-  auto made = make_ref<Allocation>(queue, facts);
-  made->is_block_ = true;
-  made->enter(&resource);
-  made->hold_by_pointer();
-  return made;
+  auto allocation = make_ref<Allocation>(queue, facts);
+  allocation->is_block_ = true;
+  allocation->register_with(&resource);
+  allocation->hold_by_pointer();
+  return allocation;
 }
 
 void Allocation::hold_by_pointer() noexcept {
@@ -192,39 +196,39 @@ void Allocation::hold_by_pointer() noexcept {
 
 // If the queue cannot be queried now, it is queried after the last reference was dropped, and as
 // often as necessary.
-bool Allocation::drop_pointer(Queue* behind) noexcept {
+bool Allocation::drop_pointer(Queue* after) noexcept {
   if (!held_by_pointer_.exchange(false, std::memory_order_acq_rel)) {
     return false;
   }
-  if (behind != nullptr && !follows(*behind)) {
-    freed_behind_ = Ref<Queue>{behind};
+  if (after != nullptr && !try_record_queue_work(*after)) {
+    freed_after_ = Ref<Queue>{after};
   }
   release();
   return true;
 }
 
-bool Allocation::follows(Queue& queue) noexcept try {
-  return static_cast<bool>(follow(queue));
+bool Allocation::try_record_queue_work(Queue& queue) noexcept try {
+  return static_cast<bool>(record_queue_work(queue));
 } catch (const std::bad_alloc&) {
   return false;
 }
 
-Result<Ref<Allocation>> Allocation::adopt(Queue& queue, const Facts& facts, Owner keep,
-                                          Ref<Allocation> within) {
-  release_much_on_demand();
-  auto made = make_ref<Allocation>(queue, facts);
-  made->lie_within(std::move(within));
-  if (!made->within_) {  // else look-ups of its addresses find the outer allocation
-    process_registry().add(*made);
+Result<Ref<Allocation>> Allocation::adopt(Queue& queue, const Facts& facts, Owner owner,
+                                          Ref<Allocation> outer) {
+  release_large_on_demand();
+  auto allocation = make_ref<Allocation>(queue, facts);
+  allocation->set_outer(std::move(outer));
+  if (!allocation->outer_) {  // else look-ups of its addresses find the outer allocation
+    process_registry().add(*allocation);
   }
-  made->origin_ = Origin::foreign;
-  made->keep_ = std::move(keep);
-  return made;
+  allocation->origin_ = Origin::foreign;
+  allocation->owner_ = std::move(owner);
+  return allocation;
 }
 
-void Allocation::view_began(Queue& queue) {
-  if (within_) {
-    within_->view_began(queue);
+void Allocation::begin_view(Queue& queue) {
+  if (outer_) {
+    outer_->begin_view(queue);
   } else if (&queue != queue_.get()) {
     views_.begin(queue);
   }
@@ -232,29 +236,29 @@ void Allocation::view_began(Queue& queue) {
 
 // Adds the work that runs on an exported queue now to the uses. Returns false if that is not
 // possible: the queue then counts as a view's for the rest of the allocation's lifetime.
-bool Allocation::outlasts_view(Queue& queue) {
-  if (!queue.lent()) {
+bool Allocation::record_view_work(Queue& queue) {
+  if (!queue.is_exported()) {
     return true;
   }
   std::vector<Ref<Event>> running;
-  if (in_continuation() || queue.asking_may_block() || queue.is_asked_on_demand() ||
+  if (in_continuation() || queue.query_may_block() || queue.is_queried_on_demand() ||
       !queue.unfinished(running)) {
     return false;
   }
-  uses_.add_all({queue.serial(), {0, what_.nbytes}, true}, running);
+  uses_.add_all({queue.serial(), {0, facts_.nbytes}, true}, running);
   return true;
 }
 
-void Allocation::view_ended(Queue& queue) noexcept {
-  if (within_) {
-    within_->view_ended(queue);
+void Allocation::end_view(Queue& queue) noexcept {
+  if (outer_) {
+    outer_->end_view(queue);
     return;
   }
   if (&queue == queue_.get()) {
     return;
   }
   try {
-    if (outlasts_view(queue)) {
+    if (record_view_work(queue)) {
       views_.end(queue);
     }
   } catch (const std::bad_alloc&) {
@@ -262,28 +266,28 @@ void Allocation::view_ended(Queue& queue) noexcept {
   }
 }
 
-std::vector<Ref<Queue>> Allocation::lent_queues() {
-  if (within_) {
-    return within_->lent_queues();  // includes this one's queue, as that of a view
+std::vector<Ref<Queue>> Allocation::exported_queues() {
+  if (outer_) {
+    return outer_->exported_queues();  // includes this one's queue, as that of a view
   }
-  std::vector<Ref<Queue>> found;
-  if (queue_->lent()) {
-    found.push_back(queue_);
+  std::vector<Ref<Queue>> queues;
+  if (queue_->is_exported()) {
+    queues.push_back(queue_);
   }
-  views_.collect_lent(found);
-  return found;
+  views_.collect_exported(queues);
+  return queues;
 }
 
-bool Allocation::lent() noexcept {
-  return within_ ? within_->lent() : queue_->lent() || views_.any_lent();
+bool Allocation::has_exported_queue() noexcept {
+  return outer_ ? outer_->has_exported_queue() : queue_->is_exported() || views_.any_exported();
 }
 
-Result<void> Allocation::unfinished_on_lent(const Queue* but, std::vector<Ref<Event>>& out) {
-  if (!lent()) {
+Result<void> Allocation::unfinished_on_exported(const Queue* except, std::vector<Ref<Event>>& out) {
+  if (!has_exported_queue()) {
     return {};
   }
-  for (const auto& each : lent_queues()) {
-    if (each.get() != but) {
+  for (const auto& each : exported_queues()) {
+    if (each.get() != except) {
       ISTHMUS_TRY(unfinished_on(*each, out));
     }
   }

@@ -26,7 +26,7 @@ bool Budget::claim(std::size_t nbytes) noexcept {
   return true;
 }
 
-void Budget::give_back(std::size_t nbytes) noexcept {
+void Budget::unclaim(std::size_t nbytes) noexcept {
   held_.fetch_sub(nbytes, std::memory_order_relaxed);
 }
 
@@ -35,13 +35,13 @@ Error Budget::refusal(const Device& device, UsmKind kind, std::size_t nbytes) {
   const auto held = held_.load(std::memory_order_relaxed);
   std::size_t of_members = 0;
   std::string holders;
-  members_.look_at_each([&](Pool& each) {
-    const auto has = each.usage();
-    of_members += has.held_bytes;
+  members_.for_each([&](Pool& each) {
+    const auto usage = each.usage();
+    of_members += usage.held_bytes;
     holders +=
         formatted("{}{} by a pool of {} memory on {} ({} of it free)", holders.empty() ? "" : ", ",
-                  describe_bytes(has.held_bytes), kind_name(each.kind()),
-                  each.device().properties().filter, describe_bytes(has.free_bytes));
+                  describe_bytes(usage.held_bytes), kind_name(each.kind()),
+                  each.device().properties().filter, describe_bytes(usage.free_bytes));
   });
   if (held > of_members) {
     holders += formatted("{}{} by released pools, for work in flight or blocks in use",
@@ -57,48 +57,48 @@ Error Budget::refusal(const Device& device, UsmKind kind, std::size_t nbytes) {
 
 // The pools with the most free memory come first. Pools return whole regions, so one of them may
 // return more than is missing.
-bool Budget::make_room(const Pool& asker, std::size_t nbytes) noexcept try {
+bool Budget::make_room(const Pool& requester, std::size_t nbytes) noexcept try {
   struct Candidate {
     std::size_t free_bytes;
-    Ref<Pool> which;
+    Ref<Pool> pool;
   };
-  std::vector<Candidate> others;
+  std::vector<Candidate> candidates;
   for (auto& each : members_.alive()) {
-    if (each.get() != &asker) {
-      others.push_back({each->usage().free_bytes, std::move(each)});
+    if (each.get() != &requester) {
+      candidates.push_back({each->usage().free_bytes, std::move(each)});
     }
   }
-  std::sort(others.begin(), others.end(),
+  std::sort(candidates.begin(), candidates.end(),
             [](const Candidate& a, const Candidate& b) { return a.free_bytes > b.free_bytes; });
-  std::size_t given = 0;
-  for (const auto& each : others) {
-    if (given < nbytes) {
-      const auto held = each.which->usage().held_bytes;
-      const auto missing = nbytes - given;
-      given += each.which->trim(held > missing ? held - missing : 0);
+  std::size_t released = 0;
+  for (const auto& each : candidates) {
+    if (released < nbytes) {
+      const auto held = each.pool->usage().held_bytes;
+      const auto missing = nbytes - released;
+      released += each.pool->trim(held > missing ? held - missing : 0);
     }
-    if (given < nbytes) {
-      given += each.which->trim(0);
+    if (released < nbytes) {
+      released += each.pool->trim(0);
     }
   }
-  reclaimed_.fetch_add(given, std::memory_order_relaxed);
-  return given != 0;
+  released_.fetch_add(released, std::memory_order_relaxed);
+  return released != 0;
 } catch (const std::bad_alloc&) {
   return false;
 }
 
-Budget::State Budget::now() {
-  State told;
-  members_.look_at_each([&](Pool& each) {
-    told.free_bytes += each.usage().free_bytes;
-    ++told.pools;
+Budget::State Budget::state() {
+  State result;
+  members_.for_each([&](Pool& each) {
+    result.free_bytes += each.usage().free_bytes;
+    ++result.pools;
   });
-  told.limit_bytes = limit_;
-  told.held_bytes = held_.load(std::memory_order_relaxed);
-  told.peak_held_bytes = peak_.load(std::memory_order_relaxed);
-  told.refusals = refusals_.load(std::memory_order_relaxed);
-  told.reclaimed_bytes = reclaimed_.load(std::memory_order_relaxed);
-  return told;
+  result.limit_bytes = limit_;
+  result.held_bytes = held_.load(std::memory_order_relaxed);
+  result.peak_held_bytes = peak_.load(std::memory_order_relaxed);
+  result.refusals = refusals_.load(std::memory_order_relaxed);
+  result.released_bytes = released_.load(std::memory_order_relaxed);
+  return result;
 }
 
 }  // namespace isthmus

@@ -9,36 +9,36 @@
 
 namespace isthmus {
 
-void CentralLists::OneClass::lay_out(const CentralShard::Layout& its) {
-  how = its;
-  shards.front().store(new CentralShard{how, 0}, std::memory_order_release);
+void CentralLists::ClassLists::init(const CentralShard::Layout& new_layout) {
+  layout = new_layout;
+  shards.front().store(new CentralShard{layout, 0}, std::memory_order_release);
 }
 
-CentralLists::OneClass::~OneClass() {
+CentralLists::ClassLists::~ClassLists() {
   for (auto& each : shards) {
     delete each.load(std::memory_order_relaxed);
   }
 }
 
-CentralShard& CentralLists::OneClass::open(unsigned shard) noexcept {
+CentralShard& CentralLists::ClassLists::open(unsigned shard) noexcept {
   if (find(shard) == nullptr) {
-    std::unique_ptr<CentralShard> made{new (std::nothrow) CentralShard{how, shard}};
+    std::unique_ptr<CentralShard> created{new (std::nothrow) CentralShard{layout, shard}};
     CentralShard* none = nullptr;
-    if (shards[shard].compare_exchange_strong(none, made.get(), std::memory_order_acq_rel)) {
-      static_cast<void>(made.release());
+    if (shards[shard].compare_exchange_strong(none, created.get(), std::memory_order_acq_rel)) {
+      static_cast<void>(created.release());
     }
   }
   return at(shard);
 }
 
-// Returns `whole` with the slabs that now have all their blocks in front.
-Slab* CentralLists::OneClass::put_into_slabs(std::span<void* const> blocks, Ticket freed,
-                                             Slab* whole) const noexcept {
+// Returns `empty_slabs` with the slabs that now have all their blocks prepended.
+Slab* CentralLists::ClassLists::return_to_slabs(std::span<void* const> blocks, Ticket freed,
+                                                Slab* empty_slabs) const noexcept {
   while (!blocks.empty()) {
-    auto& home = at(process_page_map.at(blocks.front()).last_slab().shard);
-    blocks = blocks.subspan(home.give(blocks, freed, whole));
+    auto& owner = at(process_page_map.at(blocks.front()).last_slab().shard);
+    blocks = blocks.subspan(owner.return_blocks(blocks, freed, empty_slabs));
   }
-  return whole;
+  return empty_slabs;
 }
 
 std::size_t CentralLists::take_own(unsigned size_class, std::span<void*> out, QueueSlots::Slot slot,
@@ -48,8 +48,8 @@ std::size_t CentralLists::take_own(unsigned size_class, std::span<void*> out, Qu
   return taken;
 }
 
-std::size_t CentralLists::take_others(unsigned size_class, std::span<void*> out,
-                                      QueueSlots::Slot slot, unsigned shard) noexcept {
+std::size_t CentralLists::take_other_shards(unsigned size_class, std::span<void*> out,
+                                            QueueSlots::Slot slot, unsigned shard) noexcept {
   std::size_t taken = 0;
   for (unsigned step = 1; step < k_shards && taken == 0; ++step) {
     if (auto* const other = classes_[size_class].find((shard + step) % k_shards)) {
@@ -61,63 +61,63 @@ std::size_t CentralLists::take_others(unsigned size_class, std::span<void*> out,
 }
 
 bool CentralLists::has(unsigned size_class, QueueSlots::Slot slot) const noexcept {
-  const auto& in = classes_.at(size_class).shards;
-  return std::any_of(in.begin(), in.end(), [slot](const auto& each) {
+  const auto& shards = classes_.at(size_class).shards;
+  return std::any_of(shards.begin(), shards.end(), [slot](const auto& each) {
     auto* const found = each.load(std::memory_order_acquire);
     return found != nullptr && found->has(slot);
   });
 }
 
-std::size_t CentralLists::add(unsigned size_class, Slab& made, std::span<void*> out,
+std::size_t CentralLists::add(unsigned size_class, Slab& slab, std::span<void*> out,
                               unsigned shard) noexcept {
-  auto& to = classes_[size_class];
-  to.slabs.fetch_add(1, std::memory_order_relaxed);
-  // Read first: another thread may take the slab apart once it is added.
-  const auto blocks = made.blocks;
-  const auto taken = to.open(shard).add(made, out);
+  auto& list = classes_[size_class];
+  list.slabs.fetch_add(1, std::memory_order_relaxed);
+  // Read first: another thread may release the slab once it is added.
+  const auto blocks = slab.blocks;
+  const auto taken = list.open(shard).add(slab, out);
   count(size_class, static_cast<std::int64_t>(blocks - taken), shard);
   return taken;
 }
 
-Slab* CentralLists::give(unsigned size_class, std::span<void* const> blocks, Ticket freed,
-                         unsigned shard) noexcept {
-  auto& to = classes_[size_class];
+Slab* CentralLists::return_blocks(unsigned size_class, std::span<void* const> blocks, Ticket freed,
+                                  unsigned shard) noexcept {
+  auto& list = classes_[size_class];
   count(size_class, static_cast<std::int64_t>(blocks.size()), shard);
-  if (to.at(shard).keep_batch(blocks, freed)) {
+  if (list.at(shard).keep_batch(blocks, freed)) {
     return nullptr;
   }
-  return release_now(size_class, to.put_into_slabs(blocks, freed, nullptr), shard);
+  return count_removed(size_class, list.return_to_slabs(blocks, freed, nullptr), shard);
 }
 
 Slab* CentralLists::flush(unsigned size_class) noexcept {
-  auto& of = classes_[size_class];
-  Slab* whole = nullptr;
+  auto& list = classes_[size_class];
+  Slab* empty_slabs = nullptr;
   for (unsigned shard = 0; shard < k_shards; ++shard) {
-    std::array<void*, CentralShard::k_most_in_batch> batch;
+    std::array<void*, CentralShard::k_max_batch_blocks> batch;
     Ticket freed;
-    auto* const from = of.find(shard);
-    const auto most = from != nullptr ? CentralShard::k_most_batches : 0;
+    auto* const source = list.find(shard);
+    const auto max_batches = source != nullptr ? CentralShard::k_max_batches : 0;
     // Bounded, as other threads may add batches meanwhile.
-    for (std::size_t turn = 0; turn < most; ++turn) {
-      const auto count = from->take_batch(batch, freed);
-      whole = of.put_into_slabs({batch.data(), count}, freed, whole);
+    for (std::size_t index = 0; index < max_batches; ++index) {
+      const auto count = source->take_batch(batch, freed);
+      empty_slabs = list.return_to_slabs({batch.data(), count}, freed, empty_slabs);
     }
   }
   for (unsigned shard = 0; shard < k_shards; ++shard) {
-    if (auto* const each = of.find(shard)) {
-      each->take_untouched(whole);
+    if (auto* const central_shard = list.find(shard)) {
+      central_shard->take_unused_slabs(empty_slabs);
     }
   }
-  return release_now(size_class, whole, 0);
+  return count_removed(size_class, empty_slabs, 0);
 }
 
 // Subtracts slabs that have left the lists from the counters.
-Slab* CentralLists::release_now(unsigned size_class, Slab* whole, unsigned shard) noexcept {
-  for (const auto* each = whole; each != nullptr; each = each->after) {
+Slab* CentralLists::count_removed(unsigned size_class, Slab* empty_slabs, unsigned shard) noexcept {
+  for (const auto* each = empty_slabs; each != nullptr; each = each->next) {
     classes_[size_class].slabs.fetch_sub(1, std::memory_order_relaxed);
     count(size_class, -std::int64_t{each->blocks}, shard);
   }
-  return whole;
+  return empty_slabs;
 }
 
 std::size_t CentralLists::free_bytes() const noexcept {
@@ -129,9 +129,9 @@ std::size_t CentralLists::free_bytes() const noexcept {
 }
 
 Result<void> CentralLists::verify() noexcept {
-  for (unsigned each = 0; each < count_; ++each) {
+  for (unsigned size_class = 0; size_class < count_; ++size_class) {
     for (unsigned shard = 0; shard < k_shards; ++shard) {
-      if (auto* const found = classes_[each].find(shard)) {
+      if (auto* const found = classes_[size_class].find(shard)) {
         ISTHMUS_TRY(found->verify());
       }
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The free blocks of a pool that no thread cache (`lane`) holds: a list for each size class,
-// divided into shards.
+// The free blocks of a pool that no thread cache holds: a list for each size class, divided into
+// shards.
 //
 // Each thread uses one shard, so that threads that allocate and free a lot do not contend for one
 // lock, and each mostly gets blocks of slabs that it alone uses. A thread whose shard has no block
@@ -31,9 +31,9 @@ class CentralLists {
   template <class InBatch>
   CentralLists(QueueSlots& slots, FreePoison poison, const SizeClasses& classes, InBatch&& in_batch)
       : count_{classes.count()} {
-    for (unsigned each = 0; each < count_; ++each) {
-      const auto nbytes = classes.bytes_of(each);
-      classes_.at(each).lay_out({&slots, poison, nbytes, in_batch(nbytes)});
+    for (unsigned size_class = 0; size_class < count_; ++size_class) {
+      const auto nbytes = classes.bytes_of(size_class);
+      classes_.at(size_class).init({&slots, poison, nbytes, in_batch(nbytes)});
     }
   }
 
@@ -41,12 +41,11 @@ class CentralLists {
   [[nodiscard]] std::size_t take_own(unsigned size_class, std::span<void*> out,
                                      QueueSlots::Slot slot, unsigned shard) noexcept;
   // As `take_own`, from the shards other than `shard`.
-  [[nodiscard]] std::size_t take_others(unsigned size_class, std::span<void*> out,
-                                        QueueSlots::Slot slot, unsigned shard) noexcept;
-  // Whether `take_own` or `take_others` would find a block.
+  [[nodiscard]] std::size_t take_other_shards(unsigned size_class, std::span<void*> out,
+                                              QueueSlots::Slot slot, unsigned shard) noexcept;
+  // Whether `take_own` or `take_other_shards` would find a block.
   [[nodiscard]] bool has(unsigned size_class, QueueSlots::Slot slot) const noexcept;
-  // Whether that many blocks, if given back, would be kept as a batch instead of going into their
-  // slabs.
+  // Whether that many blocks, if returned, would stay a batch instead of returning to their slabs.
   [[nodiscard]] bool would_keep(unsigned size_class, std::size_t blocks,
                                 unsigned shard) const noexcept {
     return classes_.at(size_class).at(shard).has_room_for(blocks);
@@ -56,15 +55,15 @@ class CentralLists {
   [[nodiscard]] CentralShard::Share share_of(unsigned size_class, const Slab& slab) const noexcept {
     return classes_.at(size_class).at(slab.shard).share_of(slab);
   }
-  // Returns blocks to the list. The result is a list, linked by `after`, of the slabs that now have
+  // Returns blocks to the list. The result is a list, linked by `next`, of the slabs that now have
   // all their blocks; the caller returns them to the run heap.
-  [[nodiscard]] Slab* give(unsigned size_class, std::span<void* const> blocks, Ticket freed,
-                           unsigned shard) noexcept;
+  [[nodiscard]] Slab* return_blocks(unsigned size_class, std::span<void* const> blocks,
+                                    Ticket freed, unsigned shard) noexcept;
   // Adds a new slab and takes its first blocks. Returns how many.
-  [[nodiscard]] std::size_t add(unsigned size_class, Slab& made, std::span<void*> out,
+  [[nodiscard]] std::size_t add(unsigned size_class, Slab& slab, std::span<void*> out,
                                 unsigned shard) noexcept;
-  // Puts the blocks of all batches into their slabs. Returns what `give` does, and also the slabs
-  // that no block was taken of.
+  // Returns the blocks of all batches to their slabs. The result is that of `return_blocks`, plus
+  // the slabs of which no block was taken.
   [[nodiscard]] Slab* flush(unsigned size_class) noexcept;
   // The number of slabs of that class. May be out of date when it returns.
   [[nodiscard]] std::uint32_t slabs(unsigned size_class) const noexcept {
@@ -76,13 +75,13 @@ class CentralLists {
   [[nodiscard]] Result<void> verify() noexcept;
 
  private:
-  struct OneClass {
-    OneClass() noexcept = default;
-    OneClass(const OneClass&) = delete;
-    OneClass& operator=(const OneClass&) = delete;
-    ~OneClass();
+  struct ClassLists {
+    ClassLists() noexcept = default;
+    ClassLists(const ClassLists&) = delete;
+    ClassLists& operator=(const ClassLists&) = delete;
+    ~ClassLists();
 
-    void lay_out(const CentralShard::Layout& its);
+    void init(const CentralShard::Layout& new_layout);
     // Null if no thread has used that shard yet.
     [[nodiscard]] CentralShard* find(unsigned shard) const noexcept {
       return shards[shard].load(std::memory_order_acquire);
@@ -94,11 +93,11 @@ class CentralLists {
     }
     // Creates the shard if necessary; the first shard if there is no memory for that.
     [[nodiscard]] CentralShard& open(unsigned shard) noexcept;
-    [[nodiscard]] Slab* put_into_slabs(std::span<void* const> blocks, Ticket freed,
-                                       Slab* whole) const noexcept;
+    [[nodiscard]] Slab* return_to_slabs(std::span<void* const> blocks, Ticket freed,
+                                        Slab* empty_slabs) const noexcept;
 
     std::array<std::atomic<CentralShard*>, k_shards> shards{};
-    CentralShard::Layout how{};
+    CentralShard::Layout layout{};
     std::atomic<std::uint32_t> slabs{0};
   };
   // Bytes added less bytes taken, by the threads of one shard. One of them may be negative; the sum
@@ -108,13 +107,14 @@ class CentralLists {
   };
 
   void count(unsigned size_class, std::int64_t blocks, unsigned shard) noexcept {
-    const auto nbytes = static_cast<std::int64_t>(classes_[size_class].how.block_bytes);
+    const auto nbytes = static_cast<std::int64_t>(classes_[size_class].layout.block_bytes);
     accounts_[shard].bytes.fetch_add(blocks * nbytes, std::memory_order_relaxed);
   }
-  [[nodiscard]] Slab* release_now(unsigned size_class, Slab* whole, unsigned shard) noexcept;
+  [[nodiscard]] Slab* count_removed(unsigned size_class, Slab* empty_slabs,
+                                    unsigned shard) noexcept;
 
   const unsigned count_;
-  std::array<OneClass, SizeClasses::k_most> classes_;
+  std::array<ClassLists, SizeClasses::k_max_count> classes_;
   std::array<Account, k_shards> accounts_{};
 };
 

@@ -9,9 +9,9 @@
 namespace isthmus {
 
 CentralShard::CentralShard(const Layout& layout, unsigned number) noexcept
-    : most_{static_cast<std::uint32_t>(
-          std::min(k_most_batches, k_most_bytes / (layout.block_bytes * layout.in_batch)))},
-      batch_{static_cast<std::uint32_t>(layout.in_batch)},
+    : max_batches_{static_cast<std::uint32_t>(
+          std::min(k_max_batches, k_max_bytes / (layout.block_bytes * layout.batch_blocks)))},
+      batch_blocks_{static_cast<std::uint32_t>(layout.batch_blocks)},
       number_{number},
       slots_{layout.slots},
       slabs_{*layout.slots, layout.poison} {}
@@ -19,13 +19,13 @@ CentralShard::CentralShard(const Layout& layout, unsigned number) noexcept
 std::size_t CentralShard::take(std::span<void*> out, QueueSlots::Slot slot) noexcept {
   const std::lock_guard hold{lock_};
   for (auto at = batches_; at-- != 0;) {
-    auto& found = stack_.at(at);
-    if (slots_->good(found.freed, slot)) {
-      const auto taken = std::min(found.count, out.size());
+    auto& batch = stack_.at(at);
+    if (slots_->is_usable(batch.freed, slot)) {
+      const auto taken = std::min(batch.count, out.size());
       std::ranges::copy(blocks_of(at).last(taken), out.begin());
-      found.count -= taken;
-      if (found.count == 0 && at != --batches_) {
-        found = stack_.at(batches_);
+      batch.count -= taken;
+      if (batch.count == 0 && at != --batches_) {
+        batch = stack_.at(batches_);
         std::ranges::copy(blocks_of(batches_), blocks_.at(at).all.begin());
       }
       return taken;
@@ -37,34 +37,34 @@ std::size_t CentralShard::take(std::span<void*> out, QueueSlots::Slot slot) noex
 bool CentralShard::has(QueueSlots::Slot slot) noexcept {
   const std::lock_guard hold{lock_};
   return std::any_of(stack_.begin(), stack_.begin() + batches_,
-                     [&](const Batch& each) { return slots_->good(each.freed, slot); }) ||
+                     [&](const Batch& each) { return slots_->is_usable(each.freed, slot); }) ||
          slabs_.has(slot);
 }
 
 bool CentralShard::has_room_for(std::size_t blocks) noexcept {
   const std::lock_guard hold{lock_};
-  return blocks == batch_ && batches_ != most_;
+  return blocks == batch_blocks_ && batches_ != max_batches_;
 }
 
 CentralShard::Share CentralShard::share_of(const Slab& slab) noexcept {
   const std::lock_guard hold{lock_};
-  return {slab.kept + slab.waiting, slab.waiting != 0 ? slab.until : Ticket{}};
+  return {slab.free_count + slab.waiting, slab.waiting != 0 ? slab.until : Ticket{}};
 }
 
 bool CentralShard::keep_batch(std::span<void* const> blocks, Ticket freed) noexcept {
-  if (blocks.size() != batch_) {
+  if (blocks.size() != batch_blocks_) {
     return false;
   }
   const std::lock_guard hold{lock_};
-  if (batches_ == most_) {
+  if (batches_ == max_batches_) {
     return false;
   }
   std::ranges::copy(blocks, blocks_.at(batches_).all.begin());
-  stack_.at(batches_++) = {freed, batch_};
+  stack_.at(batches_++) = {freed, batch_blocks_};
   return true;
 }
 
-std::size_t CentralShard::take_batch(std::span<void*, k_most_in_batch> out,
+std::size_t CentralShard::take_batch(std::span<void*, k_max_batch_blocks> out,
                                      Ticket& freed) noexcept {
   const std::lock_guard hold{lock_};
   if (batches_ == 0) {
@@ -76,32 +76,33 @@ std::size_t CentralShard::take_batch(std::span<void*, k_most_in_batch> out,
   return last.size();
 }
 
-std::size_t CentralShard::give(std::span<void* const> blocks, Ticket freed, Slab*& whole) noexcept {
+std::size_t CentralShard::return_blocks(std::span<void* const> blocks, Ticket freed,
+                                        Slab*& empty_slabs) noexcept {
   const std::lock_guard hold{lock_};
-  std::size_t given = 0;
-  for (; given < blocks.size(); ++given) {
-    auto& owner = process_page_map.at(blocks[given]).last_slab();
+  std::size_t returned = 0;
+  for (; returned < blocks.size(); ++returned) {
+    auto& owner = process_page_map.at(blocks[returned]).last_slab();
     if (owner.shard != number_) {
       break;
     }
-    if (auto* filled = slabs_.give(owner, blocks[given], freed)) {
-      filled->after = std::exchange(whole, filled);
+    if (auto* empty_slab = slabs_.return_block(owner, blocks[returned], freed)) {
+      empty_slab->next = std::exchange(empty_slabs, empty_slab);
     }
   }
-  return given;
+  return returned;
 }
 
-void CentralShard::take_untouched(Slab*& whole) noexcept {
+void CentralShard::take_unused_slabs(Slab*& empty_slabs) noexcept {
   const std::lock_guard hold{lock_};
-  while (auto* more = slabs_.take_untouched()) {
-    more->after = std::exchange(whole, more);
+  while (auto* slab = slabs_.take_unused_slab()) {
+    slab->next = std::exchange(empty_slabs, slab);
   }
 }
 
-std::size_t CentralShard::add(Slab& made, std::span<void*> out) noexcept {
+std::size_t CentralShard::add(Slab& slab, std::span<void*> out) noexcept {
   const std::lock_guard hold{lock_};
-  made.shard = number_;
-  return slabs_.add(made, out);
+  slab.shard = number_;
+  return slabs_.add(slab, out);
 }
 
 }  // namespace isthmus

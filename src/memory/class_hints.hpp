@@ -20,7 +20,7 @@ class ClassHints {
   void mark(const void* base, std::size_t nbytes, unsigned size_class) noexcept;
 
   // A bit for each class.
-  [[nodiscard]] std::uint64_t about(const void* pointer) const noexcept;
+  [[nodiscard]] std::uint64_t classes_at(const void* pointer) const noexcept;
 
  private:
   static constexpr unsigned k_cell_bits = 14;
@@ -33,7 +33,7 @@ class ClassHints {
   std::array<std::atomic<std::uint64_t>, std::size_t{1} << k_cell_bits> large_{};
 };
 
-inline std::uint64_t ClassHints::about(const void* pointer) const noexcept {
+inline std::uint64_t ClassHints::classes_at(const void* pointer) const noexcept {
   const auto at = reinterpret_cast<std::uintptr_t>(pointer);
   return small_[at >> k_small_granule & k_mask].load(std::memory_order_relaxed) |
          large_[at >> k_large_granule & k_mask].load(std::memory_order_relaxed);

@@ -11,37 +11,37 @@ namespace {
 
 // Limits of the cleanup in one call, which keep the lock short: it drops at most so many entries of
 // copies that succeeded, and stops after so many others.
-constexpr int k_most_dropped = 256;
-constexpr int k_most_kept = 4;
+constexpr int k_max_scanned = 256;
+constexpr int k_max_kept = 4;
 
 bool has_failed(const Event& event) noexcept { return event.settled() && !event.succeeded(); }
 
 }  // namespace
 
-ContentList::Seat::Seat() : one_(1) {
-  auto& made = one_.front();
-  made.self = one_.begin();
-  made.place = Index::make({}, 0, made);
+ContentList::Seat::Seat() : node_(1) {
+  auto& entry = node_.front();
+  entry.self = node_.begin();
+  entry.index_seat = Index::make_entry({}, 0, entry);
 }
 
 ContentList::Seat::~Seat() = default;
 
-void ContentList::Entry::drop_failed(EventList& gone) noexcept {
+void ContentList::Entry::drop_failed(EventList& dropped) noexcept {
   while (!written.empty() && has_failed(*written.front())) {
-    gone.splice(gone.end(), written, written.begin());
+    dropped.splice(dropped.end(), written, written.begin());
   }
 }
 
 // Only the first write is inspected. Later ones usually complete later, so they wait for it.
-bool ContentList::Entry::is_over() const noexcept {
+bool ContentList::Entry::is_finished() const noexcept {
   return filled->succeeded() || (!written.empty() && written.front()->succeeded());
 }
 
-bool ContentList::Entry::decides() const noexcept {
+bool ContentList::Entry::is_dependency() const noexcept {
   return std::ranges::all_of(written, [](const auto& each) { return has_failed(*each); });
 }
 
-bool ContentList::Entry::loses_all(const RangeSet& removed) noexcept try {
+bool ContentList::Entry::remove_ranges(const RangeSet& removed) noexcept try {
   ranges.remove(removed);
   return ranges.empty();
 } catch (const std::bad_alloc&) {
@@ -49,26 +49,26 @@ bool ContentList::Entry::loses_all(const RangeSet& removed) noexcept try {
 }
 
 void ContentList::add(EntryList& source, Entry& added) noexcept {
-  index_.add(std::move(added.place), added.ranges.span(), added.number);
+  index_.add(std::move(added.index_seat), added.ranges.span(), added.number);
   entries_.splice(entries_.end(), source, added.self);
 }
 
-void ContentList::extract(Entry& gone, EntryList& target) noexcept {
-  gone.place = index_.extract(gone.ranges.span(), gone.number);
-  target.splice(target.end(), entries_, gone.self);
+void ContentList::extract(Entry& entry, EntryList& target) noexcept {
+  entry.index_seat = index_.extract(entry.ranges.span(), entry.number);
+  target.splice(target.end(), entries_, entry.self);
 }
 
 // The entries found are out of the index while their ranges change.
-void ContentList::remove(const RangeSet& ranges, Leavers& gone) noexcept {
+void ContentList::remove(const RangeSet& ranges, RemovedEntries& removed) noexcept {
   EntryList found;
   index_.visit_near(ranges.span(),
                     [&](Entry& each) { found.splice(found.end(), entries_, each.self); });
   while (!found.empty()) {
     auto& each = found.front();
-    each.drop_failed(gone.writes);
-    each.place = index_.extract(each.ranges.span(), each.number);
-    if (each.is_over() || each.loses_all(ranges)) {
-      gone.entries.splice(gone.entries.end(), found, each.self);
+    each.drop_failed(removed.writes);
+    each.index_seat = index_.extract(each.ranges.span(), each.number);
+    if (each.is_finished() || each.remove_ranges(ranges)) {
+      removed.entries.splice(removed.entries.end(), found, each.self);
     } else {
       add(found, each);
     }
@@ -82,33 +82,34 @@ void ContentList::replace_in(Entry& entry, const RangeSet& ranges, const Ref<Eve
     return;
   }
   EventList next{written};
-  auto rest = entry.ranges;
-  rest.remove(common);
-  if (!rest.empty()) {
+  auto remaining = entry.ranges;
+  remaining.remove(common);
+  if (!remaining.empty()) {
     Seat other;
-    auto& kept = other.one_.front();
+    auto& kept = other.node_.front();
     kept.filled = entry.filled;
     kept.written = entry.written;
-    kept.number = ++made_;
+    kept.number = ++last_number_;
     EntryList split;
     extract(entry, split);
     entry.ranges = std::move(common);
-    kept.ranges = std::move(rest);
+    kept.ranges = std::move(remaining);
     add(split, entry);
-    add(other.one_, kept);
+    add(other.node_, kept);
   }
   entry.written.splice(entry.written.end(), next);
 }
 
 // Drops more entries than a call adds, so that they do not accumulate. Entries that stay move to
 // the end and are inspected again after all others.
-void ContentList::drop_some(Leavers& gone) noexcept {
+void ContentList::drop_some(RemovedEntries& removed) noexcept {
   int kept = 0;
-  for (int looks = 0; looks < k_most_dropped && kept < k_most_kept && !entries_.empty(); ++looks) {
+  for (int scanned = 0; scanned < k_max_scanned && kept < k_max_kept && !entries_.empty();
+       ++scanned) {
     auto& first = entries_.front();
-    first.drop_failed(gone.writes);
-    if (first.is_over()) {
-      extract(first, gone.entries);
+    first.drop_failed(removed.writes);
+    if (first.is_finished()) {
+      extract(first, removed.entries);
     } else {
       entries_.splice(entries_.end(), entries_, first.self);
       ++kept;
@@ -118,30 +119,30 @@ void ContentList::drop_some(Leavers& gone) noexcept {
 
 // Completed entries are dropped at once because an empty list costs its users only one load. After
 // a caller has waited for these bytes, no entry of the copies that filled them is left.
-void ContentList::drop_over(const ByteRange& range, Leavers& gone) noexcept {
-  EntryList over;
+void ContentList::drop_finished(const ByteRange& range, RemovedEntries& removed) noexcept {
+  EntryList finished;
   index_.visit_near(range, [&](Entry& each) {
-    each.drop_failed(gone.writes);
-    if (each.is_over()) {
-      over.splice(over.end(), entries_, each.self);
+    each.drop_failed(removed.writes);
+    if (each.is_finished()) {
+      finished.splice(finished.end(), entries_, each.self);
     }
   });
-  for (auto& each : over) {
-    each.place = index_.extract(each.ranges.span(), each.number);
+  for (auto& each : finished) {
+    each.index_seat = index_.extract(each.ranges.span(), each.number);
   }
-  gone.entries.splice(gone.entries.end(), over);
+  removed.entries.splice(removed.entries.end(), finished);
 }
 
-void ContentList::await(Seat made, RangeSet ranges, const Ref<Event>& filled) noexcept {
-  Leavers gone;
+void ContentList::record_fill(Seat seat, RangeSet ranges, const Ref<Event>& filled) noexcept {
+  RemovedEntries removed;
   const std::lock_guard hold{lock_};
-  drop_some(gone);
-  remove(ranges, gone);
-  auto& added = made.one_.front();
+  drop_some(removed);
+  remove(ranges, removed);
+  auto& added = seat.node_.front();
   added.ranges = std::move(ranges);
   added.filled = filled;
-  added.number = ++made_;
-  add(made.one_, added);
+  added.number = ++last_number_;
+  add(seat.node_, added);
   any_.store(true, std::memory_order_release);
 }
 
@@ -149,10 +150,10 @@ void ContentList::forget(const RangeSet& ranges) noexcept {
   if (!any() || ranges.empty()) {
     return;
   }
-  Leavers gone;
+  RemovedEntries removed;
   const std::lock_guard hold{lock_};
-  drop_some(gone);
-  remove(ranges, gone);
+  drop_some(removed);
+  remove(ranges, removed);
   any_.store(!entries_.empty(), std::memory_order_release);
 }
 
@@ -160,11 +161,11 @@ void ContentList::replace(const RangeSet& ranges, const Ref<Event>& written) noe
   if (!any() || ranges.empty()) {
     return;
   }
-  Leavers gone;
+  RemovedEntries removed;
   std::vector<Entry*> found;
   const std::lock_guard hold{lock_};
-  drop_some(gone);
-  drop_over(ranges.span(), gone);
+  drop_some(removed);
+  drop_finished(ranges.span(), removed);
   any_.store(!entries_.empty(), std::memory_order_release);
   index_.visit_near(ranges.span(), [&](Entry& each) { found.push_back(&each); });
   for (auto* each : found) {
@@ -178,13 +179,13 @@ void ContentList::collect(const ByteRange& range, std::vector<Ref<Event>>& after
   if (!any()) {
     return;
   }
-  Leavers gone;
+  RemovedEntries removed;
   const std::lock_guard hold{lock_};
-  drop_some(gone);
-  drop_over(range, gone);
+  drop_some(removed);
+  drop_finished(range, removed);
   any_.store(!entries_.empty(), std::memory_order_release);
   index_.visit_near(range, [&](Entry& each) {
-    if (each.decides() && each.ranges.overlaps(range)) {
+    if (each.is_dependency() && each.ranges.overlaps(range)) {
       after.push_back(each.filled);
     }
   });

@@ -3,10 +3,10 @@
 // The bytes of an allocation that pending or failed copies were to fill.
 //
 // An operation that reads such bytes depends on the copy: it fails with DEPENDENCY if the copy
-// fails, before or after the reader was submitted. This is separate from the conflicts of a
-// use_list, which order operations but propagate no failure. An entry leaves the list when its copy
-// has succeeded, or when other contents were written to its bytes. Cost of a call: one load if the
-// list is empty; with n entries, log n plus the entries that it finds.
+// fails, before or after the reader was submitted. This is separate from the conflicts of a use
+// list (use_list.hpp), which order operations but propagate no failure. An entry leaves the list
+// when its copy has succeeded, or when other contents were written to its bytes. Cost of a call:
+// one load if the list is empty; with n entries, log n plus the entries that it finds.
 
 #include <atomic>
 #include <cstdint>
@@ -28,7 +28,7 @@ class ContentList {
   using Index = SpanIndex<std::uint64_t, Entry>;
 
  public:
-  // An entry, created before its copy is submitted so that `await` needs no memory.
+  // An entry, created before its copy is submitted so that `record_fill` needs no memory.
   class Seat {
    public:
     Seat();  // throws std::bad_alloc
@@ -38,13 +38,13 @@ class ContentList {
 
    private:
     friend class ContentList;
-    EntryList one_;
+    EntryList node_;
   };
 
   [[nodiscard]] bool any() const noexcept { return any_.load(std::memory_order_acquire); }
   // Records that `filled` fills the ranges. It replaces the copies recorded for them before.
   // Precondition: `ranges` is not empty.
-  void await(Seat made, RangeSet ranges, const Ref<Event>& filled) noexcept;
+  void record_fill(Seat seat, RangeSet ranges, const Ref<Event>& filled) noexcept;
   // The ranges have contents that depend on no copy in this list.
   void forget(const RangeSet& ranges) noexcept;
   // As `forget`, on condition that `written`, which is to write the ranges, or an earlier write of
@@ -65,38 +65,38 @@ class ContentList {
     EventList written{};
     std::uint64_t number = 0;
     EntryList::iterator self{};
-    Index::Seat place{};  // of an entry that is not in the index
+    Index::Seat index_seat{};  // of an entry that is not in the index
 
     // Whether the bytes have contents. Precondition: `drop_failed` was called.
-    [[nodiscard]] bool is_over() const noexcept;
+    [[nodiscard]] bool is_finished() const noexcept;
     // Whether readers depend on the copy.
-    [[nodiscard]] bool decides() const noexcept;
+    [[nodiscard]] bool is_dependency() const noexcept;
     [[nodiscard]] bool is_last(const Ref<Event>& event) const noexcept {
       return !written.empty() && written.back().get() == event.get();
     }
-    // Moves the leading failed writes to `gone`, so that each is inspected only once.
-    void drop_failed(EventList& gone) noexcept;
+    // Moves the leading failed writes to `dropped`, so that each is inspected only once.
+    void drop_failed(EventList& dropped) noexcept;
     // Removes ranges. Returns whether none are left. If there is no memory they stay, so that
     // readers may fail unnecessarily.
-    [[nodiscard]] bool loses_all(const RangeSet& removed) noexcept;
+    [[nodiscard]] bool remove_ranges(const RangeSet& removed) noexcept;
   };
   // What has left the list; destroyed after the lock is released.
-  struct Leavers {
+  struct RemovedEntries {
     EntryList entries;
     EventList writes;
   };
 
   // Precondition of these: the lock is held.
   void add(EntryList& source, Entry& added) noexcept;
-  void extract(Entry& gone, EntryList& target) noexcept;
-  void remove(const RangeSet& ranges, Leavers& gone) noexcept;
+  void extract(Entry& entry, EntryList& target) noexcept;
+  void remove(const RangeSet& ranges, RemovedEntries& removed) noexcept;
   void replace_in(Entry& entry, const RangeSet& ranges, const Ref<Event>& written);
-  void drop_some(Leavers& gone) noexcept;
-  void drop_over(const ByteRange& range, Leavers& gone) noexcept;
+  void drop_some(RemovedEntries& removed) noexcept;
+  void drop_finished(const ByteRange& range, RemovedEntries& removed) noexcept;
 
   std::atomic<bool> any_{false};
   SpinLock lock_;
-  std::uint64_t made_ = 0;
+  std::uint64_t last_number_ = 0;
   EntryList entries_;
   Index index_;
 };

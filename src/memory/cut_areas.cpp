@@ -13,9 +13,9 @@
 
 namespace isthmus {
 
-const CutAreas::Area* CutAreas::in_level(const Level& in, const void* pointer) noexcept {
-  const auto next = in.upper_bound(address(pointer));
-  if (next == in.begin()) {
+const CutAreas::Area* CutAreas::in_level(const Level& level, const void* pointer) noexcept {
+  const auto next = level.upper_bound(address(pointer));
+  if (next == level.begin()) {
     return nullptr;
   }
   const auto& before = std::prev(next)->second;
@@ -24,9 +24,9 @@ const CutAreas::Area* CutAreas::in_level(const Level& in, const void* pointer) n
 
 const CutAreas::Area* CutAreas::innermost(const void* pointer, bool above_pool) const noexcept {
   for (auto each = levels_.rbegin(); each != levels_.rend(); ++each) {
-    const auto* const in = in_level(*each, pointer);
-    if (in != nullptr && (in->is_above_pool || !above_pool)) {
-      return in;
+    const auto* const area = in_level(*each, pointer);
+    if (area != nullptr && (area->is_above_pool || !above_pool)) {
+      return area;
     }
   }
   return nullptr;
@@ -34,7 +34,7 @@ const CutAreas::Area* CutAreas::innermost(const void* pointer, bool above_pool) 
 
 CutAreas::Entry CutAreas::add(Area area) {
   area.is_above_pool = process_page_map.find(area.base) != nullptr;
-  area.since = order_from_here();
+  area.since = order_above_all();
   const std::unique_lock hold{lock_};
   auto depth = levels_.size();
   while (depth != 0 && in_level(levels_[depth - 1], area.base) == nullptr) {
@@ -48,54 +48,55 @@ CutAreas::Entry CutAreas::add(Area area) {
   return {depth, at};
 }
 
-CutAreas::Taken CutAreas::take(const Entry& which) noexcept {
+CutAreas::Taken CutAreas::extract(const Entry& entry) noexcept {
   const std::unique_lock hold{lock_};
   count_.fetch_sub(1, std::memory_order_relaxed);
-  return {which.depth, levels_[which.depth].extract(which.at)};
+  return {entry.depth, levels_[entry.depth].extract(entry.position)};
 }
 
-CutAreas::Entry CutAreas::put_back(Taken which) noexcept {
+CutAreas::Entry CutAreas::reinsert(Taken taken) noexcept {
   const std::unique_lock hold{lock_};
   count_.fetch_add(1, std::memory_order_relaxed);
-  return {which.depth, levels_[which.depth].insert(std::move(which.node)).position};
+  return {taken.depth, levels_[taken.depth].insert(std::move(taken.node)).position};
 }
 
-void CutAreas::end_block(const Entry& which) noexcept {
+void CutAreas::end_block(const Entry& entry) noexcept {
   const std::unique_lock hold{lock_};
-  which.at->second.only->is_live = false;
+  entry.position->second.sole_block->is_live = false;
 }
 
-std::optional<CutAreas::Found> CutAreas::look(const void* pointer, bool above_pool) noexcept {
+std::optional<CutAreas::Found> CutAreas::find(const void* pointer, bool above_pool) noexcept {
   if (is_empty()) {
     return std::nullopt;
   }
   const std::shared_lock hold{lock_};
-  const auto* const in = innermost(pointer, above_pool);
-  if (in == nullptr) {
+  const auto* const area = innermost(pointer, above_pool);
+  if (area == nullptr) {
     return std::nullopt;
   }
-  auto block = in->only ? *in->only : in->cutter->block_at(pointer);
-  block.is_live = block.is_live && block.holds(pointer);
-  return Found{in->cutter, block, in->since};
+  auto block = area->sole_block ? *area->sole_block : area->resource->block_at(pointer);
+  block.is_live = block.is_live && block.contains(pointer);
+  return Found{area->resource, block, area->since};
 }
 
-Ref<MemoryResource> CutAreas::cutter_at(const void* pointer, bool above_pool) noexcept {
+Ref<MemoryResource> CutAreas::resource_at(const void* pointer, bool above_pool) noexcept {
   const std::shared_lock hold{lock_};
-  const auto* const in = innermost(pointer, above_pool);
-  return in != nullptr && in->cutter->try_retain() ? Ref<MemoryResource>::adopt(in->cutter)
-                                                   : Ref<MemoryResource>{};
+  const auto* const area = innermost(pointer, above_pool);
+  return area != nullptr && area->resource->try_retain()
+             ? Ref<MemoryResource>::adopt(area->resource)
+             : Ref<MemoryResource>{};
 }
 
-CutAreas::Place CutAreas::place_of(const void* pointer, const MemoryResource& cutter,
-                                   bool in_pool) noexcept {
+CutAreas::Place CutAreas::position_of(const void* pointer, const MemoryResource& resource,
+                                      bool in_pool) noexcept {
   const std::shared_lock hold{lock_};
-  const auto* const inner = innermost(pointer, in_pool);
-  if (inner != nullptr && inner->cutter == &cutter) {
+  const auto* const area = innermost(pointer, in_pool);
+  if (area != nullptr && area->resource == &resource) {
     return Place::innermost;
   }
   const bool is_below = std::any_of(levels_.begin(), levels_.end(), [&](const Level& each) {
-    const auto* const in = in_level(each, pointer);
-    return in != nullptr && in->cutter == &cutter;
+    const auto* const below = in_level(each, pointer);
+    return below != nullptr && below->resource == &resource;
   });
   return is_below ? Place::below_another : Place::outside;
 }
@@ -105,24 +106,24 @@ CutAreas& process_cut_areas() noexcept {
   return *only;
 }
 
-CutChunk::CutChunk(Ref<Allocation> memory, MemoryResource& cutter) : memory_{std::move(memory)} {
-  const auto& what = memory_->what();
-  memory_->become_chunk();
+CutChunk::CutChunk(Ref<Allocation> memory, MemoryResource& resource) : memory_{std::move(memory)} {
+  const auto& facts = memory_->facts();
+  memory_->mark_as_chunk();
   area_ = process_cut_areas().add(
-      {static_cast<std::byte*>(what.base), what.nbytes, &cutter, std::nullopt});
+      {static_cast<std::byte*>(facts.base), facts.nbytes, &resource, std::nullopt});
 }
 
-CutChunk::~CutChunk() { leave(); }
+CutChunk::~CutChunk() { remove_area(); }
 
 // The area is removed first: once the memory is released, another owner may get it.
-void CutChunk::leave() noexcept {
+void CutChunk::remove_area() noexcept {
   if (memory_) {
     process_cut_areas().remove(area_);
   }
 }
 
-void CutChunk::lose() noexcept {
-  leave();
+void CutChunk::leak() noexcept {
+  remove_area();
   static_cast<void>(memory_.detach());
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The areas of memory that resources cut into blocks, found by address.
+// The areas of memory that resources cut into blocks, found by address. Thread-safe.
 //
 // The upstream of such a resource may be another one, whose block is then an area itself. So areas
 // nest, and each is one level deeper than the area around it. A look-up takes a shared lock and
@@ -27,9 +27,9 @@ class CutAreas {
   struct Area {
     std::byte* base = nullptr;
     std::size_t nbytes = 0;
-    MemoryResource* cutter = nullptr;
+    MemoryResource* resource = nullptr;
     // The block of an area that has only one. Otherwise the resource is queried.
-    std::optional<CutBlock> only;
+    std::optional<CutBlock> sole_block;
     // The area lies in a pool's block, and contains no pool's regions. Set by `add`.
     bool is_above_pool = false;
     // A number from core/order.hpp. Of the notes about an address here, those about blocks in the
@@ -45,9 +45,9 @@ class CutAreas {
   // Identifies an area in the table. Copies identify the same area; only one of them may remove it.
   struct Entry {
     std::size_t depth = 0;
-    Level::iterator at;
+    Level::iterator position;
   };
-  // An area that was taken out; putting it back needs no memory.
+  // An area that was extracted; reinserting it needs no memory.
   struct Taken {
     std::size_t depth = 0;
     Level::node_type node;
@@ -56,38 +56,38 @@ class CutAreas {
   // Precondition: the area belongs to the resource until it is removed, and the resource lives as
   // long. Throws std::bad_alloc; the table is then unchanged.
   [[nodiscard]] Entry add(Area area);
-  [[nodiscard]] Taken take(const Entry& which) noexcept;
-  [[nodiscard]] Entry put_back(Taken which) noexcept;
-  void remove(const Entry& which) noexcept { static_cast<void>(take(which)); }
+  [[nodiscard]] Taken extract(const Entry& entry) noexcept;
+  [[nodiscard]] Entry reinsert(Taken taken) noexcept;
+  void remove(const Entry& entry) noexcept { static_cast<void>(extract(entry)); }
   // The only block of such an area is no longer live.
-  void end_block(const Entry& which) noexcept;
+  void end_block(const Entry& entry) noexcept;
 
   [[nodiscard]] bool is_empty() const noexcept {
     return count_.load(std::memory_order_relaxed) == 0;
   }
 
   struct Found {
-    MemoryResource* cutter = nullptr;  // borrowed from the owner of the memory
-    CutBlock block;                    // not live: the address was not handed out
-    std::uint64_t since = 0;           // the area's
+    MemoryResource* resource = nullptr;  // borrowed from the owner of the memory
+    CutBlock block;                      // not live: the address was not handed out
+    std::uint64_t since = 0;             // the area's
   };
   // Looks in the innermost area that holds `pointer`. Returns nothing if it lies in no area.
   // `above_pool`: consider only areas that lie in a pool's block, for an address that the page map
   // knows.
-  [[nodiscard]] std::optional<Found> look(const void* pointer, bool above_pool) noexcept;
-  // As `look`, but returns a reference to the resource; null if the last reference to it was
+  [[nodiscard]] std::optional<Found> find(const void* pointer, bool above_pool) noexcept;
+  // As `find`, but returns a reference to the resource; null if the last reference to it was
   // dropped.
-  [[nodiscard]] Ref<MemoryResource> cutter_at(const void* pointer, bool above_pool) noexcept;
-  // Whether `pointer` lies in an area of `cutter`, and if so, whether another area inside that one
-  // holds it too.
+  [[nodiscard]] Ref<MemoryResource> resource_at(const void* pointer, bool above_pool) noexcept;
+  // Whether `pointer` lies in an area of `resource` and, if so, whether another area inside that
+  // one holds it too.
   enum class Place { outside, innermost, below_another };
-  [[nodiscard]] Place place_of(const void* pointer, const MemoryResource& cutter,
-                               bool in_pool) noexcept;
+  [[nodiscard]] Place position_of(const void* pointer, const MemoryResource& resource,
+                                  bool in_pool) noexcept;
 
  private:
   // Precondition of these: the lock is held.
   [[nodiscard]] const Area* innermost(const void* pointer, bool above_pool) const noexcept;
-  [[nodiscard]] static const Area* in_level(const Level& in, const void* pointer) noexcept;
+  [[nodiscard]] static const Area* in_level(const Level& level, const void* pointer) noexcept;
 
   std::shared_mutex lock_;
   std::vector<Level> levels_;  // outer areas first
@@ -103,7 +103,7 @@ class CutChunk {
  public:
   CutChunk() noexcept = default;
   // Throws std::bad_alloc; the memory is then released.
-  CutChunk(Ref<Allocation> memory, MemoryResource& cutter);
+  CutChunk(Ref<Allocation> memory, MemoryResource& resource);
   CutChunk(CutChunk&& other) noexcept : memory_{std::move(other.memory_)}, area_{other.area_} {}
   CutChunk& operator=(CutChunk&& other) noexcept {
     std::swap(memory_, other.memory_);
@@ -115,10 +115,10 @@ class CutChunk {
   [[nodiscard]] Allocation* operator->() const noexcept { return memory_.get(); }
   [[nodiscard]] Allocation& operator*() const noexcept { return *memory_; }
   // Leaves the memory allocated for the rest of the process, as it is unknown what uses it.
-  void lose() noexcept;
+  void leak() noexcept;
 
  private:
-  void leave() noexcept;
+  void remove_area() noexcept;
 
   Ref<Allocation> memory_;
   CutAreas::Entry area_;

@@ -14,7 +14,7 @@ struct CutBlock {
   std::size_t nbytes = 0;  // usable bytes; 0: the address is in no block
   bool is_live = false;    // handed out to a caller
 
-  [[nodiscard]] bool holds(const void* pointer) const noexcept {
+  [[nodiscard]] bool contains(const void* pointer) const noexcept {
     return address(pointer) - address(base) < nbytes;
   }
 };

@@ -13,30 +13,30 @@
 namespace isthmus {
 
 DecayWindow::Clock::time_point DecayWindow::end() const noexcept {
-  const Clock::time_point began{Clock::duration{began_.load(std::memory_order_relaxed)}};
-  return began > Clock::time_point::max() - length_ ? Clock::time_point::max() : began + length_;
+  const Clock::time_point start{Clock::duration{start_.load(std::memory_order_relaxed)}};
+  return start > Clock::time_point::max() - length_ ? Clock::time_point::max() : start + length_;
 }
 
-bool DecayWindow::turn(Clock::time_point now) noexcept {
-  auto began = began_.load(std::memory_order_relaxed);
-  return is_on() && now >= end() &&
-         began_.compare_exchange_strong(began, now.time_since_epoch().count(),
+bool DecayWindow::advance(Clock::time_point now) noexcept {
+  auto start = start_.load(std::memory_order_relaxed);
+  return is_enabled() && now >= end() &&
+         start_.compare_exchange_strong(start, now.time_since_epoch().count(),
                                         std::memory_order_relaxed);
 }
 
 DecayingPools& DecayingPools::only() {
-  static NeverDestroyed<DecayingPools> made;
-  return *made;
+  static NeverDestroyed<DecayingPools> instance;
+  return *instance;
 }
 
-void DecayingPools::join(Pool& member) { members_.join(member); }
+void DecayingPools::join(Pool& member) { members_.add(member); }
 
-void DecayingPools::wake(const DecayWindow& window) noexcept {
-  do_when_idle(do_what_is_due, window.end());
+void DecayingPools::schedule(const DecayWindow& window) noexcept {
+  run_when_idle(decay_due, window.end());
 }
 
-// A pool that holds no memory has nothing to decay; it calls `wake` when it grows.
-os::Deadline DecayingPools::do_what_is_due() noexcept try {
+// A pool that holds no memory has nothing to decay; it calls `schedule` when it grows.
+os::Deadline DecayingPools::decay_due() noexcept try {
   const os::DriverCall call;
   if (!call) {
     return {};

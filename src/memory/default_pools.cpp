@@ -18,21 +18,21 @@ bool has_two(Context& context, Device& device, UsmKind kind) noexcept {
 }  // namespace
 
 DefaultPools& DefaultPools::only() {
-  static NeverDestroyed<DefaultPools> made;
-  return *made;
+  static NeverDestroyed<DefaultPools> instance;
+  return *instance;
 }
 
-Pool* DefaultPools::known(const Key& key) noexcept {
+Pool* DefaultPools::find_entry(const Key& key) noexcept {
   const auto found = std::find_if(entries_.begin(), entries_.end(),
-                                  [&](const Entry& each) { return each.of == key; });
-  return found == entries_.end() ? nullptr : found->which.get();
+                                  [&](const Entry& each) { return each.key == key; });
+  return found == entries_.end() ? nullptr : found->pool.get();
 }
 
 Result<Ref<Pool>> DefaultPools::find(Context& context, Device& device, UsmKind kind, Use use) {
-  const Key wanted{context.key(), &device, kind, use};
+  const Key key{context.key(), &device, kind, use};
   {
     const std::lock_guard hold{lock_};
-    if (auto* const found = known(wanted)) {
+    if (auto* const found = find_entry(key)) {
       return Ref<Pool>{found};
     }
   }
@@ -40,54 +40,54 @@ Result<Ref<Pool>> DefaultPools::find(Context& context, Device& device, UsmKind k
     return bad;
   }
   drop_unused();
-  auto made = use == Use::buffers && !has_two(context, device, kind)
+  auto pool = use == Use::buffers && !has_two(context, device, kind)
                   ? find(context, device, kind, Use::arrays)
-                  : make(context, device, kind, use);
-  ISTHMUS_TRY(made);
-  return enter(wanted, *std::move(made));
+                  : create(context, device, kind, use);
+  ISTHMUS_TRY(pool);
+  return insert(key, *std::move(pool));
 }
 
-Result<Ref<Pool>> DefaultPools::make(Context& context, Device& device, UsmKind kind, Use use) {
-  Pool::Options how;
-  how.decay = k_decay;
-  how.remaps = use == Use::arrays;
-  how.live = nullptr;
-  return Pool::create(context, device, kind, how);
+Result<Ref<Pool>> DefaultPools::create(Context& context, Device& device, UsmKind kind, Use use) {
+  Pool::Options options;
+  options.decay = k_decay;
+  options.remaps = use == Use::arrays;
+  options.live = nullptr;
+  return Pool::create(context, device, kind, options);
 }
 
-// If two threads create a pool at the same time, both use the one that was entered first.
-Ref<Pool> DefaultPools::enter(const Key& key, Ref<Pool> made) {
+// If two threads create a pool at the same time, both use the one that was inserted first.
+Ref<Pool> DefaultPools::insert(const Key& key, Ref<Pool> pool) {
   const std::lock_guard hold{lock_};
-  if (auto* const found = known(key)) {
+  if (auto* const found = find_entry(key)) {
     return Ref<Pool>{found};
   }
-  entries_.push_back({key, made, entered_ + 1});
-  ++entered_;
-  return made;
+  entries_.push_back({key, pool, last_number_ + 1});
+  ++last_number_;
+  return pool;
 }
 
 // The table's own references, one for each entry, do not count as uses.
-bool DefaultPools::is_unused(Pool& one) const noexcept {
+bool DefaultPools::is_unused(Pool& pool) const noexcept {
   const auto entries = std::count_if(entries_.begin(), entries_.end(),
-                                     [&](const Entry& each) { return each.which.get() == &one; });
-  return one.references() == static_cast<std::size_t>(entries) && one.usage().held_bytes == 0;
+                                     [&](const Entry& each) { return each.pool.get() == &pool; });
+  return pool.references() == static_cast<std::size_t>(entries) && pool.usage().held_bytes == 0;
 }
 
 void DefaultPools::drop_unused() noexcept try {
-  std::vector<Ref<Pool>> gone;
+  std::vector<Ref<Pool>> dropped;
   const std::lock_guard hold{lock_};
-  gone.reserve(entries_.size());
+  dropped.reserve(entries_.size());
   for (std::size_t at = 0; at < entries_.size();) {
-    auto* const which = entries_[at].which.get();
-    if (!is_unused(*which)) {
+    auto* const pool = entries_[at].pool.get();
+    if (!is_unused(*pool)) {
       ++at;
       continue;
     }
     std::erase_if(entries_, [&](Entry& each) {
-      if (each.which.get() != which) {
+      if (each.pool.get() != pool) {
         return false;
       }
-      gone.push_back(std::move(each.which));
+      dropped.push_back(std::move(each.pool));
       return true;
     });
   }
@@ -96,9 +96,9 @@ void DefaultPools::drop_unused() noexcept try {
 }
 
 bool DefaultPools::is_second_entry(std::size_t at) const noexcept {
-  const auto* const which = entries_[at].which.get();
+  const auto* const pool = entries_[at].pool.get();
   return std::any_of(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(at),
-                     [which](const Entry& each) { return each.which.get() == which; });
+                     [pool](const Entry& each) { return each.pool.get() == pool; });
 }
 
 Ref<Pool> DefaultPools::next(std::uint64_t& last) noexcept {
@@ -106,7 +106,7 @@ Ref<Pool> DefaultPools::next(std::uint64_t& last) noexcept {
   for (std::size_t at = 0; at < entries_.size(); ++at) {
     if (entries_[at].number > last && !is_second_entry(at)) {
       last = entries_[at].number;
-      return entries_[at].which;
+      return entries_[at].pool;
     }
   }
   return {};
@@ -121,32 +121,32 @@ void DefaultPools::for_each(Visit&& visit) {
 }
 
 std::size_t DefaultPools::trim() noexcept {
-  std::size_t given_back = 0;
-  for_each([&](Pool& each) { given_back += each.trim(0); });
+  std::size_t released = 0;
+  for_each([&](Pool& each) { released += each.trim(0); });
   drop_unused();
-  return given_back;
+  return released;
 }
 
 void DefaultPools::count_blocks(LiveTotal& total, UsmKind kind) noexcept {
   for_each([&](const Pool& each) {
     if (kind == ISTHMUS_KIND_UNKNOWN || kind == each.kind()) {
-      const auto seen = each.count();
-      total.count += seen.live_blocks;
-      total.bytes += seen.live;
+      const auto counts = each.count();
+      total.count += counts.live_blocks;
+      total.bytes += counts.live;
     }
   });
 }
 
-bool DefaultPools::has(const Pool& one) noexcept {
+bool DefaultPools::has(const Pool& pool) noexcept {
   const std::lock_guard hold{lock_};
   return std::any_of(entries_.begin(), entries_.end(),
-                     [&](const Entry& each) { return each.which.get() == &one; });
+                     [&](const Entry& each) { return each.pool.get() == &pool; });
 }
 
 std::size_t DefaultPools::count() noexcept {
-  std::size_t found = 0;
-  for_each([&](const Pool&) { ++found; });
-  return found;
+  std::size_t total = 0;
+  for_each([&](const Pool&) { ++total; });
+  return total;
 }
 
 }  // namespace isthmus

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The default pools: they serve requests without a resource, from every language. There is one for
-// each context, device and memory kind.
+// each context, device and memory kind. Thread-safe.
 //
 // Memory that a pool remaps cannot be shared with other processes. Where the driver can do both,
 // there are two pools. The one that remaps holds less memory for the same blocks and serves arrays.
@@ -30,7 +30,7 @@ class DriverServesThread {
   DriverServesThread(const DriverServesThread&) = delete;
   DriverServesThread& operator=(const DriverServesThread&) = delete;
   ~DriverServesThread() { --depth_; }
-  [[nodiscard]] static bool is_on() noexcept { return depth_ != 0; }
+  [[nodiscard]] static bool is_active() noexcept { return depth_ != 0; }
 
  private:
   ISTHMUS_TLS_MODEL static inline thread_local constinit int depth_ = 0;
@@ -39,7 +39,7 @@ class DriverServesThread {
 class DefaultPools {
  public:
   // Unused memory is returned between one and two such windows after its last use. A program that
-  // repeats its steps within one window keeps all that it uses, and makes no driver calls for it.
+  // repeats its steps within one window retains all that it uses, and makes no driver calls for it.
   static constexpr std::chrono::nanoseconds k_decay = std::chrono::seconds{10};
 
   enum class Use : std::uint8_t { buffers, arrays };
@@ -63,7 +63,7 @@ class DefaultPools {
   // pools.
   void count_blocks(LiveTotal& total, UsmKind kind) noexcept;
   [[nodiscard]] std::size_t count() noexcept;  // number of pools
-  [[nodiscard]] bool has(const Pool& one) noexcept;
+  [[nodiscard]] bool has(const Pool& pool) noexcept;
 
  private:
   // A pool keeps its context alive, so that no other context gets the key.
@@ -71,14 +71,14 @@ class DefaultPools {
     std::uintptr_t context_key;
     Device* device;
     UsmKind kind;
-    Use by;
+    Use use;
     bool operator==(const Key&) const noexcept = default;
   };
   // A pool that serves both uses has two entries. Entries are sorted by number; numbers are not
   // reused.
   struct Entry {
-    Key of;
-    Ref<Pool> which;
+    Key key;
+    Ref<Pool> pool;
     std::uint64_t number;
   };
   // The pool of the first entry numbered above `last` that is the first entry of its pool; its
@@ -91,17 +91,17 @@ class DefaultPools {
   // Precondition: the lock is held.
   [[nodiscard]] bool is_second_entry(std::size_t at) const noexcept;
   // Null if there is none. Precondition: the lock is held.
-  [[nodiscard]] Pool* known(const Key& key) noexcept;
-  [[nodiscard]] static Result<Ref<Pool>> make(Context& context, Device& device, UsmKind kind,
-                                              Use use);
+  [[nodiscard]] Pool* find_entry(const Key& key) noexcept;
+  [[nodiscard]] static Result<Ref<Pool>> create(Context& context, Device& device, UsmKind kind,
+                                                Use use);
   // Adds the pool, unless another thread has added one for the key. Returns the pool in the table.
-  [[nodiscard]] Ref<Pool> enter(const Key& key, Ref<Pool> made);
+  [[nodiscard]] Ref<Pool> insert(const Key& key, Ref<Pool> pool);
   // Precondition: the lock is held.
-  [[nodiscard]] bool is_unused(Pool& one) const noexcept;
+  [[nodiscard]] bool is_unused(Pool& pool) const noexcept;
 
   SpinLock lock_;
   std::vector<Entry> entries_;
-  std::uint64_t entered_ = 0;  // the number of the last entry
+  std::uint64_t last_number_ = 0;  // the number of the last entry
 };
 
 }  // namespace isthmus

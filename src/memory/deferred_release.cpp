@@ -38,62 +38,62 @@ class DeferredRelease {
   void on_deferred(Releasable& object) noexcept {
     const std::lock_guard hold{lock_};
     start();
-    if (!is_trying_again_) {
-      const auto soon = os::Clock::now() + k_least_pause;
-      pause_ = put_off_ == nullptr ? k_least_pause : pause_;
-      due_ = put_off_ == nullptr ? soon : std::min(due_, soon);
+    if (!is_retrying_) {
+      const auto earliest = os::Clock::now() + k_min_pause;
+      pause_ = deferred_ == nullptr ? k_min_pause : pause_;
+      due_ = deferred_ == nullptr ? earliest : std::min(due_, earliest);
     }
-    object.next_ready_ = std::exchange(put_off_, &object);
+    object.next_ready_ = std::exchange(deferred_, &object);
     changed_.notify_one();
   }
 
   // Joins the releases on demand at once, not on the library thread, so the next demand finds it.
-  void push_or_leave(Releasable& object) noexcept {
-    if (!object.is_released_on_demand() || !leave_for_demand(object, 1)) {
+  void push_or_defer(Releasable& object) noexcept {
+    if (!object.is_released_on_demand() || !add_on_demand(object, 1)) {
       push(object);
     }
   }
 
-  [[nodiscard]] bool release_on_demand(std::size_t least_bytes) noexcept {
-    if (on_demand_bytes_.load(std::memory_order_relaxed) < least_bytes || on_library_thread() ||
+  [[nodiscard]] bool release_on_demand(std::size_t min_bytes) noexcept {
+    if (on_demand_bytes_.load(std::memory_order_relaxed) < min_bytes || on_library_thread() ||
         in_continuation() || os::is_forked_child()) {
       return false;
     }
     std::unique_lock hold{lock_};
-    const Demand from_here{*this, hold};
-    const auto has_asked = [&] { return !has_thread_ || (ready_ == nullptr && !is_at_work_); };
-    ended_.wait_for(hold, k_longest_ask, has_asked);
+    const Demand demand{*this, hold};
+    const auto has_queried = [&] { return !has_thread_ || (ready_ == nullptr && !is_at_work_); };
+    ended_.wait_for(hold, k_max_query, has_queried);
     return true;
   }
 
-  void start_late() noexcept {
+  void start_if_needed() noexcept {
     if (lacks_thread_.load(std::memory_order_relaxed)) {
       const std::lock_guard hold{lock_};
       start();
     }
   }
 
-  [[nodiscard]] std::uint64_t release_now() noexcept {
+  [[nodiscard]] std::uint64_t release_count() noexcept {
     const std::lock_guard hold{lock_};
-    return let_go_;
+    return released_;
   }
   [[nodiscard]] bool wait(std::uint64_t seen, const os::Deadline& until) noexcept {
-    if (is_reaper_) {
+    if (is_library_thread_) {
       return false;
     }
-    start_late();
+    start_if_needed();
     std::unique_lock hold{lock_};
-    std::optional<Demand> from_here;
+    std::optional<Demand> demand;
     if (!on_library_thread()) {
-      from_here.emplace(*this, hold);
+      demand.emplace(*this, hold);
     }
-    const auto is_over = [&] { return let_go_ != seen || expected_ == 0; };
+    const auto is_over = [&] { return released_ != seen || expected_ == 0; };
     if (until) {
       ended_.wait_until(hold, *until, is_over);
     } else {
       ended_.wait(hold, is_over);
     }
-    return let_go_ != seen;
+    return released_ != seen;
   }
 
  private:
@@ -101,26 +101,26 @@ class DeferredRelease {
   // demand. Its end waits 4 ms at most for a query in progress. Pre: `lock_` is held at both ends.
   class Demand {
    public:
-    Demand(DeferredRelease& all, std::unique_lock<std::mutex>& hold) noexcept
-        : all_{all}, hold_{hold} {
-      ++all_.demands_;
-      all_.start();
-      all_.on_demand_bytes_.store(0, std::memory_order_relaxed);
-      auto* first = std::exchange(all_.on_demand_, nullptr);
+    Demand(DeferredRelease& release, std::unique_lock<std::mutex>& hold) noexcept
+        : release_{release}, hold_{hold} {
+      ++release_.demands_;
+      release_.start();
+      release_.on_demand_bytes_.store(0, std::memory_order_relaxed);
+      auto* first = std::exchange(release_.on_demand_, nullptr);
       while (first != nullptr) {
         auto* const next = std::exchange(first, first->next_ready_);
-        next->next_ready_ = std::exchange(all_.ready_, next);
+        next->next_ready_ = std::exchange(release_.ready_, next);
       }
-      all_.changed_.notify_one();
+      release_.changed_.notify_one();
     }
     ~Demand() {
-      --all_.demands_;
-      all_.ended_.wait_for(hold_, k_longest_ask, [this] { return !all_.is_asking_; });
+      --release_.demands_;
+      release_.ended_.wait_for(hold_, k_max_query, [this] { return !release_.is_querying_; });
     }
     Demand(const Demand&) = delete;
 
    private:
-    DeferredRelease& all_;
+    DeferredRelease& release_;
     std::unique_lock<std::mutex>& hold_;
   };
 
@@ -138,51 +138,51 @@ class DeferredRelease {
   }
 
   void serve() noexcept {
-    is_reaper_ = true;
+    is_library_thread_ = true;
     std::unique_lock hold{lock_};
     for (;;) {
       is_at_work_ = false;
       if (demands_ != 0) {
         ended_.notify_all();
       }
-      auto* again = wait_for_work(hold);
+      auto* retries = wait_for_work(hold);
       is_at_work_ = true;
       auto* batch = std::exchange(ready_, nullptr);
       hold.unlock();
       std::vector<ReleaseBatch*> batches;
-      while (again != nullptr) {
-        let_first_go(again, batches, 0);
+      while (retries != nullptr) {
+        release_first(retries, batches, 0);
       }
       while (batch != nullptr) {
-        let_first_go(batch, batches, 1);
+        release_first(batch, batches, 1);
       }
       push_all(batches);
       hold.lock();
-      is_trying_again_ = false;
+      is_retrying_ = false;
     }
   }
 
-  // Notes that `expected` less objects are expected and, if `went`, that one was released.
-  void tell(std::uint64_t expected, bool went) noexcept {
+  // Notes that `expected` less objects are expected and, if `released`, that one was released.
+  void report_release(std::uint64_t expected, bool released) noexcept {
     const std::lock_guard hold{lock_};
     expected_ -= expected;
-    let_go_ += went ? 1 : 0;
-    const bool was_asking = std::exchange(is_asking_, false);
-    if (went || expected_ == 0 || was_asking) {
+    released_ += released ? 1 : 0;
+    const bool was_querying = std::exchange(is_querying_, false);
+    if (released || expected_ == 0 || was_querying) {
       ended_.notify_all();
     }
   }
 
   // Handles the first object of a list. `expected`: 1 if that list's objects are expected, else 0.
-  void let_first_go(Releasable*& first, std::vector<ReleaseBatch*>& batches,
-                    std::uint64_t expected) noexcept {
+  void release_first(Releasable*& first, std::vector<ReleaseBatch*>& batches,
+                     std::uint64_t expected) noexcept {
     auto* const next = std::exchange(first, first->next_ready_);
-    if (!next->is_released_on_demand() || !leave_for_demand(*next, expected)) {
-      tell(expected, let_one_go(*next, batches));
+    if (!next->is_released_on_demand() || !add_on_demand(*next, expected)) {
+      report_release(expected, release_one(*next, batches));
     }
   }
   // False if it was added to a batch (`ReleaseBatch`), or if the process is ending.
-  [[nodiscard]] bool let_one_go(Releasable& object, std::vector<ReleaseBatch*>& batches) noexcept {
+  [[nodiscard]] bool release_one(Releasable& object, std::vector<ReleaseBatch*>& batches) noexcept {
     const os::DriverCall call;
     if (!call) {
       return false;
@@ -195,14 +195,14 @@ class DeferredRelease {
     return true;
   }
   // Adds it to the releases on demand. It is expected, as waiting is a demand. False during one.
-  [[nodiscard]] bool leave_for_demand(Releasable& object, std::uint64_t expected) noexcept {
+  [[nodiscard]] bool add_on_demand(Releasable& object, std::uint64_t expected) noexcept {
     const std::lock_guard hold{lock_};
     if (demands_ != 0) {
-      is_asking_ = is_reaper_;
+      is_querying_ = is_library_thread_;
       return false;
     }
     expected_ += 1 - expected;
-    on_demand_bytes_.fetch_add(std::max(object.nbytes(), k_least_bytes), std::memory_order_relaxed);
+    on_demand_bytes_.fetch_add(std::max(object.nbytes(), k_min_bytes), std::memory_order_relaxed);
     object.next_ready_ = std::exchange(on_demand_, &object);
     return true;
   }
@@ -211,11 +211,11 @@ class DeferredRelease {
                           Releasable& object) noexcept;
   void push_all(const std::vector<ReleaseBatch*>& batches) noexcept;
 
-  // Returns the objects that were put off, once they are due, however much other work there is.
+  // Returns the deferred objects once they are due, however much other work there is.
   Releasable* wait_for_work(std::unique_lock<std::mutex>& hold) noexcept {
-    const auto is_due = [this] { return put_off_ != nullptr && os::Clock::now() >= due_; };
+    const auto is_due = [this] { return deferred_ != nullptr && os::Clock::now() >= due_; };
     while (ready_ == nullptr && !is_due()) {
-      if (put_off_ == nullptr) {
+      if (deferred_ == nullptr) {
         changed_.wait(hold);
       } else {
         const auto until = due_;  // a copy: another thread may change it meanwhile
@@ -225,39 +225,39 @@ class DeferredRelease {
     if (!is_due()) {
       return nullptr;
     }
-    is_trying_again_ = true;
-    pause_ = std::min(pause_ * 2, k_longest_pause);
+    is_retrying_ = true;
+    pause_ = std::min(pause_ * 2, k_max_pause);
     due_ = os::Clock::now() + pause_;
-    return std::exchange(put_off_, nullptr);
+    return std::exchange(deferred_, nullptr);
   }
 
-  static inline thread_local bool is_reaper_ = false;  // whether this is the library thread
-  static constexpr std::chrono::milliseconds k_least_pause{1};
-  static constexpr std::chrono::milliseconds k_longest_pause{1000};
-  static constexpr std::chrono::milliseconds k_longest_ask{4};
-  static constexpr std::size_t k_least_bytes = std::size_t{1} << 20;
+  static inline thread_local bool is_library_thread_ = false;
+  static constexpr std::chrono::milliseconds k_min_pause{1};
+  static constexpr std::chrono::milliseconds k_max_pause{1000};
+  static constexpr std::chrono::milliseconds k_max_query{4};
+  static constexpr std::size_t k_min_bytes = std::size_t{1} << 20;
   std::mutex lock_;  // guards all but the atomics; no driver is called under it
   std::condition_variable changed_;
   std::condition_variable ended_;
   Releasable* ready_ = nullptr;      // to be released, or to be queried for, now
-  Releasable* put_off_ = nullptr;    // to be tried again at `due_`
+  Releasable* deferred_ = nullptr;   // to be tried again at `due_`
   Releasable* on_demand_ = nullptr;  // wait for a demand
   std::atomic<std::size_t> on_demand_bytes_{0};
   int demands_ = 0;
-  bool is_asking_ = false;  // a queue is being queried on demand
+  bool is_querying_ = false;  // a queue is being queried on demand
   bool is_at_work_ = false;
-  std::chrono::milliseconds pause_{k_least_pause};
-  os::Clock::time_point due_;     // valid while `put_off_` is not empty
-  bool is_trying_again_ = false;  // objects put off now were put off before
+  std::chrono::milliseconds pause_{k_min_pause};
+  os::Clock::time_point due_;  // valid while `deferred_` is not empty
+  bool is_retrying_ = false;   // objects deferred now were deferred before
   std::uint64_t expected_ = 0;
-  std::uint64_t let_go_ = 0;
+  std::uint64_t released_ = 0;
   bool has_thread_ = false;
   std::atomic<bool> lacks_thread_{false};
 };
 
 namespace {
 
-DeferredRelease& process_reaper() noexcept {
+DeferredRelease& process_deferred_release() noexcept {
   static NeverDestroyed<DeferredRelease> only;
   return *only;
 }
@@ -271,18 +271,18 @@ class DeferredRelease::ReleaseBatch final : public Releasable {
 
   [[nodiscard]] bool is_of(const Queue& user) const noexcept { return user_.get() == &user; }
   [[nodiscard]] bool is_released_on_demand() noexcept override {
-    return !was_asked_ && user_->is_asked_on_demand();
+    return !was_queried_ && user_->is_queried_on_demand();
   }
   void add(Releasable& object) noexcept {
-    nbytes_ += std::max(object.nbytes(), k_least_bytes);
+    nbytes_ += std::max(object.nbytes(), k_min_bytes);
     object.next_ready_ = std::exchange(first_, &object);
   }
   [[nodiscard]] std::size_t nbytes() const noexcept override { return nbytes_; }
   void release_now() noexcept override {
-    if (std::exchange(was_asked_, true)) {
-      let_all_go();
-    } else if (!ask()) {
-      was_asked_ = false;
+    if (std::exchange(was_queried_, true)) {
+      release_all();
+    } else if (!query_queue()) {
+      was_queried_ = false;
       on_deferred();
       retry_release(*this);
     }
@@ -290,40 +290,40 @@ class DeferredRelease::ReleaseBatch final : public Releasable {
 
  private:
   // Queries the queue. False if it cannot report its work now, or if there is no memory for that.
-  [[nodiscard]] bool ask() noexcept try {
+  [[nodiscard]] bool query_queue() noexcept try {
     std::vector<Ref<Event>> running;
-    const auto asked = user_->unfinished(running);
-    const bool is_lost = !asked && asked.failure().code() == ISTHMUS_ERROR_DEVICE_LOST;
-    if (!asked && !is_lost) {
+    const auto result = user_->unfinished(running);
+    const bool is_lost = !result && result.failure().code() == ISTHMUS_ERROR_DEVICE_LOST;
+    if (!result && !is_lost) {
       return false;
     }
     if (!running.empty()) {
-      tell_all(&Releasable::on_scheduled);
+      for_each_object(&Releasable::on_scheduled);
     }
-    reclaim_after(*this, running);  // at once if none is running
+    release_after(*this, running);  // at once if none is running
     return true;
   } catch (const std::bad_alloc&) {
     return false;
   }
-  void on_deferred() noexcept override { tell_all(&Releasable::on_deferred); }
-  void tell_all(void (Releasable::*function)() noexcept) noexcept {
+  void on_deferred() noexcept override { for_each_object(&Releasable::on_deferred); }
+  void for_each_object(void (Releasable::*function)() noexcept) noexcept {
     for (auto* each = first_; each != nullptr; each = each->next_ready_) {
       (each->*function)();
     }
   }
-  void let_all_go() noexcept;
+  void release_all() noexcept;
 
   const Ref<Queue> user_;
   Releasable* first_ = nullptr;
   std::size_t nbytes_ = 0;
-  bool was_asked_ = false;
+  bool was_queried_ = false;
 };
 
 // Reports each release, so that a thread which waits for the first need not wait for the last.
-void DeferredRelease::ReleaseBatch::let_all_go() noexcept {
+void DeferredRelease::ReleaseBatch::release_all() noexcept {
   while (first_ != nullptr) {
     std::exchange(first_, first_->next_ready_)->release_idle();
-    process_reaper().tell(0, true);
+    process_deferred_release().report_release(0, true);
   }
   delete this;
 }
@@ -351,51 +351,51 @@ void DeferredRelease::push_all(const std::vector<ReleaseBatch*>& batches) noexce
 
 namespace {
 
-// Pushes an object to the `reaper` once nothing uses it any more.
+// Pushes an object to the library thread's list once nothing uses it.
 class Handover final : public Continuation {
  public:
-  explicit Handover(Releasable& object) : what_{object} {}
+  explicit Handover(Releasable& object) : object_{object} {}
   void run(Event&) noexcept override {
-    process_reaper().push(what_);
+    process_deferred_release().push(object_);
     delete this;
   }
 
  private:
-  Releasable& what_;
+  Releasable& object_;
 };
 
 }  // namespace
 
-void reclaim_after(Releasable& object, const std::vector<Ref<Event>>& running) {
+void release_after(Releasable& object, const std::vector<Ref<Event>>& running) {
   auto ready = std::make_unique<Handover>(object);
   const auto ended = end_of_all(running);
-  process_reaper().expect();
+  process_deferred_release().expect();
   ended->on_complete(*ready.release());
 }
 
 void defer_release(Releasable& object) noexcept {
-  process_reaper().expect();
-  process_reaper().push_or_leave(object);
+  process_deferred_release().expect();
+  process_deferred_release().push_or_defer(object);
 }
 
-void retry_release(Releasable& object) noexcept { process_reaper().on_deferred(object); }
+void retry_release(Releasable& object) noexcept { process_deferred_release().on_deferred(object); }
 
-void start_letting_go() noexcept { process_reaper().start_late(); }
+void start_release_thread() noexcept { process_deferred_release().start_if_needed(); }
 
 bool release_on_demand() noexcept {
-  end_lingering();
-  return process_reaper().release_on_demand(1);
+  release_expired();
+  return process_deferred_release().release_on_demand(1);
 }
 
-bool release_much_on_demand() noexcept {
-  constexpr std::size_t k_much = std::size_t{64} << 20;
-  return process_reaper().release_on_demand(k_much);
+bool release_large_on_demand() noexcept {
+  constexpr std::size_t k_min_release_bytes = std::size_t{64} << 20;
+  return process_deferred_release().release_on_demand(k_min_release_bytes);
 }
 
-std::uint64_t reclaims() noexcept { return process_reaper().release_now(); }
+std::uint64_t release_count() noexcept { return process_deferred_release().release_count(); }
 
-bool sleep_for_reclaim(std::uint64_t seen, const os::Deadline& until) noexcept {
-  return process_reaper().wait(seen, until);
+bool sleep_for_release(std::uint64_t seen, const os::Deadline& until) noexcept {
+  return process_deferred_release().wait(seen, until);
 }
 
 }  // namespace isthmus

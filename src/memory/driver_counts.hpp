@@ -11,15 +11,15 @@ namespace isthmus {
 
 class DriverCounts {
  public:
-  void took(std::size_t nbytes) noexcept {
+  void record_allocation(std::size_t nbytes) noexcept {
     held_.fetch_add(nbytes, std::memory_order_relaxed);
     mapped();
   }
-  void gave_back(std::size_t nbytes) noexcept {
+  void record_release(std::size_t nbytes) noexcept {
     held_.fetch_sub(nbytes, std::memory_order_relaxed);
     unmapped();
   }
-  void moved() noexcept {
+  void record_move() noexcept {
     mapped();
     unmapped();
   }
@@ -35,7 +35,7 @@ class DriverCounts {
     } while (!held_.compare_exchange_weak(held, held + nbytes, std::memory_order_relaxed));
     return true;
   }
-  void took_claimed() noexcept { mapped(); }
+  void record_claimed_allocation() noexcept { mapped(); }
   void unclaim(std::size_t nbytes) noexcept { held_.fetch_sub(nbytes, std::memory_order_relaxed); }
 
   [[nodiscard]] std::size_t held_bytes() const noexcept {

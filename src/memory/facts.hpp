@@ -19,14 +19,14 @@ struct RequestFacts {
 
 // As `facts_of`, with the state of the memory. Context and resource are borrowed from its owner.
 struct PointerRecord {
-  PointerFacts what;
+  PointerFacts facts;
   Context* context = nullptr;
   MemoryResource* resource = nullptr;  // null: unknown, or the driver
   isthmus_memory_state_t state = ISTHMUS_MEMORY_UNKNOWN;
   RequestFacts request;
 };
-// `asked` null: as seen from any context that the registry knows.
-[[nodiscard]] PointerRecord record_of(Context* asked, const void* pointer);
+// `context` null: as seen from any context that the registry knows.
+[[nodiscard]] PointerRecord record_of(Context* context, const void* pointer);
 
 // References to context and resource; null where the registry does not know them.
 struct PointerOrigin {

@@ -14,7 +14,7 @@ namespace isthmus {
 // short.
 class FoundUses {
  public:
-  static constexpr std::size_t k_most = 32;
+  static constexpr std::size_t k_max = 32;
 
   FoundUses() noexcept {}
   FoundUses(const FoundUses&) = delete;
@@ -22,9 +22,9 @@ class FoundUses {
   ~FoundUses() {
     for_each([](const Ref<Event>&, bool) {});
   }
-  // Precondition: the list has fewer than `k_most` uses.
-  void push_back(const PendingUse& found) noexcept {
-    all_[count_++] = {Ref<Event>{found.ended}.detach(), found.what.is_of_others};
+  // Precondition: the list has fewer than `k_max` uses.
+  void push_back(const PendingUse& use) noexcept {
+    all_[count_++] = {Ref<Event>{use.event}.detach(), use.use.is_previous_owners};
   }
   // Calls visit(event, whether the use is the previous owner's) once for each use; `visit` may
   // throw.
@@ -32,16 +32,16 @@ class FoundUses {
   void for_each(Visit&& visit) {
     while (visited_ != count_) {
       const auto& each = all_[visited_++];
-      visit(Ref<Event>::adopt(each.ended), each.is_of_others);
+      visit(Ref<Event>::adopt(each.event), each.is_external);
     }
   }
 
  private:
   struct FoundUse {
-    Event* ended;  // holds a reference until it is visited
-    bool is_of_others;
+    Event* event;  // holds a reference until it is visited
+    bool is_external;
   };
-  std::array<FoundUse, k_most> all_;  // valid up to `count_`
+  std::array<FoundUse, k_max> all_;  // valid up to `count_`
   std::size_t count_ = 0;
   std::size_t visited_ = 0;
 };

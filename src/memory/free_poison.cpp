@@ -9,8 +9,8 @@ namespace isthmus {
 // The sanitizer's shadow memory, an eighth of the bytes it describes, stays resident for the rest
 // of the process. Memory that is often remapped would leave it all over the address space, so the
 // shadow pages are cleared.
-void FreePoison::unpoison_for_good([[maybe_unused]] const void* begin,
-                                   [[maybe_unused]] std::size_t nbytes) noexcept {
+void FreePoison::unpoison_permanently([[maybe_unused]] const void* begin,
+                                      [[maybe_unused]] std::size_t nbytes) noexcept {
 #if ISTHMUS_ADDRESS_SANITIZER
   unpoison(begin, nbytes);
   std::size_t scale = 0;

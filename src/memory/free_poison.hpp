@@ -22,31 +22,31 @@ class FreePoison {
   // Does nothing: for memory that only a device can access.
   constexpr FreePoison() noexcept = default;
   FreePoison(const Device& device, UsmKind kind) noexcept
-      : is_on_{k_address_sanitizer && HostMemory::holds(device, kind)} {}
+      : is_enabled_{k_address_sanitizer && HostMemory::is_host_memory(device, kind)} {}
 
-  [[nodiscard]] bool is_on() const noexcept { return k_address_sanitizer && is_on_; }
-  void put(const void* begin, std::size_t nbytes) const noexcept {
-    if (is_on()) {
+  [[nodiscard]] bool is_enabled() const noexcept { return k_address_sanitizer && is_enabled_; }
+  void apply(const void* begin, std::size_t nbytes) const noexcept {
+    if (is_enabled()) {
       poison(begin, nbytes);
     }
   }
   // For memory that is handed to a caller.
-  void lift(const void* begin, std::size_t nbytes) const noexcept {
-    if (is_on()) {
+  void remove(const void* begin, std::size_t nbytes) const noexcept {
+    if (is_enabled()) {
       unpoison(begin, nbytes);
     }
   }
   // For addresses that are unmapped.
-  void forget(const void* begin, std::size_t nbytes) const noexcept {
-    if (is_on()) {
-      unpoison_for_good(begin, nbytes);
+  void discard(const void* begin, std::size_t nbytes) const noexcept {
+    if (is_enabled()) {
+      unpoison_permanently(begin, nbytes);
     }
   }
 
  private:
-  static void unpoison_for_good(const void* begin, std::size_t nbytes) noexcept;
+  static void unpoison_permanently(const void* begin, std::size_t nbytes) noexcept;
 
-  bool is_on_ = false;
+  bool is_enabled_ = false;
 };
 
 }  // namespace isthmus

@@ -8,10 +8,10 @@
 namespace isthmus {
 namespace {
 
-void add(const std::vector<BlockNote>& live, std::vector<Holder>& holders) {
+void add(const std::vector<BlockRecord>& live, std::vector<Holder>& holders) {
   for (const auto& each : live) {
     auto found = std::find_if(holders.begin(), holders.end(),
-                              [&](const Holder& one) { return one.tag == each.tag; });
+                              [&](const Holder& candidate) { return candidate.tag == each.tag; });
     if (found == holders.end()) {
       found = holders.insert(found, {each.tag, 0, 0});
     }
@@ -35,12 +35,13 @@ void find_holders(const MemoryResource& base, Snapshot& out) noexcept try {
   out.holder_count = 0;
 }
 
-std::string describe_holders(const Snapshot& seen) {
+std::string describe_holders(const Snapshot& snapshot) {
   std::string text;
-  for (std::size_t each = 0; each < seen.holder_count; ++each) {
-    const auto& of = seen.holders.at(each);
+  for (std::size_t index = 0; index < snapshot.holder_count; ++index) {
+    const auto& holder = snapshot.holders.at(index);
     text += fmt::format("{}{} has {}", text.empty() ? "; of the live memory, " : ", ",
-                        of.tag != nullptr ? of.tag : "no tag", describe_blocks(of.bytes, of.count));
+                        holder.tag != nullptr ? holder.tag : "no tag",
+                        describe_blocks(holder.bytes, holder.count));
   }
   return text;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Which tags hold a pool's memory, as far as tracking resources above the pool record it.
+// Thread-safe.
 
 #include <string>
 
@@ -9,9 +10,9 @@
 
 namespace isthmus {
 
-// Stores the tags that hold most; none if there is no memory to count with.
+// Stores the tags that hold most; none if there is no memory for counting.
 void find_holders(const MemoryResource& base, Snapshot& out) noexcept;
 // "; of what is live layer1 has 3 MiB in 12 blocks, ...", or "" if nothing is recorded.
-[[nodiscard]] std::string describe_holders(const Snapshot& seen);
+[[nodiscard]] std::string describe_holders(const Snapshot& snapshot);
 
 }  // namespace isthmus

@@ -12,8 +12,8 @@
 namespace isthmus {
 namespace {
 
-// A look takes about 10 us, as long as a small allocation by a driver. So between two looks
-// requests may take this much altogether, less what was freed.
+// `check_available` takes about 10 us, as long as a small allocation by a driver. So between two
+// such checks requests may take this much altogether, less what was freed.
 constexpr std::size_t k_allowance = std::size_t{1} << 20;
 
 constexpr std::size_t less(std::size_t first, std::size_t value) noexcept {
@@ -24,7 +24,7 @@ bool is_cpu(const Device& device) noexcept {
   return device.properties().type == ISTHMUS_DEVICE_CPU;
 }
 
-Error refuse(const Device& device, const AllocationRequest& request, const std::string& reason) {
+Error refusal(const Device& device, const AllocationRequest& request, const std::string& reason) {
   return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
               "cannot allocate {} of {} memory on {}: it would be host memory, of which {}; free "
               "buffers, or request less",
@@ -36,7 +36,7 @@ Error refuse(const Device& device, const AllocationRequest& request, const std::
 
 std::size_t memory_for(const Device& device, UsmKind kind) {
   const std::size_t own = device.properties().memory_bytes;
-  if (!HostMemory::holds(device, kind)) {
+  if (!HostMemory::is_host_memory(device, kind)) {
     return own;
   }
   const auto total = os::physical_memory().total;
@@ -44,87 +44,91 @@ std::size_t memory_for(const Device& device, UsmKind kind) {
 }
 
 HostMemory& HostMemory::only() {
-  static NeverDestroyed<HostMemory> made{os::process_memory_bounds(), os::physical_memory().total};
-  return *made;
+  static NeverDestroyed<HostMemory> instance{os::process_memory_bounds(),
+                                             os::physical_memory().total};
+  return *instance;
 }
 
-bool HostMemory::holds(const Device& device, UsmKind kind) noexcept {
+bool HostMemory::is_host_memory(const Device& device, UsmKind kind) noexcept {
   return kind != ISTHMUS_KIND_DEVICE || is_cpu(device);
 }
 
-Result<void> HostMemory::take(const Device& device, const AllocationRequest& request) {
+Result<void> HostMemory::reserve(const Device& device, const AllocationRequest& request) {
   const auto nbytes = request.nbytes;
-  Undo counted_elsewhere{[&] { count_elsewhere(device, std::size_t{0} - nbytes); }};
-  // Counted before `promised_`, so that meanwhile a `look` by another thread assumes too few
-  // untouched pages of this process rather than too many.
-  count_elsewhere(device, nbytes);
-  auto promised = promised_.load(std::memory_order_relaxed);
+  Undo uncount{[&] { count_device_owned(device, std::size_t{0} - nbytes); }};
+  // Counted before `reserved_`, so that meanwhile a `check_available` by another thread assumes too
+  // few untouched pages of this process rather than too many.
+  count_device_owned(device, nbytes);
+  auto reserved = reserved_.load(std::memory_order_relaxed);
   do {
-    if (nbytes > total_ || promised > total_ - nbytes) {
-      return refuse(device, request,
-                    formatted("{} of {} are reserved for live allocations",
-                              describe_bytes(promised), describe_bytes(total_)));
+    if (nbytes > total_ || reserved > total_ - nbytes) {
+      return refusal(device, request,
+                     formatted("{} of {} are reserved for live allocations",
+                               describe_bytes(reserved), describe_bytes(total_)));
     }
   } while (
-      !promised_.compare_exchange_weak(promised, promised + nbytes, std::memory_order_relaxed));
-  counted_elsewhere.dismiss();
-  Undo promise{[&] { forget(device, nbytes); }};
-  if (!ride(nbytes)) {
-    ISTHMUS_TRY(look(device, request));
+      !reserved_.compare_exchange_weak(reserved, reserved + nbytes, std::memory_order_relaxed));
+  uncount.dismiss();
+  Undo rollback{[&] { unreserve(device, nbytes); }};
+  if (!take_from_allowance(nbytes)) {
+    ISTHMUS_TRY(check_available(device, request));
   }
-  promise.dismiss();
+  rollback.dismiss();
   return {};
 }
 
-void HostMemory::forget(const Device& device, std::size_t nbytes) noexcept {
-  promised_.fetch_sub(nbytes, std::memory_order_relaxed);
-  count_elsewhere(device, std::size_t{0} - nbytes);
+void HostMemory::unreserve(const Device& device, std::size_t nbytes) noexcept {
+  reserved_.fetch_sub(nbytes, std::memory_order_relaxed);
+  count_device_owned(device, std::size_t{0} - nbytes);
 }
 
-void HostMemory::count_elsewhere(const Device& device, std::size_t more) noexcept {
+void HostMemory::count_device_owned(const Device& device, std::size_t more) noexcept {
   if (!is_cpu(device)) {
-    elsewhere_.fetch_add(more, std::memory_order_relaxed);
+    device_owned_.fetch_add(more, std::memory_order_relaxed);
   }
 }
 
-void HostMemory::give_back(const Device& device, std::size_t nbytes) noexcept {
-  forget(device, nbytes);
-  auto left = allowance_.load(std::memory_order_relaxed);
-  while (left < k_allowance &&
-         !allowance_.compare_exchange_weak(left, left + std::min(nbytes, k_allowance - left),
+void HostMemory::release(const Device& device, std::size_t nbytes) noexcept {
+  unreserve(device, nbytes);
+  auto remaining = allowance_.load(std::memory_order_relaxed);
+  while (remaining < k_allowance &&
+         !allowance_.compare_exchange_weak(remaining,
+                                           remaining + std::min(nbytes, k_allowance - remaining),
                                            std::memory_order_relaxed)) {
   }
 }
 
-bool HostMemory::ride(std::size_t nbytes) noexcept {
-  auto left = allowance_.load(std::memory_order_relaxed);
-  while (nbytes <= left) {
-    if (allowance_.compare_exchange_weak(left, left - nbytes, std::memory_order_relaxed)) {
+bool HostMemory::take_from_allowance(std::size_t nbytes) noexcept {
+  auto remaining = allowance_.load(std::memory_order_relaxed);
+  while (nbytes <= remaining) {
+    if (allowance_.compare_exchange_weak(remaining, remaining - nbytes,
+                                         std::memory_order_relaxed)) {
       return true;
     }
   }
   return false;
 }
 
-// The kernel still counts memory as available that was promised but not touched yet. Its exact
-// amount is unknown, but it is at least what was promised beyond the memory that the process has,
+// The kernel still counts memory as available that was reserved but not touched yet. Its exact
+// amount is unknown, but it is at least what was reserved beyond the memory that the process has,
 // resident or swapped out.
-Result<void> HostMemory::look(const Device& device, const AllocationRequest& request) {
-  const auto promised =
-      less(promised_.load(std::memory_order_relaxed), elsewhere_.load(std::memory_order_relaxed));
-  auto wanted = std::max(request.nbytes, less(promised, bounds_.resident()));
-  const auto room = bounds_.room(wanted + k_allowance);
-  if (wanted > room.bytes && wanted > request.nbytes) {
-    wanted = std::max(request.nbytes, less(wanted, bounds_.swapped()));
+Result<void> HostMemory::check_available(const Device& device, const AllocationRequest& request) {
+  const auto reserved = less(reserved_.load(std::memory_order_relaxed),
+                             device_owned_.load(std::memory_order_relaxed));
+  auto required = std::max(request.nbytes, less(reserved, bounds_.resident()));
+  const auto available = bounds_.available(required + k_allowance);
+  if (required > available.bytes && required > request.nbytes) {
+    required = std::max(request.nbytes, less(required, bounds_.swapped()));
   }
-  if (wanted > room.bytes) {
-    return refuse(
+  if (required > available.bytes) {
+    return refusal(
         device, request,
         formatted(
             "{} are available according to {}, while {} of live allocations are not written to yet",
-            describe_bytes(room.bytes), room.bound, describe_bytes(wanted - request.nbytes)));
+            describe_bytes(available.bytes), available.bound,
+            describe_bytes(required - request.nbytes)));
   }
-  allowance_.store(std::min(k_allowance, room.bytes - wanted), std::memory_order_relaxed);
+  allowance_.store(std::min(k_allowance, available.bytes - required), std::memory_order_relaxed);
   return {};
 }
 

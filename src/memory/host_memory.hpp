@@ -27,25 +27,27 @@ class HostMemory {
 
   // Whether memory of a kind lies in host memory: shared and host kind do, and the device kind of
   // CPU drivers.
-  [[nodiscard]] static bool holds(const Device& device, UsmKind kind) noexcept;
+  [[nodiscard]] static bool is_host_memory(const Device& device, UsmKind kind) noexcept;
 
   // Called before the driver allocates. OUT_OF_MEMORY; nothing is counted then. Precondition:
-  // `holds`.
-  [[nodiscard]] Result<void> take(const Device& device, const AllocationRequest& request);
-  void give_back(const Device& device, std::size_t nbytes) noexcept;
+  // `is_host_memory`.
+  [[nodiscard]] Result<void> reserve(const Device& device, const AllocationRequest& request);
+  void release(const Device& device, std::size_t nbytes) noexcept;
 
  private:
-  [[nodiscard]] Result<void> look(const Device& device, const AllocationRequest& request);
-  void forget(const Device& device, std::size_t nbytes) noexcept;
-  void count_elsewhere(const Device& device, std::size_t more) noexcept;
-  [[nodiscard]] bool ride(std::size_t nbytes) noexcept;
+  [[nodiscard]] Result<void> check_available(const Device& device,
+                                             const AllocationRequest& request);
+  void unreserve(const Device& device, std::size_t nbytes) noexcept;
+  void count_device_owned(const Device& device, std::size_t more) noexcept;
+  [[nodiscard]] bool take_from_allowance(std::size_t nbytes) noexcept;
 
   const os::MemoryBounds& bounds_;
   const std::size_t total_;
-  std::atomic<std::size_t> promised_{0};
-  // Part of `promised_`: for devices other than CPUs, so not in pages of this process.
-  std::atomic<std::size_t> elsewhere_{0};
-  std::atomic<std::size_t> allowance_{0};  // what small requests may take before the next `look`
+  std::atomic<std::size_t> reserved_{0};
+  // Part of `reserved_`: for devices other than CPUs, so not in pages of this process.
+  std::atomic<std::size_t> device_owned_{0};
+  // What small requests may take before the next `check_available`.
+  std::atomic<std::size_t> allowance_{0};
 };
 
 }  // namespace isthmus

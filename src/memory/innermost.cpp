@@ -13,47 +13,48 @@ namespace isthmus {
 namespace {
 
 bool is_inside(const KnownMemory& part, const CutBlock& block) noexcept {
-  return part.what.nbytes <= block.nbytes && block.holds(part.what.base);
+  return part.facts.nbytes <= block.nbytes && block.contains(part.facts.base);
 }
 
-InnerPart of_record(Registry::Part found) noexcept {
-  const auto now = found.held ? InnerPart::State::live : InnerPart::State::waiting;
-  const auto what = found.known.what;
-  auto* const from = found.known.resource;
-  return {now, static_cast<std::byte*>(what.base), what.nbytes, from, std::move(found)};
+InnerBlock of_record(Registry::Part part) noexcept {
+  const auto state = part.held ? InnerBlock::State::live : InnerBlock::State::waiting;
+  const auto facts = part.known.facts;
+  auto* const resource = part.known.resource;
+  return {state, static_cast<std::byte*>(facts.base), facts.nbytes, resource, std::move(part)};
 }
 
 }  // namespace
 
-std::optional<InnerPart> inner_part_at(const void* pointer, bool in_pool) noexcept {
-  const auto cut = process_cut_areas().look(pointer, in_pool);
-  if (!cut) {
+std::optional<InnerBlock> inner_part_at(const void* pointer, bool in_pool) noexcept {
+  const auto area = process_cut_areas().find(pointer, in_pool);
+  if (!area) {
     auto record = process_registry().innermost_part(pointer);
     return record ? std::optional{of_record(std::move(*record))} : std::nullopt;
   }
-  const auto& block = cut->block;
+  const auto& block = area->block;
   if (!block.is_live) {
-    return InnerPart{};
+    return InnerBlock{};
   }
   // A block's record covers the whole block, also the bytes after those that were requested.
   auto record = process_registry().innermost_part(block.base);
   if (record && is_inside(record->known, block)) {
     return of_record(std::move(*record));
   }
-  return InnerPart{InnerPart::State::live, block.base, block.nbytes, cut->cutter, std::nullopt};
+  return InnerBlock{InnerBlock::State::live, block.base, block.nbytes, area->resource,
+                    std::nullopt};
 }
 
-std::uint64_t cut_since(const void* pointer) noexcept {
+std::uint64_t suballocated_since(const void* pointer) noexcept {
   auto* const in = process_page_map.find(pointer);
-  if (const auto cut = process_cut_areas().look(pointer, in != nullptr)) {
-    return cut->since;
+  if (const auto area = process_cut_areas().find(pointer, in != nullptr)) {
+    return area->since;
   }
   const auto owner = in != nullptr ? PoolPageTable::of(in).owner() : Ref<Pool>{};
   return owner ? owner->since(*in) : 0;
 }
 
-bool is_cut(const void* pointer) noexcept {
-  return process_cut_areas().look(pointer, false).has_value();
+bool is_suballocated(const void* pointer) noexcept {
+  return process_cut_areas().find(pointer, false).has_value();
 }
 
 ByteRange BlockExtent::range() const noexcept {
@@ -62,15 +63,15 @@ ByteRange BlockExtent::range() const noexcept {
 }
 
 Result<BlockExtent> innermost_at(const void* pointer) {
-  auto around = allocation_at(pointer);
-  ISTHMUS_TRY(around);
-  auto memory = *std::move(around);
+  auto outer = allocation_at(pointer);
+  ISTHMUS_TRY(outer);
+  auto memory = *std::move(outer);
   const bool in_pool = process_page_map.find(pointer) != nullptr;
-  const bool is_divided = memory ? memory->has_parts() : is_cut(pointer);
+  const bool is_divided = memory ? memory->is_divided() : is_suballocated(pointer);
   auto part = is_divided ? inner_part_at(pointer, in_pool) : std::nullopt;
-  if (part && part->now != InnerPart::State::live) {
+  if (part && part->state != InnerBlock::State::live) {
     return not_allocated(pointer,
-                         part->now == InnerPart::State::waiting
+                         part->state == InnerBlock::State::waiting
                              ? k_freed_in_use
                              : "memory that a resource sub-allocates, outside of its blocks");
   }
@@ -78,8 +79,8 @@ Result<BlockExtent> innermost_at(const void* pointer) {
     return BlockExtent{};
   }
   if (!part) {
-    auto* const base = static_cast<std::byte*>(memory->what().base);
-    const auto nbytes = memory->what().nbytes;
+    auto* const base = static_cast<std::byte*>(memory->facts().base);
+    const auto nbytes = memory->facts().nbytes;
     return BlockExtent{std::move(memory), base, nbytes};
   }
   if (part->record) {

@@ -17,15 +17,15 @@ LiveCounts::Shard& LiveCounts::shard_of(const void* pointer) noexcept {
 }
 
 void LiveCounts::add(const void* pointer, UsmKind kind, std::size_t nbytes) noexcept {
-  auto& mine = shard_of(pointer);
-  mine.count[index_of(kind)].fetch_add(1, std::memory_order_relaxed);
-  mine.bytes[index_of(kind)].fetch_add(nbytes, std::memory_order_relaxed);
+  auto& shard = shard_of(pointer);
+  shard.count[index_of(kind)].fetch_add(1, std::memory_order_relaxed);
+  shard.bytes[index_of(kind)].fetch_add(nbytes, std::memory_order_relaxed);
 }
 
 void LiveCounts::remove(const void* pointer, UsmKind kind, std::size_t nbytes) noexcept {
-  auto& mine = shard_of(pointer);
-  mine.count[index_of(kind)].fetch_sub(1, std::memory_order_relaxed);
-  mine.bytes[index_of(kind)].fetch_sub(nbytes, std::memory_order_relaxed);
+  auto& shard = shard_of(pointer);
+  shard.count[index_of(kind)].fetch_sub(1, std::memory_order_relaxed);
+  shard.bytes[index_of(kind)].fetch_sub(nbytes, std::memory_order_relaxed);
 }
 
 LiveTotal LiveCounts::total(UsmKind kind) const noexcept {

@@ -33,7 +33,7 @@ class MemoryResource : public RefCounted {
   // The kinds of memory that it may return.
   [[nodiscard]] KindSet kinds() const noexcept { return nature_.kinds; }
   // This resource, if it is a pool, else null. Avoids virtual calls, each of which would take as
-  // long as a pool's warm path.
+  // long as a pool's fast path.
   [[nodiscard]] Pool* as_pool() const noexcept { return self_; }
   // Adds the resources at the end of its chain of upstreams, each once; itself if it has none.
   virtual void collect_bases(std::vector<MemoryResource*>& out) {
@@ -46,36 +46,36 @@ class MemoryResource : public RefCounted {
   // on. Pre: nbytes > 0; alignment is 0 or any number.
   [[nodiscard]] virtual Result<void*> allocate(std::size_t nbytes, std::size_t alignment,
                                                Queue& queue) = 0;
-  // The fast path of `allocate` and `deallocate`, at the cost of a pool's warm path. Returns null,
-  // or false, if more is needed and for every error: the caller then calls the full function. Pre:
-  // not in a forked child.
-  [[nodiscard]] virtual void* allocate_warm([[maybe_unused]] std::size_t nbytes,
+  // The fast paths of `allocate` and `deallocate`, at the cost of those of a pool. Returns null, or
+  // false, if more is needed and for every error: the caller then calls the full function. Pre: not
+  // in a forked child.
+  [[nodiscard]] virtual void* allocate_fast([[maybe_unused]] std::size_t nbytes,
                                             [[maybe_unused]] std::size_t alignment,
                                             [[maybe_unused]] Queue* queue) noexcept {
     return nullptr;
   }
-  [[nodiscard]] virtual bool deallocate_warm([[maybe_unused]] void* pointer,
+  [[nodiscard]] virtual bool deallocate_fast([[maybe_unused]] void* pointer,
                                              [[maybe_unused]] std::size_t nbytes,
                                              [[maybe_unused]] Queue* queue) noexcept {
     return false;
   }
   // Whether all memory of this resource may be deallocated while work on the queue still uses it.
-  // If false, this may still hold for the resource that a block came from (`giver_of`); where it
+  // If false, this may still hold for the resource that a block came from (`resource_of`); where it
   // does not, the caller waits until nothing uses the block.
   [[nodiscard]] bool orders_frees() const noexcept { return nature_.orders_frees; }
-  // The memory is reused only after all work submitted to `behind`, a queue of this context. Null
+  // The memory is reused only after all work submitted to `after`, a queue of this context. Null
   // if nothing uses the memory, as is required where `orders_frees` is false. INVALID_ARGUMENT, and
   // nothing is done, for a pointer that did not come from here or was freed before, as far as the
   // resource can detect it.
-  virtual Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* behind) noexcept = 0;
+  virtual Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* after) noexcept = 0;
   // The resource at the end of the chain of upstreams that a block came from.
-  [[nodiscard]] virtual MemoryResource& giver_of([[maybe_unused]] const void* pointer,
-                                                 [[maybe_unused]] std::size_t nbytes) noexcept {
+  [[nodiscard]] virtual MemoryResource& resource_of([[maybe_unused]] const void* pointer,
+                                                    [[maybe_unused]] std::size_t nbytes) noexcept {
     return *this;
   }
   // Whether the memory that it returns may be part of an allocation that has a record.
-  [[nodiscard]] virtual bool cuts() const noexcept { return false; }
-  // The block at an address inside an area that this resource entered into the table of cut areas
+  [[nodiscard]] virtual bool suballocates() const noexcept { return false; }
+  // The block at an address inside an area that this resource added to the table of cut areas
   // (cut_areas.hpp). Called under that table's lock, so it calls no driver and takes only locks of
   // this resource.
   [[nodiscard]] virtual CutBlock block_at([[maybe_unused]] const void* pointer) noexcept {
@@ -84,9 +84,9 @@ class MemoryResource : public RefCounted {
 
   // Whether its memory comes from the driver, directly or through a pool that obtains it there.
   // Then a free calls no other resource, so locks of other resources may be held.
-  [[nodiscard]] virtual bool is_drivers_own() const noexcept { return false; }
+  [[nodiscard]] virtual bool is_driver_backed() const noexcept { return false; }
   // Whether it may release blocks that the caller has not freed, as a monotonic resource does.
-  [[nodiscard]] virtual bool may_take_back() const noexcept { return false; }
+  [[nodiscard]] virtual bool may_release_early() const noexcept { return false; }
 
   struct MemoryUsage {
     std::size_t held_bytes = 0;  // obtained from the driver

@@ -13,9 +13,9 @@ namespace isthmus {
 namespace {
 
 // The callback that this thread is running; null: none.
-thread_local const OomCallback* inside = nullptr;
+thread_local const OomCallback* current_callback = nullptr;
 
-bool stands_on_pool(MemoryResource* resource) noexcept try {
+bool has_pool_upstream(MemoryResource* resource) noexcept try {
   std::vector<MemoryResource*> bases;
   if (resource != nullptr) {
     resource->collect_bases(bases);
@@ -28,7 +28,7 @@ bool stands_on_pool(MemoryResource* resource) noexcept try {
 
 }  // namespace
 
-std::uint64_t OomCallback::ask(const isthmus_reclaim_request_t& request) noexcept {
+std::uint64_t OomCallback::call(const isthmus_oom_request_t& request) noexcept {
   {
     const std::lock_guard hold{lock_};
     if (closed_) {
@@ -36,9 +36,9 @@ std::uint64_t OomCallback::ask(const isthmus_reclaim_request_t& request) noexcep
     }
     ++running_;
   }
-  inside = this;
+  current_callback = this;
   const auto bytes = function_(user_.object(), &request);
-  inside = nullptr;
+  current_callback = nullptr;
   const std::lock_guard hold{lock_};
   --running_;
   ended_.notify_all();
@@ -50,7 +50,7 @@ void OomCallback::close(bool waits) noexcept {
     const std::lock_guard hold{lock_};
     closed_ = true;
   }
-  if (waits && inside == nullptr) {
+  if (waits && current_callback == nullptr) {
     static_cast<void>(wait_in_slices(
         std::nullopt, [this](const os::Deadline& slice) { return calls_end(slice); }));
   }
@@ -66,24 +66,25 @@ bool OomCallback::calls_end(const os::Deadline& until) noexcept {
   return true;
 }
 
-void OomCallbacks::add(Ref<OomCallback> made) {
+void OomCallbacks::add(Ref<OomCallback> callback) {
   const std::lock_guard hold{lock_};
-  all_.push_back({last_number_ + 1, std::move(made)});
+  all_.push_back({last_number_ + 1, std::move(callback)});
   ++last_number_;
 }
 
-void OomCallbacks::remove(OomCallback& gone, bool waits) noexcept {
+void OomCallbacks::remove(OomCallback& callback, bool waits) noexcept {
   Ref<OomCallback> last;  // dropped after the lock: it releases the user's object
   {
     const std::lock_guard hold{lock_};
-    const auto found = std::find_if(all_.begin(), all_.end(),
-                                    [&](const Entry& each) { return each.which.get() == &gone; });
+    const auto found = std::find_if(all_.begin(), all_.end(), [&](const Entry& each) {
+      return each.callback.get() == &callback;
+    });
     if (found != all_.end()) {
-      last = std::move(found->which);
+      last = std::move(found->callback);
       all_.erase(found);
     }
   }
-  gone.close(waits);
+  callback.close(waits);
 }
 
 std::uint64_t OomCallbacks::newest() noexcept {
@@ -99,26 +100,26 @@ OomCallbacks::Entry OomCallbacks::next(std::uint64_t last, std::uint64_t newest)
   return found == all_.end() || found->number > newest ? Entry{} : *found;
 }
 
-OomCallbacks::Outcome OomCallbacks::ask(const isthmus_reclaim_request_t& request) noexcept {
-  Outcome seen;
-  if (inside != nullptr) {
-    return seen;
+OomCallbacks::Outcome OomCallbacks::call_all(const isthmus_oom_request_t& request) noexcept {
+  Outcome outcome;
+  if (current_callback != nullptr) {
+    return outcome;
   }
   const auto newest_now = newest();  // callbacks that a callback adds are called the next time
-  for (auto each = next(0, newest_now); each.which; each = next(each.number, newest_now)) {
-    seen.bytes += each.which->ask(request);
-    ++seen.asked;
+  for (auto each = next(0, newest_now); each.callback; each = next(each.number, newest_now)) {
+    outcome.bytes += each.callback->call(request);
+    ++outcome.called;
   }
-  return seen;
+  return outcome;
 }
 
-OomCallbacks& process_reclaimers() noexcept {
+OomCallbacks& process_oom_callbacks() noexcept {
   static NeverDestroyed<OomCallbacks> only;
   return *only;
 }
 
-isthmus_reclaim_request_t request_for(Device& device, UsmKind kind, std::size_t nbytes) noexcept {
-  isthmus_reclaim_request_t request{};
+isthmus_oom_request_t request_for(Device& device, UsmKind kind, std::size_t nbytes) noexcept {
+  isthmus_oom_request_t request{};
   request.struct_size = sizeof request;
   request.device = reinterpret_cast<isthmus_device_t*>(&device);
   request.kind = kind;
@@ -126,19 +127,19 @@ isthmus_reclaim_request_t request_for(Device& device, UsmKind kind, std::size_t 
   return request;
 }
 
-bool may_be_had_later(const Error& refusal, Device& device, const AllocationRequest& request,
-                      MemoryResource* resource) noexcept {
+bool may_retry_after_release(const Error& refusal, Device& device, const AllocationRequest& request,
+                             MemoryResource* resource) noexcept {
   return refusal.code() == ISTHMUS_ERROR_OUT_OF_MEMORY && no_wait == 0 && !in_continuation() &&
-         request.nbytes <= device.properties().max_allocation_bytes && !stands_on_pool(resource);
+         request.nbytes <= device.properties().max_allocation_bytes && !has_pool_upstream(resource);
 }
 
-bool reclaimed_for(const Error& refusal, std::uint64_t refusals, Device& device,
-                   const AllocationRequest& request, MemoryResource* resource) noexcept {
+bool call_oom_callbacks(const Error& refusal, std::uint64_t refusals, Device& device,
+                        const AllocationRequest& request, MemoryResource* resource) noexcept {
   const auto nbytes = driver_refusals == refusals
                           ? request.nbytes
                           : std::max<std::size_t>(request.nbytes, driver_refused_bytes);
-  return may_be_had_later(refusal, device, request, resource) &&
-         process_reclaimers().ask(request_for(device, request.kind, nbytes)).bytes != 0;
+  return may_retry_after_release(refusal, device, request, resource) &&
+         process_oom_callbacks().call_all(request_for(device, request.kind, nbytes)).bytes != 0;
 }
 
 }  // namespace isthmus

@@ -15,35 +15,35 @@ namespace {
 
 struct Candidate {
   std::size_t free_bytes;
-  Ref<Pool> which;
+  Ref<Pool> pool;
 };
 
-// Whether memory that `one` releases can serve the request: host memory is shared by the process,
-// all other memory belongs to one device.
-bool can_serve(const DriverShortage& shortage, const MemoryResource& one) noexcept {
-  const bool from_host = HostMemory::holds(shortage.device, shortage.kind);
-  return (from_host && HostMemory::holds(one.device(), one.kind())) ||
-         &one.device() == &shortage.device;
+// Whether memory that `resource` releases can serve the request: host memory is shared by the
+// process, all other memory belongs to one device.
+bool can_serve(const DriverShortage& shortage, const MemoryResource& resource) noexcept {
+  const bool on_host = HostMemory::is_host_memory(shortage.device, shortage.kind);
+  return (on_host && HostMemory::is_host_memory(resource.device(), resource.kind())) ||
+         &resource.device() == &shortage.device;
 }
 
-bool may_call(const DriverShortage& shortage, const MemoryResource& one) noexcept {
-  return one.is_drivers_own() || !shortage.plain_only;
+bool may_call(const DriverShortage& shortage, const MemoryResource& resource) noexcept {
+  return resource.is_driver_backed() || !shortage.driver_owned_only;
 }
 
 // Pools of the same kind first; among these, the ones with the most free memory first. Throws
 // std::bad_alloc.
 std::vector<Candidate> candidates(const DriverShortage& shortage) {
   std::vector<Candidate> found;
-  const auto fits = [&](const Pool& one) {
-    return &one != shortage.asker && may_call(shortage, one) && can_serve(shortage, one);
+  const auto fits = [&](const Pool& pool) {
+    return &pool != shortage.requester && may_call(shortage, pool) && can_serve(shortage, pool);
   };
   for (auto& each : process_pools().alive(fits)) {
     const auto free_bytes = each->usage().free_bytes;
     found.push_back({free_bytes, std::move(each)});
   }
   std::sort(found.begin(), found.end(), [&](const Candidate& a, const Candidate& b) {
-    const bool first = a.which->kind() == shortage.kind;
-    const bool second = b.which->kind() == shortage.kind;
+    const bool first = a.pool->kind() == shortage.kind;
+    const bool second = b.pool->kind() == shortage.kind;
     return first != second ? first : a.free_bytes > b.free_bytes;
   });
   return found;
@@ -56,16 +56,16 @@ bool can_ever_be_served(const DriverShortage& shortage) {
          shortage.nbytes <= os::physical_memory().total;
 }
 
-std::size_t trim_one(const DriverShortage& shortage, Pool& one, std::size_t keep) noexcept {
-  return shortage.plain_only ? one.trim_free(keep) : one.trim(keep);
+std::size_t trim_pool(const DriverShortage& shortage, Pool& pool, std::size_t keep) noexcept {
+  return shortage.driver_owned_only ? pool.trim_free(keep) : pool.trim(keep);
 }
 
 // One after another, an adaptor before those that it allocates from.
 template <class Visit>
 void visit_caching_adaptors(const DriverShortage& shortage, Visit&& visit) {
-  const auto fits = [&](const CachingAdaptor& one) {
-    return may_call(shortage, one) &&
-           std::any_of(one.bases().begin(), one.bases().end(),
+  const auto fits = [&](const CachingAdaptor& adaptor) {
+    return may_call(shortage, adaptor) &&
+           std::any_of(adaptor.bases().begin(), adaptor.bases().end(),
                        [&](auto* each) { return can_serve(shortage, *each); });
   };
   auto& all = process_caching_adaptors();
@@ -76,15 +76,15 @@ void visit_caching_adaptors(const DriverShortage& shortage, Visit&& visit) {
 
 // Throws std::bad_alloc.
 std::size_t trim_pools(const DriverShortage& shortage, bool all) {
-  std::size_t given = 0;
+  std::size_t released = 0;
   for (const auto& each : candidates(shortage)) {
-    if (all || given < shortage.nbytes) {
-      const auto held = each.which->usage().held_bytes;
-      const auto missing = shortage.nbytes - std::min(given, shortage.nbytes);
-      given += trim_one(shortage, *each.which, all || held < missing ? 0 : held - missing);
+    if (all || released < shortage.nbytes) {
+      const auto held = each.pool->usage().held_bytes;
+      const auto missing = shortage.nbytes - std::min(released, shortage.nbytes);
+      released += trim_pool(shortage, *each.pool, all || held < missing ? 0 : held - missing);
     }
   }
-  return given;
+  return released;
 }
 
 // The work that free memory waits for. Throws std::bad_alloc.
@@ -95,7 +95,7 @@ std::vector<Ref<Event>> running_work(const DriverShortage& shortage) {
   };
   visit_caching_adaptors(shortage, [&](CachingAdaptor& each) { add(each.running()); });
   for (const auto& each : candidates(shortage)) {
-    add(each.which->slots().running());
+    add(each.pool->slots().running());
   }
   return running;
 }
@@ -108,15 +108,16 @@ PoolList& process_pools() noexcept {
 }
 
 // Pools last, because adaptors may release memory to them.
-std::size_t release_unused(const DriverShortage& shortage, Releases which) noexcept try {
+std::size_t release_unused(const DriverShortage& shortage, Releases releases) noexcept try {
   if (!can_ever_be_served(shortage)) {
     return 0;
   }
-  std::size_t given = 0;
-  if (which == Releases::everything) {
-    visit_caching_adaptors(shortage, [&](CachingAdaptor& each) { given += each.release_unused(); });
+  std::size_t released = 0;
+  if (releases == Releases::everything) {
+    visit_caching_adaptors(shortage,
+                           [&](CachingAdaptor& each) { released += each.release_unused(); });
   }
-  return given + trim_pools(shortage, which != Releases::missing);
+  return released + trim_pools(shortage, releases != Releases::missing);
 } catch (const std::bad_alloc&) {
   return 0;
 }

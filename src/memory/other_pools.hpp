@@ -6,8 +6,8 @@
 // Pools cache freed memory, so a driver may be out of memory while none is in use. Whenever a
 // driver refuses a request, all pools of that memory return their free memory: for requests of
 // pools as for direct ones, also through other resources. If that does not suffice, memory that
-// adaptors such as arenas keep unused is released too. It comes last because they obtain it again
-// in large chunks only.
+// adaptors such as arenas retain unused is released too. It comes last because adaptors obtain it
+// again in large chunks only.
 
 #include <cstddef>
 
@@ -35,19 +35,19 @@ struct DriverShortage {
   Device& device;
   UsmKind kind;
   std::size_t nbytes;
-  const Pool* asker = nullptr;  // the requesting pool, which is not trimmed; null: no pool
-  // Release only memory of resources that are `is_drivers_own`, since the caller may hold locks of
-  // other resources.
-  bool plain_only = true;
+  const Pool* requester = nullptr;  // the requesting pool, which is not trimmed; null: no pool
+  // Release only memory of resources that are `is_driver_backed`, since the caller may hold locks
+  // of other resources.
+  bool driver_owned_only = true;
 };
 
 // What is released, in the order in which it is tried: as much of the pools' free memory as is
-// missing, if they have that much; all of the pools' free memory; also what adaptors keep unused.
+// missing, if they have that much; all of the pools' free memory; also what adaptors retain unused.
 enum class Releases : std::uint8_t { missing, pools, everything };
-// Returns the bytes released, 0 if there were none; some may have gone to the requesting pool, or
-// be counted twice. Calls the driver, so the caller holds no lock, except those of resources if
-// `shortage.plain_only` is set.
-std::size_t release_unused(const DriverShortage& shortage, Releases which) noexcept;
+// Returns the bytes released, 0 if there were none; some may have been released to the requesting
+// pool, or be counted twice. Calls the driver, so the caller holds no lock, except those of
+// resources if `shortage.driver_owned_only` is set.
+std::size_t release_unused(const DriverShortage& shortage, Releases releases) noexcept;
 // Waits, until `until` at most, for the work that freed memory still waits for, then releases
 // everything unused. CALLBACK if the thread's interrupt function ended the wait.
 [[nodiscard]] Result<std::size_t> trim_after_work(const DriverShortage& shortage,
@@ -64,8 +64,8 @@ template <class Value>
 template <class Retry>
 [[nodiscard]] auto with_other_pools(const DriverShortage& shortage, Retry&& retry,
                                     decltype(retry()) refused) -> decltype(retry()) {
-  for (const auto which : {Releases::missing, Releases::pools, Releases::everything}) {
-    if (is_short(refused) && release_unused(shortage, which) != 0) {
+  for (const auto releases : {Releases::missing, Releases::pools, Releases::everything}) {
+    if (is_short(refused) && release_unused(shortage, releases) != 0) {
       refused = retry();
     }
   }
@@ -79,18 +79,18 @@ template <class Retry>
 template <class Retry>
 [[nodiscard]] auto with_all_pools(DriverShortage shortage, std::uint64_t refusals, Retry&& retry,
                                   decltype(retry()) refused) -> decltype(retry()) {
-  constexpr std::int64_t k_longest_wait_ns = 1'000'000'000;
+  constexpr std::int64_t k_max_wait_ns = 1'000'000'000;
   if (!is_short(refused) || driver_refusals == refusals || no_wait != 0 || in_continuation()) {
     return refused;
   }
-  shortage.plain_only = DriverServesThread::is_on();
+  shortage.driver_owned_only = DriverServesThread::is_active();
   refused = with_other_pools(shortage, retry, std::move(refused));
-  if (!is_short(refused) || shortage.asker != nullptr) {
+  if (!is_short(refused) || shortage.requester != nullptr) {
     return refused;
   }
-  auto given = trim_after_work(shortage, os::deadline_after(k_longest_wait_ns));
-  ISTHMUS_TRY(given);
-  return *given != 0 ? retry() : std::move(refused);
+  auto released = trim_after_work(shortage, os::deadline_after(k_max_wait_ns));
+  ISTHMUS_TRY(released);
+  return *released != 0 ? retry() : std::move(refused);
 }
 
 }  // namespace isthmus

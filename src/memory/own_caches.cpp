@@ -10,17 +10,17 @@
 namespace isthmus {
 namespace {
 
-template <class Kept>
-void sort_unique(std::vector<Kept>& all) {
+template <class CacheEntry>
+void sort_unique(std::vector<CacheEntry>& all) {
   std::ranges::sort(all);
-  const auto again = std::ranges::unique(all);
-  all.erase(again.begin(), again.end());
+  const auto duplicates = std::ranges::unique(all);
+  all.erase(duplicates.begin(), duplicates.end());
 }
 
 // The elements with one key.
-template <class Kept, class Key>
-auto find_sorted(const std::vector<Kept>& all, Key key) noexcept {
-  return std::ranges::equal_range(all, key, {}, &Kept::what);
+template <class CacheEntry, class Key>
+auto find_sorted(const std::vector<CacheEntry>& all, Key key) noexcept {
+  return std::ranges::equal_range(all, key, {}, &CacheEntry::key);
 }
 
 }  // namespace
@@ -30,14 +30,14 @@ OwnCaches::OwnCaches(const Pool& pool, QueueSlots& slots, const CentralLists& ce
       slots_{slots},
       central_{central},
       all_idle_{slots.all_idle()},
-      count_{ThreadCache::find_own(pool, lanes_)} {
-  const auto lanes = all();
+      count_{ThreadCache::find_own(pool, caches_)} {
+  const auto caches = all();
   const auto last = std::max_element(
-      lanes.begin(), lanes.end(),
+      caches.begin(), caches.end(),
       [](const ThreadCache* a, const ThreadCache* b) { return a->found_at < b->found_at; });
-  last_ = last != lanes.end() ? *last : nullptr;
+  last_ = last != caches.end() ? *last : nullptr;
   try {
-    find_kept();
+    collect_contents();
   } catch (const std::bad_alloc&) {
     runs_.clear();
     slabs_.clear();
@@ -45,20 +45,20 @@ OwnCaches::OwnCaches(const Pool& pool, QueueSlots& slots, const CentralLists& ce
 }
 
 template <class Visit>
-void OwnCaches::visit(ThreadCache& mine, Visit&& visit) const noexcept {
-  const ThreadCache::Hold held{mine};
-  if (held && mine.owner.load(k_relaxed) == &pool_) {
-    visit(mine);
+void OwnCaches::visit(ThreadCache& cache, Visit&& visit) const noexcept {
+  const ThreadCache::Hold held{cache};
+  if (held && cache.owner.load(k_relaxed) == &pool_) {
+    visit(cache);
   }
 }
 
 // Counts first, then reserves memory, then collects: nothing may be allocated while a thread cache
 // is held.
-void OwnCaches::find_kept() {
+void OwnCaches::collect_contents() {
   std::size_t blocks = 0;
   for (auto* const each : all()) {
-    visit(*each, [&](const ThreadCache& mine) {
-      for (const auto& bin : mine.bins) {
+    visit(*each, [&](const ThreadCache& cache) {
+      for (const auto& bin : cache.bins) {
         blocks += bin.count;
       }
     });
@@ -66,16 +66,16 @@ void OwnCaches::find_kept() {
   runs_.reserve(count_ * ThreadCache::k_runs);
   slabs_.reserve(blocks);
   for (auto* const each : all()) {
-    visit(*each, [&](ThreadCache& mine) {
-      for (const auto& run : mine.runs) {
+    visit(*each, [&](ThreadCache& cache) {
+      for (const auto& run : cache.runs) {
         if (run.count != 0) {
-          runs_.push_back({run.first, &mine});
+          runs_.push_back({run.first, &cache});
         }
       }
-      for (const auto& bin : mine.bins) {
+      for (const auto& bin : cache.bins) {
         for (auto* const block : std::span{bin.blocks}.first(bin.count)) {
           if (slabs_.size() != blocks) {  // full if a cache was being revoked during the count
-            slabs_.push_back({&process_page_map.at(block).last_slab(), &mine});
+            slabs_.push_back({&process_page_map.at(block).last_slab(), &cache});
           }
         }
       }
@@ -86,21 +86,21 @@ void OwnCaches::find_kept() {
 }
 
 // Of the memory that a flush returns to the pool: it waits for the next fence of the cache's queue.
-Readiness OwnCaches::of_lane(const ThreadCache& mine) const noexcept {
-  const auto slot = mine.slot;
-  return slot == QueueSlots::k_quiet || slots_.is_idle(slot) ? Readiness::anybody
-         : slot == whom()                                    ? Readiness::in_order
-                                                             : Readiness::none;
+Readiness OwnCaches::readiness_of_cache(const ThreadCache& cache) const noexcept {
+  const auto slot = cache.slot;
+  return slot == QueueSlots::k_no_queue || slots_.is_idle(slot) ? Readiness::any_queue
+         : slot == current_slot()                               ? Readiness::in_order
+                                                                : Readiness::none;
 }
 
-Readiness OwnCaches::of_run(std::uint32_t first) const noexcept {
+Readiness OwnCaches::readiness_of_run(std::uint32_t first) const noexcept {
   auto found = Readiness::none;
   for (const auto& [run, by] : find_sorted(runs_, first)) {
-    visit(*by, [&](const ThreadCache& mine) {
-      if (std::ranges::any_of(mine.runs, [first](const ThreadCache::PageRun& each) {
+    visit(*by, [&](const ThreadCache& cache) {
+      if (std::ranges::any_of(cache.runs, [first](const ThreadCache::PageRun& each) {
             return each.count != 0 && each.first == first;
           })) {
-        found = of_lane(mine);
+        found = readiness_of_cache(cache);
       }
     });
   }
@@ -108,43 +108,44 @@ Readiness OwnCaches::of_run(std::uint32_t first) const noexcept {
 }
 
 std::uint32_t OwnCaches::blocks_for(const Slab& owner, unsigned size_class,
-                                    const ThreadCache& mine) const noexcept {
-  const auto& bin = mine.bins.at(size_class);
+                                    const ThreadCache& cache) const noexcept {
+  const auto& bin = cache.bins.at(size_class);
   const auto nbytes = std::size_t{owner.blocks} * owner.block_bytes;
   const auto found = std::count_if(
       bin.blocks.begin(), bin.blocks.begin() + bin.count,
       [&](const void* block) { return address(block) - address(owner.address_of(0)) < nbytes; });
-  return found == 0 || central_.would_keep(size_class, bin.count, mine.shard)
+  return found == 0 || central_.would_keep(size_class, bin.count, cache.shard)
              ? 0
              : static_cast<std::uint32_t>(found);
 }
 
 // A slab exists as long as a thread cache has one of its blocks, so only then is its share read. A
-// slab that was dissolved meanwhile has none.
-Readiness OwnCaches::of_slab(const Slab& owner, unsigned size_class) const noexcept {
-  if (size_class >= SizeClasses::k_most) {
+// slab that was released meanwhile has none.
+Readiness OwnCaches::readiness_of_slab(const Slab& owner, unsigned size_class) const noexcept {
+  if (size_class >= SizeClasses::k_max_count) {
     return Readiness::none;  // the page belongs to a page run by now
   }
-  auto found = Readiness::anybody;
+  auto found = Readiness::any_queue;
   std::uint32_t blocks = 0;  // of the slab, in this thread's caches
   CentralShard::Share in_slab{};
   for (const auto& [slab, by] : find_sorted(slabs_, &owner)) {
-    visit(*by, [&](const ThreadCache& mine) {
-      if (const auto its = blocks_for(owner, size_class, mine); its != 0) {
-        blocks += its;
-        found = std::min(found, of_lane(mine));
+    visit(*by, [&](const ThreadCache& cache) {
+      if (const auto block_count = blocks_for(owner, size_class, cache); block_count != 0) {
+        blocks += block_count;
+        found = std::min(found, readiness_of_cache(cache));
         in_slab = central_.share_of(size_class, owner);
       }
     });
   }
-  return blocks != 0 && blocks + in_slab.blocks == owner.blocks ? std::min(found, of(in_slab.until))
-                                                                : Readiness::none;
+  return blocks != 0 && blocks + in_slab.blocks == owner.blocks
+             ? std::min(found, readiness_of(in_slab.until))
+             : Readiness::none;
 }
 
 bool OwnCaches::has_block(unsigned size_class) const noexcept {
   bool found = false;
   if (last_ != nullptr) {
-    visit(*last_, [&](const ThreadCache& mine) { found = mine.bins.at(size_class).count != 0; });
+    visit(*last_, [&](const ThreadCache& cache) { found = cache.bins.at(size_class).count != 0; });
   }
   return found;
 }

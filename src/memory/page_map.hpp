@@ -2,13 +2,13 @@
 #pragma once
 // The page map: maps any address in pooled memory, inner ones included, to the record of its page.
 //
-// A page (`grain`) is 64 KiB of address space, aligned to its size; regions of pools consist of
+// A page (`PoolPage`) is 64 KiB of address space, aligned to its size; regions of pools consist of
 // whole pages. The map has two levels, indexed by bits of the address: the root is part of the map,
 // and each GiB in use has a leaf of 256 KiB. Similar to the page maps of tcmalloc and snmalloc.
 //
 // Reading takes no lock and two loads, at any time and for any address. Only pools write: before
-// they hand memory out and after it was returned. Leaves are published with release and never
-// freed; readers load them with acquire.
+// they allocate memory and after it was freed. Leaves are published with release and never freed;
+// readers load them with acquire.
 
 #include <array>
 #include <atomic>
@@ -22,8 +22,8 @@ namespace isthmus {
 
 struct PoolPage;
 struct Slab;
-inline constexpr unsigned k_grain_bits = 16;
-inline constexpr std::size_t k_pool_page_bytes = std::size_t{1} << k_grain_bits;
+inline constexpr unsigned k_pool_page_bits = 16;
+inline constexpr std::size_t k_pool_page_bytes = std::size_t{1} << k_pool_page_bits;
 
 // The entry of a page: its record and, if the page is in a slab, what a free and a lookup need.
 // They then do not read the record, which would be another cache line and a load that depends on
@@ -59,9 +59,9 @@ class MapEntry {
     std::uint64_t word_;
   };
 
-  [[nodiscard]] Seen look() const noexcept { return Seen{word_.load(std::memory_order_acquire)}; }
+  [[nodiscard]] Seen load() const noexcept { return Seen{word_.load(std::memory_order_acquire)}; }
   // The slab that the page belongs to, or belonged to last. Slab records are never unmapped. Pre:
-  // `look` has returned a bare entry once.
+  // `load` has returned a bare entry once.
   [[nodiscard]] Slab& last_slab() const noexcept {
     return *last_slab_.load(std::memory_order_relaxed);
   }
@@ -76,7 +76,7 @@ class MapEntry {
   void set(PoolPage* record) noexcept { word_.store(address(record), std::memory_order_release); }
   void set_slab(Slab& owner, unsigned size_class) noexcept {
     last_slab_.store(&owner, std::memory_order_relaxed);
-    word_.store(address(look().record()) | std::uint64_t{size_class} << k_class_shift | k_is_bare,
+    word_.store(address(load().record()) | std::uint64_t{size_class} << k_class_shift | k_is_bare,
                 std::memory_order_release);
   }
 
@@ -88,16 +88,16 @@ static_assert(sizeof(MapEntry) == 16, "0.024 % of the memory it describes");
 class PageMap {
  public:
   [[nodiscard]] const MapEntry& at(const void* pointer) const noexcept {
-    const auto number = address(pointer) >> k_grain_bits;
+    const auto number = address(pointer) >> k_pool_page_bits;
     if (number >> (k_leaf_bits + k_root_bits) != 0) [[unlikely]] {
-      return k_nothing;
+      return k_empty_entry;
     }
-    const auto* in = root_[number >> k_leaf_bits].load(std::memory_order_acquire);
-    return in == nullptr ? k_nothing : (*in)[number & (k_leaf_grains - 1)];
+    const auto* leaf = root_[number >> k_leaf_bits].load(std::memory_order_acquire);
+    return leaf == nullptr ? k_empty_entry : (*leaf)[number & (k_leaf_pages - 1)];
   }
   // Null for memory of no pool.
   [[nodiscard]] PoolPage* find(const void* pointer) const noexcept {
-    return at(pointer).look().record();
+    return at(pointer).load().record();
   }
 
   // Allocates the leaves for `count` pages from `begin` on. OUT_OF_MEMORY; UNSUPPORTED for
@@ -110,17 +110,17 @@ class PageMap {
 
   // Pre: the pages are in the map.
   void set_slab(const void* begin, std::size_t count, Slab& owner, unsigned size_class) noexcept;
-  void forget_slab(const void* begin, std::size_t count) noexcept;
+  void clear_slab(const void* begin, std::size_t count) noexcept;
   // Notes that the live block or page run which begins at `pointer` has an allocation record. Does
   // nothing for memory of no pool.
   void note_record(const void* pointer) noexcept;
 
  private:
   static constexpr unsigned k_leaf_bits = 14;
-  static constexpr unsigned k_root_bits = k_address_bits - k_grain_bits - k_leaf_bits;
-  static constexpr std::size_t k_leaf_grains = std::size_t{1} << k_leaf_bits;
-  using Leaf = std::array<MapEntry, k_leaf_grains>;
-  static const MapEntry k_nothing;
+  static constexpr unsigned k_root_bits = k_address_bits - k_pool_page_bits - k_leaf_bits;
+  static constexpr std::size_t k_leaf_pages = std::size_t{1} << k_leaf_bits;
+  using Leaf = std::array<MapEntry, k_leaf_pages>;
+  static const MapEntry k_empty_entry;
 
   [[nodiscard]] Leaf* leaf_for(std::size_t number);
   // Calls visit(entry, index) for every page. Pre: prepared.

@@ -11,32 +11,32 @@
 namespace isthmus {
 
 struct PendingReleases {
-  static constexpr int k_most_in_vain = 4;
+  static constexpr int k_max_failed_waits = 4;
 
   std::atomic<std::int64_t> bytes{0};
-  // In excess of the waits that succeeded; at most `k_most_in_vain`.
-  std::atomic<int> waits_in_vain{0};
+  // In excess of the waits that succeeded; at most `k_max_failed_waits`.
+  std::atomic<int> failed_waits{0};
 
-  // Whether a wait is worthwhile: more memory was released since the last wait in vain, or the pool
+  // Whether a wait is worthwhile: more memory was released since the last failed wait, or the pool
   // holds at least twice as much as then.
-  [[nodiscard]] bool is_worth_a_wait(std::uint64_t reclaims, std::size_t held) const noexcept {
-    return reclaims != reclaims_.load(std::memory_order_relaxed) ||
+  [[nodiscard]] bool is_wait_worthwhile(std::uint64_t releases, std::size_t held) const noexcept {
+    return releases != releases_.load(std::memory_order_relaxed) ||
            held >= 2 * held_.load(std::memory_order_relaxed);
   }
-  void note_in_vain(std::uint64_t reclaims, std::size_t held) noexcept {
-    reclaims_.store(reclaims, std::memory_order_relaxed);
+  void note_failed_wait(std::uint64_t releases, std::size_t held) noexcept {
+    releases_.store(releases, std::memory_order_relaxed);
     held_.store(held, std::memory_order_relaxed);
-    const auto waits = waits_in_vain.load(std::memory_order_relaxed);
-    waits_in_vain.store(std::min(waits + 1, k_most_in_vain), std::memory_order_relaxed);
+    const auto waits = failed_waits.load(std::memory_order_relaxed);
+    failed_waits.store(std::min(waits + 1, k_max_failed_waits), std::memory_order_relaxed);
   }
 
   void note_served() noexcept {
-    const auto waits = waits_in_vain.load(std::memory_order_relaxed);
-    waits_in_vain.store(std::max(waits - 1, 0), std::memory_order_relaxed);
+    const auto waits = failed_waits.load(std::memory_order_relaxed);
+    failed_waits.store(std::max(waits - 1, 0), std::memory_order_relaxed);
   }
 
  private:
-  std::atomic<std::uint64_t> reclaims_{UINT64_MAX};
+  std::atomic<std::uint64_t> releases_{UINT64_MAX};
   std::atomic<std::size_t> held_{0};
 };
 

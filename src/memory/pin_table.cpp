@@ -30,7 +30,7 @@ void PinnedRange::release_now() noexcept {
 
 template <class Visit>
 void PinTable::visit(const Platform& platform, std::uintptr_t begin, std::uintptr_t end,
-                     Visit&& each) {
+                     Visit&& visitor) {
   auto next = ranges_.upper_bound({&platform, begin});
   if (next != ranges_.begin() && std::prev(next)->first.first == &platform &&
       std::prev(next)->second->end() > begin) {
@@ -38,51 +38,53 @@ void PinTable::visit(const Platform& platform, std::uintptr_t begin, std::uintpt
   }
   for (; next != ranges_.end() && next->first.first == &platform && next->first.second < end;
        ++next) {
-    each(next->second);
+    visitor(next->second);
   }
 }
 
-PinnedRanges PinTable::settled(Lock& held, const Platform& platform, const HostRange& range) {
+PinnedRanges PinTable::wait_until_stable(Lock& held, const Platform& platform,
+                                         const HostRange& range) {
   for (;;) {
     PinnedRanges found;
-    bool all_settled = true;
+    bool all_stable = true;
     visit(platform, address(range.start), end_of(range),
           [&](const std::shared_ptr<PinnedRange>& each) {
             found.push_back(each);
-            all_settled = all_settled && each->state_ != PinnedRange::State::changing;
+            all_stable = all_stable && each->state_ != PinnedRange::State::changing;
           });
-    if (all_settled) {
+    if (all_stable) {
       return found;
     }
     changed_.wait(held);
   }
 }
 
-// Pre: the lock is held; `known` are the ranges in `range`, in order.
-PinnedRanges PinTable::add_gaps(Device& device, const HostRange& range, const PinnedRanges& known,
-                                const std::shared_ptr<const Owner>& keep) {
+// Pre: the lock is held; `existing` are the ranges in `range`, in order.
+PinnedRanges PinTable::add_gaps(Device& device, const HostRange& range,
+                                const PinnedRanges& existing,
+                                const std::shared_ptr<const Owner>& owner) {
   PinnedRanges added;
-  Undo taken_out{[&] {
+  Undo undo{[&] {
     for (const auto& each : added) {
       ranges_.erase({&device.platform(), address(each->bytes_.start)});
     }
   }};
   auto* at = range.start;
-  const auto add_till = [&](std::byte* end) {
+  const auto add_until = [&](std::byte* end) {
     if (at < end) {
       const HostRange gap{at, static_cast<std::size_t>(end - at), range.read_only};
       added.reserve(added.size() + 1);
-      auto made = std::make_shared<PinnedRange>(device, gap, keep);
-      ranges_.emplace(Key{&device.platform(), address(at)}, made);
-      added.push_back(std::move(made));
+      auto pinned = std::make_shared<PinnedRange>(device, gap, owner);
+      ranges_.emplace(Key{&device.platform(), address(at)}, pinned);
+      added.push_back(std::move(pinned));
     }
   };
-  for (const auto& each : known) {
-    add_till(each->bytes_.start);
+  for (const auto& each : existing) {
+    add_until(each->bytes_.start);
     at = each->bytes_.start + each->bytes_.nbytes;
   }
-  add_till(range.start + range.nbytes);
-  taken_out.dismiss();
+  add_until(range.start + range.nbytes);
+  undo.dismiss();
   count_.fetch_add(added.size(), std::memory_order_release);
   return added;
 }
@@ -97,8 +99,8 @@ Error PinTable::register_all(const PinnedRanges& added) noexcept {
     auto registered = each->device_->register_host(each->bytes_);
     const std::lock_guard hold{lock_};
     if (registered) {
-      each->is_ours_ = *registered;
-      each->state_ = PinnedRange::State::here;
+      each->is_own_registration_ = *registered;
+      each->state_ = PinnedRange::State::registered;
     } else {
       failure = registered.take_error();
     }
@@ -107,7 +109,7 @@ Error PinTable::register_all(const PinnedRanges& added) noexcept {
   for (const auto& each : added) {
     if (each->state_ == PinnedRange::State::changing) {
       ranges_.erase({&each->device_->platform(), address(each->bytes_.start)});
-      each->state_ = PinnedRange::State::gone;
+      each->state_ = PinnedRange::State::unregistered;
       count_.fetch_sub(1, std::memory_order_release);
     }
   }
@@ -116,14 +118,14 @@ Error PinTable::register_all(const PinnedRanges& added) noexcept {
 }
 
 Result<PinnedRanges> PinTable::pin(Device& device, const HostRange& range,
-                                   const std::shared_ptr<const Owner>& keep) {
+                                   const std::shared_ptr<const Owner>& owner) {
   PinnedRanges all;
   PinnedRanges added;
   {
     Lock held{lock_};
-    all = settled(held, device.platform(), range);
+    all = wait_until_stable(held, device.platform(), range);
     all.reserve(2 * all.size() + 1);  // nothing may throw once ranges were added
-    added = add_gaps(device, range, all, keep);
+    added = add_gaps(device, range, all, owner);
     all.insert(all.end(), added.begin(), added.end());
     for (const auto& each : all) {
       ++each->pins_;
@@ -139,12 +141,12 @@ Result<PinnedRanges> PinTable::pin(Device& device, const HostRange& range,
 void PinTable::await_uses(Lock& held, PinnedRange& range) noexcept {
   ++range.waiting_;
   changed_.wait(held, [&] {
-    return range.pins_ != 0 || range.state_ == PinnedRange::State::gone || range.is_free();
+    return range.pins_ != 0 || range.state_ == PinnedRange::State::unregistered || range.is_free();
   });
   --range.waiting_;
 }
 
-void PinTable::unpin(const PinnedRanges& ranges, bool wait) noexcept {
+void PinTable::unpin(const PinnedRanges& ranges, bool waits) noexcept {
   {
     const std::lock_guard hold{lock_};
     for (const auto& each : ranges) {
@@ -154,7 +156,7 @@ void PinTable::unpin(const PinnedRanges& ranges, bool wait) noexcept {
   for (const auto& each : ranges) {
     {
       Lock held{lock_};
-      if (wait) {
+      if (waits) {
         await_uses(held, *each);
       }
       if (!each->is_free()) {
@@ -167,13 +169,13 @@ void PinTable::unpin(const PinnedRanges& ranges, bool wait) noexcept {
 }
 
 // Pre: this thread set its state to `changing`.
-void PinTable::unregister(const std::shared_ptr<PinnedRange>& gone) noexcept {
-  if (gone->is_ours_ && !os::drivers_are_gone()) {
-    gone->device_->unregister_host(gone->bytes_.start);
+void PinTable::unregister(const std::shared_ptr<PinnedRange>& range) noexcept {
+  if (range->is_own_registration_ && !os::drivers_unavailable()) {
+    range->device_->unregister_host(range->bytes_.start);
   }
   const std::lock_guard hold{lock_};
-  ranges_.erase({&gone->device_->platform(), address(gone->bytes_.start)});
-  gone->state_ = PinnedRange::State::gone;
+  ranges_.erase({&range->device_->platform(), address(range->bytes_.start)});
+  range->state_ = PinnedRange::State::unregistered;
   count_.fetch_sub(1, std::memory_order_release);
   changed_.notify_all();
 }
@@ -196,7 +198,7 @@ Result<void> PinTable::wait(const PinnedRanges& ranges, const os::Deadline& unti
 
 PinnedRanges PinTable::hold(const Platform& platform, const std::byte* start, std::size_t nbytes) {
   Lock held{lock_};
-  auto found = settled(held, platform, {const_cast<std::byte*>(start), nbytes, false});
+  auto found = wait_until_stable(held, platform, {const_cast<std::byte*>(start), nbytes, false});
   for (const auto& each : found) {
     ++each->uses_;
   }

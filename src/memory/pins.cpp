@@ -23,28 +23,28 @@ Error refuse_device_memory(const Pin::Request& request) {
 Result<bool> is_drivers_own(Device& device, const Pin::Request& request) {
   auto block = innermost_at(request.start);  // fails for a resource's memory outside of live blocks
   ISTHMUS_TRY(block);
-  auto known = record_of(nullptr, request.start).what;
-  if (known.kind == ISTHMUS_KIND_DEVICE) {
+  auto facts = record_of(nullptr, request.start).facts;
+  if (facts.kind == ISTHMUS_KIND_DEVICE) {
     return refuse_device_memory(request);
   }
-  if (known.device == nullptr || &known.device->platform() != &device.platform()) {
-    auto home = device.platform().default_context();
-    ISTHMUS_TRY(home);
-    known = (*home)->query(request.start);
+  if (facts.device == nullptr || &facts.device->platform() != &device.platform()) {
+    auto context = device.platform().default_context();
+    ISTHMUS_TRY(context);
+    facts = (*context)->query(request.start);
   }
-  if (known.kind == ISTHMUS_KIND_DEVICE) {
+  if (facts.kind == ISTHMUS_KIND_DEVICE) {
     return refuse_device_memory(request);
   }
   const bool is_whole =
-      known.nbytes == 0 ||
-      lies_within(address(request.start) - address(known.base), request.nbytes, known.nbytes);
-  return known.kind != ISTHMUS_KIND_UNKNOWN && is_whole &&
+      facts.nbytes == 0 ||
+      lies_within(address(request.start) - address(facts.base), request.nbytes, facts.nbytes);
+  return facts.kind != ISTHMUS_KIND_UNKNOWN && is_whole &&
          !process_pins().has(device.platform(), request.start);
 }
 
 // The address space of a process on any current processor. For more, CUDA would misleadingly report
 // that registration is unsupported.
-constexpr std::size_t k_most_of_process = std::size_t{1} << 57;
+constexpr std::size_t k_max_process_bytes = std::size_t{1} << 57;
 
 Error check(const Device& device, const Pin::Request& request) {
   if (os::is_forked_child()) {
@@ -62,7 +62,7 @@ Error check(const Device& device, const Pin::Request& request) {
                 "{} bytes from {} run past the end of the address space", request.nbytes,
                 static_cast<const void*>(request.start));
   }
-  if (request.nbytes > k_most_of_process) {
+  if (request.nbytes > k_max_process_bytes) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} at {} exceed the address space of a process",
                 describe_bytes(request.nbytes), static_cast<const void*>(request.start));
   }
@@ -71,8 +71,8 @@ Error check(const Device& device, const Pin::Request& request) {
 
 }  // namespace
 
-Result<Ref<Pin>> Pin::make(Device& device, const Request& request, Owner keep) {
-  const auto kept = std::make_shared<const Owner>(std::move(keep));
+Result<Ref<Pin>> Pin::make(Device& device, const Request& request, Owner owner) {
+  const auto shared_owner = std::make_shared<const Owner>(std::move(owner));
   if (auto bad = check(device, request)) {
     return bad;
   }
@@ -81,21 +81,21 @@ Result<Ref<Pin>> Pin::make(Device& device, const Request& request, Owner keep) {
     auto is_own = is_drivers_own(device, request);
     ISTHMUS_TRY(is_own);
     if (!*is_own && device.registers_host_memory()) {
-      auto made =
-          process_pins().pin(device, {request.start, request.nbytes, request.read_only}, kept);
-      ISTHMUS_TRY(made);
-      ranges = *std::move(made);
+      auto pinned = process_pins().pin(device, {request.start, request.nbytes, request.read_only},
+                                       shared_owner);
+      ISTHMUS_TRY(pinned);
+      ranges = *std::move(pinned);
     }
   }
   Undo unpinned{[&] { process_pins().unpin(ranges, true); }};
-  auto made = make_ref<Pin>(device, request, kept, PinnedRanges{ranges});
+  auto pin = make_ref<Pin>(device, request, shared_owner, PinnedRanges{ranges});
   unpinned.dismiss();
-  return made;
+  return pin;
 }
 
 Result<void> Pin::wait(const os::Deadline& until) { return process_pins().wait(ranges_, until); }
 
-void Pin::end(bool wait) noexcept { process_pins().unpin(ranges_, wait); }
+void Pin::end(bool waits) noexcept { process_pins().unpin(ranges_, waits); }
 
 namespace {
 
@@ -115,8 +115,8 @@ Owner hold_pinned(const Queue& queue, const std::byte* start, std::size_t nbytes
   if (held->all.empty()) {
     return {};
   }
-  return Owner{
-      isthmus_owner_t{held.release(), [](void* gone) { delete static_cast<HeldRanges*>(gone); }}};
+  return Owner{isthmus_owner_t{held.release(),
+                               [](void* object) { delete static_cast<HeldRanges*>(object); }}};
 }
 
 }  // namespace isthmus

@@ -5,9 +5,9 @@
 //
 // Ranges of bytes are registered, each once per driver. Pins that overlap share ranges: a pin of
 // memory that is pinned in part registers only the gaps, as ranges of their own. Ranges are not
-// extended to whole OS pages, because CUDA rejects copies, also other libraries', that begin in
-// registered memory and end beyond it. A range stays registered until no pin contains it and no
-// copy of it is in flight.
+// extended to whole OS pages, because CUDA rejects copies, including those of other libraries, that
+// begin in registered memory and end beyond it. A range stays registered until no pin contains it
+// and no copy of it is in flight.
 
 #include <condition_variable>
 #include <map>
@@ -27,27 +27,27 @@ namespace isthmus {
 class PinnedRange final : public Releasable {
  public:
   // changing: a thread is registering or unregistering it, outside the lock.
-  enum class State : std::uint8_t { here, changing, gone };
+  enum class State : std::uint8_t { registered, changing, unregistered };
 
-  PinnedRange(Device& device, HostRange bytes, std::shared_ptr<const Owner> keep)
-      : device_{&device}, bytes_{bytes}, keep_{std::move(keep)} {}
+  PinnedRange(Device& device, HostRange bytes, std::shared_ptr<const Owner> owner)
+      : device_{&device}, bytes_{bytes}, owner_{std::move(owner)} {}
   void release_now() noexcept override;
 
  private:
   friend class PinTable;
   [[nodiscard]] std::uintptr_t end() const noexcept;
   [[nodiscard]] bool is_free() const noexcept {
-    return pins_ == 0 && uses_ == 0 && state_ == State::here;
+    return pins_ == 0 && uses_ == 0 && state_ == State::registered;
   }
 
   Ref<Device> device_;
   const HostRange bytes_;
-  std::shared_ptr<const Owner> keep_;  // keeps the memory alive: of the pin that registered it
+  std::shared_ptr<const Owner> owner_;  // keeps the memory alive: of the pin that registered it
   std::size_t pins_ = 0;
   std::size_t uses_ = 0;     // copies in flight
   std::size_t waiting_ = 0;  // threads that wait for those copies, to unregister it
   State state_ = State::changing;
-  bool is_ours_ = false;               // false: other code registered it and unregisters it
+  bool is_own_registration_ = false;   // false: other code registered it and unregisters it
   std::shared_ptr<PinnedRange> self_;  // while it is in the list of deferred releases
 };
 
@@ -59,10 +59,10 @@ class PinTable {
   // Registers the parts of `range` that no range contains, and adds a pin to all ranges in `range`.
   // On failure nothing new stays registered.
   [[nodiscard]] Result<PinnedRanges> pin(Device& device, const HostRange& range,
-                                         const std::shared_ptr<const Owner>& keep);
-  // Removes one pin from each range and unregisters those that no other pin contains. With `wait`
+                                         const std::shared_ptr<const Owner>& owner);
+  // Removes one pin from each range and unregisters those that no other pin contains. With `waits`
   // that has happened when this returns; else it may happen later, on a library thread.
-  void unpin(const PinnedRanges& ranges, bool wait) noexcept;
+  void unpin(const PinnedRanges& ranges, bool waits) noexcept;
   // Waits for the copies of the ranges that are in flight. TIMEOUT.
   [[nodiscard]] Result<void> wait(const PinnedRanges& ranges, const os::Deadline& until);
   // The platform's ranges that overlap [start, start + nbytes). They stay registered until
@@ -80,14 +80,15 @@ class PinTable {
   using Lock = std::unique_lock<std::mutex>;
 
   template <class Visit>
-  void visit(const Platform& platform, std::uintptr_t begin, std::uintptr_t end, Visit&& each);
+  void visit(const Platform& platform, std::uintptr_t begin, std::uintptr_t end, Visit&& visitor);
   // The ranges that overlap `range`. Waits until none of them is `changing`.
-  [[nodiscard]] PinnedRanges settled(Lock& held, const Platform& platform, const HostRange& range);
+  [[nodiscard]] PinnedRanges wait_until_stable(Lock& held, const Platform& platform,
+                                               const HostRange& range);
   [[nodiscard]] PinnedRanges add_gaps(Device& device, const HostRange& range,
-                                      const PinnedRanges& known,
-                                      const std::shared_ptr<const Owner>& keep);
+                                      const PinnedRanges& existing,
+                                      const std::shared_ptr<const Owner>& owner);
   [[nodiscard]] Error register_all(const PinnedRanges& added) noexcept;
-  void unregister(const std::shared_ptr<PinnedRange>& gone) noexcept;
+  void unregister(const std::shared_ptr<PinnedRange>& range) noexcept;
   void await_uses(Lock& held, PinnedRange& range) noexcept;
 
   std::mutex lock_;
@@ -107,25 +108,25 @@ class Pin final : public RefCounted {
     bool read_only = false;
   };
   // Errors: INVALID_ARGUMENT, UNSUPPORTED, OUT_OF_MEMORY, DEVICE_LOST, DRIVER, FORKED.
-  [[nodiscard]] static Result<Ref<Pin>> make(Device& device, const Request& request, Owner keep);
-  Pin(Device& device, const Request& request, std::shared_ptr<const Owner> keep,
+  [[nodiscard]] static Result<Ref<Pin>> make(Device& device, const Request& request, Owner owner);
+  Pin(Device& device, const Request& request, std::shared_ptr<const Owner> owner,
       PinnedRanges ranges)
-      : device_{&device}, what_{request}, keep_{std::move(keep)}, ranges_{std::move(ranges)} {}
+      : device_{&device}, request_{request}, owner_{std::move(owner)}, ranges_{std::move(ranges)} {}
 
   [[nodiscard]] Device& device() const noexcept { return *device_; }
-  [[nodiscard]] const Request& what() const noexcept { return what_; }
+  [[nodiscard]] const Request& request() const noexcept { return request_; }
   // False if there was nothing to register, because the driver copies the memory as fast without
   // that.
   [[nodiscard]] bool is_registered() const noexcept { return !ranges_.empty(); }
   // Waits for the copies of the memory that are in flight. TIMEOUT.
   [[nodiscard]] Result<void> wait(const os::Deadline& until);
-  // Pre: called once. With `wait` the caller may free the memory as soon as this returns.
-  void end(bool wait) noexcept;
+  // Pre: called once. With `waits` the caller may free the memory as soon as this returns.
+  void end(bool waits) noexcept;
 
  private:
   Ref<Device> device_;
-  const Request what_;
-  std::shared_ptr<const Owner> keep_;
+  const Request request_;
+  std::shared_ptr<const Owner> owner_;
   const PinnedRanges ranges_;
 };
 

@@ -25,13 +25,14 @@ std::size_t unit_for(const Device& device) noexcept {
 
 // The capacity of a bin: two batches, and at most `k_bin_bytes`. The larger a batch, the less each
 // block pays for moving between threads. Blocks above 4 KiB get smaller batches, since one thread
-// would otherwise keep too much memory.
-std::uint32_t most_in_bin(std::size_t block_bytes) noexcept {
-  const auto most = block_bytes <= 4096 ? ThreadCache::Bin::k_most : ThreadCache::Bin::k_most / 2;
-  return static_cast<std::uint32_t>(std::clamp<std::size_t>(k_bin_bytes / block_bytes, 2, most));
+// would otherwise cache too much memory.
+std::uint32_t max_in_bin(std::size_t block_bytes) noexcept {
+  const auto limit =
+      block_bytes <= 4096 ? ThreadCache::Bin::k_max_blocks : ThreadCache::Bin::k_max_blocks / 2;
+  return static_cast<std::uint32_t>(std::clamp<std::size_t>(k_bin_bytes / block_bytes, 2, limit));
 }
 
-Error not_ours(const void* pointer) {
+Error not_from_this_pool(const void* pointer) {
   return fail(
       ISTHMUS_ERROR_INVALID_ARGUMENT,
       "pointer {} was not allocated by this pool: free it through the resource that allocated it",
@@ -52,34 +53,34 @@ Result<Ref<Pool>> Pool::create(Context& context, Device& device, UsmKind kind,
   if (options.upstream) {
     ISTHMUS_TRY(PoolUpstream::check(*options.upstream));
   }
-  auto made = make_ref<Pool>(context, device, kind, options);
-  ISTHMUS_TRY(made->source_.upstream().open());
-  ISTHMUS_TRY(made->regions_.open());
-  auto& table = made->regions_.table();
+  auto pool = make_ref<Pool>(context, device, kind, options);
+  ISTHMUS_TRY(pool->source_.upstream().open());
+  ISTHMUS_TRY(pool->regions_.open());
+  auto& table = pool->regions_.table();
   table.common().kind.store(kind, k_relaxed);
-  table.common().where.store(&device, k_relaxed);
+  table.common().device.store(&device, k_relaxed);
   table.common().context_key.store(context.key(), k_relaxed);
-  table.common().home.store(&context, k_relaxed);
-  table.common().knows_live.store(options.checks, k_relaxed);
-  table.set_owner(made.get());
-  process_pools().join(*made);
+  table.common().context.store(&context, k_relaxed);
+  table.common().has_live_marks.store(options.checks, k_relaxed);
+  table.set_owner(pool.get());
+  process_pools().add(*pool);
   if (options.shared) {
-    options.shared->members().join(*made);
+    options.shared->members().add(*pool);
   }
-  if (made->window_.is_on()) {
-    DecayingPools::only().join(*made);
+  if (pool->window_.is_enabled()) {
+    DecayingPools::only().join(*pool);
   }
   if (options.initial_bytes != 0) {
-    ISTHMUS_TRY(made->begin_with(options.initial_bytes));
+    ISTHMUS_TRY(pool->grow_initially(options.initial_bytes));
   }
-  return made;
+  return pool;
 }
 
 Pool::Pool(Context& context, Device& device, UsmKind kind, const Options& options)
     : MemoryResource{context, device, kind, this},
       classes_{unit_for(device)},
       checks_{options.checks},
-      longest_wait_{options.longest_wait},
+      max_wait_{options.max_wait},
       device_wait_{options.device_wait},
       slots_{make_ref<QueueSlots>()},
       source_{context,
@@ -94,22 +95,22 @@ Pool::Pool(Context& context, Device& device, UsmKind kind, const Options& option
       regions_{source_, *slots_},
       window_{options.decay},
       central_{*slots_, source_.poison(), classes_,
-               [](std::size_t block_bytes) { return most_in_bin(block_bytes) / 2; }} {}
+               [](std::size_t block_bytes) { return max_in_bin(block_bytes) / 2; }} {}
 
-Pool::~Pool() { slots_->forget_queues(); }
+Pool::~Pool() { slots_->drop_queues(); }
 
-void Pool::last_reference_gone() noexcept {
-  if (os::drivers_are_gone()) {
+void Pool::on_last_release() noexcept {
+  if (os::drivers_unavailable()) {
     return;
   }
   if (regions_.is_open()) {
     regions_.table().set_owner(nullptr);
   }
   if (auto* shared = source_.shared()) {
-    shared->members().leave(*this);
+    shared->members().remove(*this);
   }
   DecayingPools::only().leave(*this);
-  process_pools().leave(*this);
+  process_pools().remove(*this);
   ThreadCache::detach_all(*this);
   if (in_continuation()) {
     defer_release(*this);  // a continuation must not call the driver, as `release_now` does
@@ -119,50 +120,50 @@ void Pool::last_reference_gone() noexcept {
 }
 
 // Destroys the pool once all its memory was returned to the driver. Memory that work in flight
-// still uses is returned after that work, and the pool is destroyed then. If callers still have
+// still uses is returned after that work, and the pool is destroyed then. If callers still hold
 // blocks, or the driver accepts no fence, the pool is never freed: that leaks memory but loses no
 // data.
 void Pool::release_now() noexcept {
-  constexpr int k_most_tries = 1000;
+  constexpr int k_max_tries = 1000;
   try {
     const auto running =
         slots_->running();  // before the trim: work that completes meanwhile counts as running
     trim(0);
     if (source_.counts().held_bytes() == 0) {
       delete this;
-    } else if (!running.empty() && ++tries_to_go_ < k_most_tries) {
-      reclaim_after(*this, running);
+    } else if (!running.empty() && ++release_tries_ < k_max_tries) {
+      release_after(*this, running);
     }
   } catch (const std::bad_alloc&) {
     retry_release(*this);
   }
 }
 
-void Pool::lay_out(ThreadCache& mine, std::uint32_t share) const noexcept {
+void Pool::set_bin_capacities(ThreadCache& cache, std::uint32_t share) const noexcept {
   for (unsigned each = 0; each < classes_.count(); ++each) {
-    auto& bin = mine.bins.at(each);
-    bin.most = std::max(most_in_bin(classes_.bytes_of(each)) / share, 2U);
-    bin.begin_with_few();
+    auto& bin = cache.bins.at(each);
+    bin.capacity = std::max(max_in_bin(classes_.bytes_of(each)) / share, 2U);
+    bin.reset_refill();
   }
 }
 
-void Pool::empty(ThreadCache& mine) noexcept {
-  const auto freed = slots_->next(mine.slot);
+void Pool::flush(ThreadCache& cache) noexcept {
+  const auto freed = slots_->next(cache.slot);
   for (unsigned each = 0; each < classes_.count(); ++each) {
-    auto& bin = mine.bins.at(each);
-    put_back(each, {bin.blocks.data(), bin.count}, freed, mine.shard);
+    auto& bin = cache.bins.at(each);
+    return_to_central(each, {bin.blocks.data(), bin.count}, freed, cache.shard);
     bin.count = 0;
-    bin.begin_with_few();
+    bin.reset_refill();
   }
-  flush_runs(mine);
+  flush_runs(cache);
 }
 
 Result<void*> Pool::allocate(std::size_t nbytes, std::size_t alignment, Queue& queue) {
-  if (only_at_hand()) {
-    auto* const block = allocate_warm(nbytes, alignment, &queue);
+  if (thread_cache_only()) {
+    auto* const block = allocate_fast(nbytes, alignment, &queue);
     return block != nullptr ? Result<void*>{block} : Error::no_memory();
   }
-  if (auto refused = queue.refuse_allocation()) {
+  if (auto refused = queue.check_allocation()) {
     return refused;
   }
   const bool is_plain = (alignment & (alignment - 1)) == 0 && alignment <= classes_.unit();
@@ -180,15 +181,15 @@ Result<void*> Pool::allocate(std::size_t nbytes, std::size_t alignment, Queue& q
 
 Result<void*> Pool::allocate_block(unsigned size_class, Queue* queue) {
   auto* const key = thread_cache_key(queue);
-  auto* const mine = thread_cache_for(key);
-  void* block = mine != nullptr ? mine->take_block(size_class) : nullptr;
+  auto* const cache = thread_cache_for(key);
+  void* block = cache != nullptr ? cache->take_block(size_class) : nullptr;
   if (block == nullptr) {
-    const std::size_t wanted = mine != nullptr ? mine->next_refill(size_class) : 1;
-    std::array<void*, CentralShard::k_most_in_batch> taken;
-    auto count = refill(size_class, {taken.data(), wanted}, queue, shard_of(mine));
+    const std::size_t wanted = cache != nullptr ? cache->next_refill(size_class) : 1;
+    std::array<void*, CentralShard::k_max_batch_blocks> taken;
+    auto count = refill(size_class, {taken.data(), wanted}, queue, shard_of(cache));
     ISTHMUS_TRY(count);
     block = taken[*count - 1];
-    keep(size_class, {taken.data(), *count - 1}, queue, key);
+    keep_blocks(size_class, {taken.data(), *count - 1}, queue, key);
   }
   if (checks_) {
     auto& owner = process_page_map.at(block).last_slab();
@@ -199,30 +200,30 @@ Result<void*> Pool::allocate_block(unsigned size_class, Queue* queue) {
 
 // Looks the thread cache up again: finding the blocks may have called code of the program, which
 // may have used this thread's caches for something else.
-void Pool::keep(unsigned size_class, std::span<void* const> blocks, Queue* queue,
-                Queue* key) noexcept {
-  auto* const mine = blocks.empty() ? nullptr : thread_cache_for(key);
-  if (mine != nullptr) {
-    blocks = blocks.subspan(mine->keep_blocks(size_class, blocks));
+void Pool::keep_blocks(unsigned size_class, std::span<void* const> blocks, Queue* queue,
+                       Queue* key) noexcept {
+  auto* const cache = blocks.empty() ? nullptr : thread_cache_for(key);
+  if (cache != nullptr) {
+    blocks = blocks.subspan(cache->keep_blocks(size_class, blocks));
   }
   if (!blocks.empty()) {
-    put_back(size_class, blocks, ticket_after(queue), shard_of(mine));
+    return_to_central(size_class, blocks, ticket_after(queue), shard_of(cache));
   }
 }
 
 Result<void*> Pool::allocate_run(std::size_t nbytes, std::size_t alignment, Queue* queue) {
-  constexpr auto k_most_bytes = std::size_t{PoolPageTable::k_pages} * k_pool_page_bytes;
-  if (nbytes > k_most_bytes || alignment > k_most_bytes) {
+  constexpr auto k_max_bytes = std::size_t{PoolPageTable::k_pages} * k_pool_page_bytes;
+  if (nbytes > k_max_bytes || alignment > k_max_bytes) {
     return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
                 "a pool cannot allocate {} aligned to {}: the limit of both is {}",
-                describe_bytes(nbytes), describe_bytes(alignment), describe_bytes(k_most_bytes));
+                describe_bytes(nbytes), describe_bytes(alignment), describe_bytes(k_max_bytes));
   }
   const auto count = static_cast<RegionHeap::Index>(pool_pages_for(nbytes));
   const auto key = queue->key();
-  if (auto* mine = thread_cache_for(thread_cache_key(queue));
-      mine != nullptr && alignment <= k_pool_page_bytes) {
-    if (auto* kept = mine->take_run(nbytes, key, regions_.table())) {
-      return unpoison(kept, count * k_pool_page_bytes);
+  if (auto* cache = thread_cache_for(thread_cache_key(queue));
+      cache != nullptr && alignment <= k_pool_page_bytes) {
+    if (auto* run_base = cache->take_run(nbytes, key, regions_.table())) {
+      return unpoison(run_base, count * k_pool_page_bytes);
     }
   }
   slots_->fence_if_due();
@@ -232,52 +233,53 @@ Result<void*> Pool::allocate_run(std::size_t nbytes, std::size_t alignment, Queu
   return unpoison(run->base, count * k_pool_page_bytes);
 }
 
-void Pool::flush_runs(ThreadCache& mine) noexcept {
-  const auto freed = slots_->next(mine.slot);
-  for (auto& cached : mine.runs) {
+void Pool::flush_runs(ThreadCache& cache) noexcept {
+  const auto freed = slots_->next(cache.slot);
+  for (auto& cached : cache.runs) {
     if (cached.count != 0) {
-      regions_.give(cached.first, freed);
+      regions_.deallocate(cached.first, freed);
       cached.count = 0;
     }
   }
-  mine.cached_grains = 0;
+  cache.cached_pages = 0;
 }
 
 Result<void> Pool::deallocate(void* pointer, std::size_t, Queue* queue) noexcept {
-  auto* in = process_page_map.find(pointer);
-  if (in == nullptr || !regions_.has(in)) {
-    return not_ours(pointer);
+  auto* page = process_page_map.find(pointer);
+  if (page == nullptr || !regions_.has(page)) {
+    return not_from_this_pool(pointer);
   }
   note_free_after_work();
-  if (in->is.load(k_relaxed) == PoolPage::State::slab) [[likely]] {
-    return free_block(*in, pointer, queue);
+  if (page->state.load(k_relaxed) == PoolPage::State::slab) [[likely]] {
+    return free_block(*page, pointer, queue);
   }
-  if (in->is_recorded()) {
-    const auto* const start = block_holding(*in, pointer).start;  // the key of its record
-    if (auto known = process_registry().find_block(start)) {
-      return take_back_recorded(*known, pointer, queue);
+  if (page->is_recorded()) {
+    const auto* const start = block_containing(*page, pointer).start;  // the key of its record
+    if (auto record = process_registry().find_block(start)) {
+      return deallocate_recorded(*record, pointer, queue);
     }
     if (process_registry().is_dying_block(start)) {
       return freed_before(pointer);
     }
   }
-  return in->is_slab() ? free_block(*in, pointer, queue) : free_run(*in, pointer, queue);
+  return page->is_slab() ? free_block(*page, pointer, queue) : free_run(*page, pointer, queue);
 }
 
 void Pool::recycle(void* pointer, Queue* queue) noexcept {
-  auto& in = *process_page_map.find(pointer);
-  static_cast<void>(in.is_slab() ? free_block(in, pointer, queue) : free_run(in, pointer, queue));
+  auto& page = *process_page_map.find(pointer);
+  static_cast<void>(page.is_slab() ? free_block(page, pointer, queue)
+                                   : free_run(page, pointer, queue));
 }
 
-Result<void> Pool::free_block(PoolPage& in, void* pointer, Queue* queue) noexcept {
-  const auto size_class = in.span.load(k_relaxed);
+Result<void> Pool::free_block(PoolPage& page, void* pointer, Queue* queue) noexcept {
+  const auto size_class = page.span.load(k_relaxed);
   if (checks_) {
-    auto* owner = in.in_slab();
+    auto* owner = page.in_slab();
     const auto block = owner == nullptr ? Slab::k_no_block : owner->block_at(pointer);
     if (block == Slab::k_no_block) {
       return inner(pointer);
     }
-    if (!owner->mark_dead(block)) {
+    if (!owner->mark_freed(block)) {
       return freed_before(pointer);
     }
   }
@@ -285,36 +287,37 @@ Result<void> Pool::free_block(PoolPage& in, void* pointer, Queue* queue) noexcep
   return {};
 }
 
-void Pool::make_room_for(Queue& queue) noexcept {
-  if (!slots_->have_room_for(queue)) {
+void Pool::reserve_slot_for(Queue& queue) noexcept {
+  if (!slots_->has_slot_for(queue)) {
     ThreadCache::detach_dead(*this);
   }
 }
 
 Ticket Pool::ticket_after(Queue* queue) noexcept {
   if (queue != nullptr) {
-    make_room_for(*queue);
+    reserve_slot_for(*queue);
   }
-  return slots_->behind(queue);
+  return slots_->ticket_after(queue);
 }
 
 void Pool::put_in_thread_cache(unsigned size_class, void* pointer, Queue* queue) noexcept {
   poison(pointer, classes_.bytes_of(size_class), queue);
-  if (auto* mine = thread_cache_after(queue);
-      mine == nullptr || !keep_block(*mine, size_class, pointer)) {
-    put_back(size_class, {&pointer, 1}, ticket_after(queue), shard_of(mine));
+  if (auto* cache = thread_cache_after(queue);
+      cache == nullptr || !keep_block(*cache, size_class, pointer)) {
+    return_to_central(size_class, {&pointer, 1}, ticket_after(queue), shard_of(cache));
   }
 }
 
-bool Pool::keep_block(ThreadCache& mine, unsigned size_class, void* block) noexcept {
-  const ThreadCache::Hold held{mine};
+bool Pool::keep_block(ThreadCache& cache, unsigned size_class, void* block) noexcept {
+  const ThreadCache::Hold held{cache};
   if (!held) {
     return false;
   }
-  auto& bin = mine.bins[size_class];
-  if (bin.count == bin.most) [[unlikely]] {
-    const auto batch = bin.most / 2;  // the oldest, which are the coldest
-    put_back(size_class, {bin.blocks.data(), batch}, slots_->next(mine.slot), mine.shard);
+  auto& bin = cache.bins[size_class];
+  if (bin.count == bin.capacity) [[unlikely]] {
+    const auto batch = bin.capacity / 2;  // the oldest, which are the coldest
+    return_to_central(size_class, {bin.blocks.data(), batch}, slots_->next(cache.slot),
+                      cache.shard);
     std::copy(bin.blocks.begin() + batch, bin.blocks.begin() + bin.count, bin.blocks.begin());
     bin.count -= batch;
   }
@@ -322,20 +325,20 @@ bool Pool::keep_block(ThreadCache& mine, unsigned size_class, void* block) noexc
   return true;
 }
 
-Result<void> Pool::free_run(PoolPage& in, void* pointer, Queue* queue) noexcept {
-  auto* first = first_of_run(&in);
+Result<void> Pool::free_run(PoolPage& page, void* pointer, Queue* queue) noexcept {
+  auto* first = first_of_run(&page);
   if (first == nullptr) {
     return freed_before(pointer);
   }
-  if (first != &in || address(pointer) % k_pool_page_bytes != 0) {
+  if (first != &page || address(pointer) % k_pool_page_bytes != 0) {
     return inner(pointer);
   }
-  auto was = first->is.load(k_relaxed);
+  auto state = first->state.load(k_relaxed);
   do {
-    if (was == PoolPage::State::cached) {
+    if (state == PoolPage::State::cached) {
       return freed_before(pointer);
     }
-  } while (!first->is.compare_exchange_weak(was, PoolPage::State::cached, k_relaxed));
+  } while (!first->state.compare_exchange_weak(state, PoolPage::State::cached, k_relaxed));
   put_run_in_thread_cache(*first, pointer, queue);
   return {};
 }
@@ -344,26 +347,26 @@ void Pool::put_run_in_thread_cache(PoolPage& first, void* pointer, Queue* order)
   const ThreadCache::PageRun freed{static_cast<std::byte*>(pointer),
                                    regions_.table().number_of(&first), first.span.load(k_relaxed)};
   poison(pointer, freed.count * k_pool_page_bytes, order);
-  if (auto* mine = thread_cache_after(order); mine == nullptr || !keep_run(*mine, freed)) {
-    regions_.give(freed.first, ticket_after(order));
+  if (auto* cache = thread_cache_after(order); cache == nullptr || !keep_run(*cache, freed)) {
+    regions_.deallocate(freed.first, ticket_after(order));
   }
 }
 
-bool Pool::keep_run(ThreadCache& mine, const ThreadCache::PageRun& freed) noexcept {
-  const ThreadCache::Hold held{mine};
+bool Pool::keep_run(ThreadCache& cache, const ThreadCache::PageRun& freed) noexcept {
+  const ThreadCache::Hold held{cache};
   if (!held) {
     return false;
   }
-  auto& oldest = mine.runs[++mine.newest % ThreadCache::k_runs];
+  auto& oldest = cache.runs[++cache.newest % ThreadCache::k_runs];
   if (oldest.count != 0) {
-    regions_.give(oldest.first, slots_->next(mine.slot));
-    mine.cached_grains -= std::exchange(oldest.count, 0);
+    regions_.deallocate(oldest.first, slots_->next(cache.slot));
+    cache.cached_pages -= std::exchange(oldest.count, 0);
   }
-  if (mine.cached_grains + freed.count > ThreadCache::k_most_cached_grains) {
-    flush_runs(mine);  // a run that is larger than the limit is kept alone
+  if (cache.cached_pages + freed.count > ThreadCache::k_max_cached_pages) {
+    flush_runs(cache);  // a run that is larger than the limit is cached alone
   }
   oldest = freed;
-  mine.cached_grains += freed.count;
+  cache.cached_pages += freed.count;
   return true;
 }
 

@@ -4,9 +4,9 @@
 //
 // Choose it for everything that allocates more than once: a warm allocation and its free take some
 // ten nanoseconds, however long the driver takes. Requests up to 256 KiB are served from slabs of
-// their size class, through the thread cache (`lane`). Larger ones are page runs (runs of `grain`),
-// of which a thread cache keeps the last few. All metadata is on the host, apart from the memory.
-// Thread-safe.
+// their size class, through the thread cache (`ThreadCache`). Larger ones are runs of pages
+// (`PoolPage`), of which a thread cache retains the last few. All metadata is on the host, apart
+// from the memory. Thread-safe.
 //
 // A free never allocates or fails. It calls the driver only for a queue whose order the pool cannot
 // rely on (`Queue::is_in_order`: one that external work may use), to submit a fence. Memory that
@@ -33,9 +33,9 @@ namespace isthmus {
 class Pool final : public MemoryResource, public Releasable {
  public:
   struct Options {
-    std::size_t growth_bytes = 0;        // least size of a driver request; 0: chosen by the pool
+    std::size_t growth_bytes = 0;        // minimum size of a driver request; 0: chosen by the pool
     std::size_t initial_bytes = 0;       // obtained from the driver on creation
-    std::size_t limit_bytes = SIZE_MAX;  // most that it holds of the driver's memory
+    std::size_t limit_bytes = SIZE_MAX;  // maximum that it holds
     bool checks = true;                  // detects invalid and double frees; some 3 ns
     bool remaps = true;                  // remaps free memory for large requests, if the driver can
     // Before the pool would exceed it, it returns its free memory to the driver.
@@ -45,9 +45,9 @@ class Pool final : public MemoryResource, public Releasable {
     Ref<MemoryResource> upstream = {};
     // Memory that was not needed for this long returns to the driver (decay.hpp). 0: never.
     std::chrono::nanoseconds decay{0};
-    std::chrono::nanoseconds longest_wait = std::chrono::seconds{1};  // before a request fails
+    std::chrono::nanoseconds max_wait = std::chrono::seconds{1};  // before a request fails
     bool device_wait = false;  // the request's queue waits for work of other queues, not the host
-    // Counts memory obtained from the driver. Null: nothing does, as default pools count blocks
+    // Counts memory obtained from the driver. Null: not counted; default pools count blocks
     // instead.
     LiveCounts* live = &process_live_counts();
   };
@@ -61,9 +61,9 @@ class Pool final : public MemoryResource, public Releasable {
                                        Queue& queue) override;
   // The fast paths, in this thread's cache alone. Return null, or false, if more is needed and for
   // every error. Pre: not in a forked child.
-  [[nodiscard]] void* allocate_warm(std::size_t nbytes, std::size_t alignment,
+  [[nodiscard]] void* allocate_fast(std::size_t nbytes, std::size_t alignment,
                                     Queue* queue) noexcept override;
-  [[nodiscard]] bool deallocate_warm(void* pointer, std::size_t nbytes,
+  [[nodiscard]] bool deallocate_fast(void* pointer, std::size_t nbytes,
                                      Queue* queue) noexcept override;
   // INVALID_ARGUMENT for a pointer that is no block of this pool, points inside a block, or was
   // freed before.
@@ -76,10 +76,10 @@ class Pool final : public MemoryResource, public Releasable {
   // `recycle_ended` makes it reusable. `page` is the record of the page where the block begins.
   void end_block(PoolPage& page, void* pointer) noexcept {
     if (!page.is_slab()) {
-      page.is.store(PoolPage::State::cached, k_relaxed);
+      page.state.store(PoolPage::State::cached, k_relaxed);
     } else if (checks_) {
       auto& owner = *page.in_slab();
-      owner.mark_ended(owner.number_of(pointer));
+      owner.mark_freed_exclusive(owner.number_of(pointer));
     }
   }
   void recycle_ended(PoolPage& page, void* pointer, Queue* queue) noexcept {
@@ -92,20 +92,18 @@ class Pool final : public MemoryResource, public Releasable {
 
   // Whether any block was freed in the order of a queue while work there may still have used it:
   // work that the library submitted or, for a block freed by its bare pointer, work unknown to it.
-  [[nodiscard]] bool frees_after_work() const noexcept {
-    return frees_behind_work_.load(k_relaxed);
-  }
+  [[nodiscard]] bool frees_after_work() const noexcept { return frees_after_work_.load(k_relaxed); }
   // Writes the flag once only, since it shares a cache line with fields that every thread reads.
   void note_free_after_work() noexcept {
-    if (!frees_behind_work_.load(k_relaxed)) [[unlikely]] {
-      frees_behind_work_.store(true, k_relaxed);
+    if (!frees_after_work_.load(k_relaxed)) [[unlikely]] {
+      frees_after_work_.store(true, k_relaxed);
     }
   }
 
   // Adds to the bytes of its blocks that are pending releases (deferred_release.hpp). Negative when
   // they are released, or when it is unknown when they will be.
-  void count_late(std::int64_t nbytes) noexcept {
-    late_.bytes.fetch_add(nbytes, std::memory_order_relaxed);
+  void count_pending(std::int64_t nbytes) noexcept {
+    pending_releases_.bytes.fetch_add(nbytes, std::memory_order_relaxed);
   }
 
   // Creates, or finds, the record of a block that was allocated without one. Errors as
@@ -113,43 +111,44 @@ class Pool final : public MemoryResource, public Releasable {
   [[nodiscard]] Result<Ref<Allocation>> record(const PooledBlock& block);
 
   [[nodiscard]] MemoryUsage usage() noexcept override;
-  // As `RegionHeap::trim`, after flushing the thread caches of all threads. Memory that has
-  // decayed is released even if less than `keep` bytes remain.
+  // As `RegionHeap::trim`, after flushing the thread caches of all threads. Memory that has decayed
+  // is released even if less than `keep` bytes remain.
   std::size_t trim(std::size_t keep) noexcept override;
   // The same for its own memory alone: calls no other resource and performs no pending releases.
   std::size_t trim_free(std::size_t keep) noexcept;
   // If true, `trim_free` calls no other resource either.
-  [[nodiscard]] bool is_drivers_own() const noexcept override {
-    return !source_.upstream().is_there();
+  [[nodiscard]] bool is_driver_backed() const noexcept override {
+    return !source_.upstream().is_set();
   }
   [[nodiscard]] Result<void> verify() override;
   // If a decay window has ended, returns the memory that was not needed in it to the driver.
   // Returns the bytes released.
   std::size_t decay(DecayWindow::Clock::time_point now = DecayWindow::Clock::now()) noexcept;
   [[nodiscard]] const DecayWindow& window() const noexcept { return window_; }
-  [[nodiscard]] Snapshot count() const { return regions_.count(nullptr).seen; }
+  [[nodiscard]] Snapshot count() const { return regions_.count(nullptr).snapshot; }
   // The same, with the largest request that this thread could make without growing the pool.
   [[nodiscard]] Snapshot count_with_largest_request() const noexcept;
   // As `RegionHeap::since`.
-  [[nodiscard]] std::uint64_t since(const PoolPage& grain) const noexcept {
-    return regions_.since(grain);
+  [[nodiscard]] std::uint64_t since(const PoolPage& page) const noexcept {
+    return regions_.since(page);
   }
-  [[nodiscard]] const OomStages& under_pressure() const noexcept { return pressure_; }
+  [[nodiscard]] const OomStages& oom_stages() const noexcept { return oom_stages_; }
 
-  // For thread caches. `lanes` and `set_thread_caches` need their lock.
+  // For thread caches. `thread_caches` and `set_thread_caches` require the lock of
+  // thread_cache.cpp.
   [[nodiscard]] QueueSlots& slots() noexcept { return *slots_; }
-  [[nodiscard]] ThreadCache* lanes() const noexcept { return lanes_; }
-  void set_thread_caches(ThreadCache* first) noexcept { lanes_ = first; }
+  [[nodiscard]] ThreadCache* thread_caches() const noexcept { return thread_caches_; }
+  void set_thread_caches(ThreadCache* first) noexcept { thread_caches_ = first; }
   // Sets the capacity of the bins of a thread cache: 1 / `share` of that of a thread's only cache.
-  void lay_out(ThreadCache& mine, std::uint32_t share) const noexcept;
+  void set_bin_capacities(ThreadCache& cache, std::uint32_t share) const noexcept;
   // If the pool knows as many queues as it can, detaches the thread caches of queues that only
-  // pools still reference, so that `queue` can have their entry.
-  void make_room_for(Queue& queue) noexcept;
-  void empty(ThreadCache& mine) noexcept;
+  // pools still reference, so that `queue` can reuse their entry.
+  void reserve_slot_for(Queue& queue) noexcept;
+  void flush(ThreadCache& cache) noexcept;
 
  private:
   ~Pool() override;
-  void last_reference_gone() noexcept override;
+  void on_last_release() noexcept override;
   void release_now() noexcept override;
 
   // `own` may be null: the thread has no cache.
@@ -163,12 +162,12 @@ class Pool final : public MemoryResource, public Releasable {
   // Unpoison a block that is allocated and poison one that is freed, in builds with a sanitizer
   // (free_poison.hpp). Whether work still uses the block is determined without calling the driver.
   [[nodiscard]] void* unpoison(void* block, std::size_t nbytes) const noexcept {
-    source_.poison().lift(block, nbytes);
+    source_.poison().remove(block, nbytes);
     return block;
   }
   void poison(const void* block, std::size_t nbytes, Queue* queue) const noexcept {
-    if (source_.poison().is_on() && (queue == nullptr || queue->quiet())) {
-      source_.poison().put(block, nbytes);
+    if (source_.poison().is_enabled() && (queue == nullptr || queue->is_known_idle())) {
+      source_.poison().apply(block, nbytes);
     }
   }
   // The thread cache for a free ordered after the work on `queue`. Null if there is none, or if the
@@ -182,95 +181,96 @@ class Pool final : public MemoryResource, public Releasable {
   // Gets at least one block, at most as many as `out` has elements.
   [[nodiscard]] Result<std::size_t> refill(unsigned size_class, std::span<void*> out, Queue* queue,
                                            unsigned shard);
-  void keep(unsigned size_class, std::span<void* const> blocks, Queue* queue, Queue* key) noexcept;
+  void keep_blocks(unsigned size_class, std::span<void* const> blocks, Queue* queue,
+                   Queue* key) noexcept;
   [[nodiscard]] Result<std::size_t> add_slab(unsigned size_class, std::span<void*> out,
                                              Queue* queue, unsigned shard);
   [[nodiscard]] SlabShape next_slab(unsigned size_class) const noexcept;
-  [[nodiscard]] std::size_t largest_block(const OwnCaches& mine,
+  [[nodiscard]] std::size_t largest_block(const OwnCaches& caches,
                                           const RegionHeap::Counted& runs) const noexcept;
   // Whether the free blocks in the central lists and one more slab are a small part of what the
-  // pool holds: at most 1 / k_part_to_spare.
+  // pool holds: at most 1 / k_spare_divisor.
   [[nodiscard]] bool can_spare_slab(unsigned size_class) const noexcept;
   // Cuts a slab from memory that is free now, without growing. Returns 0 if there is no page run.
-  [[nodiscard]] std::size_t add_slab_at_hand(unsigned size_class, std::span<void*> out,
-                                             Queue* queue, unsigned shard);
-  [[nodiscard]] Result<std::size_t> cut(unsigned size_class, const SlabShape& shape,
-                                        const RegionHeap::PageRun& run, std::span<void*> out,
-                                        unsigned shard);
-  static constexpr std::size_t k_part_to_spare = 64;
+  [[nodiscard]] std::size_t add_slab_without_growth(unsigned size_class, std::span<void*> out,
+                                                    Queue* queue, unsigned shard);
+  [[nodiscard]] Result<std::size_t> cut_slab(unsigned size_class, const SlabShape& shape,
+                                             const RegionHeap::PageRun& run, std::span<void*> out,
+                                             unsigned shard);
+  static constexpr std::size_t k_spare_divisor = 64;
   class OomStageRunner;
 
   struct WantedRun {
-    std::size_t nbytes;       // requested
-    RegionHeap::Index count;  // pages
-    RegionHeap::Index least;  // pages that suffice if there are no more
+    std::size_t nbytes;           // requested
+    RegionHeap::Index count;      // pages
+    RegionHeap::Index min_count;  // pages that suffice if there are no more
     std::size_t alignment;
-    QueueSlots::Slot whom;
+    QueueSlots::Slot slot;
   };
   [[nodiscard]] Result<RegionHeap::PageRun> grow(const WantedRun& wanted);
-  [[nodiscard]] Result<void> begin_with(std::size_t nbytes);
+  [[nodiscard]] Result<void> grow_initially(std::size_t nbytes);
   void shrink(std::size_t needed) noexcept;
   template <class Grow>
-  [[nodiscard]] auto with_siblings(std::size_t needed, Grow&& grow) -> decltype(grow());
-  [[nodiscard]] Result<RegionHeap::PageRun> grow_with_siblings(const WantedRun& wanted);
+  [[nodiscard]] auto with_budget_pools(std::size_t needed, Grow&& grow) -> decltype(grow());
+  [[nodiscard]] Result<RegionHeap::PageRun> grow_with_budget_pools(const WantedRun& wanted);
   void coalesce() noexcept;
   void coalesce_shared() noexcept;
   [[nodiscard]] bool revoke_idle_thread_caches() noexcept;
-  void flush_caches(ThreadCache::Revoked which) noexcept;
+  void flush_caches(ThreadCache::Revoked scope) noexcept;
   [[nodiscard]] Result<RegionHeap::PageRun> take_run(const WantedRun& wanted, Queue* queue);
 
-  [[nodiscard]] Result<void> free_block(PoolPage& in, void* pointer, Queue* queue) noexcept;
+  [[nodiscard]] Result<void> free_block(PoolPage& page, void* pointer, Queue* queue) noexcept;
   void put_in_thread_cache(unsigned size_class, void* pointer, Queue* queue) noexcept;
   // Precondition: `first` is the first page of a run in state `cached` that is in no thread cache.
   void put_run_in_thread_cache(PoolPage& first, void* pointer, Queue* order) noexcept;
   [[nodiscard]] Ticket ticket_after(Queue* queue) noexcept;
-  [[nodiscard]] Result<void> free_run(PoolPage& in, void* pointer, Queue* queue) noexcept;
+  [[nodiscard]] Result<void> free_run(PoolPage& page, void* pointer, Queue* queue) noexcept;
   // These return false while another thread revokes the thread cache.
-  [[nodiscard]] bool keep_block(ThreadCache& mine, unsigned size_class, void* block) noexcept;
-  [[nodiscard]] bool keep_run(ThreadCache& mine, const ThreadCache::PageRun& freed) noexcept;
-  void put_back(unsigned size_class, std::span<void* const> blocks, Ticket freed,
-                unsigned shard) noexcept;
-  void release_empty_slab(Slab* whole) noexcept;
-  void flush_runs(ThreadCache& mine) noexcept;
+  [[nodiscard]] bool keep_block(ThreadCache& cache, unsigned size_class, void* block) noexcept;
+  [[nodiscard]] bool keep_run(ThreadCache& cache, const ThreadCache::PageRun& freed) noexcept;
+  void return_to_central(unsigned size_class, std::span<void* const> blocks, Ticket freed,
+                         unsigned shard) noexcept;
+  void release_empty_slab(Slab* slabs) noexcept;
+  void flush_runs(ThreadCache& cache) noexcept;
 
   const SizeClasses classes_;
   const bool checks_;
-  std::atomic<bool> frees_behind_work_{false};
-  const std::chrono::nanoseconds longest_wait_;
+  std::atomic<bool> frees_after_work_{false};
+  const std::chrono::nanoseconds max_wait_;
   const bool device_wait_;
   const Ref<QueueSlots> slots_;
   RegionSource source_;
   RegionHeap regions_;
   DecayWindow window_;
   CentralLists central_;
-  ThreadCache* lanes_ = nullptr;
-  int tries_to_go_ = 0;
-  OomStages pressure_;
+  ThreadCache* thread_caches_ = nullptr;
+  int release_tries_ = 0;
+  OomStages oom_stages_;
   // When thread caches are next searched for idle ones.
-  std::atomic<std::chrono::steady_clock::time_point> next_look_{};
-  PendingReleases late_;
+  std::atomic<std::chrono::steady_clock::time_point> next_revoke_{};
+  PendingReleases pending_releases_;
 
   std::mutex records_lock_;
   Ref<Queue> records_queue_;  // of blocks whose record is created after their allocation
 };
 
-inline void* Pool::allocate_warm(std::size_t nbytes, std::size_t alignment, Queue* queue) noexcept {
-  auto& mine = *detail::last_thread_cache;
-  if (!mine.serves(*this, queue) || alignment > classes_.unit() ||
-      (alignment & (alignment - 1)) != 0 || queue == nullptr || queue->lent() ||
+inline void* Pool::allocate_fast(std::size_t nbytes, std::size_t alignment, Queue* queue) noexcept {
+  auto& cache = *detail::last_thread_cache;
+  if (!cache.serves(*this, queue) || alignment > classes_.unit() ||
+      (alignment & (alignment - 1)) != 0 || queue == nullptr || queue->is_exported() ||
       !queue->is_in_order()) {
     return nullptr;
   }
-  const ThreadCache::Hold held{mine};
+  const ThreadCache::Hold held{cache};
   if (!held) [[unlikely]] {
     return nullptr;
   }
   if (nbytes - 1 >= SizeClasses::k_largest) [[unlikely]] {  // also true for 0 bytes
-    auto* const run = mine.take_last_run(nbytes, regions_.table());
+    auto* const run = cache.take_last_run(nbytes, regions_.table());
     return run == nullptr ? nullptr : unpoison(run, pool_pages_for(nbytes) * k_pool_page_bytes);
   }
   const auto size_class = classes_.class_of(nbytes);
-  auto& bin = mine.bins[size_class];
+  auto& bin = cache.bins[size_class];
   if (bin.count == 0) [[unlikely]] {
     return nullptr;
   }
@@ -282,35 +282,35 @@ inline void* Pool::allocate_warm(std::size_t nbytes, std::size_t alignment, Queu
   return unpoison(block, classes_.bytes_of(size_class));
 }
 
-inline bool Pool::deallocate_warm(void* pointer, std::size_t /*nbytes*/, Queue* queue) noexcept {
-  auto& mine = *detail::last_thread_cache;
-  const auto& at = process_page_map.at(pointer);
-  const auto seen = at.look();
-  if (!mine.serves(*this, queue) || queue == nullptr || !queue->is_in_order()) [[unlikely]] {
+inline bool Pool::deallocate_fast(void* pointer, std::size_t /*nbytes*/, Queue* queue) noexcept {
+  auto& cache = *detail::last_thread_cache;
+  const auto& entry = process_page_map.at(pointer);
+  const auto seen = entry.load();
+  if (!cache.serves(*this, queue) || queue == nullptr || !queue->is_in_order()) [[unlikely]] {
     return false;
   }
   note_free_after_work();
-  const ThreadCache::Hold held{mine};
+  const ThreadCache::Hold held{cache};
   if (!held) [[unlikely]] {
     return false;
   }
   if (!regions_.has_bare_blocks(seen)) [[unlikely]] {
-    auto* in = seen.record();
-    if (in == nullptr || !regions_.has(in) ||
-        !mine.keep_run(*in, static_cast<std::byte*>(pointer), regions_.table())) {
+    auto* page = seen.record();
+    if (page == nullptr || !regions_.has(page) ||
+        !cache.keep_run(*page, static_cast<std::byte*>(pointer), regions_.table())) {
       return false;
     }
-    poison(pointer, in->span.load(k_relaxed) * k_pool_page_bytes, queue);
+    poison(pointer, page->span.load(k_relaxed) * k_pool_page_bytes, queue);
     return true;
   }
-  auto& bin = mine.bins[seen.size_class()];
-  if (bin.count == bin.most) [[unlikely]] {
+  auto& bin = cache.bins[seen.size_class()];
+  if (bin.count == bin.capacity) [[unlikely]] {
     return false;
   }
   if (checks_) {
-    auto& owner = at.last_slab();
+    auto& owner = entry.last_slab();
     const auto block = owner.block_at(pointer);
-    if (block == Slab::k_no_block || !owner.mark_dead(block)) [[unlikely]] {
+    if (block == Slab::k_no_block || !owner.mark_freed(block)) [[unlikely]] {
       return false;
     }
   }

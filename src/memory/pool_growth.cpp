@@ -17,12 +17,12 @@ namespace isthmus {
 namespace {
 
 // The number of threads that are collecting a pool's free memory for decay. Each counter is shared
-// by several pools. While memory is on its way from thread caches and slabs to the run heap no
-// request finds it, so a program in steady state would grow its pool.
+// by several pools. While memory moves from thread caches and slabs to the run heap no request
+// finds it, so a program in steady state would grow its pool.
 constinit std::array<std::atomic<int>, 64> collecting{};
 
-std::atomic<int>& collecting_of(const Pool& one) noexcept {
-  return collecting[address(&one) / alignof(Pool) % collecting.size()];
+std::atomic<int>& collecting_of(const Pool& pool) noexcept {
+  return collecting[address(&pool) / alignof(Pool) % collecting.size()];
 }
 
 class Collection {
@@ -40,13 +40,13 @@ class Collection {
 
 // Waits for a collection to end, which takes some 10 us. The wait is bounded, since the collecting
 // thread may be descheduled or in a driver call, and growing instead is no error.
-void let_collection_end(const Pool& pool) noexcept {
-  constexpr auto k_longest = std::chrono::milliseconds{5};
+void wait_for_collection(const Pool& pool) noexcept {
+  constexpr auto k_max_wait = std::chrono::milliseconds{5};
   const auto& count = collecting_of(pool);
   if (count.load(std::memory_order_acquire) == 0) {
     return;
   }
-  const auto until = std::chrono::steady_clock::now() + k_longest;
+  const auto until = std::chrono::steady_clock::now() + k_max_wait;
   while (count.load(std::memory_order_acquire) != 0 && std::chrono::steady_clock::now() < until) {
     std::this_thread::yield();
   }
@@ -58,53 +58,55 @@ void let_collection_end(const Pool& pool) noexcept {
 // tries again: several times, since another pool may take what was released, but not indefinitely,
 // since those pools may grow as fast as they release.
 template <class Grow>
-auto Pool::with_siblings(std::size_t needed, Grow&& grow) -> decltype(grow()) {
-  constexpr int k_most_turns = 4;
+auto Pool::with_budget_pools(std::size_t needed, Grow&& grow) -> decltype(grow()) {
+  constexpr int k_max_attempts = 4;
   auto* const shared = source_.shared();
-  for (int turn = 1;; ++turn) {
+  for (int attempt = 1;; ++attempt) {
     const auto refusals = shared == nullptr ? 0 : shared->refusals();
     auto grown = grow();
-    if (!is_short(grown) || shared == nullptr || turn == k_most_turns ||
+    if (!is_short(grown) || shared == nullptr || attempt == k_max_attempts ||
         shared->refusals() == refusals || !shared->make_room(*this, needed)) {
       return grown;
     }
   }
 }
 
-Result<void> Pool::begin_with(std::size_t nbytes) {
+Result<void> Pool::grow_initially(std::size_t nbytes) {
   const auto refusals = driver_refusals;
-  const auto try_it = [&] {
-    return with_siblings(nbytes, [&] { return regions_.grow_by(nbytes); });
+  const auto try_grow = [&] {
+    return with_budget_pools(nbytes, [&] { return regions_.grow_by(nbytes); });
   };
-  auto begun = with_all_pools({device(), kind(), nbytes, this}, refusals, try_it, try_it());
-  if (!begun && reclaimed_for(begun.failure(), refusals, device(), {kind(), nbytes}, nullptr)) {
-    begun = try_it();
+  auto grown = with_all_pools({device(), kind(), nbytes, this}, refusals, try_grow, try_grow());
+  if (!grown &&
+      call_oom_callbacks(grown.failure(), refusals, device(), {kind(), nbytes}, nullptr)) {
+    grown = try_grow();
   }
-  return !is_short(begun) ? begun
+  return !is_short(grown) ? grown
                           : fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "{}. To do: {}",
-                                 begun.failure().message(), source_.remedy(nbytes, 0));
+                                 grown.failure().message(), source_.remedy(nbytes, 0));
 }
 
 Result<RegionHeap::PageRun> Pool::grow(const WantedRun& wanted) {
-  if (window_.is_on() && no_wait == 0) {
-    let_collection_end(*this);
-    if (const auto found = regions_.take(wanted.count, wanted.alignment, wanted.whom,
-                                         RegionHeap::Cut::sparing_idle);
+  if (window_.is_enabled() && no_wait == 0) {
+    wait_for_collection(*this);
+    if (const auto found = regions_.allocate(wanted.count, wanted.alignment, wanted.slot,
+                                             RegionHeap::Cut::sparing_idle);
         found.count != 0) {
       return found;
     }
   }
   decay();
   shrink(std::size_t{wanted.count} * k_pool_page_bytes);
-  auto grown = regions_.grow(wanted.count, wanted.alignment, wanted.whom);
-  if (window_.is_on()) {
-    DecayingPools::only().wake(window_);
+  auto grown = regions_.grow(wanted.count, wanted.alignment, wanted.slot);
+  if (window_.is_enabled()) {
+    DecayingPools::only().schedule(window_);
   }
   return grown;
 }
 
-Result<RegionHeap::PageRun> Pool::grow_with_siblings(const WantedRun& wanted) {
-  return with_siblings(std::size_t{wanted.count} * k_pool_page_bytes, [&] { return grow(wanted); });
+Result<RegionHeap::PageRun> Pool::grow_with_budget_pools(const WantedRun& wanted) {
+  return with_budget_pools(std::size_t{wanted.count} * k_pool_page_bytes,
+                           [&] { return grow(wanted); });
 }
 
 // Releases memory before the pool grows. Above the soft limit: all free memory that exceeds it.
@@ -113,18 +115,18 @@ Result<RegionHeap::PageRun> Pool::grow_with_siblings(const WantedRun& wanted) {
 // 1.05 times with it.
 void Pool::shrink(std::size_t needed) noexcept {
   const auto held = source_.counts().held_bytes();
-  const auto soft = source_.how().soft_limit_bytes;
-  if (held > soft - std::min(needed, soft)) {
-    trim(soft - std::min(needed, soft));
+  const auto soft_limit = source_.sizes().soft_limit_bytes;
+  if (held > soft_limit - std::min(needed, soft_limit)) {
+    trim(soft_limit - std::min(needed, soft_limit));
   } else if (!source_.moves()) {
-    regions_.make_way(source_.growth_for(needed));
+    regions_.release_unused(source_.growth_for(needed));
   }
 }
 
 // Flushes this thread's caches, so that their memory can be coalesced with free memory, then does
-// what `settle_shared` does.
+// what `coalesce_shared` does.
 void Pool::coalesce() noexcept {
-  ThreadCache::empty_own(*this);
+  ThreadCache::flush_own(*this);
   coalesce_shared();
 }
 
@@ -138,10 +140,10 @@ void Pool::coalesce_shared() noexcept {
 // at every growth: between two growths in quick succession, caches of working threads would seem
 // unused.
 bool Pool::revoke_idle_thread_caches() noexcept {
-  constexpr auto k_look_every = std::chrono::milliseconds{10};
+  constexpr auto k_interval = std::chrono::milliseconds{10};
   const auto now = std::chrono::steady_clock::now();
-  auto due = next_look_.load(k_relaxed);
-  if (now < due || !next_look_.compare_exchange_strong(due, now + k_look_every, k_relaxed)) {
+  auto due = next_revoke_.load(k_relaxed);
+  if (now < due || !next_revoke_.compare_exchange_strong(due, now + k_interval, k_relaxed)) {
     return false;  // done less than 10 ms ago, or by another thread right now
   }
   ThreadCache::revoke(*this, ThreadCache::Revoked::idle);
@@ -149,11 +151,11 @@ bool Pool::revoke_idle_thread_caches() noexcept {
 }
 
 // Makes all free memory available to every request: flushes this thread's caches, those of other
-// threads (`idle`: only ones not used lately) and the central lists. A cache that its thread is
-// using at the moment may keep some blocks.
-void Pool::flush_caches(ThreadCache::Revoked which) noexcept {
-  ThreadCache::empty_own(*this);
-  ThreadCache::revoke(*this, which);
+// threads (`idle`: only ones not used recently) and the central lists. A cache that its thread is
+// using at the moment may retain some blocks.
+void Pool::flush_caches(ThreadCache::Revoked scope) noexcept {
+  ThreadCache::flush_own(*this);
+  ThreadCache::revoke(*this, scope);
   for (unsigned each = 0; each < classes_.count(); ++each) {
     release_empty_slab(central_.flush(each));
   }
@@ -162,10 +164,10 @@ void Pool::flush_caches(ThreadCache::Revoked which) noexcept {
 }
 
 std::size_t Pool::trim(std::size_t keep) noexcept {
-  start_letting_go();
+  start_release_thread();
   release_on_demand();
-  const auto given_back = decay() + trim_free(keep);
-  return std::max(given_back, source_.upstream().trim(keep));
+  const auto released = decay() + trim_free(keep);
+  return std::max(released, source_.upstream().trim(keep));
 }
 
 std::size_t Pool::trim_free(std::size_t keep) noexcept {
@@ -174,13 +176,13 @@ std::size_t Pool::trim_free(std::size_t keep) noexcept {
 }
 
 std::size_t Pool::decay(DecayWindow::Clock::time_point now) noexcept {
-  if (!window_.is_on() || !window_.turn(now)) {
+  if (!window_.is_enabled() || !window_.advance(now)) {
     return 0;
   }
-  const Collection until_it_is_free{*this};
+  const Collection collection{*this};
   flush_caches(ThreadCache::Revoked::idle);
   const auto held = source_.counts().held_bytes();
-  return regions_.trim(held - std::min(held, regions_.least_free_bytes()));
+  return regions_.trim(held - std::min(held, regions_.min_free_bytes()));
 }
 
 }  // namespace isthmus

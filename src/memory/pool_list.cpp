@@ -7,12 +7,12 @@
 
 namespace isthmus {
 
-void PoolList::join(Pool& member) {
+void PoolList::add(Pool& member) {
   const std::lock_guard hold{lock_};
   members_.push_back(&member);
 }
 
-void PoolList::leave(Pool& member) noexcept {
+void PoolList::remove(Pool& member) noexcept {
   const std::lock_guard hold{lock_};
   std::erase(members_, &member);
 }

@@ -17,21 +17,21 @@ class Pool;
 class PoolList {
  public:
   // Throws std::bad_alloc.
-  void join(Pool& member);
-  // Does nothing for a pool that never joined.
-  void leave(Pool& member) noexcept;
-  // References to the pools that are still referenced and, if `fits` is given, accepted by it.
-  // `fits` is called under the lock. It selects before references are taken, so that no reference
-  // to a rejected pool is dropped here, which might be its last. Throws std::bad_alloc.
+  void add(Pool& member);
+  // Does nothing for a pool that was never added.
+  void remove(Pool& member) noexcept;
+  // References to the pools that are still referenced and, if `fits` is set, accepted by it. `fits`
+  // is called under the lock. It selects before references are taken, so that no reference to a
+  // rejected pool is dropped here, which might be its last. Throws std::bad_alloc.
   [[nodiscard]] std::vector<Ref<Pool>> alive(
       const std::function<bool(const Pool&)>& fits = nullptr);
 
-  // Calls `look` for each pool, under the lock. It must not release a pool.
-  template <class Look>
-  void look_at_each(Look&& look) {
+  // Calls `visit` for each pool, under the lock. It must not release a pool.
+  template <class Visit>
+  void for_each(Visit&& visit) {
     const std::lock_guard hold{lock_};
     for (auto* each : members_) {
-      look(*each);
+      visit(*each);
     }
   }
 

@@ -23,9 +23,9 @@ void PoolPageSet::erase(Index number) noexcept {
   }
   --size_;
   for (unsigned level = 0; level < k_levels; ++level, number >>= k_bits) {
-    auto& in = word(level, number);
-    in &= ~bit(number);
-    if (in != 0) {
+    auto& bits = word(level, number);
+    bits &= ~bit(number);
+    if (bits != 0) {
       return;
     }
   }
@@ -36,9 +36,9 @@ PoolPageSet::Index PoolPageSet::next(Index index) const noexcept {
   auto at = index;
   auto end = k_end;
   for (unsigned level = 0; level < k_levels && at < end; ++level) {
-    const auto left = word(level, at) & (~std::uint64_t{0} << (at & 63U));
-    if (left != 0) {
-      at = (at & ~Index{63}) | static_cast<Index>(std::countr_zero(left));
+    const auto remaining = word(level, at) & (~std::uint64_t{0} << (at & 63U));
+    if (remaining != 0) {
+      at = (at & ~Index{63}) | static_cast<Index>(std::countr_zero(remaining));
       while (level-- > 0) {
         at = at << k_bits | static_cast<Index>(std::countr_zero(word(level, at << k_bits)));
       }

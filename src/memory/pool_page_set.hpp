@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A set of the pages (`grain`) of a table, as bits in four levels: a bit says whether the word
+// A set of the pages (`PoolPage`) of a table, as bits in four levels: a bit shows whether the word
 // below it has any member. Finding the next member takes at most seven steps, whatever the
 // distance. The set reserves 2 MiB of address space; only what is touched takes memory.
 

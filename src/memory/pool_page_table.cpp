@@ -15,7 +15,7 @@ static_assert(PoolPageSet::k_end == PoolPageTable::k_pages &&
 // The tables that no pool uses.
 class PoolPageTables {
  public:
-  [[nodiscard]] PoolPageTable* take() noexcept {
+  [[nodiscard]] PoolPageTable* acquire() noexcept {
     const std::lock_guard hold{lock_};
     auto* found = spare_;
     if (found != nullptr) {
@@ -23,7 +23,7 @@ class PoolPageTables {
     }
     return found;
   }
-  void give(PoolPageTable& unused) noexcept {
+  void release(PoolPageTable& unused) noexcept {
     os::clear_sparse_pages(&unused, sizeof unused);
     const std::lock_guard hold{lock_};
     unused.next_spare_ = std::exchange(spare_, &unused);
@@ -38,23 +38,23 @@ namespace {
 constinit PoolPageTables process_tables;
 }  // namespace
 
-Result<PoolPageTable*> PoolPageTable::take() {
-  if (auto* spare = process_tables.take(); spare != nullptr) {
+Result<PoolPageTable*> PoolPageTable::acquire() {
+  if (auto* spare = process_tables.acquire(); spare != nullptr) {
     return spare;
   }
-  auto pages = os::map_sparse_pages(sizeof(PoolPageTable), k_grain_table_alignment);
+  auto pages = os::map_sparse_pages(sizeof(PoolPageTable), k_pool_page_table_alignment);
   ISTHMUS_TRY(pages);
   // Zeroed pages are valid records of no region and empty tickets. The constructor is not run, as
   // it would touch all of them.
   return static_cast<PoolPageTable*>(*pages);
 }
 
-void PoolPageTable::give_back() noexcept { process_tables.give(*this); }
+void PoolPageTable::release() noexcept { process_tables.release(*this); }
 
 void PoolPageTable::set_owner(Pool* owner) noexcept {
   const std::lock_guard hold{lock_};
   owner_ = owner;
-  common_.from.store(owner, k_relaxed);
+  common_.resource.store(owner, k_relaxed);
 }
 
 Ref<Pool> PoolPageTable::owner() noexcept {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// All metadata of a pool's pages (`grain`), in one reserved range of which only what is touched
+// All metadata of a pool's pages (`PoolPage`), in one reserved range of which only what is touched
 // takes memory: 24 bytes a page (0.037 %), and 16 more for the first page of a run in use.
 //
 // A table is aligned to a power of two not below its size, so that a page's record, found by the
@@ -31,16 +31,16 @@ class PoolPageTable {
   static constexpr Index k_pages = Index{1} << 24;  // 1 TiB
 
   // OUT_OF_MEMORY if the host has no address space for it.
-  [[nodiscard]] static Result<PoolPageTable*> take();
-  void give_back() noexcept;
+  [[nodiscard]] static Result<PoolPageTable*> acquire();
+  void release() noexcept;
 
   [[nodiscard]] static PoolPageTable& of(const PoolPage* record) noexcept;
-  [[nodiscard]] PoolPage& operator[](Index number) noexcept { return grains_[number]; }
+  [[nodiscard]] PoolPage& operator[](Index number) noexcept { return pages_[number]; }
   [[nodiscard]] Ticket& ticket_of(Index number) noexcept { return tickets_[number]; }
   // The pages at which one free run ends and another one begins.
   [[nodiscard]] PoolPageSet& borders() noexcept { return borders_; }
   [[nodiscard]] Index number_of(const PoolPage* record) const noexcept {
-    return static_cast<Index>(record - grains_.data());
+    return static_cast<Index>(record - pages_.data());
   }
 
   // The request that a live run was allocated for; stored for its first page.
@@ -48,8 +48,8 @@ class PoolPageTable {
     std::atomic<std::size_t> nbytes;
     std::atomic<std::uintptr_t> queue_key;
 
-    void set(std::size_t asked, std::uintptr_t key) noexcept {
-      nbytes.store(asked, k_relaxed);
+    void set(std::size_t requested, std::uintptr_t key) noexcept {
+      nbytes.store(requested, k_relaxed);
       queue_key.store(key, k_relaxed);
     }
   };
@@ -57,12 +57,12 @@ class PoolPageTable {
 
   // What all memory of the pool has in common.
   struct CommonFacts {
-    std::atomic<Device*> where{nullptr};
+    std::atomic<Device*> device{nullptr};
     std::atomic<std::uintptr_t> context_key{0};
     std::atomic<UsmKind> kind{ISTHMUS_KIND_UNKNOWN};
-    std::atomic<bool> knows_live{false};  // slabs record which of their blocks are live
-    std::atomic<Context*> home{nullptr};
-    std::atomic<MemoryResource*> from{nullptr};  // the pool, while look-ups may find it
+    std::atomic<bool> has_live_marks{false};  // slabs record which of their blocks are live
+    std::atomic<Context*> context{nullptr};
+    std::atomic<MemoryResource*> resource{nullptr};  // the pool, while look-ups may find it
   };
   [[nodiscard]] CommonFacts& common() noexcept { return common_; }
   // Makes the pool findable by look-ups; null before it is destroyed.
@@ -73,7 +73,7 @@ class PoolPageTable {
   friend class PoolPageTables;
   PoolPageTable() = default;
 
-  std::array<PoolPage, k_pages> grains_;
+  std::array<PoolPage, k_pages> pages_;
   std::array<Ticket, k_pages> tickets_;
   std::array<Origin, k_pages> origins_;
   PoolPageSet borders_;
@@ -83,10 +83,10 @@ class PoolPageTable {
   PoolPageTable* next_spare_ = nullptr;
 };
 
-inline constexpr auto k_grain_table_alignment = std::bit_ceil(sizeof(PoolPageTable));
+inline constexpr auto k_pool_page_table_alignment = std::bit_ceil(sizeof(PoolPageTable));
 
 inline PoolPageTable& PoolPageTable::of(const PoolPage* record) noexcept {
-  const auto at = reinterpret_cast<std::uintptr_t>(record) & ~(k_grain_table_alignment - 1);
+  const auto at = reinterpret_cast<std::uintptr_t>(record) & ~(k_pool_page_table_alignment - 1);
   return *reinterpret_cast<PoolPageTable*>(at);
 }
 

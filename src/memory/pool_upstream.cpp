@@ -10,7 +10,7 @@
 namespace isthmus {
 namespace {
 
-bool is_a_pools(const Allocation::Facts& facts) noexcept {
+bool is_pool_memory(const Allocation::Facts& facts) noexcept {
   const auto* at = static_cast<const std::byte*>(facts.base);
   const auto* const last = at + facts.nbytes - 1;
   bool found = process_page_map.find(last) != nullptr;
@@ -23,55 +23,55 @@ bool is_a_pools(const Allocation::Facts& facts) noexcept {
 }  // namespace
 
 Result<void> PoolUpstream::check(MemoryResource& resource) {
-  const char* wrong = nullptr;
+  const char* problem = nullptr;
   std::vector<MemoryResource*> bases;
   resource.collect_bases(bases);
   if (std::any_of(bases.begin(), bases.end(),
                   [](auto* each) { return each->as_pool() != nullptr; })) {
-    wrong =
+    problem =
         "is built on another pool, whose memory this one cannot manage: use the upstream of that "
         "pool";
   } else if (resource.kinds() != MemoryResource::set_of(resource.kind())) {
-    wrong =
+    problem =
         "returns memory of several kinds, which a pool cannot mix: put the fallback over the pool";
   } else if (std::any_of(bases.begin(), bases.end(),
                          [&](auto* each) { return &each->device() != &resource.device(); })) {
-    wrong =
+    problem =
         "returns memory of several devices, which a pool cannot mix: put the fallback over pools";
-  } else if (resource.may_take_back()) {
-    wrong = "releases memory that was not freed, as monotonic resources do: put it over the pool";
+  } else if (resource.may_release_early()) {
+    problem = "releases memory that was not freed, as monotonic resources do: put it over the pool";
   }
-  if (wrong != nullptr) {
+  if (problem != nullptr) {
     return fail(ISTHMUS_ERROR_UNSUPPORTED, "the upstream of a pool, of {} memory on {}, {}",
-                kind_name(resource.kind()), resource.device().properties().filter, wrong);
+                kind_name(resource.kind()), resource.device().properties().filter, problem);
   }
   return {};
 }
 
 Result<void> PoolUpstream::open() {
-  if (is_there()) {
-    auto made = of_->context().create_queue(of_->device());
-    ISTHMUS_TRY(made);
-    quiet_ = *std::move(made);
+  if (is_set()) {
+    auto queue = resource_->context().create_queue(resource_->device());
+    ISTHMUS_TRY(queue);
+    queue_ = *std::move(queue);
   }
   return {};
 }
 
 // Waits for work that upstream submitted to the queue, for example a prefetch.
 Result<Ref<Allocation>> PoolUpstream::allocate(const AllocationRequest& request) {
-  auto chunk = Allocation::create(*quiet_, request, of_.get());
+  auto chunk = Allocation::create(*queue_, request, resource_.get());
   ISTHMUS_TRY(chunk);
-  if (!quiet_->quiet()) {
+  if (!queue_->is_known_idle()) {
     std::vector<Ref<Event>> running;
-    ISTHMUS_TRY(quiet_->unfinished(running));
-    ISTHMUS_TRY(let_end_interruptibly(running));
+    ISTHMUS_TRY(queue_->unfinished(running));
+    ISTHMUS_TRY(wait_until_ended_interruptibly(running));
   }
-  const auto& what = (*chunk)->what();
-  if (is_a_pools(what)) {
+  const auto& facts = (*chunk)->facts();
+  if (is_pool_memory(facts)) {
     return fail(ISTHMUS_ERROR_CALLBACK,
                 "the upstream of a pool returned {} at {}, which a pool manages already: return "
                 "memory of the driver, or of a resource that is not a pool",
-                describe_bytes(what.nbytes), what.base);
+                describe_bytes(facts.nbytes), facts.base);
   }
   return chunk;
 }

@@ -18,21 +18,23 @@ class PoolUpstream {
   [[nodiscard]] static Result<void> check(MemoryResource& resource);
 
   // Null: none.
-  explicit PoolUpstream(Ref<MemoryResource> resource) noexcept : of_{std::move(resource)} {}
-  [[nodiscard]] bool is_there() const noexcept { return static_cast<bool>(of_); }
+  explicit PoolUpstream(Ref<MemoryResource> resource) noexcept : resource_{std::move(resource)} {}
+  [[nodiscard]] bool is_set() const noexcept { return static_cast<bool>(resource_); }
 
   // Pre: called once, before the other functions. Errors as `Context::create_queue`.
   [[nodiscard]] Result<void> open();
   // Memory usable on any queue. Errors as upstream's; CALLBACK if it returns memory of a pool.
   [[nodiscard]] Result<Ref<Allocation>> allocate(const AllocationRequest& request);
-  std::size_t trim(std::size_t keep) const noexcept { return is_there() ? of_->trim(keep) : 0; }
-  [[nodiscard]] Result<void> verify() const { return is_there() ? of_->verify() : Result<void>{}; }
+  std::size_t trim(std::size_t keep) const noexcept { return is_set() ? resource_->trim(keep) : 0; }
+  [[nodiscard]] Result<void> verify() const {
+    return is_set() ? resource_->verify() : Result<void>{};
+  }
 
  private:
-  Ref<MemoryResource> of_;
+  Ref<MemoryResource> resource_;
   // Upstream returns memory that is usable on the queue of the request. This queue is used for
   // nothing else, so what is usable on it is usable everywhere.
-  Ref<Queue> quiet_;
+  Ref<Queue> queue_;
 };
 
 }  // namespace isthmus

@@ -16,37 +16,38 @@ using PoolPageState = PoolPage::State;
 bool RunHeap::is_sound_free(Index first) const noexcept {
   const auto count = length_of(first);
   const auto& last = table_[first + count - 1];
-  if (count == 0 || (count > 1 && (last.is.load(k_relaxed) != PoolPageState::free_last ||
+  if (count == 0 || (count > 1 && (last.state.load(k_relaxed) != PoolPageState::free_last ||
                                    last.span.load(k_relaxed) != count - 1))) {
     return false;
   }
   const auto [doubling, part] = list_for(count);
-  const auto before = table_[first].before();
-  const auto after = table_[first].after();
-  const auto named = before == k_none ? heads_.at(doubling).at(part) : table_[before].after();
-  return named == first && (after == k_none || table_[after].before() == first) &&
+  const auto before = table_[first].previous();
+  const auto after = table_[first].next();
+  const auto named = before == k_none ? heads_.at(doubling).at(part) : table_[before].next();
+  return named == first && (after == k_none || table_[after].previous() == first) &&
          (parts_.at(doubling) >> part & 1) != 0 && (doublings_ >> doubling & 1) != 0;
 }
 
-bool RunHeap::is_sound_taken(Index first) const noexcept {
+bool RunHeap::is_sound_allocated(Index first) const noexcept {
   const auto count = length_of(first);
-  for (Index back = 1; back < count; ++back) {
-    const auto& body = table_[first + back];
-    if (body.is.load(k_relaxed) != PoolPageState::body || body.span.load(k_relaxed) != back) {
+  for (Index offset = 1; offset < count; ++offset) {
+    const auto& body = table_[first + offset];
+    if (body.state.load(k_relaxed) != PoolPageState::body || body.span.load(k_relaxed) != offset) {
       return false;
     }
   }
   return count != 0;
 }
 
-RunHeap::Finding RunHeap::look_for_damage(Index first, Index count) const noexcept {
-  Finding seen{k_none};
+RunHeap::Finding RunHeap::find_damage(Index first, Index count) const noexcept {
+  Finding finding{k_none};
   bool follows_free = false;
   for (auto at = first; at < first + count;) {
     const auto& record = table_[at];
-    const bool is_free = record.is.load(k_relaxed) == PoolPageState::free_head;
+    const bool is_free = record.state.load(k_relaxed) == PoolPageState::free_head;
     const bool is_slab = record.is_slab() && record.in_slab() != nullptr;
-    if (!is_slab && !(is_free ? is_sound_free(at) : record.begins_run() && is_sound_taken(at))) {
+    if (!is_slab &&
+        !(is_free ? is_sound_free(at) : record.begins_run() && is_sound_allocated(at))) {
       return {at};
     }
     const bool is_border = is_free && follows_free;
@@ -55,11 +56,11 @@ RunHeap::Finding RunHeap::look_for_damage(Index first, Index count) const noexce
     }
     follows_free = is_free;
     const auto length = is_slab ? 1 : length_of(at);
-    seen.free += is_free ? length : 0;
+    finding.free += is_free ? length : 0;
     at += length;
-    seen.neighbours += is_border ? 1 : 0;
+    finding.neighbours += is_border ? 1 : 0;
   }
-  return seen;
+  return finding;
 }
 
 Result<void> RegionHeap::verify() noexcept {
@@ -68,10 +69,10 @@ Result<void> RegionHeap::verify() noexcept {
   std::uint64_t neighbours = 0;
   auto damaged = RunHeap::k_none;
   any_row([&](Index first, Index count) {
-    const auto seen = runs_.look_for_damage(first, count);
-    free += seen.free;
-    neighbours += seen.neighbours;
-    damaged = seen.at;
+    const auto finding = runs_.find_damage(first, count);
+    free += finding.free;
+    neighbours += finding.neighbours;
+    damaged = finding.at;
     return damaged != RunHeap::k_none;
   });
   if (damaged != RunHeap::k_none) {
@@ -79,10 +80,10 @@ Result<void> RegionHeap::verify() noexcept {
                 "the record of the 64 KiB at {} contradicts those beside it",
                 static_cast<void*>(address_of(damaged)));
   }
-  if (free != runs_.free_grains()) {
+  if (free != runs_.free_pages()) {
     return fail(ISTHMUS_ERROR_INTERNAL, "{} are free, and {} are counted",
                 describe_bytes(free * k_pool_page_bytes),
-                describe_bytes(runs_.free_grains() * k_pool_page_bytes));
+                describe_bytes(runs_.free_pages() * k_pool_page_bytes));
   }
   if (neighbours != runs_.neighbours()) {
     return fail(ISTHMUS_ERROR_INTERNAL,
@@ -94,24 +95,24 @@ Result<void> RegionHeap::verify() noexcept {
 
 const Slab* SlabList::find_damaged() const noexcept {
   const auto is_sound = [](Slab& slab, std::size_t in) {
-    std::uint32_t kept = 0;
+    std::uint32_t free_count = 0;
     std::uint32_t waiting = 0;
     bool apart = true;
     for (std::size_t word = 0; word < slab.words(); ++word) {
-      kept += static_cast<std::uint32_t>(std::popcount(slab.free()[word]));
-      waiting += static_cast<std::uint32_t>(std::popcount(slab.held_back()[word]));
-      apart = apart && (slab.free()[word] & slab.held_back()[word]) == 0;
+      free_count += static_cast<std::uint32_t>(std::popcount(slab.free_bitmap()[word]));
+      waiting += static_cast<std::uint32_t>(std::popcount(slab.waiting_bitmap()[word]));
+      apart = apart && (slab.free_bitmap()[word] & slab.waiting_bitmap()[word]) == 0;
     }
     for (std::uint32_t block = 0; block < slab.blocks; ++block) {
-      const auto own = slab.free()[block / 64] | slab.held_back()[block / 64];
+      const auto own = slab.free_bitmap()[block / 64] | slab.waiting_bitmap()[block / 64];
       apart = apart && !((own >> block % 64 & 1) != 0 && slab.is_live(block));
     }
-    return apart && place(slab) == in && kept == slab.kept && waiting == slab.waiting;
+    return apart && list_of(slab) == in && free_count == slab.free_count && waiting == slab.waiting;
   };
   for (std::size_t in = 0; in <= k_waiting; ++in) {
     const Slab* before = nullptr;
-    for (auto* each = first_.at(in); each != nullptr; each = each->after) {
-      if (each->before != before || !is_sound(*each, in)) {
+    for (auto* each = first_.at(in); each != nullptr; each = each->next) {
+      if (each->previous != before || !is_sound(*each, in)) {
         return each;
       }
       before = each;
@@ -128,8 +129,8 @@ Result<void> CentralShard::verify() noexcept {
                 "both free and allocated",
                 damaged->block_bytes, static_cast<void*>(damaged->address_of(0)));
   }
-  for (std::size_t which = 0; which < batches_; ++which) {
-    for (auto* block : blocks_of(which)) {
+  for (std::size_t batch = 0; batch < batches_; ++batch) {
+    for (auto* block : blocks_of(batch)) {
       auto& owner = process_page_map.at(block).last_slab();
       const auto number = owner.block_at(block);
       if (number == Slab::k_no_block || owner.is_live(number)) {
@@ -143,19 +144,19 @@ Result<void> CentralShard::verify() noexcept {
 // Metadata that other threads are changing may be seen half changed, so only damage that persists
 // is reported.
 Result<void> Pool::verify() {
-  constexpr int k_most_looks = 100;
-  Result<void> seen;
-  for (int look = 0; look < k_most_looks; ++look) {
-    seen = regions_.verify();
-    if (seen) {
-      seen = central_.verify();
+  constexpr int k_max_tries = 100;
+  Result<void> status;
+  for (int tries = 0; tries < k_max_tries; ++tries) {
+    status = regions_.verify();
+    if (status) {
+      status = central_.verify();
     }
-    if (seen) {
+    if (status) {
       break;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds{1});
   }
-  ISTHMUS_TRY(seen);
+  ISTHMUS_TRY(status);
   return source_.upstream().verify();
 }
 

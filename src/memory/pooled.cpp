@@ -12,39 +12,40 @@
 namespace isthmus {
 namespace {
 
-std::byte* start_of_grain(const void* pointer) noexcept {
+std::byte* start_of_page(const void* pointer) noexcept {
   auto* at = const_cast<std::byte*>(static_cast<const std::byte*>(pointer));
   return at - address(pointer) % k_pool_page_bytes;
 }
 
-PooledBlock slab_block(PoolPage& in, const void* pointer) noexcept {
-  auto* owner = in.in_slab();
+PooledBlock slab_block(PoolPage& page, const void* pointer) noexcept {
+  auto* owner = page.in_slab();
   if (owner == nullptr) {
     return {};
   }
-  const auto number = owner->block_holding(pointer);
+  const auto number = owner->block_containing(pointer);
   if (number == Slab::k_no_block ||
-      (PoolPageTable::of(&in).common().knows_live.load(k_relaxed) && !owner->is_live(number))) {
+      (PoolPageTable::of(&page).common().has_live_marks.load(k_relaxed) &&
+       !owner->is_live(number))) {
     return {};
   }
   auto* start = owner->address_of(number);
-  const auto back =
-      (start_of_grain(pointer) - start_of_grain(start)) / std::ptrdiff_t{k_pool_page_bytes};
-  return {&in - back, start, owner->block_bytes};
+  const auto page_distance =
+      (start_of_page(pointer) - start_of_page(start)) / std::ptrdiff_t{k_pool_page_bytes};
+  return {&page - page_distance, start, owner->block_bytes};
 }
 
-PooledBlock run_block(PoolPage& in, const void* pointer) noexcept {
-  auto* first = first_of_run(&in);
-  if (first == nullptr || first->is.load(k_relaxed) == PoolPage::State::cached) {
+PooledBlock run_block(PoolPage& page, const void* pointer) noexcept {
+  auto* first = first_of_run(&page);
+  if (first == nullptr || first->state.load(k_relaxed) == PoolPage::State::cached) {
     return {};
   }
-  return {first, start_of_grain(pointer) - (&in - first) * std::ptrdiff_t{k_pool_page_bytes},
+  return {first, start_of_page(pointer) - (&page - first) * std::ptrdiff_t{k_pool_page_bytes},
           first->span.load(k_relaxed) * k_pool_page_bytes};
 }
 
 // The error for an address in free memory of the pool that the page belongs to.
-Error is_free_in_pool(const void* pointer, const PoolPage& in) {
-  const auto owner = PoolPageTable::of(&in).owner();
+Error is_free_in_pool(const void* pointer, const PoolPage& page) {
+  const auto owner = PoolPageTable::of(&page).owner();
   if (!owner) {
     return not_allocated(pointer, "memory of a pool that is being destroyed");
   }
@@ -62,47 +63,47 @@ Error not_allocated(const void* pointer, std::string_view in) {
               pointer, in);
 }
 
-PooledBlock block_holding(PoolPage& in, const void* pointer) noexcept {
-  return in.is_slab() ? slab_block(in, pointer) : run_block(in, pointer);
+PooledBlock block_containing(PoolPage& page, const void* pointer) noexcept {
+  return page.is_slab() ? slab_block(page, pointer) : run_block(page, pointer);
 }
 
 Result<Ref<Allocation>> Pool::record(const PooledBlock& block) {
   const std::lock_guard hold{records_lock_};
-  if (auto known = process_registry().find_block(block.start)) {
-    return known;  // created by another thread meanwhile
+  if (auto record = process_registry().find_block(block.start)) {
+    return record;  // created by another thread meanwhile
   }
   if (!records_queue_) {
-    auto made = context().create_queue(device());
-    ISTHMUS_TRY(made);
-    records_queue_ = *std::move(made);
+    auto queue = context().create_queue(device());
+    ISTHMUS_TRY(queue);
+    records_queue_ = *std::move(queue);
   }
   return Allocation::record(*records_queue_, {block.start, block.nbytes, classes_.unit(), kind()},
                             *this);
 }
 
 Result<Ref<Allocation>> allocation_at(const void* pointer) {
-  auto* in = process_page_map.find(pointer);
-  if (in == nullptr) {
-    auto known = process_registry().find(pointer);
-    if (!known && process_registry().is_returning(pointer)) {
+  auto* page = process_page_map.find(pointer);
+  if (page == nullptr) {
+    auto record = process_registry().find(pointer);
+    if (!record && process_registry().is_pending_release(pointer)) {
       return not_allocated(pointer, k_freed_in_use);
     }
-    return known;
+    return record;
   }
-  const auto found = block_holding(*in, pointer);
+  const auto found = block_containing(*page, pointer);
   if (found.first == nullptr) {
-    return is_free_in_pool(pointer, *in);
+    return is_free_in_pool(pointer, *page);
   }
   if (found.first->is_recorded()) {
-    if (auto known = process_registry().find_block(found.start)) {
-      return known;
+    if (auto record = process_registry().find_block(found.start)) {
+      return record;
     }
     if (process_registry().is_dying_block(found.start)) {
       return not_allocated(pointer, k_freed_in_use);
     }
   }
-  auto from = PoolPageTable::of(in).owner();
-  return from ? from->record(found) : is_free_in_pool(pointer, *in);
+  auto pool = PoolPageTable::of(page).owner();
+  return pool ? pool->record(found) : is_free_in_pool(pointer, *page);
 }
 
 }  // namespace isthmus

@@ -17,33 +17,34 @@ struct PooledBlock {
 };
 
 // The block that contains `pointer`; none if the memory is free. A pool without checks does not
-// know which blocks of a slab are live, so there a free block is found too. `in` is the record of
+// know which blocks of a slab are live, so there a free block is found too. `page` is the record of
 // the page in the page map.
-[[nodiscard]] PooledBlock block_holding(PoolPage& in, const void* pointer) noexcept;
+[[nodiscard]] PooledBlock block_containing(PoolPage& page, const void* pointer) noexcept;
 
-// A live block without an allocation record, and the facts common to all memory of its pool. Null
-// if there is none, or if finding out takes more than a few loads.
+// A live block without an allocation record, and the facts common to all memory of its pool. Empty
+// if there is none, or if finding it takes more than a few loads.
 struct BareBlock {
   PoolPageTable::CommonFacts* common = nullptr;
   std::byte* start = nullptr;
   std::size_t nbytes = 0;
 };
-[[nodiscard]] inline BareBlock bare_block_holding(const void* pointer) noexcept {
-  const auto& at = process_page_map.at(pointer);
-  const auto seen = at.look();
+[[nodiscard]] inline BareBlock bare_block_containing(const void* pointer) noexcept {
+  const auto& entry = process_page_map.at(pointer);
+  const auto seen = entry.load();
   if (!seen.is_bare()) {
     return {};
   }
-  auto& owner = at.last_slab();
+  auto& owner = entry.last_slab();
   auto& common = PoolPageTable::of(seen.record()).common();
-  const auto number = owner.block_holding(pointer);
-  if (number == Slab::k_no_block || (common.knows_live.load(k_relaxed) && !owner.is_live(number))) {
+  const auto number = owner.block_containing(pointer);
+  if (number == Slab::k_no_block ||
+      (common.has_live_marks.load(k_relaxed) && !owner.is_live(number))) {
     return {};
   }
   auto* start = owner.address_of(number);
   // Only the entry of the page that a block begins in shows that it has a record.
-  const bool is_bare = address(start) >> k_grain_bits == address(pointer) >> k_grain_bits ||
-                       process_page_map.at(start).look().is_bare();
+  const bool is_bare = address(start) >> k_pool_page_bits == address(pointer) >> k_pool_page_bits ||
+                       process_page_map.at(start).load().is_bare();
   return is_bare ? BareBlock{&common, start, owner.block_bytes} : BareBlock{};
 }
 

@@ -17,29 +17,29 @@ void note_refusal(const Result<Value>& result, std::size_t nbytes) noexcept {
   }
 }
 
-// Calls the driver through `ask`. If the memory is on the host, it is counted in the host's memory
-// first, and refused if there is not enough.
-template <class Ask>
-auto promised(Context& context, Device& device, const AllocationRequest& request,
-              Ask&& ask) -> decltype(ask()) {
-  start_letting_go();
-  if (!HostMemory::holds(device, request.kind)) {
-    auto given = ask();
-    note_refusal(given, request.nbytes);
-    return given;
+// Calls the driver through `allocate`. If the memory is on the host, it is counted in the host's
+// memory first, and refused if there is not enough.
+template <class Allocate>
+auto allocate_counted(Context& context, Device& device, const AllocationRequest& request,
+                      Allocate&& allocate) -> decltype(allocate()) {
+  start_release_thread();
+  if (!HostMemory::is_host_memory(device, request.kind)) {
+    auto result = allocate();
+    note_refusal(result, request.nbytes);
+    return result;
   }
-  if (auto taken = HostMemory::only().take(device, request); !taken) {
-    note_refusal(taken, request.nbytes);
+  if (auto reserved = HostMemory::only().reserve(device, request); !reserved) {
+    note_refusal(reserved, request.nbytes);
     // A bad kind or alignment takes precedence, as it does for a size that fits.
-    auto would = context.check(device, request);
-    return would ? std::move(would) : taken.take_error();
+    auto invalid = context.check(device, request);
+    return invalid ? std::move(invalid) : reserved.take_error();
   }
-  auto given = ask();
-  if (!given) {
-    note_refusal(given, request.nbytes);
-    HostMemory::only().give_back(device, request.nbytes);
+  auto result = allocate();
+  if (!result) {
+    note_refusal(result, request.nbytes);
+    HostMemory::only().release(device, request.nbytes);
   }
-  return given;
+  return result;
 }
 
 void add(LiveCounts* live, UsmKind kind, const void* pointer, std::size_t nbytes) noexcept {
@@ -54,11 +54,11 @@ void remove(LiveCounts* live, UsmKind kind, const void* pointer, std::size_t nby
   }
 }
 
-void forget(const Device& device, UsmKind kind, const void* pointer, std::size_t nbytes,
-            LiveCounts* live) noexcept {
+void uncount(const Device& device, UsmKind kind, const void* pointer, std::size_t nbytes,
+             LiveCounts* live) noexcept {
   remove(live, kind, pointer, nbytes);
-  if (HostMemory::holds(device, kind)) {
-    HostMemory::only().give_back(device, nbytes);
+  if (HostMemory::is_host_memory(device, kind)) {
+    HostMemory::only().release(device, nbytes);
   }
 }
 
@@ -67,7 +67,7 @@ void forget(const Device& device, UsmKind kind, const void* pointer, std::size_t
 Result<void*> provider_allocate(Context& context, Device& device, const AllocationRequest& request,
                                 LiveCounts* live) {
   auto pointer =
-      promised(context, device, request, [&] { return context.allocate(device, request); });
+      allocate_counted(context, device, request, [&] { return context.allocate(device, request); });
   if (pointer) {
     add(live, request.kind, *pointer, request.nbytes);
   }
@@ -89,13 +89,13 @@ Result<void*> provider_allocate_or_trim(Context& context, Device& device,
 void provider_deallocate(Context& context, Device& device, UsmKind kind, void* pointer,
                          std::size_t nbytes, LiveCounts* live) noexcept {
   context.deallocate(pointer, kind, nbytes);
-  forget(device, kind, pointer, nbytes, live);
+  uncount(device, kind, pointer, nbytes, live);
 }
 
 Result<void> provider_create(ChunkSource& source, Context& context, Device& device,
                              const AllocationRequest& request, void* at, LiveCounts* live) {
-  ISTHMUS_TRY(
-      promised(context, device, request, [&] { return source.create(at, request.nbytes); }));
+  ISTHMUS_TRY(allocate_counted(context, device, request,
+                               [&] { return source.create(at, request.nbytes); }));
   add(live, request.kind, at, request.nbytes);
   return {};
 }
@@ -103,7 +103,7 @@ Result<void> provider_create(ChunkSource& source, Context& context, Device& devi
 void provider_destroy(ChunkSource& source, Device& device, UsmKind kind, void* at,
                       std::size_t nbytes, LiveCounts* live) noexcept {
   source.destroy(at, nbytes);
-  forget(device, kind, at, nbytes, live);
+  uncount(device, kind, at, nbytes, live);
 }
 
 // Adds the parts before it removes the whole, so that a total read meanwhile is never too low.
@@ -121,20 +121,20 @@ void provider_moved(UsmKind kind, void* source, void* destination, std::size_t n
 }
 
 Result<void*> Provider::allocate(std::size_t nbytes, std::size_t alignment, Queue& queue) {
-  if (auto refused = queue.refuse_allocation()) {
+  if (auto refused = queue.check_allocation()) {
     return refused;
   }
   auto pointer =
       provider_allocate_or_trim(context(), device(), {kind(), nbytes, alignment, write_combined_});
   if (pointer) {
-    counts_.took(nbytes);
+    counts_.record_allocation(nbytes);
   }
   return pointer;
 }
 
 Result<void> Provider::deallocate(void* pointer, std::size_t nbytes, Queue*) noexcept {
   provider_deallocate(context(), device(), kind(), pointer, nbytes);
-  counts_.gave_back(nbytes);
+  counts_.record_release(nbytes);
   return {};
 }
 

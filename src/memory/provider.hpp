@@ -14,7 +14,7 @@ namespace isthmus {
 // Allocates from the driver. Also OUT_OF_MEMORY where the driver would overcommit host memory:
 // drivers do that, and the kernel then kills the process on the first touch.
 //
-// `live` counts the allocations, here and below; null: nothing does.
+// `live` counts the allocations, here and below; null: they are not counted.
 [[nodiscard]] Result<void*> provider_allocate(Context& context, Device& device,
                                               const AllocationRequest& request,
                                               LiveCounts* live = &process_live_counts());
@@ -44,8 +44,8 @@ class Provider final : public MemoryResource {
       : MemoryResource{context, device, kind}, write_combined_{write_combined} {}
   [[nodiscard]] Result<void*> allocate(std::size_t nbytes, std::size_t alignment,
                                        Queue& queue) override;
-  Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* behind) noexcept override;
-  [[nodiscard]] bool is_drivers_own() const noexcept override { return true; }
+  Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* queue) noexcept override;
+  [[nodiscard]] bool is_driver_backed() const noexcept override { return true; }
   [[nodiscard]] MemoryUsage usage() noexcept override;
 
  private:

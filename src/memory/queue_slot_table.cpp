@@ -15,50 +15,50 @@ QueueSlotTable::~QueueSlotTable() {
 // exist.
 QueueSlotTable::Index QueueSlotTable::find(std::uint64_t serial) const noexcept {
   auto at = chains_[serial % k_chains].load(std::memory_order_acquire);
-  for (auto left = used(); at != k_none && left != 0; --left) {
-    const auto& in = (*this)[at];
-    if (in.serial.load(std::memory_order_acquire) == serial) {
+  for (auto remaining = used(); at != k_none && remaining != 0; --remaining) {
+    const auto& entry = (*this)[at];
+    if (entry.serial.load(std::memory_order_acquire) == serial) {
       return at;
     }
-    at = in.next.load(std::memory_order_acquire);
+    at = entry.next.load(std::memory_order_acquire);
   }
   return k_none;
 }
 
 QueueSlotTable::Index QueueSlotTable::add() noexcept {
-  const auto made = used_.load(std::memory_order_relaxed);
-  if (made == k_max) {
+  const auto index = used_.load(std::memory_order_relaxed);
+  if (index == k_max) {
     return k_none;
   }
-  if (auto& in = chunks_[made / k_chunk]; in.load(std::memory_order_relaxed) == nullptr) {
-    auto* more = new (std::nothrow) Chunk;
-    if (more == nullptr) {
+  if (auto& chunk = chunks_[index / k_chunk]; chunk.load(std::memory_order_relaxed) == nullptr) {
+    auto* new_chunk = new (std::nothrow) Chunk;
+    if (new_chunk == nullptr) {
       return k_none;
     }
-    in.store(more, std::memory_order_release);
+    chunk.store(new_chunk, std::memory_order_release);
   }
-  used_.store(made + 1, std::memory_order_release);
-  return made;
+  used_.store(index + 1, std::memory_order_release);
+  return index;
 }
 
 void QueueSlotTable::assign(Index slot, std::uint64_t serial) noexcept {
-  auto& in = (*this)[slot];
-  if (in.serial.load(std::memory_order_relaxed) != 0) {
+  auto& entry = (*this)[slot];
+  if (entry.serial.load(std::memory_order_relaxed) != 0) {
     unlink(slot);
   }
   auto& chain = chain_of(serial);
-  in.serial.store(serial, std::memory_order_release);
-  in.next.store(chain.load(std::memory_order_relaxed), std::memory_order_release);
+  entry.serial.store(serial, std::memory_order_release);
+  entry.next.store(chain.load(std::memory_order_relaxed), std::memory_order_release);
   chain.store(slot, std::memory_order_release);
 }
 
 void QueueSlotTable::unlink(Index slot) noexcept {
-  const auto& in = (*this)[slot];
-  auto* link = &chain_of(in.serial.load(std::memory_order_relaxed));
+  const auto& entry = (*this)[slot];
+  auto* link = &chain_of(entry.serial.load(std::memory_order_relaxed));
   while (link->load(std::memory_order_relaxed) != slot) {
     link = &(*this)[link->load(std::memory_order_relaxed)].next;
   }
-  link->store(in.next.load(std::memory_order_relaxed), std::memory_order_release);
+  link->store(entry.next.load(std::memory_order_relaxed), std::memory_order_release);
 }
 
 }  // namespace isthmus

@@ -27,9 +27,10 @@ struct alignas(64) QueueSlot {
   std::atomic<std::uint64_t> wanted{0};  // the highest number that a ticket has
   std::atomic<std::uint64_t> issued{0};  // of the fence begun last
   std::atomic<std::uint64_t> done{0};    // of the last fence that has passed
-  std::atomic<std::uint32_t> lanes{0};   // thread caches that hold memory freed on the queue
-  std::atomic<std::uint32_t> next{0};    // in its chain; 0: the last
-  Ref<Queue> queue;                      // under the lock
+  std::atomic<std::uint32_t> thread_cache_count{
+      0};                              // thread caches that hold memory freed on the queue
+  std::atomic<std::uint32_t> next{0};  // in its chain; 0: the last
+  Ref<Queue> queue;                    // under the lock
   // Under the lock: the fence submitted last, and its number.
   Ref<Event> fence;
   std::uint64_t fence_number = 0;

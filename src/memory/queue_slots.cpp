@@ -24,36 +24,36 @@ void raise_to(std::atomic<std::uint64_t>& value, std::uint64_t min) noexcept {
 class QueueSlots::PassingOfSeveral final {
  public:
   PassingOfSeveral(QueueSlots& slots, std::uint64_t number) noexcept
-      : of_{&slots}, number_{number} {}
-  void begin() noexcept { left_.fetch_add(1, std::memory_order_relaxed); }
+      : slots_{&slots}, number_{number} {}
+  void begin() noexcept { pending_.fetch_add(1, std::memory_order_relaxed); }
   // One of the fences could not be submitted: the number passes with a later fence.
-  void give_up() noexcept {
+  void mark_incomplete() noexcept {
     complete_.store(false, std::memory_order_relaxed);
-    raise_to(of_->entries_[k_several].wanted, number_ + 1);
+    raise_to(slots_->entries_[k_several].wanted, number_ + 1);
   }
   void end() noexcept {
-    if (left_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    if (pending_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
       if (complete_.load(std::memory_order_relaxed)) {
-        of_->pass(k_several, number_);
+        slots_->pass(k_several, number_);
       }
       delete this;
     }
   }
 
  private:
-  const Ref<QueueSlots> of_;
+  const Ref<QueueSlots> slots_;
   const std::uint64_t number_;
-  std::atomic<unsigned> left_{1};  // 1 for the thread that submits the fences
+  std::atomic<unsigned> pending_{1};  // 1 for the thread that submits the fences
   std::atomic<bool> complete_{true};
 };
 
 // Runs when a fence has completed: passes its number.
 class QueueSlots::Passing final : public Continuation {
  public:
-  Passing(QueueSlots& slots, Slot which, std::uint64_t number, PassingOfSeveral* also) noexcept
-      : of_{&slots}, which_{which}, number_{number}, also_{also} {}
+  Passing(QueueSlots& slots, Slot slot, std::uint64_t number, PassingOfSeveral* also) noexcept
+      : slots_{&slots}, slot_{slot}, number_{number}, also_{also} {}
   void run(Event&) noexcept override {
-    of_->pass(which_, number_);
+    slots_->pass(slot_, number_);
     if (also_ != nullptr) {
       also_->end();
     }
@@ -61,8 +61,8 @@ class QueueSlots::Passing final : public Continuation {
   }
 
  private:
-  const Ref<QueueSlots> of_;
-  const Slot which_;
+  const Ref<QueueSlots> slots_;
+  const Slot slot_;
   const std::uint64_t number_;
   PassingOfSeveral* const also_;
 };
@@ -74,14 +74,14 @@ void QueueSlots::pass(Slot slot, std::uint64_t number) noexcept {
 }
 
 QueueSlots::Slot QueueSlots::entry_of(Queue& queue) noexcept {
-  if (const auto known = entries_.find(queue.serial()); known != k_quiet) {
+  if (const auto known = entries_.find(queue.serial()); known != k_no_queue) {
     return known;
   }
   // Entries of released queues become reusable only after their fences, which possibly no request
   // needs. Therefore every 64th new entry makes fences due: the next allocation submits them, not
   // this call, which may be a free. They are submitted here only if no entry is left.
   const auto found = enter(queue);
-  if (found == k_quiet) {
+  if (found == k_no_queue) {
     fence();
     return enter(queue);
   }
@@ -94,48 +94,50 @@ QueueSlots::Slot QueueSlots::entry_of(Queue& queue) noexcept {
 // Whether the entry is reusable: only pools still reference its queue, and no thread cache or
 // ticket depends on it. Checked in this order, because the last other owner of the queue may have
 // got a thread cache or a ticket just before it released the queue.
-bool QueueSlots::is_over(const QueueSlot& in) noexcept {
-  return in.queue->known_to_pools_alone() && in.lanes.load(std::memory_order_acquire) == 0 &&
-         in.wanted.load(std::memory_order_acquire) <= in.done.load(std::memory_order_acquire);
+bool QueueSlots::is_reusable(const QueueSlot& entry) noexcept {
+  return entry.queue->has_only_pool_references() &&
+         entry.thread_cache_count.load(std::memory_order_acquire) == 0 &&
+         entry.wanted.load(std::memory_order_acquire) <= entry.done.load(std::memory_order_acquire);
 }
 
 // Continues where the last search ended. Pre: the lock is held.
-QueueSlots::Slot QueueSlots::find_over(Slot most_looks) noexcept {
+QueueSlots::Slot QueueSlots::find_reusable(Slot max_examined) noexcept {
   const auto used = entries_.used();
-  for (auto left = std::min(used - (k_several + 1), most_looks); left != 0; --left) {
+  for (auto remaining = std::min(used - (k_several + 1), max_examined); remaining != 0;
+       --remaining) {
     oldest_ = oldest_ + 1 < used ? oldest_ + 1 : k_several + 1;
-    if (is_over(entries_[oldest_])) {
+    if (is_reusable(entries_[oldest_])) {
       return oldest_;
     }
   }
-  return k_quiet;
+  return k_no_queue;
 }
 
 // A new queue reuses the entry of a released one, so that the number of entries stays close to that
 // of the queues in use. Only a few entries are inspected, so that the cost does not depend on their
 // number.
 QueueSlots::Slot QueueSlots::enter(Queue& queue) noexcept {
-  Ref<Queue> gone;  // both are released after the lock
-  Ref<Event> gone_fence;
+  Ref<Queue> previous_queue;  // both are released after the lock
+  Ref<Event> previous_fence;
   const std::lock_guard hold{lock_};
-  if (const auto known = entries_.find(queue.serial()); known != k_quiet) {
+  if (const auto known = entries_.find(queue.serial()); known != k_no_queue) {
     return known;
   }
   constexpr Slot k_few = 64;
-  auto found = find_over(k_few);
-  if (found == k_quiet) {
+  auto found = find_reusable(k_few);
+  if (found == k_no_queue) {
     found = entries_.add();
   }
-  if (found == k_quiet) {
-    found = find_over(entries_.used());
+  if (found == k_no_queue) {
+    found = find_reusable(entries_.used());
   }
-  if (found != k_quiet) {
-    auto& in = entries_[found];
-    gone = std::exchange(in.queue, Ref<Queue>{&queue});
-    gone_fence = std::exchange(in.fence, nullptr);
-    queue.note_pool();
-    if (gone) {
-      gone->forget_pool();
+  if (found != k_no_queue) {
+    auto& entry = entries_[found];
+    previous_queue = std::exchange(entry.queue, Ref<Queue>{&queue});
+    previous_fence = std::exchange(entry.fence, nullptr);
+    queue.add_pool();
+    if (previous_queue) {
+      previous_queue->remove_pool();
     }
     entries_.assign(found, queue.serial());
   }
@@ -143,28 +145,28 @@ QueueSlots::Slot QueueSlots::enter(Queue& queue) noexcept {
 }
 
 QueueSlots::Slot QueueSlots::find(Queue* queue) noexcept {
-  return queue == nullptr || !queue->is_in_order() ? k_quiet : entry_of(*queue);
+  return queue == nullptr || !queue->is_in_order() ? k_no_queue : entry_of(*queue);
 }
 
 Ref<Queue> QueueSlots::find(std::uint64_t serial) noexcept {
   const std::lock_guard hold{lock_};
   const auto known = entries_.find(serial);
-  if (known == k_quiet) {
+  if (known == k_no_queue) {
     return {};
   }
-  auto* const on = entries_[known].queue.get();
-  return on->retain_if_known() ? Ref<Queue>::adopt(on) : Ref<Queue>{};
+  auto* const queue = entries_[known].queue.get();
+  return queue->retain_unless_only_pools() ? Ref<Queue>::adopt(queue) : Ref<Queue>{};
 }
 
 // `submit` raises `issued` before it calls the driver, so memory that is freed after the fence was
 // submitted gets a later number.
 Ticket QueueSlots::next(Slot slot) noexcept {
-  if (slot == k_quiet) {
+  if (slot == k_no_queue) {
     return {};
   }
-  auto& in = entries_[slot];
-  const auto number = in.issued.load(std::memory_order_acquire) + 1;
-  raise_to(in.wanted, number);
+  auto& entry = entries_[slot];
+  const auto number = entry.issued.load(std::memory_order_acquire) + 1;
+  raise_to(entry.wanted, number);
   return {slot, number};
 }
 
@@ -190,12 +192,12 @@ Ticket QueueSlots::joined(Ticket a, Ticket b) noexcept {
 }
 
 void QueueSlots::submit(Slot slot, PassingOfSeveral* also) noexcept {
-  auto& in = entries_[slot];
-  const auto number = in.issued.fetch_add(1, std::memory_order_acq_rel) + 1;
+  auto& entry = entries_[slot];
+  const auto number = entry.issued.fetch_add(1, std::memory_order_acq_rel) + 1;
   if (!try_submit(slot, number, also)) {
-    raise_to(in.wanted, number + 1);  // the next fence replaces this one too
+    raise_to(entry.wanted, number + 1);  // the next fence replaces this one too
     if (also != nullptr) {
-      also->give_up();
+      also->mark_incomplete();
     }
   }
 }
@@ -207,45 +209,45 @@ Ref<Queue> QueueSlots::queue_of(Slot slot) noexcept {
 }
 
 bool QueueSlots::try_submit(Slot slot, std::uint64_t number, PassingOfSeveral* also) noexcept try {
-  const auto on = queue_of(slot);
-  if (!on || os::drivers_are_gone()) {
+  const auto queue = queue_of(slot);
+  if (!queue || os::drivers_unavailable()) {
     return false;
   }
-  auto ended = on->pending();
-  if (!ended && ended.failure().code() == ISTHMUS_ERROR_DEVICE_LOST) {
+  auto event = queue->pending();
+  if (!event && event.failure().code() == ISTHMUS_ERROR_DEVICE_LOST) {
     pass(slot, number);  // nothing runs on a lost device
     return true;
   }
-  auto* told = ended ? new (std::nothrow) Passing{*this, slot, number, also} : nullptr;
-  if (told == nullptr) {
+  auto* continuation = event ? new (std::nothrow) Passing{*this, slot, number, also} : nullptr;
+  if (continuation == nullptr) {
     return false;
   }
   if (also != nullptr) {
     also->begin();
   }
-  note_fence(slot, {*ended, number});
-  (*ended)->on_complete(*told);
+  note_fence(slot, {*event, number});
+  (*event)->on_complete(*continuation);
   return true;
 } catch (const std::bad_alloc&) {
   return false;
 }
 
-void QueueSlots::note_fence(Slot slot, Fenced made) noexcept {
-  auto& in = entries_[slot];
+void QueueSlots::note_fence(Slot slot, Fenced fenced) noexcept {
+  auto& entry = entries_[slot];
   const std::lock_guard hold{lock_};
-  if (in.fence_number < made.number) {
-    std::swap(in.fence, made.end);  // the previous one is released after the lock
-    in.fence_number = made.number;
+  if (entry.fence_number < fenced.number) {
+    std::swap(entry.fence, fenced.end);  // the previous one is released after the lock
+    entry.fence_number = fenced.number;
   }
 }
 
 QueueSlots::Fenced QueueSlots::last_fence(Slot slot) noexcept {
-  const auto& in = entries_[slot];
+  const auto& entry = entries_[slot];
   const std::lock_guard hold{lock_};
-  return {in.fence, in.fence_number};
+  return {entry.fence, entry.fence_number};
 }
 
-QueueSlots::Fenced QueueSlots::covering(Slot slot) noexcept {
+QueueSlots::Fenced QueueSlots::covering_fence(Slot slot) noexcept {
   const auto wanted = entries_[slot].wanted.load(std::memory_order_acquire);
   auto last = last_fence(slot);
   if (!last.end || last.number < wanted) {
@@ -257,19 +259,20 @@ QueueSlots::Fenced QueueSlots::covering(Slot slot) noexcept {
 
 // Makes `also` wait for an entry whose tickets are all covered by submitted fences.
 void QueueSlots::follow(Slot slot, PassingOfSeveral& also) noexcept {
-  const auto last = covering(slot);
-  auto* told = last.end ? new (std::nothrow) Passing{*this, slot, last.number, &also} : nullptr;
-  if (told == nullptr) {
-    also.give_up();
+  const auto last = covering_fence(slot);
+  auto* continuation =
+      last.end ? new (std::nothrow) Passing{*this, slot, last.number, &also} : nullptr;
+  if (continuation == nullptr) {
+    also.mark_incomplete();
     return;
   }
   also.begin();
-  last.end->on_complete(*told);
+  last.end->on_complete(*continuation);
 }
 
 // A queue that no memory waits for is not used: its owner may have destroyed its stream.
-bool QueueSlots::is_waited_for(const QueueSlot& in) noexcept {
-  return in.wanted.load(std::memory_order_acquire) > in.done.load(std::memory_order_acquire);
+bool QueueSlots::is_waited_for(const QueueSlot& entry) noexcept {
+  return entry.wanted.load(std::memory_order_acquire) > entry.done.load(std::memory_order_acquire);
 }
 
 void QueueSlots::fence() noexcept {
@@ -286,10 +289,11 @@ void QueueSlots::fence() noexcept {
   }
   const auto used = entries_.used();
   for (Slot each = k_several + 1; each < used; ++each) {
-    const auto& in = entries_[each];
-    if (in.wanted.load(std::memory_order_acquire) > in.issued.load(std::memory_order_acquire)) {
+    const auto& entry = entries_[each];
+    if (entry.wanted.load(std::memory_order_acquire) >
+        entry.issued.load(std::memory_order_acquire)) {
       submit(each, also);
-    } else if (also != nullptr && is_waited_for(in)) {
+    } else if (also != nullptr && is_waited_for(entry)) {
       follow(each, *also);
     }
   }
@@ -305,12 +309,12 @@ void QueueSlots::fence_if_due() noexcept {
   }
 }
 
-Ticket QueueSlots::fence_behind(Queue& queue) noexcept {
-  const auto of = entry_of(queue);
-  if (of != k_quiet) {
-    const auto made = next(of);
-    submit(of, nullptr);
-    return made;
+Ticket QueueSlots::fence_after(Queue& queue) noexcept {
+  const auto slot = entry_of(queue);
+  if (slot != k_no_queue) {
+    const auto ticket = next(slot);
+    submit(slot, nullptr);
+    return ticket;
   }
   try {
     if (queue.wait(std::nullopt)) {
@@ -322,12 +326,12 @@ Ticket QueueSlots::fence_behind(Queue& queue) noexcept {
   return Ticket::never();
 }
 
-Ticket QueueSlots::behind(Queue* queue) noexcept {
+Ticket QueueSlots::ticket_after(Queue* queue) noexcept {
   if (queue == nullptr) {
     return {};
   }
-  const auto of = find(queue);
-  return of == k_quiet ? fence_behind(*queue) : next(of);
+  const auto slot = find(queue);
+  return slot == k_no_queue ? fence_after(*queue) : next(slot);
 }
 
 // Also passes the tickets of fences that have completed: their continuation may not have run yet,
@@ -336,14 +340,14 @@ std::vector<Ref<Event>> QueueSlots::running(Slot slot) {
   std::vector<Ref<Event>> found;
   const auto used = entries_.used();
   const bool all = is_waited_for(entries_[k_several]);
-  const auto of_several = entries_[k_several].issued.load(std::memory_order_acquire);
+  const auto several_issued = entries_[k_several].issued.load(std::memory_order_acquire);
   bool all_ended = all;
   for (Slot each = k_several + 1; each < used; ++each) {
     const bool matters = (all || each != slot) && is_waited_for(entries_[each]);
     if (!matters) {
       continue;
     }
-    auto last = covering(each);
+    auto last = covering_fence(each);
     const bool has_ended = last.end && !last.end->pending();
     all_ended = all_ended && (has_ended || !is_waited_for(entries_[each]));
     if (has_ended) {
@@ -354,12 +358,12 @@ std::vector<Ref<Event>> QueueSlots::running(Slot slot) {
     }
   }
   if (all_ended) {
-    pass(k_several, of_several);
+    pass(k_several, several_issued);
   }
   return found;
 }
 
-Result<void> QueueSlots::wait_behind(Ticket ticket, Queue& queue) {
+Result<void> QueueSlots::add_dependency(Ticket ticket, Queue& queue) {
   std::vector<Ref<Event>> ends;
   const auto used = entries_.used();
   for (Slot each = k_several + 1; each < used; ++each) {
@@ -368,25 +372,25 @@ Result<void> QueueSlots::wait_behind(Ticket ticket, Queue& queue) {
     if (!matters || queue_of(each).get() == &queue) {
       continue;
     }
-    if (auto last = covering(each); last.end) {
+    if (auto last = covering_fence(each); last.end) {
       ends.push_back(std::move(last.end));
     } else if (is_waited_for(entries_[each])) {  // false if the device is lost: nothing runs there
       return Error::no_memory();
     }
   }
   if (queue.has_external_work()) {
-    return queue.stand_behind(ends);  // external work may overtake operations held back on the host
+    return queue.order_after(ends);  // external work may overtake operations held back on the host
   }
-  auto reached = queue.fence(order_only(ends));
-  ISTHMUS_TRY(reached);
+  auto fence_event = queue.fence(order_only(ends));
+  ISTHMUS_TRY(fence_event);
   return {};
 }
 
-void QueueSlots::forget_queues() noexcept {
+void QueueSlots::drop_queues() noexcept {
   const auto used = entries_.used();
   for (Slot each = k_several + 1; each < used; ++each) {
-    const auto gone = std::exchange(entries_[each].queue, nullptr);
-    gone->forget_pool();
+    const auto queue = std::exchange(entries_[each].queue, nullptr);
+    queue->remove_pool();
     const auto last = std::exchange(entries_[each].fence, nullptr);
   }
 }

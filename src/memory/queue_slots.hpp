@@ -3,7 +3,7 @@
 // Queue order in a pool: which requests may reuse memory that was freed while work may still use
 // it.
 //
-// Each queue on which memory was freed has an entry (`slot`), and the memory has a ticket: the
+// Each queue on which memory was freed has an entry (`QueueSlot`), and the memory has a ticket: the
 // entry, and the number of a fence of the queue that completes after that work. On its own queue
 // memory is reusable at once, since the next use is ordered after that work; elsewhere it is once
 // the fence has passed, which a single load shows. A free submits nothing: fences are submitted
@@ -53,22 +53,22 @@ class Ticket {
 class QueueSlots final : public RefCounted {
  public:
   using Slot = QueueSlotTable::Index;
-  static constexpr Slot k_quiet = QueueSlotTable::k_none;  // no queue
+  static constexpr Slot k_no_queue = QueueSlotTable::k_none;
   // For memory that waits for more than one queue: it then waits for all queues of the pool.
   static constexpr Slot k_several = 1;
   // In place of the request's queue: the caller waits for the memory's work itself.
-  static constexpr Slot k_anybody = QueueSlotTable::k_max;
+  static constexpr Slot k_any_queue = QueueSlotTable::k_max;
 
-  // The entry of `queue`. k_quiet for null, for queues that are not `is_in_order` (even there
+  // The entry of `queue`. k_no_queue for null, for queues that are not `is_in_order` (even there
   // memory is reusable only after its fence has passed), and if all entries are in use.
   [[nodiscard]] Slot find(Queue* queue) noexcept;
-  // While a thread cache (`lane`) keeps memory that was freed on the entry's queue, which has no
-  // ticket yet, the entry is not assigned to another queue.
-  void attach_lane(Slot slot) noexcept {
-    entries_[slot].lanes.fetch_add(1, std::memory_order_relaxed);
+  // While a thread cache holds memory that was freed on the entry's queue, which has no ticket yet,
+  // the entry is not assigned to another queue.
+  void attach_thread_cache(Slot slot) noexcept {
+    entries_[slot].thread_cache_count.fetch_add(1, std::memory_order_relaxed);
   }
-  void detach_lane(Slot slot) noexcept {
-    entries_[slot].lanes.fetch_sub(1, std::memory_order_release);
+  void detach_thread_cache(Slot slot) noexcept {
+    entries_[slot].thread_cache_count.fetch_sub(1, std::memory_order_release);
   }
 
   // The number of fences that have passed so far: while it does not change no ticket passes.
@@ -86,7 +86,7 @@ class QueueSlots final : public RefCounted {
   [[nodiscard]] Ref<Queue> find(std::uint64_t serial) noexcept;
 
   // Whether the queue has an entry, or gets one here. Also for exported queues.
-  [[nodiscard]] bool have_room_for(Queue& queue) noexcept { return entry_of(queue) != k_quiet; }
+  [[nodiscard]] bool has_slot_for(Queue& queue) noexcept { return entry_of(queue) != k_no_queue; }
 
   // The ticket of memory that is freed after all work on the entry's queue.
   [[nodiscard]] Ticket next(Slot slot) noexcept;
@@ -94,7 +94,7 @@ class QueueSlots final : public RefCounted {
     return ticket.number() <= entries_[ticket.slot()].done.load(std::memory_order_acquire);
   }
   // Whether a request on the queue of entry `slot` may use the memory.
-  [[nodiscard]] bool good(Ticket ticket, Slot slot) const noexcept;
+  [[nodiscard]] bool is_usable(Ticket ticket, Slot slot) const noexcept;
   // Whether one ticket can replace both without excluding a request that one of them allows.
   [[nodiscard]] bool joins(Ticket a, Ticket b) const noexcept {
     return a.slot() == b.slot() || (passed(a) && passed(b));
@@ -111,8 +111,8 @@ class QueueSlots final : public RefCounted {
   // Whether no work is left on the entry's queue, so that `fence` would pass its tickets at once.
   // Does not call the driver, so it may be false for work whose completion was not noticed yet.
   [[nodiscard]] bool is_idle(Slot slot) noexcept {
-    const auto on = queue_of(slot);
-    return on && on->quiet();
+    const auto queue = queue_of(slot);
+    return queue && queue->is_known_idle();
   }
   // Whether no work is left on any queue that a ticket of k_several may wait for. Visits all
   // entries.
@@ -126,20 +126,20 @@ class QueueSlots final : public RefCounted {
   // Submits a fence to one queue, exported or not. Returns a ticket that passes when all work that
   // is on the queue now has completed. If the queue can have no entry, waits for that work instead,
   // and returns a passed ticket, or `never` if the wait failed.
-  [[nodiscard]] Ticket fence_behind(Queue& queue) noexcept;
+  [[nodiscard]] Ticket fence_after(Queue& queue) noexcept;
   // The ticket of memory that is freed after all work that is on the queue now, exported or not.
   // Null: nothing uses the memory.
-  [[nodiscard]] Ticket behind(Queue* queue) noexcept;
+  [[nodiscard]] Ticket ticket_after(Queue* queue) noexcept;
   // The completion of the work on the queues that tickets still wait for, except tickets that wait
   // for `slot` alone, whose memory a request on that queue can use. Throws std::bad_alloc.
-  [[nodiscard]] std::vector<Ref<Event>> running(Slot slot = k_quiet);
+  [[nodiscard]] std::vector<Ref<Event>> running(Slot slot = k_no_queue);
   // Work that is submitted to `queue` from here on waits, on the device, for the work of the
   // ticket, and possibly for more. Errors as `Queue::fence`; throws std::bad_alloc. Pre: not
   // `never`.
-  [[nodiscard]] Result<void> wait_behind(Ticket ticket, Queue& queue);
+  [[nodiscard]] Result<void> add_dependency(Ticket ticket, Queue& queue);
   // Drops the references to queues as the pool is destroyed: pending fences may outlive it, on
   // threads that must not release a queue.
-  void forget_queues() noexcept;
+  void drop_queues() noexcept;
 
  private:
   static constexpr Slot k_fence_every = 64;
@@ -152,23 +152,23 @@ class QueueSlots final : public RefCounted {
 
   ~QueueSlots() override = default;
   [[nodiscard]] Slot enter(Queue& queue) noexcept;
-  [[nodiscard]] Slot find_over(Slot most_looks) noexcept;
-  [[nodiscard]] static bool is_over(const QueueSlot& in) noexcept;
-  [[nodiscard]] static bool is_waited_for(const QueueSlot& in) noexcept;
+  [[nodiscard]] Slot find_reusable(Slot max_examined) noexcept;
+  [[nodiscard]] static bool is_reusable(const QueueSlot& entry) noexcept;
+  [[nodiscard]] static bool is_waited_for(const QueueSlot& entry) noexcept;
   [[nodiscard]] Slot entry_of(Queue& queue) noexcept;
   [[nodiscard]] Ref<Queue> queue_of(Slot slot) noexcept;
   void submit(Slot slot, PassingOfSeveral* also) noexcept;
   void follow(Slot slot, PassingOfSeveral& also) noexcept;
-  void note_fence(Slot slot, Fenced made) noexcept;
+  void note_fence(Slot slot, Fenced fenced) noexcept;
   [[nodiscard]] Fenced last_fence(Slot slot) noexcept;
   // A fence for all memory that waits for the entry's queue: the last one submitted, if it
   // suffices. Then the queue is not used, since its stream may belong to another library and may
   // have been destroyed. `end` is null if the queue accepts no fence.
-  [[nodiscard]] Fenced covering(Slot slot) noexcept;
+  [[nodiscard]] Fenced covering_fence(Slot slot) noexcept;
   [[nodiscard]] bool try_submit(Slot slot, std::uint64_t number, PassingOfSeveral* also) noexcept;
   void pass(Slot slot, std::uint64_t number) noexcept;
 
-  SpinLock lock_;  // guards the assignment of entries, and their `on`, `fence`, `fence_number`
+  SpinLock lock_;  // guards the assignment of entries, and their `queue`, `fence`, `fence_number`
   std::atomic<bool> fence_is_due_{false};
   std::atomic<std::uint64_t> passes_begun_{0};
   std::atomic<std::uint64_t> passes_ended_{0};
@@ -181,17 +181,17 @@ constexpr Ticket Ticket::never() noexcept {
 }
 
 inline bool QueueSlots::all_idle() noexcept {
-  bool found = true;
+  bool all = true;
   const auto used = entries_.used();
-  for (Slot each = k_several + 1; found && each < used; ++each) {
-    found = !is_waited_for(entries_[each]) || is_idle(each);
+  for (Slot each = k_several + 1; all && each < used; ++each) {
+    all = !is_waited_for(entries_[each]) || is_idle(each);
   }
-  return found;
+  return all;
 }
 
-inline bool QueueSlots::good(Ticket ticket, Slot slot) const noexcept {
+inline bool QueueSlots::is_usable(Ticket ticket, Slot slot) const noexcept {
   return ticket.slot() == slot || passed(ticket) ||
-         (slot == k_anybody && ticket != Ticket::never());
+         (slot == k_any_queue && ticket != Ticket::never());
 }
 
 }  // namespace isthmus

@@ -12,8 +12,8 @@ namespace isthmus {
 namespace {
 
 // Whether the memory has no record and is deallocated directly.
-bool goes_back_bare(MemoryResource& resource, const void* pointer, std::size_t nbytes) noexcept {
-  return resource.orders_frees() || resource.giver_of(pointer, nbytes).orders_frees();
+bool has_no_record(MemoryResource& resource, const void* pointer, std::size_t nbytes) noexcept {
+  return resource.orders_frees() || resource.resource_of(pointer, nbytes).orders_frees();
 }
 
 Error is_in_use(const void* pointer) {
@@ -25,73 +25,73 @@ Error is_in_use(const void* pointer) {
 // Whether the block that begins at `pointer`, which a caller wants to free, is not held by a bare
 // pointer: a resource above sub-allocates it, or it has a record, for example that of a buffer.
 bool is_used_above(MemoryResource& resource, const void* pointer, std::size_t nbytes) noexcept {
-  auto& giver = resource.giver_of(pointer, nbytes);
-  const auto* const in = process_page_map.find(pointer);
+  auto& source = resource.resource_of(pointer, nbytes);
+  const auto* const page = process_page_map.find(pointer);
   auto& areas = process_cut_areas();
-  if (giver.as_pool() != nullptr) {
-    return in != nullptr && areas.look(pointer, true).has_value();
+  if (source.as_pool() != nullptr) {
+    return page != nullptr && areas.find(pointer, true).has_value();
   }
-  switch (areas.place_of(pointer, giver, in != nullptr)) {
+  switch (areas.position_of(pointer, source, page != nullptr)) {
     case CutAreas::Place::outside: return false;
     case CutAreas::Place::below_another: return true;
     case CutAreas::Place::innermost: break;
   }
-  const auto found = areas.look(pointer, in != nullptr);
+  const auto found = areas.find(pointer, page != nullptr);
   const auto record = process_registry().innermost_part(pointer);
-  return found && record && found->block.holds(record->known.what.base) &&
-         record->known.what.nbytes <= found->block.nbytes;
+  return found && record && found->block.contains(record->known.facts.base) &&
+         record->known.facts.nbytes <= found->block.nbytes;
 }
 
 }  // namespace
 
 Result<void*> allocate_raw(MemoryResource& resource, std::size_t nbytes, std::size_t alignment,
                            Queue& queue) {
-  release_much_on_demand();
+  release_large_on_demand();
   const auto refusals = driver_refusals;
-  const auto ask = [&] { return resource.allocate(nbytes, alignment, queue); };
-  auto memory = ask();
+  const auto allocate = [&] { return resource.allocate(nbytes, alignment, queue); };
+  auto memory = allocate();
   if (is_short(memory)) {
     memory = with_all_pools({resource.device(), resource.kind(), nbytes, resource.as_pool()},
-                            refusals, ask, std::move(memory));
+                            refusals, allocate, std::move(memory));
   }
-  if (!memory && reclaimed_for(memory.failure(), refusals, resource.device(),
-                               {resource.kind(), nbytes, alignment}, &resource)) {
-    memory = ask();
+  if (!memory && call_oom_callbacks(memory.failure(), refusals, resource.device(),
+                                    {resource.kind(), nbytes, alignment}, &resource)) {
+    memory = allocate();
   }
-  if (!memory || goes_back_bare(resource, *memory, nbytes)) {
+  if (!memory || has_no_record(resource, *memory, nbytes)) {
     return memory;
   }
-  auto made =
-      Allocation::take_over(queue, {*memory, nbytes, alignment, resource.kind()}, &resource);
-  ISTHMUS_TRY(made);
-  (*made)->hold_by_pointer();
+  auto allocation =
+      Allocation::take_ownership(queue, {*memory, nbytes, alignment, resource.kind()}, &resource);
+  ISTHMUS_TRY(allocation);
+  (*allocation)->hold_by_pointer();
   return memory;
 }
 
 Result<void> deallocate_raw(MemoryResource& resource, void* pointer, std::size_t nbytes,
-                            Queue* behind) {
-  if (goes_back_bare(resource, pointer, nbytes)) {
-    if (Allocation::any_within() && is_used_above(resource, pointer, nbytes)) {
+                            Queue* queue) {
+  if (has_no_record(resource, pointer, nbytes)) {
+    if (Allocation::any_nested() && is_used_above(resource, pointer, nbytes)) {
       return is_in_use(pointer);
     }
-    return resource.deallocate(pointer, nbytes, behind);
+    return resource.deallocate(pointer, nbytes, queue);
   }
-  const auto known = process_registry().find(pointer, resource);
-  if (!known) {
+  const auto record = process_registry().find(pointer, resource);
+  if (!record) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "pointer {} was not allocated by this resource, or was freed before", pointer);
   }
-  return take_back_recorded(*known, pointer, behind);
+  return deallocate_recorded(*record, pointer, queue);
 }
 
-Result<void> take_back_recorded(Allocation& known, const void* pointer, Queue* behind) noexcept {
-  const auto* const base = known.what().base;
+Result<void> deallocate_recorded(Allocation& record, const void* pointer, Queue* queue) noexcept {
+  const auto* const base = record.facts().base;
   if (base != pointer) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "{} lies inside the allocation at {}: free the pointer that was allocated", pointer,
                 base);
   }
-  if (!known.drop_pointer(behind)) {
+  if (!record.drop_pointer(queue)) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "{} was freed before, or belongs to a buffer: free the buffer", pointer);
   }

@@ -8,16 +8,16 @@
 namespace isthmus {
 
 // Allocates in the order of `queue`, a queue of the resource's context. Blocks of a resource that
-// orders frees (`orders_frees`) get no record. Other blocks get one, and the pointer stands for a
+// orders frees (`orders_frees`) get no record. Other blocks get one, and the pointer represents a
 // reference to it. Pre: nbytes > 0.
 [[nodiscard]] Result<void*> allocate_raw(MemoryResource& resource, std::size_t nbytes,
                                          std::size_t alignment, Queue& queue);
-// Frees the memory after all work on `behind`; null: after the work known to the library.
+// Frees the memory after all work on `queue`; null: after the work known to the library.
 // INVALID_ARGUMENT, and nothing is done, for a pointer that was not allocated here, as far as that
 // can be detected, or was freed before.
 Result<void> deallocate_raw(MemoryResource& resource, void* pointer, std::size_t nbytes,
-                            Queue* behind);
+                            Queue* queue);
 // The same for memory that has a record.
-Result<void> take_back_recorded(Allocation& known, const void* pointer, Queue* behind) noexcept;
+Result<void> deallocate_recorded(Allocation& record, const void* pointer, Queue* queue) noexcept;
 
 }  // namespace isthmus

@@ -11,7 +11,7 @@ namespace {
 
 // Gives waiting threads a chance to take the lock; without the yield its owner would reacquire it
 // before any of them.
-void let_others(std::unique_lock<SpinLock>& hold) noexcept {
+void yield_lock(std::unique_lock<SpinLock>& hold) noexcept {
   hold.unlock();
   std::this_thread::yield();
   hold.lock();
@@ -20,7 +20,7 @@ void let_others(std::unique_lock<SpinLock>& hold) noexcept {
 }  // namespace
 
 Result<void> RegionHeap::open() {
-  auto table = PoolPageTable::take();
+  auto table = PoolPageTable::acquire();
   ISTHMUS_TRY(table);
   table_ = *table;
   runs_ = RunHeap{&(*table_)[0], &table_->ticket_of(0), &table_->borders(), slots_};
@@ -28,13 +28,14 @@ Result<void> RegionHeap::open() {
 }
 
 RegionHeap::~RegionHeap() {
-  std::for_each(late_.begin(), late_.end(), [this](const Piece& each) { release_now(each); });
+  std::for_each(deferred_.begin(), deferred_.end(),
+                [this](const Piece& each) { release_now(each); });
   for (const auto& each : regions_) {
     process_page_map.remove(each.base, each.count);
-    source_.give_back(each);
+    source_.deallocate(each);
   }
   if (table_ != nullptr) {
-    table_->give_back();
+    table_->release();
   }
 }
 
@@ -46,143 +47,144 @@ std::vector<Region>::const_iterator RegionHeap::region_of(Index number) const no
 }
 
 std::byte* RegionHeap::address_of(Index first) const noexcept {
-  const auto& in = *region_of(first);
-  return in.base + std::size_t{first - in.first} * k_pool_page_bytes;
+  const auto& region = *region_of(first);
+  return region.base + std::size_t{first - region.first} * k_pool_page_bytes;
 }
 
 // The page comes from an address of a caller's: its region may have been released.
-std::uint64_t RegionHeap::since(const PoolPage& grain) const noexcept {
-  if (!source_.upstream().is_there()) {
+std::uint64_t RegionHeap::since(const PoolPage& page) const noexcept {
+  if (!source_.upstream().is_set()) {
     return 0;
   }
-  const auto number = table_->number_of(&grain);
+  const auto number = table_->number_of(&page);
   const std::lock_guard hold{lock_};
-  const auto behind =
+  const auto next =
       std::upper_bound(regions_.begin(), regions_.end(), number,
                        [](Index wanted, const Region& each) { return wanted < each.first; });
-  return behind == regions_.begin() ? 0 : std::prev(behind)->since;
+  return next == regions_.begin() ? 0 : std::prev(next)->since;
 }
 
 // Pre: the lock is held.
 bool RegionHeap::is_spared(Index found, Index count, Cut cut) const noexcept {
   const auto length = runs_.length_of(found);
-  if (cut == Cut::any || source_.moves() || thrift_ < k_swap_costs || length / 2 <= count ||
+  if (cut == Cut::any || source_.moves() || swap_credit_ < k_swap_cost || length / 2 <= count ||
       length * k_pool_page_bytes <= source_.growth_for(count * k_pool_page_bytes)) {
     return false;
   }
-  const auto& in = *region_of(found);
+  const auto& region = *region_of(found);
   const auto held = source_.counts().held_bytes();
-  return length == in.count &&
-         held - std::min(held, in.driver_bytes) >= source_.how().initial_bytes &&
+  return length == region.count &&
+         held - std::min(held, region.driver_bytes) >= source_.sizes().initial_bytes &&
          (cut == Cut::sparing || slots_.passed(runs_.ticket_of(found)));
 }
 
 // Pre: `hold` owns the lock, which is released and reacquired in between.
 RegionHeap::Index RegionHeap::unite(Index wanted, QueueSlots::Slot slot,
                                     std::unique_lock<SpinLock>& hold) noexcept {
-  const auto begun = runs_.now();
-  if (begun && begun == vain_.when && slot == vain_.whom && wanted >= vain_.wanted) {
+  const auto state = runs_.state();
+  if (state && state == failed_search_.state && slot == failed_search_.slot &&
+      wanted >= failed_search_.wanted) {
     return RunHeap::k_none;
   }
-  RunHeap::Search seen;
+  RunHeap::Search search;
   for (;;) {
-    runs_.unite(seen, wanted, slot);
-    if (seen.found != RunHeap::k_none || seen.next == RunHeap::k_none) {
+    runs_.unite(search, wanted, slot);
+    if (search.found != RunHeap::k_none || search.next == RunHeap::k_none) {
       break;
     }
-    let_others(hold);
+    yield_lock(hold);
   }
-  if (seen.found == RunHeap::k_none) {
-    vain_ = {begun, wanted, slot};
+  if (search.found == RunHeap::k_none) {
+    failed_search_ = {state, wanted, slot};
   }
-  return seen.found;
+  return search.found;
 }
 
 void RegionHeap::unite_all(QueueSlots::Slot slot, std::unique_lock<SpinLock>& hold) noexcept {
-  for (auto seen = runs_.unite_all(1, slot); seen.next != RunHeap::k_none;) {
-    let_others(hold);
-    seen = runs_.unite_all(seen.next, slot);
+  for (auto progress = runs_.unite_all(1, slot); progress.next != RunHeap::k_none;) {
+    yield_lock(hold);
+    progress = runs_.unite_all(progress.next, slot);
   }
 }
 
-RegionHeap::PageRun RegionHeap::take(Index count, std::size_t alignment, QueueSlots::Slot slot,
-                                     Cut cut) noexcept {
+RegionHeap::PageRun RegionHeap::allocate(Index count, std::size_t alignment, QueueSlots::Slot slot,
+                                         Cut cut) noexcept {
   const auto slack =
       alignment > k_pool_page_bytes ? static_cast<Index>(alignment / k_pool_page_bytes) - 1 : 0;
   std::unique_lock hold{lock_};
   const auto wanted = count + slack;
-  thrift_ = std::min(thrift_ + (cut == Cut::sparing ? 1 : 0), k_most_thrift);
+  swap_credit_ = std::min(swap_credit_ + (cut == Cut::sparing ? 1 : 0), k_max_swap_credit);
   auto first = runs_.find(wanted, slot);
-  if (first == RunHeap::k_none && runs_.free_grains() >= wanted) {
+  if (first == RunHeap::k_none && runs_.free_pages() >= wanted) {
     first = unite(wanted, slot, hold);
   }
   if (first == RunHeap::k_none || is_spared(first, wanted, cut)) {
     return {};
   }
-  runs_.take(first, wanted);
+  runs_.allocate(first, wanted);
   auto* base = address_of(first);
   if (slack != 0) {
     const auto skip = round_up(address(base), alignment) - address(base);
-    first = runs_.keep(first, static_cast<Index>(skip / k_pool_page_bytes), count);
+    first = runs_.keep_part(first, static_cast<Index>(skip / k_pool_page_bytes), count);
     base += skip;
   }
-  least_free_ = std::min(least_free_, runs_.free_grains());
+  min_free_ = std::min(min_free_, runs_.free_pages());
   return {base, first, count, runs_.ticket_of(first)};
 }
 
-bool RegionHeap::put_poison(Index first, Index count, Ticket until) const noexcept {
-  const bool is_unused = source_.poison().is_on() && slots_.passed(until);
+bool RegionHeap::poison_if_unused(Index first, Index count, Ticket until) const noexcept {
+  const bool is_unused = source_.poison().is_enabled() && slots_.passed(until);
   if (is_unused) {
-    source_.poison().put(address_of(first), count * k_pool_page_bytes);
+    source_.poison().apply(address_of(first), count * k_pool_page_bytes);
   }
   return is_unused;
 }
 
 // Call before free runs are joined, since only one ticket remains of those joined.
-void RegionHeap::put_poison_where_work_ended() const noexcept {
-  if (source_.poison().is_on()) {
+void RegionHeap::poison_ended_runs() const noexcept {
+  if (source_.poison().is_enabled()) {
     runs_.visit_free(1, [this](Index first, Index count, Ticket until) {
-      if (until != Ticket{} && put_poison(first, count, until)) {
+      if (until != Ticket{} && poison_if_unused(first, count, until)) {
         table_->ticket_of(first) = {};
       }
     });
   }
 }
 
-void RegionHeap::give(Index first, Ticket freed) noexcept {
+void RegionHeap::deallocate(Index first, Ticket freed) noexcept {
   const std::lock_guard hold{lock_};
-  put_poison_where_work_ended();
-  const bool poisoned = put_poison(first, runs_.length_of(first), freed);
-  runs_.give(first, poisoned ? Ticket{} : freed);
+  poison_ended_runs();
+  const bool poisoned = poison_if_unused(first, runs_.length_of(first), freed);
+  runs_.deallocate(first, poisoned ? Ticket{} : freed);
 }
 
 // What could not be joined when it was freed still cannot be, until a ticket passes.
 void RegionHeap::coalesce() noexcept {
   std::unique_lock hold{lock_};
   const auto passes = slots_.passes();
-  put_poison_where_work_ended();
-  if (passes && passes == settled_at_) {
+  poison_ended_runs();
+  if (passes && passes == coalesced_at_) {
     return;
   }
-  for (auto seen = runs_.settle(1); seen.next != RunHeap::k_none;) {
-    let_others(hold);
-    put_poison_where_work_ended();
-    seen = runs_.settle(seen.next);
+  for (auto progress = runs_.coalesce(1); progress.next != RunHeap::k_none;) {
+    yield_lock(hold);
+    poison_ended_runs();
+    progress = runs_.coalesce(progress.next);
   }
-  settled_at_ = passes;
+  coalesced_at_ = passes;
 }
 
 // The first of `count` consecutive free page numbers with a number of no region on either side.
 // Pre: the lock is held.
 RegionHeap::Index RegionHeap::find_numbers(Index count) noexcept {
-  Index from = 1;
+  Index first = 1;
   for (const auto& each : regions_) {
-    if (each.first >= from && each.first - from > count) {
-      return from;
+    if (each.first >= first && each.first - first > count) {
+      return first;
     }
-    from = each.first + each.count + 1;
+    first = each.first + each.count + 1;
   }
-  return PoolPageTable::k_pages - from > count ? from : RunHeap::k_none;
+  return PoolPageTable::k_pages - first > count ? first : RunHeap::k_none;
 }
 
 // Enters a row of adjacent regions as one free run.
@@ -190,42 +192,42 @@ Result<void> RegionHeap::enter(std::vector<Piece>& row) {
   std::size_t nbytes = 0;
   Ticket until;
   for (const auto& each : row) {
-    nbytes += each.what.nbytes();
+    nbytes += each.region.nbytes();
     until = slots_.joined(until, each.until);
   }
   const auto count = static_cast<Index>(nbytes / k_pool_page_bytes);
-  auto* const base = row.front().what.base;
+  auto* const base = row.front().region.base;
   ISTHMUS_TRY(process_page_map.prepare(base, count));
   const std::lock_guard hold{lock_};
   const auto first = find_numbers(count);
   if (first == RunHeap::k_none) {
-    return beyond_all(nbytes);
+    return exceeds_max(nbytes);
   }
   regions_.reserve(regions_.size() + row.size());
   auto at = std::upper_bound(regions_.begin(), regions_.end(), first,
                              [](Index wanted, const Region& each) { return wanted < each.first; });
   auto number = first;
   for (auto& each : row) {
-    each.what.first = number;
-    number += each.what.count;
-    at = std::next(regions_.insert(at, each.what));
+    each.region.first = number;
+    number += each.region.count;
+    at = std::next(regions_.insert(at, each.region));
   }
   process_page_map.enter(base, count, &(*table_)[first]);
   runs_.add(first, count, until);
-  static_cast<void>(put_poison(first, count, until));
+  static_cast<void>(poison_if_unused(first, count, until));
   row.clear();
   return {};
 }
 
 std::size_t RegionHeap::free_bytes() noexcept {
   const std::lock_guard hold{lock_};
-  return runs_.free_grains() * k_pool_page_bytes;
+  return runs_.free_pages() * k_pool_page_bytes;
 }
 
-std::size_t RegionHeap::least_free_bytes() noexcept {
+std::size_t RegionHeap::min_free_bytes() noexcept {
   const std::lock_guard hold{lock_};
-  const auto now = runs_.free_grains();
-  return std::min(now, std::exchange(least_free_, now)) * k_pool_page_bytes;
+  const auto free_pages = runs_.free_pages();
+  return std::min(free_pages, std::exchange(min_free_, free_pages)) * k_pool_page_bytes;
 }
 
 }  // namespace isthmus

@@ -52,39 +52,38 @@ class RegionHeap {
 
   // Which free runs a request may be cut from. Where regions cannot move, an unused region that is
   // larger than a request to the driver would be is spared from requests of less than half its
-  // size: it could be released instead (`make_way`), but not with a small block in it. Recorded
-  // table operations held 1.37 times the requested bytes when every run was cut, 1.17 times with
-  // sparing.
-  // `sparing` also spares regions on which work may still run, since that was not checked;
-  // `sparing_idle` does not; `any` spares none.
+  // size: it could be released instead (`release_unused`), but not with a small block in it.
+  // Recorded table operations held 1.37 times the requested bytes when every run was cut, 1.17
+  // times with sparing. `sparing` also spares regions on which work may still run, since that was
+  // not checked; `sparing_idle` does not; `any` spares none.
   enum class Cut { sparing, sparing_idle, any };
   // Takes a run from free memory that is usable by queue entry `slot` (queue_slots.hpp); count 0 if
   // no run is long enough. `alignment` in bytes, a power of two.
-  [[nodiscard]] PageRun take(Index count, std::size_t alignment, QueueSlots::Slot slot,
-                             Cut cut = Cut::sparing) noexcept;
+  [[nodiscard]] PageRun allocate(Index count, std::size_t alignment, QueueSlots::Slot slot,
+                                 Cut cut = Cut::sparing) noexcept;
   // Joins neighbouring runs that waited for different queues and no longer wait.
   void coalesce() noexcept;
-  // As `take`, but obtains more memory unless another thread added enough meanwhile. Errors as
+  // As `allocate`, but obtains more memory unless another thread added enough meanwhile. Errors as
   // `RegionSource::allocate`. Threads that call the driver wait for one another. Threads that call
   // an upstream resource do not: it may be the program's code and wait for this thread.
   [[nodiscard]] Result<PageRun> grow(Index count, std::size_t alignment, QueueSlots::Slot slot);
   // Adds a region of at least `nbytes` bytes.
   [[nodiscard]] Result<void> grow_by(std::size_t nbytes);
-  void give(Index first, Ticket freed) noexcept;
+  void deallocate(Index first, Ticket freed) noexcept;
   // Releases free memory to the driver while more than `keep` bytes are held: whole regions and,
   // where regions divide, parts that are large enough. Returns the bytes released.
   std::size_t trim(std::size_t keep) noexcept;
   // Releases unused regions that could not serve the request, smallest first, until they amount to
   // the `needed` bytes about to be requested from the driver. Pre: regions cannot move.
-  void make_way(std::size_t needed) noexcept;
+  void release_unused(std::size_t needed) noexcept;
   // The number of threads that are calling the upstream resource. `wait_for_upstream` waits until
-  // another thread has returned from such a call since `look_upstream` returned `seen` on this
-  // thread. False if no thread is in such a call, or at the deadline `until`. CALLBACK if the
+  // another thread has returned from such a call since `begin_upstream_wait` returned `seen` on
+  // this thread. False if no thread is in such a call, or at the deadline `until`. CALLBACK if the
   // thread's interrupt function ended the wait.
   [[nodiscard]] std::uint32_t at_upstream() const noexcept {
     return at_upstream_.load(std::memory_order_acquire);
   }
-  [[nodiscard]] std::uint32_t look_upstream() const noexcept;
+  [[nodiscard]] std::uint32_t begin_upstream_wait() const noexcept;
   [[nodiscard]] Result<bool> wait_for_upstream(std::uint32_t seen, const os::Deadline& until) const;
 
   [[nodiscard]] bool is_open() const noexcept { return table_ != nullptr; }
@@ -93,30 +92,31 @@ class RegionHeap {
   [[nodiscard]] bool has(const PoolPage* record) const noexcept {
     return &PoolPageTable::of(record) == table_;
   }
-  // Whether a page (`grain`) holds blocks of this heap of which none has an allocation record.
+  // Whether the page of a map entry holds blocks of this heap of which none has an allocation
+  // record.
   [[nodiscard]] bool has_bare_blocks(MapEntry::Seen in) const noexcept {
-    return in.is_bare_of(table_, k_grain_table_alignment);
+    return in.is_bare_of(table_, k_pool_page_table_alignment);
   }
-  // Bytes of chunks that were taken out of the heap and are released once the work on them has
+  // Bytes of chunks that were removed from the heap and are released once the work on them has
   // ended. No request can use them, not even on the queue of that work.
-  [[nodiscard]] std::size_t late_bytes() const noexcept {
-    return late_bytes_.load(std::memory_order_relaxed);
+  [[nodiscard]] std::size_t deferred_bytes() const noexcept {
+    return deferred_bytes_.load(std::memory_order_relaxed);
   }
   [[nodiscard]] std::size_t free_bytes() noexcept;
   // The minimum of the free bytes since the previous call: memory that no request needed.
-  [[nodiscard]] std::size_t least_free_bytes() noexcept;
+  [[nodiscard]] std::size_t min_free_bytes() noexcept;
   // How the memory is used, and the pages of the longest run that a request of this thread could
-  // obtain without more memory from the driver: `reach` includes what the thread caches (`mine`),
-  // `free_reach` counts free memory alone. Both are 0 if `mine` is null.
+  // obtain without more memory from the driver: `longest` includes what the thread caches
+  // (`caches`), `longest_free` counts free memory alone. Both are 0 if `caches` is null.
   struct Counted {
-    Snapshot seen;
-    Index reach = 0;
-    Index free_reach = 0;
+    Snapshot snapshot;
+    Index longest = 0;
+    Index longest_free = 0;
   };
-  [[nodiscard]] Counted count(const OwnCaches* mine) const;
+  [[nodiscard]] Counted count(const OwnCaches* caches) const;
   // The order number (`Region::since`) at which the page's region came from an upstream resource; 0
   // if it came from the driver.
-  [[nodiscard]] std::uint64_t since(const PoolPage& grain) const noexcept;
+  [[nodiscard]] std::uint64_t since(const PoolPage& page) const noexcept;
   // INTERNAL if records contradict one another.
   [[nodiscard]] Result<void> verify() noexcept;
 
@@ -132,19 +132,19 @@ class RegionHeap {
     Turn& operator=(const Turn&) = delete;
     // Call when memory is about to be added, of which this thread will cut a run: until the turn
     // ends no whole region is released.
-    void bring() noexcept;
+    void begin_adding() noexcept;
 
    private:
-    RegionHeap& of_;
-    bool brings_ = false;
+    RegionHeap& heap_;
+    bool adds_memory_ = false;
   };
-  static constexpr auto k_most_bytes = std::size_t{PoolPageTable::k_pages} * k_pool_page_bytes;
+  static constexpr auto k_max_bytes = std::size_t{PoolPageTable::k_pages} * k_pool_page_bytes;
   // In pages, of a part of a chunk that divides: a smaller part is not worth its own mapping, of
   // which a process on Linux has some 65,000. A whole chunk may be smaller: no mapping remains of
   // it.
-  static constexpr Index k_least_part = 32;
-  static constexpr std::uint32_t k_swap_costs = 16;
-  static constexpr std::uint32_t k_most_thrift = 16 * k_swap_costs;
+  static constexpr Index k_min_part = 32;
+  static constexpr std::uint32_t k_swap_cost = 16;
+  static constexpr std::uint32_t k_max_swap_credit = 16 * k_swap_cost;
   // An unused region, or an unused part of one that divides.
   struct Unused {
     std::size_t position;  // of the region in `regions_`
@@ -153,12 +153,12 @@ class RegionHeap {
     Index run;  // the free run that contains it
     Ticket until;
   };
-  // A region that was taken out of the heap, or the old mapping of a region that moved (`is_left`),
-  // and what still uses it.
+  // A region that was removed from the heap, or the old mapping of a region that moved
+  // (`is_old_mapping`), and what still uses it.
   struct Piece {
-    Region what;
+    Region region;
     Ticket until;
-    bool is_left = false;
+    bool is_old_mapping = false;
   };
 
   struct SpanOfPages {
@@ -167,8 +167,8 @@ class RegionHeap {
   };
 
   // Poisons free pages if nothing uses them; returns whether it did. Pre: the lock is held.
-  bool put_poison(Index first, Index count, Ticket until) const noexcept;
-  void put_poison_where_work_ended() const noexcept;
+  bool poison_if_unused(Index first, Index count, Ticket until) const noexcept;
+  void poison_ended_runs() const noexcept;
   struct FreeRun {
     Index count;
     Ticket until;
@@ -178,35 +178,35 @@ class RegionHeap {
   class Stretches;
   [[nodiscard]] Index movable_in(Index first, Index end) const noexcept;
   [[nodiscard]] std::pair<Index, Index> some_movable_in(Index first, Index end) const noexcept;
-  [[nodiscard]] Index may_move_at_once(Index movable) const noexcept;
-  [[nodiscard]] SpanOfPages grains_from(Index number) const noexcept;
-  [[nodiscard]] static Error beyond_all(std::size_t nbytes);
+  [[nodiscard]] Index max_movable(Index movable) const noexcept;
+  [[nodiscard]] SpanOfPages pages_from(Index number) const noexcept;
+  [[nodiscard]] static Error exceeds_max(std::size_t nbytes);
   [[nodiscard]] Result<void> grow_for(Index count, std::size_t alignment, QueueSlots::Slot slot,
-                                      Turn& mine);
-  [[nodiscard]] Result<void> add_region(std::size_t nbytes, Turn& mine);
+                                      Turn& turn);
+  [[nodiscard]] Result<void> add_region(std::size_t nbytes, Turn& turn);
   [[nodiscard]] Result<void> assemble(std::size_t needed, std::size_t wanted,
                                       QueueSlots::Slot slot);
   [[nodiscard]] Result<bool> assemble_from(std::vector<Piece> to_move, std::size_t needed,
                                            std::size_t wanted);
   [[nodiscard]] Result<void> enter(std::vector<Piece>& row);
   // Pre, of the next five: `growing_` is held, or regions cannot move.
-  [[nodiscard]] bool is_elsewhere_too(const Region& which) const noexcept;
-  [[nodiscard]] bool may_go(const Piece& gone) const noexcept;
-  void release_now(const Piece& gone) noexcept;
-  void drop(const Piece& gone) noexcept;   // Pre: `late_` has capacity for it
-  std::size_t drop_what_ended() noexcept;  // bytes released to the driver
+  [[nodiscard]] bool has_old_mapping(const Region& region) const noexcept;
+  [[nodiscard]] bool is_releasable(const Piece& piece) const noexcept;
+  void release_now(const Piece& piece) noexcept;
+  void drop(const Piece& piece) noexcept;  // Pre: `deferred_` has capacity for it
+  std::size_t drop_ended() noexcept;       // bytes released to the driver
   template <class Visit>
   bool any_row(Visit&& visit) noexcept;
   [[nodiscard]] Index unite(Index wanted, QueueSlots::Slot slot,
                             std::unique_lock<SpinLock>& hold) noexcept;
   void unite_all(QueueSlots::Slot slot, std::unique_lock<SpinLock>& hold) noexcept;
   [[nodiscard]] Index find_numbers(Index count) noexcept;
-  [[nodiscard]] Index least_that_may_go() const noexcept;
+  [[nodiscard]] Index min_releasable() const noexcept;
   [[nodiscard]] std::vector<Unused> find_unused(QueueSlots::Slot slot) const;
-  [[nodiscard]] std::vector<Region> take_out(const std::vector<Unused>& which);
-  [[nodiscard]] std::vector<Piece> take_to_move(std::size_t needed, QueueSlots::Slot slot);
-  [[nodiscard]] std::vector<Region> take_to_trim(std::size_t keep);
-  [[nodiscard]] Region take_whole(std::size_t room) noexcept;
+  [[nodiscard]] std::vector<Region> remove_unused(const std::vector<Unused>& unused);
+  [[nodiscard]] std::vector<Piece> remove_to_move(std::size_t needed, QueueSlots::Slot slot);
+  [[nodiscard]] std::vector<Region> remove_to_trim(std::size_t keep);
+  [[nodiscard]] Region remove_smallest_free(std::size_t max_bytes) noexcept;
   [[nodiscard]] bool is_spared(Index found, Index count, Cut cut) const noexcept;
   std::size_t trim_one_by_one(std::size_t keep) noexcept;
   [[nodiscard]] std::vector<Region>::const_iterator region_of(Index number) const noexcept;
@@ -216,26 +216,26 @@ class RegionHeap {
   QueueSlots& slots_;
   PoolPageTable* table_ = nullptr;
   std::mutex growing_;
-  std::vector<Piece> late_;                 // under `growing_`: released once unused
-  std::atomic<std::size_t> late_bytes_{0};  // of the whole chunks in `late_`
-  std::atomic<std::uint32_t> fresh_{0};     // turns that added memory
+  std::vector<Piece> deferred_;                 // under `growing_`: released once unused
+  std::atomic<std::size_t> deferred_bytes_{0};  // of the whole chunks in `deferred_`
+  std::atomic<std::uint32_t> turns_adding_{0};  // turns that added memory
   std::atomic<std::uint32_t> at_upstream_{0};
-  std::atomic<std::uint32_t> came_back_{0};  // upstream calls that have returned
+  std::atomic<std::uint32_t> upstream_returns_{0};  // upstream calls that have returned
   mutable SpinLock lock_;
   RunHeap runs_{nullptr, nullptr, nullptr, slots_};
-  std::optional<std::uint64_t> settled_at_;  // `QueueSlots::passes` at the last `settle`
+  std::optional<std::uint64_t> coalesced_at_;  // `QueueSlots::passes` at the last `coalesce`
   // The last search for usable neighbours that failed, so that it is not repeated in the same
   // state.
   struct {
-    std::optional<RunHeap::State> when;
+    std::optional<RunHeap::State> state;
     Index wanted = 0;
-    QueueSlots::Slot whom = QueueSlots::k_quiet;
-  } vain_;
-  std::uint64_t least_free_ = 0;  // in pages
+    QueueSlots::Slot slot = QueueSlots::k_no_queue;
+  } failed_search_;
+  std::uint64_t min_free_ = 0;  // in pages
   // Credit for releasing a region to obtain a smaller one: a request earns one, a swap costs
   // sixteen, so that a program that alternates between large and small requests seldom waits for
   // the driver.
-  std::uint32_t thrift_ = k_most_thrift;
+  std::uint32_t swap_credit_ = k_max_swap_credit;
   std::vector<Region> regions_;  // sorted by first page
 };
 
@@ -245,11 +245,11 @@ template <class Visit>
 bool RegionHeap::any_row(Visit&& visit) noexcept {
   for (auto each = regions_.begin(); each != regions_.end();) {
     const auto first = each->first;
-    auto behind = first;
-    for (; each != regions_.end() && each->first == behind; ++each) {
-      behind += each->count;
+    auto end = first;
+    for (; each != regions_.end() && each->first == end; ++each) {
+      end += each->count;
     }
-    if (visit(first, behind - first)) {
+    if (visit(first, end - first)) {
       return true;
     }
   }

@@ -19,8 +19,8 @@ void add_free(Snapshot& snapshot, std::size_t nbytes, bool passed) noexcept {
 
 // The free run that begins at `first` now, if any.
 std::optional<RegionHeap::FreeRun> RegionHeap::free_run_at(Index first) const noexcept {
-  const auto& at = (*table_)[first];
-  const auto is_free = [&at] { return at.is.load(k_relaxed) == PoolPage::State::free_head; };
+  const auto& page = (*table_)[first];
+  const auto is_free = [&page] { return page.state.load(k_relaxed) == PoolPage::State::free_head; };
   if (!is_free()) {
     return std::nullopt;
   }
@@ -30,7 +30,7 @@ std::optional<RegionHeap::FreeRun> RegionHeap::free_run_at(Index first) const no
 }
 
 // The pages from `number` on that lie in one region; empty if there are no more.
-RegionHeap::SpanOfPages RegionHeap::grains_from(Index number) const noexcept {
+RegionHeap::SpanOfPages RegionHeap::pages_from(Index number) const noexcept {
   const std::lock_guard hold{lock_};
   const auto found = std::upper_bound(
       regions_.begin(), regions_.end(), number,
@@ -58,70 +58,72 @@ RegionHeap::Index RegionHeap::movable_in(Index first, Index end) const noexcept 
 // and the pages found.
 std::pair<RegionHeap::Index, RegionHeap::Index> RegionHeap::some_movable_in(
     Index first, Index end) const noexcept {
-  constexpr int k_most_regions = 64;
+  constexpr int k_max_regions = 64;
   Index found = 0;
   const std::lock_guard hold{lock_};
-  auto each =
-      std::upper_bound(regions_.begin(), regions_.end(), first,
-                       [](Index wanted, const Region& in) { return wanted < in.first + in.count; });
-  for (int seen = 0; each != regions_.end() && each->first < end; ++each, ++seen) {
-    if (seen == k_most_regions) {
+  auto each = std::upper_bound(
+      regions_.begin(), regions_.end(), first,
+      [](Index wanted, const Region& region) { return wanted < region.first + region.count; });
+  for (int visited = 0; each != regions_.end() && each->first < end; ++each, ++visited) {
+    if (visited == k_max_regions) {
       return {each->first, found};
     }
     const auto part = std::min(end, each->first + each->count) - std::max(first, each->first);
-    found += (source_.divides() ? part >= k_least_part : part == each->count) ? part : 0;
+    found += (source_.divides() ? part >= k_min_part : part == each->count) ? part : 0;
   }
   return {end, found};
 }
 
 // Beyond its soft limit a pool releases free memory to the driver before it moves any.
-RegionHeap::Index RegionHeap::may_move_at_once(Index movable) const noexcept {
-  const auto soft = source_.how().soft_limit_bytes;
-  const auto room = soft - std::min(soft, source_.counts().held_bytes());
-  return static_cast<Index>(std::min<std::size_t>(movable, room / k_pool_page_bytes));
+RegionHeap::Index RegionHeap::max_movable(Index movable) const noexcept {
+  const auto soft_limit = source_.sizes().soft_limit_bytes;
+  const auto available = soft_limit - std::min(soft_limit, source_.counts().held_bytes());
+  return static_cast<Index>(std::min<std::size_t>(movable, available / k_pool_page_bytes));
 }
 
-std::size_t RegionHeap::live_blocks_in(Slab& in) const noexcept {
-  return table_->common().knows_live.load(k_relaxed) ? in.count_live() : in.blocks;
+std::size_t RegionHeap::live_blocks_in(Slab& slab) const noexcept {
+  return table_->common().has_live_marks.load(k_relaxed) ? slab.count_live() : slab.blocks;
 }
 
 // A stretch of pages that no caller holds serves one request, once the thread's caches are flushed
 // and neighbours are joined. Where chunks move, those of all stretches serve one request together.
 class RegionHeap::Stretches {
  public:
-  // `mine` null: counts nothing.
-  Stretches(const RegionHeap& heap, const OwnCaches* mine) noexcept : of_{heap}, mine_{mine} {}
+  // `caches` null: counts nothing.
+  Stretches(const RegionHeap& heap, const OwnCaches* caches) noexcept
+      : heap_{heap}, caches_{caches} {}
   void add_free(Index first, Index count, Ticket until) noexcept {
-    if (mine_ != nullptr) {
-      add(first, count, mine_->of(until), false);
+    if (caches_ != nullptr) {
+      add(first, count, caches_->readiness_of(until), false);
     }
   }
-  void add_kept(Index first, Index count) noexcept {
-    if (mine_ != nullptr) {
-      add(first, count, mine_->of_run(first), true);
+  void add_cached(Index first, Index count) noexcept {
+    if (caches_ != nullptr) {
+      add(first, count, caches_->readiness_of_run(first), true);
     }
   }
   void add_slab(Index first, const Slab& owner, unsigned size_class) noexcept {
-    if (mine_ != nullptr) {
-      add(first, owner.grains(), mine_->of_slab(owner, size_class), true);
+    if (caches_ != nullptr) {
+      add(first, owner.pages(), caches_->readiness_of_slab(owner, size_class), true);
     }
   }
   [[nodiscard]] Index longest() noexcept {
     close();
-    return std::max(all_.longest, of_.may_move_at_once(movable_));
+    return std::max(all_.longest, heap_.max_movable(movable_));
   }
   [[nodiscard]] Index longest_free() const noexcept { return free_.longest; }
 
  private:
-  void add(Index first, Index count, Readiness readiness, bool is_kept) noexcept {
+  void add(Index first, Index count, Readiness readiness, bool is_cached) noexcept {
     if (readiness == Readiness::none) {
       return;
     }
     all_.add(first, count);
-    if (!is_kept) {
+    if (!is_cached) {
       free_.add(first, count);
     }
-    if (of_.source_.moves() && (readiness == Readiness::anybody || of_.source_.moves_in_order())) {
+    if (heap_.source_.moves() &&
+        (readiness == Readiness::any_queue || heap_.source_.moves_in_order())) {
       if (first != moving_.end) {
         close();
       }
@@ -140,12 +142,12 @@ class RegionHeap::Stretches {
     }
   };
   void close() noexcept {
-    movable_ += moving_.end != 0 ? of_.movable_in(moving_.begin, moving_.end) : 0;
+    movable_ += moving_.end != 0 ? heap_.movable_in(moving_.begin, moving_.end) : 0;
     moving_ = {};
   }
 
-  const RegionHeap& of_;
-  const OwnCaches* const mine_;
+  const RegionHeap& heap_;
+  const OwnCaches* const caches_;
   Row all_;
   Row free_;
   Row moving_;
@@ -154,43 +156,44 @@ class RegionHeap::Stretches {
 
 // Reads every run and slab, and holds the lock for one free run, or for some regions, at a time:
 // the whole may take milliseconds.
-RegionHeap::Counted RegionHeap::count(const OwnCaches* mine) const {
-  Snapshot seen;
-  Stretches at_hand{*this, mine};
-  const bool knows_live = table_->common().knows_live.load(k_relaxed);
+RegionHeap::Counted RegionHeap::count(const OwnCaches* caches) const {
+  Snapshot snapshot;
+  Stretches stretches{*this, caches};
+  const bool has_live_marks = table_->common().has_live_marks.load(k_relaxed);
   const Slab* last = nullptr;
-  for (auto in = grains_from(1); in.count != 0;) {
-    auto& at = (*table_)[in.first];
+  for (auto span = pages_from(1); span.count != 0;) {
+    auto& page = (*table_)[span.first];
     Index step = 1;
-    auto* owner = at.is_slab() ? at.in_slab(std::memory_order_acquire) : nullptr;
+    auto* owner = page.is_slab() ? page.in_slab(std::memory_order_acquire) : nullptr;
     if (owner != nullptr && owner != last) {
       const auto blocks = live_blocks_in(*owner);
-      seen.live += blocks * owner->block_bytes;
-      seen.live_blocks += blocks;
-      if (blocks == 0 || !knows_live) {
-        at_hand.add_slab(in.first, *owner, at.span.load(k_relaxed));
+      snapshot.live += blocks * owner->block_bytes;
+      snapshot.live_blocks += blocks;
+      if (blocks == 0 || !has_live_marks) {
+        stretches.add_slab(span.first, *owner, page.span.load(k_relaxed));
       }
       last = owner;
-    } else if (const auto free = free_run_at(in.first)) {
+    } else if (const auto free = free_run_at(span.first)) {
       step = free->count;
-      add_free(seen, std::size_t{step} * k_pool_page_bytes, slots_.passed(free->until));
-      at_hand.add_free(in.first, step, free->until);
-    } else if (at.begins_run()) {
-      step = std::clamp(at.span.load(k_relaxed), step, PoolPageTable::k_pages - in.first);
-      if (at.is_live_run()) {
-        seen.live += std::size_t{step} * k_pool_page_bytes;
-        ++seen.live_blocks;
+      add_free(snapshot, std::size_t{step} * k_pool_page_bytes, slots_.passed(free->until));
+      stretches.add_free(span.first, step, free->until);
+    } else if (page.begins_run()) {
+      step = std::clamp(page.span.load(k_relaxed), step, PoolPageTable::k_pages - span.first);
+      if (page.is_live_run()) {
+        snapshot.live += std::size_t{step} * k_pool_page_bytes;
+        ++snapshot.live_blocks;
       } else {
-        at_hand.add_kept(in.first, step);
+        stretches.add_cached(span.first, step);
       }
     }
     // A run may span adjacent regions.
-    in = step < in.count ? SpanOfPages{in.first + step, in.count - step}
-                         : grains_from(in.first + step);
+    span = step < span.count ? SpanOfPages{span.first + step, span.count - step}
+                             : pages_from(span.first + step);
   }
-  seen.held = std::max(source_.counts().held_bytes(), seen.live + seen.waiting + seen.free);
-  seen.cached = seen.held - (seen.live + seen.waiting + seen.free);
-  return {seen, at_hand.longest(), at_hand.longest_free()};
+  snapshot.held =
+      std::max(source_.counts().held_bytes(), snapshot.live + snapshot.waiting + snapshot.free);
+  snapshot.cached = snapshot.held - (snapshot.live + snapshot.waiting + snapshot.free);
+  return {snapshot, stretches.longest(), stretches.longest_free()};
 }
 
 }  // namespace isthmus

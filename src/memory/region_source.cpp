@@ -13,7 +13,7 @@ namespace isthmus {
 namespace {
 
 constexpr std::size_t k_mib = std::size_t{1} << 20;
-constexpr std::size_t k_usual_growth = 32 * k_mib;
+constexpr std::size_t k_default_growth = 32 * k_mib;
 
 // Null if there is no chunk source, if its granularity does not suit pages, or if the limit is
 // below one chunk.
@@ -22,7 +22,7 @@ ChunkSource* chunks_for(Context& context, Device& device, UsmKind kind,
   auto* found = context.chunks(device, kind);
   const bool fits = found != nullptr && found->granularity() <= limit_bytes &&
                     found->granularity() % k_pool_page_bytes == 0 &&
-                    (!found->divides() || found->granularity() == k_pool_page_bytes);
+                    (!found->can_split() || found->granularity() == k_pool_page_bytes);
   return fits ? found : nullptr;
 }
 
@@ -34,11 +34,11 @@ RegionSource::RegionSource(Context& context, Device& device, UsmKind kind, const
     : context_{context},
       device_{device},
       kind_{kind},
-      how_{sizes},
+      sizes_{sizes},
       shared_{std::move(shared)},
       upstream_{std::move(upstream)},
-      chunks_{remaps && !upstream_.is_there() ? chunks_for(context, device, kind, sizes.limit_bytes)
-                                              : nullptr},
+      chunks_{remaps && !upstream_.is_set() ? chunks_for(context, device, kind, sizes.limit_bytes)
+                                            : nullptr},
       live_{live},
       poison_{device, kind} {}
 
@@ -46,34 +46,34 @@ RegionSource::RegionSource(Context& context, Device& device, UsmKind kind, const
 // small, in multiples of 2 MiB: huge pages, which CUDA maps and which are fast for the host.
 std::size_t RegionSource::growth_for(std::size_t needed) const noexcept {
   const auto held = counts_.held_bytes();
-  const auto own = moves() ? std::clamp(held / 128, 2 * k_mib, k_usual_growth) : k_usual_growth;
-  const auto usual = std::max(needed, how_.growth_bytes != 0 ? how_.growth_bytes : own);
-  const auto wanted = moves() && how_.growth_bytes == 0 ? round_up(usual, 2 * k_mib) : usual;
-  const auto room = how_.soft_limit_bytes - std::min(held, how_.soft_limit_bytes);
-  return std::clamp(wanted, needed, std::max(needed, room));
+  const auto own = moves() ? std::clamp(held / 128, 2 * k_mib, k_default_growth) : k_default_growth;
+  const auto growth = std::max(needed, sizes_.growth_bytes != 0 ? sizes_.growth_bytes : own);
+  const auto rounded = moves() && sizes_.growth_bytes == 0 ? round_up(growth, 2 * k_mib) : growth;
+  const auto available = sizes_.soft_limit_bytes - std::min(held, sizes_.soft_limit_bytes);
+  return std::clamp(rounded, needed, std::max(needed, available));
 }
 
 Result<void> RegionSource::fits(std::size_t nbytes) const {
   const auto shared = shared_ ? shared_->limit_bytes() : SIZE_MAX;
-  if (nbytes <= std::min(how_.limit_bytes, shared)) {
+  if (nbytes <= std::min(sizes_.limit_bytes, shared)) {
     return {};
   }
   return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
               "a pool of {} memory on {} holds at most {}, its {}, and cannot allocate {}",
               kind_name(kind_), device_.properties().filter,
-              describe_bytes(std::min(how_.limit_bytes, shared)),
-              shared < how_.limit_bytes ? "budget" : "limit", describe_bytes(nbytes));
+              describe_bytes(std::min(sizes_.limit_bytes, shared)),
+              shared < sizes_.limit_bytes ? "budget" : "limit", describe_bytes(nbytes));
 }
 
 // Free memory counts towards a request only where it can move.
 const char* RegionSource::remedy(std::size_t needed, std::size_t free) const noexcept {
-  const auto more = asked_for(needed - (moves() ? std::min(free, needed) : 0));
+  const auto more = driver_bytes_for(needed - (moves() ? std::min(free, needed) : 0));
   const auto is_above = [more](std::size_t limit, std::size_t held) {
     return more > limit - std::min(held, limit);
   };
-  if (is_above(how_.limit_bytes, counts_.held_bytes())) {
-    return needed > how_.limit_bytes ? "request less or raise its limit"
-                                     : "free buffers, request less or raise its limit";
+  if (is_above(sizes_.limit_bytes, counts_.held_bytes())) {
+    return needed > sizes_.limit_bytes ? "request less or raise its limit"
+                                       : "free buffers, request less or raise its limit";
   }
   if (shared_ && is_above(shared_->limit_bytes(), shared_->held_bytes())) {
     return needed > shared_->limit_bytes() ? "request less or enlarge its budget"
@@ -82,7 +82,7 @@ const char* RegionSource::remedy(std::size_t needed, std::size_t free) const noe
   return "free buffers or request less";
 }
 
-std::size_t RegionSource::asked_for(std::size_t needed) const noexcept {
+std::size_t RegionSource::driver_bytes_for(std::size_t needed) const noexcept {
   if (moves()) {
     return round_up(needed, chunks_->granularity());
   }
@@ -92,11 +92,11 @@ std::size_t RegionSource::asked_for(std::size_t needed) const noexcept {
 }
 
 Result<void> RegionSource::claim(std::size_t nbytes) {
-  if (!counts_.claim(nbytes, how_.limit_bytes)) {
+  if (!counts_.claim(nbytes, sizes_.limit_bytes)) {
     return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
                 "a pool of {} memory on {} would need {} more and holds {} of at most {}",
                 kind_name(kind_), device_.properties().filter, describe_bytes(nbytes),
-                describe_bytes(counts_.held_bytes()), describe_bytes(how_.limit_bytes));
+                describe_bytes(counts_.held_bytes()), describe_bytes(sizes_.limit_bytes));
   }
   if (shared_ && !shared_->claim(nbytes)) {
     counts_.unclaim(nbytes);
@@ -108,87 +108,88 @@ Result<void> RegionSource::claim(std::size_t nbytes) {
 void RegionSource::unclaim(std::size_t nbytes) noexcept {
   counts_.unclaim(nbytes);
   if (shared_) {
-    shared_->give_back(nbytes);
+    shared_->unclaim(nbytes);
   }
 }
 
-Result<Region> RegionSource::take(const AllocationRequest& request) {
-  Region made;
-  made.driver_bytes = request.nbytes;
-  if (upstream_.is_there()) {
+Result<Region> RegionSource::allocate_memory(const AllocationRequest& request) {
+  Region region;
+  region.driver_bytes = request.nbytes;
+  if (upstream_.is_set()) {
     auto chunk = upstream_.allocate(request);
     ISTHMUS_TRY(chunk);
-    made.from_driver = (*chunk)->what().base;
-    made.lent = chunk->detach();
-    made.since = order_from_here();
+    region.driver_pointer = (*chunk)->facts().base;
+    region.upstream_allocation = chunk->detach();
+    region.since = order_above_all();
   } else {
-    auto given = provider_allocate(context_, device_, request, live_);
-    ISTHMUS_TRY(given);
-    made.from_driver = *given;
+    auto pointer = provider_allocate(context_, device_, request, live_);
+    ISTHMUS_TRY(pointer);
+    region.driver_pointer = *pointer;
   }
-  return made;
+  return region;
 }
 
 Result<Region> RegionSource::allocate(std::size_t nbytes) {
-  const auto whole = round_up(nbytes, k_pool_page_bytes);
-  const auto asked = asked_for(nbytes);
-  ISTHMUS_TRY(claim(asked));
-  Undo claimed{[&] { unclaim(asked); }};
-  auto made = take({kind_, asked, asked == whole ? k_pool_page_bytes : 0});
-  ISTHMUS_TRY(made);
+  const auto rounded = round_up(nbytes, k_pool_page_bytes);
+  const auto requested = driver_bytes_for(nbytes);
+  ISTHMUS_TRY(claim(requested));
+  Undo claimed{[&] { unclaim(requested); }};
+  auto region = allocate_memory({kind_, requested, requested == rounded ? k_pool_page_bytes : 0});
+  ISTHMUS_TRY(region);
   claimed.dismiss();
-  counts_.took_claimed();
-  auto* const begin = static_cast<std::byte*>(made->from_driver);
-  made->base = begin + (round_up(address(begin), k_pool_page_bytes) - address(begin));
-  made->count = static_cast<PoolPageTable::Index>(whole / k_pool_page_bytes);
-  return made;
+  counts_.record_claimed_allocation();
+  auto* const begin = static_cast<std::byte*>(region->driver_pointer);
+  region->base = begin + (round_up(address(begin), k_pool_page_bytes) - address(begin));
+  region->count = static_cast<PoolPageTable::Index>(rounded / k_pool_page_bytes);
+  return region;
 }
 
-Region RegionSource::cut(Region& whole, PoolPageTable::Index count) noexcept {
-  auto front = whole;
+Region RegionSource::split(Region& region, PoolPageTable::Index count) noexcept {
+  auto front = region;
   front.count = count;
   front.driver_bytes = front.nbytes();
-  whole.first += count;
-  whole.count -= count;
-  whole.base += front.driver_bytes;
-  whole.from_driver = whole.base;
-  whole.driver_bytes -= front.driver_bytes;
-  provider_divided(kind_, {front.base, front.driver_bytes}, {whole.base, whole.driver_bytes},
+  region.first += count;
+  region.count -= count;
+  region.base += front.driver_bytes;
+  region.driver_pointer = region.base;
+  region.driver_bytes -= front.driver_bytes;
+  provider_divided(kind_, {front.base, front.driver_bytes}, {region.base, region.driver_bytes},
                    live_);
   return front;
 }
 
-void RegionSource::give_back(const Region& gone) noexcept {
-  if (os::drivers_are_gone()) {
+void RegionSource::deallocate(const Region& region) noexcept {
+  if (os::drivers_unavailable()) {
     return;
   }
-  poison_.forget(gone.base, gone.nbytes());
-  if (gone.lent != nullptr) {
-    gone.lent->release();
+  poison_.discard(region.base, region.nbytes());
+  if (region.upstream_allocation != nullptr) {
+    region.upstream_allocation->release();
   } else if (moves()) {
-    provider_destroy(*chunks_, device_, kind_, gone.from_driver, gone.driver_bytes, live_);
+    provider_destroy(*chunks_, device_, kind_, region.driver_pointer, region.driver_bytes, live_);
   } else {
-    provider_deallocate(context_, device_, kind_, gone.from_driver, gone.driver_bytes, live_);
+    provider_deallocate(context_, device_, kind_, region.driver_pointer, region.driver_bytes,
+                        live_);
   }
-  if (gone.in != nullptr) {
-    release_now(*gone.in);
+  if (region.reservation != nullptr) {
+    release_now(*region.reservation);
   }
-  counts_.gave_back(gone.driver_bytes);
+  counts_.record_release(region.driver_bytes);
   if (shared_) {
-    shared_->give_back(gone.driver_bytes);
+    shared_->unclaim(region.driver_bytes);
   }
 }
 
 Result<Reservation*> RegionSource::reserve(std::size_t nbytes) {
-  const auto whole = round_up(nbytes, chunks_->granularity());
-  auto base = chunks_->reserve(whole, k_pool_page_bytes);
+  const auto rounded = round_up(nbytes, chunks_->granularity());
+  auto base = chunks_->reserve(rounded, k_pool_page_bytes);
   ISTHMUS_TRY(base);
-  auto* made = new (std::nothrow) Reservation{static_cast<std::byte*>(*base), whole};
-  if (made == nullptr) {
-    chunks_->release(*base, whole);
+  auto* reservation = new (std::nothrow) Reservation{static_cast<std::byte*>(*base), rounded};
+  if (reservation == nullptr) {
+    chunks_->release(*base, rounded);
     return Error::no_memory();
   }
-  return made;
+  return reservation;
 }
 
 void RegionSource::release_now(Reservation& reservation) noexcept {
@@ -202,56 +203,57 @@ void RegionSource::release_now(Reservation& reservation) noexcept {
   delete &reservation;
 }
 
-void RegionSource::fill(Reservation& in, std::size_t nbytes) noexcept {
-  in.filled += nbytes;
+void RegionSource::fill(Reservation& reservation, std::size_t nbytes) noexcept {
+  reservation.filled += nbytes;
   if (!divides()) {
-    in.users.fetch_add(1, std::memory_order_relaxed);
+    reservation.users.fetch_add(1, std::memory_order_relaxed);
   }
 }
 
-Result<Region> RegionSource::create(Reservation& in, std::size_t nbytes) {
-  const auto whole = asked_for(nbytes);
-  ISTHMUS_TRY(claim(whole));
-  Undo claimed{[&] { unclaim(whole); }};
-  auto* const at = in.base + in.filled;
-  ISTHMUS_TRY(provider_create(*chunks_, context_, device_, {kind_, whole, 0}, at, live_));
+Result<Region> RegionSource::create(Reservation& reservation, std::size_t nbytes) {
+  const auto chunk_bytes = driver_bytes_for(nbytes);
+  ISTHMUS_TRY(claim(chunk_bytes));
+  Undo claimed{[&] { unclaim(chunk_bytes); }};
+  auto* const at = reservation.base + reservation.filled;
+  ISTHMUS_TRY(provider_create(*chunks_, context_, device_, {kind_, chunk_bytes, 0}, at, live_));
   claimed.dismiss();
-  counts_.took_claimed();
-  fill(in, whole);
-  Region made{at, whole, at, static_cast<PoolPageTable::Index>(whole / k_pool_page_bytes)};
+  counts_.record_claimed_allocation();
+  fill(reservation, chunk_bytes);
+  Region region{at, chunk_bytes, at,
+                static_cast<PoolPageTable::Index>(chunk_bytes / k_pool_page_bytes)};
   if (!divides()) {
-    made.in = &in;
-    made.chunk = last_chunk_.fetch_add(1, std::memory_order_relaxed) + 1;
+    region.reservation = &reservation;
+    region.chunk = last_chunk_.fetch_add(1, std::memory_order_relaxed) + 1;
   }
-  return made;
+  return region;
 }
 
-Result<Region> RegionSource::move(Region& which, Reservation& target) {
+Result<Region> RegionSource::move(Region& region, Reservation& target) {
   auto* const at = target.base + target.filled;
-  poison_.forget(which.base, which.nbytes());
+  poison_.discard(region.base, region.nbytes());
   bool lost = false;
-  auto moved = chunks_->move(which.base, at, which.driver_bytes, lost);
-  if (lost && divides()) {  // addresses after the lost ones are still ours
-    const auto behind = target.filled + which.driver_bytes;
-    if (behind != target.nbytes) {
-      chunks_->release(target.base + behind, target.nbytes - behind);
+  auto moved = chunks_->move(region.base, at, region.driver_bytes, lost);
+  if (lost && divides()) {  // addresses after the lost ones are still reserved
+    const auto end = target.filled + region.driver_bytes;
+    if (end != target.nbytes) {
+      chunks_->release(target.base + end, target.nbytes - end);
     }
     target.nbytes = target.filled;
   }
   ISTHMUS_TRY(moved);
-  counts_.moved();
-  provider_moved(kind_, which.base, at, which.driver_bytes, live_);
-  fill(target, which.driver_bytes);
-  auto old = which;
-  which.from_driver = which.base = at;
-  which.in = divides() ? nullptr : &target;
+  counts_.record_move();
+  provider_moved(kind_, region.base, at, region.driver_bytes, live_);
+  fill(target, region.driver_bytes);
+  auto old = region;
+  region.driver_pointer = region.base = at;
+  region.reservation = divides() ? nullptr : &target;
   return old;
 }
 
-void RegionSource::leave(const Region& old) noexcept {
-  chunks_->leave(old.base, old.driver_bytes);
-  if (old.in != nullptr) {
-    release_now(*old.in);
+void RegionSource::unmap_old(const Region& old) noexcept {
+  chunks_->unmap_old(old.base, old.driver_bytes);
+  if (old.reservation != nullptr) {
+    release_now(*old.reservation);
   }
 }
 

@@ -25,20 +25,20 @@ struct Reservation {
   std::atomic<std::uint32_t> users{1};  // its chunks, and the thread that fills it
 };
 
-// Whole pages (`grain`) of driver memory that are released or moved as a unit; in a pool over
+// Whole pages (`PoolPage`) of driver memory that are released or moved as a unit; in a pool over
 // another resource, an allocation of that resource.
 struct Region {
-  void* from_driver = nullptr;
+  void* driver_pointer = nullptr;
   std::size_t driver_bytes = 0;
   std::byte* base = nullptr;
   PoolPageTable::Index count = 0;
-  Reservation* in = nullptr;   // set if the chunk does not divide
-  Allocation* lent = nullptr;  // upstream's allocation, one reference
+  Reservation* reservation = nullptr;         // set if the chunk does not divide
+  Allocation* upstream_allocation = nullptr;  // upstream's allocation, one reference
   PoolPageTable::Index first = PoolPageTable::k_none;
   // Identifies a chunk, which may be mapped at several addresses; 0 if chunks divide.
   std::uint32_t chunk = 0;
   // Of upstream's memory, an order number (core/order.hpp): blocks that the pool cuts from it have
-  // greater numbers, upstream's own block has a lesser one.
+  // greater numbers, upstream's own block has a smaller one.
   std::uint64_t since = 0;
 
   [[nodiscard]] std::size_t nbytes() const noexcept {
@@ -68,56 +68,57 @@ class RegionSource {
   [[nodiscard]] bool moves() const noexcept { return chunks_ != nullptr; }
   // Chunk sizes are multiples of this many bytes. Pre: `moves()`.
   [[nodiscard]] std::size_t unit() const noexcept { return chunks_->granularity(); }
-  [[nodiscard]] bool divides() const noexcept { return moves() && chunks_->divides(); }
-  // Splits the first `count` pages off a chunk; `whole` keeps the rest. Calls no driver. Pre:
+  [[nodiscard]] bool divides() const noexcept { return moves() && chunks_->can_split(); }
+  // Splits the first `count` pages off a chunk; `region` keeps the rest. Calls no driver. Pre:
   // `divides()`.
-  [[nodiscard]] Region cut(Region& whole, PoolPageTable::Index count) noexcept;
+  [[nodiscard]] Region split(Region& region, PoolPageTable::Index count) noexcept;
   // Bytes to request when `needed` bytes are needed.
   [[nodiscard]] std::size_t growth_for(std::size_t needed) const noexcept;
 
   // A region that cannot move. OUT_OF_MEMORY beyond the limit or the budget; otherwise the driver's
   // errors.
   [[nodiscard]] Result<Region> allocate(std::size_t nbytes);
-  void give_back(const Region& gone) noexcept;
+  void deallocate(const Region& region) noexcept;
 
-  // Pre, of the rest up to `leave`: `moves()`. One thread fills a reservation, from its first byte
-  // on, and then releases it with `release_now`.
+  // Pre, of the rest up to `unmap_old`: `moves()`. One thread fills a reservation, from its first
+  // byte on, and then releases it with `release_now`.
   [[nodiscard]] Result<Reservation*> reserve(std::size_t nbytes);
   void release_now(Reservation& reservation) noexcept;
   // Creates a chunk. Errors as `allocate`.
-  [[nodiscard]] Result<Region> create(Reservation& in, std::size_t nbytes);
+  [[nodiscard]] Result<Region> create(Reservation& reservation, std::size_t nbytes);
   // Whether a chunk can move while work still uses it: later work, ordered after that, uses it at
   // the new address.
-  [[nodiscard]] bool moves_in_order() const noexcept { return moves() && chunks_->stays_behind(); }
-  // Returns the old mapping, to be passed to `leave` once nothing uses it. On failure the chunk
+  [[nodiscard]] bool moves_in_order() const noexcept {
+    return moves() && chunks_->keeps_old_mapping();
+  }
+  // Returns the old mapping, to be passed to `unmap_old` once nothing uses it. On failure the chunk
   // stays where it is, and nothing more may be mapped in the reservation. Pre: nothing uses the
   // chunk, unless `moves_in_order()`. May throw std::bad_alloc, without effect.
-  [[nodiscard]] Result<Region> move(Region& which, Reservation& target);
-  void leave(const Region& old) noexcept;
+  [[nodiscard]] Result<Region> move(Region& region, Reservation& target);
+  void unmap_old(const Region& old) noexcept;
 
   // OUT_OF_MEMORY for more than the limit or the budget ever allows.
   [[nodiscard]] Result<void> fits(std::size_t nbytes) const;
   // Advice for a refused request for `needed` bytes while `free` of the bytes held were free.
   [[nodiscard]] const char* remedy(std::size_t needed, std::size_t free) const noexcept;
-  // counts()
   // A chunk that moves counts both as a map and as an unmap.
   [[nodiscard]] const DriverCounts& counts() const noexcept { return counts_; }
-  [[nodiscard]] const Sizes& how() const noexcept { return how_; }
+  [[nodiscard]] const Sizes& sizes() const noexcept { return sizes_; }
   [[nodiscard]] Budget* shared() const noexcept { return shared_.get(); }
   [[nodiscard]] const FreePoison& poison() const noexcept { return poison_; }
 
  private:
   // Bytes to request from the driver to obtain `needed`, with rounding and alignment.
-  [[nodiscard]] std::size_t asked_for(std::size_t needed) const noexcept;
+  [[nodiscard]] std::size_t driver_bytes_for(std::size_t needed) const noexcept;
   [[nodiscard]] Result<void> claim(std::size_t nbytes);
-  [[nodiscard]] Result<Region> take(const AllocationRequest& request);
-  void fill(Reservation& in, std::size_t nbytes) noexcept;
+  [[nodiscard]] Result<Region> allocate_memory(const AllocationRequest& request);
+  void fill(Reservation& reservation, std::size_t nbytes) noexcept;
   void unclaim(std::size_t nbytes) noexcept;
 
   Context& context_;
   Device& device_;
   const UsmKind kind_;
-  const Sizes how_;
+  const Sizes sizes_;
   const Ref<Budget> shared_;
   PoolUpstream upstream_;
   ChunkSource* const chunks_;

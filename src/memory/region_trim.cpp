@@ -13,12 +13,12 @@ namespace isthmus {
 
 // The minimum length of a free run that may contain a region, or a part of one, that can be
 // released. Pre: the lock is held.
-RegionHeap::Index RegionHeap::least_that_may_go() const noexcept {
-  Index least = source_.divides() ? k_least_part : PoolPageTable::k_pages;
+RegionHeap::Index RegionHeap::min_releasable() const noexcept {
+  Index min_count = source_.divides() ? k_min_part : PoolPageTable::k_pages;
   for (const auto& each : regions_) {
-    least = std::min(least, each.count);
+    min_count = std::min(min_count, each.count);
   }
-  return least;
+  return min_count;
 }
 
 // Unused regions, and unused parts of regions that divide, sorted by first page. Those with pending
@@ -28,17 +28,17 @@ std::vector<RegionHeap::Unused> RegionHeap::find_unused(QueueSlots::Slot slot) c
   std::vector<Unused> found;
   found.reserve(regions_.size());
   const bool divides = source_.divides();
-  runs_.visit_free(least_that_may_go(), [&](Index first, Index count, Ticket until) {
-    if (!(source_.moves_in_order() ? slots_.good(until, slot) : slots_.passed(until))) {
+  runs_.visit_free(min_releasable(), [&](Index first, Index count, Ticket until) {
+    if (!(source_.moves_in_order() ? slots_.is_usable(until, slot) : slots_.passed(until))) {
       return;
     }
     const auto end = first + count;
     for (auto at = region_of(first); at != regions_.end() && at->first < end; ++at) {
-      const auto from = std::max(first, at->first);
-      const auto to = std::min(end, at->first + at->count);
-      if (to - from == at->count || (divides && to - from >= k_least_part)) {
-        found.push_back(
-            {static_cast<std::size_t>(at - regions_.begin()), from, to - from, first, until});
+      const auto part_begin = std::max(first, at->first);
+      const auto part_end = std::min(end, at->first + at->count);
+      if (part_end - part_begin == at->count || (divides && part_end - part_begin >= k_min_part)) {
+        found.push_back({static_cast<std::size_t>(at - regions_.begin()), part_begin,
+                         part_end - part_begin, first, until});
       }
     }
   });
@@ -47,79 +47,79 @@ std::vector<RegionHeap::Unused> RegionHeap::find_unused(QueueSlots::Slot slot) c
   return found;
 }
 
-// Pre: the lock is held; `which` is sorted by first page. A free run that contained several of them
-// is split repeatedly.
-std::vector<Region> RegionHeap::take_out(const std::vector<Unused>& which) {
-  std::vector<Region> taken;
-  if (which.empty()) {
-    return taken;
+// Pre: the lock is held; `unused` is sorted by first page. A free run that contained several of
+// them is split repeatedly.
+std::vector<Region> RegionHeap::remove_unused(const std::vector<Unused>& unused) {
+  std::vector<Region> removed;
+  if (unused.empty()) {
+    return removed;
   }
-  std::vector<Region> left;
-  taken.reserve(which.size());
-  left.reserve(regions_.size() + which.size());
-  auto was = RunHeap::k_none;
-  auto left_of_it = was;
-  auto next = which.begin();
+  std::vector<Region> remaining;
+  removed.reserve(unused.size());
+  remaining.reserve(regions_.size() + unused.size());
+  auto last_run = RunHeap::k_none;
+  auto last_run_rest = last_run;
+  auto next = unused.begin();
   for (std::size_t position = 0; position < regions_.size(); ++position) {
     auto rest = regions_[position];
-    for (; next != which.end() && next->position == position; ++next) {
-      const auto run_now = next->run == was ? left_of_it : next->run;
-      was = next->run;
-      runs_.remove(run_now, next->first, next->count);
-      left_of_it = next->first + next->count;
+    for (; next != unused.end() && next->position == position; ++next) {
+      const auto run = next->run == last_run ? last_run_rest : next->run;
+      last_run = next->run;
+      runs_.remove(run, next->first, next->count);
+      last_run_rest = next->first + next->count;
       if (next->first != rest.first) {
-        left.push_back(source_.cut(rest, next->first - rest.first));
+        remaining.push_back(source_.split(rest, next->first - rest.first));
       }
-      taken.push_back(next->count == rest.count ? std::exchange(rest, {})
-                                                : source_.cut(rest, next->count));
-      process_page_map.remove(taken.back().base, taken.back().count);
+      removed.push_back(next->count == rest.count ? std::exchange(rest, {})
+                                                  : source_.split(rest, next->count));
+      process_page_map.remove(removed.back().base, removed.back().count);
     }
     if (rest.count != 0) {
-      left.push_back(rest);
+      remaining.push_back(rest);
     }
   }
-  regions_.swap(left);
-  return taken;
+  regions_.swap(remaining);
+  return removed;
 }
 
-std::vector<Region> RegionHeap::take_to_trim(std::size_t keep) {
+std::vector<Region> RegionHeap::remove_to_trim(std::size_t keep) {
   const std::lock_guard hold{lock_};
-  std::vector<Unused> which;
-  if (fresh_.load(std::memory_order_relaxed) != 0) {
+  std::vector<Unused> unused;
+  if (turns_adding_.load(std::memory_order_relaxed) != 0) {
     return {};
   }
   auto held = source_.counts().held_bytes();
-  for (auto each : find_unused(QueueSlots::k_quiet)) {
-    const auto& in = regions_[each.position];
-    if (is_elsewhere_too(in)) {
+  for (auto each : find_unused(QueueSlots::k_no_queue)) {
+    const auto& region = regions_[each.position];
+    if (has_old_mapping(region)) {
       continue;
     }
-    const auto room = held > keep ? held - keep : 0;
-    auto nbytes = each.count == in.count ? in.driver_bytes : each.count * k_pool_page_bytes;
-    if (nbytes > room && source_.divides() && room >= k_least_part * k_pool_page_bytes) {
-      each.count = static_cast<Index>(room / k_pool_page_bytes);
+    const auto excess = held > keep ? held - keep : 0;
+    auto nbytes = each.count == region.count ? region.driver_bytes : each.count * k_pool_page_bytes;
+    if (nbytes > excess && source_.divides() && excess >= k_min_part * k_pool_page_bytes) {
+      each.count = static_cast<Index>(excess / k_pool_page_bytes);
       nbytes = each.count * k_pool_page_bytes;
     }
-    if (nbytes <= room) {
+    if (nbytes <= excess) {
       held -= nbytes;
-      which.push_back(each);
+      unused.push_back(each);
     }
   }
-  return take_out(which);
+  return remove_unused(unused);
 }
 
-// Takes out the smallest region that is free as a whole and has at most `room` bytes; empty if
+// Removes the smallest region that is free as a whole and has at most `max_bytes` bytes; empty if
 // there is none. Pre: the lock is held.
-Region RegionHeap::take_whole(std::size_t room) noexcept {
-  if (fresh_.load(std::memory_order_relaxed) != 0) {
+Region RegionHeap::remove_smallest_free(std::size_t max_bytes) noexcept {
+  if (turns_adding_.load(std::memory_order_relaxed) != 0) {
     return {};
   }
   auto found = regions_.cend();
   auto inside = RunHeap::k_none;
-  runs_.visit_free(least_that_may_go(), [&](Index first, Index count, Ticket until) {
+  runs_.visit_free(min_releasable(), [&](Index first, Index count, Ticket until) {
     for (auto at = region_of(first); at != regions_.end() && at->first < first + count; ++at) {
       if (at->first >= first && at->first + at->count <= first + count &&
-          at->driver_bytes <= room && slots_.passed(until) && !is_elsewhere_too(*at) &&
+          at->driver_bytes <= max_bytes && slots_.passed(until) && !has_old_mapping(*at) &&
           (found == regions_.end() || at->count < found->count)) {
         found = at;
         inside = first;
@@ -129,62 +129,62 @@ Region RegionHeap::take_whole(std::size_t room) noexcept {
   if (found == regions_.end()) {
     return {};
   }
-  const auto taken = *found;
-  runs_.remove(inside, taken.first, taken.count);
-  process_page_map.remove(taken.base, taken.count);
+  const auto region = *found;
+  runs_.remove(inside, region.first, region.count);
+  process_page_map.remove(region.base, region.count);
   regions_.erase(found);
-  return taken;
+  return region;
 }
 
 // Used if the host has no memory for lists: slow, and releases whole regions only.
 std::size_t RegionHeap::trim_one_by_one(std::size_t keep) noexcept {
-  std::size_t given_back = 0;
+  std::size_t released = 0;
   for (;;) {
     const auto held = source_.counts().held_bytes();
-    Region gone;
+    Region region;
     {
       const std::lock_guard hold{lock_};
-      gone = take_whole(held - std::min(held, keep));
+      region = remove_smallest_free(held - std::min(held, keep));
     }
-    if (gone.count == 0) {
-      return given_back;
+    if (region.count == 0) {
+      return released;
     }
-    source_.give_back(gone);
-    given_back += gone.driver_bytes;
+    source_.deallocate(region);
+    released += region.driver_bytes;
   }
 }
 
 std::size_t RegionHeap::trim(std::size_t keep) noexcept {
-  const Turn mine{*this};
+  const Turn turn{*this};
   try {
-    auto given_back = drop_what_ended();  // first, as chunks wait for their old mappings
-    const auto all = take_to_trim(keep);
-    for (const auto& gone : all) {
-      source_.give_back(gone);
-      given_back += gone.driver_bytes;
+    auto released = drop_ended();  // first, as chunks wait for their old mappings
+    const auto all = remove_to_trim(keep);
+    for (const auto& region : all) {
+      source_.deallocate(region);
+      released += region.driver_bytes;
     }
-    return given_back;
+    return released;
   } catch (const std::bad_alloc&) {
     return trim_one_by_one(keep);
   }
 }
 
-void RegionHeap::make_way(std::size_t needed) noexcept {
-  std::size_t given_back = 0;
-  while (given_back < needed) {
-    Region gone;
+void RegionHeap::release_unused(std::size_t needed) noexcept {
+  std::size_t released = 0;
+  while (released < needed) {
+    Region region;
     {
       const std::lock_guard hold{lock_};
-      gone = take_whole(SIZE_MAX);
-      if (gone.nbytes() >= needed) {
-        thrift_ -= std::min(thrift_, k_swap_costs);
+      region = remove_smallest_free(SIZE_MAX);
+      if (region.nbytes() >= needed) {
+        swap_credit_ -= std::min(swap_credit_, k_swap_cost);
       }
     }
-    if (gone.count == 0) {
+    if (region.count == 0) {
       return;
     }
-    source_.give_back(gone);
-    given_back += gone.driver_bytes;
+    source_.deallocate(region);
+    released += region.driver_bytes;
   }
 }
 

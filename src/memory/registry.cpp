@@ -30,12 +30,12 @@ class Registry::Change {
 // first of which contains its base.
 Registry::Key Registry::key_of(const Allocation& record) noexcept {
   if (record.is_block()) {
-    return key_of_block(record.what().base);
+    return key_of_block(record.facts().base);
   }
   constexpr unsigned k_last = 63;
   const auto size_class =
-      std::min(k_last, static_cast<unsigned>(std::bit_width(record.what().nbytes - 1)));
-  return {size_class, address(record.what().base) >> size_class};
+      std::min(k_last, static_cast<unsigned>(std::bit_width(record.facts().nbytes - 1)));
+  return {size_class, address(record.facts().base) >> size_class};
 }
 
 Registry::Key Registry::key_of_block(const void* base) noexcept {
@@ -46,63 +46,63 @@ std::uint64_t Registry::hash(const Key& key) noexcept {
   return hash_of(key.cell * 128 + key.size_class);
 }
 
-void Registry::grow(Shard& crowded) {
-  constexpr unsigned k_fewest_bits = 4;
-  const auto old = crowded.chains.load(std::memory_order_relaxed);
+void Registry::grow(Shard& shard) {
+  constexpr unsigned k_min_bits = 4;
+  const auto old = shard.chains.load(std::memory_order_relaxed);
   const auto bits =
-      old.count() == 0 ? k_fewest_bits : static_cast<unsigned>(std::bit_width(old.count()));
-  auto& made =
-      crowded.tables.emplace_back(std::make_unique<RegistryChain[]>(std::size_t{1} << bits));
-  const Table now{made.get(), bits};
-  const Change begun{crowded};
+      old.count() == 0 ? k_min_bits : static_cast<unsigned>(std::bit_width(old.count()));
+  auto& new_chains =
+      shard.tables.emplace_back(std::make_unique<RegistryChain[]>(std::size_t{1} << bits));
+  const Table table{new_chains.get(), bits};
+  const Change change{shard};
   for (std::size_t i = 0; i < old.count(); ++i) {
     auto* entry = old[i].first();
     while (entry != nullptr) {
       auto* const next = entry->next.load(std::memory_order_relaxed);
-      now.chain(entry->record->hashed_).push(*entry, entry->record->hashed_);
+      table.chain(entry->record->hashed_).push(*entry, entry->record->hashed_);
       entry = next;
     }
   }
-  crowded.chains.store(now, std::memory_order_release);
+  shard.chains.store(table, std::memory_order_release);
 }
 
-void Registry::make_entries(Shard& in) {
+void Registry::make_entries(Shard& shard) {
   constexpr std::size_t k_many = 32;
-  auto* const made = in.entries.emplace_back(std::make_unique<RegistryEntry[]>(k_many)).get();
-  for (auto* each = made; each != made + k_many; ++each) {
-    each->next.store(std::exchange(in.spare, each), std::memory_order_relaxed);
+  auto* const first = shard.entries.emplace_back(std::make_unique<RegistryEntry[]>(k_many)).get();
+  for (auto* each = first; each != first + k_many; ++each) {
+    each->next.store(std::exchange(shard.spare, each), std::memory_order_relaxed);
   }
 }
 
 void Registry::add(Allocation& record) {
-  const auto where = key_of(record);
-  record.hashed_ = hash(where);
-  if (where.size_class != k_no_class) {
-    hints_.mark(record.what().base, record.what().nbytes, where.size_class);
+  const auto key = key_of(record);
+  record.hashed_ = hash(key);
+  if (key.size_class != k_no_class) {
+    hints_.mark(record.facts().base, record.facts().nbytes, key.size_class);
   }
-  auto& mine = shard_of(record.hashed_);
-  const std::lock_guard hold{mine.lock};
-  if (mine.spare == nullptr) {
-    make_entries(mine);
+  auto& shard = shard_of(record.hashed_);
+  const std::lock_guard hold{shard.lock};
+  if (shard.spare == nullptr) {
+    make_entries(shard);
   }
-  if (mine.count >= mine.chains.load(std::memory_order_relaxed).count() / 2) {
-    grow(mine);
+  if (shard.count >= shard.chains.load(std::memory_order_relaxed).count() / 2) {
+    grow(shard);
   }
-  const Change begun{mine};
-  auto& made = *mine.spare;
-  mine.spare = made.next.load(std::memory_order_relaxed);
-  made.set(record);
-  mine.chains.load(std::memory_order_relaxed).chain(record.hashed_).push(made, record.hashed_);
-  record.entry_ = &made;
-  ++mine.count;
+  const Change change{shard};
+  auto& entry = *shard.spare;
+  shard.spare = entry.next.load(std::memory_order_relaxed);
+  entry.set(record);
+  shard.chains.load(std::memory_order_relaxed).chain(record.hashed_).push(entry, record.hashed_);
+  record.entry_ = &entry;
+  ++shard.count;
 }
 
-void Registry::take_out(Shard& in, Allocation& record) noexcept {
+void Registry::unlink(Shard& shard, Allocation& record) noexcept {
   auto& entry = *record.entry_;
-  const Change begun{in};
-  in.chains.load(std::memory_order_relaxed).chain(record.hashed_).remove(entry);
-  entry.next.store(std::exchange(in.spare, &entry), std::memory_order_release);
-  --in.count;
+  const Change change{shard};
+  shard.chains.load(std::memory_order_relaxed).chain(record.hashed_).remove(entry);
+  entry.next.store(std::exchange(shard.spare, &entry), std::memory_order_release);
+  --shard.count;
 }
 
 void Registry::remove(Allocation& record) noexcept {
@@ -124,9 +124,10 @@ void Registry::mark_divided(Allocation& record) noexcept {
 }
 
 template <class Visit>
-bool Registry::visit_places(const void* pointer, Visit&& visit) noexcept {
-  for (auto left = hints_.about(pointer); left != 0; left &= left - 1) {
-    const auto size_class = static_cast<unsigned>(std::countr_zero(left));
+bool Registry::visit_hashes(const void* pointer, Visit&& visit) noexcept {
+  for (auto size_classes = hints_.classes_at(pointer); size_classes != 0;
+       size_classes &= size_classes - 1) {
+    const auto size_class = static_cast<unsigned>(std::countr_zero(size_classes));
     const auto cell = address(pointer) >> size_class;
     if (visit(hash({size_class, cell})) || (cell != 0 && visit(hash({size_class, cell - 1})))) {
       return true;
@@ -138,14 +139,14 @@ bool Registry::visit_places(const void* pointer, Visit&& visit) noexcept {
 // Stops if the version has changed: an entry may have moved to another chain, and the walk with it.
 // A dying record is returned only if no other one contains the pointer: the same external memory
 // may have been adopted again meanwhile.
-const RegistryEntry* Registry::walk(const Shard& in, const Sought& sought,
+const RegistryEntry* Registry::walk(const Shard& shard, const Sought& sought,
                                     std::uint32_t version) noexcept {
-  const auto chains = in.chains.load(std::memory_order_acquire);
+  const auto chains = shard.chains.load(std::memory_order_acquire);
   const auto* entry =
       chains.count() == 0 ? nullptr : chains.chain(sought.hashed).first_for(sought.hashed);
   const RegistryEntry* dying = nullptr;
-  while (entry != nullptr && in.version.load(std::memory_order_relaxed) == version) {
-    if (entry->holds(sought.pointer, sought.is_block)) {
+  while (entry != nullptr && shard.version.load(std::memory_order_relaxed) == version) {
+    if (entry->contains(sought.pointer, sought.is_block)) {
       if (!entry->is_dying()) {
         return entry;
       }
@@ -157,30 +158,30 @@ const RegistryEntry* Registry::walk(const Shard& in, const Sought& sought,
 }
 
 bool Registry::read(const Sought& sought, KnownMemory& out) noexcept {
-  auto& in = shard_of(sought.hashed);
+  auto& shard = shard_of(sought.hashed);
   const auto read_at = [&](std::uint32_t version) {
-    const auto* const found = walk(in, sought, version);
+    const auto* const found = walk(shard, sought, version);
     if (found != nullptr) {
-      out = found->tell();
+      out = found->read();
     }
     return found != nullptr;
   };
-  constexpr int k_most_tries = 64;
-  for (int tries = 0; tries < k_most_tries; ++tries) {
-    const auto version = in.version.load(std::memory_order_acquire);
+  constexpr int k_max_tries = 64;
+  for (int tries = 0; tries < k_max_tries; ++tries) {
+    const auto version = shard.version.load(std::memory_order_acquire);
     const bool found = read_at(version);
-    if (version % 2 == 0 && in.version.load(std::memory_order_relaxed) == version) {
+    if (version % 2 == 0 && shard.version.load(std::memory_order_relaxed) == version) {
       return found;
     }
   }
-  const std::lock_guard hold{in.lock};
-  return read_at(in.version.load(std::memory_order_relaxed));
+  const std::lock_guard hold{shard.lock};
+  return read_at(shard.version.load(std::memory_order_relaxed));
 }
 
-std::optional<KnownMemory> Registry::look(const void* pointer) noexcept {
+std::optional<KnownMemory> Registry::lookup(const void* pointer) noexcept {
   std::optional<KnownMemory> found{std::in_place};
   std::optional<KnownMemory> dying;
-  if (!visit_places(pointer, [&](std::uint64_t hashed) {
+  if (!visit_hashes(pointer, [&](std::uint64_t hashed) {
         if (!read({hashed, pointer, false}, *found)) {
           return false;
         }
@@ -194,9 +195,9 @@ std::optional<KnownMemory> Registry::look(const void* pointer) noexcept {
   return found;
 }
 
-std::optional<KnownMemory> Registry::look_block(const void* base) noexcept {
+std::optional<KnownMemory> Registry::lookup_block(const void* base) noexcept {
   std::optional<KnownMemory> found{std::in_place};
-  if (!read({place_of_block(base), base, true}, *found)) {
+  if (!read({hash_of_block(base), base, true}, *found)) {
     found.reset();
   }
   return found;
@@ -204,13 +205,13 @@ std::optional<KnownMemory> Registry::look_block(const void* base) noexcept {
 
 template <class Visit>
 bool Registry::visit_holders(std::uint64_t hashed, const void* pointer, Visit&& visit) noexcept {
-  auto& in = shard_of(hashed);
-  const auto chains = in.chains.load(std::memory_order_acquire);
+  auto& shard = shard_of(hashed);
+  const auto chains = shard.chains.load(std::memory_order_acquire);
   if (chains.count() == 0 || chains.chain(hashed).first_for(hashed) == nullptr) {
     return false;
   }
-  const std::lock_guard hold{in.lock};
-  auto* entry = in.chains.load(std::memory_order_relaxed).chain(hashed).first();
+  const std::lock_guard hold{shard.lock};
+  auto* entry = shard.chains.load(std::memory_order_relaxed).chain(hashed).first();
   for (; entry != nullptr; entry = entry->next.load(std::memory_order_relaxed)) {
     // Different keys may share a chain.
     if (entry->record->hashed_ == hashed && entry->record->contains(pointer) &&
@@ -236,19 +237,19 @@ Ref<Allocation> Registry::holder(std::uint64_t hashed, const void* pointer, Fits
 
 Ref<Allocation> Registry::find(const void* pointer) noexcept {
   Ref<Allocation> found;
-  visit_places(pointer, [&](std::uint64_t hashed) {
-    found = holder(hashed, pointer, [](const Allocation& each) { return !each.lies_within(); });
+  visit_hashes(pointer, [&](std::uint64_t hashed) {
+    found = holder(hashed, pointer, [](const Allocation& each) { return !each.is_nested(); });
     return static_cast<bool>(found);
   });
   return found;
 }
 
 Ref<Allocation> Registry::find(const void* pointer, const MemoryResource& resource) noexcept {
-  const auto came_from = [&](const Allocation& each) { return each.came_from(resource); };
-  auto found = holder(place_of_block(pointer), pointer, came_from);
+  const auto is_from = [&](const Allocation& each) { return each.came_from(resource); };
+  auto found = holder(hash_of_block(pointer), pointer, is_from);
   if (!found) {
-    visit_places(pointer, [&](std::uint64_t hashed) {
-      found = holder(hashed, pointer, came_from);
+    visit_hashes(pointer, [&](std::uint64_t hashed) {
+      found = holder(hashed, pointer, is_from);
       return static_cast<bool>(found);
     });
   }
@@ -256,18 +257,18 @@ Ref<Allocation> Registry::find(const void* pointer, const MemoryResource& resour
 }
 
 Ref<Allocation> Registry::find_block(const void* base) noexcept {
-  return holder(place_of_block(base), base, [](const Allocation&) { return true; });
+  return holder(hash_of_block(base), base, [](const Allocation&) { return true; });
 }
 
 // References are dropped when no lock is held, since dropping the last one takes locks.
 std::optional<Registry::Part> Registry::innermost_part(const void* pointer) noexcept {
   std::array<Part, 16> found;  // more than allocations nest
   std::size_t count = 0;
-  visit_places(pointer, [&](std::uint64_t hashed) {
+  visit_hashes(pointer, [&](std::uint64_t hashed) {
     return visit_holders(hashed, pointer, [&](Allocation& each) {
-      if (each.lies_within() && !each.is_chunk()) {
+      if (each.is_nested() && !each.is_chunk()) {
         auto& next = found.at(count++);
-        next.known = each.entry_->tell();
+        next.known = each.entry_->read();
         next.known.is_dying = !each.try_retain();
         next.held = Ref<Allocation>::adopt(next.known.is_dying ? nullptr : &each);
       }
@@ -276,26 +277,26 @@ std::optional<Registry::Part> Registry::innermost_part(const void* pointer) noex
   });
   const auto end = found.begin() + static_cast<std::ptrdiff_t>(count);
   const auto smallest = std::min_element(found.begin(), end, [](const Part& a, const Part& b) {
-    return a.known.what.nbytes < b.known.what.nbytes;
+    return a.known.facts.nbytes < b.known.facts.nbytes;
   });
   return smallest == end ? std::nullopt : std::optional<Part>{std::move(*smallest)};
 }
 
 bool Registry::is_dying(const void* pointer) noexcept {
-  return visit_places(pointer, [&](std::uint64_t hashed) {
+  return visit_hashes(pointer, [&](std::uint64_t hashed) {
     return visit_holders(hashed, pointer, [](Allocation& each) {
-      return !each.lies_within() && each.references() == 0;
+      return !each.is_nested() && each.references() == 0;
     });
   });
 }
 
-bool Registry::is_returning(const void* pointer) noexcept {
-  const auto found = look(pointer);
+bool Registry::is_pending_release(const void* pointer) noexcept {
+  const auto found = lookup(pointer);
   return found && found->is_dying && !found->stays_with_owner;
 }
 
 bool Registry::is_dying_block(const void* base) noexcept {
-  return visit_holders(place_of_block(base), base,
+  return visit_holders(hash_of_block(base), base,
                        [](Allocation& each) { return each.references() == 0; });
 }
 

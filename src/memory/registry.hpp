@@ -46,7 +46,7 @@ class Registry {
   // What is known of the allocation whose [base, base + nbytes) contains `pointer`. Ignores
   // allocations that lie within another one, and blocks of pools. A dying one is returned only if
   // there is no other. Takes no lock unless other threads keep changing the same shard.
-  [[nodiscard]] std::optional<KnownMemory> look(const void* pointer) noexcept;
+  [[nodiscard]] std::optional<KnownMemory> lookup(const void* pointer) noexcept;
   // A reference to that record; null if there is none or it is dying.
   [[nodiscard]] Ref<Allocation> find(const void* pointer) noexcept;
   // A reference to a record that came from the resource `resource`, also one that lies within
@@ -56,12 +56,11 @@ class Registry {
   // released yet.
   [[nodiscard]] bool is_dying(const void* pointer) noexcept;
   // Whether `pointer` lies in such memory of the library's and in no live allocation: the caller
-  // has freed it. False for adopted memory, which stays with its owner, who may use it. Takes no
-  // lock.
-  [[nodiscard]] bool is_returning(const void* pointer) noexcept;
-  // As `look`, `find` and `is_dying`, of a block of a pool, by its base as found in the page map:
+  // has freed it. False for adopted memory, which its owner may still use. Takes no lock.
+  [[nodiscard]] bool is_pending_release(const void* pointer) noexcept;
+  // As `lookup`, `find` and `is_dying`, of a block of a pool, by its base as found in the page map:
   // the memory that the pool lies in may have a record too.
-  [[nodiscard]] std::optional<KnownMemory> look_block(const void* base) noexcept;
+  [[nodiscard]] std::optional<KnownMemory> lookup_block(const void* base) noexcept;
   [[nodiscard]] Ref<Allocation> find_block(const void* base) noexcept;
   // The smallest allocation with a record that contains `pointer`, lies within another one and is
   // not divided into blocks. Takes locks.
@@ -90,7 +89,7 @@ class Registry {
     [[nodiscard]] RegistryChain& operator[](std::size_t index) const noexcept {
       return reinterpret_cast<RegistryChain*>(word_ & (~std::uint64_t{0} >> 16))[index];
     }
-    // The top bits of a hash choose the shard; this uses others. Pre: `count()` is not 0.
+    // The top bits of a hash choose the shard; this uses other bits. Pre: `count()` is not 0.
     [[nodiscard]] RegistryChain& chain(std::uint64_t hashed) const noexcept {
       return (*this)[(hashed >> 8) & ~(~std::uint64_t{0} << (word_ >> 48))];
     }
@@ -105,7 +104,7 @@ class Registry {
     std::atomic<Table> chains;
     RegistryEntry* spare = nullptr;
     std::size_t count = 0;
-    // Former tables are kept: readers may still use them.
+    // Former tables are retained: readers may still use them.
     std::vector<std::unique_ptr<RegistryChain[]>> tables;
     std::vector<std::unique_ptr<RegistryEntry[]>> entries;
   };
@@ -119,22 +118,22 @@ class Registry {
     return shards_[hashed >> (64 - k_shard_bits)];
   }
   // Pre, of these: the shard's lock is held.
-  static void grow(Shard& crowded);
-  static void make_entries(Shard& in);
-  static void take_out(Shard& in, Allocation& record) noexcept;
+  static void grow(Shard& shard);
+  static void make_entries(Shard& shard);
+  static void unlink(Shard& shard, Allocation& record) noexcept;
 
-  [[nodiscard]] static std::uint64_t place_of_block(const void* base) noexcept {
+  [[nodiscard]] static std::uint64_t hash_of_block(const void* base) noexcept {
     return hash(key_of_block(base));
   }
   // visit(hashed) for each key that the pointer's record may lie under, until it returns true.
   template <class Visit>
-  bool visit_places(const void* pointer, Visit&& visit) noexcept;
+  bool visit_hashes(const void* pointer, Visit&& visit) noexcept;
   struct Sought {
     std::uint64_t hashed;
     const void* pointer;
     bool is_block;
   };
-  [[nodiscard]] static const RegistryEntry* walk(const Shard& in, const Sought& sought,
+  [[nodiscard]] static const RegistryEntry* walk(const Shard& shard, const Sought& sought,
                                                  std::uint32_t version) noexcept;
   [[nodiscard]] bool read(const Sought& sought, KnownMemory& out) noexcept;
   // Calls `visit`, under the shard's lock, for the records of that key that contain the pointer,
@@ -152,11 +151,11 @@ class Registry {
 
 template <class Condition>
 bool Registry::remove_if(Allocation& record, Condition&& is_wanted) noexcept {
-  auto& mine = shard_of(record.hashed_);
-  const std::lock_guard hold{mine.lock};
+  auto& shard = shard_of(record.hashed_);
+  const std::lock_guard hold{shard.lock};
   const bool removed = is_wanted();
   if (removed) {
-    take_out(mine, record);
+    unlink(shard, record);
   }
   return removed;
 }

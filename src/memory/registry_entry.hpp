@@ -15,9 +15,9 @@ namespace isthmus {
 // What a record says, for a caller that holds no reference to it: the context and the resource may
 // be destroyed at any time afterwards.
 struct KnownMemory {
-  PointerFacts what;
+  PointerFacts facts;
   Context* context = nullptr;
-  std::uintptr_t home_key = 0;
+  std::uintptr_t context_key = 0;
   MemoryResource* resource = nullptr;
   std::uintptr_t queue_key = 0;
   bool is_dying = false;   // no references, but memory not yet released
@@ -30,10 +30,10 @@ struct alignas(64) RegistryEntry {
   std::atomic<RegistryEntry*> next{nullptr};
   std::atomic<std::uintptr_t> base{0};
   std::atomic<std::uint64_t> extent{0};  // bytes << k_extent_shift | flags below
-  std::atomic<Device*> where{nullptr};
-  std::atomic<Context*> home{nullptr};
-  std::atomic<std::uintptr_t> home_key{0};
-  std::atomic<MemoryResource*> from{nullptr};
+  std::atomic<Device*> device{nullptr};
+  std::atomic<Context*> context{nullptr};
+  std::atomic<std::uintptr_t> context_key{0};
+  std::atomic<MemoryResource*> resource{nullptr};
   std::atomic<std::uintptr_t> queue_key{0};
   Allocation* record = nullptr;  // accessed only under the shard's lock
 
@@ -47,45 +47,46 @@ struct alignas(64) RegistryEntry {
 
   // Stores release and loads acquire. So a reader that sees any part of a change also sees the odd
   // version that was set before it, and none of its loads is reordered after its second load of the
-  // version. Pre: the shard's lock is held, during a `Registry::change`.
+  // version. Pre: the shard's lock is held, during a `Registry::Change`.
   void set(Allocation& allocation) noexcept {
     constexpr auto k_release = std::memory_order_release;
-    const auto& what = allocation.what();
+    const auto& facts = allocation.facts();
     record = &allocation;
-    base.store(address(what.base), k_release);
+    base.store(address(facts.base), k_release);
     extent.store(
-        std::uint64_t{what.nbytes} << k_extent_shift | static_cast<std::uint64_t>(what.kind) |
-            (allocation.lies_within() ? k_is_within : 0) |
-            (allocation.is_block() ? k_is_block : 0) | (allocation.has_parts() ? k_has_parts : 0),
+        std::uint64_t{facts.nbytes} << k_extent_shift | static_cast<std::uint64_t>(facts.kind) |
+            (allocation.is_nested() ? k_is_within : 0) | (allocation.is_block() ? k_is_block : 0) |
+            (allocation.is_divided() ? k_has_parts : 0),
         k_release);
-    where.store(&allocation.device(), k_release);
-    home.store(&allocation.context(), k_release);
-    home_key.store(allocation.context().key(), k_release);
-    from.store(allocation.resource(), k_release);
+    device.store(&allocation.device(), k_release);
+    context.store(&allocation.context(), k_release);
+    context_key.store(allocation.context().key(), k_release);
+    resource.store(allocation.resource(), k_release);
     queue_key.store(allocation.queue().key(), k_release);
   }
   // Whether `pointer` lies in this allocation, which lies within no other and is a block of a pool
   // if `is_block`, none otherwise.
-  [[nodiscard]] bool holds(const void* pointer, bool is_block) const noexcept {
-    const auto seen = extent.load(std::memory_order_acquire);
-    return (seen & (k_is_within | k_is_block)) == (is_block ? k_is_block : 0) &&
-           address(pointer) - base.load(std::memory_order_acquire) < seen >> k_extent_shift;
+  [[nodiscard]] bool contains(const void* pointer, bool is_block) const noexcept {
+    const auto extent_value = extent.load(std::memory_order_acquire);
+    return (extent_value & (k_is_within | k_is_block)) == (is_block ? k_is_block : 0) &&
+           address(pointer) - base.load(std::memory_order_acquire) < extent_value >> k_extent_shift;
   }
   [[nodiscard]] bool is_dying() const noexcept {
     return (extent.load(std::memory_order_acquire) & k_is_dying) != 0;
   }
-  [[nodiscard]] KnownMemory tell() const noexcept {
+  [[nodiscard]] KnownMemory read() const noexcept {
     constexpr auto k_acquire = std::memory_order_acquire;
-    const auto seen = extent.load(k_acquire);
-    return {{static_cast<UsmKind>(seen & k_kind), reinterpret_cast<void*>(base.load(k_acquire)),
-             seen >> k_extent_shift, where.load(k_acquire)},
-            home.load(k_acquire),
-            home_key.load(k_acquire),
-            from.load(k_acquire),
-            queue_key.load(k_acquire),
-            (seen & k_is_dying) != 0,
-            (seen & k_has_parts) != 0,
-            (seen & k_stays_with_owner) != 0};
+    const auto extent_value = extent.load(k_acquire);
+    return {
+        {static_cast<UsmKind>(extent_value & k_kind), reinterpret_cast<void*>(base.load(k_acquire)),
+         extent_value >> k_extent_shift, device.load(k_acquire)},
+        context.load(k_acquire),
+        context_key.load(k_acquire),
+        resource.load(k_acquire),
+        queue_key.load(k_acquire),
+        (extent_value & k_is_dying) != 0,
+        (extent_value & k_has_parts) != 0,
+        (extent_value & k_stays_with_owner) != 0};
   }
 };
 
@@ -96,14 +97,14 @@ class RegistryChain {
  public:
   [[nodiscard]] RegistryEntry* first() const noexcept { return first_of(load()); }
   [[nodiscard]] RegistryEntry* first_for(std::uint64_t hashed) const noexcept {
-    const auto seen = load();
-    return (seen & mark(hashed)) != 0 ? first_of(seen) : nullptr;
+    const auto word = load();
+    return (word & mark(hashed)) != 0 ? first_of(word) : nullptr;
   }
-  // Pre, of these: the shard's lock is held, during a `Registry::change`.
+  // Pre, of these: the shard's lock is held, during a `Registry::Change`.
   void push(RegistryEntry& entry, std::uint64_t hashed) noexcept {
-    const auto seen = load();
-    entry.next.store(first_of(seen), std::memory_order_release);
-    word_.store((seen & k_marks) | mark(hashed) | address(&entry), std::memory_order_release);
+    const auto word = load();
+    entry.next.store(first_of(word), std::memory_order_release);
+    word_.store((word & k_marks) | mark(hashed) | address(&entry), std::memory_order_release);
   }
   void remove(RegistryEntry& entry) noexcept {
     auto* const after = entry.next.load(std::memory_order_relaxed);

@@ -20,18 +20,18 @@ namespace isthmus {
 namespace {
 
 // Below this size the C library's own cache keeps pages warm.
-constexpr std::size_t k_kept_from = std::size_t{64} << 10;
+constexpr std::size_t k_min_cached_bytes = std::size_t{64} << 10;
 
 // A share of physical memory within bounds: enough for several results, also of large jobs, and
 // little enough that the machine does not miss it.
-std::size_t most_kept_bytes() {
+std::size_t max_cached_bytes() {
   constexpr std::size_t k_share = 16;
   return std::clamp(os::physical_memory().total / k_share, std::size_t{64} << 20,
                     std::size_t{2} << 30);
 }
 
-// Large blocks: those allocated (`lent_`) and those cached (`kept_`), the most recently freed last.
-// Thread-safe; never destroyed.
+// Large blocks: those allocated (`allocated_`) and those cached (`cached_`), the most recently
+// freed last. Thread-safe; never destroyed.
 class ResultCache {
  public:
   Result<void*> allocate(std::size_t nbytes) {
@@ -39,18 +39,18 @@ class ResultCache {
       return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "a result of {} exceeds the address space",
                   describe_bytes(nbytes));
     }
-    const auto whole = round_up(nbytes, os::page_size());
-    if (void* warm = take_kept(whole)) {
-      return warm;
+    const auto rounded = round_up(nbytes, os::page_size());
+    if (void* cached = take_cached(rounded)) {
+      return cached;
     }
-    if (most_kept_.load(std::memory_order_relaxed) == 0) {
-      most_kept_.store(most_kept_bytes(), std::memory_order_relaxed);
+    if (max_cached_.load(std::memory_order_relaxed) == 0) {
+      max_cached_.store(max_cached_bytes(), std::memory_order_relaxed);
     }
-    auto fresh = os::map_pages(whole, os::page_size());
+    auto fresh = os::map_pages(rounded, os::page_size());
     ISTHMUS_TRY(fresh);
-    Undo unmapped{[&] { os::unmap_pages(*fresh, whole); }};
+    Undo unmapped{[&] { os::unmap_pages(*fresh, rounded); }};
     const std::lock_guard hold{lock_};
-    lent_.emplace(*fresh, Block{*fresh, whole, true});
+    allocated_.emplace(*fresh, Block{*fresh, rounded, true});
     unmapped.dismiss();
     untouched_.fetch_add(1, std::memory_order_relaxed);
     return fresh;
@@ -61,18 +61,18 @@ class ResultCache {
       return false;
     }
     const std::lock_guard hold{lock_};
-    const auto lent = lent_.find(start);
-    if (lent == lent_.end() || !lent->second.untouched) {
+    const auto found = allocated_.find(start);
+    if (found == allocated_.end() || !found->second.untouched) {
       return false;
     }
-    lent->second.untouched = false;
+    found->second.untouched = false;
     untouched_.fetch_sub(1, std::memory_order_relaxed);
     return true;
   }
 
-  [[nodiscard]] std::size_t kept_bytes() noexcept {
+  [[nodiscard]] std::size_t cached_bytes() noexcept {
     const std::lock_guard hold{lock_};
-    return kept_bytes_;
+    return cached_bytes_;
   }
 
   void lock() { lock_.lock(); }
@@ -83,12 +83,12 @@ class ResultCache {
     std::vector<Block> dropped;
     {
       const std::lock_guard hold{lock_};
-      const auto lent = lent_.find(pointer);
-      if (lent == lent_.end()) {
+      const auto found = allocated_.find(pointer);
+      if (found == allocated_.end()) {
         return false;
       }
-      keep(lent->second, dropped);
-      lent_.erase(lent);
+      cache(found->second, dropped);
+      allocated_.erase(found);
     }
     for (const auto& each : dropped) {
       untouched_.fetch_sub(each.untouched ? 1 : 0, std::memory_order_relaxed);
@@ -105,35 +105,35 @@ class ResultCache {
   };
 
   // The smallest cached block that is large enough and at most about twice as large.
-  void* take_kept(std::size_t nbytes) {
+  void* take_cached(std::size_t nbytes) {
     const std::lock_guard hold{lock_};
-    auto best = kept_.end();
-    for (auto each = kept_.begin(); each != kept_.end(); ++each) {
+    auto best = cached_.end();
+    for (auto each = cached_.begin(); each != cached_.end(); ++each) {
       const bool fits = each->nbytes >= nbytes && each->nbytes / 2 <= nbytes;
-      if (fits && (best == kept_.end() || each->nbytes < best->nbytes)) {
+      if (fits && (best == cached_.end() || each->nbytes < best->nbytes)) {
         best = each;
       }
     }
-    if (best == kept_.end()) {
+    if (best == cached_.end()) {
       return nullptr;
     }
-    lent_.emplace(best->start, *best);
+    allocated_.emplace(best->start, *best);
     void* start = best->start;
-    kept_bytes_ -= best->nbytes;
-    kept_.erase(best);
+    cached_bytes_ -= best->nbytes;
+    cached_.erase(best);
     return start;
   }
 
   // Drops the oldest blocks beyond the byte limit; drops `freed` itself if there is no memory for
   // the list.
-  void keep(Block freed, std::vector<Block>& dropped) noexcept try {
-    dropped.reserve(kept_.size() + 1);
-    kept_.push_back(freed);
-    kept_bytes_ += freed.nbytes;
-    while (kept_bytes_ > most_kept_.load(std::memory_order_relaxed)) {
-      kept_bytes_ -= kept_.front().nbytes;
-      dropped.push_back(kept_.front());
-      kept_.erase(kept_.begin());
+  void cache(Block freed, std::vector<Block>& dropped) noexcept try {
+    dropped.reserve(cached_.size() + 1);
+    cached_.push_back(freed);
+    cached_bytes_ += freed.nbytes;
+    while (cached_bytes_ > max_cached_.load(std::memory_order_relaxed)) {
+      cached_bytes_ -= cached_.front().nbytes;
+      dropped.push_back(cached_.front());
+      cached_.erase(cached_.begin());
     }
   } catch (const std::bad_alloc&) {
     untouched_.fetch_sub(freed.untouched ? 1 : 0, std::memory_order_relaxed);
@@ -141,11 +141,11 @@ class ResultCache {
   }
 
   std::mutex lock_;
-  std::unordered_map<const void*, Block> lent_;
-  std::vector<Block> kept_;
-  std::size_t kept_bytes_ = 0;
-  std::atomic<std::size_t> most_kept_{0};  // 0: not determined yet
-  std::atomic<std::size_t> untouched_{0};  // blocks, allocated and cached
+  std::unordered_map<const void*, Block> allocated_;
+  std::vector<Block> cached_;
+  std::size_t cached_bytes_ = 0;
+  std::atomic<std::size_t> max_cached_{0};  // 0: not determined yet
+  std::atomic<std::size_t> untouched_{0};   // blocks, allocated and cached
 };
 
 // Constructed when the library is loaded, so that no fork finds it half constructed. A fork waits
@@ -161,7 +161,7 @@ Result<void*> allocate_result(std::size_t nbytes) {
   if (nbytes == 0) {
     return static_cast<void*>(nullptr);
   }
-  if (nbytes >= k_kept_from) {
+  if (nbytes >= k_min_cached_bytes) {
     return process_results.allocate(nbytes);
   }
   void* small = std::malloc(nbytes);
@@ -176,7 +176,7 @@ bool take_untouched_result(const void* start) noexcept {
   return process_results.take_untouched(start);
 }
 
-std::size_t kept_result_bytes() noexcept { return process_results.kept_bytes(); }
+std::size_t cached_result_bytes() noexcept { return process_results.cached_bytes(); }
 
 void free_result(void* pointer) noexcept {
   // Small blocks come from malloc and may be page-aligned by chance: the cache knows its own

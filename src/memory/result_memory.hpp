@@ -21,6 +21,6 @@ namespace isthmus {
 // Does nothing for NULL. Never fails.
 void free_result(void* pointer) noexcept;
 // Bytes of the cached blocks.
-[[nodiscard]] std::size_t kept_result_bytes() noexcept;
+[[nodiscard]] std::size_t cached_result_bytes() noexcept;
 
 }  // namespace isthmus

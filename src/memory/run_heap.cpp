@@ -26,16 +26,16 @@ void RunHeap::link(Index first, Index count) noexcept {
   head.span.store(count, k_relaxed);
   head.set_links(k_none, top);
   if (top != k_none) {
-    table_[top].set_links(first, table_[top].after());
+    table_[top].set_links(first, table_[top].next());
   }
   top = first;
   parts_.at(doubling) |= 1U << part;
   doublings_ |= 1U << doubling;
   if (count > 1) {
     table_[first + count - 1].span.store(count - 1, k_relaxed);
-    table_[first + count - 1].is.store(PoolPageState::free_last, k_relaxed);
+    table_[first + count - 1].state.store(PoolPageState::free_last, k_relaxed);
   }
-  head.is.store(PoolPageState::free_head, k_relaxed);
+  head.state.store(PoolPageState::free_head, k_relaxed);
   free_ += count;
   if (first_before(first) != k_none) {
     add_border(first);
@@ -47,21 +47,21 @@ void RunHeap::link(Index first, Index count) noexcept {
 
 void RunHeap::add_border(Index at) noexcept {
   borders_->insert(at);
-  ++borders_made_;
+  ++borders_added_;
 }
 
 void RunHeap::unlink(Index first) noexcept {
   const auto count = table_[first].span.load(k_relaxed);
   const auto [doubling, part] = list_for(count);
-  const auto before = table_[first].before();
-  const auto after = table_[first].after();
+  const auto before = table_[first].previous();
+  const auto after = table_[first].next();
   if (before == k_none) {
     heads_.at(doubling).at(part) = after;
   } else {
-    table_[before].set_links(table_[before].before(), after);
+    table_[before].set_links(table_[before].previous(), after);
   }
   if (after != k_none) {
-    table_[after].set_links(before, table_[after].after());
+    table_[after].set_links(before, table_[after].next());
   }
   if (heads_.at(doubling).at(part) == k_none) {
     parts_.at(doubling) &= ~(1U << part);
@@ -70,8 +70,8 @@ void RunHeap::unlink(Index first) noexcept {
     }
   }
   // A lookup of a stale pointer must not take it for the beginning of a run.
-  table_[first].is.store(PoolPageState::none, k_relaxed);
-  table_[first + count - 1].is.store(PoolPageState::none, k_relaxed);
+  table_[first].state.store(PoolPageState::none, k_relaxed);
+  table_[first + count - 1].state.store(PoolPageState::none, k_relaxed);
   free_ -= count;
   borders_->erase(first);
   borders_->erase(first + count);
@@ -79,53 +79,53 @@ void RunHeap::unlink(Index first) noexcept {
 
 // Readers check a page inside a run against the span of its first page (`first_of_run`), so what an
 // earlier run left there needs no clearing.
-void RunHeap::mark_taken(Index first, Index count) noexcept {
-  for (Index back = 1; back < count; ++back) {
-    table_[first + back].span.store(back, k_relaxed);
-    table_[first + back].is.store(PoolPageState::body, k_relaxed);
+void RunHeap::mark_allocated(Index first, Index count) noexcept {
+  for (Index offset = 1; offset < count; ++offset) {
+    table_[first + offset].span.store(offset, k_relaxed);
+    table_[first + offset].state.store(PoolPageState::body, k_relaxed);
   }
   table_[first].span.store(count, k_relaxed);
-  table_[first].is.store(PoolPageState::live, k_relaxed);
+  table_[first].state.store(PoolPageState::live, k_relaxed);
 }
 
 // Examines the first few runs of a list.
-RunHeap::Index RunHeap::good_in(List in, Index count, QueueSlots::Slot slot) const noexcept {
+RunHeap::Index RunHeap::usable_in(List list, Index count, QueueSlots::Slot slot) const noexcept {
   constexpr int k_few = 8;
-  auto at = heads_.at(in.doubling).at(in.part);
-  for (int looks = 0; at != k_none && looks < k_few; ++looks) {
-    if (table_[at].span.load(k_relaxed) >= count && slots_->good(tickets_[at], slot)) {
+  auto at = heads_.at(list.doubling).at(list.part);
+  for (int examined = 0; at != k_none && examined < k_few; ++examined) {
+    if (table_[at].span.load(k_relaxed) >= count && slots_->is_usable(tickets_[at], slot)) {
       return at;
     }
-    at = table_[at].after();
+    at = table_[at].next();
   }
   return k_none;
 }
 
 // Advances to the next longer list that is not empty; false after the last one.
-bool RunHeap::next_longer(List& than) const noexcept {
+bool RunHeap::next_longer(List& list) const noexcept {
   const auto above = [](std::uint32_t bits, unsigned bit) {
     return bit + 1 < 32 ? bits & (~std::uint32_t{0} << (bit + 1)) : 0;
   };
-  if (const auto parts = above(parts_.at(than.doubling), than.part); parts != 0) {
-    than.part = static_cast<unsigned>(std::countr_zero(parts));
+  if (const auto parts = above(parts_.at(list.doubling), list.part); parts != 0) {
+    list.part = static_cast<unsigned>(std::countr_zero(parts));
     return true;
   }
-  const auto doublings = above(doublings_, than.doubling);
+  const auto doublings = above(doublings_, list.doubling);
   if (doublings == 0) {
     return false;
   }
-  than.doubling = static_cast<unsigned>(std::countr_zero(doublings));
-  than.part = static_cast<unsigned>(std::countr_zero(parts_.at(than.doubling)));
+  list.doubling = static_cast<unsigned>(std::countr_zero(doublings));
+  list.part = static_cast<unsigned>(std::countr_zero(parts_.at(list.doubling)));
   return true;
 }
 
 RunHeap::Index RunHeap::find(Index count, QueueSlots::Slot slot) const noexcept {
-  auto in = list_for(count);
+  auto list = list_for(count);
   do {
-    if (const auto found = good_in(in, count, slot); found != k_none) {
+    if (const auto found = usable_in(list, count, slot); found != k_none) {
       return found;
     }
-  } while (next_longer(in));
+  } while (next_longer(list));
   return k_none;
 }
 
@@ -135,40 +135,40 @@ void RunHeap::add(Index first, Index count, Ticket until) noexcept {
 }
 
 void RunHeap::remove(Index run, Index first, Index count) noexcept {
-  const auto behind = first + count;
+  const auto after = first + count;
   const auto end = run + table_[run].span.load(k_relaxed);
   unlink(run);
   if (run != first) {
     link(run, first - run);
   }
-  if (behind != end) {
-    tickets_[behind] = tickets_[run];
-    link(behind, end - behind);
+  if (after != end) {
+    tickets_[after] = tickets_[run];
+    link(after, end - after);
   }
 }
 
-void RunHeap::take(Index first, Index count) noexcept {
-  const auto had = length_of(first);
+void RunHeap::allocate(Index first, Index count) noexcept {
+  const auto length = length_of(first);
   unlink(first);
-  if (had > count) {
+  if (length > count) {
     tickets_[first + count] = tickets_[first];
-    link(first + count, had - count);
+    link(first + count, length - count);
   }
-  mark_taken(first, count);
+  mark_allocated(first, count);
 }
 
-RunHeap::Index RunHeap::keep(Index first, Index skip, Index count) noexcept {
-  const auto had = table_[first].span.load(k_relaxed);
-  const auto taken = tickets_[first];
-  tickets_[first + skip] = taken;
-  mark_taken(first + skip, count);
-  if (skip + count < had) {
-    mark_taken(first + skip + count, had - skip - count);
-    give(first + skip + count, taken);
+RunHeap::Index RunHeap::keep_part(Index first, Index skip, Index count) noexcept {
+  const auto length = table_[first].span.load(k_relaxed);
+  const auto ticket = tickets_[first];
+  tickets_[first + skip] = ticket;
+  mark_allocated(first + skip, count);
+  if (skip + count < length) {
+    mark_allocated(first + skip + count, length - skip - count);
+    deallocate(first + skip + count, ticket);
   }
   if (skip != 0) {
-    mark_taken(first, skip);
-    give(first, taken);
+    mark_allocated(first, skip);
+    deallocate(first, ticket);
   }
   return first + skip;
 }
@@ -176,54 +176,54 @@ RunHeap::Index RunHeap::keep(Index first, Index skip, Index count) noexcept {
 // The first page of the free run that ends right before `first`; k_none if there is none.
 RunHeap::Index RunHeap::first_before(Index first) const noexcept {
   const auto& last = table_[first - 1];
-  const auto is = last.is.load(k_relaxed);
-  if (is == PoolPageState::free_head) {
+  const auto state = last.state.load(k_relaxed);
+  if (state == PoolPageState::free_head) {
     return first - 1;
   }
-  return is == PoolPageState::free_last ? first - 1 - last.span.load(k_relaxed) : k_none;
+  return state == PoolPageState::free_last ? first - 1 - last.span.load(k_relaxed) : k_none;
 }
 
 // Joins a free run that is in no list with those neighbours that it can be joined with, and links
 // the result. Returns its first page.
 RunHeap::Index RunHeap::join(Index first) noexcept {
   auto count = table_[first].span.load(k_relaxed);
-  auto when = tickets_[first];
-  const auto behind = first + count;
-  if (table_[behind].is.load(k_relaxed) == PoolPageState::free_head &&
-      slots_->joins(when, tickets_[behind])) {
-    when = slots_->joined(when, tickets_[behind]);
-    count += table_[behind].span.load(k_relaxed);
-    unlink(behind);
+  auto ticket = tickets_[first];
+  const auto after = first + count;
+  if (table_[after].state.load(k_relaxed) == PoolPageState::free_head &&
+      slots_->joins(ticket, tickets_[after])) {
+    ticket = slots_->joined(ticket, tickets_[after]);
+    count += table_[after].span.load(k_relaxed);
+    unlink(after);
   }
   if (const auto before = first_before(first);
-      before != k_none && slots_->joins(when, tickets_[before])) {
-    when = slots_->joined(when, tickets_[before]);
+      before != k_none && slots_->joins(ticket, tickets_[before])) {
+    ticket = slots_->joined(ticket, tickets_[before]);
     count += first - before;
     unlink(before);
     first = before;
   }
-  tickets_[first] = when;
+  tickets_[first] = ticket;
   link(first, count);
   return first;
 }
 
-void RunHeap::give(Index first, Ticket freed) noexcept {
-  table_[first].is.store(PoolPageState::none, k_relaxed);
+void RunHeap::deallocate(Index first, Ticket freed) noexcept {
+  table_[first].state.store(PoolPageState::none, k_relaxed);
   tickets_[first] = freed;
   static_cast<void>(join(first));
 }
 
 bool RunHeap::is_free(Index first) const noexcept {
-  return table_[first].is.load(k_relaxed) == PoolPageState::free_head;
+  return table_[first].state.load(k_relaxed) == PoolPageState::free_head;
 }
 
 bool RunHeap::is_free_for(Index first, QueueSlots::Slot slot) const noexcept {
-  return is_free(first) && slots_->good(tickets_[first], slot);
+  return is_free(first) && slots_->is_usable(tickets_[first], slot);
 }
 
-RunHeap::Progress RunHeap::settle(Index index) noexcept {
+RunHeap::Progress RunHeap::coalesce(Index index) noexcept {
   auto border = borders_->next(index);
-  for (int looks = 0; border != k_none && looks < k_most_looks; ++looks) {
+  for (int examined = 0; border != k_none && examined < k_max_examined; ++examined) {
     const auto before = first_before(border);
     if (slots_->joins(tickets_[before], tickets_[border])) {
       unlink(before);
@@ -236,7 +236,7 @@ RunHeap::Progress RunHeap::settle(Index index) noexcept {
 
 RunHeap::Progress RunHeap::unite_all(Index index, QueueSlots::Slot slot) noexcept {
   auto border = borders_->next(index);
-  for (int looks = 0; border != k_none && looks < k_most_looks; ++looks) {
+  for (int examined = 0; border != k_none && examined < k_max_examined; ++examined) {
     const auto before = first_before(border);
     if (is_free_for(before, slot) && is_free_for(border, slot)) {
       join_two(before);
@@ -248,9 +248,10 @@ RunHeap::Progress RunHeap::unite_all(Index index, QueueSlots::Slot slot) noexcep
 
 // A sequence of usable neighbours begins at the first border whose preceding run is usable. Each
 // free run is examined once or twice, and once more when it is joined.
-void RunHeap::unite(Search& search, Index wanted, QueueSlots::Slot slot, int most_looks) noexcept {
-  for (int looks = 0; looks < most_looks && search.next != k_none && search.found == k_none;
-       ++looks) {
+void RunHeap::unite(Search& search, Index wanted, QueueSlots::Slot slot,
+                    int max_examined) noexcept {
+  for (int examined = 0; examined < max_examined && search.next != k_none && search.found == k_none;
+       ++examined) {
     unite_one(search, wanted, slot);
   }
 }
@@ -269,7 +270,7 @@ void RunHeap::begin_one(Search& search, Index wanted, QueueSlots::Slot slot) con
   const auto border = borders_->next(search.next);
   search.next = border == k_none ? k_none : border + 1;
   const auto first = border == k_none ? k_none : first_before(border);
-  if (first != k_none && slots_->good(tickets_[first], slot)) {
+  if (first != k_none && slots_->is_usable(tickets_[first], slot)) {
     search.first = first;
     search.end = border;
     search.joins = border - first >= wanted;
@@ -290,14 +291,14 @@ void RunHeap::count_one(Search& search, Index wanted, QueueSlots::Slot slot) con
 
 // Runs after those that suffice keep their own tickets.
 void RunHeap::join_one(Search& search, Index wanted, QueueSlots::Slot slot) noexcept {
-  const bool is_good = is_free_for(search.first, slot);
-  const auto behind = is_good ? search.first + length_of(search.first) : search.first;
-  if (is_good && behind - search.first >= wanted) {
+  const bool is_usable = is_free_for(search.first, slot);
+  const auto after = is_usable ? search.first + length_of(search.first) : search.first;
+  if (is_usable && after - search.first >= wanted) {
     search.found = search.first;
-  } else if (is_good && is_free_for(behind, slot)) {
+  } else if (is_usable && is_free_for(after, slot)) {
     join_two(search.first);
   } else {
-    search.next = std::max(search.next, behind + 1);
+    search.next = std::max(search.next, after + 1);
     search.first = k_none;
     search.joins = false;
   }
@@ -305,12 +306,12 @@ void RunHeap::join_one(Search& search, Index wanted, QueueSlots::Slot slot) noex
 
 // Pre: a free run begins at `first`, and another one where it ends.
 void RunHeap::join_two(Index first) noexcept {
-  const auto behind = first + length_of(first);
-  const auto end = behind + length_of(behind);
-  const auto when = slots_->joined(tickets_[first], tickets_[behind]);
+  const auto after = first + length_of(first);
+  const auto end = after + length_of(after);
+  const auto ticket = slots_->joined(tickets_[first], tickets_[after]);
   unlink(first);
-  unlink(behind);
-  tickets_[first] = when;
+  unlink(after);
+  tickets_[first] = ticket;
   link(first, end - first);
 }
 

@@ -3,12 +3,12 @@
 // Page runs: found, split and joined in constant time.
 //
 // Two-level segregated fit (Masmano et al., 2004) with all bookkeeping in the table of pages
-// (`grain`): lists of free runs by length, sixteen per doubling, and bitmaps of the lists that are
-// not empty. The first few runs of a request's own list are tried before the next longer list, so
-// that exact lengths are found again. A run is joined with its free neighbours when it is freed, if
-// both are usable by the same queues (queue_slots.hpp): otherwise free memory would have to wait
-// for its neighbour's work. `settle` joins the remaining neighbours later, `unite` joins some for
-// one request. A set holds the borders between them, so that neither visits any other run.
+// (`PoolPageTable`): lists of free runs by length, sixteen per doubling, and bitmaps of the lists
+// that are not empty. The first few runs of a request's own list are tried before the next longer
+// list, so that exact lengths are found again. A run is joined with its free neighbours when it is
+// freed, if both are usable by the same queues (queue_slots.hpp): otherwise free memory would have
+// to wait for its neighbour's work. `coalesce` joins the remaining neighbours later, `unite` joins
+// some for one request. A set holds the borders between them, so that neither visits any other run.
 
 #include <array>
 #include <cstddef>
@@ -35,9 +35,9 @@ class RunHeap {
   // Removes pages of a region. Pre: they lie in the free run that begins at `run`, whose other
   // pages stay.
   void remove(Index run, Index first, Index count) noexcept;
-  // visit(first, count, ticket) for every free run of at least `at_least` pages.
+  // visit(first, count, ticket) for every free run of at least `min_count` pages.
   template <class Visit>
-  void visit_free(Index at_least, Visit&& visit) const;
+  void visit_free(Index min_count, Visit&& visit) const;
 
   // The first page of a free run of at least `count` pages that is usable by queue entry `slot`;
   // k_none if none was found. Examines only a few runs of each list, so it may miss one that comes
@@ -47,36 +47,36 @@ class RunHeap {
     return table_[first].span.load(k_relaxed);
   }
   // Cuts a free run to its first `count` pages, which become live and keep its ticket.
-  void take(Index first, Index count) noexcept;
+  void allocate(Index first, Index count) noexcept;
   [[nodiscard]] Ticket ticket_of(Index first) const noexcept { return tickets_[first]; }
-  // Keeps `count` pages, from `skip` on, of a run that was taken, and frees the rest. Returns the
-  // first page kept.
-  Index keep(Index first, Index skip, Index count) noexcept;
-  // Pre: the first page of a run that was taken.
-  void give(Index first, Ticket freed) noexcept;
+  // Keeps `count` pages, from `skip` on, of an allocated run, and frees the rest. Returns the first
+  // page of those.
+  Index keep_part(Index first, Index skip, Index count) noexcept;
+  // Pre: `first` is the first page of an allocated run.
+  void deallocate(Index first, Ticket freed) noexcept;
   // The following functions process a limited number of free runs per call, so that the caller can
   // release its lock between calls. They begin at number 1; `next` is k_none when nothing is left.
-  static constexpr int k_most_looks = 256;  // a few microseconds of work
+  static constexpr int k_max_examined = 256;  // a few microseconds of work
   struct Progress {
     Index next = 1;
     Index found = k_none;
   };
   // Joins neighbours that could not be joined when they were freed and can be now.
-  [[nodiscard]] Progress settle(Index index) noexcept;
+  [[nodiscard]] Progress coalesce(Index index) noexcept;
   // Joins all neighbours that are usable by queue entry `slot`, whatever their length.
   [[nodiscard]] Progress unite_all(Index index, QueueSlots::Slot slot) noexcept;
   // A search for neighbours that are all usable by one queue and together long enough. They are
   // counted before they are joined, since joined they are usable by fewer queues. Counted runs may
-  // be taken while the lock is released, so everything is checked again when they are joined.
+  // be allocated while the lock is released, so everything is checked again when they are joined.
   struct Search : Progress {
     Index first = k_none;  // of the neighbours being counted or joined; k_none: none
     Index end = k_none;    // where those found so far end
     bool joins = false;    // they sufficed when they were counted
   };
   // Joins no more neighbours than needed for `wanted` pages; then `found` is the run. Only tests
-  // pass a smaller `most_looks`.
+  // pass a smaller `max_examined`.
   void unite(Search& search, Index wanted, QueueSlots::Slot slot,
-             int most_looks = k_most_looks) noexcept;
+             int max_examined = k_max_examined) noexcept;
 
   struct Finding {
     Index at;                      // k_none: all is consistent
@@ -84,8 +84,8 @@ class RunHeap {
     std::uint64_t neighbours = 0;  // free runs that end where another begins
   };
   // The first record in a row of regions that contradicts its neighbours or its list.
-  [[nodiscard]] Finding look_for_damage(Index first, Index count) const noexcept;
-  [[nodiscard]] std::uint64_t free_grains() const noexcept { return free_; }
+  [[nodiscard]] Finding find_damage(Index first, Index count) const noexcept;
+  [[nodiscard]] std::uint64_t free_pages() const noexcept { return free_; }
   // Pairs of adjacent free runs that could not be joined when they were freed.
   [[nodiscard]] std::uint64_t neighbours() const noexcept { return borders_->size(); }
   // While it is unchanged, neighbours that did not suffice still do not.
@@ -95,9 +95,9 @@ class RunHeap {
     bool operator==(const State&) const noexcept = default;
   };
   // Empty if the state is about to change.
-  [[nodiscard]] std::optional<State> now() const noexcept {
+  [[nodiscard]] std::optional<State> state() const noexcept {
     const auto passes = slots_->passes();
-    return passes ? std::optional{State{borders_made_, *passes}} : std::nullopt;
+    return passes ? std::optional{State{borders_added_, *passes}} : std::nullopt;
   }
 
  private:
@@ -111,9 +111,9 @@ class RunHeap {
 
   [[nodiscard]] static List list_for(Index count) noexcept;
   [[nodiscard]] bool is_sound_free(Index first) const noexcept;
-  [[nodiscard]] bool is_sound_taken(Index first) const noexcept;
-  [[nodiscard]] Index good_in(List in, Index count, QueueSlots::Slot slot) const noexcept;
-  [[nodiscard]] bool next_longer(List& than) const noexcept;
+  [[nodiscard]] bool is_sound_allocated(Index first) const noexcept;
+  [[nodiscard]] Index usable_in(List list, Index count, QueueSlots::Slot slot) const noexcept;
+  [[nodiscard]] bool next_longer(List& list) const noexcept;
   [[nodiscard]] Index first_before(Index first) const noexcept;
   void add_border(Index at) noexcept;
   Index join(Index first) noexcept;
@@ -126,29 +126,29 @@ class RunHeap {
   void join_one(Search& search, Index wanted, QueueSlots::Slot slot) noexcept;
   void link(Index first, Index count) noexcept;
   void unlink(Index first) noexcept;
-  void mark_taken(Index first, Index count) noexcept;
+  void mark_allocated(Index first, Index count) noexcept;
 
   PoolPage* table_;
   Ticket* tickets_;
   PoolPageSet* borders_;
   QueueSlots* slots_;
   std::uint64_t free_ = 0;
-  std::uint64_t borders_made_ = 0;
+  std::uint64_t borders_added_ = 0;
   std::uint32_t doublings_ = 0;  // bit i: some list of doubling i is not empty
   std::array<std::uint32_t, k_doublings> parts_{};
   std::array<std::array<Index, k_lists>, k_doublings> heads_{};
 };
 
 template <class Visit>
-void RunHeap::visit_free(Index at_least, Visit&& visit) const {
-  auto in = list_for(at_least);
+void RunHeap::visit_free(Index min_count, Visit&& visit) const {
+  auto list = list_for(min_count);
   do {
-    for (auto at = heads_.at(in.doubling).at(in.part); at != k_none; at = table_[at].after()) {
-      if (const auto count = table_[at].span.load(k_relaxed); count >= at_least) {
+    for (auto at = heads_.at(list.doubling).at(list.part); at != k_none; at = table_[at].next()) {
+      if (const auto count = table_[at].span.load(k_relaxed); count >= min_count) {
         visit(at, count, tickets_[at]);
       }
     }
-  } while (next_longer(in));
+  } while (next_longer(list));
 }
 
 }  // namespace isthmus

@@ -19,7 +19,7 @@ class SizeClasses {
   // metadata than 0.4 % of the memory.
   static constexpr std::size_t k_smallest_unit = 128;
   static constexpr std::size_t k_largest_unit = 4096;
-  static constexpr unsigned k_most = 72;  // classes with the smallest unit
+  static constexpr unsigned k_max_count = 72;  // classes with the smallest unit
 
   // Pre: `unit` is a power of two from `k_smallest_unit` to `k_largest_unit`.
   constexpr explicit SizeClasses(std::size_t unit) noexcept
@@ -63,6 +63,6 @@ class SizeClasses {
   unsigned shift_;
 };
 
-static_assert(SizeClasses{SizeClasses::k_smallest_unit}.count() == SizeClasses::k_most);
+static_assert(SizeClasses{SizeClasses::k_smallest_unit}.count() == SizeClasses::k_max_count);
 
 }  // namespace isthmus

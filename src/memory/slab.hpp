@@ -5,8 +5,8 @@
 //
 // After the record come live marks, of the blocks that callers hold, and two bitmaps of the blocks
 // that the slab holds: those usable by any queue (free) and those usable by one queue until a fence
-// has passed (waiting). A block in none of these is in a thread cache (`lane`) or in a batch on its
-// way to or from one. A slab that holds all its blocks returns to the run heap.
+// has passed (waiting). A block in none of these is in a thread cache or in a batch on its way to
+// or from one. A slab that holds all its blocks returns to the run heap.
 //
 // The live marks and `base` are atomic; what the slab holds is guarded by the lock of its class.
 //
@@ -33,46 +33,46 @@ namespace isthmus {
 struct SlabShape {
   std::uint32_t block_bytes;
   std::uint32_t blocks;
-  std::uint32_t grains;
+  std::uint32_t pages;
   bool by_byte;  // whether its marks are bytes
 
   // The first slabs of a class are small and fast, the later ones large, with little metadata.
   static constexpr std::uint32_t k_first = 16;
   // From this block size on a byte per block is negligible: all slabs have byte marks, so that no
   // branch depends on which slab it is.
-  static constexpr std::size_t k_few_blocks = std::size_t{16} << 10;
+  static constexpr std::size_t k_min_byte_marked = std::size_t{16} << 10;
 
   [[nodiscard]] static constexpr SlabShape of_first(std::size_t block_bytes) noexcept {
     return of(block_bytes, 64, true);
   }
   [[nodiscard]] static constexpr SlabShape of_later(std::size_t block_bytes) noexcept {
-    return of(block_bytes, 2048, block_bytes >= k_few_blocks);
+    return of(block_bytes, 2048, block_bytes >= k_min_byte_marked);
   }
   // Used if there is no memory for more: the fewest pages that hold a block.
-  [[nodiscard]] static constexpr SlabShape of_least(std::size_t block_bytes) noexcept {
-    return in_grains(block_bytes, (block_bytes - 1) / k_pool_page_bytes + 1, true);
+  [[nodiscard]] static constexpr SlabShape smallest(std::size_t block_bytes) noexcept {
+    return in_pages(block_bytes, (block_bytes - 1) / k_pool_page_bytes + 1, true);
   }
   // Words of a bitmap with one bit per block.
   [[nodiscard]] constexpr std::size_t words() const noexcept { return (blocks + 63) / 64; }
 
  private:
   // The smallest slab with enough blocks that loses at most 1/64 of itself after the last one.
-  [[nodiscard]] static constexpr SlabShape of(std::size_t block_bytes, std::size_t most_enough,
+  [[nodiscard]] static constexpr SlabShape of(std::size_t block_bytes, std::size_t max_enough,
                                               bool by_byte) noexcept {
-    constexpr std::size_t k_most_grains = 32;
-    const auto enough =
-        std::clamp<std::size_t>((std::size_t{512} << 10) / block_bytes, 4, most_enough);
+    constexpr std::size_t k_max_pages = 32;
+    const auto min_blocks =
+        std::clamp<std::size_t>((std::size_t{512} << 10) / block_bytes, 4, max_enough);
     const auto is_good = [&](std::size_t nbytes) {
-      return nbytes / block_bytes >= enough && nbytes % block_bytes <= nbytes / 64;
+      return nbytes / block_bytes >= min_blocks && nbytes % block_bytes <= nbytes / 64;
     };
     std::size_t count = 1;
-    while (count < k_most_grains && !is_good(count * k_pool_page_bytes)) {
+    while (count < k_max_pages && !is_good(count * k_pool_page_bytes)) {
       ++count;
     }
-    return in_grains(block_bytes, count, by_byte);
+    return in_pages(block_bytes, count, by_byte);
   }
-  [[nodiscard]] static constexpr SlabShape in_grains(std::size_t block_bytes, std::size_t count,
-                                                     bool by_byte) noexcept {
+  [[nodiscard]] static constexpr SlabShape in_pages(std::size_t block_bytes, std::size_t count,
+                                                    bool by_byte) noexcept {
     return {static_cast<std::uint32_t>(block_bytes),
             static_cast<std::uint32_t>(count * k_pool_page_bytes / block_bytes),
             static_cast<std::uint32_t>(count), by_byte};
@@ -95,12 +95,12 @@ struct Slab {
         by_byte{shape.by_byte},
         mark_shift_{static_cast<std::uint8_t>(mark_shift(shape))} {}
 
-  Slab* before = nullptr;  // in its class's list
-  Slab* after = nullptr;
-  std::uint32_t kept = 0;     // free blocks held
-  std::uint32_t waiting = 0;  // waiting blocks held, all for `until`
+  Slab* previous = nullptr;  // in its class's list
+  Slab* next = nullptr;
+  std::uint32_t free_count = 0;  // free blocks held
+  std::uint32_t waiting = 0;     // waiting blocks held, all for `until`
   Ticket until;
-  std::uint32_t first_grain = 0;
+  std::uint32_t first_page = 0;
   std::uint32_t shard = 0;  // which lists it (central_lists.hpp)
   std::atomic<std::byte*> base{nullptr};
   const std::uint64_t reciprocal;  // 2**k_shift / block size, rounded up
@@ -112,31 +112,29 @@ struct Slab {
   const std::uint8_t mark_shift_;  // a block's byte is at its number times 2 to this
 
  public:
-  [[nodiscard]] std::uint32_t grains() const noexcept {
-    constexpr auto k_grain = static_cast<std::uint32_t>(k_pool_page_bytes);
-    return (blocks * block_bytes + k_grain - 1) / k_grain;
+  [[nodiscard]] std::uint32_t pages() const noexcept {
+    constexpr auto k_page = static_cast<std::uint32_t>(k_pool_page_bytes);
+    return (blocks * block_bytes + k_page - 1) / k_page;
   }
   [[nodiscard]] std::size_t words() const noexcept { return shape().words(); }
   // Bitmaps of the free and the waiting blocks; guarded by the lock of the class.
-  [[nodiscard]] std::uint64_t* free() noexcept {
-    return reinterpret_cast<std::uint64_t*>(marks()) + words_of_marks(shape());
+  [[nodiscard]] std::uint64_t* free_bitmap() noexcept {
+    return reinterpret_cast<std::uint64_t*>(marks()) + mark_words(shape());
   }
-  [[nodiscard]] std::uint64_t* held_back() noexcept { return free() + words(); }
-  [[nodiscard]] bool is_whole() const noexcept { return kept + waiting == blocks; }
+  [[nodiscard]] std::uint64_t* waiting_bitmap() noexcept { return free_bitmap() + words(); }
+  [[nodiscard]] bool is_unused() const noexcept { return free_count + waiting == blocks; }
   [[nodiscard]] static constexpr std::size_t bytes_for(const SlabShape& shape) noexcept {
-    return place_of_marks(shape.by_byte) +
-           (words_of_marks(shape) + shape.words() * 2) * sizeof(std::uint64_t);
+    return marks_offset(shape.by_byte) +
+           (mark_words(shape) + shape.words() * 2) * sizeof(std::uint64_t);
   }
 
-  [[nodiscard]] SlabShape shape() const noexcept {
-    return {block_bytes, blocks, grains(), by_byte};
-  }
+  [[nodiscard]] SlabShape shape() const noexcept { return {block_bytes, blocks, pages(), by_byte}; }
   [[nodiscard]] std::byte* address_of(std::size_t block) const noexcept {
     return base.load(std::memory_order_relaxed) + block * block_bytes;
   }
   // The number of the block that contains `pointer`; k_no_block after the last. Exact: an offset is
   // below 2**21, and the reciprocal is too large by less than 2**18 / 2**k_shift.
-  [[nodiscard]] std::uint32_t block_holding(const void* pointer) const noexcept {
+  [[nodiscard]] std::uint32_t block_containing(const void* pointer) const noexcept {
     // Compares the offset, since that of a stale pointer may be anything.
     const auto offset = offset_of(pointer);
     return offset < std::uint64_t{blocks} * block_bytes ? number_at(offset) : k_no_block;
@@ -162,13 +160,13 @@ struct Slab {
   }
   // False if it was not live: a double free. If several threads free it at once, exactly one gets
   // true.
-  [[nodiscard]] bool mark_dead(std::uint32_t block) noexcept {
+  [[nodiscard]] bool mark_freed(std::uint32_t block) noexcept {
     return by_byte ? byte_of(block).exchange(0, std::memory_order_relaxed) != 0
                    : (word_of(block).fetch_and(~bit_of(block), std::memory_order_relaxed) &
                       bit_of(block)) != 0;
   }
   // The same. Pre: no other thread can free it concurrently.
-  void mark_ended(std::uint32_t block) noexcept {
+  void mark_freed_exclusive(std::uint32_t block) noexcept {
     if (by_byte) {
       byte_of(block).store(0, std::memory_order_relaxed);
     } else {
@@ -181,13 +179,13 @@ struct Slab {
   }
   [[nodiscard]] std::uint32_t count_live() noexcept {
     int found = 0;  // each byte is 0 or 1
-    for (std::size_t word = 0; word < words_of_marks(shape()); ++word) {
+    for (std::size_t word = 0; word < mark_words(shape()); ++word) {
       found += std::popcount(mark_word(word).load(std::memory_order_relaxed));
     }
     return static_cast<std::uint32_t>(found);
   }
-  void forget_live() noexcept {
-    for (std::size_t word = 0; word < words_of_marks(shape()); ++word) {
+  void clear_live_marks() noexcept {
+    for (std::size_t word = 0; word < mark_words(shape()); ++word) {
       mark_word(word).store(0, std::memory_order_relaxed);
     }
   }
@@ -197,16 +195,16 @@ struct Slab {
   [[nodiscard]] static constexpr unsigned mark_shift(const SlabShape& shape) noexcept {
     return shape.block_bytes <= 4096 ? 3 : shape.block_bytes < (64U << 10) ? 4 : 6;
   }
-  [[nodiscard]] static constexpr std::size_t place_of_marks(bool by_byte) noexcept {
+  [[nodiscard]] static constexpr std::size_t marks_offset(bool by_byte) noexcept {
     return by_byte ? 2 * k_line - k_offset : k_line;
   }
-  [[nodiscard]] static constexpr std::size_t words_of_marks(const SlabShape& shape) noexcept {
+  [[nodiscard]] static constexpr std::size_t mark_words(const SlabShape& shape) noexcept {
     return !shape.by_byte
                ? shape.words()
                : (std::size_t{shape.blocks} << mark_shift(shape)) / sizeof(std::uint64_t);
   }
   [[nodiscard]] std::byte* marks() noexcept {
-    return reinterpret_cast<std::byte*>(this) + place_of_marks(by_byte);
+    return reinterpret_cast<std::byte*>(this) + marks_offset(by_byte);
   }
   [[nodiscard]] std::atomic<std::uint8_t>& byte_of(std::uint32_t block) noexcept {
     return reinterpret_cast<std::atomic<std::uint8_t>*>(marks())[std::size_t{block} << mark_shift_];

@@ -8,12 +8,12 @@ namespace isthmus {
 namespace {
 
 // Takes as many blocks from a bitmap as it has and `out` can hold.
-std::size_t take_bits(const Slab& slab, std::uint64_t* words, std::span<void*> out) noexcept {
+std::size_t take_bits(const Slab& slab, std::uint64_t* bitmap, std::span<void*> out) noexcept {
   std::size_t taken = 0;
   for (std::size_t word = 0; word < slab.words() && taken < out.size(); ++word) {
-    while (words[word] != 0 && taken < out.size()) {
-      const auto bit = static_cast<std::size_t>(std::countr_zero(words[word]));
-      words[word] &= words[word] - 1;
+    while (bitmap[word] != 0 && taken < out.size()) {
+      const auto bit = static_cast<std::size_t>(std::countr_zero(bitmap[word]));
+      bitmap[word] &= bitmap[word] - 1;
       out[taken++] = slab.address_of(word * 64 + bit);
     }
   }
@@ -23,98 +23,98 @@ std::size_t take_bits(const Slab& slab, std::uint64_t* words, std::span<void*> o
 }  // namespace
 
 // Waiting slabs are sorted, the longest waiting first.
-void SlabList::link(Slab& in, std::size_t last) noexcept {
-  if (last == k_nowhere) {
+void SlabList::link(Slab& slab, std::size_t list) noexcept {
+  if (list == k_unlisted) {
     return;
   }
-  const bool at_the_end = last == k_waiting && last_waiting_ != nullptr;
-  in.before = at_the_end ? last_waiting_ : nullptr;
-  in.after = at_the_end ? nullptr : first_.at(last);
-  (at_the_end ? last_waiting_->after : first_.at(last)) = &in;
-  if (in.after != nullptr) {
-    in.after->before = &in;
+  const bool at_the_end = list == k_waiting && last_waiting_ != nullptr;
+  slab.previous = at_the_end ? last_waiting_ : nullptr;
+  slab.next = at_the_end ? nullptr : first_.at(list);
+  (at_the_end ? last_waiting_->next : first_.at(list)) = &slab;
+  if (slab.next != nullptr) {
+    slab.next->previous = &slab;
   }
-  if (last == k_waiting) {
-    last_waiting_ = &in;
+  if (list == k_waiting) {
+    last_waiting_ = &slab;
   }
 }
 
-void SlabList::unlink(Slab& out, std::size_t first) noexcept {
-  if (first == k_nowhere) {
+void SlabList::unlink(Slab& slab, std::size_t list) noexcept {
+  if (list == k_unlisted) {
     return;
   }
-  if (first == k_waiting && last_waiting_ == &out) {
-    last_waiting_ = out.before;
+  if (list == k_waiting && last_waiting_ == &slab) {
+    last_waiting_ = slab.previous;
   }
-  (out.before == nullptr ? first_.at(first) : out.before->after) = out.after;
-  if (out.after != nullptr) {
-    out.after->before = out.before;
-  }
-}
-
-void SlabList::move(Slab& moved, std::size_t first) noexcept {
-  if (const auto to = place(moved); to != first) {
-    unlink(moved, first);
-    link(moved, to);
+  (slab.previous == nullptr ? first_.at(list) : slab.previous->next) = slab.next;
+  if (slab.next != nullptr) {
+    slab.next->previous = slab.previous;
   }
 }
 
-std::size_t SlabList::add(Slab& made, std::span<void*> out) noexcept {
-  const bool waits = made.waiting != 0;
-  const auto taken = take_bits(made, waits ? made.held_back() : made.free(), out);
-  (waits ? made.waiting : made.kept) -= static_cast<std::uint32_t>(taken);
-  link(made, place(made));
+void SlabList::move(Slab& slab, std::size_t old_list) noexcept {
+  if (const auto new_list = list_of(slab); new_list != old_list) {
+    unlink(slab, old_list);
+    link(slab, new_list);
+  }
+}
+
+std::size_t SlabList::add(Slab& slab, std::span<void*> out) noexcept {
+  const bool waits = slab.waiting != 0;
+  const auto taken = take_bits(slab, waits ? slab.waiting_bitmap() : slab.free_bitmap(), out);
+  (waits ? slab.waiting : slab.free_count) -= static_cast<std::uint32_t>(taken);
+  link(slab, list_of(slab));
   return taken;
 }
 
-// Poisons the waiting blocks.
-void SlabList::put_poison(Slab& passed) const noexcept {
-  for (std::uint32_t block = 0; poison_.is_on() && block < passed.blocks; ++block) {
-    if ((passed.held_back()[block / 64] >> block % 64 & 1) != 0) {
-      poison_.put(passed.address_of(block), passed.block_bytes);
+void SlabList::poison_waiting(Slab& slab) const noexcept {
+  for (std::uint32_t block = 0; poison_.is_enabled() && block < slab.blocks; ++block) {
+    if ((slab.waiting_bitmap()[block / 64] >> block % 64 & 1) != 0) {
+      poison_.apply(slab.address_of(block), slab.block_bytes);
     }
   }
 }
 
 // Makes the waiting blocks free. Pre: their ticket has passed.
-void SlabList::settle(Slab& passed) const noexcept {
-  put_poison(passed);
-  for (std::size_t word = 0; word < passed.words(); ++word) {
-    passed.free()[word] |= std::exchange(passed.held_back()[word], 0);
+void SlabList::free_waiting(Slab& slab) const noexcept {
+  poison_waiting(slab);
+  for (std::size_t word = 0; word < slab.words(); ++word) {
+    slab.free_bitmap()[word] |= std::exchange(slab.waiting_bitmap()[word], 0);
   }
-  passed.kept += std::exchange(passed.waiting, 0);
-  passed.until = {};
+  slab.free_count += std::exchange(slab.waiting, 0);
+  slab.until = {};
 }
 
 std::size_t SlabList::take_waiting(std::span<void*> out, QueueSlots::Slot slot) noexcept {
   std::size_t taken = 0;
   auto* next = first_[k_waiting];
-  for (int looks = 0; next != nullptr && taken < out.size() && looks < k_most_looks; ++looks) {
-    auto& giving = *std::exchange(next, next->after);
-    if (slots_->passed(giving.until)) {
-      settle(giving);
-      const auto more = take_bits(giving, giving.free(), out.subspan(taken));
-      giving.kept -= static_cast<std::uint32_t>(more);
+  for (int examined = 0; next != nullptr && taken < out.size() && examined < k_max_examined;
+       ++examined) {
+    auto& slab = *std::exchange(next, next->next);
+    if (slots_->passed(slab.until)) {
+      free_waiting(slab);
+      const auto more = take_bits(slab, slab.free_bitmap(), out.subspan(taken));
+      slab.free_count -= static_cast<std::uint32_t>(more);
       taken += more;
-    } else if (giving.until.slot() == slot) {
-      const auto more = take_bits(giving, giving.held_back(), out.subspan(taken));
-      giving.waiting -= static_cast<std::uint32_t>(more);
+    } else if (slab.until.slot() == slot) {
+      const auto more = take_bits(slab, slab.waiting_bitmap(), out.subspan(taken));
+      slab.waiting -= static_cast<std::uint32_t>(more);
       taken += more;
     }
-    move(giving, k_waiting);
+    move(slab, k_waiting);
   }
   return taken;
 }
 
 std::size_t SlabList::take(std::span<void*> out, QueueSlots::Slot slot) noexcept {
   std::size_t taken = 0;
-  for (std::size_t from = 0; from < k_grades; ++from) {
-    while (first_.at(from) != nullptr && taken < out.size()) {
-      auto& giving = *first_.at(from);
-      const auto more = take_bits(giving, giving.free(), out.subspan(taken));
-      giving.kept -= static_cast<std::uint32_t>(more);
+  for (std::size_t grade = 0; grade < k_grades; ++grade) {
+    while (first_.at(grade) != nullptr && taken < out.size()) {
+      auto& slab = *first_.at(grade);
+      const auto more = take_bits(slab, slab.free_bitmap(), out.subspan(taken));
+      slab.free_count -= static_cast<std::uint32_t>(more);
       taken += more;
-      move(giving, from);
+      move(slab, grade);
     }
   }
   return taken != 0 ? taken : take_waiting(out, slot);
@@ -126,44 +126,44 @@ bool SlabList::has(QueueSlots::Slot slot) const noexcept {
     return true;
   }
   const auto* next = first_[k_waiting];
-  for (int looks = 0; next != nullptr && looks < k_most_looks; ++looks) {
-    if (slots_->good(next->until, slot)) {
+  for (int examined = 0; next != nullptr && examined < k_max_examined; ++examined) {
+    if (slots_->is_usable(next->until, slot)) {
       return true;
     }
-    next = next->after;
+    next = next->next;
   }
   return false;
 }
 
-Slab* SlabList::give(Slab& slab, void* block, Ticket freed) noexcept {
+Slab* SlabList::return_block(Slab& slab, void* block, Ticket freed) noexcept {
   const auto number = slab.block_at(block);
   const auto bit = std::uint64_t{1} << number % 64;
-  const auto was = place(slab);
+  const auto old_list = list_of(slab);
   if (slab.waiting != 0 && slots_->passed(slab.until)) {
-    settle(slab);
+    free_waiting(slab);
   }
   if (slots_->passed(freed)) {
-    poison_.put(block, slab.block_bytes);
-    slab.free()[number / 64] |= bit;
-    ++slab.kept;
+    poison_.apply(block, slab.block_bytes);
+    slab.free_bitmap()[number / 64] |= bit;
+    ++slab.free_count;
   } else {
-    slab.held_back()[number / 64] |= bit;
+    slab.waiting_bitmap()[number / 64] |= bit;
     slab.until = slab.waiting == 0 ? freed : slots_->joined(slab.until, freed);
     ++slab.waiting;
   }
-  if (slab.is_whole()) {
-    unlink(slab, was);
+  if (slab.is_unused()) {
+    unlink(slab, old_list);
     return &slab;
   }
-  move(slab, was);
+  move(slab, old_list);
   return nullptr;
 }
 
-Slab* SlabList::take_untouched() noexcept {
-  for (const auto from : {k_grades - 1, k_waiting}) {
-    for (auto* each = first_.at(from); each != nullptr; each = each->after) {
-      if (each->is_whole()) {
-        unlink(*each, from);
+Slab* SlabList::take_unused_slab() noexcept {
+  for (const auto list : {k_grades - 1, k_waiting}) {
+    for (auto* each = first_.at(list); each != nullptr; each = each->next) {
+      if (each->is_unused()) {
+        unlink(*each, list);
         return each;
       }
     }

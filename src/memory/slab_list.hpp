@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The slabs of one size class that hold blocks. The fullest ones (fewest free blocks) give first,
-// so that the others empty and can be released.
+// The slabs of one size class that hold blocks. Blocks are taken from the fullest ones (fewest free
+// blocks) first, so that the others empty and can be released.
 
 #include <array>
 #include <span>
@@ -18,20 +18,19 @@ class SlabList {
   explicit SlabList(QueueSlots& slots, FreePoison poison = {}) noexcept
       : slots_{&slots}, poison_{poison} {}
 
-  // Adds a slab that was just made, and takes blocks of it for the thread that made it. Returns how
-  // many.
-  [[nodiscard]] std::size_t add(Slab& made, std::span<void*> out) noexcept;
+  // Adds a new slab, and takes blocks of it for the thread that created it. Returns how many.
+  [[nodiscard]] std::size_t add(Slab& slab, std::span<void*> out) noexcept;
   // Takes blocks that are usable by queue entry `slot` from the fullest slabs. Returns how many.
   // Examines only a few waiting slabs.
   [[nodiscard]] std::size_t take(std::span<void*> out, QueueSlots::Slot slot) noexcept;
   // Whether `take` would find any.
   [[nodiscard]] bool has(QueueSlots::Slot slot) const noexcept;
-  // Puts a block back. Returns the slab, removed from the list, if it now holds all its blocks;
-  // else null.
-  [[nodiscard]] Slab* give(Slab& slab, void* block, Ticket freed) noexcept;
+  // Returns a block to its slab. Returns the slab, removed from the list, if it now holds all its
+  // blocks; else null.
+  [[nodiscard]] Slab* return_block(Slab& slab, void* block, Ticket freed) noexcept;
   // Removes and returns a slab that holds all its blocks because none was taken; null if there is
   // none.
-  [[nodiscard]] Slab* take_untouched() noexcept;
+  [[nodiscard]] Slab* take_unused_slab() noexcept;
   // A slab whose record contradicts its list or the marks of its blocks; null if there is none.
   [[nodiscard]] const Slab* find_damaged() const noexcept;
 
@@ -40,20 +39,21 @@ class SlabList {
   // all wait.
   static constexpr std::size_t k_grades = 4;
   static constexpr std::size_t k_waiting = k_grades;
-  static constexpr std::size_t k_nowhere = k_grades + 1;
-  static constexpr int k_most_looks = 8;  // waiting slabs examined
+  static constexpr std::size_t k_unlisted = k_grades + 1;
+  static constexpr int k_max_examined = 8;  // waiting slabs examined
 
-  [[nodiscard]] static std::size_t place(const Slab& slab) noexcept {
-    if (slab.kept == 0) {
-      return slab.waiting == 0 ? k_nowhere : k_waiting;
+  [[nodiscard]] static std::size_t list_of(const Slab& slab) noexcept {
+    if (slab.free_count == 0) {
+      return slab.waiting == 0 ? k_unlisted : k_waiting;
     }
-    return std::min<std::size_t>(k_grades - 1, std::size_t{slab.kept} * k_grades / slab.blocks);
+    return std::min<std::size_t>(k_grades - 1,
+                                 std::size_t{slab.free_count} * k_grades / slab.blocks);
   }
-  void link(Slab& in, std::size_t last) noexcept;
-  void unlink(Slab& out, std::size_t first) noexcept;
-  void move(Slab& moved, std::size_t first) noexcept;
-  void put_poison(Slab& passed) const noexcept;
-  void settle(Slab& passed) const noexcept;
+  void link(Slab& slab, std::size_t list) noexcept;
+  void unlink(Slab& slab, std::size_t list) noexcept;
+  void move(Slab& slab, std::size_t old_list) noexcept;
+  void poison_waiting(Slab& slab) const noexcept;
+  void free_waiting(Slab& slab) const noexcept;
   [[nodiscard]] std::size_t take_waiting(std::span<void*> out, QueueSlots::Slot slot) noexcept;
 
   QueueSlots* slots_ = nullptr;

@@ -18,19 +18,19 @@ constexpr SizeClasses k_classes{SizeClasses::k_smallest_unit};
 
 class SlabStore {
  public:
-  [[nodiscard]] Slab* take(const SlabShape& shape) noexcept {
+  [[nodiscard]] Slab* allocate(const SlabShape& shape) noexcept {
     const std::lock_guard hold{lock_};
     auto& spare = spare_for(shape);
     if (spare != nullptr) {
-      return std::exchange(spare, spare->after);
+      return std::exchange(spare, spare->next);
     }
-    auto* place = cut(round_up(Slab::bytes_for(shape), Slab::k_line));
-    return place == nullptr ? nullptr : new (place) Slab{shape};
+    auto* memory = carve(round_up(Slab::bytes_for(shape), Slab::k_line));
+    return memory == nullptr ? nullptr : new (memory) Slab{shape};
   }
-  void give(Slab& unused) noexcept {
+  void deallocate(Slab& unused) noexcept {
     const std::lock_guard hold{lock_};
     auto& spare = spare_for(unused.shape());
-    unused.after = std::exchange(spare, &unused);
+    unused.next = std::exchange(spare, &unused);
   }
 
  private:
@@ -38,34 +38,36 @@ class SlabStore {
 
   // A class has at most three shapes; the two that are marked by bytes differ in their pages.
   [[nodiscard]] Slab*& spare_for(const SlabShape& shape) noexcept {
-    const bool is_least = shape.grains == SlabShape::of_least(shape.block_bytes).grains;
-    const std::size_t which = !shape.by_byte ? 0 : is_least ? 1 : 2;
-    return spare_.at(which).at(k_classes.class_of(shape.block_bytes));
+    const bool is_smallest = shape.pages == SlabShape::smallest(shape.block_bytes).pages;
+    const std::size_t shape_index = !shape.by_byte ? 0 : is_smallest ? 1 : 2;
+    return spare_.at(shape_index).at(k_classes.class_of(shape.block_bytes));
   }
-  [[nodiscard]] std::byte* cut(std::size_t nbytes) noexcept {
-    if (left_ < nbytes) {
+  [[nodiscard]] std::byte* carve(std::size_t nbytes) noexcept {
+    if (remaining_ < nbytes) {
       auto pages = os::map_sparse_pages(k_chunk_bytes);
       if (!pages) {
         return nullptr;
       }
       next_ = static_cast<std::byte*>(*pages) + Slab::k_offset;
-      left_ = k_chunk_bytes - Slab::k_offset;
+      remaining_ = k_chunk_bytes - Slab::k_offset;
     }
-    left_ -= nbytes;
+    remaining_ -= nbytes;
     return std::exchange(next_, next_ + nbytes);
   }
 
   SpinLock lock_;
-  std::array<std::array<Slab*, SizeClasses::k_most>, 3> spare_{};
+  std::array<std::array<Slab*, SizeClasses::k_max_count>, 3> spare_{};
   std::byte* next_ = nullptr;
-  std::size_t left_ = 0;
+  std::size_t remaining_ = 0;
 };
 
 constinit SlabStore process_store;
 
 }  // namespace
 
-Slab* take_slab_record(const SlabShape& shape) noexcept { return process_store.take(shape); }
-void give_slab_record(Slab& unused) noexcept { process_store.give(unused); }
+Slab* allocate_slab_record(const SlabShape& shape) noexcept {
+  return process_store.allocate(shape);
+}
+void deallocate_slab_record(Slab& unused) noexcept { process_store.deallocate(unused); }
 
 }  // namespace isthmus

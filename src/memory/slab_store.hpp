@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Allocates the records of slabs. They belong to the process and are never unmapped, since a thread
-// that looks a pointer up takes no lock. A record made for a shape is reused for slabs of that
+// that looks a pointer up takes no lock. A record created for a shape is reused for slabs of that
 // shape only.
 
 #include "memory/slab.hpp"
@@ -9,8 +9,8 @@
 namespace isthmus {
 
 // Thread-safe. A record for slabs of this shape; null if the host has no memory.
-[[nodiscard]] Slab* take_slab_record(const SlabShape& shape) noexcept;
+[[nodiscard]] Slab* allocate_slab_record(const SlabShape& shape) noexcept;
 // Takes constant time and no memory.
-void give_slab_record(Slab& unused) noexcept;
+void deallocate_slab_record(Slab& unused) noexcept;
 
 }  // namespace isthmus

@@ -8,7 +8,7 @@ namespace {
 
 struct Remembered {
   Error failure;
-  Shortage of;
+  Shortage shortage;
 };
 thread_local constinit OwnedByThread<Remembered> last;
 
@@ -16,15 +16,15 @@ thread_local constinit OwnedByThread<Remembered> last;
 
 void remember_shortage(const Error& failure, const Shortage& shortage) noexcept {
   // This error is shared by all failures without memory, so it identifies none of them.
-  auto* const mine = failure.is(Error::no_memory()) ? nullptr : last.get();
-  if (mine != nullptr) {
-    *mine = {failure, shortage};
+  auto* const remembered = failure.is(Error::no_memory()) ? nullptr : last.get();
+  if (remembered != nullptr) {
+    *remembered = {failure, shortage};
   }
 }
 
 const Shortage* shortage_of(const Error& failure) noexcept {
-  const auto* mine = last.find();
-  return mine != nullptr && failure.is(mine->failure) ? &mine->of : nullptr;
+  const auto* remembered = last.find();
+  return remembered != nullptr && failure.is(remembered->failure) ? &remembered->shortage : nullptr;
 }
 
 }  // namespace isthmus

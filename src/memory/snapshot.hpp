@@ -32,7 +32,7 @@ struct Snapshot {
   // what other threads cache or what waits for other queues.
   std::size_t largest_request = 0;
   // The tags with the most live bytes, as far as is known (holders.hpp), the largest first.
-  std::array<Holder, ISTHMUS_MOST_HOLDERS> holders{};
+  std::array<Holder, ISTHMUS_MAX_HOLDERS> holders{};
   std::size_t holder_count = 0;
 
   // The share of the free memory that cannot serve one request: 0 if it lies in one piece.
@@ -43,12 +43,12 @@ struct Snapshot {
 
 // A request that failed for lack of memory, and what its pool had.
 struct Shortage {
-  Snapshot seen;
+  Snapshot snapshot;
   // The device's filter string, copied: an error outlives devices and keeps none alive.
   std::array<char, 64> device{};
   isthmus_kind_t kind = ISTHMUS_KIND_UNKNOWN;
   std::size_t requested = 0;     // bytes
-  std::uint32_t rungs = 0;       // stages tried: 1 << rung (oom_stages.hpp)
+  std::uint32_t stages = 0;      // stages tried: 1 << OomStage (oom_stages.hpp)
   const char* advice = nullptr;  // never freed
 };
 

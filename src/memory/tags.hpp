@@ -2,6 +2,7 @@
 #pragma once
 // Tags: names under which a thread allocates, so that reports can say what holds memory. A tag is
 // the unique, never freed text of its name: two tags are the same if their addresses are.
+// Thread-safe.
 
 #include <string_view>
 
@@ -16,7 +17,7 @@ ISTHMUS_TLS_MODEL extern thread_local constinit const char* thread_tag;
 
 // The tag with that name. INVALID_ARGUMENT for an empty name.
 [[nodiscard]] Result<const char*> tag_of(std::string_view name);
-// The calling thread's tag; null if it has none. `swap_tag` sets it and returns the one before.
+// The calling thread's tag; null if it has none. `swap_tag` sets it and returns the previous one.
 [[nodiscard]] inline const char* current_tag() noexcept { return detail::thread_tag; }
 const char* swap_tag(const char* next) noexcept;
 

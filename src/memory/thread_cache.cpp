@@ -24,18 +24,17 @@ thread_local constinit ThreadCache* detail::last_thread_cache = &detail::no_thre
 
 namespace {
 
-// Guards which pool a thread cache (`lane`) belongs to, and the spare ones. Held while one is
-// emptied, so that its pool is not destroyed meanwhile; never held during a driver call.
-std::mutex& lanes_lock() noexcept {
+// Guards which pool a thread cache belongs to, and the spare ones. Held while one is emptied, so
+// that its pool is not destroyed meanwhile; never held during a driver call.
+std::mutex& thread_caches_lock() noexcept {
   static NeverDestroyed<std::mutex> only;
   return *only;
 }
-ThreadCache* spare_lanes = nullptr;
+ThreadCache* spare_thread_caches = nullptr;
 
-// Which threads use which shard of the central lists. Guarded by `lanes_lock()`.
+// Which threads use which shard of the central lists. Guarded by `thread_caches_lock()`.
 class ShardNumbers {
  public:
-  // Returns a shard that the fewest threads use.
   [[nodiscard]] unsigned join() noexcept {
     const auto least = std::ranges::min_element(threads_);
     ++*least;
@@ -48,46 +47,47 @@ class ShardNumbers {
 };
 ShardNumbers shards;
 
-void attach(ThreadCache& mine, Pool& pool, Queue* key, QueueSlots::Slot slot,
+void attach(ThreadCache& cache, Pool& pool, Queue* key, QueueSlots::Slot slot,
             std::uint32_t share) noexcept {
-  mine.slot = slot;
-  pool.slots().attach_lane(slot);
-  mine.behind = key;
-  mine.queue_key = key != nullptr ? key->key() : 0;
-  mine.before = nullptr;
-  mine.next = pool.lanes();
-  if (mine.next != nullptr) {
-    mine.next->before = &mine;
+  cache.slot = slot;
+  pool.slots().attach_thread_cache(slot);
+  cache.queue = key;
+  cache.queue_key = key != nullptr ? key->key() : 0;
+  cache.previous = nullptr;
+  cache.next = pool.thread_caches();
+  if (cache.next != nullptr) {
+    cache.next->previous = &cache;
   }
-  pool.set_thread_caches(&mine);
-  pool.lay_out(mine, share);
-  mine.owner.store(&pool, k_relaxed);
+  pool.set_thread_caches(&cache);
+  pool.set_bin_capacities(cache, share);
+  cache.owner.store(&pool, k_relaxed);
 }
 
-void detach(ThreadCache& mine) noexcept {
-  auto& from = *mine.owner.load(k_relaxed);
-  from.empty(mine);
-  from.slots().detach_lane(mine.slot);
-  if (mine.before != nullptr) {
-    mine.before->next = mine.next;
+void detach(ThreadCache& cache) noexcept {
+  auto& pool = *cache.owner.load(k_relaxed);
+  pool.flush(cache);
+  pool.slots().detach_thread_cache(cache.slot);
+  if (cache.previous != nullptr) {
+    cache.previous->next = cache.next;
   } else {
-    from.set_thread_caches(mine.next);
+    pool.set_thread_caches(cache.next);
   }
-  if (mine.next != nullptr) {
-    mine.next->before = mine.before;
+  if (cache.next != nullptr) {
+    cache.next->previous = cache.previous;
   }
-  mine.owner.store(nullptr, k_relaxed);
+  cache.owner.store(nullptr, k_relaxed);
 }
 
 // Whether its queue can no longer be used: only pools still reference it.
-bool is_dead(const ThreadCache& lane) noexcept {
-  return lane.behind != nullptr && lane.behind->known_to_pools_alone();
+bool is_dead(const ThreadCache& cache) noexcept {
+  return cache.queue != nullptr && cache.queue->has_only_pool_references();
 }
 
-ThreadCache* new_lane() noexcept {
-  [[maybe_unused]] static const bool known = detail::has_process_fence = os::arm_process_fence();
-  if (auto* spare = spare_lanes; spare != nullptr) {
-    spare_lanes = spare->next;
+ThreadCache* new_thread_cache() noexcept {
+  [[maybe_unused]] static const bool is_armed = detail::has_process_fence =
+      os::register_process_fence();
+  if (auto* spare = spare_thread_caches; spare != nullptr) {
+    spare_thread_caches = spare->next;
     return spare;
   }
   auto pages = os::map_sparse_pages(sizeof(ThreadCache));
@@ -98,28 +98,28 @@ ThreadCache* new_lane() noexcept {
 // long among a hundred as among two. The most recently used one of a set comes first.
 class ThreadCaches {
  public:
-  // Precondition: lanes_lock() is held.
+  // Precondition: thread_caches_lock() is held.
   ThreadCaches() noexcept : shard_{shards.join()} {}
 
   [[nodiscard]] ThreadCache* find(Pool& pool, Queue* key) noexcept {
     const auto hashed = hash_of(hash_of(address(&pool)) ^ address(key));
     auto& set = sets_[hashed >> (64 - k_set_bits)];
     auto found = std::find_if(set.begin(), set.end(), [&](const Place& each) {
-      return each.hashed == hashed && each.its != nullptr && each.its->serves(pool, key);
+      return each.hashed == hashed && each.cache != nullptr && each.cache->serves(pool, key);
     });
     if (found == set.end()) {
       found = std::ranges::find_if(set, &Place::is_free);
       if (found == set.end()) {
         found = std::prev(found);  // the least recently used one is reused
       }
-      if (!serve(found->its, pool, key)) {
+      if (!serve(found->cache, pool, key)) {
         return nullptr;
       }
       found->hashed = hashed;
     }
     std::rotate(set.begin(), found, std::next(found));
-    set.front().its->found_at = ++finds_;
-    return set.front().its;
+    set.front().cache->found_at = ++finds_;
+    return set.front().cache;
   }
 
   [[nodiscard]] std::size_t collect(const Pool& pool, std::span<ThreadCache*> out) noexcept {
@@ -132,43 +132,43 @@ class ThreadCaches {
     return found;
   }
 
-  [[nodiscard]] bool pays_to_empty(const Pool& pool, std::size_t grains) noexcept {
-    unsettled_ += grains;
-    return unsettled_ >= count(pool) && std::exchange(unsettled_, 0) != 0;
+  [[nodiscard]] bool should_flush(const Pool& pool, std::size_t page_count) noexcept {
+    unflushed_pages_ += page_count;
+    return unflushed_pages_ >= count(pool) && std::exchange(unflushed_pages_, 0) != 0;
   }
 
-  void empty(Pool& pool) noexcept {
+  void flush(Pool& pool) noexcept {
     for_each([&](ThreadCache*& each) {
       if (each->owner.load(k_relaxed) == &pool) {
         const ThreadCache::Hold held{*each};
         if (held && each->owner.load(k_relaxed) == &pool) {
-          pool.empty(*each);
+          pool.flush(*each);
         }
       }
     });
   }
 
-  // Precondition: lanes_lock() is held.
-  void give_up() noexcept {
+  // Precondition: thread_caches_lock() is held.
+  void release_all() noexcept {
     for_each([](ThreadCache*& each) {
       if (each->owner.load(k_relaxed) != nullptr) {
         detach(*each);
       }
-      each->next = spare_lanes;
-      spare_lanes = each;
+      each->next = spare_thread_caches;
+      spare_thread_caches = each;
     });
     shards.leave(shard_);
   }
 
  private:
   static constexpr unsigned k_set_bits = 6;
-  static constexpr std::uint32_t k_lanes_before_sharing = 16;  // of one pool
+  static constexpr std::uint32_t k_caches_before_sharing = 16;  // of one pool
   struct Place {
     std::uint64_t hashed = 0;  // hash it was last found by; most others are not accessed
-    ThreadCache* its = nullptr;
+    ThreadCache* cache = nullptr;
 
     [[nodiscard]] bool is_free() const noexcept {
-      return its == nullptr || its->owner.load(k_relaxed) == nullptr;
+      return cache == nullptr || cache->owner.load(k_relaxed) == nullptr;
     }
   };
   using ThreadCacheSet = std::array<Place, 8>;
@@ -190,33 +190,33 @@ class ThreadCaches {
     }
   }
 
-  [[nodiscard]] bool serve(ThreadCache*& which, Pool& pool, Queue* key) noexcept {
+  [[nodiscard]] bool serve(ThreadCache*& cache, Pool& pool, Queue* key) noexcept {
     if (key != nullptr) {
-      pool.make_room_for(*key);
+      pool.reserve_slot_for(*key);
     }
     const auto slot = pool.slots().find(key);
-    if (slot == QueueSlots::k_quiet && key != nullptr) {
+    if (slot == QueueSlots::k_no_queue && key != nullptr) {
       return false;  // no longer in one order, or no free entry is left
     }
-    const std::lock_guard hold{lanes_lock()};
-    if (which == nullptr) {
-      which = take_idle();
+    const std::lock_guard hold{thread_caches_lock()};
+    if (cache == nullptr) {
+      cache = take_idle();
     }
-    if (which == nullptr) {
-      which = new_lane();
+    if (cache == nullptr) {
+      cache = new_thread_cache();
     }
-    if (which == nullptr) {
+    if (cache == nullptr) {
       return false;
     }
-    if (which->owner.load(k_relaxed) != nullptr) {
-      detach(*which);
+    if (cache->owner.load(k_relaxed) != nullptr) {
+      detach(*cache);
     }
-    which->shard = shard_;
-    attach(*which, pool, key, slot, 1 + count(pool) / k_lanes_before_sharing);
+    cache->shard = shard_;
+    attach(*cache, pool, key, slot, 1 + count(pool) / k_caches_before_sharing);
     return true;
   }
 
-  // Takes one whose pool or queue is gone, so that there are only as many as were in use at once.
+  // Takes one of a destroyed pool or unused queue, so that no more exist than were used at once.
   [[nodiscard]] ThreadCache* take_idle() noexcept {
     ThreadCache* idle = nullptr;
     for_each([&](ThreadCache*& each) {
@@ -228,54 +228,54 @@ class ThreadCaches {
   }
 
   const unsigned shard_;
-  std::size_t unsettled_ = 0;  // pages
+  std::size_t unflushed_pages_ = 0;
   std::uint64_t finds_ = 0;
   std::array<ThreadCacheSet, std::size_t{1} << k_set_bits> sets_{};
-  static_assert(sizeof sets_ / sizeof(Place) == ThreadCache::k_most_own);
+  static_assert(sizeof sets_ / sizeof(Place) == ThreadCache::k_max_own);
 };
 
 // On separate pages, since static thread-local storage is small.
 struct MappedThreadCaches {
-  ThreadCaches* its = nullptr;
+  ThreadCaches* caches = nullptr;
 
   MappedThreadCaches() noexcept = default;
   MappedThreadCaches(const MappedThreadCaches&) = delete;
   MappedThreadCaches& operator=(const MappedThreadCaches&) = delete;
   ~MappedThreadCaches() {
     detail::last_thread_cache = &detail::no_thread_cache;
-    if (its == nullptr || os::is_forked_child()) {
+    if (caches == nullptr || os::is_forked_child()) {
       return;  // threads that do not exist here may hold the locks
     }
     {
-      const std::lock_guard hold{lanes_lock()};
-      its->give_up();
+      const std::lock_guard hold{thread_caches_lock()};
+      caches->release_all();
     }
-    os::unmap_pages(its, sizeof(ThreadCaches));
+    os::unmap_pages(caches, sizeof(ThreadCaches));
   }
 };
-ISTHMUS_TLS_MODEL thread_local constinit OwnedByThread<MappedThreadCaches> own_lanes;
+ISTHMUS_TLS_MODEL thread_local constinit OwnedByThread<MappedThreadCaches> own_thread_caches;
 
-ThreadCaches* find_own_lanes() noexcept {
-  const auto* mine = own_lanes.find();
-  return mine != nullptr ? mine->its : nullptr;
+ThreadCaches* find_own_thread_caches() noexcept {
+  const auto* mapped = own_thread_caches.find();
+  return mapped != nullptr ? mapped->caches : nullptr;
 }
 
 // Null if there is no memory, and when the thread is ending.
-ThreadCaches* make_own_lanes() noexcept {
-  auto* const mine = own_lanes.get();
-  if (mine != nullptr && mine->its == nullptr) {
+ThreadCaches* make_own_thread_caches() noexcept {
+  auto* const mapped = own_thread_caches.get();
+  if (mapped != nullptr && mapped->caches == nullptr) {
     if (auto pages = os::map_sparse_pages(sizeof(ThreadCaches))) {
-      const std::lock_guard hold{lanes_lock()};
-      mine->its = new (*pages) ThreadCaches;
+      const std::lock_guard hold{thread_caches_lock()};
+      mapped->caches = new (*pages) ThreadCaches;
     }
   }
-  return mine != nullptr ? mine->its : nullptr;
+  return mapped != nullptr ? mapped->caches : nullptr;
 }
 
 }  // namespace
 
 ThreadCache* ThreadCache::find(Pool& pool, Queue* key) noexcept {
-  auto* const own = on_library_thread() ? nullptr : make_own_lanes();
+  auto* const own = on_library_thread() ? nullptr : make_own_thread_caches();
   auto* const found = own != nullptr ? own->find(pool, key) : nullptr;
   if (found != nullptr) {
     detail::last_thread_cache = found;
@@ -284,12 +284,12 @@ ThreadCache* ThreadCache::find(Pool& pool, Queue* key) noexcept {
 }
 
 void* ThreadCache::take_run(std::size_t nbytes, std::uintptr_t key, PoolPageTable& table) noexcept {
-  const auto grains = pool_pages_for(nbytes);
+  const auto page_count = pool_pages_for(nbytes);
   const Hold held{*this};
-  for (std::size_t back = 0; held && back < k_runs; ++back) {
-    auto& kept = runs[(newest - back) % k_runs];
-    if (kept.count == grains) {
-      return hand_out(kept, nbytes, key, table);
+  for (std::size_t distance = 0; held && distance < k_runs; ++distance) {
+    auto& run = runs[(newest - distance) % k_runs];
+    if (run.count == page_count) {
+      return allocate_run(run, nbytes, key, table);
     }
   }
   return nullptr;
@@ -297,102 +297,104 @@ void* ThreadCache::take_run(std::size_t nbytes, std::uintptr_t key, PoolPageTabl
 
 void* ThreadCache::take_block(unsigned size_class) noexcept {
   const Hold held{*this};
-  auto& from = bins[size_class];
-  return held && from.count != 0 ? from.blocks[--from.count] : nullptr;
+  auto& bin = bins[size_class];
+  return held && bin.count != 0 ? bin.blocks[--bin.count] : nullptr;
 }
 
 std::size_t ThreadCache::keep_blocks(unsigned size_class, std::span<void* const> blocks) noexcept {
   const Hold held{*this};
-  auto& to = bins[size_class];
+  auto& bin = bins[size_class];
   if (!held) {
     return 0;
   }
-  const auto kept = std::min<std::size_t>(blocks.size(), to.most - to.count);
-  std::copy_n(blocks.begin(), kept, to.blocks.begin() + to.count);
-  to.count += static_cast<std::uint32_t>(kept);
-  return kept;
+  const auto count = std::min<std::size_t>(blocks.size(), bin.capacity - bin.count);
+  std::copy_n(blocks.begin(), count, bin.blocks.begin() + bin.count);
+  bin.count += static_cast<std::uint32_t>(count);
+  return count;
 }
 
 std::size_t ThreadCache::next_refill(unsigned size_class) noexcept {
   const Hold held{*this};
-  auto& of = bins[size_class];
-  return held ? std::exchange(of.wanted, std::min(2 * of.wanted, of.most / 2)) : 1;
+  auto& bin = bins[size_class];
+  return held ? std::exchange(bin.refill_count, std::min(2 * bin.refill_count, bin.capacity / 2))
+              : 1;
 }
 
-bool ThreadCache::pays_to_empty_own(const Pool& pool, std::size_t grains) noexcept {
-  auto* const own = find_own_lanes();
-  return own == nullptr || own->pays_to_empty(pool, grains);
+bool ThreadCache::should_flush_own(const Pool& pool, std::size_t page_count) noexcept {
+  auto* const own = find_own_thread_caches();
+  return own == nullptr || own->should_flush(pool, page_count);
 }
 
-void ThreadCache::empty_own(Pool& pool) noexcept {
-  auto* const own = find_own_lanes();
+void ThreadCache::flush_own(Pool& pool) noexcept {
+  auto* const own = find_own_thread_caches();
   if (own != nullptr && !on_library_thread()) {
-    own->empty(pool);
+    own->flush(pool);
   }
 }
 
 std::size_t ThreadCache::find_own(const Pool& pool,
-                                  std::span<ThreadCache*, k_most_own> out) noexcept {
-  auto* const own = on_library_thread() ? nullptr : find_own_lanes();
+                                  std::span<ThreadCache*, k_max_own> out) noexcept {
+  auto* const own = on_library_thread() ? nullptr : find_own_thread_caches();
   return own != nullptr ? own->collect(pool, out) : 0;
 }
 
 // Whether the owner used it since the last call.
-bool ThreadCache::used_lately() noexcept {
-  auto seen = Use::lately;
-  return use_.compare_exchange_strong(seen, Use::none, std::memory_order_acq_rel) ||
-         seen != Use::none;
+bool ThreadCache::was_used_recently() noexcept {
+  auto use = Use::recent;
+  return use_.compare_exchange_strong(use, Use::none, std::memory_order_acq_rel) ||
+         use != Use::none;
 }
 
 // The wait is bounded: the owner may be preempted while it accesses its thread cache.
-bool ThreadCache::is_at_rest(Revoked which) const noexcept {
-  constexpr int k_most_looks = 100;
-  auto seen = use_.load(std::memory_order_seq_cst);
-  for (int looks = 0; which == Revoked::all && seen == Use::now && looks < k_most_looks; ++looks) {
+bool ThreadCache::is_idle(Revoked scope) const noexcept {
+  constexpr int k_max_tries = 100;
+  auto use = use_.load(std::memory_order_seq_cst);
+  for (int tries = 0; scope == Revoked::all && use == Use::active && tries < k_max_tries; ++tries) {
     std::this_thread::yield();
-    seen = use_.load(std::memory_order_seq_cst);
+    use = use_.load(std::memory_order_seq_cst);
   }
-  return which == Revoked::all ? seen != Use::now : seen == Use::none;
+  return scope == Revoked::all ? use != Use::active : use == Use::none;
 }
 
-// Precondition: lanes_lock() is held.
+// Precondition: thread_caches_lock() is held.
 template <class Choose>
-void ThreadCache::empty_some(Pool& pool, Revoked which, Choose&& choose) noexcept {
+void ThreadCache::flush_some(Pool& pool, Revoked scope, Choose&& choose) noexcept {
   bool any = false;
-  for (auto* each = pool.lanes(); each != nullptr; each = each->next) {
+  for (auto* each = pool.thread_caches(); each != nullptr; each = each->next) {
     if (choose(*each)) {
       each->is_being_revoked_.store(true, std::memory_order_seq_cst);
       any = true;
     }
   }
   // Without a fence the owner may be accessing its thread cache without being seen.
-  const bool told_all = !any || !detail::has_process_fence || os::process_fence();
-  for (auto *each = pool.lanes(), *after = each; any && each != nullptr; each = after) {
+  const bool is_fenced = !any || !detail::has_process_fence || os::process_fence();
+  for (auto *each = pool.thread_caches(), *after = each; any && each != nullptr; each = after) {
     after = each->next;
     if (each->is_being_revoked_.load(k_relaxed)) {
-      if (told_all && each->is_at_rest(which)) {
-        is_dead(*each) ? detach(*each) : pool.empty(*each);
+      if (is_fenced && each->is_idle(scope)) {
+        is_dead(*each) ? detach(*each) : pool.flush(*each);
       }
       each->is_being_revoked_.store(false, std::memory_order_release);
     }
   }
 }
 
-void ThreadCache::revoke(Pool& pool, Revoked which) noexcept {
-  const std::lock_guard hold{lanes_lock()};
-  empty_some(pool, which,
-             [which](ThreadCache& each) { return which == Revoked::all || !each.used_lately(); });
+void ThreadCache::revoke(Pool& pool, Revoked scope) noexcept {
+  const std::lock_guard hold{thread_caches_lock()};
+  flush_some(pool, scope, [scope](ThreadCache& each) {
+    return scope == Revoked::all || !each.was_used_recently();
+  });
 }
 
 void ThreadCache::detach_dead(Pool& pool) noexcept {
-  const std::lock_guard hold{lanes_lock()};
-  empty_some(pool, Revoked::all, [](ThreadCache& each) { return is_dead(each); });
+  const std::lock_guard hold{thread_caches_lock()};
+  flush_some(pool, Revoked::all, [](ThreadCache& each) { return is_dead(each); });
 }
 
 void ThreadCache::detach_all(Pool& pool) noexcept {
-  const std::lock_guard hold{lanes_lock()};
-  while (pool.lanes() != nullptr) {
-    detach(*pool.lanes());
+  const std::lock_guard hold{thread_caches_lock()};
+  while (pool.thread_caches() != nullptr) {
+    detach(*pool.thread_caches());
   }
 }
 

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The thread cache (`lane`): free blocks and page runs that one thread keeps, of one pool and for
-// one queue, so that warm allocations and frees take no lock and share no cache line. The memory in
-// it is unused, or was freed after work on that queue.
+// The thread cache: free blocks and page runs of one pool that one thread caches for one queue, so
+// that warm allocations and frees take no lock and share no cache line. The memory in it is unused,
+// or was freed after work on that queue.
 //
 // A thread finds its last thread cache through one pointer in static thread-local storage, where
 // available (core/tls.hpp; the general model costs 4.6 ns a pair). If that one serves another pool
-// or queue it searches its others. Thread caches are never unmapped. The one of an ended thread is
-// reused for the next new one; the one of a destroyed pool is empty, and its thread reuses it for
-// another pool.
+// or queue it searches its other thread caches. Thread caches are never unmapped. The one of an
+// ended thread is reused for the next new one; the one of a destroyed pool is empty, and its thread
+// reuses it for another pool.
 //
-// Memory that a thread keeps without using it would be lost to other threads. Therefore another
-// thread can revoke a thread cache, that is, empty it. The owner marks its accesses
-// (`ThreadCache::hold`) with plain stores; the revoking thread pays for the memory fences of both
+// Memory that a thread caches without using it would be lost to other threads. Therefore another
+// thread can revoke a thread cache, that is, flush it. The owner marks its accesses
+// (`ThreadCache::Hold`) with plain stores; the revoking thread pays for the memory fences of both
 // (os/process_fence.hpp).
 //
-// A thread cache is accessed by its thread, during a successful `hold`, or by another thread under
-// `lanes_lock()` (thread_cache.cpp) after the handshake described at `use_`. A pool that is being
-// destroyed needs no handshake, since no thread uses it.
+// A thread cache is accessed by its thread, during a successful `Hold`, or by another thread under
+// `thread_caches_lock()` (thread_cache.cpp) after the handshake described at `use_`. A pool that is
+// being destroyed needs no handshake, since no thread uses it.
 
 #include <algorithm>
 #include <array>
@@ -40,13 +40,13 @@ class ThreadCache {
  public:
   // The last blocks of one size class that the thread freed or got from the central list.
   struct Bin {
-    static constexpr std::uint32_t k_most = 2 * CentralShard::k_most_in_batch;
+    static constexpr std::uint32_t k_max_blocks = 2 * CentralShard::k_max_batch_blocks;
     std::uint32_t count = 0;
-    std::uint32_t most = 0;
-    std::uint32_t wanted = 0;  // blocks to get with the next refill
-    std::array<void*, k_most> blocks{};
+    std::uint32_t capacity = 0;
+    std::uint32_t refill_count = 0;  // blocks to get with the next refill
+    std::array<void*, k_max_blocks> blocks{};
 
-    void begin_with_few() noexcept { wanted = std::max(most / 16, 1U); }
+    void reset_refill() noexcept { refill_count = std::max(capacity / 16, 1U); }
   };
   struct PageRun {
     std::byte* base = nullptr;
@@ -54,27 +54,27 @@ class ThreadCache {
     std::uint32_t count = 0;  // pages; 0: none
   };
   static constexpr std::size_t k_runs = 16;
-  static constexpr std::size_t k_most_cached_grains = 1024;  // 64 MiB, or a single run
+  static constexpr std::size_t k_max_cached_pages = 1024;  // 64 MiB, or a single run
 
   // The calling thread's thread cache of `pool` for a key (`thread_cache_key`), created if
   // necessary. Null if there is no memory or no entry in `QueueSlots`, if the thread is ending, or
   // on a thread of the library, which frees but does not allocate.
   [[nodiscard]] static ThreadCache* find(Pool& pool, Queue* key) noexcept;
-  // Moves what the calling thread keeps of the pool to the pool's central lists.
-  static void empty_own(Pool& pool) noexcept;
-  // Adds `grains` to the pages that this thread has requested, of any pool, since this last
-  // returned true. Returns whether they justify emptying all its thread caches of this pool: at
+  // Moves what the calling thread caches of the pool to the pool's central lists.
+  static void flush_own(Pool& pool) noexcept;
+  // Adds `page_count` to the pages that this thread has requested, of any pool, since this last
+  // returned true. Returns whether they justify flushing all its thread caches of this pool: at
   // least one page for each.
-  [[nodiscard]] static bool pays_to_empty_own(const Pool& pool, std::size_t grains) noexcept;
-  // As `empty_own` for all threads, or only for thread caches that were not used since the last
-  // such call. A thread cache that is in constant use may keep its content, and all may if the
+  [[nodiscard]] static bool should_flush_own(const Pool& pool, std::size_t page_count) noexcept;
+  // As `flush_own` for all threads, or only for thread caches that were not used since the last
+  // such call. A thread cache that is in constant use may retain its content, and all may if the
   // kernel has come to forbid the fence.
   enum class Revoked { idle, all };
-  static void revoke(Pool& pool, Revoked which) noexcept;
+  static void revoke(Pool& pool, Revoked scope) noexcept;
   // Stores this thread's thread caches of a pool. Returns how many.
-  static constexpr std::size_t k_most_own = 512;
+  static constexpr std::size_t k_max_own = 512;
   [[nodiscard]] static std::size_t find_own(const Pool& pool,
-                                            std::span<ThreadCache*, k_most_own> out) noexcept;
+                                            std::span<ThreadCache*, k_max_own> out) noexcept;
   // Empties the thread caches of a pool that is being destroyed, and detaches them from it.
   static void detach_all(Pool& pool) noexcept;
   // As `detach_all`, for thread caches whose queues only pools still reference: they keep the
@@ -86,10 +86,10 @@ class ThreadCache {
   // Takes one of the cached blocks of a class; null if there is none.
   [[nodiscard]] void* take_block(unsigned size_class) noexcept;
   // How many blocks of a class to get from the central list: few at first, then twice as many each
-  // time, up to half a bin. A thread with many thread caches that needs little of each thus keeps
+  // time, up to half a bin. A thread with many thread caches that needs little of each thus caches
   // little.
   [[nodiscard]] std::size_t next_refill(unsigned size_class) noexcept;
-  // Keeps as many of the blocks as the bin has space for. Returns how many.
+  // Caches as many of the blocks as the bin has space for. Returns how many.
   [[nodiscard]] std::size_t keep_blocks(unsigned size_class,
                                         std::span<void* const> blocks) noexcept;
   // Takes the most recently cached run with as many pages as the request needs, and makes it live;
@@ -106,49 +106,49 @@ class ThreadCache {
 
   // Whether it belongs to this pool and queue. The entry in `QueueSlots` keeps the queue alive, so
   // no other queue can have its address.
-  [[nodiscard]] bool serves(const Pool& pool, const Queue* queue) const noexcept {
-    return owner.load(k_relaxed) == &pool && behind == queue;
+  [[nodiscard]] bool serves(const Pool& pool, const Queue* key) const noexcept {
+    return owner.load(k_relaxed) == &pool && queue == key;
   }
 
  private:  // here, beside the fields that are read with them
   // Handshake between the owner and a revoking thread. Each writes one flag and then reads the
   // other one: the owner `use_` and `is_being_revoked_`, the revoking thread the reverse. A fence
   // lies between the two steps, so at least one of them sees the other's flag: the owner then does
-  // without the thread cache, or the revoking thread leaves it alone. The fences are
-  // `process_fence` by the revoking thread, with a compiler fence in the owner; without a process
-  // fence, a seq_cst exchange in the owner. The owner ends with a release store of `lately`, the
-  // revoking thread with a release store of false, so that each sees what the other one changed.
+  // not use the thread cache, or the revoking thread skips it. The fences are `process_fence` by
+  // the revoking thread, with a compiler fence in the owner; without a process fence, a seq_cst
+  // exchange in the owner. The owner ends with a release store of `recent`, the revoking thread
+  // with a release store of false, so that each sees what the other one changed.
   //
-  // `none`: not used since a revoking thread last looked; `now`: the owner is accessing it;
-  // `lately`: the owner has accessed it since.
-  enum class Use : std::uint8_t { none, now, lately };
-  // Written by the owner; other threads only reset `lately`.
+  // `none`: not used since a revoking thread last checked; `active`: the owner is accessing it;
+  // `recent`: the owner has accessed it since.
+  enum class Use : std::uint8_t { none, active, recent };
+  // Written by the owner; other threads only reset `recent`.
   std::atomic<Use> use_{Use::none};
   std::atomic<bool> is_being_revoked_{false};
 
  public:
   std::atomic<Pool*> owner{nullptr};
-  Queue* behind =
+  Queue* queue =
       nullptr;  // its queue; only the owner accesses this and the fields below, except the links
-  std::uintptr_t queue_key = 0;  // of `behind`
-  QueueSlots::Slot slot = QueueSlots::k_quiet;
+  std::uintptr_t queue_key = 0;  // of `queue`
+  QueueSlots::Slot slot = QueueSlots::k_no_queue;
   unsigned shard = 0;           // the thread's shard of the pool's central lists
   std::uint64_t found_at = 0;   // number of the thread's last search that found it; only grows
   ThreadCache* next = nullptr;  // in the pool's list or that of spare ones
-  ThreadCache* before = nullptr;
-  std::size_t cached_grains = 0;
+  ThreadCache* previous = nullptr;
+  std::size_t cached_pages = 0;
   std::uint32_t newest = 0;
   std::array<PageRun, k_runs> runs{};
-  std::array<Bin, SizeClasses::k_most> bins{};
+  std::array<Bin, SizeClasses::k_max_count> bins{};
 
  private:
-  // Hands a cached run to a caller. Precondition: it is cached.
-  [[nodiscard]] void* hand_out(PageRun& kept, std::size_t nbytes, std::uintptr_t key,
-                               PoolPageTable& table) noexcept;
-  [[nodiscard]] bool used_lately() noexcept;
-  [[nodiscard]] bool is_at_rest(Revoked which) const noexcept;
+  // Allocates a cached run. Precondition: `run` is cached.
+  [[nodiscard]] void* allocate_run(PageRun& run, std::size_t nbytes, std::uintptr_t key,
+                                   PoolPageTable& table) noexcept;
+  [[nodiscard]] bool was_used_recently() noexcept;
+  [[nodiscard]] bool is_idle(Revoked scope) const noexcept;
   template <class Choose>
-  static void empty_some(Pool& pool, Revoked which, Choose&& choose) noexcept;
+  static void flush_some(Pool& pool, Revoked scope, Choose&& choose) noexcept;
 };
 
 namespace detail {
@@ -160,27 +160,27 @@ extern constinit bool has_process_fence;
 }  // namespace detail
 
 // Marks that the owner accesses its thread cache. False if another thread is revoking it: the
-// content must not be used then. While a hold lives, take no lock but those of the pool's own
+// content must not be used then. While a `Hold` exists, take no lock but those of the pool's own
 // lists.
 class ThreadCache::Hold {
  public:
   explicit Hold(ThreadCache& own) noexcept : own_{own} {
     if (detail::has_process_fence) [[likely]] {
-      own.use_.store(Use::now, std::memory_order_relaxed);
+      own.use_.store(Use::active, std::memory_order_relaxed);
       std::atomic_signal_fence(std::memory_order_seq_cst);
     } else {
-      own.use_.exchange(Use::now, std::memory_order_seq_cst);
+      own.use_.exchange(Use::active, std::memory_order_seq_cst);
     }
-    may_ = !own.is_being_revoked_.load(std::memory_order_seq_cst);
+    is_held_ = !own.is_being_revoked_.load(std::memory_order_seq_cst);
   }
-  ~Hold() { own_.use_.store(Use::lately, std::memory_order_release); }
+  ~Hold() { own_.use_.store(Use::recent, std::memory_order_release); }
   Hold(const Hold&) = delete;
   Hold& operator=(const Hold&) = delete;
-  [[nodiscard]] explicit operator bool() const noexcept { return may_; }
+  [[nodiscard]] explicit operator bool() const noexcept { return is_held_; }
 
  private:
   ThreadCache& own_;
-  bool may_;
+  bool is_held_;
 };
 
 // The pages of a request. 2**48 for 0 bytes.
@@ -188,12 +188,12 @@ class ThreadCache::Hold {
   return (nbytes - 1) / k_pool_page_bytes + 1;
 }
 
-inline void* ThreadCache::hand_out(PageRun& kept, std::size_t nbytes, std::uintptr_t key,
-                                   PoolPageTable& table) noexcept {
-  table.origin_of(kept.first).set(nbytes, key);
-  table[kept.first].is.store(PoolPage::State::live, k_relaxed);
-  cached_grains -= std::exchange(kept.count, 0);
-  return kept.base;
+inline void* ThreadCache::allocate_run(PageRun& run, std::size_t nbytes, std::uintptr_t key,
+                                       PoolPageTable& table) noexcept {
+  table.origin_of(run.first).set(nbytes, key);
+  table[run.first].state.store(PoolPage::State::live, k_relaxed);
+  cached_pages -= std::exchange(run.count, 0);
+  return run.base;
 }
 
 inline void* ThreadCache::take_last_run(std::size_t nbytes, PoolPageTable& table) noexcept {
@@ -202,20 +202,20 @@ inline void* ThreadCache::take_last_run(std::size_t nbytes, PoolPageTable& table
     return nullptr;
   }
   --newest;
-  return hand_out(last, nbytes, queue_key, table);
+  return allocate_run(last, nbytes, queue_key, table);
 }
 
 inline bool ThreadCache::keep_run(PoolPage& first, std::byte* base, PoolPageTable& table) noexcept {
-  auto& place = runs[(newest + 1) % k_runs];
+  auto& run = runs[(newest + 1) % k_runs];
   const auto count = first.span.load(k_relaxed);
   auto expected = PoolPage::State::live;
-  if (place.count != 0 || address(base) % k_pool_page_bytes != 0 ||
-      cached_grains + count > std::max<std::size_t>(k_most_cached_grains, count) ||
-      !first.is.compare_exchange_strong(expected, PoolPage::State::cached, k_relaxed)) {
+  if (run.count != 0 || address(base) % k_pool_page_bytes != 0 ||
+      cached_pages + count > std::max<std::size_t>(k_max_cached_pages, count) ||
+      !first.state.compare_exchange_strong(expected, PoolPage::State::cached, k_relaxed)) {
     return false;
   }
-  place = {base, table.number_of(&first), count};
-  cached_grains += count;
+  run = {base, table.number_of(&first), count};
+  cached_pages += count;
   ++newest;
   return true;
 }

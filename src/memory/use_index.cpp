@@ -10,12 +10,12 @@
 namespace isthmus {
 
 bool UseIndex::BytesTraits::is_before(const Node& a, const Node& b) noexcept {
-  return std::tie(a.what.range.begin, a.number) < std::tie(b.what.range.begin, b.number);
+  return std::tie(a.use.range.begin, a.number) < std::tie(b.use.range.begin, b.number);
 }
 
 void UseIndex::BytesTraits::update(Node& above) noexcept {
-  above.end = above.what.range.end;
-  above.write_end = above.what.writes ? above.end : 0;
+  above.end = above.use.range.end;
+  above.write_end = above.use.writes ? above.end : 0;
   above.newest = above.number;
   for (const auto* below : {above.by_bytes.left, above.by_bytes.right}) {
     if (below != nullptr) {
@@ -27,7 +27,7 @@ void UseIndex::BytesTraits::update(Node& above) noexcept {
 }
 
 bool UseIndex::QueueTraits::is_before(const Node& a, const Node& b) noexcept {
-  return std::tie(a.what.on, a.number) < std::tie(b.what.on, b.number);
+  return std::tie(a.use.queue_serial, a.number) < std::tie(b.use.queue_serial, b.number);
 }
 
 void UseIndex::List::push_back(Node& added) noexcept {
@@ -38,78 +38,78 @@ void UseIndex::List::push_back(Node& added) noexcept {
   ++count;
 }
 
-void UseIndex::List::erase(Node& gone) noexcept {
-  (gone.previous == nullptr ? first : gone.previous->next) = gone.next;
-  (gone.next == nullptr ? last : gone.next->previous) = gone.previous;
+void UseIndex::List::erase(Node& node) noexcept {
+  (node.previous == nullptr ? first : node.previous->next) = node.next;
+  (node.next == nullptr ? last : node.next->previous) = node.previous;
   --count;
 }
 
 UseIndex::~UseIndex() {
-  for (auto* all : {&staying_, &leaving_}) {
+  for (auto* all : {&active_, &leaving_}) {
     while (auto* const each = all->first) {
       all->erase(*each);
-      const std::unique_ptr<Node> gone{each};
+      const std::unique_ptr<Node> owned{each};
     }
   }
 }
 
-void UseIndex::add_spare(std::unique_ptr<Node> made) noexcept {
-  spares_.push_back(std::move(made));
+void UseIndex::add_spare(std::unique_ptr<Node> node) noexcept {
+  spares_.push_back(std::move(node));
   ++spare_count_;
 }
 
 void UseIndex::insert(PendingUse added) noexcept {
-  auto* const made = spares_.pop_front().release();
+  auto* const node = spares_.pop_front().release();
   --spare_count_;
-  static_cast<PendingUse&>(*made) = std::move(added);
-  made->priority = static_cast<std::uint32_t>(hash_of(made->number) >> 32);
-  bytes_.insert(*made);
-  queues_.insert(*made);
-  staying_.push_back(*made);
+  static_cast<PendingUse&>(*node) = std::move(added);
+  node->priority = static_cast<std::uint32_t>(hash_of(node->number) >> 32);
+  bytes_.insert(*node);
+  queues_.insert(*node);
+  active_.push_back(*node);
 }
 
-void UseIndex::remove(Node& gone, Chain& out) noexcept {
-  bytes_.erase(gone);
-  queues_.erase(gone);
-  (gone.leaves ? leaving_ : staying_).erase(gone);
-  out.push_back(std::unique_ptr<Node>{&gone});
+void UseIndex::remove(Node& node, Chain& out) noexcept {
+  bytes_.erase(node);
+  queues_.erase(node);
+  (node.is_leaving ? leaving_ : active_).erase(node);
+  out.push_back(std::unique_ptr<Node>{&node});
 }
 
-void UseIndex::replace_only(PendingUse& with) noexcept {
-  auto& there = *bytes_.root();
-  std::swap(static_cast<PendingUse&>(there), with);
-  BytesTraits::update(there);
-  if (std::exchange(there.leaves, false)) {
-    leaving_.erase(there);
-    staying_.push_back(there);
+void UseIndex::replace_only(PendingUse& use) noexcept {
+  auto& node = *bytes_.root();
+  std::swap(static_cast<PendingUse&>(node), use);
+  BytesTraits::update(node);
+  if (std::exchange(node.is_leaving, false)) {
+    leaving_.erase(node);
+    active_.push_back(node);
   }
 }
 
-void UseIndex::let_leave(Node& which) noexcept {
-  if (!std::exchange(which.leaves, true)) {
-    staying_.erase(which);
-    leaving_.push_back(which);
+void UseIndex::mark_leaving(Node& node) noexcept {
+  if (!std::exchange(node.is_leaving, true)) {
+    active_.erase(node);
+    leaving_.push_back(node);
   }
 }
 
-bool UseIndex::let_first_leave(std::size_t max) noexcept {
-  for (; staying_.first != nullptr && staying_.first->ended->settled(); --max) {
+bool UseIndex::mark_first_ended(std::size_t max) noexcept {
+  for (; active_.first != nullptr && active_.first->event->settled(); --max) {
     if (max == 0) {
       return false;
     }
-    let_leave(*staying_.first);
+    mark_leaving(*active_.first);
   }
   return true;
 }
 
-void UseIndex::look_at(std::size_t count) noexcept {
-  for (; count != 0 && staying_.first != nullptr; --count) {
-    auto& each = *staying_.first;
-    if (each.ended->settled()) {
-      let_leave(each);
+void UseIndex::examine(std::size_t count) noexcept {
+  for (; count != 0 && active_.first != nullptr; --count) {
+    auto& each = *active_.first;
+    if (each.event->settled()) {
+      mark_leaving(each);
     } else {
-      staying_.erase(each);
-      staying_.push_back(each);
+      active_.erase(each);
+      active_.push_back(each);
     }
   }
 }
@@ -121,12 +121,12 @@ bool UseIndex::drop(std::size_t max, Chain& out) noexcept {
   return leaving_.first == nullptr;
 }
 
-UseIndex::Node* UseIndex::find(const PendingUse& known) const noexcept {
+UseIndex::Node* UseIndex::find(const PendingUse& use) const noexcept {
   Node key;
-  key.what.range = known.what.range;
-  key.number = known.number;
+  key.use.range = use.use.range;
+  key.number = use.number;
   auto* at = bytes_.root();
-  while (at != nullptr && at->number != known.number) {
+  while (at != nullptr && at->number != use.number) {
     at = BytesTraits::is_before(key, *at) ? at->by_bytes.left : at->by_bytes.right;
   }
   return at;

@@ -28,11 +28,11 @@ class Device;
 struct Use {
   // The serial number of a queue, since its address may be another queue's while an operation of it
   // still runs. 0: no queue of the library's; an event that the caller recorded.
-  std::uint64_t on = 0;
+  std::uint64_t queue_serial = 0;
   ByteRange range;
   bool writes = false;
   // By the memory's previous owner: it is waited for, but its outcome does not matter here.
-  bool is_of_others = false;
+  bool is_previous_owners = false;
   // It was submitted after everything that conflicts with it and was in the list when it began: its
   // end implies theirs.
   bool follows_conflicts = false;
@@ -43,24 +43,24 @@ struct Use {
 };
 
 struct PendingUse {
-  Use what;
-  Ref<Event> ended;
+  Use use;
+  Ref<Event> event;
   std::uint64_t number = 0;  // unique; 0: in no list
   unsigned joins = 0;        // how often the uses it stands for were joined
 };
 
-// Not thread-safe. Only `chain` releases memory or events: destroy it outside of locks.
+// Not thread-safe. Only `Chain` releases memory or events: destroy it outside of locks.
 class UseIndex {
  public:
   struct Node : PendingUse {
     std::uint32_t priority = 0;
-    bool leaves = false;        // it has ended, or another use stands for it
+    bool is_leaving = false;    // it has ended, or another use stands for it
     std::size_t end = 0;        // the furthest in this subtree
     std::size_t write_end = 0;  // the furthest of a write
     std::uint64_t newest = 0;   // the greatest number in it
     TreeLinks<Node> by_bytes{};
     TreeLinks<Node> by_queue{};
-    Node* next = nullptr;  // in `staying_` or `leaving_`
+    Node* next = nullptr;  // in `active_` or `leaving_`
     Node* previous = nullptr;
   };
   using Chain = isthmus::Chain<Node>;
@@ -72,30 +72,30 @@ class UseIndex {
 
   // Spare nodes: `insert` takes one for each use.
   [[nodiscard]] std::size_t spare() const noexcept { return spare_count_; }
-  void add_spare(std::unique_ptr<Node> made) noexcept;
+  void add_spare(std::unique_ptr<Node> node) noexcept;
   // Pre: there is a spare node; the number is unique.
   void insert(PendingUse added) noexcept;
-  void remove(Node& gone, Chain& out) noexcept;
+  void remove(Node& node, Chain& out) noexcept;
 
   // Includes the uses that leave, until they are dropped.
-  [[nodiscard]] std::size_t size() const noexcept { return staying_.count + leaving_.count; }
+  [[nodiscard]] std::size_t size() const noexcept { return active_.count + leaving_.count; }
   // Pre: there is exactly one.
   [[nodiscard]] const PendingUse& only() const noexcept { return *bytes_.root(); }
-  // Exchanges the only use with `with`.
-  void replace_only(PendingUse& with) noexcept;
+  // Exchanges the only use with `use`.
+  void replace_only(PendingUse& use) noexcept;
 
-  [[nodiscard]] bool all_leave() const noexcept { return staying_.first == nullptr; }
-  void let_leave(Node& which) noexcept;
+  [[nodiscard]] bool are_all_leaving() const noexcept { return active_.first == nullptr; }
+  void mark_leaving(Node& node) noexcept;
   // Marks ended uses as leaving, from the first on, until one has not ended or `max` are marked.
   // False if the next one has ended too.
-  [[nodiscard]] bool let_first_leave(std::size_t max) noexcept;
+  [[nodiscard]] bool mark_first_ended(std::size_t max) noexcept;
   // Examines the first `count` uses: those that have ended leave, the others become the last.
-  void look_at(std::size_t count) noexcept;
+  void examine(std::size_t count) noexcept;
   // Removes at most `max` of those that leave. False if some are left.
   bool drop(std::size_t max, Chain& out) noexcept;
 
   // Null if it was removed.
-  [[nodiscard]] Node* find(const PendingUse& known) const noexcept;
+  [[nodiscard]] Node* find(const PendingUse& use) const noexcept;
   // Visits what overlaps a range, leaving or not, ordered by first byte and number; only writes if
   // `only_writes`. It keeps its position in that order, whatever is added and removed between two
   // calls.
@@ -112,22 +112,22 @@ class UseIndex {
     }
     // Starts again, with only those uses that have the number `first` or a greater one.
     void restart(std::uint64_t first) noexcept {
-      from_ = first;
+      min_number_ = first;
       last_begin_ = 0;
       last_number_ = 0;
     }
 
    private:
-    [[nodiscard]] bool is_past(const Node& which) const noexcept {
-      return which.what.range.begin == last_begin_ ? which.number <= last_number_
-                                                   : which.what.range.begin < last_begin_;
+    [[nodiscard]] bool is_past(const Node& node) const noexcept {
+      return node.use.range.begin == last_begin_ ? node.number <= last_number_
+                                                 : node.use.range.begin < last_begin_;
     }
     template <class Visit>
     void visit_below(Node* top, std::size_t& max, Visit& visit);
 
     ByteRange range_;
     bool only_writes_;
-    std::uint64_t from_ = 0;
+    std::uint64_t min_number_ = 0;
     std::size_t last_begin_ = 0;  // of the use visited last
     std::uint64_t last_number_ = 0;
   };
@@ -141,17 +141,17 @@ class UseIndex {
     // As `Walk::visit_next`. `next_number`: greater than that of any use in the index.
     template <class Visit>
     bool visit_next(const UseIndex& in, std::uint64_t next_number, std::size_t max, Visit&& visit) {
-      began_at_ = began_at_ == 0 ? next_number : began_at_;
+      pass_begin_ = pass_begin_ == 0 ? next_number : pass_begin_;
       if (!walk_.visit_next(in, max, visit)) {
         return false;
       }
-      walk_.restart(began_at_);
-      return std::exchange(began_at_, next_number) == next_number;
+      walk_.restart(pass_begin_);
+      return std::exchange(pass_begin_, next_number) == next_number;
     }
 
    private:
     Walk walk_;
-    std::uint64_t began_at_ = 0;  // the next number when this pass began
+    std::uint64_t pass_begin_ = 0;  // the next number when this pass began
   };
   // visit(node) for each use of a queue, by number; it may mark nodes as leaving.
   template <class Visit>
@@ -172,7 +172,7 @@ class UseIndex {
   };
   struct List {
     void push_back(Node& added) noexcept;
-    void erase(Node& gone) noexcept;
+    void erase(Node& node) noexcept;
 
     Node* first = nullptr;
     Node* last = nullptr;
@@ -184,7 +184,7 @@ class UseIndex {
 
   Treap<Node, BytesTraits> bytes_;
   Treap<Node, QueueTraits> queues_;
-  List staying_;
+  List active_;
   List leaving_;
   Chain spares_;
   std::size_t spare_count_ = 0;
@@ -192,19 +192,19 @@ class UseIndex {
 
 template <class Visit>
 void UseIndex::Walk::visit_below(Node* top, std::size_t& max, Visit& visit) {
-  if (top == nullptr || max == 0 || top->newest < from_ ||
+  if (top == nullptr || max == 0 || top->newest < min_number_ ||
       (only_writes_ ? top->write_end : top->end) <= range_.begin) {
     return;
   }
   if (!is_past(*top)) {
     visit_below(top->by_bytes.left, max, visit);
-    if (max == 0 || top->what.range.begin >= range_.end) {
+    if (max == 0 || top->use.range.begin >= range_.end) {
       return;
     }
-    if (top->what.range.overlaps(range_) && (top->what.writes || !only_writes_) &&
-        top->number >= from_) {
+    if (top->use.range.overlaps(range_) && (top->use.writes || !only_writes_) &&
+        top->number >= min_number_) {
       --max;
-      last_begin_ = top->what.range.begin;
+      last_begin_ = top->use.range.begin;
       last_number_ = top->number;
       visit(*top);
     }
@@ -217,13 +217,13 @@ void UseIndex::visit_queue_below(Node* top, std::uint64_t key, Visit& visit) {
   if (top == nullptr) {
     return;
   }
-  if (top->what.on >= key) {
+  if (top->use.queue_serial >= key) {
     visit_queue_below(top->by_queue.left, key, visit);
   }
-  if (top->what.on == key) {
+  if (top->use.queue_serial == key) {
     visit(*top);
   }
-  if (top->what.on <= key) {
+  if (top->use.queue_serial <= key) {
     visit_queue_below(top->by_queue.right, key, visit);
   }
 }

@@ -12,7 +12,7 @@ namespace isthmus {
 
 template <class Choose, class Take>
 void UseList::visit_overlapping(const ByteRange& range, bool only_writes, Choose&& choose,
-                                Take&& take) {
+                                Take&& visit) {
   UseIndex::Scan at{range, only_writes};
   for (bool all = false; !all;) {
     FoundUses found;
@@ -24,26 +24,26 @@ void UseList::visit_overlapping(const ByteRange& range, bool only_writes, Choose
         }
       });
     }
-    found.for_each(take);
+    found.for_each(visit);
   }
 }
 
 std::uint64_t UseList::begin() {
-  for (std::unique_ptr<UseIndex::Node> made;; made = std::make_unique<UseIndex::Node>()) {
+  for (std::unique_ptr<UseIndex::Node> node;; node = std::make_unique<UseIndex::Node>()) {
     const std::lock_guard hold{lock_};
-    if (made) {
-      uses_.add_spare(std::move(made));
+    if (node) {
+      uses_.add_spare(std::move(node));
     }
-    if (uses_.spare() > promised_) {
-      ++promised_;
+    if (uses_.spare() > reserved_) {
+      ++reserved_;
       return next_number_;
     }
   }
 }
 
-void UseList::give_up() noexcept {
+void UseList::cancel() noexcept {
   const std::lock_guard hold{lock_};
-  --promised_;
+  --reserved_;
 }
 
 // Whether the newer use's end implies the older one's, and whatever conflicts with the older one
@@ -51,30 +51,30 @@ void UseList::give_up() noexcept {
 // the same device. On another device the newer one may end alone, when that device is lost.
 bool UseList::superseded(const PendingUse& older, const Use& newer,
                          std::uint64_t began_at) noexcept {
-  if (older.ended->settled()) {
+  if (older.event->settled()) {
     return true;
   }
   const bool is_ordered = newer.follows_conflicts && newer.writes && newer.device != nullptr &&
-                          older.what.device == newer.device && older.what.context == newer.context;
-  const bool follows =
-      newer.on != 0 && older.number < began_at && (older.what.on == newer.on || is_ordered);
-  return follows && newer.range.covers(older.what.range) && (newer.writes || !older.what.writes);
+                          older.use.device == newer.device && older.use.context == newer.context;
+  const bool follows = newer.queue_serial != 0 && older.number < began_at &&
+                       (older.use.queue_serial == newer.queue_serial || is_ordered);
+  return follows && newer.range.covers(older.use.range) && (newer.writes || !older.use.writes);
 }
 
 // As `superseded`, for what was inherited. Pre: there is some; the lock is held.
-bool UseList::is_inherited_over(const Use& newer) const noexcept {
-  return inherited_->settled() ||
-         (newer.on == inherited_on_ && newer.writes && newer.range.covers(inherited_range_));
+bool UseList::is_inherited_superseded(const Use& newer) const noexcept {
+  return inherited_->settled() || (newer.queue_serial == inherited_queue_ && newer.writes &&
+                                   newer.range.covers(inherited_range_));
 }
 
 // Visits some of the uses that `newest` follows; returns whether they were the last. Pre, also of
 // the next two: the lock is held.
-bool UseList::let_some_leave(UseIndex::Walk& followed, const Use& newest,
-                             std::uint64_t began_at) noexcept {
+bool UseList::mark_superseded(UseIndex::Walk& followed, const Use& newest,
+                              std::uint64_t began_at) noexcept {
   return !newest.follows_conflicts || !newest.writes ||
          followed.visit_next(uses_, k_visited, [&](UseIndex::Node& each) {
            if (superseded(each, newest, began_at)) {
-             uses_.let_leave(each);
+             uses_.mark_leaving(each);
            }
          });
 }
@@ -83,95 +83,95 @@ bool UseList::let_some_leave(UseIndex::Walk& followed, const Use& newest,
 void UseList::cover_own(Use& newest, std::uint64_t began_at) const noexcept {
   std::size_t count = 0;
   auto all = newest;
-  uses_.visit_queue(newest.on, [&](const UseIndex::Node& older) {
-    if (older.number < began_at && !older.leaves && !superseded(older, newest, began_at)) {
+  uses_.visit_queue(newest.queue_serial, [&](const UseIndex::Node& older) {
+    if (older.number < began_at && !older.is_leaving && !superseded(older, newest, began_at)) {
       ++count;
-      all.range.begin = std::min(all.range.begin, older.what.range.begin);
-      all.range.end = std::max(all.range.end, older.what.range.end);
-      all.writes = all.writes || older.what.writes;
+      all.range.begin = std::min(all.range.begin, older.use.range.begin);
+      all.range.end = std::max(all.range.end, older.use.range.end);
+      all.writes = all.writes || older.use.writes;
     }
   });
-  if (count >= k_longest) {
+  if (count >= k_max_per_queue) {
     newest = all;
   }
 }
 
-void UseList::let_own_leave(const Use& newest, std::uint64_t began_at) noexcept {
-  uses_.visit_queue(newest.on, [&](UseIndex::Node& each) {
+void UseList::mark_own_superseded(const Use& newest, std::uint64_t began_at) noexcept {
+  uses_.visit_queue(newest.queue_serial, [&](UseIndex::Node& each) {
     if (superseded(each, newest, began_at)) {
-      uses_.let_leave(each);
+      uses_.mark_leaving(each);
     }
   });
 }
 
-UseList::Growth UseList::insert(const Use& use, const Ref<Event>& ended, std::uint64_t began_at,
+UseList::Growth UseList::insert(const Use& use, const Ref<Event>& event, std::uint64_t began_at,
                                 UseIndex::Walk& followed) noexcept {
-  constexpr std::size_t k_looks = 4;  // > 1: ended uses leave faster than new ones come
-  Ref<Event> over;                    // these are released outside the lock
-  UseIndex::Chain gone;
-  PendingUse newest{use, ended};
+  constexpr std::size_t k_examined = 4;  // > 1: ended uses leave faster than new ones come
+  Ref<Event> over;                       // these are released outside the lock
+  UseIndex::Chain dropped;
+  PendingUse newest{use, event};
   ever_used_.store(true, std::memory_order_release);
   const std::lock_guard hold{lock_};
   may_run_.store(true, std::memory_order_release);
-  if (inherited_ && is_inherited_over(use)) {
+  if (inherited_ && is_inherited_superseded(use)) {
     over = std::move(inherited_);
   }
   newest.number = next_number_++;
-  --promised_;
+  --reserved_;
   if (uses_.size() == 1 && superseded(uses_.only(), use, began_at)) [[likely]] {
     uses_.replace_only(newest);
     return {};
   }
   bool all_followed = true;
-  if (use.on != 0) {
-    all_followed = let_some_leave(followed, use, began_at);
-    cover_own(newest.what, began_at);
-    let_own_leave(newest.what, began_at);
+  if (use.queue_serial != 0) {
+    all_followed = mark_superseded(followed, use, began_at);
+    cover_own(newest.use, began_at);
+    mark_own_superseded(newest.use, began_at);
   }
-  uses_.look_at(k_looks);
+  uses_.examine(k_examined);
   uses_.insert(std::move(newest));
-  const bool all_left = uses_.drop(k_visited, gone);
-  next_look_ = std::min(next_look_, 2 * std::max(k_longest, uses_.size()));
-  return {!all_followed, !all_left, uses_.size() >= next_look_};
+  const bool all_dropped = uses_.drop(k_visited, dropped);
+  next_scan_length_ = std::min(next_scan_length_, 2 * std::max(k_max_per_queue, uses_.size()));
+  return {!all_followed, !all_dropped, uses_.size() >= next_scan_length_};
 }
 
 void UseList::drop() noexcept {
-  for (bool all_left = false; !all_left;) {
-    UseIndex::Chain gone;
+  for (bool all_dropped = false; !all_dropped;) {
+    UseIndex::Chain dropped;
     const std::lock_guard hold{lock_};
-    all_left = uses_.drop(k_visited, gone);
+    all_dropped = uses_.drop(k_visited, dropped);
   }
 }
 
-void UseList::let_all_ended_leave() noexcept {
-  std::size_t left = 0;
+void UseList::drop_all_ended() noexcept {
+  std::size_t remaining = 0;
   {
     const std::lock_guard hold{lock_};
-    left = uses_.size();
+    remaining = uses_.size();
   }
-  for (std::size_t next = 0; left != 0; left -= next) {
-    next = std::min(left, k_visited);
-    UseIndex::Chain gone;
+  for (std::size_t next = 0; remaining != 0; remaining -= next) {
+    next = std::min(remaining, k_visited);
+    UseIndex::Chain dropped;
     const std::lock_guard hold{lock_};
-    uses_.look_at(next);
-    static_cast<void>(uses_.drop(k_visited, gone));
+    uses_.examine(next);
+    static_cast<void>(uses_.drop(k_visited, dropped));
   }
 }
 
 // Returns copies, so that drivers are queried and events joined outside the lock.
-std::vector<PendingUse> UseList::what_may_have_ended() {
+std::vector<PendingUse> UseList::find_candidates() {
   std::vector<PendingUse> found;
   std::size_t length = 0;
   {
     const std::lock_guard hold{lock_};
-    length = uses_.size() >= next_look_ ? uses_.size() : 0;
+    length = uses_.size() >= next_scan_length_ ? uses_.size() : 0;
   }
   found.reserve(length);
   UseIndex::Walk at{{0, SIZE_MAX}};
   for (bool all = length == 0; !all;) {
     const std::lock_guard hold{lock_};
     all = at.visit_next(uses_, k_visited, [&](const UseIndex::Node& each) {
-      if (!each.leaves && found.size() != length) {
+      if (!each.is_leaving && found.size() != length) {
         found.push_back(each);
       }
     });
@@ -184,18 +184,18 @@ void UseList::shorten() noexcept try {
   if (in_continuation()) {
     return;
   }
-  auto found = what_may_have_ended();
+  auto found = find_candidates();
   if (found.empty()) {
     return;
   }
-  std::erase_if(found, [](const PendingUse& each) { return !each.ended->pending(); });
-  let_all_ended_leave();
+  std::erase_if(found, [](const PendingUse& each) { return !each.event->pending(); });
+  drop_all_ended();
   drop();
   if (found.size() >= k_many) {
     join(std::move(found));
   }
   const std::lock_guard hold{lock_};
-  next_look_ = 2 * std::max(k_longest, uses_.size());
+  next_scan_length_ = 2 * std::max(k_max_per_queue, uses_.size());
 } catch (const std::bad_alloc&) {
   // The list stays long.
 }
@@ -203,65 +203,67 @@ void UseList::shorten() noexcept try {
 // Joins only uses that conflict with the same operations and that were joined equally often, so
 // that the events that stand for several form a tree of logarithmic depth.
 void UseList::join(std::vector<PendingUse> found) {
-  const auto kind = [](const PendingUse& use) {
-    const auto& what = use.what;
-    return std::tuple{use.joins, what.range.begin, what.range.end, what.writes, what.is_of_others};
+  const auto kind = [](const PendingUse& pending) {
+    const auto& use = pending.use;
+    return std::tuple{pending.joins, use.range.begin, use.range.end, use.writes,
+                      use.is_previous_owners};
   };
-  std::erase_if(found, [](const PendingUse& each) { return each.ended->native() != nullptr; });
+  std::erase_if(found, [](const PendingUse& each) { return each.event->native() != nullptr; });
   while (!found.empty()) {
     std::ranges::sort(found, {}, kind);
-    std::vector<PendingUse> made;
-    for (std::span<const PendingUse> left{found}; !left.empty();) {
+    std::vector<PendingUse> joined;
+    for (std::span<const PendingUse> remaining{found}; !remaining.empty();) {
       const auto alike = static_cast<std::size_t>(
-          std::ranges::upper_bound(left, kind(left.front()), {}, kind) - left.begin());
+          std::ranges::upper_bound(remaining, kind(remaining.front()), {}, kind) -
+          remaining.begin());
       for (std::size_t at = 0; at + k_joined <= alike; at += k_joined) {
-        made.push_back(join_few(left.subspan(at, k_joined)));
+        joined.push_back(join_uses(remaining.subspan(at, k_joined)));
       }
-      left = left.subspan(alike);
+      remaining = remaining.subspan(alike);
     }
-    found = std::move(made);
+    found = std::move(joined);
   }
 }
 
 // A use that was dropped meanwhile has ended, or a later use of its queue stands for it.
-PendingUse UseList::join_few(std::span<const PendingUse> few) {
+PendingUse UseList::join_uses(std::span<const PendingUse> uses) {
   std::vector<Ref<Event>> ends;
-  PendingUse whole{few.front().what, nullptr, 0, few.front().joins + 1};
-  whole.what.on = 0;
-  whole.what.device = nullptr;
-  for (const auto& each : few) {
-    ends.push_back(each.ended);
+  PendingUse joined{uses.front().use, nullptr, 0, uses.front().joins + 1};
+  joined.use.queue_serial = 0;
+  joined.use.device = nullptr;
+  for (const auto& each : uses) {
+    ends.push_back(each.event);
   }
-  whole.ended = end_of_all(ends);
-  auto place = std::make_unique<UseIndex::Node>();
-  UseIndex::Chain gone;
+  joined.event = end_of_all(ends);
+  auto spare = std::make_unique<UseIndex::Node>();
+  UseIndex::Chain removed;
   const std::lock_guard hold{lock_};
-  uses_.add_spare(std::move(place));
-  for (const auto& each : few) {
-    if (auto* const there = uses_.find(each); there != nullptr && !there->leaves) {
-      uses_.remove(*there, gone);
+  uses_.add_spare(std::move(spare));
+  for (const auto& each : uses) {
+    if (auto* const node = uses_.find(each); node != nullptr && !node->is_leaving) {
+      uses_.remove(*node, removed);
     }
   }
-  if (!gone.empty()) {
-    whole.number = next_number_++;
-    uses_.insert(whole);
+  if (!removed.empty()) {
+    joined.number = next_number_++;
+    uses_.insert(joined);
   }
-  return whole;
+  return joined;
 }
 
-void UseList::add(const Use& use, const Ref<Event>& ended, std::uint64_t began_at) noexcept {
+void UseList::add(const Use& use, const Ref<Event>& event, std::uint64_t began_at) noexcept {
   UseIndex::Walk followed{use.range};
-  const auto now = insert(use, ended, began_at, followed);
-  for (bool all_followed = !now.follows_more; !all_followed;) {
-    UseIndex::Chain gone;
+  const auto growth = insert(use, event, began_at, followed);
+  for (bool all_followed = !growth.has_more_superseded; !all_followed;) {
+    UseIndex::Chain dropped;
     const std::lock_guard hold{lock_};
-    all_followed = let_some_leave(followed, use, began_at);
-    static_cast<void>(uses_.drop(k_visited, gone));
+    all_followed = mark_superseded(followed, use, began_at);
+    static_cast<void>(uses_.drop(k_visited, dropped));
   }
-  if (now.leaves_some) {
+  if (growth.has_leaving) {
     drop();
   }
-  if (now.is_due) {
+  if (growth.is_due) {
     shorten();
   }
 }
@@ -288,29 +290,30 @@ void UseList::collect(const Use& wanted, std::vector<Ref<Event>>& out) {
   if (!may_run_.load(std::memory_order_acquire)) {
     return;
   }
-  std::vector<Ref<Event>> of_others;
-  if (auto before = inherited_end(); before && inherited_on_ != wanted.on &&
+  std::vector<Ref<Event>> previous_owners;
+  if (auto before = inherited_end(); before && inherited_queue_ != wanted.queue_serial &&
                                      inherited_range_.overlaps(wanted.range) &&
                                      !before->settled()) {
-    of_others.push_back(std::move(before));
+    previous_owners.push_back(std::move(before));
   }
-  bool some_leave = false;
+  bool has_leaving = false;
   const auto must_wait = [&](UseIndex::Node& other) {
-    if (other.ended->settled()) {
-      uses_.let_leave(other);
-      some_leave = true;
+    if (other.event->settled()) {
+      uses_.mark_leaving(other);
+      has_leaving = true;
     }
-    return !other.leaves && (wanted.on == 0 || other.what.on != wanted.on);
+    return !other.is_leaving &&
+           (wanted.queue_serial == 0 || other.use.queue_serial != wanted.queue_serial);
   };
   visit_overlapping(wanted.range, !wanted.writes, must_wait,
-                    [&](Ref<Event> ended, bool is_of_others) {
-                      (is_of_others ? of_others : out).push_back(std::move(ended));
+                    [&](Ref<Event> event, bool is_previous_owners) {
+                      (is_previous_owners ? previous_owners : out).push_back(std::move(event));
                     });
-  if (some_leave) {
+  if (has_leaving) {
     drop();
   }
-  if (!of_others.empty()) {
-    out.push_back(end_of_all(of_others));
+  if (!previous_owners.empty()) {
+    out.push_back(end_of_all(previous_owners));
   }
 }
 
@@ -325,11 +328,11 @@ std::optional<std::uint64_t> UseList::only_queue() noexcept {
   for (bool all = false; !all && !are_several;) {
     const std::lock_guard hold{lock_};
     if (inherited_ && !inherited_->settled()) {
-      note(inherited_on_);
+      note(inherited_queue_);
     }
     all = at.visit_next(uses_, next_number_, k_visited, [&](const UseIndex::Node& each) {
-      if (!each.leaves && !each.ended->settled()) {
-        note(each.what.on);
+      if (!each.is_leaving && !each.event->settled()) {
+        note(each.use.queue_serial);
       }
     });
   }
@@ -337,19 +340,19 @@ std::optional<std::uint64_t> UseList::only_queue() noexcept {
 }
 
 bool UseList::have_ended() noexcept {
-  Ref<Event> ended;  // released outside the lock
+  Ref<Event> event;  // released outside the lock
   for (;;) {
     const std::lock_guard hold{lock_};
     if (inherited_ && inherited_->settled()) {
-      ended = std::move(inherited_);
+      event = std::move(inherited_);
     }
     if (inherited_) {
       return false;
     }
-    if (!uses_.let_first_leave(k_visited)) {
+    if (!uses_.mark_first_ended(k_visited)) {
       continue;
     }
-    const bool all_have = uses_.all_leave();
+    const bool all_have = uses_.are_all_leaving();
     if (all_have && !contents_.any()) {  // a failed copy is still to be reported
       may_run_.store(false, std::memory_order_release);
     }
@@ -366,8 +369,8 @@ std::vector<Ref<Event>> UseList::pending(const ByteRange& range) {
     found.push_back(std::move(before));
   }
   visit_overlapping(
-      range, false, [](const UseIndex::Node& each) { return !each.leaves; },
-      [&](Ref<Event> ended, bool) { found.push_back(std::move(ended)); });
+      range, false, [](const UseIndex::Node& each) { return !each.is_leaving; },
+      [&](Ref<Event> event, bool) { found.push_back(std::move(event)); });
   std::erase_if(found, [](const Ref<Event>& each) { return !each->pending(); });
   return found;
 }

@@ -19,22 +19,22 @@ class ViewQueues {
   void begin(Queue& queue);
   // Counts one view less. Pre: it was begun.
   void end(Queue& queue) noexcept;
-  [[nodiscard]] bool any() const noexcept { return some_.load(std::memory_order_acquire); }
-  [[nodiscard]] const std::atomic<bool>& some() const noexcept { return some_; }
-  [[nodiscard]] bool any_lent() noexcept { return any() && find_lent(); }
-  void collect_lent(std::vector<Ref<Queue>>& out);
-  [[nodiscard]] bool any_asked_on_demand() noexcept { return any() && find_asked_on_demand(); }
+  [[nodiscard]] bool any() const noexcept { return any_.load(std::memory_order_acquire); }
+  [[nodiscard]] const std::atomic<bool>& any_flag() const noexcept { return any_; }
+  [[nodiscard]] bool any_exported() noexcept { return any() && find_exported(); }
+  void collect_exported(std::vector<Ref<Queue>>& out);
+  [[nodiscard]] bool any_queried_on_demand() noexcept { return any() && find_queried_on_demand(); }
 
  private:
   struct Entry {
     Ref<Queue> queue;
     std::size_t views;
   };
-  [[nodiscard]] bool find_lent() noexcept;
-  [[nodiscard]] bool find_asked_on_demand() noexcept;
+  [[nodiscard]] bool find_exported() noexcept;
+  [[nodiscard]] bool find_queried_on_demand() noexcept;
   [[nodiscard]] std::vector<Entry>::iterator find(const Queue& queue) noexcept;
 
-  std::atomic<bool> some_{false};
+  std::atomic<bool> any_{false};
   SpinLock lock_;
   std::vector<Entry> entries_;
 };

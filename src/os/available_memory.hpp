@@ -16,26 +16,26 @@
 
 namespace isthmus::os {
 
-struct MemoryRoom {
+struct AvailableMemory {
   std::size_t bytes = SIZE_MAX;
-  const char* bound = "";  // the limiting factor: "MemAvailable" or the folder of a control group
+  const char* bound = "";  // the limiting factor: "MemAvailable" or a control group's directory
 };
 
-// A file that is kept open. Each read returns the kernel's current text.
-class KeptFile {
+// A file that stays open. Each read returns the kernel's current text.
+class OpenFile {
  public:
-  explicit KeptFile(const std::string& path) noexcept;
-  KeptFile(KeptFile&& other) noexcept;
-  ~KeptFile();
+  explicit OpenFile(const std::string& path) noexcept;
+  OpenFile(OpenFile&& other) noexcept;
+  ~OpenFile();
   [[nodiscard]] bool is_open() const noexcept { return descriptor_ >= 0; }
-  // As much of the text as `room` holds; "" if it cannot be read.
+  // As much of the text as `buffer` holds; "" if it cannot be read.
   template <std::size_t k_room>
-  [[nodiscard]] std::string_view read(char (&room)[k_room]) const noexcept {
-    return read(room, k_room);
+  [[nodiscard]] std::string_view read(char (&buffer)[k_room]) const noexcept {
+    return read(buffer, k_room);
   }
 
  private:
-  [[nodiscard]] std::string_view read(char* room, std::size_t nbytes) const noexcept;
+  [[nodiscard]] std::string_view read(char* buffer, std::size_t nbytes) const noexcept;
   int descriptor_;
 };
 
@@ -47,7 +47,7 @@ class MemoryBounds {
 
   // Exact below `enough`; if there is more, fewer files are read. `bound` lives as long as this
   // object.
-  [[nodiscard]] MemoryRoom room(std::size_t enough = SIZE_MAX) const noexcept;
+  [[nodiscard]] AvailableMemory available(std::size_t enough = SIZE_MAX) const noexcept;
   // The lowest limit of the control groups; SIZE_MAX without one.
   [[nodiscard]] std::size_t limit() const noexcept;
   // Bytes of this process that are resident, and that are swapped out; 0 if unknown.
@@ -56,19 +56,19 @@ class MemoryBounds {
 
  private:
   struct Level {
-    std::string folder;
+    std::string directory;
     const char* inactive;  // the key in `statistics` that includes the groups below this one
-    KeptFile limit;
-    KeptFile usage;
-    KeptFile statistics;
+    OpenFile limit;
+    OpenFile usage;
+    OpenFile statistics;
 
-    [[nodiscard]] std::size_t most() const noexcept;
-    [[nodiscard]] std::size_t room(std::size_t enough) const noexcept;
+    [[nodiscard]] std::size_t max_bytes() const noexcept;
+    [[nodiscard]] std::size_t available(std::size_t enough) const noexcept;
   };
 
-  KeptFile machine_;
-  KeptFile process_pages_;
-  KeptFile process_status_;
+  OpenFile machine_;
+  OpenFile process_pages_;
+  OpenFile process_status_;
   std::vector<Level> levels_;
 };
 

@@ -11,16 +11,16 @@ constexpr bool is_space(char name) noexcept { return name == ' ' || name == '\t'
 
 // Removes and returns the text before `mark`, and removes the mark; all of the text if there is
 // none.
-std::string_view take_until(std::string_view& text, char mark) noexcept {
+std::string_view consume_until(std::string_view& text, char mark) noexcept {
   const auto end = text.find(mark);
-  const auto taken = text.substr(0, end);
+  const auto token = text.substr(0, end);
   text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-  return taken;
+  return token;
 }
 
-bool lists(std::string_view names, std::string_view wanted) noexcept {
+bool list_contains(std::string_view names, std::string_view name) noexcept {
   while (!names.empty()) {
-    if (take_until(names, ',') == wanted) {
+    if (consume_until(names, ',') == name) {
       return true;
     }
   }
@@ -30,19 +30,19 @@ bool lists(std::string_view names, std::string_view wanted) noexcept {
 // mountinfo escapes white space as a backslash and three octal digits.
 std::string unescaped(std::string_view text) {
   constexpr auto is_octal = [](char name) { return name >= '0' && name <= '7'; };
-  std::string plain;
-  plain.reserve(text.size());
+  std::string result;
+  result.reserve(text.size());
   for (std::size_t at = 0; at < text.size(); ++at) {
     if (text[at] == '\\' && at + 3 < text.size() && is_octal(text[at + 1]) &&
         is_octal(text[at + 2]) && is_octal(text[at + 3])) {
-      plain += static_cast<char>((text[at + 1] - '0') * 64 + (text[at + 2] - '0') * 8 +
-                                 (text[at + 3] - '0'));
+      result += static_cast<char>((text[at + 1] - '0') * 64 + (text[at + 2] - '0') * 8 +
+                                  (text[at + 3] - '0'));
       at += 3;
     } else {
-      plain += text[at];
+      result += text[at];
     }
   }
-  return plain;
+  return result;
 }
 
 struct Mount {
@@ -52,18 +52,19 @@ struct Mount {
 
 // "31 23 0:28 / /sys/fs/cgroup rw,relatime shared:9 - cgroup cgroup rw,memory": any number of
 // optional fields precede the dash.
-std::optional<Mount> mount_of_groups(std::string_view line, CgroupVersion version,
-                                     std::string_view controller) {
+std::optional<Mount> parse_cgroup_mount(std::string_view line, CgroupVersion version,
+                                        std::string_view controller) {
   std::array<std::string_view, 6> front;
   for (auto& each : front) {
-    each = take_until(line, ' ');
+    each = consume_until(line, ' ');
   }
-  while (!line.empty() && take_until(line, ' ') != "-") {
+  while (!line.empty() && consume_until(line, ' ') != "-") {
   }
-  const auto type = take_until(line, ' ');
-  static_cast<void>(take_until(line, ' '));
-  const bool fits = version == CgroupVersion::two ? type == "cgroup2"
-                                                  : type == "cgroup" && lists(line, controller);
+  const auto type = consume_until(line, ' ');
+  static_cast<void>(consume_until(line, ' '));
+  const bool fits = version == CgroupVersion::v2
+                        ? type == "cgroup2"
+                        : type == "cgroup" && list_contains(line, controller);
   if (!fits || !front[3].starts_with('/') || !front[4].starts_with('/')) {
     return std::nullopt;
   }
@@ -95,12 +96,12 @@ std::optional<std::uint64_t> number_in(std::string_view text) noexcept {
                                                                       : std::nullopt;
 }
 
-std::optional<std::uint64_t> number_behind(std::string_view text, std::string_view key) noexcept {
+std::optional<std::uint64_t> number_after(std::string_view text, std::string_view key) noexcept {
   while (!text.empty()) {
-    const auto left = text;
-    const auto line = take_until(text, '\n');
+    const auto remaining = text;
+    const auto line = consume_until(text, '\n');
     if (line.starts_with(key) && line.size() > key.size() && is_space(line[key.size()])) {
-      const auto value = left.substr(key.size());
+      const auto value = remaining.substr(key.size());
       const auto skip = value.find_first_not_of(" \t");
       return skip == std::string_view::npos ? std::nullopt : number_in(value.substr(skip));
     }
@@ -109,7 +110,7 @@ std::optional<std::uint64_t> number_behind(std::string_view text, std::string_vi
 }
 
 std::optional<std::uint64_t> second_number_in(std::string_view text) noexcept {
-  static_cast<void>(take_until(text, ' '));
+  static_cast<void>(consume_until(text, ' '));
   return number_in(text);
 }
 
@@ -117,11 +118,11 @@ std::optional<std::uint64_t> second_number_in(std::string_view text) noexcept {
 std::optional<std::string> cgroup_path(std::string_view text, CgroupVersion version,
                                        std::string_view controller) {
   while (!text.empty()) {
-    auto line = take_until(text, '\n');
-    const auto number = take_until(line, ':');
-    const auto controllers = take_until(line, ':');
-    const bool fits = version == CgroupVersion::two ? number == "0" && controllers.empty()
-                                                    : lists(controllers, controller);
+    auto line = consume_until(text, '\n');
+    const auto number = consume_until(line, ':');
+    const auto controllers = consume_until(line, ':');
+    const bool fits = version == CgroupVersion::v2 ? number == "0" && controllers.empty()
+                                                   : list_contains(controllers, controller);
     if (fits && line.starts_with('/')) {
       return std::string{line};
     }
@@ -135,14 +136,14 @@ std::optional<std::string> cgroup_path(std::string_view text, CgroupVersion vers
 std::vector<std::string> cgroup_folders(std::string_view mountinfo, std::string_view path,
                                         CgroupVersion version, std::string_view controller) {
   std::optional<Mount> best;
-  std::string_view rest;
+  std::string_view best_subpath;
   while (!mountinfo.empty()) {
-    auto found = mount_of_groups(take_until(mountinfo, '\n'), version, controller);
-    const auto left = found ? below(path, found->root) : std::nullopt;
-    if (left && left->find("/..") == std::string_view::npos &&
-        (!best || left->size() >= rest.size())) {
-      rest = *left;
-      best = std::move(found);
+    auto mount = parse_cgroup_mount(consume_until(mountinfo, '\n'), version, controller);
+    const auto subpath = mount ? below(path, mount->root) : std::nullopt;
+    if (subpath && subpath->find("/..") == std::string_view::npos &&
+        (!best || subpath->size() >= best_subpath.size())) {
+      best_subpath = *subpath;
+      best = std::move(mount);
     }
   }
   std::vector<std::string> folders;
@@ -153,8 +154,8 @@ std::vector<std::string> cgroup_folders(std::string_view mountinfo, std::string_
   while (point.ends_with('/')) {
     point.pop_back();
   }
-  for (; !rest.empty(); rest = rest.substr(0, rest.rfind('/'))) {
-    folders.push_back(point + std::string{rest});
+  for (; !best_subpath.empty(); best_subpath = best_subpath.substr(0, best_subpath.rfind('/'))) {
+    folders.push_back(point + std::string{best_subpath});
   }
   folders.push_back(point.empty() ? "/" : point);
   return folders;

@@ -16,22 +16,22 @@ namespace isthmus::os {
 // The number at the front of `text`; none for "max".
 [[nodiscard]] std::optional<std::uint64_t> number_in(std::string_view text) noexcept;
 // The number on the line that begins with `key` and white space ("inactive_file 4096").
-[[nodiscard]] std::optional<std::uint64_t> number_behind(std::string_view text,
-                                                         std::string_view key) noexcept;
+[[nodiscard]] std::optional<std::uint64_t> number_after(std::string_view text,
+                                                        std::string_view key) noexcept;
 // The second number of a line: in /proc/self/statm, the resident pages.
 [[nodiscard]] std::optional<std::uint64_t> second_number_in(std::string_view text) noexcept;
 
 // Version 1 of control groups has a tree for each controller, version 2 one tree for all. Machines
 // in transition have both.
-enum class CgroupVersion { one, two };
+enum class CgroupVersion { v1, v2 };
 
 // The group in the tree of a controller ("memory", "cpu"), from the text of /proc/self/cgroup.
 // Begins with '/'.
 [[nodiscard]] std::optional<std::string> cgroup_path(std::string_view text, CgroupVersion version,
                                                      std::string_view controller);
 
-// The folders of that group and of all its visible ancestors, the group's own first, from the text
-// of /proc/self/mountinfo. Empty if no mount shows the group.
+// The directories of that group and of all its visible ancestors, the group's own first, from the
+// text of /proc/self/mountinfo. Empty if no mount shows the group.
 [[nodiscard]] std::vector<std::string> cgroup_folders(std::string_view mountinfo,
                                                       std::string_view path, CgroupVersion version,
                                                       std::string_view controller);

@@ -25,13 +25,13 @@ bool futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
                 const Deadline& until) noexcept {
   timespec relative{};
   if (until) {
-    const auto left =
+    const auto remaining =
         std::chrono::duration_cast<std::chrono::nanoseconds>(*until - Clock::now()).count();
-    if (left <= 0) {
+    if (remaining <= 0) {
       return false;
     }
-    relative.tv_sec = static_cast<time_t>(left / 1'000'000'000);
-    relative.tv_nsec = static_cast<long>(left % 1'000'000'000);
+    relative.tv_sec = static_cast<time_t>(remaining / 1'000'000'000);
+    relative.tv_nsec = static_cast<long>(remaining % 1'000'000'000);
   }
   return syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, expected, until ? &relative : nullptr,
                  nullptr, 0) == 0 ||

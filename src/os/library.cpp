@@ -22,11 +22,11 @@ Result<void*> open_library(const char* name) {
 const char* trusted_variable(const char* name) noexcept { return secure_getenv(name); }
 
 bool is_loaded(const char* soname) noexcept {
-  void* const known = dlopen(soname, RTLD_LAZY | RTLD_NOLOAD);
-  if (known != nullptr) {
-    dlclose(known);
+  void* const handle = dlopen(soname, RTLD_LAZY | RTLD_NOLOAD);
+  if (handle != nullptr) {
+    dlclose(handle);
   }
-  return known != nullptr;
+  return handle != nullptr;
 }
 
 void* find_symbol(void* library, const char* name) noexcept { return dlsym(library, name); }
@@ -41,7 +41,7 @@ std::string library_path(void* library) {
 
 namespace {
 
-std::atomic<const char*> defaulted{nullptr};  // a string literal
+std::atomic<const char*> defaulted_name{nullptr};  // a string literal
 
 }  // namespace
 
@@ -49,14 +49,14 @@ std::atomic<const char*> defaulted{nullptr};  // a string literal
 void set_environment_default(const char* name, const char* value) noexcept {
   if (std::getenv(name) == nullptr) {
     setenv(name, value, 1);
-    defaulted.store(name, std::memory_order_relaxed);
+    defaulted_name.store(name, std::memory_order_relaxed);
   }
 }
 
-bool is_set_by_others(const char* name) noexcept {
-  const char* const ours = defaulted.load(std::memory_order_relaxed);
-  const bool is_ours = ours != nullptr && std::string_view{ours} == name;
-  return std::getenv(name) != nullptr && !is_ours;
+bool is_set_externally(const char* name) noexcept {
+  const char* const default_name = defaulted_name.load(std::memory_order_relaxed);
+  const bool is_default = default_name != nullptr && std::string_view{default_name} == name;
+  return std::getenv(name) != nullptr && !is_default;
 }
 // NOLINTEND(concurrency-mt-unsafe)
 

@@ -26,6 +26,6 @@ namespace isthmus::os {
 void set_environment_default(const char* name, const char* value) noexcept;
 // Whether it is set, and not by `set_environment_default`. `name` is the one passed there; only one
 // name per process is supported.
-[[nodiscard]] bool is_set_by_others(const char* name) noexcept;
+[[nodiscard]] bool is_set_externally(const char* name) noexcept;
 
 }  // namespace isthmus::os

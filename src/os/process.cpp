@@ -11,25 +11,25 @@ namespace isthmus::os {
 
 namespace detail {
 std::atomic<std::uint32_t> forks{0};
-std::atomic<Drivers> state{Drivers::here};
-thread_local constinit int calls_of_this_thread = 0;
+std::atomic<Drivers> state{Drivers::active};
+thread_local constinit int thread_driver_calls = 0;
 }  // namespace detail
 
 namespace {
 
-std::atomic<int> calls_under_way{0};
+std::atomic<int> calls_in_progress{0};
 std::atomic<LastDriverCalls*> last_calls{nullptr};
 
 // A driver that is torn down during a call crashes (Intel's OpenCL runtime: a pure virtual function
 // call).
 void end_driver_calls() noexcept {
-  auto expected = detail::Drivers::here;
-  if (!detail::state.compare_exchange_strong(expected, detail::Drivers::going) ||
+  auto expected = detail::Drivers::active;
+  if (!detail::state.compare_exchange_strong(expected, detail::Drivers::closing) ||
       is_forked_child()) {
     return;  // once for all drivers; a child has none of the threads that are counted
   }
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds{5};
-  while (calls_under_way.load(std::memory_order_seq_cst) != 0 &&
+  while (calls_in_progress.load(std::memory_order_seq_cst) != 0 &&
          std::chrono::steady_clock::now() < until) {
     std::this_thread::sleep_for(std::chrono::microseconds{100});
   }
@@ -37,23 +37,23 @@ void end_driver_calls() noexcept {
        each = each->next) {
     each->run();
   }
-  detail::state.store(detail::Drivers::gone);
+  detail::state.store(detail::Drivers::closed);
 }
 
 }  // namespace
 
 DriverCall::DriverCall() noexcept {
-  calls_under_way.fetch_add(1, std::memory_order_seq_cst);
-  const auto seen = detail::state.load(std::memory_order_seq_cst);
-  allowed_ =
-      !is_forked_child() && (seen == detail::Drivers::here ||
-                             (seen == detail::Drivers::going && detail::calls_of_this_thread != 0));
-  detail::calls_of_this_thread += allowed_ ? 1 : 0;
+  calls_in_progress.fetch_add(1, std::memory_order_seq_cst);
+  const auto current = detail::state.load(std::memory_order_seq_cst);
+  allowed_ = !is_forked_child() &&
+             (current == detail::Drivers::active ||
+              (current == detail::Drivers::closing && detail::thread_driver_calls != 0));
+  detail::thread_driver_calls += allowed_ ? 1 : 0;
 }
 
 DriverCall::~DriverCall() {
-  detail::calls_of_this_thread -= allowed_ ? 1 : 0;
-  calls_under_way.fetch_sub(1, std::memory_order_seq_cst);
+  detail::thread_driver_calls -= allowed_ ? 1 : 0;
+  calls_in_progress.fetch_sub(1, std::memory_order_seq_cst);
 }
 
 void add_last_driver_calls(LastDriverCalls& calls) noexcept {

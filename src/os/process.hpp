@@ -7,8 +7,8 @@
 // this first, before any lock. Once `main` has returned the drivers' static objects are being
 // destroyed.
 //
-// `state` goes here -> going -> gone. A `DriverCall` first counts itself, then reads the state;
-// the end of the process first sets `going`, then waits for the count to reach 0. Both use
+// `state` goes active -> closing -> closed. A `DriverCall` first counts itself, then reads the
+// state; the end of the process first sets `closing`, then waits for the count to reach 0. Both use
 // sequentially consistent operations, so at least one of them sees the other. Thread-safe.
 
 #include <atomic>
@@ -19,15 +19,15 @@ namespace isthmus::os {
 namespace detail {
 // Written only in a child's fork handler, before `fork` returns: relaxed accesses suffice.
 extern std::atomic<std::uint32_t> forks;
-enum class Drivers : std::uint8_t { here, going, gone };
+enum class Drivers : std::uint8_t { active, closing, closed };
 extern std::atomic<Drivers> state;
-extern thread_local constinit int calls_of_this_thread;
+extern thread_local constinit int thread_driver_calls;
 }  // namespace detail
 
 // Registers the handler for forks.
 void watch_forks() noexcept;
 // Registers the handlers for forks and for the end of the process. Called after each opening of a
-// driver, so that our exit handler runs before the driver's own.
+// driver, so that this exit handler runs before the driver's own.
 void watch_process() noexcept;
 
 // Called once as the process ends, in no particular order, when no thread of the library is in a
@@ -45,10 +45,10 @@ void add_last_driver_calls(LastDriverCalls& calls) noexcept;
 }
 [[nodiscard]] inline bool is_forked_child() noexcept { return forks() != 0; }
 // Checked before every call that releases something to a driver: true means do not call.
-[[nodiscard]] inline bool drivers_are_gone() noexcept {
-  const auto seen = detail::state.load(std::memory_order_relaxed);
-  const bool may_end = seen == detail::Drivers::going && detail::calls_of_this_thread != 0;
-  return is_forked_child() || (seen != detail::Drivers::here && !may_end);
+[[nodiscard]] inline bool drivers_unavailable() noexcept {
+  const auto current = detail::state.load(std::memory_order_relaxed);
+  const bool may_end = current == detail::Drivers::closing && detail::thread_driver_calls != 0;
+  return is_forked_child() || (current != detail::Drivers::active && !may_end);
 }
 
 // Encloses a driver's calls on a thread of the library. False once the process is ending; then no

@@ -12,7 +12,9 @@ bool membarrier(int command) noexcept { return ::syscall(SYS_membarrier, command
 
 }  // namespace
 
-bool arm_process_fence() noexcept { return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED); }
+bool register_process_fence() noexcept {
+  return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
+}
 
 bool process_fence() noexcept { return membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED); }
 

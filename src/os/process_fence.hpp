@@ -11,10 +11,10 @@ namespace isthmus::os {
 // Call this before the first `process_fence`; it may be repeated. False if the kernel does not
 // support it (before Linux 4.14, or in a sandbox that forbids it): then both threads need fences of
 // their own.
-[[nodiscard]] bool arm_process_fence() noexcept;
+[[nodiscard]] bool register_process_fence() noexcept;
 // Everything that any thread wrote before is visible to this thread, and its earlier writes are
 // visible to them. False if the kernel refused, in a sandbox that the process entered meanwhile;
-// then there was no fence. Pre: armed.
+// then there was no fence. Pre: `register_process_fence` succeeded.
 [[nodiscard]] bool process_fence() noexcept;
 
 }  // namespace isthmus::os

@@ -14,38 +14,39 @@ namespace {
 
 static_assert(ProcessorSet{}.size() == CPU_SETSIZE);
 
-bool run_on(const ProcessorSet& wanted) noexcept {
+bool set_affinity(const ProcessorSet& processors) noexcept {
   cpu_set_t mask;
   CPU_ZERO(&mask);
-  for (std::size_t each = 0; each < wanted.size(); ++each) {
-    if (wanted[each]) {
-      CPU_SET(each, &mask);
+  for (std::size_t i = 0; i < processors.size(); ++i) {
+    if (processors[i]) {
+      CPU_SET(i, &mask);
     }
   }
   return sched_setaffinity(0, sizeof mask, &mask) == 0;
 }
 
 // Processors for that much time in each period; SIZE_MAX without a limit.
-std::size_t rounded_up(std::optional<std::uint64_t> time, std::optional<std::uint64_t> period) {
+std::size_t processors_for_quota(std::optional<std::uint64_t> time,
+                                 std::optional<std::uint64_t> period) {
   if (!time || !period || *period == 0) {
     return SIZE_MAX;
   }
   return std::max<std::size_t>(1, *time / *period + (*time % *period != 0 ? 1 : 0));
 }
 
-std::size_t limit_of(const std::string& folder, CgroupVersion version) {
-  if (version == CgroupVersion::two) {
-    const auto both = whole_text(folder + "/cpu.max");
-    return rounded_up(number_in(both), second_number_in(both));
+std::size_t limit_of(const std::string& directory, CgroupVersion version) {
+  if (version == CgroupVersion::v2) {
+    const auto both = read_text_file(directory + "/cpu.max");
+    return processors_for_quota(number_in(both), second_number_in(both));
   }
-  return rounded_up(number_in(whole_text(folder + "/cpu.cfs_quota_us")),
-                    number_in(whole_text(folder + "/cpu.cfs_period_us")));
+  return processors_for_quota(number_in(read_text_file(directory + "/cpu.cfs_quota_us")),
+                              number_in(read_text_file(directory + "/cpu.cfs_period_us")));
 }
 
 }  // namespace
 
 ProcessorSet processors_in(std::string_view list) noexcept {
-  ProcessorSet found;
+  ProcessorSet result;
   const auto* at = list.data();
   const auto* const end = at + list.size();
   for (;;) {
@@ -57,14 +58,14 @@ ProcessorSet processors_in(std::string_view list) noexcept {
       behind = second.ptr;
       problem = second.ec;
     }
-    if (problem != std::errc{} || last < first || last >= found.size() || behind == end) {
+    if (problem != std::errc{} || last < first || last >= result.size() || behind == end) {
       return {};
     }
-    for (auto each = first; each <= last; ++each) {
-      found.set(each);
+    for (auto i = first; i <= last; ++i) {
+      result.set(i);
     }
     if (*behind == '\n') {
-      return found;
+      return result;
     }
     if (*behind != ',') {
       return {};
@@ -75,49 +76,49 @@ ProcessorSet processors_in(std::string_view list) noexcept {
 
 // Empty if the kernel has more processors than the set can hold.
 ProcessorSet processors_of_thread() noexcept {
-  ProcessorSet found;
+  ProcessorSet result;
   cpu_set_t mask;
   if (sched_getaffinity(0, sizeof mask, &mask) == 0) {
-    for (std::size_t each = 0; each < found.size(); ++each) {
-      found[each] = CPU_ISSET(each, &mask);
+    for (std::size_t i = 0; i < result.size(); ++i) {
+      result[i] = CPU_ISSET(i, &mask);
     }
   }
-  return found;
+  return result;
 }
 
 std::size_t processor_limit(const std::string& root) {
   constexpr std::string_view k_controller = "cpu";
-  const auto groups = whole_text(root + "/proc/self/cgroup");
-  const auto mounts = whole_text(root + "/proc/self/mountinfo");
-  std::size_t least = SIZE_MAX;
-  for (const auto of : {CgroupVersion::one, CgroupVersion::two}) {
-    const auto path = cgroup_path(groups, of, k_controller);
+  const auto groups = read_text_file(root + "/proc/self/cgroup");
+  const auto mounts = read_text_file(root + "/proc/self/mountinfo");
+  std::size_t min_limit = SIZE_MAX;
+  for (const auto version : {CgroupVersion::v1, CgroupVersion::v2}) {
+    const auto path = cgroup_path(groups, version, k_controller);
     if (!path) {
       continue;
     }
-    for (const auto& folder : cgroup_folders(mounts, *path, of, k_controller)) {
-      least = std::min(least, limit_of(root + folder, of));
+    for (const auto& directory : cgroup_folders(mounts, *path, version, k_controller)) {
+      min_limit = std::min(min_limit, limit_of(root + directory, version));
     }
   }
-  return least;
+  return min_limit;
 }
 
 ProcessorSet processors_near(const std::string& pci_address, const std::string& root) {
   return pci_address.empty() ? ProcessorSet{}
-                             : processors_in(whole_text(root + "/sys/bus/pci/devices/" +
-                                                        pci_address + "/local_cpulist"));
+                             : processors_in(read_text_file(root + "/sys/bus/pci/devices/" +
+                                                            pci_address + "/local_cpulist"));
 }
 
-BoundThread::BoundThread(const ProcessorSet& wanted) noexcept {
-  const auto now = processors_of_thread();
-  if (wanted.any() && now.any() && now != wanted && run_on(wanted)) {
-    before_ = now;
+BoundThread::BoundThread(const ProcessorSet& processors) noexcept {
+  const auto current = processors_of_thread();
+  if (processors.any() && current.any() && current != processors && set_affinity(processors)) {
+    previous_ = current;
   }
 }
 
 BoundThread::~BoundThread() {
-  if (before_.any()) {
-    run_on(before_);
+  if (previous_.any()) {
+    set_affinity(previous_);
   }
 }
 

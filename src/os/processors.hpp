@@ -32,13 +32,13 @@ using ProcessorSet = std::bitset<1024>;
 // be set.
 class BoundThread {
  public:
-  explicit BoundThread(const ProcessorSet& wanted) noexcept;
+  explicit BoundThread(const ProcessorSet& processors) noexcept;
   ~BoundThread();
   BoundThread(const BoundThread&) = delete;
   BoundThread& operator=(const BoundThread&) = delete;
 
  private:
-  ProcessorSet before_;  // empty: nothing was changed
+  ProcessorSet previous_;  // empty: nothing was changed
 };
 
 }  // namespace isthmus::os

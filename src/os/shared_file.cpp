@@ -20,13 +20,13 @@ namespace {
 
 constexpr int k_populate_read = 22, k_populate_write = 23;  // Linux 5.14; older headers lack them
 
-Error no_shared(const char* call, std::size_t nbytes, int code) {
+Error mapping_error(const char* call, std::size_t nbytes, int code) {
   return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "{} of {} failed: {}", call, describe_bytes(nbytes),
               std::strerror(code));
 }
 
 // Growing a file beyond the limit ends the process by a signal.
-bool may_be_as_long(std::size_t nbytes) noexcept {
+bool is_within_file_limit(std::size_t nbytes) noexcept {
   rlimit limit{};
   return nbytes <= SIZE_MAX / 2 &&
          (getrlimit(RLIMIT_FSIZE, &limit) != 0 || nbytes <= limit.rlim_cur);
@@ -36,45 +36,46 @@ bool may_be_as_long(std::size_t nbytes) noexcept {
 // 6.3 do not know the flag.
 int create_file() noexcept {
   constexpr unsigned k_noexec_seal = 8;
-  const int made = memfd_create("isthmus", MFD_CLOEXEC | k_noexec_seal);
-  return made >= 0 || errno != EINVAL ? made : memfd_create("isthmus", MFD_CLOEXEC);
+  const int descriptor = memfd_create("isthmus", MFD_CLOEXEC | k_noexec_seal);
+  return descriptor >= 0 || errno != EINVAL ? descriptor : memfd_create("isthmus", MFD_CLOEXEC);
 }
 
 }  // namespace
 
 Result<SharedFile> SharedFile::open(std::size_t nbytes) {
-  if (!may_be_as_long(nbytes)) {
-    return no_shared("memfd", nbytes, EFBIG);
+  if (!is_within_file_limit(nbytes)) {
+    return mapping_error("memfd", nbytes, EFBIG);
   }
-  SharedFile made{create_file()};
-  if (made.number_ < 0 || ftruncate(made.number_, static_cast<off_t>(nbytes)) != 0) {
-    return no_shared("memfd", nbytes, errno);
+  SharedFile file{create_file()};
+  if (file.descriptor_ < 0 || ftruncate(file.descriptor_, static_cast<off_t>(nbytes)) != 0) {
+    return mapping_error("memfd", nbytes, errno);
   }
-  return made;
+  return file;
 }
 
-SharedFile::SharedFile(SharedFile&& other) noexcept : number_{std::exchange(other.number_, -1)} {}
+SharedFile::SharedFile(SharedFile&& other) noexcept
+    : descriptor_{std::exchange(other.descriptor_, -1)} {}
 
 SharedFile::~SharedFile() {
-  if (number_ >= 0) {
-    close(number_);
+  if (descriptor_ >= 0) {
+    close(descriptor_);
   }
 }
 
 Result<void*> SharedFile::map(void* at, std::size_t offset, std::size_t nbytes) const {
-  void* const got =
+  void* const mapped =
       mmap(at, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED | (at != nullptr ? MAP_FIXED : 0),
-           number_, static_cast<off_t>(offset));
-  if (got == MAP_FAILED) {
-    return no_shared("mmap", nbytes, errno);
+           descriptor_, static_cast<off_t>(offset));
+  if (mapped == MAP_FAILED) {
+    return mapping_error("mmap", nbytes, errno);
   }
-  return got;
+  return mapped;
 }
 
 void SharedFile::map_privately(void* at, std::size_t offset, std::size_t nbytes) const noexcept {
   constexpr int k_private = MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE;
-  if (mmap(at, nbytes, PROT_READ | PROT_WRITE, k_private, number_, static_cast<off_t>(offset)) ==
-      MAP_FAILED) {
+  if (mmap(at, nbytes, PROT_READ | PROT_WRITE, k_private, descriptor_,
+           static_cast<off_t>(offset)) == MAP_FAILED) {
     mmap(at, nbytes, PROT_NONE, k_private | MAP_ANONYMOUS, -1, 0);
   }
 }
@@ -82,13 +83,13 @@ void SharedFile::map_privately(void* at, std::size_t offset, std::size_t nbytes)
 // The next user relies on zeros, so they are written where the kernel cannot punch holes.
 bool SharedFile::clear(std::size_t offset, std::size_t nbytes) const noexcept {
   static constexpr std::array<std::byte, std::size_t{64} << 10> k_zeros{};
-  if (fallocate(number_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+  if (fallocate(descriptor_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
                 static_cast<off_t>(nbytes)) == 0) {
     return true;
   }
   for (const auto end = offset + nbytes; offset < end;) {
-    const auto piece = std::min(k_zeros.size(), end - offset);
-    const auto written = pwrite(number_, k_zeros.data(), piece, static_cast<off_t>(offset));
+    const auto chunk = std::min(k_zeros.size(), end - offset);
+    const auto written = pwrite(descriptor_, k_zeros.data(), chunk, static_cast<off_t>(offset));
     if (written < 0 && errno == EINTR) {
       continue;
     }
@@ -97,7 +98,7 @@ bool SharedFile::clear(std::size_t offset, std::size_t nbytes) const noexcept {
     if (written <= 0 && errno != ENOSPC) {
       return false;
     }
-    offset += written > 0 ? static_cast<std::size_t>(written) : piece;
+    offset += written > 0 ? static_cast<std::size_t>(written) : chunk;
   }
   return true;
 }
@@ -105,7 +106,7 @@ bool SharedFile::clear(std::size_t offset, std::size_t nbytes) const noexcept {
 Result<void> populate_shared(void* at, std::size_t nbytes) {
   while (madvise(at, nbytes, k_populate_write) != 0) {
     if (errno != EINTR) {
-      return no_shared("madvise", nbytes, errno == EFAULT ? ENOMEM : errno);
+      return mapping_error("madvise", nbytes, errno == EFAULT ? ENOMEM : errno);
     }
   }
   return {};

@@ -28,9 +28,9 @@ class SharedFile {
   [[nodiscard]] bool clear(std::size_t offset, std::size_t nbytes) const noexcept;
 
  private:
-  explicit SharedFile(int number) noexcept : number_{number} {}
+  explicit SharedFile(int descriptor) noexcept : descriptor_{descriptor} {}
 
-  int number_;
+  int descriptor_;
 };
 
 // Faults shared pages in for writing; their contents stay. OUT_OF_MEMORY if touching them would end

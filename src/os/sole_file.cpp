@@ -13,12 +13,12 @@
 namespace isthmus::os {
 namespace {
 
-bool lock_and_empty(int descriptor) noexcept {
-  struct stat about {};
-  if (fstat(descriptor, &about) != 0) {
+bool lock_and_truncate(int descriptor) noexcept {
+  struct stat info {};
+  if (fstat(descriptor, &info) != 0) {
     return false;
   }
-  if (!S_ISREG(about.st_mode)) {
+  if (!S_ISREG(info.st_mode)) {
     return true;
   }
   if (flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
@@ -29,25 +29,25 @@ bool lock_and_empty(int descriptor) noexcept {
 
 }  // namespace
 
-std::FILE* open_sole(const char* path) noexcept {
+std::FILE* open_exclusive(const char* path) noexcept {
   const int descriptor = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
   if (descriptor < 0) {
     return nullptr;
   }
-  std::FILE* made = lock_and_empty(descriptor) ? fdopen(descriptor, "w") : nullptr;
-  if (made == nullptr) {
-    const int why = errno;
+  std::FILE* file = lock_and_truncate(descriptor) ? fdopen(descriptor, "w") : nullptr;
+  if (file == nullptr) {
+    const int saved_error = errno;
     close(descriptor);
-    errno = why;
+    errno = saved_error;
   }
-  return made;
+  return file;
 }
 
-void close_sole(std::FILE* open) noexcept {
+void close_exclusive(std::FILE* file) noexcept {
   if (!is_forked_child()) {  // the child shares the parent's lock
-    flock(fileno(open), LOCK_UN);
+    flock(fileno(file), LOCK_UN);
   }
-  std::fclose(open);
+  std::fclose(file);
 }
 
 }  // namespace isthmus::os

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A file with one writer at a time: two writers that truncate and write the same file would corrupt
-// it.
+// it. Thread-safe.
 
 #include <cstdio>
 
 namespace isthmus::os {
 
-// Creates or truncates the file and locks it against others that open it with this function, in any
+// Creates or truncates the file and locks it against other callers of this function, in any
 // process, as far as its file system supports locks. Null with `errno` set, EWOULDBLOCK if another
 // writer has it; its file is unchanged then. Files that are not regular, such as a terminal, are
 // not locked.
-[[nodiscard]] std::FILE* open_sole(const char* path) noexcept;
+[[nodiscard]] std::FILE* open_exclusive(const char* path) noexcept;
 // Unlocks the file too, even if forked children still have it open.
-void close_sole(std::FILE* open) noexcept;
+void close_exclusive(std::FILE* file) noexcept;
 
 }  // namespace isthmus::os

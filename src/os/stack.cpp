@@ -29,16 +29,16 @@ struct Walk {
   std::size_t count = 0;
 };
 
-_Unwind_Reason_Code visit(_Unwind_Context* at, void* given) {
-  auto& so_far = *static_cast<Walk*>(given);
-  if (so_far.count == so_far.out.size()) {
+_Unwind_Reason_Code visit(_Unwind_Context* context, void* argument) {
+  auto& walk = *static_cast<Walk*>(argument);
+  if (walk.count == walk.out.size()) {
     return _URC_END_OF_STACK;
   }
-  const auto frame = _Unwind_GetIP(at);
-  if (so_far.count != 0 || !so_far.skipped.has(frame)) {
-    so_far.skipped = {};
+  const auto frame = _Unwind_GetIP(context);
+  if (walk.count != 0 || !walk.skipped.has(frame)) {
+    walk.skipped = {};
     if (frame != 0) {
-      so_far.out[so_far.count++] = reinterpret_cast<void*>(frame);
+      walk.out[walk.count++] = reinterpret_cast<void*>(frame);
     }
   }
   return _URC_NO_REASON;
@@ -46,28 +46,28 @@ _Unwind_Reason_Code visit(_Unwind_Context* at, void* given) {
 
 // The library that contains this function.
 const Extent& own_library() noexcept {
-  static const Extent found = [] {
-    Extent ours;
+  static const Extent own_extent = [] {
+    Extent result;
     dl_iterate_phdr(
-        [](dl_phdr_info* each, std::size_t, void* out) {
-          Extent its{UINTPTR_MAX, 0};
-          for (const auto& part : std::span{each->dlpi_phdr, each->dlpi_phnum}) {
-            if (part.p_type == PT_LOAD) {
-              const auto begin = each->dlpi_addr + part.p_vaddr;
-              its = {std::min<std::uintptr_t>(its.begin, begin),
-                     std::max<std::uintptr_t>(its.end, begin + part.p_memsz)};
+        [](dl_phdr_info* info, std::size_t, void* out) {
+          Extent extent{UINTPTR_MAX, 0};
+          for (const auto& header : std::span{info->dlpi_phdr, info->dlpi_phnum}) {
+            if (header.p_type == PT_LOAD) {
+              const auto begin = info->dlpi_addr + header.p_vaddr;
+              extent = {std::min<std::uintptr_t>(extent.begin, begin),
+                        std::max<std::uintptr_t>(extent.end, begin + header.p_memsz)};
             }
           }
-          const bool is_ours = its.has(reinterpret_cast<std::uintptr_t>(&visit));
-          if (is_ours) {
-            *static_cast<Extent*>(out) = its;
+          const bool is_own = extent.has(reinterpret_cast<std::uintptr_t>(&visit));
+          if (is_own) {
+            *static_cast<Extent*>(out) = extent;
           }
-          return static_cast<int>(is_ours);
+          return static_cast<int>(is_own);
         },
-        &ours);
-    return ours;
+        &result);
+    return result;
   }();
-  return found;
+  return own_extent;
 }
 
 struct Frees {
@@ -84,28 +84,28 @@ std::string readable(const char* name) {
 
 // In a program that links the library statically all frames may lie in the "library".
 [[gnu::noinline]] std::size_t capture_stack(std::span<void*> out) noexcept {
-  Walk so_far{out, own_library()};
-  _Unwind_Backtrace(&visit, &so_far);
-  if (so_far.count == 0) {
-    so_far.skipped = {};
-    _Unwind_Backtrace(&visit, &so_far);
+  Walk walk{out, own_library()};
+  _Unwind_Backtrace(&visit, &walk);
+  if (walk.count == 0) {
+    walk.skipped = {};
+    _Unwind_Backtrace(&visit, &walk);
   }
-  return so_far.count;
+  return walk.count;
 }
 
 // A return address may be the first one after its function, when the call is its last instruction.
 std::string describe_frame(void* frame) {
-  Dl_info found{};
+  Dl_info info{};
   const auto at = reinterpret_cast<std::uintptr_t>(frame);
-  if (dladdr(reinterpret_cast<void*>(at - 1), &found) == 0 || found.dli_fname == nullptr) {
+  if (dladdr(reinterpret_cast<void*>(at - 1), &info) == 0 || info.dli_fname == nullptr) {
     return fmt::format("{}", frame);
   }
-  if (found.dli_sname == nullptr) {
-    return fmt::format("{:#x} in {}", at - reinterpret_cast<std::uintptr_t>(found.dli_fbase),
-                       found.dli_fname);
+  if (info.dli_sname == nullptr) {
+    return fmt::format("{:#x} in {}", at - reinterpret_cast<std::uintptr_t>(info.dli_fbase),
+                       info.dli_fname);
   }
-  return fmt::format("{}+{:#x} in {}", readable(found.dli_sname),
-                     at - reinterpret_cast<std::uintptr_t>(found.dli_saddr), found.dli_fname);
+  return fmt::format("{}+{:#x} in {}", readable(info.dli_sname),
+                     at - reinterpret_cast<std::uintptr_t>(info.dli_saddr), info.dli_fname);
 }
 
 }  // namespace isthmus::os

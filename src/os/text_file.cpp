@@ -8,13 +8,13 @@
 
 namespace isthmus::os {
 
-std::string whole_text(const std::string& path) {
+std::string read_text_file(const std::string& path) {
   std::string text;
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  char part[4096];
-  for (ssize_t got = 1; file >= 0 && got > 0;) {
-    got = ::read(file, part, sizeof part);
-    text.append(part, static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+  char buffer[4096];
+  for (ssize_t count = 1; file >= 0 && count > 0;) {
+    count = ::read(file, buffer, sizeof buffer);
+    text.append(buffer, static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
   }
   if (file >= 0) {
     close(file);

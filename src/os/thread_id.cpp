@@ -6,10 +6,10 @@
 
 namespace isthmus::os {
 
-thread_local constinit std::uint64_t detail::known_thread_id ISTHMUS_TLS_MODEL = 0;
+thread_local constinit std::uint64_t detail::cached_thread_id ISTHMUS_TLS_MODEL = 0;
 
-std::uint64_t detail::ask_thread_id() noexcept {
-  return known_thread_id = static_cast<std::uint64_t>(syscall(SYS_gettid));
+std::uint64_t detail::query_thread_id() noexcept {
+  return cached_thread_id = static_cast<std::uint64_t>(syscall(SYS_gettid));
 }
 
 }  // namespace isthmus::os

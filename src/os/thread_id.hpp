@@ -9,14 +9,14 @@
 namespace isthmus::os {
 
 namespace detail {
-ISTHMUS_TLS_MODEL extern thread_local constinit std::uint64_t known_thread_id;
-[[nodiscard]] std::uint64_t ask_thread_id() noexcept;
+ISTHMUS_TLS_MODEL extern thread_local constinit std::uint64_t cached_thread_id;
+[[nodiscard]] std::uint64_t query_thread_id() noexcept;
 }  // namespace detail
 
 // Calls the system once per thread.
 [[nodiscard]] inline std::uint64_t thread_id() noexcept {
-  const auto known = detail::known_thread_id;
-  return known != 0 ? known : detail::ask_thread_id();
+  const auto cached = detail::cached_thread_id;
+  return cached != 0 ? cached : detail::query_thread_id();
 }
 
 }  // namespace isthmus::os

@@ -15,7 +15,7 @@
 namespace isthmus::os {
 namespace {
 
-Error no_pages(const char* call, std::size_t nbytes) {
+Error pages_error(const char* call, std::size_t nbytes) {
   return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "{} of {} failed: {}", call, describe_bytes(nbytes),
               std::strerror(errno));
 }
@@ -27,12 +27,12 @@ Result<void*> reserve_aligned(std::size_t nbytes, std::size_t alignment) {
   const std::size_t slack = alignment > page_size() ? alignment : 0;
   if (nbytes > SIZE_MAX - slack) {
     errno = ENOMEM;
-    return no_pages("mmap", nbytes);
+    return pages_error("mmap", nbytes);
   }
   void* start =
       mmap(nullptr, nbytes + slack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (start == MAP_FAILED) {
-    return no_pages("mmap", nbytes);
+    return pages_error("mmap", nbytes);
   }
   auto* first = static_cast<std::byte*>(start);
   const std::size_t head = slack == 0 ? 0 : slack - (address(first) + slack) % alignment;
@@ -46,15 +46,15 @@ Result<void*> reserve_aligned(std::size_t nbytes, std::size_t alignment) {
 }
 
 // Reserves addresses again that the kernel unmapped. False if something is mapped there: a mapping
-// of another thread or, if the kernel had not unmapped it, our own reservation. The two cannot be
-// distinguished.
+// of another thread or, if the kernel had not unmapped it, the original reservation. The two cannot
+// be distinguished.
 bool reserve_again(void* at, std::size_t nbytes) noexcept {
   constexpr int k_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
-  void* const got = mmap(at, nbytes, PROT_NONE, k_flags, -1, 0);
-  if (got != MAP_FAILED && got != at) {
-    munmap(got, nbytes);  // a kernel before 4.17 takes the flag for a hint
+  void* const mapped = mmap(at, nbytes, PROT_NONE, k_flags, -1, 0);
+  if (mapped != MAP_FAILED && mapped != at) {
+    munmap(mapped, nbytes);  // a kernel before 4.17 treats the flag as a hint
   }
-  return got == at;
+  return mapped == at;
 }
 
 std::size_t whole_pages(std::size_t nbytes) noexcept { return round_up(nbytes, page_size()); }
@@ -69,33 +69,33 @@ std::size_t page_size() noexcept {
 Result<void*> map_pages(std::size_t nbytes, std::size_t alignment) {
   if (nbytes > SIZE_MAX / 2) {
     errno = ENOMEM;
-    return no_pages("mmap", nbytes);
+    return pages_error("mmap", nbytes);
   }
-  const std::size_t whole = whole_pages(nbytes);
-  auto start =
-      reserve_aligned(whole, whole >= k_huge_page ? std::max(alignment, k_huge_page) : alignment);
+  const std::size_t rounded = whole_pages(nbytes);
+  auto start = reserve_aligned(
+      rounded, rounded >= k_huge_page ? std::max(alignment, k_huge_page) : alignment);
   if (!start) {
     return start;
   }
-  if (mprotect(*start, whole, PROT_READ | PROT_WRITE) != 0) {
-    auto failure = no_pages("mprotect", nbytes);
-    munmap(*start, whole);
+  if (mprotect(*start, rounded, PROT_READ | PROT_WRITE) != 0) {
+    auto failure = pages_error("mprotect", nbytes);
+    munmap(*start, rounded);
     return failure;
   }
-  prefer_huge_pages(*start, whole);
+  prefer_huge_pages(*start, rounded);
   return start;
 }
 
 Result<void*> map_sparse_pages(std::size_t nbytes, std::size_t alignment) {
-  const auto whole = whole_pages(nbytes);
-  auto start = reserve_aligned(whole, alignment);
+  const auto rounded = whole_pages(nbytes);
+  auto start = reserve_aligned(rounded, alignment);
   ISTHMUS_TRY(start);
-  if (mprotect(*start, whole, PROT_READ | PROT_WRITE) != 0) {
-    auto failure = no_pages("mprotect", nbytes);
-    munmap(*start, whole);
+  if (mprotect(*start, rounded, PROT_READ | PROT_WRITE) != 0) {
+    auto failure = pages_error("mprotect", nbytes);
+    munmap(*start, rounded);
     return failure;
   }
-  avoid_huge_pages(*start, whole);
+  avoid_huge_pages(*start, rounded);
   return start;
 }
 
@@ -126,7 +126,7 @@ Result<void*> reserve_addresses(std::size_t nbytes, std::size_t alignment) {
 
 Result<void> commit_pages(void* at, std::size_t nbytes) {
   if (mprotect(at, nbytes, PROT_READ | PROT_WRITE) != 0) {
-    return no_pages("mprotect", nbytes);
+    return pages_error("mprotect", nbytes);
   }
   return {};
 }
@@ -148,20 +148,20 @@ void decommit_pages(void* at, std::size_t nbytes) noexcept {
   }
 }
 
-Result<void> move_pages(void* source, void* destination, std::size_t nbytes, LeftPages left,
-                        bool& to_lost) {
-  constexpr int k_keep_old = 4;  // MREMAP_DONTUNMAP, Linux 5.7: older headers lack it
-  const int keep = left == LeftPages::reserved ? k_keep_old : 0;
-  to_lost = false;
-  if (mremap(source, nbytes, nbytes, MREMAP_MAYMOVE | MREMAP_FIXED | keep, destination) ==
+Result<void> move_pages(void* source, void* destination, std::size_t nbytes, LeftPages source_state,
+                        bool& destination_lost) {
+  constexpr int k_dont_unmap = 4;  // MREMAP_DONTUNMAP, Linux 5.7: older headers lack it
+  const int keep_flag = source_state == LeftPages::reserved ? k_dont_unmap : 0;
+  destination_lost = false;
+  if (mremap(source, nbytes, nbytes, MREMAP_MAYMOVE | MREMAP_FIXED | keep_flag, destination) ==
       MAP_FAILED) {
     auto failure = errno == EINVAL ? fail(ISTHMUS_ERROR_UNSUPPORTED,
                                           "the kernel cannot move pages: use Linux 5.7 or later")
-                                   : no_pages("mremap", nbytes);
-    to_lost = !reserve_again(destination, nbytes);
+                                   : pages_error("mremap", nbytes);
+    destination_lost = !reserve_again(destination, nbytes);
     return failure;
   }
-  if (left == LeftPages::reserved) {
+  if (source_state == LeftPages::reserved) {
     decommit_pages(source, nbytes);
   }
   return {};
@@ -188,12 +188,12 @@ Result<void*> map_aligned(const SharedFile& file, std::size_t nbytes, std::size_
 Result<TwoFaced> map_two_faced(std::size_t nbytes, std::size_t alignment) {
   auto file = open_for(nbytes);
   ISTHMUS_TRY(file);
-  const auto whole = whole_pages(nbytes);
-  auto open = file->map(nullptr, 0, whole);
+  const auto rounded = whole_pages(nbytes);
+  auto open = file->map(nullptr, 0, rounded);
   ISTHMUS_TRY(open);
-  auto hidden = reserve_aligned(whole, alignment);
+  auto hidden = reserve_aligned(rounded, alignment);
   if (!hidden) {
-    munmap(*open, whole);
+    munmap(*open, rounded);
     return hidden.take_error();
   }
   return TwoFaced{*hidden, *open};
@@ -207,12 +207,12 @@ void unmap_two_faced(const TwoFaced& pages, std::size_t nbytes) noexcept {
 Result<MappedTwice> map_twice(std::size_t nbytes, std::size_t alignment) {
   auto file = open_for(nbytes);
   ISTHMUS_TRY(file);
-  const auto whole = whole_pages(nbytes);
-  auto first = map_aligned(*file, whole, alignment);
+  const auto rounded = whole_pages(nbytes);
+  auto first = map_aligned(*file, rounded, alignment);
   ISTHMUS_TRY(first);
-  auto second = map_aligned(*file, whole, alignment);
+  auto second = map_aligned(*file, rounded, alignment);
   if (!second) {
-    munmap(*first, whole);
+    munmap(*first, rounded);
     return second.take_error();
   }
   return MappedTwice{*first, *second};

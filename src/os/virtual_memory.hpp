@@ -40,11 +40,11 @@ void decommit_pages(void* at, std::size_t nbytes) noexcept;
 enum class LeftPages { reserved, unmapped };
 // Moves committed pages, with their contents, to other reserved addresses. On failure the pages
 // stay, but `destination` may belong to another mapping: the kernel unmaps it before it tries, and
-// another thread may have mapped something there first. `to_lost` reports that; then the caller
-// must not access or unmap `destination`. UNSUPPORTED before Linux 5.7 if addresses are to stay
-// reserved. Pre: whole pages, no overlap.
+// another thread may have mapped something there first. `destination_lost` reports that; then the
+// caller must not access or unmap `destination`. UNSUPPORTED before Linux 5.7 if addresses are to
+// stay reserved. Pre: whole pages, no overlap.
 [[nodiscard]] Result<void> move_pages(void* source, void* destination, std::size_t nbytes,
-                                      LeftPages left, bool& to_lost);
+                                      LeftPages source_state, bool& destination_lost);
 
 // One range of memory with two addresses: `hidden` faults on any access and only gives the memory
 // its address; `open` is where the bytes are accessed.

@@ -35,27 +35,27 @@ class WrittenPages {
   // written pages after this call loses no write. False if the kernel fails: then, and if `visit`
   // throws, the caller must treat the whole range as written. Pre: watched.
   using Visitor = std::function<void(void* begin, void* end)>;
-  [[nodiscard]] bool take(void* at, std::size_t nbytes, const Visitor& visit) const {
-    return take(at, nbytes, visit, [] {});
+  [[nodiscard]] bool scan(void* at, std::size_t nbytes, const Visitor& visit) const {
+    return scan(at, nbytes, visit, [] {});
   }
-  // The same, and calls `prepare` before each step, which reports `k_most_runs` at most. If
+  // The same, and calls `prepare` before each step, which reports `k_max_runs` at most. If
   // `prepare` throws, that step does not happen: what was not reported yet still counts as written.
-  static constexpr std::size_t k_most_runs = 512;
-  [[nodiscard]] bool take(void* at, std::size_t nbytes, const Visitor& visit,
+  static constexpr std::size_t k_max_runs = 512;
+  [[nodiscard]] bool scan(void* at, std::size_t nbytes, const Visitor& visit,
                           const std::function<void()>& prepare) const;
   // From here on memory in huge pages is tracked by small pages. The whole range counts as
-  // unwritten, including writes not yet taken: the caller must treat it as written.
+  // unwritten, including writes not yet scanned: the caller must treat it as written.
   [[nodiscard]] bool split(void* at, std::size_t nbytes) const noexcept;
   // Tracks a split range by huge pages again where the kernel can. The whole range counts as
-  // written, and must be taken once more before new writes are reported. Pre: whole huge pages.
+  // written, and must be scanned once more before new writes are reported. Pre: whole huge pages.
   [[nodiscard]] bool merge(void* at, std::size_t nbytes) const noexcept;
 
  private:
-  WrittenPages(int faults, int pages) noexcept : faults_{faults}, pages_{pages} {}
+  WrittenPages(int uffd, int pagemap) noexcept : uffd_{uffd}, pagemap_{pagemap} {}
   [[nodiscard]] static Result<WrittenPages> open();
 
-  int faults_;  // userfaultfd
-  int pages_;   // /proc/self/pagemap
+  int uffd_;     // userfaultfd
+  int pagemap_;  // /proc/self/pagemap
 };
 
 // Moves memory into huge pages, if the kernel has free ones now. Pre: aligned to huge pages, whole

@@ -18,30 +18,30 @@ std::uint64_t ns_since(Ticks::time_point start) noexcept {
 }
 
 // The minimal difference of two consecutive clock readings.
-std::uint64_t ns_of_clock() noexcept {
-  auto least = ~std::uint64_t{0};
-  for (int each = 0; each < 1000; ++each) {
-    least = std::min(least, ns_since(Ticks::now()));
+std::uint64_t clock_overhead_ns() noexcept {
+  auto min_ns = ~std::uint64_t{0};
+  for (int i = 0; i < 1000; ++i) {
+    min_ns = std::min(min_ns, ns_since(Ticks::now()));
   }
-  return least;
+  return min_ns;
 }
 
 // Checks everything that an event refers to, so that replaying needs no checks.
-[[nodiscard]] Result<void> check_names(std::size_t number, const TraceEvent& one,
+[[nodiscard]] Result<void> check_event(std::size_t number, const TraceEvent& event,
                                        std::size_t events, std::size_t queues) {
-  if (one.action > ISTHMUS_TRACE_ALLOCATE) {
+  if (event.action > ISTHMUS_TRACE_ALLOCATE) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "event {} of the trace has action {}, neither 0 (free) nor 1 (allocate)", number,
-                one.action);
+                event.action);
   }
-  if (one.id >= events) {
+  if (event.id >= events) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "event {} of the trace has id {}, not below the number of events, {}", number,
-                one.id, events);
+                event.id, events);
   }
-  if (one.queue >= queues) {
+  if (event.queue >= queues) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "event {} of the trace is on queue {} of {}",
-                number, one.queue, queues);
+                number, event.queue, queues);
   }
   return {};
 }
@@ -49,19 +49,19 @@ std::uint64_t ns_of_clock() noexcept {
 [[nodiscard]] Result<void> check_all(std::span<const TraceEvent> events, std::size_t queues) {
   std::vector<bool> live(events.size());
   for (std::size_t number = 0; number < events.size(); ++number) {
-    const auto& one = events[number];
-    ISTHMUS_TRY(check_names(number, one, events.size(), queues));
-    const bool allocates = one.action == ISTHMUS_TRACE_ALLOCATE;
-    if (allocates == live[one.id]) {
+    const auto& event = events[number];
+    ISTHMUS_TRY(check_event(number, event, events.size(), queues));
+    const bool allocates = event.action == ISTHMUS_TRACE_ALLOCATE;
+    if (allocates == live[event.id]) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "event {} of the trace {} block {}, which is {}",
-                  number, allocates ? "allocates" : "frees", one.id,
+                  number, allocates ? "allocates" : "frees", event.id,
                   allocates ? "there" : "not there");
     }
-    if (allocates && one.nbytes == 0) {
+    if (allocates && event.nbytes == 0) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "event {} of the trace allocates 0 bytes",
                   number);
     }
-    live[one.id] = allocates;
+    live[event.id] = allocates;
   }
   return {};
 }
@@ -75,21 +75,21 @@ class Player {
   Player& operator=(const Player&) = delete;
   ~Player() {
     for (auto& each : blocks_) {
-      static_cast<void>(give_back(each));
+      static_cast<void>(free_block(each));
     }
   }
 
   // Pre: checked.
-  [[nodiscard]] Result<void> play(const TraceEvent& next) {
-    auto& place = blocks_[next.id];
-    auto* on = queues_[next.queue];
-    if (next.action == ISTHMUS_TRACE_FREE) {
-      place.queue = on;
-      return give_back(place);
+  [[nodiscard]] Result<void> play(const TraceEvent& event) {
+    auto& block = blocks_[event.id];
+    auto* queue = queues_[event.queue];
+    if (event.action == ISTHMUS_TRACE_FREE) {
+      block.queue = queue;
+      return free_block(block);
     }
-    auto made = allocate_raw(resource_, next.nbytes, 0, *on);
-    ISTHMUS_TRY(made);
-    place = {*made, next.nbytes, on};
+    auto memory = allocate_raw(resource_, event.nbytes, 0, *queue);
+    ISTHMUS_TRY(memory);
+    block = {*memory, event.nbytes, queue};
     return {};
   }
 
@@ -99,10 +99,10 @@ class Player {
     std::uint64_t nbytes = 0;
     Queue* queue = nullptr;  // the block is freed after this queue's work
   };
-  Result<void> give_back(Block& gone) {
-    auto* memory = std::exchange(gone.memory, nullptr);
+  Result<void> free_block(Block& block) {
+    auto* memory = std::exchange(block.memory, nullptr);
     return memory == nullptr ? Result<void>{}
-                             : deallocate_raw(resource_, memory, gone.nbytes, gone.queue);
+                             : deallocate_raw(resource_, memory, block.nbytes, block.queue);
   }
 
   MemoryResource& resource_;
@@ -110,29 +110,29 @@ class Player {
   std::vector<Block> blocks_;  // by id
 };
 
-[[nodiscard]] Result<ReplayResult> play_all(Player& with, std::span<const TraceEvent> events) {
+[[nodiscard]] Result<ReplayResult> play_all(Player& player, std::span<const TraceEvent> events) {
   const auto start = Ticks::now();
   for (const auto& each : events) {
-    ISTHMUS_TRY(with.play(each));
+    ISTHMUS_TRY(player.play(each));
   }
   return ReplayResult{.ns = ns_since(start)};
 }
 
-[[nodiscard]] Result<ReplayResult> play_and_sample(Player& with, MemoryResource& resource,
+[[nodiscard]] Result<ReplayResult> play_and_sample(Player& player, MemoryResource& resource,
                                                    std::span<const TraceEvent> events,
                                                    std::span<TraceSample> samples) {
-  const auto overhead = ns_of_clock();
-  ReplayResult all;
+  const auto overhead = clock_overhead_ns();
+  ReplayResult result;
   for (std::size_t number = 0; number < events.size(); ++number) {
     const auto start = Ticks::now();
-    auto played = with.play(events[number]);
-    const auto taken = ns_since(start);
-    ISTHMUS_TRY(played);
-    samples[number] = {resource.usage().held_bytes, taken - std::min(taken, overhead)};
-    all.ns += samples[number].ns;
-    all.peak_held_bytes = std::max(all.peak_held_bytes, samples[number].held_bytes);
+    auto status = player.play(events[number]);
+    const auto elapsed_ns = ns_since(start);
+    ISTHMUS_TRY(status);
+    samples[number] = {resource.usage().held_bytes, elapsed_ns - std::min(elapsed_ns, overhead)};
+    result.ns += samples[number].ns;
+    result.peak_held_bytes = std::max(result.peak_held_bytes, samples[number].held_bytes);
   }
-  return all;
+  return result;
 }
 
 }  // namespace
@@ -141,15 +141,15 @@ Result<ReplayResult> replay(MemoryResource& resource, std::span<Queue* const> qu
                             std::span<const TraceEvent> events, std::span<TraceSample> samples) {
   ISTHMUS_TRY(check_all(events, queues.size()));
   const auto before = resource.usage();
-  Player with{resource, queues, events.size()};
-  auto played =
-      samples.empty() ? play_all(with, events) : play_and_sample(with, resource, events, samples);
-  if (played) {
+  Player player{resource, queues, events.size()};
+  auto result = samples.empty() ? play_all(player, events)
+                                : play_and_sample(player, resource, events, samples);
+  if (result) {
     const auto after = resource.usage();
-    played->maps = after.maps - before.maps;
-    played->unmaps = after.unmaps - before.unmaps;
+    result->maps = after.maps - before.maps;
+    result->unmaps = after.unmaps - before.unmaps;
   }
-  return played;
+  return result;
 }
 
 }  // namespace isthmus

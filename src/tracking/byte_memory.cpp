@@ -12,10 +12,10 @@ namespace isthmus::tracking {
 namespace {
 
 // Below this size memory of the C library costs less than pages mapped from the kernel.
-constexpr std::size_t k_least_mapped = std::size_t{64} << 10;
+constexpr std::size_t k_min_page_mapped_bytes = std::size_t{64} << 10;
 
 Result<std::byte*> zeroed(std::size_t nbytes) {
-  if (nbytes >= k_least_mapped) {
+  if (nbytes >= k_min_page_mapped_bytes) {
     auto pages = os::map_pages(nbytes, os::page_size());
     ISTHMUS_TRY(pages);
     return static_cast<std::byte*>(*pages);
@@ -29,7 +29,7 @@ Result<std::byte*> zeroed(std::size_t nbytes) {
 }
 
 void free_zeroed(std::byte* memory, std::size_t nbytes) noexcept {
-  if (nbytes >= k_least_mapped) {
+  if (nbytes >= k_min_page_mapped_bytes) {
     os::unmap_pages(memory, nbytes);
   } else {
     free_aligned(memory);
@@ -38,20 +38,20 @@ void free_zeroed(std::byte* memory, std::size_t nbytes) noexcept {
 
 }  // namespace
 
-Result<std::unique_ptr<TrackedMemory>> ByteMemory::create(const Request& wanted) {
-  std::unique_ptr<ByteMemory> made{new ByteMemory{wanted.nbytes}};
-  for (auto* const face : {&made->view_, &made->library_}) {
-    auto memory = zeroed(wanted.nbytes);
+Result<std::unique_ptr<TrackedMemory>> ByteMemory::create(const Request& request) {
+  std::unique_ptr<ByteMemory> tracked{new ByteMemory{request.nbytes}};
+  for (auto* const mapping : {&tracked->view_, &tracked->library_}) {
+    auto memory = zeroed(request.nbytes);
     ISTHMUS_TRY(memory);
-    *face = *memory;
+    *mapping = *memory;
   }
-  return std::unique_ptr<TrackedMemory>{std::move(made)};
+  return std::unique_ptr<TrackedMemory>{std::move(tracked)};
 }
 
 ByteMemory::~ByteMemory() {
-  for (auto* const face : {view_, library_}) {
-    if (face != nullptr) {
-      free_zeroed(face, nbytes_);
+  for (auto* const mapping : {view_, library_}) {
+    if (mapping != nullptr) {
+      free_zeroed(mapping, nbytes_);
     }
   }
 }

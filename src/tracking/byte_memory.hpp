@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Tracked memory that finds writes by comparison: `library` keeps the bytes of the last
+// Tracked memory that finds writes by comparison: `library` holds the bytes of the last
 // synchronization, and the view is compared with them byte by byte. This is exact, and for small
 // memory cheaper than a query of the kernel. It takes twice the memory. Thread safety: see
-// tracked_memory.
+// tracked_memory.hpp.
 //
 // Bytes that were taken are found again by each `take` until they are snapshotted or published.
 
@@ -13,13 +13,13 @@ namespace isthmus::tracking {
 
 class ByteMemory final : public TrackedMemory {
  public:
-  [[nodiscard]] static Result<std::unique_ptr<TrackedMemory>> create(const Request& wanted);
+  [[nodiscard]] static Result<std::unique_ptr<TrackedMemory>> create(const Request& request);
   ~ByteMemory() override;
 
   [[nodiscard]] std::size_t granule() const noexcept override { return 1; }
   void take(RangeSet& written) override;
   [[nodiscard]] Result<const std::byte*> snapshot(const RangeSet& ranges, Writers writers) override;
-  [[nodiscard]] bool snapshot_stays(Writers /*who*/) const noexcept override { return false; }
+  [[nodiscard]] bool is_snapshot_stable(Writers /*who*/) const noexcept override { return false; }
   [[nodiscard]] Result<void> publish(const RangeSet& ranges, Writers writers) override;
   void refine(const ByteRange& /*range*/) override {}
   void coarsen(const RangeSet& /*still*/) override {}

@@ -19,23 +19,23 @@ namespace {
 
 using os::k_huge_page;
 
-constexpr std::uint8_t k_by_itself = 0xff;
+constexpr std::uint8_t k_automatic = 0xff;
 constexpr std::size_t k_tested = 2 * k_huge_page;
 
-Error told_wrongly(const char* name) {
+Error not_reported_error(const char* name) {
   return fail(ISTHMUS_ERROR_UNSUPPORTED, "the kernel does not report written pages: {}", name);
 }
 
 // The range that the kernel reports after a write to the byte at offset `written`, relative to
 // `memory`. Empty if the kernel fails.
-ByteRange told_of(const os::WrittenPages& kernel, std::byte* memory, std::size_t written) {
+ByteRange reported_range(const os::WrittenPages& kernel, std::byte* memory, std::size_t written) {
   static_cast<volatile std::byte*>(memory)[written] = std::byte{1};
   ByteRange all{k_tested, 0};
-  const bool told = kernel.take(memory, k_tested, [&](void* source, void* destination) {
+  const bool is_reported = kernel.scan(memory, k_tested, [&](void* source, void* destination) {
     all.begin = std::min(all.begin, static_cast<std::size_t>(advance(source, 0) - memory));
     all.end = std::max(all.end, static_cast<std::size_t>(advance(destination, 0) - memory));
   });
-  return told ? all : ByteRange{};
+  return is_reported ? all : ByteRange{};
 }
 
 struct Tested {
@@ -49,24 +49,25 @@ struct Tested {
 std::chrono::nanoseconds fault_of(const os::WrittenPages& kernel, std::byte* memory) {
   constexpr std::size_t k_rounds = 5;
   const auto pages = std::min<std::size_t>(64, k_huge_page / os::page_size());
-  auto least = std::chrono::nanoseconds::max();
+  auto min_time = std::chrono::nanoseconds::max();
   for (std::size_t round = 0; round < k_rounds; ++round) {
     const auto start = std::chrono::steady_clock::now();
     for (std::size_t page = 0; page < pages; ++page) {
       static_cast<volatile std::byte*>(memory)[page * os::page_size()] = std::byte{1};
     }
-    least = std::min<std::chrono::nanoseconds>(least, std::chrono::steady_clock::now() - start);
-    static_cast<void>(kernel.take(memory, pages * os::page_size(), [](void*, void*) {}));
+    min_time =
+        std::min<std::chrono::nanoseconds>(min_time, std::chrono::steady_clock::now() - start);
+    static_cast<void>(kernel.scan(memory, pages * os::page_size(), [](void*, void*) {}));
   }
-  return least / pages;
+  return min_time / pages;
 }
 
 // Tests the first half of a mapping with huge pages, where the kernel has some, and the second half
 // with small ones.
-Tested try_out(const os::WrittenPages& kernel) {
+Tested test_kernel(const os::WrittenPages& kernel) {
   auto pages = os::map_twice(k_tested, k_huge_page);
   if (!pages) {
-    return {told_wrongly(pages.failure().message())};
+    return {not_reported_error(pages.failure().message())};
   }
   const Undo mapped{[&] { os::unmap_twice(*pages, k_tested); }};
   auto* const memory = advance(pages->first, 0);
@@ -75,47 +76,47 @@ Tested try_out(const os::WrittenPages& kernel) {
   os::collapse_pages(memory, k_huge_page);
   os::populate_pages(memory, k_tested);
   if (!kernel.watch(memory, k_tested)) {
-    return {told_wrongly("it refused to watch them")};
+    return {not_reported_error("it refused to watch them")};
   }
-  const auto huge = told_of(kernel, memory, 5);
-  const auto small = told_of(kernel, memory, k_huge_page + 5);
+  const auto huge = reported_range(kernel, memory, 5);
+  const auto small = reported_range(kernel, memory, k_huge_page + 5);
   const ByteRange page{k_huge_page, k_huge_page + os::page_size()};
   if (!huge.covers({5, 6}) || !ByteRange{0, k_huge_page}.covers(huge)) {
-    return {told_wrongly("it reported wrong pages in a test")};
+    return {not_reported_error("it reported wrong pages in a test")};
   }
-  if (small != page || kernel.take(memory, k_tested, [](void*, void*) {}) == false) {
-    return {told_wrongly("it reported wrong small pages in a test")};
+  if (small != page || kernel.scan(memory, k_tested, [](void*, void*) {}) == false) {
+    return {not_reported_error("it reported wrong small pages in a test")};
   }
   return {{}, huge.nbytes(), fault_of(kernel, memory + k_huge_page)};
 }
 
 Tested test() {
   auto kernel = os::WrittenPages::only();
-  return kernel ? try_out(**kernel) : Tested{kernel.take_error()};
+  return kernel ? test_kernel(**kernel) : Tested{kernel.take_error()};
 }
 
-Tested tested_once() {
-  static const auto once = test();
-  return once;
+Tested test_result() {
+  static const auto result = test();
+  return result;
 }
 
-std::atomic<std::uint8_t> forced{k_by_itself};
+std::atomic<std::uint8_t> forced{k_automatic};
 
 // Reads the environment once. Later changes by the program are meant for its child processes.
-Result<std::optional<Means>> asked_for() {
+Result<std::optional<Means>> requested_means() {
   // NOLINTNEXTLINE(concurrency-mt-unsafe)
-  static const auto asked = means_in(std::getenv("ISTHMUS_TRACKING"));
-  const auto by = forced.load(std::memory_order_relaxed);
-  if (by != k_by_itself) {
-    return std::optional{static_cast<Means>(by)};
+  static const auto requested = parse_means(std::getenv("ISTHMUS_TRACKING"));
+  const auto means = forced.load(std::memory_order_relaxed);
+  if (means != k_automatic) {
+    return std::optional{static_cast<Means>(means)};
   }
-  return asked;
+  return requested;
 }
 
 }  // namespace
 
-const char* means_name(Means which) noexcept {
-  switch (which) {
+const char* means_name(Means means) noexcept {
+  switch (means) {
     case Means::pages: return "pages";
     case Means::bytes: return "bytes";
     case Means::hashes: return "hashes";
@@ -123,7 +124,7 @@ const char* means_name(Means which) noexcept {
   return "unknown";
 }
 
-Result<std::optional<Means>> means_in(const char* text) {
+Result<std::optional<Means>> parse_means(const char* text) {
   if (text == nullptr || *text == '\0') {
     return std::optional<Means>{};
   }
@@ -138,11 +139,11 @@ Result<std::optional<Means>> means_in(const char* text) {
               quoted(text));
 }
 
-Result<void> pages_are_told() {
+Result<void> pages_are_reported() {
   if (os::is_forked_child()) {
-    return told_wrongly("after a fork");
+    return not_reported_error("after a fork");
   }
-  if (auto found = tested_once(); found.failure) {
+  if (auto found = test_result(); found.failure) {
     return found.failure;
   }
   return {};
@@ -152,41 +153,41 @@ std::size_t copies_of_dense_writes() {
   constexpr std::chrono::microseconds k_copy{38};
   // In arrays that exceed the caches a fault takes 2.5 times as long as in the test (1.5 us against
   // 0.6 us, H200).
-  const auto all = tested_once().fault * (k_huge_page / os::page_size()) * 5 / 2;
+  const auto all = test_result().fault * (k_huge_page / os::page_size()) * 5 / 2;
   return std::max<std::size_t>(1, static_cast<std::size_t>(all / k_copy));
 }
 
 Result<Means> means_for(std::size_t nbytes) {
-  auto asked = asked_for();
-  ISTHMUS_TRY(asked);
-  if (nbytes < k_least_paged) {
+  auto requested = requested_means();
+  ISTHMUS_TRY(requested);
+  if (nbytes < k_min_paged_bytes) {
     return Means::bytes;
   }
-  if (*asked == Means::pages) {
-    ISTHMUS_TRY(pages_are_told());
+  if (*requested == Means::pages) {
+    ISTHMUS_TRY(pages_are_reported());
   }
-  return asked->value_or(pages_are_told() ? Means::pages : Means::hashes);
+  return requested->value_or(pages_are_reported() ? Means::pages : Means::hashes);
 }
 
-InForce what_is_in_force() {
+ActiveTracking active_mechanism() {
   auto chosen = means_for(k_huge_page);
   if (!chosen) {
     return {Means::hashes, 64 << 10, chosen.failure().message()};
   }
   switch (*chosen) {
-    case Means::pages: return {*chosen, tested_once().granule, ""};
+    case Means::pages: return {*chosen, test_result().granule, ""};
     case Means::bytes: return {*chosen, 1, "requested"};
     case Means::hashes: break;
   }
-  auto told = pages_are_told();
-  return {*chosen, 64 << 10, told ? "requested" : told.failure().message()};
+  auto status = pages_are_reported();
+  return {*chosen, 64 << 10, status ? "requested" : status.failure().message()};
 }
 
 Result<void> force(std::optional<Means> method) {
   if (method == Means::pages) {
-    ISTHMUS_TRY(pages_are_told());
+    ISTHMUS_TRY(pages_are_reported());
   }
-  forced.store(method ? static_cast<std::uint8_t>(*method) : k_by_itself,
+  forced.store(method ? static_cast<std::uint8_t>(*method) : k_automatic,
                std::memory_order_relaxed);
   return {};
 }

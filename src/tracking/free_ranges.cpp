@@ -7,7 +7,7 @@
 
 namespace isthmus::tracking {
 
-std::optional<std::size_t> FreeRanges::take(std::size_t nbytes) noexcept {
+std::optional<std::size_t> FreeRanges::allocate(std::size_t nbytes) noexcept {
   const auto found = by_size_.lower_bound(Sized{nbytes, 0});
   if (found == by_size_.end()) {
     return std::nullopt;
@@ -39,21 +39,21 @@ void FreeRanges::join(ByteRange& range) noexcept {
   }
 }
 
-void FreeRanges::give(const ByteRange& range) noexcept {
-  auto whole = range;
-  join(whole);
+void FreeRanges::release(const ByteRange& range) noexcept {
+  auto merged = range;
+  join(merged);
   if (!spare_size_.empty() && !spare_begin_.empty()) {
-    spare_size_.value() = Sized{whole.nbytes(), whole.begin};
+    spare_size_.value() = Sized{merged.nbytes(), merged.begin};
     by_size_.insert(std::move(spare_size_));
-    spare_begin_.key() = whole.begin;
-    spare_begin_.mapped() = whole.end;
+    spare_begin_.key() = merged.begin;
+    spare_begin_.mapped() = merged.end;
     by_begin_.insert(std::move(spare_begin_));
     return;
   }
   try {
-    const auto at = by_begin_.emplace(whole.begin, whole.end).first;
+    const auto at = by_begin_.emplace(merged.begin, merged.end).first;
     try {
-      by_size_.emplace(whole.nbytes(), whole.begin);
+      by_size_.emplace(merged.nbytes(), merged.begin);
     } catch (const std::bad_alloc&) {
       by_begin_.erase(at);
     }

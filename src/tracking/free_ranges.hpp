@@ -22,13 +22,13 @@ class FreeRanges {
 
   // Returns the beginning of the allocated part, or nothing if no free part is large enough.
   // Allocates no memory.
-  [[nodiscard]] std::optional<std::size_t> take(std::size_t nbytes) noexcept;
+  [[nodiscard]] std::optional<std::size_t> allocate(std::size_t nbytes) noexcept;
   // Frees a range and joins it with adjacent free ranges. If the nodes cannot be allocated the
-  // range is lost: it stays taken.
-  void give(const ByteRange& range) noexcept;
+  // range is lost: it stays allocated.
+  void release(const ByteRange& range) noexcept;
   // Calls visit(range) for each maximal range of [0, end) that is not free, in order.
   template <class Visit>
-  void each_taken(std::size_t end, Visit visit) const {
+  void visit_allocated(std::size_t end, Visit visit) const {
     std::size_t at = 0;
     for (const auto& [begin, free_end] : by_begin_) {
       if (begin >= end) {
@@ -52,7 +52,7 @@ class FreeRanges {
 
   std::map<std::size_t, std::size_t> by_begin_;  // to the end
   std::set<Sized> by_size_;
-  // Nodes of removed ranges, kept so that `give` usually needs no memory.
+  // Nodes of removed ranges, cached so that `release` usually needs no memory.
   std::map<std::size_t, std::size_t>::node_type spare_begin_;
   std::set<Sized>::node_type spare_size_;
 };

@@ -21,7 +21,7 @@ namespace {
 
 // Calls visit(chunk number, part of the chunk) for each chunk that `range` touches, in order.
 template <class Visit>
-void each_part(const ByteRange& range, const Visit& visit) {
+void visit_chunks(const ByteRange& range, const Visit& visit) {
   for (auto at = range.begin; at < range.end;) {
     const auto number = at / HashMemory::k_chunk;
     const auto end = std::min(range.end, (number + 1) * HashMemory::k_chunk);
@@ -33,17 +33,17 @@ void each_part(const ByteRange& range, const Visit& visit) {
 // The same for many ranges. A long range is divided among threads; each chunk is visited by one
 // thread.
 template <class Visit>
-void each_part(const RangeSet& ranges, const Visit& visit) {
+void visit_chunks(const RangeSet& ranges, const Visit& visit) {
   for (const auto& range : ranges) {
     const auto first = range.begin / HashMemory::k_chunk * HashMemory::k_chunk;
     share_out(range.end - first, [&](std::size_t at, std::size_t n) {
-      each_part(ByteRange{std::max(range.begin, first + at), first + at + n}, visit);
+      visit_chunks(ByteRange{std::max(range.begin, first + at), first + at + n}, visit);
     });
   }
 }
 
 // Secret of this process, so that no data can be crafted in which a change keeps the hash and is
-// missed. Children by fork() keep it, because they inherit the hashes.
+// missed. Forked children inherit it together with the hashes.
 class HashSecret {
  public:
   static constexpr std::size_t k_nbytes = 192;  // the length of XXH3's own secret
@@ -63,7 +63,7 @@ HashMemory::Hash HashMemory::hash_of(const std::byte* bytes, std::size_t nbytes)
 }
 
 bool HashMemory::is_written_in_place(const ByteRange& range) const noexcept {
-  return std::ranges::any_of(in_place_,
+  return std::ranges::any_of(in_place_writes_,
                              [&](const ByteRange& each) { return each.overlaps(range); });
 }
 
@@ -79,7 +79,7 @@ HashMemory::Hash HashMemory::hash_chunk(std::size_t number, const std::byte* byt
 
 HashMemory::Hash HashMemory::hash_copy(std::size_t number, ChunkCopy& copy) const noexcept {
   const auto range = range_of(number);
-  for (const auto& each : in_place_) {
+  for (const auto& each : in_place_writes_) {
     const auto begin = std::max(each.begin, range.begin), end = std::min(each.end, range.end);
     if (begin < end) {
       std::memset(copy.data() + (begin - range.begin), 0, end - begin);
@@ -92,31 +92,31 @@ HashMemory::Hash HashMemory::hash_copy(std::size_t number, ChunkCopy& copy) cons
 HashMemory::HashMemory(std::size_t nbytes)
     : TrackedMemory{Means::hashes, nbytes}, chunks_((nbytes + k_chunk - 1) / k_chunk) {
   static constexpr ChunkCopy k_zeros{};
-  const auto whole = hash_of(k_zeros.data(), k_chunk);
+  const auto chunk_hash = hash_of(k_zeros.data(), k_chunk);
   for (auto& each : chunks_) {
-    each.last_same = whole;
+    each.synchronized_hash = chunk_hash;
   }
   const auto last = range_of(chunks_.size() - 1);
-  chunks_.back().last_same = hash_of(k_zeros.data(), last.nbytes());
+  chunks_.back().synchronized_hash = hash_of(k_zeros.data(), last.nbytes());
 }
 
-Result<std::unique_ptr<TrackedMemory>> HashMemory::create(const Request& wanted) {
-  auto view = os::map_pages(wanted.nbytes, os::page_size());
+Result<std::unique_ptr<TrackedMemory>> HashMemory::create(const Request& request) {
+  auto view = os::map_pages(request.nbytes, os::page_size());
   ISTHMUS_TRY(view);
-  Undo not_made{[&] { os::unmap_pages(*view, wanted.nbytes); }};
-  std::unique_ptr<HashMemory> made{new HashMemory{wanted.nbytes}};
-  not_made.dismiss();
-  made->view_ = static_cast<std::byte*>(*view);
-  auto library = os::map_pages(wanted.nbytes, os::page_size());
+  Undo unmap_view{[&] { os::unmap_pages(*view, request.nbytes); }};
+  std::unique_ptr<HashMemory> tracked{new HashMemory{request.nbytes}};
+  unmap_view.dismiss();
+  tracked->view_ = static_cast<std::byte*>(*view);
+  auto library = os::map_pages(request.nbytes, os::page_size());
   ISTHMUS_TRY(library);
-  made->library_ = static_cast<std::byte*>(*library);
-  return std::unique_ptr<TrackedMemory>{std::move(made)};
+  tracked->library_ = static_cast<std::byte*>(*library);
+  return std::unique_ptr<TrackedMemory>{std::move(tracked)};
 }
 
 HashMemory::~HashMemory() {
-  for (auto* const face : {view_, library_}) {
-    if (face != nullptr) {
-      os::unmap_pages(face, nbytes_);
+  for (auto* const mapping : {view_, library_}) {
+    if (mapping != nullptr) {
+      os::unmap_pages(mapping, nbytes_);
     }
   }
 }
@@ -125,44 +125,45 @@ ByteRange HashMemory::range_of(std::size_t number) const noexcept {
   return {number * k_chunk, std::min((number + 1) * k_chunk, nbytes_)};
 }
 
-void HashMemory::is_same(std::size_t number, const Hash& now) noexcept {
-  chunks_[number].last_same = now;
+void HashMemory::mark_synchronized(std::size_t number, const Hash& hash) noexcept {
+  chunks_[number].synchronized_hash = hash;
   chunks_[number].last = Same::by_hash;
 }
 
-void HashMemory::look_at(std::size_t number) noexcept {
-  auto& one = chunks_[number];
-  one.looked_at = hash_chunk(number, view_ + range_of(number).begin);
-  one.was_looked_at = true;
-  if (one.last == Same::as_it_is) {
-    is_same(number, one.looked_at);
+void HashMemory::scan(std::size_t number) noexcept {
+  auto& chunk = chunks_[number];
+  chunk.scanned_hash = hash_chunk(number, view_ + range_of(number).begin);
+  chunk.is_scanned = true;
+  if (chunk.last == Same::unhashed) {
+    mark_synchronized(number, chunk.scanned_hash);
   }
-  one.is_written = one.last == Same::unknown || one.looked_at != one.last_same;
+  chunk.is_written = chunk.last == Same::unknown || chunk.scanned_hash != chunk.synchronized_hash;
 }
 
 // Uses a copy that stays in the core's cache, so that memory is read and written once.
-void HashMemory::look_and_snap(std::size_t number) noexcept {
-  auto& one = chunks_[number];
+void HashMemory::scan_and_snapshot(std::size_t number) noexcept {
+  auto& chunk = chunks_[number];
   const auto range = range_of(number);
   ChunkCopy copy;
   copy_unwatched(copy.data(), view_ + range.begin, range.nbytes());
-  const auto now = hash_copy(number, copy);
-  one.is_written = one.last == Same::unknown || (one.last == Same::by_hash && now != one.last_same);
-  if (one.is_written) {
+  const auto hash = hash_copy(number, copy);
+  chunk.is_written = chunk.last == Same::unknown ||
+                     (chunk.last == Same::by_hash && hash != chunk.synchronized_hash);
+  if (chunk.is_written) {
     stream_copy(library_ + range.begin, copy.data(), range.nbytes());
   }
-  one.was_looked_at = false;
-  is_same(number, now);
+  chunk.is_scanned = false;
+  mark_synchronized(number, hash);
 }
 
-void HashMemory::look_and_keep(std::size_t number) noexcept {
-  look_at(number);
-  is_same(number, chunks_[number].looked_at);
+void HashMemory::scan_and_keep(std::size_t number) noexcept {
+  scan(number);
+  mark_synchronized(number, chunks_[number].scanned_hash);
 }
 
-void HashMemory::add_found(const ByteRange& range, RangeSet& written) const {
+void HashMemory::add_written(const ByteRange& range, RangeSet& written) const {
   RangeSet found;
-  each_part(range, [&](std::size_t number, const ByteRange& part) {
+  visit_chunks(range, [&](std::size_t number, const ByteRange& part) {
     if (chunks_[number].is_written) {
       found.add(part);
     }
@@ -171,31 +172,31 @@ void HashMemory::add_found(const ByteRange& range, RangeSet& written) const {
 }
 
 // 16 MiB take 0.3 ms to copy (H100), so the cost of starting another copy is negligible.
-std::size_t HashMemory::least_part() const noexcept {
+std::size_t HashMemory::min_part_bytes() const noexcept {
   return std::size_t{nbytes_ < k_large_bytes ? 1U : 16U} << 20;
 }
 
 void HashMemory::take(RangeSet& written) {
   const ByteRange all{0, nbytes_};
-  each_part(RangeSet{all}, [this](std::size_t number, const ByteRange&) { look_at(number); });
-  add_found(all, written);
+  visit_chunks(RangeSet{all}, [this](std::size_t number, const ByteRange&) { scan(number); });
+  add_written(all, written);
 }
 
 // Passes the completed ranges to the visitor of `take_in_parts`.
 class HashMemory::PartsDone {
  public:
-  PartsDone(const HashMemory& memory, const std::byte* source, const PartVisitor& each) noexcept
-      : of_{memory}, from_{source}, each_{each} {}
+  PartsDone(const HashMemory& memory, const std::byte* source, const PartVisitor& visitor) noexcept
+      : memory_{memory}, source_{source}, visitor_{visitor} {}
 
   // Reports that [0, upto) has been scanned. Returns whether to continue.
-  bool tell(std::size_t upto) noexcept try {
-    const bool is_part = upto == of_.nbytes() || upto - told_ >= of_.least_part();
-    if (outcome_ && is_part && upto != told_) {
-      const ByteRange part{told_, upto};
+  bool report(std::size_t upto) noexcept try {
+    const bool is_part = upto == memory_.nbytes() || upto - reported_ >= memory_.min_part_bytes();
+    if (outcome_ && is_part && upto != reported_) {
+      const ByteRange part{reported_, upto};
       RangeSet found;
-      of_.add_found(part, found);
-      told_ = upto;
-      outcome_ = each_(part, std::move(found), from_);
+      memory_.add_written(part, found);
+      reported_ = upto;
+      outcome_ = visitor_(part, std::move(found), source_);
     }
     return static_cast<bool>(outcome_);
   } catch (const std::bad_alloc&) {
@@ -207,31 +208,32 @@ class HashMemory::PartsDone {
     return false;
   }
   [[nodiscard]] Result<void>& outcome() noexcept { return outcome_; }
-  [[nodiscard]] std::size_t told() const noexcept { return told_; }
+  [[nodiscard]] std::size_t reported() const noexcept { return reported_; }
 
  private:
-  const HashMemory& of_;
-  const std::byte* from_;
-  const PartVisitor& each_;
-  std::size_t told_ = 0;
+  const HashMemory& memory_;
+  const std::byte* source_;
+  const PartVisitor& visitor_;
+  std::size_t reported_ = 0;
   Result<void> outcome_;
 };
 
 // On failure, chunks past the last reported range may already be recorded as synchronized although
 // they were not reported. They become unknown, so that they count as written.
-Result<void> HashMemory::take_in_parts(Writers writers, const PartVisitor& each) {
-  const bool stays = writers == Writers::none;
-  PartsDone done{*this, stays ? view_ : library_, each};
+Result<void> HashMemory::take_in_parts(Writers writers, const PartVisitor& visitor) {
+  const bool is_stable = writers == Writers::none;
+  PartsDone done{*this, is_stable ? view_ : library_, visitor};
   share_out_in_order(
       nbytes_,
       [&](std::size_t at, std::size_t n) {
-        each_part(ByteRange{at, at + n}, [&](std::size_t number, const ByteRange&) {
-          stays ? look_and_keep(number) : look_and_snap(number);
+        visit_chunks(ByteRange{at, at + n}, [&](std::size_t number, const ByteRange&) {
+          is_stable ? scan_and_keep(number) : scan_and_snapshot(number);
         });
       },
-      [&](std::size_t upto) { return done.tell(upto); });
+      [&](std::size_t upto) { return done.report(upto); });
   if (!done.outcome()) {
-    for (auto number = (done.told() + k_chunk - 1) / k_chunk; number < chunks_.size(); ++number) {
+    for (auto number = (done.reported() + k_chunk - 1) / k_chunk; number < chunks_.size();
+         ++number) {
       chunks_[number].last = Same::unknown;
     }
   }
@@ -242,14 +244,14 @@ void HashMemory::expect_writers() {
   if (all_hashed_) {
     return;
   }
-  RangeSet as_they_are;
+  RangeSet unhashed;
   for (std::size_t number = 0; number < chunks_.size(); ++number) {
-    if (chunks_[number].last == Same::as_it_is) {
-      as_they_are.add(range_of(number));
+    if (chunks_[number].last == Same::unhashed) {
+      unhashed.add(range_of(number));
     }
   }
-  each_part(as_they_are, [this](std::size_t number, const ByteRange& whole) {
-    is_same(number, hash_chunk(number, view_ + whole.begin));
+  visit_chunks(unhashed, [this](std::size_t number, const ByteRange& range) {
+    mark_synchronized(number, hash_chunk(number, view_ + range.begin));
   });
   all_hashed_ = true;
 }
@@ -258,42 +260,43 @@ Result<const std::byte*> HashMemory::snapshot(const RangeSet& ranges, Writers wr
   if (writers == Writers::none) {
     all_hashed_ = false;
     for (const auto& range : ranges) {
-      each_part(range, [this](std::size_t number, const ByteRange&) {
-        auto& one = chunks_[number];
-        one.last_same = one.looked_at;
-        one.last = one.was_looked_at ? Same::by_hash : Same::as_it_is;
+      visit_chunks(range, [this](std::size_t number, const ByteRange&) {
+        auto& chunk = chunks_[number];
+        chunk.synchronized_hash = chunk.scanned_hash;
+        chunk.last = chunk.is_scanned ? Same::by_hash : Same::unhashed;
       });
     }
     return view_;
   }
-  each_part(ranges, [this](std::size_t number, const ByteRange& part) { snap(number, part); });
+  visit_chunks(ranges,
+               [this](std::size_t number, const ByteRange& part) { snapshot_chunk(number, part); });
   return library_;
 }
 
-void HashMemory::snap(std::size_t number, const ByteRange& part) noexcept {
+void HashMemory::snapshot_chunk(std::size_t number, const ByteRange& part) noexcept {
   if (part == range_of(number)) {
     copy_unwatched(library_ + part.begin, view_ + part.begin, part.nbytes());
-    is_same(number, hash_chunk(number, library_ + part.begin));
+    mark_synchronized(number, hash_chunk(number, library_ + part.begin));
   } else {
-    snap_part(number, part);
+    snapshot_part(number, part);
   }
 }
 
 void HashMemory::copy_chunk(std::size_t number, ChunkCopy& copy) noexcept {
-  auto& one = chunks_[number];
+  auto& chunk = chunks_[number];
   const auto range = range_of(number);
   copy_unwatched(copy.data(), view_ + range.begin, range.nbytes());
-  const auto now = hash_copy(number, copy);
-  if (one.last == Same::as_it_is) {
-    is_same(number, now);
-  } else if (now != one.last_same) {
-    one.last = Same::unknown;
+  const auto hash = hash_copy(number, copy);
+  if (chunk.last == Same::unhashed) {
+    mark_synchronized(number, hash);
+  } else if (hash != chunk.synchronized_hash) {
+    chunk.last = Same::unknown;
   }
 }
 
 // One copy of the complete chunk shows whether the chunk changed. If it did, the hash cannot show
 // which part did, so the rest of the chunk counts as written.
-void HashMemory::snap_part(std::size_t number, const ByteRange& part) noexcept {
+void HashMemory::snapshot_part(std::size_t number, const ByteRange& part) noexcept {
   ChunkCopy copy;
   copy_chunk(number, copy);
   const auto first = range_of(number).begin;
@@ -302,83 +305,88 @@ void HashMemory::snap_part(std::size_t number, const ByteRange& part) noexcept {
 
 Result<void> HashMemory::publish(const RangeSet& ranges, Writers writers) {
   all_hashed_ = all_hashed_ && writers == Writers::some;
-  each_part(ranges, [&](std::size_t number, const ByteRange& part) { put(number, part, writers); });
+  visit_chunks(ranges, [&](std::size_t number, const ByteRange& part) {
+    publish_chunk(number, part, writers);
+  });
   return {};
 }
 
-void HashMemory::put(std::size_t number, const ByteRange& part, Writers writers) noexcept {
-  auto& one = chunks_[number];
-  one.was_looked_at = false;
+void HashMemory::publish_chunk(std::size_t number, const ByteRange& part,
+                               Writers writers) noexcept {
+  auto& chunk = chunks_[number];
+  chunk.is_scanned = false;
   if (writers == Writers::none) {
-    one.last = Same::as_it_is;
+    chunk.last = Same::unhashed;
   } else if (part == range_of(number)) {
-    is_same(number, hash_chunk(number, library_ + part.begin));
+    mark_synchronized(number, hash_chunk(number, library_ + part.begin));
   } else {
-    learn_part(number, part);
+    hash_with_part(number, part);
   }
   copy_unwatched(view_ + part.begin, library_ + part.begin, part.nbytes());
 }
 
 // The rest of the chunk is unchanged only if the complete chunk was, immediately before.
-void HashMemory::learn_part(std::size_t number, const ByteRange& part) noexcept {
+void HashMemory::hash_with_part(std::size_t number, const ByteRange& part) noexcept {
   const auto range = range_of(number);
   ChunkCopy copy;
   copy_chunk(number, copy);
   if (chunks_[number].last == Same::by_hash) {
     std::memcpy(copy.data() + (part.begin - range.begin), library_ + part.begin, part.nbytes());
-    is_same(number, hash_copy(number, copy));
+    mark_synchronized(number, hash_copy(number, copy));
   }
 }
 
 // Without other writers the rest of the chunks that the write touches stays synchronized, whatever
 // their state was.
-Result<std::byte*> HashMemory::begin_write(const ByteRange& range, bool keeps, Writers writers) {
+Result<std::byte*> HashMemory::begin_write(const ByteRange& range, bool keep_contents,
+                                           Writers writers) {
   if (writers == Writers::some) {
-    return TrackedMemory::begin_write(range, keeps, writers);
+    return TrackedMemory::begin_write(range, keep_contents, writers);
   }
-  in_place_.push_back(range);
-  leave_as_they_are(range);
+  in_place_writes_.push_back(range);
+  mark_unhashed(range);
   return view_ + range.begin;
 }
 
-void HashMemory::leave_as_they_are(const ByteRange& range) noexcept {
+void HashMemory::mark_unhashed(const ByteRange& range) noexcept {
   all_hashed_ = false;
-  each_part(range, [this](std::size_t number, const ByteRange&) {
-    chunks_[number].last = Same::as_it_is;
-    chunks_[number].was_looked_at = false;
+  visit_chunks(range, [this](std::size_t number, const ByteRange&) {
+    chunks_[number].last = Same::unhashed;
+    chunks_[number].is_scanned = false;
   });
 }
 
 // If there are other writers by now, `expect_writers` has hashed these chunks with zeros in place
 // of the write. They now get the hashes of their complete contents.
 Result<void> HashMemory::end_write(const ByteRange& range, const RangeSet& written,
-                                   const std::byte* begun, Writers writers) {
-  if (begun != view_ + range.begin) {
-    return TrackedMemory::end_write(range, written, begun, writers);
+                                   const std::byte* begin_address, Writers writers) {
+  if (begin_address != view_ + range.begin) {
+    return TrackedMemory::end_write(range, written, begin_address, writers);
   }
-  const auto last = std::find(in_place_.rbegin(), in_place_.rend(), range);
-  in_place_.erase(std::prev(last.base()));
+  const auto last = std::find(in_place_writes_.rbegin(), in_place_writes_.rend(), range);
+  in_place_writes_.erase(std::prev(last.base()));
   if (writers == Writers::none) {
-    leave_as_they_are(range);
+    mark_unhashed(range);
     return {};
   }
-  each_part(written,
-            [this](std::size_t number, const ByteRange& part) { end_in_place(number, part); });
+  visit_chunks(written, [this](std::size_t number, const ByteRange& part) {
+    end_write_in_place(number, part);
+  });
   return {};
 }
 
-void HashMemory::end_in_place(std::size_t number, const ByteRange& part) noexcept {
-  auto& one = chunks_[number];
-  const auto whole = range_of(number);
+void HashMemory::end_write_in_place(std::size_t number, const ByteRange& part) noexcept {
+  auto& chunk = chunks_[number];
+  const auto range = range_of(number);
   ChunkCopy copy;
-  copy_unwatched(copy.data(), view_ + whole.begin, whole.nbytes());
-  const auto now = hash_copy(number, copy);
-  std::memset(copy.data() + (part.begin - whole.begin), 0, part.nbytes());
-  one.was_looked_at = false;
-  if (one.last == Same::by_hash && hash_copy(number, copy) == one.last_same) {
-    is_same(number, now);
+  copy_unwatched(copy.data(), view_ + range.begin, range.nbytes());
+  const auto hash = hash_copy(number, copy);
+  std::memset(copy.data() + (part.begin - range.begin), 0, part.nbytes());
+  chunk.is_scanned = false;
+  if (chunk.last == Same::by_hash && hash_copy(number, copy) == chunk.synchronized_hash) {
+    mark_synchronized(number, hash);
   } else {
-    one.last = Same::unknown;
+    chunk.last = Same::unknown;
   }
 }
 

@@ -33,7 +33,7 @@ constexpr std::array k_sizes = {k_thread_sanitizer ? 256 * k_gib : 4096 * k_gib,
 // Whether the arena's file is the parent's, so that this process must not change it.
 bool is_parents() noexcept { return os::is_forked_child(); }
 
-Result<PageArena::Room> reserve_both(std::size_t nbytes) {
+Result<PageArena::Mappings> reserve_both(std::size_t nbytes) {
   auto view = os::reserve_addresses(nbytes, k_huge_page);
   ISTHMUS_TRY(view);
   auto library = os::reserve_addresses(nbytes, k_huge_page);
@@ -41,12 +41,12 @@ Result<PageArena::Room> reserve_both(std::size_t nbytes) {
     os::unmap_pages(*view, nbytes);
     return library.take_error();
   }
-  return PageArena::Room{advance(*view, 0), advance(*library, 0), nbytes};
+  return PageArena::Mappings{advance(*view, 0), advance(*library, 0), nbytes};
 }
 
 }  // namespace
 
-PageArena::PageArena(os::WrittenPages& kernel, os::SharedFile file, const Room& all,
+PageArena::PageArena(os::WrittenPages& kernel, os::SharedFile file, const Mappings& all,
                      FreeRanges large) noexcept
     : kernel_{kernel}, file_{std::move(file)}, all_{all}, large_{std::move(large)} {}
 
@@ -57,18 +57,18 @@ Result<PageArena*> PageArena::open() {
   for (const auto nbytes : k_sizes) {
     FreeRanges large{{0, nbytes}};  // allocates, so it comes before the file
     auto file = os::SharedFile::open(nbytes);
-    auto all = file ? reserve_both(nbytes) : Result<Room>{file.take_error()};
+    auto all = file ? reserve_both(nbytes) : Result<Mappings>{file.take_error()};
     if (all) {
-      static NeverDestroyed<PageArena> made{**kernel, std::move(*file), *all, std::move(large)};
-      watch_forks(*made);
-      return &*made;
+      static NeverDestroyed<PageArena> arena{**kernel, std::move(*file), *all, std::move(large)};
+      watch_forks(*arena);
+      return &*arena;
     }
     last = all.take_error();
   }
   return last;
 }
 
-Result<PageArena*> PageArena::only() {
+Result<PageArena*> PageArena::instance() {
   if (is_parents()) {
     return fail(ISTHMUS_ERROR_UNSUPPORTED,
                 "the kernel does not report written pages: after a fork");
@@ -77,14 +77,14 @@ Result<PageArena*> PageArena::only() {
   return opened;
 }
 
-Result<PageArena::Room> PageArena::allocate(std::size_t nbytes) {
-  const auto whole = round_up(nbytes, os::page_size());
-  Result<std::size_t> offset = whole < k_huge_page ? std::size_t{0} : map_large(whole);
-  if (whole < k_huge_page) {
-    auto found = take_small(whole);
+Result<PageArena::Mappings> PageArena::allocate(std::size_t nbytes) {
+  const auto rounded = round_up(nbytes, os::page_size());
+  Result<std::size_t> offset = rounded < k_huge_page ? std::size_t{0} : map_large(rounded);
+  if (rounded < k_huge_page) {
+    auto found = allocate_small(rounded);
     if (!found) {
       ISTHMUS_TRY(add_segment());
-      found = take_small(whole);
+      found = allocate_small(rounded);
     }
     if (!found) {
       return Error::no_memory();
@@ -92,12 +92,12 @@ Result<PageArena::Room> PageArena::allocate(std::size_t nbytes) {
     offset = *found;
   }
   ISTHMUS_TRY(offset);
-  return Room{all_.view + *offset, all_.library + *offset, whole};
+  return Mappings{all_.view + *offset, all_.library + *offset, rounded};
 }
 
-std::optional<std::size_t> PageArena::take_small(std::size_t nbytes) noexcept {
+std::optional<std::size_t> PageArena::allocate_small(std::size_t nbytes) noexcept {
   const std::lock_guard lock{lock_};
-  return small_.take(nbytes);
+  return small_.allocate(nbytes);
 }
 
 Result<void> PageArena::add_segment() {
@@ -106,11 +106,11 @@ Result<void> PageArena::add_segment() {
   auto* const view = all_.view + *offset;
   os::avoid_huge_pages(view, k_segment);
   if (!kernel_.watch(view, k_segment)) {
-    give_large(*offset, k_segment);
+    free_large(*offset, k_segment);
     return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "the kernel refused to watch more pages");
   }
   const std::lock_guard lock{lock_};
-  small_.give({*offset, *offset + k_segment});
+  small_.release({*offset, *offset + k_segment});
   return {};
 }
 
@@ -118,7 +118,7 @@ Result<std::size_t> PageArena::map_large(std::size_t nbytes) {
   std::optional<std::size_t> offset;
   {
     const std::lock_guard lock{lock_};
-    offset = large_.take(round_up(nbytes, k_huge_page));
+    offset = large_.allocate(round_up(nbytes, k_huge_page));
   }
   if (!offset) {
     return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "no address space is left for {} of watched memory",
@@ -126,7 +126,7 @@ Result<std::size_t> PageArena::map_large(std::size_t nbytes) {
   }
   auto mapped = map_both(*offset, nbytes);
   if (!mapped) {
-    give_large(*offset, nbytes);
+    free_large(*offset, nbytes);
     return mapped.take_error();
   }
   return *offset;
@@ -140,20 +140,20 @@ Result<void> PageArena::map_both(std::size_t offset, std::size_t nbytes) {
 
 // Unmaps the addresses first: a use after free faults instead of reading another buffer's bytes. A
 // range that could not be cleared is not reused.
-void PageArena::give_large(std::size_t offset, std::size_t nbytes) noexcept {
+void PageArena::free_large(std::size_t offset, std::size_t nbytes) noexcept {
   os::decommit_pages(all_.view + offset, nbytes);
   os::decommit_pages(all_.library + offset, nbytes);
   if (!is_parents() && !file_.clear(offset, nbytes)) {
     return;
   }
   const std::lock_guard lock{lock_};
-  large_.give({offset, offset + round_up(nbytes, k_huge_page)});
+  large_.release({offset, offset + round_up(nbytes, k_huge_page)});
 }
 
-void PageArena::give_back(const Room& unused) noexcept {
+void PageArena::deallocate(const Mappings& unused) noexcept {
   const auto offset = static_cast<std::size_t>(unused.view - all_.view);
   if (unused.nbytes >= k_huge_page) {
-    give_large(offset, unused.nbytes);
+    free_large(offset, unused.nbytes);
     return;
   }
   if (is_parents()) {
@@ -163,7 +163,7 @@ void PageArena::give_back(const Room& unused) noexcept {
     return;
   }
   const std::lock_guard lock{lock_};
-  small_.give({offset, offset + unused.nbytes});
+  small_.release({offset, offset + unused.nbytes});
 }
 
 Result<void> PageArena::add(PageMemory& live) {
@@ -176,49 +176,49 @@ Result<void> PageArena::add(PageMemory& live) {
   return {};
 }
 
-void PageArena::remove(const PageMemory& gone) noexcept {
+void PageArena::remove(const PageMemory& memory) noexcept {
   const std::lock_guard lock{lock_};
-  live_.erase(gone.pages().view);
+  live_.erase(memory.pages().view);
 }
 
-void PageArena::take(std::span<const TrackedMemory::Taking> each) {
+void PageArena::take(std::span<const TrackedMemory::Taking> requests) {
   const std::lock_guard lock{lock_};
   auto* begin = all_.view + all_.nbytes;
   auto* end = all_.view;
-  for (const auto& [from, written] : each) {
+  for (const auto& [from, written] : requests) {
     const auto& pages = static_cast<PageMemory*>(from)->pages();
     begin = std::min(begin, pages.view);
     end = std::max(end, pages.view + pages.nbytes);
   }
   if (begin < end) {
-    look(begin, end);
+    scan(begin, end);
   }
-  for (const auto& [from, written] : each) {
-    static_cast<PageMemory*>(from)->hand_over(kernel_, *written);
+  for (const auto& [from, written] : requests) {
+    static_cast<PageMemory*>(from)->take_locked(kernel_, *written);
   }
 }
 
 // Throws std::bad_alloc before a step for whose result there is no memory: the pages of that step
 // still count as written.
-void PageArena::look(std::byte* begin, std::byte* end) {
-  const auto each_in = [this](void* source, void* destination, const auto& visit) {
+void PageArena::scan(std::byte* begin, std::byte* end) {
+  const auto visit_live = [this](void* source, void* destination, const auto& visit) {
     auto each = live_.upper_bound(static_cast<std::byte*>(source));
     for (each = each == live_.begin() ? each : std::prev(each);
          each != live_.end() && each->first < destination; ++each) {
       visit(*each->second);
     }
   };
-  const auto note = [&](void* origin, void* target) {
-    each_in(origin, target, [&](PageMemory& each) {
-      each.note(static_cast<std::byte*>(origin), static_cast<std::byte*>(target));
+  const auto record_pages = [&](void* origin, void* target) {
+    visit_live(origin, target, [&](PageMemory& each) {
+      each.record(static_cast<std::byte*>(origin), static_cast<std::byte*>(target));
     });
   };
   const auto prepare = [&] {
-    each_in(begin, end, [](PageMemory& each) { each.make_room_for_notes(); });
+    visit_live(begin, end, [](PageMemory& each) { each.reserve_records(); });
   };
   const auto nbytes = static_cast<std::size_t>(end - begin);
-  if (!kernel_.take(begin, nbytes, std::cref(note), std::cref(prepare))) {
-    each_in(begin, end, [](PageMemory& each) { each.note_all(); });
+  if (!kernel_.scan(begin, nbytes, std::cref(record_pages), std::cref(prepare))) {
+    visit_live(begin, end, [](PageMemory& each) { each.record_all(); });
   }
 }
 
@@ -227,9 +227,9 @@ void PageArena::refine(PageMemory& memory, const ByteRange& range) {
   memory.refine_locked(kernel_, range);
 }
 
-void PageArena::coarsen(PageMemory& memory, const RangeSet& still) {
+void PageArena::coarsen(PageMemory& memory, const RangeSet& needed) {
   const std::lock_guard lock{lock_};
-  memory.coarsen_locked(kernel_, still);
+  memory.coarsen_locked(kernel_, needed);
 }
 
 // In a grandchild these mappings are private copies already.
@@ -237,14 +237,14 @@ void PageArena::make_private() noexcept {
   if (os::forks() > 1) {
     return;
   }
-  large_.each_taken(all_.nbytes, [this](const ByteRange& taken) {
-    file_.map_privately(all_.view + taken.begin, taken.begin, taken.nbytes());
-    file_.map_privately(all_.library + taken.begin, taken.begin, taken.nbytes());
+  large_.visit_allocated(all_.nbytes, [this](const ByteRange& allocated) {
+    file_.map_privately(all_.view + allocated.begin, allocated.begin, allocated.nbytes());
+    file_.map_privately(all_.library + allocated.begin, allocated.begin, allocated.nbytes());
   });
 }
 
-void PageArena::watch_forks(PageArena& only) noexcept {
-  static PageArena* arena = &only;
+void PageArena::watch_forks(PageArena& created) noexcept {
+  static PageArena* arena = &created;
   os::watch_forks();  // first, so that the child's handler can detect the fork
   pthread_atfork([] { arena->lock_.lock(); }, [] { arena->lock_.unlock(); },
                  [] {

@@ -32,46 +32,46 @@ class PageArena {
   PageArena& operator=(const PageArena&) = delete;
   // UNSUPPORTED, with the reason, where the kernel does not report written pages and in a forked
   // child.
-  [[nodiscard]] static Result<PageArena*> only();
+  [[nodiscard]] static Result<PageArena*> instance();
 
   // The beginnings of both mappings of zeroed memory. Untouched pages may not be backed yet.
-  struct Room {
+  struct Mappings {
     std::byte* view = nullptr;
     std::byte* library = nullptr;
     std::size_t nbytes = 0;  // whole pages
   };
-  [[nodiscard]] Result<Room> allocate(std::size_t nbytes);
-  void give_back(const Room& unused) noexcept;
+  [[nodiscard]] Result<Mappings> allocate(std::size_t nbytes);
+  void deallocate(const Mappings& unused) noexcept;
 
   // Writes to its view are reported from here on, and earlier ones are not. Throws std::bad_alloc.
   [[nodiscard]] Result<void> add(PageMemory& live);
-  void remove(const PageMemory& gone) noexcept;
+  void remove(const PageMemory& memory) noexcept;
 
-  void take(std::span<const TrackedMemory::Taking> each);
+  void take(std::span<const TrackedMemory::Taking> requests);
   void refine(PageMemory& memory, const ByteRange& range);
-  void coarsen(PageMemory& memory, const RangeSet& still);
+  void coarsen(PageMemory& memory, const RangeSet& needed);
 
  private:
   friend class NeverDestroyed<PageArena>;
 
-  PageArena(os::WrittenPages& kernel, os::SharedFile file, const Room& all,
+  PageArena(os::WrittenPages& kernel, os::SharedFile file, const Mappings& all,
             FreeRanges large) noexcept;
   [[nodiscard]] static Result<PageArena*> open();
-  static void watch_forks(PageArena& only) noexcept;
+  static void watch_forks(PageArena& created) noexcept;
 
-  [[nodiscard]] std::optional<std::size_t> take_small(std::size_t nbytes) noexcept;
+  [[nodiscard]] std::optional<std::size_t> allocate_small(std::size_t nbytes) noexcept;
   [[nodiscard]] Result<void> add_segment();
   [[nodiscard]] Result<std::size_t> map_large(std::size_t nbytes);
   [[nodiscard]] Result<void> map_both(std::size_t offset, std::size_t nbytes);
   void unmap_large(std::size_t offset, std::size_t nbytes) noexcept;
-  void give_large(std::size_t offset, std::size_t nbytes) noexcept;
-  // Scans [begin, end) and makes each live memory there note its written pages. Pre: locked.
-  void look(std::byte* begin, std::byte* end);
+  void free_large(std::size_t offset, std::size_t nbytes) noexcept;
+  // Scans [begin, end) and makes each live memory there record its written pages. Pre: locked.
+  void scan(std::byte* begin, std::byte* end);
   void make_private() noexcept;
 
   os::WrittenPages& kernel_;
   const os::SharedFile file_;
-  const Room all_;
+  const Mappings all_;
 
   std::mutex lock_;
   FreeRanges large_;                        // in whole huge pages

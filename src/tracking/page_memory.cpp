@@ -30,15 +30,16 @@ void make_huge(std::byte* at, std::size_t nbytes) noexcept {
 }
 
 // The kernel zeroes the pages during this call, so several threads pay off from some size on.
-void make_huge_by_threads(std::byte* at, std::size_t nbytes) noexcept {
-  constexpr std::size_t k_most_others = 7, k_worth_a_thread = std::size_t{32} << 20;
+void make_huge_in_parallel(std::byte* at, std::size_t nbytes) noexcept {
+  constexpr std::size_t k_max_helpers = 7, k_min_bytes_per_thread = std::size_t{32} << 20;
   const std::size_t processors = std::max(1U, std::thread::hardware_concurrency());
-  const auto threads = std::min({processors, k_most_others + 1, 1 + nbytes / k_worth_a_thread});
+  const auto threads =
+      std::min({processors, k_max_helpers + 1, 1 + nbytes / k_min_bytes_per_thread});
   const auto share = round_up(nbytes / threads + 1, k_huge_page);
-  std::array<std::thread, k_most_others> others;
+  std::array<std::thread, k_max_helpers> helpers;
   auto started = share;
   try {
-    for (auto next = others.begin(); started < nbytes; ++next, started += share) {
+    for (auto next = helpers.begin(); started < nbytes; ++next, started += share) {
       *next = start_thread(
           [part = at + started, n = std::min(share, nbytes - started)] { make_huge(part, n); });
     }
@@ -46,69 +47,70 @@ void make_huge_by_threads(std::byte* at, std::size_t nbytes) noexcept {
     make_huge(at + started, nbytes - started);
   }
   make_huge(at, std::min(share, nbytes));
-  for (auto& other : others) {
-    if (other.joinable()) {
-      other.join();
+  for (auto& helper : helpers) {
+    if (helper.joinable()) {
+      helper.join();
     }
   }
 }
 
-std::size_t whole_chunks(const Request& wanted) noexcept {
-  return wanted.grain == Granularity::automatic ? wanted.nbytes / k_huge_page : 0;
+std::size_t whole_chunks(const Request& request) noexcept {
+  return request.granularity == Granularity::automatic ? request.nbytes / k_huge_page : 0;
 }
 
 // All pages are faulted in at once, and pages that the machine does not have invoke the OOM killer,
 // so the request is checked first.
-Result<void> check_room(std::size_t nbytes) {
+Result<void> check_available_memory(std::size_t nbytes) {
   if (nbytes < k_huge_page) {
     return {};
   }
-  if (const auto left = os::process_memory_bounds().room(nbytes); left.bytes < nbytes) {
+  if (const auto remaining = os::process_memory_bounds().available(nbytes);
+      remaining.bytes < nbytes) {
     return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "{} requested, but {} leaves only {}",
-                describe_bytes(nbytes), left.bound, describe_bytes(left.bytes));
+                describe_bytes(nbytes), remaining.bound, describe_bytes(remaining.bytes));
   }
   return {};
 }
 
 }  // namespace
 
-PageMemory::PageMemory(PageArena& arena, const PageArena::Room& pages, const Request& wanted)
-    : TrackedMemory{Means::pages, wanted.nbytes},
+PageMemory::PageMemory(PageArena& arena, const PageArena::Mappings& pages, const Request& request)
+    : TrackedMemory{Means::pages, request.nbytes},
       arena_{arena},
       pages_{pages},
-      grain_{wanted.grain},
-      refinement_{whole_chunks(wanted), copies_of_dense_writes()} {
+      granularity_{request.granularity},
+      refinement_{whole_chunks(request), copies_of_dense_writes()} {
   view_ = pages.view;
   library_ = pages.library;
 }
 
-Result<std::unique_ptr<TrackedMemory>> PageMemory::create(const Request& wanted) {
-  ISTHMUS_TRY(check_room(wanted.nbytes));
-  auto arena = PageArena::only();
+Result<std::unique_ptr<TrackedMemory>> PageMemory::create(const Request& request) {
+  ISTHMUS_TRY(check_available_memory(request.nbytes));
+  auto arena = PageArena::instance();
   ISTHMUS_TRY(arena);
-  auto pages = (*arena)->allocate(wanted.nbytes);
+  auto pages = (*arena)->allocate(request.nbytes);
   ISTHMUS_TRY(pages);
-  Undo not_made{[&] { (*arena)->give_back(*pages); }};
-  std::unique_ptr<PageMemory> made{new PageMemory{**arena, *pages, wanted}};
-  not_made.dismiss();
-  ISTHMUS_TRY(made->fault_in());
-  ISTHMUS_TRY((*arena)->add(*made));
-  if (wanted.grain == Granularity::page) {
-    os::map_present_pages(made->view_, pages->nbytes);
+  Undo release_pages{[&] { (*arena)->deallocate(*pages); }};
+  std::unique_ptr<PageMemory> tracked{new PageMemory{**arena, *pages, request}};
+  release_pages.dismiss();
+  ISTHMUS_TRY(tracked->fault_in());
+  ISTHMUS_TRY((*arena)->add(*tracked));
+  if (request.granularity == Granularity::page) {
+    os::map_present_pages(tracked->view_, pages->nbytes);
   }
-  return std::unique_ptr<TrackedMemory>{std::move(made)};
+  return std::unique_ptr<TrackedMemory>{std::move(tracked)};
 }
 
 PageMemory::~PageMemory() {
   arena_.remove(*this);
-  arena_.give_back(pages_);
+  arena_.deallocate(pages_);
 }
 
 // Faults in all pages: a page that cannot be backed is an error here, where later it would end the
 // process.
 Result<void> PageMemory::fault_in() const {
   if (const auto huge = nbytes_ / k_huge_page * k_huge_page; huge != 0) {
-    make_huge_by_threads(view_, huge);
+    make_huge_in_parallel(view_, huge);
   }
   return os::populate_shared(view_, pages_.nbytes);
 }
@@ -116,8 +118,9 @@ Result<void> PageMemory::fault_in() const {
 Result<void> PageMemory::begin(os::WrittenPages& kernel) const {
   const auto huge = nbytes_ / k_huge_page * k_huge_page;
   const bool is_watched = huge != 0 ? kernel.watch(view_, pages_.nbytes)
-                                    : kernel.take(view_, pages_.nbytes, [](void*, void*) {});
-  if (!is_watched || (grain_ == Granularity::page && huge != 0 && !kernel.split(view_, huge))) {
+                                    : kernel.scan(view_, pages_.nbytes, [](void*, void*) {});
+  if (!is_watched ||
+      (granularity_ == Granularity::page && huge != 0 && !kernel.split(view_, huge))) {
     return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "the kernel refused to watch {} more",
                 describe_bytes(nbytes_));
   }
@@ -126,33 +129,34 @@ Result<void> PageMemory::begin(os::WrittenPages& kernel) const {
 
 // Reported runs are separated by at least one unwritten page, so their number is at most half of
 // the pages.
-void PageMemory::make_room_for_notes() {
-  collect(noted_);
-  const auto most_runs = pages_.nbytes / os::page_size() / 2 + 1;
-  noted_.reserve(std::min(os::WrittenPages::k_most_runs, most_runs));
+void PageMemory::reserve_records() {
+  collect(recorded_);
+  const auto max_runs = pages_.nbytes / os::page_size() / 2 + 1;
+  recorded_.reserve(std::min(os::WrittenPages::k_max_runs, max_runs));
 }
 
-void PageMemory::note(const std::byte* source, const std::byte* destination) noexcept {
+void PageMemory::record(const std::byte* source, const std::byte* destination) noexcept {
   const auto begin = source > view_ ? static_cast<std::size_t>(source - view_) : 0;
   const auto end = std::min(static_cast<std::size_t>(destination - view_), nbytes_);
   if (!all_found_ && begin < end) {
-    noted_.push_back({begin, end});
+    recorded_.push_back({begin, end});
   }
 }
 
-void PageMemory::collect(std::vector<ByteRange>& notes) {
-  RangeSet noted;
-  for (const auto& each : notes) {
-    noted.add(each);
+void PageMemory::collect(std::vector<ByteRange>& records) {
+  RangeSet merged;
+  for (const auto& each : records) {
+    merged.add(each);
   }
-  if (!noted.empty()) {
-    found_.add(noted);
+  if (!merged.empty()) {
+    found_.add(merged);
   }
-  notes.clear();
+  records.clear();
 }
 
 std::size_t PageMemory::granule() const noexcept {
-  return grain_ == Granularity::automatic && nbytes_ >= k_huge_page ? k_huge_page : os::page_size();
+  return granularity_ == Granularity::automatic && nbytes_ >= k_huge_page ? k_huge_page
+                                                                          : os::page_size();
 }
 
 void PageMemory::take(RangeSet& written) {
@@ -160,38 +164,38 @@ void PageMemory::take(RangeSet& written) {
     written.add(ByteRange{0, nbytes_});
     return;
   }
-  const Taking one{this, &written};
-  arena_.take({&one, 1});
+  const Taking request{this, &written};
+  arena_.take({&request, 1});
 }
 
-void PageMemory::take_all(std::span<const Taking> each) {
-  static_cast<PageMemory*>(each.front().from)->arena_.take(each);
+void PageMemory::take_all(std::span<const Taking> requests) {
+  static_cast<PageMemory*>(requests.front().memory)->arena_.take(requests);
 }
 
 // Pages that are split or merged are already in `found_` completely. The caller copies them after
 // this, so no write in between is lost.
-void PageMemory::hand_over(os::WrittenPages& kernel, RangeSet& written) {
-  collect(noted_);
+void PageMemory::take_locked(os::WrittenPages& kernel, RangeSet& written) {
+  collect(recorded_);
   if (all_found_) {
     found_ = {{0, nbytes_}};
     all_found_ = false;
   }
-  change(kernel, refinement_.judge(found_));
-  collect(unjudged_);
+  change(kernel, refinement_.evaluate(found_));
+  collect(unevaluated_);
   written.add(found_);
   found_.clear();
 }
 
-void PageMemory::change(os::WrittenPages& kernel, const Refinement::Changes& wanted) {
-  for (const auto each : wanted.merge) {
+void PageMemory::change(os::WrittenPages& kernel, const Refinement::Changes& changes) {
+  for (const auto each : changes.merge) {
     auto* const at = view_ + each * k_huge_page;
     found_.add(ByteRange{each * k_huge_page, (each + 1) * k_huge_page});
     // If this fails the next scan reports too much, never too little.
     if (kernel.merge(at, k_huge_page)) {
-      static_cast<void>(kernel.take(at, k_huge_page, [](void*, void*) {}));
+      static_cast<void>(kernel.scan(at, k_huge_page, [](void*, void*) {}));
     }
   }
-  for (const auto each : wanted.split) {
+  for (const auto each : changes.split) {
     if (!kernel.split(view_ + each * k_huge_page, k_huge_page)) {
       refinement_.keep_small(each);
     }
@@ -231,7 +235,7 @@ void PageMemory::refine_locked(os::WrittenPages& kernel, const ByteRange& range)
   for (const auto chunk : {first, last}) {
     if (refinement_.is_whole(chunk) && is_partly_covered(chunk)) {
       change_unwritten(kernel, chunk, [&](std::byte* at) {
-        refinement_.ask_for_small(chunk);
+        refinement_.request_small(chunk);
         if (!kernel.split(at, k_huge_page)) {
           refinement_.keep_small(chunk);
         }
@@ -240,22 +244,22 @@ void PageMemory::refine_locked(os::WrittenPages& kernel, const ByteRange& range)
   }
 }
 
-void PageMemory::coarsen(const RangeSet& still) {
+void PageMemory::coarsen(const RangeSet& needed) {
   if (!os::is_forked_child()) {
-    arena_.coarsen(*this, still);
+    arena_.coarsen(*this, needed);
   }
 }
 
-void PageMemory::coarsen_locked(os::WrittenPages& kernel, const RangeSet& still) {
-  for (const auto chunk : refinement_.need_small_only(still)) {
+void PageMemory::coarsen_locked(os::WrittenPages& kernel, const RangeSet& needed) {
+  for (const auto chunk : refinement_.release_small_except(needed)) {
     try {
       change_unwritten(kernel, chunk, [&](std::byte* at) {
         if (kernel.merge(at, k_huge_page)) {
-          static_cast<void>(kernel.take(at, k_huge_page, [](void*, void*) {}));
+          static_cast<void>(kernel.scan(at, k_huge_page, [](void*, void*) {}));
         }
       });
     } catch (const std::bad_alloc&) {
-      refinement_.ask_for_small(chunk);
+      refinement_.request_small(chunk);
     }
   }
 }
@@ -266,35 +270,35 @@ void PageMemory::coarsen_locked(os::WrittenPages& kernel, const RangeSet& still)
 template <class Change>
 void PageMemory::change_unwritten(os::WrittenPages& kernel, std::size_t chunk, Change change) {
   const auto first = chunk * k_huge_page;
-  const auto most_runs = k_huge_page / os::page_size() / 2 + 1;
+  const auto max_runs = k_huge_page / os::page_size() / 2 + 1;
   const auto before = std::make_unique_for_overwrite<std::byte[]>(k_huge_page);
-  unjudged_.reserve(unjudged_.size() + 2 * most_runs);
+  unevaluated_.reserve(unevaluated_.size() + 2 * max_runs);
   copy_unwatched(before.get(), library_ + first, k_huge_page);
-  const bool is_told =
-      kernel.take(view_ + first, k_huge_page, [this](void* source, void* destination) {
-        unjudged_.push_back(
+  const bool is_reported =
+      kernel.scan(view_ + first, k_huge_page, [this](void* source, void* destination) {
+        unevaluated_.push_back(
             {static_cast<std::size_t>(static_cast<std::byte*>(source) - view_),
              static_cast<std::size_t>(static_cast<std::byte*>(destination) - view_)});
       });
-  if (!is_told) {
-    unjudged_.push_back({first, first + k_huge_page});
+  if (!is_reported) {
+    unevaluated_.push_back({first, first + k_huge_page});
   }
   change(view_ + first);
-  note_differences(first, before.get());
+  record_differences(first, before.get());
 }
 
-// Pre: `unjudged_` has capacity for them.
-void PageMemory::note_differences(std::size_t first, const std::byte* before) noexcept {
+// Pre: `unevaluated_` has capacity for them.
+void PageMemory::record_differences(std::size_t first, const std::byte* before) noexcept {
   const auto page = os::page_size();
   for (std::size_t at = 0; at < k_huge_page; at += page) {
     if (same_unwatched(before + at, library_ + first + at, page)) {
       continue;
     }
     const auto begin = first + at;
-    if (!unjudged_.empty() && unjudged_.back().end == begin) {
-      unjudged_.back().end += page;
+    if (!unevaluated_.empty() && unevaluated_.back().end == begin) {
+      unevaluated_.back().end += page;
     } else {
-      unjudged_.push_back({begin, begin + page});
+      unevaluated_.push_back({begin, begin + page});
     }
   }
 }

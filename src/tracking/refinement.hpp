@@ -34,44 +34,44 @@ class Refinement {
     std::vector<std::size_t> split, merge;  // in no order
   };
   // Call after each scan with what it found. The changes are valid until the next call.
-  const Changes& judge(const RangeSet& found) noexcept;
+  const Changes& evaluate(const RangeSet& found) noexcept;
 
   [[nodiscard]] bool is_whole(std::size_t number) const noexcept {
-    return number < chunks_.size() && chunks_[number].state == Told::whole;
+    return number < chunks_.size() && chunks_[number].state == Resolution::whole;
   }
   // The chunk is tracked by small pages permanently.
   void keep_small(std::size_t number) noexcept;
-  // The chunk is tracked by small pages until `need_small_only` releases it.
-  void ask_for_small(std::size_t number) noexcept;
-  // Releases the chunks of `ask_for_small` that `still` does not touch. Returns those to track
+  // The chunk is tracked by small pages until `release_small_except` releases it.
+  void request_small(std::size_t number) noexcept;
+  // Releases the chunks of `request_small` that `needed` does not touch. Returns those to track
   // whole, because there are too many small ones. Valid until the next call.
-  const std::vector<std::size_t>& need_small_only(const RangeSet& still) noexcept;
+  const std::vector<std::size_t>& release_small_except(const RangeSet& needed) noexcept;
   [[nodiscard]] std::size_t small() const noexcept { return small_; }
 
  private:
-  enum class Told : std::uint8_t { whole, on_trial, small, asked_for, small_for_good };
+  enum class Resolution : std::uint8_t { whole, on_trial, small, requested, always_small };
   struct Chunk {
     std::uint32_t written = 0;  // bytes, in this scan
     std::uint16_t heat = 0;     // scans that found it written, since its last trial if any
-    Told state = Told::whole;
+    Resolution state = Resolution::whole;
   };
 
   void count(const RangeSet& found) noexcept;
-  void judge_one(std::size_t number) noexcept;
-  void judge_small(std::size_t number) noexcept;
-  void try_some() noexcept;
+  void evaluate_chunk(std::size_t number) noexcept;
+  void evaluate_small(std::size_t number) noexcept;
+  void start_trials() noexcept;
 
   std::vector<Chunk> chunks_;
-  std::vector<std::size_t> touched_;  // by this scan
-  std::vector<std::size_t> hot_;      // of these, those that may be tried
-  std::vector<std::size_t> asked_;    // by `ask_for_small`
+  std::vector<std::size_t> touched_;    // by this scan
+  std::vector<std::size_t> hot_;        // of these, those that may be tried
+  std::vector<std::size_t> requested_;  // by `request_small`
   Changes changes_;
-  std::size_t most_small_;
+  std::size_t max_small_;
   std::size_t small_ = 0;
-  std::size_t spent_ = 0;    // copies of whole chunks since the last trial
-  std::size_t tries_ = 1;    // chunks of the next trial
-  std::size_t least_price_;  // of a chunk that is not known to pay, in such copies
-  std::size_t price_;        // of a chunk of the next trial
+  std::size_t copies_since_trial_ = 0;  // copies of whole chunks since the last trial
+  std::size_t trial_size_ = 1;          // chunks of the next trial
+  std::size_t min_price_;               // of a chunk that is not known to pay, in such copies
+  std::size_t price_;                   // of a chunk of the next trial
 };
 
 }  // namespace isthmus::tracking

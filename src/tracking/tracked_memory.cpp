@@ -14,43 +14,44 @@
 namespace isthmus::tracking {
 namespace {
 
-Result<std::unique_ptr<TrackedMemory>> create_by(Means method, const Request& wanted) {
+Result<std::unique_ptr<TrackedMemory>> create_by(Means method, const Request& request) {
   switch (method) {
-    case Means::pages: ISTHMUS_TRY(pages_are_told()); return PageMemory::create(wanted);
-    case Means::bytes: return ByteMemory::create(wanted);
+    case Means::pages: ISTHMUS_TRY(pages_are_reported()); return PageMemory::create(request);
+    case Means::bytes: return ByteMemory::create(request);
     case Means::hashes: break;
   }
-  return HashMemory::create(wanted);
+  return HashMemory::create(request);
 }
 
 }  // namespace
 
-Result<std::unique_ptr<TrackedMemory>> TrackedMemory::create(const Request& wanted) {
+Result<std::unique_ptr<TrackedMemory>> TrackedMemory::create(const Request& request) {
   try {
-    if (wanted.nbytes > SIZE_MAX / 2) {
+    if (request.nbytes > SIZE_MAX / 2) {
       return Error::no_memory();
     }
-    if (wanted.by) {
-      return create_by(*wanted.by, wanted);
+    if (request.means) {
+      return create_by(*request.means, request);
     }
-    auto by = means_for(wanted.nbytes);
-    ISTHMUS_TRY(by);
-    return create_by(*by, wanted);
+    auto means = means_for(request.nbytes);
+    ISTHMUS_TRY(means);
+    return create_by(*means, request);
   } catch (const std::bad_alloc&) {
     return Error::no_memory();
   }
 }
 
-Result<void> TrackedMemory::take_in_parts(Writers writers, const PartVisitor& each) {
+Result<void> TrackedMemory::take_in_parts(Writers writers, const PartVisitor& visitor) {
   RangeSet found;
   take(found);
-  auto from = snapshot(found, writers);
-  ISTHMUS_TRY(from);
-  return each({0, nbytes_}, std::move(found), *from);
+  auto source = snapshot(found, writers);
+  ISTHMUS_TRY(source);
+  return visitor({0, nbytes_}, std::move(found), *source);
 }
 
-Result<std::byte*> TrackedMemory::begin_write(const ByteRange& range, bool keeps, Writers /*who*/) {
-  if (keeps) {
+Result<std::byte*> TrackedMemory::begin_write(const ByteRange& range, bool keep_contents,
+                                              Writers /*who*/) {
+  if (keep_contents) {
     ISTHMUS_TRY(snapshot({range}, Writers::some));
   }
   return library_ + range.begin;
@@ -61,16 +62,16 @@ Result<void> TrackedMemory::end_write(const ByteRange& /*range*/, const RangeSet
   return publish(written, writers);
 }
 
-void TrackedMemory::take_all(std::span<const Taking> each) {
-  const auto is_one_look = [](const Taking& one) {
-    return one.from->by() == Means::pages && !os::is_forked_child();
+void TrackedMemory::take_all(std::span<const Taking> requests) {
+  const auto is_kernel_scan = [](const Taking& one) {
+    return one.memory->means() == Means::pages && !os::is_forked_child();
   };
   std::vector<Taking> together;
-  for (const auto& one : each) {
-    if (is_one_look(one)) {
+  for (const auto& one : requests) {
+    if (is_kernel_scan(one)) {
       together.push_back(one);
     } else {
-      one.from->take(*one.written);
+      one.memory->take(*one.written);
     }
   }
   if (!together.empty()) {

@@ -31,7 +31,7 @@
 namespace isthmus::tracking {
 
 enum class Means : std::uint8_t { pages, bytes, hashes };
-[[nodiscard]] const char* means_name(Means which) noexcept;  // "pages", "bytes", "hashes"
+[[nodiscard]] const char* means_name(Means means) noexcept;  // "pages", "bytes", "hashes"
 
 enum class Granularity : std::uint8_t { automatic, page };
 
@@ -41,8 +41,8 @@ enum class Writers : std::uint8_t { some, none };
 
 struct Request {
   std::size_t nbytes = 0;  // at least 1
-  Granularity grain = Granularity::automatic;
-  std::optional<Means> by = std::nullopt;  // else the process's choice for that size
+  Granularity granularity = Granularity::automatic;
+  std::optional<Means> means = std::nullopt;  // else the process's choice for that size
 };
 
 // The program may write the view at any time. Otherwise not thread-safe: one call on a memory at a
@@ -51,7 +51,7 @@ class TrackedMemory {
  public:
   // Zeroed, with nothing written. OUT_OF_MEMORY; UNSUPPORTED, with the reason, for a mechanism that
   // was requested and is not available.
-  [[nodiscard]] static Result<std::unique_ptr<TrackedMemory>> create(const Request& wanted);
+  [[nodiscard]] static Result<std::unique_ptr<TrackedMemory>> create(const Request& request);
   virtual ~TrackedMemory() = default;
   TrackedMemory(const TrackedMemory&) = delete;
   TrackedMemory& operator=(const TrackedMemory&) = delete;
@@ -59,22 +59,22 @@ class TrackedMemory {
   [[nodiscard]] std::byte* view() const noexcept { return view_; }
   [[nodiscard]] std::byte* library() const noexcept { return library_; }
   [[nodiscard]] std::size_t nbytes() const noexcept { return nbytes_; }
-  [[nodiscard]] Means by() const noexcept { return by_; }
+  [[nodiscard]] Means means() const noexcept { return means_; }
   // Largest number of bytes reported for a write of one byte.
   [[nodiscard]] virtual std::size_t granule() const noexcept = 0;
   // Whether `library` always shows the contents of the view, and the reverse.
-  [[nodiscard]] bool is_one_memory() const noexcept { return by_ == Means::pages; }
+  [[nodiscard]] bool is_one_memory() const noexcept { return means_ == Means::pages; }
 
   // Adds what was written through the view since it was last taken or synchronized: exactly the
   // granules that were written, clipped to the memory. On failure the complete memory counts as
   // written.
   virtual void take(RangeSet& written) = 0;
   struct Taking {
-    TrackedMemory* from;
+    TrackedMemory* memory;
     RangeSet* written;
   };
   // `take` of many memories, with one scan of the kernel. Pre: the caller may call `take` on each.
-  static void take_all(std::span<const Taking> each);
+  static void take_all(std::span<const Taking> requests);
 
   // Returns an address, `library` or, if there are no writers and the mechanism allows it, `view`,
   // at which the ranges hold what the view holds, or held at some moment during this call. Later
@@ -83,17 +83,17 @@ class TrackedMemory {
                                                           Writers writers) = 0;
   // Whether the result of `snapshot` stays valid until the next write; else only until the next
   // call.
-  [[nodiscard]] virtual bool snapshot_stays(Writers writers) const noexcept = 0;
+  [[nodiscard]] virtual bool is_snapshot_stable(Writers writers) const noexcept = 0;
   // `take` and `snapshot` of the result, one sub-range after another from the beginning of the
-  // memory, in whole granules. Calls each(part, found, from) on the calling thread while other
-  // threads scan the next sub-ranges. If `each` fails it is not called again, its failure is
+  // memory, in whole granules. Calls visitor(part, found, source) on the calling thread while other
+  // threads scan the next sub-ranges. If `visitor` fails it is not called again, its failure is
   // returned, and everything that was not passed to it counts as written.
   using PartVisitor =
       std::function<Result<void>(const ByteRange& part, RangeSet&& found, const std::byte* source)>;
-  [[nodiscard]] virtual Result<void> take_in_parts(Writers writers, const PartVisitor& each);
+  [[nodiscard]] virtual Result<void> take_in_parts(Writers writers, const PartVisitor& visitor);
   // Smallest sub-range in bytes, for mechanisms whose scan reads all of the memory. 0: a scan costs
   // little, and the memory is one sub-range.
-  [[nodiscard]] virtual std::size_t least_part() const noexcept { return 0; }
+  [[nodiscard]] virtual std::size_t min_part_bytes() const noexcept { return 0; }
   // Makes what was written to `library` in these ranges visible in the view. It counts as
   // synchronized.
   [[nodiscard]] virtual Result<void> publish(const RangeSet& ranges, Writers writers) = 0;
@@ -102,37 +102,38 @@ class TrackedMemory {
   virtual void expect_writers() {}
 
   // Begins a write of exactly that range and returns the address to write to. `end_write` makes it
-  // visible in the view and synchronized. `keeps`: the address first gets the view's contents.
-  [[nodiscard]] virtual Result<std::byte*> begin_write(const ByteRange& range, bool keeps,
+  // visible in the view and synchronized. `keep_contents`: the view's contents are first copied to
+  // that address.
+  [[nodiscard]] virtual Result<std::byte*> begin_write(const ByteRange& range, bool keep_contents,
                                                        Writers writers);
-  // `written` is the same range as a set, so that this needs no memory; `begun` is the result of
-  // `begin_write`.
+  // `written` is the same range as a set, so that this needs no memory; `begin_address` is the
+  // result of `begin_write`.
   [[nodiscard]] virtual Result<void> end_write(const ByteRange& range, const RangeSet& written,
-                                               const std::byte* begun, Writers writers);
+                                               const std::byte* begin_address, Writers writers);
   // Tracks the granules that `range` covers in part by the smallest granules available, from here
   // on. Earlier writes are found by the next `take`. Throws std::bad_alloc; a later call may then
   // finish the rest.
   virtual void refine(const ByteRange& range) = 0;
-  // Keeps small granules only where `still` touches. If memory is short the rest stays small until
-  // a later call.
-  virtual void coarsen(const RangeSet& still) = 0;
+  // Retains small granules only where `needed` touches. If memory is short the rest stays small
+  // until a later call.
+  virtual void coarsen(const RangeSet& needed) = 0;
 
  protected:
-  TrackedMemory(Means method, std::size_t nbytes) noexcept : by_{method}, nbytes_{nbytes} {}
+  TrackedMemory(Means method, std::size_t nbytes) noexcept : means_{method}, nbytes_{nbytes} {}
 
-  const Means by_;
+  const Means means_;
   const std::size_t nbytes_;
   std::byte* view_ = nullptr;
   std::byte* library_ = nullptr;
 };
 
 // How writes to large memory are found in this process, for `isthmus info`.
-struct InForce {
+struct ActiveTracking {
   Means large = Means::pages;
   std::size_t granule = 0;  // bytes
   std::string reason;       // why not by pages; empty if by pages
 };
-[[nodiscard]] InForce what_is_in_force();
+[[nodiscard]] ActiveTracking active_mechanism();
 
 // Sets the mechanism of the process for memory created from here on; nothing: the automatic choice.
 // The environment variable ISTHMUS_TRACKING sets the initial value: "pages", "bytes" or "hashes".

@@ -12,7 +12,7 @@ namespace {
 
 // ThreadSanitizer intercepts memcpy and memcmp, so under it bytes are handled one by one. They are
 // volatile because the compiler would otherwise turn these loops into such calls.
-[[maybe_unused]] __attribute__((no_sanitize("thread"))) void copy_each(
+[[maybe_unused]] __attribute__((no_sanitize("thread"))) void copy_bytewise(
     volatile std::byte* destination, const volatile std::byte* source,
     std::size_t nbytes) noexcept {
   for (std::size_t at = 0; at < nbytes; ++at) {
@@ -44,7 +44,8 @@ __attribute__((no_sanitize("thread"))) std::size_t first_equality(const volatile
 
 void copy_unwatched(void* destination, const void* source, std::size_t nbytes) noexcept {
   if constexpr (k_thread_sanitizer) {
-    copy_each(static_cast<std::byte*>(destination), static_cast<const std::byte*>(source), nbytes);
+    copy_bytewise(static_cast<std::byte*>(destination), static_cast<const std::byte*>(source),
+                  nbytes);
   } else {
     std::memcpy(destination, source, nbytes);
   }
@@ -61,9 +62,9 @@ bool same_unwatched(const void* one, const void* other, std::size_t nbytes) noex
 
 void add_differences(const std::byte* one, const std::byte* other, std::size_t nbytes,
                      std::size_t first, RangeSet& differing) {
-  constexpr std::size_t k_looked_at_once = 256;
-  for (std::size_t block = 0; block < nbytes; block += k_looked_at_once) {
-    const auto end = std::min(nbytes, block + k_looked_at_once);
+  constexpr std::size_t k_block_bytes = 256;
+  for (std::size_t block = 0; block < nbytes; block += k_block_bytes) {
+    const auto end = std::min(nbytes, block + k_block_bytes);
     if (same_unwatched(one + block, other + block, end - block)) {
       continue;
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Executes a checked copy by the cheapest means: by the host itself, through the staging ring, by
-// the driver, or through host memory between two devices.
+// the driver, or through host memory between two devices. Thread-safe.
 
 #include "os/virtual_memory.hpp"
 #include "transfer/pageable.hpp"
@@ -10,44 +10,45 @@
 
 namespace isthmus {
 
-// `on_host()` performs the complete copy, and owns everything it needs except the endpoints'
+// `host_copy()` performs the complete copy, and owns everything it needs except the endpoints'
 // memory.
 template <class Effect>
-Submitted make_checked_copy(Queue* queue, const CopyPlan& movement, TransferOptions options,
-                            const Effect& on_host) {
+Submitted make_checked_copy(Queue* queue, const CopyPlan& plan, TransferOptions options,
+                            const Effect& host_copy) {
   TouchedMemory touched;
-  touched.add(movement.destination, movement.destination_bytes, true);
-  touched.add(movement.source, movement.source_bytes, false);
-  const bool by_host = movement.destination.host_can_copy() && movement.source.host_can_copy() &&
-                       host_does_it(queue, touched, options, movement.nbytes);
-  if (!by_host && is_better_staged(*queue, movement, options.blocking)) {
-    return copy_pageable(*queue, movement, std::move(options));
+  touched.add(plan.destination, plan.destination_bytes, true);
+  touched.add(plan.source, plan.source_bytes, false);
+  const bool by_host = plan.destination.host_can_copy() && plan.source.host_can_copy() &&
+                       host_executes(queue, touched, options, plan.nbytes);
+  if (!by_host && is_better_staged(*queue, plan, options.blocking)) {
+    return copy_pageable(*queue, plan, std::move(options));
   }
-  if (movement.is_fresh) {
-    os::populate_pages(movement.destination.pointer, movement.destination_bytes);
+  if (plan.is_fresh) {
+    os::populate_pages(plan.destination.pointer, plan.destination_bytes);
   }
   if (by_host) {
-    return directly(queue, touched, options, on_host);
+    return run_on_host(queue, touched, options, host_copy);
   }
-  auto carrying = carrier(*queue, movement.destination, movement.source);
-  ISTHMUS_TRY(carrying);
-  if (*carrying) {
-    keep_pinned(**carrying, movement, options.owners);
-    return on_queue(*queue, **carrying, touched, options,
-                    [&](WaitList after) { return movement.put_to(**carrying, after); });
+  auto execution_queue = execution_queue_for(*queue, plan.destination, plan.source);
+  ISTHMUS_TRY(execution_queue);
+  if (*execution_queue) {
+    keep_pinned(**execution_queue, plan, options.owners);
+    return submit_on_queue(*queue, **execution_queue, touched, options, [&](WaitList after) {
+      return plan.submit_to(**execution_queue, after);
+    });
   }
-  return copy_staged(*queue, movement, std::move(options));
+  return copy_staged(*queue, plan, std::move(options));
 }
 
 template <class Effect>
-Submitted make_copy(Queue* queue, const CopyPlan& movement, TransferOptions options,
-                    const Effect& on_host) {
-  auto made = make_checked_copy(queue, movement, std::move(options), on_host);
-  ISTHMUS_TRY(made);
-  if (movement.nbytes == movement.destination_bytes) {  // without gaps
-    note_overwritten(movement.destination, movement.nbytes, *made);
+Submitted make_copy(Queue* queue, const CopyPlan& plan, TransferOptions options,
+                    const Effect& host_copy) {
+  auto submitted = make_checked_copy(queue, plan, std::move(options), host_copy);
+  ISTHMUS_TRY(submitted);
+  if (plan.nbytes == plan.destination_bytes) {  // without gaps
+    note_overwritten(plan.destination, plan.nbytes, *submitted);
   }
-  return made;
+  return submitted;
 }
 
 }  // namespace isthmus

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A checked copy (plan): its endpoints, and which bytes move. Refers to the endpoints and ranges,
+// A checked copy: its endpoints, and which bytes move. Refers to the endpoints and ranges,
 // which must outlive it.
 
 #include <memory>
 
+#include "transfer/copy_chunks.hpp"
 #include "transfer/endpoint.hpp"
-#include "transfer/parts.hpp"
 
 namespace isthmus {
 
@@ -34,14 +34,14 @@ struct CopyPlan {
             &block};
   }
 
-  // Whether it is more than rows: pieces that the host gathers before one operation, or scatters
+  // Whether it is more than rows: runs that the host gathers before one operation, or scatters
   // after it.
-  [[nodiscard]] bool is_in_pieces() const noexcept { return block != nullptr || !ranges.empty(); }
-  [[nodiscard]] bool is_one_run() const noexcept { return !is_in_pieces() && rows.height == 1; }
+  [[nodiscard]] bool is_chunked() const noexcept { return block != nullptr || !ranges.empty(); }
+  [[nodiscard]] bool is_one_run() const noexcept { return !is_chunked() && rows.height == 1; }
   // Chunks of at most that many bytes.
-  [[nodiscard]] std::unique_ptr<const Parts> cut(std::size_t most_bytes) const;
+  [[nodiscard]] std::unique_ptr<const CopyChunks> cut(std::size_t max_bytes) const;
   // Submits it as one operation of a queue that reaches both endpoints.
-  [[nodiscard]] Submitted put_to(Queue& queue, WaitList after) const;
+  [[nodiscard]] Submitted submit_to(Queue& queue, WaitList after) const;
 };
 
 }  // namespace isthmus

@@ -9,38 +9,38 @@
 namespace isthmus {
 namespace {
 
-constexpr std::size_t k_most = StagingRing::k_most_lanes;
+constexpr std::size_t k_max_copy_threads = StagingRing::k_max_slot_pairs;
 
 // Processors of the calling thread, which its helpers share. Empty, and not queried, if the copy
 // needs no helper.
 os::ProcessorSet allowed_for(std::size_t nbytes) noexcept {
-  return nbytes < 2 * k_bytes_worth_a_thread ? os::ProcessorSet{} : os::processors_of_thread();
+  return nbytes < 2 * k_min_bytes_per_thread ? os::ProcessorSet{} : os::processors_of_thread();
 }
 
-std::size_t most_threads(std::size_t nbytes, const os::ProcessorSet& allowed) {
+std::size_t max_threads(std::size_t nbytes, const os::ProcessorSet& allowed) {
   static const auto limit = os::processor_limit("");
-  const auto worth = nbytes / k_bytes_worth_a_thread;
-  const auto usable = allowed.any() ? allowed.count() : k_most;
-  return std::max<std::size_t>(1, std::min({worth, usable, limit, k_most}));
+  const auto worth = nbytes / k_min_bytes_per_thread;
+  const auto usable = allowed.any() ? allowed.count() : k_max_copy_threads;
+  return std::max<std::size_t>(1, std::min({worth, usable, limit, k_max_copy_threads}));
 }
 
 // Processors near the device, unless there are fewer of them than threads.
-os::ProcessorSet places_for(std::size_t threads, const os::ProcessorSet& allowed,
-                            const os::ProcessorSet& near) noexcept {
+os::ProcessorSet processors_for(std::size_t threads, const os::ProcessorSet& allowed,
+                                const os::ProcessorSet& near) noexcept {
   const auto both = allowed & near;
   return both.count() >= threads ? both : allowed;
 }
 
 // Reads the environment once. Later changes by the program are meant for its child processes.
-Result<std::size_t> threads_asked_for() {
+Result<std::size_t> requested_threads() {
   // NOLINTNEXTLINE(concurrency-mt-unsafe)
-  static const auto asked = threads_in(std::getenv("ISTHMUS_COPY_THREADS"));
-  return asked;
+  static const auto requested = parse_threads(std::getenv("ISTHMUS_COPY_THREADS"));
+  return requested;
 }
 
 }  // namespace
 
-Result<std::size_t> threads_in(const char* text) {
+Result<std::size_t> parse_threads(const char* text) {
   if (text == nullptr || *text == '\0') {
     return std::size_t{0};
   }
@@ -48,25 +48,26 @@ Result<std::size_t> threads_in(const char* text) {
   std::size_t threads = 0;
   const auto* const end = digits.data() + digits.size();
   const auto [behind, problem] = std::from_chars(digits.data(), end, threads);
-  if (problem != std::errc{} || behind != end || threads == 0 || threads > k_most) {
+  if (problem != std::errc{} || behind != end || threads == 0 || threads > k_max_copy_threads) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "ISTHMUS_COPY_THREADS is \"{}\": set a number of threads from 1 to {}, or unset it "
                 "to have the best number measured",
-                digits, k_most);
+                digits, k_max_copy_threads);
   }
   return threads;
 }
 
-Result<CopyThreads> crew_for(const StagingRing& ring, std::size_t nbytes, ThreadChoice* earlier) {
-  auto asked = threads_asked_for();
-  ISTHMUS_TRY(asked);
+Result<CopyThreads> copy_threads_for(const StagingRing& ring, std::size_t nbytes,
+                                     ThreadChoice* choice) {
+  auto requested = requested_threads();
+  ISTHMUS_TRY(requested);
   const auto allowed = allowed_for(nbytes);
-  const auto most = most_threads(nbytes, allowed);
-  const auto wanted = *asked != 0          ? std::min(*asked, most)
-                      : earlier != nullptr ? earlier->threads_for(nbytes, most)
-                                           : most;
-  return CopyThreads{wanted, *asked == 0 && earlier != nullptr,
-                     places_for(wanted, allowed, ring.processors_near())};
+  const auto max = max_threads(nbytes, allowed);
+  const auto threads = *requested != 0     ? std::min(*requested, max)
+                       : choice != nullptr ? choice->threads_for(nbytes, max)
+                                           : max;
+  return CopyThreads{threads, *requested == 0 && choice != nullptr,
+                     processors_for(threads, allowed, ring.processors_near())};
 }
 
 }  // namespace isthmus

@@ -22,14 +22,14 @@ struct Endpoint {
   [[nodiscard]] bool in_context_of(const Queue& queue) const noexcept;
   // Whether operations of that queue may access it: it is accessible to the host, or belongs to the
   // queue's context and device.
-  [[nodiscard]] bool reached_by(const Queue& queue) const noexcept;
+  [[nodiscard]] bool is_reachable_by(const Queue& queue) const noexcept;
   // [pointer, pointer + nbytes) as a range of its allocation.
   [[nodiscard]] ByteRange range(std::size_t nbytes) const noexcept;
 };
 
 struct TransferUse {
   Allocation* memory = nullptr;
-  Use what;
+  Use use;
 };
 
 // What an operation waits for, and what must live until it has completed.

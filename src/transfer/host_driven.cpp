@@ -10,27 +10,27 @@
 
 namespace isthmus {
 
-HostDriven::HostDriven(const CopyPlan& movement)
-    : destination_{movement.destination.memory}, source_{movement.source.memory} {
-  touched_.add(movement.destination, movement.destination_bytes, true);
-  touched_.add(movement.source, movement.source_bytes, false);
+HostDriven::HostDriven(const CopyPlan& plan)
+    : destination_{plan.destination.memory}, source_{plan.source.memory} {
+  touched_.add(plan.destination, plan.destination_bytes, true);
+  touched_.add(plan.source, plan.source_bytes, false);
 }
 
 // Work that other libraries submitted to a default stream comes first, and only the driver knows
 // it.
 Result<void> HostDriven::collect(Queue* queue) {
-  touched_.collect(nullptr, before_);
+  touched_.collect(nullptr, conflicts_);
   if (queue != nullptr && queue->is_default_stream()) {
-    auto reached = queue->fence({});
-    ISTHMUS_TRY(reached);
-    before_.push_back(*std::move(reached));
+    auto fence = queue->fence({});
+    ISTHMUS_TRY(fence);
+    conflicts_.push_back(*std::move(fence));
   }
-  return touched_.collect_queues(queue, before_);
+  return touched_.collect_queues(queue, conflicts_);
 }
 
-Result<void> HostDriven::await_turn() const {
+Result<void> HostDriven::wait_for_dependencies() const {
   ISTHMUS_TRY(wait_for_all(after_));
-  let_end(before_);
+  wait_until_ended(conflicts_);
   return {};
 }
 
@@ -42,12 +42,12 @@ Error HostDriven::run_guarded() noexcept try {
 
 // Runs on a library thread. No driver object is left when the end is reported, since the process
 // may exit immediately afterwards. It ends after everything that it is ordered after, even if it
-// fails: for later users of the memory its end implies theirs.
-Error HostDriven::run_to_the_end() noexcept {
-  auto outcome = await_turn().take_error();
+// fails: later users of the memory wait only for this operation.
+Error HostDriven::run_to_completion() noexcept {
+  auto outcome = wait_for_dependencies().take_error();
   if (outcome) {
-    let_end(after_);
-    let_end(before_);
+    wait_until_ended(after_);
+    wait_until_ended(conflicts_);
   }
   const os::DriverCall calls;
   if (!calls) {
@@ -56,36 +56,36 @@ Error HostDriven::run_to_the_end() noexcept {
   if (!outcome) {
     outcome = run_guarded();
   }
-  forget();
+  release_all();
   return outcome;
 }
 
-void HostDriven::forget() noexcept {
-  release_now();
-  touched_.give_up();
+void HostDriven::release_all() noexcept {
+  release_resources();
+  touched_.cancel();
   destination_ = nullptr;
   source_ = nullptr;
   after_.clear();
-  before_.clear();
+  conflicts_.clear();
 }
 
 // Waits and copies on a library thread; later work on `queue` waits for it. Nothing fails or blocks
 // after the fence is submitted: `done` may depend on events that the caller completes only once
 // this has returned.
-Submitted HostDriven::run_behind(Queue* queue, const std::shared_ptr<HostDriven>& operation) {
+Submitted HostDriven::run_async(Queue* queue, const std::shared_ptr<HostDriven>& operation) {
   const Ref<Event> done{operation->done_};
   auto work = ReservedWork::make([operation] {
-    auto outcome = operation->run_to_the_end();
-    const auto ended = operation->done_;
+    auto outcome = operation->run_to_completion();
+    const auto event = operation->done_;
     operation->owners_.clear();
-    ended->finish(std::move(outcome));
+    event->finish(std::move(outcome));
   });
   ISTHMUS_TRY(work);
   operation->touched_.reserve();
   if (queue != nullptr) {
-    Undo released{[&] { operation->done_->finish({}); }};
+    Undo finish_on_error{[&] { operation->done_->finish({}); }};
     ISTHMUS_TRY(queue->fence(std::span{&done, 1}));
-    released.dismiss();
+    finish_on_error.dismiss();
   }
   operation->touched_.publish(nullptr, done);
   work->start();
@@ -99,13 +99,13 @@ Submitted carry_out(Queue* queue, const std::shared_ptr<HostDriven>& operation,
   operation->after_ = std::move(options.after);
   operation->owners_ = std::move(options.owners);
   if (!options.blocking && (queue == nullptr || queue->device().can(ISTHMUS_CAN_WAIT_FOR_HOST))) {
-    return HostDriven::run_behind(queue, operation);
+    return HostDriven::run_async(queue, operation);
   }
-  const Undo forgotten{[&] {  // other references to it may remain
-    operation->forget();
+  const Undo cleanup{[&] {  // other references to it may remain
+    operation->release_all();
     operation->owners_.clear();
   }};
-  ISTHMUS_TRY(operation->await_turn());
+  ISTHMUS_TRY(operation->wait_for_dependencies());
   ISTHMUS_TRY(operation->move());
   return options.blocking ? Ref<Event>{} : completed_event();
 }

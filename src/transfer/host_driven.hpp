@@ -15,7 +15,7 @@ namespace isthmus {
 class HostDriven {
  public:
   HostDriven() = default;  // of plain memory alone
-  explicit HostDriven(const CopyPlan& movement);
+  explicit HostDriven(const CopyPlan& plan);
   HostDriven(const HostDriven&) = delete;
   HostDriven& operator=(const HostDriven&) = delete;
   virtual ~HostDriven() = default;
@@ -25,24 +25,24 @@ class HostDriven {
   // whatever it returns. May throw std::bad_alloc.
   [[nodiscard]] virtual Result<void> move() = 0;
   // Must release all driver objects.
-  virtual void release_now() noexcept {}
+  virtual void release_resources() noexcept {}
 
  private:
   friend Submitted carry_out(Queue* queue, const std::shared_ptr<HostDriven>& operation,
                              TransferOptions options);
   [[nodiscard]] Result<void> collect(Queue* queue);
-  [[nodiscard]] Result<void> await_turn() const;
+  [[nodiscard]] Result<void> wait_for_dependencies() const;
   [[nodiscard]] Error run_guarded() noexcept;
-  [[nodiscard]] Error run_to_the_end() noexcept;
-  void forget() noexcept;
-  [[nodiscard]] static Submitted run_behind(Queue* queue,
-                                            const std::shared_ptr<HostDriven>& operation);
+  [[nodiscard]] Error run_to_completion() noexcept;
+  void release_all() noexcept;
+  [[nodiscard]] static Submitted run_async(Queue* queue,
+                                           const std::shared_ptr<HostDriven>& operation);
 
   Ref<Allocation> destination_;
   Ref<Allocation> source_;
   TouchedMemory touched_;  // destroyed before the memory
   std::vector<Ref<Event>> after_;
-  std::vector<Ref<Event>> before_;  // order only: their failure does not propagate
+  std::vector<Ref<Event>> conflicts_;  // order only: their failure does not propagate
   std::vector<Owner> owners_;
   Ref<LibraryEvent> done_ = make_ref<LibraryEvent>();
 };

@@ -21,7 +21,7 @@ bool Endpoint::in_context_of(const Queue& queue) const noexcept {
   return memory && memory->context().is_same_as(queue.context());
 }
 
-bool Endpoint::reached_by(const Queue& queue) const noexcept {
+bool Endpoint::is_reachable_by(const Queue& queue) const noexcept {
   return host_can_touch() || (in_context_of(queue) && &memory->device() == &queue.device());
 }
 
@@ -30,15 +30,15 @@ ByteRange Endpoint::range(std::size_t nbytes) const noexcept {
   return {begin, begin + nbytes};
 }
 
-void TouchedMemory::add(const Endpoint& side, std::size_t nbytes, bool writes) {
-  if (side.memory) {
-    touches_.at(count_++) = {side.memory.get(), side.range(nbytes), writes, !writes};
+void TouchedMemory::add(const Endpoint& endpoint, std::size_t nbytes, bool writes) {
+  if (endpoint.memory) {
+    touches_.at(count_++) = {endpoint.memory.get(), endpoint.range(nbytes), writes, !writes};
   }
 }
 
-void TouchedMemory::add_read_and_written(const Endpoint& side, std::size_t nbytes) {
-  if (side.memory) {
-    touches_.at(count_++) = {side.memory.get(), side.range(nbytes), true, true};
+void TouchedMemory::add_read_and_written(const Endpoint& endpoint, std::size_t nbytes) {
+  if (endpoint.memory) {
+    touches_.at(count_++) = {endpoint.memory.get(), endpoint.range(nbytes), true, true};
   }
 }
 
@@ -50,10 +50,10 @@ void TouchedMemory::reserve() {
   }
 }
 
-void TouchedMemory::give_up() noexcept {
+void TouchedMemory::cancel() noexcept {
   for (auto& each : touches_) {
     if (std::exchange(each.is_reserved, false)) {
-      each.memory->uses().give_up();
+      each.memory->uses().cancel();
     }
   }
 }
@@ -70,11 +70,11 @@ void TouchedMemory::add_contents(TransferOptions& options) {
   }
 }
 
-void note_overwritten(const Endpoint& side, std::size_t nbytes, const Ref<Event>& written) noexcept
-    try {
-  if (side.memory && side.memory->uses().contents().any()) {
-    auto& contents = side.memory->uses().contents();
-    const RangeSet all{side.range(nbytes)};
+void note_overwritten(const Endpoint& endpoint, std::size_t nbytes,
+                      const Ref<Event>& written) noexcept try {
+  if (endpoint.memory && endpoint.memory->uses().contents().any()) {
+    auto& contents = endpoint.memory->uses().contents();
+    const RangeSet all{endpoint.range(nbytes)};
     written ? contents.replace(all, written) : contents.forget(all);
   }
 } catch (const std::bad_alloc&) {
@@ -92,12 +92,12 @@ Result<void> TouchedMemory::collect_queues(Queue* queue, std::vector<Ref<Event>>
   if (queue != nullptr) {
     ISTHMUS_TRY(queue->unfinished(after));
   }
-  return collect_lent(queue, after);
+  return collect_exported(queue, after);
 }
 
-Result<void> TouchedMemory::collect_lent(const Queue* queue, std::vector<Ref<Event>>& after) {
+Result<void> TouchedMemory::collect_exported(const Queue* queue, std::vector<Ref<Event>>& after) {
   for (std::size_t index = 0; index < count_; ++index) {
-    ISTHMUS_TRY(touches_.at(index).memory->unfinished_on_lent(queue, after));
+    ISTHMUS_TRY(touches_.at(index).memory->unfinished_on_exported(queue, after));
   }
   return {};
 }
@@ -106,7 +106,7 @@ Result<void> TouchedMemory::order_after_conflicts(const Queue* queue,
                                                   std::vector<Ref<Event>>& after) {
   std::vector<Ref<Event>> conflicts;
   collect(queue, conflicts);
-  ISTHMUS_TRY(collect_lent(queue, conflicts));
+  ISTHMUS_TRY(collect_exported(queue, conflicts));
   for (const auto& each : conflicts) {
     after.push_back(order_only(each));
   }
@@ -114,24 +114,24 @@ Result<void> TouchedMemory::order_after_conflicts(const Queue* queue,
   return {};
 }
 
-bool TouchedMemory::quiet() {
+bool TouchedMemory::is_known_idle() {
   for (std::size_t index = 0; index < count_; ++index) {
     auto& memory = *touches_.at(index).memory;
-    if (memory.lent() || !memory.uses().quiet()) {
+    if (memory.has_exported_queue() || !memory.uses().is_known_idle()) {
       return false;
     }
   }
   return true;
 }
 
-void TouchedMemory::publish(const Queue* queue, const Ref<Event>& ended) noexcept {
+void TouchedMemory::publish(const Queue* queue, const Ref<Event>& event) noexcept {
   for (std::size_t index = 0; index < count_; ++index) {
     auto& each = touches_.at(index);
     each.is_reserved = false;
     each.memory->uses().add({serial_of(queue), each.range, each.writes, false, follows_conflicts_,
                              queue == nullptr ? nullptr : &queue->device(),
                              queue == nullptr ? nullptr : &queue->context()},
-                            ended, each.began_at);
+                            event, each.began_at);
   }
 }
 
@@ -144,13 +144,13 @@ struct OwnerKeeper::LastStop final : Continuation {
 
 OwnerKeeper::OwnerKeeper(std::vector<Owner> owners) {
   if (!owners.empty()) {
-    kept_.reset(new LastStop{std::move(owners)});
+    last_stop_.reset(new LastStop{std::move(owners)});
   }
 }
 
-void OwnerKeeper::until(Event& ended) noexcept {
-  if (kept_) {
-    ended.on_complete_at_leisure(*kept_.release());
+void OwnerKeeper::keep_until(Event& event) noexcept {
+  if (last_stop_) {
+    event.on_complete_lazily(*last_stop_.release());
   }
 }
 

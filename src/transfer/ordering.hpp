@@ -18,25 +18,25 @@ class TouchedMemory {
   TouchedMemory() = default;
   TouchedMemory(const TouchedMemory&) = delete;
   TouchedMemory& operator=(const TouchedMemory&) = delete;
-  ~TouchedMemory() { give_up(); }
+  ~TouchedMemory() { cancel(); }
 
   // `writes` false: the operation reads.
-  void add(const Endpoint& side, std::size_t nbytes, bool writes);
-  void add_read_and_written(const Endpoint& side, std::size_t nbytes);
+  void add(const Endpoint& endpoint, std::size_t nbytes, bool writes);
+  void add_read_and_written(const Endpoint& endpoint, std::size_t nbytes);
 
   // Call before `collect` and before the submission of an operation that is to be published;
   // `publish` then needs no memory. Throws std::bad_alloc.
   void reserve();
   // Cancels `reserve`: nothing was submitted. Pre: the memory reserved for is still referenced.
-  void give_up() noexcept;
+  void cancel() noexcept;
 
   // Adds to `after` what an operation on queue `queue` must wait for. Null: on no queue, so all
   // conflicting operations.
   void collect(const Queue* queue, std::vector<Ref<Event>>& after);
   // The same for work that callers submitted themselves to exported queues of the memory, except
   // `queue`.
-  [[nodiscard]] Result<void> collect_lent(const Queue* queue, std::vector<Ref<Event>>& after);
-  // Both of these, as dependencies that order and do not propagate failure. They belong into the
+  [[nodiscard]] Result<void> collect_exported(const Queue* queue, std::vector<Ref<Event>>& after);
+  // Both of these, as dependencies that order and do not propagate failure. They belong in the
   // wait list of the operation that is then published, on the same queue. Pre: `reserve`.
   [[nodiscard]] Result<void> order_after_conflicts(const Queue* queue,
                                                    std::vector<Ref<Event>>& after);
@@ -46,9 +46,9 @@ class TouchedMemory {
   // there, and on every exported queue of the memory, where external work may run.
   [[nodiscard]] Result<void> collect_queues(Queue* queue, std::vector<Ref<Event>>& after);
   // Whether nothing is in flight on the memory, as far as is known without a driver call.
-  [[nodiscard]] bool quiet();
-  // Records the operation that completes with `ended` as in flight. Pre: `reserve`.
-  void publish(const Queue* queue, const Ref<Event>& ended) noexcept;
+  [[nodiscard]] bool is_known_idle();
+  // Records the operation that completes with `event` as in flight. Pre: `reserve`.
+  void publish(const Queue* queue, const Ref<Event>& event) noexcept;
 
  private:
   struct Touch {
@@ -68,21 +68,22 @@ class TouchedMemory {
 // that they have been written already (null). Unless it fails, no earlier copy determines their
 // contents. If memory is short an earlier copy may remain recorded: readers may then fail
 // unnecessarily.
-void note_overwritten(const Endpoint& side, std::size_t nbytes, const Ref<Event>& written) noexcept;
+void note_overwritten(const Endpoint& endpoint, std::size_t nbytes,
+                      const Ref<Event>& written) noexcept;
 
 // Keeps owners alive until an event has completed. Construct it before the submission, since
 // nothing may fail afterwards.
 class OwnerKeeper {
  public:
   explicit OwnerKeeper(std::vector<Owner> owners);
-  void until(Event& ended) noexcept;
+  void keep_until(Event& event) noexcept;
 
  private:
   struct LastStop;
   struct Deleter {
     void operator()(LastStop* unused) const noexcept;
   };
-  std::unique_ptr<LastStop, Deleter> kept_;
+  std::unique_ptr<LastStop, Deleter> last_stop_;
 };
 
 }  // namespace isthmus

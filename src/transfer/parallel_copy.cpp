@@ -23,78 +23,79 @@ namespace {
 using SlotPair = StagingRing::SlotPair;
 using Slot = StagingRing::Slot;
 
-// Smallest chunk: the bytes that are worth a thread, divided among the blocks of its staging slot.
-constexpr std::size_t k_least_piece = k_bytes_worth_a_thread / StagingRing::k_slots;
+// Smallest chunk: the bytes that are worth a thread, divided among the slots of its pair.
+constexpr std::size_t k_min_piece_bytes = k_min_bytes_per_thread / StagingRing::k_slots;
 
-// Within a device a block holds a chunk twice: as read, and as it will be written.
+// Within a device a slot holds a chunk twice: as read, and as it will be written.
 constexpr std::size_t k_half_slot = StagingRing::k_slot_bytes / 2;
 
-std::size_t piece_bytes(std::size_t nbytes, std::size_t threads, bool within) noexcept {
-  return std::clamp(nbytes / (threads * StagingRing::k_slots), k_least_piece,
-                    within ? k_half_slot : StagingRing::k_slot_bytes);
+std::size_t piece_bytes(std::size_t nbytes, std::size_t threads, bool same_device) noexcept {
+  return std::clamp(nbytes / (threads * StagingRing::k_slots), k_min_piece_bytes,
+                    same_device ? k_half_slot : StagingRing::k_slot_bytes);
 }
 
 class ParallelCopy final : public HostDriven, public std::enable_shared_from_this<ParallelCopy> {
  public:
-  ParallelCopy(const CopyPlan& movement, RingWay way, const CopyThreads& crew, const Cutter& cut)
-      : HostDriven{movement},
-        crew_{crew},
-        parts_{cut(piece_bytes(movement.nbytes, crew.threads, way.within()))},
-        nbytes_{movement.nbytes},
-        way_{way},
-        is_fresh_{movement.is_fresh},
-        tells_{crew.is_measured && movement.is_one_run() && !movement.is_fresh},
-        ring_{way.ring} {}
+  ParallelCopy(const CopyPlan& plan, RingDirection route, const CopyThreads& threads,
+               const Cutter& cut)
+      : HostDriven{plan},
+        threads_{threads},
+        chunks_{cut(piece_bytes(plan.nbytes, threads.threads, route.is_within_device()))},
+        nbytes_{plan.nbytes},
+        route_{route},
+        is_fresh_{plan.is_fresh},
+        reports_time_{threads.is_measured && plan.is_one_run() && !plan.is_fresh},
+        ring_{route.ring} {}
 
  protected:
-  // This thread takes part, and as many others as there are chunks, staging slots and threads for.
+  // This thread copies too, with as many helpers as chunks, slot pairs and threads allow.
   [[nodiscard]] Result<void> move() override {
-    const os::BoundThread here{on_library_thread() ? crew_.places : os::ProcessorSet{}};
-    auto& own = ring_.take();
-    const auto began = os::Clock::now();
-    const bool all_began = start_helpers();
-    work_on(own, false);
+    const os::BoundThread here{on_library_thread() ? threads_.processors : os::ProcessorSet{}};
+    auto& own = ring_.acquire();
+    const auto start = os::Clock::now();
+    const bool all_started = start_helpers();
+    copy_pieces(own, false);
     auto outcome = end();
-    if (tells_ && outcome && all_began && !gave_lane_back_) {
-      ring_.threads(way_.writes).took(nbytes_, crew_.threads, os::Clock::now() - began);
+    if (reports_time_ && outcome && all_started && !returned_pair_early_) {
+      ring_.threads(route_.writes).record(nbytes_, threads_.threads, os::Clock::now() - start);
     }
     return outcome;
   }
 
  private:
-  // Returns false if there was no memory or staging slot for a helper; the threads at work then
-  // copy everything.
+  // Returns false if there was no memory or slot pair for a helper; the threads that already run
+  // then copy everything.
   bool start_helpers() noexcept try {
-    for (std::size_t helpers = 1; helpers < crew_.threads; ++helpers) {
-      auto* const with = ring_.reserve();
-      if (with == nullptr) {
+    for (std::size_t helpers = 1; helpers < threads_.threads; ++helpers) {
+      auto* const pair = ring_.reserve();
+      if (pair == nullptr) {
         return false;
       }
-      Undo unused{[&] { ring_.give_back(*with); }};
-      std::function<void()> work = [self = shared_from_this(), with] { self->help(*with); };
-      const std::function<void(Error)> refuse = [this, with](const Error&) {
-        ring_.give_back(*with);
+      Undo release_pair{[&] { ring_.release(*pair); }};
+      std::function<void()> work = [self = shared_from_this(), pair] { self->run_helper(*pair); };
+      const std::function<void(Error)> on_failure = [this, pair](const Error&) {
+        ring_.release(*pair);
       };
-      unused.dismiss();
-      run_on_library_thread(std::move(work), refuse);
+      release_pair.dismiss();
+      run_on_library_thread(std::move(work), on_failure);
     }
     return true;
   } catch (const std::bad_alloc&) {
     return false;
   }
-  // Runs on a library thread, possibly after the copy has ended. The staging slot is created on
-  // this thread so that its memory, too, is near the device.
-  void help(SlotPair& with) noexcept {
+  // Runs on a library thread, possibly after the copy has ended. The slot pair is created on this
+  // thread so that its memory, too, is near the device.
+  void run_helper(SlotPair& pair) noexcept {
     const os::DriverCall calls;
     if (!calls || !join()) {
-      ring_.give_back(with);
+      ring_.release(pair);
       return;
     }
-    const os::BoundThread here{crew_.places};
-    if (ring_.make_ready(with)) {
-      work_on(with, true);
+    const os::BoundThread here{threads_.processors};
+    if (ring_.make_ready(pair)) {
+      copy_pieces(pair, true);
     } else {
-      ring_.give_back(with);
+      ring_.release(pair);
     }
     leave();
   }
@@ -119,20 +120,20 @@ class ParallelCopy final : public HostDriven, public std::enable_shared_from_thi
   // Called while the device copies the chunk.
   void fault_in(std::size_t index) const noexcept {
     if (is_fresh_) {
-      parts_->fault_in(index);
+      chunks_->fault_in(index);
     }
   }
 
-  // `helps`: called by a helper, whose staging slot may be returned before the copy ends.
-  void work_on(SlotPair& with, bool helps) noexcept {
-    auto outcome = guarded(with, helps);
-    for (auto& each : with.slots) {
-      auto ended = each.end();
-      if (outcome && !ended) {
-        outcome = std::move(ended);
+  // `is_helper`: called by a helper, whose slot pair may be returned before the copy ends.
+  void copy_pieces(SlotPair& pair, bool is_helper) noexcept {
+    auto outcome = try_copy_pieces(pair, is_helper);
+    for (auto& each : pair.slots) {
+      auto status = each.end();
+      if (outcome && !status) {
+        outcome = std::move(status);
       }
     }
-    ring_.give_back(with);
+    ring_.release(pair);
     if (!outcome) {
       const std::lock_guard hold{lock_};
       if (!failed_.exchange(true)) {
@@ -141,97 +142,97 @@ class ParallelCopy final : public HostDriven, public std::enable_shared_from_thi
     }
   }
 
-  [[nodiscard]] Result<void> guarded(SlotPair& with, bool helps) noexcept try {
-    return way_.within() ? turn_pieces(with, helps)
-           : way_.writes ? write_pieces(with, helps)
-                         : read_pieces(with, helps);
+  [[nodiscard]] Result<void> try_copy_pieces(SlotPair& pair, bool is_helper) noexcept try {
+    return route_.is_within_device() ? convert_pieces(pair, is_helper)
+           : route_.writes           ? write_pieces(pair, is_helper)
+                                     : read_pieces(pair, is_helper);
   } catch (const std::bad_alloc&) {
     return Error::no_memory();
   }
 
-  // Returns false once no chunk is left, one has failed, or another copy needs this staging slot.
-  [[nodiscard]] bool next(std::size_t& index, bool helps) noexcept {
+  // Returns false once no chunk is left, one has failed, or another copy needs this slot pair.
+  [[nodiscard]] bool next(std::size_t& index, bool is_helper) noexcept {
     if (failed_.load(std::memory_order_relaxed)) {
       return false;
     }
-    if (helps && ring_.asks_for_one()) {
-      gave_lane_back_.store(true, std::memory_order_relaxed);
+    if (is_helper && ring_.must_release_one()) {
+      returned_pair_early_.store(true, std::memory_order_relaxed);
       return false;
     }
     index = next_.fetch_add(1, std::memory_order_relaxed);
-    return index < parts_->count();
+    return index < chunks_->count();
   }
 
-  [[nodiscard]] Result<void> write_pieces(SlotPair& with, bool helps) {
+  [[nodiscard]] Result<void> write_pieces(SlotPair& pair, bool is_helper) {
     std::size_t index = 0;
-    for (std::size_t turn = 0; next(index, helps); ++turn) {
-      auto& by_way_of = with.slots[turn % StagingRing::k_slots];
-      ISTHMUS_TRY(by_way_of.end());
-      parts_->gather(index, by_way_of.memory);
-      auto given = parts_->write(*with.queue, index, by_way_of.memory, {});
-      ISTHMUS_TRY(given);
-      by_way_of.in_flight = *std::move(given);
+    for (std::size_t round = 0; next(index, is_helper); ++round) {
+      auto& slot = pair.slots[round % StagingRing::k_slots];
+      ISTHMUS_TRY(slot.end());
+      chunks_->gather(index, slot.memory);
+      auto submitted = chunks_->write(*pair.queue, index, slot.memory, {});
+      ISTHMUS_TRY(submitted);
+      slot.in_flight = *std::move(submitted);
     }
     return {};
   }
 
-  [[nodiscard]] Result<void> read_pieces(SlotPair& with, bool helps) {
-    std::array<std::size_t, StagingRing::k_slots> coming{};
+  [[nodiscard]] Result<void> read_pieces(SlotPair& pair, bool is_helper) {
+    std::array<std::size_t, StagingRing::k_slots> indices{};
     bool more = true;
-    for (std::size_t turn = 0;; ++turn) {
-      auto& by_way_of = with.slots[turn % StagingRing::k_slots];
-      auto& index = coming[turn % StagingRing::k_slots];
-      if (by_way_of.in_flight) {
-        ISTHMUS_TRY(by_way_of.end());
-        parts_->scatter(index, by_way_of.memory);
+    for (std::size_t round = 0;; ++round) {
+      auto& slot = pair.slots[round % StagingRing::k_slots];
+      auto& index = indices[round % StagingRing::k_slots];
+      if (slot.in_flight) {
+        ISTHMUS_TRY(slot.end());
+        chunks_->scatter(index, slot.memory);
       }
-      more = more && next(index, helps);
+      more = more && next(index, is_helper);
       if (more) {
-        auto given = parts_->read(*with.queue, index, by_way_of.memory, {});
-        ISTHMUS_TRY(given);
-        by_way_of.in_flight = *std::move(given);
+        auto submitted = chunks_->read(*pair.queue, index, slot.memory, {});
+        ISTHMUS_TRY(submitted);
+        slot.in_flight = *std::move(submitted);
         fault_in(index);
-      } else if (std::none_of(with.slots.begin(), with.slots.end(),
+      } else if (std::none_of(pair.slots.begin(), pair.slots.end(),
                               [](const Slot& each) { return bool{each.in_flight}; })) {
         return {};
       }
     }
   }
 
-  // While one of the slot's chunks is converted on the host, another is in flight.
-  [[nodiscard]] Result<void> turn_pieces(SlotPair& with, bool helps) {
-    std::array<std::size_t, StagingRing::k_slots> coming{};
-    for (std::size_t count = coming.size(); count == coming.size();) {
-      for (count = 0; count < coming.size() && next(coming[count], helps); ++count) {
-        auto& by_way_of = with.slots[count];
-        ISTHMUS_TRY(by_way_of.end());
-        auto given = parts_->read(*with.queue, coming[count], by_way_of.memory, {});
-        ISTHMUS_TRY(given);
-        by_way_of.in_flight = *std::move(given);
+  // While the chunk of one slot is converted on the host, the other slot's is in flight.
+  [[nodiscard]] Result<void> convert_pieces(SlotPair& pair, bool is_helper) {
+    std::array<std::size_t, StagingRing::k_slots> indices{};
+    for (std::size_t count = indices.size(); count == indices.size();) {
+      for (count = 0; count < indices.size() && next(indices[count], is_helper); ++count) {
+        auto& slot = pair.slots[count];
+        ISTHMUS_TRY(slot.end());
+        auto submitted = chunks_->read(*pair.queue, indices[count], slot.memory, {});
+        ISTHMUS_TRY(submitted);
+        slot.in_flight = *std::move(submitted);
       }
       for (std::size_t i = 0; i < count; ++i) {
-        auto& by_way_of = with.slots[i];
-        ISTHMUS_TRY(by_way_of.end());
-        const auto* const turned =
-            parts_->turn(coming[i], by_way_of.memory, by_way_of.memory + k_half_slot);
-        auto given = parts_->write(*with.queue, coming[i], turned, {});
-        ISTHMUS_TRY(given);
-        by_way_of.in_flight = *std::move(given);
+        auto& slot = pair.slots[i];
+        ISTHMUS_TRY(slot.end());
+        const auto* const converted =
+            chunks_->convert(indices[i], slot.memory, slot.memory + k_half_slot);
+        auto submitted = chunks_->write(*pair.queue, indices[i], converted, {});
+        ISTHMUS_TRY(submitted);
+        slot.in_flight = *std::move(submitted);
       }
     }
     return {};
   }
 
-  const CopyThreads crew_;
-  const std::unique_ptr<const Parts> parts_;
+  const CopyThreads threads_;
+  const std::unique_ptr<const CopyChunks> chunks_;
   const std::size_t nbytes_;
-  const RingWay way_;
+  const RingDirection route_;
   const bool is_fresh_;
-  const bool tells_;  // whether to report the time of this copy
+  const bool reports_time_;  // whether to report the time of this copy
   StagingRing& ring_;
   std::atomic<std::size_t> next_{0};
   std::atomic<bool> failed_{false};
-  std::atomic<bool> gave_lane_back_{false};
+  std::atomic<bool> returned_pair_early_{false};
   std::mutex lock_;
   std::condition_variable helped_;
   std::size_t helpers_ = 0;
@@ -241,12 +242,12 @@ class ParallelCopy final : public HostDriven, public std::enable_shared_from_thi
 
 }  // namespace
 
-Submitted copy_by_crew(Queue& queue, const CopyPlan& movement, RingWay way, const Cutter& cut,
-                       TransferOptions options) {
-  auto* const earlier = way.converts ? nullptr : &way.ring.threads(way.writes);
-  auto crew = crew_for(way.ring, movement.nbytes, earlier);
-  ISTHMUS_TRY(crew);
-  return carry_out(&queue, std::make_shared<ParallelCopy>(movement, way, *crew, cut),
+Submitted copy_in_parallel(Queue& queue, const CopyPlan& plan, RingDirection route,
+                           const Cutter& cut, TransferOptions options) {
+  auto* const choice = route.converts ? nullptr : &route.ring.threads(route.writes);
+  auto threads = copy_threads_for(route.ring, plan.nbytes, choice);
+  ISTHMUS_TRY(threads);
+  return carry_out(&queue, std::make_shared<ParallelCopy>(plan, route, *threads, cut),
                    std::move(options));
 }
 

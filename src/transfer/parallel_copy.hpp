@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Copies through a device's pinned memory, by several copy threads (`crew`) at once. Each thread
-// fills, empties or converts one block of its staging slot (`lane`) while the device copies
-// another.
+// Copies through a device's pinned memory, by several copy threads at once. Each thread has a slot
+// pair: it fills, empties or converts one slot while the device copies the other. Thread-safe.
 //
 // A driver does the same on one thread, at 6 to 10 GB/s (H100). Eight threads reach the bandwidth
 // of the host's memory.
@@ -16,22 +15,22 @@ namespace isthmus {
 
 // Which sides of a copy are memory of the ring's device: the source (`reads`), the destination
 // (`writes`).
-struct RingWay {
+struct RingDirection {
   StagingRing& ring;
   bool reads = false;
   bool writes = false;
   bool converts = false;  // the host's work limits the speed, not the bus
 
-  [[nodiscard]] bool within() const noexcept { return reads && writes; }
+  [[nodiscard]] bool is_within_device() const noexcept { return reads && writes; }
 };
 
 // Divides a copy into chunks of at most that many bytes.
-using Cutter = std::function<std::unique_ptr<const Parts>(std::size_t most_bytes)>;
+using Cutter = std::function<std::unique_ptr<const CopyChunks>(std::size_t max_bytes)>;
 
 // Copies in the order of `queue`. The host can access the side that is not the device's; if both
-// are the device's, the chunks are converted in between (`Parts::turn`). `cut` is called before
-// this returns. Pre: the ring has a staging slot.
-[[nodiscard]] Submitted copy_by_crew(Queue& queue, const CopyPlan& movement, RingWay way,
-                                     const Cutter& cut, TransferOptions options);
+// are the device's, the chunks are converted in between (`CopyChunks::convert`). `cut` is called
+// before this returns. Pre: the ring has a slot pair.
+[[nodiscard]] Submitted copy_in_parallel(Queue& queue, const CopyPlan& plan, RingDirection route,
+                                         const Cutter& cut, TransferOptions options);
 
 }  // namespace isthmus

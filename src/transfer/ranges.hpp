@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Copies of many ranges between two endpoints as one operation.
+// Copies of many ranges between two endpoints as one operation. Thread-safe.
 //
 // The host copies as in transfer.hpp if it can access both sides. Otherwise one operation of a
 // queue copies all ranges: on CUDA a kernel (backend/cuda/ranges.hpp), with pageable memory
@@ -17,7 +17,7 @@ namespace isthmus {
 // Ranges in the order of their destinations, none empty; ranges that are adjacent on both sides are
 // merged. Offsets are relative to the first byte of each side.
 struct RangeList {
-  std::vector<CopyRange> each;
+  std::vector<CopyRange> ranges;
   std::size_t destination_begin = 0;
   std::size_t destination_bytes = 0;  // from the first byte to the end of the last
   std::size_t source_begin = 0;
@@ -27,8 +27,8 @@ struct RangeList {
 
 // Takes O(n log n) if the ranges are not sorted by destination, else O(n). OUT_OF_RANGE for a range
 // that runs past the end of the address space, INVALID_ARGUMENT for two whose destinations overlap;
-// the errors name them by their index in `given`.
-[[nodiscard]] Result<RangeList> list_ranges(std::span<const CopyRange> given);
+// the errors name them by their index in `ranges`.
+[[nodiscard]] Result<RangeList> list_ranges(std::span<const CopyRange> ranges);
 
 // Pre: the endpoints point to the list's first byte on their side. INVALID_ARGUMENT if one range
 // writes what another reads; otherwise as `copy`.

@@ -27,13 +27,13 @@ struct OwnStage final : Slot {
   OwnStage& operator=(const OwnStage&) = delete;
   ~OwnStage() {
     static_cast<void>(end());
-    give_back(memory);
+    release(memory);
   }
 
   // When the process is ending it is unknown whether a submitted operation still runs; the memory
   // is then not freed.
-  static void give_back(void* memory) noexcept {
-    if (!os::drivers_are_gone()) {
+  static void release(void* memory) noexcept {
+    if (!os::drivers_unavailable()) {
       delete[] static_cast<std::byte*>(memory);
     }
   }
@@ -43,160 +43,160 @@ struct OwnStage final : Slot {
 // n - 1 is being written.
 class StagedCopy : public HostDriven {
  public:
-  StagedCopy(const CopyPlan& movement, std::size_t piece_bytes)
-      : HostDriven{movement}, parts_{movement.cut(piece_bytes)} {}
+  StagedCopy(const CopyPlan& plan, std::size_t piece_bytes)
+      : HostDriven{plan}, chunks_{plan.cut(piece_bytes)} {}
 
  protected:
-  [[nodiscard]] Result<void> move_by_way_of(Slot& first, Slot& second, Queue& reading,
-                                            Queue& writing) {
-    for (std::size_t index = 0; index < parts_->count(); ++index) {
-      auto& by_way_of = index % 2 == 0 ? first : second;
-      ISTHMUS_TRY(by_way_of.end());
-      auto read = parts_->read(reading, index, by_way_of.memory, {});
+  [[nodiscard]] Result<void> move_through(Slot& first, Slot& second, Queue& read_queue,
+                                          Queue& write_queue) {
+    for (std::size_t index = 0; index < chunks_->count(); ++index) {
+      auto& slot = index % 2 == 0 ? first : second;
+      ISTHMUS_TRY(slot.end());
+      auto read = chunks_->read(read_queue, index, slot.memory, {});
       ISTHMUS_TRY(read);
-      by_way_of.in_flight = *std::move(read);
-      ISTHMUS_TRY(by_way_of.end());
-      auto write = parts_->write(writing, index, by_way_of.memory, {});
+      slot.in_flight = *std::move(read);
+      ISTHMUS_TRY(slot.end());
+      auto write = chunks_->write(write_queue, index, slot.memory, {});
       ISTHMUS_TRY(write);
-      by_way_of.in_flight = *std::move(write);
+      slot.in_flight = *std::move(write);
     }
     ISTHMUS_TRY(first.end());
     return second.end();
   }
-  [[nodiscard]] std::size_t largest() const noexcept { return parts_->bytes(); }
+  [[nodiscard]] std::size_t largest() const noexcept { return chunks_->bytes(); }
 
  private:
-  std::unique_ptr<const Parts> parts_;
+  std::unique_ptr<const CopyChunks> chunks_;
 };
 
 // Through plain memory.
 class PlainlyStaged final : public StagedCopy {
  public:
-  PlainlyStaged(const CopyPlan& movement, Ref<Queue> reading, Ref<Queue> writing)
-      : StagedCopy{movement, k_staged_bytes},
-        reading_{std::move(reading)},
-        writing_{std::move(writing)} {}
+  PlainlyStaged(const CopyPlan& plan, Ref<Queue> read_queue, Ref<Queue> write_queue)
+      : StagedCopy{plan, k_staged_bytes},
+        read_queue_{std::move(read_queue)},
+        write_queue_{std::move(write_queue)} {}
 
  protected:
   [[nodiscard]] Result<void> move() override {
     OwnStage first{largest()};
     OwnStage second{largest()};
-    return move_by_way_of(first, second, *reading_, *writing_);
+    return move_through(first, second, *read_queue_, *write_queue_);
   }
-  void release_now() noexcept override {
-    reading_ = nullptr;
-    writing_ = nullptr;
+  void release_resources() noexcept override {
+    read_queue_ = nullptr;
+    write_queue_ = nullptr;
   }
 
  private:
-  Ref<Queue> reading_;
-  Ref<Queue> writing_;
+  Ref<Queue> read_queue_;
+  Ref<Queue> write_queue_;
 };
 
-// Through pinned memory of one side, on the queue of its staging slot, and a queue of the other
-// side.
+// Through pinned memory of one side, on the queue of a slot pair, and a queue of the other side.
 class PinnedStaged final : public StagedCopy {
  public:
-  PinnedStaged(const CopyPlan& movement, StagingRing& ring, Side ring_is_of, Ref<Queue> other)
-      : StagedCopy{movement, StagingRing::k_slot_bytes},
+  PinnedStaged(const CopyPlan& plan, StagingRing& ring, Side ring_side, Ref<Queue> other_queue)
+      : StagedCopy{plan, StagingRing::k_slot_bytes},
         ring_{ring},
-        ring_is_of_{ring_is_of},
-        other_{std::move(other)} {}
+        ring_side_{ring_side},
+        other_queue_{std::move(other_queue)} {}
 
  protected:
   [[nodiscard]] Result<void> move() override {
-    auto& with = ring_.take();
-    const Undo given_back{[&] {
-      for (auto& each : with.slots) {
+    auto& pair = ring_.acquire();
+    const Undo release_pair{[&] {
+      for (auto& each : pair.slots) {
         static_cast<void>(each.end());
       }
-      ring_.give_back(with);
+      ring_.release(pair);
     }};
-    const bool writes = ring_is_of_ == Side::destination;
-    return move_by_way_of(with.slots[0], with.slots[1], writes ? *other_ : *with.queue,
-                          writes ? *with.queue : *other_);
+    const bool writes = ring_side_ == Side::destination;
+    return move_through(pair.slots[0], pair.slots[1], writes ? *other_queue_ : *pair.queue,
+                        writes ? *pair.queue : *other_queue_);
   }
-  void release_now() noexcept override { other_ = nullptr; }
+  void release_resources() noexcept override { other_queue_ = nullptr; }
 
  private:
   StagingRing& ring_;
-  const Side ring_is_of_;
-  Ref<Queue> other_;
+  const Side ring_side_;
+  Ref<Queue> other_queue_;
 };
 
 // For a queue of the destination that cannot wait for a library thread: reads the source now, and
 // writes in the queue's order.
-Submitted write_snapshot(Queue& queue, Queue& reading, const CopyPlan& movement,
+Submitted write_snapshot(Queue& queue, Queue& read_queue, const CopyPlan& plan,
                          TransferOptions options) {
   TouchedMemory read;
-  read.add(movement.source, movement.source_bytes, false);
-  std::vector<Ref<Event>> before;
-  read.collect(nullptr, before);
-  ISTHMUS_TRY(read.collect_queues(nullptr, before));
+  read.add(plan.source, plan.source_bytes, false);
+  std::vector<Ref<Event>> conflicts;
+  read.collect(nullptr, conflicts);
+  ISTHMUS_TRY(read.collect_queues(nullptr, conflicts));
   read.add_contents(options);
   ISTHMUS_TRY(wait_for_all(options.after));
-  let_end(before);
-  const auto whole = movement.cut(SIZE_MAX);
+  wait_until_ended(conflicts);
+  const auto whole = plan.cut(SIZE_MAX);
   auto snapshot = std::make_unique_for_overwrite<std::byte[]>(whole->bytes());
   auto* const bytes = snapshot.get();
-  auto taken = whole->read(reading, 0, bytes, {});
-  ISTHMUS_TRY(taken);
-  ISTHMUS_TRY((*taken)->wait(std::nullopt));
+  auto read_event = whole->read(read_queue, 0, bytes, {});
+  ISTHMUS_TRY(read_event);
+  ISTHMUS_TRY((*read_event)->wait(std::nullopt));
   options.owners.reserve(options.owners.size() + 1);
-  options.owners.emplace_back(isthmus_owner_t{snapshot.release(), &OwnStage::give_back});
+  options.owners.emplace_back(isthmus_owner_t{snapshot.release(), &OwnStage::release});
   OwnerKeeper keeper{std::move(options.owners)};
   TouchedMemory written;
-  written.add(movement.destination, movement.destination_bytes, true);
+  written.add(plan.destination, plan.destination_bytes, true);
   written.reserve();
   std::vector<Ref<Event>> after;
   ISTHMUS_TRY(written.order_after_conflicts(&queue, after));
-  auto given = whole->write(queue, 0, bytes, after);
-  ISTHMUS_TRY(given);
-  written.publish(&queue, *given);
-  keeper.until(**given);
-  return given;
+  auto write_event = whole->write(queue, 0, bytes, after);
+  ISTHMUS_TRY(write_event);
+  written.publish(&queue, *write_event);
+  keeper.keep_until(**write_event);
+  return write_event;
 }
 
 }  // namespace
 
 bool has_ring(Device& device, bool to_device) {
   return device.copies_better_staged(nullptr, nullptr, SIZE_MAX, to_device) &&
-         StagingRing::of(device).is_there();
+         StagingRing::of(device).is_available();
 }
 
-Submitted copy_staged(Queue& queue, const CopyPlan& movement, TransferOptions options) {
-  const auto& from = *movement.source.memory;
-  const auto& to = *movement.destination.memory;
+Submitted copy_staged(Queue& queue, const CopyPlan& plan, TransferOptions options) {
+  const auto& source_memory = *plan.source.memory;
+  const auto& destination_memory = *plan.destination.memory;
   const bool snapshot = !options.blocking && !queue.device().can(ISTHMUS_CAN_WAIT_FOR_HOST) &&
-                        movement.destination.reached_by(queue);
-  const bool to_ring = !snapshot && has_ring(to.device(), true);
-  const bool from_ring = !snapshot && !to_ring && has_ring(from.device(), false);
-  Ref<Queue> reading;
-  Ref<Queue> writing;
+                        plan.destination.is_reachable_by(queue);
+  const bool to_ring = !snapshot && has_ring(destination_memory.device(), true);
+  const bool from_ring = !snapshot && !to_ring && has_ring(source_memory.device(), false);
+  Ref<Queue> read_queue;
+  Ref<Queue> write_queue;
   if (!from_ring) {
-    auto made = from.context().create_queue(from.device());
-    ISTHMUS_TRY(made);
-    reading = *std::move(made);
+    auto created = source_memory.context().create_queue(source_memory.device());
+    ISTHMUS_TRY(created);
+    read_queue = *std::move(created);
   }
   if (!to_ring) {
-    auto made = to.context().create_queue(to.device());
-    ISTHMUS_TRY(made);
-    writing = *std::move(made);
+    auto created = destination_memory.context().create_queue(destination_memory.device());
+    ISTHMUS_TRY(created);
+    write_queue = *std::move(created);
   }
   if (snapshot) {
-    return write_snapshot(queue, *reading, movement, std::move(options));
+    return write_snapshot(queue, *read_queue, plan, std::move(options));
   }
-  std::shared_ptr<HostDriven> copied;
+  std::shared_ptr<HostDriven> operation;
   if (to_ring) {
-    copied = std::make_shared<PinnedStaged>(movement, StagingRing::of(to.device()),
-                                            Side::destination, std::move(reading));
+    operation = std::make_shared<PinnedStaged>(plan, StagingRing::of(destination_memory.device()),
+                                               Side::destination, std::move(read_queue));
   } else if (from_ring) {
-    copied = std::make_shared<PinnedStaged>(movement, StagingRing::of(from.device()), Side::source,
-                                            std::move(writing));
+    operation = std::make_shared<PinnedStaged>(plan, StagingRing::of(source_memory.device()),
+                                               Side::source, std::move(write_queue));
   } else {
-    copied = std::make_shared<PlainlyStaged>(movement, std::move(reading), std::move(writing));
+    operation =
+        std::make_shared<PlainlyStaged>(plan, std::move(read_queue), std::move(write_queue));
   }
-  return carry_out(&queue, copied, std::move(options));
+  return carry_out(&queue, operation, std::move(options));
 }
 
 }  // namespace isthmus

@@ -12,8 +12,8 @@
 namespace isthmus {
 namespace {
 
-constexpr AllocationRequest k_lane{ISTHMUS_KIND_HOST,
-                                   StagingRing::k_slots* StagingRing::k_slot_bytes, 0};
+constexpr AllocationRequest k_slot_pair{ISTHMUS_KIND_HOST,
+                                        StagingRing::k_slots* StagingRing::k_slot_bytes, 0};
 
 struct RingList {
   std::mutex lock;
@@ -23,8 +23,8 @@ struct RingList {
 }  // namespace
 
 StagingRing& StagingRing::of(Device& device) {
-  static NeverDestroyed<RingList> only;
-  auto& all = *only;
+  static NeverDestroyed<RingList> list;
+  auto& all = *list;
   const std::lock_guard hold{all.lock};
   auto& found = all.rings[&device];
   if (!found) {
@@ -34,42 +34,45 @@ StagingRing& StagingRing::of(Device& device) {
 }
 
 StagingRing::StagingRing(Device& device)
-    : device_{&device}, near_{os::processors_near(device.properties().pci_address, "")} {}
+    : device_{&device},
+      near_processors_{os::processors_near(device.properties().pci_address, "")} {}
 
 StagingRing::~StagingRing() {
-  for (auto& each : lanes_) {
+  for (auto& each : slot_pairs_) {
     if (each.queue) {
-      each.queue->context().deallocate(each.slots.front().memory, k_lane.kind, k_lane.nbytes);
-      HostMemory::only().give_back(*device_, k_lane.nbytes);
+      each.queue->context().deallocate(each.slots.front().memory, k_slot_pair.kind,
+                                       k_slot_pair.nbytes);
+      HostMemory::only().release(*device_, k_slot_pair.nbytes);
     }
   }
 }
 
 // Pre: taken, so that no other thread accesses it.
-Result<void> StagingRing::make(SlotPair& empty) {
-  auto home = device_->platform().default_context();
-  ISTHMUS_TRY(home);
-  auto on = (*home)->create_queue(*device_);
-  ISTHMUS_TRY(on);
-  ISTHMUS_TRY(HostMemory::only().take(*device_, k_lane));
-  auto memory = (*home)->allocate(*device_, k_lane);
+Result<void> StagingRing::create(SlotPair& empty) {
+  auto context = device_->platform().default_context();
+  ISTHMUS_TRY(context);
+  auto queue = (*context)->create_queue(*device_);
+  ISTHMUS_TRY(queue);
+  ISTHMUS_TRY(HostMemory::only().reserve(*device_, k_slot_pair));
+  auto memory = (*context)->allocate(*device_, k_slot_pair);
   if (!memory) {
-    HostMemory::only().give_back(*device_, k_lane.nbytes);
+    HostMemory::only().release(*device_, k_slot_pair.nbytes);
     return memory.take_error();
   }
   for (std::size_t i = 0; i < k_slots; ++i) {
     empty.slots[i].memory = static_cast<std::byte*>(*memory) + i * k_slot_bytes;
   }
-  empty.queue = *std::move(on);
-  is_there_.store(true, std::memory_order_release);
+  empty.queue = *std::move(queue);
+  is_available_.store(true, std::memory_order_release);
   return {};
 }
 
-StagingRing::SlotPair* StagingRing::claim(bool made) noexcept {
-  const auto found = std::find_if(lanes_.begin(), lanes_.end(), [made](const SlotPair& each) {
-    return !each.taken && static_cast<bool>(each.queue) == made;
-  });
-  if (found == lanes_.end()) {
+StagingRing::SlotPair* StagingRing::claim(bool is_created) noexcept {
+  const auto found =
+      std::find_if(slot_pairs_.begin(), slot_pairs_.end(), [is_created](const SlotPair& each) {
+        return !each.taken && static_cast<bool>(each.queue) == is_created;
+      });
+  if (found == slot_pairs_.end()) {
     return nullptr;
   }
   found->taken = true;
@@ -78,59 +81,59 @@ StagingRing::SlotPair* StagingRing::claim(bool made) noexcept {
 
 StagingRing::SlotPair* StagingRing::reserve() noexcept {
   const std::lock_guard hold{lock_};
-  auto* const made = claim(true);
-  return made != nullptr ? made : claim(false);
+  auto* const created = claim(true);
+  return created != nullptr ? created : claim(false);
 }
 
 bool StagingRing::make_ready(SlotPair& reserved) noexcept try {
-  return reserved.queue || make(reserved);
+  return reserved.queue || create(reserved);
 } catch (const std::bad_alloc&) {
   return false;
 }
 
-StagingRing::SlotPair* StagingRing::try_take() noexcept {
+StagingRing::SlotPair* StagingRing::try_acquire() noexcept {
   auto* const found = reserve();
   if (found == nullptr || make_ready(*found)) {
     return found;
   }
-  give_back(*found);
+  release(*found);
   return nullptr;
 }
 
-bool StagingRing::is_there() noexcept {
-  if (!is_there_.load(std::memory_order_acquire)) {
-    if (auto* const first = try_take()) {
-      give_back(*first);
+bool StagingRing::is_available() noexcept {
+  if (!is_available_.load(std::memory_order_acquire)) {
+    if (auto* const first = try_acquire()) {
+      release(*first);
     }
   }
-  return is_there_.load(std::memory_order_acquire);
+  return is_available_.load(std::memory_order_acquire);
 }
 
-StagingRing::SlotPair& StagingRing::take() noexcept {
+StagingRing::SlotPair& StagingRing::acquire() noexcept {
   for (;;) {
-    if (auto* const found = try_take()) {
+    if (auto* const found = try_acquire()) {
       return *found;
     }
     std::unique_lock hold{lock_};
     waiting_.fetch_add(1, std::memory_order_relaxed);
     freed_.wait(hold, [this] {
-      return std::any_of(lanes_.begin(), lanes_.end(),
+      return std::any_of(slot_pairs_.begin(), slot_pairs_.end(),
                          [](const SlotPair& each) { return !each.taken && each.queue; });
     });
     waiting_.fetch_sub(1, std::memory_order_relaxed);
   }
 }
 
-void StagingRing::give_back(SlotPair& used) noexcept {
+void StagingRing::release(SlotPair& pair) noexcept {
   {
     const std::lock_guard hold{lock_};
-    used.taken = false;
+    pair.taken = false;
     promised_ -= promised_ != 0 ? 1 : 0;
   }
   freed_.notify_one();
 }
 
-bool StagingRing::asks_for_one() noexcept {
+bool StagingRing::must_release_one() noexcept {
   if (waiting_.load(std::memory_order_relaxed) == 0) {
     return false;
   }

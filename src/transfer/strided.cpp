@@ -16,31 +16,32 @@ Pitched as_rows(const StridedCopy& copy) noexcept {
 
 }  // namespace
 
-Submitted copy_strided(Queue* asked, const Endpoint& destination, const Endpoint& source,
-                       const StridedCopy& given, TransferOptions options) {
-  const auto shape = simplest(given, Side::destination);
+Submitted copy_strided(Queue* requested, const Endpoint& destination, const Endpoint& source,
+                       const StridedCopy& copy, TransferOptions options) {
+  const auto shape = simplified(copy, Side::destination);
   if (shape.is_rows()) {
-    return copy_2d(asked, destination, source, as_rows(shape), std::move(options));
+    return copy_2d(requested, destination, source, as_rows(shape), std::move(options));
   }
-  const auto what = CopyPlan::of_block(destination, source, shape);
-  if (overlap(destination.pointer, what.destination_bytes, source.pointer, what.source_bytes)) {
-    auto chosen = choose_queue(asked, destination, source);
+  const auto plan = CopyPlan::of_block(destination, source, shape);
+  if (overlap(destination.pointer, plan.destination_bytes, source.pointer, plan.source_bytes)) {
+    auto chosen = choose_queue(requested, destination, source);
     ISTHMUS_TRY(chosen);
-    return refuse_overlap(what.nbytes);
+    return overlap_error(plan.nbytes);
   }
-  return copy_strided_apart(asked, destination, source, shape, std::move(options));
+  return copy_strided_disjoint(requested, destination, source, shape, std::move(options));
 }
 
-Submitted copy_strided_apart(Queue* asked, const Endpoint& destination, const Endpoint& source,
-                             const StridedCopy& given, TransferOptions options) {
-  const auto shape = simplest(given, Side::destination);
+Submitted copy_strided_disjoint(Queue* requested, const Endpoint& destination,
+                                const Endpoint& source, const StridedCopy& copy,
+                                TransferOptions options) {
+  const auto shape = simplified(copy, Side::destination);
   if (shape.is_rows()) {
-    return copy_2d_apart(asked, destination, source, as_rows(shape), std::move(options));
+    return copy_2d_disjoint(requested, destination, source, as_rows(shape), std::move(options));
   }
-  auto chosen = choose_queue(asked, destination, source);
+  auto chosen = choose_queue(requested, destination, source);
   ISTHMUS_TRY(chosen);
-  const auto what = CopyPlan::of_block(destination, source, shape);
-  return make_copy(*chosen, what, std::move(options), [shape] { copy_strided(shape); });
+  const auto plan = CopyPlan::of_block(destination, source, shape);
+  return make_copy(*chosen, plan, std::move(options), [shape] { copy_strided(shape); });
 }
 
 }  // namespace isthmus

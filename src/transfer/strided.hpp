@@ -3,7 +3,7 @@
 // Copies of N-dimensional blocks in the fewest operations: one run, or rows at one distance, are
 // copied as such; otherwise many runs are one operation.
 //
-// Pageable memory that is in pieces is gathered or scattered through the staging ring if the device
+// Pageable memory in many runs is gathered or scattered through the staging ring if the device
 // has one, packed in the device's order.
 
 #include "core/strided.hpp"
@@ -20,8 +20,8 @@ namespace isthmus {
 
 // The same if the caller knows that the two sides share no byte, however they interleave. The
 // strides of the destination need not nest: runs of one dimension may lie between those of another.
-[[nodiscard]] Submitted copy_strided_apart(Queue* queue, const Endpoint& destination,
-                                           const Endpoint& source, const StridedCopy& copy,
-                                           TransferOptions options);
+[[nodiscard]] Submitted copy_strided_disjoint(Queue* queue, const Endpoint& destination,
+                                              const Endpoint& source, const StridedCopy& copy,
+                                              TransferOptions options);
 
 }  // namespace isthmus

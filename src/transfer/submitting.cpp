@@ -5,29 +5,31 @@
 
 namespace isthmus {
 
-Result<Queue*> choose_queue(Queue* asked, const Endpoint& destination, const Endpoint& source) {
+Result<Queue*> choose_queue(Queue* requested, const Endpoint& destination, const Endpoint& source) {
   const bool plain = !destination.memory && !source.memory;
-  if (asked == nullptr) {
+  if (requested == nullptr) {
     // An endpoint of 0 bytes has no memory, but its buffer's queue.
     const bool is_the_destinations = destination.memory || destination.preferred != nullptr;
-    asked = is_the_destinations ? destination.preferred : source.preferred;
-  } else if (!plain && !destination.in_context_of(*asked) && !source.in_context_of(*asked)) {
+    requested = is_the_destinations ? destination.preferred : source.preferred;
+  } else if (!plain && !destination.in_context_of(*requested) &&
+             !source.in_context_of(*requested)) {
     return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
                 "the queue of {} belongs to another context than the memory: use a queue of the "
                 "destination's or the source's context",
-                asked->device().properties().filter);
+                requested->device().properties().filter);
   }
-  if (asked != nullptr && asked->closed()) {
+  if (requested != nullptr && requested->closed()) {
     return fail(ISTHMUS_ERROR_CLOSED, "this queue of {} was closed",
-                asked->device().properties().filter);
+                requested->device().properties().filter);
   }
-  return asked;
+  return requested;
 }
 
-Result<Ref<Queue>> carrier(Queue& chosen, const Endpoint& destination, const Endpoint& source) {
+Result<Ref<Queue>> execution_queue_for(Queue& chosen, const Endpoint& destination,
+                                       const Endpoint& source) {
   for (Queue* candidate : {&chosen, destination.preferred, source.preferred}) {
-    if (candidate != nullptr && !candidate->closed() && destination.reached_by(*candidate) &&
-        source.reached_by(*candidate)) {
+    if (candidate != nullptr && !candidate->closed() && destination.is_reachable_by(*candidate) &&
+        source.is_reachable_by(*candidate)) {
       return Ref<Queue>{candidate};
     }
   }
@@ -46,13 +48,13 @@ constexpr std::size_t k_inline_bytes = std::size_t{256} << 10;
 
 }  // namespace
 
-bool host_does_it(Queue* queue, TouchedMemory& touched, const TransferOptions& options,
-                  std::size_t nbytes) {
+bool host_executes(Queue* queue, TouchedMemory& touched, const TransferOptions& options,
+                   std::size_t nbytes) {
   if (queue == nullptr) {
     return true;
   }
-  return options.blocking ||
-         (nbytes <= k_inline_bytes && options.after.empty() && queue->quiet() && touched.quiet());
+  return options.blocking || (nbytes <= k_inline_bytes && options.after.empty() &&
+                              queue->is_known_idle() && touched.is_known_idle());
 }
 
 bool overlap(const std::byte* a, std::size_t a_bytes, const std::byte* b,
@@ -60,44 +62,45 @@ bool overlap(const std::byte* a, std::size_t a_bytes, const std::byte* b,
   return address(a) < address(b) + b_bytes && address(b) < address(a) + a_bytes;
 }
 
-Error refuse_overlap(std::size_t nbytes) {
+Error overlap_error(std::size_t nbytes) {
   return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
               "source and destination of a copy of {} overlap: copy through another buffer",
               describe_bytes(nbytes));
 }
 
-void keep_pinned(const Queue& queue, const Endpoint& side, std::size_t nbytes,
+void keep_pinned(const Queue& queue, const Endpoint& endpoint, std::size_t nbytes,
                  std::vector<Owner>& owners) {
-  if (!side.memory && process_pins().any()) {
-    owners.push_back(hold_pinned(queue, side.pointer, nbytes));
+  if (!endpoint.memory && process_pins().any()) {
+    owners.push_back(hold_pinned(queue, endpoint.pointer, nbytes));
   }
 }
 
-void keep_pinned(const Queue& queue, const CopyPlan& movement, std::vector<Owner>& owners) {
-  keep_pinned(queue, movement.destination, movement.destination_bytes, owners);
-  keep_pinned(queue, movement.source, movement.source_bytes, owners);
+void keep_pinned(const Queue& queue, const CopyPlan& plan, std::vector<Owner>& owners) {
+  keep_pinned(queue, plan.destination, plan.destination_bytes, owners);
+  keep_pinned(queue, plan.source, plan.source_bytes, owners);
 }
 
-Submitted nothing_to_do(Queue* queue, TransferOptions& options) {
+Submitted submit_no_op(Queue* queue, TransferOptions& options) {
   if (queue == nullptr) {
-    return in_no_queue(options, [] {});
+    return run_without_queue(options, [] {});
   }
-  TouchedMemory nothing;
+  TouchedMemory no_access;
   if (options.blocking && !queue->is_default_stream()) {
-    return directly(queue, nothing, options, [] {});
+    return run_on_host(queue, no_access, options, [] {});
   }
-  if (!options.blocking && options.after.empty() && !queue->has_external_work() && queue->quiet()) {
+  if (!options.blocking && options.after.empty() && !queue->has_external_work() &&
+      queue->is_known_idle()) {
     return completed_event();
   }
   OwnerKeeper keeper{std::move(options.owners)};
-  auto ended = queue->fence(options.after);
-  ISTHMUS_TRY(ended);
-  keeper.until(**ended);
+  auto fence = queue->fence(options.after);
+  ISTHMUS_TRY(fence);
+  keeper.keep_until(**fence);
   if (options.blocking) {
-    ISTHMUS_TRY((*ended)->wait(std::nullopt));
+    ISTHMUS_TRY((*fence)->wait(std::nullopt));
     return Ref<Event>{};
   }
-  return ended;
+  return fence;
 }
 
 }  // namespace isthmus

@@ -9,9 +9,9 @@ namespace {
 
 constexpr std::array<std::size_t, 8> k_steps{1, 2, 3, 4, 6, 8, 12, 16};
 // The best number for an H100 with 16 cores.
-constexpr std::size_t k_first = 8;
+constexpr std::size_t k_initial_threads = 8;
 // Threads that save less than 1/32 of the time are better left to the program.
-constexpr double k_worth_more_threads = 1.0 - 1.0 / 32;
+constexpr double k_max_time_ratio = 1.0 - 1.0 / 32;
 
 std::size_t above(std::size_t threads, std::size_t max) noexcept {
   const auto next = std::upper_bound(k_steps.begin(), k_steps.end(), threads);
@@ -25,15 +25,16 @@ std::size_t below(std::size_t threads) noexcept {
 
 }  // namespace
 
-// Goes up while that gains, then down while nothing is lost against the best.
+// Tries larger numbers while they are faster, then smaller ones while nothing is lost against the
+// best.
 ThreadChoice::Choice ThreadChoice::choose(const Samples& samples, std::size_t max) noexcept {
   const auto is_known = [&samples](std::size_t threads) {
     return samples.at(threads).count >= k_samples;
   };
   const auto gains = [&samples](std::size_t more, std::size_t fewer) {
-    return samples.at(more).least < samples.at(fewer).least * k_worth_more_threads;
+    return samples.at(more).min_time < samples.at(fewer).min_time * k_max_time_ratio;
   };
-  auto best = std::min(k_first, max);
+  auto best = std::min(k_initial_threads, max);
   for (auto next = best;; next = above(best, max)) {
     if (!is_known(next)) {
       return {next, false};
@@ -55,43 +56,43 @@ ThreadChoice::Choice ThreadChoice::choose(const Samples& samples, std::size_t ma
       break;
     }
     chosen = next;
-    best = samples.at(next).least < samples.at(best).least ? next : best;
+    best = samples.at(next).min_time < samples.at(best).min_time ? next : best;
   }
   return {chosen, true};
 }
 
-ThreadChoice::Samples& ThreadChoice::like(std::size_t nbytes) noexcept {
-  const auto times = std::max<std::size_t>(1, nbytes / k_least_timed);
-  return taken_.at(std::min<std::size_t>(std::bit_width(times) - 1, k_sizes - 1));
+ThreadChoice::Samples& ThreadChoice::samples_for(std::size_t nbytes) noexcept {
+  const auto times = std::max<std::size_t>(1, nbytes / k_min_timed_bytes);
+  return samples_.at(std::min<std::size_t>(std::bit_width(times) - 1, k_sizes - 1));
 }
 
-ThreadChoice::Choice ThreadChoice::chosen(std::size_t nbytes, std::size_t max) noexcept {
-  max = std::min(max, k_most);
-  if (max == 1 || nbytes < k_least_timed) {
-    return {std::min(max, k_first), true};
+ThreadChoice::Choice ThreadChoice::choice_for(std::size_t nbytes, std::size_t max) noexcept {
+  max = std::min(max, k_max_threads);
+  if (max == 1 || nbytes < k_min_timed_bytes) {
+    return {std::min(max, k_initial_threads), true};
   }
   const std::lock_guard hold{lock_};
-  return choose(like(nbytes), max);
+  return choose(samples_for(nbytes), max);
 }
 
 std::size_t ThreadChoice::threads_for(std::size_t nbytes, std::size_t max) noexcept {
-  return chosen(nbytes, max).threads;
+  return choice_for(nbytes, max).threads;
 }
 
-bool ThreadChoice::is_settled(std::size_t nbytes, std::size_t max) noexcept {
-  return chosen(nbytes, max).is_settled;
+bool ThreadChoice::is_decided(std::size_t nbytes, std::size_t max) noexcept {
+  return choice_for(nbytes, max).is_decided;
 }
 
-void ThreadChoice::took(std::size_t nbytes, std::size_t threads,
-                        std::chrono::nanoseconds time) noexcept {
-  if (nbytes < k_least_timed || threads > k_most) {
+void ThreadChoice::record(std::size_t nbytes, std::size_t threads,
+                          std::chrono::nanoseconds time) noexcept {
+  if (nbytes < k_min_timed_bytes || threads > k_max_threads) {
     return;
   }
-  const auto each = static_cast<double>(time.count()) / static_cast<double>(nbytes);
+  const auto time_per_byte = static_cast<double>(time.count()) / static_cast<double>(nbytes);
   const std::lock_guard hold{lock_};
-  auto& known = like(nbytes).at(threads);
-  known.least = known.count == 0 ? each : std::min(known.least, each);
-  ++known.count;
+  auto& sample = samples_for(nbytes).at(threads);
+  sample.min_time = sample.count == 0 ? time_per_byte : std::min(sample.min_time, time_per_byte);
+  ++sample.count;
 }
 
 }  // namespace isthmus

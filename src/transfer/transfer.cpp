@@ -11,19 +11,22 @@ namespace {
 
 // Rows of one pitch may interleave, like two column blocks of one matrix.
 bool rows_overlap(const Endpoint& destination, const Endpoint& source, const Pitched& shape) {
-  const auto to_bytes = shape.extent(shape.destination_pitch);
-  const auto from_bytes = shape.extent(shape.source_pitch);
-  if (!overlap(destination.pointer, to_bytes, source.pointer, from_bytes)) {
+  const auto destination_bytes = shape.extent(shape.destination_pitch);
+  const auto source_bytes = shape.extent(shape.source_pitch);
+  if (!overlap(destination.pointer, destination_bytes, source.pointer, source_bytes)) {
     return false;
   }
   if (shape.destination_pitch != shape.source_pitch || shape.height == 1) {
     return true;
   }
   const auto pitch = shape.source_pitch;
-  const auto to = address(destination.pointer);
-  const auto from = address(source.pointer);
-  const auto apart = (to > from ? to - from : from - to) % pitch;  // the test is symmetric
-  return apart < shape.width || pitch - apart < shape.width;
+  const auto destination_address = address(destination.pointer);
+  const auto source_address = address(source.pointer);
+  const auto distance =
+      (destination_address > source_address ? destination_address - source_address
+                                            : source_address - destination_address) %
+      pitch;  // the test is symmetric
+  return distance < shape.width || pitch - distance < shape.width;
 }
 
 // Joins rows that follow each other without a gap into one.
@@ -40,71 +43,71 @@ Submitted move_rows(Queue* queue, const Endpoint& destination, const Endpoint& s
   const Copy2dShape rows{destination.pointer, shape.destination_pitch,
                          source.pointer,      shape.source_pitch,
                          shape.width,         shape.height};
-  CopyPlan what{destination,
+  CopyPlan plan{destination,
                 source,
                 shape.extent(shape.destination_pitch),
                 shape.extent(shape.source_pitch),
                 shape.width * shape.height,
                 rows};
-  what.is_fresh = !destination.memory && take_untouched_result(destination.pointer);
-  return make_copy(queue, what, std::move(options), [rows] { copy_rows(rows); });
+  plan.is_fresh = !destination.memory && take_untouched_result(destination.pointer);
+  return make_copy(queue, plan, std::move(options), [rows] { copy_rows(rows); });
 }
 
 }  // namespace
 
-Submitted copy(Queue* asked, const Endpoint& destination, const Endpoint& source,
+Submitted copy(Queue* requested, const Endpoint& destination, const Endpoint& source,
                std::size_t nbytes, TransferOptions options) {
-  return copy_2d(asked, destination, source, {nbytes, nbytes, nbytes, 1}, std::move(options));
+  return copy_2d(requested, destination, source, {nbytes, nbytes, nbytes, 1}, std::move(options));
 }
 
-Submitted copy_2d(Queue* asked, const Endpoint& destination, const Endpoint& source,
-                  const Pitched& wanted, TransferOptions options) {
-  auto chosen = choose_queue(asked, destination, source);
+Submitted copy_2d(Queue* requested, const Endpoint& destination, const Endpoint& source,
+                  const Pitched& pitched, TransferOptions options) {
+  auto chosen = choose_queue(requested, destination, source);
   if (!chosen) {
     return chosen.take_error();
   }
-  const auto shape = simplest(wanted);
+  const auto shape = simplest(pitched);
   if (shape.width == 0 || shape.height == 0) {
-    return nothing_to_do(*chosen, options);
+    return submit_no_op(*chosen, options);
   }
   if (rows_overlap(destination, source, shape)) {
-    return refuse_overlap(shape.width * shape.height);
+    return overlap_error(shape.width * shape.height);
   }
   return move_rows(*chosen, destination, source, shape, std::move(options));
 }
 
-Submitted copy_2d_apart(Queue* asked, const Endpoint& destination, const Endpoint& source,
-                        const Pitched& shape, TransferOptions options) {
-  auto chosen = choose_queue(asked, destination, source);
+Submitted copy_2d_disjoint(Queue* requested, const Endpoint& destination, const Endpoint& source,
+                           const Pitched& shape, TransferOptions options) {
+  auto chosen = choose_queue(requested, destination, source);
   ISTHMUS_TRY(chosen);
   return move_rows(*chosen, destination, source, simplest(shape), std::move(options));
 }
 
-Submitted fill(Queue* asked, const Endpoint& destination, const FillPattern& pattern,
+Submitted fill(Queue* requested, const Endpoint& destination, const FillPattern& pattern,
                std::size_t nbytes, TransferOptions options) {
-  auto chosen = choose_queue(asked, destination, destination);
+  auto chosen = choose_queue(requested, destination, destination);
   if (!chosen) {
     return chosen.take_error();
   }
-  Queue* on = *chosen;
+  Queue* queue = *chosen;
   if (nbytes == 0) {
-    return nothing_to_do(on, options);
+    return submit_no_op(queue, options);
   }
   TouchedMemory touched;
   touched.add(destination, nbytes, true);
-  if (destination.host_can_copy() && host_does_it(on, touched, options, nbytes)) {
-    auto done = directly(on, touched, options, [to = destination.pointer, pattern, nbytes] {
+  if (destination.host_can_copy() && host_executes(queue, touched, options, nbytes)) {
+    auto done = run_on_host(queue, touched, options, [to = destination.pointer, pattern, nbytes] {
       fill_bytes(to, pattern, nbytes);
     });
     ISTHMUS_TRY(done);
     note_overwritten(destination, nbytes, *done);
     return done;
   }
-  auto carrying = carrier(*on, destination, destination);
-  ISTHMUS_TRY(carrying);
-  keep_pinned(**carrying, destination, nbytes, options.owners);
-  auto filled = on_queue(*on, **carrying, touched, options, [&](WaitList after) {
-    return (*carrying)->fill(destination.pointer, pattern, nbytes, after);
+  auto execution_queue = execution_queue_for(*queue, destination, destination);
+  ISTHMUS_TRY(execution_queue);
+  keep_pinned(**execution_queue, destination, nbytes, options.owners);
+  auto filled = submit_on_queue(*queue, **execution_queue, touched, options, [&](WaitList after) {
+    return (*execution_queue)->fill(destination.pointer, pattern, nbytes, after);
   });
   ISTHMUS_TRY(filled);
   note_overwritten(destination, nbytes, *filled);
@@ -115,36 +118,38 @@ namespace {
 
 // `call(queue, after)` on a queue that reaches the memory, ordered after writes there.
 template <class Call>
-Submitted tell_of(Queue* asked, const Endpoint& place, std::size_t nbytes, TransferOptions options,
-                  const Call& call) {
-  auto chosen = choose_queue(asked, place, place);
+Submitted submit_hint(Queue* requested, const Endpoint& endpoint, std::size_t nbytes,
+                      TransferOptions options, const Call& call) {
+  auto chosen = choose_queue(requested, endpoint, endpoint);
   ISTHMUS_TRY(chosen);
   if (nbytes == 0) {
-    return nothing_to_do(*chosen, options);
+    return submit_no_op(*chosen, options);
   }
   TouchedMemory touched;
-  touched.add(place, nbytes, false);
+  touched.add(endpoint, nbytes, false);
   options.reads_contents = false;
-  auto carrying = carrier(**chosen, place, place);
-  ISTHMUS_TRY(carrying);
-  return on_queue(**chosen, **carrying, touched, options,
-                  [&](WaitList after) { return call(**carrying, after); });
+  auto execution_queue = execution_queue_for(**chosen, endpoint, endpoint);
+  ISTHMUS_TRY(execution_queue);
+  return submit_on_queue(**chosen, **execution_queue, touched, options,
+                         [&](WaitList after) { return call(**execution_queue, after); });
 }
 
 }  // namespace
 
-Submitted prefetch(Queue* asked, const Endpoint& place, std::size_t nbytes, bool to_host,
+Submitted prefetch(Queue* requested, const Endpoint& endpoint, std::size_t nbytes, bool to_host,
                    TransferOptions options) {
-  return tell_of(asked, place, nbytes, std::move(options), [&](Queue& queue, WaitList after) {
-    return queue.prefetch(place.pointer, nbytes, to_host, after);
-  });
+  return submit_hint(requested, endpoint, nbytes, std::move(options),
+                     [&](Queue& queue, WaitList after) {
+                       return queue.prefetch(endpoint.pointer, nbytes, to_host, after);
+                     });
 }
 
-Submitted advise(Queue* asked, const Endpoint& place, std::size_t nbytes, std::uint32_t advice,
-                 TransferOptions options) {
-  return tell_of(asked, place, nbytes, std::move(options), [&](Queue& queue, WaitList after) {
-    return queue.advise(place.pointer, nbytes, advice, after);
-  });
+Submitted advise(Queue* requested, const Endpoint& endpoint, std::size_t nbytes,
+                 std::uint32_t advice, TransferOptions options) {
+  return submit_hint(requested, endpoint, nbytes, std::move(options),
+                     [&](Queue& queue, WaitList after) {
+                       return queue.advise(endpoint.pointer, nbytes, advice, after);
+                     });
 }
 
 }  // namespace isthmus

@@ -34,16 +34,16 @@ struct Pitched {
                                 const Pitched& shape, TransferOptions options);
 
 // The same if the caller knows that the sides share no byte, and that they are not empty.
-[[nodiscard]] Submitted copy_2d_apart(Queue* queue, const Endpoint& destination,
-                                      const Endpoint& source, const Pitched& shape,
-                                      TransferOptions options);
+[[nodiscard]] Submitted copy_2d_disjoint(Queue* queue, const Endpoint& destination,
+                                         const Endpoint& source, const Pitched& shape,
+                                         TransferOptions options);
 
 [[nodiscard]] Submitted fill(Queue* queue, const Endpoint& destination, const FillPattern& pattern,
                              std::size_t nbytes, TransferOptions options);
 
-[[nodiscard]] Submitted prefetch(Queue* queue, const Endpoint& place, std::size_t nbytes,
+[[nodiscard]] Submitted prefetch(Queue* queue, const Endpoint& endpoint, std::size_t nbytes,
                                  bool to_host, TransferOptions options);
-[[nodiscard]] Submitted advise(Queue* queue, const Endpoint& place, std::size_t nbytes,
+[[nodiscard]] Submitted advise(Queue* queue, const Endpoint& endpoint, std::size_t nbytes,
                                std::uint32_t advice, TransferOptions options);
 
 }  // namespace isthmus

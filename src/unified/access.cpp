@@ -13,18 +13,18 @@ namespace isthmus {
 Result<const std::byte*> UnifiedBuffer::read_host(const ByteRange& range) {
   const auto held = enter();
   auto read = updated_host(range);
-  is_read_ = is_read_ || read;
+  has_read_pointers_ = has_read_pointers_ || read;
   return read;
 }
 
 // If nothing is dirty or in flight this costs a few loads.
 Result<const std::byte*> UnifiedBuffer::updated_host(const ByteRange& range) {
-  if (auto bad = refuse(range)) {
+  if (auto bad = validate(range)) {
     return bad;
   }
-  if (!host_is_there_ || !owed_host_.empty() || !flights_.empty() || !failed_.empty() ||
+  if (!host_is_valid_ || !device_dirty_.empty() || !inflight_.empty() || !failed_.empty() ||
       has_uncounted()) {
-    ISTHMUS_TRY(download({range, nullptr, Waiting::here}));
+    ISTHMUS_TRY(download({range, nullptr, Waiting::this_call}));
   }
   return host_->view() + range.begin;
 }
@@ -38,37 +38,37 @@ Result<std::byte*> UnifiedBuffer::begin_host_view(const ByteRange& range) {
   return const_cast<std::byte*>(*read);
 }
 
-// Sets `unseen_` first: a scan that no longer sees the view then sees `unseen_`.
+// Sets `has_unscanned_writes_` first: a scan that no longer sees the view then sees the flag.
 void UnifiedBuffer::end_host_view() noexcept {
-  unseen_.store(true, std::memory_order_seq_cst);
+  has_unscanned_writes_.store(true, std::memory_order_seq_cst);
   if (views_.fetch_sub(1, std::memory_order_seq_cst) == 1 &&
-      dead_.load(std::memory_order_seq_cst)) {
+      freed_.load(std::memory_order_seq_cst)) {
     free();
   }
 }
 
-Result<std::byte*> UnifiedBuffer::begin_host_write(const ByteRange& range, bool keeps) {
+Result<std::byte*> UnifiedBuffer::begin_host_write(const ByteRange& range, bool keep_contents) {
   const auto held = enter();
-  if (auto bad = refuse(range)) {
+  if (auto bad = validate(range)) {
     return bad;
   }
-  if (keeps) {
-    ISTHMUS_TRY(download({range, nullptr, Waiting::here}));
+  if (keep_contents) {
+    ISTHMUS_TRY(download({range, nullptr, Waiting::this_call}));
   } else {
-    ISTHMUS_TRY(need_host());
+    ISTHMUS_TRY(ensure_host());
     begin_host();
-    ISTHMUS_TRY(let_land(range));
+    ISTHMUS_TRY(wait_for_downloads(range));
   }
   writing_.reserve(writing_.size() + 1);
   RangeSet written{range};
-  auto begun = host_->begin_write(range, keeps, who_writes());
-  ISTHMUS_TRY(begun);
-  writing_.push_back({range, std::move(written), *begun});
-  return begun;
+  auto pointer = host_->begin_write(range, keep_contents, current_writers());
+  ISTHMUS_TRY(pointer);
+  writing_.push_back({range, std::move(written), *pointer});
+  return pointer;
 }
 
 // A failed copy is reported by the next call.
-Result<void> UnifiedBuffer::end_host_write(const ByteRange& range, bool kept) {
+Result<void> UnifiedBuffer::end_host_write(const ByteRange& range, bool contents_kept) {
   const auto held = enter();
   const auto found = std::find_if(writing_.rbegin(), writing_.rend(), [&](const ExactWrite& each) {
     return each.range == range && !each.has_ended;
@@ -77,79 +77,79 @@ Result<void> UnifiedBuffer::end_host_write(const ByteRange& range, bool kept) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "no write of bytes {} to {} is in progress",
                 range.begin, range.end);
   }
-  const auto begun = std::prev(found.base());
-  if (auto bad = refuse(range)) {
-    writing_.erase(begun);
-    let_host_go();
+  const auto write = std::prev(found.base());
+  if (auto bad = validate(range)) {
+    writing_.erase(write);
+    release_host();
     return bad;
   }
-  begun->kept = kept;
-  begun->has_ended = true;
-  ISTHMUS_TRY(publish(*begun));  // first, and without memory: views may be written from here on
-  return land_all();
+  write->contents_kept = contents_kept;
+  write->has_ended = true;
+  ISTHMUS_TRY(publish(*write));  // first, and without memory: views may be written from here on
+  return complete_all();
 }
 
 // Orders `queue` after the uploads in flight on other queues.
-Result<void> UnifiedBuffer::stand_behind_uploads(Queue& queue, const ByteRange& range) const {
-  std::vector<Ref<Event>> before;
-  for (const auto* each : flights_.of(range, true)) {
-    if (each->on() != queue.serial()) {
-      before.push_back(each->ended);
+Result<void> UnifiedBuffer::order_after_uploads(Queue& queue, const ByteRange& range) const {
+  std::vector<Ref<Event>> uploads;
+  for (const auto* each : inflight_.overlapping(range, true)) {
+    if (each->queue_serial() != queue.serial()) {
+      uploads.push_back(each->event);
     }
   }
-  return before.empty() ? Result<void>{} : queue.stand_behind(before);
+  return uploads.empty() ? Result<void>{} : queue.order_after(uploads);
 }
 
-Result<Ref<Buffer>> UnifiedBuffer::device(const SyncRequest& wanted) {
+Result<Ref<Buffer>> UnifiedBuffer::device(const SyncRequest& request) {
   const auto held = enter();
-  if (auto bad = refuse(wanted.range)) {
+  if (auto bad = validate(request.range)) {
     return bad;
   }
-  ISTHMUS_TRY(upload(wanted));
+  ISTHMUS_TRY(upload(request));
   device_holds_nothing_ = false;
-  auto& on = chosen(wanted);
+  auto& queue = queue_for(request);
   // Holds a reference during the wait: a callback that runs meanwhile may request memory, for which
   // unused device copies are released, or free this buffer.
-  const auto whole = device_;
-  ISTHMUS_TRY(stand_behind_uploads(on, wanted.range));
-  if (auto bad = refuse(wanted.range)) {
+  const auto buffer = device_;
+  ISTHMUS_TRY(order_after_uploads(queue, request.range));
+  if (auto bad = validate(request.range)) {
     return bad;
   }
-  return &on == queue_.get() ? Result<Ref<Buffer>>{whole} : whole->on_queue(on);
+  return &queue == queue_.get() ? Result<Ref<Buffer>>{buffer} : buffer->on_queue(queue);
 }
 
 // Hashed chunks are uploaded completely, so that the host's next writes to them can be found.
 ByteRange UnifiedBuffer::whole_chunks(const ByteRange& range) const noexcept {
-  if (!host_ || host_->by() != tracking::Means::hashes) {
+  if (!host_ || host_->means() != tracking::Means::hashes) {
     return range;
   }
   const auto chunk = host_->granule();
-  return {range.begin / chunk * chunk, std::min(wanted_.nbytes, round_up(range.end, chunk))};
+  return {range.begin / chunk * chunk, std::min(request_.nbytes, round_up(range.end, chunk))};
 }
 
-Result<Ref<Buffer>> UnifiedBuffer::begin_device_write(const SyncRequest& wanted) {
+Result<Ref<Buffer>> UnifiedBuffer::begin_device_write(const SyncRequest& request) {
   const auto held = enter();
-  if (auto bad = refuse(wanted.range)) {
+  if (auto bad = validate(request.range)) {
     return bad;
   }
-  const bool is_new = open_device_write(wanted.range) == device_writes_.end();
+  const bool is_new = open_device_write(request.range) == device_writes_.end();
   if (is_new) {
-    device_writes_.push_back({wanted.range});
+    device_writes_.push_back({request.range});
   }
-  Undo not_begun{[&] {
-    if (const auto at = open_device_write(wanted.range); is_new && at != device_writes_.end()) {
+  Undo remove_write{[&] {
+    if (const auto at = open_device_write(request.range); is_new && at != device_writes_.end()) {
       device_writes_.erase(at);
     }
   }};
-  if (host_is_there_ && !one_memory_) {
-    host_->refine(wanted.range);  // first: writes found in whole granules go with the upload
+  if (host_is_valid_ && !one_memory_) {
+    host_->refine(request.range);  // first: writes found in whole granules go with the upload
   }
-  auto first = wanted;
-  first.range = whole_chunks(wanted.range);
-  auto made = device(first);
-  ISTHMUS_TRY(made);
-  not_begun.dismiss();
-  return made;
+  auto first = request;
+  first.range = whole_chunks(request.range);
+  auto buffer = device(first);
+  ISTHMUS_TRY(buffer);
+  remove_write.dismiss();
+  return buffer;
 }
 
 }  // namespace isthmus

@@ -12,67 +12,67 @@ namespace isthmus {
 namespace {
 
 // A copy of at most this size is short enough to wait for.
-constexpr std::size_t k_in_one_go_bytes = std::size_t{1} << 30;
+constexpr std::size_t k_max_wait_bytes = std::size_t{1} << 30;
 
 }  // namespace
 
-Result<bool> stands_behind_work(Queue& queue, Buffer& memory) {
-  std::vector<Ref<Event>> there;
-  ISTHMUS_TRY(queue.unfinished(there));
-  if (std::ranges::any_of(there, [](const Ref<Event>& each) { return each->pending(); })) {
+Result<bool> has_pending_work(Queue& queue, Buffer& memory) {
+  std::vector<Ref<Event>> pending;
+  ISTHMUS_TRY(queue.unfinished(pending));
+  if (std::ranges::any_of(pending, [](const Ref<Event>& each) { return each->pending(); })) {
     return true;
   }
-  auto ended = memory.wait(os::Clock::now());
-  if (!ended && ended.failure().code() != ISTHMUS_ERROR_TIMEOUT) {
-    return ended.take_error();
+  auto status = memory.wait(os::Clock::now());
+  if (!status && status.failure().code() != ISTHMUS_ERROR_TIMEOUT) {
+    return status.take_error();
   }
-  return !ended;
+  return !status;
 }
 
 // Whether a download would wait for more than one copy of bounded size.
-Result<bool> UnifiedBuffer::would_wait(const SyncRequest& wanted) {
-  if (!device_is_there_ || (host_is_there_ && !owed_host_.overlaps(wanted.range))) {
+Result<bool> UnifiedBuffer::would_wait(const SyncRequest& request) {
+  if (!device_is_valid_ || (host_is_valid_ && !device_dirty_.overlaps(request.range))) {
     return false;
   }
-  return wanted.range.nbytes() > k_in_one_go_bytes ? Result<bool>{true}
-                                                   : stands_behind_work(chosen(wanted), *device_);
+  return request.range.nbytes() > k_max_wait_bytes ? Result<bool>{true}
+                                                   : has_pending_work(queue_for(request), *device_);
 }
 
-Submitted UnifiedBuffer::arrival(const SyncRequest& wanted, BeforeArrival mode) {
+Submitted UnifiedBuffer::arrival(const SyncRequest& request, BeforeArrival mode) {
   const auto held = enter();
-  if (auto bad = refuse(wanted.range)) {
+  if (auto bad = validate(request.range)) {
     return bad;
   }
-  const bool is_current = flights_.empty() && owed_host_.empty() && host_is_there_;
+  const bool is_current = inflight_.empty() && device_dirty_.empty() && host_is_valid_;
   if (os::is_forked_child() || (is_current && !has_uncounted())) {
     return Ref<Event>{};
   }
-  ISTHMUS_TRY(settle());
-  auto waits = mode == BeforeArrival::fetch ? would_wait(wanted) : Result<bool>{false};
+  ISTHMUS_TRY(complete_and_report());
+  auto waits = mode == BeforeArrival::fetch ? would_wait(request) : Result<bool>{false};
   ISTHMUS_TRY(waits);
   if (*waits) {
-    auto begun = download({wanted.range, wanted.queue, Waiting::nobody});
+    auto fetched = download({request.range, request.queue, Waiting::next_use});
     // The download found no memory to arrive in. A blocking call needs none.
-    if (!begun && begun.failure().code() != ISTHMUS_ERROR_OUT_OF_MEMORY) {
-      return begun;
+    if (!fetched && fetched.failure().code() != ISTHMUS_ERROR_OUT_OF_MEMORY) {
+      return fetched;
     }
   }
-  std::vector<Ref<Event>> coming;
-  if (mode == BeforeArrival::work && device_is_there_) {
-    ISTHMUS_TRY(chosen(wanted).unfinished(coming));
-    auto ended = device_->pending();
-    ISTHMUS_TRY(ended);
-    coming.push_back(*std::move(ended));
-    std::erase_if(coming, [](const Ref<Event>& each) { return !each->pending(); });
+  std::vector<Ref<Event>> pending;
+  if (mode == BeforeArrival::work && device_is_valid_) {
+    ISTHMUS_TRY(queue_for(request).unfinished(pending));
+    auto event = device_->pending();
+    ISTHMUS_TRY(event);
+    pending.push_back(*std::move(event));
+    std::erase_if(pending, [](const Ref<Event>& each) { return !each->pending(); });
   }
-  for (const auto* each : flights_.of(wanted.range, false)) {
-    if (each->ended->pending()) {
-      coming.push_back(each->ended);
+  for (const auto* each : inflight_.overlapping(request.range, false)) {
+    if (each->event->pending()) {
+      pending.push_back(each->event);
     }
   }
   // A separate event: a caller that sees a failure through it has not received the report of that
   // failure.
-  return coming.empty() ? Submitted{Ref<Event>{}} : end_of_all(coming);
+  return pending.empty() ? Submitted{Ref<Event>{}} : end_of_all(pending);
 }
 
 }  // namespace isthmus

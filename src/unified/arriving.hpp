@@ -9,6 +9,6 @@ namespace isthmus {
 
 // Whether a copy on `queue` would wait for earlier work: on that queue, or on any other queue that
 // uses this memory. Errors as `Queue::unfinished` and `Buffer::wait`, except TIMEOUT.
-[[nodiscard]] Result<bool> stands_behind_work(Queue& queue, Buffer& memory);
+[[nodiscard]] Result<bool> has_pending_work(Queue& queue, Buffer& memory);
 
 }  // namespace isthmus

@@ -2,155 +2,155 @@
 // Counts transfers that have completed, and reports those that failed.
 
 #include "os/process.hpp"
-#include "unified/places.hpp"
+#include "unified/range_offsets.hpp"
 #include "unified/unified_buffer.hpp"
 
 namespace isthmus {
 namespace {
 
 // The error for a copy whose failure a later call reports.
-Error describe_failed(const Event& ended, bool to_device) {
-  return fail(ended.outcome().code(),
+Error describe_failed(const Event& event, bool to_device) {
+  return fail(event.outcome().code(),
               "a copy of this unified buffer to the {} failed after the call that started it had "
               "returned: {}; the next call that needs the bytes copies them again",
-              to_device ? "device" : "host", ended.outcome().message());
+              to_device ? "device" : "host", event.outcome().message());
 }
 
 }  // namespace
 
-Result<void> UnifiedBuffer::settle() {
-  ISTHMUS_TRY(land_all());
+Result<void> UnifiedBuffer::complete_and_report() {
+  ISTHMUS_TRY(complete_all());
   return report_failed();
 }
 
 // Reports all failed copies as one error. A caller may already have seen a failure through the
 // copy's event.
 Result<void> UnifiedBuffer::report_failed() {
-  std::erase_if(failed_, [](const FailedCopy& each) { return each.ended->reported(); });
+  std::erase_if(failed_, [](const FailedCopy& each) { return each.event->reported(); });
   if (failed_.empty()) {
     return {};
   }
   const auto all = std::exchange(failed_, {});
-  const auto cause = describe_failed(*all.front().ended, all.front().to_device);
+  const auto cause = describe_failed(*all.front().event, all.front().to_device);
   return fail(
       cause.code(), "{}{}", cause.message(),
       all.size() == 1 ? "" : fmt::format(" (and so did {} more copies of it)", all.size() - 1));
 }
 
-Result<void> UnifiedBuffer::land_all() {
+Result<void> UnifiedBuffer::complete_all() {
   if (os::is_forked_child()) {
     return {};
   }
-  ISTHMUS_TRY(land_flights());
+  ISTHMUS_TRY(complete_inflight());
   return count_ended_writes();
 }
 
 // Before a download counts as completed, the host copy is scanned for writes made meanwhile. A
 // transfer that cannot be counted now stays in the list.
-Result<void> UnifiedBuffer::land_flights() {
-  for (auto each = flights_.begin(); each != flights_.end();) {
-    if (each->second.ended->pending()) {
-      each = flights_.next_after(each);
+Result<void> UnifiedBuffer::complete_inflight() {
+  for (auto each = inflight_.begin(); each != inflight_.end();) {
+    if (each->second.event->pending()) {
+      each = inflight_.next_after(each);
       continue;
     }
-    ISTHMUS_TRY(land(each->second));
-    each = flights_.erase(each);
+    ISTHMUS_TRY(complete(each->second));
+    each = inflight_.erase(each);
   }
   return {};
 }
 
-Result<void> UnifiedBuffer::land(InflightTransfer& done) {
+Result<void> UnifiedBuffer::complete(InflightTransfer& done) {
   if (failed_.size() == failed_.capacity()) {
     failed_.reserve(2 * failed_.size() + 1);
   }
-  ISTHMUS_TRY(count(done));
-  if (!done.ended->succeeded() && !done.is_forgotten) {
-    failed_.push_back({done.ended, done.to_device});
+  ISTHMUS_TRY(count_completed(done));
+  if (!done.event->succeeded() && !done.is_forgotten) {
+    failed_.push_back({done.event, done.to_device});
   }
   return {};
 }
 
 // Makes the ranges of a failed upload dirty again, except those that a later device write or a
 // later upload has replaced: the former would be a false conflict.
-void UnifiedBuffer::give_back_upload(const InflightTransfer& failed) {
-  auto back = failed.ranges;
-  back.remove(failed.outdated);
-  for (const auto* other : flights_.of(failed.span(), true)) {
+void UnifiedBuffer::restore_failed_upload(const InflightTransfer& failed) {
+  auto restored = failed.ranges;
+  restored.remove(failed.outdated);
+  for (const auto* other : inflight_.overlapping(failed.span(), true)) {
     if (failed.is_before(*other)) {
-      back.remove(other->ranges);
+      restored.remove(other->ranges);
     }
   }
-  auto not_written_since = back;
-  not_written_since.remove(owed_device_);
-  owed_again_.add(not_written_since);
-  owed_device_.add(back);
+  auto not_written_since = restored;
+  not_written_since.remove(host_dirty_);
+  host_dirty_again_.add(not_written_since);
+  host_dirty_.add(restored);
 }
 
 // The ranges of a failed download stay dirty.
-Result<void> UnifiedBuffer::count(InflightTransfer& done) {
-  const bool went_well = done.ended->poll() == ISTHMUS_OK;
+Result<void> UnifiedBuffer::count_completed(InflightTransfer& done) {
+  const bool succeeded = done.event->poll() == ISTHMUS_OK;
   if (done.to_device) {
-    for (auto* other : flights_.of(done.span(), true)) {
+    for (auto* other : inflight_.overlapping(done.span(), true)) {
       if (other->is_before(done)) {
         other->outdated.add(done.ranges);
       }
     }
-    went_well ? device_has_.add(done.ranges) : give_back_upload(done);
+    succeeded ? device_held_.add(done.ranges) : restore_failed_upload(done);
     return {};
   }
-  if (!went_well) {
+  if (!succeeded) {
     return {};
   }
-  ISTHMUS_TRY(look());
+  ISTHMUS_TRY(scan_host());
   // Excludes what the device wrote since, and what host writers hold or have written meanwhile.
-  auto good = settled(done.ranges.common(owed_host_));
-  good.remove(done.outdated);
-  good.remove(owed_device_);
+  auto arrived = without_open_writes(done.ranges.common(device_dirty_));
+  arrived.remove(done.outdated);
+  arrived.remove(host_dirty_);
   if (done.block) {
-    scatter(host_->library(), done.ranges, done.block.get(), good);
+    scatter(host_->library(), done.ranges, done.block.get(), arrived);
   }
   if (one_memory_) {
-    ISTHMUS_TRY(host_->snapshot(good, tracking::Writers::some));
+    ISTHMUS_TRY(host_->snapshot(arrived, tracking::Writers::some));
   } else {
-    ISTHMUS_TRY(host_->publish(good, who_writes()));
+    ISTHMUS_TRY(host_->publish(arrived, current_writers()));
   }
-  on_downloaded(good);
+  on_downloaded(arrived);
   return {};
 }
 
-// Changes both sets or neither: host writes are found only in `host_has_`, so writes to bytes that
+// Changes both sets or neither: host writes are found only in `host_held_`, so writes to bytes that
 // were synchronized but not in it would be missed.
 void UnifiedBuffer::on_downloaded(const RangeSet& ranges) {
-  const auto arriving = host_has_.adding(ranges);
-  owed_host_.remove(ranges);
-  host_has_.apply(arriving);
+  const auto arriving = host_held_.adding(ranges);
+  device_dirty_.remove(ranges);
+  host_held_.apply(arriving);
   if (device_writes_.empty()) {
-    host_->coarsen(owed_host_);
+    host_->coarsen(device_dirty_);
   } else {
     host_->coarsen(written_by_device());
   }
 }
 
-Result<void> UnifiedBuffer::finish_uploads(const ByteRange& range) {
-  ISTHMUS_TRY(land_those(range, true));
-  return settle();
+Result<void> UnifiedBuffer::wait_for_uploads(const ByteRange& range) {
+  ISTHMUS_TRY(wait_for_transfers(range, true));
+  return complete_and_report();
 }
 
-Result<void> UnifiedBuffer::land_those(const ByteRange& range, bool to_device) {
-  if (flights_.empty() || os::is_forked_child()) {
+Result<void> UnifiedBuffer::wait_for_transfers(const ByteRange& range, bool to_device) {
+  if (inflight_.empty() || os::is_forked_child()) {
     return {};
   }
-  for (auto* each : flights_.of(range, to_device)) {
-    let_end(std::span{&each->ended, 1});
-    ISTHMUS_TRY(land(*each));
-    flights_.erase(*each);
+  for (auto* each : inflight_.overlapping(range, to_device)) {
+    wait_until_ended(std::span{&each->event, 1});
+    ISTHMUS_TRY(complete(*each));
+    inflight_.erase(*each);
   }
   return {};
 }
 
-Result<void> UnifiedBuffer::let_land(const ByteRange& range) {
-  ISTHMUS_TRY(land_those(range, false));
-  return settle();
+Result<void> UnifiedBuffer::wait_for_downloads(const ByteRange& range) {
+  ISTHMUS_TRY(wait_for_transfers(range, false));
+  return complete_and_report();
 }
 
 }  // namespace isthmus

@@ -4,57 +4,57 @@
 #include <iterator>
 
 #include "os/process.hpp"
-#include "unified/places.hpp"
+#include "unified/range_offsets.hpp"
 #include "unified/unified_buffer.hpp"
 
 namespace isthmus {
 
-Submitted UnifiedBuffer::download(const SyncRequest& wanted) {
-  ISTHMUS_TRY(settle());
-  ISTHMUS_TRY(need_host());
-  const bool is_first = !host_is_there_;
+Submitted UnifiedBuffer::download(const SyncRequest& request) {
+  ISTHMUS_TRY(complete_and_report());
+  ISTHMUS_TRY(ensure_host());
+  const bool is_first = !host_is_valid_;
   begin_host();
-  if (!device_is_there_) {
+  if (!device_is_valid_) {
     return Ref<Event>{};
   }
-  ISTHMUS_TRY(look());
-  return download_known(wanted, is_first);
+  ISTHMUS_TRY(scan_host());
+  return download_known(request, is_first);
 }
 
 // Downloads the ranges that are known to be dirty, without a scan for host writes. `is_first`: this
 // call created the host copy.
-Submitted UnifiedBuffer::download_known(const SyncRequest& wanted, bool is_first) {
-  ISTHMUS_TRY(check_conflict(wanted.range));
-  if (wanted.who == Waiting::here) {
-    ISTHMUS_TRY(let_land(wanted.range));
+Submitted UnifiedBuffer::download_known(const SyncRequest& request, bool is_first) {
+  ISTHMUS_TRY(check_conflict(request.range));
+  if (request.waiting == Waiting::this_call) {
+    ISTHMUS_TRY(wait_for_downloads(request.range));
   }
-  auto ranges = settled(owed_host_.common({wanted.range}));
+  auto ranges = without_open_writes(device_dirty_.common({request.range}));
   if (!ranges.empty() && os::is_forked_child()) {
     return fail(ISTHMUS_ERROR_FORKED,
                 "the host copy lacks {} of this range that the device wrote, and a forked child "
                 "cannot copy them: update the host copy before the fork",
                 describe_bytes(ranges.nbytes()));
   }
-  for (const auto* each : flights_.of(wanted.range, false)) {
-    auto coming = each->ranges;
-    coming.remove(each->outdated);
-    ranges.remove(coming);
+  for (const auto* each : inflight_.overlapping(request.range, false)) {
+    auto inflight = each->ranges;
+    inflight.remove(each->outdated);
+    ranges.remove(inflight);
   }
   if (ranges.empty()) {
     return Ref<Event>{};
   }
-  auto got = fetch(ranges, wanted);
-  if (!got && is_first) {
-    host_is_there_ = false;
-    owed_host_.clear();
-    host_has_.clear();
+  auto fetched = fetch(ranges, request);
+  if (!fetched && is_first) {
+    host_is_valid_ = false;
+    device_dirty_.clear();
+    host_held_.clear();
   }
-  return got;
+  return fetched;
 }
 
 namespace {
 
-Error tell_what_is_missing(const Error& failure, const RangeSet& ranges) {
+Error describe_missing_ranges(const Error& failure, const RangeSet& ranges) {
   if (failure.code() != ISTHMUS_ERROR_DEVICE_LOST) {
     return failure;
   }
@@ -68,67 +68,67 @@ Error tell_what_is_missing(const Error& failure, const RangeSet& ranges) {
 
 }  // namespace
 
-Submitted UnifiedBuffer::fetch(const RangeSet& ranges, const SyncRequest& wanted) {
-  auto made = flights_.make(one_memory_ ? 0 : chosen(wanted).serial(), false, ranges);
+Submitted UnifiedBuffer::fetch(const RangeSet& ranges, const SyncRequest& request) {
+  auto seat = inflight_.make(one_memory_ ? 0 : queue_for(request).serial(), false, ranges);
   if (one_memory_) {
-    auto ended = device_->pending();
-    ISTHMUS_TRY(ended);
-    made->ended = *ended;
-    flights_.add(std::move(made));
-    if (wanted.who == Waiting::here) {
-      ISTHMUS_TRY(let_land(wanted.range));
+    auto event = device_->pending();
+    ISTHMUS_TRY(event);
+    seat->event = *event;
+    inflight_.add(std::move(seat));
+    if (request.waiting == Waiting::this_call) {
+      ISTHMUS_TRY(wait_for_downloads(request.range));
       return Ref<Event>{};
     }
-    return *std::move(ended);
+    return *std::move(event);
   }
-  if (!device_has_.covers(ranges)) {
+  if (!device_held_.covers(ranges)) {
     return fail(ISTHMUS_ERROR_INTERNAL,
                 "a download includes bytes that the device copy never held");
   }
-  auto list = same_places(ranges);
+  auto list = same_offsets(ranges);
   auto source = device_->at(list.source_begin, list.source_bytes, false);
   ISTHMUS_TRY(source);
   Endpoint destination{host_->library() + list.destination_begin, nullptr, nullptr};
   TransferOptions options;
-  options.blocking = wanted.who == Waiting::here;
+  options.blocking = request.waiting == Waiting::this_call;
   options.reads_contents = false;  // it reads what the device wrote after any upload
   options.owners.push_back(owner_of(host_));
   // Copies through a block if a scan may need `library` meanwhile, and if a difference from
   // `library` counts as a write: a download that fails halfway must not leave differences.
-  if ((!options.blocking && !host_->is_one_memory()) || host_->by() == tracking::Means::bytes) {
+  if ((!options.blocking && !host_->is_one_memory()) || host_->means() == tracking::Means::bytes) {
     auto block = block_for(ranges);
     ISTHMUS_TRY(block);
-    made->block = *std::move(block);
-    destination.pointer = made->block.get();
-    list = into_one_block(ranges);
-    options.owners.push_back(owner_of(made->block));
+    seat->block = *std::move(block);
+    destination.pointer = seat->block.get();
+    list = to_block(ranges);
+    options.owners.push_back(owner_of(seat->block));
   }
-  auto got =
-      copy_ranges(&chosen(wanted), destination, *source, std::move(list), std::move(options));
-  if (!got) {
-    return tell_what_is_missing(got.failure(), ranges);
+  auto submitted =
+      copy_ranges(&queue_for(request), destination, *source, std::move(list), std::move(options));
+  if (!submitted) {
+    return describe_missing_ranges(submitted.failure(), ranges);
   }
   counts_.bytes_to_host += ranges.nbytes();
   counts_.copies += 1;
-  if (*got) {
-    made->ended = *got;
-    flights_.add(std::move(made));
-    return got;
+  if (*submitted) {
+    seat->event = *submitted;
+    inflight_.add(std::move(seat));
+    return submitted;
   }
-  if (made->block) {
-    scatter(host_->library(), ranges, made->block.get(), ranges);
+  if (seat->block) {
+    scatter(host_->library(), ranges, seat->block.get(), ranges);
   }
-  ISTHMUS_TRY(host_->publish(ranges, who_writes()));
+  ISTHMUS_TRY(host_->publish(ranges, current_writers()));
   on_downloaded(ranges);
   return Ref<Event>{};
 }
 
-Submitted UnifiedBuffer::to_host(const SyncRequest& wanted) {
+Submitted UnifiedBuffer::to_host(const SyncRequest& request) {
   const auto held = enter();
-  if (auto bad = refuse(wanted.range)) {
+  if (auto bad = validate(request.range)) {
     return bad;
   }
-  return download(wanted);
+  return download(request);
 }
 
 }  // namespace isthmus

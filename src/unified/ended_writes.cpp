@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes of exact ranges that have ended. They are counted at their end, or by the next call if
-// that failed, for example for lack of memory. Until then no call moves bytes of the buffer. If a
-// host write and a device write of the same bytes are both counted late, the device's counts as the
-// later one.
+// that failed, for example for lack of memory. Until then no call moves bytes of the buffer. If the
+// next call counts both a host write and a device write of the same bytes, the device's counts as
+// the later one.
 
 #include <algorithm>
 
@@ -41,22 +41,23 @@ std::vector<UnifiedBuffer::DeviceWrite>::iterator UnifiedBuffer::open_device_wri
 }
 
 // Makes the bytes visible in views, once: later writes through views are not overwritten.
-Result<void> UnifiedBuffer::publish(ExactWrite& ended) {
-  if (!ended.is_published) {
-    ISTHMUS_TRY(host_->end_write(ended.range, ended.written, ended.at, who_writes()));
-    ended.is_published = true;
+Result<void> UnifiedBuffer::publish(ExactWrite& write) {
+  if (!write.is_published) {
+    ISTHMUS_TRY(host_->end_write(write.range, write.written, write.address, current_writers()));
+    write.is_published = true;
   }
   return {};
 }
 
-// Without `kept` the complete range was written, so what the device wrote there is obsolete.
-Result<void> UnifiedBuffer::count_host_write(ExactWrite& ended) {
-  ISTHMUS_TRY(publish(ended));
-  host_has_.add(ended.written);
-  if (!ended.kept || one_memory_) {
-    owed_host_.remove(ended.written);
+// Without `contents_kept` the complete range was written, so what the device wrote there is
+// obsolete.
+Result<void> UnifiedBuffer::count_host_write(ExactWrite& write) {
+  ISTHMUS_TRY(publish(write));
+  host_held_.add(write.written);
+  if (!write.contents_kept || one_memory_) {
+    device_dirty_.remove(write.written);
   }
-  return take_in(ended.written);
+  return add_host_writes(write.written);
 }
 
 Result<void> UnifiedBuffer::count_ended_writes() {
@@ -67,7 +68,7 @@ Result<void> UnifiedBuffer::count_ended_writes() {
 
 // What the host copy lacks, and what open device writes cover.
 RangeSet UnifiedBuffer::written_by_device() const {
-  auto all = owed_host_;
+  auto all = device_dirty_;
   for (const auto& each : device_writes_) {
     all.add(each.range);
   }

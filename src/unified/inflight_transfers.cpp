@@ -7,40 +7,41 @@
 
 namespace isthmus {
 
-InflightTransfers::Seat InflightTransfers::make(std::uint64_t key, bool to_device,
+InflightTransfers::Seat InflightTransfers::make(std::uint64_t queue_serial, bool to_device,
                                                 RangeSet ranges) {
-  const InflightTransfer::Key name{key, made_};
-  InTurn turns;
-  auto& made = turns[name];
-  made.ranges = std::move(ranges);
-  made.to_device = to_device;
-  made.name = name;
-  Seat ready;
-  ready.place_ = InPlace::make(made.span(), name, made);
-  ready.turn_ = turns.extract(turns.begin());
-  ++made_;
-  return ready;
+  const InflightTransfer::Key key{queue_serial, created_};
+  InOrder nodes;
+  auto& transfer = nodes[key];
+  transfer.ranges = std::move(ranges);
+  transfer.to_device = to_device;
+  transfer.key = key;
+  Seat seat;
+  seat.span_entry_ = ByRange::make_entry(transfer.span(), key, transfer);
+  seat.node_ = nodes.extract(nodes.begin());
+  ++created_;
+  return seat;
 }
 
-void InflightTransfers::add(Seat made) noexcept {
-  places_.add(std::move(made.place_), made->span(), made->name);
-  turns_.insert(std::move(made.turn_));
+void InflightTransfers::add(Seat seat) noexcept {
+  by_span_.add(std::move(seat.span_entry_), seat->span(), seat->key);
+  transfers_.insert(std::move(seat.node_));
 }
 
-InflightTransfers::iterator InflightTransfers::erase(iterator gone) noexcept {
-  static_cast<void>(places_.extract(gone->second.span(), gone->second.name));
-  return turns_.erase(gone);
+InflightTransfers::iterator InflightTransfers::erase(iterator position) noexcept {
+  static_cast<void>(by_span_.extract(position->second.span(), position->second.key));
+  return transfers_.erase(position);
 }
 
 InflightTransfers::iterator InflightTransfers::next_after(iterator pending) noexcept {
-  const auto on = pending->second.on();
-  return on == 0 ? std::next(pending)
-                 : turns_.upper_bound({on, std::numeric_limits<std::uint64_t>::max()});
+  const auto serial = pending->second.queue_serial();
+  return serial == 0 ? std::next(pending)
+                     : transfers_.upper_bound({serial, std::numeric_limits<std::uint64_t>::max()});
 }
 
-std::vector<InflightTransfer*> InflightTransfers::of(const ByteRange& range, bool to_device) const {
+std::vector<InflightTransfer*> InflightTransfers::overlapping(const ByteRange& range,
+                                                              bool to_device) const {
   std::vector<InflightTransfer*> found;
-  places_.visit_near(range, [&](InflightTransfer& each) {
+  by_span_.visit_near(range, [&](InflightTransfer& each) {
     if (each.to_device == to_device && each.ranges.overlaps(range)) {
       found.push_back(&each);
     }

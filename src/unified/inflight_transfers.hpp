@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The pending transfers (`flight`) of a unified buffer, indexed by the bytes that they move and by
+// The pending transfers of a unified buffer, indexed by the bytes that they move and by
 // their queue. Not thread-safe: the buffer's lock protects it.
 //
 // With n transfers each function takes O(log n), plus its results. Transfers of one queue complete
@@ -24,7 +24,7 @@ struct InflightTransfer {
   // unordered.
   using Key = std::pair<std::uint64_t, std::uint64_t>;
 
-  Ref<Event> ended;
+  Ref<Event> event;
   RangeSet ranges;  // not empty
   bool to_device = false;
   // Memory into which a download goes until it may be published, one range after the other. Null:
@@ -32,55 +32,56 @@ struct InflightTransfer {
   std::shared_ptr<std::byte> block{};
   RangeSet outdated{};        // written by the device, or by a later upload, since it began
   bool is_forgotten = false;  // only its own event reports its failure
-  Key name{};
+  Key key{};
 
   [[nodiscard]] ByteRange span() const noexcept { return ranges.span(); }
-  [[nodiscard]] std::uint64_t on() const noexcept { return name.first; }
+  [[nodiscard]] std::uint64_t queue_serial() const noexcept { return key.first; }
   [[nodiscard]] bool is_before(const InflightTransfer& other) const noexcept {
-    return name.second < other.name.second;
+    return key.second < other.key.second;
   }
 };
 
 class InflightTransfers {
-  using InTurn = std::map<InflightTransfer::Key, InflightTransfer>;
-  using InPlace = SpanIndex<InflightTransfer::Key, InflightTransfer>;
+  using InOrder = std::map<InflightTransfer::Key, InflightTransfer>;
+  using ByRange = SpanIndex<InflightTransfer::Key, InflightTransfer>;
 
  public:
-  using iterator = InTurn::iterator;
+  using iterator = InOrder::iterator;
 
   // A transfer that is not submitted yet. Adding it after the submission needs no memory.
   class Seat {
    public:
-    [[nodiscard]] InflightTransfer& operator*() noexcept { return turn_.mapped(); }
-    [[nodiscard]] InflightTransfer* operator->() noexcept { return &turn_.mapped(); }
+    [[nodiscard]] InflightTransfer& operator*() noexcept { return node_.mapped(); }
+    [[nodiscard]] InflightTransfer* operator->() noexcept { return &node_.mapped(); }
 
    private:
     friend class InflightTransfers;
-    InTurn::node_type turn_;
-    InPlace::Seat place_;
+    InOrder::node_type node_;
+    ByRange::Seat span_entry_;
   };
   // Throws std::bad_alloc, without effect.
-  [[nodiscard]] Seat make(std::uint64_t key, bool to_device, RangeSet ranges);
+  [[nodiscard]] Seat make(std::uint64_t queue_serial, bool to_device, RangeSet ranges);
   // Pre: its event is set.
-  void add(Seat made) noexcept;
-  iterator erase(iterator gone) noexcept;
-  void erase(const InflightTransfer& gone) noexcept { erase(turns_.find(gone.name)); }
+  void add(Seat seat) noexcept;
+  iterator erase(iterator position) noexcept;
+  void erase(const InflightTransfer& transfer) noexcept { erase(transfers_.find(transfer.key)); }
 
-  [[nodiscard]] bool empty() const noexcept { return turns_.empty(); }
-  [[nodiscard]] std::size_t size() const noexcept { return turns_.size(); }
+  [[nodiscard]] bool empty() const noexcept { return transfers_.empty(); }
+  [[nodiscard]] std::size_t size() const noexcept { return transfers_.size(); }
   // Ordered by queue; transfers of one queue in the order in which they began.
-  [[nodiscard]] iterator begin() noexcept { return turns_.begin(); }
-  [[nodiscard]] iterator end() noexcept { return turns_.end(); }
+  [[nodiscard]] iterator begin() noexcept { return transfers_.begin(); }
+  [[nodiscard]] iterator end() noexcept { return transfers_.end(); }
   // The next transfer that may have completed although `pending` has not.
   [[nodiscard]] iterator next_after(iterator pending) noexcept;
 
   // Transfers that move some of these bytes. May throw std::bad_alloc.
-  [[nodiscard]] std::vector<InflightTransfer*> of(const ByteRange& range, bool to_device) const;
+  [[nodiscard]] std::vector<InflightTransfer*> overlapping(const ByteRange& range,
+                                                           bool to_device) const;
 
  private:
-  std::uint64_t made_ = 0;
-  InTurn turns_;
-  InPlace places_;
+  std::uint64_t created_ = 0;
+  InOrder transfers_;
+  ByRange by_span_;
 };
 
 }  // namespace isthmus

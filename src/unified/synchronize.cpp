@@ -9,57 +9,57 @@
 namespace isthmus {
 
 // Locks the buffers in the order of their addresses, so that two of these calls cannot deadlock.
-Result<void> UnifiedBuffer::to_device(std::span<UnifiedBuffer* const> each, Queue* queue) {
-  std::vector<UnifiedBuffer*> all{each.begin(), each.end()};
+Result<void> UnifiedBuffer::to_device(std::span<UnifiedBuffer* const> buffers, Queue* queue) {
+  std::vector<UnifiedBuffer*> all{buffers.begin(), buffers.end()};
   std::ranges::sort(all);
   all.erase(std::unique(all.begin(), all.end()), all.end());
   std::vector<Lock> held;
   held.reserve(all.size());
-  std::vector<tracking::TrackedMemory::Taking> looks;
-  looks.reserve(all.size());
-  Undo not_seen{[&] {
-    for (auto* one : all) {
-      one->unseen_.store(true, std::memory_order_seq_cst);
+  std::vector<tracking::TrackedMemory::Taking> requests;
+  requests.reserve(all.size());
+  Undo restore_unscanned{[&] {
+    for (auto* buffer : all) {
+      buffer->has_unscanned_writes_.store(true, std::memory_order_seq_cst);
     }
   }};
   for (std::size_t i = 0; i < all.size(); ++i) {
     held.push_back(all[i]->enter());
-    if (auto bad = all[i]->refuse(all[i]->all())) {
+    if (auto bad = all[i]->validate(all[i]->all())) {
       return bad;
     }
-    ISTHMUS_TRY(all[i]->settle());
-    if (all[i]->must_look()) {
-      all[i]->unseen_.store(false, std::memory_order_seq_cst);
-      looks.push_back({all[i]->host_.get(), &all[i]->found_});
+    ISTHMUS_TRY(all[i]->complete_and_report());
+    if (all[i]->needs_scan()) {
+      all[i]->has_unscanned_writes_.store(false, std::memory_order_seq_cst);
+      requests.push_back({all[i]->host_.get(), &all[i]->found_});
     }
   }
-  tracking::TrackedMemory::take_all(looks);
+  tracking::TrackedMemory::take_all(requests);
   Result<void> outcome;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (auto taken = all[i]->take_in_found(); !taken && outcome) {
-      outcome = taken.take_error();
+    if (auto status = all[i]->add_found_writes(); !status && outcome) {
+      outcome = status.take_error();
     }
   }
   ISTHMUS_TRY(outcome);
-  not_seen.dismiss();
+  restore_unscanned.dismiss();
   return upload_all(all, queue);
 }
 
 // Submits all uploads before it waits for the first.
-Result<void> UnifiedBuffer::upload_all(std::span<UnifiedBuffer* const> each, Queue* queue) {
-  std::vector<Ref<Event>> sent;
+Result<void> UnifiedBuffer::upload_all(std::span<UnifiedBuffer* const> buffers, Queue* queue) {
+  std::vector<Ref<Event>> events;
   Result<void> outcome;
-  for (auto* one : each) {
-    auto ended = one->upload_known({one->all(), queue, Waiting::by_caller});
-    if (!ended && outcome) {
-      outcome = ended.take_error();
+  for (auto* buffer : buffers) {
+    auto event = buffer->upload_known({buffer->all(), queue, Waiting::by_caller});
+    if (!event && outcome) {
+      outcome = event.take_error();
     }
-    if (ended && *ended) {
-      sent.push_back(*std::move(ended));
+    if (event && *event) {
+      events.push_back(*std::move(event));
     }
   }
-  auto ended = end_all(sent);
-  return outcome ? std::move(ended) : std::move(outcome);
+  auto status = wait_for_events(events);
+  return outcome ? std::move(status) : std::move(outcome);
 }
 
 }  // namespace isthmus

@@ -8,18 +8,18 @@
 
 namespace isthmus {
 
-UnifiedBuffer::UnifiedBuffer(Queue& queue, const UnifiedRequest& wanted, MemoryResource* resource)
+UnifiedBuffer::UnifiedBuffer(Queue& queue, const UnifiedRequest& request, MemoryResource* resource)
     : queue_{&queue},
-      wanted_{wanted},
+      request_{request},
       resource_{resource},
-      one_memory_{!wanted.separate && queue.device().reaches_host_memory()} {}
+      one_memory_{!request.separate && queue.device().reaches_host_memory()} {}
 
 UnifiedBuffer::~UnifiedBuffer() {
   process_unified_buffers().remove(*this);
-  end_pins();
+  release_pins();
 }
 
-void UnifiedBuffer::end_pins() noexcept {
+void UnifiedBuffer::release_pins() noexcept {
   for (auto* each : {&pin_, &library_pin_}) {
     if (*each) {
       (*each)->end(false);
@@ -28,15 +28,15 @@ void UnifiedBuffer::end_pins() noexcept {
   }
 }
 
-Result<Ref<UnifiedBuffer>> UnifiedBuffer::create(Queue& queue, const UnifiedRequest& wanted,
+Result<Ref<UnifiedBuffer>> UnifiedBuffer::create(Queue& queue, const UnifiedRequest& request,
                                                  MemoryResource* resource) {
   if (queue.closed()) {
     return fail(ISTHMUS_ERROR_CLOSED, "this queue of {} was closed",
                 queue.device().properties().filter);
   }
-  if (wanted.nbytes == 0 || wanted.nbytes > PTRDIFF_MAX) {
+  if (request.nbytes == 0 || request.nbytes > PTRDIFF_MAX) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "a unified buffer cannot have {} bytes: use 1 to {}", wanted.nbytes, PTRDIFF_MAX);
+                "a unified buffer cannot have {} bytes: use 1 to {}", request.nbytes, PTRDIFF_MAX);
   }
   if (resource != nullptr && (!resource->context().is_same_as(queue.context()) ||
                               resource->kind() != ISTHMUS_KIND_DEVICE)) {
@@ -46,9 +46,9 @@ Result<Ref<UnifiedBuffer>> UnifiedBuffer::create(Queue& queue, const UnifiedRequ
         kind_name(resource->kind()), resource->device().properties().filter,
         queue.device().properties().filter);
   }
-  auto made = make_ref<UnifiedBuffer>(queue, wanted, resource);
-  process_unified_buffers().add(*made);
-  return made;
+  auto buffer = make_ref<UnifiedBuffer>(queue, request, resource);
+  process_unified_buffers().add(*buffer);
+  return buffer;
 }
 
 UnifiedBuffer::Lock UnifiedBuffer::enter() {
@@ -59,19 +59,19 @@ UnifiedBuffer::Lock UnifiedBuffer::enter() {
   return held;
 }
 
-Error UnifiedBuffer::refuse(const ByteRange& range) const {
-  if (dead_.load(std::memory_order_acquire)) {
+Error UnifiedBuffer::validate(const ByteRange& range) const {
+  if (freed_.load(std::memory_order_acquire)) {
     return fail(ISTHMUS_ERROR_CLOSED, "this unified buffer of {} was freed",
-                describe_bytes(wanted_.nbytes));
+                describe_bytes(request_.nbytes));
   }
-  if (range.begin > range.end || range.end > wanted_.nbytes) {
+  if (range.begin > range.end || range.end > request_.nbytes) {
     return fail(ISTHMUS_ERROR_OUT_OF_RANGE, "bytes {} to {} do not lie in a unified buffer of {}",
-                range.begin, range.end, describe_bytes(wanted_.nbytes));
+                range.begin, range.end, describe_bytes(request_.nbytes));
   }
   return {};
 }
 
-// Transfers in flight keep the memory that they use alive.
+// Transfers in flight own the memory that they use.
 void UnifiedBuffer::free() noexcept {
   if (os::is_forked_child()) {
     return;
@@ -79,40 +79,40 @@ void UnifiedBuffer::free() noexcept {
   const auto held = enter();
   // Sequentially consistent, as the load of `views_` below and the pair in `end_host_view`: of a
   // free and the end of the last view at least one sees the other, and frees the host copy.
-  dead_.store(true, std::memory_order_seq_cst);
+  freed_.store(true, std::memory_order_seq_cst);
   device_ = {};
   std::erase_if(writing_, [](const ExactWrite& each) { return each.has_ended; });
-  let_host_go();
+  release_host();
 }
 
-// Keeps the host copy while a caller has, or may have, a pointer to it. The last reference then
+// Retains the host copy while a caller has, or may have, a pointer to it. The last reference then
 // frees it.
-void UnifiedBuffer::let_host_go() noexcept {
-  if (views_.load(std::memory_order_seq_cst) != 0 || !writing_.empty() || is_read_) {
+void UnifiedBuffer::release_host() noexcept {
+  if (views_.load(std::memory_order_seq_cst) != 0 || !writing_.empty() || has_read_pointers_) {
     return;
   }
-  end_pins();
+  release_pins();
   host_.reset();
 }
 
-bool UnifiedBuffer::is_on(const isthmus::Device& device) const noexcept {
+bool UnifiedBuffer::uses_device(const isthmus::Device& device) const noexcept {
   return &queue_->device() == &device;
 }
 
 namespace {
 
 // Adds the memory to the process's count of live host memory.
-std::shared_ptr<tracking::TrackedMemory> counted(std::unique_ptr<tracking::TrackedMemory> made) {
-  process_live_counts().add(made->view(), ISTHMUS_KIND_HOST, made->nbytes());
-  return {made.release(), [](tracking::TrackedMemory* gone) {
-            process_live_counts().remove(gone->view(), ISTHMUS_KIND_HOST, gone->nbytes());
-            delete gone;
+std::shared_ptr<tracking::TrackedMemory> counted(std::unique_ptr<tracking::TrackedMemory> memory) {
+  process_live_counts().add(memory->view(), ISTHMUS_KIND_HOST, memory->nbytes());
+  return {memory.release(), [](tracking::TrackedMemory* freed) {
+            process_live_counts().remove(freed->view(), ISTHMUS_KIND_HOST, freed->nbytes());
+            delete freed;
           }};
 }
 
 }  // namespace
 
-Result<void> UnifiedBuffer::need_host() {
+Result<void> UnifiedBuffer::ensure_host() {
   if (host_) {
     return {};
   }
@@ -121,10 +121,11 @@ Result<void> UnifiedBuffer::need_host() {
                 "a forked child cannot create a host copy that its parent did not have: access it "
                 "before the fork, or start the child with spawn");
   }
-  auto made = tracking::TrackedMemory::create({wanted_.nbytes, wanted_.grain, wanted_.by});
-  ISTHMUS_TRY(made);
-  host_ = counted(*std::move(made));
-  if (auto pinned = need_pin(); !pinned) {
+  auto tracked =
+      tracking::TrackedMemory::create({request_.nbytes, request_.granularity, request_.means});
+  ISTHMUS_TRY(tracked);
+  host_ = counted(*std::move(tracked));
+  if (auto pinned = ensure_pin(); !pinned) {
     host_.reset();
     return pinned;
   }
@@ -132,90 +133,90 @@ Result<void> UnifiedBuffer::need_host() {
 }
 
 // Pins the memory that most copies read.
-Result<void> UnifiedBuffer::need_pin() {
-  if (!wanted_.pinned || one_memory_) {
+Result<void> UnifiedBuffer::ensure_pin() {
+  if (!request_.pinned || one_memory_) {
     return {};
   }
-  auto* const start = host_->by() == tracking::Means::hashes ? host_->view() : host_->library();
-  auto made = Pin::make(queue_->device(), {start, host_->nbytes(), false}, owner_of(host_));
-  ISTHMUS_TRY(made);
-  pin_ = *std::move(made);
+  auto* const start = host_->means() == tracking::Means::hashes ? host_->view() : host_->library();
+  auto pin = Pin::make(queue_->device(), {start, host_->nbytes(), false}, owner_of(host_));
+  ISTHMUS_TRY(pin);
+  pin_ = *std::move(pin);
   return {};
 }
 
 // If this fails, copies of that memory only take longer.
-void UnifiedBuffer::need_library_pin() {
-  if (!pin_ || library_pin_ || host_->by() != tracking::Means::hashes) {
+void UnifiedBuffer::ensure_library_pin() {
+  if (!pin_ || library_pin_ || host_->means() != tracking::Means::hashes) {
     return;
   }
-  auto made =
+  auto pin =
       Pin::make(queue_->device(), {host_->library(), host_->nbytes(), false}, owner_of(host_));
-  if (made) {
-    library_pin_ = *std::move(made);
+  if (pin) {
+    library_pin_ = *std::move(pin);
   }
 }
 
 Result<Ref<Buffer>> UnifiedBuffer::device_of_host() {
-  ISTHMUS_TRY(need_host());
+  ISTHMUS_TRY(ensure_host());
   auto* start = host_->is_one_memory() ? host_->library() : host_->view();
   constexpr std::size_t k_alignment = 64;  // guaranteed for every mechanism
-  auto memory = Allocation::adopt(*queue_, {start, wanted_.nbytes, k_alignment, ISTHMUS_KIND_HOST},
+  auto memory = Allocation::adopt(*queue_, {start, request_.nbytes, k_alignment, ISTHMUS_KIND_HOST},
                                   owner_of(host_), {});
   ISTHMUS_TRY(memory);
   return make_ref<Buffer>(*queue_, *std::move(memory),
-                          BufferRequest{wanted_.nbytes, ISTHMUS_KIND_HOST, k_alignment}, false);
+                          BufferRequest{request_.nbytes, ISTHMUS_KIND_HOST, k_alignment}, false);
 }
 
-Result<void> UnifiedBuffer::need_device() {
+Result<void> UnifiedBuffer::ensure_device() {
   if (device_) {
     return {};
   }
-  auto made = one_memory_ ? device_of_host()
-                          : Buffer::create(*queue_, {wanted_.nbytes, ISTHMUS_KIND_DEVICE, 0},
-                                           resource_.get());
-  ISTHMUS_TRY(made);
+  auto buffer = one_memory_ ? device_of_host()
+                            : Buffer::create(*queue_, {request_.nbytes, ISTHMUS_KIND_DEVICE, 0},
+                                             resource_.get());
+  ISTHMUS_TRY(buffer);
   // The request may have run callbacks of the program that used or freed this buffer: the lock is
   // recursive.
-  if (auto bad = refuse(all())) {
+  if (auto bad = validate(all())) {
     return bad;
   }
   if (!device_) {
-    device_ = *std::move(made);
+    device_ = *std::move(buffer);
   }
   return {};
 }
 
 Result<UnifiedFacts> UnifiedBuffer::facts() {
   const auto held = enter();
-  auto now = state();
-  ISTHMUS_TRY(now);
-  UnifiedFacts known;
-  known.state = *now;
-  known.is_one_memory = one_memory_;
-  known.is_pinned = pin_ && pin_->is_registered();
-  known.host_views = views_.load(std::memory_order_relaxed);
-  known.counts = counts_;
+  auto current = state();
+  ISTHMUS_TRY(current);
+  UnifiedFacts result;
+  result.state = *current;
+  result.is_one_memory = one_memory_;
+  result.is_pinned = pin_ && pin_->is_registered();
+  result.host_views = views_.load(std::memory_order_relaxed);
+  result.counts = counts_;
   if (host_) {
-    known.by = host_->by();
-    known.granule = host_->granule();
+    result.means = host_->means();
+    result.granule = host_->granule();
   }
-  return known;
+  return result;
 }
 
 Result<BufferState> UnifiedBuffer::state() {
   const auto held = enter();
-  if (auto bad = refuse(all())) {
+  if (auto bad = validate(all())) {
     return bad;
   }
-  ISTHMUS_TRY(land_all());
-  ISTHMUS_TRY(look());
-  return state_now();
+  ISTHMUS_TRY(complete_all());
+  ISTHMUS_TRY(scan_host());
+  return current_state();
 }
 
 Result<UnifiedBuffer::Dirty> UnifiedBuffer::dirty_ranges() {
   const auto held = enter();
   ISTHMUS_TRY(state());
-  return Dirty{owed_device_, owed_host_};
+  return Dirty{host_dirty_, device_dirty_};
 }
 
 }  // namespace isthmus

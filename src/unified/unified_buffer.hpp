@@ -2,17 +2,17 @@
 #pragma once
 // A unified buffer: a host copy and a device copy of the same bytes, synchronized lazily.
 //
-// Two sets of ranges describe the difference: dirty ranges of the host (`owed_device_`), which the
-// device copy lacks, and dirty ranges of the device (`owed_host_`), which the host copy lacks. Host
-// writes are found when the state is needed (tracking/); the program reports device writes. A range
-// becomes clean only when its copy has succeeded: an upload in flight takes its ranges out of the
-// set and puts them back if it fails. Bytes in both sets are a write conflict: they are not copied
-// until it is resolved. A device write counts as later than every upload of its bytes that began
-// before it was marked, whatever the outcome of the upload; it conflicts with host writes made
-// since.
+// Two sets of ranges describe the difference: dirty ranges of the host (`host_dirty_`), which the
+// device copy lacks, and dirty ranges of the device (`device_dirty_`), which the host copy lacks.
+// Host writes are found when the state is needed (tracking/); the program reports device writes. A
+// range becomes clean only when its copy has succeeded: an upload in flight removes its ranges from
+// the set and restores them if it fails. Bytes in both sets are a write conflict: they are not
+// copied until it is resolved. A device write counts as later than every upload of its bytes that
+// began before it was marked, whatever the outcome of the upload; it conflicts with host writes
+// since then.
 //
 // Invariants:
-//  - No byte is copied from a side that never held it. Two more sets (`host_has_`, `device_has_`)
+//  - No byte is copied from a side that never held it. Two more sets (`host_held_`, `device_held_`)
 //    record what each copy has held since it was created; `send` and `fetch` refuse anything else
 //    (INTERNAL).
 //  - Every failed copy is reported: by the call that waits for it, by its event, or else once by
@@ -21,7 +21,7 @@
 //    upload (memory/content_list.hpp).
 //
 // Where the device accesses host memory at full speed, one memory serves as both copies. The sets
-// are kept as usual but nothing is copied. As no write can be lost, the side whose write was
+// are maintained as usual but nothing is copied. As no write can be lost, the side whose write was
 // reported last counts as the newer one.
 
 #include <atomic>
@@ -45,8 +45,8 @@ struct UnifiedRequest {
   bool pinned = false;    // the host copy is registered with the driver
   bool separate = false;  // two copies even where one memory would suffice
   Winner on_conflict = Winner::none;
-  tracking::Granularity grain = tracking::Granularity::automatic;
-  std::optional<tracking::Means> by;
+  tracking::Granularity granularity = tracking::Granularity::automatic;
+  std::optional<tracking::Means> means;
   std::size_t element_bytes = 1;  // found writes are extended to whole elements
 };
 
@@ -60,16 +60,16 @@ struct UnifiedFacts {
   BufferState state = BufferState::uninitialized;
   // Largest number of bytes reported for a write of one byte; 0 before there is a host copy.
   std::uint64_t granule = 0;
-  tracking::Means by = tracking::Means::bytes;
+  tracking::Means means = tracking::Means::bytes;
   bool is_pinned = false;
   bool is_one_memory = false;
   std::size_t host_views = 0;
   UnifiedCounts counts;
 };
 
-// Who waits until a transfer has read its source, or has written the host copy: the call itself;
+// What waits until a transfer has read its source, or has written the host copy: the call itself;
 // its caller, by the event; or the next use of the copy.
-enum class Waiting : std::uint8_t { here, by_caller, nobody };
+enum class Waiting : std::uint8_t { this_call, by_caller, next_use };
 
 // What `arrival` does besides waiting for downloads in flight.
 enum class BeforeArrival {
@@ -81,7 +81,7 @@ enum class BeforeArrival {
 struct SyncRequest {
   ByteRange range;
   Queue* queue = nullptr;  // null: the buffer's own queue
-  Waiting who = Waiting::here;
+  Waiting waiting = Waiting::this_call;
 };
 
 // Thread-safe: calls are serialized by a lock, which writes through host views and `end_host_view`
@@ -89,12 +89,13 @@ struct SyncRequest {
 // buffer or free it. In a forked child only calls that need no driver work, on a private copy.
 class UnifiedBuffer final : public RefCounted {
  public:
-  UnifiedBuffer(Queue& queue, const UnifiedRequest& wanted, MemoryResource* resource);
-  [[nodiscard]] static Result<Ref<UnifiedBuffer>> create(Queue& queue, const UnifiedRequest& wanted,
+  UnifiedBuffer(Queue& queue, const UnifiedRequest& request, MemoryResource* resource);
+  [[nodiscard]] static Result<Ref<UnifiedBuffer>> create(Queue& queue,
+                                                         const UnifiedRequest& request,
                                                          MemoryResource* resource);
 
-  [[nodiscard]] std::size_t nbytes() const noexcept { return wanted_.nbytes; }
-  [[nodiscard]] ByteRange all() const noexcept { return {0, wanted_.nbytes}; }
+  [[nodiscard]] std::size_t nbytes() const noexcept { return request_.nbytes; }
+  [[nodiscard]] ByteRange all() const noexcept { return {0, request_.nbytes}; }
   [[nodiscard]] Queue& queue() const noexcept { return *queue_; }
   // Releases both copies; the host copy once its last view has ended. Freeing twice does nothing.
   void free() noexcept;
@@ -113,33 +114,34 @@ class UnifiedBuffer final : public RefCounted {
   void end_host_view() noexcept;
   // The same for reading only, valid while the caller has a reference.
   [[nodiscard]] Result<const std::byte*> read_host(const ByteRange& range);
-  // Memory for a host write of exactly this range, which needs no dirty tracking. `keeps`: with the
-  // present contents. Views show the bytes after `end_host_write` at the latest. That ends the
-  // write in any case: if it fails, the next call counts the write.
-  [[nodiscard]] Result<std::byte*> begin_host_write(const ByteRange& range, bool keeps);
-  [[nodiscard]] Result<void> end_host_write(const ByteRange& range, bool kept);
+  // Memory for a host write of exactly this range, which needs no dirty tracking. `keep_contents`:
+  // it holds the present contents. Views show the bytes after `end_host_write` at the latest, which
+  // ends the write in any case: if it fails, the next call counts the write.
+  [[nodiscard]] Result<std::byte*> begin_host_write(const ByteRange& range, bool keep_contents);
+  [[nodiscard]] Result<void> end_host_write(const ByteRange& range, bool contents_kept);
   // The complete device copy, current in the range, with its operations on that queue.
-  [[nodiscard]] Result<Ref<Buffer>> device(const SyncRequest& wanted);
+  [[nodiscard]] Result<Ref<Buffer>> device(const SyncRequest& request);
   // The same before a device writes exactly that range. `mark_device` of the same range ends the
   // write and leaves failed copies to the next call. If it fails, the next call makes the mark.
-  [[nodiscard]] Result<Ref<Buffer>> begin_device_write(const SyncRequest& wanted);
+  [[nodiscard]] Result<Ref<Buffer>> begin_device_write(const SyncRequest& request);
 
   // The event is null if nothing is in flight. Errors: CONFLICT, and those of allocation and
   // copies, after which all dirty ranges are still dirty.
-  [[nodiscard]] Submitted to_device(const SyncRequest& wanted);
-  [[nodiscard]] Submitted to_host(const SyncRequest& wanted);
+  [[nodiscard]] Submitted to_device(const SyncRequest& request);
+  [[nodiscard]] Submitted to_host(const SyncRequest& request);
   // The end of what a call on the range would wait for, apart from its own copy; null if there is
-  // nothing. A caller who waits for it first does so outside the buffer's lock, and can stop
+  // nothing. A caller that waits for it first does so outside the buffer's lock, and can stop
   // waiting. Errors as `to_host`; an event of several operations does not fail.
-  [[nodiscard]] Submitted arrival(const SyncRequest& wanted, BeforeArrival mode);
+  [[nodiscard]] Submitted arrival(const SyncRequest& request, BeforeArrival mode);
   // Uploads many buffers, with one scan for host writes and concurrent copies.
-  [[nodiscard]] static Result<void> to_device(std::span<UnifiedBuffer* const> each, Queue* queue);
+  [[nodiscard]] static Result<void> to_device(std::span<UnifiedBuffer* const> buffers,
+                                              Queue* queue);
 
   [[nodiscard]] Result<void> mark_host(const ByteRange& range);
   [[nodiscard]] Result<void> mark_device(const ByteRange& range);
   // Resolves conflicts in the range: the losing side's dirty bytes are dropped. Bytes that the
   // winner's copy never held stay dirty on the other side.
-  [[nodiscard]] Result<void> resolve(Winner which, const ByteRange& range);
+  [[nodiscard]] Result<void> resolve(Winner winner, const ByteRange& range);
   // Makes both copies count as synchronized whatever they hold, for a caller that overwrites
   // everything next. A device copy without a host copy then holds nothing until it is returned to a
   // caller or marked.
@@ -147,21 +149,21 @@ class UnifiedBuffer final : public RefCounted {
 
   // Releases the device copy if it is unused, and the host copy is current or the device copy holds
   // nothing. Returns the bytes released.
-  [[nodiscard]] std::uint64_t give_up_device();
-  [[nodiscard]] bool is_on(const isthmus::Device& device) const noexcept;
+  [[nodiscard]] std::uint64_t release_device_copy();
+  [[nodiscard]] bool uses_device(const isthmus::Device& device) const noexcept;
 
  private:
   friend class UnifiedList;
   using Lock = std::unique_lock<std::recursive_mutex>;
   struct FailedCopy {
-    Ref<Event> ended;
+    Ref<Event> event;
     bool to_device;
   };
   struct ExactWrite {
     ByteRange range;
-    RangeSet written;  // the same, allocated at the beginning of the write
-    std::byte* at;     // the address that the writer received
-    bool kept = false;
+    RangeSet written;    // the same, allocated at the beginning of the write
+    std::byte* address;  // the address that the writer received
+    bool contents_kept = false;
     bool has_ended = false;  // to be counted by the next call
     bool is_published = false;
   };
@@ -174,102 +176,104 @@ class UnifiedBuffer final : public RefCounted {
   // Takes no lock in a forked child: it has no other thread, and a thread of the parent may have
   // held the lock.
   [[nodiscard]] Lock enter();
-  [[nodiscard]] Error refuse(const ByteRange& range) const;
+  [[nodiscard]] Error validate(const ByteRange& range) const;
   [[nodiscard]] Result<const std::byte*> updated_host(const ByteRange& range);
-  void let_host_go() noexcept;
-  [[nodiscard]] Result<void> need_host();
-  [[nodiscard]] Result<void> need_pin();
-  void need_library_pin();
-  void end_pins() noexcept;
-  [[nodiscard]] Result<void> need_device();
+  void release_host() noexcept;
+  [[nodiscard]] Result<void> ensure_host();
+  [[nodiscard]] Result<void> ensure_pin();
+  void ensure_library_pin();
+  void release_pins() noexcept;
+  [[nodiscard]] Result<void> ensure_device();
   [[nodiscard]] Result<Ref<Buffer>> device_of_host();
 
   // ended_writes.cpp
   [[nodiscard]] bool has_uncounted() const noexcept;
   [[nodiscard]] std::vector<DeviceWrite>::iterator open_device_write(
       const ByteRange& range) noexcept;
-  [[nodiscard]] Result<void> publish(ExactWrite& ended);
-  [[nodiscard]] Result<void> count_host_write(ExactWrite& ended);
+  [[nodiscard]] Result<void> publish(ExactWrite& write);
+  [[nodiscard]] Result<void> count_host_write(ExactWrite& write);
   [[nodiscard]] Result<void> count_ended_writes();
   [[nodiscard]] RangeSet written_by_device() const;
 
   // conflicts.cpp
-  [[nodiscard]] bool must_look() const noexcept;
+  [[nodiscard]] bool needs_scan() const noexcept;
   // Without ranges that are being written.
-  [[nodiscard]] RangeSet settled(RangeSet ranges) const;
-  [[nodiscard]] RangeSet in_elements(const RangeSet& ranges) const;
-  [[nodiscard]] tracking::Writers who_writes() const noexcept;
-  [[nodiscard]] Result<void> look();
-  [[nodiscard]] Result<void> take_in_found();
-  [[nodiscard]] Result<void> take_in(RangeSet written);
+  [[nodiscard]] RangeSet without_open_writes(RangeSet ranges) const;
+  [[nodiscard]] RangeSet rounded_to_elements(const RangeSet& ranges) const;
+  [[nodiscard]] tracking::Writers current_writers() const noexcept;
+  [[nodiscard]] Result<void> scan_host();
+  [[nodiscard]] Result<void> add_found_writes();
+  [[nodiscard]] Result<void> add_host_writes(RangeSet written);
   [[nodiscard]] Result<void> check_conflict(const ByteRange& range) const;
-  [[nodiscard]] RangeSet conflict() const { return owed_device_.common(owed_host_); }
-  [[nodiscard]] Result<void> drop_host_writes(const RangeSet& which);
-  void note_device_wrote(const RangeSet& ranges);
+  [[nodiscard]] RangeSet conflict() const { return host_dirty_.common(device_dirty_); }
+  [[nodiscard]] Result<void> drop_host_writes(const RangeSet& ranges);
+  void note_device_written(const RangeSet& ranges);
   [[nodiscard]] Result<void> count_device_write(const ByteRange& range);
-  [[nodiscard]] BufferState state_now() const noexcept;
+  [[nodiscard]] BufferState current_state() const noexcept;
 
   // completion.cpp
   // Counts completed transfers, then reports failed copies whose failure no caller has seen through
   // their events.
-  [[nodiscard]] Result<void> settle();
-  [[nodiscard]] Result<void> land_all();
-  [[nodiscard]] Result<void> land_flights();
+  [[nodiscard]] Result<void> complete_and_report();
+  [[nodiscard]] Result<void> complete_all();
+  [[nodiscard]] Result<void> complete_inflight();
   [[nodiscard]] Result<void> report_failed();
-  [[nodiscard]] Result<void> finish_uploads(const ByteRange& range);
-  void give_back_upload(const InflightTransfer& failed);
+  [[nodiscard]] Result<void> wait_for_uploads(const ByteRange& range);
+  void restore_failed_upload(const InflightTransfer& failed);
   // Pre: the transfer has completed.
-  [[nodiscard]] Result<void> count(InflightTransfer& done);
-  [[nodiscard]] Result<void> land(InflightTransfer& done);
+  [[nodiscard]] Result<void> count_completed(InflightTransfer& done);
+  [[nodiscard]] Result<void> complete(InflightTransfer& done);
   // The host copy now has these bytes of the device.
   void on_downloaded(const RangeSet& ranges);
   // Waits for the transfers of the range in one direction, and counts them.
-  [[nodiscard]] Result<void> land_those(const ByteRange& range, bool to_device);
-  [[nodiscard]] Result<void> let_land(const ByteRange& range);
+  [[nodiscard]] Result<void> wait_for_transfers(const ByteRange& range, bool to_device);
+  [[nodiscard]] Result<void> wait_for_downloads(const ByteRange& range);
 
   // uploading.cpp and downloading.cpp
-  [[nodiscard]] Submitted upload(const SyncRequest& wanted);
-  [[nodiscard]] Result<bool> goes_in_parts(const SyncRequest& wanted);
+  [[nodiscard]] Submitted upload(const SyncRequest& request);
+  [[nodiscard]] Result<bool> should_upload_in_parts(const SyncRequest& request);
   [[nodiscard]] Submitted upload_in_parts(Queue& queue);
-  // A scanned sub-range of the host copy. Its dirty bytes are at `from`, at their offsets in the
+  // A scanned sub-range of the host copy. Its dirty bytes are at `source`, at their offsets in the
   // buffer.
   struct PartOfHost {
     ByteRange range;
-    const std::byte* from;
-    tracking::Writers who;
+    const std::byte* source;
+    tracking::Writers writers;
   };
   [[nodiscard]] Result<void> upload_part(const PartOfHost& part, Queue& queue,
-                                         std::vector<Ref<Event>>& sent);
+                                         std::vector<Ref<Event>>& events);
   void begin_device();
   void begin_host();
-  [[nodiscard]] static Result<void> end_all(std::span<const Ref<Event>> sent);
-  // Pre: settled, and scanned for host writes.
-  [[nodiscard]] Submitted upload_known(const SyncRequest& wanted);
-  [[nodiscard]] static Result<void> upload_all(std::span<UnifiedBuffer* const> each, Queue* queue);
-  [[nodiscard]] Submitted download(const SyncRequest& wanted);
-  [[nodiscard]] Submitted download_known(const SyncRequest& wanted, bool is_first);
-  [[nodiscard]] Result<bool> would_wait(const SyncRequest& wanted);
-  [[nodiscard]] Submitted send(const RangeSet& ranges, const SyncRequest& wanted);
-  [[nodiscard]] Submitted put_on_its_way(const RangeSet& ranges, const std::byte* source,
-                                         bool is_direct, TransferOptions options, Queue& queue);
-  [[nodiscard]] Submitted fetch(const RangeSet& ranges, const SyncRequest& wanted);
+  [[nodiscard]] static Result<void> wait_for_events(std::span<const Ref<Event>> events);
+  // Pre: completed transfers are counted, and the host copy is scanned for writes.
+  [[nodiscard]] Submitted upload_known(const SyncRequest& request);
+  [[nodiscard]] static Result<void> upload_all(std::span<UnifiedBuffer* const> buffers,
+                                               Queue* queue);
+  [[nodiscard]] Submitted download(const SyncRequest& request);
+  [[nodiscard]] Submitted download_known(const SyncRequest& request, bool is_first);
+  [[nodiscard]] Result<bool> would_wait(const SyncRequest& request);
+  [[nodiscard]] Submitted send(const RangeSet& ranges, const SyncRequest& request);
+  [[nodiscard]] Submitted submit_upload(const RangeSet& ranges, const std::byte* source,
+                                        bool is_direct, TransferOptions options, Queue& queue);
+  [[nodiscard]] Submitted fetch(const RangeSet& ranges, const SyncRequest& request);
   [[nodiscard]] ByteRange whole_chunks(const ByteRange& range) const noexcept;
-  [[nodiscard]] Result<void> stand_behind_uploads(Queue& queue, const ByteRange& range) const;
-  [[nodiscard]] Queue& chosen(const SyncRequest& wanted) const noexcept {
-    return wanted.queue != nullptr ? *wanted.queue : *queue_;
+  [[nodiscard]] Result<void> order_after_uploads(Queue& queue, const ByteRange& range) const;
+  [[nodiscard]] Queue& queue_for(const SyncRequest& request) const noexcept {
+    return request.queue != nullptr ? *request.queue : *queue_;
   }
 
   Ref<Queue> queue_;
-  const UnifiedRequest wanted_;
+  const UnifiedRequest request_;
   Ref<MemoryResource> resource_;
   const bool one_memory_;
   std::recursive_mutex lock_;
-  std::atomic<bool> dead_{false};
-  // Views begin under the lock and end without it. A view that ends sets `unseen_` and then
-  // decrements `views_` (release), so a thread that holds the lock, loads `views_` as 0 (acquire)
-  // and then `unseen_` as false knows that no view has written since the last scan.
+  std::atomic<bool> freed_{false};
+  // Views begin under the lock and end without it. A view that ends sets `has_unscanned_writes_`
+  // and then decrements `views_` (release). So a thread that holds the lock, loads `views_` as 0
+  // (acquire) and then `has_unscanned_writes_` as false knows that no view has written since the
+  // last scan.
   std::atomic<std::size_t> views_{0};
-  std::atomic<bool> unseen_{false};
+  std::atomic<bool> has_unscanned_writes_{false};
 
   // Exact host writes that have begun and are not counted yet. Their bytes belong to the writer:
   // they are not scanned for writes, sent or dropped.
@@ -278,30 +282,30 @@ class UnifiedBuffer final : public RefCounted {
   // the device copy is not released, and if there was a host copy when it began, host writes next
   // to its range are found in the smallest granules.
   std::vector<DeviceWrite> device_writes_;
-  bool is_read_ = false;  // pointers were returned whose last use is unknown
+  bool has_read_pointers_ = false;  // pointers were returned whose last use is unknown
 
   // Shared with transfers in flight.
   std::shared_ptr<tracking::TrackedMemory> host_;
   Ref<Pin> pin_;
   Ref<Pin> library_pin_;  // of hashed memory, whose view has `pin_`
   Ref<Buffer> device_;
-  bool host_is_there_ = false;         // requested, so its contents count
-  bool device_is_there_ = false;       // the same
+  bool host_is_valid_ = false;         // requested, so its contents count
+  bool device_is_valid_ = false;       // the same
   bool device_holds_nothing_ = false;  // forgotten, and neither returned nor marked since
   // What each copy has held since it was created: everything if it was the first, else what was
   // copied to it or written there.
-  RangeSet host_has_;
-  RangeSet device_has_;
+  RangeSet host_held_;
+  RangeSet device_held_;
   // Failed copies that the next call reports, unless a caller has seen the failure through the
   // event.
   std::vector<FailedCopy> failed_;
   RangeSet found_;  // by scans, not counted yet
-  RangeSet owed_device_;
-  RangeSet owed_host_;
-  // The part of `owed_device_` that became dirty again because an upload failed and that the host
+  RangeSet host_dirty_;
+  RangeSet device_dirty_;
+  // The part of `host_dirty_` that became dirty again because an upload failed and that the host
   // has not written since that upload began. May contain ranges that are no longer dirty.
-  RangeSet owed_again_;
-  InflightTransfers flights_;
+  RangeSet host_dirty_again_;
+  InflightTransfers inflight_;
   UnifiedCounts counts_;
 };
 

@@ -8,10 +8,10 @@
 namespace isthmus {
 namespace {
 
-std::uint64_t give_up_for(void*, const isthmus_reclaim_request_t* request) {
-  const auto& where = *reinterpret_cast<const Device*>(request->device);
+std::uint64_t release_for_request(void*, const isthmus_oom_request_t* request) {
+  const auto& device = *reinterpret_cast<const Device*>(request->device);
   return request->kind == ISTHMUS_KIND_DEVICE
-             ? process_unified_buffers().give_up(where, request->nbytes)
+             ? process_unified_buffers().release_device_copies(device, request->nbytes)
              : 0;
 }
 
@@ -23,20 +23,20 @@ UnifiedList& process_unified_buffers() {
 }
 
 UnifiedList::UnifiedList() {
-  process_reclaimers().add(make_ref<OomCallback>(&give_up_for, Owner{}));
+  process_oom_callbacks().add(make_ref<OomCallback>(&release_for_request, Owner{}));
 }
 
-void UnifiedList::add(UnifiedBuffer& made) {
+void UnifiedList::add(UnifiedBuffer& buffer) {
   const std::lock_guard held{lock_};
-  all_.insert(&made);
+  all_.insert(&buffer);
 }
 
-void UnifiedList::remove(UnifiedBuffer& gone) noexcept {
+void UnifiedList::remove(UnifiedBuffer& buffer) noexcept {
   if (os::is_forked_child()) {
     return;
   }
   const std::lock_guard held{lock_};
-  all_.erase(&gone);
+  all_.erase(&buffer);
 }
 
 std::vector<Ref<UnifiedBuffer>> UnifiedList::alive() {
@@ -51,44 +51,45 @@ std::vector<Ref<UnifiedBuffer>> UnifiedList::alive() {
   return found;
 }
 
-std::uint64_t UnifiedList::give_up(const Device& device, std::uint64_t nbytes) noexcept {
-  std::uint64_t given = 0;
+std::uint64_t UnifiedList::release_device_copies(const Device& device,
+                                                 std::uint64_t nbytes) noexcept {
+  std::uint64_t released = 0;
   try {
     for (const auto& each : alive()) {
-      if (given >= nbytes) {
+      if (released >= nbytes) {
         break;
       }
-      if (each->is_on(device)) {
-        given += each->give_up_device();
+      if (each->uses_device(device)) {
+        released += each->release_device_copy();
       }
     }
   } catch (const std::bad_alloc&) {
-    return given;  // the host has no memory for the search
+    return released;  // the host has no memory for the search
   }
-  return given;
+  return released;
 }
 
-// Keeps the device copy if the buffer is in use, even by the call of this thread whose request
+// Retains the device copy if the buffer is in use, even by the call of this thread whose request
 // found no memory.
-std::uint64_t UnifiedBuffer::give_up_device() {
+std::uint64_t UnifiedBuffer::release_device_copy() {
   const Lock held{lock_, std::try_to_lock};
-  if (!held || !device_ || !device_is_there_ || one_memory_ || !device_writes_.empty() ||
-      (!host_is_there_ && !device_holds_nothing_)) {
+  if (!held || !device_ || !device_is_valid_ || one_memory_ || !device_writes_.empty() ||
+      (!host_is_valid_ && !device_holds_nothing_)) {
     return 0;
   }
-  if (!device_->unique() || device_->exports() != 0 || !land_all() || !flights_.empty() ||
-      !look() || !owed_host_.empty()) {
+  if (!device_->unique() || device_->exports() != 0 || !complete_all() || !inflight_.empty() ||
+      !scan_host() || !device_dirty_.empty()) {
     return 0;
   }
-  if (!owed_device_.empty() && !drop_host_writes(RangeSet{owed_device_})) {
+  if (!host_dirty_.empty() && !drop_host_writes(RangeSet{host_dirty_})) {
     return 0;
   }
-  owed_device_.clear();
-  owed_again_.clear();
-  device_has_.clear();
-  device_is_there_ = false;
+  host_dirty_.clear();
+  host_dirty_again_.clear();
+  device_held_.clear();
+  device_is_valid_ = false;
   device_ = {};
-  return wanted_.nbytes;
+  return request_.nbytes;
 }
 
 }  // namespace isthmus

@@ -17,11 +17,11 @@ class UnifiedList {
   // Adds an out-of-memory callback, after those that the program has added so far.
   UnifiedList();
   // Throws std::bad_alloc.
-  void add(UnifiedBuffer& made);
-  void remove(UnifiedBuffer& gone) noexcept;
+  void add(UnifiedBuffer& buffer);
+  void remove(UnifiedBuffer& buffer) noexcept;
   // Releases device copies on that device until `nbytes` are released or none is left. Returns the
   // bytes.
-  std::uint64_t give_up(const Device& device, std::uint64_t nbytes) noexcept;
+  std::uint64_t release_device_copies(const Device& device, std::uint64_t nbytes) noexcept;
 
  private:
   [[nodiscard]] std::vector<Ref<UnifiedBuffer>> alive();

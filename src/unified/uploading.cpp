@@ -8,7 +8,7 @@
 #include "os/process.hpp"
 #include "transfer/submitting.hpp"
 #include "unified/arriving.hpp"
-#include "unified/places.hpp"
+#include "unified/range_offsets.hpp"
 #include "unified/unified_buffer.hpp"
 
 namespace isthmus {
@@ -36,8 +36,8 @@ RangeSet in_memory(const Endpoint& first, const RangeSet& ranges) {
   return shifted;
 }
 
-void note_reported(std::span<const Ref<Event>> sent) noexcept {
-  for (const auto& each : sent) {
+void note_reported(std::span<const Ref<Event>> events) noexcept {
+  for (const auto& each : events) {
     each->note_reported();
   }
 }
@@ -45,72 +45,72 @@ void note_reported(std::span<const Ref<Event>> sent) noexcept {
 }  // namespace
 
 // Waits for all of them, whichever fail. Returns the first failure.
-Result<void> UnifiedBuffer::end_all(std::span<const Ref<Event>> sent) {
+Result<void> UnifiedBuffer::wait_for_events(std::span<const Ref<Event>> events) {
   Result<void> outcome;
-  for (const auto& each : sent) {
-    if (auto ended = each->wait(std::nullopt); !ended && outcome) {
+  for (const auto& each : events) {
+    if (auto status = each->wait(std::nullopt); !status && outcome) {
       each->note_reported();
-      outcome = ended.take_error();
+      outcome = status.take_error();
     }
   }
   return outcome;
 }
 
-Submitted UnifiedBuffer::upload(const SyncRequest& wanted) {
-  ISTHMUS_TRY(settle());
-  auto in_parts = goes_in_parts(wanted);
+Submitted UnifiedBuffer::upload(const SyncRequest& request) {
+  ISTHMUS_TRY(complete_and_report());
+  auto in_parts = should_upload_in_parts(request);
   ISTHMUS_TRY(in_parts);
   if (*in_parts) {
-    return upload_in_parts(chosen(wanted));
+    return upload_in_parts(queue_for(request));
   }
-  ISTHMUS_TRY(look());
-  return upload_known(wanted);
+  ISTHMUS_TRY(scan_host());
+  return upload_known(request);
 }
 
 // True if a scan takes as long as a copy, nothing can conflict, no exact write is open, and the
 // copies would not wait for earlier work. The device copy is created first: out-of-memory callbacks
 // of the program that its request runs may use this buffer.
-Result<bool> UnifiedBuffer::goes_in_parts(const SyncRequest& wanted) {
-  if (wanted.who != Waiting::here || wanted.range != all() || one_memory_ ||
+Result<bool> UnifiedBuffer::should_upload_in_parts(const SyncRequest& request) {
+  if (request.waiting != Waiting::this_call || request.range != all() || one_memory_ ||
       os::is_forked_child()) {
     return false;
   }
-  ISTHMUS_TRY(need_device());
-  if (!must_look() || host_->least_part() == 0 || host_->least_part() >= nbytes() ||
-      !owed_host_.empty() || !writing_.empty()) {
+  ISTHMUS_TRY(ensure_device());
+  if (!needs_scan() || host_->min_part_bytes() == 0 || host_->min_part_bytes() >= nbytes() ||
+      !device_dirty_.empty() || !writing_.empty()) {
     return false;
   }
-  auto is_behind = stands_behind_work(chosen(wanted), *device_);
-  ISTHMUS_TRY(is_behind);
-  return !*is_behind;
+  auto must_wait = has_pending_work(queue_for(request), *device_);
+  ISTHMUS_TRY(must_wait);
+  return !*must_wait;
 }
 
 // Each sub-range is copied while the next is scanned. All copies have completed when this returns,
 // since they read memory that the next scan may write.
 Submitted UnifiedBuffer::upload_in_parts(Queue& queue) {
   begin_device();
-  unseen_.store(false, std::memory_order_seq_cst);
-  Undo not_seen{[this] { unseen_.store(true, std::memory_order_seq_cst); }};
-  ISTHMUS_TRY(take_in_found());
-  const auto writers = who_writes();
+  has_unscanned_writes_.store(false, std::memory_order_seq_cst);
+  Undo restore_unscanned{[this] { has_unscanned_writes_.store(true, std::memory_order_seq_cst); }};
+  ISTHMUS_TRY(add_found_writes());
+  const auto writers = current_writers();
   if (writers == tracking::Writers::some) {
-    need_library_pin();
+    ensure_library_pin();
   }
-  std::vector<Ref<Event>> sent;
-  Undo not_waited{[&] {
-    let_end(sent);
-    note_reported(sent);
+  std::vector<Ref<Event>> events;
+  Undo drain{[&] {
+    wait_until_ended(events);
+    note_reported(events);
   }};
   ISTHMUS_TRY(host_->take_in_parts(
       writers, [&](const ByteRange& part, RangeSet&& found, const std::byte* source) {
         found_ = std::move(found);
-        return upload_part({part, source, writers}, queue, sent);
+        return upload_part({part, source, writers}, queue, events);
       }));
-  not_seen.dismiss();
-  not_waited.dismiss();
-  auto outcome = end_all(sent);
-  note_reported(sent);  // one failure stands for all of this copy's
-  ISTHMUS_TRY(land_all());
+  restore_unscanned.dismiss();
+  drain.dismiss();
+  auto outcome = wait_for_events(events);
+  note_reported(events);  // one failure stands for all of this copy's
+  ISTHMUS_TRY(complete_all());
   ISTHMUS_TRY(outcome);
   return Ref<Event>{};
 }
@@ -118,97 +118,97 @@ Submitted UnifiedBuffer::upload_in_parts(Queue& queue) {
 // Dirty ranges that this scan did not find were found earlier and have no snapshot yet. Pre:
 // `found_` is what this scan found in this sub-range alone.
 Result<void> UnifiedBuffer::upload_part(const PartOfHost& part, Queue& queue,
-                                        std::vector<Ref<Event>>& sent) {
+                                        std::vector<Ref<Event>>& events) {
   const auto found = found_;
-  ISTHMUS_TRY(take_in_found());
-  const auto ranges = settled(owed_device_.common({part.range}));
-  auto told_before = ranges;
-  told_before.remove(found);
-  ISTHMUS_TRY(host_->snapshot(told_before, part.who));
+  ISTHMUS_TRY(add_found_writes());
+  const auto ranges = without_open_writes(host_dirty_.common({part.range}));
+  auto found_before = ranges;
+  found_before.remove(found);
+  ISTHMUS_TRY(host_->snapshot(found_before, part.writers));
   if (ranges.empty()) {
     return {};
   }
-  sent.reserve(sent.size() + 1);
-  TransferOptions not_waited_for;
-  not_waited_for.blocking = false;
-  auto ended = put_on_its_way(ranges, part.from, true, std::move(not_waited_for), queue);
-  ISTHMUS_TRY(ended);
-  if (*ended) {
-    sent.push_back(*std::move(ended));
+  events.reserve(events.size() + 1);
+  TransferOptions async_options;
+  async_options.blocking = false;
+  auto event = submit_upload(ranges, part.source, true, std::move(async_options), queue);
+  ISTHMUS_TRY(event);
+  if (*event) {
+    events.push_back(*std::move(event));
   }
   return {};
 }
 
 void UnifiedBuffer::begin_device() {
-  if (device_is_there_) {
+  if (device_is_valid_) {
     return;
   }
-  if (host_is_there_ && !one_memory_) {
-    owed_device_ = {all()};
-    owed_again_.clear();
-    device_has_.clear();
+  if (host_is_valid_ && !one_memory_) {
+    host_dirty_ = {all()};
+    host_dirty_again_.clear();
+    device_held_.clear();
   } else {
-    device_has_ = {all()};
+    device_held_ = {all()};
   }
-  device_is_there_ = true;
+  device_is_valid_ = true;
 }
 
 void UnifiedBuffer::begin_host() {
-  if (host_is_there_) {
+  if (host_is_valid_) {
     return;
   }
-  if (device_is_there_) {
-    owed_host_ = {all()};
+  if (device_is_valid_) {
+    device_dirty_ = {all()};
   }
-  if (device_is_there_ && !one_memory_) {
-    host_has_.clear();
+  if (device_is_valid_ && !one_memory_) {
+    host_held_.clear();
   } else {
-    host_has_ = {all()};
+    host_held_ = {all()};
   }
-  host_is_there_ = true;
+  host_is_valid_ = true;
 }
 
-Submitted UnifiedBuffer::upload_known(const SyncRequest& wanted) {
-  ISTHMUS_TRY(need_device());
+Submitted UnifiedBuffer::upload_known(const SyncRequest& request) {
+  ISTHMUS_TRY(ensure_device());
   begin_device();
-  if (!host_is_there_) {
+  if (!host_is_valid_) {
     return Ref<Event>{};
   }
   if (one_memory_) {
-    ISTHMUS_TRY(drop_host_writes(RangeSet{owed_device_}));
+    ISTHMUS_TRY(drop_host_writes(RangeSet{host_dirty_}));
     return Ref<Event>{};
   }
-  ISTHMUS_TRY(check_conflict(wanted.range));
-  const auto ranges = settled(owed_device_.common({wanted.range}));
-  return ranges.empty() ? Submitted{Ref<Event>{}} : send(ranges, wanted);
+  ISTHMUS_TRY(check_conflict(request.range));
+  const auto ranges = without_open_writes(host_dirty_.common({request.range}));
+  return ranges.empty() ? Submitted{Ref<Event>{}} : send(ranges, request);
 }
 
 // Copies directly from the host copy if its bytes are read before this returns, or stay unchanged
 // until the caller knows that they were read. Otherwise copies from a separate block.
-Submitted UnifiedBuffer::send(const RangeSet& ranges, const SyncRequest& wanted) {
-  auto& on = chosen(wanted);
-  auto is_behind = stands_behind_work(on, *device_);
-  ISTHMUS_TRY(is_behind);
-  const auto writers = who_writes();
-  const bool stays = host_->snapshot_stays(writers);
-  const bool is_direct =
-      *is_behind ? stays && wanted.who == Waiting::nobody : stays || wanted.who == Waiting::here;
+Submitted UnifiedBuffer::send(const RangeSet& ranges, const SyncRequest& request) {
+  auto& queue = queue_for(request);
+  auto must_wait = has_pending_work(queue, *device_);
+  ISTHMUS_TRY(must_wait);
+  const auto writers = current_writers();
+  const bool is_stable = host_->is_snapshot_stable(writers);
+  const bool is_direct = *must_wait ? is_stable && request.waiting == Waiting::next_use
+                                    : is_stable || request.waiting == Waiting::this_call;
   auto snapped = host_->snapshot(ranges, writers);
   ISTHMUS_TRY(snapped);
   TransferOptions options;
-  options.blocking = is_direct && wanted.who == Waiting::here;
-  auto sent = put_on_its_way(ranges, *snapped, is_direct, std::move(options), on);
-  const bool may_write = !is_direct && wanted.who != Waiting::nobody;
-  return sent && may_write ? Submitted{Ref<Event>{}} : std::move(sent);
+  options.blocking = is_direct && request.waiting == Waiting::this_call;
+  auto submitted = submit_upload(ranges, *snapped, is_direct, std::move(options), queue);
+  const bool may_write = !is_direct && request.waiting != Waiting::next_use;
+  return submitted && may_write ? Submitted{Ref<Event>{}} : std::move(submitted);
 }
 
 // One operation, from memory that begins at `origin`, or from a block gathered from it.
-Submitted UnifiedBuffer::put_on_its_way(const RangeSet& ranges, const std::byte* origin,
-                                        bool is_direct, TransferOptions options, Queue& queue) {
-  if (!host_has_.covers(ranges)) {
+Submitted UnifiedBuffer::submit_upload(const RangeSet& ranges, const std::byte* origin,
+                                       bool is_direct, TransferOptions options, Queue& queue) {
+  if (!host_held_.covers(ranges)) {
     return fail(ISTHMUS_ERROR_INTERNAL, "an upload includes bytes that the host copy never held");
   }
-  auto list = is_direct ? same_places(ranges) : from_one_block(ranges);
+  auto list = is_direct ? same_offsets(ranges) : from_block(ranges);
   Endpoint source{const_cast<std::byte*>(origin) + list.source_begin, nullptr, nullptr};
   if (is_direct) {
     options.owners.push_back(owner_of(host_));
@@ -222,39 +222,39 @@ Submitted UnifiedBuffer::put_on_its_way(const RangeSet& ranges, const std::byte*
   ISTHMUS_TRY(destination);
   ISTHMUS_TRY(choose_queue(&queue, *destination, source));  // a refusal here changes no bytes
   // Nothing after the copy needs memory, so no submitted transfer is lost track of.
-  auto made = flights_.make(queue.serial(), true, ranges);
-  const auto sending = owed_device_.removing(ranges);
-  const auto arriving = device_has_.adding(ranges);
+  auto seat = inflight_.make(queue.serial(), true, ranges);
+  const auto sending = host_dirty_.removing(ranges);
+  const auto arriving = device_held_.adding(ranges);
   auto filled = in_memory(*destination, ranges);
   auto& contents = destination->memory->uses().contents();
   ContentList::Seat awaited;
   const auto failed = make_ref<HostEvent>();
-  auto sent = copy_ranges(&queue, *destination, source, std::move(list), std::move(options));
-  if (!sent) {  // some of the bytes may have arrived
-    failed->finish(sent.failure());
-    contents.await(std::move(awaited), std::move(filled), failed);
-    return sent;
+  auto submitted = copy_ranges(&queue, *destination, source, std::move(list), std::move(options));
+  if (!submitted) {  // some of the bytes may have arrived
+    failed->finish(submitted.failure());
+    contents.record_fill(std::move(awaited), std::move(filled), failed);
+    return submitted;
   }
-  owed_device_.apply(sending);
+  host_dirty_.apply(sending);
   counts_.bytes_to_device += ranges.nbytes();
   counts_.copies += 1;
-  if (!*sent) {
-    device_has_.apply(arriving);
+  if (!*submitted) {
+    device_held_.apply(arriving);
     contents.forget(filled);
     return Ref<Event>{};
   }
-  contents.await(std::move(awaited), std::move(filled), *sent);
-  made->ended = *sent;
-  flights_.add(std::move(made));
-  return sent;
+  contents.record_fill(std::move(awaited), std::move(filled), *submitted);
+  seat->event = *submitted;
+  inflight_.add(std::move(seat));
+  return submitted;
 }
 
-Submitted UnifiedBuffer::to_device(const SyncRequest& wanted) {
+Submitted UnifiedBuffer::to_device(const SyncRequest& request) {
   const auto held = enter();
-  if (auto bad = refuse(wanted.range)) {
+  if (auto bad = validate(request.range)) {
     return bad;
   }
-  return upload(wanted);
+  return upload(request);
 }
 
 }  // namespace isthmus

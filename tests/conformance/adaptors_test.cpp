@@ -64,7 +64,7 @@ TEST_P(adaptors, limit_threads) {
   EXPECT_GT(im::statistics_of(counted).peak_bytes, 8 * k_kib);
 }
 
-TEST_P(adaptors, fall_back_and_give_back_where_it_came_from) {
+TEST_P(adaptors, fall_back_and_free_to_the_resource_that_allocated) {
   for (im::kind kind : kinds()) {
     for (im::kind other : kinds()) {
       for (const im::resource& second_upstream : upstreams(other)) {
@@ -94,7 +94,7 @@ TEST_P(adaptors, fall_back_and_give_back_where_it_came_from) {
           EXPECT_EQ(im::statistics_of(second).current_bytes, 2000u);
         }
         queue_.wait();
-        EXPECT_TRUE(patiently([&] { return im::statistics_of(second).current_bytes == 0; }));
+        EXPECT_TRUE(eventually([&] { return im::statistics_of(second).current_bytes == 0; }));
         both.deallocate(a, 9000, 0, queue_);
         EXPECT_EQ(im::statistics_of(first).current_bytes, 0u);
         EXPECT_GE(both.usage().held, first.usage().held);
@@ -140,7 +140,7 @@ TEST_P(adaptors, fall_back_among_threads) {
   EXPECT_EQ(im::statistics_of(second).current_bytes, 0u);
 }
 
-TEST_P(adaptors, ask_a_function_where_there_is_no_memory) {
+TEST_P(adaptors, call_a_function_where_there_is_no_memory) {
   const im::kind kind = kinds().front();
   for (const im::resource& upstream : upstreams(kind)) {
     const im::resource limited = im::resource::limit(upstream, 10'001);
@@ -171,7 +171,7 @@ TEST_P(adaptors, ask_a_function_where_there_is_no_memory) {
   }
 }
 
-TEST_P(adaptors, over_one_pool_have_what_it_has_once) {
+TEST_P(adaptors, over_one_pool_count_its_memory_once) {
   for (im::kind kind : kinds()) {
     const im::resource pool = upstreams(kind)[0];
     const im::resource other = im::resource::pool(queue_.context(), kind, {}, device_);
@@ -195,7 +195,7 @@ TEST_P(adaptors, over_one_pool_have_what_it_has_once) {
   }
 }
 
-TEST_P(adaptors, tell_all_kinds_that_they_may_give) {
+TEST_P(adaptors, report_all_kinds_that_they_may_allocate) {
   std::uint32_t all = 0;
   for (im::kind kind : kinds()) {
     const im::resource one = im::resource::statistics(upstreams(kind)[1]);
@@ -220,7 +220,7 @@ TEST_P(adaptors, tell_all_kinds_that_they_may_give) {
   }
 }
 
-TEST_P(adaptors, stand_on_one_another) {
+TEST_P(adaptors, can_be_stacked) {
   for (im::kind kind : kinds()) {
     const im::live_memory before = im::live();
     im::resource top;

@@ -105,7 +105,7 @@ TEST_P(adoption, by_smart_pointers) {
   EXPECT_EQ(released, 2);
 }
 
-TEST_P(adoption, keeps_the_owner_through_work_in_flight) {
+TEST_P(adoption, keeps_the_owner_while_work_is_pending) {
   if (!can(im::capability::wait_for_host)) GTEST_SKIP();
   void* memory = foreign(kinds().front(), 1000);
   std::atomic<int> released{0};
@@ -215,7 +215,7 @@ TEST_P(adoption, read_only_refuses_writes) {
   EXPECT_TRUE(same(read(ours), data));
 }
 
-TEST_P(adoption, the_other_way_gives_the_memory_away) {
+TEST_P(adoption, disown_transfers_the_memory_to_the_caller) {
   for (im::kind kind : kinds()) {
     const im::live_memory before = im::live(kind);
     im::usm_pointer memory;
@@ -236,7 +236,7 @@ TEST_P(adoption, the_other_way_gives_the_memory_away) {
   }
 }
 
-TEST_P(adoption, memory_with_views_is_not_given_away) {
+TEST_P(adoption, memory_with_views_cannot_be_disowned) {
   const im::buffer buffer = make(1000, kinds().back());
   {
     const im::buffer slice = buffer.slice(0, 10);
@@ -251,7 +251,7 @@ TEST_P(adoption, memory_with_views_is_not_given_away) {
   EXPECT_NE(memory.get(), nullptr);
 }
 
-TEST_P(adoption, empty_buffers_have_nothing_to_give_away) {
+TEST_P(adoption, empty_buffers_have_nothing_to_disown) {
   EXPECT_TRUE(
       throws(im::status::invalid_argument, [&] { (void)make(0, kinds().front()).disown(); }));
 }

@@ -156,7 +156,7 @@ TEST_P(allocation, pointers_are_known) {
   }
 }
 
-TEST_P(allocation, pointers_of_others_are_unknown) {
+TEST_P(allocation, external_pointers_are_unknown) {
   int local = 0;
   const im::kind plain = GetParam() == "host" ? im::kind::host : im::kind::unknown;
   EXPECT_EQ(im::query(&local, queue_.context()).kind, plain);

@@ -13,7 +13,7 @@ class arenas : public on_upstreams {
  protected:
   // Whether `arena` returns all of its memory to `counted`, its upstream.
   static bool goes_back(const im::resource& arena, const im::resource& counted) {
-    return patiently([&] {
+    return eventually([&] {
       (void)arena.trim();
       return im::statistics_of(counted).current_count == 0;
     });
@@ -120,7 +120,7 @@ TEST_P(arenas, keep_the_order_of_queues) {
     arena.deallocate(first, k_mib, 0, one);
     late.complete();
     one.wait();
-    EXPECT_TRUE(patiently([&] {
+    EXPECT_TRUE(eventually([&] {
       try {
         arena.deallocate(arena.allocate(1, 0, other), 1, 0, other);
         return true;
@@ -145,7 +145,7 @@ TEST_P(arenas, outlive_their_handle_while_work_runs) {
     EXPECT_EQ(im::statistics_of(counted).current_count, 1u);
     late.complete();
     queue_.wait();
-    EXPECT_TRUE(patiently([&] { return im::statistics_of(counted).current_count == 0; }));
+    EXPECT_TRUE(eventually([&] { return im::statistics_of(counted).current_count == 0; }));
   }
 }
 
@@ -161,7 +161,7 @@ struct silent {
   }
 };
 
-TEST_P(arenas, are_trimmed_over_what_tells_no_usage) {
+TEST_P(arenas, are_trimmed_over_upstreams_that_report_no_usage) {
   const im::kind kind = kinds().front();
   const im::resource counted = im::resource::statistics(upstreams(kind)[0]);
   const im::resource mute = im::resource::custom(queue_.context(), kind, silent{counted}, device_);
@@ -172,7 +172,7 @@ TEST_P(arenas, are_trimmed_over_what_tells_no_usage) {
   }
 }
 
-TEST_P(arenas, go_on_where_there_is_little) {
+TEST_P(arenas, continue_with_little_memory) {
   const im::resource limited = im::resource::limit(upstreams(kinds().front())[0], 100 * k_kib);
   const im::resource arena = im::resource::arena(limited);
   void* const first = arena.allocate(60 * k_kib, 0, queue_);

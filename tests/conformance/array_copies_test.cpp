@@ -27,7 +27,7 @@ TEST_P(array_copies, between_all_kinds_and_any_strides) {
   const model part = whole.sliced(0, {5, 3, 1}).sliced(2, {0, 2, 4});
   for (const im::kind from : kinds()) {
     const auto cut =
-        made(whole, from)
+        make_array(whole, from)
             .view(im::slice(5, 0, -2), im::every, im::slice(std::nullopt, std::nullopt, 2));
     for (const im::kind to : kinds()) {
       for (const bool blocking : {true, false}) {
@@ -129,7 +129,7 @@ TEST_P(array_copies, of_arrays_that_overlap) {
   }
 }
 
-TEST_P(array_copies, fill_what_they_are_given) {
+TEST_P(array_copies, fill_their_argument) {
   for (const im::kind kind : kinds()) {
     const auto a = im::zeros<std::complex<float>>({4, 6}, kind, options());
     im::fill(a.view(im::slice(1, 3), im::slice(0, 6, 2)), {1, 2});
@@ -154,7 +154,7 @@ TEST_P(array_copies, fill_what_they_are_given) {
   }
 }
 
-TEST_P(array_copies, come_behind_what_they_must) {
+TEST_P(array_copies, wait_for_their_dependencies) {
   if (!can(im::capability::wait_for_host)) GTEST_SKIP() << "nothing can be held up";
   const im::queue other(device_);
   const auto a = im::zeros<int>({1000}, im::kind::device, options());

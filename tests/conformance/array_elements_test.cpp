@@ -181,7 +181,7 @@ TEST_P(array_elements, of_device_memory_are_copies_that_must_be_allowed) {
 TEST_P(array_elements, by_a_host_view) {
   for (const im::kind kind : host_kinds()) {
     const model whole = model::counting({4, 5, 6});
-    const auto a = made(whole, kind).as<std::int32_t, 3>();
+    const auto a = make_array(whole, kind).as<std::int32_t, 3>();
     const auto odd = a.view(im::slice(3, std::nullopt, -2), im::every, 1).transpose();
     const model known = whole.sliced(0, {3, 1}).sliced(2, {1}).reshaped({2, 5}).permuted({1, 0});
     {
@@ -189,7 +189,7 @@ TEST_P(array_elements, by_a_host_view) {
       EXPECT_EQ(view.extent(0), 5);
       EXPECT_EQ(view.size(), 10u);
       for_each_index(known.shape, [&](const numbers& at) {
-        EXPECT_EQ(view(at[0], at[1]), known.values[known.place(at)]);
+        EXPECT_EQ(view(at[0], at[1]), known.values[known.offset_of(at)]);
       });
       EXPECT_TRUE(throws(im::status::invalid_argument, {"gaps"}, [&] { (void)view.span(); }));
       view(2, 1) = -7;

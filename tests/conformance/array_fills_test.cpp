@@ -9,7 +9,7 @@ using namespace support;
 
 class array_fills : public leak_checked {
  protected:
-  static isthmus_array_t floats(const isthmus_place_t& at, const lengths& shape,
+  static isthmus_array_t floats(const isthmus_endpoint_t& at, const lengths& shape,
                                 const lengths& strides) {
     return {at, ISTHMUS_FLOAT32, shape.size(), shape.data(), strides.data()};
   }
@@ -61,7 +61,7 @@ TEST_F(array_fills, of_long_rows_at_odd_addresses) {
   EXPECT_EQ(got, std::vector<float>(k_row, 2.5F));
 }
 
-TEST_F(array_fills, go_on_where_the_device_is_full) {
+TEST_F(array_fills, continue_where_the_device_is_full) {
   const im::sim_device device("");
   const im::queue on(device);
   const im::resource pool = im::resource::pool(

@@ -3,7 +3,7 @@
 // from.
 #include "support/array_model.hpp"
 #include "support/bytes.hpp"
-#include "support/patiently.hpp"
+#include "support/eventually.hpp"
 
 namespace {
 
@@ -24,7 +24,7 @@ TEST_P(array_lifetime, copies_and_views_keep_the_memory) {
     EXPECT_FALSE(static_cast<bool>(a));
     EXPECT_EQ(im::to_vector(view), (std::vector{3.0f, 3.0f}));
     view = {};
-    EXPECT_TRUE(all_gone(from));
+    EXPECT_TRUE(all_freed(from));
   }
 }
 
@@ -64,7 +64,7 @@ TEST_P(array_lifetime, free_is_early_and_may_come_twice) {
     copied.free();
     EXPECT_EQ(live_in(from), 1u);
     view.free();
-    EXPECT_TRUE(all_gone(from));
+    EXPECT_TRUE(all_freed(from));
   }
 }
 
@@ -74,7 +74,7 @@ TEST_P(array_lifetime, a_buffers_free_ends_all_arrays_on_it) {
     const auto a = im::zeros<float>({8}, kind, options(from));
     const auto view = a[im::slice(0, 4)];
     a.buffer().free();
-    EXPECT_TRUE(all_gone(from));
+    EXPECT_TRUE(all_freed(from));
     expect_closed(a);
     expect_closed(view);
     EXPECT_FALSE(im::overlaps(a, view));
@@ -122,11 +122,11 @@ TEST_P(array_lifetime, host_views_hold_freed_memory) {
       EXPECT_EQ(view.at(0), 6);
       EXPECT_TRUE(throws(im::status::closed, [&] { (void)a(0).get(); }));
     }
-    EXPECT_TRUE(all_gone(from));
+    EXPECT_TRUE(all_freed(from));
   }
 }
 
-TEST_P(array_lifetime, a_host_view_that_is_assigned_to_gives_back_what_it_had) {
+TEST_P(array_lifetime, assigning_a_host_view_releases_its_previous_memory) {
   for (const im::kind kind : kinds()) {
     if (kind == im::kind::device) continue;
     const auto a = im::zeros<float>({4}, kind, options());
@@ -140,7 +140,7 @@ TEST_P(array_lifetime, a_host_view_that_is_assigned_to_gives_back_what_it_had) {
   }
 }
 
-TEST_P(array_lifetime, goes_behind_the_work_in_flight) {
+TEST_P(array_lifetime, is_freed_after_the_pending_work) {
   if (!can(im::capability::wait_for_host)) GTEST_SKIP() << "nothing can be held up";
   std::vector<std::int32_t> back(1000);
   const im::host_event gate;
@@ -183,7 +183,7 @@ TEST_P(array_lifetime, ends_with_a_scope) {
     EXPECT_FALSE(static_cast<bool>(other.get()));
     im::fill(lives_on, 3);
   }
-  EXPECT_TRUE(all_gone(from));
+  EXPECT_TRUE(all_freed(from));
 }
 
 TEST_P(array_lifetime, ends_all_at_once_with_a_scratch) {
@@ -207,7 +207,7 @@ TEST_P(array_lifetime, ends_all_at_once_with_a_scratch) {
   }
   EXPECT_TRUE(throws(im::status::closed, [&] { im::fill(outside, 1); }));
   EXPECT_TRUE(throws(im::status::closed, [&] { im::fill(of_any_type, 1); }));
-  EXPECT_TRUE(all_gone(from));
+  EXPECT_TRUE(all_freed(from));
 }
 
 TEST_P(array_lifetime, comes_out_of_a_pool) {

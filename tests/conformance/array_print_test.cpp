@@ -98,7 +98,7 @@ TEST_P(array_print, every_type_in_the_fewest_digits) {
   }
 }
 
-TEST_P(array_print, what_has_no_memory_says_so) {
+TEST_P(array_print, arrays_without_memory_are_marked) {
   EXPECT_EQ(to_string(im::array<float, 2>()), "(no memory)");
   auto a = counting({3}, im::kind::device);
   const im::dyn_array view = a.view(im::slice(1, 3));
@@ -111,7 +111,7 @@ TEST_P(array_print, what_has_no_memory_says_so) {
   EXPECT_EQ(describe(view), "array device (2,) int32, 8 bytes, no memory");
 }
 
-TEST_P(array_print, comes_behind_the_work_that_is_pending) {
+TEST_P(array_print, waits_for_pending_work) {
   if (!can(im::capability::wait_for_host)) GTEST_SKIP();
   const auto a = im::zeros<std::int32_t>({3}, im::kind::device, options());
   const im::host_event gate;

@@ -35,9 +35,9 @@ class arrays : public on_backend {
     bytes plain;
     im::buffer buffer;
 
-    [[nodiscard]] isthmus_place_t at() {
-      return buffer ? isthmus_place_t{buffer.get(), nullptr, 0}
-                    : isthmus_place_t{nullptr, plain.data(), 0};
+    [[nodiscard]] isthmus_endpoint_t at() {
+      return buffer ? isthmus_endpoint_t{buffer.get(), nullptr, 0}
+                    : isthmus_endpoint_t{nullptr, plain.data(), 0};
     }
     [[nodiscard]] bytes look() const { return buffer ? read(buffer) : plain; }
   };
@@ -84,7 +84,7 @@ class arrays : public on_backend {
 
   void check(place to_place, place from_place, const nd_array& to, const nd_array& from,
              std::mt19937_64& random, bool blocking) {
-    const char kind = dtype_info(to.of).kind;
+    const char kind = dtype_info(to.dtype).kind;
     const bytes old = noise(to.nbytes, 1);
     const bytes data = numbers_in(from, random, kind != 'u');
     memory into = put(to_place, old);
@@ -95,8 +95,8 @@ class arrays : public on_backend {
     const bytes got = into.look();
     take_padding(to, want, got);
     EXPECT_TRUE(same(got, want)) << text(from_place) << " to " << text(to_place) << ", "
-                                 << dtype_info(from.of).name << " to " << dtype_info(to.of).name
-                                 << ", rank " << to.shape.size()
+                                 << dtype_info(from.dtype).name << " to "
+                                 << dtype_info(to.dtype).name << ", rank " << to.shape.size()
                                  << (blocking ? "" : ", not blocking");
   }
   void check_everywhere(const nd_array& to, const nd_array& from, std::mt19937_64& random) {
@@ -137,7 +137,7 @@ class arrays : public on_backend {
     const bytes got = into.look();
     take_padding(to, want, got);
     EXPECT_TRUE(same(got, want)) << text(where) << ", " << dtype_info(of).name << " in "
-                                 << dtype_info(to.of).name << ", rank " << to.shape.size()
+                                 << dtype_info(to.dtype).name << ", rank " << to.shape.size()
                                  << (blocking ? "" : ", not blocking");
   }
 };
@@ -276,10 +276,10 @@ TEST_P(arrays, that_overlap) {
       check_within(where, columns, others, blocking);
       check_within(where, square, row, blocking);
       nd_array narrow = line, other = line;
-      narrow.of = ISTHMUS_INT16;
+      narrow.dtype = ISTHMUS_INT16;
       narrow.strides = {2};
       other.shape = {600};
-      other.of = ISTHMUS_INT16;
+      other.dtype = ISTHMUS_INT16;
       other.strides = {-2};
       other.first = 1198;
       nd_array halves = dense_array(ISTHMUS_INT16, {600});
@@ -328,7 +328,7 @@ TEST_P(arrays, with_no_element) {
   const bytes old = noise(100);
   write(there, old);
   const lengths none{3, 0}, far{INT64_MAX, INT64_MIN};
-  const isthmus_place_t middle{there.get(), nullptr, 50};
+  const isthmus_endpoint_t middle{there.get(), nullptr, 50};
   const isthmus_array_t array{middle, ISTHMUS_INT32, 2, none.data(), far.data()};
   const isthmus_array_t one{middle, ISTHMUS_INT8, 0, nullptr, nullptr};
   for (const bool blocking : {true, false}) {
@@ -343,7 +343,7 @@ TEST_P(arrays, with_no_element) {
   EXPECT_TRUE(same(read(there), old));
 }
 
-TEST_P(arrays, wait_for_what_they_must_come_behind) {
+TEST_P(arrays, wait_for_their_dependencies) {
   if (!can(im::capability::wait_for_host)) GTEST_SKIP() << "nothing can be held up";
   std::mt19937_64 random(8);
   const nd_array to = dense_array(ISTHMUS_FLOAT64, {60, 50});
@@ -397,7 +397,7 @@ TEST_P(arrays, onto_themselves_wait_too) {
 }
 
 // An operation whose dependency fails writes nothing and releases its owners.
-TEST_P(arrays, behind_what_fails) {
+TEST_P(arrays, after_a_failed_operation) {
   if (!can(im::capability::wait_for_host)) GTEST_SKIP() << "nothing can be held up";
   std::mt19937_64 random(9);
   const nd_array line = dense_array(ISTHMUS_INT32, {300});
@@ -419,14 +419,14 @@ TEST_P(arrays, behind_what_fails) {
     how.after = &after;
     how.after_count = 1;
     isthmus_event_t* event = nullptr;
-    const isthmus_place_t start_of{there.get(), nullptr, 0};
+    const isthmus_endpoint_t start_of{there.get(), nullptr, 0};
     const auto target = to.at(start_of);
     const auto start = from->at(start_of);
     ASSERT_EQ(isthmus_copy_array(queue_.get(), &target, &start, k_unsafe, &how, &event),
               ISTHMUS_OK);
     gate.fail("on purpose");
     EXPECT_EQ(end(ISTHMUS_OK, event), ISTHMUS_ERROR_DEPENDENCY);
-    const bool ran = ran_all_the_same();
+    const bool ran = ran_despite_failure();
     expect_released(released);
     if (!ran) {
       EXPECT_TRUE(same(read(there), old));
@@ -436,7 +436,7 @@ TEST_P(arrays, behind_what_fails) {
 
 TEST_P(arrays, overlap_as_their_bytes_do) {
   const im::buffer there = make(1000, im::kind::device);
-  const isthmus_place_t start_of{there.get(), nullptr, 0};
+  const isthmus_endpoint_t start_of{there.get(), nullptr, 0};
   const auto overlap = [&](const nd_array& one, const nd_array& other) {
     const auto a = one.at(start_of);
     const auto b = other.at(start_of);
@@ -454,7 +454,7 @@ TEST_P(arrays, overlap_as_their_bytes_do) {
   EXPECT_EQ(overlap(line, even), 1);
   EXPECT_EQ(overlap(even, odd), 0);
   EXPECT_EQ(overlap(line, behind), 0);
-  even.of = ISTHMUS_FLOAT64;
+  even.dtype = ISTHMUS_FLOAT64;
   EXPECT_EQ(overlap(even, odd), 1);
   nd_array past = line, before = line;
   past.first = 601;
@@ -492,7 +492,7 @@ TEST_P(arrays, by_pointer) {
       ISTHMUS_ERROR_OUT_OF_RANGE, {"destination", "400"}));
 }
 
-TEST(dtype_infos, tell_dlpack_what_its_bits_can) {
+TEST(dtype_infos, report_bits_to_dlpack_only_where_they_fit) {
   EXPECT_EQ(dtype_info(ISTHMUS_COMPLEX128).dlpack_bits, 128);
   EXPECT_EQ(dtype_info(ISTHMUS_LONGDOUBLE).dlpack_bits, 128);
   EXPECT_EQ(dtype_info(ISTHMUS_CLONGDOUBLE).dlpack_bits, 0) << "256 is more than 8 bits hold";

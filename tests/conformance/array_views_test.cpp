@@ -82,7 +82,7 @@ class array_views : public on_arrays {
       it.array = it.array.reshape(axes_of(wanted));
       it.known = it.known.reshaped(wanted);
     } catch (const im::invalid_argument& problem) {
-      EXPECT_TRUE(tells(problem.what(), {"copy"}));
+      EXPECT_TRUE(mentions(problem.what(), {"copy"}));
       EXPECT_FALSE(it.array.is_contiguous());
     }
   }
@@ -107,7 +107,7 @@ TEST_P(array_views, show_what_the_model_has) {
       numbers shape;
       for (std::int64_t axis = up_to(3); axis >= 0; --axis) shape.push_back(up_to(6));
       const model whole = model::counting(shape);
-      both it{made(whole, kind), whole};
+      both it{make_array(whole, kind), whole};
       for (int steps = 0; steps < 5 && it.known.values.size() < 5000; ++steps) {
         step(it);
         ASSERT_TRUE(same(it.array, it.known)) << name(kind) << ", turn " << turn;
@@ -118,7 +118,7 @@ TEST_P(array_views, show_what_the_model_has) {
 
 TEST_P(array_views, of_known_rank) {
   const model whole = model::counting({4, 6, 5});
-  const auto a = made(whole, im::kind::device).as<std::int32_t, 3>();
+  const auto a = make_array(whole, im::kind::device).as<std::int32_t, 3>();
   const im::array<std::int32_t, 2> one = a.view(1);
   EXPECT_TRUE(same(one, whole.sliced(0, {1}).reshaped({6, 5})));
   EXPECT_TRUE(same(a.view(im::ellipsis, -1), whole.sliced(2, {4}).reshaped({4, 6})));
@@ -137,7 +137,8 @@ TEST_P(array_views, of_known_rank) {
   EXPECT_EQ(a.view(), a);
   const auto single = a.view(1, 2, 3);
   static_assert(single.rank() == 0);
-  EXPECT_EQ(im::to_vector(single), std::vector<std::int32_t>{whole.values[whole.place({1, 2, 3})]});
+  EXPECT_EQ(im::to_vector(single),
+            std::vector<std::int32_t>{whole.values[whole.offset_of({1, 2, 3})]});
 }
 
 TEST_P(array_views, as_elements_of_another_type) {
@@ -163,7 +164,7 @@ TEST_P(array_views, as_elements_of_another_type) {
                    model{{2, 2}, {0x3f800000, 1, 0x40000000, 2}}));
 }
 
-TEST_P(array_views, on_buffers_of_others) {
+TEST_P(array_views, on_existing_buffers) {
   const im::buffer memory = make(400, im::kind::device);
   const im::array<float, 2> a(memory, {5, 4}, 16);
   EXPECT_EQ(a.buffer(), memory);

@@ -19,12 +19,12 @@ TEST_P(bad_input, copies_past_either_end) {
     const bytes data = noise(100);
     write(buffer, data);
     bytes host(200);
-    const isthmus_place_t here{nullptr, host.data(), 0};
+    const isthmus_endpoint_t here{nullptr, host.data(), 0};
     using range = std::pair<std::size_t, std::size_t>;
     for (const auto& [offset, nbytes] :
          {range{0, 101}, range{100, 1}, range{101, 0}, range{1, 100}, range{SIZE_MAX, 1},
           range{SIZE_MAX, 2}, range{99, SIZE_MAX}}) {
-      const isthmus_place_t there{buffer.get(), nullptr, offset};
+      const isthmus_endpoint_t there{buffer.get(), nullptr, offset};
       // If both endpoints are out of range, either one may be reported.
       const bool both = nbytes == SIZE_MAX;
       const std::vector<std::string> told{std::to_string(nbytes),
@@ -48,9 +48,9 @@ TEST_P(bad_input, huge_copies_and_offsets) {
   const im::buffer buffer = make(100, kinds().front());
   const im::buffer other = make(100, kinds().back());
   for (std::size_t huge : k_huge) {
-    const isthmus_place_t whole{buffer.get(), nullptr, 0};
-    const isthmus_place_t far{other.get(), nullptr, huge};
-    const isthmus_place_t near{other.get(), nullptr, 0};
+    const isthmus_endpoint_t whole{buffer.get(), nullptr, 0};
+    const isthmus_endpoint_t far{other.get(), nullptr, huge};
+    const isthmus_endpoint_t near{other.get(), nullptr, 0};
     EXPECT_TRUE(refused(isthmus_copy(nullptr, &whole, &near, huge, nullptr, nullptr),
                         ISTHMUS_ERROR_OUT_OF_RANGE, {std::to_string(huge), "100"}));
     EXPECT_TRUE(refused(isthmus_copy(nullptr, &whole, &far, 1, nullptr, nullptr),
@@ -75,8 +75,8 @@ TEST_P(bad_input, the_surface_holds_the_callers_bounds) {
 
 TEST_P(bad_input, places_that_are_nowhere) {
   const im::buffer buffer = make(100, kinds().front());
-  const isthmus_place_t whole{buffer.get(), nullptr, 0};
-  const isthmus_place_t nowhere{nullptr, nullptr, 0};
+  const isthmus_endpoint_t whole{buffer.get(), nullptr, 0};
+  const isthmus_endpoint_t nowhere{nullptr, nullptr, 0};
   const auto invalid = ISTHMUS_ERROR_INVALID_ARGUMENT;
   EXPECT_TRUE(refused(isthmus_copy(nullptr, &whole, &nowhere, 1, nullptr, nullptr), invalid));
   EXPECT_TRUE(refused(isthmus_copy(nullptr, &nowhere, &whole, 1, nullptr, nullptr), invalid));
@@ -88,7 +88,7 @@ TEST_P(bad_input, places_that_are_nowhere) {
 
 TEST_P(bad_input, operations_that_are_malformed) {
   const im::buffer buffer = make(100, kinds().front());
-  const isthmus_place_t whole{buffer.get(), nullptr, 0};
+  const isthmus_endpoint_t whole{buffer.get(), nullptr, 0};
   isthmus_operation_t how{};
   const auto attempt = [&] { return isthmus_fill(nullptr, &whole, "x", 1, 100, &how, nullptr); };
   EXPECT_TRUE(refused(attempt(), ISTHMUS_ERROR_INVALID_ARGUMENT)) << "struct_size 0";
@@ -149,7 +149,7 @@ TEST_P(bad_input, adopting_nothing) {
   EXPECT_TRUE(seen.expired()) << "the owner is released on failure";
 }
 
-TEST_P(bad_input, messages_last_till_the_next_failure_and_are_the_threads_own) {
+TEST_P(bad_input, messages_last_until_the_next_failure_of_the_thread) {
   EXPECT_THROW((void)make(10, kinds().front(), 24), im::invalid_argument);
   const std::string said = isthmus_error_message();
   EXPECT_FALSE(said.empty());

@@ -15,12 +15,12 @@ using namespace support;
 // `at` is the address under test; `plain` is host memory of as many bytes.
 struct bare_call {
   isthmus_queue_t* queue;
-  isthmus_place_t at;
-  isthmus_place_t plain;
+  isthmus_endpoint_t at;
+  isthmus_endpoint_t plain;
   std::size_t nbytes;
   isthmus_event_t** event;
 
-  [[nodiscard]] isthmus_array_t array(const isthmus_place_t& place) const {
+  [[nodiscard]] isthmus_array_t array(const isthmus_endpoint_t& place) const {
     static constexpr std::int64_t k_step = 1;
     return {place, ISTHMUS_UINT8, 1, &count, &k_step};
   }
@@ -223,7 +223,7 @@ const std::byte* never_allocated_near(const std::byte* block) {
   return nullptr;
 }
 
-TEST_P(bare_pointers, into_memory_that_a_pool_never_gave_are_refused) {
+TEST_P(bare_pointers, into_memory_that_a_pool_never_allocated_are_refused) {
   for (const im::kind kind : kinds()) {
     const im::resource from =
         im::resource::pool(queue_.context(), kind, {.initial_bytes = 4 * k_mib}, device_);
@@ -291,7 +291,7 @@ TEST_P(bare_pointers, into_a_providers_memory_that_waits_for_work_are_refused) {
     EXPECT_TRUE(throws(im::status::invalid_argument, {"freed"}, [&] { from.record(at, queue_); }));
     gate.complete();
     queue_.wait();
-    EXPECT_TRUE(patiently([&] { return im::query(at).state == im::memory_state::unknown; }));
+    EXPECT_TRUE(eventually([&] { return im::query(at).state == im::memory_state::unknown; }));
   }
 }
 
@@ -306,7 +306,7 @@ TEST_P(bare_pointers, into_adopted_memory_that_waits_for_work_are_the_owners) {
         im::buffer::adopt(plain.data(), k_block_bytes, [](void*) noexcept {}, {.queue = queue_});
     (void)im::fill_async(adopted, std::byte{1}, {.after = gate});
   }
-  const isthmus_place_t from{nullptr, plain.data(), 0}, to{nullptr, back.data(), 0};
+  const isthmus_endpoint_t from{nullptr, plain.data(), 0}, to{nullptr, back.data(), 0};
   EXPECT_EQ(isthmus_copy(nullptr, &to, &from, k_block_bytes, nullptr, nullptr), ISTHMUS_OK);
   EXPECT_TRUE(same(back, noise(k_block_bytes)));
   gate.complete();
@@ -361,7 +361,7 @@ TEST_P(bare_pointers, to_plain_memory_are_not_what_a_device_fills) {
 
 TEST_P(bare_pointers, to_plain_memory_are_filled_without_a_queue) {
   bytes plain = noise(k_block_bytes);
-  const isthmus_place_t at{nullptr, plain.data(), 0};
+  const isthmus_endpoint_t at{nullptr, plain.data(), 0};
   EXPECT_EQ(isthmus_fill(nullptr, &at, &k_filled, 1, k_block_bytes, nullptr, nullptr), ISTHMUS_OK);
   EXPECT_TRUE(same(plain, bytes(k_block_bytes, std::byte{k_filled})));
 }
@@ -373,7 +373,7 @@ TEST_P(bare_pointers, to_plain_memory_take_no_hints) {
   } else {
     expect_refused(k_hints, plain.data(), k_block_bytes, ISTHMUS_ERROR_INVALID_ARGUMENT);
   }
-  const isthmus_place_t at{nullptr, plain.data(), 0};
+  const isthmus_endpoint_t at{nullptr, plain.data(), 0};
   EXPECT_TRUE(refused(isthmus_prefetch(nullptr, &at, k_block_bytes, 0, nullptr, nullptr),
                       ISTHMUS_ERROR_INVALID_ARGUMENT, {address_text(plain.data())}));
   EXPECT_TRUE(same(plain, noise(k_block_bytes)));

@@ -4,7 +4,7 @@
 // complete.
 #include "support/backends.hpp"
 #include "support/bytes.hpp"
-#include "support/patiently.hpp"
+#include "support/eventually.hpp"
 
 namespace {
 
@@ -33,7 +33,7 @@ class buffer_order : public on_backend {
     (void)im::fill_async(busy, std::byte{1}, {.after = gate});
     return busy.pointer();
   }
-  static bool holds_back() { return support::holds_back(GetParam()); }
+  static bool holds_back() { return support::defers_host_waits(GetParam()); }
   // Whether a request on the queue gets that memory. Tries more blocks than a slab or region holds.
   bool serves(const im::resource& from, const im::queue& on, const void* memory) const {
     std::vector<im::buffer> all;
@@ -91,7 +91,7 @@ TEST_P(buffer_order, what_is_held_back_keeps_its_memory) {
   EXPECT_FALSE(serves(from, queue_, memory));
   EXPECT_FALSE(is_free(memory));
   gate.complete();
-  EXPECT_TRUE(patiently([&] { return is_free(memory); }));
+  EXPECT_TRUE(eventually([&] { return is_free(memory); }));
 }
 
 TEST_P(buffer_order, another_queue_has_it_when_the_work_has_ended) {
@@ -103,7 +103,7 @@ TEST_P(buffer_order, another_queue_has_it_when_the_work_has_ended) {
   gate.complete();
   queue_.wait();
   const auto all_of_it = from.usage().held;
-  EXPECT_TRUE(patiently([&] {
+  EXPECT_TRUE(eventually([&] {
     (void)from.trim();
     return from.usage().held < all_of_it;
   }));
@@ -175,7 +175,7 @@ TEST_P(buffer_order, work_on_several_queues_is_waited_for) {
   EXPECT_FALSE(is_free(memory));
   gate.complete();
   also.complete();
-  EXPECT_TRUE(patiently([&] { return is_free(memory); }));
+  EXPECT_TRUE(eventually([&] { return is_free(memory); }));
 }
 
 TEST_P(buffer_order, recorded_work_is_on_its_queue) {
@@ -196,7 +196,7 @@ TEST_P(buffer_order, recorded_work_is_on_its_queue) {
   EXPECT_FALSE(is_free(unknown));
   gate.complete();
   work.complete();
-  EXPECT_TRUE(patiently([&] { return is_free(unknown); }));
+  EXPECT_TRUE(eventually([&] { return is_free(unknown); }));
 }
 
 TEST_P(buffer_order, slices_and_exports_keep_it) {
@@ -259,7 +259,7 @@ TEST_P(buffer_order, what_the_host_can_touch_is_waited_for) {
 }
 
 // The library also tracks its own copies and fills of memory without a buffer.
-TEST_P(buffer_order, a_bare_block_goes_behind_its_fills_at_once) {
+TEST_P(buffer_order, a_bare_block_is_reusable_after_its_fills_at_once) {
   if (holds_back()) GTEST_SKIP() << "what waits for the host is held back here";
   const im::queue other(queue_.context(), device_);
   const im::resource from = pool();
@@ -267,7 +267,7 @@ TEST_P(buffer_order, a_bare_block_goes_behind_its_fills_at_once) {
     const im::host_event gate;
     (void)queue_.fence({gate});
     void* const block = from.allocate(nbytes, 0, queue_);
-    const isthmus_place_t there{nullptr, block, 0};
+    const isthmus_endpoint_t there{nullptr, block, 0};
     isthmus_event_t* used = nullptr;
     im::detail::check(isthmus_fill(queue_.get(), &there, "x", 1, nbytes, nullptr, &used));
     isthmus_event_release(used);
@@ -283,14 +283,14 @@ TEST_P(buffer_order, a_bare_block_goes_behind_its_fills_at_once) {
 }
 
 // External work submitted through the exported handle may run before the deferred operation.
-TEST_P(buffer_order, a_lent_queue_that_holds_back_work_is_waited_for) {
+TEST_P(buffer_order, an_exported_queue_with_deferred_work_is_waited_for) {
   if (queue_.native() == nullptr) GTEST_SKIP() << "its handle is not given away";
   const im::resource from = pool();
   const im::host_event gate;
   void* const memory = drop_busy(from, gate);
   EXPECT_FALSE(serves(from, queue_, memory));
   gate.complete();
-  EXPECT_TRUE(patiently([&] { return is_free(memory); }));
+  EXPECT_TRUE(eventually([&] { return is_free(memory); }));
 }
 
 }  // namespace

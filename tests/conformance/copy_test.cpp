@@ -125,9 +125,9 @@ TEST_P(copying, raw_usm_pointers_are_places_too) {
     const im::buffer buffer = make(100, kind);
     const bytes data = noise(100);
     write(buffer, data);
-    const isthmus_place_t there{nullptr, buffer.pointer(), 10};
+    const isthmus_endpoint_t there{nullptr, buffer.pointer(), 10};
     bytes got(50);
-    const isthmus_place_t here{nullptr, got.data(), 0};
+    const isthmus_endpoint_t here{nullptr, got.data(), 0};
     ASSERT_EQ(isthmus_copy(queue_.get(), &here, &there, 50, nullptr, nullptr), ISTHMUS_OK)
         << isthmus_error_message();
     EXPECT_TRUE(same(got, std::span(data).subspan(10, 50)));
@@ -146,7 +146,7 @@ TEST_P(copying, between_host_places_is_a_plain_copy) {
   EXPECT_TRUE(same(got, data));
 }
 
-TEST_P(copying, keeps_its_owners_till_the_end) {
+TEST_P(copying, keeps_its_owners_until_the_end) {
   for (im::kind kind : kinds()) {
     const im::buffer buffer = make(1 << 20, kind);
     auto data = std::make_shared<bytes>(noise(1 << 20));
@@ -162,7 +162,7 @@ TEST_P(copying, keeps_its_owners_till_the_end) {
 }
 
 // No caller waits for this copy, and a later copy replaces it in all lists of pending operations.
-TEST_P(copying, lets_its_owners_go_though_nobody_waits) {
+TEST_P(copying, releases_its_owners_without_a_wait) {
   const im::buffer buffer = make(1 << 16, kinds().front());
   auto data = std::make_shared<bytes>(noise(1 << 16));
   const std::weak_ptr<bytes> seen = data;
@@ -179,8 +179,8 @@ TEST_P(copying, releases_its_owners_on_failure) {
   const std::weak_ptr<int> seen = owned;
   const im::buffer buffer = make(10, kinds().front());
   const bytes data(100);
-  const isthmus_place_t to{buffer.get(), nullptr, 0};
-  const isthmus_place_t source{nullptr, const_cast<std::byte*>(data.data()), 0};
+  const isthmus_endpoint_t to{buffer.get(), nullptr, 0};
+  const isthmus_endpoint_t source{nullptr, const_cast<std::byte*>(data.data()), 0};
   std::vector<isthmus_owner_t> owners = im::keep(std::move(owned)).detach();
   isthmus_operation_t how{};
   how.struct_size = sizeof how;

@@ -66,7 +66,7 @@ struct passing {
   std::uint64_t trim(std::uint64_t keep) noexcept { return 1000 - keep; }
 };
 
-TEST_P(custom_resources, pass_on_what_others_give) {
+TEST_P(custom_resources, forward_the_memory_of_their_upstream) {
   for (im::kind kind : kinds()) {
     const im::context home = queue_.context();
     for (const im::resource& upstream : {im::resource::provider(home, kind, device_),
@@ -89,7 +89,7 @@ TEST_P(custom_resources, pass_on_what_others_give) {
       from.deallocate(bare[1], 1000, 64, queue_);
       from.deallocate(bare[2], 300'000, 64, queue_);
       queue_.wait();
-      EXPECT_TRUE(patiently([&] { return source.log->live_count() == 0; }));
+      EXPECT_TRUE(eventually([&] { return source.log->live_count() == 0; }));
       EXPECT_EQ(source.log->given, 6);
       EXPECT_EQ(source.log->taken, 6);
       EXPECT_EQ(from.allocate(0, 0, queue_), nullptr) << "and nobody is asked";
@@ -117,11 +117,11 @@ TEST_P(custom_resources, get_memory_back_only_when_no_work_uses_it) {
     EXPECT_EQ(source.log->taken, 0) << "work on the queue is still to come";
     gate.complete();
     queue_.wait();
-    EXPECT_TRUE(patiently([&] { return source.log->live_count() == 0; }));
+    EXPECT_TRUE(eventually([&] { return source.log->live_count() == 0; }));
   }
 }
 
-TEST_P(custom_resources, may_leave_a_scope_while_they_are_asked) {
+TEST_P(custom_resources, may_leave_a_scope_during_a_request) {
   for (im::kind kind : kinds()) {
     const im::resource pool = im::resource::pool(queue_.context(), kind, {}, device_);
     isthmus_scope_t* scope = nullptr;
@@ -157,7 +157,7 @@ struct saying {
   }
 };
 
-TEST_P(custom_resources, are_refused_what_is_no_memory_of_theirs) {
+TEST_P(custom_resources, reject_memory_that_they_did_not_allocate) {
   for (im::kind kind : kinds()) {
     const im::context home = queue_.context();
     const im::buffer whole(8192, kind, {.queue = queue_, .alignment = 4096});
@@ -290,7 +290,7 @@ TEST_P(custom_resources, serve_threads) {
     for (unsigned i = 1; i <= 3; ++i) threads.emplace_back(work, i);
     for (std::thread& each : threads) each.join();
     queue_.wait();
-    EXPECT_TRUE(patiently([&] { return source.log->live_count() == 0; }));
+    EXPECT_TRUE(eventually([&] { return source.log->live_count() == 0; }));
   }
 }
 

@@ -23,7 +23,7 @@ class cut_order : public on_backend {
 INSTANTIATE_ON_BACKENDS(cut_order);
 
 // The pool's only free memory can be used by one queue alone while work on that queue is pending.
-TEST_P(cut_order, a_chunk_goes_to_other_queues_when_the_work_on_it_has_ended) {
+TEST_P(cut_order, a_chunk_is_reused_on_other_queues_when_its_work_has_ended) {
   for (im::kind kind : kinds()) {
     const im::queue other(queue_.context(), device_);
     const im::resource from = pool(kind);
@@ -70,8 +70,8 @@ TEST_P(cut_order, a_copy_that_is_pending_keeps_its_source) {
                                      im::resource::arena(from), im::resource::monotonic(from)}) {
       const im::host_event gate;
       void* const block = cuts.allocate(k_block, 0, queue_);
-      const isthmus_place_t to{target.get(), nullptr, 0};
-      const isthmus_place_t source{nullptr, block, 0};
+      const isthmus_endpoint_t to{target.get(), nullptr, 0};
+      const isthmus_endpoint_t source{nullptr, block, 0};
       isthmus_event_t* const after = gate.get();
       isthmus_operation_t how{};
       how.struct_size = sizeof how;

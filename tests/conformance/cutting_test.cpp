@@ -77,13 +77,13 @@ TEST_P(pieces_of_a_buffer, are_as_memory_of_their_own) {
       for (unsigned i = 0; i < 4; ++i) EXPECT_TRUE(same(read(all[i]), wanted[i]));
       all.erase(all.begin() + 1, all.end());
       queue_.wait();
-      EXPECT_TRUE(patiently([&] { return unused->size() == 3; }));
+      EXPECT_TRUE(eventually([&] { return unused->size() == 3; }));
       void* bare = from.allocate(k_piece, 0, queue_);
       const bytes data = noise(k_piece, 9);
       bytes back(k_piece);
-      const isthmus_place_t there{nullptr, bare, 0};
-      const isthmus_place_t here{nullptr, const_cast<std::byte*>(data.data()), 0};
-      const isthmus_place_t out{nullptr, back.data(), 0};
+      const isthmus_endpoint_t there{nullptr, bare, 0};
+      const isthmus_endpoint_t here{nullptr, const_cast<std::byte*>(data.data()), 0};
+      const isthmus_endpoint_t out{nullptr, back.data(), 0};
       im::detail::check(isthmus_copy(queue_.get(), &there, &here, k_piece, nullptr, nullptr));
       im::detail::check(isthmus_copy(queue_.get(), &out, &there, k_piece, nullptr, nullptr));
       EXPECT_TRUE(same(back, data));
@@ -100,7 +100,7 @@ TEST_P(pieces_of_a_buffer, are_as_memory_of_their_own) {
   }
 }
 
-TEST_P(pieces_of_a_buffer, go_back_while_work_uses_others) {
+TEST_P(pieces_of_a_buffer, are_freed_while_work_uses_other_pieces) {
   if (!can(im::capability::wait_for_host)) GTEST_SKIP() << "nothing can be held up";
   constexpr std::size_t k_piece = 4096;
   const im::kind kind = kinds().front();
@@ -116,10 +116,10 @@ TEST_P(pieces_of_a_buffer, go_back_while_work_uses_others) {
     (void)im::fill_async(busy, 1.0f, {.after = {gate}});
     im::fill(quiet, 1.0f);
   }
-  EXPECT_TRUE(patiently([&] { return unused->size() == 1; }));
+  EXPECT_TRUE(eventually([&] { return unused->size() == 1; }));
   gate.complete();
   queue_.wait();
-  EXPECT_TRUE(patiently([&] { return unused->size() == 2; }));
+  EXPECT_TRUE(eventually([&] { return unused->size() == 2; }));
 }
 
 }  // namespace

@@ -35,8 +35,7 @@ class document_004 : public ::testing::Test {
     device_ = isthmus::low_level::device();
   } catch (const isthmus::error& problem) {
     const std::string name = asked_backend();
-    if (support::required_by(name).empty() || support::must_be_there(name))
-      FAIL() << problem.what();
+    if (support::required_by(name).empty() || support::is_required(name)) FAIL() << problem.what();
     GTEST_SKIP() << problem.what();
   }
   // What the pools keep counts as live, and others look for that.

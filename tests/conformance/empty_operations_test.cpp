@@ -15,10 +15,10 @@ constexpr std::size_t k_beside_nothing = 4096;
 // The operands and arguments of all forms.
 struct empty_call {
   isthmus_queue_t* queue = nullptr;
-  isthmus_place_t here{};
-  isthmus_place_t there{};
-  isthmus_place_t plain{};
-  isthmus_place_t none{};  // in an empty buffer
+  isthmus_endpoint_t here{};
+  isthmus_endpoint_t there{};
+  isthmus_endpoint_t plain{};
+  isthmus_endpoint_t none{};  // in an empty buffer
   isthmus_buffer_t* nothing = nullptr;
   isthmus_operation_t operation{};
   isthmus_event_t** event = nullptr;
@@ -29,13 +29,13 @@ isthmus_status_t does_nothing_to_nothing(void*, const isthmus_view_t*, std::size
 }
 
 // An array of no rows of four elements.
-isthmus_array_t no_rows_of(const isthmus_place_t& at, isthmus_dtype_t dtype) {
+isthmus_array_t no_rows_of(const isthmus_endpoint_t& at, isthmus_dtype_t dtype) {
   static constexpr std::int64_t k_shape[] = {0, 4};
   static constexpr std::int64_t k_strides[] = {64, 8};
   return {at, dtype, 2, k_shape, k_strides};
 }
 
-isthmus_status_t copy_no_rows(const empty_call& to, const isthmus_place_t& from,
+isthmus_status_t copy_no_rows(const empty_call& to, const isthmus_endpoint_t& from,
                               isthmus_dtype_t dtype) {
   const auto target = no_rows_of(to.here, ISTHMUS_FLOAT32);
   const auto start = no_rows_of(from, dtype);

@@ -62,8 +62,8 @@ TEST_P(rows, between_all_places) {
 TEST_P(rows, bad_shapes_are_refused) {
   const im::buffer buffer = make(1000, kinds().front());
   const bytes data(1000);
-  const isthmus_place_t to{buffer.get(), nullptr, 0};
-  const isthmus_place_t from{nullptr, const_cast<std::byte*>(data.data()), 0};
+  const isthmus_endpoint_t to{buffer.get(), nullptr, 0};
+  const isthmus_endpoint_t from{nullptr, const_cast<std::byte*>(data.data()), 0};
   const auto attempt = [&](std::size_t to_pitch, std::size_t from_pitch, std::size_t width,
                            std::size_t height) {
     return isthmus_copy_2d(queue_.get(), &to, to_pitch, &from, from_pitch, width, height, nullptr,
@@ -131,7 +131,7 @@ TEST_P(filling, off_its_natural_alignment) {
     const im::buffer buffer = make(101, kind);
     const bytes old = noise(101);
     write(buffer, old);
-    const isthmus_place_t place{buffer.get(), nullptr, 3};
+    const isthmus_endpoint_t place{buffer.get(), nullptr, 3};
     const std::uint64_t pattern = 0x1122334455667788;
     const isthmus_status_t code =
         isthmus_fill(queue_.get(), &place, &pattern, 8, 96, nullptr, nullptr);
@@ -144,7 +144,7 @@ TEST_P(filling, off_its_natural_alignment) {
 
 TEST_P(filling, bad_patterns_and_ranges_are_refused) {
   const im::buffer buffer = make(100, kinds().front());
-  const isthmus_place_t place{buffer.get(), nullptr, 0};
+  const isthmus_endpoint_t place{buffer.get(), nullptr, 0};
   const sixteen pattern;
   const auto attempt = [&](std::size_t pattern_bytes, std::size_t nbytes) {
     return isthmus_fill(queue_.get(), &place, &pattern, pattern_bytes, nbytes, nullptr, nullptr);
@@ -174,7 +174,7 @@ TEST_P(hints, prefetch_changes_no_bytes) {
   im::prefetch(buffer);
   im::prefetch_async(im::at(buffer, 5000), im::prefetch_to::host).wait();
   EXPECT_TRUE(same(read(buffer), data));
-  const isthmus_place_t place{buffer.get(), nullptr, 0};
+  const isthmus_endpoint_t place{buffer.get(), nullptr, 0};
   EXPECT_TRUE(refused(isthmus_prefetch(queue_.get(), &place, 100001, 0, nullptr, nullptr),
                       ISTHMUS_ERROR_OUT_OF_RANGE, {"100001", "100000"}));
 }
@@ -200,8 +200,8 @@ TEST_P(hints, nothing_to_move_is_no_error) {
     if (can(im::capability::prefetch)) im::prefetch(none);
     if (can(im::capability::advise)) im::advise(none, 0);
     im::copy_async(none, buffer.slice(100, 0)).wait();
-    const isthmus_place_t nowhere{nullptr, nullptr, 1341};
-    const isthmus_place_t here{buffer.get(), nullptr, 50};
+    const isthmus_endpoint_t nowhere{nullptr, nullptr, 1341};
+    const isthmus_endpoint_t here{buffer.get(), nullptr, 50};
     EXPECT_EQ(isthmus_copy(nullptr, &here, &nowhere, 0, nullptr, nullptr), ISTHMUS_OK);
     EXPECT_TRUE(same(read(buffer.slice(0, 0)), bytes{}));
   }

@@ -42,7 +42,7 @@ TEST_P(fixed_size, cuts_slabs_into_blocks) {
       EXPECT_TRUE(all.contains(static_cast<std::byte*>(again)));
       fixed.deallocate(again, 1000, 0, queue_);
       queue_.wait();
-      EXPECT_TRUE(patiently([&] {
+      EXPECT_TRUE(eventually([&] {
         (void)fixed.trim();
         return im::statistics_of(counted).current_count == 0;
       }));
@@ -88,7 +88,7 @@ TEST_P(fixed_size, keeps_the_order_of_queues) {
     late.complete();
     one.wait();
     std::set<void*> reused;
-    EXPECT_TRUE(patiently([&] {
+    EXPECT_TRUE(eventually([&] {
       std::vector<void*> all;
       for (int i = 0; i < 3; ++i) all.push_back(fixed.allocate(1, 0, other));
       reused = {all.begin(), all.end()};
@@ -111,11 +111,11 @@ TEST_P(fixed_size, outlives_its_handle_while_work_runs) {
     EXPECT_EQ(im::statistics_of(counted).current_count, 1u);
     late.complete();
     queue_.wait();
-    EXPECT_TRUE(patiently([&] { return im::statistics_of(counted).current_count == 0; }));
+    EXPECT_TRUE(eventually([&] { return im::statistics_of(counted).current_count == 0; }));
   }
 }
 
-TEST_P(fixed_size, goes_on_after_a_failure) {
+TEST_P(fixed_size, continues_after_a_failure) {
   const im::resource upstream = im::resource::limit(upstreams(kinds().front())[0], 10 * k_kib);
   const im::resource fixed = im::resource::fixed_size(upstream, 4096, 2);
   void* const first = fixed.allocate(1, 0, queue_);
@@ -161,7 +161,7 @@ TEST_P(fixed_size, threads) {
   std::vector<std::thread> threads;
   for (unsigned i = 1; i <= 3; ++i) threads.emplace_back(work, i);
   for (std::thread& each : threads) each.join();
-  EXPECT_TRUE(patiently([&] {
+  EXPECT_TRUE(eventually([&] {
     (void)fixed.trim();
     return im::statistics_of(counted).current_count == 0;
   }));

@@ -81,7 +81,7 @@ TYPED_TEST(halves, end_in_infinity) {
   EXPECT_EQ(static_cast<float>(TypeParam(true) + TypeParam(2)), 3.0f);
 }
 
-TEST(float16, overflows_where_the_standard_says) {
+TEST(float16, overflows_as_in_the_standard) {
   EXPECT_EQ(im::float16(65519.99).bits(), 0x7bff);
   EXPECT_EQ(im::float16(65520.0).bits(), 0x7c00);
   EXPECT_EQ(im::float16(65535).bits(), 0x7c00);

@@ -5,7 +5,7 @@
 
 #include "support/backends.hpp"
 #include "support/bytes.hpp"
-#include "support/patiently.hpp"
+#include "support/eventually.hpp"
 
 namespace {
 
@@ -52,7 +52,7 @@ class host_pools : public on_backend {
 };
 INSTANTIATE_ON_BACKENDS(host_pools);
 
-TEST_P(host_pools, what_came_together_is_the_hosts) {
+TEST_P(host_pools, coalesced_memory_is_host_memory) {
   const im::buffer whole = joined();
   const bytes data = noise(whole.size());
   std::copy(data.begin(), data.end(), bytes_of(whole).begin());
@@ -64,7 +64,7 @@ TEST_P(host_pools, what_came_together_is_the_hosts) {
   }
 }
 
-TEST_P(host_pools, what_came_together_is_copied_over_every_seam) {
+TEST_P(host_pools, coalesced_memory_is_copied_across_chunk_boundaries) {
   const im::buffer whole = joined();
   const im::buffer there = make(whole.size(), kinds().front());
   const bytes data = noise(whole.size(), 2);
@@ -76,7 +76,7 @@ TEST_P(host_pools, what_came_together_is_copied_over_every_seam) {
                    std::span(data).subspan(5, whole.size() - 9)));
 }
 
-TEST_P(host_pools, rows_and_ranges_of_what_came_together) {
+TEST_P(host_pools, rows_and_ranges_of_coalesced_memory) {
   const im::buffer whole = joined();
   const im::buffer there = make(whole.size(), kinds().front());
   const bytes data = noise(whole.size(), 3);
@@ -105,7 +105,7 @@ TEST_P(host_pools, rows_and_ranges_of_what_came_together) {
   EXPECT_TRUE(same(bytes_of(whole), back));
 }
 
-TEST_P(host_pools, fills_of_what_came_together) {
+TEST_P(host_pools, fills_of_coalesced_memory) {
   const im::buffer whole = joined();
   bytes want = noise(whole.size(), 5);
   write(whole, want);
@@ -125,11 +125,11 @@ TEST_P(host_pools, fills_of_what_came_together) {
          std::array<std::uint64_t, 2>{0x0102030405060708, 0x1112131415161718});
 }
 
-TEST_P(host_pools, all_of_it_goes_back) {
+TEST_P(host_pools, all_memory_is_released) {
   { const im::buffer whole = joined(); }
   for (void* each : between_) pool_.deallocate(each, k_piece, 0, queue_);
   between_.clear();
-  EXPECT_TRUE(patiently([&] {
+  EXPECT_TRUE(eventually([&] {
     (void)pool_.trim();
     return pool_.usage().held == 0;
   }));

@@ -5,7 +5,7 @@
 #include <array>
 
 #include "support/backends.hpp"
-#include "support/patiently.hpp"
+#include "support/eventually.hpp"
 
 namespace {
 
@@ -25,7 +25,7 @@ class idle : public on_backend {
 };
 INSTANTIATE_ON_BACKENDS(idle);
 
-TEST_P(idle, till_something_is_pending) {
+TEST_P(idle, until_something_is_pending) {
   for (const im::kind kind : kinds()) {
     const im::buffer memory = make(1000, kind);
     const im::buffer part = memory.slice(100, 50);
@@ -36,7 +36,7 @@ TEST_P(idle, till_something_is_pending) {
     EXPECT_FALSE(tells(memory) || tells(part) || looks(memory) || looks(part));
     gate.complete();
     filled.wait();
-    EXPECT_TRUE(patiently([&] { return tells(memory); })) << name(kind);
+    EXPECT_TRUE(eventually([&] { return tells(memory); })) << name(kind);
     EXPECT_TRUE(looks(memory) && looks(part)) << "the call sees to the flags";
   }
 }
@@ -60,7 +60,7 @@ TEST_P(idle, and_never_once_it_is_freed) {
 }
 
 // A caller built against a library with fewer flags passes a smaller array.
-TEST_P(idle, never_where_there_is_no_room_to_tell) {
+TEST_P(idle, never_reported_beyond_the_callers_array) {
   const im::buffer memory = make(1000, im::kind::device);
   std::array<const unsigned char*, 2> flags{};
   EXPECT_EQ(isthmus_buffer_watch(memory.get(), flags.data(), 1), 1U);
@@ -70,7 +70,7 @@ TEST_P(idle, never_where_there_is_no_room_to_tell) {
   EXPECT_EQ(isthmus_buffer_watch(memory.get(), nullptr, 5), 0U);
 }
 
-TEST_P(idle, not_where_others_may_put_work) {
+TEST_P(idle, not_with_possible_external_work) {
   const im::buffer memory = make(1000, im::kind::device);
   const im::queue other(device_);
   {
@@ -78,8 +78,8 @@ TEST_P(idle, not_where_others_may_put_work) {
     EXPECT_FALSE(looks(memory)) << "a view may put work on its queue";
     EXPECT_TRUE(tells(memory)) << "which has none";
   }
-  EXPECT_TRUE(patiently([&] { return tells(memory) && looks(memory); }));
-  if (!can(im::capability::lend_handles)) return;
+  EXPECT_TRUE(eventually([&] { return tells(memory) && looks(memory); }));
+  if (!can(im::capability::export_handles)) return;
   static_cast<void>(queue_.native());
   EXPECT_FALSE(tells(memory) || looks(memory));
 }

@@ -35,7 +35,7 @@ class implicit_order : public on_backend {
       const auto fail = [&] {
         gate.fail("the pump is broken");
         EXPECT_TRUE(throws(im::status::dependency, [&] { failing.wait(); }));
-        ran_ = ran_ || ran_all_the_same();
+        ran_ = ran_ || ran_despite_failure();
       };
       if (when == fails::before) fail();
       const im::event done = follow(buffer);

@@ -27,9 +27,9 @@ TEST_P(info, device_is_sane) {
   EXPECT_FALSE(kinds().empty());
 }
 
-TEST_P(info, what_is_lacking_is_said) {
+TEST_P(info, missing_capabilities_are_reported) {
   const bool whole = can(im::capability::usm) && kinds().size() == 3;
-  EXPECT_TRUE(whole || !device_.info().lacks.empty());
+  EXPECT_TRUE(whole || !device_.info().limitations.empty());
 }
 
 TEST_P(info, device_belongs_to_its_platform) {
@@ -47,8 +47,8 @@ TEST_P(info, filter_finds_the_device_again) {
   EXPECT_EQ(im::device(std::string(device_.info().filter)), device_);
 }
 
-TEST_P(info, memory_is_told_or_unsupported) {
-  if (!can(im::capability::tell_free_memory)) {
+TEST_P(info, memory_is_reported_or_unsupported) {
+  if (!can(im::capability::query_free_memory)) {
     EXPECT_TRUE(throws(im::status::unsupported, [&] { (void)device_.memory(); }));
     return;
   }
@@ -107,14 +107,14 @@ TEST_P(info, queues_compare_by_what_they_stand_for) {
   EXPECT_NE(queue_, im::queue());
 }
 
-TEST_P(info, native_handles_where_it_lends_them) {
-  const bool lends = can(im::capability::lend_handles);
+TEST_P(info, native_handles_where_it_exports_them) {
+  const bool lends = can(im::capability::export_handles);
   EXPECT_EQ(queue_.context().native() != nullptr, lends);
   EXPECT_EQ(queue_.native() != nullptr, lends);
 }
 
 TEST_P(info, native_handles_come_back_as_the_same_objects) {
-  if (!can(im::capability::lend_handles)) GTEST_SKIP();
+  if (!can(im::capability::export_handles)) GTEST_SKIP();
   const std::string backend(device_.info().backend);
   void* const handle = device_.native();
   EXPECT_TRUE(handle == nullptr || im::device::of_native(backend, handle) == device_);
@@ -128,7 +128,7 @@ TEST_P(info, native_handles_come_back_as_the_same_objects) {
   EXPECT_TRUE(same(read(made), data));
 }
 
-TEST(process, tells_its_version) {
+TEST(process, reports_its_version) {
   EXPECT_EQ(isthmus_abi_version(), std::uint32_t{ISTHMUS_ABI_VERSION});
   EXPECT_TRUE(std::string_view(isthmus_version()).starts_with("0.1"));
 }

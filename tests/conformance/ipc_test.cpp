@@ -161,7 +161,7 @@ TEST_P(ipc, shares_what_a_pool_has_that_does_not_remap) {
   }
 }
 
-TEST_P(ipc, tells_which_pool_to_take_for_memory_that_can_move) {
+TEST_P(ipc, reports_which_pool_to_use_for_memory_that_can_move) {
   if (!can(im::capability::remap)) GTEST_SKIP() << "no memory moves";
   const auto pool = im::resource::pool(queue_.context(), im::kind::device);
   const im::buffer moves(4096, im::kind::device, {.queue = queue_, .resource = pool});
@@ -232,7 +232,7 @@ TEST_P(ipc, may_be_opened_several_times) {
 class no_ipc : public on_backend {};
 INSTANTIATE_ON_BACKENDS(no_ipc);
 
-TEST_P(no_ipc, is_told_where_a_device_cannot) {
+TEST_P(no_ipc, is_reported_where_a_device_cannot) {
   if (can(im::capability::ipc)) GTEST_SKIP() << "it can";
   const im::kind one = kinds().front();
   im::ipc_handle handle;

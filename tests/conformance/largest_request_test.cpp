@@ -52,9 +52,9 @@ TEST_P(largest_request, takes_all_of_a_pool_piece_by_piece) {
     blocks.emplace_back(from.allocate(nbytes, 0, queue_), nbytes);
   }
   for (auto nbytes = largest(from); nbytes != 0; nbytes = largest(from)) {
-    const auto tried = im::counts_of(from, im::rung::grow).tried;
+    const auto tried = im::counts_of(from, im::oom_stage::grow).tried;
     blocks.emplace_back(from.allocate(nbytes, 0, queue_), nbytes);
-    ASSERT_EQ(im::counts_of(from, im::rung::grow).tried, tried) << nbytes << " bytes";
+    ASSERT_EQ(im::counts_of(from, im::oom_stage::grow).tried, tried) << nbytes << " bytes";
   }
   EXPECT_THROW((void)from.allocate(1, 0, queue_), im::out_of_memory);
   for (const auto& [pointer, nbytes] : blocks) {
@@ -199,7 +199,7 @@ TEST_P(largest_request, is_not_of_what_other_work_uses) {
 }
 
 // Memory in the cache of another thread does not count for this thread.
-TEST_P(largest_request, is_of_the_thread_that_looks) {
+TEST_P(largest_request, is_that_of_the_calling_thread) {
   const im::resource from = make(0ns);
   std::thread other([&] {
     void* const pointer = from.allocate(7 * k_mib, 0, queue_);

@@ -3,7 +3,7 @@
 // and until when.
 #include "support/backends.hpp"
 #include "support/bytes.hpp"
-#include "support/patiently.hpp"
+#include "support/eventually.hpp"
 
 namespace {
 
@@ -12,7 +12,7 @@ using namespace support;
 class lifetime : public on_backend {};
 INSTANTIATE_ON_BACKENDS(lifetime);
 
-TEST_P(lifetime, a_copy_in_flight_owns_both_sides) {
+TEST_P(lifetime, a_pending_copy_owns_both_sides) {
   for (im::kind kind : kinds()) {
     const bytes data = noise(8 << 20);
     bytes got(data.size());
@@ -29,7 +29,7 @@ TEST_P(lifetime, a_copy_in_flight_owns_both_sides) {
   }
 }
 
-TEST_P(lifetime, free_does_not_wait_for_work_in_flight) {
+TEST_P(lifetime, free_does_not_wait_for_pending_work) {
   if (!can(im::capability::wait_for_host)) GTEST_SKIP();
   for (im::kind kind : kinds()) {
     const im::host_event gate;
@@ -69,7 +69,7 @@ TEST_P(lifetime, a_buffer_is_waited_for_on_every_queue) {
   }
 }
 
-TEST_P(lifetime, a_wait_for_writers_lets_readers_go_on) {
+TEST_P(lifetime, a_wait_for_writers_does_not_wait_for_readers) {
   if (!can(im::capability::wait_for_host)) GTEST_SKIP();
   for (im::kind kind : kinds()) {
     const im::buffer buffer = make(4096, kind), into = make(4096, kind);
@@ -84,7 +84,7 @@ TEST_P(lifetime, a_wait_for_writers_lets_readers_go_on) {
   }
 }
 
-TEST_P(lifetime, a_queue_may_go_before_its_work_has_ended) {
+TEST_P(lifetime, a_queue_may_be_destroyed_before_its_work_has_ended) {
   for (im::kind kind : kinds()) {
     bytes got(1 << 20);
     im::event out;
@@ -114,8 +114,8 @@ TEST_P(lifetime, a_freed_buffer_is_dead_in_every_way) {
       EXPECT_TRUE(throws(im::status::closed, [&] { (void)dead.on(queue_); }));
       EXPECT_TRUE(throws(im::status::closed, [&] { dead.record(queue_); }));
       EXPECT_TRUE(throws(im::status::closed, [&] { (void)dead.disown(); }));
-      const isthmus_place_t gone{dead.get(), nullptr, 0};
-      const isthmus_place_t here{nullptr, host.data(), 0};
+      const isthmus_endpoint_t gone{dead.get(), nullptr, 0};
+      const isthmus_endpoint_t here{nullptr, host.data(), 0};
       const auto closed = ISTHMUS_ERROR_CLOSED;
       EXPECT_TRUE(refused(isthmus_copy(nullptr, &gone, &here, 1, nullptr, nullptr), closed));
       EXPECT_TRUE(refused(isthmus_copy(nullptr, &here, &gone, 1, nullptr, nullptr), closed));
@@ -227,7 +227,7 @@ TEST_P(lifetime, an_export_to_a_queue_is_of_any_kind_and_outlives_free) {
     EXPECT_TRUE(refused(isthmus_buffer_export_to_queue(buffer.get(), queue_.get(), &pointer),
                         ISTHMUS_ERROR_CLOSED));
     isthmus_buffer_unexport(buffer.get());
-    EXPECT_TRUE(patiently([&] { return im::live().count == before.count - 1; }));
+    EXPECT_TRUE(eventually([&] { return im::live().count == before.count - 1; }));
   }
 }
 
@@ -243,13 +243,13 @@ TEST_P(lifetime, an_export_of_a_pools_block_outlives_free_and_then_returns_it) {
       buffer.free();
       EXPECT_EQ(im::query(pointer).state, im::memory_state::live);
       isthmus_buffer_unexport(buffer.get());
-      EXPECT_TRUE(patiently([&] { return im::query(pointer).state == im::memory_state::free; }))
+      EXPECT_TRUE(eventually([&] { return im::query(pointer).state == im::memory_state::free; }))
           << name(kind) << ' ' << nbytes;
     }
   }
 }
 
-TEST_P(lifetime, an_export_to_a_queue_puts_it_behind_what_is_pending) {
+TEST_P(lifetime, an_export_to_a_queue_orders_it_after_pending_work) {
   for (im::kind kind : kinds()) {
     const im::buffer buffer = make(4 << 20, kind);
     const im::queue other{queue_.context(), device_};

@@ -45,7 +45,7 @@ TEST_P(limits, are_read_as_people_write_them) {
   EXPECT_EQ(isthmus_bytes_parse(nullptr, nullptr, 0, nullptr), ISTHMUS_ERROR_INVALID_ARGUMENT);
 }
 
-TEST_P(limits, above_the_soft_one_free_memory_goes_back_first) {
+TEST_P(limits, above_the_soft_one_free_memory_is_released_first) {
   for (im::kind kind : kinds()) {
     const auto from =
         make(kind, {.growth_bytes = 4 * k_mib, .remap = false, .soft_limit_bytes = 16 * k_mib});
@@ -150,7 +150,7 @@ TEST_P(limits, budgets_live_as_long_as_their_pools) {
 }
 
 // 1 ns has passed before the next call on any machine.
-TEST_P(limits, decay_gives_back_what_nobody_needed) {
+TEST_P(limits, decay_releases_unused_memory) {
   for (im::kind kind : kinds()) {
     const auto from =
         make(kind, {.growth_bytes = k_mib, .remap = false, .decay = std::chrono::nanoseconds(1)});

@@ -3,7 +3,7 @@
 // advice by name.
 #include "support/array_model.hpp"
 #include "support/bytes.hpp"
-#include "support/patiently.hpp"
+#include "support/eventually.hpp"
 
 namespace {
 
@@ -77,7 +77,7 @@ TEST_P(low_level_cpp, knows_its_pointers) {
   EXPECT_EQ(low::device_alloc(context_, device_, 0), nullptr);
 }
 
-TEST_P(low_level_cpp, frees_behind_the_work_in_flight) {
+TEST_P(low_level_cpp, frees_after_the_pending_work) {
   if (!can(im::capability::wait_for_host)) GTEST_SKIP() << "nothing can be held up";
   std::vector<float> back(256);
   void* p = low::device_alloc(context_, device_, 1024);
@@ -93,7 +93,7 @@ TEST_P(low_level_cpp, frees_behind_the_work_in_flight) {
   EXPECT_EQ(back, std::vector<float>(256, 2.0f));
 }
 
-TEST_P(low_level_cpp, has_one_queue_for_everybody) {
+TEST_P(low_level_cpp, has_one_global_queue) {
   EXPECT_EQ(low::global_queue(context_, device_), im::queue::of(device_));
   const im::context own{device_};
   const im::queue made = low::global_queue(own, device_);  // lives as long as its context
@@ -158,12 +158,12 @@ TEST_P(low_level_cpp, holds_the_bounds_of_its_memory) {
   low::free(context_, p);
 }
 
-TEST_P(low_level_cpp, tells_of_memories) {
+TEST_P(low_level_cpp, reports_the_kinds_of_memory) {
   const auto memories = low::memory_properties(device_);
   ASSERT_EQ(memories.size(), 1u);
   EXPECT_GT(memories[0].total_size, 0u);
   EXPECT_GT(memories[0].max_allocation, 0u);
-  EXPECT_EQ(memories[0].free_size.has_value(), can(im::capability::tell_free_memory));
+  EXPECT_EQ(memories[0].free_size.has_value(), can(im::capability::query_free_memory));
   const auto access = low::memory_access_properties(device_);
   EXPECT_EQ((access.device & low::rw) != 0, device_.offers(im::kind::device));
   EXPECT_EQ((access.shared_single_device & low::rw) != 0, device_.offers(im::kind::shared));
@@ -173,7 +173,7 @@ TEST_P(low_level_cpp, tells_of_memories) {
   EXPECT_TRUE(throws(im::status::unsupported, [&] { low::evict(context_, device_, nullptr, 0); }));
 }
 
-TEST_P(low_level_cpp, prefetches_and_advises_or_says_that_it_cannot) {
+TEST_P(low_level_cpp, prefetches_and_advises_or_reports_unsupported) {
   if (!device_.offers(im::kind::shared)) GTEST_SKIP() << "no shared memory";
   const auto a = im::zeros<float>({1000}, im::kind::shared, {.queue = queue_});
   const im::queue on = low::global_queue(context_, device_);

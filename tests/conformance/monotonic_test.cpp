@@ -36,14 +36,14 @@ TEST_P(monotonic, cuts_blocks_off_chunks_that_double) {
       (void)cut.allocate(k_mib, 0, queue_);
       EXPECT_GE(im::statistics_of(counted).current_bytes, k_mib);
       im::release_monotonic(cut);
-      EXPECT_TRUE(patiently([&] { return im::statistics_of(counted).current_count == 0; }));
+      EXPECT_TRUE(eventually([&] { return im::statistics_of(counted).current_count == 0; }));
       (void)cut.allocate(1, 0, queue_);
       EXPECT_EQ(im::statistics_of(counted).current_bytes, 4 * k_kib) << "as at first";
     }
   }
 }
 
-TEST_P(monotonic, takes_nothing_back_but_looks) {
+TEST_P(monotonic, frees_nothing_but_checks_its_arguments) {
   for (const im::resource& upstream : upstreams(kinds().front())) {
     const im::resource cut = im::resource::monotonic(upstream);
     auto* const first = static_cast<std::byte*>(cut.allocate(100, 0, queue_));
@@ -58,7 +58,7 @@ TEST_P(monotonic, takes_nothing_back_but_looks) {
   }
 }
 
-TEST_P(monotonic, goes_on_after_a_failure) {
+TEST_P(monotonic, continues_after_a_failure) {
   for (const im::resource& upstream : upstreams(kinds().front())) {
     const im::resource cut =
         im::resource::monotonic(im::resource::limit(upstream, 10 * k_kib), 4 * k_kib);
@@ -112,7 +112,7 @@ TEST_P(monotonic, chunks_return_after_the_work_of_every_queue) {
       EXPECT_EQ(*source.chunks, 1) << "work of the other queue runs";
       late.complete();
       other.wait();
-      EXPECT_TRUE(patiently([&] { return *source.chunks == 0; }));
+      EXPECT_TRUE(eventually([&] { return *source.chunks == 0; }));
     }
   }
 }
@@ -135,7 +135,7 @@ TEST_P(monotonic, buffers_keep_their_chunk) {
         EXPECT_EQ(std::count(seen.begin(), seen.end(), 1), 1000);
         EXPECT_EQ(im::statistics_of(counted).current_count, 1u);
       }
-      EXPECT_TRUE(patiently([&] { return im::statistics_of(counted).current_count == 0; }));
+      EXPECT_TRUE(eventually([&] { return im::statistics_of(counted).current_count == 0; }));
     }
   }
 }

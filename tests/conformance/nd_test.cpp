@@ -179,7 +179,7 @@ TEST_P(nd, columns_of_one_matrix) {
   EXPECT_TRUE(same(read(one), want));
 }
 
-TEST_P(nd, wait_for_what_they_must_come_behind) {
+TEST_P(nd, wait_for_their_dependencies) {
   if (!can(im::capability::wait_for_host)) GTEST_SKIP() << "nothing can be held up";
   const nd_block what{{30, 20, 10}, {800, 40, 4}, {4, 160, 3200}, 4};
   bytes data = noise(40'000, 1);
@@ -223,7 +223,7 @@ TEST_P(nd, bad_input) {
   EXPECT_TRUE(throws(im::status::invalid_argument, {"overlap"}, [&] {
     im::copy_nd({there, {100, 10, 1}}, {im::at(there, 3), {1, 10, 100}}, {3, 4, 5}, 1);
   }));
-  const isthmus_place_t device{there.get(), nullptr, 0};
+  const isthmus_endpoint_t device{there.get(), nullptr, 0};
   const sizes many(9, 1);
   EXPECT_TRUE(refused(isthmus_copy_nd(nullptr, &device, many.data(), &device, many.data(),
                                       many.data(), 9, 1, nullptr, nullptr),

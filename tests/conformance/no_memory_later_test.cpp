@@ -9,8 +9,8 @@
 
 #include "support/backends.hpp"
 #include "support/bytes.hpp"
+#include "support/eventually.hpp"
 #include "support/later_calls.hpp"
-#include "support/patiently.hpp"
 #include "support/watchdog.hpp"
 #include "support/without_memory.hpp"
 
@@ -201,7 +201,7 @@ TEST_P(no_memory_later, any_allocation_of_a_fill_in_parts_may_fail) {
       EXPECT_EQ(filled[0], std::byte{7});
       EXPECT_EQ(filled[2 * (k_filled_row + 64)], std::byte{7});
     }
-    EXPECT_TRUE(patiently([&] {
+    EXPECT_TRUE(eventually([&] {
       pool.trim();  // what the pool keeps counts as live
       return pool.usage().held == 0;
     }));
@@ -275,7 +275,7 @@ TEST_P(no_memory_later, any_allocation_of_a_continuation_may_fail) {
           EXPECT_EQ(released, refused);
         },
         served, of);
-    EXPECT_TRUE(patiently([&] { return released == owners; })) << released << " of " << owners;
+    EXPECT_TRUE(eventually([&] { return released == owners; })) << released << " of " << owners;
     return failed;
   });
 }
@@ -297,7 +297,7 @@ TEST_P(no_memory_later, any_allocation_of_a_notification_may_fail) {
         },
         served, of);
     std::uint64_t times = 0;
-    EXPECT_TRUE(patiently([&] {
+    EXPECT_TRUE(eventually([&] {
       std::uint64_t more = 0;
       if (::read(told_by, &more, sizeof more) == sizeof more) times += more;
       return times == 2;

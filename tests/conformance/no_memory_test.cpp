@@ -93,7 +93,7 @@ class calls {
     return isthmus_resource_deallocate(pool_, gone.at, gone.nbytes, 0, gone.on);
   }
   isthmus_status_t fill(const char* with) noexcept {
-    const isthmus_place_t whole{buffer_, nullptr, 0};
+    const isthmus_endpoint_t whole{buffer_, nullptr, 0};
     return isthmus_fill(queue_.get(), &whole, with, 1, k_mib, nullptr, nullptr);
   }
 
@@ -224,7 +224,7 @@ TEST_P(no_memory, a_free_may_be_a_threads_first_call) {
   pool.verify();
 }
 
-TEST_P(no_memory, a_threads_first_error_is_told) {
+TEST_P(no_memory, a_threads_first_error_is_reported) {
   const im::resource pool = im::resource::pool(queue_.context(), im::kind::shared,
                                                {.limit_bytes = 8 * k_mib, .wait = 0s}, device_);
   const im::resource counted = im::resource::statistics(pool);
@@ -252,7 +252,7 @@ struct without_any {
   void deallocate(void*, std::size_t, const im::queue&) noexcept {}
 };
 
-TEST_P(no_memory, what_an_allocator_throws_is_told) {
+TEST_P(no_memory, exceptions_of_an_allocator_are_reported) {
   const im::resource custom =
       im::resource::custom(queue_.context(), im::kind::host, without_any{}, device_);
   std::thread([&] {

@@ -32,7 +32,7 @@ class null : public leak_checked {
   im::device device_;
   im::queue queue_;
   im::buffer buffer_;
-  isthmus_place_t place_{};
+  isthmus_endpoint_t place_{};
 };
 
 TEST_F(null, references) {
@@ -260,20 +260,21 @@ TEST_F(null, pressure) {
   seen.struct_size = sizeof seen;
   EXPECT_TRUE(refused(isthmus_resource_snapshot(nullptr, &seen), k_invalid, {"resource"}));
   EXPECT_TRUE(refused(isthmus_resource_snapshot(pool.get(), nullptr), k_invalid, {"snapshot"}));
-  EXPECT_TRUE(refused(isthmus_resource_rung(nullptr, 0, nullptr, nullptr), k_invalid));
-  EXPECT_EQ(isthmus_resource_rung(pool.get(), 0, nullptr, nullptr), ISTHMUS_OK);
+  EXPECT_TRUE(refused(isthmus_resource_oom_stage(nullptr, 0, nullptr, nullptr), k_invalid));
+  EXPECT_EQ(isthmus_resource_oom_stage(pool.get(), 0, nullptr, nullptr), ISTHMUS_OK);
   EXPECT_TRUE(refused(isthmus_record_queue(&seen, nullptr), k_invalid, {"queue"}));
   EXPECT_TRUE(refused(isthmus_record_event(&seen, nullptr), k_invalid, {"event"}));
-  isthmus_reclaimer_t* made = nullptr;
-  const auto gives_none = [](void*, const isthmus_reclaim_request_t*) { return std::uint64_t{0}; };
+  isthmus_oom_callback_t* made = nullptr;
+  const auto gives_none = [](void*, const isthmus_oom_request_t*) { return std::uint64_t{0}; };
   released = 0;
-  EXPECT_TRUE(refused(isthmus_reclaimer_add(nullptr, counted(), &made), k_invalid, {"function"}));
-  EXPECT_TRUE(refused(isthmus_reclaimer_add(gives_none, counted(), nullptr), k_invalid));
+  EXPECT_TRUE(
+      refused(isthmus_oom_callback_add(nullptr, counted(), &made), k_invalid, {"function"}));
+  EXPECT_TRUE(refused(isthmus_oom_callback_add(gives_none, counted(), nullptr), k_invalid));
   EXPECT_EQ(released, 2);
-  EXPECT_EQ(isthmus_reclaimer_add(gives_none, counted(), &made), ISTHMUS_OK);
-  isthmus_reclaimer_remove(made, 1);
+  EXPECT_EQ(isthmus_oom_callback_add(gives_none, counted(), &made), ISTHMUS_OK);
+  isthmus_oom_callback_remove(made, 1);
   EXPECT_EQ(released, 3);
-  isthmus_reclaimer_remove(nullptr, 1);
+  isthmus_oom_callback_remove(nullptr, 1);
 }
 
 TEST_F(null, buffers) {
@@ -315,7 +316,7 @@ TEST_F(null, buffers) {
 }
 
 TEST_F(null, transfers) {
-  isthmus_place_t* none = nullptr;
+  isthmus_endpoint_t* none = nullptr;
   EXPECT_TRUE(
       refused(isthmus_copy_2d(nullptr, none, 1, &place_, 1, 1, 1, nullptr, nullptr), k_invalid));
   EXPECT_TRUE(

@@ -18,7 +18,7 @@ INSTANTIATE_ON_BACKENDS(pageable);
 constexpr std::size_t k_copy_sizes[] = {32 * k_kib,    128 * k_kib + 1, k_mib - 3,
                                         5 * k_mib + 7, 17 * k_mib + 13, 40 * k_mib};
 
-TEST_P(pageable, every_byte_goes_there_and_back) {
+TEST_P(pageable, every_byte_is_copied_there_and_back) {
   for (const std::size_t nbytes : k_copy_sizes) {
     const bytes data = noise(nbytes + 3);
     const im::buffer there = make(nbytes + 1, im::kind::device);
@@ -31,7 +31,7 @@ TEST_P(pageable, every_byte_goes_there_and_back) {
   }
 }
 
-TEST_P(pageable, rows_go_where_they_belong) {
+TEST_P(pageable, rows_are_copied_to_their_destination) {
   struct rectangle {
     std::size_t width, height, pitch;
   };
@@ -40,8 +40,8 @@ TEST_P(pageable, rows_go_where_they_belong) {
     const bytes data = noise(pitch * height);
     const im::buffer there = make(pitch * height, im::kind::device);
     im::fill(there, std::byte{0});
-    const isthmus_place_t host{nullptr, const_cast<std::byte*>(data.data()), 0};
-    const isthmus_place_t device{there.get(), nullptr, 0};
+    const isthmus_endpoint_t host{nullptr, const_cast<std::byte*>(data.data()), 0};
+    const isthmus_endpoint_t device{there.get(), nullptr, 0};
     im::detail::check(
         isthmus_copy_2d(nullptr, &device, pitch, &host, pitch, width, height, nullptr, nullptr));
     bytes want(pitch * height);
@@ -50,7 +50,7 @@ TEST_P(pageable, rows_go_where_they_belong) {
     }
     EXPECT_TRUE(same(read(there), want));
     bytes back(pitch * height);
-    const isthmus_place_t out{nullptr, back.data(), 0};
+    const isthmus_endpoint_t out{nullptr, back.data(), 0};
     im::detail::check(
         isthmus_copy_2d(nullptr, &out, pitch, &device, pitch, width, height, nullptr, nullptr));
     EXPECT_TRUE(same(back, want)) << "and nothing between the rows";
@@ -73,7 +73,7 @@ TEST_P(pageable, is_in_order_with_the_queue) {
   EXPECT_TRUE(same(late, bytes(k_bytes, std::byte{7})));
 }
 
-TEST_P(pageable, waits_for_what_it_must_come_behind) {
+TEST_P(pageable, waits_for_its_dependencies) {
   constexpr std::size_t k_bytes = 3 * k_mib;
   bytes data = noise(k_bytes, 1);
   const bytes later = noise(k_bytes, 2);

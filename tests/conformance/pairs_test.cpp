@@ -56,7 +56,7 @@ TEST_P(pairs, move_every_kind) {
   expect_all_kinds_move(im::queue(from), im::queue(to));
 }
 
-TEST_P(pairs, order_one_queue_behind_the_other) {
+TEST_P(pairs, order_one_queue_after_the_other) {
   const im::device first = open_backend(std::get<0>(GetParam()));
   const im::device second = open_backend(std::get<1>(GetParam()));
   if (!first || !second) GTEST_SKIP() << "not on this machine";

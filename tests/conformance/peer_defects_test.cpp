@@ -48,7 +48,7 @@ TEST_P(peer_defects, umf_v1_frees_a_wrong_range_for_an_aligned_block) {
   for (auto* each : kept) from.deallocate(each, 64 * k_kib, 0, queue_);
 }
 
-TEST_P(peer_defects, umf_v2_takes_back_what_another_pool_gave) {
+TEST_P(peer_defects, umf_v2_frees_blocks_of_another_pool) {
   const im::resource one = make();
   const im::resource other = make();
   for (std::size_t nbytes : {std::size_t{100}, 64 * k_kib, 2 * k_mib}) {
@@ -60,7 +60,7 @@ TEST_P(peer_defects, umf_v2_takes_back_what_another_pool_gave) {
   }
 }
 
-TEST_P(peer_defects, umf_v3_gives_four_bytes_for_a_count_that_overflows) {
+TEST_P(peer_defects, umf_v3_allocates_four_bytes_for_a_count_that_overflows) {
   im::host_resource memory(make(), queue_);
   std::pmr::polymorphic_allocator<std::uint32_t> of{&memory};
   const auto count = std::numeric_limits<std::size_t>::max() / 4 + 2;
@@ -70,7 +70,7 @@ TEST_P(peer_defects, umf_v3_gives_four_bytes_for_a_count_that_overflows) {
                im::error);
 }
 
-TEST_P(peer_defects, umf_v4_counts_a_double_free_and_lets_live_blocks_go) {
+TEST_P(peer_defects, umf_v4_counts_a_double_free_and_loses_live_blocks) {
   const im::resource from = make();
   std::vector<std::byte*> all;
   for (int each = 0; each < 256; ++each) all.push_back(take(from, 64));
@@ -186,7 +186,7 @@ TEST_P(peer_defects, umpire_u4_reserves_half_a_gibibyte_with_the_first_byte) {
 
 // Its monotonic resource: the second block was not aligned, all requests after a failed one failed
 // too, and the reported peak was the capacity.
-TEST_P(peer_defects, umpire_u2_does_not_align_and_never_gives_again_after_a_failure) {
+TEST_P(peer_defects, umpire_u2_does_not_align_and_never_serves_after_a_failure) {
   const im::resource upstream = im::resource::limit(make(), 100 * k_kib);
   const im::resource counted =
       im::resource::statistics(im::resource::monotonic(upstream, 64 * k_kib));
@@ -205,7 +205,7 @@ TEST_P(peer_defects, umpire_u2_does_not_align_and_never_gives_again_after_a_fail
 
 // A free merged free blocks and allocated one large block in their place, in a function that must
 // not fail. no_memory_test.cpp tests that our free needs no host memory either.
-TEST_P(peer_defects, umpire_u5_asks_for_memory_in_a_free_and_ends_the_program) {
+TEST_P(peer_defects, umpire_u5_allocates_in_a_free_and_ends_the_program) {
   const im::resource from = make({.growth_bytes = k_mib, .limit_bytes = 8 * k_mib, .wait = 0s});
   std::vector<std::pair<std::byte*, std::size_t>> all;
   try {

@@ -92,12 +92,12 @@ TEST_P(pinning, rows_of_it_too) {
   for (std::size_t row = 0; row < k_height; ++row) {
     std::copy_n(memory.span().data() + row * k_pitch, k_width, want.data() + row * k_width);
   }
-  const isthmus_place_t host{nullptr, memory.span().data(), 0};
+  const isthmus_endpoint_t host{nullptr, memory.span().data(), 0};
   for (const std::size_t height : {std::size_t{100}, k_height}) {
     for (const std::size_t pinned : {k_pitch * k_height, 50 * k_pitch + 7}) {
       const im::pin some = pin(memory.part(0, pinned));
       const im::buffer there = make(k_width * height, im::kind::device);
-      const isthmus_place_t device{there.get(), nullptr, 0};
+      const isthmus_endpoint_t device{there.get(), nullptr, 0};
       im::detail::check(isthmus_copy_2d(nullptr, &device, k_width, &host, k_pitch, k_width, height,
                                         nullptr, nullptr));
       EXPECT_TRUE(same(read(there), std::span(want).first(k_width * height)));
@@ -105,7 +105,7 @@ TEST_P(pinning, rows_of_it_too) {
   }
 }
 
-TEST_P(pinning, what_overlaps_is_shared_and_the_last_lets_go) {
+TEST_P(pinning, overlapping_pins_are_shared_and_the_last_one_unregisters) {
   const pages memory(64 * k_page);
   const auto* const middle = memory.span().data() + 20 * k_page;
   const bool knew = driver_knows(middle);
@@ -126,7 +126,7 @@ TEST_P(pinning, what_overlaps_is_shared_and_the_last_lets_go) {
   goes_there_and_back(memory);
 }
 
-TEST_P(pinning, of_pages_that_others_share) {
+TEST_P(pinning, of_shared_pages) {
   const pages memory(4 * k_page);
   im::pin left = pin(memory.part(100, 50));
   const im::pin right = pin(memory.part(200, 2 * k_page));
@@ -148,7 +148,7 @@ TEST_P(pinning, memory_that_the_driver_has_already_needs_nothing) {
   }
 }
 
-TEST_P(pinning, says_what_is_wrong) {
+TEST_P(pinning, reports_what_is_wrong) {
   EXPECT_EQ(im::pin(std::span<std::byte>(), device_).size(), 0u);
   isthmus_pin_t* made = nullptr;
   EXPECT_TRUE(refused(isthmus_pin_add(device_.get(), nullptr, 5, 0, {}, &made),
@@ -194,7 +194,7 @@ TEST_P(pinning, what_the_process_may_not_write_is_read) {
   EXPECT_TRUE(same(read(there), data));
 }
 
-TEST_P(pinning, the_end_waits_for_copies_in_flight) {
+TEST_P(pinning, the_end_waits_for_pending_copies) {
   if (!registers() || !can(im::capability::wait_for_host)) GTEST_SKIP() << "nothing to wait for";
   const pages memory(k_mib);
   const bytes data(memory.span().begin(), memory.span().end());
@@ -232,7 +232,7 @@ struct dropped_in_flight {
   im::event end;
 };
 
-TEST_P(pinning, dropped_while_a_copy_is_in_flight_it_goes_by_itself) {
+TEST_P(pinning, dropped_while_a_copy_is_pending_it_is_unregistered_later) {
   if (!registers() || !can(im::capability::wait_for_host)) GTEST_SKIP() << "nothing to wait for";
   const dropped_in_flight now(device_, queue_);
   EXPECT_TRUE(driver_knows(now.memory.span().data()));
@@ -241,15 +241,15 @@ TEST_P(pinning, dropped_while_a_copy_is_in_flight_it_goes_by_itself) {
   now.gate.complete();
   now.end.wait();
   EXPECT_TRUE(driver_knows(now.memory.span().data()));
-  EXPECT_TRUE(patiently([&] { return isthmus_pin_wait(again.get(), 0) == ISTHMUS_OK; }));
+  EXPECT_TRUE(eventually([&] { return isthmus_pin_wait(again.get(), 0) == ISTHMUS_OK; }));
 }
 
-TEST_P(pinning, the_owner_goes_once_the_driver_has_let_go) {
+TEST_P(pinning, the_owner_is_released_after_unregistration) {
   if (!registers() || !can(im::capability::wait_for_host)) GTEST_SKIP() << "nothing to wait for";
   const dropped_in_flight now(device_, queue_);
   now.gate.complete();
   now.end.wait();
-  EXPECT_TRUE(patiently([&] { return !now.kept; }));
+  EXPECT_TRUE(eventually([&] { return !now.kept; }));
   EXPECT_FALSE(driver_knows(now.memory.span().data()));
 }
 

@@ -35,7 +35,8 @@ INSTANTIATE_ON_BACKENDS(pointers);
 // The expected state of a pool's memory that was freed while work on one queue waited for the host.
 // Device memory is free immediately, unless the queue defers that work.
 state let_go_of(std::string_view backend, im::kind kind) {
-  return kind == im::kind::device && !support::holds_back(backend) ? state::free : state::waiting;
+  return kind == im::kind::device && !support::defers_host_waits(backend) ? state::free
+                                                                          : state::waiting;
 }
 
 void expect_nothing(const im::pointer_info& known, state want) {
@@ -88,7 +89,7 @@ TEST_P(pointers, into_buffers) {
   }
 }
 
-TEST_P(pointers, behind_a_buffers_end_in_its_block) {
+TEST_P(pointers, past_a_buffers_end_in_its_block) {
   for (im::kind kind : kinds()) {
     const im::resource from = pool(kind);
     for (std::size_t nbytes : {k_block, k_run}) {
@@ -128,7 +129,7 @@ TEST_P(pointers, into_freed_buffers) {
         gate.complete();
         queue_.wait();
       }
-      EXPECT_TRUE(patiently([&] { return im::query(inner).state == state::free; }));
+      EXPECT_TRUE(eventually([&] { return im::query(inner).state == state::free; }));
       expect_nothing(im::query(inner), state::free);
     }
   }
@@ -145,7 +146,7 @@ TEST_P(pointers, into_a_providers_memory) {
       expect_live(im::query(memory + 110), memory, from);
     }
     from.deallocate(memory, k_block, 0, queue_);
-    EXPECT_TRUE(patiently([&] { return im::query(memory).state == state::unknown; }));
+    EXPECT_TRUE(eventually([&] { return im::query(memory).state == state::unknown; }));
   }
 }
 
@@ -162,7 +163,7 @@ TEST_P(pointers, into_adopted_memory) {
     EXPECT_EQ(known.kind, im::kind::host);
   }
   queue_.wait();
-  EXPECT_TRUE(patiently([&] { return im::query(plain).state == state::unknown; }));
+  EXPECT_TRUE(eventually([&] { return im::query(plain).state == state::unknown; }));
 }
 
 TEST_P(pointers, into_plain_memory_and_none) {
@@ -176,7 +177,7 @@ TEST_P(pointers, into_plain_memory_and_none) {
   EXPECT_EQ(known.kind, GetParam() == "host" ? im::kind::host : im::kind::unknown);
 }
 
-TEST_P(pointers, give_what_outlives_them) {
+TEST_P(pointers, return_objects_that_outlive_them) {
   const im::kind kind = kinds().front();
   im::resource from = pool(kind);
   im::buffer made = buffer(k_block, kind, from);
@@ -190,7 +191,7 @@ TEST_P(pointers, give_what_outlives_them) {
   known.resource.deallocate(block, k_block, 0, queue_);
 }
 
-TEST_P(pointers, borrow_and_give_by_the_c_interface) {
+TEST_P(pointers, are_borrowed_or_referenced_by_the_c_interface) {
   const im::resource from = pool(kinds().front());
   const im::buffer made = buffer(k_block, kinds().front(), from);
   void* const block = from.allocate(k_block, 0, queue_);
@@ -213,7 +214,7 @@ TEST_P(pointers, borrow_and_give_by_the_c_interface) {
   from.deallocate(block, k_block, 0, queue_);
 }
 
-TEST_P(pointers, are_told_to_callers_that_were_compiled_before) {
+TEST_P(pointers, are_reported_to_callers_of_an_older_interface) {
   const im::resource from = pool(kinds().front());
   const im::buffer made = buffer(k_block, kinds().front(), from);
   void* const block = from.allocate(k_block, 0, queue_);

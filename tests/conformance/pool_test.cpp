@@ -19,16 +19,16 @@ class pools : public on_backend {
 };
 INSTANTIATE_ON_BACKENDS(pools);
 
-isthmus_place_t at(void* pointer) { return {nullptr, pointer, 0}; }
+isthmus_endpoint_t at(void* pointer) { return {nullptr, pointer, 0}; }
 
 void copy(const im::queue& on, void* to, const void* from, std::size_t nbytes,
           isthmus_event_t** event = nullptr) {
-  const isthmus_place_t destination = at(to);
-  const isthmus_place_t source = at(const_cast<void*>(from));
+  const isthmus_endpoint_t destination = at(to);
+  const isthmus_endpoint_t source = at(const_cast<void*>(from));
   im::detail::check(isthmus_copy(on.get(), &destination, &source, nbytes, nullptr, event));
 }
 
-TEST_P(pools, give_every_size_and_tell_what_they_gave) {
+TEST_P(pools, serve_every_size_and_report_their_usage) {
   for (im::kind kind : kinds()) {
     const im::resource from = make(kind);
     for (std::size_t nbytes : {std::size_t{1}, std::size_t{64}, std::size_t{1000}, 100 * k_kib,
@@ -55,7 +55,7 @@ TEST_P(pools, give_every_size_and_tell_what_they_gave) {
   }
 }
 
-TEST_P(pools, know_how_large_blocks_were_asked_for) {
+TEST_P(pools, know_the_requested_sizes_of_blocks) {
   const im::queue other(queue_.device());
   for (im::kind kind : kinds()) {
     const im::resource pool = im::resource::pool(queue_.context(), kind, {}, queue_.device());
@@ -74,7 +74,7 @@ TEST_P(pools, know_how_large_blocks_were_asked_for) {
   }
 }
 
-TEST_P(pools, align_as_asked) {
+TEST_P(pools, align_as_requested) {
   const std::size_t most = device_.info().max_alignment;
   for (im::kind kind : kinds()) {
     const im::resource from = make(kind);
@@ -114,7 +114,7 @@ TEST_P(pools, refuse_what_they_cannot) {
   EXPECT_EQ(none, nullptr);
 }
 
-TEST_P(pools, tell_of_misuse_and_do_nothing) {
+TEST_P(pools, report_misuse_and_change_nothing) {
   for (im::kind kind : kinds()) {
     const im::resource from = make(kind);
     const im::resource other = make(kind);
@@ -220,7 +220,7 @@ TEST_P(pools, reuse_on_another_queue_only_what_no_work_uses) {
       others.push_back(from.allocate(k_bytes, 0, other));
       EXPECT_NE(others.back(), block) << "work on it is still to come";
       const unsigned char zero = 0;
-      const isthmus_place_t there = at(others.back());
+      const isthmus_endpoint_t there = at(others.back());
       im::detail::check(isthmus_fill(other.get(), &there, &zero, 1, k_bytes, nullptr, nullptr));
     }
     gate.complete();
@@ -233,7 +233,7 @@ TEST_P(pools, reuse_on_another_queue_only_what_no_work_uses) {
   }
 }
 
-TEST_P(pools, go_when_the_work_on_their_memory_has_ended) {
+TEST_P(pools, end_when_the_work_on_their_memory_has_ended) {
   if (!can(im::capability::wait_for_host)) GTEST_SKIP() << "nothing can be held up";
   const im::live_memory before = im::live();
   for (im::kind kind : kinds()) {
@@ -259,7 +259,7 @@ TEST_P(pools, go_when_the_work_on_their_memory_has_ended) {
   }
 }
 
-TEST_P(pools, tell_of_a_second_free_while_the_first_waits_for_work) {
+TEST_P(pools, report_a_second_free_while_the_first_waits_for_work) {
   if (!can(im::capability::wait_for_host)) GTEST_SKIP() << "nothing can be held up";
   for (im::kind kind : kinds()) {
     const im::resource from = make(kind);
@@ -268,7 +268,7 @@ TEST_P(pools, tell_of_a_second_free_while_the_first_waits_for_work) {
       im::host_event gate;
       (void)queue_.fence(gate);
       void* block = from.allocate(nbytes, 0, queue_);
-      const isthmus_place_t there = at(block);
+      const isthmus_endpoint_t there = at(block);
       isthmus_event_t* filled = nullptr;
       im::detail::check(isthmus_fill(queue_.get(), &there, &zero, 1, nbytes, nullptr, &filled));
       from.deallocate(block, nbytes, 0, queue_);
@@ -285,7 +285,7 @@ TEST_P(pools, tell_of_a_second_free_while_the_first_waits_for_work) {
   }
 }
 
-TEST_P(pools, have_again_what_was_freed_under_work) {
+TEST_P(pools, reuse_what_was_freed_during_work) {
   if (!can(im::capability::wait_for_host)) GTEST_SKIP() << "nothing can be held up";
   const im::queue other(queue_.context(), device_);
   for (im::kind kind : kinds()) {
@@ -334,7 +334,7 @@ TEST_P(pools, serve_threads_that_free_each_others_blocks) {
 }
 
 // Recorded work that the library does not know, on a block without a buffer.
-TEST_P(pools, a_block_that_is_recorded_is_not_reused_till_the_work_has_ended) {
+TEST_P(pools, a_recorded_block_is_not_reused_until_the_work_has_ended) {
   const im::resource from = im::resource::pool(
       queue_.context(), im::kind::device, {.initial_bytes = k_mib, .limit_bytes = k_mib}, device_);
   for (const std::size_t nbytes : {std::size_t{1000}, 700 * k_kib}) {

@@ -15,7 +15,7 @@ using namespace support;
 
 constexpr std::size_t k_mib = std::size_t{1} << 20;
 
-class pools_over_others : public on_backend {
+class pools_over_upstreams : public on_backend {
  protected:
   im::resource provider(im::kind kind) const {
     return im::resource::provider(queue_.context(), kind, device_);
@@ -25,7 +25,7 @@ class pools_over_others : public on_backend {
     return im::resource::custom(queue_.context(), kind, std::move(source), device_);
   }
 };
-INSTANTIATE_ON_BACKENDS(pools_over_others);
+INSTANTIATE_ON_BACKENDS(pools_over_upstreams);
 
 // The live blocks of a custom resource. Thread-safe.
 struct upstream_journal {
@@ -76,7 +76,7 @@ struct lender {
   }
 };
 
-TEST_P(pools_over_others, take_pieces_and_give_back_exactly_these) {
+TEST_P(pools_over_upstreams, allocate_regions_and_release_exactly_these) {
   for (im::kind kind : kinds()) {
     lender source{provider(kind)};
     {
@@ -103,12 +103,12 @@ TEST_P(pools_over_others, take_pieces_and_give_back_exactly_these) {
       pool.deallocate(pool.allocate(100, 0, queue_), 100, 0, queue_);
       EXPECT_NO_THROW(pool.verify());
     }
-    EXPECT_TRUE(patiently([&] { return source.log->takes() == source.log->given; }));
+    EXPECT_TRUE(eventually([&] { return source.log->takes() == source.log->given; }));
   }
 }
 
 // Memory from upstream has allocation records of its own, as all memory of a provider has.
-TEST_P(pools_over_others, know_their_blocks_from_what_these_lie_in) {
+TEST_P(pools_over_upstreams, know_their_blocks_from_what_these_lie_in) {
   for (im::kind kind : kinds()) {
     const im::resource pool =
         im::resource::pool(custom(kind, lender{provider(kind)}), {.growth_bytes = k_mib});
@@ -124,7 +124,7 @@ TEST_P(pools_over_others, know_their_blocks_from_what_these_lie_in) {
   }
 }
 
-TEST_P(pools_over_others, climb_their_rungs_where_upstream_has_none) {
+TEST_P(pools_over_upstreams, go_through_the_oom_stages_where_upstream_has_no_memory) {
   const im::kind kind = kinds().front();
   lender source{provider(kind)};
   source.most = 8 * k_mib;
@@ -144,7 +144,7 @@ TEST_P(pools_over_others, climb_their_rungs_where_upstream_has_none) {
   queue_.wait();
 }
 
-TEST_P(pools_over_others, pass_other_errors_of_upstream_on) {
+TEST_P(pools_over_upstreams, pass_other_errors_of_upstream_on) {
   const im::kind kind = kinds().front();
   lender source{provider(kind)};
   source.meanwhile = [] { throw im::unsupported("not today"); };
@@ -156,7 +156,7 @@ TEST_P(pools_over_others, pass_other_errors_of_upstream_on) {
   }));
 }
 
-TEST_P(pools_over_others, hold_no_lock_meanwhile) {
+TEST_P(pools_over_upstreams, hold_no_lock_meanwhile) {
   const im::kind kind = kinds().front();
   im::resource pool;
   int depth = 0;
@@ -178,7 +178,7 @@ TEST_P(pools_over_others, hold_no_lock_meanwhile) {
 
 // If upstream rejects a request while another thread is obtaining enough memory for both, the
 // request is served too.
-TEST_P(pools_over_others, wait_for_threads_that_are_at_upstream) {
+TEST_P(pools_over_upstreams, wait_for_threads_that_are_at_upstream) {
   const im::kind kind = kinds().front();
   lender source{provider(kind)};
   std::atomic<int> asked{0};
@@ -232,7 +232,7 @@ struct one_piece {
   }
 };
 
-TEST_P(pools_over_others, miss_nothing_that_comes_back_while_they_ask) {
+TEST_P(pools_over_upstreams, miss_no_release_during_an_upstream_request) {
   const im::kind kind = kinds().front();
   const one_piece source{provider(kind)};
   auto& seen = *source.seen;
@@ -250,7 +250,7 @@ TEST_P(pools_over_others, miss_nothing_that_comes_back_while_they_ask) {
   giving.join();
 }
 
-TEST_P(pools_over_others, stand_on_adaptors) {
+TEST_P(pools_over_upstreams, stand_on_adaptors) {
   for (im::kind kind : kinds()) {
     const im::resource counted = im::resource::statistics(provider(kind));
     const im::resource limited = im::resource::limit(im::resource::tracking(counted), 4 * k_mib);
@@ -264,7 +264,7 @@ TEST_P(pools_over_others, stand_on_adaptors) {
       pool.deallocate(block, 100, 0, queue_);
       queue_.wait();
     }
-    EXPECT_TRUE(patiently([&] { return im::statistics_of(counted).current_count == 0; }));
+    EXPECT_TRUE(eventually([&] { return im::statistics_of(counted).current_count == 0; }));
     const im::resource arenas = im::resource::arena(provider(kind));
     const im::resource pool = im::resource::pool(arenas, {.growth_bytes = k_mib});
     const im::buffer buffer(3 * k_mib, kind, {.queue = queue_, .resource = pool});
@@ -273,7 +273,7 @@ TEST_P(pools_over_others, stand_on_adaptors) {
   }
 }
 
-TEST_P(pools_over_others, share_a_budget_and_keep_limits) {
+TEST_P(pools_over_upstreams, share_a_budget_and_keep_limits) {
   const im::kind kind = kinds().front();
   const im::budget share(8 * k_mib);
   const im::pool_options how{.growth_bytes = k_mib, .budget = share, .wait = 0ns};
@@ -289,7 +289,7 @@ TEST_P(pools_over_others, share_a_budget_and_keep_limits) {
   queue_.wait();
 }
 
-TEST_P(pools_over_others, refuse_what_they_cannot_stand_on) {
+TEST_P(pools_over_upstreams, refuse_what_they_cannot_stand_on) {
   const im::kind kind = kinds().front();
   const im::resource lower = im::resource::pool(queue_.context(), kind, {}, device_);
   const auto refused = [&](const im::resource& upstream, const char* text) {
@@ -310,11 +310,11 @@ TEST_P(pools_over_others, refuse_what_they_cannot_stand_on) {
   const im::resource pool = im::resource::pool(custom(kind, source));
   EXPECT_TRUE(throws(im::status::callback, {"manages already"},
                      [&] { (void)pool.allocate(100, 0, queue_); }));
-  EXPECT_TRUE(patiently([&] { return source.log->takes() == source.log->given; }));
+  EXPECT_TRUE(eventually([&] { return source.log->takes() == source.log->given; }));
   EXPECT_EQ(pool.usage().held, 0u);
 }
 
-TEST_P(pools_over_others, keep_them_alive_and_go_before_them) {
+TEST_P(pools_over_upstreams, keep_upstreams_alive_and_end_before_them) {
   struct owned {
     lender of;
     ~owned() {
@@ -342,7 +342,7 @@ TEST_P(pools_over_others, keep_them_alive_and_go_before_them) {
     EXPECT_FALSE(log->gone);
     im::fill(buffer, 1.0f);
   }
-  EXPECT_TRUE(patiently([&] { return log->gone.load(); }));
+  EXPECT_TRUE(eventually([&] { return log->gone.load(); }));
 }
 
 }  // namespace

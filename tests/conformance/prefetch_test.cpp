@@ -22,7 +22,7 @@ class prefetching : public on_upstreams {
 };
 INSTANTIATE_ON_BACKENDS(prefetching);
 
-TEST_P(prefetching, asks_for_shared_memory_alone) {
+TEST_P(prefetching, applies_only_to_shared_memory) {
   for (im::kind kind : kinds()) {
     for (const im::resource& upstream : upstreams(kind)) {
       const im::resource counted = im::resource::statistics(upstream);
@@ -38,7 +38,7 @@ TEST_P(prefetching, asks_for_shared_memory_alone) {
         const im::buffer buffer(1000, kind, {.queue = queue_, .resource = ahead});
         im::fill(buffer, static_cast<unsigned char>(7));
       }
-      EXPECT_TRUE(patiently([&] { return im::statistics_of(counted).current_count == 0; }));
+      EXPECT_TRUE(eventually([&] { return im::statistics_of(counted).current_count == 0; }));
       EXPECT_THROW((void)ahead.allocate(std::size_t{1} << 62, 0, queue_), im::out_of_memory);
       EXPECT_THROW((void)ahead.allocate(10, 24, queue_), im::invalid_argument);
     }
@@ -78,7 +78,7 @@ TEST_P(prefetching, frees_on_another_queue) {
     for (void* each : all) ahead.deallocate(each, 64 * k_kib, 0, other);
     late.complete();
     queue_.wait();
-    EXPECT_TRUE(patiently([&] {
+    EXPECT_TRUE(eventually([&] {
       (void)ahead.trim();
       return ahead.usage().held == 0;
     }));

@@ -193,7 +193,7 @@ TEST_P(ranged, are_in_order_with_the_queue) {
   EXPECT_TRUE(same(late, modelled(bytes(k_bytes), bytes(k_bytes, std::byte{7}), all)));
 }
 
-TEST_P(ranged, wait_for_what_they_must_come_behind) {
+TEST_P(ranged, wait_for_their_dependencies) {
   if (!can(im::capability::wait_for_host)) GTEST_SKIP() << "nothing can be held up";
   constexpr std::size_t k_bytes = 200'000;
   bytes data = noise(k_bytes, 1);
@@ -279,8 +279,8 @@ TEST_P(ranged, bad_input) {
 TEST_P(ranged, the_library_holds_the_bounds_of_what_it_knows) {
   const im::buffer there = make(1000, im::kind::device);
   bytes here(600);
-  const isthmus_place_t device{there.get(), nullptr, 500};
-  const isthmus_place_t host{nullptr, here.data(), 0};
+  const isthmus_endpoint_t device{there.get(), nullptr, 500};
+  const isthmus_endpoint_t host{nullptr, here.data(), 0};
   const isthmus_range_t all[] = {{0, 0, 100}, {450, 0, 51}};
   EXPECT_TRUE(refused(isthmus_copy_ranges(nullptr, &device, &host, all, 2, nullptr, nullptr),
                       ISTHMUS_ERROR_OUT_OF_RANGE,

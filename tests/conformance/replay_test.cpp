@@ -43,7 +43,7 @@ TEST_P(replays, of_the_driver_hold_what_was_requested) {
   }
 }
 
-TEST_P(replays, of_resources_over_others_see_all_of_these) {
+TEST_P(replays, of_adaptors_include_their_upstreams) {
   const std::vector<im::trace_event> events{allocate(0, 1000), allocate(1, 9000), release(0),
                                             allocate(0, 500),  release(1),        release(0)};
   for (im::kind kind : kinds()) {
@@ -110,7 +110,7 @@ TEST_P(replays, of_what_cannot_have_happened_play_nothing) {
   EXPECT_EQ(im::replay(from, {}, {}).maps, 0u) << "no events need no queue";
 }
 
-TEST_P(replays, without_memory_give_all_back) {
+TEST_P(replays, without_memory_free_all_blocks) {
   for (im::kind kind : kinds()) {
     const std::array events{allocate(0, 1000), allocate(1, std::uint64_t{1} << 62), release(0)};
     for (const auto& from : {im::resource::provider(queue_.context(), kind, device_),

@@ -109,7 +109,7 @@ std::string hexadecimal(const void* pointer) {
   return text.str();
 }
 
-TEST_P(request_adaptors, log_what_goes_through) {
+TEST_P(request_adaptors, log_every_request) {
   const std::string path = path_for("rows");
   for (im::kind kind : kinds()) {
     for (const im::resource& upstream : upstreams(kind)) {

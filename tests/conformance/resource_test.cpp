@@ -12,7 +12,7 @@ using namespace support;
 class resources : public on_backend {};
 INSTANTIATE_ON_BACKENDS(resources);
 
-TEST_P(resources, allocate_and_give_back) {
+TEST_P(resources, allocate_and_deallocate) {
   for (im::kind kind : kinds()) {
     const im::resource from = im::resource::provider(queue_.context(), kind, device_);
     for (std::size_t alignment : {std::size_t{0}, std::size_t{1}, std::size_t{64}}) {

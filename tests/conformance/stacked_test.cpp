@@ -111,13 +111,13 @@ class stacked : public on_upstreams {
     return owners;
   }
   isthmus_status_t fill(void* pointer, std::size_t nbytes) const {
-    const isthmus_place_t to{nullptr, pointer, 0};
+    const isthmus_endpoint_t to{nullptr, pointer, 0};
     const unsigned char one = 1;
     return isthmus_fill(queue_.get(), &to, &one, 1, nbytes, nullptr, nullptr);
   }
   isthmus_status_t copy(void* to, void* from, std::size_t nbytes) const {
-    const isthmus_place_t destination{nullptr, to, 0};
-    const isthmus_place_t source{nullptr, from, 0};
+    const isthmus_endpoint_t destination{nullptr, to, 0};
+    const isthmus_endpoint_t source{nullptr, from, 0};
     return isthmus_copy(queue_.get(), &destination, &source, nbytes, nullptr, nullptr);
   }
   static bool is_live(const void* pointer) {

@@ -61,7 +61,7 @@ TEST_P(counting, counts_buffers_until_they_are_freed) {
         EXPECT_EQ(im::statistics_of(counted).total_count, 1u) << "nothing is allocated for it";
       }
       queue_.wait();
-      EXPECT_TRUE(patiently([&] { return im::statistics_of(counted).current_count == 0; }));
+      EXPECT_TRUE(eventually([&] { return im::statistics_of(counted).current_count == 0; }));
       EXPECT_TRUE(counts(im::statistics_of(counted), {0, 0, 1000, 1, 1000, 1}));
       if (!can(im::capability::wait_for_host)) continue;
       im::host_event gate;
@@ -108,7 +108,7 @@ TEST_P(counting, knows_blocks_that_operations_met_as_pointers) {
   for (im::kind kind : kinds()) {
     const im::resource counted = im::resource::statistics(upstreams(kind)[0]);
     void* block = counted.allocate(64 * k_kib, 0, queue_);
-    const isthmus_place_t there{nullptr, block, 0};
+    const isthmus_endpoint_t there{nullptr, block, 0};
     const unsigned char zero = 0;
     im::detail::check(isthmus_fill(queue_.get(), &there, &zero, 1, 64 * k_kib, nullptr, nullptr));
     counted.deallocate(block, 64 * k_kib, 0, queue_);

@@ -114,7 +114,7 @@ TEST_P(submitting, what_waits_for_a_failed_function_fails) {
   const im::queue other(device_);
   EXPECT_TRUE(throws(im::status::dependency,
                      [&] { im::fill(buffer, std::byte{2}, {.queue = other, .after = failed}); }));
-  const auto want = ran_all_the_same() ? std::byte{2} : std::byte{1};
+  const auto want = ran_despite_failure() ? std::byte{2} : std::byte{1};
   EXPECT_TRUE(same(read(buffer), bytes(100, want)));
 }
 
@@ -134,7 +134,7 @@ TEST_P(submitting, the_function_is_destroyed_once) {
   EXPECT_TRUE(gone.expired());
 }
 
-TEST_P(submitting, buffers_are_owned_till_the_function_has_run) {
+TEST_P(submitting, buffers_are_owned_until_the_function_has_run) {
   if (touchable().empty() || !can(im::capability::wait_for_host)) GTEST_SKIP();
   const im::host_event gate;
   std::atomic<int> sum{0};
@@ -190,7 +190,7 @@ TEST_P(submitting, a_code_that_means_nothing_fails_the_function) {
   }
 }
 
-TEST_P(submitting, what_does_not_run_is_let_go_of_on_a_thread_of_the_library) {
+TEST_P(submitting, functions_that_do_not_run_are_destroyed_on_a_library_thread) {
   if (!can(im::capability::wait_for_host)) GTEST_SKIP();
   const im::host_event gate;
   std::promise<std::thread::id> let_go;
@@ -202,7 +202,7 @@ TEST_P(submitting, what_does_not_run_is_let_go_of_on_a_thread_of_the_library) {
   EXPECT_NE(where.get(), std::this_thread::get_id());
 }
 
-TEST_P(submitting, a_buffer_kept_by_a_copy_may_go_with_it) {
+TEST_P(submitting, a_buffer_kept_by_a_copy_may_be_released_with_it) {
   if (!can(im::capability::wait_for_host)) GTEST_SKIP();
   const im::live_memory before = im::live();
   {

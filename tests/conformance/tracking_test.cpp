@@ -67,7 +67,7 @@ TEST_P(tracking, refuses_what_it_does_not_know) {
   }
 }
 
-TEST_P(tracking, knows_buffers_till_their_memory_goes_back) {
+TEST_P(tracking, knows_buffers_until_their_memory_is_freed) {
   for (im::kind kind : kinds()) {
     for (const im::resource& upstream : upstreams(kind)) {
       const im::resource tracked = im::resource::tracking(upstream);
@@ -78,12 +78,12 @@ TEST_P(tracking, knows_buffers_till_their_memory_goes_back) {
         ASSERT_EQ(blocks.size(), 1u);
         EXPECT_EQ(blocks[0].nbytes, 1000u);
       }
-      EXPECT_TRUE(patiently([&] { return im::live_blocks(tracked).empty(); }));
+      EXPECT_TRUE(eventually([&] { return im::live_blocks(tracked).empty(); }));
     }
   }
 }
 
-TEST_P(tracking, tells_a_pointers_requested_size_and_queue) {
+TEST_P(tracking, reports_a_pointers_requested_size_and_queue) {
   for (im::kind kind : kinds()) {
     const im::resource pool = upstreams(kind)[0];
     const im::resource tracked = im::resource::tracking(pool);
@@ -153,7 +153,7 @@ TEST_P(tracking, reports_by_stack_and_tag) {
   EXPECT_LT(report.find("(5000 bytes) in 1 block,"), report.find("300 bytes in 3")) << report;
   std::size_t length = 0;
   char little[10] = "xxxxxxxxx";
-  EXPECT_EQ(isthmus_tracking_report(tracked.get(), little, 5, &length), ISTHMUS_OK);
+  EXPECT_EQ(isthmus_allocation_tracker_report(tracked.get(), little, 5, &length), ISTHMUS_OK);
   EXPECT_EQ(std::string(little), report.substr(0, 4));
   EXPECT_EQ(length, report.size());
   tracked.deallocate(large, 5000, 0, queue_);
@@ -191,7 +191,7 @@ TEST_P(tracking, counts_by_tag) {
       tracked.deallocate(second, 3000, 0, queue_);
       tracked.deallocate(untagged, 77, 0, queue_);
       EXPECT_TRUE(counts(im::usage_by_tag(tracked)[0].counts, {0, 0, 3000, 1, 0, 0}));
-      EXPECT_EQ(isthmus_tracking_usage(tracked.get(), nullptr, nullptr),
+      EXPECT_EQ(isthmus_allocation_tracker_usage(tracked.get(), nullptr, nullptr),
                 ISTHMUS_ERROR_INVALID_ARGUMENT);
       EXPECT_THROW((void)im::usage_by_tag(upstream), im::invalid_argument);
     }
@@ -221,7 +221,7 @@ TEST_P(tracking, counts_many_tags_of_many_threads) {
   }
 }
 
-TEST_P(tracking, asks_a_function_for_its_frames) {
+TEST_P(tracking, obtains_frames_from_a_function) {
   struct given {
     int asked = 0;
     int released = 0;
@@ -245,7 +245,7 @@ TEST_P(tracking, asks_a_function_for_its_frames) {
   const isthmus_tracked_function_t visit = [](void* object, const isthmus_tracked_t* each) {
     static_cast<std::vector<std::string>*>(object)->push_back(each->stack);
   };
-  EXPECT_EQ(isthmus_tracking_visit(raw, visit, &stacks), ISTHMUS_OK);
+  EXPECT_EQ(isthmus_allocation_tracker_visit(raw, visit, &stacks), ISTHMUS_OK);
   EXPECT_EQ(stacks, (std::vector<std::string>{"train.py:10 step", ""}));
   for (void* each : blocks) {
     EXPECT_EQ(isthmus_resource_deallocate(raw, each, 10, 0, queue_.get()), ISTHMUS_OK);
@@ -293,7 +293,7 @@ TEST_P(tracking, knows_what_threads_hand_over) {
   EXPECT_TRUE(im::live_blocks(tracked).empty());
 }
 
-TEST_P(tracking, tells_after_a_reset_what_other_threads_allocate) {
+TEST_P(tracking, reports_after_a_reset_what_other_threads_allocate) {
   const im::resource tracked = im::resource::tracking(upstreams(kinds().front())[0]);
   const auto take = [&] { return tracked.allocate(10, 0, queue_); };
   for (int round = 0; round < 50; ++round) {
@@ -321,12 +321,12 @@ TEST_P(tracking, refuses_bad_arguments) {
   EXPECT_THROW((void)im::leak_report(upstream), im::invalid_argument);
   EXPECT_THROW(im::reset_tracking(upstream), im::invalid_argument);
   const im::resource tracked = im::resource::tracking(upstream);
-  EXPECT_EQ(isthmus_tracking_visit(tracked.get(), nullptr, nullptr),
+  EXPECT_EQ(isthmus_allocation_tracker_visit(tracked.get(), nullptr, nullptr),
             ISTHMUS_ERROR_INVALID_ARGUMENT);
   std::size_t length = 0;
-  EXPECT_EQ(isthmus_tracking_report(tracked.get(), nullptr, 1, &length),
+  EXPECT_EQ(isthmus_allocation_tracker_report(tracked.get(), nullptr, 1, &length),
             ISTHMUS_ERROR_INVALID_ARGUMENT);
-  EXPECT_EQ(isthmus_tracking_report(tracked.get(), nullptr, 0, &length), ISTHMUS_OK);
+  EXPECT_EQ(isthmus_allocation_tracker_report(tracked.get(), nullptr, 0, &length), ISTHMUS_OK);
   EXPECT_GT(length, 0u);
   EXPECT_THROW(im::tag_scope(""), im::invalid_argument);
   const char* tag = nullptr;

@@ -7,7 +7,7 @@
 #include "support/backends.hpp"
 #include "support/bytes.hpp"
 #include "support/device_pairs.hpp"
-#include "support/patiently.hpp"
+#include "support/eventually.hpp"
 
 namespace {
 
@@ -51,7 +51,7 @@ class two_devices : public leak_checked, public ::testing::WithParamInterface<st
   // What a default pool keeps counts as live.
   static void trim(const im::queue& on) {
     const im::resource pool = im::default_pool(im::kind::device, on);
-    EXPECT_TRUE(patiently([&] {
+    EXPECT_TRUE(eventually([&] {
       pool.trim();
       return pool.usage().held == 0;
     }));
@@ -130,7 +130,7 @@ TEST_P(two_devices, arrays_in_parts_on_both) {
   trim(second_);
 }
 
-TEST_P(two_devices, a_queue_of_the_other_device_gives_the_order) {
+TEST_P(two_devices, a_queue_of_the_other_device_orders_the_operations) {
   constexpr std::size_t k_bytes = 3 * k_mib + 7;
   const bytes data = noise(k_bytes);
   both_ways([&](const im::queue& here, const im::queue& other) {
@@ -213,7 +213,7 @@ TEST_P(two_devices, blocks_cut_from_memory_are_where_that_is) {
   });
 }
 
-TEST_P(two_devices, a_closed_queue_of_the_memory_is_in_nobodys_way) {
+TEST_P(two_devices, a_closed_queue_of_the_memory_does_not_prevent_copies) {
   const bytes data = noise(1000);
   both_ways([&](const im::queue& here, const im::queue& other) {
     im::queue own(here.device());
@@ -226,7 +226,7 @@ TEST_P(two_devices, a_closed_queue_of_the_memory_is_in_nobodys_way) {
   });
 }
 
-TEST_P(two_devices, functions_are_not_given_memory_of_the_other_one) {
+TEST_P(two_devices, functions_cannot_use_memory_of_the_other_device) {
   both_ways([&](const im::queue& here, const im::queue& other) {
     const im::buffer memory = device_buffer(here, bytes(100));
     EXPECT_TRUE(throws(here.device().can(im::capability::run_functions) ? im::status::wrong_context

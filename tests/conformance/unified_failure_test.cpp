@@ -87,7 +87,7 @@ TEST_P(unified_failure, the_device_wins_over_later_writes) {
 }
 
 // The pool may evict the device copy at any time when memory is short. The result is the same.
-TEST_P(unified_failure, the_device_wins_the_same_after_it_gave_its_copy_up) {
+TEST_P(unified_failure, the_device_still_wins_after_its_copy_was_evicted) {
   if (one_memory()) GTEST_SKIP();
   const im::resource pool =
       im::resource::pool(queue_.context(), im::kind::device, {.limit_bytes = 4 * k_mib}, device_);

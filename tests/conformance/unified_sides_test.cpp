@@ -118,7 +118,7 @@ class sides_model {
   }
   // Repeats a call that fails because the driver fails, or that reports an earlier failure.
   template <class Call>
-  void patiently(Call call) {
+  void eventually(Call call) {
     for (int tries = 0;; ++tries) {
       try {
         return call();
@@ -134,11 +134,11 @@ class sides_model {
   template <class Call>
   bool conflicts(range part, Call call) {
     if (!is_in_conflict(part)) {
-      patiently(call);
+      eventually(call);
       return false;
     }
     try {
-      patiently(call);
+      eventually(call);
       ADD_FAILURE() << "no conflict in " << part.begin << " to " << part.end;
     } catch (const im::error& problem) {
       EXPECT_EQ(problem.status(), im::status::conflict) << problem.what();
@@ -147,7 +147,7 @@ class sides_model {
   }
   bytes patiently_read() {
     bytes got(it_.size());
-    patiently([&] { im::copy(std::span(got), it_.device({0, 0})); });
+    eventually([&] { im::copy(std::span(got), it_.device({0, 0})); });
     return got;
   }
 
@@ -167,7 +167,7 @@ class sides_model {
   // New device memory has undefined contents, so all of it is written first.
   void fill_all_of_device() {
     const auto data = noise(it_.size(), static_cast<unsigned>(random_()));
-    patiently([&] { im::copy(it_.device({0, 0}), std::span(data)); });
+    eventually([&] { im::copy(it_.device({0, 0}), std::span(data)); });
     device_.data = data;
   }
   void take(model_side& to, const model_side& from, unsigned newer, range part) {
@@ -203,7 +203,7 @@ class sides_model {
     if (random_() % 4 != 0) return;
     const auto data = noise(it_.size(), static_cast<unsigned>(random_()));
     begin_host();
-    patiently([&] { it_.copy_from(std::span<const std::byte>(data)); });
+    eventually([&] { it_.copy_from(std::span<const std::byte>(data)); });
     newer_.assign(it_.size(), 0);
     put(host_, k_host, it_.all(), data);
   }
@@ -234,9 +234,9 @@ class sides_model {
     const auto part = some();
     const auto data = noise(part.end - part.begin, static_cast<unsigned>(random_()));
     begin_device();
-    patiently(
+    eventually(
         [&] { im::copy(it_.device({0, 0}).slice(part.begin, data.size()), std::span(data)); });
-    patiently([&] { it_.mark_device(part); });
+    eventually([&] { it_.mark_device(part); });
     put(device_, host_.is_there ? k_device : 0, part, data);
   }
   void read_host() {
@@ -258,7 +258,7 @@ class sides_model {
     begin_device();
     if (after_failure && can_hold_) {
       const im::host_event work;
-      patiently([&] { it_.device({0, 0}).record(work); });
+      eventually([&] { it_.device({0, 0}).record(work); });
       const bool refused = conflicts(part, [&] { (void)it_.sync_to_device_async(part); });
       work.fail("another library's work failed");
       if (!refused) settle_upload(part);
@@ -274,8 +274,8 @@ class sides_model {
   // A driver failure that no caller waited for is reported by the next call, and the upload is
   // repeated.
   void settle_upload(range part) {
-    patiently([&] { queue_.fence().wait(); });
-    patiently([&] { it_.sync_to_device(part); });
+    eventually([&] { queue_.fence().wait(); });
+    eventually([&] { it_.sync_to_device(part); });
     take(device_, host_, k_host, part);
   }
   void fetch_range(range part) {
@@ -294,14 +294,14 @@ class sides_model {
     if (!refused) take(host_, device_, k_device, part);
   }
   void win_on_host(range part) {
-    patiently([&] { it_.resolve(im::winner::host, part); });
+    eventually([&] { it_.resolve(im::winner::host, part); });
     for (auto i = part.begin; i < part.end; ++i) {
       if ((newer_[i] & k_device) != 0 && host_.has[i]) newer_[i] = k_host;
     }
   }
   void win_on_device(range part) {
     if (!device_.is_there) return;
-    patiently([&] { it_.resolve(im::winner::device, part); });
+    eventually([&] { it_.resolve(im::winner::device, part); });
     begin_host();
     for (auto i = part.begin; i < part.end; ++i) {
       if ((newer_[i] & k_host) != 0 && device_.has[i]) newer_[i] = k_device;

@@ -52,7 +52,7 @@ TEST_P(unified_buffer, the_device_first) {
   EXPECT_EQ(it.state(), unified_state::synchronized);
 }
 
-TEST_P(unified_buffer, a_host_copy_that_nobody_wrote_goes_whole) {
+TEST_P(unified_buffer, an_unwritten_host_copy_is_uploaded_whole) {
   const unified it = make(100'000);
   EXPECT_TRUE(same(it.host_read(), bytes(100'000)));
   EXPECT_EQ(it.state(), unified_state::host_only);
@@ -187,7 +187,7 @@ TEST_P(unified_buffer, overlapping_writes_are_a_conflict_until_resolved) {
   }
 }
 
-TEST_P(unified_buffer, a_winner_chosen_before_settles_it) {
+TEST_P(unified_buffer, a_winner_chosen_before_resolves_the_conflict) {
   if (one_memory()) GTEST_SKIP() << "one memory has nothing to lose";
   for (const auto winner : {im::winner::host, im::winner::device}) {
     auto how = options();
@@ -278,7 +278,7 @@ TEST_P(unified_buffer, what_the_host_won_stays_when_an_older_copy_lands) {
 }
 
 // If writes are found by reading, one chunk is copied while the next is scanned.
-TEST_P(unified_buffer, parts_are_sent_while_the_rest_is_looked_at) {
+TEST_P(unified_buffer, parts_are_uploaded_while_the_rest_is_scanned) {
   if (GetParam().means != im::tracking_means::hashes) GTEST_SKIP() << "it looks without reading";
   for (const std::size_t nbytes : {3 * k_mib + 70, k_slower > 1 ? 2 * k_mib : 130 * k_mib}) {
     auto how = options();

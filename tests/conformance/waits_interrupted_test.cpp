@@ -66,14 +66,14 @@ TEST_P(interrupted, a_request_that_waits_for_work) {
   expect_interrupted([&] {
     const im::buffer made(6 * k_mib, im::kind::device, {.queue = queue_, .resource = from});
   });
-  EXPECT_EQ(im::counts_of(from, im::rung::wait).served, 0U);
+  EXPECT_EQ(im::counts_of(from, im::oom_stage::wait).served, 0U);
   gate.complete();
   void* const large = from.allocate(6 * k_mib, 0, queue_);
   from.deallocate(large, 6 * k_mib, 0, queue_);
 }
 
 // All memory of the device belongs to a pool, in which it was freed while in use.
-TEST_P(interrupted, a_request_to_a_driver_whose_memory_others_keep) {
+TEST_P(interrupted, a_request_to_a_driver_whose_memory_a_pool_holds) {
   if (GetParam() != "sim") GTEST_SKIP() << "its memory has another end";
   const im::sim_device small("capacity=8MiB");
   const im::queue busy(small), queue(small);
@@ -89,7 +89,7 @@ TEST_P(interrupted, a_request_to_a_driver_whose_memory_others_keep) {
 }
 
 // A buffer used on queues other than its own is freed by a thread of the library.
-TEST_P(interrupted, a_request_that_waits_for_what_is_freed_late) {
+TEST_P(interrupted, a_request_that_waits_for_a_deferred_release) {
   const im::queue other(queue_.context(), device_);
   const im::resource from = make(600s);
   im::host_event gate;
@@ -171,7 +171,7 @@ TEST_P(interrupted, a_block_that_is_to_be_checked) {
 // External work on the queue must be ordered after work elsewhere. A driver without events that the
 // host completes makes the host wait for it.
 TEST_P(interrupted, an_export_to_a_queue) {
-  if (!holds_back(GetParam())) GTEST_SKIP() << "its queues wait for all that is elsewhere";
+  if (!defers_host_waits(GetParam())) GTEST_SKIP() << "its queues wait for all that is elsewhere";
   const im::queue other(queue_.context(), device_);
   const im::buffer buffer = make_unpooled(4096, im::kind::device);
   const im::buffer view = buffer.on(other);
@@ -190,7 +190,7 @@ TEST_P(interrupted, an_export_to_a_queue) {
   EXPECT_TRUE(filled.done());
 }
 
-TEST_P(interrupted, the_wait_for_the_calls_of_a_reclaimer) {
+TEST_P(interrupted, the_wait_for_running_oom_callbacks) {
   const im::resource from = make(0s);
   const block held{from, queue_};
   std::atomic<bool> runs{false};
@@ -199,27 +199,27 @@ TEST_P(interrupted, the_wait_for_the_calls_of_a_reclaimer) {
     std::atomic<bool>& runs;
     std::atomic<bool>& goes;
   } of{runs, goes};
-  isthmus_reclaimer_t* raw = nullptr;
-  const auto function = [](void* object, const isthmus_reclaim_request_t*) -> std::uint64_t {
+  isthmus_oom_callback_t* raw = nullptr;
+  const auto function = [](void* object, const isthmus_oom_request_t*) -> std::uint64_t {
     auto& at = *static_cast<state*>(object);
     at.runs = true;
     while (!at.goes) std::this_thread::sleep_for(1ms);
     return 0;
   };
-  ASSERT_EQ(isthmus_reclaimer_add(function, {&of, nullptr}, &raw), ISTHMUS_OK);
+  ASSERT_EQ(isthmus_oom_callback_add(function, {&of, nullptr}, &raw), ISTHMUS_OK);
   std::thread asks(
       [&] { EXPECT_THROW((void)from.allocate(8 * k_mib, 0, queue_), im::out_of_memory); });
   while (!runs) std::this_thread::sleep_for(1ms);
   {
     const interrupts meanwhile;
-    isthmus_reclaimer_remove(raw, 1);
+    isthmus_oom_callback_remove(raw, 1);
     EXPECT_EQ(meanwhile.calls, 1);
   }
   goes = true;
   asks.join();
 }
 
-TEST_P(interrupted, waits_go_on_as_long_as_the_function_says_so) {
+TEST_P(interrupted, waits_continue_as_long_as_the_function_returns_true) {
   const im::queue other(queue_.context(), device_);
   const im::resource from = make(600s);
   im::host_event gate;

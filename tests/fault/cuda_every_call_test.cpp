@@ -52,7 +52,7 @@ class cuda_faults : public on_cuda_relay {
     return life.failures();
   }
   void expect_no_more_than(const held_by_us& before) const {
-    EXPECT_TRUE(patiently([&] { return held().no_more_than(before); }))
+    EXPECT_TRUE(eventually([&] { return held().no_more_than(before); }))
         << "held: " << held() << "\nbefore: " << before;
   }
   void fail_in_turn(relayed what, int code, bool may_leak, int variant = 0) {
@@ -91,7 +91,7 @@ TYPED_TEST(cuda_faults, an_unknown_error_at_every_call) {
 }
 
 // What the driver fails to release stays allocated in the driver. Nothing else may go wrong.
-TYPED_TEST(cuda_faults, an_error_at_every_call_that_gives_something_back) {
+TYPED_TEST(cuda_faults, an_error_at_every_call_that_releases_something) {
   this->fail_in_turn(relayed::gives_back, k_unknown, true);
 }
 

@@ -131,7 +131,7 @@ TEST_F(cuda_no_wait, pool_while_its_queue_is_at_work) {
   });
 }
 
-TEST_F(cuda_no_wait, buffers_that_go_behind_work_on_them) {
+TEST_F(cuda_no_wait, buffers_freed_while_work_uses_them) {
   const im::buffer pinned(1 << 20, im::kind::host, {.queue = busy_});
   const auto use = [&] {
     for (int i = 0; i < 30; ++i) {
@@ -145,7 +145,7 @@ TEST_F(cuda_no_wait, buffers_that_go_behind_work_on_them) {
 }
 
 // Growing takes calls that allocate. They do not wait for the device either.
-TEST_F(cuda_no_wait, a_pool_that_grows_and_gives_back) {
+TEST_F(cuda_no_wait, a_pool_that_grows_and_releases) {
   beside_endless_work(busy_, [&] {
     for (const std::size_t nbytes : {1u << 20, 40u << 20}) {
       void* const block = pool_.allocate(nbytes, 0, busy_);
@@ -158,7 +158,7 @@ TEST_F(cuda_no_wait, a_pool_that_grows_and_gives_back) {
 }
 
 // Memory of cuMemHostAlloc could be freed only after all work on the device has completed.
-TEST_F(cuda_no_wait, a_pool_of_pinned_memory_that_grows_and_gives_back) {
+TEST_F(cuda_no_wait, a_pool_of_pinned_memory_that_grows_and_releases) {
   const auto calls = [&](const char* of) { return relay_.succeeded().at(of); };
   const long made = calls("cuMemCreate");
   const long other = calls("cuMemHostAlloc");
@@ -179,7 +179,7 @@ TEST_F(cuda_no_wait, a_pool_of_pinned_memory_that_grows_and_gives_back) {
 
 // The memory is released after the work on it, as that of a block is. Only a host write to the
 // memory must wait for that work.
-TEST_F(cuda_no_wait, pinned_memory_goes_with_a_buffer_behind_work_on_it) {
+TEST_F(cuda_no_wait, pinned_memory_is_released_with_its_buffer_after_work_on_it) {
   const im::buffer there(8 << 20, im::kind::device, {.queue = busy_});
   beside_endless_work(busy_, [&] {
     for (int i = 0; i < 5; ++i) {
@@ -195,7 +195,7 @@ TEST_F(cuda_no_wait, pinned_memory_goes_with_a_buffer_behind_work_on_it) {
 }
 
 // A request on another queue gets no memory that the endless work may still use.
-TEST_F(cuda_no_wait, memory_of_a_queue_at_work_is_nobody_elses) {
+TEST_F(cuda_no_wait, memory_of_a_busy_queue_is_not_reused_on_another_queue) {
   beside_endless_work(busy_, [&] {
     void* const block = pool_.allocate(1 << 20, 0, busy_);
     pool_.deallocate(block, 1 << 20, 0, busy_);
@@ -207,7 +207,7 @@ TEST_F(cuda_no_wait, memory_of_a_queue_at_work_is_nobody_elses) {
 
 // Memory is remapped for the queue on which it was freed before the work on it has completed. That
 // work continues at the old address, and later work at the new address is ordered after it.
-TEST_F(cuda_no_wait, memory_freed_behind_work_moves_to_where_its_queue_needs_it) {
+TEST_F(cuda_no_wait, memory_freed_during_work_is_remapped_for_its_queue) {
   constexpr std::size_t k_block_bytes = std::size_t{8} << 20;
   const auto before = relay_.succeeded();
   std::vector<void*> blocks;
@@ -231,8 +231,8 @@ TEST_F(cuda_no_wait, memory_freed_behind_work_moves_to_where_its_queue_needs_it)
   });
   const auto expect_all = [&](void* block, std::size_t nbytes, unsigned char value) {
     bytes got(nbytes);
-    const isthmus_place_t from{nullptr, block, 0};
-    const isthmus_place_t to{nullptr, got.data(), 0};
+    const isthmus_endpoint_t from{nullptr, block, 0};
+    const isthmus_endpoint_t to{nullptr, got.data(), 0};
     im::detail::check(isthmus_copy(busy_.get(), &to, &from, nbytes, nullptr, nullptr));
     EXPECT_TRUE(same(got, bytes(nbytes, std::byte{value})));
   };
@@ -242,7 +242,7 @@ TEST_F(cuda_no_wait, memory_freed_behind_work_moves_to_where_its_queue_needs_it)
     pool_.deallocate(blocks[i], k_block_bytes, 0, busy_);
   }
   pool_.deallocate(joined, 8 * k_block_bytes, 0, busy_);
-  EXPECT_TRUE(patiently([&] {
+  EXPECT_TRUE(eventually([&] {
     (void)pool_.trim();
     const auto calls = relay_.succeeded();
     return pool_.usage().held == 0 && calls.at("cuMemMap") - before.at("cuMemMap") ==
@@ -251,7 +251,7 @@ TEST_F(cuda_no_wait, memory_freed_behind_work_moves_to_where_its_queue_needs_it)
 }
 
 // As in PyTorch, which reuses freed memory at once on the same stream.
-TEST_F(cuda_no_wait, memory_freed_on_an_adopted_stream_is_good_there_at_once) {
+TEST_F(cuda_no_wait, memory_freed_on_an_adopted_stream_is_reused_there_at_once) {
   const auto owner = std::make_shared<int>();
   const im::queue adopted = im::queue::adopt(device_, strangers_stream(home_), owner);
   const auto pool = im::resource::pool(adopted.context(), im::kind::device);
@@ -267,7 +267,7 @@ TEST_F(cuda_no_wait, memory_freed_on_an_adopted_stream_is_good_there_at_once) {
 }
 
 // The stream may have been destroyed when another queue needs the memory.
-TEST_F(cuda_no_wait, memory_freed_on_a_stream_without_an_owner_is_good_once_its_work_has_ended) {
+TEST_F(cuda_no_wait, memory_freed_on_a_stream_without_an_owner_is_reused_after_its_work) {
   const im::queue adopted = im::queue::adopt(device_, strangers_stream(home_));
   const auto pool = im::resource::pool(adopted.context(), im::kind::device);
   void* block = nullptr;
@@ -281,7 +281,7 @@ TEST_F(cuda_no_wait, memory_freed_on_a_stream_without_an_owner_is_good_once_its_
 }
 
 // Otherwise external work on the stream would run before the fence, which is deferred too.
-TEST_F(cuda_no_wait, a_strangers_stream_gets_no_memory_that_held_back_work_uses) {
+TEST_F(cuda_no_wait, an_external_stream_gets_no_memory_that_deferred_work_uses) {
   constexpr std::size_t k_bytes = std::size_t{8} << 20;
   const auto pool = im::resource::pool(home_, im::kind::device,
                                        {.limit_bytes = k_bytes, .wait = 0ns, .device_wait = true});
@@ -298,11 +298,11 @@ TEST_F(cuda_no_wait, a_strangers_stream_gets_no_memory_that_held_back_work_uses)
 }
 
 // A deferred operation runs after external work that the stream's owner submits meanwhile.
-TEST_F(cuda_no_wait, memory_that_held_back_work_uses_is_not_good_on_a_strangers_stream) {
+TEST_F(cuda_no_wait, memory_that_deferred_work_uses_is_not_reused_on_an_external_stream) {
   (void)busy_.native();
   const im::host_event gate;
   void* const block = pool_.allocate(1000, 0, busy_);
-  const isthmus_place_t there{nullptr, block, 0};
+  const isthmus_endpoint_t there{nullptr, block, 0};
   const unsigned char value = 3;
   isthmus_event_t* const before = gate.get();
   const isthmus_operation_t behind{sizeof behind, &before, 1, nullptr, 0};

@@ -19,7 +19,7 @@ class cuda_relay : public relay {
     find("relay_name", name_);
     find("relay_succeeded", succeeded_);
   }
-  [[nodiscard]] bool is_there() const { return succeeded_ != nullptr; }
+  [[nodiscard]] bool is_loaded() const { return succeeded_ != nullptr; }
 
   // Makes the call after `calls` others fail. Returns how many calls were left of the previous
   // setting; negative: that call was reached.
@@ -45,12 +45,12 @@ class on_cuda_relay : public leak_checked {
     leak_checked::SetUp();
     device_ = find_first("cuda");
     relay_ = cuda_relay();
-    if (device_ && relay_.is_there()) return;
+    if (device_ && relay_.is_loaded()) return;
     device_ = {};
     GTEST_SKIP() << "ISTHMUS_CUDA_LIBRARY does not name libcuda_relay.so in front of a driver";
   }
   void TearDown() override {
-    if (relay_.is_there()) {
+    if (relay_.is_loaded()) {
       relay_.fail_none();
       relay_.lose_after(-1);
     }

@@ -18,7 +18,7 @@ class cuda_unified_failure : public on_cuda_relay {
     if (device_) queue_ = im::queue(device_);
   }
   void TearDown() override {
-    relay_.is_there() ? relay_.fail_none() : void();
+    relay_.is_loaded() ? relay_.fail_none() : void();
     queue_ = {};
     on_cuda_relay::TearDown();
   }
@@ -150,7 +150,7 @@ TEST_F(cuda_unified_failure, of_an_upload_is_over_where_its_bytes_are_overwritte
 
 // Memory that still has bytes from before the upload is not exported, to other processes either. An
 // export while the upload is blocked waits for it and reports its failure.
-TEST_F(cuda_unified_failure, of_an_upload_is_told_to_those_who_get_the_memory) {
+TEST_F(cuda_unified_failure, of_an_upload_is_reported_to_callers_that_obtain_the_memory) {
   int uploads_failed = 0;
   for (long n = 0; n < 8; ++n) {
     SCOPED_TRACE("call " + std::to_string(n));
@@ -168,7 +168,7 @@ TEST_F(cuda_unified_failure, of_an_upload_is_told_to_those_who_get_the_memory) {
       std::this_thread::sleep_for(2ms);
       gate.complete();
     }};
-    const auto while_held_back = lent_to(other, there);
+    const auto while_held_back = export_to(other, there);
     opens.join();
     queue_.wait();
     (void)reached();
@@ -177,8 +177,8 @@ TEST_F(cuda_unified_failure, of_an_upload_is_told_to_those_who_get_the_memory) {
     const auto want = failed ? im::status::dependency : im::status::ok;
     EXPECT_TRUE(while_held_back == want || while_held_back == im::status::driver);
     EXPECT_EQ(status_of([&] { there.wait(); }), want);
-    EXPECT_EQ(lent_to(queue_, there), want);
-    EXPECT_EQ(lent_in_no_order(there), want);
+    EXPECT_EQ(export_to(queue_, there), want);
+    EXPECT_EQ(export_unordered(there), want);
     isthmus_ipc_handle_t handle{};
     handle.struct_size = sizeof handle;
     EXPECT_EQ(static_cast<im::status>(isthmus_buffer_ipc_handle(there.get(), &handle)), want);
@@ -186,7 +186,7 @@ TEST_F(cuda_unified_failure, of_an_upload_is_told_to_those_who_get_the_memory) {
               failed ? im::status::driver : im::status::ok);
     it.sync_to_device();
     EXPECT_EQ(isthmus_buffer_ipc_handle(there.get(), &handle), ISTHMUS_OK);
-    EXPECT_EQ(lent_to(queue_, there), im::status::ok);
+    EXPECT_EQ(export_to(queue_, there), im::status::ok);
     if (HasFailure()) return;
   }
   EXPECT_GT(uploads_failed, 0);

@@ -47,7 +47,7 @@ inline constexpr unsigned long k_pagemap_scan = _IOC(_IOC_READ | _IOC_WRITE, 'f'
 inline constexpr int k_collapse = 25, k_populate_write = 23;
 
 // Installs the filter. Returns whether that succeeded.
-inline bool deny(const denied_call& what) {
+inline bool deny(const denied_call& call) {
   const auto load = [](std::size_t offset) {
     return sock_filter{BPF_LD | BPF_W | BPF_ABS, 0, 0, static_cast<std::uint32_t>(offset)};
   };
@@ -55,18 +55,18 @@ inline bool deny(const denied_call& what) {
     return sock_filter{BPF_JMP | BPF_JEQ | BPF_K, 0, steps, value};
   };
   std::vector<sock_filter> program{load(offsetof(seccomp_data, nr))};
-  if (what.argument == denied_call::k_any) {
-    program.push_back(skip_unless(what.number, 1));
+  if (call.argument == denied_call::k_any) {
+    program.push_back(skip_unless(call.number, 1));
   } else {
-    program.push_back(skip_unless(what.number, 3));
-    program.push_back(load(offsetof(seccomp_data, args) + 8 * what.argument));
-    program.push_back(skip_unless(what.value, 1));
+    program.push_back(skip_unless(call.number, 3));
+    program.push_back(load(offsetof(seccomp_data, args) + 8 * call.argument));
+    program.push_back(skip_unless(call.value, 1));
   }
-  program.push_back({BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | what.code});
+  program.push_back({BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | call.code});
   program.push_back({BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW});
-  const sock_fprog all{static_cast<unsigned short>(program.size()), program.data()};
+  const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
   return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &all) == 0;
+         syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter) == 0;
 }
 
 }  // namespace support

@@ -45,7 +45,7 @@ class every_call : public leak_checked, public ::testing::WithParamInterface<con
   // Ends at the first n that a run does not reach.
   template <class Life>
   static void fail_in_turn(const std::string& kind, const std::string& more, int variant = 0) {
-    for (int n = 1; n <= k_most_calls; n = next_call(n, every_nth(), variant)) {
+    for (int n = 1; n <= k_max_calls; n = next_call(n, every_nth(), variant)) {
       const std::string options = "fail=" + kind + ":" + std::to_string(n) + more;
       const im::sim_device device(options);
       const std::uint64_t before = device.calls(kind);
@@ -65,7 +65,7 @@ class every_call : public leak_checked, public ::testing::WithParamInterface<con
         return;
       }
     }
-    ADD_FAILURE() << kind << ": still failing after " << k_most_calls << " calls";
+    ADD_FAILURE() << kind << ": still failing after " << k_max_calls << " calls";
   }
 };
 INSTANTIATE_TEST_SUITE_P(kinds, every_call,
@@ -85,31 +85,31 @@ TEST_P(every_call, of_unified_buffers_fails_in_turn_with_late_effects) {
 }
 
 template <class Life>
-class life_test : public every_call {
+class scenario_test : public every_call {
  protected:
   static int run(const std::string& options) { return run_with<Life>(options); }
 };
 using lives = ::testing::Types<scenario, unified_scenario>;
-TYPED_TEST_SUITE(life_test, lives);
+TYPED_TEST_SUITE(scenario_test, lives);
 
-TYPED_TEST(life_test, runs_through_without_faults) {
+TYPED_TEST(scenario_test, runs_through_without_faults) {
   EXPECT_EQ(this->run(""), 0);
   EXPECT_EQ(this->run("effect=late"), 0);
   EXPECT_EQ(this->run("effect=random,seed=7"), 0);
 }
 
 // These fail when the device executes them, which may be after the call has returned.
-using unified_life_test = life_test<unified_scenario>;
+using unified_scenario_test = scenario_test<unified_scenario>;
 
-TEST_F(unified_life_test, survives_the_failure_of_every_operation) {
+TEST_F(unified_scenario_test, survives_the_failure_of_every_operation) {
   fail_in_turn<unified_scenario>("operation", "");
 }
-TEST_F(unified_life_test, survives_the_failure_of_every_operation_with_late_effects) {
+TEST_F(unified_scenario_test, survives_the_failure_of_every_operation_with_late_effects) {
   fail_in_turn<unified_scenario>("operation", ",effect=late", 2);
 }
 
-TYPED_TEST(life_test, survives_the_loss_of_the_device_at_any_call) {
-  for (int n = 0; n < k_most_calls; n = next_call(n, every_nth(), 1)) {
+TYPED_TEST(scenario_test, survives_the_loss_of_the_device_at_any_call) {
+  for (int n = 0; n < k_max_calls; n = next_call(n, every_nth(), 1)) {
     const std::string options = n == 0 ? "lost=now" : "lost=" + std::to_string(n);
     const int failures = this->run(options);
     if (this->HasFailure()) {
@@ -124,7 +124,7 @@ TYPED_TEST(life_test, survives_the_loss_of_the_device_at_any_call) {
   ADD_FAILURE() << "the device is lost after any number of calls";
 }
 
-TYPED_TEST(life_test, survives_two_failures_at_once) {
+TYPED_TEST(scenario_test, survives_two_failures_at_once) {
   for (int n = 1; n < 60; n = next_call(n, every_nth(), 3)) {
     const std::string step = std::to_string(n);
     this->run("effect=random,seed=" + step + ",fail=any:" + step +
@@ -136,7 +136,7 @@ TYPED_TEST(life_test, survives_two_failures_at_once) {
   }
 }
 
-TYPED_TEST(life_test, survives_every_failure_beside_a_driver_that_cannot_wait_for_the_host) {
+TYPED_TEST(scenario_test, survives_every_failure_beside_a_driver_that_cannot_wait_for_the_host) {
   for (int n = 1; n < 200; n = next_call(n, every_nth(), 1)) {
     this->run("wait_for_host=0,fail=any:" + std::to_string(n));
     if (this->HasFailure()) {

@@ -19,8 +19,8 @@ inline constexpr bool k_is_slow = false;
 // The distance between two selected calls. `more` multiplies it outside the long tier, for
 // scenarios whose runs are slow.
 [[nodiscard]] inline int every_nth(int more = 1) noexcept {
-  const char* const given = std::getenv("ISTHMUS_LONG");
-  const bool is_long = given != nullptr && std::string_view{given} == "1";
+  const char* const value = std::getenv("ISTHMUS_LONG");
+  const bool is_long = value != nullptr && std::string_view{value} == "1";
   return is_long ? 1 : (k_is_slow ? 4 : 1) * more;
 }
 

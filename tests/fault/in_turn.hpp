@@ -18,18 +18,18 @@ struct life_outcome {
 // that is, when the scenario succeeds.
 template <class Run>
 void fail_each_in_turn(int step, int variant, Run&& run) {
-  for (int n = 0; n < k_most_calls; n = next_call(n, step, variant)) {
-    const life_outcome seen = run(n);
+  for (int n = 0; n < k_max_calls; n = next_call(n, step, variant)) {
+    const life_outcome outcome = run(n);
     if (::testing::Test::HasFailure()) {
       FAIL() << "after " << n << " calls";
     }
-    if (!seen.was_reached) {
-      EXPECT_EQ(seen.failures, 0) << "nothing was to fail";
+    if (!outcome.was_reached) {
+      EXPECT_EQ(outcome.failures, 0) << "nothing was to fail";
       EXPECT_GT(n, 0);
       return;
     }
   }
-  FAIL() << "still failing after " << k_most_calls << " calls";
+  FAIL() << "still failing after " << k_max_calls << " calls";
 }
 
 }  // namespace support

@@ -171,7 +171,7 @@ TEST_F(kernel_calls, no_shared_memory) {
   expect_hashes(deny_call(SYS_memfd_create, ENOSYS), "memfd", [] { use_all(im::device("host")); });
 }
 
-TEST_F(kernel_calls, no_huge_page_to_be_had) {
+TEST_F(kernel_calls, no_huge_page_is_available) {
   for (const int code : {EAGAIN, ENOMEM, EINVAL}) {
     expect_in_its_own_process([&] {
       ASSERT_TRUE(deny(deny_advice(k_collapse, code)));
@@ -240,7 +240,7 @@ TEST_F(kernel_calls, no_more_pages_later) {
 }
 
 // Memory that is reused must be zeroed all the same.
-TEST_F(kernel_calls, pages_cannot_be_given_back) {
+TEST_F(kernel_calls, pages_cannot_be_released) {
   expect_when_denied_later(deny_call(SYS_fallocate, EPERM), [](unified& it, auto& view) {
     const auto nbytes = it.size();
     view = {};

@@ -75,7 +75,7 @@ class opencl_patterns : public on_opencl_relay {
   long before_ = 0;
 };
 
-TEST_F(opencl_patterns, are_those_that_the_caller_gave) {
+TEST_F(opencl_patterns, are_those_that_the_caller_passed) {
   for (const bool names_gate : {false, true}) {
     for (const bool drops_events : {false, true}) {
       SCOPED_TRACE(std::string{names_gate ? "after the event" : "on a queue after the event"} +

@@ -14,7 +14,7 @@ class opencl_relay : public relay {
     find("opencl_relay_refuse_after", refuse_after_);
     find("opencl_relay_late_fills", late_fills_);
   }
-  [[nodiscard]] bool is_there() const { return refuse_after_ != nullptr; }
+  [[nodiscard]] bool is_loaded() const { return refuse_after_ != nullptr; }
 
   void refuse_after(long commands) const { refuse_after_(commands); }
   // Stops the failures. Returns whether a command was made to fail.
@@ -32,28 +32,30 @@ class on_opencl_relay : public leak_checked {
  protected:
   // The status that a call throws, and the one that its event reports, if it returned one.
   struct reported {
-    im::status at_once = im::status::ok;
-    im::status later = im::status::ok;
+    im::status call_status = im::status::ok;
+    im::status event_status = im::status::ok;
     bool was_refused = false;
 
-    [[nodiscard]] bool any() const { return at_once != im::status::ok || later != im::status::ok; }
+    [[nodiscard]] bool any() const {
+      return call_status != im::status::ok || event_status != im::status::ok;
+    }
   };
   // Makes `call` with the command after `n` others failing, while the queue is blocked by `gate`.
   template <class Call>
   reported refuse_after(long n, const im::host_event& gate, Call call) {
-    reported seen;
-    im::event made;
+    reported outcome;
+    im::event event;
     relay_.refuse_after(n);
-    seen.at_once = status_of([&] { made = call(); });
-    seen.was_refused = relay_.refuse_none();
+    outcome.call_status = status_of([&] { event = call(); });
+    outcome.was_refused = relay_.refuse_none();
     gate.complete();
-    if (made) seen.later = status_of([&] { made.wait(); });
+    if (event) outcome.event_status = status_of([&] { event.wait(); });
     queue_.wait();
-    return seen;
+    return outcome;
   }
   static void expect_driver_error(const reported& seen) {
     EXPECT_EQ(seen.any(), seen.was_refused);
-    for (const auto status : {seen.at_once, seen.later}) {
+    for (const auto status : {seen.call_status, seen.event_status}) {
       EXPECT_TRUE(status == im::status::ok || status == im::status::driver);
     }
   }
@@ -65,16 +67,16 @@ class on_opencl_relay : public leak_checked {
       GTEST_SKIP() << "ISTHMUS_OPENCL_LIBRARY does not name libopencl_relay.so";
     }
     device_ = find_first("opencl");
-    if (!device_ && !must_be_there("intel")) {
+    if (!device_ && !is_required("intel")) {
       GTEST_SKIP() << "no OpenCL device, by what ISTHMUS_TEST_OPENCL_LIBRARY names";
     }
     ASSERT_TRUE(device_);
     relay_ = opencl_relay();
-    ASSERT_TRUE(relay_.is_there());
+    ASSERT_TRUE(relay_.is_loaded());
     queue_ = im::queue(device_);
   }
   void TearDown() override {
-    if (relay_.is_there()) relay_.refuse_none();
+    if (relay_.is_loaded()) relay_.refuse_none();
     queue_ = {};
     device_ = {};
     leak_checked::TearDown();

@@ -41,13 +41,13 @@ class pool_order_model {
   pool_order_model& operator=(const pool_order_model&) = delete;
 
   void run(int steps) {
-    const im::reclaimer cache_goes{
-        [this](const im::reclaim_request&) noexcept { return drop_cached(); }};
+    const im::oom_callback drop_cache{
+        [this](const im::oom_request&) noexcept { return drop_cached(); }};
     for (int i = 0; i < steps && !testing::Test::HasFailure(); ++i) {
       step();
-      if (i % k_steps_until_settled == k_steps_until_settled - 1) settle();
+      if (i % k_steps_per_round == k_steps_per_round - 1) finish_round();
     }
-    settle();
+    finish_round();
   }
   // How often the situations that this model tests have occurred.
   struct occasions {
@@ -74,7 +74,7 @@ class pool_order_model {
 
  private:
   static constexpr std::size_t k_pool_bytes = 3 * k_mib;
-  static constexpr int k_steps_until_settled = 40;
+  static constexpr int k_steps_per_round = 40;
 
   // A dependency: an operation of this round or a gate.
   struct predecessor {
@@ -84,7 +84,7 @@ class pool_order_model {
   struct operation {
     std::function<void()> apply;    // updates the shadows after success
     std::function<void()> distort;  // updates them if part of the operation may have run
-    std::function<isthmus_status_t()> again = {};  // blocking; empty: not repeated
+    std::function<isthmus_status_t()> repeat = {};  // blocking; empty: not repeated
     std::vector<predecessor> after = {};
     im::event end = {};  // empty if the call failed
     isthmus_status_t outcome = ISTHMUS_PENDING;
@@ -103,13 +103,13 @@ class pool_order_model {
       case 3: return drop();
       case 4:
       case 5: return fill();
-      case 6: return send();
+      case 6: return write();
       case 7:
       case 8: return copy();
       case 9:
       case 10: return read();
       case 11: return call_function();
-      case 12: return hold_up();
+      case 12: return add_gate();
       case 13: return below(2) == 0 ? resolve_gate() : record_gate();
       case 14: return below(3) == 0 ? (void)trim() : faults_->arm(random_);
       default: return below(4) == 0 ? use_unified() : cache();
@@ -161,7 +161,9 @@ class pool_order_model {
   // ---- operations ----
 
   // Operations on a block without a buffer all use its queue; to order others is up to the caller.
-  const im::queue& queue_for(const model_block& of) { return of.is_bare() ? of.on : some_queue(); }
+  const im::queue& queue_for(const model_block& of) {
+    return of.is_bare() ? of.queue : some_queue();
+  }
 
   std::vector<predecessor> some_predecessors() {
     std::vector<predecessor> chosen;
@@ -175,20 +177,20 @@ class pool_order_model {
   }
   // `submit(operation, event)` calls the C interface.
   template <class Submit>
-  void put(operation made, Submit submit) {
-    made.after = some_predecessors();
+  void submit_logged(operation submitted, Submit submit) {
+    submitted.after = some_predecessors();
     std::vector<isthmus_event_t*> after;
-    for (const auto& each : made.after) {
+    for (const auto& each : submitted.after) {
       after.push_back(each.is_gate ? gates_.event(each.index) : log_[each.index].end.get());
     }
-    isthmus_operation_t how{};
-    how.struct_size = sizeof how;
-    how.after = after.data();
-    how.after_count = after.size();
+    isthmus_operation_t options{};
+    options.struct_size = sizeof options;
+    options.after = after.data();
+    options.after_count = after.size();
     isthmus_event_t* end = nullptr;
-    made.outcome = submit(how, &end);
-    made.end = im::event::take(end);
-    log_.push_back(std::move(made));
+    submitted.outcome = submit(options, &end);
+    submitted.end = im::event::take(end);
+    log_.push_back(std::move(submitted));
   }
 
   void fill() {
@@ -201,29 +203,31 @@ class pool_order_model {
       const model_block* it = find(content);
       if (it == nullptr) return ISTHMUS_OK;
       const auto place = it->at(where.begin);
-      return isthmus_fill(it->on.get(), &place, &value, 1, where.nbytes, nullptr, nullptr);
+      return isthmus_fill(it->queue.get(), &place, &value, 1, where.nbytes, nullptr, nullptr);
     };
-    put({[content, where, value] { content->fill(where, value); },
+    submit_logged(
+        {[content, where, value] { content->fill(where, value); },
          [content, where] { content->forget(where); }, again},
         [&, place = to.at(where.begin)](const isthmus_operation_t& how, isthmus_event_t** end) {
           return isthmus_fill(queue_for(to).get(), &place, &value, 1, where.nbytes, &how, end);
         });
   }
-  void send() {
+  void write() {
     if (live_.empty()) return;
     const model_block& to = live_[below(live_.size())];
     const part where = some_part(to);
     const auto content = to.content;
     const auto data =
         std::make_shared<bytes>(noise(where.nbytes, static_cast<unsigned>(random_())));
-    const isthmus_place_t source{nullptr, data->data(), 0};
+    const isthmus_endpoint_t source{nullptr, data->data(), 0};
     const auto again = [this, content, where, data, source]() -> isthmus_status_t {
       const model_block* it = find(content);
       if (it == nullptr) return ISTHMUS_OK;
       const auto place = it->at(where.begin);
-      return isthmus_copy(it->on.get(), &place, &source, where.nbytes, nullptr, nullptr);
+      return isthmus_copy(it->queue.get(), &place, &source, where.nbytes, nullptr, nullptr);
     };
-    put({[content, where, data] { content->write(where, *data); },
+    submit_logged(
+        {[content, where, data] { content->write(where, *data); },
          [content, where] { content->forget(where); }, again},
         [&, place = to.at(where.begin)](const isthmus_operation_t& how, isthmus_event_t** end) {
           return isthmus_copy(queue_for(to).get(), &place, &source, where.nbytes, &how, end);
@@ -237,23 +241,24 @@ class pool_order_model {
     const std::size_t nbytes = 1 + below(std::min(to.content->size(), from.content->size()));
     const part there{below(to.content->size() - nbytes + 1), nbytes};
     const part here{below(from.content->size() - nbytes + 1), nbytes};
-    put({[target = to.content, source = from.content, there, here] {
-           target->copy(there, *source, here);
-         },
-         [target = to.content, there] { target->forget(there); }},
-        [&, destination = to.at(there.begin), source = from.at(here.begin)](
-            const isthmus_operation_t& how, isthmus_event_t** end) {
-          const im::queue& on = from.is_bare() ? from.on : queue_for(to);
-          return isthmus_copy(on.get(), &destination, &source, nbytes, &how, end);
-        });
+    submit_logged({[target = to.content, source = from.content, there, here] {
+                     target->copy(there, *source, here);
+                   },
+                   [target = to.content, there] { target->forget(there); }},
+                  [&, destination = to.at(there.begin), source = from.at(here.begin)](
+                      const isthmus_operation_t& how, isthmus_event_t** end) {
+                    const im::queue& on = from.is_bare() ? from.queue : queue_for(to);
+                    return isthmus_copy(on.get(), &destination, &source, nbytes, &how, end);
+                  });
   }
   void read() {
     if (live_.empty()) return;
     const model_block& from = live_[below(live_.size())];
     const part where = some_part(from);
     const auto got = std::make_shared<bytes>(where.nbytes);
-    const isthmus_place_t target{nullptr, got->data(), 0};
-    put({[content = from.content, where, got] { content->expect(where, *got); },
+    const isthmus_endpoint_t target{nullptr, got->data(), 0};
+    submit_logged(
+        {[content = from.content, where, got] { content->expect(where, *got); },
          [got] { got->clear(); }},
         [&, source = from.at(where.begin)](const isthmus_operation_t& how, isthmus_event_t** end) {
           return isthmus_copy(queue_for(from).get(), &target, &source, where.nbytes, &how, end);
@@ -269,13 +274,13 @@ class pool_order_model {
       bool raises;
     };
     const bool raises = below(2) == 0;
-    auto* const what = new written{some_value(), raises};
+    auto* const argument = new written{some_value(), raises};
     const part whole{0, to.content->size()};
     operation made{
-        [content = to.content, whole, value = what->value] { content->fill(whole, value); },
+        [content = to.content, whole, value = argument->value] { content->fill(whole, value); },
         [content = to.content, whole] { content->forget(whole); }};
     made.raises = raises;
-    put(std::move(made), [&](const isthmus_operation_t& how, isthmus_event_t** end) {
+    submit_logged(std::move(made), [&](const isthmus_operation_t& how, isthmus_event_t** end) {
       const auto function = [](void* object, const isthmus_view_t* all, std::size_t,
                                const char** message) -> isthmus_status_t {
         const auto* asked = static_cast<const written*>(object);
@@ -285,7 +290,7 @@ class pool_order_model {
         return ISTHMUS_OK;
       };
       return isthmus_queue_submit(some_queue().get(), function,
-                                  {what, [](void* it) { delete static_cast<written*>(it); }},
+                                  {argument, [](void* it) { delete static_cast<written*>(it); }},
                                   &to.buffer, 1, how.after, how.after_count, end);
     });
   }
@@ -305,7 +310,7 @@ class pool_order_model {
 
   // ---- blocked and failing work ----
 
-  void hold_up() {
+  void add_gate() {
     isthmus_event_t* const gate = gates_.add();
     if (below(2) == 0) return;  // only for use in `after`
     isthmus_event_t* reached = nullptr;
@@ -338,7 +343,7 @@ class pool_order_model {
 
   // ---- outcomes ----
 
-  void settle() {
+  void finish_round() {
     resolve_gates();
     for (operation& each : log_) {
       if (!each.end) continue;
@@ -346,7 +351,7 @@ class pool_order_model {
       EXPECT_NE(each.outcome, ISTHMUS_ERROR_TIMEOUT) << "it hangs";
     }
     for (const im::queue& each : queues_) each.wait();
-    reports_ += unified_->settle();
+    reports_ += unified_->flush_errors();
     const bool failed = faults_->disarm();
     for (const operation& each : log_) account_for(each);
     EXPECT_LE(reports_, failed ? 1 : 0) << "reported more than once";
@@ -355,7 +360,7 @@ class pool_order_model {
     }
     seen_.reports += reports_;
     reports_ = 0;
-    repeat();
+    repeat_failed();
     expect_all();
     log_.clear();
     dropped_.clear();
@@ -385,11 +390,11 @@ class pool_order_model {
         if (!faults_->moves_nothing()) one.distort();
     }
   }
-  void repeat() {
+  void repeat_failed() {
     for (const operation& each : log_) {
       const bool was_refused = each.outcome == ISTHMUS_ERROR_DRIVER;
-      if (!was_refused || !each.again || each.outcome == ISTHMUS_OK) continue;
-      EXPECT_EQ(each.again(), ISTHMUS_OK) << isthmus_error_message();
+      if (!was_refused || !each.repeat || each.outcome == ISTHMUS_OK) continue;
+      EXPECT_EQ(each.repeat(), ISTHMUS_OK) << isthmus_error_message();
       each.apply();
     }
   }
@@ -398,8 +403,8 @@ class pool_order_model {
       for (const model_block& each : *of) {
         bytes got(each.content->size());
         const auto source = each.at(0);
-        const isthmus_place_t target{nullptr, got.data(), 0};
-        EXPECT_EQ(isthmus_copy(each.on.get(), &target, &source, got.size(), nullptr, nullptr),
+        const isthmus_endpoint_t target{nullptr, got.data(), 0};
+        EXPECT_EQ(isthmus_copy(each.queue.get(), &target, &source, got.size(), nullptr, nullptr),
                   ISTHMUS_OK)
             << isthmus_error_message();
         each.content->expect({0, got.size()}, got);

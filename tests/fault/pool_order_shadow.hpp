@@ -23,24 +23,24 @@ class shadow {
   explicit shadow(std::size_t nbytes) : value_(nbytes), known_(nbytes) {}
   [[nodiscard]] std::size_t size() const noexcept { return value_.size(); }
 
-  void fill(const part& where, std::byte value) {
-    std::fill_n(at(value_, where), where.nbytes, value);
-    std::fill_n(at(known_, where), where.nbytes, k_known);
+  void fill(const part& range, std::byte value) {
+    std::fill_n(at(value_, range), range.nbytes, value);
+    std::fill_n(at(known_, range), range.nbytes, k_known);
   }
-  void write(const part& where, const bytes& data) {
-    std::copy(data.begin(), data.end(), at(value_, where));
-    std::fill_n(at(known_, where), where.nbytes, k_known);
+  void write(const part& range, const bytes& data) {
+    std::copy(data.begin(), data.end(), at(value_, range));
+    std::fill_n(at(known_, range), range.nbytes, k_known);
   }
-  void copy(const part& where, shadow& source, const part& from) {
-    std::copy_n(at(source.value_, from), from.nbytes, at(value_, where));
-    std::copy_n(at(source.known_, from), from.nbytes, at(known_, where));
+  void copy(const part& range, shadow& source, const part& from) {
+    std::copy_n(at(source.value_, from), from.nbytes, at(value_, range));
+    std::copy_n(at(source.known_, from), from.nbytes, at(known_, range));
   }
-  void forget(const part& where) { std::fill_n(at(known_, where), where.nbytes, std::byte{0}); }
+  void forget(const part& range) { std::fill_n(at(known_, range), range.nbytes, std::byte{0}); }
 
   // Known bytes must be equal; unknown ones are ignored.
-  void expect(const part& where, bytes got) const {
-    const auto* const known = known_.data() + where.begin;
-    const auto* const value = value_.data() + where.begin;
+  void expect(const part& range, bytes got) const {
+    const auto* const known = known_.data() + range.begin;
+    const auto* const value = value_.data() + range.begin;
     if (std::memchr(known, 0, got.size()) != nullptr) {
       for (std::size_t i = 0; i < got.size(); ++i) {
         if (known[i] != k_known) got[i] = value[i];
@@ -70,28 +70,28 @@ inline isthmus_kind_t kind_of(const im::resource& resource) {
 struct model_block {
   isthmus_buffer_t* buffer;
   void* pointer;
-  im::resource from;
-  im::queue on;
+  im::resource resource;
+  im::queue queue;
   std::shared_ptr<shadow> content;
 
-  model_block(isthmus_buffer_t* made, void* block, im::resource of, im::queue queue,
+  model_block(isthmus_buffer_t* made, void* block, im::resource of, im::queue used_queue,
               std::shared_ptr<shadow> bytes_of)
       : buffer{made},
         pointer{block},
-        from{std::move(of)},
-        on{std::move(queue)},
+        resource{std::move(of)},
+        queue{std::move(used_queue)},
         content{std::move(bytes_of)} {}
   model_block(model_block&& other) noexcept
       : buffer{std::exchange(other.buffer, nullptr)},
         pointer{std::exchange(other.pointer, nullptr)},
-        from{std::move(other.from)},
-        on{std::move(other.on)},
+        resource{std::move(other.resource)},
+        queue{std::move(other.queue)},
         content{std::move(other.content)} {}
   model_block& operator=(model_block&& other) noexcept {
     std::swap(buffer, other.buffer);
     std::swap(pointer, other.pointer);
-    std::swap(from, other.from);
-    std::swap(on, other.on);
+    std::swap(resource, other.resource);
+    std::swap(queue, other.queue);
     std::swap(content, other.content);
     return *this;
   }
@@ -99,8 +99,9 @@ struct model_block {
   // caller, so the free is repeated.
   ~model_block() {
     isthmus_buffer_release(buffer);
-    while (pointer != nullptr && isthmus_resource_deallocate(from.get(), pointer, content->size(),
-                                                             0, on.get()) != ISTHMUS_OK) {
+    while (pointer != nullptr &&
+           isthmus_resource_deallocate(resource.get(), pointer, content->size(), 0, queue.get()) !=
+               ISTHMUS_OK) {
     }
   }
 
@@ -108,8 +109,10 @@ struct model_block {
     return is_bare() ? pointer : isthmus_buffer_pointer(buffer);
   }
   [[nodiscard]] bool is_bare() const noexcept { return buffer == nullptr; }
-  [[nodiscard]] bool functions_may_touch() const { return kind_of(from) != ISTHMUS_KIND_DEVICE; }
-  [[nodiscard]] isthmus_place_t at(std::size_t offset) const noexcept {
+  [[nodiscard]] bool functions_may_touch() const {
+    return kind_of(resource) != ISTHMUS_KIND_DEVICE;
+  }
+  [[nodiscard]] isthmus_endpoint_t at(std::size_t offset) const noexcept {
     return {buffer, pointer, offset};
   }
 };

@@ -26,15 +26,15 @@ class evicted_unified {
     switch (random() % 4) {
       case 0: write_on_host(range, value); break;
       case 1: write_on_device(range, value); break;
-      case 2: (void)get_through([&] { (void)it_.device(); }); break;
+      case 2: (void)retry([&] { (void)it_.device(); }); break;
       default: read();
     }
     return reports_;
   }
   // Makes a call that reports copies which failed after their own call had returned.
-  int settle() {
+  int flush_errors() {
     reports_ = 0;
-    (void)get_through([&] { it_.mark_host({0, 0}); });
+    (void)retry([&] { it_.mark_host({0, 0}); });
     return reports_;
   }
   int expect() {
@@ -47,20 +47,20 @@ class evicted_unified {
   static constexpr std::size_t k_bytes = 300'000;
 
   static im::unified_options options(const im::queue& on, const im::resource& pool) {
-    im::unified_options how;
-    how.queue = on;
-    how.separate = true;
-    how.resource = pool;
-    return how;
+    im::unified_options options;
+    options.queue = on;
+    options.separate = true;
+    options.resource = pool;
+    return options;
   }
   void write_on_host(const im::element_range& range, std::byte value) {
-    const bool done = get_through([&] {
+    const bool done = retry([&] {
       it_.host_write(range, [&](std::span<std::byte> all) { std::ranges::fill(all, value); });
     });
     if (done) note(range, value);
   }
   void write_on_device(const im::element_range& range, std::byte value) {
-    const bool done = get_through([&] {
+    const bool done = retry([&] {
       it_.device_write(range, [&](const im::buffer& all) {
         im::fill(all.slice(range.begin, range.end - range.begin), value);
       });
@@ -72,11 +72,11 @@ class evicted_unified {
                 value);
   }
   void read() {
-    EXPECT_TRUE(get_through([&] { EXPECT_TRUE(same(it_.host_read(), want_)) << "unified"; }));
+    EXPECT_TRUE(retry([&] { EXPECT_TRUE(same(it_.host_read(), want_)) << "unified"; }));
   }
   // If there is no memory for the device copy, nothing changes.
   template <class Step>
-  bool get_through(Step step) {
+  bool retry(Step step) {
     for (int tries = 0; tries < 4; ++tries) {
       try {
         step();

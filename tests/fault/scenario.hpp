@@ -37,8 +37,8 @@ class scenario : public steps {
  public:
   // `lent`: the handles of its queues are exported, so that external work is possible and the host
   // never executes operations in their place.
-  explicit scenario(im::device device, bool lent = false)
-      : device_(std::move(device)), lent_(lent) {}
+  explicit scenario(im::device device, bool exported = false)
+      : device_(std::move(device)), exported_(exported) {}
 
   void run() {
     attempt([&] { context_ = im::context({device_}); });
@@ -46,7 +46,7 @@ class scenario : public steps {
     attempt([&] { first_ = im::queue(context_, device_); });
     attempt([&] { second_ = im::queue(context_, device_); });
     if (!first_ || !second_) return;
-    if (lent_) lend();
+    if (exported_) lend();
     allocate();
     write_all();
     copy_between_all();
@@ -250,11 +250,11 @@ class scenario : public steps {
       for (void* block : blocks) {
         int tries = 0;
         while (!attempt([&] { counted.deallocate(block, k_bytes, 0, second_); })) {
-          ASSERT_LT(++tries, k_most_calls);
+          ASSERT_LT(++tries, k_max_calls);
         }
       }
       attempt([&] { (void)im::buffer(k_bytes, kind, {.queue = first_, .resource = counted}); });
-      EXPECT_TRUE(patiently([&] { return im::statistics_of(counted).current_count == 0; }));
+      EXPECT_TRUE(eventually([&] { return im::statistics_of(counted).current_count == 0; }));
       EXPECT_EQ(im::statistics_of(counted).current_bytes, 0u);
       attempt([&] {
         all_.push_back({im::buffer(k_bytes, kind, {.queue = first_, .resource = counted}), {}});
@@ -277,14 +277,14 @@ class scenario : public steps {
         attempt([&] {
           all_.push_back({im::buffer(k_bytes, kind, {.queue = first_, .resource = pool}), {}});
           const std::int64_t count = 4000, far = 8;
-          const isthmus_place_t start{all_.back().buffer.get(), nullptr, 0};
+          const isthmus_endpoint_t start{all_.back().buffer.get(), nullptr, 0};
           fill_array({start, ISTHMUS_FLOAT32, 1, &count, &far}, 2.5F);
         });
         for (const im::queue& on : {first_, second_}) {
           void* block = nullptr;
           if (!attempt([&] { block = pool.allocate(nbytes, 0, on); })) continue;
           const unsigned char value = 3;
-          const isthmus_place_t there{nullptr, block, 0};
+          const isthmus_endpoint_t there{nullptr, block, 0};
           isthmus_event_t* filled = nullptr;
           attempt([&] {
             im::detail::check(isthmus_fill(on.get(), &there, &value, 1, nbytes, nullptr, &filled));
@@ -378,7 +378,7 @@ class scenario : public steps {
   }
 
   im::device device_;
-  bool lent_;
+  bool exported_;
   im::context context_;
   im::queue first_;
   im::queue second_;

@@ -14,7 +14,7 @@ class sim_unified_failure : public leak_checked,
  protected:
   void SetUp() override {
     leak_checked::SetUp();
-    if (GetParam() == im::tracking_means::pages && !tells_pages()) {
+    if (GetParam() == im::tracking_means::pages && !reports_pages()) {
       GTEST_SKIP() << "the kernel does not report written pages here";
     }
   }
@@ -139,7 +139,7 @@ TEST_P(sim_unified_failure, of_a_call_with_a_queue_of_another_context_reaches_no
 
 // Memory that has bytes from before the upload is not exported, and waits for the buffer report the
 // failure.
-TEST_P(sim_unified_failure, of_an_upload_is_told_to_those_who_get_the_memory) {
+TEST_P(sim_unified_failure, of_an_upload_is_reported_to_callers_that_obtain_the_memory) {
   on_each([&](const im::sim_device& device, const im::queue& queue) {
     const unified it = make(queue);
     const auto view = it.host();
@@ -153,7 +153,7 @@ TEST_P(sim_unified_failure, of_an_upload_is_told_to_those_who_get_the_memory) {
     const im::buffer sent = there.slice(50, 100);
     const im::buffer other = there.slice(k_failing_bytes - 100, 100);
     const im::buffer none = there.slice(50, 0);
-    EXPECT_EQ(lent_in_no_order(sent), im::status::ok) << "nothing has failed yet";
+    EXPECT_EQ(export_unordered(sent), im::status::ok) << "nothing has failed yet";
     fail_next(device);
     std::thread opens{[&] {
       std::this_thread::sleep_for(2ms);
@@ -162,25 +162,25 @@ TEST_P(sim_unified_failure, of_an_upload_is_told_to_those_who_get_the_memory) {
     EXPECT_EQ(status_of([&] { sent.wait(); }), im::status::dependency) << "a wait that sees it";
     opens.join();
     EXPECT_EQ(status_of([&] { there.wait(); }), im::status::dependency) << "and every later one";
-    EXPECT_EQ(lent_in_no_order(there), im::status::dependency);
-    EXPECT_EQ(lent_to(queue, sent), im::status::dependency);
-    EXPECT_EQ(lent_to(im::queue(device), sent), im::status::dependency);
+    EXPECT_EQ(export_unordered(there), im::status::dependency);
+    EXPECT_EQ(export_to(queue, sent), im::status::dependency);
+    EXPECT_EQ(export_to(im::queue(device), sent), im::status::dependency);
     EXPECT_EQ(isthmus_buffer_idle(sent.get()), 0);
     EXPECT_TRUE(may_have_work(sent)) << "the flags of what is not idle";
     // The buffer is a single chunk.
     const bool is_sent_whole = GetParam() == im::tracking_means::hashes;
     for (const auto& each : {is_sent_whole ? none : other, none}) {
       EXPECT_EQ(status_of([&] { each.wait(); }), im::status::ok);
-      EXPECT_EQ(lent_to(queue, each), im::status::ok);
+      EXPECT_EQ(export_to(queue, each), im::status::ok);
     }
     im::fill(sent, std::byte{9});
-    EXPECT_EQ(lent_to(queue, sent), im::status::ok) << "overwritten";
-    EXPECT_EQ(lent_to(queue, there), im::status::dependency) << "in part";
+    EXPECT_EQ(export_to(queue, sent), im::status::ok) << "overwritten";
+    EXPECT_EQ(export_to(queue, there), im::status::dependency) << "in part";
     EXPECT_EQ(status_of([&] { it.sync_to_device(); }), im::status::driver) << "still reported";
     it.sync_to_device();
     EXPECT_EQ(status_of([&] { there.wait(); }), im::status::ok);
-    EXPECT_EQ(lent_in_no_order(there), im::status::ok);
-    EXPECT_EQ(lent_to(queue, there), im::status::ok);
+    EXPECT_EQ(export_unordered(there), im::status::ok);
+    EXPECT_EQ(export_to(queue, there), im::status::ok);
     EXPECT_EQ(isthmus_buffer_idle(there.get()), 1);
   });
 }
@@ -381,7 +381,7 @@ TEST_P(sim_unified_failure, of_an_upload_that_was_forgotten_is_not_reported_late
 }
 
 // The failure is reported by the call that waits, by the copy's event, or by the next call.
-TEST_P(sim_unified_failure, of_a_download_leaves_the_bytes_owed) {
+TEST_P(sim_unified_failure, of_a_download_leaves_the_bytes_dirty) {
   enum class reported_by { the_call, its_event, the_next_call };
   for (const auto wins : {im::winner::none, im::winner::host, im::winner::device}) {
     for (const auto by :

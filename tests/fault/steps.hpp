@@ -6,7 +6,7 @@
 
 namespace support {
 
-inline constexpr int k_most_calls = 4000;  // more means that a scenario never succeeds
+inline constexpr int k_max_calls = 4000;  // more means that a scenario never succeeds
 
 class steps {
  public:

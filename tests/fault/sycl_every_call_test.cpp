@@ -3,7 +3,7 @@
 // is leaked, nothing is released twice, and operations that succeed have produced the right bytes.
 #include <functional>
 
-#include "guests.hpp"
+#include "foreign_scenario.hpp"
 #include "in_turn.hpp"
 #include "scenario.hpp"
 #include "sycl_relay.hpp"
@@ -33,13 +33,13 @@ held_of_sycl without_queues(held_of_sycl held) {
   return held;
 }
 
-struct lent_scenario : scenario {
-  explicit lent_scenario(const im::device& device) : scenario(device, true) {}
+struct exported_scenario : scenario {
+  explicit exported_scenario(const im::device& device) : scenario(device, true) {}
 };
 
-// Only `lent_scenario` makes a thousand calls.
+// Only `exported_scenario` makes a thousand calls.
 template <class Life>
-const int k_step = every_nth(std::is_same_v<Life, lent_scenario> ? 7 : 1);
+const int k_step = every_nth(std::is_same_v<Life, exported_scenario> ? 7 : 1);
 
 template <class Life>
 class sycl_faults : public on_sycl_relay {
@@ -80,7 +80,7 @@ class sycl_faults : public on_sycl_relay {
       static_cast<void>(im::live());  // also queries out-of-order queues
       return more_than(before, counted(held())).empty();
     };
-    EXPECT_TRUE(patiently(is_all_back))
+    EXPECT_TRUE(eventually(is_all_back))
         << "lost: " << ::testing::PrintToString(more_than(before, counted(held())));
   }
   void fail_in_turn(relayed_by_sycl how) {
@@ -98,29 +98,28 @@ class sycl_faults : public on_sycl_relay {
   held_of_sycl at_first_;
 };
 
-using sycl_lives = ::testing::Types<scenario, lent_scenario, unified_scenario, guests>;
+using sycl_lives =
+    ::testing::Types<scenario, exported_scenario, unified_scenario, foreign_scenario>;
 TYPED_TEST_SUITE(sycl_faults, sycl_lives);
 
 TYPED_TEST(sycl_faults, runs_through_without_faults) { EXPECT_EQ(this->run(), 0); }
 
-TYPED_TEST(sycl_faults, null_at_every_call_that_gives_something) {
+TYPED_TEST(sycl_faults, null_at_every_call_that_returns_an_object) {
   this->fail_in_turn(relayed_by_sycl::gives_null);
 }
 
-TYPED_TEST(sycl_faults, an_exception_at_every_call_that_lets_some_out) {
+TYPED_TEST(sycl_faults, an_exception_at_every_call_that_may_throw) {
   this->fail_in_turn(relayed_by_sycl::throws);
 }
 
-TYPED_TEST(sycl_faults, every_operation_ends_badly) {
-  this->fail_in_turn(relayed_by_sycl::ends_badly);
-}
+TYPED_TEST(sycl_faults, every_operation_fails) { this->fail_in_turn(relayed_by_sycl::ends_badly); }
 
-using sycl_asking = on_sycl_relay;
+using sycl_queries = on_sycl_relay;
 
 // Intel's OpenCL runtime for CPUs crashes if one thread waits for such a queue while another thread
 // submits to it, which may be a program that makes no call of ours. So the library queries the
 // queue only on demand.
-TEST_F(sycl_asking, an_out_of_order_queue_is_asked_on_demand) {
+TEST_F(sycl_queries, an_out_of_order_queue_is_queried_on_demand) {
   constexpr long k_many = 1'000'000;
   const auto calls_of = [&](const auto& what) {
     relay_.fail_after(k_many, relayed_by_sycl::gives_null);
@@ -128,7 +127,7 @@ TEST_F(sycl_asking, an_out_of_order_queue_is_asked_on_demand) {
     return k_many - relay_.fail_none();
   };
   const auto before = im::live();
-  const stranger theirs(device_);
+  const foreign_objects theirs(device_);
   const auto adopted = im::queue::adopt(device_, theirs.queue());
   const auto context = im::context::of(device_);
   for (const auto& from : {im::resource::provider(context, im::kind::device),
@@ -140,18 +139,18 @@ TEST_F(sycl_asking, an_out_of_order_queue_is_asked_on_demand) {
               }),
               0);
     // A thread that waits for a processor for 4 ms queries nothing in this call.
-    EXPECT_TRUE(patiently([&] { return calls_of([] { static_cast<void>(im::live()); }) != 0; }));
+    EXPECT_TRUE(eventually([&] { return calls_of([] { static_cast<void>(im::live()); }) != 0; }));
   }
-  EXPECT_TRUE(patiently([&] { return im::live().count == before.count; }));
+  EXPECT_TRUE(eventually([&] { return im::live().count == before.count; }));
 }
 
 // Intel's OpenCL runtime for CPUs hangs if the last reference to such a queue is released while one
 // of the runtime's threads is still finishing a command, which may already have been reported as
 // complete. This test would then hang.
-TEST_F(sycl_asking, an_out_of_order_queue_may_go_with_the_last_that_was_waited_for) {
+TEST_F(sycl_queries, an_out_of_order_queue_may_be_released_after_its_last_event) {
   const im::buffer kept(5000, im::kind::device, {.queue = im::queue(device_)});
   for (int round = 0; round < 2000; ++round) {
-    const stranger theirs(device_);
+    const foreign_objects theirs(device_);
     const auto adopted = im::queue::adopt(device_, theirs.queue());
     im::fill_async(kept.slice(3, 80), 1.25, {.queue = adopted}).wait();
   }

@@ -28,20 +28,20 @@ inline im::event send_by(upload_path way, const unified& it) {
   return way == upload_path::with_event ? it.sync_to_device_async(it.all()) : im::event{};
 }
 
-inline unified make_separate(const im::queue& on, im::tracking_means means,
-                             im::winner wins = im::winner::none,
+inline unified make_separate(const im::queue& queue, im::tracking_means means,
+                             im::winner winner = im::winner::none,
                              std::size_t nbytes = k_failing_bytes) {
-  im::unified_options how;
-  how.queue = on;
-  how.separate = true;
-  how.tracking = means;
-  how.on_conflict = wins;
-  return unified(nbytes, how);
+  im::unified_options options;
+  options.queue = queue;
+  options.separate = true;
+  options.tracking = means;
+  options.on_conflict = winner;
+  return unified(nbytes, options);
 }
 
 inline std::vector<im::tracking_means> usable_means() {
   std::vector all{im::tracking_means::bytes, im::tracking_means::hashes};
-  if (tells_pages()) all.push_back(im::tracking_means::pages);
+  if (reports_pages()) all.push_back(im::tracking_means::pages);
   return all;
 }
 
@@ -58,12 +58,12 @@ inline void fill_on_device(const unified& it, const im::buffer& there,
 }
 
 // The status of exporting the memory for external work on that queue, which ends its use at once.
-inline im::status lent_to(const im::queue& user, const im::buffer& memory) {
+inline im::status export_to(const im::queue& user, const im::buffer& memory) {
   void* pointer = nullptr;
-  const auto lent = isthmus_buffer_export_to_queue(memory.get(), user.get(), &pointer);
-  if (lent == ISTHMUS_OK) isthmus_buffer_unexport(memory.get());
-  return static_cast<im::status>(lent);
+  const auto status = isthmus_buffer_export_to_queue(memory.get(), user.get(), &pointer);
+  if (status == ISTHMUS_OK) isthmus_buffer_unexport(memory.get());
+  return static_cast<im::status>(status);
 }
-inline im::status lent_in_no_order(const im::buffer& memory) { return lent_to({}, memory); }
+inline im::status export_unordered(const im::buffer& memory) { return export_to({}, memory); }
 
 }  // namespace support

@@ -23,7 +23,7 @@ class unified_scenario : public steps {
     if (!first_ || !second_) return;
     for (const auto means :
          {im::tracking_means::pages, im::tracking_means::bytes, im::tracking_means::hashes}) {
-      if (means != im::tracking_means::pages || tells_pages()) live(means, 200'000);
+      if (means != im::tracking_means::pages || reports_pages()) live(means, 200'000);
     }
     live(im::tracking_means::hashes, k_mib + 200'000);  // uploaded in several chunks
     attempt([&] { first_.wait(); });
@@ -32,33 +32,33 @@ class unified_scenario : public steps {
 
  private:
   void live(im::tracking_means means, std::size_t nbytes) {
-    im::unified_options how;
-    how.queue = first_;
-    how.separate = true;
-    how.tracking = means;
-    it_ = unified(nbytes, how);
+    im::unified_options options;
+    options.queue = first_;
+    options.separate = true;
+    options.tracking = means;
+    it_ = unified(nbytes, options);
     want_ = noise(nbytes);
-    newer_ = {};
-    if (get_through([&] { view_ = it_.host(); })) {
+    device_range_ = {};
+    if (retry([&] { view_ = it_.host(); })) {
       std::copy(want_.begin(), want_.end(), view_.begin());
-      if (!use()) expect_told_what_is_missing();
+      if (!use()) expect_missing_range_reported();
     }
     view_ = {};
     it_ = {};
   }
   // Returns false when a step keeps failing.
   bool use() {
-    if (!send([&] { it_.sync_to_device(); })) return false;
+    if (!upload([&] { it_.sync_to_device(); })) return false;
     for (unsigned round = 0; round < 3; ++round) {
       write_on_host(round * 60'000, 3000);
-      const bool sent = send([&] { end_all(it_.sync_to_device_async(it_.all())); });
+      const bool sent = upload([&] { end_all(it_.sync_to_device_async(it_.all())); });
       if (!sent || !write_on_device(round * 50'000 + 20'000, 2000)) return false;
       write_on_host(want_.size() - 20'000, 4000);  // not the bytes that the device wrote
-      if (!fetch() || !send([&] { it_.sync_to_device(second_); })) return false;
+      if (!download() || !upload([&] { it_.sync_to_device(second_); })) return false;
       if (round == 1 && !expect_on_device(second_)) return false;
     }
     write_exactly(70'000, 300);
-    return send([&] { im::synchronize(it_); }) && expect_on_device(first_) &&
+    return upload([&] { im::synchronize(it_); }) && expect_on_device(first_) &&
            expect_on_device(second_);
   }
   static void end_all(const im::event& moved) {
@@ -66,7 +66,7 @@ class unified_scenario : public steps {
   }
 
   template <class Step>
-  bool get_through(Step step) {
+  bool retry(Step step) {
     for (int tries = 0; tries < 4; ++tries) {
       const bool done = attempt([&] {
         try {
@@ -83,8 +83,8 @@ class unified_scenario : public steps {
   }
   // As long as `step` fails, the host's writes stay dirty.
   template <class Step>
-  bool send(Step step) {
-    return get_through([&] {
+  bool upload(Step step) {
+    return retry([&] {
       try {
         step();
       } catch (const im::error&) {
@@ -98,21 +98,21 @@ class unified_scenario : public steps {
       ADD_FAILURE() << "a copy failed, and no call reports it";
     });
   }
-  bool fetch() {
-    const bool came = get_through([&] {
+  bool download() {
+    const bool succeeded = retry([&] {
       try {
         it_.sync_to_host();
       } catch (const im::error&) {
         EXPECT_EQ(it_.state(), im::unified_state::device_dirty);
-        EXPECT_EQ(it_.dirty_on_device(), std::vector{newer_});
+        EXPECT_EQ(it_.dirty_on_device(), std::vector{device_range_});
         throw;
       }
     });
-    if (came) {
-      newer_ = {};
+    if (succeeded) {
+      device_range_ = {};
       EXPECT_TRUE(same(view_.span(), want_)) << "what the device wrote";
     }
-    return came;
+    return succeeded;
   }
   void write_on_host(std::size_t at, std::size_t nbytes) {
     const bytes data = noise(nbytes, static_cast<unsigned>(at + nbytes));
@@ -121,7 +121,7 @@ class unified_scenario : public steps {
   }
   void write_exactly(std::size_t at, std::size_t nbytes) {
     const bytes data = noise(nbytes, 7);
-    get_through([&] {
+    retry([&] {
       it_.host_write({at, at + nbytes}, [&](std::span<std::byte> part) {
         std::copy(data.begin(), data.end(), part.begin());
       });
@@ -133,16 +133,15 @@ class unified_scenario : public steps {
     const bytes data = noise(nbytes, static_cast<unsigned>(at));
     im::buffer there;
     const im::element_range range{at, at + nbytes};
-    const bool done = get_through([&] { there = it_.device(range); }) && get_through([&] {
-                        im::copy(im::at(there, at), std::span<const std::byte>(data));
-                      });
+    const bool done = retry([&] { there = it_.device(range); }) &&
+                      retry([&] { im::copy(im::at(there, at), std::span<const std::byte>(data)); });
     if (!done) return false;
     std::copy(data.begin(), data.end(), want_.begin() + static_cast<std::ptrdiff_t>(at));
-    newer_ = range;
-    return get_through([&] { it_.mark_device(range); });
+    device_range_ = range;
+    return retry([&] { it_.mark_device(range); });
   }
   bool expect_on_device(const im::queue& on) {
-    return get_through([&] {
+    return retry([&] {
       bytes got(want_.size());
       im::copy(std::span(got), it_.device(on));
       EXPECT_TRUE(same(got, want_));
@@ -151,17 +150,18 @@ class unified_scenario : public steps {
   // Except for the device's newer bytes.
   void expect_intact() const {
     if (view_.size() == 0) return;
-    const auto rest = std::span(want_).subspan(newer_.end);
-    EXPECT_TRUE(same(view_.span().first(newer_.begin), std::span(want_).first(newer_.begin)));
-    EXPECT_TRUE(same(view_.span().subspan(newer_.end), rest));
+    const auto rest = std::span(want_).subspan(device_range_.end);
+    EXPECT_TRUE(
+        same(view_.span().first(device_range_.begin), std::span(want_).first(device_range_.begin)));
+    EXPECT_TRUE(same(view_.span().subspan(device_range_.end), rest));
   }
   // The device is lost. The host copy is valid except for the range that the error names.
-  void expect_told_what_is_missing() {
+  void expect_missing_range_reported() {
     expect_intact();
     (void)attempt([&] { it_.mark_host({0, 0}); });  // reports the copies that failed
-    if (newer_.end != 0) {
+    if (device_range_.end != 0) {
       EXPECT_FALSE(attempt([&] { (void)it_.host_read(); }));
-      EXPECT_TRUE(contains(isthmus_error_message(), std::to_string(newer_.begin)))
+      EXPECT_TRUE(contains(isthmus_error_message(), std::to_string(device_range_.begin)))
           << isthmus_error_message();
       it_.resolve(im::winner::host);
     }
@@ -175,7 +175,7 @@ class unified_scenario : public steps {
   unified it_;
   im::unified_view<std::byte> view_;
   bytes want_;
-  im::element_range newer_;  // written by the device and declared
+  im::element_range device_range_;  // written by the device and declared
 };
 
 }  // namespace support

@@ -13,7 +13,7 @@ inline input* choices = nullptr;
 
 // A custom resource that forwards to another one, and sometimes breaks the rules.
 struct source {
-  isthmus_resource_t* under;
+  isthmus_resource_t* upstream;
   std::atomic<std::size_t> live{0};
 
   static source& in(void* object) { return *static_cast<source*>(object); }
@@ -30,21 +30,21 @@ struct source {
       default: break;
     }
     const isthmus_status_t code =
-        isthmus_resource_allocate(in(object).under, nbytes, alignment, queue, pointer);
+        isthmus_resource_allocate(in(object).upstream, nbytes, alignment, queue, pointer);
     *message = isthmus_error_message();
     in(object).live += code == ISTHMUS_OK ? 1 : 0;
     return code;
   }
   static void deallocate(void* object, void* pointer, std::size_t nbytes, isthmus_queue_t* queue) {
     source& self = in(object);
-    require(isthmus_resource_deallocate(self.under, pointer, nbytes, 0, queue) == ISTHMUS_OK);
+    require(isthmus_resource_deallocate(self.upstream, pointer, nbytes, 0, queue) == ISTHMUS_OK);
     --self.live;
   }
   static void usage(void*, std::uint64_t* held, std::uint64_t* free) { *held = 2, *free = 1; }
   static std::uint64_t trim(void*, std::uint64_t keep) { return keep == 0 ? 1 : 0; }
   static void release(void* object) {
     require(in(object).live == 0);
-    isthmus_resource_release(in(object).under);
+    isthmus_resource_release(in(object).upstream);
     delete &in(object);
   }
 };
@@ -53,7 +53,7 @@ struct source {
 struct patience {
   std::uint8_t tries;
 
-  static isthmus_status_t ask(void* object, std::size_t nbytes, int* retry, const char** message) {
+  static isthmus_status_t call(void* object, std::size_t nbytes, int* retry, const char** message) {
     auto& self = *static_cast<patience*>(object);
     require(nbytes != 0 && *retry == 0);
     if (self.tries == 255) {
@@ -69,7 +69,7 @@ struct patience {
 
 // Returns a stack as a language binding would.
 struct frames {
-  static const char* tell(void* object) {
+  static const char* format(void* object) {
     switch (choices == nullptr ? 0 : choices->byte() % 3) {
       case 0: return nullptr;
       case 1: return "";

@@ -87,7 +87,7 @@ class machine {
     from_.keep(all, k_most, made, release);
   }
   // An endpoint. Host memory is always valid and is never freed while work is pending.
-  isthmus_place_t place() {
+  isthmus_endpoint_t place() {
     if (from_.byte() % 3 == 0) return {nullptr, host_, from_.byte()};
     if (!blocks_.empty() && from_.byte() % 3 == 0) {
       const block& one = blocks_[from_.byte() % blocks_.size()];
@@ -95,11 +95,11 @@ class machine {
     }
     return {any(buffers_), nullptr, from_.size()};
   }
-  static bool is_own(const isthmus_place_t& place) {
+  static bool is_own(const isthmus_endpoint_t& place) {
     return place.buffer == nullptr && place.pointer == host_;
   }
   // The caller is responsible for the bounds of host memory, so `nbytes` is limited to what it has.
-  std::size_t held(const isthmus_place_t& a, const isthmus_place_t& b, std::size_t nbytes) {
+  std::size_t held(const isthmus_endpoint_t& a, const isthmus_endpoint_t& b, std::size_t nbytes) {
     return is_own(a) || is_own(b) ? std::min<std::size_t>(nbytes, 2048) : nbytes;
   }
   isthmus_operation_t how() {
@@ -141,16 +141,16 @@ class machine {
     buffers_.pop_back();
   }
   void copy() {
-    const isthmus_place_t to = place();
-    const isthmus_place_t source = place();
+    const isthmus_endpoint_t to = place();
+    const isthmus_endpoint_t source = place();
     const std::size_t nbytes = held(to, source, from_.size());
     const isthmus_operation_t options = how();
     isthmus_event_t* event = nullptr;
     put(isthmus_copy(any(queues_), &to, &source, nbytes, &options, &event), event);
   }
   void copy_rows() {
-    const isthmus_place_t to = place();
-    const isthmus_place_t source = place();
+    const isthmus_endpoint_t to = place();
+    const isthmus_endpoint_t source = place();
     const bool own = is_own(to) || is_own(source);
     const std::size_t width = own ? from_.byte() % 32 : from_.size();
     const std::size_t height = own ? from_.byte() % 32 : from_.size();
@@ -163,8 +163,8 @@ class machine {
         event);
   }
   void copy_ranges() {
-    const isthmus_place_t to = place();
-    const isthmus_place_t source = place();
+    const isthmus_endpoint_t to = place();
+    const isthmus_endpoint_t source = place();
     const bool own = is_own(to) || is_own(source);
     isthmus_range_t ranges[12];
     const std::size_t count = from_.byte() % 13;
@@ -178,8 +178,8 @@ class machine {
     put(isthmus_copy_ranges(any(queues_), &to, &source, ranges, count, &options, &event), event);
   }
   void copy_nd() {
-    const isthmus_place_t to = place();
-    const isthmus_place_t source = place();
+    const isthmus_endpoint_t to = place();
+    const isthmus_endpoint_t source = place();
     const bool own = is_own(to) || is_own(source);
     std::size_t numbers[3][9];
     const std::size_t dimensions = from_.byte() % 10;
@@ -203,7 +203,7 @@ class machine {
   };
   // Within our host memory: from its middle, 3 times 900 bytes in either direction.
   void decode(array& made) {
-    isthmus_place_t at = place();
+    isthmus_endpoint_t at = place();
     const bool own = is_own(at);
     if (own) at.offset = sizeof host_ / 2;
     made.given = {at, from_.byte() % 19, from_.byte() % std::size_t{10}, made.shape, made.strides};
@@ -248,7 +248,7 @@ class machine {
         event);
   }
   void fill() {
-    const isthmus_place_t to = place();
+    const isthmus_endpoint_t to = place();
     const std::size_t nbytes = held(to, to, from_.size());
     const std::uint64_t pattern[4] = {1, 2, 3, 4};
     const std::size_t pattern_bytes = from_.byte() % 33;
@@ -389,7 +389,7 @@ class machine {
     isthmus_snapshot_t seen{};
     seen.struct_size = sizeof seen;
     if (isthmus_resource_snapshot(of, &seen) == ISTHMUS_OK) fuzz::expect_sound(seen);
-    fuzz::expect_rungs(of, from_.byte() % 10 - 1);
+    fuzz::expect_stage_counts(of, from_.byte() % 10 - 1);
   }
   void record_block() {
     if (blocks_.empty()) return;
@@ -416,7 +416,7 @@ class machine {
   }
   void pin() {
     isthmus_pin_t* made = nullptr;
-    const isthmus_place_t where = place();
+    const isthmus_endpoint_t where = place();
     void* start = where.buffer != nullptr ? isthmus_buffer_pointer(where.buffer) : where.pointer;
     const isthmus_status_t code = isthmus_pin_add(from_.byte() == 255 ? nullptr : device_, start,
                                                   from_.size(), from_.byte() % 2, {}, &made);

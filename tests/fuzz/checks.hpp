@@ -16,11 +16,12 @@ struct traits {
   bool debug = false;           // the resource itself, like the fields below
   bool tracks = false;
   std::size_t largest = SIZE_MAX;  // of blocks of a fixed size
-  std::uint64_t tells_from = 0;  // the number of the first block that an allocation tracker records
+  std::uint64_t first_reported =
+      0;  // the number of the first block that an allocation tracker records
 };
 
 struct block {
-  isthmus_resource_t* from;
+  isthmus_resource_t* resource;
   void* memory;
   std::size_t nbytes;
   const char* tag;
@@ -40,10 +41,10 @@ struct visited {
 };
 
 // `since`: the number of the first block that the resource still reports.
-inline void expect_told(const visited& by, const isthmus_resource_t* of,
-                        const std::vector<block>& blocks, std::uint64_t since) {
+inline void expect_reported(const visited& by, const isthmus_resource_t* of,
+                            const std::vector<block>& blocks, std::uint64_t since) {
   for (const block& each : blocks) {
-    if (each.from != of) continue;
+    if (each.resource != of) continue;
     const auto found =
         std::find_if(by.all.begin(), by.all.end(),
                      [&](const isthmus_tracked_t& seen) { return seen.pointer == each.memory; });
@@ -52,11 +53,11 @@ inline void expect_told(const visited& by, const isthmus_resource_t* of,
   }
 }
 
-inline void expect_report(isthmus_resource_t* of, std::size_t room) {
-  std::vector<char> text(room, 'x');
+inline void expect_report(isthmus_resource_t* of, std::size_t capacity) {
+  std::vector<char> text(capacity, 'x');
   std::size_t length = 0;
-  require(isthmus_tracking_report(of, text.data(), room, &length) == ISTHMUS_OK);
-  if (room != 0) require(text[std::min(length, room - 1)] == '\0');
+  require(isthmus_allocation_tracker_report(of, text.data(), capacity, &length) == ISTHMUS_OK);
+  if (capacity != 0) require(text[std::min(length, capacity - 1)] == '\0');
 }
 
 inline void expect_sound(const isthmus_statistics_t& of) {
@@ -74,7 +75,7 @@ inline void expect_usage(isthmus_resource_t* of) {
     expect_sound(*usage);
     most = usage->current_bytes;
   };
-  require(isthmus_tracking_usage(of, see, &before) == ISTHMUS_OK);
+  require(isthmus_allocation_tracker_usage(of, see, &before) == ISTHMUS_OK);
 }
 
 // isthmus_pointer_origin returns references to the same objects.
@@ -109,14 +110,14 @@ inline void expect_nothing_counted(isthmus_resource_t* counts) {
 }
 
 // Changes a byte on either side of the block, which the resource must detect, and restores it.
-inline void expect_found(const block& one) {
+inline void expect_corruption_detected(const block& one) {
   auto* const begin = static_cast<unsigned char*>(one.memory);
   for (unsigned char* beside : {begin - 1, begin + one.nbytes}) {
     *beside ^= 1U;
-    require(isthmus_resource_verify(one.from) == ISTHMUS_ERROR_INVALID_ARGUMENT);
+    require(isthmus_resource_verify(one.resource) == ISTHMUS_ERROR_INVALID_ARGUMENT);
     *beside ^= 1U;
   }
-  require(isthmus_resource_verify(one.from) == ISTHMUS_OK);
+  require(isthmus_resource_verify(one.resource) == ISTHMUS_OK);
 }
 
 }  // namespace fuzz

@@ -211,7 +211,7 @@ class machine {
     keep(code, event);
   }
   void fill() {
-    const isthmus_place_t to{from_.any(buffers_), nullptr, from_.byte()};
+    const isthmus_endpoint_t to{from_.any(buffers_), nullptr, from_.byte()};
     const std::size_t nbytes = from_.size();
     isthmus_queue_t* const on = from_.any(queues_);
     put([&](const isthmus_operation_t& how, isthmus_event_t** event) {
@@ -219,7 +219,7 @@ class machine {
     });
   }
   void prefetch() {
-    isthmus_place_t at{from_.any(buffers_), nullptr, from_.byte()};
+    isthmus_endpoint_t at{from_.any(buffers_), nullptr, from_.byte()};
     if (from_.byte() % 4 == 0) at = {nullptr, blocks_[from_.byte() % 3U].memory, at.offset};
     const std::size_t nbytes = from_.size();
     isthmus_queue_t* const on = from_.any(queues_);

@@ -52,10 +52,10 @@ class input {
   }
   // Stores a new object. Once there are `most` objects it replaces, and releases, one of them.
   template <class T>
-  void keep(std::vector<T*>& all, std::size_t most, T* made, void (*release)(T*) noexcept) {
-    if (all.size() < most) return all.push_back(made);
-    std::swap(all[byte() % most], made);
-    release(made);
+  void keep(std::vector<T*>& all, std::size_t max_count, T* object, void (*release)(T*) noexcept) {
+    if (all.size() < max_count) return all.push_back(object);
+    std::swap(all[byte() % max_count], object);
+    release(object);
   }
 
  private:

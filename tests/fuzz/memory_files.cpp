@@ -34,7 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   const auto end = all.find('\0');
   const auto groups = all.substr(0, end);
   const auto mounts = end == all.npos ? std::string_view{} : all.substr(end + 1);
-  for (const auto of : {CgroupVersion::one, CgroupVersion::two}) {
+  for (const auto of : {CgroupVersion::v1, CgroupVersion::v2}) {
     const auto path = cgroup_path(groups, of, "memory");
     if (path) {
       require(path->starts_with('/') && groups.find(*path) != groups.npos);
@@ -43,7 +43,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   }
   const auto number = number_in(all);
   require(!number || (all[0] >= '0' && all[0] <= '9'));
-  (void)number_behind(all, "inactive_file");
+  (void)number_after(all, "inactive_file");
   (void)second_number_in(all);
   require(processors_in(all).none() || all.find('\n') != all.npos);
   return 0;

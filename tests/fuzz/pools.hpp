@@ -9,10 +9,10 @@ namespace fuzz {
 // Mostly at most 2 MiB, a few pages of the pool (64 KiB), so that pools have to request memory from
 // one another; sometimes more than exists. NULL for a limit of 0.
 inline isthmus_budget_t* new_budget(input& from) {
-  isthmus_budget_t* made = nullptr;
-  const isthmus_status_t code = isthmus_budget_create(from.size() * 1024, &made);
+  isthmus_budget_t* budget = nullptr;
+  const isthmus_status_t code = isthmus_budget_create(from.size() * 1024, &budget);
   require(code == ISTHMUS_OK || code == ISTHMUS_ERROR_INVALID_ARGUMENT);
-  return made;
+  return budget;
 }
 
 inline isthmus_budget_info_t info_of(isthmus_budget_t* budget) {
@@ -52,16 +52,16 @@ inline isthmus_pool_options_t checked_pool_options(input& from, isthmus_budget_t
 inline void expect_sound(const isthmus_snapshot_t& of) {
   require(of.live_bytes + of.cached_bytes + of.waiting_bytes + of.free_bytes <= of.held_bytes);
   require(of.largest_free_bytes <= of.held_bytes);
-  require(of.holder_count <= ISTHMUS_MOST_HOLDERS);
+  require(of.holder_count <= ISTHMUS_MAX_HOLDERS);
 }
 
-inline void expect_rungs(isthmus_resource_t* pool, isthmus_rung_t rung) {
+inline void expect_stage_counts(isthmus_resource_t* pool, isthmus_oom_stage_t oom_stage) {
   std::uint64_t tried = 0;
   std::uint64_t served = 0;
-  const isthmus_status_t code = isthmus_resource_rung(pool, rung, &tried, &served);
+  const isthmus_status_t code = isthmus_resource_oom_stage(pool, oom_stage, &tried, &served);
   expect_documented(code);
   require(served <= tried);
-  if (code == ISTHMUS_OK) require(isthmus_rung_name(rung) != nullptr);
+  if (code == ISTHMUS_OK) require(isthmus_oom_stage_name(oom_stage) != nullptr);
 }
 
 }  // namespace fuzz

@@ -133,7 +133,7 @@ class machine {
   struct giver {
     machine* of;
 
-    static std::uint64_t give(void* object, const isthmus_reclaim_request_t* request) {
+    static std::uint64_t give(void* object, const isthmus_oom_request_t* request) {
       machine& self = *static_cast<giver*>(object)->of;
       require(request->struct_size == sizeof *request && request->nbytes != 0);
       require(request->device == self.device_);
@@ -163,22 +163,22 @@ class machine {
   }
   void add_reclaimer() {
     if (reclaimers_.size() == k_most) return;
-    isthmus_reclaimer_t* made = nullptr;
+    isthmus_oom_callback_t* made = nullptr;
     ++callbacks_;
     const isthmus_owner_t owner{new giver{this}, &giver::release};
     const isthmus_status_t code =
-        isthmus_reclaimer_add(from_.byte() == 255 ? nullptr : &giver::give, owner, &made);
+        isthmus_oom_callback_add(from_.byte() == 255 ? nullptr : &giver::give, owner, &made);
     expect_documented(code);
     require((code == ISTHMUS_OK) == (made != nullptr));
     if (made != nullptr) reclaimers_.push_back(made);
   }
   void remove_reclaimer(std::size_t which, int wait) {
-    isthmus_reclaimer_t* const gone = reclaimers_[which];
+    isthmus_oom_callback_t* const gone = reclaimers_[which];
     reclaimers_.erase(reclaimers_.begin() + static_cast<std::ptrdiff_t>(which));
-    isthmus_reclaimer_remove(gone, wait);
+    isthmus_oom_callback_remove(gone, wait);
   }
   void remove_reclaimer() {
-    if (reclaimers_.empty()) return isthmus_reclaimer_remove(nullptr, 1);
+    if (reclaimers_.empty()) return isthmus_oom_callback_remove(nullptr, 1);
     remove_reclaimer(from_.byte() % reclaimers_.size(), from_.byte() % 2);
   }
   void swap_no_wait() {
@@ -219,9 +219,9 @@ class machine {
     expect_documented(code);
     if (code == ISTHMUS_OK) {
       expect_sound(seen);
-      require(seen.requested_bytes == 0 && seen.rungs == 0 && seen.device == nullptr);
+      require(seen.requested_bytes == 0 && seen.oom_stages == 0 && seen.device == nullptr);
     }
-    expect_rungs(of, from_.byte() % 10 - 1);
+    expect_stage_counts(of, from_.byte() % 10 - 1);
     if (of != nullptr) require(isthmus_resource_verify(of) == ISTHMUS_OK);
     if (budget_ != nullptr) expect_sound(budget_);
   }
@@ -262,14 +262,14 @@ class machine {
     expect_sound(told);
     require(told.requested_bytes >= nbytes);
     require(told.device != nullptr && told.advice != nullptr);
-    if (no_wait_ != 0) require(told.rungs < 2U << ISTHMUS_RUNG_GROW);
+    if (no_wait_ != 0) require(told.oom_stages < 2U << ISTHMUS_OOM_STAGE_GROW);
   }
   void give_back(std::size_t which) {
     const block gone = blocks_[which];
     blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(which));
-    require(isthmus_resource_deallocate(gone.from, gone.memory, gone.nbytes, 0, queue()) ==
+    require(isthmus_resource_deallocate(gone.resource, gone.memory, gone.nbytes, 0, queue()) ==
             ISTHMUS_OK);
-    isthmus_resource_release(gone.from);
+    isthmus_resource_release(gone.resource);
   }
   void give_back() {
     if (!blocks_.empty()) give_back(from_.byte() % blocks_.size());
@@ -282,7 +282,7 @@ class machine {
   isthmus_budget_t* budget_ = nullptr;
   std::vector<isthmus_resource_t*> upstreams_;
   std::vector<isthmus_resource_t*> pools_;
-  std::vector<isthmus_reclaimer_t*> reclaimers_;
+  std::vector<isthmus_oom_callback_t*> reclaimers_;
   std::vector<isthmus_event_t*> gates_;
   std::vector<block> blocks_;
   std::uint64_t most_bytes_ = 0;  // of one allocation

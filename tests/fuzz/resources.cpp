@@ -176,7 +176,7 @@ class machine {
   void new_asker() {
     isthmus_resource_t* made = nullptr;
     const isthmus_owner_t owner{new patience{from_.byte()}, &patience::release};
-    const isthmus_failure_function_t ask = from_.byte() == 255 ? nullptr : &patience::ask;
+    const isthmus_failure_function_t ask = from_.byte() == 255 ? nullptr : &patience::call;
     isthmus_resource_t* upstream = any(resources_);
     keep(isthmus_resource_failure_callback(upstream, ask, owner, &made), made, {upstream});
   }
@@ -191,7 +191,7 @@ class machine {
     isthmus_resource_t* made = nullptr;
     const std::uint32_t count = from_.byte() % 16 == 0 ? from_.byte() : from_.byte() % 3;
     const isthmus_owner_t owner{new frames, &frames::release};
-    const isthmus_stack_function_t tell = from_.byte() % 2 == 0 ? nullptr : &frames::tell;
+    const isthmus_stack_function_t tell = from_.byte() % 2 == 0 ? nullptr : &frames::format;
     keep(isthmus_resource_tracking(upstream, count, tell, owner, &made), made, {upstream},
          {.tracks = true});
   }
@@ -259,23 +259,23 @@ class machine {
   void look_at_tracked() {
     isthmus_resource_t* of = any(resources_);
     visited seen;
-    const isthmus_status_t code = isthmus_tracking_visit(of, &visited::see, &seen);
+    const isthmus_status_t code = isthmus_allocation_tracker_visit(of, &visited::see, &seen);
     expect_documented(code);
     require((code == ISTHMUS_OK) == (of != nullptr && known_[of].tracks));
     if (code != ISTHMUS_OK) return;
-    expect_told(seen, of, blocks_, known_[of].tells_from);
+    expect_reported(seen, of, blocks_, known_[of].first_reported);
     expect_report(of, from_.byte());
     expect_usage(of);
     if (from_.byte() % 4 != 0) return;
-    require(isthmus_tracking_reset(of) == ISTHMUS_OK);
-    known_[of].tells_from = taken_;
+    require(isthmus_allocation_tracker_reset(of) == ISTHMUS_OK);
+    known_[of].first_reported = taken_;
   }
   void verify() {
     isthmus_resource_t* of = any(resources_);
     require(isthmus_resource_verify(of) == (of != nullptr ? ISTHMUS_OK : k_invalid));
     if (blocks_.empty()) return;
     const block& one = blocks_[from_.byte() % blocks_.size()];
-    if (known_[one.from].debug) expect_found(one);
+    if (known_[one.resource].debug) expect_corruption_detected(one);
   }
   void swap_tag() {
     const char* const names[] = {"layer", "layer1", "", nullptr};
@@ -296,7 +296,7 @@ class machine {
     require(isthmus_monotonic_release(nullptr) == k_invalid);
     const bool used = buffers_over_monotonic_ ||
                       std::any_of(blocks_.begin(), blocks_.end(), [&](const block& each) {
-                        return known_[each.from].over_monotonic;
+                        return known_[each.resource].over_monotonic;
                       });
     if (of != nullptr && !used) require(isthmus_monotonic_release(of) == ISTHMUS_OK);
   }
@@ -318,7 +318,7 @@ class machine {
     if (code != ISTHMUS_OK) return;
     buffers_over_monotonic_ |= from != nullptr && known_[from].over_monotonic &&
                                !std::count(monotonic_.begin(), monotonic_.end(), from);
-    const isthmus_place_t place{made, nullptr, 0};
+    const isthmus_endpoint_t place{made, nullptr, 0};
     (void)isthmus_fill(queue(), &place, "x", 1, nbytes, nullptr, nullptr);
     keep(buffers_, made, isthmus_buffer_release);
   }
@@ -351,17 +351,18 @@ class machine {
     const block gone = blocks_[which];
     blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(which));
     const isthmus_status_t code =
-        isthmus_resource_deallocate(gone.from, gone.memory, gone.nbytes, 0, queues_[0]);
-    isthmus_resource_release(gone.from);
+        isthmus_resource_deallocate(gone.resource, gone.memory, gone.nbytes, 0, queues_[0]);
+    isthmus_resource_release(gone.resource);
     return code;
   }
   void give_back() {
     if (blocks_.empty()) return;
     const std::size_t which = from_.byte() % blocks_.size();
     const block& one = blocks_[which];
-    if (known_[one.from].over_monotonic) return require(give_back(which) == ISTHMUS_OK);
+    if (known_[one.resource].over_monotonic) return require(give_back(which) == ISTHMUS_OK);
     auto* const inside = static_cast<unsigned char*>(one.memory) + 1 + from_.byte() % 63;
-    require(isthmus_resource_deallocate(one.from, inside, one.nbytes, 0, queues_[0]) == k_invalid);
+    require(isthmus_resource_deallocate(one.resource, inside, one.nbytes, 0, queues_[0]) ==
+            k_invalid);
     require(give_back(which) == ISTHMUS_OK);
   }
   input& from_;

@@ -26,7 +26,7 @@ void expect_usable(isthmus_device_t* device) {
   if (isthmus_queue_create(nullptr, device, &queue) != ISTHMUS_OK) return;
   isthmus_buffer_t* buffer = nullptr;
   if (isthmus_buffer_create(64, ISTHMUS_KIND_DEVICE, 0, queue, nullptr, &buffer) == ISTHMUS_OK) {
-    const isthmus_place_t place{buffer, nullptr, 0};
+    const isthmus_endpoint_t place{buffer, nullptr, 0};
     (void)isthmus_fill(queue, &place, "x", 1, 64, nullptr, nullptr);
     isthmus_buffer_release(buffer);
   }

@@ -194,7 +194,7 @@ class machine {
     isthmus_queue_t* const on = queue();
     isthmus_buffer_t* memory = nullptr;
     if (!is_ok(device(of.handle, on, it.offset, it.nbytes, &memory), it, of)) return;
-    const isthmus_place_t to{memory, nullptr, it.offset};
+    const isthmus_endpoint_t to{memory, nullptr, it.offset};
     const std::uint8_t value = from_.byte();
     isthmus_event_t* event = nullptr;
     expect_documented(isthmus_fill(on, &to, &value, 1, it.nbytes, nullptr, &event));
@@ -323,7 +323,7 @@ class machine {
       return;
     }
     std::vector<unsigned char> got(of.nbytes);
-    const isthmus_place_t to{nullptr, got.data(), 0}, from{device, nullptr, 0};
+    const isthmus_endpoint_t to{nullptr, got.data(), 0}, from{device, nullptr, 0};
     if (isthmus_copy(nullptr, &to, &from, of.nbytes, nullptr, nullptr) == ISTHMUS_OK) {
       require(std::memcmp(got.data(), host, of.nbytes) == 0);
     }

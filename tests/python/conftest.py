@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
-from support import BACKENDS, HOST_KINDS, KINDS, Make, live_again, open_backend
+from support import BACKENDS, HOST_KINDS, KINDS, Make, is_memory_released, open_backend
 
 import isthmus
 from isthmus import Device, Queue
@@ -54,7 +54,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "exit_round" in metafunc.fixturenames:
         metafunc.parametrize("exit_round", range(20 if in_long_tier(metafunc.config) else 1))
     if "dev" in metafunc.fixturenames:
-        choose_places(metafunc)
+        parametrize_devices(metafunc)
 
 
 # For behaviour that is decided above the backend interface and thus the same on every driver:
@@ -65,11 +65,11 @@ TWO_HOST_PLACES = (("late", "shared"), ("host", "host"), ("cuda", "shared"), ("s
 ONE_PLACE = (("host", "host"), ("cuda", "host"), ("sycl", "host"))
 
 
-def choose_places(metafunc: pytest.Metafunc) -> None:
+def parametrize_devices(metafunc: pytest.Metafunc) -> None:
     """Chooses where a test of `dev` runs: on every backend in the long tier or without a mark."""
     asked = [name for name in ("kind", "host_kind") if name in metafunc.fixturenames]
-    kind = next((name for name in asked if not gives_itself(metafunc, name)), None)
-    some = marked_places(metafunc, TWO_HOST_PLACES if kind == "host_kind" else TWO_PLACES)
+    kind = next((name for name in asked if not parametrizes(metafunc, name)), None)
+    some = marked_devices(metafunc, TWO_HOST_PLACES if kind == "host_kind" else TWO_PLACES)
     if some is None:
         metafunc.parametrize("dev", drivers(metafunc), indirect=True)
         if kind is not None:
@@ -81,7 +81,7 @@ def choose_places(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize(("dev", kind), some, indirect=True)
 
 
-def gives_itself(metafunc: pytest.Metafunc, name: str) -> bool:
+def parametrizes(metafunc: pytest.Metafunc, name: str) -> bool:
     """Whether the test parametrizes this argument itself."""
     names = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
     return any(name in (each.split(",") if isinstance(each, str) else each) for each in names)
@@ -90,7 +90,7 @@ def gives_itself(metafunc: pytest.Metafunc, name: str) -> bool:
 Places = list[tuple[str, str]]
 
 
-def marked_places(metafunc: pytest.Metafunc, two: tuple[tuple[str, str], ...]) -> Places | None:
+def marked_devices(metafunc: pytest.Metafunc, two: tuple[tuple[str, str], ...]) -> Places | None:
     marked = metafunc.definition.get_closest_marker
     if in_long_tier(metafunc.config) or marked("every_place"):
         return None
@@ -132,21 +132,21 @@ def q(dev: Device) -> Queue:
     return Queue(dev)
 
 
-def offered(dev: Device, kind: str) -> str:
+def supported_kind(dev: Device, kind: str) -> str:
     if kind not in dev.kinds:
-        pytest.skip(f"{dev.filter} offers no {kind} kind: {dev.lacks}")
+        pytest.skip(f"{dev.filter} offers no {kind} kind: {dev.limitations}")
     return kind
 
 
 @pytest.fixture
 def kind(request: pytest.FixtureRequest, dev: Device) -> str:
-    return offered(dev, request.param)
+    return supported_kind(dev, request.param)
 
 
 @pytest.fixture
 def host_kind(request: pytest.FixtureRequest, dev: Device) -> str:
     """The kinds that the host can access."""
-    return offered(dev, request.param)
+    return supported_kind(dev, request.param)
 
 
 @pytest.fixture
@@ -200,4 +200,4 @@ def no_leak(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     if request.node.stash.get(FAILED, False):
         return
-    assert live_again(before), f"{live()} live, {before} before"
+    assert is_memory_released(before), f"{live()} live, {before} before"

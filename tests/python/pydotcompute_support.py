@@ -22,7 +22,7 @@ OLD, NEW = numbers(SIZE), numbers(SIZE, start=100)
 either_way = pytest.mark.parametrize("separate", [False, True], ids=["one", "two"])
 
 
-def door(dev: Device, shape: Any = SIZE, dtype: Any = np.float32, **options: Any) -> Any:
+def new_buffer(dev: Device, shape: Any = SIZE, dtype: Any = np.float32, **options: Any) -> Any:
     """A buffer of this package; with two copies unless the options say otherwise."""
     return UnifiedBuffer(shape, dtype, device=dev, **({"separate": True} | options))
 
@@ -69,7 +69,7 @@ STATES: dict[BufferState, Callable[[Any], None]] = {
 
 def in_state(dev: Device, state: BufferState, **options: Any) -> Any:
     """A buffer in that state: OLD in each copy that exists, but NEW in the one that is dirty."""
-    buf = door(dev, **options)
+    buf = new_buffer(dev, **options)
     STATES[state](buf)
     assert buf.state is state
     return buf

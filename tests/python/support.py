@@ -32,7 +32,7 @@ SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def others_sleep() -> bool:
+def other_threads_sleep() -> bool:
     """Whether no thread except the calling one is running."""
     caller = threading.get_native_id()
     for thread in Path("/proc/self/task").iterdir():
@@ -49,7 +49,7 @@ def others_sleep() -> bool:
 if SANITIZED:
     # AddressSanitizer's allocator has fork handlers only since LLVM 18 (llvm-project#75290). With
     # older ones, if a thread holds one of its locks at a fork, the child hangs at its next free.
-    os.register_at_fork(before=lambda: until(others_sleep))
+    os.register_at_fork(before=lambda: until(other_threads_sleep))
 
 
 def sim(**options: Any) -> Device:
@@ -191,7 +191,7 @@ def raised(call: Callable[[], object]) -> type[BaseException] | None:
     return None
 
 
-def some_of(cases: Iterable[tuple[object, ...]], step: int = 4) -> list[ParameterSet]:
+def sampled(cases: Iterable[tuple[object, ...]], step: int = 4) -> list[ParameterSet]:
     """Parameters, of which only every ``step``-th runs outside the long tier."""
     return [
         pytest.param(*case, marks=() if number % step == 0 else pytest.mark.long_tier)
@@ -206,17 +206,17 @@ def driver_calls(pool: PoolResource, step: Callable[[], object]) -> int:
     return pool.maps + pool.unmaps - before
 
 
-def live_again(before: tuple[int, int]) -> bool:
+def is_memory_released(before: tuple[int, int]) -> bool:
     """Whether no more memory is live than before; waits, since frees may be pending."""
 
-    def lives_no_more() -> bool:
+    def is_released() -> bool:
         now = live()
         return now[0] <= before[0] and now[1] <= before[1]
 
-    if lives_no_more():
+    if is_released():
         return True
     gc.collect()
-    return until(lives_no_more)
+    return until(is_released)
 
 
 def trim_default_pools(device: Device) -> None:

@@ -173,7 +173,7 @@ def test_synchronize(dev: Device, gate: isthmus.Event) -> None:
     assert dev.default_queue.idle
 
 
-def test_nothing_is_opened_before_it_is_asked_for() -> None:
+def test_drivers_are_opened_on_first_use() -> None:
     python("""
 import isthmus.unified.accelerator
 accelerator = isthmus.unified.accelerator.get_accelerator()

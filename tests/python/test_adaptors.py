@@ -130,7 +130,7 @@ async def test_scopes_left_in_a_task(dev: Device) -> None:
     assert scope.total_bytes == 3, "the task left it, the others are in it"
 
 
-def test_a_scope_is_left_while_memory_is_looked_for(q: Queue, kind: str, make: Make) -> None:
+def test_a_scope_exits_during_an_allocation(q: Queue, kind: str, make: Make) -> None:
     upstream = make(kind, q.device)
     stack = contextlib.ExitStack()
 

@@ -8,7 +8,7 @@ import weakref
 
 import numpy as np
 import pytest
-from support import filled, live_again, message_has, noise, sim, until
+from support import filled, is_memory_released, message_has, noise, sim, until
 
 import isthmus
 from isthmus import Buffer, Context, Event, Queue
@@ -68,7 +68,7 @@ def test_the_owner_waits_for_work_in_flight(q: Queue, kind: str, gate: Event) ->
     assert (got == DATA).all()
 
 
-def test_the_owner_is_let_go_of_if_adoption_fails(q: Queue) -> None:
+def test_the_owner_is_released_if_adoption_fails(q: Queue) -> None:
     if q.backend == "host":
         pytest.skip("the host takes any memory")
     owner = Owner(None)
@@ -163,7 +163,7 @@ def test_memory_of_another_context(q: Queue, kind: str) -> None:
         Buffer.adopt(source.ptr, 4096, queue=q, owner=source)
 
 
-def test_a_pointer_nobody_knows() -> None:
+def test_an_unknown_pointer() -> None:
     array = np.zeros(64, np.uint8)
     with pytest.raises(isthmus.WrongContextError) as error:
         Buffer.adopt(array.ctypes.data, 64, queue=Queue(sim()), owner=array)
@@ -190,7 +190,7 @@ def test_addresses_without_memory(pointer: int, nbytes: int) -> None:
 
 
 @pytest.mark.parametrize("nbytes", [1, 4096])
-def test_memory_is_given_to_a_foreign_owner(q: Queue, kind: str, nbytes: int) -> None:
+def test_memory_is_passed_to_a_foreign_owner(q: Queue, kind: str, nbytes: int) -> None:
     before = live()
     given = filled(DATA[:nbytes], kind=kind, queue=q)
     address, owner = given.disown()
@@ -199,11 +199,11 @@ def test_memory_is_given_to_a_foreign_owner(q: Queue, kind: str, nbytes: int) ->
     assert taken.tobytes() == DATA[:nbytes].tobytes()
     assert live()[0] == before[0] + 1
     del taken, owner
-    assert live_again(before)
+    assert is_memory_released(before)
 
 
 @pytest.mark.usefixtures("unpooled")
-def test_memory_given_away_waits_for_work_in_flight(q: Queue, kind: str, gate: Event) -> None:
+def test_passed_memory_waits_for_work_in_flight(q: Queue, kind: str, gate: Event) -> None:
     before = live()
     given = filled(DATA, kind=kind, queue=q)
     got = np.zeros(4096, np.uint8)
@@ -215,10 +215,10 @@ def test_memory_given_away_waits_for_work_in_flight(q: Queue, kind: str, gate: E
     gate.complete()
     out.wait(60)
     assert (got == DATA).all()
-    assert live_again(before)
+    assert is_memory_released(before)
 
 
-def test_memory_that_others_refer_to_is_not_given_away(q: Queue, kind: str) -> None:
+def test_memory_with_other_references_is_not_released(q: Queue, kind: str) -> None:
     given = filled(DATA, kind=kind, queue=q)
     part = given[10:20]
     with pytest.raises(ValueError, match="slice"):

@@ -146,7 +146,7 @@ assert isthmus.torch.stats().live_bytes == 0
     )
 
 
-def test_torch_is_told_when_there_is_no_memory() -> None:
+def test_torch_reports_out_of_memory() -> None:
     run(
         "torch",
         USED
@@ -188,7 +188,7 @@ assert float(b.sum()) == 2000
     )
 
 
-def test_torch_refuses_by_name_what_it_does_not_route() -> None:
+def test_torch_rejects_unrouted_calls_by_name() -> None:
     run(
         "torch",
         USED

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.two_places
 
 
-def test_what_it_tells(q: Queue, kind: str) -> None:
+def test_properties(q: Queue, kind: str) -> None:
     buffer = Buffer(500, kind=kind, queue=q)
     made = Array(buffer, SHAPE, offset=20)
     assert (made.shape, made.strides, made.dtype) == (SHAPE, (80, 16, 4), np.dtype("f4"))
@@ -341,7 +341,7 @@ def test_without_numpy() -> None:
     )
 
 
-def test_it_goes_where_buffers_go(q: Queue, kind: str) -> None:
+def test_accepted_wherever_buffers_are(q: Queue, kind: str) -> None:
     source, target = array_of(MODEL, q, kind), Buffer(160, kind=kind, queue=q)
     target.copy_from(source[2:4])
     assert target.tobytes() == MODEL[2:4].tobytes()

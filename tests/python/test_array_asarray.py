@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import filled, live_again, sim
+from support import filled, is_memory_released, sim
 
 import isthmus
 from isthmus import Array, Buffer, Device, Queue, UnifiedBuffer
@@ -115,7 +115,7 @@ def test_plain_host_memory_is_copied_to_a_device(q: Queue, kind: str) -> None:
         np.s_[::2, ::-3],
     ],
 )
-def test_plain_host_memory_taken_as_it_is(view: Any) -> None:
+def test_plain_host_memory_is_adopted(view: Any) -> None:
     source = MODEL.copy()
     part = np.asarray(source[view])
     made = isthmus.asarray(part, kind="host", device="host", copy=False)
@@ -206,10 +206,10 @@ def test_what_no_array_has(bad: Any, why: str) -> None:
     before = live()
     with pytest.raises(TypeError, match=why):
         isthmus.asarray(bad, device="host")
-    assert live_again(before)
+    assert is_memory_released(before)
 
 
-def test_a_resource_tells_kind_and_queue(dev: Device, kind: str) -> None:
+def test_a_resource_determines_kind_and_queue(dev: Device, kind: str) -> None:
     """The resource determines both, whatever is current and wherever the source array resides."""
     pool = PoolResource(kind, dev)
     for source in (MODEL, MODEL.tolist(), isthmus.asarray(MODEL, device=sim())):
@@ -335,7 +335,7 @@ def test_numpys_views_of_usm(q: Queue, host_kind: str) -> None:
     assert (made.to_numpy() == MODEL[::-1]).all()
 
 
-def test_numpys_refusal_of_a_type_that_it_has_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numpys_error_for_an_unsupported_type(monkeypatch: pytest.MonkeyPatch) -> None:
     """NumPy 1.x raises RuntimeError, NumPy 2 BufferError."""
     source = isthmus.ones(3, kind="host", device="host")
 
@@ -396,7 +396,7 @@ def test_of_cupy_or_numba(q: Queue) -> None:
     assert isthmus.asarray(theirs, copy=False).ptr == theirs.data.ptr
 
 
-def test_what_lies_around_memory_that_was_adopted() -> None:
+def test_memory_around_adopted_memory() -> None:
     whole = np.arange(24, dtype="i4")
     part = Buffer.adopt(whole.ctypes.data, 92, kind="host", device="host", owner=whole)
     assert (isthmus.asarray(whole).to_numpy() == whole).all()

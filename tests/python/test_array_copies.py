@@ -99,7 +99,7 @@ def test_buffers_as_bytes(q: Queue, kind: str) -> None:
     assert (wide.to_numpy() == 3).all()
 
 
-def test_events_and_what_they_keep(q: Queue, kind: str, gate: Event) -> None:
+def test_memory_kept_alive_by_events(q: Queue, kind: str, gate: Event) -> None:
     made = array_of(np.zeros_like(MODEL), q, kind)
     held = MODEL[::-1].astype("f8")
     alive = weakref.ref(held)

@@ -32,7 +32,7 @@ def ours(name: str) -> DType:
 
 
 @pytest.mark.parametrize("name", NUMPYS)
-def test_what_it_tells(name: str) -> None:
+def test_properties(name: str) -> None:
     made, model = ours(name), np.dtype(NUMPYS[name])
     assert (made.name, made.itemsize, made.kind) == (name, model.itemsize, model.kind)
     assert made.alignment == model.alignment
@@ -76,7 +76,7 @@ def test_none_is_the_default_of_all() -> None:
     assert Array(Buffer(8, device="host"), 2, None).dtype == "f4"
 
 
-def test_each_is_one_and_differs_from_the_others() -> None:
+def test_each_equals_itself_only() -> None:
     made = [ours(name) for name in NAMES]
     assert len({id(each) for each in made}) == len(set(made)) == len(NAMES)
     for one in made:
@@ -175,7 +175,7 @@ def test_bfloat16_without_ml_dtypes(monkeypatch: pytest.MonkeyPatch, q: Queue, k
         _ = isthmus.bfloat16.dtype
 
 
-def test_bfloat16_is_told_by_no_interface_but_dlpack(q: Queue, host_kind: str) -> None:
+def test_only_dlpack_exports_bfloat16(q: Queue, host_kind: str) -> None:
     made = isthmus.ones(4, "bfloat16", kind=host_kind, queue=q)
     for interface in ("__sycl_usm_array_interface__", "__array_interface__"):
         assert not hasattr(made, interface)

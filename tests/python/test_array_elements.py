@@ -365,7 +365,7 @@ def test_a_buffer_of_no_bytes(q: Queue, host_kind: str) -> None:
     assert made.shape != SHAPE
 
 
-def test_reading_waits_for_no_reader(q: Queue, host_kind: str, gate: Event) -> None:
+def test_reads_do_not_wait_for_readers(q: Queue, host_kind: str, gate: Event) -> None:
     made = isthmus.array(np.arange(4, dtype="f4"), kind=host_kind, queue=q)
     into = isthmus.empty(4, kind=host_kind, queue=q)
     event = made.copy_to(into, after=gate, blocking=False)

@@ -123,7 +123,7 @@ def test_fortran_order(q: Queue, host_kind: str) -> None:
 
 
 @view
-def test_dlpack_tells_type_shape_and_strides(q: Queue, host_kind: str, key: Any) -> None:
+def test_dlpack_type_shape_and_strides(q: Queue, host_kind: str, key: Any) -> None:
     made, model = array_of(MODEL, q, host_kind), MODEL[key]
     capsule = made[key].__dlpack__()
     tensor = tensor_in(capsule)

@@ -63,7 +63,7 @@ def test_every_back_end_has_the_first_kind_where_it_can(dev: Device, q: Queue, k
         assert isthmus.empty(10, kind=kind, queue=q, fallback=fallback).kind == kind
 
 
-def test_behind_a_resource(q: Queue) -> None:
+def test_fallback_of_a_resource(q: Queue) -> None:
     if "shared" not in q.device.kinds:
         pytest.skip("no shared kind")
     limited = LimitResource(PoolResource("device", q.device), 1000)

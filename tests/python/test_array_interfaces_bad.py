@@ -16,7 +16,7 @@ from test_array_exchange import Foreign, array_of, tensor_in
 
 import isthmus
 from isthmus import Array, Buffer, Queue, _core
-from isthmus._numpys_interface import readable
+from isthmus._numpy_interface import readable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

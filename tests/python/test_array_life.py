@@ -79,7 +79,7 @@ def nothing_lives(counted: StatisticsResource) -> bool:
 # -- references -----------------------------------------------------------------------------------
 
 
-def test_memory_goes_with_the_last_reference(
+def test_memory_is_freed_with_the_last_reference(
     counted: StatisticsResource, q: Queue, kind: str
 ) -> None:
     made = isthmus.empty(1000, kind=kind, queue=q)
@@ -107,7 +107,7 @@ FIRST_USES: dict[str, Callable[[Array], object]] = {
 
 
 @pytest.mark.parametrize("first", FIRST_USES)
-def test_memory_goes_whatever_the_first_use_was(
+def test_memory_is_freed_after_any_first_use(
     counted: StatisticsResource, q: Queue, kind: str, first: str
 ) -> None:
     made = isthmus.empty(1000, kind=kind, queue=q)
@@ -149,7 +149,7 @@ def test_the_buffer_is_made_while_garbage_is_collected(q: Queue, kind: str) -> N
         gc.callbacks.remove(ask)
 
 
-def test_memory_goes_behind_the_work_that_uses_it(
+def test_memory_is_released_after_the_work_that_uses_it(
     counted: StatisticsResource, q: Queue, kind: str, gate: Event
 ) -> None:
     into, other = np.zeros(1000, np.float32), Queue(q.context)
@@ -220,7 +220,7 @@ def test_freeing_a_view_leaves_the_array(q: Queue, kind: str) -> None:
     assert made.to_numpy().sum() == 100
 
 
-def test_a_buffer_that_is_referred_to_goes_on(q: Queue, kind: str) -> None:
+def test_a_referenced_buffer_stays_alive(q: Queue, kind: str) -> None:
     made = isthmus.ones(100, "u1", kind=kind, queue=q)
     memory = made.buffer
     made.free()
@@ -263,7 +263,7 @@ def test_exports_of_a_part_and_the_whole(
     assert nothing_lives(host_counted)
 
 
-def test_work_in_flight_goes_on(
+def test_work_in_flight_continues(
     counted: StatisticsResource, q: Queue, kind: str, gate: Event
 ) -> None:
     into = np.zeros(1000, np.float32)
@@ -339,7 +339,7 @@ def test_a_loop_of_temporaries_with_work_on_them(kind: str) -> None:
     assert (_core.sim_calls(device, "allocate"), _core.sim_state(device)[1:]) == before
 
 
-def test_nothing_is_left_behind(counted: StatisticsResource, q: Queue, kind: str) -> None:
+def test_nothing_leaks(counted: StatisticsResource, q: Queue, kind: str) -> None:
     for _ in range(50):
         with isthmus.scratch(), isthmus.allocated():
             made: Any = [isthmus.ones(100, kind=kind, queue=q) for _ in range(5)]
@@ -352,7 +352,7 @@ def test_nothing_is_left_behind(counted: StatisticsResource, q: Queue, kind: str
 # -- where no new object can be created -----------------------------------------------------------
 
 
-def test_free_behind_a_closed_queue(dev: Device, kind: str) -> None:
+def test_free_after_the_queue_was_closed(dev: Device, kind: str) -> None:
     q = Queue(dev)
     with counting(q, kind) as counted:
         made = [isthmus.ones(100, kind=kind, queue=q) for _ in range(2)]

@@ -12,7 +12,7 @@ import pytest
 from array_support import WHERE
 from hypothesis import given
 from hypothesis import strategies as st
-from support import driver_calls, live_again, sim, until
+from support import driver_calls, is_memory_released, sim, until
 
 import isthmus
 from isthmus import Array, Buffer, Device, Queue, UnifiedBuffer, _core
@@ -131,7 +131,7 @@ def test_like_an_array(q: Queue, kind: str) -> None:
         assert (other.kind, other.device, other.dtype) == ("host", HOST, "i2")
 
 
-def test_like_others() -> None:
+def test_like_arrays_of_other_libraries() -> None:
     with HOST:
         made = isthmus.zeros_like(np.ones((2, 3), np.int8))
         assert (made.shape, made.dtype, made.kind, made.device) == ((2, 3), "i1", "device", HOST)
@@ -141,7 +141,7 @@ def test_like_others() -> None:
         assert isthmus.empty_like(UnifiedBuffer((2, 3))).shape == (2, 3)
 
 
-def test_like_what_lies_on_a_device(q: Queue, kind: str) -> None:
+def test_like_arrays_on_a_device(q: Queue, kind: str) -> None:
     ours = isthmus.ones((2, 3), "int16", kind=kind, queue=q).T
     try:
         told = ours.__sycl_usm_array_interface__
@@ -155,7 +155,7 @@ def test_like_what_lies_on_a_device(q: Queue, kind: str) -> None:
     assert isthmus.empty_like(lent, kind="host", device="host", shape=4).device == HOST
 
 
-def test_like_what_has_a_stream_of_cudas(q: Queue) -> None:
+def test_like_arrays_with_a_cuda_stream(q: Queue) -> None:
     """New memory does not keep the prototype alive, which owns the stream."""
     if q.device.backend != "cuda":
         pytest.skip("no CUDA device")
@@ -262,7 +262,7 @@ def test_pools_of_a_simulated_device_go_with_it() -> None:
         del device
         assert made.to_numpy().sum() == 100
     del made
-    assert live_again(before)
+    assert is_memory_released(before)
 
 
 @pytest.mark.parametrize("capacity", ["64KiB", "1MiB", "40MiB"])
@@ -329,7 +329,7 @@ def test_bad_arguments(
     before = live()
     with HOST, pytest.raises(error, match=why):
         make(*arguments, **named)
-    assert live_again(before)
+    assert is_memory_released(before)
 
 
 @pytest.mark.two_places

@@ -61,7 +61,7 @@ def test_large_ones_as_numpy_does(data: st.DataObject) -> None:
         assert str(made[::-1].T) == str(model[::-1].T)
 
 
-def test_only_what_is_shown_is_moved(moved: list[int]) -> None:
+def test_only_shown_elements_are_copied(moved: list[int]) -> None:
     device = sim(capacity="1GiB")
     large = isthmus.empty((1 << 12, 1 << 14), device=device)  # 256 MiB
     large[:3] = 1
@@ -119,7 +119,7 @@ def test_bfloat16_as_float32(q: Queue, kind: str) -> None:
 def test_repr_of_one_that_work_is_pending_on(
     q: Queue, kind: str, gate: Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_printing, "LONGEST_WAIT", 0.01)
+    monkeypatch.setattr(_printing, "MAX_WAIT_SECONDS", 0.01)
     made = isthmus.zeros(3, kind=kind, queue=q)
     made.fill(1, after=gate, blocking=False)
     assert "work on it has not completed" in repr(made)
@@ -127,13 +127,13 @@ def test_repr_of_one_that_work_is_pending_on(
     assert str(made) == "[1. 1. 1.]"
 
 
-def test_repr_behind_work_on_other_memory(
+def test_repr_after_work_on_other_memory(
     q: Queue, kind: str, gate: Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The copy for printing is ordered after the pending work of the array's queue."""
     if "wait_for_host" not in q.device.capabilities:
         pytest.skip("its queues cannot wait for the host")
-    monkeypatch.setattr(_printing, "LONGEST_WAIT", 0.01)
+    monkeypatch.setattr(_printing, "MAX_WAIT_SECONDS", 0.01)
     made, other = isthmus.ones((3, 3), kind=kind, queue=q), isthmus.ones(3, kind=kind, queue=q)
     q.wait()
     q.fence(gate)
@@ -144,7 +144,7 @@ def test_repr_behind_work_on_other_memory(
     assert str(made[0]) == "[1. 1. 1.]"
 
 
-def test_repr_of_what_cannot_be_read() -> None:
+def test_repr_of_unreadable_arrays() -> None:
     device = sim(fail="copy:1")
     made = isthmus.empty(3, device=device)
     assert "cannot be read" in repr(made)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import live_again
+from support import is_memory_released
 
 import isthmus
 from isthmus import Array, Buffer, Device, Queue
@@ -44,7 +44,7 @@ def test_scratch(q: Queue, kind: str) -> None:
     assert raw.freed
     assert outside.to_numpy().sum() == 10
     del outside
-    assert live_again(before)
+    assert is_memory_released(before)
 
 
 def test_scratches_nest(q: Queue) -> None:
@@ -59,7 +59,7 @@ def test_scratches_nest(q: Queue) -> None:
     require_closed(third)
 
 
-def test_what_nobody_refers_to_goes_at_once(q: Queue, kind: str) -> None:
+def test_unreferenced_arrays_are_freed_at_once(q: Queue, kind: str) -> None:
     counted = StatisticsResource(PoolResource(kind, q.device))
     with isthmus.using(counted), isthmus.scratch():
         for _ in range(500):

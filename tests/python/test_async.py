@@ -133,7 +133,7 @@ def test_a_chain_over_every_back_end(gate: Event) -> None:
     assert got == data.tobytes()
 
 
-def test_what_waits_for_a_failure_does_not_run(q: Queue, kind: str) -> None:
+def test_dependents_of_a_failure_do_not_run(q: Queue, kind: str) -> None:
     buffer = filled(bytes(10), kind=kind, queue=q)
     failed = Event()
     event = buffer.fill(1, after=[failed], blocking=False)

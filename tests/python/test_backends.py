@@ -19,9 +19,9 @@ CAPABILITIES = {
     "prefetch",
     "advise",
     "profile",
-    "tell_free_memory",
+    "query_free_memory",
     "run_functions",
-    "lend_handles",
+    "export_handles",
     "remap",
     "ipc",
     "write_combine",
@@ -68,14 +68,14 @@ def test_description(dev: Device) -> None:
     assert dev.max_alignment >= dev.base_alignment
 
 
-def test_what_is_missing_is_said(dev: Device) -> None:
-    assert isinstance(dev.lacks, str)
+def test_limitations_are_reported(dev: Device) -> None:
+    assert isinstance(dev.limitations, str)
     if "usm" not in dev.capabilities:
-        assert "cl_intel_unified_shared_memory" in dev.lacks
+        assert "cl_intel_unified_shared_memory" in dev.limitations
 
 
 def test_memory_info(dev: Device) -> None:
-    if "tell_free_memory" not in dev.capabilities:
+    if "query_free_memory" not in dev.capabilities:
         with pytest.raises(isthmus.UnsupportedError, match="free"):
             dev.memory_info()
         return
@@ -113,14 +113,14 @@ def test_sim_devices_are_each_their_own() -> None:
 
 
 @pytest.mark.parametrize("first", ["sim", "sim:3", "host:gpu", "host:cpu:5"])
-def test_a_filter_that_finds_nothing_loses_no_driver(first: str) -> None:
+def test_a_filter_without_matches_keeps_drivers_open(first: str) -> None:
     listing = "print([each.name for each in isthmus.devices()])"
     fresh = python(f"import isthmus; {listing}")
     after = python(f"import isthmus; assert isthmus.devices({first!r}) == []; {listing}")
     assert after.stdout == fresh.stdout
 
 
-def test_a_device_that_is_not_there_is_told_with_its_variable() -> None:
+def test_a_missing_device_is_reported_with_its_variable() -> None:
     code = "import isthmus\ntry: isthmus.Buffer(1)\nexcept isthmus.Error as error: print(error)"
     assert "ISTHMUS_DEVICE: no device" in python(code, ISTHMUS_DEVICE="gpu:7").stdout
     # SYCL's devices are searched only if no other is found, and are listed from then on.

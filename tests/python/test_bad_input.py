@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from support import filled, live_again, message_has, sim
+from support import filled, is_memory_released, message_has, sim
 
 import isthmus
 from isthmus import (
@@ -59,7 +59,7 @@ def raises(error: type[BaseException], parts: list[object], action: Callable[[],
         action()
     message_has(raised, parts)
     del raised
-    assert live_again(before)
+    assert is_memory_released(before)
 
 
 class TestSizes:
@@ -337,7 +337,7 @@ class TestStrangers:
     def test_devices_of_another_context(self, q: Queue) -> None:
         raises(WrongContextError, [], lambda: Queue(sim(), context=q.context))
 
-    def test_pointers_that_nobody_knows(self, q: Queue) -> None:
+    def test_unknown_pointers(self, q: Queue) -> None:
         if q.backend == "host":
             pytest.skip("the host takes any memory")
         array = np.zeros(100, np.uint8)
@@ -373,7 +373,7 @@ def test_wrong_kinds(q: Queue) -> None:
     assert isinstance(isthmus.Error("x"), Exception)
 
 
-def test_a_source_tells_itself_why_it_cannot_be_read(q: Queue) -> None:
+def test_an_unreadable_source_raises_its_own_error(q: Queue) -> None:
     released = memoryview(bytes(8))
     released.release()
     with pytest.raises(ValueError, match="released memoryview"):

@@ -117,7 +117,7 @@ def test_other_errors_are_raised_at_once(error: Exception) -> None:
     assert short.tried == [10]
 
 
-def test_what_failed_is_let_go_before_it_is_tried_again() -> None:
+def test_memory_of_a_failed_batch_is_freed_before_the_retry() -> None:
     large: list[weakref.ref[np.ndarray]] = []
 
     def work(batch: np.ndarray) -> int:
@@ -131,7 +131,7 @@ def test_what_failed_is_let_go_before_it_is_tried_again() -> None:
     assert sum(batches(np.arange(9), work)) == 9
 
 
-def test_devices_whose_memory_is_short(dev: Device) -> None:
+def test_devices_out_of_memory(dev: Device) -> None:
     limited = LimitResource(ProviderResource("device", dev), 40_000)
 
     def work(batch: np.ndarray) -> int:
@@ -148,7 +148,7 @@ def test_devices_whose_memory_is_short(dev: Device) -> None:
     assert sum(found) == data.sum()
 
 
-def test_nothing_runs_before_it_is_asked_for() -> None:
+def test_nothing_runs_before_the_first_iteration() -> None:
     short = Short(5, MemoryError())
     results = batches(list(range(10)), short, size=5)
     assert short.tried == []

@@ -50,7 +50,7 @@ def test_shares_are_of_the_devices_memory() -> None:
     assert of_the_host > 64 * MIB
 
 
-def test_a_share_of_nothing_tells_what_to_give() -> None:
+def test_a_share_of_nothing_names_the_required_argument() -> None:
     with pytest.raises(ValueError, match=r"'10%' is a share, which needs a device.* MiB"):
         Budget("10%")
     assert Budget("10%", "host", "host").limit_bytes > 0
@@ -111,7 +111,7 @@ def test_a_budget_of_two_pools(q: Queue, kind: str) -> None:
     block = second.allocate(16 * MIB, queue=q)  # for which the first pool releases memory
     assert first.held_bytes < 16 * MIB
     assert budget.held_bytes == first.held_bytes + second.held_bytes <= 24 * MIB
-    assert budget.reclaimed_bytes > 0
+    assert budget.released_bytes > 0
     assert budget.refusals > 0
     with pytest.raises(USMAllocationError, match=r"of a budget of 24 MiB .* by a pool of "):
         first.allocate(16 * MIB, queue=q)
@@ -124,7 +124,7 @@ def test_a_budget_of_two_pools(q: Queue, kind: str) -> None:
     assert budget.peak_held_bytes <= 24 * MIB
 
 
-def test_a_budget_goes_when_its_pools_have() -> None:
+def test_a_budget_is_freed_after_its_pools() -> None:
     pool = PoolResource("host", "host", budget=Budget(4 * MIB))
     gc.collect()
     with pytest.raises(USMAllocationError, match="budget"):

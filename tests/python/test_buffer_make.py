@@ -69,7 +69,7 @@ def test_no_alignment_is_the_devices_own(q: Queue, alignment: int) -> None:
     assert buffer.alignment == q.device.base_alignment
 
 
-def test_the_kind_is_device_unless_told() -> None:
+def test_the_default_kind_is_device() -> None:
     assert Buffer(8).kind == "device"
 
 

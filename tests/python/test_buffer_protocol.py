@@ -97,7 +97,7 @@ def test_a_view_of_failed_work(q: Queue, host_kind: str) -> None:
     assert bytes(memoryview(buffer)) == expected
 
 
-def test_work_beside_a_view(q: Queue, host_kind: str) -> None:
+def test_work_during_an_export(q: Queue, host_kind: str) -> None:
     buffer = filled(DATA, kind=host_kind, queue=q)
     view = np.asarray(buffer)
     buffer.fill(9)

@@ -62,7 +62,7 @@ def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -
     assert "usage:" in told.err
 
 
-def test_info_json_holds_what_the_api_says(capsys: pytest.CaptureFixture[str]) -> None:
+def test_info_json_equals_the_api(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["version"] == isthmus.__version__
@@ -74,19 +74,19 @@ def test_info_json_holds_what_the_api_says(capsys: pytest.CaptureFixture[str]) -
         assert listed[device.filter]["memory"]["total"] > 0
 
 
-def test_info_names_every_device_and_what_is_absent(capsys: pytest.CaptureFixture[str]) -> None:
+def test_info_lists_devices_and_absent_backends(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info", "-v"]) == 0
     told = capsys.readouterr().out
     for device in isthmus.devices():
         assert device.filter in told
         assert device.name.strip() in told
-        assert device.lacks in told
+        assert device.limitations in told
     for backend, reason in isthmus.absent():
         assert f"{backend} is not available: {reason}" in told
     assert isthmus.get_library() in told
 
 
-def test_info_tells_what_finds_writes() -> None:
+def test_info_shows_how_writes_are_detected() -> None:
     told = json.loads(run("info", "--json").stdout)["tracking"]
     assert told["means"] in ("pages", "hashes")
     assert (told["reason"] == "") == (told["means"] == "pages")
@@ -95,7 +95,7 @@ def test_info_tells_what_finds_writes() -> None:
 
 
 @pytest.mark.parametrize(("means", "granule"), [("bytes", 1), ("hashes", 65536)])
-def test_info_tells_of_forced_tracking(means: str, granule: int) -> None:
+def test_info_shows_forced_tracking(means: str, granule: int) -> None:
     done = run("info", "--json", ISTHMUS_TRACKING=means)
     told = json.loads(done.stdout)["tracking"]
     assert told == {"means": means, "granule": granule, "reason": "requested"}
@@ -103,13 +103,13 @@ def test_info_tells_of_forced_tracking(means: str, granule: int) -> None:
     assert line in run("info", "-v", ISTHMUS_TRACKING=means).stdout
 
 
-def test_info_tells_that_forced_tracking_is_nonsense() -> None:
+def test_info_reports_invalid_forced_tracking() -> None:
     done = run("info", "-v", ISTHMUS_TRACKING="magic")
     assert done.returncode == 0
     assert "ISTHMUS_TRACKING is 'magic'" in done.stdout
 
 
-def test_output_in_a_pipe_has_neither_colour_nor_ragged_ends() -> None:
+def test_output_in_a_pipe_has_no_colour_or_trailing_spaces() -> None:
     done = run("info", "-v", COLUMNS="40")
     assert done.returncode == 0
     assert done.stderr == ""
@@ -151,7 +151,7 @@ def test_bench_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert "GB/s" in told
 
 
-def test_bench_refuses_what_no_allocation_can_hold(capsys: pytest.CaptureFixture[str]) -> None:
+def test_bench_rejects_impossible_sizes(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "--device", "host", "--sizes", "64,999999GiB"]) == 1
     assert "more than the largest allocation" in capsys.readouterr().err
 

@@ -22,7 +22,7 @@ import isthmus
 
 if os.environ.get("ISTHMUS_ALLOW_NO_OPENCL") == "1":
     pytest.importorskip("dpctl")
-import isthmus.compat.dpctl.memory as door  # isort: skip  # before dpctl
+import isthmus.compat.dpctl.memory as compat  # isort: skip  # before dpctl
 import dpctl
 import dpctl.memory as theirs
 import dpnp.tensor as dpt
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 KINDS = ("device", "shared", "host")
 CLASSES = dict(
-    zip(KINDS, (door.MemoryUSMDevice, door.MemoryUSMShared, door.MemoryUSMHost), strict=True)
+    zip(KINDS, (compat.MemoryUSMDevice, compat.MemoryUSMShared, compat.MemoryUSMHost), strict=True)
 )
 DATA = noise(4096)
 MIB = 1 << 20
@@ -61,7 +61,7 @@ def filled(made: Any) -> Any:
 
 def held_bytes(kind: str) -> int:
     """The bytes of the blocks in use, plus the rest of their chunks."""
-    pool = door.pool(kind)
+    pool = compat.pool(kind)
     assert pool is not None
     pool.trim()
     return pool.held_bytes
@@ -102,9 +102,9 @@ def test_new_memory(kind: str, size: Any) -> None:
         ((0,), {}, ValueError),
         ((-1,), {}, ValueError),
         ((1 << 63,), {}, OverflowError),
-        ((1 << 62,), {}, door.USMAllocationError),
+        ((1 << 62,), {}, compat.USMAllocationError),
         ((1 << 45,), {}, theirs.USMAllocationError),
-        ((64,), {"alignment": 3}, door.USMAllocationError),
+        ((64,), {"alignment": 3}, compat.USMAllocationError),
         ((64,), {"alignment": 24}, ValueError),
         ((64,), {"alignment": 1.5}, TypeError),
         ((64,), {"alignment": None}, TypeError),
@@ -127,14 +127,14 @@ def test_bad_constructors(kind: str, arguments: Any, named: Any, error: type) ->
     assert held_bytes(kind) == 0
 
 
-def test_errors_tell(kind: str) -> None:
-    with pytest.raises(door.USMAllocationError, match=kind):
+def test_error_messages(kind: str) -> None:
+    with pytest.raises(compat.USMAllocationError, match=kind):
         CLASSES[kind](1 << 45)
     with pytest.raises(ValueError, match="24"):
         CLASSES[kind](64, alignment=24)
     with pytest.raises(ValueError, match="-5"):
         CLASSES[kind](-5)
-    assert issubclass(door.USMAllocationError, (MemoryError, theirs.USMAllocationError))
+    assert issubclass(compat.USMAllocationError, (MemoryError, theirs.USMAllocationError))
 
 
 @pytest.mark.parametrize("alignment", [-1, 0, 1, 8, 64, 4096, 1 << 21])
@@ -143,7 +143,7 @@ def test_alignment(kind: str, alignment: int) -> None:
     assert made._pointer % max(alignment, 1) == 0
 
 
-def test_the_queue_is_the_one_given(kind: str, queue: Any) -> None:
+def test_the_queue_is_the_argument(kind: str, queue: Any) -> None:
     made = CLASSES[kind](64, queue=queue)
     assert made.sycl_queue is queue
     assert CLASSES[kind](64).sycl_queue is CLASSES[kind](32).sycl_queue
@@ -172,7 +172,7 @@ def test_another_kind_wants_a_copy(kind: str, to: str) -> None:
     assert copied.tobytes() == made.tobytes()
 
 
-def test_their_memory_is_taken_too(kind: str) -> None:
+def test_their_memory_is_accepted_too(kind: str) -> None:
     given = getattr(theirs, f"MemoryUSM{kind.capitalize()}")(64)
     given.copy_from_host(DATA[:64])
     view = CLASSES[kind](given)
@@ -193,7 +193,7 @@ def test_an_object_with_the_interface_is_kept(kind: str) -> None:
     assert view.nbytes == 400
     view.memset(0)
     assert not dpt.asnumpy(array).any()
-    assert type(door.as_usm_memory(array)) is CLASSES[kind]
+    assert type(compat.as_usm_memory(array)) is CLASSES[kind]
 
 
 def test_python_subclasses(kind: str) -> None:
@@ -354,7 +354,7 @@ def test_arrays_over_it_can_be_written(kind: str) -> None:
 
 
 def capi(name: str, result: Any) -> Any:
-    capsule = door.__pyx_capi__[name]
+    capsule = compat.__pyx_capi__[name]
     api = ctypes.pythonapi
     api.PyCapsule_GetName.restype = ctypes.c_char_p
     api.PyCapsule_GetName.argtypes = [ctypes.py_object]
@@ -382,7 +382,7 @@ def test_functions_of_c(kind: str) -> None:
         lambda made: made.sycl_queue.prefetch(made),
     ],
 )
-def test_whose_address_was_told_goes_back_behind_the_queue(tell: Any) -> None:
+def test_exposed_memory_returns_after_the_queue(tell: Any) -> None:
     """Once its address was exposed, memory is released only after a barrier on the queue."""
     queue = dpctl.SyclQueue()
     size = 64 * MIB
@@ -404,7 +404,7 @@ def test_whose_address_was_told_goes_back_behind_the_queue(tell: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_told_memory_in_a_loop_is_had_again(queue: Any, kind: str) -> None:
+def test_exposed_memory_is_reused_in_a_loop(queue: Any, kind: str) -> None:
     """A library thread polls the queue for it; a loop that allocates faster waits for that."""
     times, size = 1000, 64 * MIB
     device = isthmus.Device("sycl")
@@ -422,7 +422,7 @@ def test_told_memory_in_a_loop_is_had_again(queue: Any, kind: str) -> None:
             assert CLASSES[kind](size, queue=queue)._pointer
 
 
-def test_untold_memory_is_had_again_at_once() -> None:
+def test_unexposed_memory_is_reused_at_once() -> None:
     first = CLASSES["shared"](1024)
     first.memset(1)
     address = repr(first).split()[-1]  # which exposes the address to people only
@@ -430,7 +430,7 @@ def test_untold_memory_is_had_again_at_once() -> None:
     assert repr(CLASSES["shared"](1024)).split()[-1] == address
 
 
-def test_work_that_dpctl_was_given_comes_before_our_copies(queue: Any) -> None:
+def test_work_submitted_to_dpctl_precedes_our_copies(queue: Any) -> None:
     size = 32 * MIB
     made = CLASSES["device"](size, queue=queue)
     made.memset(1)
@@ -448,7 +448,7 @@ def test_their_own_tests_pass() -> None:
     names = ("sycl_usm", "sycl_queue_memcpy", "sycl_kernel_submit", "raw_kernel_arg", "sycl_event")
     files = [f"dpctl/tests/test_{name}.py" for name in names]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "dpctl_through_the_door", "-p", "no:xdist",
+        [sys.executable, "-m", "pytest", "-q", "-p", "dpctl_with_compat", "-p", "no:xdist",
          "-p", "no:cacheprovider", "--override-ini=addopts=", *files],
         env={**os.environ, "PYTHONPATH": str(HERE)},
         cwd=Path(dpctl.__file__).parents[1],
@@ -469,8 +469,8 @@ def test_no_constructor_leaks(kind: str) -> None:
         CLASSES[kind](made)
         CLASSES[kind](made, copy=True)
         other = CLASSES["host" if kind != "host" else "device"](made, copy=True)
-        door.as_usm_memory(Foreign(other.__sycl_usm_array_interface__))
-        door.as_usm_memory(dpt.usm_ndarray(MIB, dtype="u1", buffer=made))
+        compat.as_usm_memory(Foreign(other.__sycl_usm_array_interface__))
+        compat.as_usm_memory(dpt.usm_ndarray(MIB, dtype="u1", buffer=made))
         for bad in (0, 1 << 45):
             with pytest.raises((ValueError, MemoryError)):
                 CLASSES[kind](bad)
@@ -487,7 +487,7 @@ def test_a_range_past_the_end_is_an_error() -> None:
     made = theirs.MemoryUSMShared(64)
     told = {**made.__sycl_usm_array_interface__, "shape": (1 << 40,)}
     with pytest.raises(ValueError):
-        door.MemoryUSMShared(Foreign(told)).copy_to_host()
+        compat.MemoryUSMShared(Foreign(told)).copy_to_host()
 
 
 def test_a_foreign_context_is_an_error() -> None:
@@ -497,7 +497,7 @@ def test_a_foreign_context_is_an_error() -> None:
         pytest.skip("there is one context only")
     told = {**made.__sycl_usm_array_interface__, "syclobj": elsewhere}
     with pytest.raises(ValueError):
-        door.MemoryUSMShared(Foreign(told))
+        compat.MemoryUSMShared(Foreign(told))
 
 
 def test_parts_of_a_device() -> None:
@@ -514,7 +514,7 @@ def test_parts_of_a_device() -> None:
     assert made[0].tobytes() == bytes([3]) * 256
     del each
     made.clear()
-    pools = [door.pool(kind, queue) for queue in queues for kind in KINDS]
+    pools = [compat.pool(kind, queue) for queue in queues for kind in KINDS]
     for pool in pools:
         pool.trim()
     assert not any(pool.held_bytes for pool in pools)
@@ -550,11 +550,11 @@ def test_exits_with_work_in_flight() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_set_resource_goes_before() -> None:
-    limit = isthmus.memory.LimitResource(door.pool("shared"), limit_bytes=MIB)
+def test_a_set_resource_takes_precedence() -> None:
+    limit = isthmus.memory.LimitResource(compat.pool("shared"), limit_bytes=MIB)
     with isthmus.using(limit):
         made = CLASSES["shared"](MIB // 2)
-        with pytest.raises(door.USMAllocationError):
+        with pytest.raises(compat.USMAllocationError):
             CLASSES["shared"](MIB)
     assert made.nbytes == MIB // 2
     del made, limit
@@ -590,14 +590,14 @@ def in_a_process_of_its_own(code: str, seconds: int = 60) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_host_tasks_may_let_go_of_it() -> None:
+def test_host_tasks_may_release_it() -> None:
     """A barrier submitted there would wait for a lock of SYCL that waits for the task."""
     in_a_process_of_its_own(
         """if True:
-        import isthmus.compat.dpctl.memory as door, dpctl, dpnp.tensor as dpt
+        import isthmus.compat.dpctl.memory as compat, dpctl, dpnp.tensor as dpt
         queue = dpctl.SyclQueue(property=["in_order"])
         for _ in range(100):
-            made = door.MemoryUSMDevice(8 << 20, queue=queue)
+            made = compat.MemoryUSMDevice(8 << 20, queue=queue)
             array = dpt.usm_ndarray(1 << 20, dtype="f8", buffer=made)
             twice = dpt.add(array, array)
         queue.wait()"""
@@ -608,10 +608,10 @@ def test_host_tasks_may_let_go_of_it() -> None:
 def test_letting_go_while_another_thread_waits_and_tasks_want_the_lock(order: str) -> None:
     in_a_process_of_its_own(
         f"""if True:
-        import isthmus.compat.dpctl.memory as door, dpctl, threading, time
+        import isthmus.compat.dpctl.memory as compat, dpctl, threading, time
         queue = dpctl.SyclQueue(property=["in_order"] if {order!r} == "in_order" else [])
-        big = [door.MemoryUSMDevice(32 << 20, queue=queue) for _ in range(2)]
-        told = [door.MemoryUSMDevice(4096, queue=queue) for _ in range(100)]
+        big = [compat.MemoryUSMDevice(32 << 20, queue=queue) for _ in range(2)]
+        told = [compat.MemoryUSMDevice(4096, queue=queue) for _ in range(100)]
         addresses = [each._pointer for each in told]
         event = None
         for _ in range(10):
@@ -645,17 +645,17 @@ def test_memory_of_ours_on_their_queue_may_go_in_a_host_task() -> None:
 def test_many_first_calls_at_once() -> None:
     in_a_process_of_its_own(
         """if True:
-        import threading, isthmus.compat.dpctl.memory as door
+        import threading, isthmus.compat.dpctl.memory as compat
         together = threading.Barrier(8)
         made = []
         def run():
             together.wait()
-            made.append(door.MemoryUSMDevice(1 << 20))
+            made.append(compat.MemoryUSMDevice(1 << 20))
         threads = [threading.Thread(target=run) for _ in range(8)]
         for each in threads: each.start()
         for each in threads: each.join()
         assert len({each.sycl_queue for each in made}) == 1
-        assert door.pool().held_bytes >= 8 << 20"""
+        assert compat.pool().held_bytes >= 8 << 20"""
     )
 
 
@@ -697,7 +697,7 @@ def by_numpy(made: Any) -> Any:
         ("host", by_numpy),
     ],
 )
-def test_views_by_others_keep_it_from_being_had_again(kind: str, view: Any) -> None:
+def test_views_of_other_libraries_prevent_reuse(kind: str, view: Any) -> None:
     queue = dpctl.SyclQueue()
     size = 4 * MIB
     big = [CLASSES["device"](64 * MIB, queue=queue) for _ in range(2)]
@@ -728,7 +728,7 @@ def test_keywords_that_are_no_strings(keyword: Any) -> None:
             made_by(64, **{keyword: 2})
 
 
-def test_objects_of_others_cannot_become_ours() -> None:
+def test_objects_of_dpctl_cannot_become_ours() -> None:
     class Mine(theirs.MemoryUSMDevice):
         __slots__ = ()
 

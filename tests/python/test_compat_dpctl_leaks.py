@@ -24,7 +24,7 @@ from isthmus.memory import LimitResource, live
 
 if os.environ.get("ISTHMUS_ALLOW_NO_OPENCL") == "1":
     pytest.importorskip("dpctl")
-import isthmus.compat.dpctl.memory as door  # isort: skip  # before dpctl
+import isthmus.compat.dpctl.memory as compat  # isort: skip  # before dpctl
 import dpctl
 import dpctl.memory as theirs
 import dpnp.tensor as dpt
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 ROUNDS = 100
 SIZE = 4096
-CLASSES = {kind: getattr(door, f"MemoryUSM{kind.capitalize()}") for kind in KINDS}
+CLASSES = {kind: getattr(compat, f"MemoryUSM{kind.capitalize()}") for kind in KINDS}
 OTHER = {"device": "host", "shared": "device", "host": "shared"}
 
 
@@ -50,7 +50,7 @@ def queue() -> Any:
 
 def live_blocks() -> tuple[int, int, int]:
     """All live memory of this process, and the bytes that the package's pools hold once trimmed."""
-    pools: list[Any] = [door.pool(kind) for kind in KINDS]
+    pools: list[Any] = [compat.pool(kind) for kind in KINDS]
     for each in pools:
         each.trim()
     return *live(), sum(each.held_bytes for each in pools)
@@ -148,7 +148,7 @@ def lend(request: pytest.FixtureRequest) -> Any:
 
 def take_each_way(source: Any, kind: str, queue: Any) -> None:
     same, other = CLASSES[kind], CLASSES[OTHER[kind]]
-    door.as_usm_memory(source)
+    compat.as_usm_memory(source)
     same(source)
     same(source, copy=True, queue=queue)
     other(source, copy=True)
@@ -229,12 +229,12 @@ def test_of_a_subclass_that_fails_afterwards(kind: str, queue: Any) -> None:
     in_rounds(fail, queue, source)
 
 
-def test_of_what_another_lends(kind: str, lend: Lend, queue: Any) -> None:
+def test_of_memory_exported_by_others(kind: str, lend: Lend, queue: Any) -> None:
     source = lend(kind, queue)
     in_rounds(lambda: take_each_way(source, kind, queue), queue, source)
 
 
-def test_of_what_another_lends_once(kind: str, lend: Lend, queue: Any) -> None:
+def test_of_memory_exported_once(kind: str, lend: Lend, queue: Any) -> None:
     in_rounds(lambda: take_each_way(lend(kind, queue), kind, queue), queue)
 
 
@@ -265,7 +265,7 @@ def test_first_use_by_several_threads(kind: str, queue: Any) -> None:
     assert until(is_back)
 
 
-def test_not_many_are_kept_till_somebody_asks(kind: str, queue: Any) -> None:
+def test_few_are_cached_until_requested(kind: str, queue: Any) -> None:
     """Memory of dpctl that is wrapped, used and dropped, without any further call of Isthmus."""
     for _ in range(300):
         CLASSES[kind](of_dpctl(kind, queue)).tobytes()
@@ -280,7 +280,7 @@ def test_not_many_are_kept_till_somebody_asks(kind: str, queue: Any) -> None:
 def test_views_that_outlive_their_source(kind: str, lend: Lend, queue: Any) -> None:
     def view_of_a_view() -> None:
         view = CLASSES[kind](lend(kind, queue))
-        door.as_usm_memory(CLASSES[kind](view)).copy_to_host()
+        compat.as_usm_memory(CLASSES[kind](view)).copy_to_host()
 
     in_rounds(view_of_a_view, queue)
 
@@ -305,7 +305,7 @@ def test_of_bad_interfaces(kind: str, entries: Any, queue: Any) -> None:
     source = Foreign(ours(kind, queue), **entries)
 
     def fail() -> None:
-        for take in (door.as_usm_memory, CLASSES[kind], CLASSES[OTHER[kind]]):
+        for take in (compat.as_usm_memory, CLASSES[kind], CLASSES[OTHER[kind]]):
             with pytest.raises((ValueError, TypeError)):
                 take(source)
         with pytest.raises((ValueError, TypeError)):
@@ -314,13 +314,13 @@ def test_of_bad_interfaces(kind: str, entries: Any, queue: Any) -> None:
     in_rounds(fail, queue, source, source.memory)
 
 
-def test_of_a_copy_that_finds_no_memory(kind: str, lend: Lend, queue: Any) -> None:
+def test_of_a_copy_without_memory(kind: str, lend: Lend, queue: Any) -> None:
     source, to = lend(kind, queue), OTHER[kind]
-    pool: Any = door.pool(to)
+    pool: Any = compat.pool(to)
 
     def fail() -> None:
         limit = LimitResource(pool, limit_bytes=SIZE // 2)
-        with isthmus.using(limit), pytest.raises(door.USMAllocationError):
+        with isthmus.using(limit), pytest.raises(compat.USMAllocationError):
             CLASSES[to](source, copy=True)
 
     in_rounds(fail, queue, source)

@@ -18,7 +18,7 @@ from isthmus import Buffer, Queue
 
 if os.environ.get("ISTHMUS_ALLOW_NO_OPENCL") == "1":
     pytest.importorskip("dpctl")
-import isthmus.compat.dpctl.memory as door  # isort: skip  # before dpctl
+import isthmus.compat.dpctl.memory as compat  # isort: skip  # before dpctl
 import dpctl
 import dpctl.memory as theirs
 import dpnp.tensor as dpt
@@ -33,7 +33,7 @@ ONEAPI, HOST = 14, (1, 0)
 
 def all_is_free() -> bool:
     """Whether the pools of every context seen are empty once trimmed."""
-    pools = [each for _, *pools in door._made.values() for each in pools if each is not None]
+    pools = [each for _, *pools in compat._cache.values() for each in pools if each is not None]
     for each in pools:
         each.trim()
     return not any(each.held_bytes for each in pools)
@@ -46,7 +46,7 @@ def pools_are_free_again(no_leak: None) -> Iterator[None]:
     until(all_is_free)
 
 
-@pytest.fixture(params=[theirs, door], ids=["dpctl", "door"])
+@pytest.fixture(params=[theirs, compat], ids=["dpctl", "compat"])
 def module(request: pytest.FixtureRequest) -> Any:
     return request.param
 
@@ -132,12 +132,12 @@ def test_where_a_copy_of_another_kind_is(module: Any, kind: str, to: str) -> Non
         assert there.tobytes() == source.tobytes()
 
 
-def test_the_pool_that_is_told_is_the_one_that_gives(kind: str) -> None:
+def test_the_reported_pool_is_the_one_that_allocates(kind: str) -> None:
     """This holds for any number of contexts seen, whose empty pools are dropped."""
     for _ in range(20):
-        class_of(door, kind)(1, queue=elsewhere())
-        memory = class_of(door, kind)(1)
-        assert isthmus.memory.query(memory._pointer).resource == door.pool(kind)
+        class_of(compat, kind)(1, queue=elsewhere())
+        memory = class_of(compat, kind)(1)
+        assert isthmus.memory.query(memory._pointer).resource == compat.pool(kind)
 
 
 @pytest.mark.parametrize("nbytes", [64, True, np.int64(100)])
@@ -159,7 +159,7 @@ def short(number: object) -> str:
 
 def agree(use: Callable[[Any], object]) -> bool:
     """Whether both accept it, or this package rejects it with dpctl's error or a subclass of it."""
-    wanted, found = raised(lambda: use(theirs)), raised(lambda: use(door))
+    wanted, found = raised(lambda: use(theirs)), raised(lambda: use(compat))
     return found is wanted or (None not in (found, wanted) and issubclass(found, wanted))
 
 
@@ -177,11 +177,11 @@ def test_what_is_no_size(kind: str, size: Any) -> None:
     assert agree(lambda module: class_of(module, kind)(size))
 
 
-def test_a_long_number_is_told_by_its_bits(kind: str) -> None:
+def test_a_long_number_is_reported_by_its_bits(kind: str) -> None:
     with pytest.raises(OverflowError, match="nbytes of an integer of 20001 bits"):
-        class_of(door, kind)(LONG)
+        class_of(compat, kind)(LONG)
     with pytest.raises(OverflowError, match=r"0\.\.65535, not an integer of 20001 bits"):
-        made(door, kind).memset(LONG)
+        made(compat, kind).memset(LONG)
 
 
 # -- what names the context ------------------------------------------------------------------------
@@ -206,7 +206,7 @@ def test_a_queue_of_a_part_is_of_another_context(module: Any, kind: str, part: A
     assert module.as_usm_memory(Foreign(there)).tobytes() == there.tobytes()
 
 
-def test_a_subclass_of_queues_goes_by_its_capsule(module: Any, kind: str) -> None:
+def test_a_subclass_of_queues_is_identified_by_its_capsule(module: Any, kind: str) -> None:
     memory = made(module, kind)
     queue = OwnQueue(memory.sycl_queue._get_capsule())
     taken = module.as_usm_memory(Foreign(memory, syclobj=queue))
@@ -216,7 +216,7 @@ def test_a_subclass_of_queues_goes_by_its_capsule(module: Any, kind: str) -> Non
     assert taken.tobytes() == memory.tobytes()
 
 
-def test_whatever_lends_a_capsule(module: Any, kind: str) -> None:
+def test_any_object_with_a_capsule(module: Any, kind: str) -> None:
     memory = made(module, kind)
     by_queue = module.as_usm_memory(Foreign(memory, syclobj=Lending(memory.sycl_queue)))
     assert by_queue.sycl_queue == memory.sycl_queue
@@ -226,7 +226,7 @@ def test_whatever_lends_a_capsule(module: Any, kind: str) -> None:
         assert (taken._pointer, taken.tobytes()) == (memory._pointer, memory.tobytes())
 
 
-def test_a_capsule_that_cannot_be_had(module: Any) -> None:
+def test_a_capsule_that_cannot_be_obtained(module: Any) -> None:
     class Failing:
         def _get_capsule(self) -> object:
             raise KeyError("nothing to lend")
@@ -255,9 +255,9 @@ def test_a_filter_is_its_platforms_default_context(module: Any, kind: str, name:
 
 def test_a_filter_is_the_same_queue_each_time() -> None:
     """Memory records every queue that it was exported on."""
-    memory = made(door, "shared")
+    memory = made(compat, "shared")
     lent = Foreign(memory, syclobj="cpu")
-    first, second = door.as_usm_memory(lent), door.as_usm_memory(lent)
+    first, second = compat.as_usm_memory(lent), compat.as_usm_memory(lent)
     assert first.sycl_queue == second.sycl_queue
 
 
@@ -273,12 +273,12 @@ def test_a_capsule_that_was_used_up(module: Any, kind: str, of: str) -> None:
 
 
 def test_a_capsule_is_used_up_by_dpctl_and_not_here() -> None:
-    memory = made(door, "shared")
+    memory = made(compat, "shared")
     capsule = memory.sycl_queue._get_capsule()
     for _ in range(3):
-        assert door.as_usm_memory(Foreign(memory, syclobj=capsule)).tobytes() == memory.tobytes()
+        assert compat.as_usm_memory(Foreign(memory, syclobj=capsule)).tobytes() == memory.tobytes()
     theirs.as_usm_memory(Foreign(memory, syclobj=capsule))
-    for module in (theirs, door):
+    for module in (theirs, compat):
         with pytest.raises(ValueError):
             module.as_usm_memory(Foreign(memory, syclobj=capsule))
 
@@ -287,7 +287,7 @@ def test_a_capsule_is_used_up_by_dpctl_and_not_here() -> None:
 
 
 @pytest.mark.parametrize("advice", [0, 1, -1, 100])
-def test_any_advice_is_taken(module: Any, kind: str, advice: int) -> None:
+def test_any_advice_is_accepted(module: Any, kind: str, advice: int) -> None:
     """A count of zero means all bytes, and so does one that is too large."""
     memory = made(module, kind)
     for count in (0, 1, 64, 65, 1 << 40):
@@ -318,7 +318,9 @@ def test_bad_advice(module: Any, kind: str, arguments: Any, error: type) -> None
 # -- DLPack ----------------------------------------------------------------------------------------
 
 
-def test_arrays_on_parts_are_lent_to_the_host_only(module: Any, kind: str, part: Any) -> None:
+def test_arrays_on_subdevices_are_exported_to_the_host_only(
+    module: Any, kind: str, part: Any
+) -> None:
     array = dpt.usm_ndarray(64, dtype="u1", buffer=made(module, kind, queue=part))
     for lend in (array.__dlpack__, lambda: Buffer.from_dlpack(array)):
         # dpnp's own exception, which it does not export
@@ -327,7 +329,7 @@ def test_arrays_on_parts_are_lent_to_the_host_only(module: Any, kind: str, part:
     assert np.from_dlpack(array, device="cpu").tobytes() == DATA[:64].tobytes()
 
 
-def test_buffers_on_parts_are_lent_to_the_host_only(kind: str, part: Any) -> None:
+def test_buffers_on_subdevices_are_exported_to_the_host_only(kind: str, part: Any) -> None:
     buffer = Buffer(64, kind=kind, queue=part)
     buffer.copy_from(DATA[:64])
     number = dpctl.get_devices().index(part.sycl_device.parent_device)

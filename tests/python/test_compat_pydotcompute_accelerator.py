@@ -188,7 +188,7 @@ def test_repr() -> None:
     assert isthmus.get_accelerator() is not accelerator
 
 
-def test_a_subclass_has_one_of_its_own() -> None:
+def test_a_subclass_has_its_own_instance() -> None:
     class Named(Accelerator):
         pass
 

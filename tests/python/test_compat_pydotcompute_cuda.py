@@ -112,7 +112,7 @@ def test_memory_outlives_the_buffer_while_a_kernel_runs(cupy: ModuleType) -> Non
     assert [float(each[0]) for each in sums] == [number + 20 for number in range(20)]
 
 
-async def test_while_others_run(cupy: ModuleType) -> None:
+async def test_while_other_tasks_run(cupy: ModuleType) -> None:
     buf = UnifiedBuffer(SIZE).fill(1)
     await buf.ensure_on_device()
     assert buf.state is BufferState.SYNCHRONIZED
@@ -135,7 +135,7 @@ assert (buf.device.to_numpy() == 3).all()
 """)
 
 
-def test_a_program_beside_pydotcompute(cupy: ModuleType) -> None:
+def test_a_program_that_also_uses_pydotcompute(cupy: ModuleType) -> None:
     peer = pytest.importorskip("pydotcompute")
 
     def program(make: Any) -> list[float]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import test_document_unified as document
-from pydotcompute_support import NEW, OLD, SIZE, door, on_device
+from pydotcompute_support import NEW, OLD, SIZE, new_buffer, on_device
 from support import has_cuda, sim, trim_default_pools
 from unified_support import write_on_device
 
@@ -105,7 +105,7 @@ async def test_results_of_work_on_the_device(dev: Device) -> None:
     assert (swapped["buf_a"].host == np.arange(1000) + 3).all()
 
 
-async def test_the_pool_gives_the_same_buffer(dev: Device) -> None:
+async def test_the_pool_returns_the_same_buffer(dev: Device) -> None:
     with emptied():
         space = await outcome_of("# Acquire from pool", dev)
         assert space["buf2"] is space["buf"]
@@ -136,7 +136,7 @@ def test_a_chosen_device_is_used() -> None:
 
 
 def test_state_tracking(dev: Device) -> None:
-    buf = door(dev, 100)
+    buf = new_buffer(dev, 100)
     assert str(buf.state) == "UNINITIALIZED"
     buf.host[:] = 1.0
     assert str(buf.state) == "HOST_DIRTY"
@@ -146,7 +146,7 @@ def test_state_tracking(dev: Device) -> None:
 
 
 def test_explicit_synchronization(dev: Device) -> None:
-    buf = door(dev)
+    buf = new_buffer(dev)
     buf.host[:] = OLD
     buf.sync_to_device()
     write_on_device(buf, NEW)
@@ -157,7 +157,7 @@ def test_explicit_synchronization(dev: Device) -> None:
 
 
 def test_to_numpy_is_a_copy(dev: Device) -> None:
-    buf = door(dev).copy_from(OLD)
+    buf = new_buffer(dev).copy_from(OLD)
     taken = buf.to_numpy()
     buf.host[:] = NEW
     assert (taken == OLD).all()
@@ -166,7 +166,7 @@ def test_to_numpy_is_a_copy(dev: Device) -> None:
 
 
 def test_pinned(dev: Device) -> None:
-    buf = door(dev, pinned=True)
+    buf = new_buffer(dev, pinned=True)
     buf.host[:] = OLD
     assert (on_device(buf) == OLD).all()
 

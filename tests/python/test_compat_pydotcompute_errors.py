@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from pydotcompute_support import NEW, OLD, SIZE, STATES, door, in_state
+from pydotcompute_support import NEW, OLD, SIZE, STATES, in_state, new_buffer
 from support import message_has, sim
 from unified_support import write_on_device
 
@@ -91,7 +91,7 @@ either_life = pytest.mark.parametrize("freed", [False, True], ids=["new", "freed
 
 
 def fresh(freed: bool) -> Any:
-    made = door(sim()).allocate()
+    made = new_buffer(sim()).allocate()
     if freed:
         made.free()
     return made.copy_from(OLD)
@@ -157,7 +157,7 @@ def test_a_conflict(dev: Device) -> None:
 
 def test_a_lost_device() -> None:
     device = sim()
-    buf = door(device).copy_from(OLD)
+    buf = new_buffer(device).copy_from(OLD)
     sim_configure(device, "lost=now")
     with pytest.raises(BufferSyncError) as told:
         buf.device  # noqa: B018
@@ -167,7 +167,7 @@ def test_a_lost_device() -> None:
 
 @pytest.mark.parametrize("mark", ["mark_host_dirty", "mark_device_dirty", "mark_metal_dirty"])
 def test_marks_of_nothing(dev: Device, mark: str) -> None:
-    buf = door(dev)
+    buf = new_buffer(dev)
     with pytest.raises(BufferNotAllocatedError):
         getattr(buf, mark)()
     assert buf.state is BufferState.UNINITIALIZED
@@ -184,7 +184,7 @@ def test_marks_of_a_side_that_is_not_there(dev: Device) -> None:
 
 
 def test_metal(dev: Device) -> None:
-    buf = door(dev)
+    buf = new_buffer(dev)
     with pytest.raises(BufferNotAllocatedError):
         buf.metal  # noqa: B018
     buf.allocate()
@@ -194,9 +194,9 @@ def test_metal(dev: Device) -> None:
     assert buf.state is BufferState.SYNCHRONIZED
 
 
-def test_out_of_memory_knows_as_much() -> None:
+def test_out_of_memory_has_the_same_details() -> None:
     device = sim(capacity="1MiB")
-    buf = door(device, 1 << 20)
+    buf = new_buffer(device, 1 << 20)
     with pytest.raises(MemoryError) as told:
         buf.allocate()
     value: Any = told.value
@@ -206,7 +206,7 @@ def test_out_of_memory_knows_as_much() -> None:
 
 
 def test_they_can_be_pickled() -> None:
-    buf = door(sim(capacity="1MiB"), 1 << 20)
+    buf = new_buffer(sim(capacity="1MiB"), 1 << 20)
     with pytest.raises(BufferSyncError) as told:
         buf.allocate()
     again = pickle.loads(pickle.dumps(told.value))
@@ -275,15 +275,15 @@ def test_bad_sources_change_nothing(dev: Device, state: BufferState) -> None:
 @pytest.mark.parametrize("target", [np.zeros(SIZE + 1), np.zeros(SIZE, np.int32), None, [0] * SIZE])
 def test_bad_targets(dev: Device, target: Any) -> None:
     with pytest.raises((ValueError, TypeError)):
-        door(dev).copy_from(OLD).copy_to(target)
+        new_buffer(dev).copy_from(OLD).copy_to(target)
 
 
 def test_bad_indices(dev: Device) -> None:
-    buf = door(dev).copy_from(OLD)
+    buf = new_buffer(dev).copy_from(OLD)
     for key in (SIZE, -SIZE - 1, "one", (0, 0)):
         with pytest.raises(IndexError):
             buf[key]
         with pytest.raises(IndexError):
             buf[key] = 1
     with pytest.raises(TypeError):
-        len(door(dev, ()))
+        len(new_buffer(dev, ()))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from pydotcompute_support import door, on_device
+from pydotcompute_support import new_buffer, on_device
 from support import message_has, python, sim
 
 from isthmus import USMAllocationError
@@ -45,7 +45,7 @@ def test_the_process_has_one(pool: MemoryPool) -> None:
     assert (pool.max_buffers, pool.max_buffer_bytes) == (100, 1 << 30)
 
 
-def test_its_state_is_told_as_in_the_released_package(pool: MemoryPool) -> None:
+def test_its_state_is_reported_as_in_the_released_package(pool: MemoryPool) -> None:
     released = pytest.importorskip("pydotcompute.core.memory_pool").MemoryPool
     released._instance = None
     theirs = released()
@@ -56,7 +56,7 @@ def test_its_state_is_told_as_in_the_released_package(pool: MemoryPool) -> None:
     assert pool._enabled
 
 
-def test_a_subclass_has_one_of_its_own(pool: MemoryPool) -> None:
+def test_a_subclass_has_its_own_instance(pool: MemoryPool) -> None:
     class Named(MemoryPool):
         pass
 
@@ -65,7 +65,7 @@ def test_a_subclass_has_one_of_its_own(pool: MemoryPool) -> None:
     assert get_memory_pool() is pool is MemoryPool()
 
 
-def test_one_of_its_own(pool: MemoryPool) -> None:
+def test_a_separate_pool(pool: MemoryPool) -> None:
     own = MemoryPool(max_pool_size=1, max_buffer_size=400)
     assert own is not pool
     assert MemoryPool(5) is not MemoryPool(5)
@@ -117,7 +117,7 @@ def test_released_buffers_come_back(pool: MemoryPool, dev: Device) -> None:
     assert (pool.pool_size, pool.total_bytes) == (0, 0)
 
 
-def test_what_was_owed_ends_with_its_owner(pool: MemoryPool) -> None:
+def test_dirty_data_ends_with_its_owner(pool: MemoryPool) -> None:
     with sim():
         buf = pool.acquire(100).fill(1)
         _ = buf.device
@@ -152,7 +152,7 @@ def test_enable_and_disable(pool: MemoryPool) -> None:
     device = sim()
     assert not pool.enabled
     with device:
-        before = door(device, MIB)
+        before = new_buffer(device, MIB)
         pool.enable()
         assert pool.enabled
         before.allocate(host=False)
@@ -171,7 +171,7 @@ def test_enable_and_disable(pool: MemoryPool) -> None:
         assert pool.get_stats().total_bytes == 0
         pool.disable()
         assert not pool.enabled
-        door(device, MIB).allocate(host=False)
+        new_buffer(device, MIB).allocate(host=False)
         assert pool.get_stats() == PoolStatistics(0, 0, 0)
 
 
@@ -186,7 +186,7 @@ def test_arguments_are_refused_as_before(pool: MemoryPool) -> None:
 def test_each_device_has_its_own(pool: MemoryPool) -> None:
     pool.enable()
     devices = [sim(), sim()]
-    bufs = [door(device, MIB).fill(number) for number, device in enumerate(devices)]
+    bufs = [new_buffer(device, MIB).fill(number) for number, device in enumerate(devices)]
     for number, (buf, device) in enumerate(zip(bufs, devices, strict=True)):
         assert (on_device(buf) == number).all()
         with device:
@@ -197,7 +197,7 @@ def test_what_was_freed_is_used_again(pool: MemoryPool) -> None:
     device = sim()
     pool.enable()
     for _ in range(20):
-        with door(device, MIB) as buf:
+        with new_buffer(device, MIB) as buf:
             buf.fill(1).sync_to_device()
     assert sim_state(device)[1] <= 40 * MIB
 
@@ -220,39 +220,39 @@ def test_limit(pool: MemoryPool, when: str) -> None:
         assert configure_memory_pool(max_size_mb=8) is pool
     else:
         pool.enable()
-    first = door(device, MIB).fill(1).allocate()
+    first = new_buffer(device, MIB).fill(1).allocate()
     if when == "after":
         pool.set_limit(8)
     with pytest.raises(USMAllocationError) as told:
-        door(device, 3 * MIB).allocate()
+        new_buffer(device, 3 * MIB).allocate()
     assert isinstance(told.value, PyDotComputeError)
     message_has(told, ["12 MiB"])
     assert (on_device(first) == 1).all()
     pool.set_limit(None)
-    assert door(device, 3 * MIB).allocate().is_allocated
+    assert new_buffer(device, 3 * MIB).allocate().is_allocated
     first.free()
     pool.set_limit(0)
-    assert door(device, 3 * MIB).allocate().is_allocated
+    assert new_buffer(device, 3 * MIB).allocate().is_allocated
 
 
 def test_a_limit_set_twice(pool: MemoryPool) -> None:
     """Live buffers still count after any number of limit changes."""
     device = sim()
     pool.enable()
-    first = door(device, 5 * MIB).allocate()  # 20 MiB
+    first = new_buffer(device, 5 * MIB).allocate()  # 20 MiB
     for _ in range(3):
         pool.set_limit(32)
         with device:
             told = pool.get_stats()
         assert told.used_bytes == told.total_bytes == 20 * MIB
         with pytest.raises(USMAllocationError):
-            door(device, 5 * MIB).allocate()
-    second = door(device, 2 * MIB).allocate()
+            new_buffer(device, 5 * MIB).allocate()
+    second = new_buffer(device, 2 * MIB).allocate()
     configure_memory_pool(max_size_mb=32)
     with device:
         assert pool.get_stats().used_bytes == 28 * MIB
     with pytest.raises(USMAllocationError):
-        door(device, 2 * MIB).allocate()
+        new_buffer(device, 2 * MIB).allocate()
     assert sim_state(device)[1] <= 32 * MIB
     del first, second
     gc.collect()
@@ -260,13 +260,13 @@ def test_a_limit_set_twice(pool: MemoryPool) -> None:
     with device:
         assert pool.get_stats() == PoolStatistics(0, 0, 0)
     pool.set_limit(32)
-    assert door(device, 5 * MIB).allocate().is_allocated
+    assert new_buffer(device, 5 * MIB).allocate().is_allocated
 
 
-def test_a_limit_for_what_is_allocated_again(pool: MemoryPool) -> None:
+def test_a_limit_for_reallocated_buffers(pool: MemoryPool) -> None:
     device = sim()
     pool.enable()
-    buf = door(device, 5 * MIB).allocate()
+    buf = new_buffer(device, 5 * MIB).allocate()
     buf.free()
     pool.set_limit(8)
     with pytest.raises(USMAllocationError):
@@ -279,12 +279,12 @@ def test_a_limit_for_what_is_allocated_again(pool: MemoryPool) -> None:
 def test_initial_size(pool: MemoryPool) -> None:
     device = sim()
     configure_memory_pool(16, 64)
-    _ = door(device, 10).device
+    _ = new_buffer(device, 10).device
     with device:
         assert 16 * MIB <= pool.get_stats().total_bytes <= 64 * MIB
     configure_memory_pool(_initial_size_mb=128)  # above the limit, which applies instead
     other = sim()
-    _ = door(other, 10).device
+    _ = new_buffer(other, 10).device
     with other:
         assert pool.get_stats().total_bytes <= 64 * MIB
 
@@ -304,7 +304,7 @@ def test_bad_sizes(pool: MemoryPool, which: str) -> None:
     with pytest.raises(error):
         call()
     assert not pool.enabled
-    assert door(sim(), MIB).allocate().is_allocated
+    assert new_buffer(sim(), MIB).allocate().is_allocated
 
 
 def test_pinned_statistics(pool: MemoryPool) -> None:
@@ -333,7 +333,7 @@ def test_a_forked_child_uses_its_own(made: str) -> None:
 import os, threading, warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads, since Python 3.12
 from isthmus.compat.pydotcompute import MemoryPool, UnifiedBuffer
-from isthmus.compat.pydotcompute.core._making import making
+from isthmus.compat.pydotcompute.core._creation_lock import creation_lock
 pool = {made}
 held, done = threading.Event(), threading.Event()
 def hold():
@@ -345,8 +345,8 @@ thread.start()
 held.wait()
 child = os.fork()
 if child == 0:
-    assert pool.pool_size == 0 and making.acquire(timeout=1)
-    making.release()
+    assert pool.pool_size == 0 and creation_lock.acquire(timeout=1)
+    creation_lock.release()
     buf = UnifiedBuffer(10, device="host")
     os._exit(0)
 done.set()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from pydotcompute_support import NEW, OLD, SIZE, STATES, door, either_way, in_state, on_device
+from pydotcompute_support import NEW, OLD, SIZE, STATES, either_way, in_state, new_buffer, on_device
 from unified_support import write_on_device
 
 import isthmus
@@ -24,7 +24,7 @@ EVERY_STATE = pytest.mark.parametrize("state", STATES, ids=str)
 
 
 def test_it_is_isthmus_buffer(dev: Device) -> None:
-    buf = door(dev)
+    buf = new_buffer(dev)
     assert isinstance(buf, isthmus.UnifiedBuffer)
     buf.host[:] = OLD
     isthmus.synchronize([buf])
@@ -43,7 +43,7 @@ ALLOCATED = {
 @either_way
 @pytest.mark.parametrize("sides", ALLOCATED)
 def test_allocate(dev: Device, separate: bool, sides: tuple[bool, bool]) -> None:
-    buf = door(dev, separate=separate)
+    buf = new_buffer(dev, separate=separate)
     assert not buf.is_allocated
     host, device = sides
     assert buf.allocate(host=host, device=device) is buf
@@ -54,18 +54,18 @@ def test_allocate(dev: Device, separate: bool, sides: tuple[bool, bool]) -> None
 
 def test_allocate_takes_keywords(dev: Device) -> None:
     with pytest.raises(TypeError):
-        door(dev).allocate(True)
+        new_buffer(dev).allocate(True)
 
 
 def test_allocated_copies_hold_the_same(dev: Device) -> None:
-    buf = door(dev).allocate()
+    buf = new_buffer(dev).allocate()
     assert buf.state is BufferState.SYNCHRONIZED
     assert (on_device(buf) == buf.host).all()
 
 
 @pytest.mark.parametrize("shape", [7, (7,), [7], (2, 3), (2, 3, 4), ()], ids=str)
 def test_shapes(dev: Device, shape: Any) -> None:
-    buf = door(dev, shape).allocate()
+    buf = new_buffer(dev, shape).allocate()
     assert buf.shape == np.empty(shape).shape
     assert buf.size == np.empty(shape).size
     assert buf.nbytes == buf.size * 4
@@ -75,7 +75,7 @@ def test_shapes(dev: Device, shape: Any) -> None:
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i1", "i8", "u2", "c8", "?"])
 def test_dtypes(dev: Device, dtype: str) -> None:
-    buf = door(dev, dtype=dtype).allocate().fill(1)
+    buf = new_buffer(dev, dtype=dtype).allocate().fill(1)
     assert buf.dtype == buf.host.dtype == np.dtype(dtype)
     assert (on_device(buf) == np.ones(SIZE, dtype)).all()
 
@@ -96,7 +96,7 @@ def test_contents_from_any_state(dev: Device, state: BufferState) -> None:
 
 
 def test_fill_and_zeros_chain(dev: Device) -> None:
-    buf = door(dev)
+    buf = new_buffer(dev)
     assert buf.fill(3) is buf
     assert buf.zeros() is buf
 
@@ -107,7 +107,7 @@ def test_fill_and_zeros_chain(dev: Device) -> None:
     ids=repr,
 )
 def test_sources(dev: Device, source: Any) -> None:
-    buf = door(dev)
+    buf = new_buffer(dev)
     buf.copy_from(source)
     expected = np.empty(SIZE, np.float32)
     np.copyto(expected, source)
@@ -123,7 +123,7 @@ def test_copy_to(dev: Device) -> None:
 
 
 def test_indices_are_numpys(dev: Device) -> None:
-    buf = door(dev, (4, 5)).allocate()
+    buf = new_buffer(dev, (4, 5)).allocate()
     buf[:] = np.arange(20).reshape(4, 5)
     buf[1, 2] = 42
     buf[2][3] = 43
@@ -135,7 +135,7 @@ def test_indices_are_numpys(dev: Device) -> None:
     assert (on_device(buf) == buf.host).all()
 
 
-def test_indices_see_what_the_device_wrote(dev: Device) -> None:
+def test_indexing_reads_device_writes(dev: Device) -> None:
     buf = in_state(dev, BufferState.DEVICE_DIRTY)
     assert buf[3] == NEW[3]
     write_on_device(buf, OLD)
@@ -157,7 +157,7 @@ async def test_ensure(dev: Device) -> None:
 
 
 async def test_ensure_allocates(dev: Device) -> None:
-    buf = door(dev)
+    buf = new_buffer(dev)
     await buf.ensure_on_host()
     assert buf.is_allocated
     buf.free()
@@ -168,7 +168,7 @@ async def test_ensure_allocates(dev: Device) -> None:
 @either_way
 @EVERY_STATE
 def test_free_and_again(dev: Device, state: BufferState, separate: bool) -> None:
-    buf = in_state(dev, state, separate=separate) if separate else door(dev, separate=False)
+    buf = in_state(dev, state, separate=separate) if separate else new_buffer(dev, separate=False)
     for data in (NEW, OLD, NEW):
         buf.free()
         assert not buf.is_allocated
@@ -182,11 +182,11 @@ def test_free_and_again(dev: Device, state: BufferState, separate: bool) -> None
         assert (np.asarray(buf) == data + 1).all()
 
 
-def test_free_gives_the_memory_back() -> None:
+def test_free_returns_the_memory() -> None:
     from support import sim
 
     device = sim()
-    buf = door(device, 1 << 20).allocate()
+    buf = new_buffer(device, 1 << 20).allocate()
     pool = isthmus.default_pool("device", device, use="buffers")
     assert pool.held_bytes - pool.free_bytes >= 4 << 20
     buf.free()
@@ -196,7 +196,7 @@ def test_free_gives_the_memory_back() -> None:
 
 
 def test_arrays_outlive_free(dev: Device) -> None:
-    buf = door(dev).copy_from(OLD)
+    buf = new_buffer(dev).copy_from(OLD)
     kept = buf.host
     buf.free()
     buf.copy_from(NEW)
@@ -204,8 +204,8 @@ def test_arrays_outlive_free(dev: Device) -> None:
     assert (buf.host == NEW).all()
 
 
-def test_a_memoryview_is_never_of_what_was_freed(dev: Device) -> None:
-    buf = door(dev).copy_from(OLD)
+def test_a_memoryview_is_never_of_freed_memory(dev: Device) -> None:
+    buf = new_buffer(dev).copy_from(OLD)
     buf.free()
     buf.copy_from(NEW)
     with pytest.raises(isthmus.ClosedError):
@@ -215,7 +215,7 @@ def test_a_memoryview_is_never_of_what_was_freed(dev: Device) -> None:
 
 @pytest.mark.every_place
 def test_with(dev: Device) -> None:
-    with door(dev) as buf:
+    with new_buffer(dev) as buf:
         buf.copy_from(OLD)
     assert not buf.is_allocated
     assert buf.fill(2)[0] == 2
@@ -245,7 +245,7 @@ def test_copies(dev: Device, state: BufferState, freed: bool, copied: Any) -> No
 
 
 def test_repr(dev: Device) -> None:
-    buf = door(dev)
+    buf = new_buffer(dev)
     assert all(part in repr(buf) for part in ("UnifiedBuffer", "(10,)", "float32", "UNINITIALIZED"))
     buf.allocate().free()
     assert "UNINITIALIZED" in repr(buf)

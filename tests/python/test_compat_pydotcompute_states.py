@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from pydotcompute_support import NEW, OLD, STATES, door, in_state, on_device
+from pydotcompute_support import NEW, OLD, STATES, in_state, new_buffer, on_device
 
 import isthmus
 from isthmus import ConflictError
@@ -141,7 +141,7 @@ def test_transitions(dev: Device, operation: str, freed: bool) -> None:
 
 
 def check_transition(dev: Device, operation: str, state: BufferState, freed: bool) -> None:
-    buf = door(dev)
+    buf = new_buffer(dev)
     if freed:
         buf.fill(99).allocate().free()
     STATES[state](buf)
@@ -197,7 +197,7 @@ def test_both_sides_marked(dev: Device, state: BufferState, mark: str, winner: s
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_with_one_memory_for_both(operation: str, state: BufferState) -> None:
     """One memory for both: no copies, no conflicts, and the same resulting states."""
-    buf = door(isthmus.Device("host"), separate=False)
+    buf = new_buffer(isthmus.Device("host"), separate=False)
     if state is DEVICE_DIRTY:
         buf.copy_from(OLD).device[:] = NEW
         buf.mark_device_dirty()

@@ -165,6 +165,6 @@ def program(make: Any) -> list[Any]:
     return [*seen, buf.allocate().host.shape]
 
 
-def test_a_program_gives_the_same() -> None:
+def test_a_program_has_the_same_results() -> None:
     ours, theirs = both(program)
     assert ours == theirs

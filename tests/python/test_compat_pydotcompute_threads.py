@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from pydotcompute_support import OLD, SIZE, door, on_device
+from pydotcompute_support import OLD, SIZE, new_buffer, on_device
 from support import python, sim
 
 from isthmus import ClosedError
@@ -50,7 +50,7 @@ def switching_often() -> Iterator[None]:
 
 
 def test_a_write_during_a_synchronization_is_not_lost(dev: Device) -> None:
-    buf = door(dev, 50_000)
+    buf = new_buffer(dev, 50_000)
     buf.fill(0).sync_to_device()
     view = buf.host
 
@@ -69,7 +69,7 @@ def test_a_write_during_a_synchronization_is_not_lost(dev: Device) -> None:
 @pytest.mark.parametrize("freed", [False, True], ids=["new", "freed_before"])
 def test_first_access_at_once(dev: Device, freed: bool) -> None:
     for _ in range(20):
-        buf = door(dev)
+        buf = new_buffer(dev)
         if freed:
             buf.allocate().free()
         arrays = at_once(lambda _, buf=buf: buf.host)
@@ -78,9 +78,9 @@ def test_first_access_at_once(dev: Device, freed: bool) -> None:
         assert (on_device(buf) == OLD).all()
 
 
-def test_free_beside_use(dev: Device) -> None:
+def test_free_during_use(dev: Device) -> None:
     """Each call succeeds, or raises ClosedError if the memory was freed during the call."""
-    buf = door(dev)
+    buf = new_buffer(dev)
 
     def run(number: int) -> None:
         for _ in range(ROUNDS):
@@ -99,7 +99,7 @@ def test_free_beside_use(dev: Device) -> None:
     assert buf.state is BufferState.UNINITIALIZED
 
 
-def test_no_buffer_is_lent_twice() -> None:
+def test_no_buffer_is_acquired_twice() -> None:
     pool, device = MemoryPool(max_pool_size=4), sim()
 
     def run(number: int) -> None:
@@ -141,7 +141,7 @@ def test_one_pool_for_a_device() -> None:
     pool, device = MemoryPool(max_pool_size=1), sim()
     pool.enable()
     try:
-        bufs = at_once(lambda _: door(device, 1 << 16).allocate())
+        bufs = at_once(lambda _: new_buffer(device, 1 << 16).allocate())
         with device:
             assert pool.get_stats().used_bytes == THREADS << 18
         del bufs

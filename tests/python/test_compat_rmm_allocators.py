@@ -125,6 +125,6 @@ assert counted.allocation_counts.total_bytes == 100
 
 
 @pytest.mark.skipif(not has_cuda(), reason="no CUDA device")
-def test_numba_has_memory_of_its_own_device() -> None:
+def test_numba_uses_memory_of_its_own_device() -> None:
     """The memory is on that device, whichever device is current."""
     python(NUMBA)

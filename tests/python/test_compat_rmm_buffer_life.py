@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from compat_rmm_support import on, stream
-from support import live_again, noise, sim, until
+from support import is_memory_released, noise, sim, until
 
 import isthmus
 import isthmus.compat.rmm as rmm
@@ -146,7 +146,7 @@ def test_dlpack(on: Device) -> None:
             DeviceBuffer(size=3).__dlpack_device__()
 
 
-def test_the_buffer_behind_it(on: Device) -> None:
+def test_the_wrapped_buffer(on: Device) -> None:
     made = DeviceBuffer.to_device(b"abcdef")
     whole = made.buffer
     assert (whole.ptr, whole.nbytes) == (made.ptr, 6)
@@ -184,7 +184,7 @@ def test_from_a_buffer(on: Device, stream: Stream, kind: str) -> None:
         DeviceBuffer.from_buffer(made.buffer, mr=elsewhere)
 
 
-def test_memory_with_an_owner_is_given_back() -> None:
+def test_memory_with_an_owner_is_returned() -> None:
     """A C++ owner exports an address and an object that frees it."""
 
     class Owner:
@@ -233,11 +233,11 @@ def test_its_end(on: Device) -> None:
     again = DeviceBuffer(size=10)
     assert hex(again.ptr) in repr(again)
     again.free()
-    assert live_again(before)
+    assert is_memory_released(before)
 
 
 @pytest.mark.every_place
-def test_it_goes_back_behind_work_in_flight(on: Device, gate: isthmus.Event) -> None:
+def test_it_returns_after_work_in_flight(on: Device, gate: isthmus.Event) -> None:
     own = Stream()
     made = DeviceBuffer.to_device(b"abc", own)
     own.queue.fence(after=gate)
@@ -260,10 +260,10 @@ def test_cycles_are_collected(on: Device) -> None:
     holder.pool = mr.PoolMemoryResource(mr.CudaMemoryResource())
     holder.inside = DeviceBuffer(size=100, mr=holder.pool)
     del holder
-    assert live_again(before)
+    assert is_memory_released(before)
 
 
-def test_the_resource_outlives_what_names_it(on: Device) -> None:
+def test_the_resource_outlives_references_to_it(on: Device) -> None:
     made = DeviceBuffer(size=3, mr=mr.PoolMemoryResource(mr.CudaMemoryResource()))
     made.copy_from_host(b"abc")
     gc.collect()

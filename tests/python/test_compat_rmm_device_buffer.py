@@ -80,7 +80,7 @@ def test_from_a_device_address(on: Device, stream: Stream, kind: str) -> None:
     assert part.tobytes() == data[1000:1500].tobytes()
 
 
-def test_an_address_without_bytes_is_not_looked_at(on: Device) -> None:
+def test_an_address_without_bytes_is_ignored(on: Device) -> None:
     assert DeviceBuffer(ptr=0x10, size=0).tobytes() == b""
 
 

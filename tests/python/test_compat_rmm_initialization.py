@@ -101,7 +101,7 @@ def test_a_failure_leaves_the_former_ones(on: Device, tmp_path: Path) -> None:
     assert DeviceBuffer(size=10).mr is counted
 
 
-def test_a_log_below_others_ends(on: Device, tmp_path: Path) -> None:
+def test_a_log_below_other_resources_ends(on: Device, tmp_path: Path) -> None:
     rmm.reinitialize(logging=True, log_file_name=tmp_path / "log.csv")
     log = mr.get_current_device_resource()
     mr.set_current_device_resource(mr.LimitingResourceAdaptor(log, 1 << 20))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from compat_rmm_support import on
-from support import live_again
+from support import is_memory_released
 
 import isthmus
 from isthmus.compat.rmm import DeviceBuffer, mr
@@ -145,7 +145,7 @@ def test_counts_fall_when_the_caller_frees(on: Device, gate: Event) -> None:
     assert tracked.get_allocated_bytes() == limited.get_allocated_bytes() == 0
     gate.complete()
     own.synchronize()
-    assert live_again(before)
+    assert is_memory_released(before)
     assert counted.allocation_counts == counts(0, 0, 1500, 2, 1500, 2)
     assert limited.get_allocated_bytes() == 0
 
@@ -246,7 +246,7 @@ def test_a_changed_resource_leaves_no_counters(counted: None) -> None:
             pop_statistics()
 
 
-def test_a_profiler_ends_what_other_resources_began_in_it(counted: None) -> None:
+def test_a_profiler_pops_counters_of_other_resources(counted: None) -> None:
     before, records = mr.get_current_device_resource(), ProfilerRecords()
     with profiler(records=records, name="a"):
         DeviceBuffer(size=10)
@@ -284,7 +284,7 @@ def test_blocks_are_left_where_they_were_entered(
     asyncio.run(enter_and_have_others_leave())
 
 
-def test_a_block_whose_counters_are_gone(counted: None) -> None:
+def test_a_block_whose_counters_were_popped(counted: None) -> None:
     with pytest.raises(RuntimeError, match="popped"), statistics():
         pop_statistics()
 
@@ -337,7 +337,7 @@ def test_profiler_of_functions(counted: None) -> None:
     del kept
 
 
-def test_profiler_of_what_is_no_function(counted: None) -> None:
+def test_profiler_of_other_objects(counted: None) -> None:
     records = ProfilerRecords()
     assert profiler(records=records)(len)("abc") == 3
     assert list(records.records) == ["len"]
@@ -361,7 +361,7 @@ def test_profiler_of_blocks(counted: None) -> None:
         pass
 
 
-def test_profiler_of_what_fails(counted: None) -> None:
+def test_profiler_of_failing_functions(counted: None) -> None:
     records = ProfilerRecords()
 
     def fail() -> None:

@@ -262,7 +262,7 @@ def test_copies_by_address_refuse(on: Device) -> None:
     assert (host, made.tobytes()) == (bytearray(3), b"abc")
 
 
-def test_more_than_lies_there(on: Device) -> None:
+def test_sizes_beyond_the_allocation(on: Device) -> None:
     made = DeviceBuffer(size=4096)
     with pytest.raises(ValueError):
         copy_ptr_to_host(made.ptr, bytearray(1 << 20))

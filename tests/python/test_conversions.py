@@ -248,7 +248,7 @@ WITHOUT_A_TYPE = UNTYPED | NUMBERLESS | OBJECTS
 
 @pytest.mark.parametrize("rule", ["no", "equiv", "safe", "same_kind", "unsafe"])
 @pytest.mark.parametrize("source", WITHOUT_A_TYPE.values(), ids=WITHOUT_A_TYPE)
-def test_copyto_of_what_has_no_type_here(source: Any, rule: Any) -> None:
+def test_copyto_of_unsupported_types(source: Any, rule: Any) -> None:
     for target in TARGETS:
         wanted = outcome(lambda target=target: copied(np, np.zeros(2, target), source, rule))
         made = isthmus.zeros(2, target, **HOST)
@@ -363,7 +363,7 @@ def test_where_it_is_stricter(target: str, source: Any, error: type[Exception]) 
     assert made.tolist() == [1]
 
 
-def test_fills_refuse_what_would_warn() -> None:
+def test_fills_reject_values_that_would_warn() -> None:
     """NumPy's full discards the imaginary part with a warning."""
     for value in (1j, np.complex64(1j)):
         with pytest.raises(TypeError):

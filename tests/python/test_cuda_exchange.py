@@ -19,7 +19,7 @@ from support import filled, has_cuda, noise, until
 
 import isthmus
 from isthmus import Buffer, Device, Event, Queue, low_level
-from isthmus.low_level.place import place_at
+from isthmus.low_level.endpoint import endpoint_at
 from isthmus.memory import live
 
 if TYPE_CHECKING:
@@ -127,12 +127,12 @@ class Stream:
         return self.told
 
 
-def test_copies_to_an_address_that_only_the_driver_knows(queue: Queue, stranger: Stranger) -> None:
+def test_copies_to_an_address_known_to_the_driver_only(queue: Queue, stranger: Stranger) -> None:
     """The host cannot access it; an access as host memory would crash the process."""
     at, ctx, dev = ctypes.c_uint64(), queue.context, queue.device
     assert stranger.cuda.cuMemAlloc_v2(ctypes.byref(at), ctypes.c_size_t(DATA.nbytes)) == 0
     back = np.zeros_like(DATA)
-    assert place_at(at.value, "destination", 8, queue).holder.kind == "device"
+    assert endpoint_at(at.value, "destination", 8, queue).holder.kind == "device"
     low_level.unsafe_copyto(ctx, dev, at.value, DATA, DATA.nbytes).wait()
     low_level.unsafe_fill(ctx, dev, at.value + 8, 7, 8).wait()
     low_level.unsafe_copyto(ctx, dev, back, at.value, DATA.nbytes).wait()
@@ -140,7 +140,7 @@ def test_copies_to_an_address_that_only_the_driver_knows(queue: Queue, stranger:
     assert np.array_equal(back, [*DATA[:8], *[7] * 8, *DATA[16:]])
 
 
-def test_fills_at_an_address_that_only_the_driver_knows(queue: Queue, stranger: Stranger) -> None:
+def test_fills_at_an_address_known_to_the_driver_only(queue: Queue, stranger: Stranger) -> None:
     """The device fills it, even if the caller waits; a fill past the end is an error."""
     at, back = ctypes.c_uint64(), np.zeros(64, np.uint8)
     assert stranger.cuda.cuMemAlloc_v2(ctypes.byref(at), ctypes.c_size_t(64)) == 0
@@ -187,7 +187,7 @@ def test_there_and_back(
     assert until(lambda: gc.collect() >= 0 and live()[0] < before)
 
 
-def test_the_producer_is_told_the_stream(queue: Queue) -> None:
+def test_the_producer_receives_the_stream(queue: Queue) -> None:
     lent = filled(DATA, kind="device", queue=queue)
     producer = Producer(lent)
     other = Queue("cuda:0")
@@ -199,7 +199,7 @@ def test_the_producer_is_told_the_stream(queue: Queue) -> None:
         assert Buffer.from_dlpack(producer).queue == other
 
 
-def test_a_consumers_stream_comes_behind_what_is_pending(
+def test_a_consumers_stream_is_ordered_after_pending_work(
     queue: Queue, stranger: Stranger, large: int
 ) -> None:
     lent = Buffer(large, kind="device", queue=queue)
@@ -210,9 +210,7 @@ def test_a_consumers_stream_comes_behind_what_is_pending(
     del capsule
 
 
-def test_a_consumers_stream_comes_behind_what_waits_for_the_host(
-    queue: Queue, stranger: Stranger
-) -> None:
+def test_a_consumers_stream_is_ordered_after_host_waits(queue: Queue, stranger: Stranger) -> None:
     gate = Event()
     lent = filled(DATA, kind="device", queue=queue)
     lent.fill(5, after=[gate], blocking=False)
@@ -252,7 +250,7 @@ def test_operations_wait_for_the_consumers_work(
 
 
 @pytest.mark.parametrize("given_back", [False, True])
-def test_a_lent_buffer_freed_is_there_till_the_consumers_work_has_ended(
+def test_an_exported_buffer_lives_until_the_consumers_work_ended(
     queue: Queue, stranger: Stranger, large: int, given_back: bool
 ) -> None:
     before = live()[0]
@@ -292,7 +290,7 @@ def test_what_the_producer_was_at_comes_first(
         assert set(np.unique(np.asarray(taken)).tolist()) == {8}
 
 
-def test_the_stream_of_the_array_interface_comes_behind_what_is_pending(
+def test_the_stream_of_the_array_interface_is_ordered_after_pending_work(
     queue: Queue, stranger: Stranger, large: int
 ) -> None:
     lent = Buffer(large, kind="device", queue=queue)
@@ -389,7 +387,7 @@ def test_a_queue_of_another_device(queue: Queue) -> None:
         Buffer.from_dlpack(lent, queue=Queue("host"))
 
 
-def test_a_producer_that_gives_memory_of_another_device(queue: Queue) -> None:
+def test_a_producer_with_memory_of_another_device(queue: Queue) -> None:
     lent = Buffer(8, kind="shared", queue=queue)
 
     class Liar(Producer):
@@ -427,7 +425,9 @@ class Array:
 
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("stream", [None, 1, "foreign"])
-def test_arrays_of_others(queue: Queue, foreign: int, version: int, stream: object) -> None:
+def test_arrays_of_other_libraries(
+    queue: Queue, foreign: int, version: int, stream: object
+) -> None:
     source = filled(DATA, kind="device", queue=queue)
     queue.wait()
     on = foreign if stream == "foreign" else stream
@@ -452,7 +452,7 @@ def test_arrays_without_elements(queue: Queue) -> None:
         target.copy_from(Array(source, shape=(0,), data=(0, False)), nbytes=1)
 
 
-def test_what_a_property_raises_is_told(queue: Queue) -> None:
+def test_exceptions_of_a_property_are_reported(queue: Queue) -> None:
     class Refusing:
         @property
         def __cuda_array_interface__(self) -> object:
@@ -512,7 +512,7 @@ def test_arrays_that_cannot_be(
         target.copy_from(array)
 
 
-def test_streams_of_others(queue: Queue, foreign: int) -> None:
+def test_streams_of_other_libraries(queue: Queue, foreign: int) -> None:
     version, handle = queue.__cuda_stream__()
     assert (version, handle) == (0, queue.native_handle)
     adopted = Queue.from_stream(queue)
@@ -560,7 +560,7 @@ def test_streams_that_cannot_be(stream: object, error: type[Exception], message:
         Queue.from_stream(stream)
 
 
-def test_the_stream_of_a_queue_that_is_gone() -> None:
+def test_the_stream_of_a_destroyed_queue() -> None:
     pool = isthmus.memory.PoolResource("device", "cuda:0")  # the pool remembers the queue
     queue = Queue("cuda:0")
     Buffer(1000, resource=pool, queue=queue).free()
@@ -577,7 +577,7 @@ def test_queues_that_are_no_streams() -> None:
         Queue("host").__cuda_stream__()
 
 
-def test_memory_of_another_card_is_lent_on_a_queue_of_its_own(queue: Queue) -> None:
+def test_memory_of_another_device_is_exported_on_its_own_queue(queue: Queue) -> None:
     if len(isthmus.devices("cuda")) < 2:
         pytest.skip("one card")
     memory = Buffer(DATA.nbytes, queue=queue)

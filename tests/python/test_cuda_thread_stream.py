@@ -43,7 +43,7 @@ def test_is_one_queue_on_each_thread(other: ThreadPoolExecutor) -> None:
     assert theirs == other.submit(adopt).result()
 
 
-def test_the_handle_is_that_of_the_thread_that_asks(other: ThreadPoolExecutor) -> None:
+def test_the_handle_is_that_of_the_calling_thread(other: ThreadPoolExecutor) -> None:
     mine = adopt()
     assert mine.native_handle == PER_THREAD
     assert mine.__cuda_stream__() == (0, PER_THREAD)
@@ -65,7 +65,7 @@ def test_any_thread_may_use_it_also_when_its_own_has_ended() -> None:
     assert adopt() != left
 
 
-def test_work_of_others_on_it_comes_first(other: ThreadPoolExecutor) -> None:
+def test_other_work_on_it_comes_first(other: ThreadPoolExecutor) -> None:
     stranger = Stranger()
     mine = adopt()
     buffer = Buffer(NBYTES, queue=mine)
@@ -74,7 +74,7 @@ def test_work_of_others_on_it_comes_first(other: ThreadPoolExecutor) -> None:
     stranger.leave()
 
 
-def test_dlpack_orders_the_consumers_stream_behind_ours() -> None:
+def test_dlpack_orders_the_consumers_stream_after_ours() -> None:
     stranger = Stranger()
     stranger.stream, kept = PER_THREAD, stranger.stream
     queue = Queue("cuda:0")

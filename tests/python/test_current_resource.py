@@ -88,7 +88,7 @@ def test_the_dpctl_classes_have_their_kind_or_none() -> None:
         assert Buffer(100, kind="device", queue=mixed.queue).kind == "host"
 
 
-def test_who_is_asked_for_memory_is_in_none(dev: Device, kind: str) -> None:
+def test_no_resource_is_current_inside_allocate(dev: Device, kind: str) -> None:
     class Chunks:
         def __init__(self) -> None:
             self.live: dict[int, Buffer] = {}

@@ -138,7 +138,7 @@ def test_what_it_raises_is_raised(q: Queue, kind: str) -> None:
     assert kept() is None, "nobody holds it any more"
 
 
-def test_a_memory_error_is_for_others_to_serve(q: Queue, kind: str) -> None:
+def test_after_a_memory_error_the_fallback_serves(q: Queue, kind: str) -> None:
     def fail(nbytes: int) -> int:
         raise MemoryError("none left")
 
@@ -198,7 +198,9 @@ def test_what_deallocate_raises_is_unraisable(
     assert not allocator.live
 
 
-def test_memory_goes_back_after_the_work_on_it(q: Queue, kind: str, gate: isthmus.Event) -> None:
+def test_memory_is_deallocated_after_the_work_on_it(
+    q: Queue, kind: str, gate: isthmus.Event
+) -> None:
     if "wait_for_host" not in q.device.capabilities:
         pytest.skip("nothing can be held up")
     allocator = Passing(ProviderResource(kind, q.device))

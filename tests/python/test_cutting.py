@@ -55,7 +55,7 @@ def test_monotonic(q: Queue, kind: str, make: Make) -> None:
     assert repr(cut).startswith(f"<isthmus.memory.MonotonicResource of {kind} memory on")
 
 
-def test_monotonic_goes_on_after_a_failure(q: Queue, kind: str, make: Make) -> None:
+def test_monotonic_continues_after_a_failure(q: Queue, kind: str, make: Make) -> None:
     cut = MonotonicResource(LimitResource(make(kind, q.device), 100_000))
     kept = [cut.allocate(1000, queue=q)]
     with pytest.raises(USMAllocationError, match="limit"):

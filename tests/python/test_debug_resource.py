@@ -53,7 +53,7 @@ def test_whole_blocks_are_like_any_other(
 
 
 @pytest.mark.parametrize("offset", [100, 163, -1, -64])
-def test_a_write_beside_a_block(offset: int, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_write_next_to_a_block(offset: int, capfd: pytest.CaptureFixture[str]) -> None:
     checked = over_a_pool()
     buffer = checked.allocate(100)
     poke(buffer.ptr + offset)

@@ -54,7 +54,7 @@ def test_they_ask_the_driver_once(q: Queue, kind: str) -> None:
     assert any(driver_calls(pool, step) == 0 for _ in range(3))
 
 
-def test_a_provider_gives_the_drivers_own(q: Queue, kind: str) -> None:
+def test_a_provider_returns_the_drivers_memory(q: Queue, kind: str) -> None:
     provider = ProviderResource(kind, q.device)
     made = Buffer(1000, resource=provider)
     assert query(made.ptr).resource == provider
@@ -183,7 +183,7 @@ def test_what_a_pool_keeps_serves_every_request(request_of: str) -> None:
     assert REQUESTS[request_of](device, queue) is not None
 
 
-def test_what_lives_is_never_taken() -> None:
+def test_live_memory_is_never_reused() -> None:
     device = sim(capacity="8MiB")
     queue = Queue(device)
     kept = [isthmus.full(MIB // 4, 7, "u4", queue=queue) for _ in range(7)]
@@ -205,7 +205,7 @@ def test_memory_that_work_uses_is_waited_for() -> None:
 # -- processes -------------------------------------------------------------------------------------
 
 
-def test_a_forked_child_is_refused_and_its_parent_goes_on() -> None:
+def test_a_forked_child_raises_and_its_parent_continues() -> None:
     python(
         "import os, warnings, isthmus\n"
         "warnings.simplefilter('ignore')\n"

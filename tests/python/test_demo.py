@@ -23,7 +23,7 @@ def quiet(what: str, done: float) -> None:
     """A progress callback that prints nothing."""
 
 
-def test_every_device_gives_numpys_bytes(
+def test_every_device_computes_numpys_bytes(
     device: isthmus.Device, tmp_path: Path, leak_check: None
 ) -> None:
     wanted = device.filter if device.backend != "sim" else "sim"
@@ -118,7 +118,7 @@ def test_tensors_are_drawn_as_numpy_does() -> None:
         assert np.array_equal(result, kernels.reference(random, reach))
 
 
-def test_wrong_bytes_are_told(
+def test_wrong_bytes_are_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     true = kernels.reference
@@ -135,7 +135,7 @@ def test_wrong_bytes_are_told(
     assert "differs from NumPy's" in told.err
 
 
-def test_a_folder_that_cannot_be_is_told_first(
+def test_an_impossible_folder_is_reported_first(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     taken = tmp_path / "file"

@@ -15,10 +15,10 @@ import isthmus
 from isthmus.cli import main
 from isthmus.demo import photo
 from isthmus.demo.arrays import kernels, patches, workers
-from isthmus.demo.arrays.outcome import RESIDENT_SLACK, WARM_UP, Memory, Outcome, Wish
+from isthmus.demo.arrays.outcome import RESIDENT_SLACK, WARM_UP, Memory, Options, Outcome
 from isthmus.demo.arrays.run import Pipeline, run
 
-WISH = Wish(batches=40, patches=50)
+OPTIONS = Options(batches=40, patches=50)
 
 
 def quiet(what: str, done: float) -> None:
@@ -35,7 +35,7 @@ def test_every_device_measures_as_numpy_does(
     device: isthmus.Device, tmp_path: Path, leak_check: None
 ) -> None:
     wanted = device.filter if device.backend != "sim" else "sim"
-    outcome = run(replace(WISH, device=wanted), str(tmp_path), quiet)
+    outcome = run(replace(OPTIONS, device=wanted), str(tmp_path), quiet)
     assert outcome.exact
     assert outcome.flat
     assert outcome.nbytes == 40 * 50 * 300
@@ -68,13 +68,13 @@ def test_json_has_every_batch(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     told = json.loads(capsys.readouterr().out)
     assert told["exact"]
     assert told["flat"] is None
-    assert (told["wish"]["batches"], told["wish"]["patches"]) == (5, 1000)
-    assert (told["wish"]["device"], told["wish"]["seed"]) == ("host", 3)
+    assert (told["options"]["batches"], told["options"]["patches"]) == (5, 1000)
+    assert (told["options"]["device"], told["options"]["seed"]) == ("host", 3)
     assert told["nbytes"] == 5 * 1000 * 300
     assert {len(each) for each in told["memory"].values()} == {5}
 
 
-def test_what_another_program_held_is_drawn_beside(
+def test_memory_of_another_program_is_drawn(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     held = tmp_path / "held.csv"
@@ -91,7 +91,7 @@ def test_what_another_program_held_is_drawn_beside(
 
 
 @pytest.mark.parametrize("flaw", ["kernel", "memory"])
-def test_what_is_wrong_is_told(
+def test_wrong_results_are_reported(
     flaw: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     true, kept = kernels.function, []
@@ -137,17 +137,17 @@ def test_on_a_gpu_by(library: str, leak_check: None) -> None:
         pytest.skip("no CUDA device")
     pytest.importorskip(library)
     made = {"cupy": workers.CuPyWorker, "torch": workers.TorchWorker}[library]
-    outcome = Outcome([], 0, "", "", "", replace(WISH, batches=300), [])
+    outcome = Outcome([], 0, "", "", "", replace(OPTIONS, batches=300), [])
     Pipeline(outcome, small(), made(isthmus.Queue(isthmus.Device("cuda:0")))).go(quiet)
     assert outcome.exact
     assert outcome.flat
 
 
-def test_flat_is_what_does_not_grow() -> None:
+def test_flat_means_no_growth() -> None:
     def told(**memory: list[int]) -> bool | None:
         level = [1] * (WARM_UP + 5)
         all_flat = Memory(level, level, level, level)
-        return Outcome([], 0, "", "", "", WISH, [], memory=replace(all_flat, **memory)).flat
+        return Outcome([], 0, "", "", "", OPTIONS, [], memory=replace(all_flat, **memory)).flat
 
     grows = [*[1] * WARM_UP, 2]
     assert told()
@@ -176,12 +176,12 @@ def test_patches_are_cut_from_the_photographs() -> None:
     for place in (0, 31, 32, 21 * 32 - 1):
         y, x = divmod(place, 32)
         expected = photograph[y : y + 10, x : x + 10].transpose(2, 0, 1)
-        assert np.array_equal(made.at(np.array([place]))[0], expected)
-    mirrored = made.at(np.array([21 * 32]))[0]
+        assert np.array_equal(made.select(np.array([place]))[0], expected)
+    mirrored = made.select(np.array([21 * 32]))[0]
     assert np.array_equal(mirrored, photograph[:10, :-11:-1].transpose(2, 0, 1))
 
 
-def test_the_same_seed_gives_the_same_order() -> None:
+def test_the_same_seed_has_the_same_order() -> None:
     first, again, other = (small(seed).batch(3, 20) for seed in (4, 4, 5))
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)

@@ -16,10 +16,10 @@ import isthmus
 from isthmus.cli import main
 from isthmus.demo.unified import edits, kernels, mask, truth, workers
 from isthmus.demo.unified.dirty_map import DirtyMap
-from isthmus.demo.unified.outcome import Outcome, Wish
+from isthmus.demo.unified.outcome import Options, Outcome
 from isthmus.demo.unified.run import Rounds, run
 
-WISH = Wish(rows=96, rounds=3)
+OPTIONS = Options(rows=96, rounds=3)
 
 
 def quiet(what: str, done: float) -> None:
@@ -34,14 +34,14 @@ def coast(rows: int = 96, width: int = 1024, seed: int = 3) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def real() -> mask.Mask:
-    return mask.load(mask.find(), WISH.rows)
+    return mask.load(mask.find(), OPTIONS.rows)
 
 
 def test_every_device_counts_as_numpy_does(
     device: isthmus.Device, tmp_path: Path, leak_check: None
 ) -> None:
     wanted = device.filter if device.backend != "sim" else "sim"
-    outcome = run(replace(WISH, device=wanted), str(tmp_path), quiet)
+    outcome = run(replace(OPTIONS, device=wanted), str(tmp_path), quiet)
     assert outcome.exact
     assert outcome.nbytes == 96 * 43200
     assert [each.number for each in outcome.rounds] == [0, 1, 2, 3]
@@ -60,8 +60,8 @@ def test_every_device_counts_as_numpy_does(
 @pytest.mark.parametrize("granularity", ["auto", "page"])
 def test_pages_are_all_that_moves(granularity: str, tmp_path: Path) -> None:
     """Of 40 MiB, 2 MiB chunks or single pages are copied, and never the whole buffer again."""
-    wish = Wish(rows=1000, rounds=3, device="host", granularity=granularity)
-    outcome = run(wish, str(tmp_path), quiet)
+    options = Options(rows=1000, rounds=3, device="host", granularity=granularity)
+    outcome = run(options, str(tmp_path), quiet)
     assert outcome.exact
     assert outcome.whole_bytes == 2 * 4 * outcome.nbytes
     for each in outcome.rounds[1:]:
@@ -71,8 +71,8 @@ def test_pages_are_all_that_moves(granularity: str, tmp_path: Path) -> None:
 
 
 def test_one_copy_moves_nothing(tmp_path: Path) -> None:
-    wish = replace(WISH, device="host", one_copy=True)
-    outcome = run(wish, str(tmp_path), quiet)
+    options = replace(OPTIONS, device="host", one_copy=True)
+    outcome = run(options, str(tmp_path), quiet)
     assert outcome.exact
     assert outcome.bytes_moved == 0
 
@@ -98,7 +98,7 @@ def test_json_has_the_rounds_and_the_totals(
     assert main([*before_the_name, "unified", "--rows", "64", "--rounds", "1", "--seed", "5"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["exact"]
-    assert told["wish"]["seed"] == 5
+    assert told["options"]["seed"] == 5
     assert told["whole_bytes"] == 2 * 2 * 64 * 43200
     moved = sum(each["bytes_to_device"] + each["bytes_to_host"] for each in told["rounds"])
     assert told["bytes_moved"] == moved > 0
@@ -106,7 +106,7 @@ def test_json_has_the_rounds_and_the_totals(
 
 
 @pytest.mark.parametrize("flaw", ["count", "stamp"])
-def test_a_wrong_result_is_told(
+def test_a_wrong_result_is_reported(
     flaw: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     if flaw == "count":
@@ -127,11 +127,11 @@ def test_a_wrong_result_is_told(
     assert "differs from NumPy's" in told.err
 
 
-def test_a_change_that_never_moves_is_found(real: mask.Mask, leak_check: None) -> None:
+def test_a_lost_write_is_detected(real: mask.Mask, leak_check: None) -> None:
     """If synchronization lost a write, the counts would show it."""
     queue = isthmus.Queue(isthmus.Device("host"))
     worker = workers.FunctionWorker(queue)
-    outcome = Outcome("", WISH_SHAPE, real.cells.nbytes, "", "", "", WISH, [])
+    outcome = Outcome("", WISH_SHAPE, real.cells.nbytes, "", "", "", OPTIONS, [])
     rounds = Rounds(outcome, mask.Mask("", real.cells.copy(), real.latitudes), worker)
     rounds.go(0)
     rounds.truth.edit(edits.Coast(rounds.truth.cells, 9).edit(0))  # without a change in the buffer
@@ -142,7 +142,7 @@ def test_a_change_that_never_moves_is_found(real: mask.Mask, leak_check: None) -
     assert not outcome.exact
 
 
-WISH_SHAPE = (WISH.rows, mask.COLUMNS)
+WISH_SHAPE = (OPTIONS.rows, mask.COLUMNS)
 
 
 @pytest.mark.parametrize("library", ["cupy", "torch"])
@@ -153,7 +153,7 @@ def test_on_a_gpu_by(library: str, real: mask.Mask, leak_check: None) -> None:
     pytest.importorskip(library)
     made = {"cupy": workers.CuPyWorker, "torch": workers.TorchWorker}[library]
     device = isthmus.Device("cuda:0")
-    outcome = Outcome("", WISH_SHAPE, real.cells.nbytes, "", "", "", WISH, [])
+    outcome = Outcome("", WISH_SHAPE, real.cells.nbytes, "", "", "", OPTIONS, [])
     source = mask.Mask("", real.cells.copy(), real.latitudes)
     rounds = Rounds(outcome, source, made(isthmus.Queue(device)))
     for number in range(4):
@@ -191,7 +191,7 @@ def test_no_map(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_another_file_is_refused(tmp_path: Path) -> None:
     other = tmp_path / "other.npz"
     np.savez(other, mask=np.zeros((3, 4), np.bool_), lat=np.zeros(3))
-    with pytest.raises(ValueError, match="not the map"):
+    with pytest.raises(ValueError, match="not the expected map"):
         mask.load(str(other), 2)
 
 
@@ -204,7 +204,7 @@ def test_a_file_cut_short_is_refused(tmp_path: Path) -> None:
         with archive.open("mask.npy", "w") as stream:
             np.lib.format.write_array_header_1_0(stream, header)
             stream.write(bytes(1000))
-    with pytest.raises(ValueError, match="too early"):
+    with pytest.raises(ValueError, match="truncated"):
         mask.load(str(short), mask.ROWS)
 
 
@@ -232,7 +232,7 @@ def test_the_same_seed_edits_the_same() -> None:
     assert made[0] == made[1] != made[2]
 
 
-def test_the_shore_is_the_cells_beside_the_other_kind() -> None:
+def test_the_coast_is_the_cells_next_to_the_other_kind() -> None:
     land = np.zeros((5, 6), np.uint8)
     land[1:4, 1:5] = 1
     still = (slice(0, 5), slice(0, 6)), np.empty(0, np.int64), np.empty(0, np.int64)

@@ -63,7 +63,7 @@ def test_a_list_by_filter() -> None:
     assert isthmus.devices("host:gpu") == []
 
 
-def test_devices_compare_by_what_they_stand_for(dev: Device) -> None:
+def test_devices_compare_equal(dev: Device) -> None:
     again = dev.default_queue.device
     assert again == dev
     assert hash(again) == hash(dev)
@@ -89,7 +89,7 @@ def test_pickles_by_filter(text: str) -> None:
     assert pickle.loads(pickle.dumps(device)) == device
 
 
-def test_contexts_compare_by_what_they_stand_for(dev: Device) -> None:
+def test_contexts_compare_equal(dev: Device) -> None:
     default = dev.default_context
     assert default == dev.default_context
     assert hash(default) == hash(dev.default_queue.context)
@@ -112,7 +112,7 @@ def test_context_over_platforms() -> None:
         Context([Device("host"), Device("opencl")])
 
 
-def test_queues_compare_by_what_they_stand_for(dev: Device) -> None:
+def test_queues_compare_equal(dev: Device) -> None:
     default = dev.default_queue
     assert default == dev.default_queue
     assert hash(default) == hash(dev.default_queue)
@@ -123,7 +123,7 @@ def test_queues_compare_by_what_they_stand_for(dev: Device) -> None:
     assert dev.filter in repr(mine)
 
 
-def test_a_simulated_device_goes_though_its_default_queue_was_asked_for() -> None:
+def test_a_simulated_device_is_freed_after_use_of_its_default_queue() -> None:
     device = sim()
     before = sys.getrefcount(device)
     assert Buffer(8, device=device).queue == device.default_queue
@@ -159,13 +159,13 @@ def test_queue_of_a_context(dev: Device) -> None:
 def test_native_handles(dev: Device) -> None:
     queue = Queue(dev)
     handles = [dev.native_handle, queue.context.native_handle, queue.native_handle]
-    lent = "lend_handles" in dev.capabilities
+    lent = "export_handles" in dev.capabilities
     # CUDA identifies devices by numbers that start at 0.
     assert [handle != 0 for handle in handles] == [lent and dev.backend != "cuda", lent, lent]
 
 
 def test_handles_of_no_use(dev: Device) -> None:
-    if "lend_handles" in dev.capabilities:
+    if "export_handles" in dev.capabilities:
         pytest.skip("this back-end has handles")
     with pytest.raises(isthmus.UnsupportedError):
         Context.from_handle(1, dev)

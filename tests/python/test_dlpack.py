@@ -83,9 +83,7 @@ def test_versions(
 
 
 @pytest.mark.parametrize("max_version", [None, (1, 0)])
-def test_capsules_that_nobody_takes(
-    q: Queue, host_kind: str, max_version: tuple[int, int] | None
-) -> None:
+def test_unconsumed_capsules(q: Queue, host_kind: str, max_version: tuple[int, int] | None) -> None:
     buffer = filled(DATA, kind=host_kind, queue=q)
     capsule = buffer.__dlpack__(max_version=max_version)
     before = live()[0]

@@ -149,7 +149,7 @@ def test_without_a_deleter(take: Any, version: Any) -> None:
     got.free()
 
 
-def test_a_capsule_is_taken_once() -> None:
+def test_a_capsule_is_consumed_once() -> None:
     made = Made(START, (4,))
     got = take_array(made.capsule)
     for take in (take_array, take_bytes):

@@ -171,7 +171,7 @@ def test_console(where: str, command: str, tmp_path: Path) -> None:
     run([sys.executable, "-m", *shlex.split(command)], tmp_path)
 
 
-def test_signatures_of_what_makes_arrays() -> None:
+def test_signatures_of_array_creation() -> None:
     """`...` stands for the arguments of the row above."""
     text = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
     table = text.split("## Arrays: creation\n\n")[1].split("\n\n")[0]

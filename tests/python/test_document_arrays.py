@@ -36,7 +36,7 @@ def test_every_block_of_the_document_in_its_order() -> None:
     assert len(julia) == 17
 
 
-def test_each_has_its_counterparts_behind_it() -> None:
+def test_each_is_followed_by_its_counterparts() -> None:
     languages = [language for language, _ in BLOCKS]
     starts = [at for at, language in enumerate(languages) if language == "julia"]
     assert all(languages[at + 1 : at + 3] == ["python", "cpp"] for at in starts)
@@ -71,7 +71,7 @@ def read_when_freed(patched: pytest.MonkeyPatch) -> list[np.ndarray]:
 
 def test_python_blocks(dev: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     if set(dev.kinds) != {"device", "shared", "host"}:
-        pytest.skip(f"{dev.filter} offers {', '.join(dev.kinds)} alone: {dev.lacks}")
+        pytest.skip(f"{dev.filter} offers {', '.join(dev.kinds)} alone: {dev.limitations}")
     freed = read_when_freed(monkeypatch)
     space, printed = run_blocks(dev)
     assert printed[0] == "42.0"

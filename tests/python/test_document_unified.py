@@ -145,7 +145,7 @@ async def test_results_of_work_on_the_device(dev: Device) -> None:
     assert (swapped["buf_a"].host == np.arange(1000) + 3).all()
 
 
-async def test_a_pool_gives_the_same_buffer(dev: Device) -> None:
+async def test_a_pool_returns_the_same_buffer(dev: Device) -> None:
     space = await outcome_of("# Acquire from pool", dev)
     assert space["buf2"] is space["buf"]
     batches = await outcome_of("results.append", dev)
@@ -153,7 +153,7 @@ async def test_a_pool_gives_the_same_buffer(dev: Device) -> None:
     isthmus.get_memory_pool().clear()
 
 
-async def test_memory_of_a_device_of_its_own() -> None:
+async def test_memory_of_a_separate_device() -> None:
     with sim().default_queue:
         space = names() | {"UnifiedBuffer": isthmus.UnifiedBuffer}
         printed = await run(block_with("Allocated:"), space)

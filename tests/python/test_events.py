@@ -169,7 +169,7 @@ def test_failing_operations() -> None:
     assert buffer.tobytes() == bytes([2]) * 64
 
 
-def test_marks_tell_what_lies_between(q: Queue, dev: Device) -> None:
+def test_time_between_marks(q: Queue, dev: Device) -> None:
     buffer = Buffer(1 << 20, queue=q)
     before = q.mark()
     buffer.fill(1, blocking=False)

@@ -217,6 +217,6 @@ def told():
 """
 
 
-def test_their_events_tell() -> None:
+def test_their_events_complete() -> None:
     code = EARLIER + SETUP + "event = queue.submit(lambda: None, after=[gate])\n"
     assert python(code, "host").stdout == "CallbackError\n"

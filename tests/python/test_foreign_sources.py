@@ -209,7 +209,7 @@ def test_the_stricter_protocol_holds(version: Any, which: int) -> None:
         written.copy_to(strict(version)[which])
 
 
-def test_sycls_interface_beside_a_stricter_one() -> None:
+def test_sycls_interface_and_a_stricter_one() -> None:
     of = isthmus.ones(4, "f4", **HOST)
     made = ByAttribute(of)
     made.__array_interface__ = {**of.__array_interface__, "data": (of.ptr, True)}  # type: ignore
@@ -310,7 +310,7 @@ def test_of_pinned_memory_of_pytorch() -> None:
 # -- arrays with negative strides -----------------------------------------------------------------
 
 
-def test_numpy_takes_what_runs_backwards() -> None:
+def test_numpy_accepts_negative_strides() -> None:
     made = isthmus.asarray(VALUES, **HOST)
     numpy_version = tuple(int(part) for part in np.__version__.split(".")[:2])
     if numpy_version >= (2, 1):  # these pass a DLPack version

@@ -268,7 +268,7 @@ def test_multiprocessing(tmp_path: Path, method: str, outcome: str) -> None:
     assert done.stdout == f"({outcome!r}, {bytes([1]) * 8!r})\n"
 
 
-def test_results_in_a_child_go_back() -> None:
+def test_results_in_a_child_are_freed() -> None:
     run(
         "host",
         """

@@ -476,7 +476,7 @@ assert under_lock() == {waiting[0]: 1}
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_the_relay_sees_who_holds_the_lock(backend: str) -> None:
+def test_the_relay_detects_the_lock_holder(backend: str) -> None:
     python(DETECTED, backend, **relay(backend))
 
 

@@ -34,7 +34,7 @@ def test_modules_that_are_not_imported(module: str) -> None:
     python(f"import isthmus, isthmus.memory, sys\nassert {module!r} not in sys.modules")
 
 
-def test_what_others_have_is_left_as_it_is() -> None:
+def test_classes_of_other_modules_are_unchanged() -> None:
     """PyTorch cannot be imported if typing.Any reports another module as its own."""
     python(
         "import sys, typing\n"
@@ -56,7 +56,7 @@ def test_what_others_have_is_left_as_it_is() -> None:
     )
 
 
-def test_no_numpy_until_an_array_is_asked_for() -> None:
+def test_numpy_is_imported_with_the_first_array() -> None:
     python(
         "import isthmus, sys\n"
         "buffer = isthmus.Buffer(64, kind='host')\n"

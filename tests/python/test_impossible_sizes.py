@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support import live_again
+from support import is_memory_released
 
 import isthmus
 from isthmus import memory
@@ -47,7 +47,7 @@ def test_memory_that_there_is_not(make: Callable[[int, Any], object], nbytes: in
             make(nbytes, {"kind": kind, "device": "host"})
         assert isinstance(raised.value, MemoryError)
         assert hasattr(raised.value, "snapshot")
-    assert live_again(before)
+    assert is_memory_released(before)
 
 
 @pytest.mark.parametrize("nbytes", IMPOSSIBLE, ids=range(len(IMPOSSIBLE)))

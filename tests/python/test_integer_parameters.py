@@ -365,7 +365,7 @@ def integers_of(tree: ast.AST, prefix: str = "") -> Iterator[str]:
 
 
 # Callbacks of the caller, which take an integer.
-CALLBACKS = {"FailureCallbackResource.__init__.function", "Reclaimer.__init__.function"}
+CALLBACKS = {"FailureCallbackResource.__init__.function", "OomCallback.__init__.function"}
 
 
 def test_no_integer_is_left_out() -> None:

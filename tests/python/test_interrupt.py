@@ -352,10 +352,10 @@ def test_ctrl_c_in_exports_to_a_queue(backend: str, ways: int) -> None:
     assert interrupted(EXPORTS, backend, environment=relay(backend)) == ways
 
 
-RECLAIMER = (
+OOM_CALLBACK = (
     """
 import threading
-from isthmus.memory import PoolResource, Reclaimer, USMAllocationError
+from isthmus.memory import PoolResource, OomCallback, USMAllocationError
 """
     + ATTEMPT
     + """
@@ -374,12 +374,12 @@ def ask():
 refused = []
 pool = PoolResource("host", "host", limit_bytes="1MiB", wait=0)
 block = pool.allocate(1 << 20)
-reclaimer = Reclaimer(drop)
+oom_callback = OomCallback(drop)
 asks = threading.Thread(target=ask)
 asks.start()
 runs.wait()
-attempt("reclaimer", reclaimer.close)
-assert reclaimer.closed
+attempt("oom_callback", oom_callback.close)
+assert oom_callback.closed
 goes.set()
 asks.join()
 assert refused
@@ -391,8 +391,8 @@ print("end", flush=True)
 )
 
 
-def test_ctrl_c_while_a_reclaim_function_runs_on_another_thread() -> None:
-    assert interrupted(RECLAIMER) == 1
+def test_ctrl_c_while_an_oom_callback_runs_on_another_thread() -> None:
+    assert interrupted(OOM_CALLBACK) == 1
 
 
 OUT_OF_MEMORY = """
@@ -406,20 +406,20 @@ class Alarm(Exception):
     pass
 
 def ring(*_):
-    rung.append(True)
-    if len(rung) == 3:
+    oom_stage.append(True)
+    if len(oom_stage) == 3:
         raise Alarm
 
 def send():
-    while not pool.rungs["wait"].tried:
+    while not pool.oom_stages["wait"].tried:
         pass
-    while len(rung) < 3:
-        seen = len(rung)
+    while len(oom_stage) < 3:
+        seen = len(oom_stage)
         os.kill(os.getpid(), signal.SIGALRM)
-        while len(rung) == seen:
+        while len(oom_stage) == seen:
             pass
 
-rung = []
+oom_stage = []
 signal.signal(signal.SIGALRM, ring)
 queue, gate = Queue("host"), Event()
 pool = PoolResource("host", "host", limit_bytes="8MiB", wait=600)
@@ -439,7 +439,7 @@ pool.allocate(6 << 20, queue=Queue("host"))
 """
 
 
-def test_handlers_run_while_memory_is_short_and_what_they_raise_ends_the_wait() -> None:
+def test_handlers_run_during_an_oom_wait_and_may_end_it() -> None:
     assert python(OUT_OF_MEMORY).stdout == "alarm\n"
 
 
@@ -451,16 +451,16 @@ class Alarm(Exception):
     pass
 
 def ring(*_):
-    rung.append(True)
+    oom_stage.append(True)
     raise Alarm
 
-rung = []
+oom_stage = []
 pool = PoolResource("host", "host", limit_bytes="1MiB", wait=0)
 signal.signal(signal.SIGALRM, ring)
 for count in range(1, 301):
     try:
         signal.setitimer(signal.ITIMER_REAL, count * 1e-6)
-        while len(rung) < count:
+        while len(oom_stage) < count:
             try:
                 pool.allocate(2 << 20)
             except USMAllocationError:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from support import SANITIZED, live_again, open_backend, until
+from support import SANITIZED, is_memory_released, open_backend, until
 
 import isthmus
 from isthmus import Buffer, Event, Queue
@@ -109,12 +109,12 @@ def test_loops(backend: str, loop) -> None:  # type: ignore[no-untyped-def]
         grown.append(run())
     else:
         pytest.fail(f"resident bytes grow: {grown}")
-    assert live_again(before)
+    assert is_memory_released(before)
 
 
 @by_resident_bytes
 @pytest.mark.parametrize("backend", ["host", "sim", "opencl"])
-def test_large_memory_goes_back(backend: str) -> None:
+def test_large_memory_is_returned(backend: str) -> None:
     queue = Queue(open_backend(backend))
     before, start = live(), 0
     for turn in range(8):
@@ -122,7 +122,7 @@ def test_large_memory_goes_back(backend: str) -> None:
         buffer.fill(turn)
         del buffer
         start = start or resident_bytes()
-    assert live_again(before)
+    assert is_memory_released(before)
     assert resident_bytes() < start + (128 << 20)
 
 

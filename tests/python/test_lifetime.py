@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from support import filled, live_again, noise, until
+from support import filled, is_memory_released, noise, until
 
 import isthmus
 from isthmus import Buffer, Device, Event, Queue
@@ -79,7 +79,7 @@ def test_a_freed_buffer_is_dead(q: Queue, host_kind: str, use: str) -> None:
         USES[use](buffer)
 
 
-def test_what_a_freed_buffer_still_tells(q: Queue, kind: str) -> None:
+def test_properties_of_a_freed_buffer(q: Queue, kind: str) -> None:
     buffer = Buffer(100, kind=kind, queue=q)
     buffer.free()
     assert (buffer.nbytes, len(buffer), buffer.kind, buffer.queue) == (100, 100, kind, q)
@@ -104,11 +104,11 @@ def test_weak_references(q: Queue, kind: str) -> None:
     assert seen == [reference]
 
 
-def test_dropping_gives_the_memory_back(q: Queue, kind: str) -> None:
+def test_dropping_returns_the_memory(q: Queue, kind: str) -> None:
     before = live()
     for _ in range(10):
         Buffer(1 << 20, kind=kind, queue=q)
-    assert live_again(before)
+    assert is_memory_released(before)
 
 
 @pytest.mark.parametrize("export", [memoryview, np.asarray, np.from_dlpack])

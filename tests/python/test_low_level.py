@@ -436,7 +436,7 @@ def test_memory_properties(dev: Device) -> None:
     (told,) = low_level.memory_properties(dev)
     assert told.total_size == dev.total_memory > 0
     assert told.max_allocation == dev.max_allocation
-    if "tell_free_memory" in dev.capabilities:
+    if "query_free_memory" in dev.capabilities:
         assert told.free_size is not None
         assert told.free_size >= 0
     else:

@@ -183,7 +183,7 @@ def test_prefetch_past_the_end(dev: Device) -> None:
 
 
 @pytest.mark.parametrize("advice", list(low_level.Advice))
-def test_advice_is_taken_or_unsupported(dev: Device, q: Queue, advice: low_level.Advice) -> None:
+def test_advice_is_accepted_or_unsupported(dev: Device, q: Queue, advice: low_level.Advice) -> None:
     """Depends on the driver: six on CUDA, none on OpenCL and the host, all in the simulation."""
     has = {"sim": len(low_level.Advice), "cuda": 6}.get(dev.backend, 0)
     ptr = shared(dev)
@@ -203,7 +203,7 @@ def test_advice_is_taken_or_unsupported(dev: Device, q: Queue, advice: low_level
     assert ptr.buffer.tobytes() == bytes([3]) * 4096
 
 
-def test_the_simulated_driver_is_told() -> None:
+def test_the_simulated_driver_receives_it() -> None:
     dev = sim()
     ptr = shared(dev)
     before = sim_calls(dev, "advise")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import filled, live_again, noise
+from support import filled, is_memory_released, noise
 
 import isthmus
 from isthmus import Array, Buffer, Device, Queue, memory
@@ -176,7 +176,7 @@ def test_frames_that_are_not_the_picklers(change: Any) -> None:
         before = isthmus.memory.live()
         with pytest.raises(ValueError, match=r"were passed for it|has gaps"):
             pickle.loads(head, buffers=change(frame))
-        assert live_again(before), name
+        assert is_memory_released(before), name
 
 
 class Own(isthmus.UnifiedBuffer):
@@ -184,7 +184,7 @@ class Own(isthmus.UnifiedBuffer):
         return int, (5,)
 
 
-def test_a_subclass_pickles_as_it_says() -> None:
+def test_a_subclass_pickles_by_its_own_reduce() -> None:
     for protocol in range(6):
         assert pickle.loads(pickle.dumps(Own(3, device="host"), protocol)) == 5
 

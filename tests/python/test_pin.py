@@ -155,7 +155,7 @@ def test_the_array_lives_and_keeps_its_size(dev: Device) -> None:
     held.extend(b"more")
 
 
-def test_it_tells_of_itself(dev: Device) -> None:
+def test_properties_and_repr(dev: Device) -> None:
     pinned = isthmus.pin(np.zeros(100), device=dev)
     told = "registered with" if registers(dev) else "not registered with"
     assert repr(pinned).startswith("<isthmus.Pin of 800 bytes at 0x")
@@ -227,7 +227,7 @@ class InFlight:
         self.copied = self.there.copy_from(self.data, after=gate, blocking=False)
 
 
-def test_release_waits_for_what_is_in_flight(q: Queue, dev: Device, gate: isthmus.Event) -> None:
+def test_release_waits_for_work_in_flight(q: Queue, dev: Device, gate: isthmus.Event) -> None:
     now = InFlight(q, dev, gate)
     assert now.pinned is not None
     opener = threading.Thread(target=gate.complete)
@@ -238,9 +238,7 @@ def test_release_waits_for_what_is_in_flight(q: Queue, dev: Device, gate: isthmu
     assert now.there.tobytes() == now.data.tobytes()
 
 
-def test_dropped_it_goes_when_the_copy_has_ended(
-    q: Queue, dev: Device, gate: isthmus.Event
-) -> None:
+def test_a_dropped_pin_ends_after_the_copy(q: Queue, dev: Device, gate: isthmus.Event) -> None:
     now = InFlight(q, dev, gate)
     now.pinned = None
     gc.collect()

@@ -37,7 +37,7 @@ def test_buffers_of_a_pool(dev: Device, kind: str) -> None:
     assert f"{pool.held_bytes} bytes held" in repr(pool)
 
 
-def test_what_is_freed_is_given_again(q: Queue, kind: str) -> None:
+def test_freed_memory_is_reused(q: Queue, kind: str) -> None:
     pool = PoolResource(kind, q.device)
     for nbytes in (64, 10_000, 3 * MIB):
         first = pool.allocate(nbytes, queue=q)
@@ -49,7 +49,7 @@ def test_what_is_freed_is_given_again(q: Queue, kind: str) -> None:
         assert pool.held_bytes == held
 
 
-def test_trim_gives_all_back(q: Queue, kind: str) -> None:
+def test_trim_returns_everything(q: Queue, kind: str) -> None:
     pool = PoolResource(kind, q.device, growth_bytes=MIB)
     buffers = [pool.allocate(100_000, queue=q) for _ in range(40)]
     held = pool.held_bytes
@@ -147,7 +147,7 @@ def test_buffers_outlive_the_name_of_their_pool(q: Queue, kind: str) -> None:
     assert bytes(buffer) == b"\7" * 1000 if kind != "device" else True
 
 
-def test_work_goes_on_when_buffers_and_pool_are_gone(
+def test_work_continues_when_buffers_and_pool_were_dropped(
     q: Queue, kind: str, gate: isthmus.Event
 ) -> None:
     if "wait_for_host" not in q.device.capabilities:
@@ -194,7 +194,7 @@ def test_threads_share_a_pool(dev: Device, kind: str) -> None:
     assert not faults
 
 
-def test_resources_are_told_apart() -> None:
+def test_resources_are_distinguishable() -> None:
     assert repr(ProviderResource("host", "host")) == (
         "<isthmus.memory.ProviderResource of host memory on host:cpu:0>"
     )
@@ -204,7 +204,7 @@ def test_resources_are_told_apart() -> None:
         Buffer(10, resource=PoolResource)  # type: ignore[arg-type]
 
 
-def test_what_is_not_needed_goes_back_by_itself() -> None:
+def test_unneeded_memory_is_returned_automatically() -> None:
     """This works in a program with a single thread that never calls the pool again."""
     python(
         """

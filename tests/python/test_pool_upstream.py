@@ -70,7 +70,7 @@ def test_pool_over_an_allocator(q: Queue, kind: str) -> None:
     assert pool.held_bytes == 0
 
 
-def test_error_of_the_allocator_is_told(q: Queue, kind: str) -> None:
+def test_an_error_of_the_allocator_is_reported(q: Queue, kind: str) -> None:
     lender, upstream = lend(q, kind, 8 * MIB)
     pool = PoolResource(upstream=upstream, growth_bytes=MIB, wait=0)
     kept = pool.allocate(6 * MIB)
@@ -78,7 +78,7 @@ def test_error_of_the_allocator_is_told(q: Queue, kind: str) -> None:
         pool.allocate(3 * MIB)
     assert isinstance(told.value.__cause__, MemoryError)
     assert told.value.snapshot.live_bytes == 6 * MIB
-    assert pool.rungs["grow"].served == 1
+    assert pool.oom_stages["grow"].served == 1
     kept.free()
     q.wait()
     assert pool.allocate(7 * MIB).nbytes == 7 * MIB

@@ -20,10 +20,10 @@ from support import python, sim, until
 import isthmus
 from isthmus import Buffer, Device, Queue
 from isthmus.memory import (
+    OomCallback,
+    OomRequest,
     PoolResource,
     ProviderResource,
-    Reclaimer,
-    ReclaimRequest,
     Snapshot,
     StatisticsResource,
     USMAllocationError,
@@ -34,7 +34,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MIB = 1 << 20
-RUNGS = ["settle", "revoke", "grow", "trim", "budget", "device_wait", "reclaim", "wait"]
+OOM_STAGES = [
+    "collect",
+    "collect_idle",
+    "grow",
+    "trim",
+    "budget",
+    "device_wait",
+    "callback",
+    "wait",
+]
 
 
 def full(dev: Device | str, kind: str = "device", wait: float = 1.0) -> PoolResource:
@@ -118,12 +127,12 @@ def test_the_error_has_a_snapshot(dev: Device, kind: str) -> None:
     assert 3 * MIB <= seen.live_bytes < 4 * MIB
     assert "settle, revoke, grow, trim" in str(failed)
     assert (seen.device, seen.kind, seen.requested_bytes) == (dev.filter, kind, 7 * MIB)
-    assert seen.rungs[:4] == ("settle", "revoke", "grow", "trim")
-    assert set(seen.rungs) <= set(pool.rungs)
+    assert seen.oom_stages[:4] == ("collect", "collect_idle", "grow", "trim")
+    assert set(seen.oom_stages) <= set(pool.oom_stages)
     assert seen.advice
     assert seen.advice in str(failed)
     own = pool.snapshot()
-    assert (own.device, own.kind, own.requested_bytes, own.rungs, own.advice) == (
+    assert (own.device, own.kind, own.requested_bytes, own.oom_stages, own.advice) == (
         *(None, None, 0),
         *((), None),
     )
@@ -140,87 +149,87 @@ def test_an_error_of_no_pool_has_none(dev: Device) -> None:
     assert caught.value.snapshot is None
 
 
-def test_every_rung_is_counted(dev: Device) -> None:
+def test_every_oom_stage_is_counted(dev: Device) -> None:
     pool = full(dev)
-    assert list(pool.rungs) == RUNGS
+    assert list(pool.oom_stages) == OOM_STAGES
     fails(pool)
-    counts = pool.rungs
+    counts = pool.oom_stages
     assert counts["budget"] == counts["device_wait"] == (0, 0), "it has none"
-    for name in ("settle", "grow", "trim", "reclaim", "wait"):
+    for name in ("collect", "grow", "trim", "callback", "wait"):
         assert counts[name].tried >= 1
         assert counts[name].served == 0
     hasty = full(dev, wait=0)
     fails(hasty)
-    assert hasty.rungs["wait"].tried == 0
+    assert hasty.oom_stages["wait"].tried == 0
 
 
-def test_a_function_makes_room(dev: Device, kind: str) -> None:
+def test_a_callback_frees_memory(dev: Device, kind: str) -> None:
     pool = full(dev, kind)
     cache = [pool.allocate(4 * MIB)]
-    asked: list[ReclaimRequest] = []
+    asked: list[OomRequest] = []
 
-    def drop(request: ReclaimRequest) -> int:
+    def drop(request: OomRequest) -> int:
         asked.append(request)
         cache.clear()
         return 4 * MIB
 
-    with Reclaimer(drop) as reclaimer:
-        assert "drop" in repr(reclaimer)
+    with OomCallback(drop) as oom_callback:
+        assert "drop" in repr(oom_callback)
         assert pool.allocate(6 * MIB).nbytes == 6 * MIB
-    assert pool.rungs["reclaim"].served == 1
+    assert pool.oom_stages["callback"].served == 1
     (request,) = asked
     assert (request.device, request.kind) == (dev, kind)
     assert request.nbytes >= 6 * MIB
-    assert reclaimer.closed
-    assert repr(reclaimer) == "<isthmus.memory.Reclaimer, closed>"
+    assert oom_callback.closed
+    assert repr(oom_callback) == "<isthmus.memory.OomCallback, closed>"
     fails(pool)
     assert len(asked) == 1, "it was closed"
 
 
-def test_functions_are_asked_in_order_and_not_by_themselves() -> None:
+def test_callbacks_run_in_order_and_not_recursively() -> None:
     pool = full("host")
     order = []
 
-    def first(_: ReclaimRequest) -> None:
+    def first(_: OomRequest) -> None:
         order.append(1)
         fails(pool)
 
-    def second(_: ReclaimRequest) -> int:
+    def second(_: OomRequest) -> int:
         order.append(2)
         return 0
 
-    with Reclaimer(first), Reclaimer(second):
+    with OomCallback(first), OomCallback(second):
         fails(pool)
     assert order == [1, 2]
 
 
-def test_a_small_block_of_the_host_asks_too() -> None:
+def test_a_small_host_block_runs_callbacks_too() -> None:
     pool = full("host", "host")
     blocks = []
     with contextlib.suppress(USMAllocationError):
         while True:
             blocks.append(pool.allocate(1000))
 
-    def drop(_: ReclaimRequest) -> None:
+    def drop(_: OomRequest) -> None:
         blocks.clear()
 
-    with Reclaimer(drop):
+    with OomCallback(drop):
         assert pool.allocate(1000).nbytes == 1000
     assert not blocks
 
 
-def test_what_a_function_raises_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exceptions_of_a_callback_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[BaseException | None] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda seen: told.append(seen.exc_value))
 
-    def fail(_: ReclaimRequest) -> int:
+    def fail(_: OomRequest) -> int:
         raise LookupError("no cache")
 
-    def much(_: ReclaimRequest) -> int:
+    def much(_: OomRequest) -> int:
         return -1
 
     pool = full("host")
-    with Reclaimer(fail), Reclaimer(much):
+    with OomCallback(fail), OomCallback(much):
         failed = fails(pool)
     assert failed.snapshot is not None
     assert [type(each) for each in told] == [LookupError, ValueError]
@@ -229,7 +238,7 @@ def test_what_a_function_raises_is_told(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize("bad", [None, 3, "name"], ids=repr)
 def test_what_is_no_function_is_refused(bad: object) -> None:
     with pytest.raises(TypeError, match="function must be callable"):
-        Reclaimer(bad)  # type: ignore[arg-type]
+        OomCallback(bad)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -246,10 +255,10 @@ def test_bad_waits(wait: float, error: type[Exception]) -> None:
     assert PoolResource("host", "host", wait=2).wait == 2
 
 
-def test_a_function_that_is_dropped_is_asked_no_more() -> None:
+def test_a_dropped_callback_is_not_called() -> None:
     pool = full("host")
     asked = []
-    kept = Reclaimer(lambda _: asked.append(1))
+    kept = OomCallback(lambda _: asked.append(1))
     fails(pool)
     del kept
     fails(pool)
@@ -258,23 +267,23 @@ def test_a_function_that_is_dropped_is_asked_no_more() -> None:
 
 def test_a_function_may_drop_and_close_itself() -> None:
     pool = full("host")
-    kept: list[Reclaimer] = []
+    kept: list[OomCallback] = []
     asked = []
 
-    def drop(_: ReclaimRequest) -> None:
+    def drop(_: OomRequest) -> None:
         asked.append("drop")
         kept.clear()
 
-    kept.append(Reclaimer(drop))
+    kept.append(OomCallback(drop))
     fails(pool)
     fails(pool)
 
-    def close(_: ReclaimRequest) -> None:
+    def close(_: OomRequest) -> None:
         asked.append("close")
         once.close()
         once.close()
 
-    once = Reclaimer(close)
+    once = OomCallback(close)
     fails(pool)
     fails(pool)
     assert asked == ["drop", "close"]
@@ -285,17 +294,17 @@ def test_close_waits_for_calls_that_run() -> None:
     inside, go_on = threading.Event(), threading.Event()
     ended = []
 
-    def slow(_: ReclaimRequest) -> None:
+    def slow(_: OomRequest) -> None:
         inside.set()
         go_on.wait()
         ended.append(True)
 
-    reclaimer = Reclaimer(slow)
+    oom_callback = OomCallback(slow)
     with ThreadPoolExecutor() as threads:
         failing = threads.submit(fails, pool)
         inside.wait()
-        closing = threads.submit(lambda: (reclaimer.close(), list(ended)))
-        while not reclaimer.closed:
+        closing = threads.submit(lambda: (oom_callback.close(), list(ended)))
+        while not oom_callback.closed:
             pass
         go_on.set()
         assert closing.result()[1] == [True]
@@ -307,12 +316,12 @@ def test_dropping_waits_for_nothing() -> None:
     inside, go_on = threading.Event(), threading.Event()
     asked = []
 
-    def slow(_: ReclaimRequest) -> None:
+    def slow(_: OomRequest) -> None:
         asked.append(True)
         inside.set()
         go_on.wait()
 
-    kept = [Reclaimer(slow)]
+    kept = [OomCallback(slow)]
     with ThreadPoolExecutor() as threads:
         failing = threads.submit(fails, pool)
         inside.wait()
@@ -324,15 +333,15 @@ def test_dropping_waits_for_nothing() -> None:
     assert asked == [True]
 
 
-def test_one_whose_function_knows_it_is_collected() -> None:
+def test_a_callback_in_a_reference_cycle_is_collected() -> None:
     pool = full("host")
 
     class Cache:
         def __init__(self) -> None:
             self.buffer = pool.allocate(6 * MIB)
-            self.reclaimer = Reclaimer(self.drop)
+            self.oom_callback = OomCallback(self.drop)
 
-        def drop(self, _: ReclaimRequest) -> None:
+        def drop(self, _: OomRequest) -> None:
             pass
 
     gone = weakref.ref(Cache())
@@ -345,12 +354,12 @@ def test_a_program_with_one_ends() -> None:
     """Its daemon threads are waiting for the GIL when the interpreter ends."""
     program = """
         import sys, threading
-        from isthmus.memory import PoolResource, Reclaimer, USMAllocationError
+        from isthmus.memory import PoolResource, OomCallback, USMAllocationError
 
         def drop(request):
             return 0
 
-        kept, sys.kept = Reclaimer(drop), Reclaimer(id)
+        kept, sys.kept = OomCallback(drop), OomCallback(id)
         pool = PoolResource("device", "host", limit_bytes=8 << 20, wait=0)
         live = pool.allocate(1 << 20)
 
@@ -369,9 +378,9 @@ def test_a_program_with_one_ends() -> None:
     python(textwrap.dedent(program))
 
 
-def test_what_a_module_with_one_holds_is_let_go() -> None:
+def test_memory_of_a_module_with_a_callback_is_freed() -> None:
     program = """
-        from isthmus.memory import Reclaimer
+        from isthmus.memory import OomCallback
 
         class Last:
             def __del__(self):
@@ -381,7 +390,7 @@ def test_what_a_module_with_one_holds_is_let_go() -> None:
         def drop(request):
             return 0
 
-        kept = Reclaimer(drop)
+        kept = OomCallback(drop)
     """
     assert "let go" in python(textwrap.dedent(program)).stdout
 
@@ -390,7 +399,7 @@ def test_a_forked_child_closes_at_once() -> None:
     program = """
         import os, threading
         from isthmus import ForkedError
-        from isthmus.memory import PoolResource, Reclaimer, USMAllocationError
+        from isthmus.memory import PoolResource, OomCallback, USMAllocationError
 
         inside, go_on = threading.Event(), threading.Event()
         def slow(request):
@@ -405,22 +414,22 @@ def test_a_forked_child_closes_at_once() -> None:
 
         pool = PoolResource("device", "host", limit_bytes=8 << 20, wait=0)
         live = pool.allocate(1 << 20)
-        reclaimer = Reclaimer(slow)
+        oom_callback = OomCallback(slow)
         thread = threading.Thread(target=climb)
         thread.start()
         inside.wait()
         child = os.fork()
         if child == 0:
-            reclaimer.close()
+            oom_callback.close()
             try:
-                Reclaimer(slow)
+                OomCallback(slow)
             except ForkedError:
                 os._exit(0)
             os._exit(1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         go_on.set()
         thread.join()
-        reclaimer.close()
+        oom_callback.close()
     """
     python(textwrap.dedent(program))
 
@@ -434,13 +443,13 @@ def test_what_is_above_the_limit_is_refused_at_once(collections: list[str]) -> N
         pool.allocate(9 * MIB)
     assert caught.value.snapshot is not None
     assert not collections
-    assert pool.rungs["trim"].tried == 0
+    assert pool.oom_stages["trim"].tried == 0
     assert kept.nbytes == MIB
 
 
 def test_functions_under_many_threads() -> None:
     pool = full("host")
-    with ThreadPoolExecutor(8) as threads, Reclaimer(lambda _: 0):
+    with ThreadPoolExecutor(8) as threads, OomCallback(lambda _: 0):
         failed = list(threads.map(lambda _: fails(pool), range(64)))
     assert all(each.snapshot is not None for each in failed)
 
@@ -450,7 +459,7 @@ def test_garbage_is_collected(dev: Device, kind: str, collections: list[str]) ->
     for _ in range(5):
         Knot(pool.allocate(6 * MIB))
     assert len(collections) == 4, "each but the first has the one before it collected"
-    assert pool.rungs["reclaim"].served == 4
+    assert pool.oom_stages["callback"].served == 4
 
 
 def test_garbage_of_small_blocks_is_collected(collections: list[str]) -> None:
@@ -476,12 +485,14 @@ def test_garbage_is_collected_for_the_driver(collections: list[str]) -> None:
         gc.enable()
     assert len(collections) == 8
     cache = [Buffer(6 * MIB, device=device)]
-    with Reclaimer(lambda _: cache.pop().nbytes):
+    with OomCallback(lambda _: cache.pop().nbytes):
         assert Buffer(6 * MIB, device=device).nbytes == 6 * MIB
 
 
 @pytest.mark.parametrize("upstream", [False, True], ids=["driver", "upstream"])
-def test_room_is_made_for_the_first_bytes_of_a_pool(collections: list[str], upstream: bool) -> None:
+def test_memory_is_freed_for_the_first_bytes_of_a_pool(
+    collections: list[str], upstream: bool
+) -> None:
     device = sim(capacity="8MiB")
     provider = ProviderResource("device", device)
     place = (provider,) if upstream else ("device", device)
@@ -491,7 +502,7 @@ def test_room_is_made_for_the_first_bytes_of_a_pool(collections: list[str], upst
     assert len(collections) == 1
     del pool
     cache = [provider.allocate(6 * MIB)]
-    with Reclaimer(lambda _: cache.pop().nbytes):
+    with OomCallback(lambda _: cache.pop().nbytes):
         assert PoolResource(*place, initial_bytes="3MiB").held_bytes >= 3 * MIB
     assert not cache
 
@@ -546,7 +557,7 @@ def test_no_collection_begins_in_one(collections: list[str]) -> None:
     gc.collect()
     ((text, begun),) = told
     assert begun == 0
-    assert "settle" in text
+    assert "collect" in text
 
 
 class Options(ctypes.Structure):
@@ -574,11 +585,11 @@ def test_no_garbage_is_collected_for_a_caller_that_is_not_the_modules(
         assert status == 0
     garbage = full("host", wait=0)
     Knot(garbage.allocate(6 * MIB))
-    asked: list[ReclaimRequest] = []
+    asked: list[OomRequest] = []
     nbytes = ctypes.c_size_t(MIB // 2 + 1)
     wanted = (pool, nbytes, ctypes.c_size_t(0), queue)
     none = ctypes.c_void_p()
-    with Reclaimer(asked.append):
+    with OomCallback(asked.append):
         assert library.isthmus_resource_allocate(*wanted, ctypes.byref(block)) == 0
         assert library.isthmus_resource_allocate(*wanted, ctypes.byref(none)) == -3
     assert len(asked) == 1
@@ -590,7 +601,7 @@ def test_no_garbage_is_collected_for_a_caller_that_is_not_the_modules(
     library.isthmus_device_release(device)
 
 
-def test_a_queue_waits_on_the_device_if_asked_to(q: Queue) -> None:
+def test_a_queue_waits_on_the_device_on_request(q: Queue) -> None:
     pool = PoolResource(
         "device", q.device, limit_bytes=8 * MIB, remap=False, wait=0, device_wait=True
     )
@@ -600,7 +611,7 @@ def test_a_queue_waits_on_the_device_if_asked_to(q: Queue) -> None:
     other.submit(go_on.wait)
     blocks.clear()
     taken = pool.allocate(7 * MIB, queue=q)
-    assert pool.rungs["device_wait"] == (1, 1)
+    assert pool.oom_stages["device_wait"] == (1, 1)
     filled = taken.fill(7, blocking=False)
     assert filled is not None
     assert not filled.done
@@ -608,7 +619,7 @@ def test_a_queue_waits_on_the_device_if_asked_to(q: Queue) -> None:
     assert bytes(taken[-4:].tobytes()) == b"\7" * 4
 
 
-def test_a_trim_takes_what_other_threads_keep(dev: Device) -> None:
+def test_a_trim_empties_caches_of_other_threads(dev: Device) -> None:
     pool = PoolResource("device", dev)
     kept = threading.Event()
     over = threading.Event()
@@ -638,8 +649,8 @@ def test_a_wait_lets_other_threads_run(q: Queue, nbytes: int) -> None:
     done = other.submit(go_on.wait)
     blocks.clear()
     taken = []
-    with Reclaimer(lambda _: threading.Timer(0.1, go_on.set).start()):  # the stage before the wait
-        while not pool.rungs["wait"].served:
+    with OomCallback(lambda _: threading.Timer(0.1, go_on.set).start()):  # before the wait
+        while not pool.oom_stages["wait"].served:
             taken.append(pool.allocate(nbytes, queue=q))
     assert done.done
-    assert pool.rungs["wait"] == (1, 1), "none waited in vain"
+    assert pool.oom_stages["wait"] == (1, 1), "none waited in vain"

@@ -76,7 +76,7 @@ def test_none_in_a_callback_of_a_collection(phase: str) -> None:
         gc.callbacks.remove(during)
     ((begun, text),) = told
     assert begun == 0
-    assert "settle" in text
+    assert "collect" in text
     assert kept.nbytes == MIB
 
 
@@ -103,7 +103,7 @@ def test_none_as_the_interpreter_ends() -> None:
                 try:
                     pool.allocate(8 << 20)
                 except refused as failed:
-                    out(len(begun), "settle" in str(failed), flush=True)
+                    out(len(begun), "collect" in str(failed), flush=True)
                 finally:
                     callbacks.remove(note)
 

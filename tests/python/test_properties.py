@@ -9,7 +9,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, multiple, rule
-from support import intel_device, live_again, sim
+from support import intel_device, is_memory_released, sim
 
 from isthmus import Buffer, Device, Event, Queue, _core
 from isthmus.memory import live
@@ -230,4 +230,4 @@ def test_random_operations(machine: type[Machine], long_tier: bool) -> None:
             suppress_health_check=list(HealthCheck),
         ),
     )
-    assert live_again(before)
+    assert is_memory_released(before)

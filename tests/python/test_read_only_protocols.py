@@ -182,13 +182,13 @@ def test_subclasses_of_bytearray(strict: Any) -> None:
 
 
 @pytest.mark.parametrize("struct", [None, 5, "no capsule"])
-def test_a_structure_that_is_none_says_nothing(struct: Any) -> None:
+def test_an_invalid_structure_is_ignored(struct: Any) -> None:
     made = exporter(isthmus.ones(4, "f4", **HOST), {"sycl_usm_array_interface": False})
     made.__array_struct__ = struct
     assert not isthmus.asarray(made, copy=False).read_only
 
 
-def test_sources_are_not_lent() -> None:
+def test_sources_are_not_exported() -> None:
     """A source, which is only read, is not exported a second time."""
     memory = isthmus.ones(4, "f4", **HOST)
     made = exporter(memory, {"sycl_usm_array_interface": False, "dlpack": False})

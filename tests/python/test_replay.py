@@ -66,7 +66,7 @@ def check_numbers(seen: Replay) -> None:
     json.dumps(told, allow_nan=False)
 
 
-def test_of_the_driver_what_is_requested_is_held(dev: Device, kind: str) -> None:
+def test_the_provider_holds_exactly_the_requested_bytes(dev: Device, kind: str) -> None:
     for seed in range(3):
         trace = random_trace(seed)
         before = live()
@@ -101,7 +101,7 @@ def test_what_a_pool_had_before_is_held(dev: Device, kind: str) -> None:
     assert seen.ratio == had / 100
 
 
-def test_what_is_given_back_meanwhile_does_not_wrap(dev: Device, kind: str) -> None:
+def test_memory_returned_meanwhile_does_not_wrap(dev: Device, kind: str) -> None:
     """Live memory does not become negative if another thread frees older memory."""
     other = isthmus.Buffer(64 * MIB, kind=kind, device=dev)
     events = np.zeros(20_000, EVENT)
@@ -355,7 +355,7 @@ def test_resource_of_a_function(
     assert told["ratio"] >= 1
 
 
-def test_what_has_no_memory_leaves_the_others(
+def test_out_of_memory_does_not_affect_other_resources(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A user's resource next to the named ones; an error does not keep its memory alive."""
@@ -394,7 +394,7 @@ def test_where_nothing_has_memory_that_is_the_failure(capsys: pytest.CaptureFixt
     assert "1 GiB" in told.err
 
 
-def test_a_simulated_device_is_as_large_as_it_was_asked_to_be() -> None:
+def test_a_simulated_device_has_the_requested_capacity() -> None:
     played = subprocess.run(
         [sys.executable, "-m", "isthmus", "replay", str(DATA / "dataframe.npz"), "--device", "sim"],
         env=os.environ | {"ISTHMUS_SIM": "capacity=24GiB"},
@@ -407,7 +407,7 @@ def test_a_simulated_device_is_as_large_as_it_was_asked_to_be() -> None:
 
 @pytest.mark.parametrize("rows", ["", "allocate,1,0\n", "allocate failure,1,100\n"])
 @pytest.mark.parametrize("options", [[], ["--json"], ["--compare"]])
-def test_nothing_to_play_is_told(
+def test_an_empty_trace_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], rows: str, options: list[str]
 ) -> None:
     empty = tmp_path / "empty.csv"
@@ -418,7 +418,7 @@ def test_nothing_to_play_is_told(
     assert f"{empty}: it contains no events to replay: record while" in told.err
 
 
-def test_frees_of_what_came_before_are_told(
+def test_frees_of_earlier_allocations_are_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log = tmp_path / "begun_late.csv"
@@ -430,7 +430,7 @@ def test_frees_of_what_came_before_are_told(
     assert (told["events"], told["frees_before"]) == (2, 1)
 
 
-def test_no_matplotlib_is_told_before_anything_is_played(
+def test_missing_matplotlib_is_reported_before_the_replay(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)

@@ -155,7 +155,7 @@ def test_a_log_is_a_trace(q: Queue, kind: str, tmp_path: Path) -> None:
     assert played.tolist() == 2 * recorded.events[["nbytes", "action"]].tolist()
 
 
-def test_a_log_that_takes_no_more_says_so_once(tmp_path: Path) -> None:
+def test_an_unwritable_log_is_reported_once(tmp_path: Path) -> None:
     program = f"""
 import resource, signal
 import isthmus

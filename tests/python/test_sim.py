@@ -164,7 +164,7 @@ def test_a_missing_wait_for_a_result_shows(effect: str) -> None:
     assert bool((seen == DATA).all()) == (effect == "early")
 
 
-def test_a_program_that_waits_is_right_with_late_effects() -> None:
+def test_a_program_that_waits_is_correct_with_late_effects() -> None:
     buffer = Buffer(4096, device=sim(effect="late"))
     source, got = DATA.copy(), np.zeros(4096, np.uint8)
     into = buffer.copy_from(source, blocking=False)
@@ -283,7 +283,7 @@ def test_by_environment() -> None:
     python(code, ISTHMUS_SIM="devices=2,capacity=1MiB")
 
 
-def test_not_there_unless_asked_for() -> None:
+def test_absent_unless_requested() -> None:
     code = "import isthmus\nassert all(d.backend != 'sim' for d in isthmus.devices())\n"
     python(code)
 

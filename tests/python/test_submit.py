@@ -52,7 +52,7 @@ def test_views(q: Queue, run_kind: str) -> None:
     ],
     ids=["view", "memoryview", "array", "nested"],
 )
-def test_a_result_that_nobody_gets_may_refer_to_a_view(q: Queue, run_kind: str, result) -> None:  # type: ignore[no-untyped-def]
+def test_an_unused_result_may_refer_to_a_view(q: Queue, run_kind: str, result) -> None:  # type: ignore[no-untyped-def]
     buffer = filled(DATA, kind=run_kind, queue=q)
     event = q.submit(result, buffer)
     event.wait()
@@ -150,7 +150,7 @@ def test_exceptions_are_raised_again(q: Queue, error: BaseException) -> None:
     assert event.error is error
 
 
-def test_work_behind_a_failure_goes_on(q: Queue, run_kind: str) -> None:
+def test_work_after_a_failure_runs(q: Queue, run_kind: str) -> None:
     buffer = filled(bytes(8), kind=run_kind, queue=q)
     bad = q.submit(lambda view: view[100], buffer)
     good = q.submit(lambda view: view.__setitem__(0, 5), buffer)
@@ -160,7 +160,7 @@ def test_work_behind_a_failure_goes_on(q: Queue, run_kind: str) -> None:
     assert buffer.tobytes()[0] == 5
 
 
-def test_what_waits_for_a_failure_does_not_run(q: Queue) -> None:
+def test_dependents_of_a_failure_do_not_run(q: Queue) -> None:
     ran: list[int] = []
     gate = Event()
     bad = q.submit(lambda: {}["key"], after=[gate])

@@ -16,7 +16,7 @@ from support import filled, noise, opencl_library, until
 
 import isthmus
 from isthmus import Buffer, Context, Device, Event, Queue, low_level
-from isthmus.low_level.place import place_at
+from isthmus.low_level.endpoint import endpoint_at
 from isthmus.memory import PoolResource, as_usm_memory
 
 if os.environ.get("ISTHMUS_ALLOW_NO_OPENCL") == "1":
@@ -127,7 +127,7 @@ def test_threads_that_adopt_one_queue(theirs: Any) -> None:
     assert all(each == found[0] for each in found)
 
 
-def test_sycl_is_looked_for_by_name_or_once_dpctl_is_there() -> None:
+def test_sycl_is_loaded_by_name_or_after_dpctl() -> None:
     code = """if True:
         import isthmus, sys
         assert all(each.backend != "sycl" for each in isthmus.devices())
@@ -231,11 +231,11 @@ def test_our_memory_over_arrays_of_dpnp() -> None:
     assert adopted.tobytes() == np.arange(1000, dtype=np.float32).tobytes()
 
 
-def test_copies_to_an_address_that_only_the_driver_knows(theirs: Any, ours: Queue) -> None:
+def test_copies_to_an_address_known_to_the_driver_only(theirs: Any, ours: Queue) -> None:
     """The host cannot access it; an access as host memory would crash the process."""
     memory = dm.MemoryUSMDevice(DATA.nbytes, queue=theirs)
     ctx, dev = ours.context, ours.device
-    assert place_at(memory._pointer, "destination", 8, ours).holder.kind == "device"
+    assert endpoint_at(memory._pointer, "destination", 8, ours).holder.kind == "device"
     low_level.unsafe_copyto(ctx, dev, memory._pointer, DATA, DATA.nbytes).wait()
     low_level.unsafe_fill(ctx, dev, memory._pointer + 8, 7, 8).wait()
     back = np.zeros_like(DATA)
@@ -246,7 +246,7 @@ def test_copies_to_an_address_that_only_the_driver_knows(theirs: Any, ours: Queu
 # -- order
 
 
-def test_our_operations_come_behind_theirs(ours: Queue, theirs: Any) -> None:
+def test_our_operations_are_ordered_after_theirs(ours: Queue, theirs: Any) -> None:
     source = dm.MemoryUSMDevice(64 * MIB, queue=theirs)
     into = Buffer(64 * MIB, kind="shared", queue=ours)
     for value in range(1, 6):
@@ -285,7 +285,7 @@ def test_an_event_of_theirs_holds_back_other_back_ends(theirs: Any) -> None:
     assert (there.to_numpy() == 9).all()
 
 
-def test_work_that_waits_for_the_host_is_held_back(ours: Queue, gate: Event) -> None:
+def test_work_that_waits_for_the_host_is_deferred(ours: Queue, gate: Event) -> None:
     buffer = Buffer(64, kind="shared", queue=ours)
     late = buffer.fill(5, blocking=False, after=gate)
     fenced = ours.fence()
@@ -386,7 +386,7 @@ def test_import_orders() -> None:
 
 
 @pytest.mark.parametrize("between", ["", "isthmus.devices()", "isthmus.devices('opencl')"])
-def test_dpctl_that_was_used_too_early_is_told(between: str) -> None:
+def test_dpctl_used_too_early_is_reported(between: str) -> None:
     code = f"""if True:
         import dpctl
         if any("Intel" in each.vendor for each in dpctl.get_devices()):
@@ -504,7 +504,7 @@ def test_dlpack_orders(theirs: Any) -> None:
 @pytest.mark.parametrize(
     "where", [(ONEAPI, 1 << 20), (ONEAPI, -1), (15, 0), (2, 0)], ids=lambda where: str(where)
 )
-def test_dlpack_to_what_is_not_there(where: Any) -> None:
+def test_dlpack_to_a_missing_device(where: Any) -> None:
     buffer = Buffer(64, queue=Queue("sycl"))
     with pytest.raises((BufferError, ValueError)):
         buffer.__dlpack__(dl_device=where)
@@ -519,8 +519,8 @@ def test_dlpack_of_another_context() -> None:
         Buffer(64, queue=Queue("sycl")).__dlpack__(stream=5)
 
 
-def test_others_memory_with_a_copy_in_flight_is_not_freed() -> None:
-    from isthmus.compat.rmm.pylibrmm._places import memory_at
+def test_foreign_memory_with_a_copy_in_flight_is_not_freed() -> None:
+    from isthmus.compat.rmm.pylibrmm._endpoints import memory_at
 
     theirs, queue, gate = dm.MemoryUSMDevice(DATA.nbytes), Queue("sycl"), Event()
     theirs.copy_from_host(DATA)

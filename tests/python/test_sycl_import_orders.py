@@ -175,7 +175,7 @@ def test_each_used_when_it_is_imported(used_order: Order) -> None:
 
 
 @pytest.mark.usefixtures("shown_nothing")
-def test_imported_only_before_isthmus_is_asked(late_order: Order) -> None:
+def test_imported_only_before_isthmus_is_used(late_order: Order) -> None:
     """In any order, it suffices that dpctl is not used before."""
     said = run(
         """if True:

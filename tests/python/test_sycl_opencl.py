@@ -66,7 +66,7 @@ def test_the_context_is_the_same(theirs: Any, ours: Queue) -> None:
     assert again != ours.device.default_context
 
 
-def test_each_reference_is_given_back(theirs: Any, ours: Queue) -> None:
+def test_each_reference_is_released(theirs: Any, ours: Queue) -> None:
     cl = pytest.importorskip("pyopencl")
     seen = cl.Context.from_int_ptr(ours.context.native_handle)
     before = seen.reference_count
@@ -90,7 +90,7 @@ def of_opencl_itself(ours: Queue) -> object:
 
 
 @pytest.mark.parametrize("ask", [refused_device, refused_context, of_opencl_itself])
-def test_others_are_refused(ours: Queue, ask: Callable[[Queue], object]) -> None:
+def test_other_requests_are_rejected(ours: Queue, ask: Callable[[Queue], object]) -> None:
     with pytest.raises(isthmus.UnsupportedError):
         ask(ours)
 

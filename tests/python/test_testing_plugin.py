@@ -85,7 +85,7 @@ def test_an_unknown_option_is_a_value_error() -> None:
         testing.sim_device(colour="red")
 
 
-def test_leak_check_tells_how_much() -> None:
+def test_leak_check_reports_the_amount() -> None:
     kept = []
     leak = pytest.raises(testing.LeakError, match=r"1 of shared kind, \d+ bytes")
     with leak, testing.leak_check(timeout=0.1):

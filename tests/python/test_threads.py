@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from support import filled, live_again, noise
+from support import filled, is_memory_released, noise
 
 import isthmus
 from isthmus import Buffer, Device, Queue
@@ -56,7 +56,7 @@ def test_allocate_copy_free(dev: Device, kind: str) -> None:
                 buffer.free()
 
     in_threads(work)
-    assert live_again(before)
+    assert is_memory_released(before)
 
 
 def test_a_queue_each(dev: Device, kind: str) -> None:
@@ -133,7 +133,7 @@ def test_exports_come_and_go(dev: Device, host_kind: str) -> None:
 
     in_threads(work)
     buffer.free()
-    assert live_again(before)
+    assert is_memory_released(before)
 
 
 def test_events_are_waited_for_everywhere(dev: Device) -> None:
@@ -154,7 +154,7 @@ def test_devices_are_found_everywhere() -> None:
 
 
 @pytest.mark.parametrize("what", ["queue", "buffer"])
-def test_a_wait_is_for_what_was_pending_then(what: str) -> None:
+def test_a_wait_covers_work_pending_at_its_start(what: str) -> None:
     queue = Queue(Device("host"))
     buffer = filled(noise(64), kind="host", queue=queue)
     waited, submitted = threading.Event(), threading.Semaphore(0)

@@ -95,7 +95,7 @@ class Worker(Stranger):
 
 
 @pytest.mark.parametrize("nbytes", [1000, 1 << 20])
-def test_a_stream_has_at_once_what_was_freed_on_it(functions: Functions, nbytes: int) -> None:
+def test_a_stream_reuses_its_freed_memory_at_once(functions: Functions, nbytes: int) -> None:
     worker = Worker()
     first = functions.alloc(nbytes, worker.stream)
     worker.begin()
@@ -130,7 +130,7 @@ def test_a_recorded_stream_is_waited_for(functions: Functions, nbytes: int) -> N
 
 
 @pytest.mark.parametrize("nbytes", [1000, 1 << 20])
-def test_a_recorded_stream_that_is_captured_is_asked_later(
+def test_a_captured_stream_is_queried_later(
     functions: Functions, nbytes: int, capfd: pytest.CaptureFixture[str]
 ) -> None:
     worker, graph, relaxed = Worker(), ctypes.c_void_p(), 2
@@ -151,14 +151,14 @@ def test_a_recorded_stream_that_is_captured_is_asked_later(
     assert capfd.readouterr().err == ""
 
 
-def test_records_of_what_is_nobodys_do_nothing(functions: Functions) -> None:
+def test_records_of_unknown_memory_do_nothing(functions: Functions) -> None:
     worker = Worker()
     plain = ctypes.create_string_buffer(64)
     functions.record(ctypes.addressof(plain), worker.stream)
     functions.record(0, worker.stream)
 
 
-def test_counts_and_gives_back(functions: Functions) -> None:
+def test_counts_and_trims(functions: Functions) -> None:
     before = functions.usage()["total_count"]
     assert functions.alloc(0) == 0
     small, large = functions.alloc(1000), functions.alloc(LARGE)
@@ -251,7 +251,7 @@ def test_one_set_of_functions_for_a_resource(pool: PoolResource) -> None:
         _core._torch_usage(0, 99)
 
 
-def test_bare_blocks_go_back_behind_their_queue() -> None:
+def test_bare_blocks_return_after_their_queue() -> None:
     pool, queue = PoolResource("device", "cuda:0"), Queue("cuda:0")
     block = _core._BareBlock(pool, queue, 1000)
     first = block.ptr

@@ -268,14 +268,14 @@ def test_no_bytes_take_no_memory(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_too_many_events(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(numbering, "MOST_EVENTS", len(ROWS))
+    monkeypatch.setattr(numbering, "MAX_EVENTS", len(ROWS))
     assert len(read(tmp_path, kind, WRITERS[kind](ROWS)).events) == len(ROWS)
     more: list[Row] = [*ROWS, (FREE, 7, 4096, 0)]
     refused(tmp_path, kind, WRITERS[kind](more), "exceeds the limit of 5 events")
 
 
 def test_too_large_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readers, "_MOST_BYTES", 1000)
+    monkeypatch.setattr(readers, "_MAX_BYTES", 1000)
     refused(tmp_path, "csv", b" " * 1001, "more than 1000 bytes")
 
 
@@ -339,7 +339,7 @@ def test_archives_that_lie_or_swell(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     refused(tmp_path, "npz", twice, "2 arrays are named 'op'")
     for other in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
         refused(tmp_path, "npz", archive([*good.items()], other), "compressed by a method")
-    monkeypatch.setattr(readers, "MOST_EVENTS", 1000)
+    monkeypatch.setattr(readers, "MAX_EVENTS", 1000)
     swollen = archive([("op.npy", npy(np.zeros(1 << 20, "u8"))), *once])
     assert len(swollen) < 20_000
     refused(tmp_path, "npz", swollen, "more than the 1000 elements allowed")

@@ -262,7 +262,7 @@ def test_what_would_take_quadratic_time(name: str, tmp_path: Path) -> None:
 def test_fields_above_64_bits(key: str, value: int, action: str, tmp_path: Path) -> None:
     entry = {"action": action, "addr": 1, "size": 8, "stream": 0, key: value}
     (tmp_path / "some.pickle").write_bytes(pickle.dumps({"device_traces": [[entry]]}))
-    told = f"entry 0 of the history: {key} has {value.bit_length()} bits, 64 are allowed"
+    told = f"entry 0 of the history: {key} has {value.bit_length()} bits: at most 64 are supported"
     with pytest.raises(TraceError, match=told):
         load(tmp_path / "some.pickle")
 
@@ -278,7 +278,7 @@ def test_a_tuple_is_checked_once() -> None:
             super().__setitem__(key, value)
 
     reader.data = b"K\1K\2\x86\x94}(" + b"h\0N" * 1000 + b"u."
-    reader.good_tuples = Members()
+    reader.checked_tuples = Members()
     with pytest.raises(ValueError, match="more than 256 keys"):
         reader.load()
     assert checked == [(1, 2)]

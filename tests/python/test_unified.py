@@ -70,7 +70,7 @@ def test_host_memory_begins_with_zeros(dev: Device) -> None:
     assert buf.state is BufferState.SYNCHRONIZED
 
 
-def test_nothing_is_allocated_before_it_is_asked_for(dev: Device) -> None:
+def test_copies_are_allocated_on_first_access(dev: Device) -> None:
     before = isthmus.memory.live()
     buf = two_copies(dev, 1_000_000)
     assert (buf.state, buf.size, buf.nbytes) == (BufferState.UNINITIALIZED, 1_000_000, 4_000_000)
@@ -95,7 +95,7 @@ def test_a_view_from_long_ago(dev: Device, tracking: str) -> None:
 
 
 @each_means
-def test_a_view_that_has_gone_was_found(dev: Device, tracking: str) -> None:
+def test_writes_of_a_dropped_view_are_detected(dev: Device, tracking: str) -> None:
     buf = two_copies(dev, 100_000, tracking)
     for number in range(1, 4):
         buf.host[number] = number
@@ -104,7 +104,7 @@ def test_a_view_that_has_gone_was_found(dev: Device, tracking: str) -> None:
 
 
 @each_means
-def test_only_what_was_written_moves(dev: Device, tracking: str) -> None:
+def test_only_written_ranges_are_copied(dev: Device, tracking: str) -> None:
     buf = two_copies(dev, 4_000_000, tracking, granularity="page")
     buf.host[:] = numbers(4_000_000)
     buf.sync_to_device()
@@ -149,7 +149,7 @@ def test_ranges_that_are_synchronised(dev: Device, tracking: str) -> None:
 
 @each_means
 @pytest.mark.parametrize("size", [1, 300, 20_000])
-def test_events_tell_when_it_has_moved(dev: Device, tracking: str, size: int) -> None:
+def test_events_complete_after_the_copy(dev: Device, tracking: str, size: int) -> None:
     buf = two_copies(dev, size, tracking)
     assert buf.sync_to_device(blocking=False) is None, "nothing yet"
     kept = buf.host

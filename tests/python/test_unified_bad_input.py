@@ -71,7 +71,7 @@ def test_queues_of_other_devices_and_closed_ones(dev: Device) -> None:
 
 
 @pytest.mark.skipif(TELLS_PAGES, reason="the kernel tells written pages")
-def test_pages_that_are_not_told() -> None:
+def test_pages_without_write_notification() -> None:
     buf = UnifiedBuffer(100_000, tracking="pages")
     with pytest.raises(isthmus.UnsupportedError):
         buf.host  # noqa: B018

@@ -102,7 +102,7 @@ def test_the_message_names_the_ranges(dev: Device) -> None:
 
 
 @each_means
-def test_away_from_the_conflict_all_goes_on(dev: Device, tracking: str) -> None:
+def test_other_ranges_work_despite_a_conflict(dev: Device, tracking: str) -> None:
     buf = both_wrote(dev, tracking)
     with buf.host_read((FAR, SIZE)) as array:
         assert (array == numbers(SIZE)[FAR:]).all()
@@ -169,7 +169,7 @@ def test_new_contents_settle_it(dev: Device, tracking: str) -> None:
 
 
 @each_means
-def test_a_late_mark(dev: Device, tracking: str) -> None:
+def test_a_mark_after_the_fact(dev: Device, tracking: str) -> None:
     buf = two_copies(dev, SIZE, tracking)
     kept = buf.host
     kept[:] = 1
@@ -194,7 +194,7 @@ def test_exact_ones_within_one_granule(dev: Device) -> None:
     assert read_on_device(buf)[:24].tolist() == expected
 
 
-def test_one_copy_knows_no_conflict() -> None:
+def test_one_copy_has_no_conflicts() -> None:
     buf = UnifiedBuffer(1000, device="host")
     host, array = buf.host, buf.device
     host[0] = 1

@@ -85,7 +85,7 @@ def test_a_download_fails(tracking: str, effect: str, fetch: str) -> None:
 
 @each_means
 @pytest.mark.parametrize("to", ["device", "host"])
-def test_an_event_tells_of_a_failure(tracking: str, to: str) -> None:
+def test_an_event_reports_a_failure(tracking: str, to: str) -> None:
     """A transfer that fails later is pending again."""
     device = sim(effect="late")
     buf = two_copies(device, SIZE, tracking)
@@ -246,7 +246,7 @@ def test_the_state_after_it_gave_up() -> None:
 
 
 @each_means
-def test_what_is_in_use_is_not_given_up(tracking: str) -> None:
+def test_copies_in_use_are_not_freed(tracking: str) -> None:
     device = sim(capacity="1MiB")
     in_hand = two_copies(device, 100_000, tracking).fill(1)
     array = in_hand.device
@@ -322,7 +322,7 @@ assert failed
 """
 
 
-def test_an_array_whose_upload_failed_is_lent_to_nobody() -> None:
+def test_an_array_whose_upload_failed_is_not_exported() -> None:
     python(EXPORTS_AFTER_A_FAILED_UPLOAD, **relay("cuda"), ISTHMUS_DEVICE="cuda")
 
 

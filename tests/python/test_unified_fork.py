@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from support import has_cuda, python, some_of
+from support import has_cuda, python, sampled
 from test_fork import SETUP
 from unified_support import MEANS, TELLS_PAGES, each_means
 
@@ -21,7 +21,7 @@ BACKENDS = ["host", "late", "opencl"]
 # kind of tracking.
 each_case = pytest.mark.parametrize(
     ("backend", "tracking"),
-    some_of(
+    sampled(
         (
             (backend, tracking)
             for tracking in (MEANS if TELLS_PAGES else MEANS[1:])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from support import live_again
+from support import is_memory_released
 from unified_support import each_means, numbers, read_on_device, two_copies, write_on_device
 
 import isthmus
@@ -98,7 +98,7 @@ def test_views_outlive_it(dev: Device, tracking: str, size: int, pinned: bool) -
     part[:] = 3
     assert part.tolist() == [3] * 5
     del part
-    assert live_again(before)
+    assert is_memory_released(before)
 
 
 @each_means
@@ -115,7 +115,7 @@ def test_dropped_without_free(dev: Device, tracking: str) -> None:
     assert (view == 2).all()
     assert (array.to_numpy() == 2).all()
     del array, view
-    assert live_again(before)
+    assert is_memory_released(before)
 
 
 def test_exact_access_outlives_it(dev: Device) -> None:

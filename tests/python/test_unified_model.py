@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from support import intel_device, live_again, sim
+from support import intel_device, is_memory_released, sim
 from unified_support import each_means, two_copies, write_on_device
 
 import isthmus
@@ -338,4 +338,4 @@ def test_random_operations(tracking: str, place: str, long_tier: bool) -> None:
             suppress_health_check=list(HealthCheck),
         ),
     )
-    assert live_again(before)
+    assert is_memory_released(before)

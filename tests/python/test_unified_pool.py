@@ -31,7 +31,7 @@ def stats_of(pool: BufferPool) -> tuple[int, ...]:
     )
 
 
-def test_the_same_kind_gives_the_same_buffer(dev: Device) -> None:
+def test_equal_arguments_return_the_same_buffer(dev: Device) -> None:
     pool = BufferPool()
     buf = pool.acquire((10, 3), np.int16, device=dev)
     assert (buf.shape, buf.dtype, buf.queue) == ((10, 3), np.int16, dev.default_queue)
@@ -213,7 +213,7 @@ def test_buffer_is_released_at_the_end_of_with() -> None:
     assert stats_of(pool) == (1, 2, 2, 1, 1, 9)
 
 
-def test_no_buffer_is_anothers_too() -> None:
+def test_no_buffer_has_two_owners() -> None:
     pool = BufferPool(max_buffers=3)
     taken: set[int] = set()
     lock = threading.Lock()

@@ -169,7 +169,7 @@ def test_threads_agree_on_one_id() -> None:
     assert len(registry) == 0
 
 
-def test_buffers_end_while_others_register() -> None:
+def test_buffers_are_freed_during_registrations() -> None:
     registry = BufferRegistry()
 
     def churn(_: int) -> None:
@@ -188,7 +188,7 @@ def test_one_for_the_process() -> None:
     assert get_buffer_registry() is get_buffer_registry()
 
 
-def test_a_freed_buffer_is_found_and_says_so() -> None:
+def test_a_freed_buffer_is_found_and_raises() -> None:
     registry = BufferRegistry()
     buf = UnifiedBuffer(10)
     buffer_id = registry.register(buf)

@@ -161,7 +161,7 @@ def test_many_threads_with_buffers_of_their_own(dev: Device) -> None:
     together(*[work] * 6, seconds=0.4)
 
 
-def test_freed_under_the_others(dev: Device) -> None:
+def test_freed_while_other_threads_use_it(dev: Device) -> None:
     for _ in range(20):
         buf = two_copies(dev, 20_000)
 
@@ -181,7 +181,7 @@ def test_freed_under_the_others(dev: Device) -> None:
 
 
 @each_means
-def test_a_loop_goes_on(dev: Device, tracking: str) -> None:
+def test_an_event_loop_is_not_blocked(dev: Device, tracking: str) -> None:
     async def ticks(count: list[int]) -> None:
         while True:
             count[0] += 1
@@ -206,7 +206,7 @@ def test_a_loop_goes_on(dev: Device, tracking: str) -> None:
 
 
 @each_means
-def test_uploads_behind_work_do_not_wait_for_it(dev: Device, tracking: str, gate: Event) -> None:
+def test_uploads_after_work_do_not_wait_for_it(dev: Device, tracking: str, gate: Event) -> None:
     if "wait_for_host" not in dev.capabilities:
         pytest.skip(f"queues of {dev.filter} cannot wait for the host")
     queue = Queue(dev)
@@ -253,7 +253,7 @@ def test_pipes_are_read_into_it_meanwhile(dev: Device) -> None:
 
 
 @each_means
-def test_a_view_that_is_asked_for_while_the_last_one_goes(tracking: str) -> None:
+def test_a_view_is_requested_while_the_last_one_is_freed(tracking: str) -> None:
     buf = two_copies(isthmus.Device("host"), 300_000, tracking)
     view = buf.host
     view[:] = 0

@@ -80,7 +80,7 @@ WAYS: dict[str, Callable[[np.ndarray], Any]] = {
 @each_means
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.two_places
-def test_it_is_found(dev: Device, tracking: str, way: str) -> None:
+def test_writes_are_detected(dev: Device, tracking: str, way: str) -> None:
     buf = two_copies(dev, SIZE, tracking)
     buf.copy_from(numbers(SIZE))
     kept = buf.host

@@ -72,7 +72,7 @@ def test_kept_memory_serves(keeps: str, wants: str) -> None:
     assert Buffer(MIB, device=device, resource=resource).nbytes == MIB
 
 
-def test_a_slab_larger_than_what_a_unified_buffer_gives_up() -> None:
+def test_a_slab_larger_than_the_unused_copies() -> None:
     device = sim(capacity="8MiB")
     driver = provider(device)
     idle = [UnifiedBuffer(FLOATS // 4, device=device, resource=driver) for _ in range(32)]
@@ -84,7 +84,7 @@ def test_a_slab_larger_than_what_a_unified_buffer_gives_up() -> None:
 
 
 @pytest.mark.parametrize("touch", ["device", "both"])
-def test_a_buffer_pool_gives_up_device_copies(touch: str) -> None:
+def test_a_buffer_pool_frees_device_copies(touch: str) -> None:
     device = sim(capacity="8MiB")
     pool = BufferPool()
     bufs = [pool.acquire(FLOATS, device=device) for _ in range(6)]
@@ -104,7 +104,7 @@ def test_a_buffer_pool_gives_up_device_copies(touch: str) -> None:
     assert (again.device.to_numpy() == np.arange(FLOATS)).all()
 
 
-def test_a_kept_buffer_whose_array_is_held_keeps_its_device_copy() -> None:
+def test_a_cached_buffer_with_a_referenced_array_keeps_its_device_copy() -> None:
     device = sim(capacity="8MiB")
     pool = BufferPool()
     buf = pool.acquire(4 * FLOATS, device=device)

@@ -48,7 +48,7 @@ def test_out(q: Queue, kind: str) -> None:
     assert part["shape"] == (20,)
 
 
-def test_each_time_a_dictionary_of_its_own(q: Queue, kind: str) -> None:
+def test_each_access_returns_a_new_dictionary(q: Queue, kind: str) -> None:
     buffer = Buffer(100, kind=kind, queue=q)
     buffer.__sycl_usm_array_interface__.clear()
     assert buffer.__sycl_usm_array_interface__["version"] == 1
@@ -67,7 +67,7 @@ def test_forms_of_syclobj(kind: str, q: Queue, form: str) -> None:
     assert made._pointer == source.ptr
 
 
-def test_the_queue_of_a_context_of_its_own(q: Queue, kind: str) -> None:
+def test_the_queue_of_a_separate_context(q: Queue, kind: str) -> None:
     own = Context(q.device)
     source = filled(DATA, kind=kind, queue=Queue(own))
     made = as_usm_memory(Foreign(interface(source, syclobj=own)))
@@ -173,7 +173,7 @@ def test_foreign_views_of_our_memory_keep_its_order(q: Queue, kind: str) -> None
     assert source.tobytes() == bytes([1]) * 100 + DATA.tobytes()[100:]
 
 
-def test_the_queue_that_is_told_goes_on_behind_pending_work(q: Queue, kind: str) -> None:
+def test_the_exported_queue_continues_after_pending_work(q: Queue, kind: str) -> None:
     if "wait_for_host" not in q.device.capabilities:
         pytest.skip("its queues cannot wait for the host")
     if q.device.backend in HOLDING_BACK:
@@ -191,7 +191,7 @@ def test_the_queue_that_is_told_goes_on_behind_pending_work(q: Queue, kind: str)
     assert source.tobytes() == bytes([1]) * len(DATA)
 
 
-def test_who_reads_it_waits_for_what_the_host_holds_back(q: Queue, kind: str) -> None:
+def test_readers_wait_for_operations_deferred_by_the_host(q: Queue, kind: str) -> None:
     if q.device.backend not in HOLDING_BACK:
         pytest.skip("its queues can wait for the host")
     source = filled(DATA, kind=kind, queue=q)
@@ -206,7 +206,7 @@ def test_who_reads_it_waits_for_what_the_host_holds_back(q: Queue, kind: str) ->
     assert source.tobytes() == bytes([1]) * len(DATA)
 
 
-def test_a_closed_queue_is_told_where_nothing_is_pending(q: Queue, kind: str) -> None:
+def test_a_closed_queue_is_exported_if_nothing_is_pending(q: Queue, kind: str) -> None:
     if "wait_for_host" not in q.device.capabilities:
         pytest.skip("its queues cannot wait for the host")
     own = Queue(q.context)

@@ -170,7 +170,7 @@ def test_another_context(name: str, form: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["opencl", "sim"])
-def test_host_memory_of_nobody(name: str) -> None:
+def test_unregistered_host_memory(name: str) -> None:
     queue = Queue(sim()) if name == "sim" else Queue(name)
     array = np.zeros(4096, np.uint8)
     told = changed(Buffer(4096, queue=queue), {"data": (array.ctypes.data, False)})
@@ -194,7 +194,7 @@ def test_the_end_is_named() -> None:
         {"offset": -(2**62)},
     ],
 )
-def test_what_reaches_beyond_any_address_is_told(changes: dict[str, Any]) -> None:
+def test_an_extent_past_the_address_space_is_reported(changes: dict[str, Any]) -> None:
     buffer = Buffer(4096, kind="shared", queue=Queue("opencl"))
     with pytest.raises(ValueError, match=r"2\*\*64") as raised:
         as_usm_memory(Foreign(changed(buffer, changes)))

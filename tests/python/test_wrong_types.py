@@ -112,7 +112,7 @@ def call(
 
 @pytest.mark.parametrize("value", [None, Wrong()], ids=["None", "object"])
 @pytest.mark.parametrize(("owner", "function", "wrong"), list(cases()))
-def test_told_by_isthmus(
+def test_checked_by_isthmus(
     instances: dict[str, Any], owner: str, function: ast.FunctionDef, wrong: str, value: object
 ) -> None:
     told = ""
@@ -144,7 +144,7 @@ def test_told_by_isthmus(
     ],
     ids=range(10),
 )
-def test_what_is_told(make: Any, error: type[Exception], told: str) -> None:
+def test_messages(make: Any, error: type[Exception], told: str) -> None:
     with pytest.raises(error, match=told):
         make()
 

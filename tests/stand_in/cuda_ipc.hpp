@@ -39,9 +39,9 @@ inline int into_file(void* at, std::size_t nbytes) {
 }
 
 inline ipc_name name_of(int file, std::size_t nbytes) {
-  struct stat told {};
-  fstat(file, &told);
-  return {ipc_name::k_sign, getpid(), file, told.st_ino, nbytes};
+  struct stat info {};
+  fstat(file, &info);
+  return {ipc_name::k_sign, getpid(), file, info.st_ino, nbytes};
 }
 
 // Returns null if there is no such memory.
@@ -51,9 +51,9 @@ inline void* open_by_name(const ipc_name& name) {
   }
   const auto path = "/proc/" + std::to_string(name.process) + "/fd/" + std::to_string(name.file);
   const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
-  struct stat told {};
+  struct stat info {};
   void* at = MAP_FAILED;
-  if (file >= 0 && fstat(file, &told) == 0 && told.st_ino == name.inode) {
+  if (file >= 0 && fstat(file, &info) == 0 && info.st_ino == name.inode) {
     at = mmap(nullptr, name.nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   }
   close(file);

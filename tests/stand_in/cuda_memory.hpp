@@ -61,7 +61,7 @@ class memory {
     }
     const auto at = pages(nbytes, PROT_READ | PROT_WRITE);
     if (at != 0) {
-      blocks_[at] = {nbytes, of, where, of == sort::device ? only(where) : everybody()};
+      blocks_[at] = {nbytes, of, where, of == sort::device ? only(where) : all_devices()};
       used(where) += of != sort::host ? nbytes : 0;
     }
     return at;
@@ -283,7 +283,7 @@ class memory {
     return true;
   }
   // Whether a device can access another one's memory.
-  void let_peers(bool may) {
+  void enable_peers(bool may) {
     const std::lock_guard hold{lock_};
     peers_ = may;
   }
@@ -356,7 +356,7 @@ class memory {
   }
 
   [[nodiscard]] static device_set only(int device) { return device_set{1} << device; }
-  [[nodiscard]] static device_set everybody() { return ~device_set{0}; }
+  [[nodiscard]] static device_set all_devices() { return ~device_set{0}; }
   // Pre: the lock is held.
   [[nodiscard]] std::size_t& used(int where) { return used_.at(static_cast<std::size_t>(where)); }
   static void* pointer(std::uintptr_t at) { return reinterpret_cast<void*>(at); }

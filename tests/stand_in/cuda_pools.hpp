@@ -20,20 +20,20 @@ struct memory_pool {
 class memory_pools {
  public:
   memory_pool* add(int device, sort of) {
-    auto made = std::make_unique<memory_pool>(memory_pool{device, of});
-    auto* const raw = made.get();
+    auto pool = std::make_unique<memory_pool>(memory_pool{device, of});
+    auto* const raw = pool.get();
     const std::lock_guard hold{lock_};
-    pools_[raw] = std::move(made);
+    pools_[raw] = std::move(pool);
     return raw;
   }
-  bool remove(memory_pool* gone) {
+  bool remove(memory_pool* pool) {
     const std::lock_guard hold{lock_};
-    return pools_.erase(gone) != 0;
+    return pools_.erase(pool) != 0;
   }
   // Returns null for a pool that does not exist, or no longer does.
-  memory_pool* find(memory_pool* wanted) {
+  memory_pool* find(memory_pool* pool) {
     const std::lock_guard hold{lock_};
-    return pools_.contains(wanted) ? wanted : nullptr;
+    return pools_.contains(pool) ? pool : nullptr;
   }
   memory_pool* default_of(int device, sort of) {
     {
@@ -42,9 +42,9 @@ class memory_pools {
         return found;
       }
     }
-    auto* const made = add(device, of);
+    auto* const pool = add(device, of);
     const std::lock_guard hold{lock_};
-    return defaults_[{device, of}] = made;
+    return defaults_[{device, of}] = pool;
   }
 
  private:

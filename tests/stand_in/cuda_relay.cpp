@@ -98,7 +98,7 @@ constexpr bool may_wait(std::string_view name) {
 // Remaining calls of the chosen kind before one fails; negative: none does.
 std::atomic<long> before_failure{-1};
 std::atomic<sort> failing{sort::takes};
-std::atomic<Code> failure{cu::k_error_OUT_OF_MEMORY};
+std::atomic<CUresult> failure{cu::k_error_OUT_OF_MEMORY};
 // Remaining calls that allocate, submit or release before the device is lost; negative: never.
 std::atomic<long> before_loss{-1};
 
@@ -109,12 +109,12 @@ std::shared_mutex losing;
 void end_what_is_in_flight() {
   const auto find = [](const char* name) { return dlsym(driver(), name); };
   const auto retain =
-      reinterpret_cast<Code (*)(ContextHandle*, Ordinal)>(find("cuDevicePrimaryCtxRetain"));
-  const auto current = reinterpret_cast<Code (*)(ContextHandle*)>(find("cuCtxGetCurrent"));
-  const auto set_current = reinterpret_cast<Code (*)(ContextHandle)>(find("cuCtxSetCurrent"));
-  const auto synchronize = reinterpret_cast<Code (*)()>(find("cuCtxSynchronize"));
-  ContextHandle primary = nullptr;
-  ContextHandle before = nullptr;
+      reinterpret_cast<CUresult (*)(CUcontext*, CUdevice)>(find("cuDevicePrimaryCtxRetain"));
+  const auto current = reinterpret_cast<CUresult (*)(CUcontext*)>(find("cuCtxGetCurrent"));
+  const auto set_current = reinterpret_cast<CUresult (*)(CUcontext)>(find("cuCtxSetCurrent"));
+  const auto synchronize = reinterpret_cast<CUresult (*)()>(find("cuCtxSynchronize"));
+  CUcontext primary = nullptr;
+  CUcontext before = nullptr;
   if (retain(&primary, 0) != cu::k_success || current(&before) != cu::k_success ||
       set_current(primary) != cu::k_success || synchronize() != cu::k_success ||
       set_current(before) != cu::k_success) {
@@ -141,7 +141,7 @@ void count_towards_loss(sort what) {
   }
 }
 
-Code refuse(std::string_view name, sort what) {
+CUresult refuse(std::string_view name, sort what) {
   if (before_loss == 0 && !name.starts_with("cuCtx")) {
     return cu::k_error_LAUNCH_FAILED;
   }
@@ -151,40 +151,40 @@ Code refuse(std::string_view name, sort what) {
   return cu::k_success;
 }
 
-template <call Number, class Signature>
+template <call Call, class Signature>
 struct relayed;
-template <call Number, class... Parameters>
-struct relayed<Number, Code(Parameters...)> {
-  static Code put(Parameters... arguments) {
-    constexpr auto what = sort_of(k_names[Number]);
-    if (may_wait(k_names[Number]) && stand_in::interpreter_is_held()) {
-      ++under_interpreter[Number];
+template <call Call, class... Parameters>
+struct relayed<Call, CUresult(Parameters...)> {
+  static CUresult put(Parameters... arguments) {
+    constexpr auto what = sort_of(k_names[Call]);
+    if (may_wait(k_names[Call]) && stand_in::interpreter_is_held()) {
+      ++under_interpreter[Call];
     }
     count_towards_loss(what);
     const std::shared_lock hold{losing};
-    if (const auto refused = refuse(k_names[Number], what); refused != cu::k_success) {
+    if (const auto refused = refuse(k_names[Call], what); refused != cu::k_success) {
       // The memory of a lost device is freed with its context. The real driver lost nothing: free
       // it.
       if (before_loss == 0 && what == sort::gives_back) {
-        reinterpret_cast<Code (*)(Parameters...)>(theirs[Number])(arguments...);
+        reinterpret_cast<CUresult (*)(Parameters...)>(theirs[Call])(arguments...);
       }
       return refused;
     }
     const auto began = std::chrono::steady_clock::now();
-    const auto outcome = reinterpret_cast<Code (*)(Parameters...)>(theirs[Number])(arguments...);
-    taken[Number] += std::chrono::nanoseconds{std::chrono::steady_clock::now() - began}.count();
+    const auto outcome = reinterpret_cast<CUresult (*)(Parameters...)>(theirs[Call])(arguments...);
+    taken[Call] += std::chrono::nanoseconds{std::chrono::steady_clock::now() - began}.count();
     if (outcome == cu::k_success) {
-      ++succeeded[Number];
+      ++succeeded[Call];
     }
     return outcome;
   }
 };
 
 // A function that the driver lacks is missing here too.
-template <call Number, class Signature>
+template <call Call, class Signature>
 Signature* resolve() {
-  theirs[Number] = driver() != nullptr ? dlsym(driver(), k_names[Number].data()) : nullptr;
-  return theirs[Number] != nullptr ? &relayed<Number, Signature>::put : nullptr;
+  theirs[Call] = driver() != nullptr ? dlsym(driver(), k_names[Call].data()) : nullptr;
+  return theirs[Call] != nullptr ? &relayed<Call, Signature>::put : nullptr;
 }
 
 }  // namespace
@@ -193,7 +193,7 @@ extern "C" {
 
 // Makes the call of kind `of` (1: those that allocate or submit, 2: those that release) after the
 // next `calls` of that kind fail with `with`; negative: none. Returns how many calls remained.
-long relay_fail_after(long calls, int of, Code with) {
+long relay_fail_after(long calls, int of, CUresult with) {
   failing = static_cast<sort>(of);
   failure = with;
   return before_failure.exchange(calls);

@@ -91,7 +91,7 @@ class stream {
       return;
     }
     const std::lock_guard hold{all_.order};
-    stand_behind_others();
+    order_after_implicit_streams();
     put(std::move(work));
   }
   // Whether work on the device's legacy default stream would invalidate a capture.
@@ -108,8 +108,8 @@ class stream {
   }
   // Waits for all streams, destroyed ones too.
   static void wait_for_all() {
-    for (auto left = in_flight().load(); left != 0; left = in_flight().load()) {
-      in_flight().wait(left);
+    for (auto left = pending_count().load(); left != 0; left = pending_count().load()) {
+      pending_count().wait(left);
     }
   }
 
@@ -136,7 +136,7 @@ class stream {
   void put(std::function<void()> work) {
     const std::lock_guard hold{state_->lock};
     state_->waiting.push_back(std::move(work));
-    ++in_flight();
+    ++pending_count();
     state_->changed.notify_all();
   }
   [[nodiscard]] std::shared_ptr<mark> end() {
@@ -148,18 +148,18 @@ class stream {
     const std::lock_guard hold{state_->lock};
     return state_->waiting.empty() && !state_->works;
   }
-  void stand_behind(stream& other) {
+  void wait_for(stream& other) {
     if (!other.is_idle()) {
       put([last = other.end()] { last->wait(); });
     }
   }
   // Pre: `order` is held.
-  void stand_behind_others() {
+  void order_after_implicit_streams() {
     if (how_ == manner::blocking && all_.legacy != nullptr) {
-      stand_behind(*all_.legacy);
+      wait_for(*all_.legacy);
     } else if (how_ == manner::legacy) {
       for (auto* each : all_.blocking) {
-        stand_behind(*each);
+        wait_for(*each);
       }
       for (auto& last : std::exchange(all_.ended, {})) {
         put([last] { last->wait(); });
@@ -167,7 +167,7 @@ class stream {
     }
   }
 
-  static std::atomic<std::size_t>& in_flight() {
+  static std::atomic<std::size_t>& pending_count() {
     static std::atomic<std::size_t> count{0};
     return count;
   }
@@ -185,8 +185,8 @@ class stream {
       std::this_thread::sleep_for(std::chrono::microseconds{20});  // never done at once
       work();
       work = nullptr;
-      --in_flight();
-      in_flight().notify_all();
+      --pending_count();
+      pending_count().notify_all();
       hold.lock();
       of.works = false;
     }

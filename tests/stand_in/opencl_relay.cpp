@@ -88,9 +88,10 @@ void fill_now(void* arguments) {
 
 // Replaces the fill by a native kernel. Pre: the memory is the host's.
 Code fill_late(QueueHandle on, void* destination, const void* pattern, std::size_t pattern_bytes,
-               std::size_t nbytes, Number count, const EventHandle* after, EventHandle* made) {
-  using native = Code(QueueHandle, NativeFunction, void*, std::size_t, Number, const MemoryHandle*,
-                      const void**, Number, const EventHandle*, EventHandle*);
+               std::size_t nbytes, unsigned count, const EventHandle* after, EventHandle* made) {
+  using native =
+      Code(QueueHandle, NativeFunction, void*, std::size_t, unsigned, const MemoryHandle*,
+           const void**, unsigned, const EventHandle*, EventHandle*);
   late_fill what{static_cast<std::byte*>(destination), pattern, pattern_bytes, nbytes};
   return reinterpret_cast<native*>(theirs[k_clEnqueueNativeKernel].load())(
       on, fill_now, &what, sizeof what, 0, nullptr, nullptr, count, after, made);
@@ -119,10 +120,10 @@ std::array<std::atomic<long>, k_calls> calls_made{};  // only calls that may wai
 std::array<std::atomic<long>, k_calls> under_interpreter{};
 
 // The library reads the outcome of events by waiting for them, which does not block if all ended.
-bool any_pends(Number count, const EventHandle* all) {
-  using question = Code (*)(EventHandle, Number, std::size_t, void*, std::size_t*);
+bool any_pends(unsigned count, const EventHandle* all) {
+  using question = Code (*)(EventHandle, unsigned, std::size_t, void*, std::size_t*);
   const auto ask = reinterpret_cast<question>(theirs[k_clGetEventInfo].load());
-  for (Number each = 0; each < count; ++each) {
+  for (unsigned each = 0; each < count; ++each) {
     Code reached = 1;
     if (ask == nullptr ||
         ask(all[each], cl::k_event_status, sizeof reached, &reached, nullptr) != cl::k_success ||
@@ -135,40 +136,40 @@ bool any_pends(Number count, const EventHandle* all) {
 
 void* extension(void* found, std::string_view name);
 
-template <call Number, class Signature>
+template <call Call, class Signature>
 struct relayed;
-template <call Number, class Result, class... Parameters>
-struct relayed<Number, Result(Parameters...)> {
+template <call Call, class Result, class... Parameters>
+struct relayed<Call, Result(Parameters...)> {
   static constexpr bool k_is_command =
-      k_names[Number].starts_with("clEnqueue") && std::is_same_v<Result, Code>;
+      k_names[Call].starts_with("clEnqueue") && std::is_same_v<Result, Code>;
 
   static bool waits(const Parameters&... arguments) {
-    if constexpr (says_whether_it_waits(Number)) {
+    if constexpr (says_whether_it_waits(Call)) {
       return std::get<1>(std::tie(arguments...)) != cl::k_false;
-    } else if constexpr (Number == k_clWaitForEvents) {
+    } else if constexpr (Call == k_clWaitForEvents) {
       return any_pends(arguments...);
     } else {
-      return may_wait(Number);
+      return may_wait(Call);
     }
   }
 
   static Result put(Parameters... arguments) {
     if (waits(arguments...)) {
-      ++calls_made[Number];
-      under_interpreter[Number] += stand_in::interpreter_is_held() ? 1 : 0;
+      ++calls_made[Call];
+      under_interpreter[Call] += stand_in::interpreter_is_held() ? 1 : 0;
     }
-    const auto real = reinterpret_cast<Result (*)(Parameters...)>(theirs[Number].load());
+    const auto real = reinterpret_cast<Result (*)(Parameters...)>(theirs[Call].load());
     if constexpr (k_is_command) {
       if (is_refused()) {
         return k_refused;
       }
     }
-    if constexpr (Number == k_clEnqueueSVMMemFill) {
+    if constexpr (Call == k_clEnqueueSVMMemFill) {
       if (reads_patterns_late()) {
         return fill_late(arguments...);
       }
     }
-    if constexpr (Number == k_clGetExtensionFunctionAddressForPlatform) {
+    if constexpr (Call == k_clGetExtensionFunctionAddressForPlatform) {
       return [real](PlatformHandle of, const char* name) -> void* {
         return extension(real(of, name), name);
       }(arguments...);
@@ -179,11 +180,11 @@ struct relayed<Number, Result(Parameters...)> {
 };
 
 // If several platforms have functions of their own, those of the first are relayed.
-template <call Number, class Signature>
+template <call Call, class Signature>
 void* relay_extension(void* found) {
   void* known = nullptr;
-  const bool is_first = theirs[Number].compare_exchange_strong(known, found);
-  return is_first || known == found ? reinterpret_cast<void*>(&relayed<Number, Signature>::put)
+  const bool is_first = theirs[Call].compare_exchange_strong(known, found);
+  return is_first || known == found ? reinterpret_cast<void*>(&relayed<Call, Signature>::put)
                                     : found;
 }
 
@@ -200,11 +201,11 @@ void* extension(void* found, std::string_view name) {
 }
 
 // A function that the library lacks is missing here too.
-template <call Number, class Signature>
+template <call Call, class Signature>
 Signature* resolve() {
-  void* const found = library() != nullptr ? dlsym(library(), k_names[Number].data()) : nullptr;
-  theirs[Number] = found;
-  return found != nullptr ? &relayed<Number, Signature>::put : nullptr;
+  void* const found = library() != nullptr ? dlsym(library(), k_names[Call].data()) : nullptr;
+  theirs[Call] = found;
+  return found != nullptr ? &relayed<Call, Signature>::put : nullptr;
 }
 
 }  // namespace

@@ -170,57 +170,56 @@ Signature* real(call number) {
   return reinterpret_cast<Signature*>(theirs[number]);
 }
 
-template <call Number, class Signature>
+template <call Call, class Signature>
 struct relayed;
 
-template <call Number, class... Parameters>
-struct relayed<Number, void(Parameters...)> {
+template <call Call, class... Parameters>
+struct relayed<Call, void(Parameters...)> {
   static void put(Parameters... arguments) {
-    note_interpreter(Number);
-    if constexpr (takes_back(Number)) {
+    note_interpreter(Call);
+    if constexpr (takes_back(Call)) {
       held().remove(first(arguments...));
     }
-    real<void(Parameters...)>(Number)(arguments...);
-    if (lets_exceptions_out(Number) && fails_now(failing::throws)) {
-      throw std::runtime_error{k_names[Number]};
+    real<void(Parameters...)>(Call)(arguments...);
+    if (lets_exceptions_out(Call) && fails_now(failing::throws)) {
+      throw std::runtime_error{k_names[Call]};
     }
   }
 };
 
-template <call Number, class Result, class... Parameters>
-struct relayed<Number, Result(Parameters...)> {
+template <call Call, class Result, class... Parameters>
+struct relayed<Call, Result(Parameters...)> {
   static constexpr bool k_gives = std::is_pointer_v<Result>;
 
   static Result put(Parameters... arguments) {
-    note_interpreter(Number);
-    if (lets_exceptions_out(Number) && fails_now(failing::throws)) {
-      throw std::runtime_error{k_names[Number]};
+    note_interpreter(Call);
+    if (lets_exceptions_out(Call) && fails_now(failing::throws)) {
+      throw std::runtime_error{k_names[Call]};
     }
-    if ((k_gives || Number == k_context_native) && fails_now(failing::gives_null)) {
+    if ((k_gives || Call == k_context_native) && fails_now(failing::gives_null)) {
       return Result();
     }
-    if constexpr (Number == k_event_status) {
+    if constexpr (Call == k_event_status) {
       if (held().is_first_question(arguments...) && fails_now(failing::ends_badly)) {
         real<void(Parameters...)>(k_wait_for_event)(arguments...);
         return dp::k_status_unknown;
       }
     }
-    const Result result = real<Result(Parameters...)>(Number)(arguments...);
+    const Result result = real<Result(Parameters...)>(Call)(arguments...);
     if constexpr (k_gives) {
-      held().add(result, Number);
+      held().add(result, Call);
     }
     return result;
   }
 };
 
 // A function that the library lacks is missing here too.
-template <call Number, class Signature>
+template <call Call, class Signature>
 Signature* resolve() {
   const bool hidden =
-      Number == k_context_native && from_environment("SYCL_RELAY_WITHOUT_NATIVE") == 1;
-  theirs[Number] =
-      interface() != nullptr && !hidden ? dlsym(interface(), k_names[Number]) : nullptr;
-  return theirs[Number] != nullptr ? &relayed<Number, Signature>::put : nullptr;
+      Call == k_context_native && from_environment("SYCL_RELAY_WITHOUT_NATIVE") == 1;
+  theirs[Call] = interface() != nullptr && !hidden ? dlsym(interface(), k_names[Call]) : nullptr;
+  return theirs[Call] != nullptr ? &relayed<Call, Signature>::put : nullptr;
 }
 
 }  // namespace

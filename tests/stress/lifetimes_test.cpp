@@ -139,7 +139,7 @@ TEST_P(lifetimes, threads_end_with_their_queues_at_work) {
   }
 }
 
-TEST_P(lifetimes, functions_run_while_all_else_goes) {
+TEST_P(lifetimes, functions_run_while_everything_else_is_released) {
   const im::device device = open();
   std::atomic<int> ran{0};
   std::vector<im::event> events(16);

@@ -248,7 +248,7 @@ class pool_blocks : public on_backend {
     for (const im::queue& each : all.queues) each.wait();
     EXPECT_EQ(all.damaged, 0U) << "another wrote to a block of this owner; ISTHMUS_SEED=" << seed();
     all.pool.verify();
-    EXPECT_TRUE(patiently([&] {
+    EXPECT_TRUE(eventually([&] {
       (void)all.pool.trim(0);
       return all.pool.usage().held == 0;
     })) << "something is still held";

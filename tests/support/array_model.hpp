@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "support/backends.hpp"
-#include "support/patiently.hpp"
+#include "support/eventually.hpp"
 
 namespace support {
 
@@ -39,11 +39,11 @@ struct model {
   std::vector<std::int32_t> values;  // in row-major order
 
   static model counting(const numbers& shape) {
-    model made{shape, std::vector<std::int32_t>(static_cast<std::size_t>(product(shape)))};
-    std::iota(made.values.begin(), made.values.end(), 1);
-    return made;
+    model result{shape, std::vector<std::int32_t>(static_cast<std::size_t>(product(shape)))};
+    std::iota(result.values.begin(), result.values.end(), 1);
+    return result;
   }
-  std::size_t place(const numbers& index) const {
+  std::size_t offset_of(const numbers& index) const {
     std::int64_t found = 0;
     for (std::size_t axis = 0; axis < shape.size(); ++axis)
       found = found * shape[axis] + index[axis];
@@ -52,10 +52,10 @@ struct model {
   // An array of shape `wanted` whose element at `index` is this array's element at `from(index)`.
   template <class From>
   model picked(const numbers& wanted, From&& from) const {
-    model made{wanted, {}};
-    for_each_index(wanted,
-                   [&](const numbers& at) { made.values.push_back(values[place(from(at))]); });
-    return made;
+    model result{wanted, {}};
+    for_each_index(
+        wanted, [&](const numbers& at) { result.values.push_back(values[offset_of(from(at))]); });
+    return result;
   }
   // `chosen` holds the indices to keep of `axis`, for example those of a Python slice.
   model sliced(std::size_t axis, const numbers& chosen) const {
@@ -102,9 +102,9 @@ inline numbers chosen(std::int64_t extent, std::optional<std::int64_t> first,
                       std::optional<std::int64_t> last, std::int64_t step) {
   const std::int64_t lowest = step < 0 ? -1 : 0;
   const std::int64_t highest = step < 0 ? extent - 1 : extent;
-  const auto cut = [&](std::int64_t given) {
-    if (given < 0) given += extent;
-    return std::min(std::max(given, lowest), highest);
+  const auto cut = [&](std::int64_t bound) {
+    if (bound < 0) bound += extent;
+    return std::min(std::max(bound, lowest), highest);
   };
   const std::int64_t from = first ? cut(*first) : (step < 0 ? highest : lowest);
   const std::int64_t to = last ? cut(*last) : (step < 0 ? lowest : highest);
@@ -130,13 +130,13 @@ class on_arrays : public on_backend {
     on_backend::TearDown();
   }
   // Polls, because frees may have to wait for work that has just completed.
-  static void trim(const im::queue& on, im::kind kind) {
-    const im::resource pool = im::default_pool(kind, on);
+  static void trim(const im::queue& queue, im::kind kind) {
+    const im::resource pool = im::default_pool(kind, queue);
     const auto is_empty = [&] {
       pool.trim();
       return pool.usage().held == 0;
     };
-    EXPECT_TRUE(patiently(is_empty)) << pool.usage().held << " bytes of " << name(kind) << " left";
+    EXPECT_TRUE(eventually(is_empty)) << pool.usage().held << " bytes of " << name(kind) << " left";
   }
 
   im::array_options options() const { return {.queue = queue_}; }
@@ -150,10 +150,10 @@ class on_arrays : public on_backend {
   static std::uint64_t live_in(const im::resource& counted) {
     return im::statistics_of(counted).current_count;
   }
-  static bool all_gone(const im::resource& counted) {
-    return patiently([&] { return live_in(counted) == 0; });
+  static bool all_freed(const im::resource& counted) {
+    return eventually([&] { return live_in(counted) == 0; });
   }
-  im::dyn_array made(const model& of, im::kind kind) const {
+  im::dyn_array make_array(const model& of, im::kind kind) const {
     auto array = im::empty(im::dtype::int32, axes_of(of.shape), kind, options());
     im::copy(array, of.values);
     return array;

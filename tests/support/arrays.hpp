@@ -120,55 +120,57 @@ inline small_number get_number(isthmus_dtype_t of, const std::byte* at) {
 }
 
 struct nd_array {
-  isthmus_dtype_t of = ISTHMUS_UINT8;
+  isthmus_dtype_t dtype = ISTHMUS_UINT8;
   lengths shape, strides;
   std::size_t first = 0;   // offset of the first element in the array's memory, in bytes
   std::size_t nbytes = 0;  // of the array's memory
 
-  [[nodiscard]] std::size_t item() const { return dtype_info(of).nbytes; }
+  [[nodiscard]] std::size_t item() const { return dtype_info(dtype).nbytes; }
   [[nodiscard]] std::size_t count() const {
     return static_cast<std::size_t>(
         std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>{}));
   }
-  [[nodiscard]] isthmus_array_t at(isthmus_place_t place) const {
+  [[nodiscard]] isthmus_array_t at(isthmus_endpoint_t place) const {
     place.offset += first;
-    return {place, of, shape.size(), shape.data(), strides.data()};
+    return {place, dtype, shape.size(), shape.data(), strides.data()};
   }
   // Computes the size of the memory, with `before` unused bytes before the elements and `behind`
   // after them.
-  void measure(std::size_t before, std::size_t behind) {
+  void measure(std::size_t before, std::size_t after) {
     std::int64_t low = 0, high = 0;
     for (std::size_t i = 0; i < shape.size(); ++i) {
       (strides[i] < 0 ? low : high) += (shape[i] - 1) * strides[i];
     }
     first = before + static_cast<std::size_t>(-low);
-    nbytes = first + static_cast<std::size_t>(high) + item() + behind;
+    nbytes = first + static_cast<std::size_t>(high) + item() + after;
   }
   // Calls `visit(byte)` with the byte offset of every element in row-major order.
   template <class Visit>
   void each(Visit&& visit) const {
-    lengths at(shape.size());
+    lengths index(shape.size());
     for (std::size_t left = count(); left != 0; --left) {
       std::int64_t byte = static_cast<std::int64_t>(first);
-      for (std::size_t i = 0; i < at.size(); ++i) byte += at[i] * strides[i];
+      for (std::size_t i = 0; i < index.size(); ++i) byte += index[i] * strides[i];
       visit(static_cast<std::size_t>(byte));
-      for (std::size_t i = at.size(); i != 0 && ++at[i - 1] == shape[i - 1]; --i) at[i - 1] = 0;
+      for (std::size_t i = index.size(); i != 0 && ++index[i - 1] == shape[i - 1]; --i)
+        index[i - 1] = 0;
     }
   }
   // By NumPy's broadcasting rules. Precondition: the shapes are compatible.
-  [[nodiscard]] nd_array broadcast_to(const lengths& to) const {
-    nd_array made = *this;
-    while (made.shape.size() > to.size()) {
-      made.shape.erase(made.shape.begin()), made.strides.erase(made.strides.begin());
+  [[nodiscard]] nd_array broadcast_to(const lengths& target_shape) const {
+    nd_array result = *this;
+    while (result.shape.size() > target_shape.size()) {
+      result.shape.erase(result.shape.begin()), result.strides.erase(result.strides.begin());
     }
-    while (made.shape.size() < to.size()) {
-      made.shape.insert(made.shape.begin(), 1), made.strides.insert(made.strides.begin(), 0);
+    while (result.shape.size() < target_shape.size()) {
+      result.shape.insert(result.shape.begin(), 1),
+          result.strides.insert(result.strides.begin(), 0);
     }
-    for (std::size_t i = 0; i < to.size(); ++i) {
-      if (made.shape[i] == 1) made.strides[i] = 0;
+    for (std::size_t i = 0; i < target_shape.size(); ++i) {
+      if (result.shape[i] == 1) result.strides[i] = 0;
     }
-    made.shape = to;
-    return made;
+    result.shape = target_shape;
+    return result;
   }
 };
 
@@ -177,12 +179,12 @@ struct nd_array {
 inline bytes numbers_in(const nd_array& of, std::mt19937_64& random, bool any_sign) {
   bytes memory(of.nbytes);
   for (auto& each : memory) each = static_cast<std::byte>(random() % 100);
-  const char kind = dtype_info(of.of).kind;
+  const char kind = dtype_info(of.dtype).kind;
   const bool may_be_negative = any_sign && kind != 'u' && kind != 'b';
   of.each([&](std::size_t at) {
     const int number = static_cast<int>(random() % 101);
     const bool is_negative = may_be_negative && random() % 2 == 0;
-    put_number(of.of, memory.data() + at, is_negative ? -number : number,
+    put_number(of.dtype, memory.data() + at, is_negative ? -number : number,
                static_cast<int>(random() % 50));
   });
   return memory;
@@ -198,13 +200,13 @@ inline bytes modelled(bytes into, const nd_array& to, const bytes& from, const n
   const std::size_t item = to.item();
   to.each([&](std::size_t at) {
     const std::byte* element = from.data() + places[next++];
-    if (to.of == source.of) {
+    if (to.dtype == source.dtype) {
       std::memcpy(into.data() + at, element, item);
       return;
     }
-    const small_number number = get_number(source.of, element);
+    const small_number number = get_number(source.dtype, element);
     const bool is_set = number.real != 0 || number.imaginary != 0;
-    put_number(to.of, into.data() + at, to.of == ISTHMUS_BOOL ? is_set : number.real,
+    put_number(to.dtype, into.data() + at, to.dtype == ISTHMUS_BOOL ? is_set : number.real,
                number.imaginary);
   });
   return into;
@@ -213,8 +215,8 @@ inline bytes modelled(bytes into, const nd_array& to, const bytes& from, const n
 // Copies from `like` those bytes of each element that hold no part of its value. Only long doubles
 // of 80 bits have such padding.
 inline void take_padding(const nd_array& of, bytes& into, const bytes& like) {
-  if (dtype_info(of.of).kind != 'f' && dtype_info(of.of).kind != 'c') return;
-  if (of.of != ISTHMUS_LONGDOUBLE && of.of != ISTHMUS_CLONGDOUBLE) return;
+  if (dtype_info(of.dtype).kind != 'f' && dtype_info(of.dtype).kind != 'c') return;
+  if (of.dtype != ISTHMUS_LONGDOUBLE && of.dtype != ISTHMUS_CLONGDOUBLE) return;
   constexpr std::size_t k_part = sizeof(long double);
   constexpr std::size_t k_used = std::numeric_limits<long double>::digits == 64 ? 10 : k_part;
   of.each([&](std::size_t at) {

@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-#include "support/patiently.hpp"
+#include "support/eventually.hpp"
 #include "support/sizes.hpp"
 
 namespace support {
@@ -39,7 +39,7 @@ inline bool contains(std::string_view text, std::string_view part) {
 // A driver that cannot cancel what waits for a failed event (PoCL 3.1) runs the dependent operation
 // anyway. The message of that operation's failure then says so.
 // dependent's failure, and then the dependent has run.
-inline bool ran_all_the_same() { return contains(isthmus_error_message(), "so it ran"); }
+inline bool ran_despite_failure() { return contains(isthmus_error_message(), "so it ran"); }
 
 inline std::string opencl_name(const im::device& device) {
   const im::platform platform = device.platform();
@@ -74,7 +74,7 @@ inline im::device open_backend(const std::string& name) {
 // Whether the backend's queues defer operations that wait for the host. After the handle of such a
 // queue was exported, external work may be submitted ahead of a deferred operation, on memory that
 // the next owner of a block uses.
-inline bool holds_back(std::string_view name) { return name == "cuda" || name == "sycl"; }
+inline bool defers_host_waits(std::string_view name) { return name == "cuda" || name == "sycl"; }
 
 // The environment variable that makes the absence of a backend a failure, or "" if there is none.
 inline std::string_view required_by(const std::string& name) {
@@ -83,21 +83,21 @@ inline std::string_view required_by(const std::string& name) {
   return name == "cuda" ? "ISTHMUS_REQUIRE_CUDA" : "";
 }
 
-inline bool must_be_there(const std::string& name) {
-  const char* asked = std::getenv(std::string(required_by(name)).c_str());
-  return asked != nullptr && std::string_view(asked) == "1";
+inline bool is_required(const std::string& name) {
+  const char* required = std::getenv(std::string(required_by(name)).c_str());
+  return required != nullptr && std::string_view(required) == "1";
 }
 
 // Fails a test that ends with more live memory than it started with. Waits up to 5 seconds for
 // operations in flight and deferred releases. Free memory of default pools is not counted.
 class leak_checked : public ::testing::Test {
  protected:
-  void SetUp() override { before_ = settled(&without_pools, 20ms); }
+  void SetUp() override { before_ = wait_until_stable(&without_pools, 20ms); }
   void TearDown() override {
-    const auto patience = std::chrono::steady_clock::now() + 5s;
+    const auto deadline = std::chrono::steady_clock::now() + 5s;
     im::live_memory now = without_pools();
     while ((now.count != before_.count || now.bytes != before_.bytes) &&
-           std::chrono::steady_clock::now() < patience) {
+           std::chrono::steady_clock::now() < deadline) {
       std::this_thread::sleep_for(1ms);
       now = without_pools();
     }
@@ -120,7 +120,7 @@ class on_backend : public leak_checked, public ::testing::WithParamInterface<std
     leak_checked::SetUp();
     device_ = open_backend(GetParam());
     if (!device_) {
-      if (must_be_there(GetParam()))
+      if (is_required(GetParam()))
         FAIL() << required_by(GetParam()) << "=1, and no device of " << GetParam();
       GTEST_SKIP() << "no " << GetParam() << " on this machine";
     }
@@ -146,13 +146,13 @@ class on_backend : public leak_checked, public ::testing::WithParamInterface<std
   bool can(im::capability what) const { return device_.can(what); }
   // Allocated directly from the driver. im::live counts each such allocation, and not those of a
   // pool.
-  im::buffer make_unpooled(std::size_t nbytes, im::kind of) const {
+  im::buffer make_unpooled(std::size_t nbytes, im::kind kind) const {
     return im::buffer(
-        nbytes, of,
-        {.queue = queue_, .resource = im::resource::provider(queue_.context(), of, device_)});
+        nbytes, kind,
+        {.queue = queue_, .resource = im::resource::provider(queue_.context(), kind, device_)});
   }
-  im::buffer make(std::size_t nbytes, im::kind of, std::int64_t alignment = 0) const {
-    return im::buffer(nbytes, of, {.queue = queue_, .alignment = alignment});
+  im::buffer make(std::size_t nbytes, im::kind kind, std::int64_t alignment = 0) const {
+    return im::buffer(nbytes, kind, {.queue = queue_, .alignment = alignment});
   }
 
   im::device device_;

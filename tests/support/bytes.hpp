@@ -64,8 +64,8 @@ inline ::testing::AssertionResult same(std::span<const std::byte> got,
 }
 
 // Succeeds if the message contains each of `parts`: the rejected value, the limit.
-inline ::testing::AssertionResult tells(const std::string& message,
-                                        const std::vector<std::string>& parts) {
+inline ::testing::AssertionResult mentions(const std::string& message,
+                                           const std::vector<std::string>& parts) {
   for (const std::string& part : parts) {
     if (message.find(part) == std::string::npos) {
       return ::testing::AssertionFailure() << '"' << message << "\" does not tell " << part;
@@ -82,7 +82,7 @@ inline ::testing::AssertionResult refused(isthmus_status_t got, isthmus_status_t
            << isthmus_status_name(got) << " instead of " << isthmus_status_name(want) << ": "
            << isthmus_error_message();
   }
-  return tells(isthmus_error_message(), parts);
+  return mentions(isthmus_error_message(), parts);
 }
 
 // Succeeds if a call of the C++ API threw an error of status `want` whose message contains `parts`.
@@ -96,7 +96,7 @@ template <class Function>
       return ::testing::AssertionFailure()
              << name(problem.status()) << " instead of " << name(want) << ": " << problem.what();
     }
-    return tells(problem.what(), parts);
+    return mentions(problem.what(), parts);
   }
   return ::testing::AssertionFailure() << "nothing thrown, " << name(want) << " expected";
 }

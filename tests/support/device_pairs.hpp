@@ -10,10 +10,10 @@
 
 namespace support {
 
-inline isthmus::buffer device_buffer(const isthmus::queue& on, const bytes& data) {
-  isthmus::buffer made(data.size(), isthmus::kind::device, {.queue = on});
-  write(made, data);
-  return made;
+inline isthmus::buffer device_buffer(const isthmus::queue& queue, const bytes& data) {
+  isthmus::buffer result(data.size(), isthmus::kind::device, {.queue = queue});
+  write(result, data);
+  return result;
 }
 
 // An operation on either queue is ordered after the operations pending on its memory, including

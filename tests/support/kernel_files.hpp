@@ -55,16 +55,16 @@ class kernel_files {
           "36 31 0:33 / /old rw - cgroup cgroup rw,memory\n"
           "29 23 0:26 / /groups rw - cgroup2 cgroup2 rw\n");
   }
-  void group(const std::string& path, const std::string& most, std::size_t used,
+  void group(const std::string& path, const std::string& max, std::size_t used,
              std::size_t inactive) const {
-    write("/groups" + path + "/memory.max", most + "\n");
+    write("/groups" + path + "/memory.max", max + "\n");
     write("/groups" + path + "/memory.current", used);
     write("/groups" + path + "/memory.stat",
           "anon 5\ninactive_file " + std::to_string(inactive) + "\nactive_file 9\n");
   }
-  void old_group(const std::string& path, std::size_t most, std::size_t used,
+  void old_group(const std::string& path, std::size_t max, std::size_t used,
                  std::size_t inactive) const {
-    write("/old" + path + "/memory.limit_in_bytes", most);
+    write("/old" + path + "/memory.limit_in_bytes", max);
     write("/old" + path + "/memory.usage_in_bytes", used);
     write("/old" + path + "/memory.stat", "cache 5\ninactive_file 1\ntotal_inactive_file " +
                                               std::to_string(inactive) + "\ntotal_active_file 9\n");

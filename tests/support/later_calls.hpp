@@ -25,13 +25,13 @@ struct later_call {
   isthmus_event_t* after = nullptr;
 
   [[nodiscard]] isthmus_operation_t operation() const noexcept {
-    isthmus_operation_t made{};
-    made.struct_size = sizeof made;
-    made.after = &after;
-    made.after_count = after != nullptr ? 1 : 0;
-    return made;
+    isthmus_operation_t result{};
+    result.struct_size = sizeof result;
+    result.after = &after;
+    result.after_count = after != nullptr ? 1 : 0;
+    return result;
   }
-  isthmus_status_t hold_up() const {
+  isthmus_status_t block_queue() const {
     isthmus_event_t* reached = nullptr;
     const auto status = isthmus_queue_fence(queue.get(), &after, 1, &reached);
     isthmus_event_release(reached);
@@ -39,14 +39,14 @@ struct later_call {
   }
   // Converts to int32 from an array that begins at `first`, and writes to `target`.
   struct elements {
-    isthmus_place_t first;
-    isthmus_dtype_t of;
+    isthmus_endpoint_t first;
+    isthmus_dtype_t dtype;
     std::int64_t stride;
   };
   isthmus_status_t copy_elements(const elements& from, isthmus_event_t** event) const {
     const std::int64_t count = k_later_bytes / 4, dense = 4;
     const isthmus_array_t whole{{target.get(), nullptr, 0}, ISTHMUS_INT32, 1, &count, &dense};
-    const isthmus_array_t read{from.first, from.of, 1, &count, &from.stride};
+    const isthmus_array_t read{from.first, from.dtype, 1, &count, &from.stride};
     const auto made = operation();
     return isthmus_copy_array(queue.get(), &whole, &read, ISTHMUS_CASTING_SAFE, &made, event);
   }
@@ -87,32 +87,32 @@ inline const std::vector<later_form>& later_forms() {
   static const std::vector<later_form> all{
       {"copy",
        [](const later_call& to, isthmus_event_t** event) {
-         const isthmus_place_t target{to.target.get(), nullptr, 0};
-         const isthmus_place_t source{to.source.get(), nullptr, 0};
+         const isthmus_endpoint_t target{to.target.get(), nullptr, 0};
+         const isthmus_endpoint_t source{to.source.get(), nullptr, 0};
          const auto operation = to.operation();
          return isthmus_copy(to.queue.get(), &target, &source, k_later_bytes, &operation, event);
        },
        &the_source},
       {"copy on the source's queue",
        [](const later_call& to, isthmus_event_t** event) {
-         const isthmus_place_t target{to.target.get(), nullptr, 0};
-         const isthmus_place_t source{to.source.get(), nullptr, 0};
+         const isthmus_endpoint_t target{to.target.get(), nullptr, 0};
+         const isthmus_endpoint_t source{to.source.get(), nullptr, 0};
          const auto operation = to.operation();
          return isthmus_copy(to.other.get(), &target, &source, k_later_bytes, &operation, event);
        },
        &the_source},
       {"copy from the host",
        [](const later_call& to, isthmus_event_t** event) {
-         const isthmus_place_t target{to.target.get(), nullptr, 0};
-         const isthmus_place_t source{nullptr, const_cast<std::byte*>(to.plain.data()), 0};
+         const isthmus_endpoint_t target{to.target.get(), nullptr, 0};
+         const isthmus_endpoint_t source{nullptr, const_cast<std::byte*>(to.plain.data()), 0};
          const auto operation = to.operation();
          return isthmus_copy(to.queue.get(), &target, &source, k_later_bytes, &operation, event);
        },
        &the_source},
       {"rows",
        [](const later_call& to, isthmus_event_t** event) {
-         const isthmus_place_t target{to.target.get(), nullptr, 0};
-         const isthmus_place_t source{to.source.get(), nullptr, 0};
+         const isthmus_endpoint_t target{to.target.get(), nullptr, 0};
+         const isthmus_endpoint_t source{to.source.get(), nullptr, 0};
          const auto operation = to.operation();
          return isthmus_copy_2d(to.queue.get(), &target, 64, &source, 64, 64, k_later_bytes / 64,
                                 &operation, event);
@@ -121,8 +121,8 @@ inline const std::vector<later_form>& later_forms() {
       {"ranges",
        [](const later_call& to, isthmus_event_t** event) {
          static constexpr isthmus_range_t k_all[] = {{4096, 4096, 4096}, {0, 0, 1}, {1, 1, 4095}};
-         const isthmus_place_t target{to.target.get(), nullptr, 0};
-         const isthmus_place_t source{to.source.get(), nullptr, 0};
+         const isthmus_endpoint_t target{to.target.get(), nullptr, 0};
+         const isthmus_endpoint_t source{to.source.get(), nullptr, 0};
          const auto operation = to.operation();
          return isthmus_copy_ranges(to.queue.get(), &target, &source, k_all, 3, &operation, event);
        },
@@ -130,8 +130,8 @@ inline const std::vector<later_form>& later_forms() {
       {"an array",
        [](const later_call& to, isthmus_event_t** event) {
          static constexpr std::size_t k_strides[] = {4, 1024, 64}, k_shape[] = {16, 8, 16};
-         const isthmus_place_t target{to.target.get(), nullptr, 0};
-         const isthmus_place_t source{to.source.get(), nullptr, 0};
+         const isthmus_endpoint_t target{to.target.get(), nullptr, 0};
+         const isthmus_endpoint_t source{to.source.get(), nullptr, 0};
          const auto operation = to.operation();
          return isthmus_copy_nd(to.queue.get(), &target, k_strides, &source, k_strides, k_shape, 3,
                                 4, &operation, event);
@@ -162,7 +162,7 @@ inline const std::vector<later_form>& later_forms() {
        &nothing},
       {"fill",
        [](const later_call& to, isthmus_event_t** event) {
-         const isthmus_place_t target{to.target.get(), nullptr, 0};
+         const isthmus_endpoint_t target{to.target.get(), nullptr, 0};
          const auto operation = to.operation();
          return isthmus_fill(to.queue.get(), &target, to.plain.data(), 1, k_later_bytes, &operation,
                              event);
@@ -170,14 +170,14 @@ inline const std::vector<later_form>& later_forms() {
        &its_first_byte},
       {"prefetch",
        [](const later_call& to, isthmus_event_t** event) {
-         const isthmus_place_t target{to.target.get(), nullptr, 0};
+         const isthmus_endpoint_t target{to.target.get(), nullptr, 0};
          const auto operation = to.operation();
          return isthmus_prefetch(to.queue.get(), &target, k_later_bytes, 0, &operation, event);
        },
        &nothing},
       {"advise",
        [](const later_call& to, isthmus_event_t** event) {
-         const isthmus_place_t target{to.target.get(), nullptr, 0};
+         const isthmus_endpoint_t target{to.target.get(), nullptr, 0};
          const auto operation = to.operation();
          return isthmus_advise(to.queue.get(), &target, k_later_bytes, 0, &operation, event);
        },
@@ -207,13 +207,13 @@ inline const std::vector<later_form>& later_forms() {
        &nothing},
       {"what is pending on a queue",
        [](const later_call& to, isthmus_event_t** event) {
-         const auto status = to.hold_up();
+         const auto status = to.block_queue();
          return status == ISTHMUS_OK ? isthmus_queue_pending(to.queue.get(), event) : status;
        },
        &nothing},
       {"a mark",
        [](const later_call& to, isthmus_event_t** event) {
-         const auto status = to.hold_up();
+         const auto status = to.block_queue();
          return status == ISTHMUS_OK ? isthmus_queue_mark(to.queue.get(), event) : status;
        },
        &nothing},

@@ -26,12 +26,12 @@ void launch_on_copies(Function function, const isthmus::array<T, 1>&... arrays) 
 
 template <class Function, class... T>
 void launch(Function function, const isthmus::array<T, 1>&... arrays) {
-  const isthmus::queue on = std::get<0>(std::tie(arrays...)).queue();
-  const bool reached =
-      on.device().can(isthmus::capability::run_functions) || (!arrays.is_device() && ...);
-  if (!reached) return launch_on_copies(function, arrays...);
+  const isthmus::queue queue = std::get<0>(std::tie(arrays...)).queue();
+  const bool is_accessible =
+      queue.device().can(isthmus::capability::run_functions) || (!arrays.is_device() && ...);
+  if (!is_accessible) return launch_on_copies(function, arrays...);
   const auto work = [function](auto... memory) { function(span_of<float>(memory)...); };
-  static_cast<void>(on.submit(work, arrays.bytes()...));
+  static_cast<void>(queue.submit(work, arrays.bytes()...));
 }
 
 }  // namespace support

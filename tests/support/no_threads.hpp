@@ -24,14 +24,14 @@ class without_threads {
 }  // namespace support
 
 // NOLINTBEGIN(misc-definitions-in-headers): the program's own, for its tests
-extern "C" [[gnu::visibility("default")]] int pthread_create(pthread_t* made,
-                                                             const pthread_attr_t* how,
+extern "C" [[gnu::visibility("default")]] int pthread_create(pthread_t* thread,
+                                                             const pthread_attr_t* attributes,
                                                              void* (*body)(void*),
                                                              void* argument) noexcept {
   using creator = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
   if (support::threads_are_denied) return EAGAIN;
   // The next definition: a sanitizer's if there is one, otherwise the C library's.
   static const auto next = reinterpret_cast<creator>(dlsym(RTLD_NEXT, "pthread_create"));
-  return next(made, how, body, argument);
+  return next(thread, attributes, body, argument);
 }
 // NOLINTEND(misc-definitions-in-headers)

@@ -18,18 +18,19 @@ class on_short_memory : public on_backend {
   }
   // One of the eight blocks that fill such a pool. Its destructor frees it.
   struct block {
-    const im::resource& of;
-    const im::queue& on;
-    void* at = of.allocate(k_mib, 0, on);
+    const im::resource& resource;
+    const im::queue& queue;
+    void* pointer = resource.allocate(k_mib, 0, queue);
 
-    block(const im::resource& from, const im::queue& behind) : of{from}, on{behind} {}
+    block(const im::resource& from, const im::queue& free_queue)
+        : resource{from}, queue{free_queue} {}
     block(const block&) = delete;
     block& operator=(const block&) = delete;
-    ~block() { give(); }
-    std::uint64_t give() noexcept {
-      const bool had = at != nullptr;
-      if (had) of.deallocate(std::exchange(at, nullptr), k_mib, 0, on);
-      return had ? k_mib : 0;
+    ~block() { free(); }
+    std::uint64_t free() noexcept {
+      const bool was_live = pointer != nullptr;
+      if (was_live) resource.deallocate(std::exchange(pointer, nullptr), k_mib, 0, queue);
+      return was_live ? k_mib : 0;
     }
   };
   // Backends of coarser alignment hold a little more than the blocks need.

@@ -10,19 +10,19 @@ namespace support {
 
 // Runs `last` on the calling thread at its end, after the destructors of its thread_locals and of
 // all other pthread keys.
-inline void run_at_thread_end(const std::function<void()>& last) {
+inline void run_at_thread_end(const std::function<void()>& function) {
   struct wish {
     std::function<void()> run;
     pthread_key_t key{};
-    bool others_came = false;
+    bool other_keys_ran = false;
   };
-  auto* const made = new wish{last};
+  auto* const state = new wish{function};
   // A value that a destructor sets again is destroyed in a further round, after the other keys of
   // this round.
-  pthread_key_create(&made->key, [](void* at) {
+  pthread_key_create(&state->key, [](void* at) {
     auto* const its = static_cast<wish*>(at);
-    if (!its->others_came) {
-      its->others_came = true;
+    if (!its->other_keys_ran) {
+      its->other_keys_ran = true;
       pthread_setspecific(its->key, its);
       return;
     }
@@ -30,7 +30,7 @@ inline void run_at_thread_end(const std::function<void()>& last) {
     pthread_key_delete(its->key);
     delete its;
   });
-  pthread_setspecific(made->key, made);
+  pthread_setspecific(state->key, state);
 }
 
 }  // namespace support

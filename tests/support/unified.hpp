@@ -43,7 +43,7 @@ inline std::string name_of(const unified_case& one) {
   return one.backend + "_" + name_of(one.means) + (one.separate ? "" : "_as_it_likes");
 }
 
-inline bool tells_pages() {
+inline bool reports_pages() {
   isthmus_tracking_t found = 0;
   im::detail::check(isthmus_tracking_query(&found, nullptr, nullptr));
   return found == ISTHMUS_TRACKING_PAGES;
@@ -53,12 +53,12 @@ class on_unified : public leak_checked, public ::testing::WithParamInterface<uni
  protected:
   void SetUp() override {
     leak_checked::SetUp();
-    if (GetParam().means == im::tracking_means::pages && !tells_pages()) {
+    if (GetParam().means == im::tracking_means::pages && !reports_pages()) {
       GTEST_SKIP() << "the kernel does not report written pages here";
     }
     device_ = open_backend(GetParam().backend);
     if (!device_) {
-      if (must_be_there(GetParam().backend)) FAIL() << "no device of " << GetParam().backend;
+      if (is_required(GetParam().backend)) FAIL() << "no device of " << GetParam().backend;
       GTEST_SKIP() << "no " << GetParam().backend << " on this machine";
     }
     if (!device_.offers(im::kind::device)) GTEST_SKIP() << "no device memory";
@@ -74,11 +74,11 @@ class on_unified : public leak_checked, public ::testing::WithParamInterface<uni
   }
 
   im::unified_options options() const {
-    im::unified_options made;
-    made.queue = queue_;
-    made.separate = GetParam().separate;
-    made.tracking = GetParam().means;
-    return made;
+    im::unified_options result;
+    result.queue = queue_;
+    result.separate = GetParam().separate;
+    result.tracking = GetParam().means;
+    return result;
   }
   unified make(std::size_t nbytes) const { return unified(nbytes, options()); }
   // What a kernel would do: writes bytes to the device copy on the queue and declares the write.

@@ -3,7 +3,7 @@
 // Support for tests of adaptors: the upstreams they are tested over, and a comparison of
 // statistics.
 #include "support/backends.hpp"
-#include "support/patiently.hpp"
+#include "support/eventually.hpp"
 
 namespace support {
 
@@ -11,9 +11,9 @@ class on_upstreams : public on_backend {
  protected:
   // A pool, whose frees are ordered by a queue, and a provider, whose frees are not.
   std::vector<im::resource> upstreams(im::kind kind) const {
-    const im::context home = queue_.context();
-    return {im::resource::pool(home, kind, {}, device_),
-            im::resource::provider(home, kind, device_)};
+    const im::context test_context = queue_.context();
+    return {im::resource::pool(test_context, kind, {}, device_),
+            im::resource::provider(test_context, kind, device_)};
   }
 };
 

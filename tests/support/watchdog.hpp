@@ -16,8 +16,8 @@ namespace support {
 
 class watchdog {
  public:
-  explicit watchdog(std::string guarded, std::chrono::seconds patience = std::chrono::seconds{20})
-      : guarded_{std::move(guarded)}, patience_{patience * k_slower} {}
+  explicit watchdog(std::string guarded, std::chrono::seconds limit = std::chrono::seconds{20})
+      : guarded_{std::move(guarded)}, limit_{limit * k_slower} {}
   watchdog(const watchdog&) = delete;
   watchdog& operator=(const watchdog&) = delete;
   ~watchdog() {
@@ -27,9 +27,9 @@ class watchdog {
 
  private:
   void guard() const {
-    const auto until = std::chrono::steady_clock::now() + patience_;
+    const auto deadline = std::chrono::steady_clock::now() + limit_;
     while (!ended_.load()) {
-      if (std::chrono::steady_clock::now() > until) {
+      if (std::chrono::steady_clock::now() > deadline) {
         std::fprintf(stderr, "no end: %s\n", guarded_.c_str());
         std::abort();
       }
@@ -38,7 +38,7 @@ class watchdog {
   }
 
   const std::string guarded_;
-  const std::chrono::seconds patience_;
+  const std::chrono::seconds limit_;
   std::atomic<bool> ended_{false};
   std::thread guard_{[this] { guard(); }};
 };

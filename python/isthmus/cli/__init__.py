@@ -26,19 +26,19 @@ _DESCRIPTION = "One memory layer for hosts and devices: lists devices, measures 
 
 def parser() -> argparse.ArgumentParser:
     """The command line and all its subcommands."""
-    made = argparse.ArgumentParser(prog="isthmus", description=_DESCRIPTION)
-    made.add_argument("--version", action="version", version=f"isthmus {isthmus.__version__}")
-    commands = made.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    root = argparse.ArgumentParser(prog="isthmus", description=_DESCRIPTION)
+    root.add_argument("--version", action="version", version=f"isthmus {isthmus.__version__}")
+    commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for module in (info, bench, replay, demo_command, config):
         module.add_to(commands)
-    return made
+    return root
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line and returns the exit status."""
     try:
-        chosen = parser().parse_args(arguments)
-        status: int = chosen.run(chosen)
+        args = parser().parse_args(arguments)
+        status: int = args.run(args)
         sys.stdout.flush()
     except SystemExit as left:  # argparse has printed the message
         return left.code if isinstance(left.code, int) else 2

@@ -33,14 +33,16 @@ _QUICK_SIZES = [4 << 10, 4 << 20]
 
 def add_to(commands: Any) -> None:
     """Adds the command to the parser's subcommands."""
-    made = commands.add_parser("bench", help=_HELP, description=_HELP)
-    made.add_argument("--device", default="", metavar="F", help="filter; default: the best device")
-    made.add_argument(
+    command = commands.add_parser("bench", help=_HELP, description=_HELP)
+    command.add_argument(
+        "--device", default="", metavar="F", help="filter; default: the best device"
+    )
+    command.add_argument(
         "--sizes", type=sizes, metavar="N,...", help="sizes; default: 64,4KiB,1MiB,64MiB"
     )
-    made.add_argument("--json", action="store_true", help="seconds, as one JSON document")
-    made.add_argument("--quick", action="store_true", help="two sizes and fewer rounds")
-    made.set_defaults(run=run)
+    command.add_argument("--json", action="store_true", help="seconds, as one JSON document")
+    command.add_argument("--quick", action="store_true", help="two sizes and fewer rounds")
+    command.set_defaults(run=run)
 
 
 def sizes(text: str) -> list[int]:
@@ -56,25 +58,25 @@ def _size(text: str) -> int:
     return int(digits) * _UNITS[unit]
 
 
-def run(chosen: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     """Measures, then prints everything at once."""
     from isthmus.testing import open_device
 
     from .contestants import gather, import_dpctl
 
     import_dpctl()
-    device = open_device(chosen.device)
+    device = open_device(args.device)
     contestants, absent = gather(device)
-    wanted = chosen.sizes or (_QUICK_SIZES if chosen.quick else _SIZES)
+    wanted = args.sizes or (_QUICK_SIZES if args.quick else _SIZES)
     too_large = [size for size in wanted if size > device.max_allocation]
     if too_large:
         raise ValueError(
             f"--sizes: {too_large[0]} bytes are more than the largest allocation on "
             f"{device.filter}, {device.max_allocation} bytes"
         )
-    with device, progress("bench") as tell:
-        rows = measure(device, contestants, wanted, 0.1 if chosen.quick else 0.5, tell)
-    told = {
+    with device, progress("bench") as report:
+        rows = measure(device, contestants, wanted, 0.1 if args.quick else 0.5, report)
+    summary = {
         "version": isthmus.__version__,
         "device": device.filter,
         "name": device.name.strip(),
@@ -82,10 +84,10 @@ def run(chosen: argparse.Namespace) -> int:
         "absent": absent,
         "rows": rows,
     }
-    if chosen.json:
-        print_json(told)
+    if args.json:
+        print_json(summary)
     else:
-        _print(told)
+        _print(summary)
     return 0
 
 
@@ -94,13 +96,13 @@ def measure(
     contestants: list[Contestant],
     wanted: list[int],
     budget: float,
-    tell: Progress,
+    report: Progress,
 ) -> list[dict[str, Any]]:
     """A row for each case: what, kind, bytes, seconds of each contestant, ratio."""
     cases = list(_cases(device, wanted))
     rows = []
     for index, case in enumerate(cases):
-        tell(f"{case.what}, {case.kind}, {bytes_text(case.nbytes)}", index / len(cases))
+        report(f"{case.what}, {case.kind}, {bytes_text(case.nbytes)}", index / len(cases))
         rows.append(_row(case, contestants, budget))
     return rows
 
@@ -143,13 +145,13 @@ def _row(case: Case, contestants: list[Contestant], budget: float) -> dict[str, 
     }
 
 
-def _print(told: dict[str, Any]) -> None:
-    print_line(f"{told['device']}: {told['name']}")
-    for name, reason in told["absent"].items():
+def _print(summary: dict[str, Any]) -> None:
+    print_line(f"{summary['device']}: {summary['name']}")
+    for name, reason in summary["absent"].items():
         print_line(f"without {name}: {reason}", "yellow")
-    names = told["contestants"]
-    for what in dict.fromkeys(row["what"] for row in told["rows"]):
-        rows = [_cells(row, names) for row in told["rows"] if row["what"] == what]
+    names = summary["contestants"]
+    for what in dict.fromkeys(row["what"] for row in summary["rows"]):
+        rows = [_table_row(row, names) for row in summary["rows"] if row["what"] == what]
         columns = ("kind", ">size", *(f">{name}" for name in names), ">bandwidth", ">ratio")
         print_table(what, columns, rows)
     print_line()
@@ -157,7 +159,7 @@ def _print(told: dict[str, Any]) -> None:
     print_line("over that of Isthmus: above 1, Isthmus is faster. NumPy copies host memory only.")
 
 
-def _cells(row: dict[str, Any], names: list[str]) -> list[str]:
+def _table_row(row: dict[str, Any], names: list[str]) -> list[str]:
     seconds = row["seconds"]
     copied = row["nbytes"] if "->" in row["what"] else 0
     return [

@@ -18,14 +18,14 @@ _EPILOG = """\
 
 def add_to(commands: Any) -> None:
     """Adds the command to the parser's subcommands."""
-    made = commands.add_parser(
+    command = commands.add_parser(
         "config",
         help=_HELP,
         description=_HELP,
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    wanted = made.add_mutually_exclusive_group(required=True)
+    wanted = command.add_mutually_exclusive_group(required=True)
     for flag, text in (
         ("--cmake-dir", "directory of isthmusConfig.cmake"),
         ("--include-dir", "directory that holds isthmus/isthmus.h and isthmus/isthmus.hpp"),
@@ -33,10 +33,10 @@ def add_to(commands: Any) -> None:
         ("--pkgconfig-dir", "directory of isthmus.pc"),
     ):
         wanted.add_argument(flag, dest="what", action="store_const", const=flag, help=text)
-    made.set_defaults(run=run)
+    command.set_defaults(run=run)
 
 
-def run(chosen: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     """Prints the requested path."""
     find = {
         "--cmake-dir": isthmus.get_cmake_dir,
@@ -44,13 +44,13 @@ def run(chosen: argparse.Namespace) -> int:
         "--library": isthmus.get_library,
         "--pkgconfig-dir": _pkgconfig_dir,
     }
-    print(os.path.abspath(find[chosen.what]()))
+    print(os.path.abspath(find[args.what]()))
     return 0
 
 
 def _pkgconfig_dir() -> str:
     beside_cmake = os.path.join(isthmus.get_cmake_dir(), os.pardir, os.pardir, "pkgconfig")
-    for place in (os.path.normpath(beside_cmake), isthmus.get_cmake_dir()):
-        if os.path.exists(os.path.join(place, "isthmus.pc")):
-            return place
+    for directory in (os.path.normpath(beside_cmake), isthmus.get_cmake_dir()):
+        if os.path.exists(os.path.join(directory, "isthmus.pc")):
+            return directory
     raise FileNotFoundError("isthmus.pc was not installed with this package")

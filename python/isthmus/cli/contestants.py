@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import isthmus
-from isthmus._optional import made_or_why_not
+from isthmus._optional import try_make
 
 UPLOAD, DOWNLOAD, BETWEEN = "host memory -> buffer", "buffer -> host memory", "buffer -> buffer"
 ALLOCATE, FENCE = "allocate and free", "fence and wait"
@@ -163,9 +163,9 @@ class PyOpenCL(Contestant):
         self._cl: Any = importlib.import_module("pyopencl")
         if device.backend != "opencl":
             raise LookupError(f"it has no {device.backend} devices")
-        self._keep = isthmus.Queue(device)
-        self._queue = self._cl.CommandQueue.from_int_ptr(self._keep.native_handle)
-        self._context = self._cl.Context.from_int_ptr(self._keep.context.native_handle)
+        self._opened = isthmus.Queue(device)
+        self._queue = self._cl.CommandQueue.from_int_ptr(self._opened.native_handle)
+        self._context = self._cl.Context.from_int_ptr(self._opened.context.native_handle)
 
     def work(self, case: Case, source: Any, destination: Any) -> Work | None:
         cl, queue = self._cl, self._queue
@@ -244,11 +244,11 @@ class PyTorch(Contestant):
             DOWNLOAD: (torch.from_numpy(destination), tensor),
             BETWEEN: (make(), tensor),
         }
-        to, of = ways[case.what]
-        return lambda: self._copy(to, of)
+        destination, source = ways[case.what]
+        return lambda: self._copy(destination, source)
 
-    def _copy(self, to: Any, of: Any) -> None:
-        to.copy_(of)
+    def _copy(self, destination: Any, source: Any) -> None:
+        destination.copy_(source)
         if self._gpu:
             self._torch.cuda.synchronize()
 
@@ -308,12 +308,12 @@ class CudaCore(Contestant):
 
         if case.what == ALLOCATE:
             return lambda: make().close(stream)
-        to, of = make(), make()
+        destination, source = make(), make()
         if case.what == UPLOAD:
-            of = self._over(source)
+            source = self._over(source)
         if case.what == DOWNLOAD:
-            to = self._over(destination)
-        return lambda: (of.copy_to(to, stream=stream), stream.sync())
+            destination = self._over(destination)
+        return lambda: (source.copy_to(destination, stream=stream), stream.sync())
 
     def _over(self, array: Any) -> Any:
         return self._core.Buffer.from_handle(array.ctypes.data, array.nbytes, owner=array)
@@ -324,12 +324,12 @@ _PEERS: tuple[type[Contestant], ...] = (NumPy, Dpctl, CuPy, PyTorch, PyOpenCL, R
 
 def gather(device: isthmus.Device) -> tuple[list[Contestant], dict[str, str]]:
     """Isthmus and the available peers; and the unavailable ones, with the reason."""
-    taking_part: list[Contestant] = [Isthmus(device)]
+    contestants: list[Contestant] = [Isthmus(device)]
     absent: dict[str, str] = {}
     for peer in _PEERS:
-        made = made_or_why_not(peer, device)
-        if isinstance(made, str):
-            absent[peer.name] = made
+        peer_or_reason = try_make(peer, device)
+        if isinstance(peer_or_reason, str):
+            absent[peer.name] = peer_or_reason
         else:
-            taking_part.append(made)
-    return taking_part, absent
+            contestants.append(peer_or_reason)
+    return contestants, absent

@@ -30,23 +30,23 @@ _COLUMNS = 60  # of a line of bars
 
 def add_to(commands: Any) -> Any:
     """Adds the demo to the parser's subcommands, and returns its own parser."""
-    made = commands.add_parser("arrays", help=HELP, description=HELP)
-    made.add_argument(
+    command = commands.add_parser("arrays", help=HELP, description=HELP)
+    command.add_argument(
         "--batches", type=batches, default=1000, metavar="N",
         help="default: 1000, which are 286 MiB of pixels",
     )  # fmt: skip
-    made.add_argument(
+    command.add_argument(
         "--patches", type=patches, default=1000, metavar="N", help="in a batch; default: 1000"
     )
-    made.add_argument(
+    command.add_argument(
         "--seed", type=int, default=1, metavar="N", help="of the order of the patches; default: 1"
     )
-    made.add_argument(
+    command.add_argument(
         "--beside", default="", metavar="CSV",
         help="another program's memory after each batch, as examples/cpp-array writes: drawn too",
     )  # fmt: skip
-    made.set_defaults(run=run)
-    return made
+    command.set_defaults(run=run)
+    return command
 
 
 def batches(text: str) -> int:
@@ -59,15 +59,15 @@ def patches(text: str) -> int:
     return whole_number(text, 1, 1_000_000)
 
 
-def run(chosen: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     """Runs the demo; 1 if a result differs from NumPy's, or the memory grew."""
-    from isthmus.demo.arrays.outcome import Wish
+    from isthmus.demo.arrays.outcome import Options
     from isthmus.demo.arrays.run import run as run_demo
 
-    wish = Wish(chosen.batches, chosen.patches, chosen.device, chosen.seed, chosen.beside)
-    with progress("demo") as tell:
-        outcome = run_demo(wish, chosen.output, tell)
-    if chosen.json:
+    options = Options(args.batches, args.patches, args.device, args.seed, args.beside)
+    with progress("demo") as report:
+        outcome = run_demo(options, args.output, report)
+    if args.json:
         totals = {name: getattr(outcome, name) for name in ("exact", "flat")}
         print_json(asdict(outcome) | totals)
     else:
@@ -85,7 +85,7 @@ def _print(outcome: Outcome) -> None:
     print_line(f"device      {outcome.device}: {outcome.device_name}")
     print_line(f"worker      {outcome.worker}")
     print_line(
-        f"batches     {outcome.wish.batches} of {outcome.wish.patches} patches, "
+        f"batches     {outcome.options.batches} of {outcome.options.patches} patches, "
         f"{bytes_text(outcome.nbytes)} of pixels"
     )
     _print_times(outcome)
@@ -93,11 +93,11 @@ def _print(outcome: Outcome) -> None:
     print_line(
         f"contrast    {outcome.least:.0f} to {outcome.most:.0f}, on average {outcome.mean:.1f}"
     )
-    told = "every number equals NumPy's" if outcome.exact else (
+    verdict = "every number equals NumPy's" if outcome.exact else (
         f"{outcome.wrong_results} numbers DIFFER from NumPy's, first in batch "
         f"{outcome.wrong_batches[0]}"
     )  # fmt: skip
-    print_line(f"result      {told}", "green" if outcome.exact else "bold red")
+    print_line(f"result      {verdict}", "green" if outcome.exact else "bold red")
     flat, colour = {
         True: ("flat", "green"),
         False: ("NOT flat: it grew after the first batches", "bold red"),
@@ -108,7 +108,7 @@ def _print(outcome: Outcome) -> None:
 
 
 def _print_times(outcome: Outcome) -> None:
-    what = {
+    labels = {
         "cut": "patches cut out of the photographs, on the host",
         "upload": "isthmus.asarray(batch, kind='device')",
         "kernel": "contrast of each patch, on the device",
@@ -117,33 +117,33 @@ def _print_times(outcome: Outcome) -> None:
     }
     rows = []
     for each in fields(outcome.seconds):
-        spent = getattr(outcome.seconds, each.name)
+        seconds = getattr(outcome.seconds, each.name)
         moved = outcome.nbytes if each.name in ("upload", "kernel") else 0
         rows.append(
-            (what[each.name], time_text(spent / outcome.wish.batches), time_text(spent),
-             rate_text(moved, spent) if moved else "")
+            (labels[each.name], time_text(seconds / outcome.options.batches), time_text(seconds),
+             rate_text(moved, seconds) if moved else "")
         )  # fmt: skip
     print_table("where the time went", ("what", ">a batch", ">all", ">of pixels"), rows)
 
 
 def _print_memory(memory: Memory) -> None:
     rows = [
-        ("held by the pool", *_told(memory.held, bytes_text)),
-        ("of that, in use", *_told(memory.live, bytes_text)),
-        ("the process's RAM", *_told(memory.resident, bytes_text)),
-        ("driver's allocations", *_told(memory.driver_allocations, str)),
+        ("held by the pool", *_range_row(memory.held, bytes_text)),
+        ("of that, in use", *_range_row(memory.live, bytes_text)),
+        ("the process's RAM", *_range_row(memory.resident, bytes_text)),
+        ("driver's allocations", *_range_row(memory.driver_allocations, str)),
     ]
     print_table("memory after each batch", ("what", ">first", ">last", "from the first on"), rows)
     print_line()
 
 
-def _told(values: list[int], text: Any) -> tuple[str, str, str]:
+def _range_row(values: list[int], text: Any) -> tuple[str, str, str]:
     return text(values[0]), text(values[-1]), _line(values)
 
 
 def _line(values: list[int]) -> str:
     """A line of bars, each the maximum of as many batches."""
     size = -(-len(values) // _COLUMNS)
-    most = max(1, *values)
-    heights = [max(values[at : at + size]) for at in range(0, len(values), size)]
-    return "".join(_BARS[height * (len(_BARS) - 1) // most] for height in heights)
+    maximum = max(1, *values)
+    heights = [max(values[start : start + size]) for start in range(0, len(values), size)]
+    return "".join(_BARS[height * (len(_BARS) - 1) // maximum] for height in heights)

@@ -30,24 +30,26 @@ def add_to(commands: Any) -> None:
 
     Options of all demos may stand on either side of the name.
     """
-    made = commands.add_parser("demo", help=_HELP, description=_HELP)
-    made.add_argument(
+    command = commands.add_parser("demo", help=_HELP, description=_HELP)
+    command.add_argument(
         "--size", type=size, default=(8192, 5464), metavar="WxH", help="default: 8192x5464"
     )
-    _add_common(made, output=".", device="", json=False)
-    made.set_defaults(run=run)
-    others = made.add_subparsers(title="other demos", metavar="[DEMO]")
+    _add_common(command, output=".", device="", json=False)
+    command.set_defaults(run=run)
+    demos = command.add_subparsers(title="other demos", metavar="[DEMO]")
     kept = argparse.SUPPRESS  # otherwise a default would replace what stood before the name
     for demo in (demo_unified, demo_arrays):
-        _add_common(demo.add_to(others), output=kept, device=kept, json=kept)
+        _add_common(demo.add_to(demos), output=kept, device=kept, json=kept)
 
 
-def _add_common(made: argparse.ArgumentParser, output: str, device: str, json: Any) -> None:
-    made.add_argument("--output", default=output, metavar="DIR", help="directory for the picture")
-    made.add_argument(
+def _add_common(command: argparse.ArgumentParser, output: str, device: str, json: Any) -> None:
+    command.add_argument(
+        "--output", default=output, metavar="DIR", help="directory for the picture"
+    )
+    command.add_argument(
         "--device", default=device, metavar="F", help="filter; default: the best device"
     )
-    made.add_argument(
+    command.add_argument(
         "--json", action="store_true", default=json, help="the tables as one JSON document"
     )
 
@@ -63,13 +65,13 @@ def size(text: str) -> tuple[int, int]:
     return width, height
 
 
-def run(chosen: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     """Runs the demo; 1 if a result differs from NumPy's."""
     from isthmus.demo.run import run as run_demo
 
-    with progress("demo") as tell:
-        outcome = run_demo(chosen.size, chosen.device, chosen.output, tell)
-    if chosen.json:
+    with progress("demo") as report:
+        outcome = run_demo(args.size, args.device, args.output, report)
+    if args.json:
         print_json(asdict(outcome) | {"exact": outcome.exact})
     else:
         _print(outcome)

@@ -25,29 +25,31 @@ if TYPE_CHECKING:
 
 HELP = "edits a map of the Earth on both sides of a unified buffer; reports how little is copied"
 _SHADES = " ░▒"  # sea, coast, land
-_LITTLE, _MUCH = "+", "█"  # share of a block that was dirty
-_MUCH_FROM = 0.05
+_PARTLY_DIRTY, _MOSTLY_DIRTY = "+", "█"  # share of a block that was dirty
+_MOSTLY_DIRTY_FROM = 0.05
 
 
 def add_to(commands: Any) -> Any:
     """Adds the demo to the parser's subcommands, and returns its own parser."""
-    made = commands.add_parser("unified", help=HELP, description=HELP)
-    made.add_argument(
+    command = commands.add_parser("unified", help=HELP, description=HELP)
+    command.add_argument(
         "--rows", type=rows, default=6400, metavar="N",
         help="of the map, 43200 bytes each; default: 6400, which are 264 MiB on each side",
     )  # fmt: skip
-    made.add_argument("--rounds", type=rounds, default=12, metavar="N", help="default: 12")
-    made.add_argument("--seed", type=int, default=1, metavar="N", help="of the edits; default: 1")
-    made.add_argument(
+    command.add_argument("--rounds", type=rounds, default=12, metavar="N", help="default: 12")
+    command.add_argument(
+        "--seed", type=int, default=1, metavar="N", help="of the edits; default: 1"
+    )
+    command.add_argument(
         "--granularity", choices=("auto", "page"), default="page",
         help="the hint to the unified buffer; default: page",
     )  # fmt: skip
-    made.add_argument(
+    command.add_argument(
         "--one-copy", action="store_true",
         help="one copy for both sides where the device can access host memory; default: two",
     )  # fmt: skip
-    made.set_defaults(run=run)
-    return made
+    command.set_defaults(run=run)
+    return command
 
 
 def rows(text: str) -> int:
@@ -60,17 +62,17 @@ def rounds(text: str) -> int:
     return whole_number(text, 1, 1000)
 
 
-def run(chosen: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     """Runs the demo; 1 if a result differs from NumPy's."""
-    from isthmus.demo.unified.outcome import Wish
+    from isthmus.demo.unified.outcome import Options
     from isthmus.demo.unified.run import run as run_demo
 
-    wish = Wish(
-        chosen.rows, chosen.rounds, chosen.device, chosen.granularity, chosen.one_copy, chosen.seed
+    options = Options(
+        args.rows, args.rounds, args.device, args.granularity, args.one_copy, args.seed
     )
-    with progress("demo") as tell:
-        outcome = run_demo(wish, chosen.output, tell)
-    if chosen.json:
+    with progress("demo") as report:
+        outcome = run_demo(options, args.output, report)
+    if args.json:
         totals = {name: getattr(outcome, name) for name in ("exact", "bytes_moved", "whole_bytes")}
         print_json(asdict(outcome) | totals)
     else:
@@ -101,20 +103,20 @@ def _print_rounds(outcome: Outcome) -> None:
     print_line("round 0 copies the map to the device for the first time, into new pages")
 
 
-def _row(told: Round) -> tuple[str, ...]:
+def _row(each: Round) -> tuple[str, ...]:
     return (
-        str(told.number),
-        told.state,
-        str(told.dirty_ranges),
-        bytes_text(told.dirty_bytes),
-        bytes_text(told.bytes_to_device),
-        bytes_text(told.bytes_to_host),
-        time_text(told.sync_seconds),
-        time_text(told.whole_seconds),
-        time_text(told.count_seconds),
-        time_text(told.read_seconds),
-        f"{told.land_km2:.0f}",
-        "yes" if told.wrong_rows + told.wrong_cells == 0 else "NO",
+        str(each.number),
+        each.state,
+        str(each.dirty_ranges),
+        bytes_text(each.dirty_bytes),
+        bytes_text(each.bytes_to_device),
+        bytes_text(each.bytes_to_host),
+        time_text(each.sync_seconds),
+        time_text(each.whole_seconds),
+        time_text(each.count_seconds),
+        time_text(each.read_seconds),
+        f"{each.land_km2:.0f}",
+        "yes" if each.wrong_rows + each.wrong_cells == 0 else "NO",
     )
 
 
@@ -124,15 +126,15 @@ def _print_map(outcome: Outcome) -> None:
 
     print_line()
     print_line(
-        f"the dirty map of round {outcome.wish.rounds}: {_LITTLE} where anything was dirty, "
-        f"{_MUCH} where at least {_MUCH_FROM:.0%} of the block was", "bold",
+        f"the dirty map of round {outcome.options.rounds}: {_PARTLY_DIRTY} where anything was "
+        f"dirty, {_MOSTLY_DIRTY} where at least {_MOSTLY_DIRTY_FROM:.0%} of the block was", "bold",
     )  # fmt: skip
     to = console()
     for shares, dirty in zip(outcome.land, outcome.dirty, strict=True):
         line = Text()
         for share, written in zip(shares, dirty, strict=True):
             shade = _SHADES[min(int(share * len(_SHADES)), len(_SHADES) - 1)]
-            dirty_sign = _MUCH if written >= _MUCH_FROM else _LITTLE
+            dirty_sign = _MOSTLY_DIRTY if written >= _MOSTLY_DIRTY_FROM else _PARTLY_DIRTY
             line.append(*((dirty_sign, "red") if written else (shade, "dim")))
         if to.is_terminal:
             to.print(line)
@@ -145,10 +147,10 @@ def _print_totals(outcome: Outcome) -> None:
     later = outcome.rounds[1:]
     moved, whole = outcome.bytes_moved, outcome.whole_bytes
     print_line(f"copied      {bytes_text(moved)}; with whole copies {bytes_text(whole)}")
-    spent = sum(each.sync_seconds for each in later)
+    seconds = sum(each.sync_seconds for each in later)
     copies = sum(each.whole_seconds for each in later)
     print_line(
-        f"time        {time_text(spent)} to bring the device up to date in rounds 1 to "
+        f"time        {time_text(seconds)} to bring the device up to date in rounds 1 to "
         f"{later[-1].number}; {time_text(copies)} with whole copies"
     )
     wrong = outcome.wrong_bytes_on_host + outcome.wrong_bytes_on_device

@@ -29,25 +29,25 @@ _VARIABLES = (
 
 def add_to(commands: Any) -> None:
     """Adds the command to the parser's subcommands."""
-    made = commands.add_parser("info", help=_HELP, description=_HELP)
-    made.add_argument(
+    command = commands.add_parser("info", help=_HELP, description=_HELP)
+    command.add_argument(
         "-v", "--verbose", action="store_true", help="limits, libraries, capabilities, variables"
     )
-    made.add_argument("--json", action="store_true", help="everything, as one JSON document")
-    made.set_defaults(run=run)
+    command.add_argument("--json", action="store_true", help="everything, as one JSON document")
+    command.set_defaults(run=run)
 
 
-def run(chosen: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     """Prints the requested information."""
-    told = gather()
-    if chosen.json:
-        print_json(told)
+    info = gather()
+    if args.json:
+        print_json(info)
         return 0
-    print_line(f"Isthmus {told['version']}, Python {told['python']}")
-    _print_devices(told["platforms"], told["default"])
-    _print_missing(told)
-    if chosen.verbose:
-        _print_details(told)
+    print_line(f"Isthmus {info['version']}, Python {info['python']}")
+    _print_devices(info["platforms"], info["default"])
+    _print_missing(info)
+    if args.verbose:
+        _print_details(info)
     return 0
 
 
@@ -98,7 +98,7 @@ def _device(device: isthmus.Device) -> dict[str, Any]:
         "max_allocation": device.max_allocation,
         "base_alignment": device.base_alignment,
         "max_alignment": device.max_alignment,
-        "lacks": device.lacks,
+        "limitations": device.limitations,
     }
 
 
@@ -132,26 +132,26 @@ def _print_devices(platforms: list[dict[str, Any]], default: str) -> None:
     print_line("largest: the largest allocation; copies: the number of copy engines")
 
 
-def _print_missing(told: dict[str, Any]) -> None:
-    for platform in told["platforms"]:
+def _print_missing(info: dict[str, Any]) -> None:
+    for platform in info["platforms"]:
         for device in platform["devices"]:
-            if device["lacks"]:
-                print_line(f"{device['filter']} lacks: {device['lacks']}", "yellow")
-    for absent in told["absent"]:
+            if device["limitations"]:
+                print_line(f"{device['filter']} has limitations: {device['limitations']}", "yellow")
+    for absent in info["absent"]:
         print_line(f"{absent['backend']} is not available: {absent['reason']}", "yellow")
-    here = {platform["backend"] for platform in told["platforms"]}
+    found = {platform["backend"] for platform in info["platforms"]}
     for backend, remedy in _REMEDIES.items():
-        if backend not in here:
+        if backend not in found:
             print_line(f"{backend}: {remedy}", "yellow")
 
 
-def _print_details(told: dict[str, Any]) -> None:
+def _print_details(info: dict[str, Any]) -> None:
     print_line()
-    print_line(f"library: {told['library']}")
-    print_line(f"tracking: {_tracking_text(**told['tracking'])}")
-    for name, value in told["environment"].items():
+    print_line(f"library: {info['library']}")
+    print_line(f"tracking: {_tracking_text(**info['tracking'])}")
+    for name, value in info["environment"].items():
         print_line(f"{name}={value}")
-    for platform in told["platforms"]:
+    for platform in info["platforms"]:
         _print_platform(platform)
 
 
@@ -183,5 +183,5 @@ def _facts(device: dict[str, Any]) -> list[tuple[str, str]]:
         ("alignment", f"{bytes_text(device['base_alignment'])}, at most {bytes_text(largest)}"),
         ("allocation", f"at most {bytes_text(device['max_allocation'])}"),
         ("capabilities", ", ".join(device["capabilities"])),
-        ("lacks", device["lacks"] or "nothing"),
+        ("limitations", device["limitations"] or "nothing"),
     ]

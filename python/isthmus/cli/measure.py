@@ -10,7 +10,7 @@ from timeit import Timer
 
 Work = Callable[[], object] | Timer
 
-_FEWEST_ROUNDS = 5
+_MIN_ROUNDS = 5
 
 
 def interleaved(
@@ -28,16 +28,16 @@ def interleaved(
     """
     timers = {name: _timer(work) for name, work in contestants.items()}
     numbers = {name: _calibrated(timer, seconds) for name, timer in timers.items()}
-    taken: dict[str, list[float]] = {name: [] for name in timers}
+    times: dict[str, list[float]] = {name: [] for name in timers}
     names = list(timers)
-    until = time.perf_counter() + budget
-    for done in range(rounds):
-        if done >= _FEWEST_ROUNDS and time.perf_counter() > until:
+    deadline = time.perf_counter() + budget
+    for round_number in range(rounds):
+        if round_number >= _MIN_ROUNDS and time.perf_counter() > deadline:
             break
         for name in names:
-            taken[name].append(timers[name].timeit(numbers[name]) / numbers[name])
+            times[name].append(timers[name].timeit(numbers[name]) / numbers[name])
         names.append(names.pop(0))
-    return {name: median(times) for name, times in taken.items()}
+    return {name: median(seconds) for name, seconds in times.items()}
 
 
 def _timer(work: Work) -> Timer:
@@ -48,7 +48,7 @@ def _calibrated(timer: Timer, seconds: float) -> int:
     """How many calls take about that long; they warm caches, too."""
     number = 1
     while True:
-        taken = min(timer.timeit(number) for _ in range(3))
-        if taken >= seconds / 4:
-            return max(1, round(number * seconds / taken))
+        elapsed = min(timer.timeit(number) for _ in range(3))
+        if elapsed >= seconds / 4:
+            return max(1, round(number * seconds / elapsed))
         number *= 4

@@ -44,9 +44,9 @@ def print_line(text: str = "", style: str = "") -> None:
     """A line outside of a table; brackets are printed, not interpreted as markup."""
     from rich.text import Text
 
-    to = console()
-    if to.is_terminal:
-        to.print(Text(text, style))
+    output = console()
+    if output.is_terminal:
+        output.print(Text(text, style))
     else:
         print(text)
 
@@ -74,27 +74,27 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
         table.add_row(*(Text(cell) for cell in row))
     print()
     print_line(title, "bold")
-    to = console()
-    if to.is_terminal:
-        to.print(table)
+    output = console()
+    if output.is_terminal:
+        output.print(table)
         return
-    with to.capture() as captured:
-        to.print(table)
+    with output.capture() as captured:
+        output.print(table)
     print("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
 class Progress(Protocol):
     """The callback by which a running command reports progress."""
 
-    def __call__(self, what: str, done: float) -> None:
-        """``what`` is in progress; ``done`` of the whole, 0 to 1, is complete."""
+    def __call__(self, step: str, fraction: float) -> None:
+        """Reports the current ``step``, and the completed ``fraction`` of all work, 0 to 1."""
 
 
 @contextmanager
 def progress(title: str, quiet: bool = False) -> Iterator[Progress]:
     """A progress bar on stderr if that is a terminal, else nothing."""
     if quiet or not sys.stderr.isatty():
-        yield lambda what, done: None  # noqa: ARG005
+        yield lambda step, fraction: None  # noqa: ARG005
         return
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
@@ -108,7 +108,7 @@ def progress(title: str, quiet: bool = False) -> Iterator[Progress]:
     )
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=1.0)
-        yield lambda what, done: bar.update(task, description=what, completed=done)
+        yield lambda step, fraction: bar.update(task, description=step, completed=fraction)
 
 
 def bytes_text(nbytes: float) -> str:

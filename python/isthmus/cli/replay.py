@@ -28,34 +28,40 @@ _RESOURCES = ("pool", "unchecked", "unmoved", "provider")
 _POOLS = _RESOURCES[:3]
 _NUMBERS = ("ns", "p50", "p99", "max", "requested", "held", "ratio", "maps", "unmaps")
 _STYLES = ("-", "--", "-.", ":")  # two resources may hold the same
-_MOST_GROWTH = 1 << 28  # MiB: 256 TiB, the size of the address space
-_MOST_POINTS = 4000  # of a line in a picture: more than it has dots
+_MAX_GROWTH = 1 << 28  # MiB: 256 TiB, the size of the address space
+_MAX_POINTS = 4000  # of a line in a picture: more than it has dots
 
 
 def add_to(commands: Any) -> None:
     """Adds the command to the parser's subcommands."""
-    made = commands.add_parser("replay", help=_HELP, description=_HELP)
-    made.add_argument(
+    command = commands.add_parser("replay", help=_HELP, description=_HELP)
+    command.add_argument(
         "trace", type=Path, help=".npz, a .csv log of RMM, or a .pickle snapshot of PyTorch"
     )
-    made.add_argument("--device", default="", metavar="F", help="filter; default: the best device")
-    made.add_argument("--kind", choices=("device", "shared", "host"), default="device")
-    made.add_argument(
+    command.add_argument(
+        "--device", default="", metavar="F", help="filter; default: the best device"
+    )
+    command.add_argument("--kind", choices=("device", "shared", "host"), default="device")
+    command.add_argument(
         "--resource",
         type=_known_resource,
         metavar="R",
         help=f"{', '.join(_RESOURCES)}, or MODULE:FUNCTION, a function of the kind and the device "
         "that returns one; default: pool",
     )
-    made.add_argument(
+    command.add_argument(
         "--compare",
         action="store_true",
         help="all resources with a name, one after the other, and that of --resource",
     )
-    made.add_argument("--growth", type=_growth, metavar="MIB", help="a pool's growth_bytes, in MiB")
-    made.add_argument("--plot", type=Path, metavar="FILE", help="a picture of both sizes over time")
-    made.add_argument("--json", action="store_true", help="one object; a list with --compare")
-    made.set_defaults(run=run, refuse=made.error)
+    command.add_argument(
+        "--growth", type=_growth, metavar="MIB", help="a pool's growth_bytes, in MiB"
+    )
+    command.add_argument(
+        "--plot", type=Path, metavar="FILE", help="a picture of both sizes over time"
+    )
+    command.add_argument("--json", action="store_true", help="one object; a list with --compare")
+    command.set_defaults(run=run, refuse=command.error)
 
 
 def _known_resource(name: str) -> str:
@@ -63,77 +69,75 @@ def _known_resource(name: str) -> str:
     if name not in _RESOURCES and not (
         function and all(part.isidentifier() for part in module.split("."))
     ):
-        known = ", ".join(_RESOURCES)
-        raise argparse.ArgumentTypeError(f"'{name}' is not one of {known}, nor a MODULE:FUNCTION")
+        names = ", ".join(_RESOURCES)
+        raise argparse.ArgumentTypeError(f"'{name}' is not one of {names}, nor a MODULE:FUNCTION")
     return name
 
 
 def _growth(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= _MOST_GROWTH:
-        raise argparse.ArgumentTypeError(
-            f"'{text}' is not a number of MiB from 1 to {_MOST_GROWTH}"
-        )
+    if not text.isdecimal() or not 1 <= int(text) <= _MAX_GROWTH:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of MiB from 1 to {_MAX_GROWTH}")
     return int(text)
 
 
-def run(chosen: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     """Replays, then prints everything at once, then draws."""
     from isthmus.testing import open_device
     from isthmus.trace import TraceError, load
 
-    names = _names(chosen)
-    if chosen.plot:
+    names = _names(args)
+    if args.plot:
         import matplotlib as mpl  # a missing package is reported before anything is replayed
 
         mpl.use("Agg")
-    trace = load(chosen.trace)
+    trace = load(args.trace)
     if not len(trace.events):
         raise TraceError(
-            f"{chosen.trace}: it contains no events to replay: record while the program allocates "
-            "(failed allocations, those of 0 bytes and frees of earlier ones do not count)"
+            f"{args.trace}: it contains no events to replay: record while the program allocates "
+            "(failed allocations, allocations of 0 bytes and frees of earlier ones do not count)"
         )
-    device = open_device(chosen.device)
-    with progress(f"replay {trace.name}", quiet=chosen.json) as tell:
-        told = _play(trace, names, chosen, device, tell)
-    played = {name: each for name, each in told.items() if not isinstance(each, Exception)}
-    if not played:
-        raise next(each for each in told.values() if isinstance(each, Exception))
-    if chosen.json:
-        where = {"device": device.filter, "kind": chosen.kind}
-        rows = [{"resource": name, **where, **_numbers(each)} for name, each in told.items()]
-        print_json(rows if chosen.compare else rows[0])
+    device = open_device(args.device)
+    with progress(f"replay {trace.name}", quiet=args.json) as report:
+        results = _play(trace, names, args, device, report)
+    succeeded = {name: each for name, each in results.items() if not isinstance(each, Exception)}
+    if not succeeded:
+        raise next(each for each in results.values() if isinstance(each, Exception))
+    if args.json:
+        common = {"device": device.filter, "kind": args.kind}
+        rows = [{"resource": name, **common, **_numbers(each)} for name, each in results.items()]
+        print_json(rows if args.compare else rows[0])
     else:
-        _print(told, trace, f"{chosen.kind} memory of {device.filter}")
-    if chosen.plot:
-        _draw(played, chosen.plot)
+        _print(results, trace, f"{args.kind} memory of {device.filter}")
+    if args.plot:
+        _draw(succeeded, args.plot)
     return 0
 
 
-def _names(chosen: argparse.Namespace) -> tuple[str, ...]:
+def _names(args: argparse.Namespace) -> tuple[str, ...]:
     """The names of the resources to use; ends the program if the options contradict each other."""
-    name = chosen.resource or _RESOURCES[0]
-    if chosen.compare:  # named ones come first: their errors are reported before much is replayed
+    name = args.resource or _RESOURCES[0]
+    if args.compare:  # named ones come first: their errors are reported before much is replayed
         return tuple(dict.fromkeys((name, *_RESOURCES)))
-    if chosen.growth is not None and name not in _POOLS:
-        chosen.refuse(f"argument --growth: applies to {', '.join(_POOLS)}, not to {name}")
+    if args.growth is not None and name not in _POOLS:
+        args.refuse(f"argument --growth: applies to {', '.join(_POOLS)}, not to {name}")
     return (name,)
 
 
 def _play(
-    trace: Trace, names: tuple[str, ...], chosen: argparse.Namespace, device: Device, tell: Progress
+    trace: Trace, names: tuple[str, ...], args: argparse.Namespace, device: Device, report: Progress
 ) -> dict[str, Replay | Exception]:
     """The result of each resource, or why there is none."""
     from isthmus.trace import replay
 
-    told: dict[str, Replay | Exception] = {}
+    results: dict[str, Replay | Exception] = {}
     for number, name in enumerate(names):
-        tell(name, number / len(names))
+        report(name, number / len(names))
         try:
-            told[name] = replay(trace, make_resource(name, chosen.kind, device, chosen.growth))
-        except (isthmus.Error, MemoryError) as fault:
+            results[name] = replay(trace, make_resource(name, args.kind, device, args.growth))
+        except (isthmus.Error, MemoryError) as error:
             # Its frames would keep the resource, and with it memory that the next one needs.
-            told[name] = fault.with_traceback(None)
-    return told
+            results[name] = error.with_traceback(None)
+    return results
 
 
 def make_resource(name: str, kind: str, device: Device, growth: int | None) -> MemoryResource:
@@ -141,7 +145,7 @@ def make_resource(name: str, kind: str, device: Device, growth: int | None) -> M
     from isthmus.memory import PoolResource, ProviderResource
 
     if ":" in name:
-        return _resource_of_function(name, kind, device)
+        return _resource_from_function(name, kind, device)
     if name == "provider":
         return ProviderResource(kind, device)
     growth_bytes = None if growth is None else growth << 20
@@ -154,51 +158,51 @@ def make_resource(name: str, kind: str, device: Device, growth: int | None) -> M
     )
 
 
-def _resource_of_function(name: str, kind: str, device: Device) -> MemoryResource:
+def _resource_from_function(name: str, kind: str, device: Device) -> MemoryResource:
     from isthmus.memory import MemoryResource
 
     make = _function(name)
     try:
-        made = make(kind, device)
+        resource = make(kind, device)
     except (isthmus.Error, OSError, MemoryError):
         raise
-    except Exception as fault:  # anything that a user's function may raise
+    except Exception as error:  # anything that a user's function may raise
         raise ValueError(
-            f"{name}, called with {kind!r} and the device, raised {type(fault).__name__}: {fault}"
-        ) from fault
-    if not isinstance(made, MemoryResource):
+            f"{name}, called with {kind!r} and the device, raised {type(error).__name__}: {error}"
+        ) from error
+    if not isinstance(resource, MemoryResource):
         raise ValueError(
-            f"{name} returned a {type(made).__name__}, not a resource of isthmus.memory"
+            f"{name} returned a {type(resource).__name__}, not a resource of isthmus.memory"
         )
-    return made
+    return resource
 
 
 def _function(name: str) -> Any:
     module, _, function = name.partition(":")
     sys.path.insert(0, "")  # `python -m` also looks in the working directory first
     try:
-        found = getattr(importlib.import_module(module), function, None)
+        target = getattr(importlib.import_module(module), function, None)
     finally:
         sys.path.remove("")
-    if not callable(found):
+    if not callable(target):
         raise ValueError(f"module '{module}' has no function '{function}'")
-    return found
+    return target
 
 
-def _numbers(told: Replay | Exception) -> dict[str, Any]:
-    return {"error": str(told)} if isinstance(told, Exception) else told.as_dict()
+def _numbers(result: Replay | Exception) -> dict[str, Any]:
+    return {"error": str(result)} if isinstance(result, Exception) else result.as_dict()
 
 
-def _print(told: dict[str, Replay | Exception], trace: Trace, where: str) -> None:
+def _print(results: dict[str, Replay | Exception], trace: Trace, memory: str) -> None:
     queues = "1 queue" if trace.queues == 1 else f"{trace.queues} queues"
-    title = f"{trace.name}: {len(trace.events):,} events, {queues}, {where}"
+    title = f"{trace.name}: {len(trace.events):,} events, {queues}, {memory}"
     columns = ("resource", *(f">{name}" for name in _NUMBERS))
-    print_table(title, columns, [_cells(name, each) for name, each in told.items()])
+    print_table(title, columns, [_table_row(name, each) for name, each in results.items()])
     print_line()
     if trace.frees_before:
         frees = "1 free" if trace.frees_before == 1 else f"{trace.frees_before:,} frees"
         print_line(f"left out: {frees} of memory that was allocated before the trace begins")
-    for name, each in told.items():
+    for name, each in results.items():
         if isinstance(each, Exception):
             print_line(f"{name}: {each}")
     print_line("ns: mean time of an event in a second replay without clock; p50, p99, max: of")
@@ -208,32 +212,32 @@ def _print(told: dict[str, Replay | Exception], trace: Trace, where: str) -> Non
     print_line("maps, unmaps: how often memory came from the driver, and was returned to it.")
 
 
-def _cells(name: str, seen: Replay | Exception) -> list[str]:
-    if isinstance(seen, Exception):
-        why = "no memory" if isinstance(seen, MemoryError) else "refused"
-        return [name, why, *[""] * (len(_NUMBERS) - 1)]
-    told = seen.as_dict()
+def _table_row(name: str, result: Replay | Exception) -> list[str]:
+    if isinstance(result, Exception):
+        reason = "no memory" if isinstance(result, MemoryError) else "refused"
+        return [name, reason, *[""] * (len(_NUMBERS) - 1)]
+    numbers = result.as_dict()
     return [
         name,
-        *(f"{told[key]:,.0f}" for key in ("mean_ns", "p50_ns", "p99_ns", "max_ns")),
-        bytes_text(told["peak_requested_bytes"]),
-        bytes_text(told["peak_held_bytes"]),
-        f"{told['ratio']:.3f}",
-        f"{told['maps']:,}",
-        f"{told['unmaps']:,}",
+        *(f"{numbers[key]:,.0f}" for key in ("mean_ns", "p50_ns", "p99_ns", "max_ns")),
+        bytes_text(numbers["peak_requested_bytes"]),
+        bytes_text(numbers["peak_held_bytes"]),
+        f"{numbers['ratio']:.3f}",
+        f"{numbers['maps']:,}",
+        f"{numbers['unmaps']:,}",
     ]
 
 
-def _draw(played: dict[str, Replay], file: Path) -> None:
+def _draw(replays: dict[str, Replay], file: Path) -> None:
     """Draws the bytes requested and held, after each event."""
     from matplotlib import pyplot as plt
 
-    first = next(iter(played.values()))
+    first = next(iter(replays.values()))
     figure, axes = plt.subplots(figsize=(10, 5.5), layout="constrained")
-    events, requested = _highest(first.trace.requested)
+    events, requested = _downsample(first.trace.requested)
     axes.fill_between(events, requested, alpha=0.4, label="requested")
-    for (name, each), style in zip(played.items(), itertools.cycle(_STYLES), strict=False):
-        events, held = _highest(each.held)
+    for (name, each), style in zip(replays.items(), itertools.cycle(_STYLES), strict=False):
+        events, held = _downsample(each.held)
         label = f"held by {name}, {each.ratio:.3f} times at the peak"
         axes.plot(events, held, style, linewidth=1, label=label)
     axes.set(xlabel="event", ylabel="MiB", title=first.trace.name)
@@ -242,9 +246,9 @@ def _draw(played: dict[str, Replay], file: Path) -> None:
     plt.close(figure)
 
 
-def _highest(nbytes: np.ndarray[Any, Any]) -> tuple[Any, Any]:
+def _downsample(nbytes: np.ndarray[Any, Any]) -> tuple[Any, Any]:
     """The event numbers and MiB to draw: the maximum of each stretch."""
     import numpy as np
 
-    begins = np.arange(0, len(nbytes), -(-len(nbytes) // _MOST_POINTS))
-    return begins, np.maximum.reduceat(nbytes, begins) / 2**20
+    starts = np.arange(0, len(nbytes), -(-len(nbytes) // _MAX_POINTS))
+    return starts, np.maximum.reduceat(nbytes, starts) / 2**20

@@ -12,7 +12,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Tell = Callable[[str, float], None]  # the current step, and the completed share of the work
+Progress = Callable[[str, float], None]  # the current step, and the completed share of the work
 
 
 def differing(left: NDArray[np.uint8], right: NDArray[np.uint8]) -> int:

@@ -110,17 +110,17 @@ def draw_with_torch(torch: Any, photo: Any, result: Any, reach: int) -> None:
     lines = torch.arange(photo.shape[0], device=photo.device)
     columns = torch.arange(photo.shape[1], device=photo.device)
 
-    def row(at: Any, step: int) -> Any:
-        return photo[(at + step).clamp(0, photo.shape[0] - 1)].to(torch.int16)
+    def row(rows: Any, step: int) -> Any:
+        return photo[(rows + step).clamp(0, photo.shape[0] - 1)].to(torch.int16)
 
-    def beside(values: Any, step: int) -> Any:
+    def shifted(values: Any, step: int) -> Any:
         return values[:, (columns + step).clamp(0, photo.shape[1] - 1)]
 
     for band in lines.split(_TENSOR_BAND):
         above, here, below = (row(band, step) for step in (-reach, 0, reach))
         smooth, slope = above + 2 * here + below, below - above
-        gx = beside(smooth, reach) - beside(smooth, -reach)
-        gy = beside(slope, -reach) + 2 * slope + beside(slope, reach)
+        gx = shifted(smooth, reach) - shifted(smooth, -reach)
+        gy = shifted(slope, -reach) + 2 * slope + shifted(slope, reach)
         result[band] = (255 - ((gx.abs() + gy.abs()) >> 1).clamp(max=255)).to(torch.uint8)
 
 

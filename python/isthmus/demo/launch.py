@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import isthmus
-from isthmus._optional import made_or_why_not
+from isthmus._optional import try_make
 from isthmus.testing import open_device
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class OpenCLProgram:
         for index, buffer in enumerate(buffers):
             status = self._set_pointer(kernel.int_ptr, index, buffer.ptr)
             if status != 0:
-                raise RuntimeError(f"OpenCL refused {buffer!r} as a kernel's argument: {status}")
+                raise RuntimeError(f"OpenCL rejected {buffer!r} as a kernel argument: {status}")
         for index, number in enumerate(numbers):
             kernel.set_arg(len(buffers) + index, np.int32(number))
         event = cl.enqueue_nd_range_kernel(self._cl_queue, kernel, items, None)
@@ -193,13 +193,13 @@ def run_function(
     if buffers[0].kind != "device" or "run_functions" in queue.device.capabilities:
         return span(queue.submit(function, *buffers), began)
     with ExitStack() as stack:
-        beside = []
+        arguments = []
         for buffer in buffers:
             shared = isthmus.Buffer(buffer.nbytes, kind="shared", queue=queue)
-            beside.append(stack.enter_context(shared))
+            arguments.append(stack.enter_context(shared))
             shared.copy_from(buffer)
-        span(queue.submit(function, *beside), began)
-        beside[-1].copy_to(buffers[-1])
+        span(queue.submit(function, *arguments), began)
+        arguments[-1].copy_to(buffers[-1])
     return began, time.perf_counter()
 
 
@@ -226,20 +226,20 @@ class Ways(Generic[Worker]):
         except ImportError:
             note = (
                 f"{device.filter} is not used: a kernel for it needs pyopencl, which is not "
-                "installed (pip install pyopencl, or 'isthmus[demo]'). The host takes its place."
+                "installed (pip install pyopencl, or 'isthmus[demo]'). The host device is used."
             )
         device = isthmus.Device("host")
         return device, self.function(isthmus.Queue(device)), [note]
 
     def _choose_on_cuda(self, queue: isthmus.Queue) -> tuple[Worker, list[str]]:
-        lacking = []
+        reasons = []
         for make in self.cuda:
-            made = made_or_why_not(make, queue)
-            if not isinstance(made, str):
-                return made, []
-            lacking.append(made)
+            worker_or_reason = try_make(make, queue)
+            if not isinstance(worker_or_reason, str):
+                return worker_or_reason, []
+            reasons.append(worker_or_reason)
         note = (
             f"no kernel runs on {queue.device.filter} itself: one needs CuPy or PyTorch with CUDA "
-            f"({'; '.join(lacking)}). A NumPy function on the host takes its place."
+            f"({'; '.join(reasons)}). A NumPy function on the host is used."
         )
         return self.function(queue), [note]

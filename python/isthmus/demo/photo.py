@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 # In order of preference.
-_PLACES = (
+_LOCATIONS = (
     ("sklearn", "datasets/images/china.jpg"),
     ("sklearn", "datasets/images/flower.jpg"),
     ("skimage", "data/coffee.png"),
@@ -29,11 +29,11 @@ def find() -> str:
 
 def find_all() -> list[str]:
     """The paths of all photographs found. FileNotFoundError if there are none."""
-    found = [shipped.find(package, inside) for package, inside in _PLACES]
+    found = [shipped.find(package, path) for package, path in _LOCATIONS]
     paths = [path for path in found if path is not None]
     if not paths:
         raise FileNotFoundError(
-            "no photograph found: the demo takes scikit-learn's; pip install 'isthmus[demo]'"
+            "no photograph found: the demo uses scikit-learn's: pip install 'isthmus[demo]'"
         )
     return paths
 
@@ -46,8 +46,8 @@ def load(path: str, size: tuple[int, int] | None = None) -> NDArray[np.uint8]:
         raise ImportError("the demo needs Pillow: pip install 'isthmus[demo]'") from None
     with Image.open(path) as opened:
         colours = opened.convert("RGB")
-    made = colours if size is None else colours.resize(size, Image.Resampling.BICUBIC)
-    return np.ascontiguousarray(made, dtype=np.uint8)
+    image = colours if size is None else colours.resize(size, Image.Resampling.BICUBIC)
+    return np.ascontiguousarray(image, dtype=np.uint8)
 
 
 def reach_of(path: str, size: tuple[int, int]) -> int:

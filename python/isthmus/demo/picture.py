@@ -56,14 +56,14 @@ def _timeline(axes: Any, outcome: Outcome) -> None:
     """Draws a row for each kind of memory, beginning with the copy to it."""
     kinds = [check.kind for check in outcome.checks]
     longest = 0.0
-    for lane, kind in enumerate(kinds):
+    for row, kind in enumerate(kinds):
         steps = [step for step in outcome.steps if step.kind == kind]
         start = steps[0].began
         for step in steps:
             axes.barh(
-                lane, step.seconds * 1e3, left=(step.began - start) * 1e3, height=0.62,
+                row, step.seconds * 1e3, left=(step.began - start) * 1e3, height=0.62,
                 color=_COLOURS[step.what], edgecolor="white",
-                label=step.what if lane == 0 else None,
+                label=step.what if row == 0 else None,
             )  # fmt: skip
         longest = max(longest, (steps[-1].began + steps[-1].seconds - start) * 1e3)
     _labels(axes, outcome, kinds, longest)

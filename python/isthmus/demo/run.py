@@ -13,7 +13,7 @@ import numpy as np
 import isthmus
 
 from . import kernels, photo, picture, workers
-from .checks import Tell, check_output, differing
+from .checks import Progress, check_output, differing
 from .launch import Span, span
 
 if TYPE_CHECKING:
@@ -79,16 +79,16 @@ class Trip:
 
         Returns 0 for device memory, which cannot be read in place.
         """
-        inside = f"{kind} kind"
+        name = f"{kind} kind"
         with self._buffer(source, kind) as photograph, self._buffer(source, kind) as drawn:
             began = time.perf_counter()
             event = photograph.copy_from(source, blocking=False)
-            self._note(kind, "copy in", (_HOST, inside), source.nbytes, span(event, began))
+            self._add_step(kind, "copy in", (_HOST, name), source.nbytes, span(event, began))
             ran = self._worker.run(photograph, drawn, source.shape, reach)
-            self._note(kind, "kernel", (inside, inside), source.nbytes, ran)
+            self._add_step(kind, "kernel", (name, name), source.nbytes, ran)
             began = time.perf_counter()
             event = drawn.copy_to(result, blocking=False)
-            self._note(kind, "copy out", (inside, _HOST), source.nbytes, span(event, began))
+            self._add_step(kind, "copy out", (name, _HOST), source.nbytes, span(event, began))
             if kind == "device":
                 return 0
             return differing(np.asarray(drawn).reshape(source.shape), result)
@@ -96,33 +96,35 @@ class Trip:
     def _buffer(self, source: NDArray[np.uint8], kind: str) -> isthmus.Buffer:
         return isthmus.Buffer(source.nbytes, kind=kind, queue=self._worker.queue)
 
-    def _note(self, kind: str, what: str, way: tuple[str, str], nbytes: int, span: Span) -> None:
+    def _add_step(
+        self, kind: str, name: str, direction: tuple[str, str], nbytes: int, span: Span
+    ) -> None:
         began, ended = span
-        self._outcome.steps.append(Step(kind, what, *way, nbytes, began, ended - began))
+        self._outcome.steps.append(Step(kind, name, *direction, nbytes, began, ended - began))
 
 
-def run(size: tuple[int, int], wanted: str, output: str, tell: Tell) -> Outcome:
+def run(size: tuple[int, int], wanted: str, output: str, report: Progress) -> Outcome:
     """Runs the demo. Raises errors of Isthmus, and ImportError for missing packages."""
     check_output(output)
-    tell("opening drivers", 0.0)
+    report("opening drivers", 0.0)
     device, worker, notes = workers.choose(wanted)
-    tell("enlarging the photograph", 0.05)
+    report("enlarging the photograph", 0.05)
     path = photo.find()
     source, reach = photo.load(path, size), photo.reach_of(path, size)
     outcome = Outcome(path, size, device.filter, device.name.strip(), worker.name, notes)
-    tell("NumPy draws it for comparison", 0.15)
+    report("NumPy draws it for comparison", 0.15)
     expected = kernels.reference(source, reach)
     result = np.zeros_like(source)
     trip = Trip(outcome, worker)
     for index, kind in enumerate(device.kinds):
-        tell(f"through {kind} memory", 0.5 + 0.1 * index)
+        report(f"through {kind} memory", 0.5 + 0.1 * index)
         result.fill(0)
         wrong = trip.run(kind, source, result, reach)
         wrong += differing(result, expected)
         outcome.checks.append(Check(kind, source.nbytes, wrong))
-    tell("drawing the picture", 0.85)
+    report("drawing the picture", 0.85)
     outcome.picture = picture.draw(
         outcome, source, result, os.path.abspath(os.path.join(output, PICTURE))
     )
-    tell("done", 1.0)
+    report("done", 1.0)
     return outcome

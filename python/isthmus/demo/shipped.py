@@ -7,11 +7,11 @@ import importlib.util
 import os
 
 
-def find(package: str, inside: str) -> str | None:
-    """The path of a file of an installed package, or None. ``inside`` is separated by slashes."""
+def find(package: str, path: str) -> str | None:
+    """The path of a file of an installed package, or None. ``path`` is separated by slashes."""
     spec = importlib.util.find_spec(package)
     for folder in (spec.submodule_search_locations or ()) if spec else ():
-        path = os.path.join(folder, *inside.split("/"))
-        if os.path.exists(path):
-            return path
+        file = os.path.join(folder, *path.split("/"))
+        if os.path.exists(file):
+            return file
     return None

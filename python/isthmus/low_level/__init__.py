@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from .advice import Advice, advise, evict, make_resident, prefetch
 from .commands import CommandList, execute
+from .current import context, device, global_queue
 from .pointer import UsmPointer, device_alloc, free, host_alloc, shared_alloc
 from .properties import (
     Access,
@@ -31,7 +32,6 @@ from .properties import (
     properties,
 )
 from .transfers import unsafe_copyto, unsafe_fill
-from .where import context, device, global_queue
 
 __all__ = [
     "Access",

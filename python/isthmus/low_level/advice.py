@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from isthmus._core import Device, InvalidArgumentError, UnsupportedError
 from isthmus._integers import integer
 
-from .place import Place, usm_place
-from .where import check
+from .current import check
+from .endpoint import Endpoint, usm_endpoint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,7 +65,7 @@ _LEVEL_ZERO = {  # ze_memory_advice_t, which SYCL passes on unchanged
     _A.BIAS_CACHED: 6,
     _A.BIAS_UNCACHED: 7,
 }
-_LEVEL_ZERO_OF_HOST = {_A.PREFERRED_LOCATION: 8, _A.CLEAR_PREFERRED_LOCATION: 9}
+_LEVEL_ZERO_HOST = {_A.PREFERRED_LOCATION: 8, _A.CLEAR_PREFERRED_LOCATION: 9}
 _SIM = {advice: number for number, advice in enumerate(_A)}  # accepts any, and does nothing
 
 
@@ -89,25 +89,30 @@ def advise(
     Raises UnsupportedError, before anything is done, if the driver has no such advice; ValueError
     for an unknown name, OutOfRangeError past the end.
     """
-    of, number = checked_number(ptr, advice, device, nbytes)
-    told: Event | None = of.holder.advise(
-        number, offset=of.offset, nbytes=of.nbytes, queue=queue, after=after, blocking=blocking
+    target, number = checked_number(ptr, advice, device, nbytes)
+    event: Event | None = target.holder.advise(
+        number,
+        offset=target.offset,
+        nbytes=target.nbytes,
+        queue=queue,
+        after=after,
+        blocking=blocking,
     )
-    return told
+    return event
 
 
 def checked_number(
     ptr: Any, advice: Advice | str, device: Device | str | None, nbytes: int | None
-) -> tuple[Place, int]:
+) -> tuple[Endpoint, int]:
     """The bytes, and the driver's number of the advice on them."""
     try:
         wanted = Advice(advice)
     except ValueError:
-        known = ", ".join(each.value for each in Advice)
-        raise InvalidArgumentError(f"unknown advice {advice!r}: use one of {known}") from None
-    of = _part(ptr, nbytes)
-    about_host = _is_host(device, of.holder.device)
-    return of, _number(wanted, of.holder.device, about_host)
+        names = ", ".join(each.value for each in Advice)
+        raise InvalidArgumentError(f"unknown advice {advice!r}: use one of {names}") from None
+    target = _target(ptr, nbytes)
+    about_host = _is_host(device, target.holder.device)
+    return target, _number(wanted, target.holder.device, about_host)
 
 
 def _number(advice: Advice, dev: Device, about_host: bool) -> int:
@@ -133,7 +138,7 @@ def _numbers_of(dev: Device, about_host: bool) -> dict[Advice, int]:
     if dev.backend == "cuda":
         return {} if about_host else _CUDA
     if dev.backend == "sycl" and "level-zero" in dev.platform.name.lower().replace(" ", "-"):
-        return _LEVEL_ZERO_OF_HOST if about_host else _LEVEL_ZERO
+        return _LEVEL_ZERO_HOST if about_host else _LEVEL_ZERO
     # OpenCL's extension has a parameter for such numbers, but defines none.
     return _SIM if dev.backend == "sim" else {}
 
@@ -153,42 +158,42 @@ def prefetch(
     ``blocking`` are those of Buffer.copy_from. Raises UnsupportedError for a device without the
     capability "prefetch", and for any other device.
     """
-    of, to_host = prefetched(ptr, nbytes, device)
-    return prefetch_on(queue, of, to_host, after, blocking)
+    target, to_host = prefetched(ptr, nbytes, device)
+    return prefetch_on(queue, target, to_host, after, blocking)
 
 
-def prefetched(ptr: Any, nbytes: int | None, device: Device | str | None) -> tuple[Place, bool]:
+def prefetched(ptr: Any, nbytes: int | None, device: Device | str | None) -> tuple[Endpoint, bool]:
     """The bytes, and whether they move to the host."""
-    of = _part(ptr, nbytes)
-    own = of.holder.device
+    target = _target(ptr, nbytes)
+    own = target.holder.device
     if "prefetch" not in own.capabilities:
         raise UnsupportedError(
             f"{own.filter} cannot prefetch memory: it lacks the capability 'prefetch'"
         )
-    return of, _is_host(device, own)
+    return target, _is_host(device, own)
 
 
 def prefetch_on(
-    queue: Queue | None, of: Place, to_host: bool, after: Any = (), blocking: bool = False
+    queue: Queue | None, target: Endpoint, to_host: bool, after: Any = (), blocking: bool = False
 ) -> Event | None:
     """The same on that queue (None: the memory's)."""
-    moved: Event | None = of.holder.prefetch(
-        offset=of.offset, nbytes=of.nbytes, to_host=to_host, queue=queue, after=after,
+    event: Event | None = target.holder.prefetch(
+        offset=target.offset, nbytes=target.nbytes, to_host=to_host, queue=queue, after=after,
         blocking=blocking,
     )  # fmt: skip
-    return moved
+    return event
 
 
-def _part(ptr: Any, nbytes: int | None) -> Place:
-    of = usm_place(ptr, "memory")
-    assert of.nbytes is not None
+def _target(ptr: Any, nbytes: int | None) -> Endpoint:
+    target = usm_endpoint(ptr, "memory")
+    assert target.nbytes is not None
     if nbytes is None:
-        return of
+        return target
     count = integer("nbytes", nbytes)
     if count < 0:
         raise InvalidArgumentError(f"nbytes must be 0 or more, not {count}")
-    of.room(count, "memory")
-    return of._replace(nbytes=count)
+    target.check_bounds(count, "memory")
+    return target._replace(nbytes=count)
 
 
 def _is_host(named: Device | str | None, own: Device) -> bool:
@@ -197,14 +202,14 @@ def _is_host(named: Device | str | None, own: Device) -> bool:
         return False
     if not isinstance(named, (str, Device)):
         raise TypeError(f"device must be a Device or a filter, not {type(named).__name__}")
-    meant = Device(named)
-    if meant == own:
+    target = Device(named)
+    if target == own:
         return False
-    if meant.backend == "host":
+    if target.backend == "host":
         return True
     raise UnsupportedError(
         f"memory of {own.filter} can move only to that device or the host, not to "
-        f"{meant.filter}: allocate it there, or copy it"
+        f"{target.filter}: allocate it there, or copy it"
     )
 
 
@@ -224,7 +229,7 @@ def evict(ctx: Context, dev: Device, ptr: Any, nbytes: int | None = None) -> Non
 
 def _refuse_residency(ctx: Context, dev: Device, ptr: Any, nbytes: int | None) -> None:
     check(ctx, dev)
-    _part(ptr, nbytes)
+    _target(ptr, nbytes)
     raise UnsupportedError(
         f"the driver of {dev.filter} has no call for residency: all allocated memory is resident"
     )

@@ -10,7 +10,7 @@ from isthmus._core import Buffer, ClosedError, InvalidArgumentError, Queue
 from isthmus._integers import integer
 
 from .advice import Advice, checked_number, prefetch_on, prefetched
-from .place import Place, is_address, place, usm_place
+from .endpoint import Endpoint, endpoint, is_address, usm_endpoint
 from .transfers import copy_on, elements_of, fill_on, raw
 
 if TYPE_CHECKING:
@@ -43,11 +43,16 @@ class CommandList:
         ``dst`` and ``src`` as in ``unsafe_copyto``, except addresses, which are TypeErrors. Raises
         OutOfRangeError past either end, ReadOnlyError, ClosedError.
         """
-        to, source = _known(dst, "destination", writes=True), _known(src, "source")
+        destination, source = (
+            _checked_endpoint(dst, "destination", writes=True),
+            _checked_endpoint(src, "source"),
+        )
         count = _count(nbytes, source)
-        to.room(count, "destination")
-        source.room(count, "source")
-        self._operations.append(partial(copy_on, dst=to, src=source, nbytes=count, after=after))
+        destination.check_bounds(count, "destination")
+        source.check_bounds(count, "source")
+        self._operations.append(
+            partial(copy_on, dst=destination, src=source, nbytes=count, after=after)
+        )
 
     def append_fill(
         self, ptr: Any, pattern: Any, nbytes: int | None = None, *, after: Events = ()
@@ -57,19 +62,19 @@ class CommandList:
         Raises InvalidArgumentError if the size is not a multiple of the pattern's, OverflowError
         and TypeError for a value that the type does not hold, ReadOnlyError, ClosedError.
         """
-        to = usm_place(ptr, "destination", writes=True)
-        _check_lives(to)
-        count = _count(nbytes, to)
-        to.room(count, "destination")
-        size = len(raw(pattern)) if to.dtype is None else to.dtype.itemsize
+        destination = usm_endpoint(ptr, "destination", writes=True)
+        _check_not_freed(destination)
+        count = _count(nbytes, destination)
+        destination.check_bounds(count, "destination")
+        size = len(raw(pattern)) if destination.dtype is None else destination.dtype.itemsize
         if size == 0 or count % size:
             raise InvalidArgumentError(
                 f"{count} bytes are not a multiple of the pattern's {size} bytes"
             )
-        if to.dtype is not None:
-            elements_of(to, 0).fill(pattern)  # fills nothing, but refuses the same values
+        if destination.dtype is not None:
+            elements_of(destination, 0).fill(pattern)  # fills nothing, but refuses the same values
         self._operations.append(
-            partial(fill_on, dst=to, pattern=pattern, nbytes=count, after=after)
+            partial(fill_on, dst=destination, pattern=pattern, nbytes=count, after=after)
         )
 
     def append_prefetch(
@@ -81,8 +86,8 @@ class CommandList:
         after: Events = (),
     ) -> None:
         """``prefetch`` of ``nbytes`` bytes (None: all from ``ptr`` on)."""
-        of, to_host = prefetched(ptr, nbytes, device)
-        self._operations.append(partial(prefetch_on, of=of, to_host=to_host, after=after))
+        target, to_host = prefetched(ptr, nbytes, device)
+        self._operations.append(partial(prefetch_on, target=target, to_host=to_host, after=after))
 
     def append_advise(
         self,
@@ -94,10 +99,15 @@ class CommandList:
         after: Events = (),
     ) -> None:
         """``advise`` on ``nbytes`` bytes (None: all from ``ptr`` on)."""
-        of, number = checked_number(ptr, advice, device, nbytes)
+        target, number = checked_number(ptr, advice, device, nbytes)
         self._operations.append(
-            lambda queue: of.holder.advise(
-                number, offset=of.offset, nbytes=of.nbytes, queue=queue, after=after, blocking=False
+            lambda queue: target.holder.advise(
+                number,
+                offset=target.offset,
+                nbytes=target.nbytes,
+                queue=queue,
+                after=after,
+                blocking=False,
             )
         )
 
@@ -122,46 +132,46 @@ def execute(
     if not isinstance(queue, Queue):
         raise TypeError(f"queue must be an isthmus.Queue, not {type(queue).__name__}")
     event = None
-    for operation in _collected(operations):
+    for operation in _as_list(operations):
         event = operation(queue)
     return queue.fence() if event is None else event
 
 
-def _collected(operations: Any) -> list[Operation]:
+def _as_list(operations: Any) -> list[Operation]:
     if callable(operations):
-        made = CommandList()
-        operations(made)
-        return list(made)
-    collected = list(operations)
-    for each in collected:
+        commands = CommandList()
+        operations(commands)
+        return list(commands)
+    listed = list(operations)
+    for each in listed:
         if not callable(each):
             raise TypeError(
                 f"an operation must be a function of a queue, not {type(each).__name__}"
             )
-    return collected
+    return listed
 
 
-def _known(given: Any, name: str, *, writes: bool = False) -> Place:
-    if is_address(given):
+def _checked_endpoint(obj: Any, name: str, *, writes: bool = False) -> Endpoint:
+    if is_address(obj):
         raise TypeError(
             f"the {name} of a copy in a command list cannot be a bare address, which does not keep "
             "the memory alive: pass a pointer, an array or a buffer"
         )
-    known = place(given, name, writes=writes)
-    _check_lives(known)
-    return known
+    result = endpoint(obj, name, writes=writes)
+    _check_not_freed(result)
+    return result
 
 
-def _check_lives(of: Place) -> None:
-    if isinstance(of.holder, Buffer) and of.holder.freed:
-        raise ClosedError(f"the memory of {of.holder!r} was freed")
+def _check_not_freed(target: Endpoint) -> None:
+    if isinstance(target.holder, Buffer) and target.holder.freed:
+        raise ClosedError(f"the memory of {target.holder!r} was freed")
 
 
-def _count(nbytes: int | None, of: Place) -> int:
+def _count(nbytes: int | None, target: Endpoint) -> int:
     if nbytes is None:
-        if of.nbytes is None:
-            raise TypeError(f"nbytes is required for memory of type {type(of.holder).__name__}")
-        return of.nbytes
+        if target.nbytes is None:
+            raise TypeError(f"nbytes is required for memory of type {type(target.holder).__name__}")
+        return target.nbytes
     count = integer("nbytes", nbytes)
     if count < 0:
         raise InvalidArgumentError(f"nbytes must be 0 or more, not {count}")

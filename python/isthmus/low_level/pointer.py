@@ -16,7 +16,7 @@ from isthmus._core import (
 )
 from isthmus._integers import integer
 
-from .where import check, global_queue
+from .current import check, global_queue
 
 if TYPE_CHECKING:
     from isthmus._core import Device
@@ -46,14 +46,14 @@ class UsmPointer:
             raise TypeError(
                 f"a pointer must be into an isthmus.Buffer, not {type(buffer).__name__}"
             )
-        at = integer("offset", offset)
-        if not 0 <= at <= buffer.nbytes:
+        start = integer("offset", offset)
+        if not 0 <= start <= buffer.nbytes:
             raise OutOfRangeError(
-                f"byte {at} does not lie in an allocation of {buffer.nbytes} bytes"
+                f"byte {start} is outside the allocation of {buffer.nbytes} bytes"
             )
-        self._buffer, self._offset = buffer, at
+        self._buffer, self._offset = buffer, start
         self._dtype = None if dtype is None else DType(dtype)
-        self._address = buffer.ptr + at
+        self._address = buffer.ptr + start
 
     @property
     def buffer(self) -> Buffer:
@@ -178,7 +178,7 @@ def free(ctx: Context, ptr: UsmPointer) -> None:
         )
     if ptr.offset:
         raise InvalidArgumentError(
-            f"{ptr!r} lies {ptr.offset} bytes past the start of its allocation: free the start"
+            f"{ptr!r} is {ptr.offset} bytes past the start of its allocation: free the start"
         )
     ptr.buffer.free()
 

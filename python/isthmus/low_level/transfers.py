@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from isthmus._core import Array
 
-from .place import Place, bytes_of, is_address, place, place_at, usm_place
-from .where import global_queue
+from .current import global_queue
+from .endpoint import Endpoint, bytes_of, endpoint, endpoint_at, is_address, usm_endpoint
 
 if TYPE_CHECKING:
     from isthmus._core import Context, Device, Event, Queue
@@ -30,23 +30,24 @@ def unsafe_copyto(ctx: Context, dev: Device, dst: Any, src: Any, n: int) -> Even
     ReadOnlyError.
     """
     queue = global_queue(ctx, dev)
-    given = {"destination": dst, "source": src}
-    known = {
-        name: place(each, name, writes=name == "destination")
-        for name, each in given.items()
+    operands = {"destination": dst, "source": src}
+    endpoints = {
+        name: endpoint(each, name, writes=name == "destination")
+        for name, each in operands.items()
         if not is_address(each)
     }
-    nbytes = bytes_of(n, *known.values())
-    to, source = (
-        known.get(name) or place_at(each, name, nbytes, queue) for name, each in given.items()
+    nbytes = bytes_of(n, *endpoints.values())
+    destination, source = (
+        endpoints.get(name) or endpoint_at(each, name, nbytes, queue)
+        for name, each in operands.items()
     )
-    return copy_on(queue, to, source, nbytes)
+    return copy_on(queue, destination, source, nbytes)
 
 
-def copy_on(queue: Queue, dst: Place, src: Place, nbytes: int, after: Any = ()) -> Event:
+def copy_on(queue: Queue, dst: Endpoint, src: Endpoint, nbytes: int, after: Any = ()) -> Event:
     """Submits nothing if either has too few bytes."""
-    dst.room(nbytes, "destination")
-    src.room(nbytes, "source")
+    dst.check_bounds(nbytes, "destination")
+    src.check_bounds(nbytes, "source")
     event = queue.copy(
         dst.holder, src.holder, nbytes, dst_offset=dst.offset, src_offset=src.offset,
         after=after, blocking=False,
@@ -68,15 +69,15 @@ def unsafe_fill(ctx: Context, dev: Device, ptr: Any, pattern: Any, n: int) -> Ev
     queue = global_queue(ctx, dev)
     if is_address(ptr):
         nbytes = bytes_of(n) * len(raw(pattern))
-        return fill_on(queue, place_at(ptr, "destination", nbytes, queue), pattern, nbytes)
-    to = usm_place(ptr, "destination", writes=True)
-    size = len(raw(pattern)) if to.dtype is None else 1
-    return fill_on(queue, to, pattern, bytes_of(n, to) * size)
+        return fill_on(queue, endpoint_at(ptr, "destination", nbytes, queue), pattern, nbytes)
+    destination = usm_endpoint(ptr, "destination", writes=True)
+    size = len(raw(pattern)) if destination.dtype is None else 1
+    return fill_on(queue, destination, pattern, bytes_of(n, destination) * size)
 
 
-def fill_on(queue: Queue, dst: Place, pattern: Any, nbytes: int, after: Any = ()) -> Event:
+def fill_on(queue: Queue, dst: Endpoint, pattern: Any, nbytes: int, after: Any = ()) -> Event:
     """``nbytes`` is a multiple of the pattern's bytes."""
-    dst.room(nbytes, "destination")
+    dst.check_bounds(nbytes, "destination")
     if dst.dtype is None:
         event = queue.fill(
             dst.holder, raw(pattern), offset=dst.offset, nbytes=nbytes, after=after, blocking=False
@@ -88,7 +89,7 @@ def fill_on(queue: Queue, dst: Place, pattern: Any, nbytes: int, after: Any = ()
     return event
 
 
-def elements_of(typed: Place, count: int) -> Array:
+def elements_of(typed: Endpoint, count: int) -> Array:
     """An Array of that many elements from there on. ClosedError if the memory was freed."""
     return Array(typed.holder, count, typed.dtype, offset=typed.offset)
 

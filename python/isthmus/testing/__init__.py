@@ -47,8 +47,8 @@ def get_queue_or_skip(filter: str | None = None) -> isthmus.Queue:  # noqa: A002
 
 def open_device(wanted: str) -> isthmus.Device:
     """The device of a filter; ``"sim"`` creates a new one if ISTHMUS_SIM describes none."""
-    make_one = wanted == "sim" and not os.environ.get("ISTHMUS_SIM")
-    return sim_device() if make_one else isthmus.Device(wanted)
+    is_new = wanted == "sim" and not os.environ.get("ISTHMUS_SIM")
+    return sim_device() if is_new else isthmus.Device(wanted)
 
 
 def sim_device(**options: Option) -> isthmus.Device:
@@ -86,10 +86,10 @@ def sim_state(device: isthmus.Device) -> SimState:
 
 def options_text(options: Mapping[str, Option]) -> str:
     """Options in the syntax of ISTHMUS_SIM: ``capacity=64MiB,fail=copy:3,kinds=device+host``."""
-    return ",".join(part for key, value in options.items() for part in _written(key, value))
+    return ",".join(part for key, value in options.items() for part in _option_texts(key, value))
 
 
-def _written(key: str, value: Option) -> Iterator[str]:
+def _option_texts(key: str, value: Option) -> Iterator[str]:
     if isinstance(value, Mapping):  # faults: which call of which kind
         for kind, number in value.items():
             yield f"{key}={kind}:{number}"

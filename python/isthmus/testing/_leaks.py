@@ -12,7 +12,7 @@ from isthmus.memory import live
 
 Counts = Mapping[str, tuple[int, int]]  # kind -> (allocations, bytes)
 
-_PATIENCE = 5.0
+_TIMEOUT = 5.0
 
 
 class LeakError(AssertionError):
@@ -20,7 +20,7 @@ class LeakError(AssertionError):
 
 
 @contextmanager
-def leak_check(timeout: float = _PATIENCE) -> Iterator[None]:
+def leak_check(timeout: float = _TIMEOUT) -> Iterator[None]:
     """Fails with ``LeakError`` if more memory of Isthmus is live afterwards than before.
 
     Memory is returned once the work on it has ended; this waits up to ``timeout`` seconds for that.
@@ -30,9 +30,9 @@ def leak_check(timeout: float = _PATIENCE) -> Iterator[None]:
     """
     before = live_now()
     yield
-    left = leaks(before, timeout)
-    if left:
-        raise LeakError(left)
+    leaked = leaks(before, timeout)
+    if leaked:
+        raise LeakError(leaked)
 
 
 def live_now() -> Counts:
@@ -41,20 +41,22 @@ def live_now() -> Counts:
     return {kind: live(kind) for kind in ("device", "shared", "host")}
 
 
-def leaks(before: Counts, timeout: float = _PATIENCE) -> str:
+def leaks(before: Counts, timeout: float = _TIMEOUT) -> str:
     """A text about what leaked since ``before``; "" if nothing did."""
-    until = time.monotonic() + timeout
+    deadline = time.monotonic() + timeout
     while True:
-        left = _left(before, live_now())
-        if not left or time.monotonic() >= until:
-            return f"allocations that were not freed: {', '.join(left)}" if left else ""
+        leaked = _increase(before, live_now())
+        if not leaked or time.monotonic() >= deadline:
+            return f"allocations that were not freed: {', '.join(leaked)}" if leaked else ""
         time.sleep(0.01)
 
 
-def _left(before: Counts, now: Counts) -> list[str]:
-    more = {kind: (now[kind][0] - was[0], now[kind][1] - was[1]) for kind, was in before.items()}
+def _increase(before: Counts, after: Counts) -> list[str]:
+    increase = {
+        kind: (after[kind][0] - was[0], after[kind][1] - was[1]) for kind, was in before.items()
+    }
     return [
         f"{count} of {kind} kind, {nbytes} bytes"
-        for kind, (count, nbytes) in more.items()
+        for kind, (count, nbytes) in increase.items()
         if count > 0
     ]

@@ -35,7 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=[],
         metavar="FILTER",
         help="run tests with the fixture `device` on these devices only: host, sim, opencl:cpu, "
-        "...; may be given several times (default: every backend found)",
+        "...; may be repeated (default: every backend found)",
     )
 
 
@@ -75,9 +75,9 @@ def leak_check(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     if request.node.stash.get(_failed, False):
         return
-    left = leaks(before)
-    if left:
-        pytest.fail(left, pytrace=False)
+    leaked = leaks(before)
+    if leaked:
+        pytest.fail(leaked, pytrace=False)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -113,20 +113,20 @@ def _found(filters: tuple[str, ...]) -> list[str]:
     import isthmus
 
     if filters:
-        return list(dict.fromkeys(name for each in filters for name in _fitting(each)))
+        return list(dict.fromkeys(name for each in filters for name in _matching(each)))
     real = (each for each in isthmus.devices() if each.backend not in ("host", _SIM))
     return ["host", _SIM, *(each.filter for each in real if "usm" in each.capabilities)]
 
 
-def _fitting(wanted: str) -> list[str]:
+def _matching(wanted: str) -> list[str]:
     import isthmus
 
     if wanted == _SIM:
         return [_SIM]
     try:
-        fitting = [each.filter for each in isthmus.devices(wanted)]
+        matching = [each.filter for each in isthmus.devices(wanted)]
     except isthmus.Error as reason:
         raise pytest.UsageError(f"--isthmus-device={wanted}: {reason}") from None
-    if not fitting:
+    if not matching:
         raise pytest.UsageError(f"--isthmus-device={wanted}: there is no such device")
-    return fitting
+    return matching

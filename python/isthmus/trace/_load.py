@@ -16,7 +16,7 @@ from . import _plain_pickle
 from ._trace import (
     ALLOCATE,
     FREE,
-    MOST_EVENTS,
+    MAX_EVENTS,
     Event,
     Trace,
     TraceError,
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 __all__ = ["load"]
 
-_MOST_BYTES = 1 << 30  # per file
-_MOST_HEADER = 1 << 14  # of an array in an .npz file; NumPy's own limit is 10,000
-_MOST_LINE = 1 << 12  # of a log, in characters
+_MAX_BYTES = 1 << 30  # per file
+_MAX_HEADER_BYTES = 1 << 14  # of an array in an .npz file; NumPy's own limit is 10,000
+_MAX_LINE_LENGTH = 1 << 12  # of a log, in characters
 _CHUNK = 1 << 16  # number of events that are Python objects at a time
 
 
@@ -59,31 +59,31 @@ def load(path: str | Path) -> Trace:
     reader = _READERS.get(file.suffix.lower())
     if reader is None:
         raise TraceError(f"{file}: its name must end in one of {', '.join(sorted(_READERS))}")
-    data = _bytes_of(file)
+    data = _read_bytes(file)
     events, unit, recorded = reader
     try:
         return from_events(file.stem, events(data), unit, recorded=recorded)
-    except TraceError as fault:
-        raise TraceError(f"{file}: {fault}") from None
-    except Exception as fault:  # from zipfile, NumPy and the pickle: garbage can raise nearly any
-        raise TraceError(f"{file}: not a {file.suffix} trace file: {_told(fault)}") from fault
+    except TraceError as error:
+        raise TraceError(f"{file}: {error}") from None
+    except Exception as error:  # from zipfile, NumPy and the pickle: garbage can raise nearly any
+        raise TraceError(f"{file}: not a {file.suffix} trace file: {_error_text(error)}") from error
 
 
-def _bytes_of(file: Path) -> bytes:
+def _read_bytes(file: Path) -> bytes:
     """Reads the bytes in chunks: one read of the limit would allocate as much for any file."""
-    parts: list[bytes] = []
-    left = _MOST_BYTES
+    chunks: list[bytes] = []
+    remaining = _MAX_BYTES
     with file.open("rb") as stream:
-        while part := stream.read(1 << 20):
-            left -= len(part)
-            if left < 0:
-                raise TraceError(f"{file}: the file has more than {_MOST_BYTES} bytes")
-            parts.append(part)
-    return b"".join(parts)
+        while chunk := stream.read(1 << 20):
+            remaining -= len(chunk)
+            if remaining < 0:
+                raise TraceError(f"{file}: the file has more than {_MAX_BYTES} bytes")
+            chunks.append(chunk)
+    return b"".join(chunks)
 
 
-def _told(fault: Exception) -> str:
-    return " ".join(f"{type(fault).__name__}: {fault}".split())[:200]
+def _error_text(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:200]
 
 
 def _npz(data: bytes) -> Iterator[Event]:
@@ -97,24 +97,24 @@ def _npz(data: bytes) -> Iterator[Event]:
             f"op, id, size and stream have {lengths} elements: they must have the same number"
         )
     for begin in range(0, lengths[0], _CHUNK):
-        parts = [each[begin : begin + _CHUNK].tolist() for each in columns]
-        yield from zip(itertools.count(begin), *parts, strict=False)
+        chunks = [each[begin : begin + _CHUNK].tolist() for each in columns]
+        yield from zip(itertools.count(begin), *chunks, strict=False)
 
 
 def _column(archive: zipfile.ZipFile, name: str) -> np.ndarray[Any, Any]:
     """Never decompresses more than the permitted number of events."""
     file = f"{name}.npy"
-    found = archive.namelist().count(file)
-    if found != 1:
-        raise TraceError(f"{found} arrays are named {name!r}: there must be one")
+    count = archive.namelist().count(file)
+    if count != 1:
+        raise TraceError(f"{count} arrays are named {name!r}: there must be one")
     info = archive.getinfo(file)
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise TraceError(f"array {name!r} is compressed by a method that NumPy does not use")
-    most = MOST_EVENTS * 8 + _MOST_HEADER
+    max_bytes = MAX_EVENTS * 8 + _MAX_HEADER_BYTES
     with archive.open(info) as member:
-        raw = member.read(most + 1)
-    if len(raw) > most:
-        raise TraceError(f"array {name!r} has more than the {MOST_EVENTS} elements allowed")
+        raw = member.read(max_bytes + 1)
+    if len(raw) > max_bytes:
+        raise TraceError(f"array {name!r} has more than the {MAX_EVENTS} elements allowed")
     return _array(name, raw)
 
 
@@ -139,15 +139,17 @@ def _array(name: str, raw: bytes) -> np.ndarray[Any, Any]:
 
 
 def _csv(data: bytes) -> Iterator[Event]:
-    at: dict[str, int] = {}
+    columns: dict[str, int] = {}
     for line, row in _rows(data):
-        if not at:
-            at = _places(row)
-        elif len(row) != len(at):
-            raise TraceError(f"line {line}: {len(row)} fields, but the first line has {len(at)}")
-        elif (action := row[at["Action"]]) != "allocate failure":
-            yield line, *_of_row(row, action, at, line)
-    if not at:
+        if not columns:
+            columns = _column_indices(row)
+        elif len(row) != len(columns):
+            raise TraceError(
+                f"line {line}: {len(row)} fields, but the first line has {len(columns)}"
+            )
+        elif (action := row[columns["Action"]]) != "allocate failure":
+            yield line, *_parse_row(row, action, columns, line)
+    if not columns:
         raise TraceError("the file has no lines")
 
 
@@ -155,36 +157,36 @@ def _rows(data: bytes) -> Iterator[tuple[int, list[str]]]:
     """The lines that are not empty, with their numbers. Logs have no quoting."""
     # Bytes that are not UTF-8 are kept: they only name blocks and streams.
     text = io.TextIOWrapper(io.BytesIO(data), "utf-8-sig", "surrogateescape")
-    for number, line in enumerate(iter(lambda: text.readline(_MOST_LINE + 1), ""), 1):
-        if len(line) > _MOST_LINE:
-            raise TraceError(f"line {number} has more than {_MOST_LINE} characters")
+    for number, line in enumerate(iter(lambda: text.readline(_MAX_LINE_LENGTH + 1), ""), 1):
+        if len(line) > _MAX_LINE_LENGTH:
+            raise TraceError(f"line {number} has more than {_MAX_LINE_LENGTH} characters")
         if line.strip():
             yield number, [each.strip() for each in line.split(",")]
 
 
-def _places(names: list[str]) -> dict[str, int]:
+def _column_indices(names: list[str]) -> dict[str, int]:
     """The indices of the columns; that of streams may be missing."""
-    at = {name: place for place, name in enumerate(names)}
+    indices = {name: index for index, name in enumerate(names)}
     for name in ("Action", "Pointer", "Size"):
-        if name not in at:
+        if name not in indices:
             raise TraceError(f"no column {name!r} in the first line")
-    if len(at) != len(names):
-        again, count = Counter(names).most_common(1)[0]
-        raise TraceError(f"{count} columns are named {shown(again)} in the first line")
-    return at
+    if len(indices) != len(names):
+        duplicate, count = Counter(names).most_common(1)[0]
+        raise TraceError(f"{count} columns are named {shown(duplicate)} in the first line")
+    return indices
 
 
-def _of_row(
-    row: list[str], action: str, at: dict[str, int], line: int
+def _parse_row(
+    row: list[str], action: str, columns: dict[str, int], line: int
 ) -> tuple[int, str, int, str]:
     if action not in ("allocate", "free"):
         raise TraceError(f"line {line}: action {shown(action)} is neither allocate nor free")
-    pointer, size = row[at["Pointer"]], row[at["Size"]]
+    pointer, size = row[columns["Pointer"]], row[columns["Size"]]
     if not pointer:
         raise TraceError(f"line {line}: no pointer")
     if not (size.isascii() and size.isdecimal() and len(size) <= 20):
         raise TraceError(f"line {line}: size {shown(size)} is not a number of bytes")
-    stream = row[at["Stream"]] if "Stream" in at else ""
+    stream = row[columns["Stream"]] if "Stream" in columns else ""
     return ALLOCATE if action == "allocate" else FREE, pointer, int(size), stream
 
 
@@ -197,7 +199,7 @@ def _snapshot(data: bytes) -> Iterator[Event]:
             raise TraceError(f"entry {number} of the history has no action: {shown(entry)}")
         if action == "workspace_snapshot":
             workspace = _integer(entry, "addr", number)
-        if action not in _PLAYED:
+        if action not in _REPLAYED:
             continue
         address, nbytes = (_integer(entry, key, number) for key in ("addr", "size"))
         stream = _integer(entry, "stream", number) if "stream" in entry else 0
@@ -218,7 +220,7 @@ def _snapshot(data: bytes) -> Iterator[Event]:
 # frees a block and the second when the last stream that uses it has passed. Which of them are
 # recorded is an option, and other tools that write snapshots use the third.
 _SPELLINGS = {"free_requested": 1, "free_completed": 2, "free": 4}
-_PLAYED = ("alloc", *_SPELLINGS)  # compared, as an action in a file may not be hashable
+_REPLAYED = ("alloc", *_SPELLINGS)  # compared, as an action in a file may not be hashable
 
 
 class _Freeing:
@@ -235,10 +237,10 @@ class _Freeing:
         self._seen.pop(key_of(address), None)
 
     def is_first(self, address: int, spelling: str) -> bool:
-        key, this = key_of(address), _SPELLINGS[spelling]
+        key, bit = key_of(address), _SPELLINGS[spelling]
         seen = self._seen.get(key, 0)
-        self._seen[key] = seen | this
-        return not seen or bool(seen & this)
+        self._seen[key] = seen | bit
+        return not seen or bool(seen & bit)
 
 
 def _history(snapshot: Any) -> list[Any] | tuple[Any, ...]:
@@ -249,11 +251,11 @@ def _history(snapshot: Any) -> list[Any] | tuple[Any, ...]:
     histories = snapshot.get("device_traces") if isinstance(snapshot, dict) else None
     if not isinstance(histories, (list, tuple)):
         raise TraceError("not a memory snapshot of PyTorch: it has no 'device_traces'")
-    each_once = {id(each): each for each in histories if isinstance(each, (list, tuple)) and each}
-    for history in each_once.values():
-        if any(isinstance(entry, dict) and entry.get("action") in _PLAYED for entry in history):
+    unique = {id(each): each for each in histories if isinstance(each, (list, tuple)) and each}
+    for history in unique.values():
+        if any(isinstance(entry, dict) and entry.get("action") in _REPLAYED for entry in history):
             return history
-    for history in each_once.values():
+    for history in unique.values():
         return history
     raise TraceError(
         "the snapshot has no history: call torch.cuda.memory._record_memory_history first"
@@ -266,7 +268,8 @@ def _integer(entry: dict[Any, Any], key: str, number: int) -> int:
         raise TraceError(f"entry {number} of the history: {key} {shown(value)} is not an integer")
     if not fits_64_bits(value):
         raise TraceError(
-            f"entry {number} of the history: {key} has {value.bit_length()} bits, 64 are allowed"
+            f"entry {number} of the history: {key} has {value.bit_length()} bits: at most "
+            "64 are supported"
         )
     return value
 

@@ -29,10 +29,10 @@ __all__ = ["loads"]
 
 _KEYED_HASH = frozenset({str, bytes})  # keyed per process and kept by the object
 _SCALARS = frozenset({str, int, float, bool, bytes, type(None)})
-_MOST_KEY = 1 << 10  # characters or bytes of a key
-_MOST_MEMBERS = 16  # of a tuple as a key
-_MOST_OTHERS = 256  # keys of a dictionary, members of a set, that are neither text nor bytes
-_MOST_DIGITS = 1 << 12  # of a number in decimal, which takes quadratic time
+_MAX_KEY_LENGTH = 1 << 10  # characters or bytes of a key
+_MAX_TUPLE_MEMBERS = 16  # of a tuple as a key
+_MAX_OTHER_KEYS = 256  # keys of a dictionary, members of a set, that are neither text nor bytes
+_MAX_DIGITS = 1 << 12  # of a number in decimal, which takes quadratic time
 
 
 def loads(data: bytes) -> Any:
@@ -50,46 +50,46 @@ def loads(data: bytes) -> Any:
 class _Reader:
     def __init__(self, data: bytes) -> None:
         self.data = data
-        self.at = 0
+        self.position = 0
         self.stack: list[Any] = []
         self.marks: list[int] = []  # lengths of the stack
         self.memo: list[Any] = []
-        self.good_tuples: dict[int, Any] = {}  # by id: tuples that were accepted as keys
+        self.checked_tuples: dict[int, Any] = {}  # by id: tuples that were accepted as keys
 
     def load(self) -> Any:
         """The most frequent operations are inlined here, since a snapshot has millions of them."""
-        data, stack, memo, at = self.data, self.stack, self.memo, 0
+        data, stack, memo, position = self.data, self.stack, self.memo, 0
         push, end = stack.append, len(data)
-        while at < end:
-            opcode = data[at]
-            at += 1
+        while position < end:
+            opcode = data[position]
+            position += 1
             if opcode == 0x68:  # BINGET
-                push(memo[data[at]])
-                at += 1
+                push(memo[data[position]])
+                position += 1
             elif opcode == 0x94:  # MEMOIZE
                 memo.append(stack[-1])
             elif opcode == 0x6A:  # LONG_BINGET
-                push(memo[int.from_bytes(data[at : at + 4], "little")])
-                at += 4
+                push(memo[int.from_bytes(data[position : position + 4], "little")])
+                position += 4
             elif opcode == 0x4B:  # BININT1
-                push(data[at])
-                at += 1
+                push(data[position])
+                position += 1
             elif opcode == 0x28:  # MARK
                 self.marks.append(len(stack))
             elif opcode == 0x7D:  # EMPTY_DICT
                 push({})
             elif opcode == 0x75:  # SETITEMS
-                self.at = at
+                self.position = position
                 self.set_items(self.pop_mark())
             elif opcode == 0x2E:  # STOP
                 return stack.pop()
             else:
-                self.at = at
+                self.position = position
                 operation = _OPERATIONS.get(opcode)
                 if operation is None:
-                    raise ValueError(f"byte {at - 1}: {_refused(opcode)}")
+                    raise ValueError(f"byte {position - 1}: {_refused(opcode)}")
                 operation(self)
-                at = self.at
+                position = self.position
         raise ValueError(f"byte {end}: the file ends before the pickle does")
 
     def push(self, value: Any) -> None:
@@ -98,45 +98,48 @@ class _Reader:
     def pop_mark(self) -> list[Any]:
         """The items above the last mark."""
         begin = self.marks.pop()
-        above = self.stack[begin:]
+        items = self.stack[begin:]
         del self.stack[begin:]
-        return above
+        return items
 
     def take(self, count: int) -> bytes:
-        end = self.at + count
+        end = self.position + count
         if end > len(self.data):
-            raise ValueError(f"byte {self.at}: {count} bytes should follow, but the file ends")
-        taken = self.data[self.at : end]
-        self.at = end
-        return taken
+            raise ValueError(
+                f"byte {self.position}: {count} bytes should follow, but the file ends"
+            )
+        data = self.data[self.position : end]
+        self.position = end
+        return data
 
     def number(self, nbytes: int) -> int:
         return int.from_bytes(self.take(nbytes), "little")
 
     def line(self) -> bytes:
-        end = self.data.index(b"\n", self.at)
-        taken = self.data[self.at : end]
-        self.at = end + 1
-        return taken
+        end = self.data.index(b"\n", self.position)
+        data = self.data[self.position : end]
+        self.position = end + 1
+        return data
 
     def decimal(self) -> int:
         """A memo index, as protocol 0 writes it."""
         return int(_short(self.line()))
 
-    def put(self, slot: int) -> None:
-        if slot == len(self.memo):
+    def put(self, index: int) -> None:
+        if index == len(self.memo):
             self.memo.append(self.stack[-1])
-        elif 0 <= slot < len(self.memo):
-            self.memo[slot] = self.stack[-1]
+        elif 0 <= index < len(self.memo):
+            self.memo[index] = self.stack[-1]
         else:
             raise ValueError(
-                f"byte {self.at - 1}: a memo entry is beyond the next free one, {len(self.memo)}"
+                f"byte {self.position - 1}: a memo entry is beyond the next free one, "
+                f"{len(self.memo)}"
             )
 
-    def get(self, slot: int) -> None:
-        if slot < 0:
-            raise ValueError(f"byte {self.at - 1}: a memo entry is below 0")
-        self.push(self.memo[slot])
+    def get(self, index: int) -> None:
+        if index < 0:
+            raise ValueError(f"byte {self.position - 1}: a memo entry is below 0")
+        self.push(self.memo[index])
 
     def extend(self, values: list[Any]) -> None:
         self._top(list).extend(values)
@@ -165,25 +168,26 @@ class _Reader:
         Repeated keys count each time, and so do all those present: a container may be refused
         although it would have ended with fewer.
         """
-        others = 0
+        other_keys = 0
         for key in keys:
-            if type(key) not in _KEYED_HASH or len(key) > _MOST_KEY:
+            if type(key) not in _KEYED_HASH or len(key) > _MAX_KEY_LENGTH:
                 self._check_other_key(key)
-                others += 1
-        if others and others + len(present) > _MOST_OTHERS:
+                other_keys += 1
+        if other_keys and other_keys + len(present) > _MAX_OTHER_KEYS:
             raise ValueError(
-                f"byte {self.at - 1}: more than {_MOST_OTHERS} keys, some neither text nor bytes"
+                f"byte {self.position - 1}: more than {_MAX_OTHER_KEYS} keys, some neither text "
+                "nor bytes"
             )
 
     def _check_other_key(self, key: Any) -> None:
         if type(key) is not tuple:
             _check_scalar(key)
-        elif self.good_tuples.get(id(key)) is not key:  # once for all uses of a memo entry
-            if len(key) > _MOST_MEMBERS:
-                raise ValueError(f"a key is a tuple of more than {_MOST_MEMBERS} members")
+        elif self.checked_tuples.get(id(key)) is not key:  # once for all uses of a memo entry
+            if len(key) > _MAX_TUPLE_MEMBERS:
+                raise ValueError(f"a key is a tuple of more than {_MAX_TUPLE_MEMBERS} members")
             for member in key:
                 _check_scalar(member)
-            self.good_tuples[id(key)] = key
+            self.checked_tuples[id(key)] = key
 
     def push_tuple(self, count: int) -> None:
         self.stack[-count:] = [tuple(self.stack[-count:])]
@@ -192,7 +196,8 @@ class _Reader:
         top = self.stack[-1]
         if type(top) is not kind:
             raise ValueError(
-                f"byte {self.at - 1}: found a {type(top).__name__}, expected a {kind.__name__}"
+                f"byte {self.position - 1}: found a {type(top).__name__}, expected a "
+                f"{kind.__name__}"
             )
         return top
 
@@ -207,16 +212,16 @@ def _check_scalar(key: Any) -> None:
     """Ensures that hashing it, and comparing it with an equal one, takes constant time."""
     if type(key) not in _SCALARS:
         raise ValueError(f"a key is, or contains, a {type(key).__name__}, which is not read")
-    if type(key) in _KEYED_HASH and len(key) > _MOST_KEY:
-        raise ValueError(f"a key has {len(key)} characters, at most {_MOST_KEY} are read")
+    if type(key) in _KEYED_HASH and len(key) > _MAX_KEY_LENGTH:
+        raise ValueError(f"a key has {len(key)} characters, at most {_MAX_KEY_LENGTH} are read")
     if type(key) is int and not fits_64_bits(key):
         raise ValueError(f"a key is an integer of {key.bit_length()} bits, at most 64 are read")
 
 
 def _short(line: bytes) -> bytes:
     """A number of bounded length."""
-    if len(line) > _MOST_DIGITS:
-        raise ValueError(f"a number has {len(line)} digits, at most {_MOST_DIGITS} are read")
+    if len(line) > _MAX_DIGITS:
+        raise ValueError(f"a number has {len(line)} digits, at most {_MAX_DIGITS} are read")
     return line
 
 

@@ -46,8 +46,8 @@ class Replay:
 
     def as_dict(self) -> dict[str, Any]:
         """The numbers only, for ``--json``."""
-        seen = self.ns if len(self.ns) else np.zeros(1)
-        p50, p99, most = (float(each) for each in np.percentile(seen, [50, 99, 100]))
+        samples = self.ns if len(self.ns) else np.zeros(1)
+        p50, p99, maximum = (float(each) for each in np.percentile(samples, [50, 99, 100]))
         return {
             "trace": self.trace.name,
             "events": len(self.ns),
@@ -56,7 +56,7 @@ class Replay:
             "mean_ns": self.mean_ns,
             "p50_ns": p50,
             "p99_ns": p99,
-            "max_ns": most,
+            "max_ns": maximum,
             "peak_requested_bytes": self.trace.peak_requested_bytes,
             "peak_held_bytes": self.peak_held_bytes,
             "ratio": self.ratio,

@@ -18,7 +18,7 @@ __all__ = [
     "ALLOCATE",
     "EVENT",
     "FREE",
-    "MOST_EVENTS",
+    "MAX_EVENTS",
     "Event",
     "Trace",
     "TraceError",
@@ -33,11 +33,11 @@ FREE, ALLOCATE = 0, 1
 EVENT = np.dtype([("nbytes", "u8"), ("id", "u4"), ("queue", "u2"), ("action", "u2")])
 _PACKED = Struct("=QIHH")
 # Some GiB while it is read: the limit on what a file may cost, however small it is on disk.
-MOST_EVENTS = 1 << 24
-_MOST_QUEUES = 1024
-_MOST_BYTES = 2**63 - 1
+MAX_EVENTS = 1 << 24
+_MAX_QUEUES = 1024
+_MAX_BYTES = 2**63 - 1
 
-_MOST_NAME = 1 << 12  # characters; comparing two equal names takes as long
+_MAX_NAME_LENGTH = 1 << 12  # characters; comparing two equal names takes as long
 
 # (position in the file, ALLOCATE or FREE, name of the block, bytes, name of the stream)
 Event = tuple[int, int, "int | str", int, "int | str"]
@@ -87,12 +87,12 @@ def from_events(
     are.
     """
     numbering = _Numbering(recorded)
-    place = 0
+    position = 0
     try:
-        for place, action, block, nbytes, stream in events:  # noqa: B007
+        for position, action, block, nbytes, stream in events:  # noqa: B007
             numbering.add(action, block, nbytes, stream)
-    except _ImpossibleError as fault:
-        raise TraceError(f"{unit} {place}: {fault}") from None
+    except _ImpossibleError as error:
+        raise TraceError(f"{unit} {position}: {error}") from None
     packed = np.frombuffer(bytes(numbering.packed), EVENT)
     return Trace(name, packed, max(len(numbering.queues), 1), numbering.frees_before)
 
@@ -114,12 +114,12 @@ def key_of(name: int | str) -> bytes | str:
     """
     if type(name) is int and fits_64_bits(name):
         return name.to_bytes(9, "little", signed=True)
-    if type(name) is str and len(name) <= _MOST_NAME:
+    if type(name) is str and len(name) <= _MAX_NAME_LENGTH:
         return name
-    what = f"an integer of {name.bit_length()} bits" if type(name) is int else shown(name)
+    description = f"an integer of {name.bit_length()} bits" if type(name) is int else shown(name)
     raise _ImpossibleError(
-        f"{what} cannot name a block or a stream: use integers of 64 bits, or texts of at most "
-        f"{_MOST_NAME} characters"
+        f"{description} cannot name a block or a stream: use integers of 64 bits, or texts of at "
+        f"most {_MAX_NAME_LENGTH} characters"
     )
 
 
@@ -144,41 +144,41 @@ class _Numbering:
         elif action != FREE:
             raise _ImpossibleError(f"op {shown(action)} is neither 1 (allocate) nor 0 (free)")
         elif key in self._live:
-            block_id, held = self._live.pop(key)
-            self._live_bytes -= held
-            self._note_free(key)
-            self._emit(FREE, block_id, held, stream)
+            block_id, size = self._live.pop(key)
+            self._live_bytes -= size
+            self._record_free(key)
+            self._emit(FREE, block_id, size, stream)
         elif nbytes:
             if not self._recorded or key in self._freed:
                 raise _ImpossibleError(f"frees block {shown(block)}, which is not allocated")
             self.frees_before += 1
-            self._note_free(key)
+            self._record_free(key)
 
-    def _note_free(self, key: bytes | str) -> None:
+    def _record_free(self, key: bytes | str) -> None:
         if self._recorded:
             self._freed.add(key)
 
     def _allocate(self, key: bytes | str, block: int | str, nbytes: int) -> tuple[int, int]:
         if key in self._live:
             raise _ImpossibleError(f"allocates block {shown(block)}, which is already allocated")
-        if not 0 < nbytes <= _MOST_BYTES - self._live_bytes:
+        if not 0 < nbytes <= _MAX_BYTES - self._live_bytes:
             raise _ImpossibleError(
                 f"allocates {_number(nbytes)} bytes, and {self._live_bytes} are live: a size must "
                 f"be 0 or more, and all together at most 2**63 - 1"
             )
-        made = self._live[key] = (self._ids, nbytes)
+        allocation = self._live[key] = (self._ids, nbytes)
         self._live_bytes += nbytes
         self._ids += 1
-        return made
+        return allocation
 
     def _emit(self, action: int, block_id: int, nbytes: int, stream: int | str) -> None:
         queue = self.queues.setdefault(key_of(stream), len(self.queues))
-        if queue >= _MOST_QUEUES:
+        if queue >= _MAX_QUEUES:
             raise _ImpossibleError(
-                f"stream {shown(stream)} exceeds the limit of {_MOST_QUEUES} streams"
+                f"stream {shown(stream)} exceeds the limit of {_MAX_QUEUES} streams"
             )
-        if len(self.packed) >= MOST_EVENTS * _PACKED.size:
-            raise _ImpossibleError(f"exceeds the limit of {MOST_EVENTS} events")
+        if len(self.packed) >= MAX_EVENTS * _PACKED.size:
+            raise _ImpossibleError(f"exceeds the limit of {MAX_EVENTS} events")
         self.packed += _PACKED.pack(nbytes, block_id, queue, action)
 
 

@@ -96,10 +96,10 @@ class Accelerator:
         """A device by number, or by a filter as ``Device`` takes it. ValueError otherwise."""
         if isinstance(device_id, (Device, str)):
             return Device(device_id)
-        number, known = integer("device_id", device_id), self.devices
-        if not 0 <= number < len(known):
-            raise ValueError(f"device {number} does not exist: use 0 to {len(known) - 1}")
-        return known[number]
+        number, devices = integer("device_id", device_id), self.devices
+        if not 0 <= number < len(devices):
+            raise ValueError(f"device {number} does not exist: use 0 to {len(devices) - 1}")
+        return devices[number]
 
     def set_device(self, device_id: int | Device | str) -> Device:
         """Makes it the current one of this thread or asyncio task from here on, and returns it.
@@ -152,8 +152,8 @@ class Accelerator:
         return current_device() if device_id is None else self.get_device(device_id)
 
     def __repr__(self) -> str:
-        known = ", ".join(device.filter for device in self.devices)
-        return f"<isthmus.Accelerator {known}; current {current_device().filter}>"
+        names = ", ".join(device.filter for device in self.devices)
+        return f"<isthmus.Accelerator {names}; current {current_device().filter}>"
 
 
 def _cached_bytes(device: Device) -> int:
@@ -164,14 +164,14 @@ def _cached_bytes(device: Device) -> int:
 
 
 def _cached_by(resource: MemoryResource) -> int:
-    below = resource
-    while not isinstance(below, PoolResource):
-        upstream = getattr(below, "upstream", None)
+    pool = resource
+    while not isinstance(pool, PoolResource):
+        upstream = getattr(pool, "upstream", None)
         if upstream is None:
-            return below.free_bytes
-        below = upstream
-    held = below.snapshot()
-    return held.cached_bytes + held.waiting_bytes + held.free_bytes
+            return pool.free_bytes
+        pool = upstream
+    snapshot = pool.snapshot()
+    return snapshot.cached_bytes + snapshot.waiting_bytes + snapshot.free_bytes
 
 
 def _live_bytes(device: Device) -> int:

@@ -100,13 +100,13 @@ class UnifiedArray:
     @property
     def statistics(self) -> TransferStatistics:
         """Bytes and copies so far, of the whole buffer."""
-        told = self._whole._info()
-        return TransferStatistics(told["bytes_to_device"], told["bytes_to_host"], told["copies"])
+        info = self._whole._info()
+        return TransferStatistics(info["bytes_to_device"], info["bytes_to_host"], info["copies"])
 
     def dirty_ranges(self) -> DirtyRanges:
         """What each copy has newer than the other, as ranges in flat elements of this array."""
-        whole, place = self._whole, (self._offset, self.nbytes, self.itemsize)
-        return DirtyRanges(*(in_elements(whole._dirty(side), *place) for side in (False, True)))
+        whole, window = self._whole, (self._offset, self.nbytes, self.itemsize)
+        return DirtyRanges(*(in_elements(whole._dirty(side), *window) for side in (False, True)))
 
     def __len__(self) -> int:
         if not self.shape:
@@ -115,19 +115,19 @@ class UnifiedArray:
 
     # -- ranges
 
-    def _rows(self, wanted: Range) -> tuple[tuple[int, ...], int, int]:
+    def _rows(self, bounds: Range) -> tuple[tuple[int, ...], int, int]:
         """Shape, first byte and end, in the whole buffer, of a range along the first axis."""
-        start, stop = rows_of(wanted, self.shape)
+        start, stop = rows_of(bounds, self.shape)
         if not self.shape:
             return (), self._offset, self._offset + self.nbytes
-        row = self.nbytes // self.shape[0]
+        row_bytes = self.nbytes // self.shape[0]
         shape = (stop - start, *self.shape[1:])
-        return shape, self._offset + start * row, self._offset + stop * row
+        return shape, self._offset + start * row_bytes, self._offset + stop * row_bytes
 
-    def _bytes(self, wanted: Range) -> tuple[int, int]:
-        if wanted is None:
+    def _bytes(self, bounds: Range) -> tuple[int, int]:
+        if bounds is None:
             return self._offset, self._offset + self.nbytes
-        return self._rows(wanted)[1:]
+        return self._rows(bounds)[1:]
 
     def _array(self, memory: Any, shape: tuple[int, ...]) -> NDArray[Any]:
         import numpy as np
@@ -179,16 +179,16 @@ class UnifiedArray:
 
     async def on_device(self, *, queue: Queue | None = None) -> Any:
         """``device``, without blocking the loop during synchronization."""
-        moved = self.sync_to_device(queue=queue, blocking=False)
-        if moved is not None:
-            await moved
+        event = self.sync_to_device(queue=queue, blocking=False)
+        if event is not None:
+            await event
         return self.device
 
     async def on_host(self, *, queue: Queue | None = None) -> NDArray[Any]:
         """``host``, without blocking the loop during synchronization."""
-        moved = self.sync_to_host(queue=queue, blocking=False)
-        if moved is not None:
-            await moved
+        event = self.sync_to_host(queue=queue, blocking=False)
+        if event is not None:
+            await event
         return self.host
 
     # -- declared writes
@@ -331,8 +331,8 @@ class UnifiedArray:
 
     def reshape(self, *shape: Any) -> UnifiedPart:
         """The same elements in another shape, which shares the state."""
-        wanted = same_size(self.shape, shape[0] if len(shape) == 1 else shape)
-        return UnifiedPart(self._whole, self._offset, wanted)
+        new_shape = same_size(self.shape, shape[0] if len(shape) == 1 else shape)
+        return UnifiedPart(self._whole, self._offset, new_shape)
 
     # -- copies
 

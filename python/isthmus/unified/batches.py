@@ -97,32 +97,32 @@ def _iterate(
 ) -> Iterator[Any]:
     from isthmus.cli.output import progress as bar
 
-    with bar("batches", quiet=not progress) as tell:
-        at = 0
-        while at < length:
-            tell(f"{at} of {length}", at / length)
+    with bar("batches", quiet=not progress) as report:
+        start = 0
+        while start < length:
+            report(f"{start} of {length}", start / length)
             if fn is None:
-                made: Any = data[at : at + size]
+                batch: Any = data[start : start + size]
             else:
-                made, size = _with_less(data, at, min(size, length - at), size, fn)
-            at += size
-            yield made
+                batch, size = _call_with_smaller(data, start, min(size, length - start), size, fn)
+            start += size
+            yield batch
 
 
-def _with_less(
-    data: Sliceable[Any], at: int, count: int, size: int, fn: Callable[[Any], Any]
+def _call_with_smaller(
+    data: Sliceable[Any], start: int, count: int, size: int, fn: Callable[[Any], Any]
 ) -> tuple[Any, int]:
     """The result of ``fn`` for at most ``count`` elements from there, and the size from here on."""
-    tried = []
+    tried_sizes = []
     while True:
         try:
-            return fn(data[at : at + count]), size
+            return fn(data[start : start + count]), size
         except Exception as failed:
             if not _is_out_of_memory(failed):
                 raise
-            tried.append(count)
+            tried_sizes.append(count)
             if count == 1:
-                _note(failed, at, tried)
+                _add_note(failed, start, tried_sizes)
                 raise
         # After the handler: the error keeps the frames alive, and what they had allocated.
         size = count = count // 2
@@ -138,8 +138,8 @@ def _is_out_of_memory(error: Exception) -> bool:
     )
 
 
-def _note(error: Exception, at: int, tried: list[int]) -> None:
-    sizes = ", ".join(map(str, tried))
-    note = f"isthmus.batches: from element {at} on, batches of {sizes} were tried in this order"
+def _add_note(error: Exception, start: int, tried_sizes: list[int]) -> None:
+    sizes = ", ".join(map(str, tried_sizes))
+    note = f"isthmus.batches: from element {start} on, batches of {sizes} were tried in this order"
     # Equivalent to add_note(), which Python has since 3.11.
     vars(error).setdefault("__notes__", []).append(note)

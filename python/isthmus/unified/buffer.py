@@ -27,8 +27,8 @@ _GRANULARITIES = {"auto": 0, "page": 1}
 
 # Recent arguments, converted for the library: creating a buffer costs little more than looking them
 # up.
-_known_options: dict[Any, tuple[int, ...]] = {}
-_known_dtypes: dict[Any, Any] = {}
+_option_codes: dict[Any, tuple[int, ...]] = {}
+_dtypes: dict[Any, Any] = {}
 
 
 def _codes_of(options: tuple[Any, ...]) -> tuple[int, ...]:
@@ -41,24 +41,24 @@ def _codes_of(options: tuple[Any, ...]) -> tuple[int, ...]:
         _one_of("tracking", tracking, _TRACKING),
     )
     if isinstance(pinned, bool) and isinstance(separate, bool):
-        _known_options[options] = codes
+        _option_codes[options] = codes
     return codes
 
 
-def _dtype_of(given: Any) -> Any:
+def _dtype_of(dtype: Any) -> Any:
     import numpy as np
 
-    made = np.dtype(given)
-    if isinstance(given, (str, type)):
-        _known_dtypes[given] = made
-    return made
+    result = np.dtype(dtype)
+    if isinstance(dtype, (str, type)):
+        _dtypes[dtype] = result
+    return result
 
 
-def _one_of(name: str, given: Any, known: dict[Any, int]) -> int:
+def _one_of(name: str, value: Any, codes: dict[Any, int]) -> int:
     try:
-        return known[given]
+        return codes[value]
     except (KeyError, TypeError):
-        raise ValueError(f"{name} must be one of {tuple(known)}, not {given!r}") from None
+        raise ValueError(f"{name} must be one of {tuple(codes)}, not {value!r}") from None
 
 
 class UnifiedBuffer(_core._UnifiedMemory, UnifiedArray):
@@ -96,16 +96,16 @@ class UnifiedBuffer(_core._UnifiedMemory, UnifiedArray):
     ) -> None:
         options = (pinned, separate, granularity, on_conflict, tracking)
         try:
-            codes = _known_options[options]
+            codes = _option_codes[options]
         except (KeyError, TypeError):
             codes = _codes_of(options)
         try:
-            kind = _known_dtypes[dtype]
+            kind = _dtypes[dtype]
         except (KeyError, TypeError):
             kind = _dtype_of(dtype)
         extents = shape_of(shape)
         super().__init__(extents, kind, bytes_of(extents, kind), queue, device, codes, resource)
-        self._kept_options = options
+        self._given_options = options
 
     @property
     def _whole(self) -> UnifiedBuffer:
@@ -129,24 +129,24 @@ class UnifiedBuffer(_core._UnifiedMemory, UnifiedArray):
         self.free()
 
     def _options(self) -> dict[str, Any]:
-        return dict(zip(_OPTIONS, self._kept_options, strict=True))
+        return dict(zip(_OPTIONS, self._given_options, strict=True))
 
     def _pickled(self, contents: NDArray[Any], protocol: int) -> Any:
-        place = (self._options(), self.queue.device.filter)
+        location = (self._options(), self.queue.device.filter)
         if protocol < 5:
-            return self._loader, (contents, *place)
+            return self._loader, (contents, *location)
         from pickle import PickleBuffer
 
         raw: Any = contents.reshape(-1).view("u1")
-        return self._loader, (PickleBuffer(raw), *place, contents.shape, contents.dtype)
+        return self._loader, (PickleBuffer(raw), *location, contents.shape, contents.dtype)
 
     @property
     def _loader(self) -> Callable[..., UnifiedBuffer]:
         return load
 
     def _like(self, contents: NDArray[Any]) -> UnifiedBuffer:
-        made = UnifiedBuffer(contents.shape, contents.dtype, queue=self.queue, **self._options())
-        return made.copy_from(contents)
+        buf = UnifiedBuffer(contents.shape, contents.dtype, queue=self.queue, **self._options())
+        return buf.copy_from(contents)
 
     def __repr__(self) -> str:
         return f"<isthmus.UnifiedBuffer {describe(self)}>"
@@ -163,8 +163,8 @@ def load(
     from isthmus._pickle import device_or_default
 
     array = pickled_array(contents, shape, dtype)
-    made = UnifiedBuffer(array.shape, array.dtype, device=device_or_default(device), **options)
-    return made.copy_from(array)
+    buf = UnifiedBuffer(array.shape, array.dtype, device=device_or_default(device), **options)
+    return buf.copy_from(array)
 
 
 def pickled_array(contents: Any, shape: tuple[int, ...] | None, dtype: Any) -> NDArray[Any]:
@@ -190,9 +190,9 @@ def synchronize(buffers: Iterable[UnifiedArray], *, queue: Queue | None = None) 
     TypeError for anything except unified buffers and parts of them.
     """
     if isinstance(buffers, UnifiedArray):
-        raise TypeError("synchronize() takes several unified buffers: give a list of them")
+        raise TypeError("synchronize() takes several unified buffers: pass a list of them")
     each = list(iterator("buffers", buffers))
-    for one in each:
-        if not isinstance(one, UnifiedArray):
-            raise TypeError(f"synchronize() takes unified buffers, not {type(one).__name__}")
-    _core._synchronize([one._whole for one in each], queue)
+    for buf in each:
+        if not isinstance(buf, UnifiedArray):
+            raise TypeError(f"synchronize() takes unified buffers, not {type(buf).__name__}")
+    _core._synchronize([buf._whole for buf in each], queue)

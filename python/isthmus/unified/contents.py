@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from isthmus._core import _dlpack_device_of, _HostMemory
 from isthmus._host_arrays import host_array
-from isthmus._numpys_interface import readable as checked
+from isthmus._numpy_interface import readable as checked
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -71,12 +71,12 @@ def _check_cast(source: Any, array: NDArray[Any], dtype: Any) -> None:
         raise TypeError(f"a source of {array.dtype} cannot be cast to {dtype}: use astype() first")
 
 
-def _is_broadcast(given: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+def _is_broadcast(source_shape: tuple[int, ...], shape: tuple[int, ...]) -> bool:
     """As NumPy assigns: axes are matched from the last; additional leading ones have extent 1."""
-    more = max(len(given) - len(shape), 0)
-    own = given[more:]
-    axes = zip(own, shape[len(shape) - len(own) :], strict=True)
-    return all(extent == 1 for extent in given[:more]) and all(
+    extra = max(len(source_shape) - len(shape), 0)
+    trailing = source_shape[extra:]
+    axes = zip(trailing, shape[len(shape) - len(trailing) :], strict=True)
+    return all(extent == 1 for extent in source_shape[:extra]) and all(
         extent in (1, wanted) for extent, wanted in axes
     )
 

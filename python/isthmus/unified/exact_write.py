@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def ended(end: Callable[..., None], *what: Any) -> Iterator[None]:
+def ended(end: Callable[..., None], *args: Any) -> Iterator[None]:
     """Ends a write after the block. An error of the block takes precedence over one of the end."""
     try:
         yield
     except BaseException:
         with suppress(ClosedError):
-            end(*what)
+            end(*args)
         raise
-    end(*what)
+    end(*args)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shapes as users give them, and ranges of an array as bytes."""
+"""Shapes as callers pass them, and ranges of an array as bytes."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from isthmus._integers import integer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_MOST_DIMENSIONS = 64  # of an Array, and of NumPy's arrays
+_MAX_DIMENSIONS = 64  # of an Array, and of NumPy's arrays
 
 Range = Union[slice, "tuple[int, int]", None]
 
 
-def shape_of(given: int | Sequence[int]) -> tuple[int, ...]:
-    """``given`` as a tuple. ValueError for negative extents, TypeError if it is not a shape."""
-    shape = extents_of(given)
+def shape_of(value: int | Sequence[int]) -> tuple[int, ...]:
+    """``value`` as a tuple. ValueError for negative extents, TypeError if it is not a shape."""
+    shape = extents_of(value)
     if min(shape, default=0) < 0:
         raise ValueError(f"shape {shape} has a negative extent: {min(shape)}")
     return shape
 
 
-def extents_of(given: int | Sequence[int]) -> tuple[int, ...]:
-    """``given`` as a tuple. ValueError for more dimensions than arrays support."""
-    if isinstance(given, int):
-        return (given,)
+def extents_of(value: int | Sequence[int]) -> tuple[int, ...]:
+    """``value`` as a tuple. ValueError for more dimensions than arrays support."""
+    if isinstance(value, int):
+        return (value,)
     try:
-        extents = tuple(given)
+        extents = tuple(value)
     except TypeError:
-        return (integer("shape", given),)
-    if len(extents) > _MOST_DIMENSIONS:
-        raise ValueError(f"an array has at most {_MOST_DIMENSIONS} dimensions, not {len(extents)}")
+        return (integer("shape", value),)
+    if len(extents) > _MAX_DIMENSIONS:
+        raise ValueError(f"an array has at most {_MAX_DIMENSIONS} dimensions, not {len(extents)}")
     return tuple(integer("extent", each) for each in extents)
 
 
-def at_least(least: int, name: str, given: int) -> int:
-    """``given`` as an integer. TypeError if it is not one, ValueError below ``least``."""
-    number = integer(name, given)
-    if number < least:
-        raise ValueError(f"{name} must be {least} or more, not {number}")
+def at_least(minimum: int, name: str, value: int) -> int:
+    """``value`` as an integer. TypeError if it is not one, ValueError below ``minimum``."""
+    number = integer(name, value)
+    if number < minimum:
+        raise ValueError(f"{name} must be {minimum} or more, not {number}")
     return number
 
 
@@ -65,48 +65,48 @@ def bytes_of(shape: tuple[int, ...], dtype: Any) -> int:
     return nbytes
 
 
-def rows_of(wanted: Range, shape: tuple[int, ...]) -> tuple[int, int]:
-    """``wanted`` along the first axis as ``(start, stop)``.
+def rows_of(bounds: Range, shape: tuple[int, ...]) -> tuple[int, int]:
+    """``bounds`` along the first axis as ``(start, stop)``.
 
     A slice has step 1 and may count from the end. Unlike in Python, bounds outside of the array are
     an error and not clipped, since data would silently not be copied. OutOfRangeError, TypeError,
     ValueError.
     """
-    if wanted is None:
+    if bounds is None:
         return 0, shape[0] if shape else 1
     if not shape:
-        raise ValueError("an array without dimensions has no ranges: leave the range out")
-    if isinstance(wanted, slice):
-        if wanted.step not in (None, 1):
-            raise ValueError(f"a range must have step 1, not {wanted.step}")
-        start = _from_the_end(wanted.start, 0, shape[0])
-        stop = _from_the_end(wanted.stop, shape[0], shape[0])
-    elif isinstance(wanted, tuple) and len(wanted) == 2:
-        start, stop = integer("start", wanted[0]), integer("stop", wanted[1])
+        raise ValueError("an array without dimensions has no ranges: omit the range")
+    if isinstance(bounds, slice):
+        if bounds.step not in (None, 1):
+            raise ValueError(f"a range must have step 1, not {bounds.step}")
+        start = _resolve_bound(bounds.start, 0, shape[0])
+        stop = _resolve_bound(bounds.stop, shape[0], shape[0])
+    elif isinstance(bounds, tuple) and len(bounds) == 2:
+        start, stop = integer("start", bounds[0]), integer("stop", bounds[1])
     else:
-        raise TypeError(f"a range must be a slice or (start, stop), not {type(wanted).__name__}")
+        raise TypeError(f"a range must be a slice or (start, stop), not {type(bounds).__name__}")
     if start > stop:
         raise OutOfRangeError(f"range {start} to {stop} ends before it begins")
     if not 0 <= start <= stop <= shape[0]:
-        raise OutOfRangeError(f"range {start} to {stop} does not lie in 0 to {shape[0]}")
+        raise OutOfRangeError(f"range {start} to {stop} is not within 0 to {shape[0]}")
     return start, stop
 
 
-def _from_the_end(bound: Any, otherwise: int, extent: int) -> int:
+def _resolve_bound(bound: Any, default: int, extent: int) -> int:
     if bound is None:
-        return otherwise
+        return default
     index = integer("bound", bound)
     return index + extent if index < 0 else index
 
 
-def same_size(shape: tuple[int, ...], given: int | Sequence[int]) -> tuple[int, ...]:
-    """``given`` with a -1 replaced by its extent. ValueError if the number of elements differs."""
+def same_size(shape: tuple[int, ...], new_shape: int | Sequence[int]) -> tuple[int, ...]:
+    """``new_shape`` with a -1 replaced by its extent. ValueError if the sizes differ."""
     size = math.prod(shape)
-    wanted = extents_of(given)
-    known = math.prod(extent for extent in wanted if extent != -1)
-    unknown = wanted.count(-1)
+    extents = extents_of(new_shape)
+    known = math.prod(extent for extent in extents if extent != -1)
+    unknown = extents.count(-1)
     if unknown == 1 and known > 0 and size % known == 0:
-        return tuple(size // known if extent == -1 else extent for extent in wanted)
-    if unknown or known != size or min(wanted, default=0) < 0:
-        raise ValueError(f"cannot reshape an array of {size} elements to {wanted}")
-    return wanted
+        return tuple(size // known if extent == -1 else extent for extent in extents)
+    if unknown or known != size or min(extents, default=0) < 0:
+        raise ValueError(f"cannot reshape an array of {size} elements to {extents}")
+    return extents

@@ -14,7 +14,7 @@ from isthmus._iterables import iterator
 
 from .layout import at_least
 from .pool import BufferPool, queue_of
-from .reader import Failed, Reader
+from .reader import Failure, Reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
@@ -109,7 +109,7 @@ class _Run:
         self._launched: deque[_Launched] = deque()
         # Of the source, fn or a copy; raised after what was launched is delivered.
         self._failure: BaseException | None = None
-        self._ended = False
+        self._exhausted = False
         self._is_interrupted = False
 
     def results(self, progress: bool, total: int | None) -> Generator[Any, None, None]:
@@ -122,39 +122,39 @@ class _Run:
         pool = BufferPool(self._depth, (1 << 63) - 1)
         reader = Reader(self._source, pool, self._depth, (upload, self._work), self._pinned)
         try:
-            with bar("pipeline", quiet=not progress) as tell:
-                of = "" if total is None else f" of {total}"
+            with bar("pipeline", quiet=not progress) as report:
+                suffix = "" if total is None else f" of {total}"
                 for number, launched in enumerate(self._steps(reader), 1):
                     yield from self._deliver(launched, reader)
-                    tell(f"{number}{of}", min(number / total, 1.0) if total else 0.0)
+                    report(f"{number}{suffix}", min(number / total, 1.0) if total else 0.0)
             if self._failure is not None:
                 raise self._failure
-        except BaseException as raised:
-            self._is_interrupted = self._is_interrupted or self._is_interrupt(raised)
+        except BaseException as error:
+            self._is_interrupted = self._is_interrupted or self._is_interrupt(error)
             raise
         finally:
             self._failure = None  # its frames refer to this object
             self._end(reader, upload, pool)
 
-    def _is_interrupt(self, raised: BaseException) -> bool:
+    def _is_interrupt(self, error: BaseException) -> bool:
         # A signal handler may raise anything: what was not raised here is an interrupt.
-        is_own = raised is self._failure or isinstance(raised, (GeneratorExit, Error, MemoryError))
+        is_own = error is self._failure or isinstance(error, (GeneratorExit, Error, MemoryError))
         return not is_own
 
     def _steps(self, reader: Reader) -> Iterator[_Launched]:
         """Launches batches, and yields them in order, each as late as the overlap requires."""
         reader.start()
-        while not self._ended or self._launched:
+        while not self._exhausted or self._launched:
             while self._launched and self._is_due(reader):
                 yield self._launched.popleft()
-            if not self._ended:
+            if not self._exhausted:
                 self._step(reader)
 
     def _is_due(self, reader: Reader) -> bool:
         # While the next batch is being uploaded, it can soon be launched, before this one is waited
         # for. While it is being read, that is unknown.
         return (
-            self._ended
+            self._exhausted
             or len(self._launched) >= self._depth
             or self._launched[0].done
             or reader.is_reading
@@ -162,20 +162,20 @@ class _Run:
 
     def _step(self, reader: Reader) -> None:
         try:
-            got = reader.get()
+            item = reader.get()
         except BaseException:  # it raises nothing itself
             self._is_interrupted = True
             raise
-        if got is None or isinstance(got, Failed):
-            self._ended = True
-            self._failure = got.error if got is not None else None
+        if item is None or isinstance(item, Failure):
+            self._exhausted = True
+            self._failure = item.error if item is not None else None
             return
         try:
-            self._launched.append(self._launch(got))
+            self._launched.append(self._launch(item))
         except Exception as failed:  # others, such as KeyboardInterrupt, do not wait for results
-            if failed is not self._failure and not isinstance(failed, _OF_COPIES):
+            if failed is not self._failure and not isinstance(failed, _COPY_ERRORS):
                 raise
-            self._ended = True
+            self._exhausted = True
             self._failure = failed
 
     def _launch(self, buf: UnifiedBuffer) -> _Launched:
@@ -183,24 +183,26 @@ class _Run:
 
         array = buf.device
         with self._work:
-            made = self._called(self._fn, array)
-        worked = self._work.fence()
-        if made is None or made is array:
+            result = self._call(self._fn, array)
+        work_done = self._work.fence()
+        if result is None or result is array:
             buf.mark_device_dirty()
-            self._download.fence(after=[worked])
-            fetched = buf.sync_to_host(queue=self._download, blocking=False)
-            return _Launched(buf, (worked,) if fetched is None else (worked, fetched), None, True)
-        if isinstance(made, (np.ndarray, np.generic)):
-            if self._copy and isinstance(array, np.ndarray) and np.may_share_memory(made, array):
-                made = made.copy()
-            return _Launched(buf, (worked,), made, False)
-        host = self._called(_empty_like, made)
+            self._download.fence(after=[work_done])
+            download = buf.sync_to_host(queue=self._download, blocking=False)
+            return _Launched(
+                buf, (work_done,) if download is None else (work_done, download), None, True
+            )
+        if isinstance(result, (np.ndarray, np.generic)):
+            if self._copy and isinstance(array, np.ndarray) and np.may_share_memory(result, array):
+                result = result.copy()
+            return _Launched(buf, (work_done,), result, False)
+        host = self._call(_empty_like, result)
         if host is None:
-            return _Launched(buf, (worked,), made, False)
-        events = (worked, *self._fetch(host, made, worked))
+            return _Launched(buf, (work_done,), result, False)
+        events = (work_done, *self._fetch(host, result, work_done))
         return _Launched(buf, events, host, False)
 
-    def _called(self, function: Callable[..., Any], *args: Any) -> Any:
+    def _call(self, function: Callable[..., Any], *args: Any) -> Any:
         """Calls a function of the user: whatever it raises is the pipeline's failure."""
         try:
             return function(*args)
@@ -208,11 +210,11 @@ class _Run:
             self._failure = failed
             raise
 
-    def _fetch(self, host: Any, made: Any, worked: Event) -> tuple[Event, ...]:
+    def _fetch(self, host: Any, result: Any, work_done: Event) -> tuple[Event, ...]:
         if host.size == 0:
             return ()
-        fetched = copy_nd(host, made, queue=self._download, after=[worked], blocking=False)
-        return () if fetched is None else (fetched,)
+        download = copy_nd(host, result, queue=self._download, after=[work_done], blocking=False)
+        return () if download is None else (download,)
 
     def _deliver(self, launched: _Launched, reader: Reader) -> Iterator[Any]:
         Event.wait_for(launched.events)
@@ -220,23 +222,23 @@ class _Run:
         if self._copy:
             if launched.is_in_place:
                 value = value.copy()
-            reader.give_back(launched.buf)
+            reader.recycle(launched.buf)
             yield value
         else:
             yield value
-            reader.give_back(launched.buf)
+            reader.recycle(launched.buf)
 
     def _end(self, reader: Reader, upload: Queue, pool: BufferPool) -> None:
-        has_ended = False
+        is_idle = False
         try:
             reader.stop()
             timeout = _INTERRUPTED_SECONDS if self._is_interrupted else None
             reader.join(timeout)
-            has_ended = self._wait(reader, upload, timeout)
+            is_idle = self._wait(reader, upload, timeout)
         finally:
             # An interrupt, also of these waits, waits neither for the source nor for the work,
             # which keeps its memory until it has ended.
-            if has_ended:
+            if is_idle:
                 self._free(reader, upload, pool)
             else:
                 arguments = (reader, upload, pool)
@@ -250,16 +252,16 @@ class _Run:
         """Whether no buffer is in use any more; waits at most that long for each that is."""
         if not reader.is_idle(timeout):
             return False
-        ended: list[Event] = []
-        if reader.taken:  # after an error, or an early end: work may still use them
+        fences: list[Event] = []
+        if reader.in_use:  # after an error, or an early end: work may still use them
             for queue in (upload, self._work, self._download):
                 with suppress(Error):
-                    ended.append(queue.fence())
-        return _wait_for(ended, timeout)
+                    fences.append(queue.fence())
+        return _wait_for(fences, timeout)
 
     def _free(self, reader: Reader, upload: Queue, pool: BufferPool) -> None:
         self._launched.clear()
-        for buf in list(reader.taken.values()):
+        for buf in list(reader.in_use.values()):
             buf.free()
         pool.clear()
         upload.close()
@@ -268,7 +270,7 @@ class _Run:
 
 _INTERRUPTED_SECONDS = 0.1
 # Raised by copies, also of results that are not arrays. Anything else is from a signal handler.
-_OF_COPIES = (Error, MemoryError, TypeError, ValueError, BufferError)
+_COPY_ERRORS = (Error, MemoryError, TypeError, ValueError, BufferError)
 
 
 def _wait_for(events: list[Event], timeout: float | None) -> bool:
@@ -279,12 +281,14 @@ def _wait_for(events: list[Event], timeout: float | None) -> bool:
     return all(event.done for event in events)
 
 
-def _empty_like(made: Any) -> Any:
+def _empty_like(result: Any) -> Any:
     """An array for a download; None if there is nothing to download."""
     import numpy as np
 
     for name in _INTERFACES:
-        told: dict[str, Any] | None = getattr(made, name, None)
-        if told is not None:
-            return np.empty(told["shape"], getattr(made, "dtype", None) or told["typestr"])
+        interface: dict[str, Any] | None = getattr(result, name, None)
+        if interface is not None:
+            return np.empty(
+                interface["shape"], getattr(result, "dtype", None) or interface["typestr"]
+            )
     return None

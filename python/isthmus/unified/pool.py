@@ -60,9 +60,9 @@ class BufferPool:
         # Reentrant: a garbage collection under the lock may release buffers of the objects it
         # collects.
         self._lock = threading.RLock()
-        self._kept: dict[int, tuple[UnifiedBuffer, Key]] = {}  # by id(), released longest ago first
+        self._cached: dict[int, tuple[UnifiedBuffer, Key]] = {}  # by id(), oldest first
         self._by_key: dict[Key, dict[int, UnifiedBuffer]] = {}  # the same, in the same order
-        self._lent: dict[int, tuple[weakref.ref[UnifiedBuffer], Key]] = {}
+        self._acquired: dict[int, tuple[weakref.ref[UnifiedBuffer], Key]] = {}
         self._cached_bytes = self._hits = self._misses = self._released = 0
 
     @property
@@ -93,16 +93,16 @@ class BufferPool:
 
         key = (shape_of(shape), np.dtype(dtype), bool(pinned), queue_of(device, queue))
         with self._lock:
-            kept = self._take(key)
-            if kept is not None:
+            cached = self._take_cached(key)
+            if cached is not None:
                 self._hits += 1
-                self._lend(kept, key)
-                return kept
-        made = self._buffer_type(key[0], key[1], pinned=key[2], queue=key[3])
+                self._add_acquired(cached, key)
+                return cached
+        buf = self._buffer_type(key[0], key[1], pinned=key[2], queue=key[3])
         with self._lock:
             self._misses += 1
-            self._lend(made, key)
-        return made
+            self._add_acquired(buf, key)
+        return buf
 
     def release(self, buf: UnifiedBuffer) -> None:
         """Returns a buffer to the pool, whatever its state; its contents are not kept.
@@ -112,7 +112,7 @@ class BufferPool:
         and for a part of one; ClosedError for one that was freed.
         """
         with self._lock:
-            key = self._end_loan(buf)
+            key = self._remove_acquired(buf)
         # The next user overwrites the bytes, so they are neither copied nor cleared: both copies
         # count as equal from here on, so that pending writes, and a conflict, end with this owner.
         try:
@@ -122,8 +122,8 @@ class BufferPool:
         except Error:  # for example its device is lost; not this caller's error
             buf.free()
         else:
-            for surplus in self._keep(buf, key):
-                surplus.free()
+            for evicted in self._cache(buf, key):
+                evicted.free()
 
     @contextmanager
     def buffer(
@@ -145,18 +145,18 @@ class BufferPool:
     def clear(self) -> None:
         """Frees all buffers that it keeps. Those in use can be released as before."""
         with self._lock:
-            kept = [buf for buf, _ in self._kept.values()]
-            self._kept.clear()
+            cached = [buf for buf, _ in self._cached.values()]
+            self._cached.clear()
             self._by_key.clear()
             self._cached_bytes = 0
-        for buf in kept:
+        for buf in cached:
             buf.free()
 
     def stats(self) -> BufferPoolStats:
         """Its activity so far, and what it keeps now."""
         with self._lock:
             return BufferPoolStats(
-                pool_size=len(self._kept),
+                pool_size=len(self._cached),
                 total_acquired=self._hits + self._misses,
                 total_released=self._released,
                 cache_hits=self._hits,
@@ -165,62 +165,62 @@ class BufferPool:
             )
 
     def __repr__(self) -> str:
-        told = self.stats()
+        stats = self.stats()
         return (
-            f"<isthmus.BufferPool {told.pool_size} kept of at most {self._max_buffers}, "
-            f"{told.cached_bytes} bytes, {told.cache_hits} hits, {told.cache_misses} misses>"
+            f"<isthmus.BufferPool {stats.pool_size} kept of at most {self._max_buffers}, "
+            f"{stats.cached_bytes} bytes, {stats.cache_hits} hits, {stats.cache_misses} misses>"
         )
 
-    def _take(self, key: Key) -> UnifiedBuffer | None:
-        alike = self._by_key.get(key)
-        if alike is None:
+    def _take_cached(self, key: Key) -> UnifiedBuffer | None:
+        same_key = self._by_key.get(key)
+        if same_key is None:
             return None
-        number, buf = alike.popitem()
-        if not alike:
+        number, buf = same_key.popitem()
+        if not same_key:
             del self._by_key[key]
-        del self._kept[number]
+        del self._cached[number]
         self._cached_bytes -= buf.nbytes
         return buf
 
-    def _lend(self, buf: UnifiedBuffer, key: Key) -> None:
-        number, lent = id(buf), self._lent
+    def _add_acquired(self, buf: UnifiedBuffer, key: Key) -> None:
+        number, acquired = id(buf), self._acquired
 
         # Without the lock: no other buffer gets the number before this returns.
         def dropped(_: weakref.ref[UnifiedBuffer]) -> None:
-            lent.pop(number, None)
+            acquired.pop(number, None)
 
-        lent[number] = weakref.ref(buf, dropped), key
+        acquired[number] = weakref.ref(buf, dropped), key
 
-    def _end_loan(self, buf: UnifiedBuffer) -> Key:
-        loan = self._lent.pop(id(buf), None)
-        if loan is not None:
+    def _remove_acquired(self, buf: UnifiedBuffer) -> Key:
+        entry = self._acquired.pop(id(buf), None)
+        if entry is not None:
             self._released += 1
-            return loan[1]
-        if id(buf) in self._kept:
+            return entry[1]
+        if id(buf) in self._cached:
             raise ValueError(f"{buf!r} was released already")
         raise ValueError(
             f"{buf!r} is not from acquire() of this pool, or was released and freed since, or is a "
             "part of such a buffer: release the very object that acquire() returned, once"
         )
 
-    def _keep(self, buf: UnifiedBuffer, key: Key) -> list[UnifiedBuffer]:
+    def _cache(self, buf: UnifiedBuffer, key: Key) -> list[UnifiedBuffer]:
         """Returns what has to be freed for that, possibly the buffer itself."""
         if buf.nbytes > self._max_buffer_bytes or self._max_buffers == 0:
             return [buf]
         with self._lock:
-            surplus = []
-            while len(self._kept) >= self._max_buffers:
-                number, (oldest, its_key) = next(iter(self._kept.items()))
-                alike = self._by_key[its_key]
-                del self._kept[number], alike[number]
-                if not alike:
-                    del self._by_key[its_key]
+            evicted = []
+            while len(self._cached) >= self._max_buffers:
+                number, (oldest, oldest_key) = next(iter(self._cached.items()))
+                same_key = self._by_key[oldest_key]
+                del self._cached[number], same_key[number]
+                if not same_key:
+                    del self._by_key[oldest_key]
                 self._cached_bytes -= oldest.nbytes
-                surplus.append(oldest)
-            self._kept[id(buf)] = buf, key
+                evicted.append(oldest)
+            self._cached[id(buf)] = buf, key
             self._by_key.setdefault(key, {})[id(buf)] = buf
             self._cached_bytes += buf.nbytes
-            return surplus
+            return evicted
 
     def _after_fork(self) -> None:
         self._lock = threading.RLock()  # a thread of the parent may have held it

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .pool import BufferPool
 
 
-class Failed(NamedTuple):
+class Failure(NamedTuple):
     """Takes the place of a batch: what reading or filling it raised."""
 
     error: BaseException
@@ -44,12 +44,12 @@ class Reader:
         self._source, self._pool, self._pinned = source, pool, pinned
         self._upload, self._queue = queues
         self._slots = threading.Semaphore(depth)
-        self._filled: SimpleQueue[UnifiedBuffer | Failed | None] = SimpleQueue()
+        self._filled: SimpleQueue[UnifiedBuffer | Failure | None] = SimpleQueue()
         self._stopped = threading.Event()
         self._idle = threading.Event()  # cleared before `_stopped` is checked, so that both agree
         self._idle.set()
         self._is_in_source = True
-        self.taken: dict[int, UnifiedBuffer] = {}  # filled and not given back, by id()
+        self.in_use: dict[int, UnifiedBuffer] = {}  # filled and not given back, by id()
         # The caller's current device, resource and tag apply to the source.
         run = contextvars.copy_context().run
         # A daemon, as a source may block indefinitely and an interrupted program must be able to
@@ -61,7 +61,7 @@ class Reader:
     def start(self) -> None:
         self._thread.start()
 
-    def get(self) -> UnifiedBuffer | Failed | None:
+    def get(self) -> UnifiedBuffer | Failure | None:
         """Waits for the next filled one and returns it. None at the end."""
         return self._filled.get()
 
@@ -70,9 +70,9 @@ class Reader:
         """Whether ``get`` would wait for the source, and not for a copy."""
         return self._is_in_source and self._filled.empty()
 
-    def give_back(self, buf: UnifiedBuffer) -> None:
+    def recycle(self, buf: UnifiedBuffer) -> None:
         """Nothing uses it any more: it can be filled again."""
-        del self.taken[id(buf)]
+        del self.in_use[id(buf)]
         self._pool.release(buf)
         self._slots.release()
 
@@ -109,7 +109,7 @@ class Reader:
                     return
             self._filled.put(None)
         except BaseException as failed:  # any exception is raised where the batch is requested
-            self._filled.put(Failed(failed))
+            self._filled.put(Failure(failed))
         finally:
             self._idle.set()
             del self._source
@@ -117,7 +117,7 @@ class Reader:
     def _fill(self, batch: Any) -> UnifiedBuffer:
         array = host_array(readable(batch))
         buf = self._pool.acquire(array.shape, array.dtype, pinned=self._pinned, queue=self._queue)
-        self.taken[id(buf)] = buf
+        self.in_use[id(buf)] = buf
         buf.copy_from(array)
         buf.sync_to_device(queue=self._upload, blocking=False)
         return buf

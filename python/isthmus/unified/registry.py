@@ -32,14 +32,14 @@ class UnknownBufferError(KeyError):
 
 
 class _Entry:
-    __slots__ = ("count", "held", "is_weak", "nbytes", "number", "ref")
+    __slots__ = ("buffer", "count", "is_weak", "nbytes", "number", "ref")
 
     def __init__(self, ref: weakref.ref[UnifiedBuffer], nbytes: int, number: int) -> None:
         self.ref = ref
         self.nbytes = nbytes
         self.number = number  # id() of the buffer
         self.count = 0
-        self.held: UnifiedBuffer | None = None  # while the count is not 0
+        self.buffer: UnifiedBuffer | None = None  # set while the count is not 0
         self.is_weak = False  # may be found with a count of 0 too
 
 
@@ -74,13 +74,13 @@ class BufferRegistry:
                 "register its buffer, and pass the range along"
             )
         with self._lock:
-            buffer_id = self._ids.get(id(buf)) or self._enter(buf)
+            buffer_id = self._ids.get(id(buf)) or self._add(buf)
             entry = self._entries[buffer_id]
             if weak:
                 entry.is_weak = True
             else:
                 entry.count += 1
-                entry.held = buf
+                entry.buffer = buf
             return buffer_id
 
     def get(self, buffer_id: str) -> UnifiedBuffer:
@@ -105,8 +105,11 @@ class BufferRegistry:
             if entry.count > 1:
                 entry.count -= 1
                 return entry.count
-            held, entry.held = entry.held, None  # possibly its last reference: dropped at the end
-            if held is None or not entry.is_weak:
+            buffer, entry.buffer = (
+                entry.buffer,
+                None,
+            )  # perhaps its last reference
+            if buffer is None or not entry.is_weak:
                 self._entries.pop(buffer_id, None)
                 self._ids.pop(entry.number, None)
             entry.count = 0
@@ -148,7 +151,7 @@ class BufferRegistry:
     def __repr__(self) -> str:
         return f"<isthmus.BufferRegistry {len(self)} buffers, {self.held_bytes} bytes kept alive>"
 
-    def _enter(self, buf: UnifiedBuffer) -> str:
+    def _add(self, buf: UnifiedBuffer) -> str:
         from uuid import uuid4
 
         buffer_id, number = str(uuid4()), id(buf)

@@ -57,16 +57,16 @@ def in_elements(
     ranges: Iterable[tuple[int, int]], offset: int, nbytes: int, itemsize: int
 ) -> tuple[tuple[int, int], ...]:
     """Ascending ranges of bytes as flat elements of the ``nbytes`` at ``offset``."""
-    found: list[tuple[int, int]] = []
+    merged: list[tuple[int, int]] = []
     for begin, end in ranges:
         begin, end = max(begin - offset, 0), min(end - offset, nbytes)
         if begin >= end:
             continue
         start, stop = begin // itemsize, -(-end // itemsize)
-        if found and start <= found[-1][1]:  # different bytes of neighbours, or of one element
-            start = found.pop()[0]
-        found.append((start, stop))
-    return tuple(found)
+        if merged and start <= merged[-1][1]:  # different bytes of neighbours, or of one element
+            start = merged.pop()[0]
+        merged.append((start, stop))
+    return tuple(merged)
 
 
 class TransferStatistics(NamedTuple):

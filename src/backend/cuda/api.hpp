@@ -18,16 +18,15 @@ struct CUfunc_st;
 
 namespace isthmus::cuda {
 
-using ContextHandle = ::CUctx_st*;
-using StreamHandle = ::CUstream_st*;
-using EventHandle = ::CUevent_st*;
-using ModuleHandle = ::CUmod_st*;
-using FunctionHandle = ::CUfunc_st*;
-using Code = unsigned;  // 0: success
-using Number = unsigned;
-using Ordinal = int;  // of a device
-using Place = unsigned long long;
-using MemoryHandle = unsigned long long;
+using CUcontext = ::CUctx_st*;
+using CUstream = ::CUstream_st*;
+using CUevent = ::CUevent_st*;
+using CUmodule = ::CUmod_st*;
+using CUfunction = ::CUfunc_st*;
+using CUresult = unsigned;  // 0: success
+using CUdevice = int;       // of a device
+using CUdeviceptr = unsigned long long;
+using CUmemGenericAllocationHandle = unsigned long long;
 using Flags = unsigned long long;
 
 // X(name without CUDA_ERROR_, number): the errors that this library's calls can return.
@@ -94,194 +93,200 @@ using Flags = unsigned long long;
   X(UNKNOWN, 999)
 
 namespace cu {
-inline constexpr Code k_success = 0;
-#define ISTHMUS_CUDA_CODE(name, number) inline constexpr Code k_error_##name = number;
+inline constexpr CUresult k_success = 0;
+#define ISTHMUS_CUDA_CODE(name, number) inline constexpr CUresult k_error_##name = number;
 ISTHMUS_CUDA_ERRORS(ISTHMUS_CUDA_CODE)
 #undef ISTHMUS_CUDA_CODE
 
-inline constexpr Number k_attribute_compute_mode = 20;
-inline constexpr Number k_attribute_multiprocessors = 16;
-inline constexpr Number k_attribute_max_pitch = 11;
-inline constexpr Number k_attribute_copy_engines = 40;
-inline constexpr Number k_attribute_unified_addressing = 41;
-inline constexpr Number k_attribute_managed_memory = 83;
-inline constexpr Number k_attribute_concurrent_managed = 89;
-inline constexpr Number k_attribute_virtual_memory = 102;
-inline constexpr Number k_attribute_rdma_of_virtual_memory = 110;
-inline constexpr Number k_attribute_registers_read_only = 113;
-inline constexpr Number k_attribute_host_node = 134;
-inline constexpr Number k_attribute_host_virtual_memory = 141;
-inline constexpr int k_mode_prohibited = 2;
+inline constexpr unsigned k_attribute_compute_mode = 20;
+inline constexpr unsigned k_attribute_multiprocessors = 16;
+inline constexpr unsigned k_attribute_max_pitch = 11;
+inline constexpr unsigned k_attribute_copy_engines = 40;
+inline constexpr unsigned k_attribute_unified_addressing = 41;
+inline constexpr unsigned k_attribute_managed_memory = 83;
+inline constexpr unsigned k_attribute_concurrent_managed_access = 89;
+inline constexpr unsigned k_attribute_virtual_memory = 102;
+inline constexpr unsigned k_attribute_rdma_with_virtual_memory = 110;
+inline constexpr unsigned k_attribute_read_only_register = 113;
+inline constexpr unsigned k_attribute_host_numa_id = 134;
+inline constexpr unsigned k_attribute_host_numa_virtual_memory = 141;
+inline constexpr int k_compute_mode_prohibited = 2;
 
-inline constexpr Number k_pointer_memory_type = 2;
-inline constexpr Number k_pointer_on_device = 3;
-inline constexpr Number k_pointer_is_managed = 8;
-inline constexpr Number k_pointer_device = 9;
-inline constexpr Number k_pointer_base = 11;
-inline constexpr Number k_pointer_bytes = 12;
+inline constexpr unsigned k_pointer_memory_type = 2;
+inline constexpr unsigned k_pointer_device_pointer = 3;
+inline constexpr unsigned k_pointer_is_managed = 8;
+inline constexpr unsigned k_pointer_device_ordinal = 9;
+inline constexpr unsigned k_pointer_range_start = 11;
+inline constexpr unsigned k_pointer_range_size = 12;
 
-inline constexpr Number k_pointer_handle_types = 14;
-inline constexpr Number k_pointer_is_for_rdma = 15;
+inline constexpr unsigned k_pointer_handle_types = 14;
+inline constexpr unsigned k_pointer_is_rdma_capable = 15;
 
-inline constexpr Number k_memory_host = 1;
-inline constexpr Number k_memory_device = 2;
-inline constexpr Number k_memory_unified = 4;
+inline constexpr unsigned k_memory_host = 1;
+inline constexpr unsigned k_memory_device = 2;
+inline constexpr unsigned k_memory_unified = 4;
 
-inline constexpr Number k_host_portable = 1;
-inline constexpr Number k_host_mapped = 2;
-inline constexpr Number k_host_write_combined = 4;
-inline constexpr Number k_register_portable = 1;
-inline constexpr Number k_register_mapped = 2;
-inline constexpr Number k_register_read_only = 8;
-inline constexpr Number k_attach_global = 1;
-inline constexpr Number k_stream_non_blocking = 1;
-inline constexpr Number k_event_with_times = 0;
-inline constexpr Number k_event_without_times = 2;
-inline constexpr Number k_not_capturing = 0;
-inline constexpr Number k_capture_relaxed = 2;
+inline constexpr unsigned k_host_portable = 1;
+inline constexpr unsigned k_host_mapped = 2;
+inline constexpr unsigned k_host_write_combined = 4;
+inline constexpr unsigned k_register_portable = 1;
+inline constexpr unsigned k_register_mapped = 2;
+inline constexpr unsigned k_register_read_only = 8;
+inline constexpr unsigned k_attach_global = 1;
+inline constexpr unsigned k_stream_non_blocking = 1;
+inline constexpr unsigned k_event_default = 0;
+inline constexpr unsigned k_event_disable_timing = 2;
+inline constexpr unsigned k_capture_status_none = 0;
+inline constexpr unsigned k_capture_mode_relaxed = 2;
 
-inline constexpr Number k_location_device = 1;
-inline constexpr Number k_location_host = 2;
-inline constexpr Number k_location_host_node = 3;
-inline constexpr Number k_allocation_pinned = 1;
-inline constexpr Number k_handle_posix_file = 1;  // of memory, for other processes
-inline constexpr Number k_access_read_write = 3;
-inline constexpr Number k_granularity_minimum = 0;
-inline constexpr Number k_open_for_peers = 1;
+inline constexpr unsigned k_location_device = 1;
+inline constexpr unsigned k_location_host = 2;
+inline constexpr unsigned k_location_host_numa = 3;
+inline constexpr unsigned k_allocation_pinned = 1;
+inline constexpr unsigned k_handle_type_posix_fd = 1;  // of memory, for other processes
+inline constexpr unsigned k_access_read_write = 3;
+inline constexpr unsigned k_granularity_minimum = 0;
+inline constexpr unsigned k_ipc_lazy_peer_access = 1;
 
 inline constexpr std::uintptr_t k_stream_legacy = 1;
-inline constexpr std::uintptr_t k_stream_of_each_thread = 2;
+inline constexpr std::uintptr_t k_stream_per_thread = 2;
 }  // namespace cu
 
-struct Location {
-  Number type = 0;
+struct CUmemLocation {
+  unsigned type = 0;
   int id = 0;
 };
 
-struct AllocationProperties {
-  Number type = 0;
-  Number handle_types = 0;
-  Location where;
-  void* windows_metadata = nullptr;
-  unsigned char compression = 0;
-  unsigned char gpu_direct = 0;
+struct CUmemAllocationProp {
+  unsigned type = 0;
+  unsigned requestedHandleTypes = 0;
+  CUmemLocation location;
+  void* win32HandleMetaData = nullptr;
+  unsigned char compressionType = 0;
+  unsigned char gpuDirectRDMACapable = 0;
   unsigned short usage = 0;
   unsigned char reserved[4] = {};
 };
 
 // A handle of memory for other processes.
-struct IpcHandle {
-  char bytes[64] = {};
+struct CUipcMemHandle {
+  char reserved[64] = {};
 };
 
-struct AccessRights {
-  Location who;
-  Number rights = 0;
+struct CUmemAccessDesc {
+  CUmemLocation location;
+  unsigned flags = 0;
 };
 
-struct Copy2dParameters {
-  std::size_t source_x = 0;
-  std::size_t source_y = 0;
-  Number source_type = 0;
-  const void* source_host = nullptr;
-  Place source = 0;
-  void* source_array = nullptr;
-  std::size_t source_pitch = 0;
-  std::size_t destination_x = 0;
-  std::size_t destination_y = 0;
-  Number destination_type = 0;
-  void* destination_host = nullptr;
-  Place destination = 0;
-  void* destination_array = nullptr;
-  std::size_t destination_pitch = 0;
-  std::size_t width = 0;
-  std::size_t height = 0;
+struct CUDA_MEMCPY2D {
+  std::size_t srcXInBytes = 0;
+  std::size_t srcY = 0;
+  unsigned srcMemoryType = 0;
+  const void* srcHost = nullptr;
+  CUdeviceptr srcDevice = 0;
+  void* srcArray = nullptr;
+  std::size_t srcPitch = 0;
+  std::size_t dstXInBytes = 0;
+  std::size_t dstY = 0;
+  unsigned dstMemoryType = 0;
+  void* dstHost = nullptr;
+  CUdeviceptr dstDevice = 0;
+  void* dstArray = nullptr;
+  std::size_t dstPitch = 0;
+  std::size_t WidthInBytes = 0;
+  std::size_t Height = 0;
 };
 
 // X(member, CUDA's name, type): exported by every library since CUDA 10.0.
 #define ISTHMUS_CUDA_CORE(X)                                                                   \
-  X(init, cuInit, Code(Number))                                                                \
-  X(driver_version, cuDriverGetVersion, Code(int*))                                            \
-  X(device_count, cuDeviceGetCount, Code(int*))                                                \
-  X(get_device, cuDeviceGet, Code(Ordinal*, int))                                              \
-  X(device_name, cuDeviceGetName, Code(char*, int, Ordinal))                                   \
-  X(device_attribute, cuDeviceGetAttribute, Code(int*, Number, Ordinal))                       \
-  X(pci_address, cuDeviceGetPCIBusId, Code(char*, int, Ordinal))                               \
-  X(device_bytes, cuDeviceTotalMem_v2, Code(std::size_t*, Ordinal))                            \
-  X(retain_primary, cuDevicePrimaryCtxRetain, Code(ContextHandle*, Ordinal))                   \
-  X(get_current, cuCtxGetCurrent, Code(ContextHandle*))                                        \
-  X(set_current, cuCtxSetCurrent, Code(ContextHandle))                                         \
-  X(memory_info, cuMemGetInfo_v2, Code(std::size_t*, std::size_t*))                            \
-  X(allocate_device, cuMemAlloc_v2, Code(Place*, std::size_t))                                 \
-  X(free_device, cuMemFree_v2, Code(Place))                                                    \
-  X(allocate_host, cuMemHostAlloc, Code(void**, std::size_t, Number))                          \
-  X(free_host, cuMemFreeHost, Code(void*))                                                     \
-  X(register_host, cuMemHostRegister_v2, Code(void*, std::size_t, Number))                     \
-  X(unregister_host, cuMemHostUnregister, Code(void*))                                         \
-  X(allocate_managed, cuMemAllocManaged, Code(Place*, std::size_t, Number))                    \
-  X(pointer_attributes, cuPointerGetAttributes, Code(Number, Number*, void**, Place))          \
-  X(create_stream, cuStreamCreate, Code(StreamHandle*, Number))                                \
-  X(destroy_stream, cuStreamDestroy_v2, Code(StreamHandle))                                    \
-  X(stream_context, cuStreamGetCtx, Code(StreamHandle, ContextHandle*))                        \
-  X(stream_wait, cuStreamWaitEvent, Code(StreamHandle, EventHandle, Number))                   \
-  X(finish, cuStreamSynchronize, Code(StreamHandle))                                           \
-  X(is_capturing, cuStreamIsCapturing, Code(StreamHandle, Number*))                            \
-  X(create_event, cuEventCreate, Code(EventHandle*, Number))                                   \
-  X(destroy_event, cuEventDestroy_v2, Code(EventHandle))                                       \
-  X(record, cuEventRecord, Code(EventHandle, StreamHandle))                                    \
-  X(query, cuEventQuery, Code(EventHandle))                                                    \
-  X(elapsed, cuEventElapsedTime, Code(float*, EventHandle, EventHandle))                       \
-  X(copy, cuMemcpyAsync, Code(Place, Place, std::size_t, StreamHandle))                        \
-  X(copy_2d, cuMemcpy2DAsync_v2, Code(const Copy2dParameters*, StreamHandle))                  \
-  X(load_module, cuModuleLoadData, Code(ModuleHandle*, const void*))                           \
-  X(find_function, cuModuleGetFunction, Code(FunctionHandle*, ModuleHandle, const char*))      \
+  X(init, cuInit, CUresult(unsigned))                                                          \
+  X(driver_version, cuDriverGetVersion, CUresult(int*))                                        \
+  X(device_count, cuDeviceGetCount, CUresult(int*))                                            \
+  X(get_device, cuDeviceGet, CUresult(CUdevice*, int))                                         \
+  X(device_name, cuDeviceGetName, CUresult(char*, int, CUdevice))                              \
+  X(device_attribute, cuDeviceGetAttribute, CUresult(int*, unsigned, CUdevice))                \
+  X(pci_address, cuDeviceGetPCIBusId, CUresult(char*, int, CUdevice))                          \
+  X(device_bytes, cuDeviceTotalMem_v2, CUresult(std::size_t*, CUdevice))                       \
+  X(retain_primary, cuDevicePrimaryCtxRetain, CUresult(CUcontext*, CUdevice))                  \
+  X(get_current, cuCtxGetCurrent, CUresult(CUcontext*))                                        \
+  X(set_current, cuCtxSetCurrent, CUresult(CUcontext))                                         \
+  X(memory_info, cuMemGetInfo_v2, CUresult(std::size_t*, std::size_t*))                        \
+  X(allocate_device, cuMemAlloc_v2, CUresult(CUdeviceptr*, std::size_t))                       \
+  X(free_device, cuMemFree_v2, CUresult(CUdeviceptr))                                          \
+  X(allocate_host, cuMemHostAlloc, CUresult(void**, std::size_t, unsigned))                    \
+  X(free_host, cuMemFreeHost, CUresult(void*))                                                 \
+  X(register_host, cuMemHostRegister_v2, CUresult(void*, std::size_t, unsigned))               \
+  X(unregister_host, cuMemHostUnregister, CUresult(void*))                                     \
+  X(allocate_managed, cuMemAllocManaged, CUresult(CUdeviceptr*, std::size_t, unsigned))        \
+  X(pointer_attributes, cuPointerGetAttributes,                                                \
+    CUresult(unsigned, unsigned*, void**, CUdeviceptr))                                        \
+  X(create_stream, cuStreamCreate, CUresult(CUstream*, unsigned))                              \
+  X(destroy_stream, cuStreamDestroy_v2, CUresult(CUstream))                                    \
+  X(stream_context, cuStreamGetCtx, CUresult(CUstream, CUcontext*))                            \
+  X(stream_wait, cuStreamWaitEvent, CUresult(CUstream, CUevent, unsigned))                     \
+  X(finish, cuStreamSynchronize, CUresult(CUstream))                                           \
+  X(is_capturing, cuStreamIsCapturing, CUresult(CUstream, unsigned*))                          \
+  X(create_event, cuEventCreate, CUresult(CUevent*, unsigned))                                 \
+  X(destroy_event, cuEventDestroy_v2, CUresult(CUevent))                                       \
+  X(record, cuEventRecord, CUresult(CUevent, CUstream))                                        \
+  X(query, cuEventQuery, CUresult(CUevent))                                                    \
+  X(elapsed, cuEventElapsedTime, CUresult(float*, CUevent, CUevent))                           \
+  X(copy, cuMemcpyAsync, CUresult(CUdeviceptr, CUdeviceptr, std::size_t, CUstream))            \
+  X(copy_2d, cuMemcpy2DAsync_v2, CUresult(const CUDA_MEMCPY2D*, CUstream))                     \
+  X(load_module, cuModuleLoadData, CUresult(CUmodule*, const void*))                           \
+  X(find_function, cuModuleGetFunction, CUresult(CUfunction*, CUmodule, const char*))          \
   X(launch, cuLaunchKernel,                                                                    \
-    Code(FunctionHandle, Number, Number, Number, Number, Number, Number, Number, StreamHandle, \
-         void**, void**))                                                                      \
-  X(fill_8, cuMemsetD8Async, Code(Place, unsigned char, std::size_t, StreamHandle))            \
-  X(fill_16, cuMemsetD16Async, Code(Place, unsigned short, std::size_t, StreamHandle))         \
-  X(fill_32, cuMemsetD32Async, Code(Place, unsigned, std::size_t, StreamHandle))               \
+    CUresult(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, \
+             CUstream, void**, void**))                                                        \
+  X(fill_8, cuMemsetD8Async, CUresult(CUdeviceptr, unsigned char, std::size_t, CUstream))      \
+  X(fill_16, cuMemsetD16Async, CUresult(CUdeviceptr, unsigned short, std::size_t, CUstream))   \
+  X(fill_32, cuMemsetD32Async, CUresult(CUdeviceptr, unsigned, std::size_t, CUstream))         \
   X(fill_column_8, cuMemsetD2D8Async,                                                          \
-    Code(Place, std::size_t, unsigned char, std::size_t, std::size_t, StreamHandle))           \
+    CUresult(CUdeviceptr, std::size_t, unsigned char, std::size_t, std::size_t, CUstream))     \
   X(fill_column_16, cuMemsetD2D16Async,                                                        \
-    Code(Place, std::size_t, unsigned short, std::size_t, std::size_t, StreamHandle))          \
+    CUresult(CUdeviceptr, std::size_t, unsigned short, std::size_t, std::size_t, CUstream))    \
   X(fill_column_32, cuMemsetD2D32Async,                                                        \
-    Code(Place, std::size_t, unsigned, std::size_t, std::size_t, StreamHandle))
+    CUresult(CUdeviceptr, std::size_t, unsigned, std::size_t, std::size_t, CUstream))
 
 // Since CUDA 10.1.
 #define ISTHMUS_CUDA_CAPTURES(X) \
-  X(exchange_capture_mode, cuThreadExchangeStreamCaptureMode, Code(Number*))
+  X(exchange_capture_mode, cuThreadExchangeStreamCaptureMode, CUresult(unsigned*))
 
 // Since CUDA 10.2: memory that can be remapped.
-#define ISTHMUS_CUDA_VIRTUAL(X)                                                             \
-  X(reserve, cuMemAddressReserve, Code(Place*, std::size_t, std::size_t, Place, Flags))     \
-  X(release_addresses, cuMemAddressFree, Code(Place, std::size_t))                          \
-  X(create_memory, cuMemCreate,                                                             \
-    Code(MemoryHandle*, std::size_t, const AllocationProperties*, Flags))                   \
-  X(release_memory, cuMemRelease, Code(MemoryHandle))                                       \
-  X(map, cuMemMap, Code(Place, std::size_t, std::size_t, MemoryHandle, Flags))              \
-  X(unmap, cuMemUnmap, Code(Place, std::size_t))                                            \
-  X(set_access, cuMemSetAccess, Code(Place, std::size_t, const AccessRights*, std::size_t)) \
-  X(can_access_peer, cuDeviceCanAccessPeer, Code(int*, Ordinal, Ordinal))                   \
-  X(granularity, cuMemGetAllocationGranularity,                                             \
-    Code(std::size_t*, const AllocationProperties*, Number))
+#define ISTHMUS_CUDA_VIRTUAL(X)                                                              \
+  X(reserve, cuMemAddressReserve,                                                            \
+    CUresult(CUdeviceptr*, std::size_t, std::size_t, CUdeviceptr, Flags))                    \
+  X(release_addresses, cuMemAddressFree, CUresult(CUdeviceptr, std::size_t))                 \
+  X(create_memory, cuMemCreate,                                                              \
+    CUresult(CUmemGenericAllocationHandle*, std::size_t, const CUmemAllocationProp*, Flags)) \
+  X(release_memory, cuMemRelease, CUresult(CUmemGenericAllocationHandle))                    \
+  X(map, cuMemMap,                                                                           \
+    CUresult(CUdeviceptr, std::size_t, std::size_t, CUmemGenericAllocationHandle, Flags))    \
+  X(unmap, cuMemUnmap, CUresult(CUdeviceptr, std::size_t))                                   \
+  X(set_access, cuMemSetAccess,                                                              \
+    CUresult(CUdeviceptr, std::size_t, const CUmemAccessDesc*, std::size_t))                 \
+  X(can_access_peer, cuDeviceCanAccessPeer, CUresult(int*, CUdevice, CUdevice))              \
+  X(granularity, cuMemGetAllocationGranularity,                                              \
+    CUresult(std::size_t*, const CUmemAllocationProp*, unsigned))
 
 // Since CUDA 12.2.
-#define ISTHMUS_CUDA_LOCATIONS(X)                                                              \
-  X(prefetch, cuMemPrefetchAsync_v2, Code(Place, std::size_t, Location, Number, StreamHandle)) \
-  X(advise, cuMemAdvise_v2, Code(Place, std::size_t, Number, Location))
+#define ISTHMUS_CUDA_LOCATIONS(X)                                          \
+  X(prefetch, cuMemPrefetchAsync_v2,                                       \
+    CUresult(CUdeviceptr, std::size_t, CUmemLocation, unsigned, CUstream)) \
+  X(advise, cuMemAdvise_v2, CUresult(CUdeviceptr, std::size_t, unsigned, CUmemLocation))
 
 // Their older equivalents; -1 is the host. In NVIDIA's current header these names are macros for
 // the newer versions, so tests cannot compare them with it.
-#define ISTHMUS_CUDA_ORDINALS(X)                                                              \
-  X(prefetch_to_ordinal, cuMemPrefetchAsync, Code(Place, std::size_t, Ordinal, StreamHandle)) \
-  X(advise_ordinal, cuMemAdvise, Code(Place, std::size_t, Number, Ordinal))
+#define ISTHMUS_CUDA_ORDINALS(X)                            \
+  X(prefetch_to_ordinal, cuMemPrefetchAsync,                \
+    CUresult(CUdeviceptr, std::size_t, CUdevice, CUstream)) \
+  X(advise_ordinal, cuMemAdvise, CUresult(CUdeviceptr, std::size_t, unsigned, CUdevice))
 
 // Not exported on every system.
-#define ISTHMUS_CUDA_IPC(X)                                              \
-  X(share_memory, cuIpcGetMemHandle, Code(IpcHandle*, Place))            \
-  X(open_memory, cuIpcOpenMemHandle_v2, Code(Place*, IpcHandle, Number)) \
-  X(close_memory, cuIpcCloseMemHandle, Code(Place))
+#define ISTHMUS_CUDA_IPC(X)                                                               \
+  X(share_memory, cuIpcGetMemHandle, CUresult(CUipcMemHandle*, CUdeviceptr))              \
+  X(open_memory, cuIpcOpenMemHandle_v2, CUresult(CUdeviceptr*, CUipcMemHandle, unsigned)) \
+  X(close_memory, cuIpcCloseMemHandle, CUresult(CUdeviceptr))
 
 // The members of all groups but the first may be null.
 struct Api {
@@ -297,11 +302,11 @@ struct Api {
 #undef ISTHMUS_CUDA_MEMBER
 };
 
-[[nodiscard]] inline Place place_of(const void* pointer) noexcept {
+[[nodiscard]] inline CUdeviceptr to_deviceptr(const void* pointer) noexcept {
   return reinterpret_cast<std::uintptr_t>(pointer);
 }
-[[nodiscard]] inline void* pointer_to(Place place) noexcept {
-  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(place));
+[[nodiscard]] inline void* to_pointer(CUdeviceptr pointer) noexcept {
+  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(pointer));
 }
 
 }  // namespace isthmus::cuda

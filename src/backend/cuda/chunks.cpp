@@ -15,105 +15,105 @@
 namespace isthmus::cuda {
 namespace {
 
-constexpr Location k_host{cu::k_location_host, 0};
+constexpr CUmemLocation k_host_location{cu::k_location_host, 0};
 
-AllocationProperties properties_of(const Location& location, bool for_network_cards) noexcept {
-  AllocationProperties wanted;
-  wanted.type = cu::k_allocation_pinned;
-  wanted.where = location;
+CUmemAllocationProp properties_of(const CUmemLocation& location, bool rdma_capable) noexcept {
+  CUmemAllocationProp prop;
+  prop.type = cu::k_allocation_pinned;
+  prop.location = location;
   // Lets other libraries register the chunk with a network card, like memory of cuMemAlloc.
-  wanted.gpu_direct = for_network_cards ? 1 : 0;
-  return wanted;
+  prop.gpuDirectRDMACapable = rdma_capable ? 1 : 0;
+  return prop;
 }
 
-AccessRights rights_of(const Location& location) noexcept {
+CUmemAccessDesc rights_of(const CUmemLocation& location) noexcept {
   return {location, cu::k_access_read_write};
 }
-Location location_of(const Device& device) noexcept {
+CUmemLocation location_of(const Device& device) noexcept {
   return {cu::k_location_device, device.index()};
 }
 
 }  // namespace
 
-std::unique_ptr<Chunks> Chunks::make(const Device& device, What part) {
+std::unique_ptr<Chunks> Chunks::make(const Device& device, Properties properties) {
   std::size_t granularity = 0;
-  const auto wanted = properties_of(part.places.front(), part.for_network_cards);
-  if (device.calls().granularity(&granularity, &wanted, cu::k_granularity_minimum) !=
-          cu::k_success ||
+  const auto prop = properties_of(properties.locations.front(), properties.rdma_capable);
+  if (device.calls().granularity(&granularity, &prop, cu::k_granularity_minimum) != cu::k_success ||
       !is_power_of_two(granularity)) {
     return nullptr;
   }
-  return std::unique_ptr<Chunks>{new Chunks{device, std::move(part), granularity}};
+  return std::unique_ptr<Chunks>{new Chunks{device, std::move(properties), granularity}};
 }
 
 std::unique_ptr<Chunks> Chunks::of_device(const Device& device) {
   if (!device.traits().virtual_memory) {
     return nullptr;
   }
-  const auto here = location_of(device);
-  return make(
-      device,
-      {ISTHMUS_KIND_DEVICE, device.traits().rdma_of_virtual_memory, {here}, {rights_of(here)}});
+  const auto location = location_of(device);
+  return make(device, {ISTHMUS_KIND_DEVICE,
+                       device.traits().rdma_with_virtual_memory,
+                       {location},
+                       {rights_of(location)}});
 }
 
-std::unique_ptr<Chunks> Chunks::of_host(const Device& near,
+std::unique_ptr<Chunks> Chunks::of_host(const Device& device,
                                         std::span<isthmus::Device* const> users) {
   // The host is the first user: if a device is first, the driver refuses fills that span two chunks
   // (H100, driver 580).
-  What of{ISTHMUS_KIND_HOST, false, {k_host}, {rights_of(k_host)}};
+  Properties properties{ISTHMUS_KIND_HOST, false, {k_host_location}, {rights_of(k_host_location)}};
   for (const auto* each : users) {
     const auto& user = static_cast<const Device&>(*each);
     if (!user.traits().virtual_memory || !user.traits().host_virtual_memory) {
       return nullptr;
     }
-    of.users.push_back(rights_of(location_of(user)));
+    properties.users.push_back(rights_of(location_of(user)));
   }
-  if (const auto node = near.traits().host_node; node >= 0) {
-    of.places.insert(of.places.begin(), {cu::k_location_host_node, node});
+  if (const auto node = device.traits().host_numa_node; node >= 0) {
+    properties.locations.insert(properties.locations.begin(), {cu::k_location_host_numa, node});
   }
-  return make(near, std::move(of));
+  return make(device, std::move(properties));
 }
 
 Result<void*> Chunks::reserve(std::size_t nbytes, std::size_t alignment) {
-  if (os::drivers_are_gone()) {
+  if (os::drivers_unavailable()) {
     return process_is_ending();
   }
-  Place made = 0;
-  if (const auto outcome = calls().reserve(&made, nbytes, std::max(alignment, granularity_), 0, 0);
+  CUdeviceptr base = 0;
+  if (const auto outcome = calls().reserve(&base, nbytes, std::max(alignment, granularity_), 0, 0);
       outcome != cu::k_success) {
     return fail(
         outcome == cu::k_error_OUT_OF_MEMORY ? ISTHMUS_ERROR_OUT_OF_MEMORY : status_of(outcome),
         "cannot reserve {} of addresses on {}: cuMemAddressReserve: {} ({})",
         describe_bytes(nbytes), device_.properties().filter, code_name(outcome), outcome);
   }
-  return pointer_to(made);
+  return to_pointer(base);
 }
 
 void Chunks::release(void* base, std::size_t nbytes) noexcept {
-  if (!os::drivers_are_gone()) {
-    calls().release_addresses(place_of(base), nbytes);
+  if (!os::drivers_unavailable()) {
+    calls().release_addresses(to_deviceptr(base), nbytes);
   }
 }
 
-bool Chunks::works() noexcept try {
-  if (works_.load(std::memory_order_relaxed)) {
+bool Chunks::can_create() noexcept try {
+  if (can_create_.load(std::memory_order_relaxed)) {
     return true;
   }
   auto base = reserve(granularity_, granularity_);
-  const Undo released{[&] {
+  const Undo cleanup{[&] {
     if (base) {
       release(*base, granularity_);
     }
   }};
-  auto done = base ? create(*base, granularity_) : Result<void>{base.take_error()};
-  if (done) {
+  auto result = base ? create(*base, granularity_) : Result<void>{base.take_error()};
+  if (result) {
     destroy(*base, granularity_);
   }
-  const bool refused = !done && (done.failure().code() == ISTHMUS_ERROR_UNSUPPORTED ||
-                                 done.failure().code() == ISTHMUS_ERROR_INVALID_ARGUMENT ||
-                                 done.failure().code() == ISTHMUS_ERROR_DRIVER);
-  works_.store(static_cast<bool>(done), std::memory_order_relaxed);
-  return !refused;
+  const bool unsupported = !result && (result.failure().code() == ISTHMUS_ERROR_UNSUPPORTED ||
+                                       result.failure().code() == ISTHMUS_ERROR_INVALID_ARGUMENT ||
+                                       result.failure().code() == ISTHMUS_ERROR_DRIVER);
+  can_create_.store(static_cast<bool>(result), std::memory_order_relaxed);
+  return !unsupported;
 } catch (const std::bad_alloc&) {
   return true;
 }
@@ -121,38 +121,41 @@ bool Chunks::works() noexcept try {
 // Grants access to the peers that are in use now. A peer without a context gains access only to
 // chunks mapped after it has one. If the driver refuses the peers, maps without them: nothing
 // depends on their access.
-Code Chunks::open(void* at, std::size_t nbytes) const noexcept {
-  constexpr std::size_t k_most = 64;  // devices
-  std::array<AccessRights, k_most> users;
-  auto last = std::copy_n(of_.users.begin(), std::min(of_.users.size(), k_most), users.begin());
-  const auto own = last;
-  if (of_.kind == ISTHMUS_KIND_DEVICE && calls().can_access_peer != nullptr) {
+CUresult Chunks::grant_access(void* address, std::size_t nbytes) const noexcept {
+  constexpr std::size_t k_max_users = 64;  // devices
+  std::array<CUmemAccessDesc, k_max_users> users;
+  auto last = std::copy_n(properties_.users.begin(),
+                          std::min(properties_.users.size(), k_max_users), users.begin());
+  const auto end_without_peers = last;
+  if (properties_.kind == ISTHMUS_KIND_DEVICE && calls().can_access_peer != nullptr) {
     for (const auto& each : device_.platform().devices()) {
       const auto& peer = static_cast<const Device&>(*each);
-      int reaches = 0;
-      if (&peer != &device_ && last != users.end() && peer.known_primary() != nullptr &&
-          calls().can_access_peer(&reaches, peer.index(), device_.index()) == cu::k_success &&
-          reaches != 0) {
+      int can_access = 0;
+      if (&peer != &device_ && last != users.end() && peer.primary_or_null() != nullptr &&
+          calls().can_access_peer(&can_access, peer.index(), device_.index()) == cu::k_success &&
+          can_access != 0) {
         *last++ = rights_of(location_of(peer));
       }
     }
   }
-  const auto open_to = [&](const AccessRights* end) {
-    return calls().set_access(place_of(at), nbytes, users.data(),
+  const auto grant_to = [&](const CUmemAccessDesc* end) {
+    return calls().set_access(to_deviceptr(address), nbytes, users.data(),
                               static_cast<std::size_t>(end - users.data()));
   };
-  const auto outcome = open_to(last);
-  return outcome == cu::k_success || last == own ? outcome : open_to(own);
+  const auto outcome = grant_to(last);
+  return outcome == cu::k_success || last == end_without_peers ? outcome
+                                                               : grant_to(end_without_peers);
 }
 
-// On failure nothing is mapped at `at`.
-Result<void> Chunks::map(void* at, std::size_t nbytes, MemoryHandle handle) noexcept {
-  if (const auto outcome = calls().map(place_of(at), nbytes, 0, handle, 0);
+// On failure nothing is mapped at `address`.
+Result<void> Chunks::map(void* address, std::size_t nbytes,
+                         CUmemGenericAllocationHandle handle) noexcept {
+  if (const auto outcome = calls().map(to_deviceptr(address), nbytes, 0, handle, 0);
       outcome != cu::k_success) {
     return call_failed("cuMemMap", outcome);
   }
-  if (const auto outcome = open(at, nbytes); outcome != cu::k_success) {
-    calls().unmap(place_of(at), nbytes);
+  if (const auto outcome = grant_access(address, nbytes); outcome != cu::k_success) {
+    calls().unmap(to_deviceptr(address), nbytes);
     return call_failed("cuMemSetAccess", outcome);
   }
   return {};
@@ -161,102 +164,105 @@ Result<void> Chunks::map(void* at, std::size_t nbytes, MemoryHandle handle) noex
 // Creates the chunk exportable as a file descriptor if the driver supports that. The first chunk
 // determines it, since a system may refuse what the driver's attributes promise. Costs 1 us of 12
 // (H200).
-Code Chunks::obtain_at(MemoryHandle& made, std::size_t nbytes,
-                       const Location& location) const noexcept {
-  auto wanted = properties_of(location, of_.for_network_cards);
-  if (of_.kind == ISTHMUS_KIND_DEVICE && !refuses_export_.load(std::memory_order_relaxed)) {
-    wanted.handle_types = cu::k_handle_posix_file;
-    const auto outcome = calls().create_memory(&made, nbytes, &wanted, 0);
+CUresult Chunks::obtain_at(CUmemGenericAllocationHandle& handle, std::size_t nbytes,
+                           const CUmemLocation& location) const noexcept {
+  auto prop = properties_of(location, properties_.rdma_capable);
+  if (properties_.kind == ISTHMUS_KIND_DEVICE &&
+      !export_unsupported_.load(std::memory_order_relaxed)) {
+    prop.requestedHandleTypes = cu::k_handle_type_posix_fd;
+    const auto outcome = calls().create_memory(&handle, nbytes, &prop, 0);
     if (outcome == cu::k_success || outcome == cu::k_error_OUT_OF_MEMORY) {
       return outcome;
     }
-    wanted.handle_types = 0;
-    const auto plain = calls().create_memory(&made, nbytes, &wanted, 0);
-    if (plain == cu::k_success) {
-      refuses_export_.store(true, std::memory_order_relaxed);
+    prop.requestedHandleTypes = 0;
+    const auto retry_outcome = calls().create_memory(&handle, nbytes, &prop, 0);
+    if (retry_outcome == cu::k_success) {
+      export_unsupported_.store(true, std::memory_order_relaxed);
     }
-    return plain;
+    return retry_outcome;
   }
-  return calls().create_memory(&made, nbytes, &wanted, 0);
+  return calls().create_memory(&handle, nbytes, &prop, 0);
 }
 
 // Tries the locations in order. If all fail, returns OUT_OF_MEMORY if any of them did, since
 // callers can react to that; otherwise the error of the first one.
-Code Chunks::obtain(MemoryHandle& made, std::size_t nbytes) const noexcept {
-  auto refused = cu::k_success;
-  for (const auto& each : of_.places) {
-    const auto outcome = obtain_at(made, nbytes, each);
+CUresult Chunks::obtain(CUmemGenericAllocationHandle& handle, std::size_t nbytes) const noexcept {
+  auto failure = cu::k_success;
+  for (const auto& location : properties_.locations) {
+    const auto outcome = obtain_at(handle, nbytes, location);
     if (outcome == cu::k_success) {
       return outcome;
     }
-    if (refused == cu::k_success || outcome == cu::k_error_OUT_OF_MEMORY) {
-      refused = outcome;
+    if (failure == cu::k_success || outcome == cu::k_error_OUT_OF_MEMORY) {
+      failure = outcome;
     }
   }
-  return refused;
+  return failure;
 }
 
-Result<void> Chunks::create(void* at, std::size_t nbytes) {
+Result<void> Chunks::create(void* address, std::size_t nbytes) {
   auto primary = device_.primary();
   ISTHMUS_TRY(primary);
-  const MadeCurrent here{calls(), *primary};
-  MemoryHandle made = 0;
-  if (const auto outcome = obtain(made, nbytes); outcome != cu::k_success) {
+  const ContextGuard guard{calls(), *primary};
+  CUmemGenericAllocationHandle handle = 0;
+  if (const auto outcome = obtain(handle, nbytes); outcome != cu::k_success) {
     return fail(status_of(outcome), "{} did not allocate {} of {} memory: cuMemCreate: {} ({})",
-                device_.properties().filter, describe_bytes(nbytes), kind_name(of_.kind),
+                device_.properties().filter, describe_bytes(nbytes), kind_name(properties_.kind),
                 code_name(outcome), outcome);
   }
-  auto done = map(at, nbytes, made);
-  if (done) {
+  auto result = map(address, nbytes, handle);
+  if (result) {
     try {
       const std::lock_guard hold{lock_};
-      handles_.emplace(at, made);
+      handles_.emplace(address, handle);
       return {};
     } catch (const std::bad_alloc&) {
-      calls().unmap(place_of(at), nbytes);
-      done = Error::no_memory();
+      calls().unmap(to_deviceptr(address), nbytes);
+      result = Error::no_memory();
     }
   }
-  calls().release_memory(made);
-  return done;
+  calls().release_memory(handle);
+  return result;
 }
 
-// `destination` is entered beforehand, so that nothing can fail after the driver has mapped it.
-Result<void> Chunks::move(void* source, void* destination, std::size_t nbytes, bool& to_lost) {
-  to_lost = false;
-  const MadeCurrent here{calls(), device_.known_primary()};
-  MemoryHandle moved = 0;
+// `destination` is entered in `handles_` beforehand, so that nothing can fail after the driver has
+// mapped it.
+Result<void> Chunks::move(void* source, void* destination, std::size_t nbytes,
+                          bool& destination_lost) {
+  destination_lost = false;
+  const ContextGuard guard{calls(), device_.primary_or_null()};
+  CUmemGenericAllocationHandle handle = 0;
   {
     const std::lock_guard hold{lock_};
-    moved = handles_.at(source);
-    handles_.emplace(destination, moved);
+    handle = handles_.at(source);
+    handles_.emplace(destination, handle);
   }
-  auto mapped = map(destination, nbytes, moved);
+  auto result = map(destination, nbytes, handle);
   const std::lock_guard hold{lock_};
-  handles_.erase(mapped ? source : destination);
-  return mapped;
+  handles_.erase(result ? source : destination);
+  return result;
 }
 
-void Chunks::leave(void* source, std::size_t nbytes) noexcept {
-  if (!os::drivers_are_gone()) {
-    calls().unmap(place_of(source), nbytes);
+void Chunks::unmap_old(void* source, std::size_t nbytes) noexcept {
+  if (!os::drivers_unavailable()) {
+    calls().unmap(to_deviceptr(source), nbytes);
   }
 }
 
-void Chunks::destroy(void* at, std::size_t nbytes) noexcept {
-  MemoryHandle gone = 0;
+void Chunks::destroy(void* address, std::size_t nbytes) noexcept {
+  CUmemGenericAllocationHandle handle = 0;
   {
     const std::lock_guard hold{lock_};
-    const auto found = handles_.find(at);
+    const auto found = handles_.find(address);
     if (found == handles_.end()) {
       return;
     }
-    gone = found->second;
+    handle = found->second;
     handles_.erase(found);
   }
-  if (!os::drivers_are_gone()) {
-    calls().unmap(place_of(at), nbytes);
-    calls().release_memory(gone);
+  if (!os::drivers_unavailable()) {
+    calls().unmap(to_deviceptr(address), nbytes);
+    calls().release_memory(handle);
   }
 }
 

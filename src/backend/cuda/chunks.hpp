@@ -4,7 +4,7 @@
 // that are mapped where they are needed. Thread-safe.
 //
 // A device's chunks are created so that they can be exported as file descriptors, if the driver
-// supports that. They are mapped for the peers of the device that are in use.
+// supports that. They are mapped for those peers of the device that are in use.
 //
 // A chunk is one handle of the driver, whatever its size. Mapping costs per handle: about 45 us
 // with access rights. For pinned memory mapping takes 0.2 ms for 2 MiB and 0.3 for 8, creation 0.2
@@ -29,51 +29,55 @@ class Chunks final : public ChunkSource {
   [[nodiscard]] static std::unique_ptr<Chunks> of_device(const Device& device);
   // Near that device if there is memory; accessible by all of `users`, which include it, and by the
   // host.
-  [[nodiscard]] static std::unique_ptr<Chunks> of_host(const Device& near,
+  [[nodiscard]] static std::unique_ptr<Chunks> of_host(const Device& device,
                                                        std::span<isthmus::Device* const> users);
 
   // Whether the driver can create a chunk. Its attributes are not sufficient: it may refuse a
   // location, or one of several devices. True if it only lacks memory.
-  [[nodiscard]] bool works() noexcept;
+  [[nodiscard]] bool can_create() noexcept;
 
   [[nodiscard]] std::size_t granularity() const noexcept override { return granularity_; }
   [[nodiscard]] Result<void*> reserve(std::size_t nbytes, std::size_t alignment) override;
   void release(void* base, std::size_t nbytes) noexcept override;
-  [[nodiscard]] Result<void> create(void* at, std::size_t nbytes) override;
+  [[nodiscard]] Result<void> create(void* address, std::size_t nbytes) override;
   [[nodiscard]] Result<void> move(void* source, void* destination, std::size_t nbytes,
-                                  bool& to_lost) override;
+                                  bool& destination_lost) override;
   // One handle may be mapped at two addresses. Operations submitted later use the new address and
   // see what was written through the old one before.
-  [[nodiscard]] bool stays_behind() const noexcept override { return true; }
-  void leave(void* source, std::size_t nbytes) noexcept override;
-  void destroy(void* at, std::size_t nbytes) noexcept override;
+  [[nodiscard]] bool keeps_old_mapping() const noexcept override { return true; }
+  void unmap_old(void* source, std::size_t nbytes) noexcept override;
+  void destroy(void* address, std::size_t nbytes) noexcept override;
 
  private:
-  struct What {
+  struct Properties {
     UsmKind kind;
-    bool for_network_cards;
-    std::vector<Location> places;  // in order of preference: the next one if memory is exhausted
-    std::vector<AccessRights> users;
+    bool rdma_capable;
+    std::vector<CUmemLocation>
+        locations;  // in order of preference: the next one if memory is exhausted
+    std::vector<CUmemAccessDesc> users;
   };
-  [[nodiscard]] static std::unique_ptr<Chunks> make(const Device& device, What part);
-  Chunks(const Device& device, What part, std::size_t granularity) noexcept
-      : device_{device}, of_{std::move(part)}, granularity_{granularity} {}
+  [[nodiscard]] static std::unique_ptr<Chunks> make(const Device& device, Properties properties);
+  Chunks(const Device& device, Properties properties, std::size_t granularity) noexcept
+      : device_{device}, properties_{std::move(properties)}, granularity_{granularity} {}
   [[nodiscard]] const Api& calls() const noexcept { return device_.calls(); }
-  [[nodiscard]] Code obtain(MemoryHandle& made, std::size_t nbytes) const noexcept;
-  [[nodiscard]] Code obtain_at(MemoryHandle& made, std::size_t nbytes,
-                               const Location& location) const noexcept;
+  [[nodiscard]] CUresult obtain(CUmemGenericAllocationHandle& handle,
+                                std::size_t nbytes) const noexcept;
+  [[nodiscard]] CUresult obtain_at(CUmemGenericAllocationHandle& handle, std::size_t nbytes,
+                                   const CUmemLocation& location) const noexcept;
   // Grants access to the device or devices, and to peers of the device.
-  [[nodiscard]] Code open(void* at, std::size_t nbytes) const noexcept;
-  [[nodiscard]] Result<void> map(void* at, std::size_t nbytes, MemoryHandle handle) noexcept;
+  [[nodiscard]] CUresult grant_access(void* address, std::size_t nbytes) const noexcept;
+  [[nodiscard]] Result<void> map(void* address, std::size_t nbytes,
+                                 CUmemGenericAllocationHandle handle) noexcept;
 
   const Device& device_;
-  const What of_;
+  const Properties properties_;
   std::size_t granularity_;
   // Relaxed accesses suffice for both: a stale value only costs another driver call.
-  std::atomic<bool> works_{false};
-  mutable std::atomic<bool> refuses_export_{false};
-  std::mutex lock_;                                  // never held during a driver call
-  std::unordered_map<void*, MemoryHandle> handles_;  // by the address of their mapping
+  std::atomic<bool> can_create_{false};
+  mutable std::atomic<bool> export_unsupported_{false};
+  std::mutex lock_;  // never held during a driver call
+  std::unordered_map<void*, CUmemGenericAllocationHandle>
+      handles_;  // by the address of their mapping
 };
 
 }  // namespace isthmus::cuda

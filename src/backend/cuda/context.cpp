@@ -13,28 +13,29 @@
 namespace isthmus::cuda {
 namespace {
 
-Code call_for(const Api& calls, const AllocationRequest& request, void*& made) noexcept {
+CUresult allocate_from_driver(const Api& calls, const AllocationRequest& request,
+                              void*& pointer) noexcept {
   const auto nbytes = request.nbytes;
-  Place at = 0;
+  CUdeviceptr device_pointer = 0;
   switch (request.kind) {
     case ISTHMUS_KIND_HOST:
-      return calls.allocate_host(&made, nbytes,
+      return calls.allocate_host(&pointer, nbytes,
                                  cu::k_host_portable | cu::k_host_mapped |
                                      (request.write_combined ? cu::k_host_write_combined : 0));
     case ISTHMUS_KIND_SHARED: {
-      const auto outcome = calls.allocate_managed(&at, nbytes, cu::k_attach_global);
-      made = pointer_to(at);
+      const auto outcome = calls.allocate_managed(&device_pointer, nbytes, cu::k_attach_global);
+      pointer = to_pointer(device_pointer);
       return outcome;
     }
     default: {
-      const auto outcome = calls.allocate_device(&at, nbytes);
-      made = pointer_to(at);
+      const auto outcome = calls.allocate_device(&device_pointer, nbytes);
+      pointer = to_pointer(device_pointer);
       return outcome;
     }
   }
 }
 
-Error not_allocated(const Device& device, UsmKind kind, std::size_t nbytes, Code outcome) {
+Error allocation_failed(const Device& device, UsmKind kind, std::size_t nbytes, CUresult outcome) {
   if (outcome != cu::k_error_OUT_OF_MEMORY) {
     return call_failed("an allocation", outcome);
   }
@@ -47,7 +48,7 @@ Error not_allocated(const Device& device, UsmKind kind, std::size_t nbytes, Code
               code_name(outcome), outcome, describe_bytes(free_bytes));
 }
 
-Error more_than_free(const Device& device, std::size_t nbytes, std::size_t free_bytes) {
+Error exceeds_free_memory(const Device& device, std::size_t nbytes, std::size_t free_bytes) {
   return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
               "{} has {} free, and other shared memory counts against it: {} of shared memory "
               "would exceed it, which can hang the device; use the host kind, or allocate less",
@@ -57,20 +58,21 @@ Error more_than_free(const Device& device, std::size_t nbytes, std::size_t free_
 }  // namespace
 
 Context::Context(Platform& platform, std::vector<isthmus::Device*> members,
-                 isthmus::Platform* whole)
-    : isthmus::Context{std::move(members), whole}, driver_{platform} {
+                 isthmus::Platform* platform_owner)
+    : isthmus::Context{std::move(members), platform_owner}, driver_{platform} {
   for (auto* member : devices()) {
-    const auto& where = static_cast<Device&>(*member);
-    movable_.push_back({Chunks::of_device(where), Chunks::of_host(where, devices())});
+    const auto& cuda_device = static_cast<Device&>(*member);
+    chunk_sources_.push_back(
+        {Chunks::of_device(cuda_device), Chunks::of_host(cuda_device, devices())});
   }
 }
 
 // Preferably a device whose context exists: creating one takes device memory.
-Device& Context::any() const noexcept {
-  const auto known = std::find_if(devices().begin(), devices().end(), [](const auto* member) {
-    return static_cast<const Device*>(member)->known_primary() != nullptr;
+Device& Context::any_device() const noexcept {
+  const auto initialized = std::find_if(devices().begin(), devices().end(), [](const auto* member) {
+    return static_cast<const Device*>(member)->primary_or_null() != nullptr;
   });
-  return static_cast<Device&>(known != devices().end() ? **known : *devices().front());
+  return static_cast<Device&>(initialized != devices().end() ? **initialized : *devices().front());
 }
 
 void* Context::native() const noexcept {
@@ -79,17 +81,17 @@ void* Context::native() const noexcept {
 }
 
 PointerFacts Context::query(const void* pointer) noexcept {
-  auto primary = any().primary();
+  auto primary = any_device().primary();
   if (!primary) {
     return {};
   }
-  const MadeCurrent here{driver_.calls(), *primary};
-  const auto told = ask_pointer(driver_.calls(), pointer);
-  if (told.kind == ISTHMUS_KIND_UNKNOWN) {
+  const ContextGuard guard{driver_.calls(), *primary};
+  const auto attributes = query_pointer(driver_.calls(), pointer);
+  if (attributes.kind == ISTHMUS_KIND_UNKNOWN) {
     return {};
   }
-  return {told.kind, told.base, told.nbytes,
-          told.kind == ISTHMUS_KIND_HOST ? nullptr : driver_.find(told.where)};
+  return {attributes.kind, attributes.base, attributes.nbytes,
+          attributes.kind == ISTHMUS_KIND_HOST ? nullptr : driver_.find(attributes.device)};
 }
 
 ChunkSource* Context::chunks(isthmus::Device& device, UsmKind kind) noexcept {
@@ -97,11 +99,12 @@ ChunkSource* Context::chunks(isthmus::Device& device, UsmKind kind) noexcept {
   if (found == devices().end()) {
     return nullptr;
   }
-  const auto& all = movable_.at(static_cast<std::size_t>(found - devices().begin()));
+  const auto& sources = chunk_sources_.at(static_cast<std::size_t>(found - devices().begin()));
   switch (kind) {
-    case ISTHMUS_KIND_DEVICE: return all.of_device.get();
+    case ISTHMUS_KIND_DEVICE: return sources.of_device.get();
     case ISTHMUS_KIND_HOST:
-      return all.of_host != nullptr && all.of_host->works() ? all.of_host.get() : nullptr;
+      return sources.of_host != nullptr && sources.of_host->can_create() ? sources.of_host.get()
+                                                                         : nullptr;
     default: return nullptr;
   }
 }
@@ -119,102 +122,104 @@ Result<void*> Context::obtain(Device& device, const AllocationRequest& request) 
       return call_failed("cuMemGetInfo", outcome);
     }
     if (!device.claim_managed(nbytes, free_bytes)) {
-      return more_than_free(device, nbytes, free_bytes);
+      return exceeds_free_memory(device, nbytes, free_bytes);
     }
   }
-  void* made = nullptr;
-  if (const auto outcome = call_for(calls, request, made); outcome != cu::k_success) {
+  void* pointer = nullptr;
+  if (const auto outcome = allocate_from_driver(calls, request, pointer);
+      outcome != cu::k_success) {
     if (kind == ISTHMUS_KIND_SHARED) {
       device.unclaim_managed(nbytes);
     }
-    return not_allocated(device, kind, nbytes, outcome);
+    return allocation_failed(device, kind, nbytes, outcome);
   }
-  return made;
+  return pointer;
 }
 
-Result<void*> Context::obtain_larger(Device& device, const AllocationRequest& request) {
+Result<void*> Context::obtain_overaligned(Device& device, const AllocationRequest& request) {
   const auto nbytes = request.nbytes + request.alignment - 1;
-  auto start = obtain(device, {request.kind, nbytes, 0, request.write_combined});
-  ISTHMUS_TRY(start);
-  auto* const aligned = static_cast<std::byte*>(*start) +
-                        (round_up(address(*start), request.alignment) - address(*start));
+  auto base = obtain(device, {request.kind, nbytes, 0, request.write_combined});
+  ISTHMUS_TRY(base);
+  auto* const aligned = static_cast<std::byte*>(*base) +
+                        (round_up(address(*base), request.alignment) - address(*base));
   try {
-    const std::lock_guard hold{larger_lock_};
-    larger_.emplace(aligned, WholeBlock{*start, nbytes});
+    const std::lock_guard hold{overaligned_lock_};
+    overaligned_.emplace(aligned, DriverAllocation{*base, nbytes});
   } catch (const std::bad_alloc&) {
-    give_back(device, *start, request.kind, nbytes);
+    free_allocation(device, *base, request.kind, nbytes);
     return Error::no_memory();
   }
-  larger_count_.fetch_add(1, std::memory_order_relaxed);
+  overaligned_count_.fetch_add(1, std::memory_order_relaxed);
   return aligned;
 }
 
 Result<void*> Context::do_allocate(isthmus::Device& device, const AllocationRequest& request) {
-  auto& home = static_cast<Device&>(device);
-  auto primary = home.primary();
+  auto& cuda_device = static_cast<Device&>(device);
+  auto primary = cuda_device.primary();
   ISTHMUS_TRY(primary);
-  const MadeCurrent here{home.calls(), *primary};
-  if (here.outcome() != cu::k_success) {
-    return call_failed("cuCtxSetCurrent", here.outcome());
+  const ContextGuard guard{cuda_device.calls(), *primary};
+  if (guard.outcome() != cu::k_success) {
+    return call_failed("cuCtxSetCurrent", guard.outcome());
   }
-  auto made = obtain(home, request);
-  if (!made || address(*made) % request.alignment == 0) {
-    return made;
+  auto pointer = obtain(cuda_device, request);
+  if (!pointer || address(*pointer) % request.alignment == 0) {
+    return pointer;
   }
-  give_back(home, *made, request.kind, request.nbytes);
-  return obtain_larger(home, request);
+  free_allocation(cuda_device, *pointer, request.kind, request.nbytes);
+  return obtain_overaligned(cuda_device, request);
 }
 
 // Pre: the device's context is current.
-void Context::give_back(Device& device, void* pointer, UsmKind kind, std::size_t nbytes) noexcept {
+void Context::free_allocation(Device& device, void* pointer, UsmKind kind,
+                              std::size_t nbytes) noexcept {
   if (kind == ISTHMUS_KIND_HOST) {
     device.calls().free_host(pointer);
     return;
   }
-  device.calls().free_device(place_of(pointer));
+  device.calls().free_device(to_deviceptr(pointer));
   if (kind == ISTHMUS_KIND_SHARED) {
     device.unclaim_managed(nbytes);
   }
 }
 
 void Context::do_deallocate(void* pointer, UsmKind kind, std::size_t nbytes) noexcept {
-  auto& known = any();
-  const MadeCurrent one{driver_.calls(), known.known_primary()};
-  const auto told = ask_pointer(driver_.calls(), pointer);
-  auto* const home = kind == ISTHMUS_KIND_HOST ? nullptr : driver_.find(told.where);
-  auto& where = home != nullptr ? *home : known;
-  if (larger_count_.load(std::memory_order_relaxed) != 0) {
-    const std::lock_guard hold{larger_lock_};
-    if (auto larger = larger_.extract(pointer)) {
-      pointer = larger.mapped().start;
-      nbytes = larger.mapped().nbytes;
-      larger_count_.fetch_sub(1, std::memory_order_relaxed);
+  auto& fallback = any_device();
+  const ContextGuard query_guard{driver_.calls(), fallback.primary_or_null()};
+  const auto attributes = query_pointer(driver_.calls(), pointer);
+  auto* const owner = kind == ISTHMUS_KIND_HOST ? nullptr : driver_.find(attributes.device);
+  auto& device = owner != nullptr ? *owner : fallback;
+  if (overaligned_count_.load(std::memory_order_relaxed) != 0) {
+    const std::lock_guard hold{overaligned_lock_};
+    if (auto entry = overaligned_.extract(pointer)) {
+      pointer = entry.mapped().base;
+      nbytes = entry.mapped().nbytes;
+      overaligned_count_.fetch_sub(1, std::memory_order_relaxed);
     }
   }
-  const MadeCurrent here{driver_.calls(), where.known_primary()};
-  give_back(where, pointer, kind, nbytes);
+  const ContextGuard guard{driver_.calls(), device.primary_or_null()};
+  free_allocation(device, pointer, kind, nbytes);
 }
 
-Result<Ref<isthmus::Queue>> Context::make_queue(isthmus::Device& device, bool part) {
-  auto& member = static_cast<Device&>(device);
-  auto primary = member.primary();
+Result<Ref<isthmus::Queue>> Context::make_queue(isthmus::Device& device, bool platform_owned) {
+  auto& cuda_device = static_cast<Device&>(device);
+  auto primary = cuda_device.primary();
   ISTHMUS_TRY(primary);
-  if (part) {
-    return Ref<isthmus::Queue>{make_ref<cuda::Queue>(*this, member, legacy_stream(), true)};
+  if (platform_owned) {
+    return Ref<isthmus::Queue>{make_ref<cuda::Queue>(*this, cuda_device, legacy_stream(), true)};
   }
-  const MadeCurrent here{member.calls(), *primary};
-  StreamHandle stream = nullptr;
-  const auto outcome = here.outcome() != cu::k_success
-                           ? here.outcome()
-                           : member.calls().create_stream(&stream, cu::k_stream_non_blocking);
+  const ContextGuard guard{cuda_device.calls(), *primary};
+  CUstream stream = nullptr;
+  const auto outcome = guard.outcome() != cu::k_success
+                           ? guard.outcome()
+                           : cuda_device.calls().create_stream(&stream, cu::k_stream_non_blocking);
   if (outcome != cu::k_success) {
     return call_failed("cuStreamCreate", outcome);
   }
-  Undo destroyed{[&] { member.calls().destroy_stream(stream); }};
-  Ref<isthmus::Queue> made{make_ref<cuda::Queue>(*this, member, stream, false)};
-  destroyed.dismiss();
-  member.streams().add(stream, *made);
-  return made;
+  Undo cleanup{[&] { cuda_device.calls().destroy_stream(stream); }};
+  Ref<isthmus::Queue> queue{make_ref<cuda::Queue>(*this, cuda_device, stream, false)};
+  cleanup.dismiss();
+  cuda_device.streams().add(stream, *queue);
+  return queue;
 }
 
 }  // namespace isthmus::cuda

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The memory of the primary contexts of some devices. In CUDA all contexts of a process share one
-// address space; our contexts keep their memory apart all the same, as on every other backend.
+// address space. The library's contexts still separate their memory, as on every other backend.
 
 #include <memory>
 #include <mutex>
@@ -15,12 +15,13 @@ namespace isthmus::cuda {
 
 class Context final : public isthmus::Context {
  public:
-  Context(Platform& platform, std::vector<isthmus::Device*> devices, isthmus::Platform* whole);
+  Context(Platform& platform, std::vector<isthmus::Device*> devices,
+          isthmus::Platform* platform_owner);
 
   [[nodiscard]] Platform& driver() const noexcept { return driver_; }
   [[nodiscard]] PointerFacts query(const void* pointer) noexcept override;
   [[nodiscard]] ChunkSource* chunks(isthmus::Device& device, UsmKind kind) noexcept override;
-  [[nodiscard]] Result<SharedPlace> share_memory(const void* pointer) override;
+  [[nodiscard]] Result<SharedAllocation> share_memory(const void* pointer) override;
   [[nodiscard]] Result<void*> open_memory(isthmus::Device& device,
                                           const isthmus::IpcHandle& handle) override;
   void close_memory(isthmus::Device& device, void* base) noexcept override;
@@ -31,30 +32,31 @@ class Context final : public isthmus::Context {
   [[nodiscard]] Result<void*> do_allocate(isthmus::Device& device,
                                           const AllocationRequest& request) override;
   void do_deallocate(void* pointer, UsmKind kind, std::size_t nbytes) noexcept override;
-  [[nodiscard]] Result<Ref<isthmus::Queue>> make_queue(isthmus::Device& device, bool part) override;
+  [[nodiscard]] Result<Ref<isthmus::Queue>> make_queue(isthmus::Device& device,
+                                                       bool platform_owned) override;
 
  private:
-  [[nodiscard]] Device& any() const noexcept;
+  [[nodiscard]] Device& any_device() const noexcept;
   [[nodiscard]] Result<void*> obtain(Device& device, const AllocationRequest& request);
-  [[nodiscard]] Result<void*> obtain_larger(Device& device, const AllocationRequest& request);
-  void give_back(Device& device, void* pointer, UsmKind kind, std::size_t nbytes) noexcept;
+  [[nodiscard]] Result<void*> obtain_overaligned(Device& device, const AllocationRequest& request);
+  void free_allocation(Device& device, void* pointer, UsmKind kind, std::size_t nbytes) noexcept;
 
-  struct Movable {
+  struct ChunkSources {
     std::unique_ptr<cuda::Chunks> of_device;
     std::unique_ptr<cuda::Chunks> of_host;
   };
   Platform& driver_;
-  std::vector<Movable>
-      movable_;  // parallel to `devices()`; members are null where memory cannot be remapped
+  std::vector<ChunkSources>
+      chunk_sources_;  // parallel to `devices()`; null where memory cannot be remapped
   // CUDA takes no alignment: to exceed its own, the context allocates more and aligns the start
   // itself. Maps the aligned start to the driver's allocation.
-  struct WholeBlock {
-    void* start;
+  struct DriverAllocation {
+    void* base;
     std::size_t nbytes;
   };
-  std::mutex larger_lock_;
-  std::unordered_map<void*, WholeBlock> larger_;
-  std::atomic<std::size_t> larger_count_{0};
+  std::mutex overaligned_lock_;
+  std::unordered_map<void*, DriverAllocation> overaligned_;
+  std::atomic<std::size_t> overaligned_count_{0};
 };
 
 }  // namespace isthmus::cuda

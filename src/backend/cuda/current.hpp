@@ -15,48 +15,48 @@ namespace isthmus::cuda {
 // While it lives a context is current on this thread; the destructor restores the previous one.
 // Costs 0.06 us, less if the context was current already.
 //
-// It also keeps calls from invalidating a capture of other code: while a capture in the mode
+// It also prevents calls from invalidating a capture of other code. While a capture in the mode
 // "global" is active, as PyTorch's are, querying an event, allocating and freeing on any thread
 // would end it with an error (H100). So the thread's capture mode is relaxed meanwhile.
 //
 // On the library's own threads it also counts as a driver call, so that the end of the process
 // waits for it. Once that has begun it fails with DEINITIALIZED.
-class MadeCurrent {
+class ContextGuard {
  public:
-  MadeCurrent(const Api& calls, ContextHandle wanted) noexcept : calls_{calls} {
-    if (on_library_thread() && !counted_.emplace()) {
+  ContextGuard(const Api& calls, CUcontext context) noexcept : calls_{calls} {
+    if (on_library_thread() && !driver_call_.emplace()) {
       outcome_ = cu::k_error_DEINITIALIZED;
       return;
     }
-    outcome_ = calls_.get_current(&before_);
-    if (outcome_ == cu::k_success && before_ != wanted) {
-      outcome_ = calls_.set_current(wanted);
+    outcome_ = calls_.get_current(&previous_);
+    if (outcome_ == cu::k_success && previous_ != context) {
+      outcome_ = calls_.set_current(context);
       switched_ = outcome_ == cu::k_success;
     }
     if (calls_.exchange_capture_mode != nullptr) {
       calls_.exchange_capture_mode(&capture_mode_);
     }
   }
-  ~MadeCurrent() {
+  ~ContextGuard() {
     if (calls_.exchange_capture_mode != nullptr && outcome_ != cu::k_error_DEINITIALIZED) {
       calls_.exchange_capture_mode(&capture_mode_);
     }
     if (switched_) {
-      calls_.set_current(before_);
+      calls_.set_current(previous_);
     }
   }
-  MadeCurrent(const MadeCurrent&) = delete;
-  MadeCurrent& operator=(const MadeCurrent&) = delete;
+  ContextGuard(const ContextGuard&) = delete;
+  ContextGuard& operator=(const ContextGuard&) = delete;
 
-  [[nodiscard]] Code outcome() const noexcept { return outcome_; }
+  [[nodiscard]] CUresult outcome() const noexcept { return outcome_; }
 
  private:
   const Api& calls_;
-  std::optional<os::DriverCall> counted_;
-  ContextHandle before_ = nullptr;
-  Number capture_mode_ = cu::k_capture_relaxed;  // swapped with the thread's mode
+  std::optional<os::DriverCall> driver_call_;
+  CUcontext previous_ = nullptr;
+  unsigned capture_mode_ = cu::k_capture_mode_relaxed;  // swapped with the thread's mode
   bool switched_ = false;
-  Code outcome_ = cu::k_success;
+  CUresult outcome_ = cu::k_success;
 };
 
 }  // namespace isthmus::cuda

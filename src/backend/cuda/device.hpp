@@ -21,9 +21,9 @@ struct DeviceTraits {
   int max_pitch = 0;
   bool virtual_memory = false;
   bool host_virtual_memory = false;
-  int host_node = -1;  // the NUMA node of host memory nearest to it; -1: unknown
-  bool registers_read_only = false;
-  bool rdma_of_virtual_memory = false;  // whether it can be created with support for RDMA
+  int host_numa_node = -1;  // the NUMA node of host memory nearest to it; -1: unknown
+  bool can_register_read_only = false;
+  bool rdma_with_virtual_memory = false;  // whether it can be created with support for RDMA
 };
 
 struct DeviceDescription {
@@ -32,12 +32,12 @@ struct DeviceDescription {
 };
 
 // NOT_FOUND for a device that this library cannot use.
-[[nodiscard]] Result<DeviceDescription> describe(const Api& calls, Ordinal index);
+[[nodiscard]] Result<DeviceDescription> describe(const Api& calls, CUdevice index);
 
 class Device final : public isthmus::Device {
  public:
   Device(isthmus::Platform& platform, const Api& calls, DeviceDescription description,
-         Ordinal index)
+         CUdevice index)
       : isthmus::Device{platform, std::move(description.properties)},
         traits_{description.traits},
         calls_{calls},
@@ -45,13 +45,13 @@ class Device final : public isthmus::Device {
 
   [[nodiscard]] const Api& calls() const noexcept { return calls_; }
   [[nodiscard]] const DeviceTraits& traits() const noexcept { return traits_; }
-  [[nodiscard]] Ordinal index() const noexcept { return index_; }
-  [[nodiscard]] QueueTable<StreamHandle>& streams() noexcept { return streams_; }
-  // Created at the first call, which takes some 0.1 s and some 500 MiB of device memory, and kept
-  // until the process ends.
-  [[nodiscard]] Result<ContextHandle> primary() const;
+  [[nodiscard]] CUdevice index() const noexcept { return index_; }
+  [[nodiscard]] QueueTable<CUstream>& streams() noexcept { return streams_; }
+  // Created at the first call, which takes some 0.1 s and some 500 MiB of device memory, and
+  // retained until the process ends.
+  [[nodiscard]] Result<CUcontext> primary() const;
   // Pre: `primary` has succeeded.
-  [[nodiscard]] ContextHandle known_primary() const noexcept {
+  [[nodiscard]] CUcontext primary_or_null() const noexcept {
     return primary_.load(std::memory_order_acquire);
   }
   [[nodiscard]] Result<MemoryInfo> memory() const override;
@@ -60,22 +60,22 @@ class Device final : public isthmus::Device {
   [[nodiscard]] bool registers_host_memory() const noexcept override { return true; }
   [[nodiscard]] Result<bool> register_host(const HostRange& range) override;
   void unregister_host(void* start) noexcept override;
-  [[nodiscard]] bool copies_pieces_better_staged(const void* first,
+  [[nodiscard]] bool copies_ranges_better_staged(const void* first,
                                                  const void* last) const noexcept override;
   [[nodiscard]] bool copies_strided() const noexcept override;
   [[nodiscard]] Kernel& ranges_kernel() noexcept { return ranges_kernel_; }
-  [[nodiscard]] RangeLists& lists_of_ranges() noexcept { return lists_of_ranges_; }
+  [[nodiscard]] RangeLists& range_lists() noexcept { return range_lists_; }
   [[nodiscard]] Kernel& strided_kernel() noexcept { return strided_kernel_; }
   // Whether kernels may access `nbytes` at this address directly. Host memory may be pinned by
   // other code in part only. Pre: a context of the device is current.
-  [[nodiscard]] bool kernels_reach(const void* pointer, std::size_t nbytes) const noexcept;
+  [[nodiscard]] bool kernels_can_access(const void* pointer, std::size_t nbytes) const noexcept;
   // Whether the driver does not know the pointer. Pre: the primary context exists.
-  [[nodiscard]] bool is_hosts_own(const void* pointer) const noexcept;
+  [[nodiscard]] bool is_pageable(const void* pointer) const noexcept;
   [[nodiscard]] EventCache& events() const noexcept { return events_; }
 
-  // Counts managed memory against the free memory: more than the card has free can hang it.
-  // Allocated managed memory counts in full, since it may not be resident yet. False if there is
-  // not enough.
+  // Counts managed memory against the free memory: allocating more than the device has free can
+  // hang it. Allocated managed memory counts in full, since it may not be resident yet. False if
+  // there is not enough.
   [[nodiscard]] bool claim_managed(std::size_t nbytes, std::size_t free_bytes) noexcept;
   void unclaim_managed(std::size_t nbytes) noexcept {
     managed_bytes_.fetch_sub(nbytes, std::memory_order_relaxed);
@@ -84,16 +84,16 @@ class Device final : public isthmus::Device {
  private:
   DeviceTraits traits_;
   const Api& calls_;
-  Ordinal index_;
+  CUdevice index_;
   mutable EventCache events_;
   mutable Kernel ranges_kernel_{k_ranges_ptx, "isthmus_copy_ranges"};
   mutable Kernel strided_kernel_{k_strided_ptx, "isthmus_copy_strided"};
-  RangeLists lists_of_ranges_;
-  mutable std::mutex making_;
-  // Created under `making_`, then stored with release; readers load it with acquire.
-  mutable std::atomic<ContextHandle> primary_{nullptr};
+  RangeLists range_lists_;
+  mutable std::mutex primary_lock_;
+  // Created under `primary_lock_`, then stored with release; readers load it with acquire.
+  mutable std::atomic<CUcontext> primary_{nullptr};
   std::atomic<std::size_t> managed_bytes_{0};
-  QueueTable<StreamHandle> streams_;
+  QueueTable<CUstream> streams_;
 };
 
 }  // namespace isthmus::cuda

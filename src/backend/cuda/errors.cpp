@@ -5,7 +5,7 @@ namespace isthmus::cuda {
 namespace {
 
 // These are permanent: every later call on the context fails with the same code.
-bool is_lost(Code failure) noexcept {
+bool is_device_lost(CUresult failure) noexcept {
   switch (failure) {
     case cu::k_error_INVALID_CONTEXT:
     case cu::k_error_ECC_UNCORRECTABLE:
@@ -29,13 +29,13 @@ bool is_lost(Code failure) noexcept {
   }
 }
 
-const char* advice(Code failure) noexcept {
-  if (is_lost(failure)) {
+const char* advice(CUresult failure) noexcept {
+  if (is_device_lost(failure)) {
     return "; an earlier operation, of this library or of other code, corrupted the device's "
            "context, or it was reset: its memory is lost and the device cannot be used again, "
            "start a new process";
   }
-  if (is_of_capture(failure)) {
+  if (is_capture_error(failure)) {
     return "; a stream is being captured into a graph: allocate, copy and wait before the capture "
            "begins or after it has ended";
   }
@@ -47,12 +47,12 @@ const char* advice(Code failure) noexcept {
 
 }  // namespace
 
-bool is_of_capture(Code failure) noexcept {
+bool is_capture_error(CUresult failure) noexcept {
   return failure >= cu::k_error_STREAM_CAPTURE_UNSUPPORTED &&
          failure <= cu::k_error_STREAM_CAPTURE_WRONG_THREAD;
 }
 
-const char* code_name(Code outcome) noexcept {
+const char* code_name(CUresult outcome) noexcept {
   switch (outcome) {
     case cu::k_success: return "CUDA_SUCCESS";
 #define ISTHMUS_CUDA_NAME(name, number) \
@@ -63,17 +63,17 @@ const char* code_name(Code outcome) noexcept {
   }
 }
 
-Status status_of(Code failure) noexcept {
-  if (is_lost(failure) || failure == cu::k_error_DEINITIALIZED) {
+Status status_of(CUresult failure) noexcept {
+  if (is_device_lost(failure) || failure == cu::k_error_DEINITIALIZED) {
     return ISTHMUS_ERROR_DEVICE_LOST;
   }
-  if (is_of_capture(failure) || failure == cu::k_error_NOT_SUPPORTED) {
+  if (is_capture_error(failure) || failure == cu::k_error_NOT_SUPPORTED) {
     return ISTHMUS_ERROR_UNSUPPORTED;
   }
   return failure == cu::k_error_OUT_OF_MEMORY ? ISTHMUS_ERROR_OUT_OF_MEMORY : ISTHMUS_ERROR_DRIVER;
 }
 
-Error call_failed(const char* call, Code failure) {
+Error call_failed(const char* call, CUresult failure) {
   return fail(status_of(failure), "{} failed: {} ({}){}", call, code_name(failure), failure,
               advice(failure));
 }

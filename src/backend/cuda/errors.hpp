@@ -8,12 +8,12 @@
 namespace isthmus::cuda {
 
 // "CUDA_ERROR_..." or "an unknown code".
-[[nodiscard]] const char* code_name(Code outcome) noexcept;
-[[nodiscard]] Status status_of(Code failure) noexcept;
+[[nodiscard]] const char* code_name(CUresult outcome) noexcept;
+[[nodiscard]] Status status_of(CUresult failure) noexcept;
 // Whether the code only means that a stream is being captured, by whatever code, and carries no
 // result of the call.
-[[nodiscard]] bool is_of_capture(Code failure) noexcept;
+[[nodiscard]] bool is_capture_error(CUresult failure) noexcept;
 // The message names the call and the code, and the remedy if there is one.
-[[nodiscard]] Error call_failed(const char* call, Code failure);
+[[nodiscard]] Error call_failed(const char* call, CUresult failure);
 
 }  // namespace isthmus::cuda

@@ -9,13 +9,13 @@
 
 namespace isthmus::cuda {
 Operation::~Operation() {
-  const bool is_plain = !knows_time_;
-  if (os::is_forked_child() || (is_plain && device_.events().keep(handle_)) ||
-      os::drivers_are_gone()) {
+  const bool is_reusable = !has_timing_;
+  if (os::is_forked_child() || (is_reusable && device_.events().recycle(handle_)) ||
+      os::drivers_unavailable()) {
     return;
   }
-  if (const MadeCurrent here{device_.calls(), device_.known_primary()};
-      here.outcome() == cu::k_success) {
+  if (const ContextGuard guard{device_.calls(), device_.primary_or_null()};
+      guard.outcome() == cu::k_success) {
     device_.calls().destroy_event(handle_);
   }
 }
@@ -29,7 +29,7 @@ Result<std::int64_t> Operation::elapsed_since(Event& earlier) {
                 "one device",
                 device_.properties().filter);
   }
-  if (!knows_time_ || !begin->knows_time_) {
+  if (!has_timing_ || !begin->has_timing_) {
     return fail(
         ISTHMUS_ERROR_UNSUPPORTED,
         "the event of an operation records no time on {}: mark the queue before and after it",
@@ -38,14 +38,14 @@ Result<std::int64_t> Operation::elapsed_since(Event& earlier) {
   if (!succeeded() || !begin->succeeded()) {
     return failed_events_have_no_time();
   }
-  if (os::drivers_are_gone()) {
+  if (os::drivers_unavailable()) {
     return process_is_ending();
   }
-  const MadeCurrent here{device_.calls(), device_.known_primary()};
+  const ContextGuard guard{device_.calls(), device_.primary_or_null()};
   float milliseconds = 0;
-  const auto outcome = here.outcome() == cu::k_success
+  const auto outcome = guard.outcome() == cu::k_success
                            ? device_.calls().elapsed(&milliseconds, begin->handle_, handle_)
-                           : here.outcome();
+                           : guard.outcome();
   if (outcome != cu::k_success) {
     return call_failed("cuEventElapsedTime", outcome);
   }
@@ -54,18 +54,18 @@ Result<std::int64_t> Operation::elapsed_since(Event& earlier) {
 
 // Not queried before it is recorded: the driver would report it as completed.
 void Operation::refresh() noexcept {
-  if (!is_put()) {
+  if (!is_enqueued()) {
     return;
   }
-  if (os::drivers_are_gone()) {
+  if (os::drivers_unavailable()) {
     complete(process_is_ending());
     return;
   }
-  const MadeCurrent here{device_.calls(), device_.known_primary()};
+  const ContextGuard guard{device_.calls(), device_.primary_or_null()};
   const auto outcome =
-      here.outcome() == cu::k_success ? device_.calls().query(handle_) : here.outcome();
+      guard.outcome() == cu::k_success ? device_.calls().query(handle_) : guard.outcome();
   // During a capture an older driver does not report the state, and the operation may still run.
-  if (outcome != cu::k_error_NOT_READY && !is_of_capture(outcome)) {
+  if (outcome != cu::k_error_NOT_READY && !is_capture_error(outcome)) {
     complete(outcome == cu::k_success ? Error{} : call_failed("the operation", outcome));
   }
 }

@@ -11,12 +11,12 @@ namespace isthmus::cuda {
 // that it runs in, and is never called once the context is lost.
 class Operation final : public PolledEvent {
  public:
-  // Takes over `handle`. `knows_time`: the handle was created with timing.
-  Operation(const Device& device, EventHandle handle, bool knows_time) noexcept
-      : device_{device}, handle_{handle}, knows_time_{knows_time} {}
+  // Takes over `handle`. `has_timing`: the handle was created with timing.
+  Operation(const Device& device, CUevent handle, bool has_timing) noexcept
+      : device_{device}, handle_{handle}, has_timing_{has_timing} {}
   ~Operation() override;
 
-  [[nodiscard]] EventHandle handle() const noexcept { return handle_; }
+  [[nodiscard]] CUevent handle() const noexcept { return handle_; }
   [[nodiscard]] void* native() noexcept override { return handle_; }
   [[nodiscard]] Result<std::int64_t> elapsed_since(Event& earlier) override;
 
@@ -25,8 +25,8 @@ class Operation final : public PolledEvent {
 
  private:
   const Device& device_;
-  EventHandle handle_;
-  const bool knows_time_;
+  CUevent handle_;
+  const bool has_timing_;
 };
 
 }  // namespace isthmus::cuda

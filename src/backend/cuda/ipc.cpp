@@ -15,12 +15,12 @@ namespace isthmus::cuda {
 namespace {
 
 // Whether the error concerns the handle and not the device.
-bool is_of_handle(Code outcome) noexcept {
+bool is_handle_error(CUresult outcome) noexcept {
   return outcome == cu::k_error_INVALID_VALUE || outcome == cu::k_error_INVALID_HANDLE ||
          outcome == cu::k_error_NOT_FOUND || outcome == cu::k_error_MAP_FAILED;
 }
 
-Error not_opened(const Device& device, Code outcome) {
+Error open_failed(const Device& device, CUresult outcome) {
   const auto& filter = device.properties().filter;
   if (outcome == cu::k_error_INVALID_CONTEXT) {  // CUDA's code for this case
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
@@ -28,7 +28,7 @@ Error not_opened(const Device& device, Code outcome) {
                 "({}); send it to another process, and use the buffer itself here",
                 filter, code_name(outcome), outcome);
   }
-  if (is_of_handle(outcome)) {
+  if (is_handle_error(outcome)) {
     return fail(
         ISTHMUS_ERROR_INVALID_ARGUMENT,
         "{} does not know that handle: cuIpcOpenMemHandle: {} ({}); it must come unchanged from a "
@@ -40,18 +40,19 @@ Error not_opened(const Device& device, Code outcome) {
 
 }  // namespace
 
-Result<SharedPlace> Context::share_memory(const void* pointer) {
-  auto primary = any().primary();
+Result<SharedAllocation> Context::share_memory(const void* pointer) {
+  auto primary = any_device().primary();
   ISTHMUS_TRY(primary);
-  const MadeCurrent one{driver_.calls(), *primary};
-  const auto told = ask_pointer(driver_.calls(), pointer);
-  auto* const home = driver_.find(told.where);
-  const MadeCurrent here{driver_.calls(), home != nullptr ? home->known_primary() : *primary};
-  if (here.outcome() != cu::k_success) {
-    return call_failed("cuCtxSetCurrent", here.outcome());
+  const ContextGuard query_guard{driver_.calls(), *primary};
+  const auto attributes = query_pointer(driver_.calls(), pointer);
+  auto* const device = driver_.find(attributes.device);
+  const ContextGuard guard{driver_.calls(),
+                           device != nullptr ? device->primary_or_null() : *primary};
+  if (guard.outcome() != cu::k_success) {
+    return call_failed("cuCtxSetCurrent", guard.outcome());
   }
-  IpcHandle made;
-  const auto outcome = driver_.calls().share_memory(&made, place_of(told.base));
+  CUipcMemHandle handle;
+  const auto outcome = driver_.calls().share_memory(&handle, to_deviceptr(attributes.base));
   if (outcome == cu::k_error_INVALID_VALUE) {
     return fail(
         ISTHMUS_ERROR_UNSUPPORTED,
@@ -64,38 +65,39 @@ Result<SharedPlace> Context::share_memory(const void* pointer) {
   if (outcome != cu::k_success) {
     return call_failed("cuIpcGetMemHandle", outcome);
   }
-  SharedPlace found;
-  std::copy_n(made.bytes, sizeof made.bytes, found.of.bytes.begin());
-  found.offset = address(pointer) - address(told.base);
-  return found;
+  SharedAllocation shared;
+  std::copy_n(handle.reserved, sizeof handle.reserved, shared.handle.bytes.begin());
+  shared.offset = address(pointer) - address(attributes.base);
+  return shared;
 }
 
 Result<void*> Context::open_memory(isthmus::Device& device, const isthmus::IpcHandle& handle) {
-  auto& home = static_cast<Device&>(device);
-  auto primary = home.primary();
+  auto& cuda_device = static_cast<Device&>(device);
+  auto primary = cuda_device.primary();
   ISTHMUS_TRY(primary);
-  const MadeCurrent here{home.calls(), *primary};
-  if (here.outcome() != cu::k_success) {
-    return call_failed("cuCtxSetCurrent", here.outcome());
+  const ContextGuard guard{cuda_device.calls(), *primary};
+  if (guard.outcome() != cu::k_success) {
+    return call_failed("cuCtxSetCurrent", guard.outcome());
   }
-  IpcHandle wanted;
-  std::copy_n(handle.bytes.begin(), sizeof wanted.bytes, wanted.bytes);
-  Place base = 0;
-  const auto outcome = home.calls().open_memory(&base, wanted, cu::k_open_for_peers);
+  CUipcMemHandle ipc_handle;
+  std::copy_n(handle.bytes.begin(), sizeof ipc_handle.reserved, ipc_handle.reserved);
+  CUdeviceptr base = 0;
+  const auto outcome =
+      cuda_device.calls().open_memory(&base, ipc_handle, cu::k_ipc_lazy_peer_access);
   if (outcome != cu::k_success) {
-    return not_opened(home, outcome);
+    return open_failed(cuda_device, outcome);
   }
-  return pointer_to(base);
+  return to_pointer(base);
 }
 
 void Context::close_memory(isthmus::Device& device, void* base) noexcept {
-  if (os::drivers_are_gone()) {
+  if (os::drivers_unavailable()) {
     return;
   }
-  auto& home = static_cast<Device&>(device);
-  const MadeCurrent here{home.calls(), home.known_primary()};
-  if (here.outcome() == cu::k_success) {
-    home.calls().close_memory(place_of(base));
+  auto& cuda_device = static_cast<Device&>(device);
+  const ContextGuard guard{cuda_device.calls(), cuda_device.primary_or_null()};
+  if (guard.outcome() == cu::k_success) {
+    cuda_device.calls().close_memory(to_deviceptr(base));
   }
 }
 

@@ -11,8 +11,8 @@
 namespace isthmus::cuda {
 
 // Threads per block, and the maximum of blocks per multiprocessor in a launch.
-constexpr Number k_threads = 256;
-constexpr Number k_blocks_a_multiprocessor = 8;
+constexpr unsigned k_threads_per_block = 256;
+constexpr unsigned k_max_blocks_per_multiprocessor = 8;
 
 class Kernel {
  public:
@@ -22,21 +22,21 @@ class Kernel {
   // Null if the driver does not accept the kernel, or failed to load it within the last 100 ms. The
   // first call loads it, which takes some milliseconds. Thread-safe. Pre: the device's context is
   // current.
-  [[nodiscard]] FunctionHandle loaded(const Api& calls) noexcept;
+  [[nodiscard]] CUfunction get_function(const Api& calls) noexcept;
 
  private:
   // Pre: the lock is held.
-  [[nodiscard]] Code load(const Api& calls, FunctionHandle& found) noexcept;
+  [[nodiscard]] CUresult load(const Api& calls, CUfunction& function) noexcept;
 
   const char* const text_;
   const char* const name_;
-  std::mutex loading_;
-  ModuleHandle module_ = nullptr;
+  std::mutex load_lock_;
+  CUmodule module_ = nullptr;
   os::Clock::time_point next_attempt_{};
-  // True once the outcome is final. Stored with release after `function_`, under `loading_`; a
+  // True once the outcome is final. Stored with release after `function_`, under `load_lock_`; a
   // thread that reads true with acquire sees that `function_`.
-  std::atomic<bool> asked_{false};
-  std::atomic<FunctionHandle> function_{nullptr};
+  std::atomic<bool> resolved_{false};
+  std::atomic<CUfunction> function_{nullptr};
 };
 
 }  // namespace isthmus::cuda

@@ -33,17 +33,17 @@ const char* load_functions(void* opened, Api& calls) noexcept {
 Result<Library> open_library(const char* name) {
   auto opened = os::open_library(name);
   ISTHMUS_TRY(opened);
-  Library made;
-  made.path = os::library_path(*opened);
-  if (const char* missing = load_functions(*opened, made.calls)) {
+  Library library;
+  library.path = os::library_path(*opened);
+  if (const char* missing = load_functions(*opened, library.calls)) {
     return fail(ISTHMUS_ERROR_NOT_FOUND, "{}: not a driver of CUDA 10.0 or later, it has no {}",
                 name, missing);
   }
-  if (const auto outcome = made.calls.init(0); outcome != cu::k_success) {
+  if (const auto outcome = library.calls.init(0); outcome != cu::k_success) {
     return fail(ISTHMUS_ERROR_NOT_FOUND, "{}: cuInit failed: {} ({})", name, code_name(outcome),
                 outcome);
   }
-  return made;
+  return library;
 }
 
 }  // namespace isthmus::cuda

@@ -11,6 +11,6 @@ namespace isthmus::cuda {
 // Opens libcuda.so.1, or the file that ISTHMUS_CUDA_LIBRARY names.
 [[nodiscard]] Result<std::vector<Ref<isthmus::Platform>>> open();
 
-[[nodiscard]] bool made(Event& candidate) noexcept;
+[[nodiscard]] bool owns_event(Event& candidate) noexcept;
 
 }  // namespace isthmus::cuda

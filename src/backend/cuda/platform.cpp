@@ -23,19 +23,19 @@ Platform::Platform(PlatformProperties properties, const Api& calls, std::string&
     reasons = call_failed("cuDeviceGetCount", outcome).message();
   }
   for (int index = 0; index < count; ++index) {
-    Ordinal found_at = 0;
-    const auto outcome = calls_.get_device(&found_at, index);
-    auto found =
-        outcome == cu::k_success ? describe(calls_, found_at) : call_failed("cuDeviceGet", outcome);
-    if (found) {
-      add(std::make_unique<Device>(*this, calls_, *std::move(found), found_at));
+    CUdevice ordinal = 0;
+    const auto outcome = calls_.get_device(&ordinal, index);
+    auto description =
+        outcome == cu::k_success ? describe(calls_, ordinal) : call_failed("cuDeviceGet", outcome);
+    if (description) {
+      add(std::make_unique<Device>(*this, calls_, *std::move(description), ordinal));
     } else {
-      reasons += (reasons.empty() ? "" : "; ") + std::string{found.failure().message()};
+      reasons += (reasons.empty() ? "" : "; ") + std::string{description.failure().message()};
     }
   }
 }
 
-Device* Platform::find(Ordinal index) const noexcept {
+Device* Platform::find(CUdevice index) const noexcept {
   const auto all = devices();
   const auto found = std::find_if(all.begin(), all.end(), [=](const auto& member) {
     return static_cast<const Device&>(*member).index() == index;
@@ -44,8 +44,8 @@ Device* Platform::find(Ordinal index) const noexcept {
 }
 
 Result<Ref<isthmus::Context>> Platform::make_context(std::vector<isthmus::Device*> members,
-                                                     isthmus::Platform* whole) {
-  return Ref<isthmus::Context>{make_ref<cuda::Context>(*this, std::move(members), whole)};
+                                                     isthmus::Platform* platform_owner) {
+  return Ref<isthmus::Context>{make_ref<cuda::Context>(*this, std::move(members), platform_owner)};
 }
 
 Result<Ref<isthmus::Context>> Platform::adopt_context(isthmus::Device& member, void* native,
@@ -62,19 +62,19 @@ Result<Ref<isthmus::Context>> Platform::adopt_context(isthmus::Device& member, v
 
 namespace {
 
-Result<Ref<isthmus::Queue>> own_queue(Device& device, StreamHandle handle) {
-  if (auto known = device.streams().find(handle)) {
-    return known;
+Result<Ref<isthmus::Queue>> own_queue(Device& device, CUstream handle) {
+  if (auto queue = device.streams().find(handle)) {
+    return queue;
   }
   return fail(ISTHMUS_ERROR_CLOSED,
               "the stream {} of {} belonged to a queue of this library that no longer exists",
               static_cast<void*>(handle), device.properties().filter);
 }
 
-Error refuse_stream(const Device& device, ContextHandle primary, StreamHandle handle) {
-  const MadeCurrent here{device.calls(), primary};
-  ContextHandle home = nullptr;
-  const auto outcome = device.calls().stream_context(handle, &home);
+Error check_stream(const Device& device, CUcontext primary, CUstream handle) {
+  const ContextGuard guard{device.calls(), primary};
+  CUcontext context = nullptr;
+  const auto outcome = device.calls().stream_context(handle, &context);
   if (outcome == cu::k_error_INVALID_CONTEXT || outcome == cu::k_error_INVALID_HANDLE ||
       outcome == cu::k_error_CONTEXT_IS_DESTROYED) {  // belongs to another context, which is valid
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
@@ -85,7 +85,7 @@ Error refuse_stream(const Device& device, ContextHandle primary, StreamHandle ha
   if (outcome != cu::k_success) {
     return call_failed("cuStreamGetCtx", outcome);
   }
-  if (home != primary) {
+  if (context != primary) {
     return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
                 "the stream {} does not belong to the primary context of {}",
                 static_cast<void*>(handle), device.properties().filter);
@@ -96,53 +96,56 @@ Error refuse_stream(const Device& device, ContextHandle primary, StreamHandle ha
 }  // namespace
 
 Result<Ref<isthmus::Queue>> Platform::adopt_queue(isthmus::Device& member, void* native,
-                                                  Owner keep) {
-  auto& where = static_cast<Device&>(member);
+                                                  Owner owner) {
+  auto& device = static_cast<Device&>(member);
   if (native == nullptr) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "{} means the legacy or the per-thread default stream, depending on how the "
                 "program was compiled: pass CU_STREAM_LEGACY (1) or CU_STREAM_PER_THREAD (2)",
                 native);
   }
-  auto* const handle = static_cast<StreamHandle>(native);
-  if (where.streams().has(handle)) {
-    return own_queue(where, handle);
+  auto* const handle = static_cast<CUstream>(native);
+  if (device.streams().has(handle)) {
+    return own_queue(device, handle);
   }
-  auto primary = where.primary();
+  auto primary = device.primary();
   ISTHMUS_TRY(primary);
   auto shared = default_context();
   ISTHMUS_TRY(shared);
-  auto& home = static_cast<cuda::Context&>(**shared);
+  auto& context = static_cast<cuda::Context&>(**shared);
   if (handle == per_thread_stream()) {
-    return own_thread_queue(home, where);
+    return current_thread_queue(context, device);
   }
-  if (auto refused = refuse_stream(where, *primary, handle)) {
-    return refused;
+  if (auto error = check_stream(device, *primary, handle)) {
+    return error;
   }
-  return Ref<isthmus::Queue>{make_ref<cuda::Queue>(home, where, handle, std::move(keep))};
+  return Ref<isthmus::Queue>{make_ref<cuda::Queue>(context, device, handle, std::move(owner))};
 }
 
 Result<std::vector<Ref<isthmus::Platform>>> open() {
-  const auto named = driver_library("cuda");
-  auto opened = open_library(named.empty() ? "libcuda.so.1" : named.c_str());
+  const auto configured = driver_library("cuda");
+  auto opened = open_library(configured.empty() ? "libcuda.so.1" : configured.c_str());
   ISTHMUS_TRY(opened);
   int version = 0;
   static_cast<void>(opened->calls.driver_version(&version));
-  PlatformProperties told{.backend = "cuda",
-                          .name = "NVIDIA CUDA",
-                          .vendor = "NVIDIA",
-                          .version = formatted("{}.{}", version / 1000, version % 1000 / 10),
-                          .library = opened->path};
+  PlatformProperties platform_properties{
+      .backend = "cuda",
+      .name = "NVIDIA CUDA",
+      .vendor = "NVIDIA",
+      .version = formatted("{}.{}", version / 1000, version % 1000 / 10),
+      .library = opened->path};
   std::string reasons;
   // Never deleted: this first reference is never released.
-  auto* made = new Platform(std::move(told), opened->calls, reasons);
-  if (made->devices().empty()) {
+  auto* platform = new Platform(std::move(platform_properties), opened->calls, reasons);
+  if (platform->devices().empty()) {
     return fail(ISTHMUS_ERROR_NOT_FOUND, "{}: {}", opened->path,
                 reasons.empty() ? "it lists no device" : reasons);
   }
-  return std::vector<Ref<isthmus::Platform>>{Ref<isthmus::Platform>{made}};
+  return std::vector<Ref<isthmus::Platform>>{Ref<isthmus::Platform>{platform}};
 }
 
-bool made(Event& candidate) noexcept { return dynamic_cast<Operation*>(&candidate) != nullptr; }
+bool owns_event(Event& candidate) noexcept {
+  return dynamic_cast<Operation*>(&candidate) != nullptr;
+}
 
 }  // namespace isthmus::cuda

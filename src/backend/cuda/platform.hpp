@@ -14,20 +14,20 @@ namespace isthmus::cuda {
 
 class Platform final : public isthmus::Platform {
  public:
-  // Lists the devices. The reasons why others cannot be used are appended to `reasons`.
+  // Lists the devices. Appends to `reasons` why a device cannot be used.
   Platform(PlatformProperties properties, const Api& calls, std::string& reasons);
 
   [[nodiscard]] const Api& calls() const noexcept { return calls_; }
   [[nodiscard]] Result<Ref<isthmus::Context>> adopt_context(isthmus::Device& member, void* native,
-                                                            Owner keep) override;
+                                                            Owner owner) override;
   [[nodiscard]] Result<Ref<isthmus::Queue>> adopt_queue(isthmus::Device& member, void* native,
-                                                        Owner keep) override;
+                                                        Owner owner) override;
   // Null if there is no such device.
-  [[nodiscard]] Device* find(Ordinal index) const noexcept;
+  [[nodiscard]] Device* find(CUdevice index) const noexcept;
 
  protected:
-  [[nodiscard]] Result<Ref<isthmus::Context>> make_context(std::vector<isthmus::Device*> members,
-                                                           isthmus::Platform* whole) override;
+  [[nodiscard]] Result<Ref<isthmus::Context>> make_context(
+      std::vector<isthmus::Device*> members, isthmus::Platform* platform_owner) override;
 
  private:
   Api calls_;

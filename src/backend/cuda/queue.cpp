@@ -12,22 +12,23 @@ namespace isthmus::cuda {
 
 // Operations on the stream still complete: the driver destroys the stream after them.
 Queue::~Queue() {
-  if (!adopted_ && handle_ != legacy_stream() && !os::drivers_are_gone()) {
+  if (!adopted_ && handle_ != legacy_stream() && !os::drivers_unavailable()) {
     device_.streams().remove(handle_, *this);
-    if (const MadeCurrent here{calls(), device_.known_primary()}; here.outcome() == cu::k_success) {
+    if (const ContextGuard guard{calls(), device_.primary_or_null()};
+        guard.outcome() == cu::k_success) {
       calls().destroy_stream(handle_);
     }
   }
 }
 
-StreamHandle Queue::stream() const noexcept {
-  return thread_ == 0 || thread_ == own_thread() ? handle_ : legacy_stream();
+CUstream Queue::stream() const noexcept {
+  return owner_thread_ == 0 || owner_thread_ == current_thread_id() ? handle_ : legacy_stream();
 }
 
 // The legacy default stream has the same handle on every device, the per-thread default stream also
 // on every thread, so neither handle identifies a queue.
 std::uintptr_t Queue::key() const noexcept {
-  if (thread_ != 0) {
+  if (owner_thread_ != 0) {
     return isthmus::Queue::key();
   }
   return handle_ == legacy_stream() ? address(&device_) : address(handle_);
@@ -35,42 +36,42 @@ std::uintptr_t Queue::key() const noexcept {
 
 namespace {
 
-Result<EventHandle> take_event(const Device& device, bool knows_time) {
-  if (auto* spare = knows_time ? nullptr : device.events().take()) {
-    return spare;
+Result<CUevent> acquire_event(const Device& device, bool has_timing) {
+  if (auto* cached = has_timing ? nullptr : device.events().acquire()) {
+    return cached;
   }
-  const MadeCurrent here{device.calls(), device.known_primary()};
-  EventHandle made = nullptr;
+  const ContextGuard guard{device.calls(), device.primary_or_null()};
+  CUevent event = nullptr;
   const auto outcome =
-      here.outcome() != cu::k_success
-          ? here.outcome()
+      guard.outcome() != cu::k_success
+          ? guard.outcome()
           : device.calls().create_event(
-                &made, knows_time ? cu::k_event_with_times : cu::k_event_without_times);
+                &event, has_timing ? cu::k_event_default : cu::k_event_disable_timing);
   if (outcome != cu::k_success) {
     return call_failed("cuEventCreate", outcome);
   }
-  return made;
+  return event;
 }
 
 }  // namespace
 
 // If this fails for lack of memory and the cache is full, the driver's event is leaked.
-Result<Ref<Operation>> make_operation(const Device& device, bool knows_time) {
-  auto handle = take_event(device, knows_time);
+Result<Ref<Operation>> make_operation(const Device& device, bool has_timing) {
+  auto handle = acquire_event(device, has_timing);
   ISTHMUS_TRY(handle);
-  Undo kept{[&] { static_cast<void>(!knows_time && device.events().keep(*handle)); }};
-  auto made = make_ref<Operation>(device, *handle, knows_time);
-  kept.dismiss();
-  return made;
+  Undo cleanup{[&] { static_cast<void>(!has_timing && device.events().recycle(*handle)); }};
+  auto event = make_ref<Operation>(device, *handle, has_timing);
+  cleanup.dismiss();
+  return event;
 }
 
-Code Queue::wait_for(WaitList after) const noexcept {
-  for (const auto& before : after) {
-    if (before->settled()) {
+CUresult Queue::enqueue_waits(WaitList after) const noexcept {
+  for (const auto& dependency : after) {
+    if (dependency->settled()) {
       continue;
     }
     const auto outcome =
-        calls().stream_wait(stream(), static_cast<Operation&>(*before).handle(), 0);
+        calls().stream_wait(stream(), static_cast<Operation&>(*dependency).handle(), 0);
     if (outcome != cu::k_success) {
       return outcome;
     }
@@ -81,22 +82,22 @@ Code Queue::wait_for(WaitList after) const noexcept {
 // Operations submitted to a stream that is being captured run when the graph does, and their events
 // never complete. The legacy default stream accepts nothing while a stream that waits for it is
 // captured. This query does no harm, whereas a copy would end the capture with an error.
-Error Queue::refuse_capture() const {
+Error Queue::check_not_capturing() const {
   if (!has_external_work()) {
     return {};
   }
-  Number capturing = cu::k_not_capturing;
+  unsigned capturing = cu::k_capture_status_none;
   const auto outcome = calls().is_capturing(stream(), &capturing);
-  if (outcome == cu::k_success && capturing == cu::k_not_capturing) {
+  if (outcome == cu::k_success && capturing == cu::k_capture_status_none) {
     return {};
   }
   return call_failed("cuStreamIsCapturing",
                      outcome != cu::k_success ? outcome : cu::k_error_STREAM_CAPTURE_UNSUPPORTED);
 }
 
-Error Queue::refuse_recorded() const {
-  const MadeCurrent here{calls(), device_.known_primary()};
-  return refuse_capture();
+Error Queue::check_not_recording() const {
+  const ContextGuard guard{calls(), device_.primary_or_null()};
+  return check_not_capturing();
 }
 
 Result<Ref<Event>> Queue::do_fence(WaitList after) {
@@ -114,40 +115,40 @@ Result<Ref<Event>> Queue::do_prefetch(const void* pointer, std::size_t nbytes, b
     return isthmus::Queue::do_prefetch(pointer, nbytes, to_host, after);
   }
   return submit("cuMemPrefetchAsync", after, [=, this] {
-    if (ask_pointer(calls(), pointer).kind != ISTHMUS_KIND_SHARED) {
+    if (query_pointer(calls(), pointer).kind != ISTHMUS_KIND_SHARED) {
       return cu::k_success;
     }
     if (calls().prefetch == nullptr) {
-      const Ordinal host = -1;
-      return calls().prefetch_to_ordinal(place_of(pointer), nbytes,
+      const CUdevice host = -1;
+      return calls().prefetch_to_ordinal(to_deviceptr(pointer), nbytes,
                                          to_host ? host : device_.index(), stream());
     }
-    const Location where{to_host ? cu::k_location_host : cu::k_location_device,
-                         to_host ? 0 : device_.index()};
-    return calls().prefetch(place_of(pointer), nbytes, where, 0, stream());
+    const CUmemLocation location{to_host ? cu::k_location_host : cu::k_location_device,
+                                 to_host ? 0 : device_.index()};
+    return calls().prefetch(to_deviceptr(pointer), nbytes, location, 0, stream());
   });
 }
 
 // The driver applies advice at once, not in the queue's order. 0 is not one of CUDA's values, and
-// memory that cannot migrate takes no advice.
+// advice has no effect on memory that cannot migrate.
 Result<Ref<Event>> Queue::do_advise(const void* pointer, std::size_t nbytes, std::uint32_t advice,
                                     WaitList after) {
   if (!device_.can(ISTHMUS_CAN_ADVISE)) {
     return isthmus::Queue::do_advise(pointer, nbytes, advice, after);
   }
   return submit("cuMemAdvise", after, [=, this] {
-    if (advice == 0 || ask_pointer(calls(), pointer).kind != ISTHMUS_KIND_SHARED) {
+    if (advice == 0 || query_pointer(calls(), pointer).kind != ISTHMUS_KIND_SHARED) {
       return cu::k_success;
     }
     if (calls().advise == nullptr) {
-      return calls().advise_ordinal(place_of(pointer), nbytes, advice, device_.index());
+      return calls().advise_ordinal(to_deviceptr(pointer), nbytes, advice, device_.index());
     }
-    return calls().advise(place_of(pointer), nbytes, advice,
-                          Location{cu::k_location_device, device_.index()});
+    return calls().advise(to_deviceptr(pointer), nbytes, advice,
+                          CUmemLocation{cu::k_location_device, device_.index()});
   });
 }
 
-bool Queue::knows(Event& candidate) const noexcept {
+bool Queue::can_wait_for(Event& candidate) const noexcept {
   return dynamic_cast<Operation*>(&candidate) != nullptr;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A CUDA stream as a queue. Our streams do not wait for the legacy default stream nor it for them.
-// A device's default queue is that stream, as in PyTorch and CuPy. Thread-safe.
+// A CUDA stream as a queue. Streams of the library do not wait for the legacy default stream, nor
+// does it wait for them. A device's default queue is that stream, as in PyTorch and CuPy.
+// Thread-safe.
 //
 // A stream never waits for the host (deferring_queue.hpp). CUDA could make it wait for a word of
 // memory, but streams share the device's few hardware channels: when four streams waited like that
@@ -9,9 +10,9 @@
 // did, nothing progressed (H100, driver 580).
 //
 // The per-thread default stream has one handle, which denotes a different stream on each thread. A
-// queue of it belongs to its thread. Operations that other threads submit to it, or that are
-// submitted deferred, go to the legacy default stream, which gives the same order: it waits for
-// everything submitted to the per-thread streams before, and they wait for it.
+// queue of it belongs to its thread. Operations that are deferred, or that other threads submit, go
+// to the legacy default stream. The order is the same: that stream waits for everything submitted
+// to the per-thread streams before, and they wait for it.
 
 #include "backend/cuda/context.hpp"
 #include "backend/cuda/event.hpp"
@@ -20,52 +21,55 @@
 
 namespace isthmus::cuda {
 
-[[nodiscard]] inline StreamHandle legacy_stream() noexcept {
-  return reinterpret_cast<StreamHandle>(cu::k_stream_legacy);
+[[nodiscard]] inline CUstream legacy_stream() noexcept {
+  return reinterpret_cast<CUstream>(cu::k_stream_legacy);
 }
 
-[[nodiscard]] inline StreamHandle per_thread_stream() noexcept {
-  return reinterpret_cast<StreamHandle>(cu::k_stream_of_each_thread);
+[[nodiscard]] inline CUstream per_thread_stream() noexcept {
+  return reinterpret_cast<CUstream>(cu::k_stream_per_thread);
 }
 
-// The number of a thread, from `own_thread` (thread_queues.hpp).
-struct OfOneThread {
+// The number of a thread, from `current_thread_id` (thread_queues.hpp).
+struct OwnerThread {
   std::uint64_t thread;
 };
 
 class Queue final : public DeferringQueue {
  public:
   // Takes over the stream, unless it is the legacy default stream.
-  Queue(Context& context, Device& device, StreamHandle handle, bool part)
-      : DeferringQueue{context, device, part}, context_{context}, device_{device}, handle_{handle} {
+  Queue(Context& context, Device& device, CUstream handle, bool platform_owned)
+      : DeferringQueue{context, device, platform_owned},
+        context_{context},
+        device_{device},
+        handle_{handle} {
     mark_ordered();
     if (handle == legacy_stream()) {
-      mark_everybodys();
+      mark_default_stream();
     }
   }
   // Adopts a stream that belongs to its owner.
-  Queue(Context& context, Device& device, StreamHandle handle, Owner keep)
+  Queue(Context& context, Device& device, CUstream handle, Owner owner)
       : DeferringQueue{context, device, false},
-        keep_{std::move(keep)},
+        owner_{std::move(owner)},
         context_{context},
         device_{device},
         handle_{handle},
         adopted_{true} {
-    mark_lent();
-    if (keep_) {  // otherwise the stream may be destroyed first, and later fences fail
+    mark_exported();
+    if (owner_) {  // otherwise the stream may be destroyed first, and later fences fail
       mark_ordered();
     }
   }
   // The per-thread default stream of that thread. Fences on it do not fail after the thread has
   // ended.
-  Queue(Context& context, Device& device, OfOneThread whose)
+  Queue(Context& context, Device& device, OwnerThread owner)
       : DeferringQueue{context, device, false},
         context_{context},
         device_{device},
         handle_{per_thread_stream()},
         adopted_{true},
-        thread_{whose.thread} {
-    mark_lent();
+        owner_thread_{owner.thread} {
+    mark_exported();
     mark_ordered();
   }
   ~Queue() override;
@@ -87,8 +91,8 @@ class Queue final : public DeferringQueue {
                                              std::uint32_t advice, WaitList after) override;
   [[nodiscard]] Result<Ref<Event>> do_fence(WaitList after) override;
   [[nodiscard]] Result<Ref<Event>> do_mark() override;
-  [[nodiscard]] Error refuse_recorded() const override;
-  [[nodiscard]] bool knows(Event& candidate) const noexcept override;
+  [[nodiscard]] Error check_not_recording() const override;
+  [[nodiscard]] bool can_wait_for(Event& candidate) const noexcept override;
   [[nodiscard]] void* native() const noexcept override { return stream(); }
 
  private:
@@ -96,25 +100,27 @@ class Queue final : public DeferringQueue {
   // names it in messages.
   template <class Command>
   Result<Ref<Event>> submit(const char* call, WaitList after, Command&& command,
-                            bool knows_time = false);
+                            bool has_timing = false);
   template <class Command>
-  Error put(Operation& made, const char* call, WaitList after, const Command& command) const;
-  [[nodiscard]] Result<Ref<Event>> put_launch(const StridedLaunch& launch, WaitList after);
+  Error submit_now(Operation& event, const char* call, WaitList after,
+                   const Command& command) const;
+  [[nodiscard]] Result<Ref<Event>> submit_launch(const StridedLaunch& launch, WaitList after);
   // The handle that denotes this queue on the calling thread.
-  [[nodiscard]] StreamHandle stream() const noexcept;
-  [[nodiscard]] Code wait_for(WaitList after) const noexcept;
-  [[nodiscard]] Error refuse_capture() const;
-  [[nodiscard]] Code copy_bytes(Place destination, Place source, std::size_t nbytes) const noexcept;
-  [[nodiscard]] Code copy_rows(const Copy2dShape& shape) const noexcept;
-  [[nodiscard]] Code copy_pitched(const Copy2dShape& shape) const noexcept;
+  [[nodiscard]] CUstream stream() const noexcept;
+  [[nodiscard]] CUresult enqueue_waits(WaitList after) const noexcept;
+  [[nodiscard]] Error check_not_capturing() const;
+  [[nodiscard]] CUresult copy_bytes(CUdeviceptr destination, CUdeviceptr source,
+                                    std::size_t nbytes) const noexcept;
+  [[nodiscard]] CUresult copy_rows(const Copy2dShape& shape) const noexcept;
+  [[nodiscard]] CUresult copy_pitched(const Copy2dShape& shape) const noexcept;
   [[nodiscard]] const Api& calls() const noexcept { return device_.calls(); }
 
-  Owner keep_;
+  Owner owner_;
   Context& context_;
   Device& device_;
-  StreamHandle handle_;
+  CUstream handle_;
   bool adopted_ = false;
-  std::uint64_t thread_ = 0;  // the owner of the per-thread default stream; 0: any thread
+  std::uint64_t owner_thread_ = 0;  // the owner of the per-thread default stream; 0: any thread
 };
 
 }  // namespace isthmus::cuda

@@ -12,115 +12,116 @@
 namespace isthmus::cuda {
 
 RangeLists::RangeLists() {
-  spare_.reserve(k_most_blocks);
-  held_.reserve(k_most_blocks);
+  free_.reserve(k_max_blocks);
+  in_use_.reserve(k_max_blocks);
 }
 
 // Lists in flight are inspected outside the lock, since that queries the driver.
-void RangeLists::sweep() {
-  std::vector<Held> looked_at;
-  looked_at.reserve(k_most_blocks);
+void RangeLists::recycle_completed() {
+  std::vector<PendingBlocks> scanned;
+  scanned.reserve(k_max_blocks);
   {
     const std::lock_guard hold{lock_};
-    std::move(held_.begin(), held_.end(), std::back_inserter(looked_at));
-    held_.clear();
+    std::move(in_use_.begin(), in_use_.end(), std::back_inserter(scanned));
+    in_use_.clear();
   }
-  const auto ended = std::partition(looked_at.begin(), looked_at.end(),
-                                    [](const Held& each) { return each.reading->pending(); });
+  const auto completed =
+      std::partition(scanned.begin(), scanned.end(),
+                     [](const PendingBlocks& each) { return each.reading->pending(); });
   const std::lock_guard hold{lock_};
-  std::for_each(ended, looked_at.end(), [this](const Held& each) {
-    spare_.insert(spare_.end(), each.blocks.begin(), each.blocks.end());
+  std::for_each(completed, scanned.end(), [this](const PendingBlocks& each) {
+    free_.insert(free_.end(), each.blocks.begin(), each.blocks.end());
   });
-  std::move(looked_at.begin(), ended, std::back_inserter(held_));
+  std::move(scanned.begin(), completed, std::back_inserter(in_use_));
 }
 
-bool RangeLists::take_spare(std::size_t count, std::vector<Block>& out) {
+bool RangeLists::take_free(std::size_t count, std::vector<Block>& out) {
   const std::lock_guard hold{lock_};
-  const auto from = spare_.size() - std::min(count - out.size(), spare_.size());
-  out.insert(out.end(), spare_.begin() + static_cast<std::ptrdiff_t>(from), spare_.end());
-  spare_.resize(from);
+  const auto first = free_.size() - std::min(count - out.size(), free_.size());
+  out.insert(out.end(), free_.begin() + static_cast<std::ptrdiff_t>(first), free_.end());
+  free_.resize(first);
   return out.size() == count;
 }
 
 // Null at the limit, or if the driver has no memory.
-RangeLists::Block RangeLists::make(const Api& calls) noexcept {
+RangeLists::Block RangeLists::allocate_block(const Api& calls) noexcept {
   {
     const std::lock_guard hold{lock_};
-    if (made_ == k_most_blocks) {
+    if (block_count_ == k_max_blocks) {
       return nullptr;
     }
-    ++made_;
+    ++block_count_;
   }
-  void* made = nullptr;
-  if (calls.allocate_host(&made, k_entries * sizeof(RangeEntry),
+  void* pointer = nullptr;
+  if (calls.allocate_host(&pointer, k_entries_per_block * sizeof(RangeEntry),
                           cu::k_host_portable | cu::k_host_mapped) != cu::k_success) {
     const std::lock_guard hold{lock_};
-    --made_;
+    --block_count_;
     return nullptr;
   }
-  return static_cast<Block>(made);
+  return static_cast<Block>(pointer);
 }
 
-std::vector<RangeLists::Block> RangeLists::take(const Api& calls, std::size_t count) {
-  std::vector<Block> taken;
-  taken.reserve(count);
-  Undo unused{[&] { give_back(taken); }};
-  if (!take_spare(count, taken)) {
-    sweep();
-    while (!take_spare(count, taken)) {
-      auto* const made = make(calls);
-      if (made == nullptr) {
+std::vector<RangeLists::Block> RangeLists::acquire(const Api& calls, std::size_t count) {
+  std::vector<Block> blocks;
+  blocks.reserve(count);
+  Undo cleanup{[&] { release(blocks); }};
+  if (!take_free(count, blocks)) {
+    recycle_completed();
+    while (!take_free(count, blocks)) {
+      auto* const block = allocate_block(calls);
+      if (block == nullptr) {
         return {};
       }
-      taken.push_back(made);
+      blocks.push_back(block);
     }
   }
-  unused.dismiss();
-  return taken;
+  cleanup.dismiss();
+  return blocks;
 }
 
-void RangeLists::give_back(const std::vector<Block>& unused) noexcept {
+void RangeLists::release(const std::vector<Block>& blocks) noexcept {
   const std::lock_guard hold{lock_};
-  spare_.insert(spare_.end(), unused.begin(), unused.end());
+  free_.insert(free_.end(), blocks.begin(), blocks.end());
 }
 
-void RangeLists::give_back(std::vector<Block> used, Ref<Event> reading) noexcept {
+void RangeLists::release_after(std::vector<Block> blocks, Ref<Event> reading) noexcept {
   const std::lock_guard hold{lock_};
-  held_.push_back({std::move(used), std::move(reading)});
+  in_use_.push_back({std::move(blocks), std::move(reading)});
 }
 
 namespace {
 
 // From this size a range gets a copy of its own, which costs 2.4 us and then reaches 55 GB/s of the
 // bus where the kernel reaches 48 (H100).
-constexpr std::size_t k_worth_a_copy = std::size_t{1} << 20;
+constexpr std::size_t k_min_separate_copy = std::size_t{1} << 20;
 // Up to this many copies cost less than a kernel with its list.
-constexpr std::size_t k_few = 4;
+constexpr std::size_t k_max_without_kernel = 4;
 // Bytes that a row of threads copies at a time: limited, so that long ranges do not delay the end.
 constexpr std::size_t k_entry_bytes = std::size_t{16} << 10;
 // Shorter entries are processed by a warp each.
-constexpr std::size_t k_worth_a_block = 1024;
-constexpr Number k_warp = 32;
+constexpr std::size_t k_min_block_entry = 1024;
+constexpr unsigned k_warp = 32;
 
 std::size_t entries_of(const CopyRange& range) noexcept {
   return (range.nbytes + k_entry_bytes - 1) / k_entry_bytes;
 }
 
 // One launch of the kernel.
-struct Launch {
+struct RangeLaunch {
   RangeLists::Block list = nullptr;
-  Number count = 0;
-  Number lanes = k_threads;
+  unsigned count = 0;
+  unsigned threads_per_entry = k_threads_per_block;
 };
 
 // The commands that one operation submits to a stream.
 struct RangePlan {
-  FunctionHandle function = nullptr;
-  std::vector<Launch> launches;
-  std::vector<CopyRange> apart;
-  Place destination = 0;
-  Place source = 0;
-  Number most_blocks = 0;
+  CUfunction function = nullptr;
+  std::vector<RangeLaunch> launches;
+  std::vector<CopyRange> separate;
+  CUdeviceptr destination = 0;
+  CUdeviceptr source = 0;
+  unsigned max_blocks = 0;
 };
 
 // Writes entries into consecutive blocks of the list.
@@ -131,57 +132,58 @@ class ListWriter {
 
   void add(const CopyRange& range) {
     for (std::size_t at = 0; at < range.nbytes; at += k_entry_bytes) {
-      if (written_ % RangeLists::k_entries == 0) {
-        plan_.launches.push_back({blocks_[plan_.launches.size()], 0, k_threads});
+      if (entry_count_ % RangeLists::k_entries_per_block == 0) {
+        plan_.launches.push_back({blocks_[plan_.launches.size()], 0, k_threads_per_block});
       }
-      auto& into = plan_.launches.back();
-      into.list[into.count++] = {plan_.destination + range.destination_offset + at,
-                                 plan_.source + range.source_offset + at,
-                                 std::min(range.nbytes - at, k_entry_bytes)};
-      ++written_;
+      auto& launch = plan_.launches.back();
+      launch.list[launch.count++] = {plan_.destination + range.destination_offset + at,
+                                     plan_.source + range.source_offset + at,
+                                     std::min(range.nbytes - at, k_entry_bytes)};
+      ++entry_count_;
     }
     nbytes_ += range.nbytes;
   }
-  void end() {
-    const bool are_short = nbytes_ / written_ < k_worth_a_block;
-    for (auto& each : plan_.launches) {
-      each.lanes = are_short ? k_warp : k_threads;
+  void finish() {
+    const bool are_short = nbytes_ / entry_count_ < k_min_block_entry;
+    for (auto& launch : plan_.launches) {
+      launch.threads_per_entry = are_short ? k_warp : k_threads_per_block;
     }
   }
 
  private:
   RangePlan& plan_;
   const std::vector<RangeLists::Block>& blocks_;
-  std::size_t written_ = 0;
+  std::size_t entry_count_ = 0;
   std::size_t nbytes_ = 0;
 };
 
-Code put_launch(const Api& calls, const RangePlan& plan, const Launch& each, StreamHandle stream) {
-  auto list = place_of(each.list);
-  auto count = each.count;
+CUresult launch_kernel(const Api& calls, const RangePlan& plan, const RangeLaunch& launch,
+                       CUstream stream) {
+  auto list = to_deviceptr(launch.list);
+  auto count = launch.count;
   void* parameters[] = {&list, &count};
-  const auto rows = k_threads / each.lanes;
-  const auto blocks = std::min((count + rows - 1) / rows, plan.most_blocks);
-  return calls.launch(plan.function, blocks, 1, 1, each.lanes, rows, 1, 0, stream, parameters,
-                      nullptr);
+  const auto rows = k_threads_per_block / launch.threads_per_entry;
+  const auto blocks = std::min((count + rows - 1) / rows, plan.max_blocks);
+  return calls.launch(plan.function, blocks, 1, 1, launch.threads_per_entry, rows, 1, 0, stream,
+                      parameters, nullptr);
 }
 
 // `copy` copies the bytes of ranges that are copied separately.
 template <class Copy>
-Code put_plan(const Api& calls, const RangePlan& plan, StreamHandle stream, const Copy& copy) {
+CUresult submit_plan(const Api& calls, const RangePlan& plan, CUstream stream, const Copy& copy) {
   auto outcome = cu::k_success;
   for (std::size_t i = 0; i < plan.launches.size() && outcome == cu::k_success; ++i) {
-    outcome = put_launch(calls, plan, plan.launches[i], stream);
+    outcome = launch_kernel(calls, plan, plan.launches[i], stream);
   }
-  for (std::size_t i = 0; i < plan.apart.size() && outcome == cu::k_success; ++i) {
-    const auto& each = plan.apart[i];
+  for (std::size_t i = 0; i < plan.separate.size() && outcome == cu::k_success; ++i) {
+    const auto& each = plan.separate[i];
     outcome = copy(plan.destination + each.destination_offset, plan.source + each.source_offset,
                    each.nbytes);
   }
   return outcome;
 }
 
-bool is_apart(const CopyRange& range) noexcept { return range.nbytes >= k_worth_a_copy; }
+bool is_separate(const CopyRange& range) noexcept { return range.nbytes >= k_min_separate_copy; }
 
 // Returns the blocks that hold the plan's lists; none if all ranges are copied separately. Pre: the
 // device's context is current.
@@ -190,75 +192,78 @@ std::vector<RangeLists::Block> write_lists(Device& device, const RangedCopy& cop
   std::size_t entries = 0;
   std::size_t ranges = 0;
   for (const auto& each : copy.ranges) {
-    if (!is_apart(each)) {
+    if (!is_separate(each)) {
       entries += entries_of(each);
       ++ranges;
     }
   }
-  if (ranges <= k_few || !device.kernels_reach(copy.destination, copy.destination_extent()) ||
-      !device.kernels_reach(copy.source, copy.source_extent())) {
+  if (ranges <= k_max_without_kernel ||
+      !device.kernels_can_access(copy.destination, copy.destination_extent()) ||
+      !device.kernels_can_access(copy.source, copy.source_extent())) {
     return {};
   }
-  plan.function = device.ranges_kernel().loaded(device.calls());
+  plan.function = device.ranges_kernel().get_function(device.calls());
   if (plan.function == nullptr) {
     return {};
   }
-  auto blocks = device.lists_of_ranges().take(
-      device.calls(), (entries + RangeLists::k_entries - 1) / RangeLists::k_entries);
+  auto blocks =
+      device.range_lists().acquire(device.calls(), (entries + RangeLists::k_entries_per_block - 1) /
+                                                       RangeLists::k_entries_per_block);
   if (blocks.empty()) {
     return {};
   }
   plan.launches.reserve(blocks.size());
   ListWriter writer{plan, blocks};
   for (const auto& each : copy.ranges) {
-    if (!is_apart(each)) {
+    if (!is_separate(each)) {
       writer.add(each);
     }
   }
-  writer.end();
+  writer.finish();
   return blocks;
 }
 
 }  // namespace
 
-bool Device::copies_pieces_better_staged(const void* first, const void* last) const noexcept {
-  const MadeCurrent here{calls_, known_primary()};
-  return (is_hosts_own(first) || is_hosts_own(last)) && ranges_kernel_.loaded(calls_) != nullptr;
+bool Device::copies_ranges_better_staged(const void* first, const void* last) const noexcept {
+  const ContextGuard guard{calls_, primary_or_null()};
+  return (is_pageable(first) || is_pageable(last)) &&
+         ranges_kernel_.get_function(calls_) != nullptr;
 }
 
 Result<Ref<Event>> Queue::do_copy_ranges(const RangedCopy& copy, WaitList after) {
   auto plan = std::make_shared<RangePlan>();
-  plan->destination = place_of(copy.destination);
-  plan->source = place_of(copy.source);
-  plan->most_blocks = device_.properties().compute_units * k_blocks_a_multiprocessor;
-  plan->apart.reserve(copy.ranges.size());
+  plan->destination = to_deviceptr(copy.destination);
+  plan->source = to_deviceptr(copy.source);
+  plan->max_blocks = device_.properties().compute_units * k_max_blocks_per_multiprocessor;
+  plan->separate.reserve(copy.ranges.size());
   std::vector<RangeLists::Block> blocks;
   {
-    const MadeCurrent here{calls(), device_.known_primary()};
-    if (here.outcome() != cu::k_success) {
-      return call_failed("cuCtxSetCurrent", here.outcome());
+    const ContextGuard guard{calls(), device_.primary_or_null()};
+    if (guard.outcome() != cu::k_success) {
+      return call_failed("cuCtxSetCurrent", guard.outcome());
     }
-    if (auto refused = refuse_capture()) {
-      return refused;
+    if (auto error = check_not_capturing()) {
+      return error;
     }
     blocks = write_lists(device_, copy, *plan);
   }
-  auto& lists = device_.lists_of_ranges();
-  Undo unused{[&] { lists.give_back(blocks); }};
-  std::copy_if(copy.ranges.begin(), copy.ranges.end(), std::back_inserter(plan->apart),
-               [&](const CopyRange& each) { return blocks.empty() || is_apart(each); });
-  auto put = submit("a copy of ranges", after, [this, plan] {
-    return put_plan(calls(), *plan, stream(),
-                    [this](Place destination, Place source, std::size_t nbytes) {
-                      return copy_bytes(destination, source, nbytes);
-                    });
+  auto& lists = device_.range_lists();
+  Undo cleanup{[&] { lists.release(blocks); }};
+  std::copy_if(copy.ranges.begin(), copy.ranges.end(), std::back_inserter(plan->separate),
+               [&](const CopyRange& each) { return blocks.empty() || is_separate(each); });
+  auto submitted = submit("a copy of ranges", after, [this, plan] {
+    return submit_plan(calls(), *plan, stream(),
+                       [this](CUdeviceptr destination, CUdeviceptr source, std::size_t nbytes) {
+                         return copy_bytes(destination, source, nbytes);
+                       });
   });
-  ISTHMUS_TRY(put);
-  unused.dismiss();
+  ISTHMUS_TRY(submitted);
+  cleanup.dismiss();
   if (!blocks.empty()) {
-    lists.give_back(std::move(blocks), *put);
+    lists.release_after(std::move(blocks), *submitted);
   }
-  return put;
+  return submitted;
 }
 
 }  // namespace isthmus::cuda

@@ -4,7 +4,7 @@
 // take 0.3 ms, with a copy for each of them 6.6 (H100, bench/micro/ranges.cpp). The kernel accesses
 // the host's pinned memory directly.
 //
-// It reads the ranges from a list in pinned memory. The list's blocks are kept for later copies
+// It reads the ranges from a list in pinned memory. The list's blocks are cached for later copies
 // until the process ends: 32 MiB per device at most. cuMemcpyBatchAsync is never used: of 23,676
 // copies some did not arrive, and with 55,122 the driver crashed (driver 580).
 
@@ -27,33 +27,33 @@ struct RangeEntry {
 // The lists of one device. Thread-safe.
 class RangeLists {
  public:
-  static constexpr std::size_t k_entries = 10'920;  // in a block of 256 KiB
-  static constexpr std::size_t k_most_blocks = 128;
+  static constexpr std::size_t k_entries_per_block = 10'920;  // in a block of 256 KiB
+  static constexpr std::size_t k_max_blocks = 128;
   using Block = RangeEntry*;
 
   RangeLists();
   // Returns `count` blocks, or none if there is no memory for them. Pre: the device's context is
   // current.
-  [[nodiscard]] std::vector<Block> take(const Api& calls, std::size_t count);
+  [[nodiscard]] std::vector<Block> acquire(const Api& calls, std::size_t count);
   // Pre: no operation reads the blocks.
-  void give_back(const std::vector<Block>& unused) noexcept;
+  void release(const std::vector<Block>& blocks) noexcept;
   // Returns the blocks once `reading` has completed.
-  void give_back(std::vector<Block> used, Ref<Event> reading) noexcept;
+  void release_after(std::vector<Block> blocks, Ref<Event> reading) noexcept;
 
  private:
-  struct Held {
+  struct PendingBlocks {
     std::vector<Block> blocks;
     Ref<Event> reading;
   };
-  [[nodiscard]] bool take_spare(std::size_t count, std::vector<Block>& out);
-  void sweep();
-  [[nodiscard]] Block make(const Api& calls) noexcept;
+  [[nodiscard]] bool take_free(std::size_t count, std::vector<Block>& out);
+  void recycle_completed();
+  [[nodiscard]] Block allocate_block(const Api& calls) noexcept;
 
   std::mutex lock_;
   // Both have reserved the maximal capacity, so that returning blocks never fails.
-  std::vector<Block> spare_;
-  std::vector<Held> held_;
-  std::size_t made_ = 0;
+  std::vector<Block> free_;
+  std::vector<PendingBlocks> in_use_;
+  std::size_t block_count_ = 0;
 };
 
 }  // namespace isthmus::cuda

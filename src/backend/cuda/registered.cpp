@@ -13,51 +13,50 @@
 namespace isthmus::cuda {
 namespace {
 
-// Whether both ends lie in the same registered range. Then no part of the range is registered
-// separately.
-bool is_known_whole(const Api& calls, const HostRange& range) noexcept {
-  const auto first = ask_pointer(calls, range.start);
-  const auto last = ask_pointer(calls, range.start + range.nbytes - 1);
+// Whether both ends lie in the same registered range. Then no subrange is registered separately.
+bool is_fully_registered(const Api& calls, const HostRange& range) noexcept {
+  const auto first = query_pointer(calls, range.start);
+  const auto last = query_pointer(calls, range.start + range.nbytes - 1);
   return first.kind == ISTHMUS_KIND_HOST && last.kind == ISTHMUS_KIND_HOST &&
          first.base == last.base;
 }
 
 // Whether the pages are not writable by the process, or do not exist.
-bool is_of_protection(Code outcome) noexcept { return outcome == cu::k_error_INVALID_VALUE; }
+bool is_protection_error(CUresult outcome) noexcept { return outcome == cu::k_error_INVALID_VALUE; }
 
-const char* advice_on_protection(const Device& device, const HostRange& range) noexcept {
+const char* protection_advice(const Device& device, const HostRange& range) noexcept {
   if (!range.read_only) {
     return "or is read-only, which the caller must declare";
   }
-  return device.traits().registers_read_only
+  return device.traits().can_register_read_only
              ? "or is not readable"
              : "or is read-only, which this device cannot register: copy from it without pinning";
 }
 
-Error not_registered(const Device& device, const HostRange& range, Code outcome) {
+Error registration_failed(const Device& device, const HostRange& range, CUresult outcome) {
   const auto& filter = device.properties().filter;
   const auto nbytes = describe_bytes(range.nbytes);
-  const auto* const at = static_cast<const void*>(range.start);
+  const auto* const address = static_cast<const void*>(range.start);
   switch (outcome) {
     case cu::k_error_HOST_MEMORY_ALREADY_REGISTERED:
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                   "a part of the {} at {} is registered with {} by other code ({}): pin exactly "
                   "the registered range, or memory outside of it",
-                  nbytes, at, filter, code_name(outcome));
+                  nbytes, address, filter, code_name(outcome));
     case cu::k_error_OUT_OF_MEMORY:
     case cu::k_error_OPERATING_SYSTEM:
       return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
                   "{} did not register the {} at {}: {} ({}); the host has no memory left that can "
                   "be pinned, or the process may not pin so much (see `ulimit -l`): pin less",
-                  filter, nbytes, at, code_name(outcome), outcome);
+                  filter, nbytes, address, code_name(outcome), outcome);
     default: break;
   }
-  if (is_of_protection(outcome)) {
+  if (is_protection_error(outcome)) {
     return fail(
-        range.read_only && !device.traits().registers_read_only ? ISTHMUS_ERROR_UNSUPPORTED
-                                                                : ISTHMUS_ERROR_INVALID_ARGUMENT,
+        range.read_only && !device.traits().can_register_read_only ? ISTHMUS_ERROR_UNSUPPORTED
+                                                                   : ISTHMUS_ERROR_INVALID_ARGUMENT,
         "{} did not register the {} at {}: {} ({}); this is not memory of the process, {}", filter,
-        nbytes, at, code_name(outcome), outcome, advice_on_protection(device, range));
+        nbytes, address, code_name(outcome), outcome, protection_advice(device, range));
   }
   return call_failed("cuMemHostRegister", outcome);
 }
@@ -67,30 +66,30 @@ Error not_registered(const Device& device, const HostRange& range, Code outcome)
 // Memory declared read-only is registered as writable first: it may be writable after all, the heap
 // for example.
 Result<bool> Device::register_host(const HostRange& range) {
-  auto home = primary();
-  ISTHMUS_TRY(home);
-  const MadeCurrent here{calls_, *home};
-  if (here.outcome() != cu::k_success) {
-    return call_failed("cuCtxSetCurrent", here.outcome());
+  auto context = primary();
+  ISTHMUS_TRY(context);
+  const ContextGuard guard{calls_, *context};
+  if (guard.outcome() != cu::k_success) {
+    return call_failed("cuCtxSetCurrent", guard.outcome());
   }
-  constexpr auto k_everywhere = cu::k_register_portable | cu::k_register_mapped;
-  auto outcome = calls_.register_host(range.start, range.nbytes, k_everywhere);
-  if (is_of_protection(outcome) && range.read_only && traits_.registers_read_only) {
-    outcome =
-        calls_.register_host(range.start, range.nbytes, k_everywhere | cu::k_register_read_only);
+  constexpr auto k_portable_mapped = cu::k_register_portable | cu::k_register_mapped;
+  auto outcome = calls_.register_host(range.start, range.nbytes, k_portable_mapped);
+  if (is_protection_error(outcome) && range.read_only && traits_.can_register_read_only) {
+    outcome = calls_.register_host(range.start, range.nbytes,
+                                   k_portable_mapped | cu::k_register_read_only);
   }
   if (outcome == cu::k_success) {
     return true;
   }
-  if (outcome == cu::k_error_HOST_MEMORY_ALREADY_REGISTERED && is_known_whole(calls_, range)) {
+  if (outcome == cu::k_error_HOST_MEMORY_ALREADY_REGISTERED && is_fully_registered(calls_, range)) {
     return false;
   }
-  return not_registered(*this, range, outcome);
+  return registration_failed(*this, range, outcome);
 }
 
 void Device::unregister_host(void* start) noexcept {
-  const MadeCurrent here{calls_, known_primary()};
-  if (here.outcome() == cu::k_success) {
+  const ContextGuard guard{calls_, primary_or_null()};
+  if (guard.outcome() == cu::k_success) {
     calls_.unregister_host(start);
   }
 }

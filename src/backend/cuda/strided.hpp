@@ -20,19 +20,19 @@ struct StridedLaunch {
   struct Dimension {
     std::uint64_t destination_stride = 0;
     std::uint64_t source_stride = 0;
-    Number count = 1;
-    Number unused = 0;
+    unsigned count = 1;
+    unsigned unused = 0;
   };
   // Two more if a tile is split off, one if a run has several units.
-  static constexpr std::size_t k_most_dimensions = StridedCopy::k_most_dimensions + 4;
+  static constexpr std::size_t k_max_dimensions = StridedCopy::k_max_dimensions + 4;
 
-  Place destination = 0;
-  Place source = 0;
-  Number units = 0;
-  Number rank = 0;
-  Number unit_bytes = 0;
-  Number unused = 0;
-  std::array<Dimension, k_most_dimensions> dimensions{};  // the innermost first
+  CUdeviceptr destination = 0;
+  CUdeviceptr source = 0;
+  unsigned units = 0;
+  unsigned rank = 0;
+  unsigned unit_bytes = 0;
+  unsigned unused = 0;
+  std::array<Dimension, k_max_dimensions> dimensions{};  // the innermost first
 };
 
 // The launch for a copy, in the largest units that all addresses and strides are aligned to.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Submission of operations to the driver: the definitions of queue's templates, for the files that
+// Submission of operations to the driver: the definitions of Queue's templates, for the files that
 // use them.
 
 #include "backend/cuda/current.hpp"
@@ -8,46 +8,47 @@
 
 namespace isthmus::cuda {
 
-[[nodiscard]] Result<Ref<Operation>> make_operation(const Device& device, bool knows_time);
+[[nodiscard]] Result<Ref<Operation>> make_operation(const Device& device, bool has_timing);
 
 // Pre: all of `after` are ready. DEPENDENCY if one of them failed.
 template <class Command>
-Error Queue::put(Operation& made, const char* call, WaitList after, const Command& command) const {
+Error Queue::submit_now(Operation& event, const char* call, WaitList after,
+                        const Command& command) const {
   if (auto failed = failed_dependency_in(after)) {
     return failed;
   }
-  const MadeCurrent here{calls(), device_.known_primary()};
-  if (here.outcome() != cu::k_success) {
-    return call_failed("cuCtxSetCurrent", here.outcome());
+  const ContextGuard guard{calls(), device_.primary_or_null()};
+  if (guard.outcome() != cu::k_success) {
+    return call_failed("cuCtxSetCurrent", guard.outcome());
   }
-  if (auto refused = refuse_capture()) {
-    return refused;
+  if (auto error = check_not_capturing()) {
+    return error;
   }
-  if (const auto outcome = wait_for(after); outcome != cu::k_success) {
+  if (const auto outcome = enqueue_waits(after); outcome != cu::k_success) {
     return call_failed("cuStreamWaitEvent", outcome);
   }
   auto outcome = command();
   if (outcome == cu::k_success) {
-    outcome = calls().record(made.handle(), stream());
+    outcome = calls().record(event.handle(), stream());
     call = outcome == cu::k_success ? call : "cuEventRecord";
   }
   if (outcome != cu::k_success) {
-    calls().finish(stream());  // a later one of several commands was refused: leave none in flight
+    calls().finish(stream());  // a later command was refused: leave none in flight
     return call_failed(call, outcome);
   }
-  made.mark_put();
+  event.mark_enqueued();
   return {};
 }
 
 template <class Command>
 Result<Ref<Event>> Queue::submit(const char* call, WaitList after, Command&& command,
-                                 bool knows_time) {
-  // Created first: nothing may fail once the driver has the operation.
-  auto made = make_operation(device_, knows_time);
-  ISTHMUS_TRY(made);
-  return put_or_hold(*made, after,
-                     [this, to = *made, call, what = std::forward<Command>(command)](
-                         WaitList ready) { return put(*to, call, ready, what); });
+                                 bool has_timing) {
+  // Created first: nothing may fail once the driver has received the operation.
+  auto event = make_operation(device_, has_timing);
+  ISTHMUS_TRY(event);
+  return enqueue_or_defer(*event, after,
+                          [this, to = *event, call, what = std::forward<Command>(command)](
+                              WaitList ready) { return submit_now(*to, call, ready, what); });
 }
 
 }  // namespace isthmus::cuda

@@ -11,42 +11,44 @@
 namespace isthmus::cuda {
 namespace {
 
-std::uint64_t next_thread() noexcept {
+std::uint64_t next_thread_id() noexcept {
   static std::atomic<std::uint64_t> last{0};
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-struct OwnQueues {
-  const std::uint64_t thread = next_thread();
-  std::vector<Ref<isthmus::Queue>> all;
+struct ThreadQueues {
+  const std::uint64_t thread = next_thread_id();
+  std::vector<Ref<isthmus::Queue>> queues;
 };
-thread_local constinit OwnedByThread<OwnQueues> own;
+thread_local constinit OwnedByThread<ThreadQueues> thread_queues;
 
 }  // namespace
 
-std::uint64_t own_thread() noexcept {
-  const auto* const mine = own.find();
-  return mine != nullptr ? mine->thread : 0;
+std::uint64_t current_thread_id() noexcept {
+  const auto* const own_queues = thread_queues.find();
+  return own_queues != nullptr ? own_queues->thread : 0;
 }
 
-Result<Ref<isthmus::Queue>> own_thread_queue(Context& context, Device& device) {
-  auto* const mine = own.get();
-  if (mine == nullptr) {
-    return own.is_gone() ? fail(ISTHMUS_ERROR_CLOSED,
-                                "this thread is ending: its per-thread default stream of {} cannot "
-                                "be adopted any more",
-                                device.properties().filter)
-                         : Error::no_memory();
+Result<Ref<isthmus::Queue>> current_thread_queue(Context& context, Device& device) {
+  auto* const own_queues = thread_queues.get();
+  if (own_queues == nullptr) {
+    return thread_queues.is_destroyed()
+               ? fail(ISTHMUS_ERROR_CLOSED,
+                      "this thread is ending: its per-thread default stream of {} cannot "
+                      "be adopted any more",
+                      device.properties().filter)
+               : Error::no_memory();
   }
-  const auto found = std::find_if(mine->all.begin(), mine->all.end(),
+  const auto found = std::find_if(own_queues->queues.begin(), own_queues->queues.end(),
                                   [&](const auto& each) { return &each->device() == &device; });
-  if (found != mine->all.end()) {
+  if (found != own_queues->queues.end()) {
     if ((*found)->closed()) {  // by one of its users: continue with a new queue
-      *found = make_ref<Queue>(context, device, OfOneThread{mine->thread});
+      *found = make_ref<Queue>(context, device, OwnerThread{own_queues->thread});
     }
     return *found;
   }
-  return mine->all.emplace_back(make_ref<Queue>(context, device, OfOneThread{mine->thread}));
+  return own_queues->queues.emplace_back(
+      make_ref<Queue>(context, device, OwnerThread{own_queues->thread}));
 }
 
 }  // namespace isthmus::cuda

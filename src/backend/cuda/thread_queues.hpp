@@ -11,9 +11,9 @@ namespace isthmus::cuda {
 
 // A number of the calling thread that is never reused, unlike the system's. 0 if the thread has no
 // such queues, or they have been destroyed.
-[[nodiscard]] std::uint64_t own_thread() noexcept;
+[[nodiscard]] std::uint64_t current_thread_id() noexcept;
 // The calling thread's queue for the device, always the same one until it is closed. CLOSED if the
 // thread is ending.
-[[nodiscard]] Result<Ref<isthmus::Queue>> own_thread_queue(Context& context, Device& device);
+[[nodiscard]] Result<Ref<isthmus::Queue>> current_thread_queue(Context& context, Device& device);
 
 }  // namespace isthmus::cuda

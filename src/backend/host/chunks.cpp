@@ -13,13 +13,13 @@ class PageChunks final : public ChunkSource {
  public:
   // No page size of Linux is larger.
   [[nodiscard]] std::size_t granularity() const noexcept override { return std::size_t{64} << 10; }
-  [[nodiscard]] bool divides() const noexcept override { return true; }
+  [[nodiscard]] bool can_split() const noexcept override { return true; }
 
   // Reservations of at least a huge page are aligned to one.
   Result<void*> reserve(std::size_t nbytes, std::size_t alignment) override {
     constexpr auto k_huge_page = std::size_t{2} << 20;
-    const auto least = nbytes >= k_huge_page ? k_huge_page : granularity();
-    return os::reserve_addresses(nbytes, std::max(alignment, least));
+    const auto min_alignment = nbytes >= k_huge_page ? k_huge_page : granularity();
+    return os::reserve_addresses(nbytes, std::max(alignment, min_alignment));
   }
   void release(void* base, std::size_t nbytes) noexcept override { os::unmap_pages(base, nbytes); }
 
@@ -28,27 +28,28 @@ class PageChunks final : public ChunkSource {
     os::prefer_huge_pages(at, nbytes);
     return {};
   }
-  Result<void> move(void* source, void* destination, std::size_t nbytes, bool& to_lost) override {
-    return os::move_pages(source, destination, nbytes, os::LeftPages::unmapped, to_lost);
+  Result<void> move(void* source, void* destination, std::size_t nbytes,
+                    bool& destination_lost) override {
+    return os::move_pages(source, destination, nbytes, os::LeftPages::unmapped, destination_lost);
   }
   void destroy(void* at, std::size_t nbytes) noexcept override { os::unmap_pages(at, nbytes); }
 };
 
-bool works(ChunkSource& source) noexcept try {
+bool supports_moves(ChunkSource& source) noexcept try {
   const auto nbytes = source.granularity();
   auto range = source.reserve(2 * nbytes, 1);
   if (!range) {
     return false;
   }
-  auto* const from = static_cast<std::byte*>(*range);
-  bool to_lost = false;
+  auto* const base = static_cast<std::byte*>(*range);
+  bool destination_lost = false;
   const bool moved =
-      source.create(from, nbytes) && source.move(from, from + nbytes, nbytes, to_lost);
+      source.create(base, nbytes) && source.move(base, base + nbytes, nbytes, destination_lost);
   if (!moved) {
-    source.release(from, nbytes);
+    source.release(base, nbytes);
   }
-  if (!to_lost) {
-    source.release(from + nbytes, nbytes);
+  if (!destination_lost) {
+    source.release(base + nbytes, nbytes);
   }
   return moved;
 } catch (const std::bad_alloc&) {
@@ -58,9 +59,9 @@ bool works(ChunkSource& source) noexcept try {
 }  // namespace
 
 ChunkSource* movable_chunks() noexcept {
-  static auto* const only = new (std::nothrow) PageChunks;  // never destroyed: used during exit
-  static const bool moves = only != nullptr && works(*only);
-  return moves ? only : nullptr;
+  static auto* const instance = new (std::nothrow) PageChunks;  // never destroyed: used during exit
+  static const bool is_supported = instance != nullptr && supports_moves(*instance);
+  return is_supported ? instance : nullptr;
 }
 
 }  // namespace isthmus::host

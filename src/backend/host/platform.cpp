@@ -84,24 +84,24 @@ class HostQueue final : public Queue {
                             FunctionStart&) override {
     // A function may block, so it never runs on the submitting thread.
     const auto shared = std::make_shared<std::unique_ptr<HostFunction>>(std::move(function));
-    Undo given_back{[&] { function = std::move(*shared); }};
+    Undo restore_function{[&] { function = std::move(*shared); }};
     auto submitted = submit(SIZE_MAX, after, [shared, home = Ref<Context>{&this->context()}] {
       return (*shared)->run(*home);
     });
     if (submitted) {
-      given_back.dismiss();
+      restore_function.dismiss();
     }
     return submitted;
   }
 
-  bool knows(Event&) const noexcept override { return true; }
+  bool can_wait_for(Event&) const noexcept override { return true; }
 
  private:
   template <class Effect>
   Result<Ref<Event>> submit(std::size_t nbytes, WaitList after, Effect&& effect) {
     auto next = make_ref<Task>(std::forward<Effect>(effect), after);
-    if (auto taken = worker_->submit(next, nbytes <= k_inline_bytes); !taken) {
-      return taken.take_error();
+    if (auto result = worker_->submit(next, nbytes <= k_inline_bytes); !result) {
+      return result.take_error();
     }
     return Ref<Event>{next};
   }
@@ -131,8 +131,8 @@ class HostContext final : public Context {
     is_mapped(nbytes) ? os::unmap_pages(pointer, nbytes) : free_aligned(pointer);
   }
 
-  Result<Ref<Queue>> make_queue(Device& device, bool part) override {
-    return Ref<Queue>{make_ref<HostQueue>(*this, device, part)};
+  Result<Ref<Queue>> make_queue(Device& device, bool platform_owned) override {
+    return Ref<Queue>{make_ref<HostQueue>(*this, device, platform_owned)};
   }
 
  private:
@@ -147,9 +147,9 @@ class HostContext final : public Context {
   static void* allocate_or_map(const AllocationRequest& request) {
     if (!is_mapped(request.nbytes)) {
       const auto boundary = request.nbytes < os::k_huge_page ? 1 : os::k_huge_page;
-      void* const made = allocate_aligned(request.nbytes, std::max(request.alignment, boundary));
-      os::prefer_huge_pages(made, request.nbytes);
-      return made;
+      void* const block = allocate_aligned(request.nbytes, std::max(request.alignment, boundary));
+      os::prefer_huge_pages(block, request.nbytes);
+      return block;
     }
     auto mapped = os::map_pages(request.nbytes, std::max<std::size_t>(request.alignment, 1));
     return mapped ? *mapped : nullptr;
@@ -183,7 +183,7 @@ DeviceProperties describe_host() {
   host.copy_engines = host.compute_units;
   host.capabilities = ISTHMUS_CAN_DEVICE_KIND | ISTHMUS_CAN_SHARED_KIND | ISTHMUS_CAN_HOST_KIND |
                       ISTHMUS_CAN_USM | ISTHMUS_CAN_WAIT_FOR_HOST | ISTHMUS_CAN_PREFETCH |
-                      ISTHMUS_CAN_PROFILE | ISTHMUS_CAN_TELL_FREE_MEMORY |
+                      ISTHMUS_CAN_PROFILE | ISTHMUS_CAN_QUERY_FREE_MEMORY |
                       ISTHMUS_CAN_RUN_FUNCTIONS;
   if (movable_chunks() != nullptr) {
     host.capabilities |= ISTHMUS_CAN_REMAP;
@@ -202,8 +202,9 @@ class HostPlatform final : public Platform {
   }
 
  protected:
-  Result<Ref<Context>> make_context(std::vector<Device*> members, Platform* whole) override {
-    return Ref<Context>{make_ref<HostContext>(std::move(members), whole)};
+  Result<Ref<Context>> make_context(std::vector<Device*> members,
+                                    Platform* owning_platform) override {
+    return Ref<Context>{make_ref<HostContext>(std::move(members), owning_platform)};
   }
 };
 

@@ -23,7 +23,7 @@ Task::Task(std::function<Error()> effect, WaitList after)
 void Task::execute() noexcept {
   Error outcome = wait_for_all(after_).take_error();
   if (outcome) {
-    let_end(after_);  // this task's end stands for theirs
+    wait_until_ended(after_);  // this task's end stands for theirs
   }
   times_.started_ns = now_ns();
   if (!outcome) {
@@ -51,7 +51,7 @@ const void* Task::clock() const noexcept {
   return &only;
 }
 
-bool Worker::claim_idle() noexcept {
+bool Worker::try_claim() noexcept {
   const std::lock_guard hold{lock_};
   if (busy_ || !waiting_.empty()) {
     return false;
@@ -60,7 +60,7 @@ bool Worker::claim_idle() noexcept {
   return true;
 }
 
-void Worker::leave_idle() noexcept {
+void Worker::release_claim() noexcept {
   const std::lock_guard hold{lock_};
   busy_ = false;
   if (!waiting_.empty()) {
@@ -69,9 +69,9 @@ void Worker::leave_idle() noexcept {
 }
 
 Result<void> Worker::submit(const Ref<Task>& next, bool small) {
-  if (small && next->ready() && claim_idle()) {
+  if (small && next->ready() && try_claim()) {
     next->execute();
-    leave_idle();
+    release_claim();
     return {};
   }
   return enqueue(next);

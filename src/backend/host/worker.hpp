@@ -46,8 +46,8 @@ class Worker : public std::enable_shared_from_this<Worker> {
   void retire() noexcept;
 
  private:
-  [[nodiscard]] bool claim_idle() noexcept;
-  void leave_idle() noexcept;
+  [[nodiscard]] bool try_claim() noexcept;
+  void release_claim() noexcept;
   [[nodiscard]] Result<void> enqueue(const Ref<Task>& next);
   void serve() noexcept;
 

@@ -4,7 +4,8 @@
 // build and no library to start. tests/abi/opencl_api.cpp compares it with Khronos' own headers
 // where those are installed.
 //
-// The handles have Khronos' names, so that the types are identical. All other names are our own.
+// The handles have Khronos' names, so that the types are identical. All other names are this
+// library's.
 
 #include <cstddef>
 #include <cstdint>

@@ -24,21 +24,22 @@ UsmKind kind_of(Number type) noexcept {
 }
 
 Error not_allocated(const isthmus::Device& device, const AllocationRequest& request, Code outcome) {
-  const auto& told = device.properties();
+  const auto& properties = device.properties();
   const auto status =
       is_out_of_memory(outcome) ? ISTHMUS_ERROR_OUT_OF_MEMORY : call_failed("", outcome).code();
   return fail(status,
               "{} did not allocate {} of {} memory aligned to {}: {} ({}); it has {} in total, its "
               "largest single allocation is {}",
-              told.filter, describe_bytes(request.nbytes), kind_name(request.kind),
-              request.alignment, code_name(outcome), outcome, describe_bytes(told.memory_bytes),
-              describe_bytes(told.max_allocation_bytes));
+              properties.filter, describe_bytes(request.nbytes), kind_name(request.kind),
+              request.alignment, code_name(outcome), outcome,
+              describe_bytes(properties.memory_bytes),
+              describe_bytes(properties.max_allocation_bytes));
 }
 
 }  // namespace
 
 Context::~Context() {
-  if (!os::drivers_are_gone()) {
+  if (!os::drivers_unavailable()) {
     driver_.calls().release_context(handle_);
   }
 }
@@ -46,29 +47,30 @@ Context::~Context() {
 std::uintptr_t Context::key() const noexcept { return address(handle_); }
 
 PointerFacts Context::query(const void* pointer) noexcept {
-  const auto ask = driver_.calls().get_allocation;
-  PointerFacts found;
-  if (ask == nullptr || os::drivers_are_gone()) {
-    return found;  // SVM cannot be queried
+  const auto get_info = driver_.calls().get_allocation;
+  PointerFacts facts;
+  if (get_info == nullptr || os::drivers_unavailable()) {
+    return facts;  // SVM cannot be queried
   }
   Number type = 0;
-  if (ask(handle_, pointer, cl::k_allocation_type, sizeof type, &type, nullptr) != cl::k_success) {
-    return found;
+  if (get_info(handle_, pointer, cl::k_allocation_type, sizeof type, &type, nullptr) !=
+      cl::k_success) {
+    return facts;
   }
-  found.kind = kind_of(type);
-  if (found.kind == ISTHMUS_KIND_UNKNOWN) {
-    return found;
+  facts.kind = kind_of(type);
+  if (facts.kind == ISTHMUS_KIND_UNKNOWN) {
+    return facts;
   }
-  DeviceHandle home = nullptr;
-  ask(handle_, pointer, cl::k_allocation_base, sizeof(void*), &found.base, nullptr);
-  ask(handle_, pointer, cl::k_allocation_bytes, sizeof found.nbytes, &found.nbytes, nullptr);
-  ask(handle_, pointer, cl::k_allocation_device, sizeof(DeviceHandle), &home, nullptr);
-  found.device = home != nullptr ? driver_.find(home) : nullptr;
-  return found;
+  DeviceHandle device = nullptr;
+  get_info(handle_, pointer, cl::k_allocation_base, sizeof(void*), &facts.base, nullptr);
+  get_info(handle_, pointer, cl::k_allocation_bytes, sizeof facts.nbytes, &facts.nbytes, nullptr);
+  get_info(handle_, pointer, cl::k_allocation_device, sizeof(DeviceHandle), &device, nullptr);
+  facts.device = device != nullptr ? driver_.find(device) : nullptr;
+  return facts;
 }
 
-void* Context::obtain_usm(const Device& device, UsmKind kind, std::size_t nbytes,
-                          std::size_t alignment, Code& outcome) const noexcept {
+void* Context::allocate_usm(const Device& device, UsmKind kind, std::size_t nbytes,
+                            std::size_t alignment, Code& outcome) const noexcept {
   const auto& calls = driver_.calls();
   const auto aligned = static_cast<Number>(alignment);
   switch (kind) {
@@ -81,47 +83,48 @@ void* Context::obtain_usm(const Device& device, UsmKind kind, std::size_t nbytes
 }
 
 // Null if the driver has no memory, or none with this alignment.
-void* Context::obtain(const Device& device, UsmKind kind, std::size_t nbytes, std::size_t alignment,
-                      Code& outcome) noexcept {
+void* Context::allocate_native(const Device& device, UsmKind kind, std::size_t nbytes,
+                               std::size_t alignment, Code& outcome) noexcept {
   void* pointer = nullptr;
   if (device.traits().usm) {
-    pointer = obtain_usm(device, kind, nbytes, alignment, outcome);
+    pointer = allocate_usm(device, kind, nbytes, alignment, outcome);
   } else if (alignment <= k_svm_alignment) {
-    const Bits fine = kind == ISTHMUS_KIND_SHARED ? cl::k_memory_svm_fine : 0;
-    pointer = driver_.calls().allocate_svm(handle_, cl::k_memory_read_write | fine, nbytes,
+    const Bits fine_grained = kind == ISTHMUS_KIND_SHARED ? cl::k_memory_svm_fine : 0;
+    pointer = driver_.calls().allocate_svm(handle_, cl::k_memory_read_write | fine_grained, nbytes,
                                            static_cast<Number>(alignment));
     outcome = pointer != nullptr ? cl::k_success : cl::k_allocation_failed;
   } else {
     outcome = cl::k_invalid_value;
   }
   if (pointer != nullptr && alignment != 0 && address(pointer) % alignment != 0) {
-    give_back(pointer);
+    free_native(pointer);
     pointer = nullptr;
     outcome = cl::k_invalid_value;
   }
   return pointer;
 }
 
-void* Context::obtain_larger(const Device& device, const AllocationRequest& request,
-                             Code& outcome) {
+void* Context::allocate_padded(const Device& device, const AllocationRequest& request,
+                               Code& outcome) {
   auto* start = static_cast<std::byte*>(
-      obtain(device, request.kind, request.nbytes + request.alignment - 1, 0, outcome));
+      allocate_native(device, request.kind, request.nbytes + request.alignment - 1, 0, outcome));
   if (start == nullptr) {
     return nullptr;
   }
   auto* aligned = start + (round_up(address(start), request.alignment) - address(start));
-  const std::lock_guard hold{larger_lock_};
-  larger_.emplace(aligned, start);
-  larger_count_.fetch_add(1, std::memory_order_relaxed);
+  const std::lock_guard hold{padded_lock_};
+  padded_.emplace(aligned, start);
+  padded_count_.fetch_add(1, std::memory_order_relaxed);
   return aligned;
 }
 
 Result<void*> Context::do_allocate(isthmus::Device& device, const AllocationRequest& request) {
-  const auto& home = static_cast<const Device&>(device);
+  const auto& cl_device = static_cast<const Device&>(device);
   Code outcome = cl::k_success;
-  void* pointer = obtain(home, request.kind, request.nbytes, request.alignment, outcome);
+  void* pointer =
+      allocate_native(cl_device, request.kind, request.nbytes, request.alignment, outcome);
   if (pointer == nullptr && outcome == cl::k_invalid_value) {
-    pointer = obtain_larger(home, request, outcome);
+    pointer = allocate_padded(cl_device, request, outcome);
   }
   if (pointer == nullptr) {
     return not_allocated(device, request, outcome);
@@ -142,7 +145,7 @@ bool Context::is_usm(const void* pointer) noexcept {
          query(pointer).kind != ISTHMUS_KIND_UNKNOWN;
 }
 
-void Context::give_back(void* pointer) noexcept {
+void Context::free_native(void* pointer) noexcept {
   const auto& calls = driver_.calls();
   if (is_usm(pointer)) {
     calls.free_usm(handle_, pointer);
@@ -152,29 +155,29 @@ void Context::give_back(void* pointer) noexcept {
 }
 
 void Context::do_deallocate(void* pointer, UsmKind, std::size_t) noexcept {
-  if (os::drivers_are_gone()) {
+  if (os::drivers_unavailable()) {
     return;
   }
-  if (larger_count_.load(std::memory_order_relaxed) != 0) {
-    const std::lock_guard hold{larger_lock_};
-    if (auto known = larger_.extract(pointer)) {
-      pointer = known.mapped();
-      larger_count_.fetch_sub(1, std::memory_order_relaxed);
+  if (padded_count_.load(std::memory_order_relaxed) != 0) {
+    const std::lock_guard hold{padded_lock_};
+    if (auto node = padded_.extract(pointer)) {
+      pointer = node.mapped();
+      padded_count_.fetch_sub(1, std::memory_order_relaxed);
     }
   }
-  give_back(pointer);
+  free_native(pointer);
 }
 
-Result<Ref<isthmus::Queue>> Context::make_queue(isthmus::Device& device, bool part) {
+Result<Ref<isthmus::Queue>> Context::make_queue(isthmus::Device& device, bool platform_owned) {
   auto& member = static_cast<Device&>(device);
   Code outcome = cl::k_success;
   // Profiling has no measurable cost on Intel's runtime and PoCL.
-  auto* made =
+  auto* queue =
       driver_.calls().create_queue(handle_, member.handle(), cl::k_queue_profiling, &outcome);
-  if (made == nullptr) {
+  if (queue == nullptr) {
     return call_failed("clCreateCommandQueue", outcome);
   }
-  return Ref<isthmus::Queue>{make_ref<opencl::Queue>(*this, member, made, part)};
+  return Ref<isthmus::Queue>{make_ref<opencl::Queue>(*this, member, queue, platform_owned)};
 }
 
 }  // namespace isthmus::opencl

@@ -12,11 +12,11 @@ namespace isthmus::opencl {
 
 class Context final : public isthmus::Context {
  public:
-  // Takes over one reference to `handle`. `keep` is released after it.
+  // Takes over one reference to `handle`. `owner` is released after it.
   Context(Platform& platform, ContextHandle handle, std::vector<isthmus::Device*> devices,
-          isthmus::Platform* whole, Owner keep)
-      : isthmus::Context{std::move(devices), whole},
-        keep_{std::move(keep)},
+          isthmus::Platform* owning_platform, Owner owner)
+      : isthmus::Context{std::move(devices), owning_platform},
+        owner_{std::move(owner)},
         driver_{platform},
         handle_{handle} {}
   ~Context() override;
@@ -31,26 +31,27 @@ class Context final : public isthmus::Context {
   [[nodiscard]] Result<void*> do_allocate(isthmus::Device& device,
                                           const AllocationRequest& request) override;
   void do_deallocate(void* pointer, UsmKind kind, std::size_t nbytes) noexcept override;
-  [[nodiscard]] Result<Ref<isthmus::Queue>> make_queue(isthmus::Device& device, bool part) override;
+  [[nodiscard]] Result<Ref<isthmus::Queue>> make_queue(isthmus::Device& device,
+                                                       bool platform_owned) override;
 
  private:
-  [[nodiscard]] void* obtain(const Device& device, UsmKind kind, std::size_t nbytes,
-                             std::size_t alignment, Code& outcome) noexcept;
-  [[nodiscard]] void* obtain_usm(const Device& device, UsmKind kind, std::size_t nbytes,
-                                 std::size_t alignment, Code& outcome) const noexcept;
-  [[nodiscard]] void* obtain_larger(const Device& device, const AllocationRequest& request,
-                                    Code& outcome);
-  void give_back(void* pointer) noexcept;
+  [[nodiscard]] void* allocate_native(const Device& device, UsmKind kind, std::size_t nbytes,
+                                      std::size_t alignment, Code& outcome) noexcept;
+  [[nodiscard]] void* allocate_usm(const Device& device, UsmKind kind, std::size_t nbytes,
+                                   std::size_t alignment, Code& outcome) const noexcept;
+  [[nodiscard]] void* allocate_padded(const Device& device, const AllocationRequest& request,
+                                      Code& outcome);
+  void free_native(void* pointer) noexcept;
   [[nodiscard]] bool is_usm(const void* pointer) noexcept;
 
-  Owner keep_;
+  Owner owner_;
   Platform& driver_;
   ContextHandle handle_;
   // If the driver refuses an alignment, the context allocates more and aligns the start itself.
   // Maps the aligned start to the driver's pointer. Empty with drivers that support all alignments.
-  std::mutex larger_lock_;
-  std::unordered_map<void*, void*> larger_;
-  std::atomic<std::size_t> larger_count_{0};
+  std::mutex padded_lock_;
+  std::unordered_map<void*, void*> padded_;
+  std::atomic<std::size_t> padded_count_{0};
 };
 
 }  // namespace isthmus::opencl

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "backend/copy_parts.hpp"
+#include "backend/copy_division.hpp"
 #include "backend/opencl/pending_pattern.hpp"
 #include "backend/opencl/submit.hpp"
 #include "core/share_out.hpp"
@@ -15,7 +15,7 @@ namespace {
 // Rows of at least this size get a command each, which several threads of the driver execute.
 // Shorter rows cost more in commands (2 to 30 us each) than in bytes: 256 rows of 16 KiB take 0.2
 // ms in one native kernel and 3 to 8 ms as commands.
-constexpr std::size_t k_row_worth_a_command = std::size_t{1} << 20;
+constexpr std::size_t k_min_command_bytes = std::size_t{1} << 20;
 
 // Native kernels run in the queue's order, on a thread of a driver whose memory is the host's. The
 // driver copies their arguments at submission.
@@ -32,20 +32,20 @@ struct NativeRanges {
 static_assert(sizeof(NativeRanges) % alignof(CopyRange) == 0);
 
 void copy_ranges_natively(void* arguments) {
-  const auto& what = *static_cast<const NativeRanges*>(arguments);
+  const auto& header = *static_cast<const NativeRanges*>(arguments);
   isthmus::copy_ranges(
-      {what.destination,
-       what.source,
+      {header.destination,
+       header.source,
        {reinterpret_cast<const CopyRange*>(static_cast<const NativeRanges*>(arguments) + 1),
-        what.count}});
+        header.count}});
 }
 
 std::vector<std::byte> native_arguments(const RangedCopy& copy) {
-  std::vector<std::byte> made(sizeof(NativeRanges) + copy.ranges.size_bytes());
-  const NativeRanges head{copy.destination, copy.source, copy.ranges.size()};
-  std::memcpy(made.data(), &head, sizeof head);
-  std::memcpy(made.data() + sizeof head, copy.ranges.data(), copy.ranges.size_bytes());
-  return made;
+  std::vector<std::byte> arguments(sizeof(NativeRanges) + copy.ranges.size_bytes());
+  const NativeRanges header{copy.destination, copy.source, copy.ranges.size()};
+  std::memcpy(arguments.data(), &header, sizeof header);
+  std::memcpy(arguments.data() + sizeof header, copy.ranges.data(), copy.ranges.size_bytes());
+  return arguments;
 }
 
 struct NativeFill {
@@ -61,11 +61,11 @@ void fill_natively(void* arguments) {
 
 }  // namespace
 
-Code Queue::copy_part(void* destination, const void* source, std::size_t nbytes,
-                      const CommandEvents& events) const noexcept {
+Code Queue::enqueue_copy(void* destination, const void* source, std::size_t nbytes,
+                         const CommandEvents& events) const noexcept {
   const auto copy = device_.traits().usm ? calls().copy_usm : calls().copy_svm;
   return copy(handle_, cl::k_false, destination, source, nbytes, events.wait_count, events.waits,
-              events.made);
+              events.event);
 }
 
 Result<Ref<Event>> Queue::do_copy(void* destination, const void* source, std::size_t nbytes,
@@ -75,20 +75,20 @@ Result<Ref<Event>> Queue::do_copy(void* destination, const void* source, std::si
     Copy2dShape row{destination, nbytes, source, nbytes, nbytes, 1};
     return run_native(copy_rows_natively, &row, sizeof row, after);
   }
-  const CopyParts parts{destination, nbytes};
+  const CopyDivision parts{destination, nbytes};
   return submit(copy_name(), parts.count(), after,
                 [&, this](std::size_t index, const CommandEvents& events) {
-                  const auto from = parts.begin(index);
-                  return copy_part(advance(destination, from), advance(source, from),
-                                   parts.size(index), events);
+                  const auto offset = parts.begin(index);
+                  return enqueue_copy(advance(destination, offset), advance(source, offset),
+                                      parts.size(index), events);
                 });
 }
 
 Result<Ref<Event>> Queue::copy_rows(const Copy2dShape& shape, WaitList after) {
   return submit(
       copy_name(), shape.height, after, [&, this](std::size_t row, const CommandEvents& events) {
-        return copy_part(advance(shape.destination, row * shape.destination_pitch),
-                         advance(shape.source, row * shape.source_pitch), shape.width, events);
+        return enqueue_copy(advance(shape.destination, row * shape.destination_pitch),
+                            advance(shape.source, row * shape.source_pitch), shape.width, events);
       });
 }
 
@@ -98,7 +98,7 @@ Result<Ref<Event>> Queue::do_copy_2d(const Copy2dShape& shape, WaitList after) {
   if (contiguous) {
     return do_copy(shape.destination, shape.source, shape.width * shape.height, after);
   }
-  if (device_.traits().native_kernels && shape.width < k_row_worth_a_command) {
+  if (device_.traits().native_kernels && shape.width < k_min_command_bytes) {
     auto arguments = shape;
     return run_native(copy_rows_natively, &arguments, sizeof arguments, after);
   }
@@ -112,9 +112,10 @@ Result<Ref<Event>> Queue::do_copy_ranges(const RangedCopy& copy, WaitList after)
   }
   return submit(copy_name(), copy.ranges.size(), after,
                 [&, this](std::size_t index, const CommandEvents& events) {
-                  const auto& each = copy.ranges[index];
-                  return copy_part(advance(copy.destination, each.destination_offset),
-                                   advance(copy.source, each.source_offset), each.nbytes, events);
+                  const auto& range = copy.ranges[index];
+                  return enqueue_copy(advance(copy.destination, range.destination_offset),
+                                      advance(copy.source, range.source_offset), range.nbytes,
+                                      events);
                 });
 }
 
@@ -140,19 +141,20 @@ Result<Ref<Event>> Queue::fill_usm(void* destination, const FillPattern& pattern
   return submit("clEnqueueMemFillINTEL", 1, after,
                 [&, this](std::size_t, const CommandEvents& events) {
                   return calls().fill_usm(handle_, destination, pattern.bytes, pattern.nbytes,
-                                          nbytes, events.wait_count, events.waits, events.made);
+                                          nbytes, events.wait_count, events.waits, events.event);
                 });
 }
 
 Result<Ref<Event>> Queue::fill_svm(void* destination, const FillPattern& pattern,
                                    std::size_t nbytes, WaitList after) {
-  auto kept = std::make_unique<FillPattern>(pattern);
+  auto pattern_copy = std::make_unique<FillPattern>(pattern);
   return submit(
       "clEnqueueSVMMemFill", 1, after, [&, this](std::size_t, const CommandEvents& events) {
-        const auto outcome = calls().fill_svm(handle_, destination, kept->bytes, kept->nbytes,
-                                              nbytes, events.wait_count, events.waits, events.made);
+        const auto outcome =
+            calls().fill_svm(handle_, destination, pattern_copy->bytes, pattern_copy->nbytes,
+                             nbytes, events.wait_count, events.waits, events.event);
         if (outcome == cl::k_success) {
-          keep_until_ended(calls(), *events.made, std::move(kept));
+          keep_until_ended(calls(), *events.event, std::move(pattern_copy));
         }
         return outcome;
       });
@@ -163,7 +165,7 @@ Result<Ref<Event>> Queue::run_native(NativeFunction function, void* arguments, s
   return submit(
       "clEnqueueNativeKernel", 1, after, [&, this](std::size_t, const CommandEvents& events) {
         return calls().enqueue_native(handle_, function, arguments, nbytes, 0, nullptr, nullptr,
-                                      events.wait_count, events.waits, events.made);
+                                      events.wait_count, events.waits, events.event);
       });
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Keeps a reference to an out-of-order queue to which this library submits nothing more, until its
-// work has ended (backend/lingering.hpp).
+// Retains an out-of-order queue to which this library submits nothing more, until its work has
+// ended (backend/delayed_release.hpp).
 
 #include "backend/opencl/context.hpp"
 #include "backend/opencl/exit_drain.hpp"
@@ -24,13 +24,13 @@ class DelayedQueue final : public DrainedAtExit {
   [[nodiscard]] const Api& calls() const noexcept { return context_->driver().calls(); }
   [[nodiscard]] QueueHandle handle() const noexcept { return handle_; }
   // Whether nothing can be pending. Always false, since work of other code may be.
-  [[nodiscard]] static bool quiet() noexcept { return false; }
+  [[nodiscard]] static bool is_known_idle() noexcept { return false; }
 
  private:
   static void begin(Ref<Context> context, const Device& device, QueueHandle handle,
                     WaitList running, bool is_over);
-  [[nodiscard]] bool is_last() const noexcept;
-  void begin_again() noexcept;
+  [[nodiscard]] bool holds_last_reference() const noexcept;
+  void release_after_barrier() noexcept;
 
   Ref<Context> context_;
   const Device& device_;

@@ -60,21 +60,21 @@ const char* type_name(isthmus_device_type_t type) noexcept {
   }
 }
 
-DeviceTraits traits_of(const Questions& ask, const Api& calls, const PlatformFacts& facts,
+DeviceTraits traits_of(const Questions& query, const Api& calls, const PlatformFacts& facts,
                        isthmus_device_type_t type) {
   DeviceTraits traits;
-  traits.usm =
-      calls.allocate_device != nullptr && calls.copy_usm != nullptr &&
-      ask.text(cl::k_device_extensions).find("cl_intel_unified_shared_memory") != std::string::npos;
-  traits.svm = facts.has_svm && (ask.value<Bits>(cl::k_device_svm) & cl::k_svm_coarse) != 0;
+  traits.usm = calls.allocate_device != nullptr && calls.copy_usm != nullptr &&
+               query.text(cl::k_device_extensions).find("cl_intel_unified_shared_memory") !=
+                   std::string::npos;
+  traits.svm = facts.has_svm && (query.value<Bits>(cl::k_device_svm) & cl::k_svm_coarse) != 0;
   traits.is_host = type == ISTHMUS_DEVICE_CPU;
-  traits.native_kernels =
-      traits.is_host && (ask.value<Bits>(cl::k_device_execution) & cl::k_runs_native_kernels) != 0;
+  traits.native_kernels = traits.is_host && (query.value<Bits>(cl::k_device_execution) &
+                                             cl::k_runs_native_kernels) != 0;
   // PoCL 7 reports it too, but refuses to fill such memory.
-  traits.takes_host_memory = traits.is_host && facts.is_intel &&
-                             (ask.value<Bits>(cl::k_device_svm) & cl::k_svm_system) != 0;
+  traits.accepts_host_pointers = traits.is_host && facts.is_intel &&
+                                 (query.value<Bits>(cl::k_device_svm) & cl::k_svm_system) != 0;
   traits.ends_dependents = traits.is_host && facts.is_intel;
-  traits.wants_farewell = traits.ends_dependents;
+  traits.needs_drain_at_exit = traits.ends_dependents;
   return traits;
 }
 
@@ -83,95 +83,98 @@ constexpr std::uint64_t flag_if(bool condition, std::uint64_t capability) noexce
 }
 
 // The USM kinds, by the queries of the extension.
-std::uint64_t usm_kinds(const Questions& ask) {
+std::uint64_t usm_kinds(const Questions& query) {
   const auto offers = [&](Number kind, std::uint64_t capability) {
-    return flag_if((ask.value<Bits>(kind) & cl::k_memory_access) != 0, capability);
+    return flag_if((query.value<Bits>(kind) & cl::k_memory_access) != 0, capability);
   };
   return offers(cl::k_device_device_memory, ISTHMUS_CAN_DEVICE_KIND) |
          offers(cl::k_device_shared_memory, ISTHMUS_CAN_SHARED_KIND) |
          offers(cl::k_device_host_memory, ISTHMUS_CAN_HOST_KIND);
 }
 
-std::uint64_t svm_kinds(const Questions& ask) {
-  const bool fine = (ask.value<Bits>(cl::k_device_svm) & cl::k_svm_fine) != 0;
-  return ISTHMUS_CAN_DEVICE_KIND | flag_if(fine, ISTHMUS_CAN_SHARED_KIND);
+std::uint64_t svm_kinds(const Questions& query) {
+  const bool fine_grained = (query.value<Bits>(cl::k_device_svm) & cl::k_svm_fine) != 0;
+  return ISTHMUS_CAN_DEVICE_KIND | flag_if(fine_grained, ISTHMUS_CAN_SHARED_KIND);
 }
 
-std::uint64_t capabilities_of(const Questions& ask, const Api& calls, const DeviceTraits& traits) {
-  std::uint64_t found = ISTHMUS_CAN_WAIT_FOR_HOST | ISTHMUS_CAN_PROFILE | ISTHMUS_CAN_LEND_HANDLES;
+std::uint64_t capabilities_of(const Questions& query, const Api& calls,
+                              const DeviceTraits& traits) {
+  std::uint64_t capabilities =
+      ISTHMUS_CAN_WAIT_FOR_HOST | ISTHMUS_CAN_PROFILE | ISTHMUS_CAN_EXPORT_HANDLES;
   if (traits.usm) {
-    found |= ISTHMUS_CAN_USM | usm_kinds(ask);
-    found |= flag_if(calls.migrate != nullptr, ISTHMUS_CAN_PREFETCH);
+    capabilities |= ISTHMUS_CAN_USM | usm_kinds(query);
+    capabilities |= flag_if(calls.migrate != nullptr, ISTHMUS_CAN_PREFETCH);
     // Intel's CPU runtime accepts some advice and refuses other with CL_INVALID_VALUE, by no
     // documented rule. Advice would have no effect there.
-    found |= flag_if(calls.advise != nullptr && !traits.is_host, ISTHMUS_CAN_ADVISE);
+    capabilities |= flag_if(calls.advise != nullptr && !traits.is_host, ISTHMUS_CAN_ADVISE);
   } else if (traits.svm) {
-    found |= svm_kinds(ask);
+    capabilities |= svm_kinds(query);
   }
   if (traits.is_host) {
-    found |= ISTHMUS_CAN_TELL_FREE_MEMORY | ISTHMUS_CAN_RUN_FUNCTIONS | ISTHMUS_CAN_PREFETCH;
+    capabilities |=
+        ISTHMUS_CAN_QUERY_FREE_MEMORY | ISTHMUS_CAN_RUN_FUNCTIONS | ISTHMUS_CAN_PREFETCH;
   }
-  return found;
+  return capabilities;
 }
 
-std::string what_is_lacking(const DeviceTraits& traits, std::uint64_t capabilities) {
+std::string missing_features(const DeviceTraits& traits, std::uint64_t capabilities) {
   if (traits.usm) {
     return (capabilities & ISTHMUS_CAN_ADVISE) == 0 ? "no memory advice" : "";
   }
   if (!traits.svm) {
     return "no memory that has pointers: neither cl_intel_unified_shared_memory nor OpenCL 2's SVM";
   }
-  const bool fine = (capabilities & ISTHMUS_CAN_SHARED_KIND) != 0;
+  const bool fine_grained = (capabilities & ISTHMUS_CAN_SHARED_KIND) != 0;
   return formatted(
       "no cl_intel_unified_shared_memory: coarse-grained SVM is used for the device kind, {}; no "
       "memory advice",
-      fine ? "fine-grained SVM for the shared kind, nothing for the host kind"
-           : "nothing for the shared and host kinds");
+      fine_grained ? "fine-grained SVM for the shared kind, nothing for the host kind"
+                   : "nothing for the shared and host kinds");
 }
 
 // A driver takes the alignment as a 32-bit number. If the context aligns by allocating more, the
 // largest allocation must leave space for it, and device memory is too scarce to align to more than
 // a huge page.
 std::uint64_t max_alignment_of(const DeviceTraits& traits, std::uint64_t max_allocation) {
-  constexpr std::uint64_t k_largest_on_host = std::uint64_t{1} << 31;
-  constexpr std::uint64_t k_largest_on_device = std::uint64_t{1} << 21;
-  return std::min(traits.is_host ? k_largest_on_host : k_largest_on_device,
+  constexpr std::uint64_t k_max_on_host = std::uint64_t{1} << 31;
+  constexpr std::uint64_t k_max_on_device = std::uint64_t{1} << 21;
+  return std::min(traits.is_host ? k_max_on_host : k_max_on_device,
                   std::bit_floor(max_allocation / 4));
 }
 
-std::uint64_t base_alignment_of(const Questions& ask) {
-  const std::uint64_t told = ask.value<Number>(cl::k_device_base_alignment) / 8;
-  return is_power_of_two(told) ? told : 64;
+std::uint64_t base_alignment_of(const Questions& query) {
+  const std::uint64_t alignment = query.value<Number>(cl::k_device_base_alignment) / 8;
+  return is_power_of_two(alignment) ? alignment : 64;
 }
 
 }  // namespace
 
 Result<DeviceDescription> describe(const Api& calls, const PlatformFacts& facts,
                                    DeviceHandle handle, TypeNumbers& numbers) {
-  const Questions ask{calls, handle};
-  const auto type = type_of(ask.value<Bits>(cl::k_device_type));
-  if (type == 0 || ask.value<Number>(cl::k_device_available) == cl::k_false) {
+  const Questions query{calls, handle};
+  const auto type = type_of(query.value<Bits>(cl::k_device_type));
+  if (type == 0 || query.value<Number>(cl::k_device_available) == cl::k_false) {
     return fail(ISTHMUS_ERROR_NOT_FOUND, "device '{}' is not available",
-                ask.text(cl::k_device_name));
+                query.text(cl::k_device_name));
   }
-  DeviceDescription found;
-  found.traits = traits_of(ask, calls, facts, type);
-  auto& told = found.properties;
-  told.filter =
+  DeviceDescription description;
+  description.traits = traits_of(query, calls, facts, type);
+  auto& properties = description.properties;
+  properties.filter =
       formatted("opencl:{}:{}", type_name(type), numbers.at(static_cast<std::size_t>(type))++);
-  told.name = ask.text(cl::k_device_name);
-  told.vendor = ask.text(cl::k_device_vendor);
-  told.driver_version = ask.text(cl::k_device_driver_version);
-  told.type = type;
-  told.compute_units = ask.value<Number>(cl::k_device_compute_units);
-  told.copy_engines = 1;  // OpenCL does not report it
-  told.capabilities = capabilities_of(ask, calls, found.traits);
-  told.memory_bytes = ask.value<Bits>(cl::k_device_memory_bytes);
-  told.max_allocation_bytes = ask.value<Bits>(cl::k_device_max_allocation);
-  told.base_alignment = base_alignment_of(ask);
-  told.max_alignment = max_alignment_of(found.traits, told.max_allocation_bytes);
-  told.lacks = what_is_lacking(found.traits, told.capabilities);
-  return found;
+  properties.name = query.text(cl::k_device_name);
+  properties.vendor = query.text(cl::k_device_vendor);
+  properties.driver_version = query.text(cl::k_device_driver_version);
+  properties.type = type;
+  properties.compute_units = query.value<Number>(cl::k_device_compute_units);
+  properties.copy_engines = 1;  // OpenCL does not report it
+  properties.capabilities = capabilities_of(query, calls, description.traits);
+  properties.memory_bytes = query.value<Bits>(cl::k_device_memory_bytes);
+  properties.max_allocation_bytes = query.value<Bits>(cl::k_device_max_allocation);
+  properties.base_alignment = base_alignment_of(query);
+  properties.max_alignment = max_alignment_of(description.traits, properties.max_allocation_bytes);
+  properties.limitations = missing_features(description.traits, properties.capabilities);
+  return description;
 }
 
 Result<MemoryInfo> Device::memory() const {

@@ -14,17 +14,17 @@ namespace isthmus::opencl {
 struct DeviceTraits {
   bool usm = false;
   bool svm = false;
-  // Its memory is the host's: our own code can access what the driver calls device memory. In queue
-  // order this is done by native kernels, where the driver has them.
+  // Its memory is the host's: the library's code can access what the driver calls device memory.
+  // Native kernels do this in queue order, where the driver has them.
   bool is_host = false;
   bool native_kernels = false;
-  bool takes_host_memory = false;  // kernels accept any host pointer
+  bool accepts_host_pointers = false;  // kernels accept any host pointer
   // On an in-order queue a failed user event ends what waits for it and nothing else. True for
   // Intel's CPU runtime. PoCL 3.1 ends everything queued after it. Both crash on out-of-order
   // queues.
   bool ends_dependents = false;
   // Its queues must be drained before the driver is torn down (exit_drain.hpp).
-  bool wants_farewell = false;
+  bool needs_drain_at_exit = false;
 };
 
 struct DeviceDescription {
@@ -55,7 +55,7 @@ class Device final : public isthmus::Device {
   [[nodiscard]] DeviceHandle handle() const noexcept { return handle_; }
   [[nodiscard]] void* native() const noexcept override { return handle_; }
   [[nodiscard]] bool reaches_host_memory() const noexcept override {
-    return traits_.takes_host_memory;
+    return traits_.accepts_host_pointers;
   }
   // If the device is the host, the memory of the machine. OpenCL itself cannot report free memory.
   [[nodiscard]] Result<MemoryInfo> memory() const override;

@@ -54,7 +54,7 @@ Status status_of(Code failure) noexcept {
 
 const char* code_name(Code outcome) noexcept {
   const auto* found = std::find_if(k_names.begin(), k_names.end(),
-                                   [=](const NamedCode& known) { return known.number == outcome; });
+                                   [=](const NamedCode& entry) { return entry.number == outcome; });
   return found != k_names.end() ? found->name : "an unknown code";
 }
 

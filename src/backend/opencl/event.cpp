@@ -17,12 +17,12 @@ namespace {
 
 // A wait with a deadline polls for this long before it sleeps: a callback and a sleep cost 15 us on
 // Intel's CPU runtime, where a 4 KiB copy takes 9.
-constexpr std::chrono::microseconds k_ask_before_sleeping{20};
+constexpr std::chrono::microseconds k_spin_before_sleep{20};
 
 }  // namespace
 
 DriverEvent::~DriverEvent() {
-  if (handle_ != nullptr && !os::drivers_are_gone()) {
+  if (handle_ != nullptr && !os::drivers_unavailable()) {
     driver_.calls().release_event(handle_);
   }
 }
@@ -39,9 +39,9 @@ Operation::Operation(const Platform& driver, ContextHandle context, const isthmu
     : DriverEvent{driver, context, nullptr}, device_{device}, gates_{std::move(gates)} {}
 
 Operation::~Operation() {
-  for (auto* part : {first_, inner_}) {
-    if (part != nullptr && !os::drivers_are_gone()) {
-      driver().calls().release_event(part);
+  for (auto* event : {first_, inner_}) {
+    if (event != nullptr && !os::drivers_unavailable()) {
+      driver().calls().release_event(event);
     }
   }
 }
@@ -49,7 +49,7 @@ Operation::~Operation() {
 // Gates that have opened are omitted; otherwise a chain of operations would accumulate them.
 void Operation::add_gates(GateList& all) {
   std::copy_if(gates_.begin(), gates_.end(), std::back_inserter(all),
-               [](const Ref<Gate>& each) { return !each->succeeded(); });
+               [](const Ref<Gate>& gate) { return !gate->succeeded(); });
 }
 
 Error Operation::failure_of_gates() const {
@@ -67,26 +67,26 @@ Error Operation::failure(Code outcome) const {
 }
 
 // The first error of the first and the inner event, or success. Pre: both have ended.
-Code Operation::outcome_of_parts() const noexcept {
-  for (auto* part : {first_, inner_}) {
-    Code reached = cl::k_complete;
-    if (part != nullptr) {
-      driver().calls().get_event_info(part, cl::k_event_status, sizeof reached, &reached, nullptr);
+Code Operation::outcome_of_commands() const noexcept {
+  for (auto* event : {first_, inner_}) {
+    Code status = cl::k_complete;
+    if (event != nullptr) {
+      driver().calls().get_event_info(event, cl::k_event_status, sizeof status, &status, nullptr);
     }
-    if (reached < cl::k_complete) {
-      return reached;
+    if (status < cl::k_complete) {
+      return status;
     }
   }
   return cl::k_complete;
 }
 
-void Operation::settle(Code outcome) noexcept {
+void Operation::complete_with(Code outcome) noexcept {
   if (auto failed = failure_of_gates()) {
     complete(std::move(failed));
     return;
   }
-  const auto ended = outcome == cl::k_complete ? outcome_of_parts() : outcome;
-  complete(ended == cl::k_complete ? Error{} : failure(ended));
+  const auto code = outcome == cl::k_complete ? outcome_of_commands() : outcome;
+  complete(code == cl::k_complete ? Error{} : failure(code));
 }
 
 void Operation::refresh() noexcept {
@@ -96,23 +96,23 @@ void Operation::refresh() noexcept {
     return;
   }
   const auto& calls = driver().calls();
-  Code reached = cl::k_complete;
-  const auto asked =
-      calls.get_event_info(handle(), cl::k_event_status, sizeof reached, &reached, nullptr);
-  if (asked != cl::k_success) {
-    complete(failure(asked));  // it may still be running
-  } else if (reached <= cl::k_complete) {
+  Code status = cl::k_complete;
+  const auto outcome =
+      calls.get_event_info(handle(), cl::k_event_status, sizeof status, &status, nullptr);
+  if (outcome != cl::k_success) {
+    complete(failure(outcome));  // it may still be running
+  } else if (status <= cl::k_complete) {
     // Intel's runtime reports success for commands that it ended because of a failed dependency. A
     // wait returns the true outcome. It costs 0.15 us here, since the event has completed.
     const EventHandle own = handle();
-    settle(reached < cl::k_complete ? reached : calls.wait_for_events(1, &own));
+    complete_with(status < cl::k_complete ? status : calls.wait_for_events(1, &own));
   }
 }
 
 void Operation::on_driver_event(EventHandle, Code outcome, void* self) noexcept {
   // Adopts the reference that `arm` retained.
-  const auto armed = Ref<Operation>::adopt(static_cast<Operation*>(self));
-  armed->settle(outcome);
+  const auto operation = Ref<Operation>::adopt(static_cast<Operation*>(self));
+  operation->complete_with(outcome);
 }
 
 void Operation::arm() noexcept {
@@ -130,7 +130,7 @@ void Operation::arm() noexcept {
 }
 
 bool Operation::spin() noexcept {
-  const auto end = os::Clock::now() + k_ask_before_sleeping;
+  const auto end = os::Clock::now() + k_spin_before_sleep;
   do {
     refresh();
     if (settled()) {
@@ -153,7 +153,7 @@ void Operation::block(const os::Deadline& until) noexcept {
     return;
   }
   const EventHandle own = handle();
-  if (!os::drivers_are_gone()) {
+  if (!os::drivers_unavailable()) {
     driver().calls().wait_for_events(1, &own);
   }
   refresh();
@@ -167,26 +167,26 @@ Result<EventTimes> Operation::times() {
     return fail(ISTHMUS_PENDING,
                 "the operation has not completed: its times are available afterwards");
   }
-  if (os::drivers_are_gone()) {
+  if (os::drivers_unavailable()) {
     return process_is_ending();
   }
   const auto& calls = driver().calls();
-  EventTimes told;
-  const auto ask = [&](EventHandle event, Number number, std::uint64_t& time) {
+  EventTimes result;
+  const auto query = [&](EventHandle event, Number number, std::uint64_t& time) {
     return calls.get_profile(event, number, sizeof time, &time, nullptr);
   };
-  auto* only = inner_ != nullptr ? inner_ : handle();
-  auto* begin = first_ != nullptr ? first_ : only;
-  for (const auto outcome : {ask(begin, cl::k_profile_queued, told.submitted_ns),
-                             ask(begin, cl::k_profile_started, told.started_ns),
-                             ask(handle(), cl::k_profile_ended, told.ended_ns)}) {
+  auto* last = inner_ != nullptr ? inner_ : handle();
+  auto* begin = first_ != nullptr ? first_ : last;
+  for (const auto outcome : {query(begin, cl::k_profile_queued, result.submitted_ns),
+                             query(begin, cl::k_profile_started, result.started_ns),
+                             query(handle(), cl::k_profile_ended, result.ended_ns)}) {
     if (outcome != cl::k_success) {
       return fail(ISTHMUS_ERROR_UNSUPPORTED,
                   "the times of this operation are not available: {} ({})", code_name(outcome),
                   outcome);
     }
   }
-  return told;
+  return result;
 }
 
 }  // namespace isthmus::opencl

@@ -21,10 +21,10 @@ class DriverEvent : public Event {
  public:
   // Takes over one reference to `handle`, which may be null at first.
   DriverEvent(const Platform& driver, ContextHandle context, EventHandle handle) noexcept
-      : driver_{driver}, home_{context}, handle_{handle} {}
+      : driver_{driver}, context_{context}, handle_{handle} {}
   ~DriverEvent() override;
 
-  [[nodiscard]] ContextHandle home() const noexcept { return home_; }
+  [[nodiscard]] ContextHandle context() const noexcept { return context_; }
   [[nodiscard]] EventHandle handle() const noexcept { return handle_; }
   [[nodiscard]] void* native() noexcept override { return handle_; }
   // Adds to `all` the gates whose failure is also the failure of this event.
@@ -38,7 +38,7 @@ class DriverEvent : public Event {
 
  private:
   const Platform& driver_;
-  ContextHandle home_;
+  ContextHandle context_;
   EventHandle handle_;
 };
 
@@ -56,11 +56,11 @@ class Operation final : public DriverEvent {
             GateList gates) noexcept;
   ~Operation() override;
 
-  // Takes over those events. Pre: no other thread knows this object yet.
-  void submitted(const OperationEvents& made) noexcept {
-    first_ = made.first;
-    inner_ = made.closing != nullptr ? made.last : nullptr;
-    set_handle(made.closing != nullptr ? made.closing : made.last);
+  // Takes ownership of these events. Pre: no other thread can access this object yet.
+  void submitted(const OperationEvents& events) noexcept {
+    first_ = events.first;
+    inner_ = events.closing != nullptr ? events.last : nullptr;
+    set_handle(events.closing != nullptr ? events.closing : events.last);
   }
   void add_gates(GateList& all) override;
   [[nodiscard]] Result<EventTimes> times() override;
@@ -74,8 +74,8 @@ class Operation final : public DriverEvent {
  private:
   static void on_driver_event(EventHandle, Code outcome, void* self) noexcept;
   // `outcome`: 0, or the error with which the driver ended the last event.
-  void settle(Code outcome) noexcept;
-  [[nodiscard]] Code outcome_of_parts() const noexcept;
+  void complete_with(Code outcome) noexcept;
+  [[nodiscard]] Code outcome_of_commands() const noexcept;
   [[nodiscard]] Error failure_of_gates() const;
   [[nodiscard]] Error failure(Code outcome) const;
   [[nodiscard]] bool spin() noexcept;

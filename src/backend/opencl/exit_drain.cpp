@@ -15,41 +15,41 @@ namespace isthmus::opencl {
 namespace {
 
 // For all queues together, since a user event of other code may never be set.
-constexpr std::chrono::seconds k_longest_wait{5};
-constexpr std::chrono::microseconds k_between_looks{50};
+constexpr std::chrono::seconds k_max_wait{5};
+constexpr std::chrono::microseconds k_poll_interval{50};
 
 // Objects created here are released by the end of the process.
-void run_empty(const Api& calls, QueueHandle handle, os::Clock::time_point until) noexcept {
+void drain_queue(const Api& calls, QueueHandle handle, os::Clock::time_point until) noexcept {
   EventHandle last = nullptr;
   if (os::Clock::now() < until &&
       calls.enqueue_barrier(handle, 0, nullptr, &last) == cl::k_success) {
     calls.flush(handle);
-    Code reached = cl::k_complete;
-    while (calls.get_event_info(last, cl::k_event_status, sizeof reached, &reached, nullptr) ==
+    Code status = cl::k_complete;
+    while (calls.get_event_info(last, cl::k_event_status, sizeof status, &status, nullptr) ==
                cl::k_success &&
-           reached > cl::k_complete && os::Clock::now() < until) {
-      std::this_thread::sleep_for(k_between_looks);
+           status > cl::k_complete && os::Clock::now() < until) {
+      std::this_thread::sleep_for(k_poll_interval);
     }
   }
 }
 
 }  // namespace
 
-ExitDrain& ExitDrain::only() noexcept {
-  static NeverDestroyed<ExitDrain> made;
+ExitDrain& ExitDrain::instance() noexcept {
+  static NeverDestroyed<ExitDrain> drain;
   [[maybe_unused]] static const bool registered = [] {
-    static os::LastDriverCalls ours{[]() noexcept { only().run(); }};
-    os::add_last_driver_calls(ours);
+    static os::LastDriverCalls entry{[]() noexcept { instance().run(); }};
+    os::add_last_driver_calls(entry);
     return true;
   }();
-  return *made;
+  return *drain;
 }
 
-void ExitDrain::add(Gate& closed) noexcept { append(gates_, closed); }
+void ExitDrain::add(Gate& gate) noexcept { append(gates_, gate); }
 
-void ExitDrain::add(Queue& open) noexcept { append(queues_, open); }
+void ExitDrain::add(Queue& queue) noexcept { append(queues_, queue); }
 
-void ExitDrain::add(DelayedQueue& open) noexcept { append(lingering_, open); }
+void ExitDrain::add(DelayedQueue& queue) noexcept { append(delayed_queues_, queue); }
 
 void ExitDrain::append(List& target, DrainedAtExit& member) noexcept {
   const std::lock_guard hold{lock_};
@@ -73,47 +73,47 @@ void ExitDrain::remove(DrainedAtExit& member) noexcept {
   unlink(member);
 }
 
-bool ExitDrain::end_a_gate() noexcept {
+bool ExitDrain::end_next_gate() noexcept {
   std::unique_lock hold{lock_};
   if (gates_.next_ == &gates_) {
     return false;
   }
-  auto& closed = static_cast<Gate&>(*gates_.next_);
-  unlink(closed);
-  const Ref<Gate> kept{
-      &closed};  // still alive: its opener removes it from the list before releasing it
+  auto& gate = static_cast<Gate&>(*gates_.next_);
+  unlink(gate);
+  const Ref<Gate> reference{
+      &gate};  // still alive: its opener removes it from the list before releasing it
   hold.unlock();
-  closed.end_unopened();
+  gate.end_unopened();
   return true;
 }
 
 template <class Queue>
-bool ExitDrain::await_one_of(List& queues, os::Clock::time_point until) noexcept {
+bool ExitDrain::drain_next(List& queues, os::Clock::time_point until) noexcept {
   std::unique_lock hold{lock_};
   if (queues.next_ == &queues) {
     return false;
   }
-  auto& open = static_cast<Queue&>(*queues.next_);
-  unlink(open);
-  if (open.quiet()) {
+  auto& queue = static_cast<Queue&>(*queues.next_);
+  unlink(queue);
+  if (queue.is_known_idle()) {
     return true;
   }
-  // Retains the driver's queue in place of `open`, which may be destroyed once the lock is
+  // Retains the driver's queue in place of `queue`, which may be destroyed once the lock is
   // released. The reference is released by the end of the process.
-  const auto& calls = open.calls();
-  auto* const handle = open.handle();
+  const auto& calls = queue.calls();
+  auto* const handle = queue.handle();
   if (calls.retain_queue(handle) == cl::k_success) {
     hold.unlock();
-    run_empty(calls, handle, until);
+    drain_queue(calls, handle, until);
   }
   return true;
 }
 
 void ExitDrain::run() noexcept {
-  while (end_a_gate()) {
+  while (end_next_gate()) {
   }
-  const auto until = os::Clock::now() + k_longest_wait;
-  while (await_one_of<Queue>(queues_, until) || await_one_of<DelayedQueue>(lingering_, until)) {
+  const auto until = os::Clock::now() + k_max_wait;
+  while (drain_next<Queue>(queues_, until) || drain_next<DelayedQueue>(delayed_queues_, until)) {
   }
 }
 

@@ -2,8 +2,8 @@
 #pragma once
 // Drains queues at the end of the process, before Intel's CPU runtime is torn down. The runtime
 // hangs if queues in flight wait for one another, and crashes if an out-of-order queue has commands
-// in flight. So unfinished work is ended here: first the gates that never opened are failed, with
-// everything that waits for them, then the queues run empty, for 5 seconds at most.
+// in flight. So this ends unfinished work. First it fails the gates that never opened, with
+// everything that waits for them. Then it waits until the queues are empty, for 5 seconds at most.
 
 #include <mutex>
 
@@ -15,7 +15,7 @@ class Gate;
 class DelayedQueue;
 class Queue;
 
-// An entry of one of the lists below while its owner is in use.
+// An entry of one of the lists of ExitDrain while its owner is in use.
 class DrainedAtExit {
  public:
   DrainedAtExit() = default;
@@ -35,12 +35,12 @@ class DrainedAtExit {
 // instructions.
 class ExitDrain {
  public:
-  static ExitDrain& only() noexcept;
+  static ExitDrain& instance() noexcept;
 
   // Pre: nothing can open the gate yet.
-  void add(Gate& closed) noexcept;
-  void add(Queue& open) noexcept;
-  void add(DelayedQueue& open) noexcept;
+  void add(Gate& gate) noexcept;
+  void add(Queue& queue) noexcept;
+  void add(DelayedQueue& queue) noexcept;
   // Call this before the member is destroyed. Does nothing if it is not in a list, and in a forked
   // child.
   void remove(DrainedAtExit& member) noexcept;
@@ -52,14 +52,14 @@ class ExitDrain {
 
   void append(List& target, DrainedAtExit& member) noexcept;
   static void unlink(DrainedAtExit& member) noexcept;
-  [[nodiscard]] bool end_a_gate() noexcept;
+  [[nodiscard]] bool end_next_gate() noexcept;
   template <class Queue>
-  [[nodiscard]] bool await_one_of(List& queues, os::Clock::time_point until) noexcept;
+  [[nodiscard]] bool drain_next(List& queues, os::Clock::time_point until) noexcept;
 
   std::mutex lock_;
   List gates_;
   List queues_;
-  List lingering_;
+  List delayed_queues_;
 };
 
 }  // namespace isthmus::opencl

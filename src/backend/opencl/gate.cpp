@@ -19,12 +19,12 @@ namespace isthmus::opencl {
 class GateKeeper {
  public:
   // Never destroyed, since it outlives every thread.
-  static GateKeeper& only() {
-    static NeverDestroyed<GateKeeper> made;
-    return *made;
+  static GateKeeper& instance() {
+    static NeverDestroyed<GateKeeper> keeper;
+    return *keeper;
   }
   // Takes over one reference. Does not allocate; the lock is held for a few instructions.
-  void take(Gate& ready) noexcept {
+  void enqueue(Gate& ready) noexcept {
     const std::lock_guard hold{lock_};
     ready.next_ = first_;
     first_ = &ready;
@@ -61,10 +61,10 @@ class GateKeeper {
 
 namespace {
 
-bool wants_farewell(const Platform& driver) {
+bool needs_drain_at_exit(const Platform& driver) {
   const auto all = driver.devices();
   return std::any_of(all.begin(), all.end(), [](const auto& member) {
-    return static_cast<const Device&>(*member).traits().wants_farewell;
+    return static_cast<const Device&>(*member).traits().needs_drain_at_exit;
   });
 }
 
@@ -73,7 +73,7 @@ bool wants_farewell(const Platform& driver) {
 Result<Ref<Gate>> Gate::create(const Platform& driver, ContextHandle context, Event& foreign,
                                bool ends_dependents) {
   try {
-    static_cast<void>(GateKeeper::only());
+    static_cast<void>(GateKeeper::instance());
   } catch (const std::system_error& cause) {
     return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
                 "cannot start the thread that lets queues wait for the host: {}", cause.what());
@@ -83,27 +83,27 @@ Result<Ref<Gate>> Gate::create(const Platform& driver, ContextHandle context, Ev
   if (handle == nullptr) {
     return call_failed("clCreateUserEvent", outcome);
   }
-  auto made = make_ref<Gate>(driver, context, handle, ends_dependents);
-  made->retain();  // released once it has been opened
-  if (wants_farewell(driver)) {
-    ExitDrain::only().add(*made);
+  auto gate = make_ref<Gate>(driver, context, handle, ends_dependents);
+  gate->retain();  // released once it has been opened
+  if (needs_drain_at_exit(driver)) {
+    ExitDrain::instance().add(*gate);
   }
-  foreign.on_complete(*made);
-  return made;
+  foreign.on_complete(*gate);
+  return gate;
 }
 
 Result<Ref<Gate>> Gate::join(const GateList& gates, bool ends_dependents) {
   const std::vector<Ref<Event>> joined{gates.begin(), gates.end()};
   const auto outcome = outcome_of_all(joined);
-  const auto& any = *gates.front();
-  return create(any.driver(), any.home(), *outcome, ends_dependents);
+  const auto& first = *gates.front();
+  return create(first.driver(), first.context(), *outcome, ends_dependents);
 }
 
 void Gate::run(Event& completed) noexcept {
   // Completed before it opens, so that whatever waits for it finds the outcome here.
   complete(completed.outcome());
-  if (!os::drivers_are_gone()) {
-    GateKeeper::only().take(*this);
+  if (!os::drivers_unavailable()) {
+    GateKeeper::instance().enqueue(*this);
   }
 }
 
@@ -112,7 +112,7 @@ bool Gate::open() noexcept {
   if (!call) {
     return false;
   }
-  ExitDrain::only().remove(*this);
+  ExitDrain::instance().remove(*this);
   const bool end = ends_dependents_ && poll() < ISTHMUS_OK;
   driver().calls().set_user_event(handle(), end ? cl::k_failed_dependency : cl::k_complete);
   return true;

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A gate: an event of ours that opens when an external event, of the host or of another platform,
-// has completed. It is an OpenCL user event; commands that wait for it wait in the driver.
-// Thread-safe.
+// A gate: an event of the library that opens when an external event, of the host or of another
+// platform, has completed. It is an OpenCL user event; commands that wait for it wait in the
+// driver. Thread-safe.
 //
-// The effect of a failed external event depends on the driver (device_traits::ends_dependents). If
-// a failed user event ends only its dependents, they do not run. With other drivers the gate opens
-// as if the event had succeeded, since the driver would hang, crash or drop everything queued after
+// The effect of a failed external event depends on the driver (DeviceTraits::ends_dependents). If a
+// failed user event ends only its dependents, they do not run. With other drivers the gate opens as
+// if the event had succeeded, since the driver would hang, crash or drop everything queued after
 // it. Then the dependents run, with whatever data their source holds. In both cases their events
 // fail with DEPENDENCY, and later operations run.
 //
-// The user event is set on a thread of the library, because a continuation must not call a driver,
-// and because Intel's runtime runs the callbacks of commands that it ends inside
-// clSetUserEventStatus.
+// A library thread sets the user event, because a continuation must not call a driver. Besides,
+// Intel's runtime ends commands inside clSetUserEventStatus and runs their callbacks there.
 
 #include "backend/opencl/event.hpp"
 #include "backend/opencl/exit_drain.hpp"

@@ -27,9 +27,9 @@ const char* load_functions(void* opened, Api& calls) noexcept {
 Result<std::vector<PlatformHandle>> list_platforms(const Api& calls) {
   Number count = 0;
   auto outcome = calls.get_platforms(0, nullptr, &count);
-  std::vector<PlatformHandle> found(count);
+  std::vector<PlatformHandle> handles(count);
   if (outcome == cl::k_success && count != 0) {
-    outcome = calls.get_platforms(count, found.data(), nullptr);
+    outcome = calls.get_platforms(count, handles.data(), nullptr);
   }
   if (outcome == cl::k_no_icd_platform || (outcome == cl::k_success && count == 0)) {
     return fail(ISTHMUS_ERROR_NOT_FOUND, "no driver is registered with it");
@@ -37,7 +37,7 @@ Result<std::vector<PlatformHandle>> list_platforms(const Api& calls) {
   if (outcome != cl::k_success) {
     return call_failed("clGetPlatformIDs", outcome);
   }
-  return found;
+  return handles;
 }
 
 }  // namespace
@@ -47,18 +47,18 @@ Result<Library> open_library(const std::string& name) {
   if (!opened) {
     return opened.take_error();
   }
-  Library made;
-  made.path = os::library_path(*opened);
-  if (const char* missing = load_functions(*opened, made.calls)) {
+  Library library;
+  library.path = os::library_path(*opened);
+  if (const char* missing = load_functions(*opened, library.calls)) {
     return fail(ISTHMUS_ERROR_NOT_FOUND, "{}: not a library of OpenCL 1.2, it has no {}", name,
                 missing);
   }
-  auto platforms = list_platforms(made.calls);
+  auto platforms = list_platforms(library.calls);
   if (!platforms) {
     return fail(ISTHMUS_ERROR_NOT_FOUND, "{}: {}", name, platforms.failure().message());
   }
-  made.platforms = *std::move(platforms);
-  return made;
+  library.platforms = *std::move(platforms);
+  return library;
 }
 
 }  // namespace isthmus::opencl

@@ -24,15 +24,15 @@ std::vector<std::string> named_libraries() {
   // Makes a Khronos loader that is opened later, by dpctl or pyopencl, find the same drivers: it
   // has no other source for these paths.
   os::set_environment_default("OCL_ICD_FILENAMES", all.c_str());
-  std::vector<std::string> found;
+  std::vector<std::string> paths;
   for (std::size_t begin = 0; begin <= all.size();) {
     const auto colon = std::min(all.find(':', begin), all.size());
     if (colon > begin) {
-      found.push_back(all.substr(begin, colon - begin));
+      paths.push_back(all.substr(begin, colon - begin));
     }
     begin = colon + 1;
   }
-  return found;
+  return paths;
 }
 
 // The first loader that is opened serves the whole process under its soname, dpctl included. The
@@ -41,10 +41,10 @@ std::vector<std::string> named_libraries() {
 std::string loader_for(const std::vector<std::string>& named) {
   const std::string soname = "libOpenCL.so.1";
   for (const auto& name : named) {
-    const auto beside = std::filesystem::path{name}.parent_path() / soname;
+    const auto candidate = std::filesystem::path{name}.parent_path() / soname;
     std::error_code ignored;
-    if (std::filesystem::exists(beside, ignored)) {
-      return beside.string();
+    if (std::filesystem::exists(candidate, ignored)) {
+      return candidate.string();
     }
   }
   return soname;
@@ -52,19 +52,19 @@ std::string loader_for(const std::vector<std::string>& named) {
 
 class Search {
  public:
-  void look_into(const std::string& name) {
-    auto opened = open_library(name);
-    if (!opened) {
-      reasons_.emplace_back(opened.failure().message());
+  void add_library(const std::string& name) {
+    auto library = open_library(name);
+    if (!library) {
+      reasons_.emplace_back(library.failure().message());
       return;
     }
-    for (auto* listed : opened->platforms) {
-      look_at(*opened, listed);
+    for (auto* handle : library->platforms) {
+      add_platform(*library, handle);
     }
   }
   [[nodiscard]] Result<std::vector<Ref<isthmus::Platform>>> finish() {
-    if (!found_.empty()) {
-      return std::move(found_);
+    if (!platforms_.empty()) {
+      return std::move(platforms_);
     }
     std::string all;
     for (const auto& reason : reasons_) {
@@ -75,35 +75,36 @@ class Search {
 
  private:
   // A driver that is found both in its own library and through the loader is one platform.
-  [[nodiscard]] bool is_known(PlatformHandle listed, const PlatformProperties& told) const {
-    return std::find(handles_.begin(), handles_.end(), listed) != handles_.end() ||
-           std::any_of(found_.begin(), found_.end(), [&](const auto& other) {
-             const auto& known = other->properties();
-             return known.name == told.name && known.vendor == told.vendor &&
-                    known.version == told.version;
+  [[nodiscard]] bool is_duplicate(PlatformHandle handle,
+                                  const PlatformProperties& properties) const {
+    return std::find(handles_.begin(), handles_.end(), handle) != handles_.end() ||
+           std::any_of(platforms_.begin(), platforms_.end(), [&](const auto& other) {
+             const auto& existing = other->properties();
+             return existing.name == properties.name && existing.vendor == properties.vendor &&
+                    existing.version == properties.version;
            });
   }
-  void look_at(const Library& opened, PlatformHandle listed) {
-    const auto text = [&](Number number) { return platform_text(opened.calls, listed, number); };
-    PlatformProperties told{.backend = "opencl",
-                            .name = text(cl::k_platform_name),
-                            .vendor = text(cl::k_platform_vendor),
-                            .version = text(cl::k_platform_version),
-                            .library = opened.path};
-    if (is_known(listed, told)) {
+  void add_platform(const Library& library, PlatformHandle handle) {
+    const auto text = [&](Number number) { return platform_text(library.calls, handle, number); };
+    PlatformProperties properties{.backend = "opencl",
+                                  .name = text(cl::k_platform_name),
+                                  .vendor = text(cl::k_platform_vendor),
+                                  .version = text(cl::k_platform_version),
+                                  .library = library.path};
+    if (is_duplicate(handle, properties)) {
       return;
     }
-    handles_.push_back(listed);
+    handles_.push_back(handle);
     // Never deleted: this first reference is never released.
-    auto* made = new Platform(std::move(told), opened.calls, listed, numbers_, reasons_);
-    if (!made->devices().empty()) {
-      found_.emplace_back(made);
+    auto* platform = new Platform(std::move(properties), library.calls, handle, numbers_, reasons_);
+    if (!platform->devices().empty()) {
+      platforms_.emplace_back(platform);
     } else {
-      reasons_.push_back(formatted("{}: no usable device", made->properties().name));
+      reasons_.push_back(formatted("{}: no usable device", platform->properties().name));
     }
   }
 
-  std::vector<Ref<isthmus::Platform>> found_;
+  std::vector<Ref<isthmus::Platform>> platforms_;
   std::vector<PlatformHandle> handles_;
   std::vector<std::string> reasons_;
   TypeNumbers numbers_{};
@@ -112,15 +113,17 @@ class Search {
 }  // namespace
 
 Result<std::vector<Ref<isthmus::Platform>>> open() {
-  Search looking;
+  Search search;
   const auto named = named_libraries();
   for (const auto& name : named) {
-    looking.look_into(name);
+    search.add_library(name);
   }
-  looking.look_into(loader_for(named));
-  return looking.finish();
+  search.add_library(loader_for(named));
+  return search.finish();
 }
 
-bool made(Event& candidate) noexcept { return dynamic_cast<DriverEvent*>(&candidate) != nullptr; }
+bool owns_event(Event& candidate) noexcept {
+  return dynamic_cast<DriverEvent*>(&candidate) != nullptr;
+}
 
 }  // namespace isthmus::opencl

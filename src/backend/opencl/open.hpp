@@ -12,6 +12,6 @@ namespace isthmus::opencl {
 // loader. Platforms are never freed. NOT_FOUND, with all reasons, if no platform has a device.
 [[nodiscard]] Result<std::vector<Ref<isthmus::Platform>>> open();
 
-[[nodiscard]] bool made(Event& candidate) noexcept;
+[[nodiscard]] bool owns_event(Event& candidate) noexcept;
 
 }  // namespace isthmus::opencl

@@ -2,7 +2,7 @@
 #pragma once
 // Keeps the pattern of a fill alive until the fill has ended. OpenCL lets the caller reuse the
 // pattern's memory when the call returns. NVIDIA's driver (OpenCL 3.0 CUDA 13.0.98) does not copy
-// it in a context of several devices: if a command ahead of the fill waits for a user event, the
+// it in a context of several devices. If a command ahead of the fill waits for a user event, the
 // driver reads the pattern when the fill begins, and writes whatever is at that address by then. So
 // the pattern has separate memory, which is freed once the driver reports the end of the fill
 // command. The end of the whole operation does not suffice: one of its commands may be refused

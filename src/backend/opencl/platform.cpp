@@ -26,9 +26,9 @@ std::vector<DeviceHandle> list_devices(const Api& calls, PlatformHandle handle) 
   if (calls.get_devices(handle, cl::k_type_all, 0, nullptr, &count) != cl::k_success) {
     return {};
   }
-  std::vector<DeviceHandle> found(count);
-  calls.get_devices(handle, cl::k_type_all, count, found.data(), nullptr);
-  return found;
+  std::vector<DeviceHandle> handles(count);
+  calls.get_devices(handle, cl::k_type_all, count, handles.data(), nullptr);
+  return handles;
 }
 
 // The version has the form "OpenCL 3.0 vendor's text".
@@ -56,17 +56,18 @@ Platform::Platform(PlatformProperties properties, const Api& calls, PlatformHand
                    TypeNumbers& numbers, std::vector<std::string>& reasons)
     : isthmus::Platform{std::move(properties)}, calls_{calls}, handle_{handle} {
   load_usm(calls_, handle);
-  const auto& told = this->properties();
-  const PlatformFacts facts{.is_intel = told.vendor.starts_with("Intel"),
-                            .has_svm = is_at_least_2(told.version) &&
+  const auto& platform_properties = this->properties();
+  const PlatformFacts facts{.is_intel = platform_properties.vendor.starts_with("Intel"),
+                            .has_svm = is_at_least_2(platform_properties.version) &&
                                        calls_.allocate_svm != nullptr &&
                                        calls_.free_svm != nullptr && calls_.copy_svm != nullptr &&
                                        calls_.fill_svm != nullptr};
-  for (auto* listed : list_devices(calls_, handle)) {
-    if (auto found = describe(calls_, facts, listed, numbers)) {
-      add(std::make_unique<opencl::Device>(*this, *std::move(found), listed));
+  for (auto* device_handle : list_devices(calls_, handle)) {
+    if (auto description = describe(calls_, facts, device_handle, numbers)) {
+      add(std::make_unique<opencl::Device>(*this, *std::move(description), device_handle));
     } else {
-      reasons.push_back(formatted("{}: {}", told.name, found.failure().message()));
+      reasons.push_back(
+          formatted("{}: {}", platform_properties.name, description.failure().message()));
     }
   }
 }
@@ -79,19 +80,21 @@ isthmus::Device* Platform::find(DeviceHandle handle) const noexcept {
 }
 
 Result<Ref<isthmus::Context>> Platform::make_context(std::vector<isthmus::Device*> members,
-                                                     isthmus::Platform* whole) {
+                                                     isthmus::Platform* owning_platform) {
   std::vector<DeviceHandle> handles;
   std::transform(members.begin(), members.end(), std::back_inserter(handles),
                  [](auto* member) { return static_cast<DeviceHandle>(member->native()); });
-  const std::array<Word, 3> wanted = {cl::k_context_platform, reinterpret_cast<Word>(handle_), 0};
+  const std::array<Word, 3> context_properties = {cl::k_context_platform,
+                                                  reinterpret_cast<Word>(handle_), 0};
   Code outcome = cl::k_success;
-  auto* made = calls_.create_context(wanted.data(), static_cast<Number>(handles.size()),
-                                     handles.data(), nullptr, nullptr, &outcome);
-  if (made == nullptr) {
+  auto* context =
+      calls_.create_context(context_properties.data(), static_cast<Number>(handles.size()),
+                            handles.data(), nullptr, nullptr, &outcome);
+  if (context == nullptr) {
     return call_failed("clCreateContext", outcome);
   }
   return Ref<isthmus::Context>{
-      make_ref<opencl::Context>(*this, made, std::move(members), whole, Owner{})};
+      make_ref<opencl::Context>(*this, context, std::move(members), owning_platform, Owner{})};
 }
 
 Result<std::vector<isthmus::Device*>> Platform::members_of(ContextHandle native) const {
@@ -106,16 +109,16 @@ Result<std::vector<isthmus::Device*>> Platform::members_of(ContextHandle native)
     return call_failed("clGetContextInfo", outcome);
   }
   std::vector<isthmus::Device*> members;
-  for (auto* listed : handles) {
-    if (auto* known = find(listed)) {
-      members.push_back(known);
+  for (auto* handle : handles) {
+    if (auto* device = find(handle)) {
+      members.push_back(device);
     }
   }
   return members;
 }
 
 Result<Ref<isthmus::Context>> Platform::adopt_context(isthmus::Device& member, void* native,
-                                                      Owner keep) {
+                                                      Owner owner) {
   if (native == nullptr) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a null pointer is not a cl_context");
   }
@@ -132,33 +135,33 @@ Result<Ref<isthmus::Context>> Platform::adopt_context(isthmus::Device& member, v
     return call_failed("clRetainContext", outcome);
   }
   return Ref<isthmus::Context>{
-      make_ref<opencl::Context>(*this, handle, *std::move(members), nullptr, std::move(keep))};
+      make_ref<opencl::Context>(*this, handle, *std::move(members), nullptr, std::move(owner))};
 }
 
 Result<Ref<isthmus::Context>> Platform::share_context(isthmus::Device& member,
                                                       isthmus::Context& context) {
   auto handle = context.retain_opencl();
   ISTHMUS_TRY(handle);
-  auto made = adopt_context(member, *handle, Owner{});
+  auto adopted = adopt_context(member, *handle, Owner{});
   calls_.release_context(static_cast<ContextHandle>(*handle));
-  return made;
+  return adopted;
 }
 
 Result<Ref<isthmus::Queue>> Platform::adopt_queue(isthmus::Device& member, void* native,
-                                                  Owner keep) {
+                                                  Owner owner) {
   if (native == nullptr) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a null pointer is not a cl_command_queue");
   }
   auto* handle = static_cast<QueueHandle>(native);
-  auto told = ask_queue(calls_, handle);
-  if (!told) {
-    return told.take_error();
+  auto facts = query_queue(calls_, handle);
+  if (!facts) {
+    return facts.take_error();
   }
-  if (told->where != member.native()) {
+  if (facts->device != member.native()) {
     return fail(ISTHMUS_ERROR_WRONG_CONTEXT, "the queue does not belong to {}",
                 member.properties().filter);
   }
-  auto adopted = adopt_context(member, told->home, Owner{});
+  auto adopted = adopt_context(member, facts->context, Owner{});
   if (!adopted) {
     return adopted.take_error();
   }
@@ -167,7 +170,7 @@ Result<Ref<isthmus::Queue>> Platform::adopt_queue(isthmus::Device& member, void*
   }
   auto& context = static_cast<opencl::Context&>(**adopted);
   return Ref<isthmus::Queue>{make_ref<opencl::Queue>(context, static_cast<opencl::Device&>(member),
-                                                     handle, told->properties, std::move(keep))};
+                                                     handle, facts->properties, std::move(owner))};
 }
 
 }  // namespace isthmus::opencl

@@ -11,23 +11,23 @@ namespace isthmus::opencl {
 
 class Platform final : public isthmus::Platform {
  public:
-  // Lists the devices. The reasons why others cannot be used are appended to `reasons`.
+  // Lists the devices. Appends to `reasons` why a device cannot be used.
   Platform(PlatformProperties properties, const Api& calls, PlatformHandle handle,
            TypeNumbers& numbers, std::vector<std::string>& reasons);
 
   [[nodiscard]] const Api& calls() const noexcept { return calls_; }
   [[nodiscard]] Result<Ref<isthmus::Context>> adopt_context(isthmus::Device& member, void* native,
-                                                            Owner keep) override;
+                                                            Owner owner) override;
   [[nodiscard]] Result<Ref<isthmus::Context>> share_context(isthmus::Device& member,
                                                             isthmus::Context& context) override;
   [[nodiscard]] Result<Ref<isthmus::Queue>> adopt_queue(isthmus::Device& member, void* native,
-                                                        Owner keep) override;
+                                                        Owner owner) override;
   // Null for a device of another platform, and for a sub-device.
   [[nodiscard]] isthmus::Device* find(DeviceHandle handle) const noexcept;
 
  protected:
-  [[nodiscard]] Result<Ref<isthmus::Context>> make_context(std::vector<isthmus::Device*> members,
-                                                           isthmus::Platform* whole) override;
+  [[nodiscard]] Result<Ref<isthmus::Context>> make_context(
+      std::vector<isthmus::Device*> members, isthmus::Platform* owning_platform) override;
 
  private:
   [[nodiscard]] Result<std::vector<isthmus::Device*>> members_of(ContextHandle native) const;

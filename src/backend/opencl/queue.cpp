@@ -9,38 +9,40 @@
 
 namespace isthmus::opencl {
 
-Result<QueueFacts> ask_queue(const Api& calls, QueueHandle handle) {
-  QueueFacts told;
+Result<QueueFacts> query_queue(const Api& calls, QueueHandle handle) {
+  QueueFacts facts;
   for (const auto outcome :
-       {calls.get_queue_info(handle, cl::k_queue_context, sizeof told.home, &told.home, nullptr),
-        calls.get_queue_info(handle, cl::k_queue_device, sizeof told.where, &told.where, nullptr),
-        calls.get_queue_info(handle, cl::k_queue_properties, sizeof told.properties,
-                             &told.properties, nullptr)}) {
+       {calls.get_queue_info(handle, cl::k_queue_context, sizeof facts.context, &facts.context,
+                             nullptr),
+        calls.get_queue_info(handle, cl::k_queue_device, sizeof facts.device, &facts.device,
+                             nullptr),
+        calls.get_queue_info(handle, cl::k_queue_properties, sizeof facts.properties,
+                             &facts.properties, nullptr)}) {
     if (outcome != cl::k_success) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "not a cl_command_queue of this driver: {} ({})",
                   code_name(outcome), outcome);
     }
   }
-  return told;
+  return facts;
 }
 
 Queue::~Queue() {
-  if (os::drivers_are_gone()) {
-    ExitDrain::only().remove(*this);
+  if (os::drivers_unavailable()) {
+    ExitDrain::instance().remove(*this);
     return;
   }
-  if (is_asked_on_demand()) {
-    let_linger();
+  if (is_queried_on_demand()) {
+    delay_release();
   }
-  ExitDrain::only().remove(*this);
-  if (!is_asked_on_demand()) {
+  ExitDrain::instance().remove(*this);
+  if (!is_queried_on_demand()) {
     calls().release_queue(handle_);
   }
 }
 
-void Queue::let_linger() noexcept try {
+void Queue::delay_release() noexcept try {
   std::vector<Ref<Event>> running;
-  add_unfinished_of_ours(running);
+  add_own_unfinished(running);
   DelayedQueue::begin(Ref<Context>{&context_}, device_, handle_, running);
 } catch (const std::bad_alloc&) {  // the reference is leaked
 }
@@ -48,11 +50,11 @@ void Queue::let_linger() noexcept try {
 std::uintptr_t Queue::key() const noexcept { return address(handle_); }
 
 // Uses a barrier. By OpenCL's rules a marker with a wait list waits for nothing else, whereas a
-// barrier also holds back later commands, which `do_run` requires.
+// barrier also delays later commands, which `do_run` requires.
 Result<Ref<Event>> Queue::do_fence(WaitList after) {
   return submit(
       "clEnqueueBarrierWithWaitList", 1, after, [this](std::size_t, const CommandEvents& events) {
-        return calls().enqueue_barrier(handle_, events.wait_count, events.waits, events.made);
+        return calls().enqueue_barrier(handle_, events.wait_count, events.waits, events.event);
       });
 }
 
@@ -70,7 +72,7 @@ Result<Ref<Event>> Queue::do_prefetch(const void* pointer, std::size_t nbytes, b
   return submit("clEnqueueMigrateMemINTEL", 1, after,
                 [&, this](std::size_t, const CommandEvents& events) {
                   return calls().migrate(handle_, pointer, nbytes, direction, events.wait_count,
-                                         events.waits, events.made);
+                                         events.waits, events.event);
                 });
 }
 
@@ -82,33 +84,33 @@ Result<Ref<Event>> Queue::do_advise(const void* pointer, std::size_t nbytes, std
   return submit("clEnqueueMemAdviseINTEL", 1, after,
                 [&, this](std::size_t, const CommandEvents& events) {
                   return calls().advise(handle_, pointer, nbytes, advice, events.wait_count,
-                                        events.waits, events.made);
+                                        events.waits, events.event);
                 });
 }
 
 // Commands that a failed gate may end must not be in an out-of-order queue, where drivers crash on
 // that. Such an event is imported like an external one.
-bool Queue::knows(Event& candidate) const noexcept {
-  auto* known = dynamic_cast<DriverEvent*>(&candidate);
-  if (known == nullptr || known->home() != context_.handle()) {
+bool Queue::can_wait_for(Event& candidate) const noexcept {
+  auto* event = dynamic_cast<DriverEvent*>(&candidate);
+  if (event == nullptr || event->context() != context_.handle()) {
     return false;
   }
-  return ends_dependents() || !device_.traits().ends_dependents || !known->may_be_ended();
+  return ends_dependents() || !device_.traits().ends_dependents || !event->may_be_ended();
 }
 
 Result<Ref<Event>> Queue::import(Event& foreign) {
-  auto made = Gate::create(context_.driver(), context_.handle(), foreign, ends_dependents());
-  if (!made) {
-    return made.take_error();
+  auto gate = Gate::create(context_.driver(), context_.handle(), foreign, ends_dependents());
+  if (!gate) {
+    return gate.take_error();
   }
-  return Ref<Event>{*std::move(made)};
+  return Ref<Event>{*std::move(gate)};
 }
 
 // An operation that depends on no gate that may fail can only fail because of the device.
-Result<Ref<Event>> Queue::end_of_known(const Ref<Event>& known, const Ref<Event>& end) {
+Result<Ref<Event>> Queue::order_only_event(const Ref<Event>& event, const Ref<Event>& end) {
   GateList gates;
-  static_cast<DriverEvent&>(*known).add_gates(gates);
-  return gates.empty() ? Result<Ref<Event>>{known} : import(*end);
+  static_cast<DriverEvent&>(*event).add_gates(gates);
+  return gates.empty() ? Result<Ref<Event>>{event} : import(*end);
 }
 
 }  // namespace isthmus::opencl

@@ -3,7 +3,7 @@
 // An OpenCL command queue. Thread-safe.
 //
 // Queues that this library creates are in order and record times. An adopted queue may be out of
-// order: there each of our operations is preceded by a barrier, so that they run one after the
+// order. A barrier then precedes each operation of the library, so that they run one after the
 // other and a fence covers everything before it.
 
 #include <mutex>
@@ -16,40 +16,43 @@
 namespace isthmus::opencl {
 
 struct QueueFacts {
-  ContextHandle home = nullptr;
-  DeviceHandle where = nullptr;
+  ContextHandle context = nullptr;
+  DeviceHandle device = nullptr;
   Bits properties = 0;
 };
 // INVALID_ARGUMENT if the driver does not know the queue.
-[[nodiscard]] Result<QueueFacts> ask_queue(const Api& calls, QueueHandle handle);
+[[nodiscard]] Result<QueueFacts> query_queue(const Api& calls, QueueHandle handle);
 
 // The events that a command waits for, and where the driver stores the command's own event.
 struct CommandEvents {
   Number wait_count;
   const EventHandle* waits;  // null if there are none
-  EventHandle* made;         // may be null
+  EventHandle* event;        // may be null
 };
 
 class Queue final : public isthmus::Queue, public DrainedAtExit {
  public:
   // Takes over one reference to `handle`, a queue that this library created.
-  Queue(Context& context, Device& device, QueueHandle handle, bool part)
-      : isthmus::Queue{context, device, part}, context_{context}, device_{device}, handle_{handle} {
-    note_farewell();
+  Queue(Context& context, Device& device, QueueHandle handle, bool platform_owned)
+      : isthmus::Queue{context, device, platform_owned},
+        context_{context},
+        device_{device},
+        handle_{handle} {
+    add_to_exit_drain();
   }
   // Takes over one reference to an adopted queue.
-  Queue(Context& context, Device& device, QueueHandle handle, Bits properties, Owner keep)
+  Queue(Context& context, Device& device, QueueHandle handle, Bits properties, Owner owner)
       : isthmus::Queue{context, device, false},
-        keep_{std::move(keep)},
+        owner_{std::move(owner)},
         context_{context},
         device_{device},
         handle_{handle},
         out_of_order_{(properties & cl::k_queue_out_of_order) != 0} {
-    mark_lent();
+    mark_exported();
     if (out_of_order_ && device_.traits().is_host) {
-      mark_asked_on_demand();
+      mark_queried_on_demand();
     }
-    note_farewell();
+    add_to_exit_drain();
   }
   ~Queue() override;
 
@@ -69,10 +72,10 @@ class Queue final : public isthmus::Queue, public DrainedAtExit {
   [[nodiscard]] Result<Ref<Event>> do_advise(const void* pointer, std::size_t nbytes,
                                              std::uint32_t advice, WaitList after) override;
   [[nodiscard]] Result<Ref<Event>> do_fence(WaitList after) override;
-  [[nodiscard]] bool knows(Event& candidate) const noexcept override;
+  [[nodiscard]] bool can_wait_for(Event& candidate) const noexcept override;
   [[nodiscard]] Result<Ref<Event>> import(Event& foreign) override;
-  [[nodiscard]] Result<Ref<Event>> end_of_known(const Ref<Event>& known,
-                                                const Ref<Event>& end) override;
+  [[nodiscard]] Result<Ref<Event>> order_only_event(const Ref<Event>& event,
+                                                    const Ref<Event>& end) override;
   [[nodiscard]] void* native() const noexcept override { return handle_; }
 
  private:
@@ -81,27 +84,27 @@ class Queue final : public isthmus::Queue, public DrainedAtExit {
   template <class Command>
   Result<Ref<Event>> submit(const char* call, std::size_t count, WaitList after, Command&& command);
   template <class Command>
-  Code put_in_order(std::size_t count, std::span<const EventHandle> waits, bool each_waits,
-                    Command& command, OperationEvents& made);
+  Code enqueue_in_order(std::size_t count, std::span<const EventHandle> waits, bool each_waits,
+                        Command& command, OperationEvents& events);
   template <class Command>
-  Code put_between_barriers(std::size_t count, std::span<const EventHandle> waits,
-                            std::span<const EventHandle> earlier, Command& command,
-                            OperationEvents& made);
+  Code enqueue_between_barriers(std::size_t count, std::span<const EventHandle> waits,
+                                std::span<const EventHandle> earlier, Command& command,
+                                OperationEvents& events);
 
   [[nodiscard]] bool ends_dependents() const noexcept {
     return device_.traits().ends_dependents && !out_of_order_;
   }
-  void let_linger() noexcept;
-  void note_farewell() noexcept {
-    if (device_.traits().wants_farewell) {
-      ExitDrain::only().add(*this);
+  void delay_release() noexcept;
+  void add_to_exit_drain() noexcept {
+    if (device_.traits().needs_drain_at_exit) {
+      ExitDrain::instance().add(*this);
     }
   }
   [[nodiscard]] const char* copy_name() const noexcept {
     return device_.traits().usm ? "clEnqueueMemcpyINTEL" : "clEnqueueSVMMemcpy";
   }
-  [[nodiscard]] Code copy_part(void* destination, const void* source, std::size_t nbytes,
-                               const CommandEvents& events) const noexcept;
+  [[nodiscard]] Code enqueue_copy(void* destination, const void* source, std::size_t nbytes,
+                                  const CommandEvents& events) const noexcept;
   [[nodiscard]] Result<Ref<Event>> copy_rows(const Copy2dShape& shape, WaitList after);
   [[nodiscard]] Result<Ref<Event>> fill_usm(void* destination, const FillPattern& pattern,
                                             std::size_t nbytes, WaitList after);
@@ -110,14 +113,14 @@ class Queue final : public isthmus::Queue, public DrainedAtExit {
   [[nodiscard]] Result<Ref<Event>> run_native(NativeFunction function, void* arguments,
                                               std::size_t nbytes, WaitList after);
 
-  Owner keep_;
+  Owner owner_;
   Context& context_;
   Device& device_;
   QueueHandle handle_;
   bool out_of_order_ = false;
   // Held while the commands of one operation are submitted, so that those of two threads do not
   // interleave. The driver does not wait in these calls. Its callbacks never take the lock.
-  std::mutex submitting_;
+  std::mutex enqueue_lock_;
 };
 
 }  // namespace isthmus::opencl

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Submission of operations to the driver: the definitions of queue's templates, for queue.cpp and
+// Submission of operations to the driver: the definitions of Queue's templates, for queue.cpp and
 // copy.cpp.
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 #include "backend/opencl/errors.hpp"
 #include "backend/opencl/gate.hpp"
 #include "backend/opencl/queue.hpp"
-#include "backend/part_failure.hpp"
+#include "backend/partial_failure.hpp"
 
 namespace isthmus::opencl {
 
@@ -32,7 +32,7 @@ void drop_duplicates(std::vector<T>& all) {
 }
 
 // The gates that an operation after `after` depends on. Pre: all are events of this driver, as
-// `knows` has checked.
+// `can_wait_for` has checked.
 inline GateList gates_before(WaitList after) {
   GateList gates;
   for (const auto& before : after) {
@@ -61,16 +61,16 @@ inline std::vector<EventHandle> handles_of(WaitList after, const GateList& gates
 // In an in-order queue only the first command has to wait, unless a failed gate must end all of
 // them. Only the first and last command need events, which give the operation's times and end.
 template <class Command>
-Code Queue::put_in_order(std::size_t count, std::span<const EventHandle> waits, bool each_waits,
-                         Command& command, OperationEvents& made) {
+Code Queue::enqueue_in_order(std::size_t count, std::span<const EventHandle> waits, bool each_waits,
+                             Command& command, OperationEvents& events) {
   for (std::size_t index = 0; index < count; ++index) {
     auto outcome =
         out_of_order_ ? calls().enqueue_barrier(handle_, 0, nullptr, nullptr) : cl::k_success;
     if (outcome == cl::k_success) {
       const bool waiting = !waits.empty() && (index == 0 || each_waits);
-      auto* told = index + 1 == count ? &made.last : (index == 0 ? &made.first : nullptr);
+      auto* event = index + 1 == count ? &events.last : (index == 0 ? &events.first : nullptr);
       outcome = command(index, CommandEvents{waiting ? static_cast<Number>(waits.size()) : 0,
-                                             waiting ? waits.data() : nullptr, told});
+                                             waiting ? waits.data() : nullptr, event});
     }
     if (outcome != cl::k_success) {
       return outcome;
@@ -80,13 +80,14 @@ Code Queue::put_in_order(std::size_t count, std::span<const EventHandle> waits, 
 }
 
 // Adds a closing event to an operation of which some commands are in flight and a later one was
-// refused. False if none is in flight. If the driver refuses that event too, waits for the commands
-// and returns false.
-inline bool give_end(const Api& calls, QueueHandle queue, OperationEvents& made) noexcept {
-  if (made.first == nullptr && made.last == nullptr) {
+// refused. Returns false if none is in flight. If the driver refuses that event too, waits for the
+// commands and returns false.
+inline bool add_closing_event(const Api& calls, QueueHandle queue,
+                              OperationEvents& events) noexcept {
+  if (events.first == nullptr && events.last == nullptr) {
     return false;
   }
-  if (calls.enqueue_barrier(queue, 0, nullptr, &made.closing) == cl::k_success) {
+  if (calls.enqueue_barrier(queue, 0, nullptr, &events.closing) == cl::k_success) {
     return true;
   }
   calls.finish(queue);
@@ -103,18 +104,18 @@ inline Error call_failed_without_throwing(const char* call, Code outcome) noexce
 // while earlier commands of the queue, or the other events that they wait for (`earlier`), are
 // still running, and would then start the commands after them.
 template <class Command>
-Code Queue::put_between_barriers(std::size_t count, std::span<const EventHandle> waits,
-                                 std::span<const EventHandle> earlier, Command& command,
-                                 OperationEvents& made) {
+Code Queue::enqueue_between_barriers(std::size_t count, std::span<const EventHandle> waits,
+                                     std::span<const EventHandle> earlier, Command& command,
+                                     OperationEvents& events) {
   EventHandle front = nullptr;
   auto outcome = calls().enqueue_barrier(handle_, static_cast<Number>(earlier.size()),
                                          earlier.empty() ? nullptr : earlier.data(), &front);
   if (outcome != cl::k_success) {
     return outcome;
   }
-  outcome = put_in_order(count, waits, true, command, made);
+  outcome = enqueue_in_order(count, waits, true, command, events);
   if (outcome == cl::k_success) {
-    outcome = calls().enqueue_barrier(handle_, 1, &front, &made.closing);
+    outcome = calls().enqueue_barrier(handle_, 1, &front, &events.closing);
   }
   calls().release_event(front);
   return outcome;
@@ -136,26 +137,27 @@ Result<Ref<Event>> Queue::submit(const char* call, std::size_t count, WaitList a
   }
   const auto waits = handles_of(after, gates);
   const auto earlier = may_be_ended ? handles_of(after, {}) : std::vector<EventHandle>{};
-  // Created first: nothing may fail once the driver has the operation.
-  auto made = make_ref<Operation>(context_.driver(), context_.handle(), device(), std::move(gates));
-  const bool has_parts = count > 1 || may_be_ended;
-  auto failure = has_parts ? std::optional<PartFailure>{std::in_place} : std::nullopt;
+  // Created first: nothing may fail once the driver has received the operation.
+  auto operation =
+      make_ref<Operation>(context_.driver(), context_.handle(), device(), std::move(gates));
+  const bool may_be_partial = count > 1 || may_be_ended;
+  auto failure = may_be_partial ? std::optional<PartialFailure>{std::in_place} : std::nullopt;
   OperationEvents events;
   Code outcome = cl::k_success;
-  bool is_in_part = false;  // a later command was refused
+  bool is_partial = false;  // a later command was refused
   {
-    const std::lock_guard hold{submitting_};
-    outcome = may_be_ended ? put_between_barriers(count, waits, earlier, command, events)
-                           : put_in_order(count, waits, false, command, events);
-    is_in_part = outcome != cl::k_success && give_end(calls(), handle_, events);
+    const std::lock_guard hold{enqueue_lock_};
+    outcome = may_be_ended ? enqueue_between_barriers(count, waits, earlier, command, events)
+                           : enqueue_in_order(count, waits, false, command, events);
+    is_partial = outcome != cl::k_success && add_closing_event(calls(), handle_, events);
   }
-  made->submitted(events);
-  if (outcome != cl::k_success && !is_in_part) {
+  operation->submitted(events);
+  if (outcome != cl::k_success && !is_partial) {
     return call_failed(call, outcome);
   }
   calls().flush(handle_);  // otherwise a waiter that does not flush could wait indefinitely
-  return is_in_part ? failure->after(*made, call_failed_without_throwing(call, outcome))
-                    : Ref<Event>{made};
+  return is_partial ? failure->after(*operation, call_failed_without_throwing(call, outcome))
+                    : Ref<Event>{operation};
 }
 
 }  // namespace isthmus::opencl

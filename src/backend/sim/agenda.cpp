@@ -8,49 +8,49 @@
 namespace isthmus::sim {
 
 void EndedList::push_back(Ref<Operation> added) noexcept {
-  auto* const one = added.detach();
-  (first_ == nullptr ? first_ : last_->next_) = one;
-  last_ = one;
+  auto* const operation = added.detach();
+  (first_ == nullptr ? first_ : last_->next_) = operation;
+  last_ = operation;
 }
 
 Ref<Operation> EndedList::pop_front() noexcept {
-  auto* const one = first_;
-  first_ = std::exchange(one->next_, nullptr);
-  return Ref<Operation>::adopt(one);
+  auto* const operation = first_;
+  first_ = std::exchange(operation->next_, nullptr);
+  return Ref<Operation>::adopt(operation);
 }
 
-void Agenda::go_on(Engine& engine, const std::shared_ptr<CopyEngine>& lane) noexcept {
-  if (lane->keeps_home) {
+void Agenda::schedule(Engine& engine, const std::shared_ptr<CopyEngine>& copy_engine) noexcept {
+  if (copy_engine->keep_alive) {
     return;
   }
-  lane->keeps_home = engine.shared_from_this();
-  (first_lane_ == nullptr ? first_lane_ : last_lane_->next) = lane;
-  last_lane_ = lane.get();
+  copy_engine->keep_alive = engine.shared_from_this();
+  (first_copy_engine_ == nullptr ? first_copy_engine_ : last_copy_engine_->next) = copy_engine;
+  last_copy_engine_ = copy_engine.get();
 }
 
 // Keeps the engine alive while it runs: an operation that ends there may hold its last reference.
-void Agenda::run_first_lane() noexcept {
-  const auto on = std::exchange(first_lane_, nullptr);
-  first_lane_ = std::exchange(on->next, nullptr);
-  const auto home = on->keeps_home;
-  home->run(on, *this);
+void Agenda::run_first_copy_engine() noexcept {
+  const auto copy_engine = std::exchange(first_copy_engine_, nullptr);
+  first_copy_engine_ = std::exchange(copy_engine->next, nullptr);
+  const auto engine = copy_engine->keep_alive;
+  engine->run(copy_engine, *this);
 }
 
-// Demands come first, so that everything wanted is known before any of it runs.
+// Demands come first, so that everything demanded is known before any of it runs.
 bool Agenda::step() noexcept {
   if (demand) {
-    const auto order = *std::exchange(demand, std::nullopt);
-    order.wanted->engine().hurry(order, *this);
+    const auto demanded = *std::exchange(demand, std::nullopt);
+    demanded.operation->engine().apply_demand(demanded, *this);
   } else if (!demands.empty()) {
-    auto order = demands.pop_front();
-    order->wanted->engine().hurry(*order, *this);
-    dropped.push_back(std::move(order));
+    auto demanded = demands.pop_front();
+    demanded->operation->engine().apply_demand(*demanded, *this);
+    dropped.push_back(std::move(demanded));
   } else if (!releases.empty()) {
     auto passed = releases.pop_front();
     passed->waiting->engine().pass_event(*passed, *this);
-    spent.push_back(std::move(passed));
-  } else if (first_lane_ != nullptr) {
-    run_first_lane();
+    passed_events.push_back(std::move(passed));
+  } else if (first_copy_engine_ != nullptr) {
+    run_first_copy_engine();
   } else if (!ended.empty()) {
     ended.pop_front()->end();
   } else {
@@ -59,11 +59,11 @@ bool Agenda::step() noexcept {
   return true;
 }
 
-void Agenda::work_off() noexcept {
+void Agenda::run_all() noexcept {
   while (step()) {
   }
   dropped.clear();
-  spent.clear();
+  passed_events.clear();
 }
 
 }  // namespace isthmus::sim

@@ -2,11 +2,10 @@
 #pragma once
 // What remains to be done after an engine's lock was released.
 //
-// A step of one engine enables steps of others, on other devices too. They are noted here and
-// worked off in a loop. So no engine's lock is taken under another one, no outside code
-// (continuations, destructors) runs under one, and a chain of any length needs no stack. It needs
-// no memory either: the nodes were allocated when the operations were submitted. An agenda belongs
-// to one thread.
+// A step of one engine enables steps of others, on other devices too. The agenda records them and
+// executes them in a loop. So no engine's lock is taken under another one, no continuation or
+// destructor runs under one, and a chain of any length needs no stack. It allocates nothing either:
+// the nodes were allocated when the operations were submitted. An agenda belongs to one thread.
 
 #include <memory>
 #include <optional>
@@ -41,25 +40,25 @@ class Agenda {
   EndedList ended;  // to complete, in this order
   // Destroyed when everything is done.
   Chain<Demanded> dropped;
-  Chain<PassedEvent> spent;
+  Chain<PassedEvent> passed_events;
 
   Agenda() = default;
   Agenda(const Agenda&) = delete;
   Agenda& operator=(const Agenda&) = delete;
-  ~Agenda() { work_off(); }
+  ~Agenda() { run_all(); }
 
-  // Continues with a queue's operations (`lane`). Pre: the lock of their engine is held. A lane
-  // that is in another agenda already is left to that one.
-  void go_on(Engine& engine, const std::shared_ptr<CopyEngine>& lane) noexcept;
+  // Continues with the operations of `copy_engine`. Pre: the lock of their engine is held. A copy
+  // engine that is in another agenda already is left to that one.
+  void schedule(Engine& engine, const std::shared_ptr<CopyEngine>& copy_engine) noexcept;
   // Pre: the caller holds no engine's lock. Post: the agenda is empty.
-  void work_off() noexcept;
+  void run_all() noexcept;
 
  private:
   [[nodiscard]] bool step() noexcept;
-  void run_first_lane() noexcept;
+  void run_first_copy_engine() noexcept;
 
-  std::shared_ptr<CopyEngine> first_lane_;
-  CopyEngine* last_lane_ = nullptr;  // valid if there is a first
+  std::shared_ptr<CopyEngine> first_copy_engine_;
+  CopyEngine* last_copy_engine_ = nullptr;  // valid if there is a first
 };
 
 }  // namespace isthmus::sim

@@ -38,7 +38,7 @@ Error CallLog::record(Call kind, const std::string& filter) {
   const auto code = kind == Call::allocate ? ISTHMUS_ERROR_OUT_OF_MEMORY : ISTHMUS_ERROR_DRIVER;
   return fail(
       code, "{}: {} call number {} (number {} of all calls) failed, as the option 'fail' requests",
-      filter, call_name(kind), made(kind), made(Call::any));
+      filter, call_name(kind), call_count(kind), call_count(Call::any));
 }
 
 Error CallLog::record_operation(const std::string& filter) {
@@ -47,20 +47,20 @@ Error CallLog::record_operation(const std::string& filter) {
     return {};
   }
   return fail(ISTHMUS_ERROR_DRIVER, "{}: operation number {} failed, as the option 'fail' requests",
-              filter, made(Call::operation));
+              filter, call_count(Call::operation));
 }
 
 void CallLog::add(const Fault& planned) {
-  const auto so_far = made(planned.kind);
-  const auto room = std::numeric_limits<std::uint64_t>::max() - so_far;
-  faults_.push_back({planned.kind, so_far + std::min(planned.nth, room)});
+  const auto so_far = call_count(planned.kind);
+  const auto max_increment = std::numeric_limits<std::uint64_t>::max() - so_far;
+  faults_.push_back({planned.kind, so_far + std::min(planned.nth, max_increment)});
 }
 
 bool CallLog::take_fault(Call kind) noexcept {
-  const auto due = [&](const Fault& planned) {
-    return planned.kind == kind && planned.nth == made(kind);
+  const auto is_due = [&](const Fault& planned) {
+    return planned.kind == kind && planned.nth == call_count(kind);
   };
-  return std::erase_if(faults_, due) != 0;
+  return std::erase_if(faults_, is_due) != 0;
 }
 
 }  // namespace isthmus::sim

@@ -57,13 +57,15 @@ class CallLog {
   // if any.
   [[nodiscard]] Error record_operation(const std::string& filter);
   void record_violation() noexcept { ++count(Call::violation); }
-  [[nodiscard]] std::uint64_t made(Call kind) const noexcept { return counts_[index(kind)]; }
+  [[nodiscard]] std::uint64_t call_count(Call kind) const noexcept { return counts_[index(kind)]; }
 
   void add(const Fault& planned);
   void clear_faults() noexcept { faults_.clear(); }
   // The device is lost after this number of further calls.
-  void lose_after(std::uint64_t calls) noexcept { lost_at_ = made(Call::any) + calls; }
-  [[nodiscard]] bool lost() const noexcept { return lost_at_ && made(Call::any) >= *lost_at_; }
+  void lose_after(std::uint64_t calls) noexcept { lost_at_ = call_count(Call::any) + calls; }
+  [[nodiscard]] bool lost() const noexcept {
+    return lost_at_ && call_count(Call::any) >= *lost_at_;
+  }
 
  private:
   static std::size_t index(Call kind) noexcept { return static_cast<std::size_t>(kind); }

@@ -20,10 +20,10 @@ class Chunks final : public ChunkSource {
   [[nodiscard]] std::size_t granularity() const noexcept override { return std::size_t{64} << 10; }
   [[nodiscard]] Result<void*> reserve(std::size_t nbytes, std::size_t alignment) override;
   void release(void* base, std::size_t nbytes) noexcept override;
-  [[nodiscard]] Result<void> create(void* at, std::size_t nbytes) override;
+  [[nodiscard]] Result<void> create(void* address, std::size_t nbytes) override;
   [[nodiscard]] Result<void> move(void* source, void* destination, std::size_t nbytes,
-                                  bool& to_lost) override;
-  void destroy(void* at, std::size_t nbytes) noexcept override;
+                                  bool& destination_lost) override;
+  void destroy(void* address, std::size_t nbytes) noexcept override;
 
  private:
   const void* context_;

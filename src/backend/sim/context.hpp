@@ -10,7 +10,7 @@ namespace isthmus::sim {
 
 class Context final : public isthmus::Context {
  public:
-  Context(std::vector<isthmus::Device*> devices, isthmus::Platform* whole);
+  Context(std::vector<isthmus::Device*> devices, isthmus::Platform* owning_platform);
   // Pre: its queues are destroyed. Ends their remaining operations and frees memory that the caller
   // did not.
   ~Context() override;
@@ -23,7 +23,8 @@ class Context final : public isthmus::Context {
   [[nodiscard]] Result<void*> do_allocate(isthmus::Device& device,
                                           const AllocationRequest& request) override;
   void do_deallocate(void* pointer, UsmKind kind, std::size_t nbytes) noexcept override;
-  [[nodiscard]] Result<Ref<isthmus::Queue>> make_queue(isthmus::Device& device, bool part) override;
+  [[nodiscard]] Result<Ref<isthmus::Queue>> make_queue(isthmus::Device& device,
+                                                       bool platform_owned) override;
 
  private:
   std::vector<std::unique_ptr<sim::Chunks>> chunks_;

@@ -11,17 +11,17 @@ namespace isthmus::sim {
 
 class Device final : public isthmus::Device {
  public:
-  Device(isthmus::Platform& platform, const std::string& filter, const Options& chosen);
+  Device(isthmus::Platform& platform, const std::string& filter, const Options& options);
 
   [[nodiscard]] Result<MemoryInfo> memory() const override { return engine_->memory(); }
   [[nodiscard]] sim::Engine& engine() const noexcept { return *engine_; }
-  // Applies `changes` to the options in force. Thread-safe.
+  // Applies `changes` to the current options. Thread-safe.
   [[nodiscard]] Result<void> configure(std::string_view changes);
 
  private:
   std::shared_ptr<sim::Engine> engine_;
-  std::mutex changes_;
-  Options chosen_;  // guarded by changes_; without orders
+  std::mutex options_lock_;
+  Options options_;  // guarded by `options_lock_`; without one-time options
 };
 
 // Pre: a device of this backend.

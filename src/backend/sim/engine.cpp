@@ -33,8 +33,8 @@ class ForeignPassed final : public Continuation {
 
 // How an operation learns that an event it waits for has passed.
 struct Dependency {
-  Event* before = nullptr;
-  Operation* simulated = nullptr;          // `before`, if it is simulated
+  Event* event = nullptr;
+  Operation* simulated = nullptr;          // `event`, if it is simulated
   std::unique_ptr<PassedEvent> waiting;    // for a simulated event
   std::unique_ptr<ForeignPassed> foreign;  // for another event
 };
@@ -42,10 +42,10 @@ struct Dependency {
 std::vector<Dependency> dependencies(const Ref<Operation>& operation, WaitList after) {
   std::vector<Dependency> all;
   all.reserve(after.size());
-  for (const auto& before : after) {
+  for (const auto& dependency : after) {
     auto& each = all.emplace_back();
-    each.before = before.get();
-    const auto awaited = AwaitedEvent::of(*before);
+    each.event = dependency.get();
+    const auto awaited = AwaitedEvent::of(*dependency);
     each.simulated = awaited.simulated;
     each.waiting = std::make_unique<PassedEvent>(operation);
     each.waiting->order_only = awaited.order_only;
@@ -58,20 +58,20 @@ std::vector<Dependency> dependencies(const Ref<Operation>& operation, WaitList a
 
 }  // namespace
 
-Engine::Engine(std::string filter, const Options& chosen)
+Engine::Engine(std::string filter, const Options& options)
     : filter_{std::move(filter)},
-      timeline_{chosen},
-      when_{chosen.when},
-      random_{chosen.seed},
-      capacity_{chosen.capacity} {
-  change(chosen);
+      timeline_{options},
+      effect_{options.effect},
+      random_{options.seed},
+      capacity_{options.capacity} {
+  change(options);
 }
 
-// An agenda declared before the lock guard is worked off after the lock was released.
+// An agenda declared before the lock guard runs after the lock was released.
 Result<void> Engine::begin(Call kind) {
   Agenda next;
   const std::lock_guard hold{lock_};
-  heed_loss(next);
+  handle_loss(next);
   if (lost_ && kind != Call::free) {
     return lost_error();
   }
@@ -81,29 +81,29 @@ Result<void> Engine::begin(Call kind) {
   return {};
 }
 
-void Engine::change(const Options& wanted) {
+void Engine::change(const Options& options) {
   Agenda next;
   const std::lock_guard hold{lock_};
-  timeline_.change(wanted);
-  when_ = wanted.when;
-  if (wanted.reseed) {
-    random_ = wanted.seed;
+  timeline_.change(options);
+  effect_ = options.effect;
+  if (options.reseed) {
+    random_ = options.seed;
   }
-  if (wanted.clear_faults) {
+  if (options.clear_faults) {
     log_.clear_faults();
   }
-  for (const auto& planned : wanted.faults) {
+  for (const auto& planned : options.faults) {
     log_.add(planned);
   }
-  if (wanted.lost_after) {
-    log_.lose_after(*wanted.lost_after);
+  if (options.lost_after) {
+    log_.lose_after(*options.lost_after);
   }
-  heed_loss(next);
+  handle_loss(next);
 }
 
 std::uint64_t Engine::calls(Call kind) const {
   const std::lock_guard hold{lock_};
-  return log_.made(kind);
+  return log_.call_count(kind);
 }
 
 SimulationState Engine::state() const {
@@ -125,17 +125,18 @@ Result<void> Engine::reserve(const AllocationRequest& request) {
     host_bytes_ += request.nbytes;
     return {};
   }
-  const auto left = capacity_ - device_bytes_;
-  if (request.nbytes > left) {
-    return fail(
-        ISTHMUS_ERROR_OUT_OF_MEMORY, "cannot allocate {} of device memory on {}: {} of {} are free",
-        describe_bytes(request.nbytes), filter_, describe_bytes(left), describe_bytes(capacity_));
+  const auto available = capacity_ - device_bytes_;
+  if (request.nbytes > available) {
+    return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
+                "cannot allocate {} of device memory on {}: {} of {} are free",
+                describe_bytes(request.nbytes), filter_, describe_bytes(available),
+                describe_bytes(capacity_));
   }
   device_bytes_ += request.nbytes;
   return {};
 }
 
-void Engine::give_back(UsmKind kind, std::size_t nbytes) noexcept {
+void Engine::release_bytes(UsmKind kind, std::size_t nbytes) noexcept {
   const std::lock_guard hold{lock_};
   (kind == ISTHMUS_KIND_DEVICE ? device_bytes_ : host_bytes_) -= nbytes;
 }
@@ -145,82 +146,82 @@ void Engine::record_violation() noexcept {
   log_.record_violation();
 }
 
-std::shared_ptr<CopyEngine> Engine::add_lane(const void* context) {
-  auto made = std::make_shared<CopyEngine>();
-  made->context = context;
+std::shared_ptr<CopyEngine> Engine::add_copy_engine(const void* context) {
+  auto copy_engine = std::make_shared<CopyEngine>();
+  copy_engine->context = context;
   const std::lock_guard hold{lock_};
-  lanes_.push_back(made);
-  return made;
+  copy_engines_.push_back(copy_engine);
+  return copy_engine;
 }
 
-void Engine::orphan(const std::shared_ptr<CopyEngine>& lane) noexcept {
+void Engine::release_copy_engine(const std::shared_ptr<CopyEngine>& copy_engine) noexcept {
   const std::lock_guard hold{lock_};
-  lane->orphan = true;
-  if (lane->waiting.empty()) {
-    std::erase(lanes_, lane);
+  copy_engine->queue_destroyed = true;
+  if (copy_engine->waiting.empty()) {
+    std::erase(copy_engines_, copy_engine);
   }
 }
 
-Ref<Event> Engine::submit(const std::shared_ptr<CopyEngine>& lane, Work todo, WaitList after,
+Ref<Event> Engine::submit(const std::shared_ptr<CopyEngine>& copy_engine, Work work, WaitList after,
                           isthmus::Queue& queue) {
   Agenda next;
-  const auto made = make_ref<Operation>(shared_from_this(), lane, std::move(todo));
-  // Nothing may fail once the operation is in its lane: later operations would wait indefinitely.
-  auto waits = dependencies(made, after);
-  auto begun = std::make_unique<PassedEvent>(made);
+  const auto operation = make_ref<Operation>(shared_from_this(), copy_engine, std::move(work));
+  // Nothing may fail once the copy engine has the operation: later ones would wait indefinitely.
+  auto waits = dependencies(operation, after);
+  auto submission = std::make_unique<PassedEvent>(operation);
   std::uint32_t foreign = 0;
   for (const auto& each : waits) {
     foreign += each.simulated == nullptr ? 1 : 0;
     if (each.simulated != nullptr) {
-      made->waits_.push_back(std::make_unique<Demanded>(Ref<Operation>{each.simulated}));
+      operation->waits_.push_back(std::make_unique<Demanded>(Ref<Operation>{each.simulated}));
     }
   }
   {
     const std::lock_guard hold{lock_};
-    enqueue(made, waits.size(), foreign, queue);
+    enqueue(operation, waits.size(), foreign, queue);
   }
   for (auto& each : waits) {
     if (each.simulated != nullptr) {
       each.simulated->engine().depend(*each.simulated, std::move(each.waiting), next);
     } else {
-      each.before->on_complete(*each.foreign.release());
+      each.event->on_complete(*each.foreign.release());
     }
   }
-  next.releases.push_back(std::move(begun));
-  return made;
+  next.releases.push_back(std::move(submission));
+  return operation;
 }
 
-void Engine::look(Operation& at) noexcept {
+void Engine::poll(Operation& operation) noexcept {
   Agenda next;
   const std::lock_guard hold{lock_};
-  heed_loss(next);
-  timeline_.pass(k_call_ns);
+  handle_loss(next);
+  timeline_.advance_by(k_call_ns);
   // The first poll of an operation that no thread waits for finds it pending, so that a program
   // which polls only once cannot pass its tests.
-  if (!at.passed_ && ++at.looks_ > 1) {
-    next.demand = {Ref<Operation>{&at}, false};
+  if (!operation.passed_ && ++operation.polls_ > 1) {
+    next.demand = {Ref<Operation>{&operation}, false};
   }
   retire_due(next);
 }
 
-void Engine::demand(Operation& wanted) noexcept {
+void Engine::demand(Operation& operation) noexcept {
   Agenda next;
   const std::lock_guard hold{lock_};
-  heed_loss(next);
-  next.demand = {Ref<Operation>{&wanted}, true};
+  handle_loss(next);
+  next.demand = {Ref<Operation>{&operation}, true};
 }
 
 void Engine::drain(const void* context) noexcept {
-  const auto concerned = [context](const CopyEngine& lane) {
-    return context == nullptr || lane.context == context;
+  const auto matches = [context](const CopyEngine& copy_engine) {
+    return context == nullptr || copy_engine.context == context;
   };
   {
     Agenda next;
     const std::lock_guard hold{lock_};
-    for (const auto& on : lanes_) {
-      if (concerned(*on)) {
-        want(*on, on->next_number, next);
-        next.go_on(*this, on);
+    for (const auto& copy_engine : copy_engines_) {
+      if (matches(*copy_engine)) {
+        demand_below(*copy_engine, copy_engine->next_number, next);
+        next.schedule(*this, copy_engine);
       }
     }
   }
@@ -229,14 +230,14 @@ void Engine::drain(const void* context) noexcept {
   const auto abandoned =
       fail(ISTHMUS_ERROR_ABANDONED,
            "{} was destroyed while this operation waited for an event of another device", filter_);
-  for (const auto& on : lanes_) {
-    if (concerned(*on) && !on->busy) {
-      fail_waiting(*on, abandoned, next);
+  for (const auto& copy_engine : copy_engines_) {
+    if (matches(*copy_engine) && !copy_engine->busy) {
+      fail_waiting(*copy_engine, abandoned, next);
     }
   }
   for (const auto* done = ending_; done != nullptr; done = done->next_) {
-    if (concerned(*done->lane_)) {
-      timeline_.reach(done->times_.ended_ns);
+    if (matches(*done->copy_engine_)) {
+      timeline_.advance_to(done->times_.ended_ns);
     }
   }
   retire_due(next);

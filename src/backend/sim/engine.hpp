@@ -7,8 +7,8 @@
 // that waits for it, polls it or completes an event that it waited for; a single-threaded program
 // is therefore deterministic.
 //
-// Thread-safe. The lock is held for bookkeeping only, never while bytes move: while a `lane` is
-// `busy`, one thread moves the bytes of its first operation. Operations hold references to the
+// Thread-safe. The lock is held for bookkeeping only, never while bytes move: while a copy engine
+// is `busy`, one thread moves the bytes of its first operation. Operations hold references to the
 // engine, and it holds references to them until they have ended; the platform drains the engine
 // before it is destroyed.
 
@@ -35,81 +35,81 @@ struct CopyEngine {
   const void* context = nullptr;
   std::deque<Ref<Operation>> waiting;
   std::uint64_t next_number = 0;
-  std::uint64_t wanted_below = 0;  // effects of operations below this number are wanted
-  std::uint64_t end_ns = 0;        // end time of the last operation that took effect
+  std::uint64_t demanded_below = 0;  // effects of operations below this number are demanded
+  std::uint64_t end_ns = 0;          // end time of the last operation that took effect
   bool busy = false;
-  bool orphan = false;  // its queue is destroyed
-  // Set while this lane is in an agenda, which links its lanes by `next`; keeps the engine alive.
-  std::shared_ptr<Engine> keeps_home;
+  bool queue_destroyed = false;
+  // Set while this is in an agenda, which links its copy engines by `next`; keeps the engine alive.
+  std::shared_ptr<Engine> keep_alive;
   std::shared_ptr<CopyEngine> next;
 };
 
 class Engine : public std::enable_shared_from_this<Engine> {
  public:
-  Engine(std::string filter, const Options& chosen);
+  Engine(std::string filter, const Options& options);
 
   // Called first by every driver call. Returns DEVICE_LOST or the fault that was set for this call.
   [[nodiscard]] Result<void> begin(Call kind);
-  void change(const Options& wanted);
+  void change(const Options& options);
   [[nodiscard]] std::uint64_t calls(Call kind) const;
   [[nodiscard]] SimulationState state() const;
   [[nodiscard]] Result<MemoryInfo> memory() const;
 
   // Subtracts the bytes from the capacity. OUT_OF_MEMORY if too few are left.
   [[nodiscard]] Result<void> reserve(const AllocationRequest& request);
-  void give_back(UsmKind kind, std::size_t nbytes) noexcept;
+  void release_bytes(UsmKind kind, std::size_t nbytes) noexcept;
   void record_violation() noexcept;
 
-  [[nodiscard]] std::shared_ptr<CopyEngine> add_lane(const void* context);
-  void orphan(const std::shared_ptr<CopyEngine>& lane) noexcept;
+  [[nodiscard]] std::shared_ptr<CopyEngine> add_copy_engine(const void* context);
+  void release_copy_engine(const std::shared_ptr<CopyEngine>& copy_engine) noexcept;
   // Pre: `after` contains events as the `do_` functions of a queue receive them; `queue` is the
-  // queue of the lane.
-  [[nodiscard]] Ref<Event> submit(const std::shared_ptr<CopyEngine>& lane, Work todo,
+  // queue of `copy_engine`.
+  [[nodiscard]] Ref<Event> submit(const std::shared_ptr<CopyEngine>& copy_engine, Work work,
                                   WaitList after, isthmus::Queue& queue);
 
   // The host polls a pending event once.
-  void look(Operation& at) noexcept;
+  void poll(Operation& operation) noexcept;
   // The host waits for an operation.
-  void demand(Operation& wanted) noexcept;
+  void demand(Operation& operation) noexcept;
   // Ends all operations of a context (null: of all contexts), in order. An operation that still
   // waits for another device, which itself waits for the host, fails with ABANDONED.
   void drain(const void* context) noexcept;
 
  private:
   friend class Agenda;
-  using Lanes = std::vector<std::shared_ptr<CopyEngine>>;
+  using CopyEngines = std::vector<std::shared_ptr<CopyEngine>>;
   // Called by an agenda, without the lock.
-  void hurry(const Demanded& order, Agenda& next) noexcept;
+  void apply_demand(const Demanded& demanded, Agenda& next) noexcept;
   void pass_event(PassedEvent& passed, Agenda& next) noexcept;
-  void run(const std::shared_ptr<CopyEngine>& lane, Agenda& next) noexcept;
+  void run(const std::shared_ptr<CopyEngine>& copy_engine, Agenda& next) noexcept;
   void depend(Operation& operation, std::unique_ptr<PassedEvent> waiting, Agenda& next) noexcept;
 
   // Pre: the lock is held.
   [[nodiscard]] bool is_early();
-  [[nodiscard]] Error verdict(Operation& head);
-  [[nodiscard]] bool may_run(const CopyEngine& lane) const;
+  [[nodiscard]] Error check_operation(Operation& head);
+  [[nodiscard]] bool may_run(const CopyEngine& copy_engine) const;
   void enqueue(const Ref<Operation>& submitted, std::size_t blockers, std::uint32_t foreign,
                isthmus::Queue& queue);
-  void want(CopyEngine& lane, std::uint64_t below, Agenda& next) noexcept;
+  void demand_below(CopyEngine& copy_engine, std::uint64_t below, Agenda& next) noexcept;
   void pass(const Ref<Operation>& done, Error failure, Agenda& next) noexcept;
   void end_in_order(const Ref<Operation>& done) noexcept;
   void retire(const Ref<Operation>& done, Agenda& next) noexcept;
   void retire_due(Agenda& next) noexcept;
-  void heed_loss(Agenda& next) noexcept;
-  void fail_waiting(CopyEngine& lane, const Error& why, Agenda& next) noexcept;
+  void handle_loss(Agenda& next) noexcept;
+  void fail_waiting(CopyEngine& copy_engine, const Error& error, Agenda& next) noexcept;
   [[nodiscard]] Error lost_error() const;
 
   const std::string filter_;
   mutable std::mutex lock_;
   Timeline timeline_;
   CallLog log_;
-  Effect when_;
+  Effect effect_;
   std::uint64_t random_;
   const std::uint64_t capacity_;
   std::uint64_t device_bytes_ = 0;
   std::uint64_t host_bytes_ = 0;
   bool lost_ = false;
-  Lanes lanes_;
+  CopyEngines copy_engines_;
   // Operations that have passed and not ended, by end time on the virtual clock, then by order of
   // passing. An intrusive list that holds a reference to each.
   Operation* ending_ = nullptr;

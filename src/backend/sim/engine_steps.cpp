@@ -16,9 +16,9 @@ std::uint64_t draw(std::uint64_t& state) noexcept {
   return mixed ^ (mixed >> 31U);
 }
 
-bool any_freed(const Work& todo) noexcept {
-  return (todo.destination.of && todo.destination.of->freed()) ||
-         (todo.source.of && todo.source.of->freed());
+bool any_freed(const Work& work) noexcept {
+  return (work.destination.allocation && work.destination.allocation->freed()) ||
+         (work.source.allocation && work.source.allocation->freed());
 }
 
 Error used_after_free() {
@@ -26,15 +26,15 @@ Error used_after_free() {
           "use after free: memory of this operation was freed before it had ended"};
 }
 
-void begin_use(const Place& end) {
-  if (end.of) {
-    end.of->begin_use(end.offset, end.nbytes);
+void begin_use(const Place& place) {
+  if (place.allocation) {
+    place.allocation->begin_use(place.offset, place.nbytes);
   }
 }
 
-void end_use(const Place& end) noexcept {
-  if (end.of) {
-    end.of->end_use(end.offset, end.nbytes);
+void end_use(const Place& place) noexcept {
+  if (place.allocation) {
+    place.allocation->end_use(place.offset, place.nbytes);
   }
 }
 
@@ -46,32 +46,32 @@ Error Engine::lost_error() const {
 }
 
 bool Engine::is_early() {
-  if (when_ == Effect::random) {
+  if (effect_ == Effect::random) {
     return draw(random_) % 2 == 0;
   }
-  return when_ == Effect::early || lost_;
+  return effect_ == Effect::early || lost_;
 }
 
 // If it throws, nothing has changed.
 void Engine::enqueue(const Ref<Operation>& submitted, std::size_t blockers, std::uint32_t foreign,
                      isthmus::Queue& queue) {
-  auto& made = *submitted;
-  auto& on = *made.lane_;
-  on.waiting.push_back(submitted);
-  Undo taken_out{[&] { on.waiting.pop_back(); }};
-  begin_use(made.work_.destination);
-  Undo unused{[&] { end_use(made.work_.destination); }};
-  begin_use(made.work_.source);
-  unused.dismiss();
-  taken_out.dismiss();
-  timeline_.pass(k_call_ns);
-  made.times_.submitted_ns = timeline_.now();
-  made.early_ = is_early();
-  made.number_ = on.next_number++;
-  made.blockers_ += static_cast<std::uint32_t>(blockers);
-  made.foreign_ = foreign;
-  if (made.foreign_ != 0) {
-    made.keep_ = Ref<isthmus::Queue>{&queue};
+  auto& operation = *submitted;
+  auto& copy_engine = *operation.copy_engine_;
+  copy_engine.waiting.push_back(submitted);
+  Undo undo_push{[&] { copy_engine.waiting.pop_back(); }};
+  begin_use(operation.work_.destination);
+  Undo undo_use{[&] { end_use(operation.work_.destination); }};
+  begin_use(operation.work_.source);
+  undo_use.dismiss();
+  undo_push.dismiss();
+  timeline_.advance_by(k_call_ns);
+  operation.times_.submitted_ns = timeline_.now();
+  operation.early_ = is_early();
+  operation.number_ = copy_engine.next_number++;
+  operation.blockers_ += static_cast<std::uint32_t>(blockers);
+  operation.foreign_ = foreign;
+  if (operation.foreign_ != 0) {
+    operation.queue_ = Ref<isthmus::Queue>{&queue};
   }
 }
 
@@ -83,13 +83,13 @@ void Engine::depend(Operation& operation, std::unique_ptr<PassedEvent> waiting,
     operation.dependents_.push_back(std::move(waiting));
     return;
   }
-  const bool here = &waiting->waiting->engine() == this;
-  if (!here) {
+  const bool same_engine = &waiting->waiting->engine() == this;
+  if (!same_engine) {
     // Each device has its own clock: the other one begins only once this clock has reached the end.
-    timeline_.reach(operation.times_.ended_ns);
+    timeline_.advance_to(operation.times_.ended_ns);
     retire_due(next);
   }
-  waiting->not_before_ns = here ? operation.times_.ended_ns : 0;
+  waiting->not_before_ns = same_engine ? operation.times_.ended_ns : 0;
   waiting->failure = waiting->order_only ? Error{} : operation.failure_;
   next.releases.push_back(std::move(waiting));
 }
@@ -100,109 +100,110 @@ void Engine::pass_event(PassedEvent& passed, Agenda& next) noexcept {
   if (passed.foreign) {
     waiting.ready_ns_ = std::max(waiting.ready_ns_, timeline_.now());
     if (--waiting.foreign_ == 0) {
-      passed.kept = std::move(waiting.keep_);
+      passed.queue = std::move(waiting.queue_);
     }
   }
   waiting.ready_ns_ = std::max(waiting.ready_ns_, passed.not_before_ns);
-  if (passed.failure && !waiting.broken_) {
-    waiting.broken_ = failed_dependency(passed.failure);
+  if (passed.failure && !waiting.dependency_failure_) {
+    waiting.dependency_failure_ = failed_dependency(passed.failure);
   }
   if (--waiting.blockers_ == 0 && !waiting.passed_) {
-    next.go_on(*this, waiting.lane_);
+    next.schedule(*this, waiting.copy_engine_);
   }
 }
 
-void Engine::hurry(const Demanded& order, Agenda& next) noexcept {
-  auto& wanted = *order.wanted;
+void Engine::apply_demand(const Demanded& demanded, Agenda& next) noexcept {
+  auto& operation = *demanded.operation;
   const std::lock_guard hold{lock_};
-  wanted.awaited_ = wanted.awaited_ || order.to_the_end;
-  if (!wanted.passed_) {
-    want(*wanted.lane_, wanted.number_ + 1, next);
-    next.go_on(*this, wanted.lane_);
-  } else if (order.to_the_end) {
-    timeline_.reach(wanted.times_.ended_ns);
+  operation.awaited_ = operation.awaited_ || demanded.to_the_end;
+  if (!operation.passed_) {
+    demand_below(*operation.copy_engine_, operation.number_ + 1, next);
+    next.schedule(*this, operation.copy_engine_);
+  } else if (demanded.to_the_end) {
+    timeline_.advance_to(operation.times_.ended_ns);
     retire_due(next);
   }
 }
 
-// Demands the earlier operations of the lane too, and everything that these wait for.
-void Engine::want(CopyEngine& lane, std::uint64_t below, Agenda& next) noexcept {
-  const auto is_wanted = [&](const Ref<Operation>& held) {
-    return held->number_ < lane.wanted_below;
+// Demands the earlier operations of the copy engine too, and everything that these wait for.
+void Engine::demand_below(CopyEngine& copy_engine, std::uint64_t below, Agenda& next) noexcept {
+  const auto is_demanded = [&](const Ref<Operation>& operation) {
+    return operation->number_ < copy_engine.demanded_below;
   };
-  auto at = std::partition_point(lane.waiting.begin(), lane.waiting.end(), is_wanted);
-  for (; at != lane.waiting.end() && (*at)->number_ < below; ++at) {
-    next.demands.splice((*at)->waits_);
+  auto it =
+      std::partition_point(copy_engine.waiting.begin(), copy_engine.waiting.end(), is_demanded);
+  for (; it != copy_engine.waiting.end() && (*it)->number_ < below; ++it) {
+    next.demands.splice((*it)->waits_);
   }
-  lane.wanted_below = std::max(lane.wanted_below, below);
+  copy_engine.demanded_below = std::max(copy_engine.demanded_below, below);
 }
 
-bool Engine::may_run(const CopyEngine& lane) const {
-  if (lane.busy || lane.waiting.empty()) {
+bool Engine::may_run(const CopyEngine& copy_engine) const {
+  if (copy_engine.busy || copy_engine.waiting.empty()) {
     return false;
   }
-  const auto& head = *lane.waiting.front();
-  return head.blockers_ == 0 && (head.early_ || head.number_ < lane.wanted_below);
+  const auto& head = *copy_engine.waiting.front();
+  return head.blockers_ == 0 && (head.early_ || head.number_ < copy_engine.demanded_below);
 }
 
-Error Engine::verdict(Operation& head) {
+Error Engine::check_operation(Operation& head) {
   if (lost_) {
     return lost_error();
   }
-  if (head.broken_) {
-    return head.broken_;
+  if (head.dependency_failure_) {
+    return head.dependency_failure_;
   }
   if (any_freed(head.work_)) {
     return used_after_free();
   }
-  return head.work_.what == Action::nothing ? Error{} : log_.record_operation(filter_);
+  return head.work_.action == Action::none ? Error{} : log_.record_operation(filter_);
 }
 
-void Engine::run(const std::shared_ptr<CopyEngine>& lane, Agenda& next) noexcept {
+void Engine::run(const std::shared_ptr<CopyEngine>& copy_engine, Agenda& next) noexcept {
   std::unique_lock hold{lock_};
-  lane->keeps_home = nullptr;
-  while (may_run(*lane)) {
-    const auto head = lane->waiting.front();
-    auto failure = verdict(*head);
+  copy_engine->keep_alive = nullptr;
+  while (may_run(*copy_engine)) {
+    const auto head = copy_engine->waiting.front();
+    auto failure = check_operation(*head);
     if (!failure) {
-      lane->busy = true;
+      copy_engine->busy = true;
       hold.unlock();
       perform(head->work_);
       hold.lock();
-      lane->busy = false;
+      copy_engine->busy = false;
       failure = lost_ ? lost_error() : Error{};
     }
-    lane->waiting.pop_front();
+    copy_engine->waiting.pop_front();
     pass(head, std::move(failure), next);
     if (lost_) {
-      fail_waiting(*lane, lost_error(), next);
+      fail_waiting(*copy_engine, lost_error(), next);
     }
   }
-  if (lane->orphan && lane->waiting.empty()) {
-    std::erase(lanes_, lane);
+  if (copy_engine->queue_destroyed && copy_engine->waiting.empty()) {
+    std::erase(copy_engines_, copy_engine);
   }
   retire_due(next);
 }
 
 void Engine::pass(const Ref<Operation>& done, Error failure, Agenda& next) noexcept {
-  auto& on = *done->lane_;
-  const auto ready = std::max(done->ready_ns_, on.end_ns);
-  const auto over = failure ? Route::none : done->work_.over;
-  done->times_ = timeline_.occupy(over, done->work_.nbytes, done->times_.submitted_ns, ready);
-  on.end_ns = done->times_.ended_ns;
+  auto& copy_engine = *done->copy_engine_;
+  const auto ready = std::max(done->ready_ns_, copy_engine.end_ns);
+  const auto route = failure ? Route::none : done->work_.route;
+  done->times_ = timeline_.occupy(route, done->work_.nbytes, done->times_.submitted_ns, ready);
+  copy_engine.end_ns = done->times_.ended_ns;
   done->passed_ = true;
   done->failure_ = std::move(failure);
   next.dropped.splice(done->waits_);
   while (!done->dependents_.empty()) {
     auto waiting = done->dependents_.pop_front();
-    const bool here = &waiting->waiting->engine() == this;
-    done->awaited_ = done->awaited_ || !here;
-    waiting->not_before_ns = here ? done->times_.ended_ns : 0;
+    const bool same_engine = &waiting->waiting->engine() == this;
+    done->awaited_ = done->awaited_ || !same_engine;
+    waiting->not_before_ns = same_engine ? done->times_.ended_ns : 0;
     waiting->failure = waiting->order_only ? Error{} : done->failure_;
     next.releases.push_back(std::move(waiting));
   }
   if (done->awaited_) {
-    timeline_.reach(done->times_.ended_ns);
+    timeline_.advance_to(done->times_.ended_ns);
   }
   end_in_order(done);
 }
@@ -235,7 +236,7 @@ void Engine::retire(const Ref<Operation>& done, Agenda& next) noexcept {
   }
   end_use(done->work_.destination);
   end_use(done->work_.source);
-  done->kept_ = std::exchange(done->keep_, nullptr);
+  done->released_queue_ = std::exchange(done->queue_, nullptr);
   next.ended.push_back(done);
 }
 
@@ -248,25 +249,25 @@ void Engine::retire_due(Agenda& next) noexcept {
   }
 }
 
-// Pre: the lane is not busy.
-void Engine::fail_waiting(CopyEngine& lane, const Error& why, Agenda& next) noexcept {
-  while (!lane.waiting.empty()) {
-    const auto waiting = std::move(lane.waiting.front());
-    lane.waiting.pop_front();
-    pass(waiting, why, next);
+// Pre: the copy engine is not busy.
+void Engine::fail_waiting(CopyEngine& copy_engine, const Error& error, Agenda& next) noexcept {
+  while (!copy_engine.waiting.empty()) {
+    const auto waiting = std::move(copy_engine.waiting.front());
+    copy_engine.waiting.pop_front();
+    pass(waiting, error, next);
   }
 }
 
-// A busy lane handles the loss once its bytes have moved: later operations must not end before
-// that.
-void Engine::heed_loss(Agenda& next) noexcept {
+// A busy copy engine handles the loss once its bytes have moved: later operations must not end
+// before that.
+void Engine::handle_loss(Agenda& next) noexcept {
   if (lost_ || !log_.lost()) {
     return;
   }
   lost_ = true;
-  for (const auto& on : lanes_) {
-    if (!on->busy) {
-      fail_waiting(*on, lost_error(), next);
+  for (const auto& copy_engine : copy_engines_) {
+    if (!copy_engine->busy) {
+      fail_waiting(*copy_engine, lost_error(), next);
     }
   }
   retire_due(next);

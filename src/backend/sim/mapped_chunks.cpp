@@ -17,45 +17,46 @@ bool MappedChunks::add(std::size_t offset, std::size_t nbytes) noexcept try {
 
 bool MappedChunks::remove(std::size_t offset, std::size_t nbytes) noexcept {
   const std::lock_guard hold{lock_};
-  const auto at = chunks_.find(offset);
-  if (at == chunks_.end() || at->second != nbytes) {
+  const auto found = chunks_.find(offset);
+  if (found == chunks_.end() || found->second != nbytes) {
     return false;
   }
-  chunks_.erase(at);
+  chunks_.erase(found);
   return true;
 }
 
 bool MappedChunks::cover(std::size_t offset, std::size_t nbytes) const noexcept {
   const std::lock_guard hold{lock_};
-  auto at = chunks_.upper_bound(offset);
-  if (at == chunks_.begin()) {
+  auto it = chunks_.upper_bound(offset);
+  if (it == chunks_.begin()) {
     return false;
   }
-  --at;
+  --it;
   const auto end = offset + nbytes;
-  for (auto behind = at->first + at->second; behind < end; behind = at->first + at->second) {
-    ++at;
-    if (at == chunks_.end() || at->first != behind) {
+  for (auto covered_end = it->first + it->second; covered_end < end;
+       covered_end = it->first + it->second) {
+    ++it;
+    if (it == chunks_.end() || it->first != covered_end) {
       return false;
     }
   }
-  return offset < at->first + at->second || nbytes == 0;
+  return offset < it->first + it->second || nbytes == 0;
 }
 
-MappedChunks::Part MappedChunks::stretch_at(std::size_t offset) const noexcept {
+MappedChunks::Part MappedChunks::contiguous_range_at(std::size_t offset) const noexcept {
   const std::lock_guard hold{lock_};
   auto first = chunks_.upper_bound(offset);
   if (first == chunks_.begin() || offset >= std::prev(first)->first + std::prev(first)->second) {
     return {};
   }
-  auto behind = first--;
+  auto next = first--;
   while (first != chunks_.begin() &&
          std::prev(first)->first + std::prev(first)->second == first->first) {
     --first;
   }
-  auto end = std::prev(behind)->first + std::prev(behind)->second;
-  for (; behind != chunks_.end() && behind->first == end; ++behind) {
-    end += behind->second;
+  auto end = std::prev(next)->first + std::prev(next)->second;
+  for (; next != chunks_.end() && next->first == end; ++next) {
+    end += next->second;
   }
   return {first->first, end - first->first};
 }

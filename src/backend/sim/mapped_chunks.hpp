@@ -9,7 +9,7 @@
 
 namespace isthmus::sim {
 
-// Ranges are given as offset and size. Thread-safe.
+// Ranges are specified as offset and size. Thread-safe.
 class MappedChunks {
  public:
   // Returns false if there is no memory to record the chunk.
@@ -26,7 +26,7 @@ class MappedChunks {
     friend bool operator==(const Part&, const Part&) = default;
   };
   // The adjacent chunks around an offset, as one range; of size 0 if no chunk is there.
-  [[nodiscard]] Part stretch_at(std::size_t offset) const noexcept;
+  [[nodiscard]] Part contiguous_range_at(std::size_t offset) const noexcept;
 
   void begin_use(std::size_t offset, std::size_t nbytes);
   void end_use(std::size_t offset, std::size_t nbytes) noexcept;

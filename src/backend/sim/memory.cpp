@@ -12,46 +12,47 @@
 namespace isthmus::sim {
 namespace {
 
-// Number of freed device addresses that are not reused yet, so that a late use of one is reported
+// Number of freed device addresses that are not reused yet, so that a use after free is reported
 // instead of crashing.
-constexpr std::size_t k_graves = 64;
-// A driver's fresh memory is not zero. Here as many bytes at its start are filled with `k_dirt`.
-constexpr std::size_t k_soiled = std::size_t{64} << 10;
-constexpr int k_dirt = 0xA5;
+constexpr std::size_t k_max_quarantined = 64;
+// A driver's fresh memory is not zero. Here as many bytes at its start are filled with
+// `k_pattern_byte`.
+constexpr std::size_t k_pattern_bytes = std::size_t{64} << 10;
+constexpr int k_pattern_byte = 0xA5;
 // Smaller requests use the C++ allocator, which sanitizers check; others get pages of their own.
-constexpr std::size_t k_pages_from = std::size_t{1} << 20;
+constexpr std::size_t k_min_mapped_bytes = std::size_t{1} << 20;
 
 }  // namespace
 
-void soil(std::byte* fresh, std::size_t nbytes) noexcept {
-  std::memset(fresh, k_dirt, std::min(nbytes, k_soiled));
+void fill_with_pattern(std::byte* base, std::size_t nbytes) noexcept {
+  std::memset(base, k_pattern_byte, std::min(nbytes, k_pattern_bytes));
 }
 
 Result<std::shared_ptr<Allocation>> Allocation::make(const void* context, isthmus::Device& device,
                                                      const AllocationRequest& request) {
-  std::shared_ptr<Allocation> made{new Allocation{context, device, request}};
-  if (auto mapped = made->map(); !mapped) {
+  std::shared_ptr<Allocation> allocation{new Allocation{context, device, request}};
+  if (auto mapped = allocation->map(); !mapped) {
     return mapped.take_error();
   }
-  soil(made->open_, request.nbytes);
-  return made;
+  fill_with_pattern(allocation->accessible_base_, request.nbytes);
+  return allocation;
 }
 
 Result<std::shared_ptr<Allocation>> Allocation::reserve(const void* context,
                                                         isthmus::Device& device,
                                                         const AllocationRequest& request) {
-  std::shared_ptr<Allocation> made{new Allocation{context, device, request}};
-  made->chunks_ = std::make_unique<MappedChunks>();
-  ISTHMUS_TRY(made->map_nothing());
-  return made;
+  std::shared_ptr<Allocation> allocation{new Allocation{context, device, request}};
+  allocation->chunks_ = std::make_unique<MappedChunks>();
+  ISTHMUS_TRY(allocation->reserve_ranges());
+  return allocation;
 }
 
-bool Allocation::small() const noexcept { return !chunks_ && request_.nbytes < k_pages_from; }
+bool Allocation::small() const noexcept { return !chunks_ && request_.nbytes < k_min_mapped_bytes; }
 
-Result<void> Allocation::map_nothing() {
-  auto open = os::reserve_addresses(request_.nbytes, request_.alignment);
-  ISTHMUS_TRY(open);
-  open_ = base_ = static_cast<std::byte*>(*open);
+Result<void> Allocation::reserve_ranges() {
+  auto accessible = os::reserve_addresses(request_.nbytes, request_.alignment);
+  ISTHMUS_TRY(accessible);
+  accessible_base_ = base_ = static_cast<std::byte*>(*accessible);
   if (request_.kind == ISTHMUS_KIND_DEVICE) {
     auto hidden = os::reserve_addresses(request_.nbytes, request_.alignment);
     ISTHMUS_TRY(hidden);
@@ -67,7 +68,7 @@ Result<void> Allocation::map() {
       return pages.take_error();
     }
     base_ = static_cast<std::byte*>(pages->hidden);
-    open_ = static_cast<std::byte*>(pages->open);
+    accessible_base_ = static_cast<std::byte*>(pages->open);
     return {};
   }
   if (small()) {
@@ -80,47 +81,47 @@ Result<void> Allocation::map() {
     return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "no host memory for {} of simulated {} memory",
                 describe_bytes(request_.nbytes), kind_name(request_.kind));
   }
-  open_ = base_;
+  accessible_base_ = base_;
   return {};
 }
 
 // The inaccessible mapping of device memory belongs to the address book from `add` on.
 Allocation::~Allocation() {
-  if (open_ == nullptr || keeps_addresses_.load(std::memory_order_relaxed)) {
+  if (accessible_base_ == nullptr || keeps_addresses_.load(std::memory_order_relaxed)) {
     return;
   }
   if (request_.kind == ISTHMUS_KIND_DEVICE || !small()) {
-    os::unmap_pages(open_, request_.nbytes);
+    os::unmap_pages(accessible_base_, request_.nbytes);
   } else {
     ::operator delete(base_, std::align_val_t{request_.alignment});
   }
 }
 
-AddressBook& AddressBook::only() {
+AddressBook& AddressBook::instance() {
   static NeverDestroyed<AddressBook> book;
   return *book;
 }
 
-void AddressBook::add(std::shared_ptr<Allocation> made) {
-  const auto start = address(made->base());
-  const auto nbytes = made->nbytes();
-  const bool hidden = made->kind() == ISTHMUS_KIND_DEVICE;
+void AddressBook::add(std::shared_ptr<Allocation> allocation) {
+  const auto start = address(allocation->base());
+  const auto nbytes = allocation->nbytes();
+  const bool hidden = allocation->kind() == ISTHMUS_KIND_DEVICE;
   const auto span = hidden ? round_up(nbytes, os::page_size()) : nbytes;
   const std::lock_guard hold{lock_};
-  entries_[start] = Entry{std::move(made), nbytes, span};
+  entries_[start] = Entry{std::move(allocation), nbytes, span};
 }
 
-std::shared_ptr<Allocation> AddressBook::bury(Entries::iterator at) {
-  auto freed = std::move(at->second.live);
+std::shared_ptr<Allocation> AddressBook::quarantine(Entries::iterator entry) {
+  auto freed = std::move(entry->second.live);
   freed->mark_freed();
   if (freed->kind() != ISTHMUS_KIND_DEVICE) {
-    entries_.erase(at);
+    entries_.erase(entry);
     return freed;
   }
-  graves_.push_back(at->first);
-  if (graves_.size() > k_graves) {
-    const auto oldest = entries_.find(graves_.front());
-    graves_.pop_front();
+  quarantine_.push_back(entry->first);
+  if (quarantine_.size() > k_max_quarantined) {
+    const auto oldest = entries_.find(quarantine_.front());
+    quarantine_.pop_front();
     os::unmap_pages(reinterpret_cast<void*>(oldest->first), oldest->second.span);
     entries_.erase(oldest);
   }
@@ -129,11 +130,11 @@ std::shared_ptr<Allocation> AddressBook::bury(Entries::iterator at) {
 
 std::shared_ptr<Allocation> AddressBook::remove(const void* pointer, const void* context) {
   const std::lock_guard hold{lock_};
-  const auto at = entries_.find(address(pointer));
-  if (at == entries_.end() || !at->second.live || at->second.live->context() != context) {
+  const auto found = entries_.find(address(pointer));
+  if (found == entries_.end() || !found->second.live || found->second.live->context() != context) {
     return nullptr;
   }
-  return bury(at);
+  return quarantine(found);
 }
 
 std::vector<std::shared_ptr<Allocation>> AddressBook::remove_all(const void* context) {
@@ -147,13 +148,13 @@ std::vector<std::shared_ptr<Allocation>> AddressBook::remove_all(const void* con
   }
   removed.reserve(starts.size());
   for (const auto start : starts) {
-    removed.push_back(bury(entries_.find(start)));
+    removed.push_back(quarantine(entries_.find(start)));
   }
   return removed;
 }
 
 // The first entry that overlaps the range.
-AddressBook::Entries::iterator AddressBook::touched_by(std::uintptr_t start, std::size_t nbytes) {
+AddressBook::Entries::iterator AddressBook::find_overlap(std::uintptr_t start, std::size_t nbytes) {
   auto after = entries_.upper_bound(start);
   if (after != entries_.begin()) {
     const auto before = std::prev(after);
@@ -166,23 +167,23 @@ AddressBook::Entries::iterator AddressBook::touched_by(std::uintptr_t start, std
 
 std::shared_ptr<Allocation> AddressBook::find(const void* pointer, const void* context) {
   const std::lock_guard hold{lock_};
-  const auto at = touched_by(address(pointer), 1);
-  if (at == entries_.end() || !at->second.live || at->second.live->context() != context ||
-      address(pointer) - at->first >= at->second.nbytes) {
+  const auto found = find_overlap(address(pointer), 1);
+  if (found == entries_.end() || !found->second.live || found->second.live->context() != context ||
+      address(pointer) - found->first >= found->second.nbytes) {
     return nullptr;
   }
-  return at->second.live;
+  return found->second.live;
 }
 
 Result<Place> AddressBook::resolve(const void* pointer, std::size_t nbytes, const void* context) {
   auto* bytes = static_cast<std::byte*>(const_cast<void*>(pointer));
   const auto start = address(pointer);
   const std::lock_guard hold{lock_};
-  const auto at = touched_by(start, nbytes);
-  if (at == entries_.end()) {
+  const auto found = find_overlap(start, nbytes);
+  if (found == entries_.end()) {
     return Place{bytes, nullptr, 0, 0};
   }
-  const auto& [first, held] = *at;
+  const auto& [first, held] = *found;
   if (!held.live) {
     return fail(ISTHMUS_ERROR_DRIVER, "invalid pointer: {} lies in device memory that was freed",
                 fmt::ptr(pointer));
@@ -203,7 +204,7 @@ Result<Place> AddressBook::resolve(const void* pointer, std::size_t nbytes, cons
                 "invalid pointer: not all {} bytes at {} are backed by memory", nbytes,
                 fmt::ptr(pointer));
   }
-  return Place{held.live->open(bytes), held.live, offset, nbytes};
+  return Place{held.live->accessible_address(bytes), held.live, offset, nbytes};
 }
 
 }  // namespace isthmus::sim

@@ -25,7 +25,7 @@
 namespace isthmus::sim {
 
 // Fills fresh memory with a pattern, since a driver's fresh memory is not zero.
-void soil(std::byte* fresh, std::size_t nbytes) noexcept;
+void fill_with_pattern(std::byte* base, std::size_t nbytes) noexcept;
 
 class Allocation {
  public:
@@ -40,9 +40,9 @@ class Allocation {
   ~Allocation();
 
   [[nodiscard]] std::byte* base() const noexcept { return base_; }
-  // The accessible address of the bytes that users know at `pointer`.
-  [[nodiscard]] std::byte* open(const void* pointer) const noexcept {
-    return open_ + (static_cast<const std::byte*>(pointer) - base_);
+  // The accessible address of the bytes that users address by `pointer`.
+  [[nodiscard]] std::byte* accessible_address(const void* pointer) const noexcept {
+    return accessible_base_ + (static_cast<const std::byte*>(pointer) - base_);
   }
   [[nodiscard]] std::size_t nbytes() const noexcept { return request_.nbytes; }
   [[nodiscard]] UsmKind kind() const noexcept { return request_.kind; }
@@ -82,7 +82,7 @@ class Allocation {
   Allocation(const void* context, Device& device, const AllocationRequest& request) noexcept
       : context_{context}, device_{device}, request_{request} {}
   [[nodiscard]] Result<void> map();
-  [[nodiscard]] Result<void> map_nothing();
+  [[nodiscard]] Result<void> reserve_ranges();
   [[nodiscard]] bool small() const noexcept;
 
   const void* context_;
@@ -90,7 +90,7 @@ class Allocation {
   AllocationRequest request_;
   // The address that users know, and the accessible one. They differ for device memory only.
   std::byte* base_ = nullptr;
-  std::byte* open_ = nullptr;
+  std::byte* accessible_base_ = nullptr;
   std::unique_ptr<MappedChunks> chunks_;
   std::atomic<std::uint32_t> uses_{0};
   std::atomic<bool> freed_{false};
@@ -100,8 +100,8 @@ class Allocation {
 // An endpoint of an operation: where its bytes are, and the allocation that must stay mapped for
 // it; null for the caller's memory.
 struct Place {
-  std::byte* at = nullptr;
-  std::shared_ptr<Allocation> of;
+  std::byte* address = nullptr;
+  std::shared_ptr<Allocation> allocation;
   std::size_t offset = 0;  // in the allocation
   std::size_t nbytes = 0;
 };
@@ -109,9 +109,9 @@ struct Place {
 class AddressBook {
  public:
   // Never destroyed, since it is used during exit.
-  [[nodiscard]] static AddressBook& only();
+  [[nodiscard]] static AddressBook& instance();
 
-  void add(std::shared_ptr<Allocation> made);
+  void add(std::shared_ptr<Allocation> allocation);
   // Removes the allocation that starts at `pointer` if `context` owns it. A device address is
   // remembered as freed for a while.
   [[nodiscard]] std::shared_ptr<Allocation> remove(const void* pointer, const void* context);
@@ -134,13 +134,13 @@ class AddressBook {
 
   friend NeverDestroyed<AddressBook>;
   AddressBook() = default;
-  [[nodiscard]] Entries::iterator touched_by(std::uintptr_t start, std::size_t nbytes);
-  std::shared_ptr<Allocation> bury(Entries::iterator at);
+  [[nodiscard]] Entries::iterator find_overlap(std::uintptr_t start, std::size_t nbytes);
+  std::shared_ptr<Allocation> quarantine(Entries::iterator entry);
 
   // Guards all fields.
   std::mutex lock_;
   Entries entries_;  // by first address; they do not overlap
-  std::deque<std::uintptr_t> graves_;
+  std::deque<std::uintptr_t> quarantine_;
 };
 
 }  // namespace isthmus::sim

@@ -13,6 +13,6 @@ namespace isthmus::sim {
 [[nodiscard]] Result<std::vector<Ref<isthmus::Platform>>> open();
 
 // Whether the event was made by this backend.
-[[nodiscard]] bool made(Event& candidate) noexcept;
+[[nodiscard]] bool owns_event(Event& candidate) noexcept;
 
 }  // namespace isthmus::sim

@@ -9,21 +9,22 @@
 namespace isthmus::sim {
 
 AwaitedEvent AwaitedEvent::of(Event& listed) noexcept {
-  const auto* const only = OrderOnlyEvent::waited_by(listed);
-  return {dynamic_cast<Operation*>(only != nullptr ? only->get() : &listed), only != nullptr};
+  const auto* const wrapped = OrderOnlyEvent::wrapped_by(listed);
+  return {dynamic_cast<Operation*>(wrapped != nullptr ? wrapped->get() : &listed),
+          wrapped != nullptr};
 }
 
-void perform(const Work& todo) noexcept {
-  switch (todo.what) {
+void perform(const Work& work) noexcept {
+  switch (work.action) {
     case Action::copy:
-      copy_rows({todo.destination.at, todo.destination_pitch, todo.source.at, todo.source_pitch,
-                 todo.width, todo.height});
+      copy_rows({work.destination.address, work.destination_pitch, work.source.address,
+                 work.source_pitch, work.width, work.height});
       break;
     case Action::copy_ranges:
-      isthmus::copy_ranges({todo.destination.at, todo.source.at, todo.ranges});
+      isthmus::copy_ranges({work.destination.address, work.source.address, work.ranges});
       break;
-    case Action::fill: fill_bytes(todo.destination.at, todo.pattern, todo.width); break;
-    case Action::nothing: break;
+    case Action::fill: fill_bytes(work.destination.address, work.pattern, work.width); break;
+    case Action::none: break;
   }
 }
 
@@ -36,13 +37,13 @@ Result<EventTimes> Operation::times() {
 
 void Operation::end() noexcept {
   {
-    const auto spent = std::exchange(work_, Work{});
-    const auto kept = std::exchange(kept_, nullptr);
+    const auto finished_work = std::exchange(work_, Work{});
+    const auto released_queue = std::exchange(released_queue_, nullptr);
   }
   complete(failure_);
 }
 
-void Operation::refresh() noexcept { engine_->look(*this); }
+void Operation::refresh() noexcept { engine_->poll(*this); }
 
 void Operation::arm() noexcept { engine_->demand(*this); }
 

@@ -2,8 +2,8 @@
 #pragma once
 // An operation of a simulated queue, which is its own event.
 //
-// It goes through three stages, led by the engine of its device. It is submitted. It passes: its
-// effect happens (the bytes move), its times are known, and operations that wait for it may
+// It goes through three stages, controlled by the engine of its device. It is submitted. It passes:
+// its effect happens (the bytes move), its times are known, and operations that wait for it may
 // continue. It ends, once the virtual clock has reached its end time, and completes as an event.
 
 #include <memory>
@@ -21,11 +21,11 @@ namespace isthmus::sim {
 class Engine;
 struct CopyEngine;
 
-enum class Action : std::uint8_t { nothing, copy, copy_ranges, fill };
+enum class Action : std::uint8_t { none, copy, copy_ranges, fill };
 
 // What an operation does. A plain copy or fill has one row.
 struct Work {
-  Action what = Action::nothing;
+  Action action = Action::none;
   Place destination;
   Place source;
   std::size_t destination_pitch = 0;
@@ -34,19 +34,19 @@ struct Work {
   std::size_t height = 1;
   std::vector<CopyRange> ranges;
   FillPattern pattern;
-  Route over = Route::none;
+  Route route = Route::none;
   std::size_t nbytes = 0;  // that the timing model counts
 };
 
 // Moves the bytes.
-void perform(const Work& todo) noexcept;
+void perform(const Work& work) noexcept;
 
 class Operation;
 
 // A demand for the effect of an operation and of everything that it waits for; with `to_the_end`,
 // for its end as well.
 struct Demanded {
-  Ref<Operation> wanted;
+  Ref<Operation> operation;
   bool to_the_end = false;
   Demanded* next = nullptr;
 };
@@ -59,7 +59,7 @@ struct PassedEvent {
   bool order_only = false;          // a failure of the event does not propagate
   std::uint64_t not_before_ns = 0;  // on the clock of the waiting operation's device
   Error failure;                    // of the event
-  Ref<isthmus::Queue> kept;         // released with this object
+  Ref<isthmus::Queue> queue;        // released with this object
   PassedEvent* next = nullptr;
 };
 
@@ -73,8 +73,8 @@ struct AwaitedEvent {
 
 class Operation final : public Event {
  public:
-  Operation(std::shared_ptr<Engine> engine, std::shared_ptr<CopyEngine> lane, Work todo)
-      : engine_{std::move(engine)}, lane_{std::move(lane)}, work_{std::move(todo)} {}
+  Operation(std::shared_ptr<Engine> engine, std::shared_ptr<CopyEngine> copy_engine, Work work)
+      : engine_{std::move(engine)}, copy_engine_{std::move(copy_engine)}, work_{std::move(work)} {}
 
   [[nodiscard]] Result<EventTimes> times() override;
   [[nodiscard]] const void* clock() const noexcept override { return engine_.get(); }
@@ -83,7 +83,7 @@ class Operation final : public Event {
  protected:
   void refresh() noexcept override;
   void arm() noexcept override;
-  void arm_at_leisure() noexcept override {}
+  void arm_lazily() noexcept override {}
   void block(const os::Deadline& until) noexcept override;
 
  private:
@@ -94,27 +94,28 @@ class Operation final : public Event {
   void end() noexcept;
 
   const std::shared_ptr<Engine> engine_;
-  const std::shared_ptr<CopyEngine> lane_;
+  const std::shared_ptr<CopyEngine> copy_engine_;
 
   // Guarded by the engine's lock until the operation has ended, and not written afterwards.
   Work work_;
-  std::uint64_t number_ = 0;    // in its lane
+  std::uint64_t number_ = 0;    // in its copy engine
   std::uint32_t blockers_ = 1;  // events that have not passed, and the submission itself
   std::uint32_t foreign_ = 0;   // those of them that are not simulated
-  std::uint32_t looks_ = 0;
+  std::uint32_t polls_ = 0;
   bool early_ = true;
   bool awaited_ = false;  // a thread waits: the clock advances to the end
   bool passed_ = false;   // the effect has happened, or never will
   std::uint64_t ready_ns_ = 0;
   EventTimes times_;
   Error failure_;
-  Error broken_;                   // failure of an event that it waits for
+  Error dependency_failure_;       // failure of an event that it waits for
   Chain<Demanded> waits_;          // simulated events waited for, until they are demanded
   Chain<PassedEvent> dependents_;  // operations that wait for this one to pass
   // Keeps the queue, and so its device, alive while this operation waits for the host, which the
-  // engine cannot hurry.
-  Ref<isthmus::Queue> keep_;
-  Ref<isthmus::Queue> kept_;  // `keep_` of an operation that ended first; released outside the lock
+  // engine cannot influence.
+  Ref<isthmus::Queue> queue_;
+  Ref<isthmus::Queue>
+      released_queue_;  // `queue_` of an operation that ended first; released outside the lock
   Operation* next_ = nullptr;  // link in the list of ending or of ended operations
 };
 

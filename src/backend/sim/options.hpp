@@ -14,7 +14,8 @@
 
 namespace isthmus::sim {
 
-// When an operation's bytes move: as soon as its dependencies allow, only on demand, or either.
+// When an operation's bytes move: as soon as its dependencies allow, only on demand, or at random
+// either way.
 enum class Effect : std::uint8_t { early, late, random };
 
 constexpr std::uint64_t k_all_kinds =
@@ -34,9 +35,9 @@ struct Options {
   std::uint64_t device_bandwidth = 400'000'000'000;
   std::uint64_t latency_ns = 5'000;
   std::uint64_t seed = 1;
-  bool reseed = true;  // a seed was given, or the device is new
-  Effect when = Effect::early;
-  // Orders: carried out once, not kept.
+  bool reseed = true;  // a seed was specified, or the device is new
+  Effect effect = Effect::early;
+  // One-time options: applied once, not stored.
   bool clear_faults = false;
   std::vector<Fault> faults;
   std::optional<std::uint64_t> lost_after;

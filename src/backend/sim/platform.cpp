@@ -16,10 +16,10 @@ PlatformProperties describe() {
 
 }  // namespace
 
-Platform::Platform(const Options& chosen, const std::string& prefix, std::uint64_t first)
+Platform::Platform(const Options& options, const std::string& prefix, std::uint64_t first)
     : isthmus::Platform{describe()} {
-  for (auto number = first; number < first + chosen.devices; ++number) {
-    add(std::make_unique<Device>(*this, prefix + std::to_string(number), chosen));
+  for (auto number = first; number < first + options.devices; ++number) {
+    add(std::make_unique<Device>(*this, prefix + std::to_string(number), options));
   }
 }
 
@@ -30,9 +30,9 @@ Platform::~Platform() {
 }
 
 Result<Ref<isthmus::Context>> Platform::make_context(std::vector<isthmus::Device*> members,
-                                                     isthmus::Platform* whole) {
+                                                     isthmus::Platform* owning_platform) {
   ISTHMUS_TRY(engine_of(*members.front()).begin(Call::context));
-  return Ref<isthmus::Context>{make_ref<Context>(std::move(members), whole)};
+  return Ref<isthmus::Context>{make_ref<Context>(std::move(members), owning_platform)};
 }
 
 }  // namespace isthmus::sim

@@ -9,14 +9,14 @@ namespace isthmus::sim {
 
 class Platform final : public isthmus::Platform {
  public:
-  // Creates `chosen.devices` devices. Their filters are `prefix` and a number, from `first` on.
-  Platform(const Options& chosen, const std::string& prefix, std::uint64_t first);
+  // Creates `options.devices` devices. Their filters are `prefix` and a number, from `first` on.
+  Platform(const Options& options, const std::string& prefix, std::uint64_t first);
   // Ends the operations that no thread waited for.
   ~Platform() override;
 
  protected:
-  [[nodiscard]] Result<Ref<isthmus::Context>> make_context(std::vector<isthmus::Device*> members,
-                                                           isthmus::Platform* whole) override;
+  [[nodiscard]] Result<Ref<isthmus::Context>> make_context(
+      std::vector<isthmus::Device*> members, isthmus::Platform* owning_platform) override;
 };
 
 }  // namespace isthmus::sim

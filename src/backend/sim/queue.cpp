@@ -13,14 +13,14 @@ std::size_t extent(std::size_t pitch, std::size_t width, std::size_t height) noe
 
 }  // namespace
 
-Queue::Queue(isthmus::Context& context, isthmus::Device& device, bool part)
-    : isthmus::Queue{context, device, part},
+Queue::Queue(isthmus::Context& context, isthmus::Device& device, bool platform_owned)
+    : isthmus::Queue{context, device, platform_owned},
       engine_{engine_of(device).shared_from_this()},
-      lane_{engine_->add_lane(&context)} {}
+      copy_engine_{engine_->add_copy_engine(&context)} {}
 
-Queue::~Queue() { engine_->orphan(lane_); }
+Queue::~Queue() { engine_->release_copy_engine(copy_engine_); }
 
-bool Queue::knows(Event& candidate) const noexcept {
+bool Queue::can_wait_for(Event& candidate) const noexcept {
   if (device().can(ISTHMUS_CAN_WAIT_FOR_HOST)) {
     return true;
   }
@@ -29,8 +29,9 @@ bool Queue::knows(Event& candidate) const noexcept {
 }
 
 Result<Place> Queue::resolve(const void* pointer, std::size_t nbytes) {
-  auto found = AddressBook::only().resolve(pointer, nbytes, &context());
-  if (found && found->of && found->of->kind() == ISTHMUS_KIND_DEVICE && !is_local(*found)) {
+  auto found = AddressBook::instance().resolve(pointer, nbytes, &context());
+  if (found && found->allocation && found->allocation->kind() == ISTHMUS_KIND_DEVICE &&
+      !is_local(*found)) {
     return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
                 "invalid pointer: {} is device memory of another device than the queue's",
                 fmt::ptr(pointer));
@@ -38,8 +39,9 @@ Result<Place> Queue::resolve(const void* pointer, std::size_t nbytes) {
   return found;
 }
 
-bool Queue::is_local(const Place& end) const noexcept {
-  return end.of && end.of->kind() == ISTHMUS_KIND_DEVICE && &end.of->device() == &device();
+bool Queue::is_local(const Place& place) const noexcept {
+  return place.allocation && place.allocation->kind() == ISTHMUS_KIND_DEVICE &&
+         &place.allocation->device() == &device();
 }
 
 Result<void> Queue::begin(Call kind, WaitList after) {
@@ -53,48 +55,49 @@ Result<void> Queue::begin(Call kind, WaitList after) {
   return {};
 }
 
-Result<Ref<Event>> Queue::submit(Work todo, WaitList after) {
-  return engine_->submit(lane_, std::move(todo), after, *this);
+Result<Ref<Event>> Queue::submit(Work work, WaitList after) {
+  return engine_->submit(copy_engine_, std::move(work), after, *this);
 }
 
-Result<Work> Queue::between(void* destination, std::size_t to_bytes, const void* source,
-                            std::size_t from_bytes) {
-  auto to = resolve(destination, to_bytes);
-  ISTHMUS_TRY(to);
-  auto from = resolve(source, from_bytes);
-  ISTHMUS_TRY(from);
-  Work todo;
-  todo.over = !is_local(*to)    ? Route::from_device
-              : is_local(*from) ? Route::inside
-                                : Route::to_device;
-  todo.destination = *std::move(to);
-  todo.source = *std::move(from);
-  return todo;
+Result<Work> Queue::make_copy_work(void* destination, std::size_t destination_bytes,
+                                   const void* source, std::size_t source_bytes) {
+  auto destination_place = resolve(destination, destination_bytes);
+  ISTHMUS_TRY(destination_place);
+  auto source_place = resolve(source, source_bytes);
+  ISTHMUS_TRY(source_place);
+  Work work;
+  work.route = !is_local(*destination_place) ? Route::from_device
+               : is_local(*source_place)     ? Route::inside
+                                             : Route::to_device;
+  work.destination = *std::move(destination_place);
+  work.source = *std::move(source_place);
+  return work;
 }
 
 Result<Ref<Event>> Queue::copy_rows(Call kind, const Copy2dShape& shape, WaitList after) {
   ISTHMUS_TRY(begin(kind, after));
-  auto todo = between(shape.destination, extent(shape.destination_pitch, shape.width, shape.height),
-                      shape.source, extent(shape.source_pitch, shape.width, shape.height));
-  ISTHMUS_TRY(todo);
-  todo->what = Action::copy;
-  todo->destination_pitch = shape.destination_pitch;
-  todo->source_pitch = shape.source_pitch;
-  todo->width = shape.width;
-  todo->height = shape.height;
-  todo->nbytes = shape.width * shape.height;
-  return submit(*std::move(todo), after);
+  auto work =
+      make_copy_work(shape.destination, extent(shape.destination_pitch, shape.width, shape.height),
+                     shape.source, extent(shape.source_pitch, shape.width, shape.height));
+  ISTHMUS_TRY(work);
+  work->action = Action::copy;
+  work->destination_pitch = shape.destination_pitch;
+  work->source_pitch = shape.source_pitch;
+  work->width = shape.width;
+  work->height = shape.height;
+  work->nbytes = shape.width * shape.height;
+  return submit(*std::move(work), after);
 }
 
 Result<Ref<Event>> Queue::do_copy_ranges(const RangedCopy& copy, WaitList after) {
   ISTHMUS_TRY(begin(Call::copy_ranges, after));
-  auto todo =
-      between(copy.destination, copy.destination_extent(), copy.source, copy.source_extent());
-  ISTHMUS_TRY(todo);
-  todo->what = Action::copy_ranges;
-  todo->ranges.assign(copy.ranges.begin(), copy.ranges.end());
-  todo->nbytes = copy.bytes();
-  return submit(*std::move(todo), after);
+  auto work = make_copy_work(copy.destination, copy.destination_extent(), copy.source,
+                             copy.source_extent());
+  ISTHMUS_TRY(work);
+  work->action = Action::copy_ranges;
+  work->ranges.assign(copy.ranges.begin(), copy.ranges.end());
+  work->nbytes = copy.bytes();
+  return submit(*std::move(work), after);
 }
 
 Result<Ref<Event>> Queue::do_copy(void* destination, const void* source, std::size_t nbytes,
@@ -109,44 +112,44 @@ Result<Ref<Event>> Queue::do_copy_2d(const Copy2dShape& shape, WaitList after) {
 Result<Ref<Event>> Queue::do_fill(void* destination, const FillPattern& pattern, std::size_t nbytes,
                                   WaitList after) {
   ISTHMUS_TRY(begin(Call::fill, after));
-  auto to = resolve(destination, nbytes);
-  if (!to) {
-    return to.take_error();
+  auto destination_place = resolve(destination, nbytes);
+  if (!destination_place) {
+    return destination_place.take_error();
   }
-  Work todo;
-  todo.what = Action::fill;
-  todo.over = is_local(*to) ? Route::inside : Route::from_device;
-  todo.destination = *std::move(to);
-  todo.width = nbytes;
-  todo.pattern = pattern;
-  todo.nbytes = nbytes;
-  return submit(std::move(todo), after);
+  Work work;
+  work.action = Action::fill;
+  work.route = is_local(*destination_place) ? Route::inside : Route::from_device;
+  work.destination = *std::move(destination_place);
+  work.width = nbytes;
+  work.pattern = pattern;
+  work.nbytes = nbytes;
+  return submit(std::move(work), after);
 }
 
 Result<Ref<Event>> Queue::do_prefetch(const void* pointer, std::size_t nbytes, bool to_host,
                                       WaitList after) {
   ISTHMUS_TRY(begin(Call::prefetch, after));
-  auto what = resolve(pointer, nbytes);
-  if (!what) {
-    return what.take_error();
+  auto place = resolve(pointer, nbytes);
+  if (!place) {
+    return place.take_error();
   }
-  Work todo;
-  todo.over = to_host ? Route::from_device : Route::to_device;
-  todo.destination = *std::move(what);
-  todo.nbytes = nbytes;
-  return submit(std::move(todo), after);
+  Work work;
+  work.route = to_host ? Route::from_device : Route::to_device;
+  work.destination = *std::move(place);
+  work.nbytes = nbytes;
+  return submit(std::move(work), after);
 }
 
 Result<Ref<Event>> Queue::do_advise(const void* pointer, std::size_t nbytes, std::uint32_t,
                                     WaitList after) {
   ISTHMUS_TRY(begin(Call::advise, after));
-  auto what = resolve(pointer, nbytes);
-  if (!what) {
-    return what.take_error();
+  auto place = resolve(pointer, nbytes);
+  if (!place) {
+    return place.take_error();
   }
-  Work todo;
-  todo.destination = *std::move(what);
-  return submit(std::move(todo), after);
+  Work work;
+  work.destination = *std::move(place);
+  return submit(std::move(work), after);
 }
 
 Result<Ref<Event>> Queue::do_fence(WaitList after) {

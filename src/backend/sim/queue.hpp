@@ -11,7 +11,7 @@ namespace isthmus::sim {
 
 class Queue final : public isthmus::Queue {
  public:
-  Queue(isthmus::Context& context, isthmus::Device& device, bool part);
+  Queue(isthmus::Context& context, isthmus::Device& device, bool platform_owned);
   // Demands nothing: submitted operations stay with the device.
   ~Queue() override;
 
@@ -27,21 +27,21 @@ class Queue final : public isthmus::Queue {
   [[nodiscard]] Result<Ref<Event>> do_advise(const void* pointer, std::size_t nbytes,
                                              std::uint32_t advice, WaitList after) override;
   [[nodiscard]] Result<Ref<Event>> do_fence(WaitList after) override;
-  [[nodiscard]] bool knows(Event& candidate) const noexcept override;
+  [[nodiscard]] bool can_wait_for(Event& candidate) const noexcept override;
 
  private:
   [[nodiscard]] Result<Place> resolve(const void* pointer, std::size_t nbytes);
-  [[nodiscard]] bool is_local(const Place& end) const noexcept;
-  // The common part of copies. Pre: the extents of both sides are in bytes.
-  [[nodiscard]] Result<Work> between(void* destination, std::size_t to_bytes, const void* source,
-                                     std::size_t from_bytes);
+  [[nodiscard]] bool is_local(const Place& place) const noexcept;
+  // Shared by all copies. Pre: the extents of both sides are in bytes.
+  [[nodiscard]] Result<Work> make_copy_work(void* destination, std::size_t destination_bytes,
+                                            const void* source, std::size_t source_bytes);
   [[nodiscard]] Result<Ref<Event>> copy_rows(Call kind, const Copy2dShape& shape, WaitList after);
   // Counts the call and one more for each event that the driver did not make.
   [[nodiscard]] Result<void> begin(Call kind, WaitList after);
-  [[nodiscard]] Result<Ref<Event>> submit(Work todo, WaitList after);
+  [[nodiscard]] Result<Ref<Event>> submit(Work work, WaitList after);
 
   std::shared_ptr<Engine> engine_;
-  std::shared_ptr<CopyEngine> lane_;
+  std::shared_ptr<CopyEngine> copy_engine_;
 };
 
 }  // namespace isthmus::sim

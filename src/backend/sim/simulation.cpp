@@ -22,13 +22,13 @@ const sim::Device* simulated(const Device& target) noexcept {
 }  // namespace
 
 Result<Ref<Device>> create_simulated_device(std::string_view options) {
-  auto chosen = sim::parse_options(options, sim::Source::creation);
-  if (!chosen) {
-    return chosen.take_error();
+  auto parsed = sim::parse_options(options, sim::Source::creation);
+  if (!parsed) {
+    return parsed.take_error();
   }
   const auto number = private_devices.fetch_add(1, std::memory_order_relaxed);
-  const auto home = make_ref<sim::Platform>(*chosen, "sim:private:", number);
-  return Ref<Device>{home->devices().front().get()};
+  const auto platform = make_ref<sim::Platform>(*parsed, "sim:private:", number);
+  return Ref<Device>{platform->devices().front().get()};
 }
 
 Result<void> configure_simulated_device(Device& target, std::string_view options) {
@@ -44,13 +44,13 @@ Result<std::uint64_t> simulated_calls(const Device& target, std::string_view kin
   if (found == nullptr) {
     return not_simulated(target);
   }
-  const auto wanted = sim::find_call(kind);
-  if (!wanted) {
+  const auto call = sim::find_call(kind);
+  if (!call) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "there is no kind of call '{}': use {} or violation", kind.substr(0, 60),
                 sim::call_names());
   }
-  return found->engine().calls(*wanted);
+  return found->engine().calls(*call);
 }
 
 Result<SimulationState> state_of_simulated_device(const Device& target) {

@@ -29,7 +29,7 @@ void Timeline::change(const Options& model) noexcept {
   latency_ns_ = model.latency_ns;
 }
 
-void Timeline::pass(std::uint64_t ns) noexcept { now_ = sum(now_, ns); }
+void Timeline::advance_by(std::uint64_t ns) noexcept { now_ = sum(now_, ns); }
 
 std::uint64_t Timeline::duration(Route route, std::uint64_t nbytes) const noexcept {
   switch (route) {
@@ -48,14 +48,14 @@ std::uint64_t& Timeline::free_at(Route route) noexcept {
 
 EventTimes Timeline::occupy(Route route, std::uint64_t nbytes, std::uint64_t submitted_ns,
                             std::uint64_t ready_ns) noexcept {
-  auto started = std::max(submitted_ns, ready_ns);
+  auto start_ns = std::max(submitted_ns, ready_ns);
   if (route == Route::none) {
-    return {submitted_ns, started, started};
+    return {submitted_ns, start_ns, start_ns};
   }
   auto& engine = free_at(route);
-  started = std::max(started, engine);
-  engine = sum(started, duration(route, nbytes));
-  return {submitted_ns, started, engine};
+  start_ns = std::max(start_ns, engine);
+  engine = sum(start_ns, duration(route, nbytes));
+  return {submitted_ns, start_ns, engine};
 }
 
 }  // namespace isthmus::sim

@@ -12,8 +12,8 @@
 
 namespace isthmus::sim {
 
-// The part of the device that an operation occupies: none, a copy engine of either direction, or
-// the engine that moves bytes within the device.
+// What an operation occupies on the device: nothing, a copy engine of either direction, or the
+// engine that moves bytes within the device.
 enum class Route : std::uint8_t { none, to_device, from_device, inside };
 
 // The host's cost of submitting an operation and of polling an event.
@@ -25,9 +25,9 @@ class Timeline {
   void change(const Options& model) noexcept;
 
   [[nodiscard]] std::uint64_t now() const noexcept { return now_; }
-  void pass(std::uint64_t ns) noexcept;
+  void advance_by(std::uint64_t ns) noexcept;
   // Advances to this time, as a waiting host does.
-  void reach(std::uint64_t at) noexcept { now_ = at > now_ ? at : now_; }
+  void advance_to(std::uint64_t at) noexcept { now_ = at > now_ ? at : now_; }
 
   // Occupies the engine from `ready_ns` on or later, and returns the times.
   [[nodiscard]] EventTimes occupy(Route route, std::uint64_t nbytes, std::uint64_t submitted_ns,

@@ -55,7 +55,7 @@ inline constexpr int k_status_unknown = 0;
 inline constexpr int k_status_complete = 3;
 }  // namespace dp
 
-// For each function: the member of `api`, the name, the signature.
+// For each function: the member of `Api`, the name, the signature.
 #define ISTHMUS_SYCL_FUNCTIONS(X)                                                                 \
   X(delete_text, DPCTLCString_Delete, void(const char*))                                          \
   X(list_platforms, DPCTLPlatform_GetPlatforms, Vector())                                         \

@@ -16,13 +16,13 @@ MemoryReference as_reference(const void* pointer) noexcept {
 }
 
 Error not_allocated(const isthmus::Device& device, const AllocationRequest& request) {
-  const auto& told = device.properties();
+  const auto& properties = device.properties();
   return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
               "{} did not allocate {} of {} memory aligned to {}; it has {} in total, its largest "
               "single allocation is {}",
-              told.filter, describe_bytes(request.nbytes), kind_name(request.kind),
-              request.alignment, describe_bytes(told.memory_bytes),
-              describe_bytes(told.max_allocation_bytes));
+              properties.filter, describe_bytes(request.nbytes), kind_name(request.kind),
+              request.alignment, describe_bytes(properties.memory_bytes),
+              describe_bytes(properties.max_allocation_bytes));
 }
 
 }  // namespace
@@ -35,29 +35,29 @@ Error call_failed(const char* name) {
 // dpctl lets an exception escape if it is queried for the device of a pointer that does not belong
 // to this context.
 PointerFacts Context::query(const void* pointer) noexcept {
-  PointerFacts found;
-  if (os::drivers_are_gone()) {
-    return found;
+  PointerFacts facts;
+  if (os::drivers_unavailable()) {
+    return facts;
   }
   switch (call_safely(calls().pointer_type, as_reference(pointer), reference())) {
-    case dp::k_usm_device: found.kind = ISTHMUS_KIND_DEVICE; break;
-    case dp::k_usm_shared: found.kind = ISTHMUS_KIND_SHARED; break;
-    case dp::k_usm_host: found.kind = ISTHMUS_KIND_HOST; break;
-    default: return found;
+    case dp::k_usm_device: facts.kind = ISTHMUS_KIND_DEVICE; break;
+    case dp::k_usm_shared: facts.kind = ISTHMUS_KIND_SHARED; break;
+    case dp::k_usm_host: facts.kind = ISTHMUS_KIND_HOST; break;
+    default: return facts;
   }
-  const OwnedDevice home{calls(),
-                         call_safely(calls().pointer_device, as_reference(pointer), reference())};
-  found.device = home ? driver_.find(home.get()) : nullptr;
-  return found;
+  const OwnedDevice device{calls(),
+                           call_safely(calls().pointer_device, as_reference(pointer), reference())};
+  facts.device = device ? driver_.find(device.get()) : nullptr;
+  return facts;
 }
 
 Result<OwnedQueue> Context::open_queue(const Device& device) const {
-  OwnedQueue made{calls(),
-                  calls().make_queue(reference(), device.reference(), nullptr, dp::k_in_order)};
-  if (!made) {
+  OwnedQueue queue{calls(),
+                   calls().make_queue(reference(), device.reference(), nullptr, dp::k_in_order)};
+  if (!queue) {
     return call_failed("sycl::queue");
   }
-  return made;
+  return queue;
 }
 
 Result<QueueReference> Context::allocator_of(const Device& device) {
@@ -67,23 +67,23 @@ Result<QueueReference> Context::allocator_of(const Device& device) {
       return made.get();
     }
   }
-  auto made = open_queue(device);
-  ISTHMUS_TRY(made);
-  allocators_.emplace_back(&device, *std::move(made));
+  auto queue = open_queue(device);
+  ISTHMUS_TRY(queue);
+  allocators_.emplace_back(&device, *std::move(queue));
   return allocators_.back().second.get();
 }
 
 Result<void*> Context::do_allocate(isthmus::Device& device, const AllocationRequest& request) {
-  auto through = allocator_of(static_cast<const Device&>(device));
-  ISTHMUS_TRY(through);
+  auto queue = allocator_of(static_cast<const Device&>(device));
+  ISTHMUS_TRY(queue);
   const auto allocate = request.kind == ISTHMUS_KIND_DEVICE   ? calls().allocate_device
                         : request.kind == ISTHMUS_KIND_SHARED ? calls().allocate_shared
                                                               : calls().allocate_host;
-  auto* const given = call_safely(allocate, request.alignment, request.nbytes, *through);
-  if (given != nullptr && address(given) % request.alignment != 0) {
-    call_safely(calls().free, given, reference());
-  } else if (given != nullptr) {
-    return static_cast<void*>(given);
+  auto* const memory = call_safely(allocate, request.alignment, request.nbytes, *queue);
+  if (memory != nullptr && address(memory) % request.alignment != 0) {
+    call_safely(calls().free, memory, reference());
+  } else if (memory != nullptr) {
+    return static_cast<void*>(memory);
   }
   return not_allocated(device, request);
 }
@@ -94,15 +94,15 @@ void Context::do_deallocate(void* pointer, UsmKind, std::size_t) noexcept {
   }
 }
 
-Result<Ref<isthmus::Queue>> Context::make_queue(isthmus::Device& device, bool part) {
+Result<Ref<isthmus::Queue>> Context::make_queue(isthmus::Device& device, bool platform_owned) {
   auto& member = static_cast<Device&>(device);
-  auto made = open_queue(member);
-  ISTHMUS_TRY(made);
-  auto queue_of_it = make_ref<Queue>(*this, member, *std::move(made), part);
-  if (!part) {  // an exported handle may be adopted later
-    member.known_queues().add(queue_of_it->key(), *queue_of_it);
+  auto native_queue = open_queue(member);
+  ISTHMUS_TRY(native_queue);
+  auto queue = make_ref<Queue>(*this, member, *std::move(native_queue), platform_owned);
+  if (!platform_owned) {  // an exported handle may be adopted later
+    member.known_queues().add(queue->key(), *queue);
   }
-  return Ref<isthmus::Queue>{std::move(queue_of_it)};
+  return Ref<isthmus::Queue>{std::move(queue)};
 }
 
 Result<void*> Context::retain_opencl() const {
@@ -120,7 +120,7 @@ Result<void*> Context::retain_opencl() const {
   return reinterpret_cast<void*>(handle);
 }
 
-Result<Ref<Event>> Context::adopt_event(void* native, Owner keep) {
+Result<Ref<Event>> Context::adopt_event(void* native, Owner owner) {
   if (native == nullptr) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a null pointer is not a sycl::event");
   }
@@ -128,9 +128,9 @@ Result<Ref<Event>> Context::adopt_event(void* native, Owner keep) {
   if (!copied) {
     return call_failed("sycl::event");
   }
-  auto made = make_ref<Operation>(*this, std::move(keep));
-  made->submitted(std::move(copied));
-  return Ref<Event>{std::move(made)};
+  auto operation = make_ref<Operation>(*this, std::move(owner));
+  operation->submitted(std::move(copied));
+  return Ref<Event>{std::move(operation)};
 }
 
 }  // namespace isthmus::sycl

@@ -12,11 +12,11 @@ namespace isthmus::sycl {
 
 class Context final : public isthmus::Context {
  public:
-  // `keep` is released after the reference.
+  // `owner` is released after the reference.
   Context(Platform& platform, OwnedContext reference, std::vector<isthmus::Device*> devices,
-          isthmus::Platform* whole, Owner keep)
-      : isthmus::Context{std::move(devices), whole},
-        keep_{std::move(keep)},
+          isthmus::Platform* owning_platform, Owner owner)
+      : isthmus::Context{std::move(devices), owning_platform},
+        owner_{std::move(owner)},
         driver_{platform},
         reference_{std::move(reference)},
         key_{calls().context_key(reference_.get())} {}
@@ -27,13 +27,14 @@ class Context final : public isthmus::Context {
   [[nodiscard]] std::uintptr_t key() const noexcept override { return key_; }
   [[nodiscard]] void* native() const noexcept override { return reference_.get(); }
   [[nodiscard]] Result<void*> retain_opencl() const override;
-  [[nodiscard]] Result<Ref<Event>> adopt_event(void* native, Owner keep) override;
+  [[nodiscard]] Result<Ref<Event>> adopt_event(void* native, Owner owner) override;
 
  protected:
   [[nodiscard]] Result<void*> do_allocate(isthmus::Device& device,
                                           const AllocationRequest& request) override;
   void do_deallocate(void* pointer, UsmKind kind, std::size_t nbytes) noexcept override;
-  [[nodiscard]] Result<Ref<isthmus::Queue>> make_queue(isthmus::Device& device, bool part) override;
+  [[nodiscard]] Result<Ref<isthmus::Queue>> make_queue(isthmus::Device& device,
+                                                       bool platform_owned) override;
 
  private:
   // dpctl allocates through a queue, which determines device and context. One is opened for each
@@ -41,7 +42,7 @@ class Context final : public isthmus::Context {
   [[nodiscard]] Result<OwnedQueue> open_queue(const Device& device) const;
   [[nodiscard]] Result<QueueReference> allocator_of(const Device& device);
 
-  Owner keep_;
+  Owner owner_;
   Platform& driver_;
   OwnedContext reference_;
   const std::uintptr_t key_;  // read once: every request for memory needs it

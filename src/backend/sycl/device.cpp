@@ -12,8 +12,8 @@ namespace {
 // dpctl does not report it. No known runtime aligns to less.
 constexpr std::uint64_t k_base_alignment = 64;
 
-isthmus_device_type_t type_of(int told) noexcept {
-  switch (told) {
+isthmus_device_type_t type_of(int native_type) noexcept {
+  switch (native_type) {
     case dp::k_type_cpu: return ISTHMUS_DEVICE_CPU;
     case dp::k_type_gpu: return ISTHMUS_DEVICE_GPU;
     case dp::k_type_accelerator: return ISTHMUS_DEVICE_ACCELERATOR;
@@ -34,22 +34,22 @@ std::uint64_t capabilities_of(const Api& calls, DeviceReference device,
   const auto offers = [&](int aspect, std::uint64_t capability) {
     return calls.has_aspect(device, aspect) ? capability : 0;
   };
-  const auto of_host = type == ISTHMUS_DEVICE_CPU
-                           ? ISTHMUS_CAN_RUN_FUNCTIONS | ISTHMUS_CAN_TELL_FREE_MEMORY
-                           : std::uint64_t{0};
-  return ISTHMUS_CAN_USM | ISTHMUS_CAN_WAIT_FOR_HOST | ISTHMUS_CAN_LEND_HANDLES |
+  const auto host_capabilities = type == ISTHMUS_DEVICE_CPU
+                                     ? ISTHMUS_CAN_RUN_FUNCTIONS | ISTHMUS_CAN_QUERY_FREE_MEMORY
+                                     : std::uint64_t{0};
+  return ISTHMUS_CAN_USM | ISTHMUS_CAN_WAIT_FOR_HOST | ISTHMUS_CAN_EXPORT_HANDLES |
          ISTHMUS_CAN_PREFETCH | ISTHMUS_CAN_ADVISE |
          offers(dp::k_aspect_usm_device, ISTHMUS_CAN_DEVICE_KIND) |
          offers(dp::k_aspect_usm_shared, ISTHMUS_CAN_SHARED_KIND) |
-         offers(dp::k_aspect_usm_host, ISTHMUS_CAN_HOST_KIND) | of_host;
+         offers(dp::k_aspect_usm_host, ISTHMUS_CAN_HOST_KIND) | host_capabilities;
 }
 
 // As for OpenCL devices: an allocation needs space for its alignment, and a device's own memory is
 // too scarce to align to more than a huge page.
 std::uint64_t max_alignment_of(isthmus_device_type_t type, std::uint64_t max_allocation) {
-  constexpr std::uint64_t k_largest_on_host = std::uint64_t{1} << 31;
-  constexpr std::uint64_t k_largest_on_device = std::uint64_t{1} << 21;
-  return std::min(type == ISTHMUS_DEVICE_CPU ? k_largest_on_host : k_largest_on_device,
+  constexpr std::uint64_t k_max_on_host = std::uint64_t{1} << 31;
+  constexpr std::uint64_t k_max_on_device = std::uint64_t{1} << 21;
+  return std::min(type == ISTHMUS_DEVICE_CPU ? k_max_on_host : k_max_on_device,
                   std::bit_floor(max_allocation / 4));
 }
 
@@ -57,24 +57,24 @@ std::uint64_t max_alignment_of(isthmus_device_type_t type, std::uint64_t max_all
 
 Result<DeviceProperties> describe(const Api& calls, DeviceReference reference,
                                   TypeNumbers& numbers) {
-  DeviceProperties told;
-  told.name = take_text(calls, calls.device_name(reference));
-  told.type = type_of(calls.device_type(reference));
-  if (told.type == 0 || !calls.has_aspect(reference, dp::k_aspect_usm_device)) {
-    return fail(ISTHMUS_ERROR_NOT_FOUND, "device '{}' has no USM", told.name);
+  DeviceProperties properties;
+  properties.name = take_text(calls, calls.device_name(reference));
+  properties.type = type_of(calls.device_type(reference));
+  if (properties.type == 0 || !calls.has_aspect(reference, dp::k_aspect_usm_device)) {
+    return fail(ISTHMUS_ERROR_NOT_FOUND, "device '{}' has no USM", properties.name);
   }
-  told.filter = formatted("sycl:{}:{}", type_name(told.type),
-                          numbers.at(static_cast<std::size_t>(told.type))++);
-  told.vendor = take_text(calls, calls.device_vendor(reference));
-  told.driver_version = take_text(calls, calls.device_driver(reference));
-  told.compute_units = calls.compute_units(reference);
-  told.copy_engines = 1;  // dpctl does not report them
-  told.capabilities = capabilities_of(calls, reference, told.type);
-  told.memory_bytes = calls.memory_bytes(reference);
-  told.max_allocation_bytes = calls.max_allocation(reference);
-  told.base_alignment = k_base_alignment;
-  told.max_alignment = max_alignment_of(told.type, told.max_allocation_bytes);
-  return told;
+  properties.filter = formatted("sycl:{}:{}", type_name(properties.type),
+                                numbers.at(static_cast<std::size_t>(properties.type))++);
+  properties.vendor = take_text(calls, calls.device_vendor(reference));
+  properties.driver_version = take_text(calls, calls.device_driver(reference));
+  properties.compute_units = calls.compute_units(reference);
+  properties.copy_engines = 1;  // dpctl does not report them
+  properties.capabilities = capabilities_of(calls, reference, properties.type);
+  properties.memory_bytes = calls.memory_bytes(reference);
+  properties.max_allocation_bytes = calls.max_allocation(reference);
+  properties.base_alignment = k_base_alignment;
+  properties.max_alignment = max_alignment_of(properties.type, properties.max_allocation_bytes);
+  return properties;
 }
 
 Result<MemoryInfo> Device::memory() const {

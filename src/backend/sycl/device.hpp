@@ -23,27 +23,29 @@ class Device final : public isthmus::Device {
          OwnedDevice reference)
       : isthmus::Device{platform, std::move(properties)},
         reference_{std::move(reference)},
-        takes_host_memory_{calls.has_aspect(reference_.get(), dp::k_aspect_usm_system) &&
-                           is_host()} {}
+        accepts_host_pointers_{calls.has_aspect(reference_.get(), dp::k_aspect_usm_system) &&
+                               is_host()} {}
 
   [[nodiscard]] DeviceReference reference() const noexcept { return reference_.get(); }
   [[nodiscard]] void* native() const noexcept override { return reference_.get(); }
   // Whether its memory is the host's.
   [[nodiscard]] bool is_host() const noexcept { return properties().type == ISTHMUS_DEVICE_CPU; }
-  [[nodiscard]] bool reaches_host_memory() const noexcept override { return takes_host_memory_; }
+  [[nodiscard]] bool reaches_host_memory() const noexcept override {
+    return accepts_host_pointers_;
+  }
   [[nodiscard]] bool keeps_memory_on_host() const noexcept override { return is_host(); }
   // Queues by SYCL's hash, without the default queue.
   [[nodiscard]] QueueTable<std::size_t>& known_queues() noexcept { return known_queues_; }
-  // Held from the lookup in `KnownQueues` until the addition to it, so that a queue is adopted
+  // Held from the lookup in `known_queues` until the addition to it, so that a queue is adopted
   // once.
-  [[nodiscard]] std::mutex& adopting() noexcept { return adopting_; }
+  [[nodiscard]] std::mutex& adoption_lock() noexcept { return adoption_lock_; }
   // The machine's memory, for a CPU device. UNSUPPORTED for others, since dpctl does not report it.
   [[nodiscard]] Result<MemoryInfo> memory() const override;
 
  private:
   OwnedDevice reference_;
-  bool takes_host_memory_;
-  std::mutex adopting_;
+  bool accepts_host_pointers_;
+  std::mutex adoption_lock_;
   QueueTable<std::size_t> known_queues_;
 };
 

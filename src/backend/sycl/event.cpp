@@ -8,11 +8,11 @@ namespace isthmus::sycl {
 
 void Operation::submitted(OwnedEvent reference) noexcept {
   reference_ = std::move(reference);
-  mark_put();
+  mark_enqueued();
 }
 
 void Operation::refresh() noexcept {
-  if (!is_put()) {
+  if (!is_enqueued()) {
     return;
   }
   const CallOfAnyThread counted;
@@ -29,8 +29,8 @@ void Operation::refresh() noexcept {
 
 // In SYCL's own wait, a runtime on the host may let the calling thread do the work.
 void Operation::block(const os::Deadline& until) noexcept {
-  if (!until && !on_library_thread() && wait_till_put(until) && !settled() &&
-      !os::drivers_are_gone()) {
+  if (!until && !on_library_thread() && wait_until_enqueued(until) && !settled() &&
+      !os::drivers_unavailable()) {
     call_safely(context_->calls().wait_for_event, reference());
     refresh();
   }
@@ -44,18 +44,18 @@ Result<EventTimes> Operation::times() {
     return fail(ISTHMUS_PENDING,
                 "the operation has not completed: its times are available afterwards");
   }
-  if (os::drivers_are_gone()) {
+  if (os::drivers_unavailable()) {
     return process_is_ending();
   }
   const auto& calls = context_->calls();
-  const EventTimes told{calls.submitted_at(reference()), calls.started_at(reference()),
-                        calls.ended_at(reference())};
-  if (told.ended_ns == 0) {
+  const EventTimes result{calls.submitted_at(reference()), calls.started_at(reference()),
+                          calls.ended_at(reference())};
+  if (result.ended_ns == 0) {
     return fail(
         ISTHMUS_ERROR_UNSUPPORTED,
         "the times of this operation are not available: its queue was created without profiling");
   }
-  return told;
+  return result;
 }
 
 }  // namespace isthmus::sycl

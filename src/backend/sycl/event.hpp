@@ -10,13 +10,15 @@ namespace isthmus::sycl {
 
 class Operation final : public PolledEvent {
  public:
-  // `keep`, which keeps an adopted event alive, is released with this object.
-  explicit Operation(Context& context, Owner keep = {}) noexcept
-      : keep_{std::move(keep)}, context_{&context} {}
+  // `owner`, which keeps an adopted event alive, is released with this object.
+  explicit Operation(Context& context, Owner owner = {}) noexcept
+      : owner_{std::move(owner)}, context_{&context} {}
 
   [[nodiscard]] const Context& context() const noexcept { return *context_; }
   [[nodiscard]] EventReference reference() const noexcept { return reference_.get(); }
-  [[nodiscard]] void* native() noexcept override { return is_put() ? reference_.get() : nullptr; }
+  [[nodiscard]] void* native() noexcept override {
+    return is_enqueued() ? reference_.get() : nullptr;
+  }
   // Called once the driver has the operation.
   void submitted(OwnedEvent reference) noexcept;
   // UNSUPPORTED for queues created without profiling, such as the library's own: with profiling a
@@ -28,7 +30,7 @@ class Operation final : public PolledEvent {
   void block(const os::Deadline& until) noexcept override;
 
  private:
-  Owner keep_;
+  Owner owner_;
   Ref<Context> context_;
   OwnedEvent reference_;
 };
@@ -38,7 +40,7 @@ class Operation final : public PolledEvent {
 class HostOperation final : public PolledEvent {
  public:
   void finish() noexcept {
-    mark_put();
+    mark_enqueued();
     complete({});
   }
 

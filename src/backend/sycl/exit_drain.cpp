@@ -15,8 +15,8 @@ namespace isthmus::sycl {
 namespace {
 
 // For all queues together.
-constexpr std::chrono::seconds k_longest_wait{5};
-constexpr std::chrono::microseconds k_between_looks{50};
+constexpr std::chrono::seconds k_max_wait{5};
+constexpr std::chrono::microseconds k_poll_interval{50};
 
 bool is_running(int status) noexcept {
   return status != dp::k_status_complete && status != dp::k_status_unknown;
@@ -24,45 +24,45 @@ bool is_running(int status) noexcept {
 
 }  // namespace
 
-ExitDrain& ExitDrain::only() noexcept {
-  static NeverDestroyed<ExitDrain> made;
+ExitDrain& ExitDrain::instance() noexcept {
+  static NeverDestroyed<ExitDrain> drain;
   [[maybe_unused]] static const bool registered = [] {
-    static os::LastDriverCalls ours{[]() noexcept { only().run(); }};
-    os::add_last_driver_calls(ours);
+    static os::LastDriverCalls entry{[]() noexcept { instance().run(); }};
+    os::add_last_driver_calls(entry);
     return true;
   }();
-  return *made;
+  return *drain;
 }
 
-ExitDrain::Place ExitDrain::add(const HeldQueue& open) {
+ExitDrain::Place ExitDrain::add(const HeldQueue& queue) {
   const std::lock_guard hold{lock_};
-  return queues_.insert(queues_.end(), &open);
+  return queues_.insert(queues_.end(), &queue);
 }
 
-void ExitDrain::remove(Place place) noexcept {
+void ExitDrain::remove(Place position) noexcept {
   const std::lock_guard hold{lock_};
-  queues_.erase(place);
+  queues_.erase(position);
 }
 
 // Submits a barrier to every queue first, so that they are drained in parallel. Copied references
 // replace the queues, which may be destroyed meanwhile.
 void ExitDrain::run() noexcept try {
-  std::vector<std::pair<const Api*, OwnedQueue>> known;
+  std::vector<std::pair<const Api*, OwnedQueue>> queues;
   {
     const std::lock_guard hold{lock_};
-    for (const auto* open : queues_) {
-      const auto& calls = open->calls();
-      known.emplace_back(&calls, OwnedQueue{calls, calls.copy_queue(open->get())});
+    for (const auto* queue : queues_) {
+      const auto& calls = queue->calls();
+      queues.emplace_back(&calls, OwnedQueue{calls, calls.copy_queue(queue->get())});
     }
   }
   std::vector<std::pair<const Api*, EventReference>> ends;
-  for (const auto& [calls, open] : known) {
+  for (const auto& [calls, open] : queues) {
     ends.emplace_back(calls, open ? calls->barrier(open.get()) : nullptr);
   }
-  const auto until = os::Clock::now() + k_longest_wait;
+  const auto until = os::Clock::now() + k_max_wait;
   for (const auto& [calls, end] : ends) {
     while (end != nullptr && is_running(calls->event_status(end)) && os::Clock::now() < until) {
-      std::this_thread::sleep_for(k_between_looks);
+      std::this_thread::sleep_for(k_poll_interval);
     }
     if (end != nullptr) {
       calls->delete_event(end);

@@ -13,14 +13,14 @@ class HeldQueue;
 // Thread-safe. Never destroyed, since it must outlive every thread.
 class ExitDrain {
  public:
-  static ExitDrain& only() noexcept;
+  static ExitDrain& instance() noexcept;
 
   using Place = std::list<const HeldQueue*>::iterator;
 
   // Throws std::bad_alloc.
-  [[nodiscard]] Place add(const HeldQueue& open);
+  [[nodiscard]] Place add(const HeldQueue& queue);
   // Called before the queue is destroyed. Pre: not in a forked child.
-  void remove(Place place) noexcept;
+  void remove(Place position) noexcept;
 
   // Called once, at exit.
   void run() noexcept;

@@ -11,10 +11,12 @@ namespace isthmus::sycl {
 class HeldQueue {
  public:
   HeldQueue(const Api& calls, OwnedQueue reference)
-      : calls_{calls}, reference_{std::move(reference)}, place_{ExitDrain::only().add(*this)} {}
+      : calls_{calls},
+        reference_{std::move(reference)},
+        position_{ExitDrain::instance().add(*this)} {}
   ~HeldQueue() {
     if (!os::is_forked_child()) {
-      ExitDrain::only().remove(place_);
+      ExitDrain::instance().remove(position_);
     }
   }
   HeldQueue(const HeldQueue&) = delete;
@@ -28,7 +30,7 @@ class HeldQueue {
  private:
   const Api& calls_;
   OwnedQueue reference_;
-  ExitDrain::Place place_;
+  ExitDrain::Place position_;
 };
 
 }  // namespace isthmus::sycl

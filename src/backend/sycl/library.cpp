@@ -28,15 +28,16 @@ const char* load_functions(void* opened, Api& calls) noexcept {
 Result<Library> open_library(const std::string& name) {
   auto opened = os::open_library(name.c_str());
   ISTHMUS_TRY(opened);
-  Library made;
-  made.path = os::library_path(*opened);
-  made.calls.context_native = reinterpret_cast<Api::Entry<std::uintptr_t(ContextReference)>>(
+  Library library;
+  library.path = os::library_path(*opened);
+  library.calls.context_native = reinterpret_cast<Api::Entry<std::uintptr_t(ContextReference)>>(
       os::find_symbol(*opened, k_context_native));
-  if (const char* missing = load_functions(*opened, made.calls)) {
+  if (const char* missing = load_functions(*opened, library.calls)) {
     return fail(ISTHMUS_ERROR_NOT_FOUND,
-                "{}: not the C interface of dpctl 0.17 or later, it has no {}", made.path, missing);
+                "{}: not the C interface of dpctl 0.17 or later, it has no {}", library.path,
+                missing);
   }
-  return made;
+  return library;
 }
 
 }  // namespace isthmus::sycl

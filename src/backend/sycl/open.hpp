@@ -18,6 +18,6 @@ namespace isthmus::sycl {
 [[nodiscard]] bool is_in_process() noexcept;
 
 // Whether the event was made by this backend.
-[[nodiscard]] bool made(Event& candidate) noexcept;
+[[nodiscard]] bool owns_event(Event& candidate) noexcept;
 
 }  // namespace isthmus::sycl

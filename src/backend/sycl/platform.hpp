@@ -16,34 +16,35 @@ class Platform final : public isthmus::Platform {
   [[nodiscard]] const Api& calls() const noexcept { return calls_; }
   // These two adopt copies of the references, which SYCL counts.
   [[nodiscard]] Result<Ref<isthmus::Context>> adopt_context(isthmus::Device& member, void* native,
-                                                            Owner keep) override;
+                                                            Owner owner) override;
   [[nodiscard]] Result<Ref<isthmus::Queue>> adopt_queue(isthmus::Device& member, void* native,
-                                                        Owner keep) override;
+                                                        Owner owner) override;
   [[nodiscard]] isthmus::Device* device_of(void* native) const noexcept override;
-  // A listed device or a known sub-device (`part`). Null for any other device, including those of
-  // other platforms.
+  // A listed device or a known sub-device (`find_or_add_sub_device`). Null for any other device,
+  // including those of other platforms.
   [[nodiscard]] Device* find(DeviceReference reference) const noexcept;
 
  protected:
-  [[nodiscard]] Result<Ref<isthmus::Context>> make_context(std::vector<isthmus::Device*> members,
-                                                           isthmus::Platform* whole) override;
+  [[nodiscard]] Result<Ref<isthmus::Context>> make_context(
+      std::vector<isthmus::Device*> members, isthmus::Platform* owning_platform) override;
 
  private:
   [[nodiscard]] Result<std::vector<isthmus::Device*>> members_of(ContextReference native) const;
   [[nodiscard]] Result<Ref<isthmus::Context>> copy_context(ContextReference native,
                                                            std::vector<isthmus::Device*> members,
-                                                           Owner keep);
+                                                           Owner owner);
   // Returns `member` itself or a sub-device of it. A sub-device that is seen for the first time
   // becomes a device, which is not listed. WRONG_CONTEXT for any other device.
-  [[nodiscard]] Result<Device*> device_or_part(Device& member, DeviceReference reference);
-  [[nodiscard]] Device* find_part_locked(DeviceReference reference) const noexcept;
-  [[nodiscard]] bool is_part_of(const Device& whole, DeviceReference reference) const noexcept;
+  [[nodiscard]] Result<Device*> find_or_add_sub_device(Device& member, DeviceReference reference);
+  [[nodiscard]] Device* find_sub_device_locked(DeviceReference reference) const noexcept;
+  [[nodiscard]] bool is_sub_device_of(const Device& parent,
+                                      DeviceReference reference) const noexcept;
 
   Api calls_;
   OwnedPlatform reference_;
-  mutable std::mutex parts_lock_;
-  // Guarded by parts_lock_.
-  std::vector<std::unique_ptr<Device>> parts_;
+  mutable std::mutex sub_devices_lock_;
+  // Guarded by sub_devices_lock_.
+  std::vector<std::unique_ptr<Device>> sub_devices_;
 };
 
 }  // namespace isthmus::sycl

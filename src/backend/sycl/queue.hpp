@@ -22,9 +22,9 @@ namespace isthmus::sycl {
 class Queue final : public DeferringQueue {
  public:
   // A queue of the library's own.
-  Queue(Context& context, Device& device, OwnedQueue reference, bool part);
+  Queue(Context& context, Device& device, OwnedQueue reference, bool platform_owned);
   // An adopted queue: `reference` is a copy of its owner's reference.
-  Queue(Context& context, Device& device, OwnedQueue reference, Owner keep);
+  Queue(Context& context, Device& device, OwnedQueue reference, Owner owner);
   ~Queue() override;
 
   [[nodiscard]] std::uintptr_t key() const noexcept override { return key_; }
@@ -43,7 +43,7 @@ class Queue final : public DeferringQueue {
   [[nodiscard]] Result<Ref<Event>> do_advise(const void* pointer, std::size_t nbytes,
                                              std::uint32_t advice, WaitList after) override;
   [[nodiscard]] Result<Ref<Event>> do_fence(WaitList after) override;
-  [[nodiscard]] bool knows(Event& candidate) const noexcept override;
+  [[nodiscard]] bool can_wait_for(Event& candidate) const noexcept override;
   [[nodiscard]] void* native() const noexcept override { return reference(); }
 
  private:
@@ -52,21 +52,21 @@ class Queue final : public DeferringQueue {
   template <class Command>
   Result<Ref<Event>> submit(const char* call, std::size_t count, WaitList after, Command&& command);
   template <class Command>
-  Error put(Operation& made, const char* call, std::size_t count, WaitList after,
-            const Command& command) const;
+  Error enqueue(Operation& operation, const char* call, std::size_t count, WaitList after,
+                const Command& command) const;
   template <class Command>
-  [[nodiscard]] OwnedEvent put_all(std::size_t count, const Command& command) const;
+  [[nodiscard]] OwnedEvent enqueue_all(std::size_t count, const Command& command) const;
   // Runs `work` on the host once everything before it has ended. Pre: the device's memory is the
   // host's.
   template <class Work>
-  Result<Ref<Event>> do_on_host(WaitList after, Work&& work);
-  [[nodiscard]] bool stand_behind_these(WaitList after) const;
-  void let_linger() noexcept;
-  [[nodiscard]] OwnedEvent put_barrier() const noexcept;
-  [[nodiscard]] OwnedEvent copy_part(void* destination, const void* source,
-                                     std::size_t nbytes) const noexcept;
+  Result<Ref<Event>> run_on_host(WaitList after, Work&& work);
+  [[nodiscard]] bool order_next_after(WaitList after) const;
+  void delay_release() noexcept;
+  [[nodiscard]] OwnedEvent enqueue_barrier() const noexcept;
+  [[nodiscard]] OwnedEvent enqueue_copy(void* destination, const void* source,
+                                        std::size_t nbytes) const noexcept;
 
-  Owner keep_;
+  Owner owner_;
   Context& context_;
   Device& device_;
   std::shared_ptr<HeldQueue> held_;

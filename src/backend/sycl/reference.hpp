@@ -14,16 +14,16 @@ namespace isthmus::sycl {
 // Calls a function that may let exceptions of SYCL escape (api.hpp). Then returns false, null or
 // nothing.
 template <class Result, class... Taken, class... Given>
-Result call_safely(Result (*function)(Taken...), Given... given) noexcept {
+Result call_safely(Result (*function)(Taken...), Given... arguments) noexcept {
   try {
-    return function(given...);
+    return function(arguments...);
   } catch (...) {
     return Result();
   }
 }
 
-// A reference with one owner. `Delete` is the member of `api` that deletes it. Once the drivers are
-// gone nothing is deleted.
+// A reference with one owner. `Delete` is the member of `Api` that deletes it. Once the drivers
+// have been torn down, nothing is deleted.
 template <class Handle, auto Delete>
 class Owned {
  public:

@@ -5,7 +5,7 @@
 // are.
 //
 // A deallocation goes to upstream and returns its result: misuse that upstream detects changes no
-// counter. The warm paths are those of the pool at the bottom, with one virtual call for each
+// counter. The fast paths are those of the pool at the bottom, plus one virtual call for each
 // resource above the lowest one.
 
 #include "memory/free_listener.hpp"
@@ -13,18 +13,18 @@
 
 namespace isthmus {
 
-// The warm paths of a resource; of a pool without a virtual call, as in the C interface.
-[[nodiscard]] inline void* take_warm(MemoryResource& resource, std::size_t nbytes,
-                                     std::size_t alignment, Queue* queue) noexcept {
-  auto* lowest = resource.as_pool();
-  return lowest != nullptr ? lowest->allocate_warm(nbytes, alignment, queue)
-                           : resource.allocate_warm(nbytes, alignment, queue);
+// The fast paths of a resource. For a pool they make no virtual call, as in the C interface.
+[[nodiscard]] inline void* allocate_fast_from(MemoryResource& resource, std::size_t nbytes,
+                                              std::size_t alignment, Queue* queue) noexcept {
+  auto* pool = resource.as_pool();
+  return pool != nullptr ? pool->allocate_fast(nbytes, alignment, queue)
+                         : resource.allocate_fast(nbytes, alignment, queue);
 }
-[[nodiscard]] inline bool give_back_warm(MemoryResource& resource, void* pointer,
-                                         std::size_t nbytes, Queue* queue) noexcept {
-  auto* lowest = resource.as_pool();
-  return lowest != nullptr ? lowest->deallocate_warm(pointer, nbytes, queue)
-                           : resource.deallocate_warm(pointer, nbytes, queue);
+[[nodiscard]] inline bool deallocate_fast_to(MemoryResource& resource, void* pointer,
+                                             std::size_t nbytes, Queue* queue) noexcept {
+  auto* pool = resource.as_pool();
+  return pool != nullptr ? pool->deallocate_fast(pointer, nbytes, queue)
+                         : resource.deallocate_fast(pointer, nbytes, queue);
 }
 
 class Adaptor : public MemoryResource, public FreeListener {
@@ -37,21 +37,23 @@ class Adaptor : public MemoryResource, public FreeListener {
         upstream_pool_{upstream.as_pool()} {}
 
   void collect_bases(std::vector<MemoryResource*>& out) override { upstream_->collect_bases(out); }
-  [[nodiscard]] MemoryResource& giver_of(const void* pointer,
-                                         std::size_t nbytes) noexcept override {
-    return upstream_->giver_of(pointer, nbytes);
+  [[nodiscard]] MemoryResource& resource_of(const void* pointer,
+                                            std::size_t nbytes) noexcept override {
+    return upstream_->resource_of(pointer, nbytes);
   }
   [[nodiscard]] Result<void*> allocate(std::size_t nbytes, std::size_t alignment,
                                        Queue& queue) override {
     return upstream_->allocate(nbytes, alignment, queue);
   }
-  Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* behind) noexcept override {
-    return upstream_->deallocate(pointer, nbytes, behind);
+  Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* after) noexcept override {
+    return upstream_->deallocate(pointer, nbytes, after);
   }
   void freed(const void* pointer, std::size_t nbytes) noexcept override {
     notify_freed(*upstream_, pointer, nbytes);
   }
-  [[nodiscard]] bool may_take_back() const noexcept override { return upstream_->may_take_back(); }
+  [[nodiscard]] bool may_release_early() const noexcept override {
+    return upstream_->may_release_early();
+  }
   [[nodiscard]] MemoryUsage usage() noexcept override { return upstream_->usage(); }
   std::size_t trim(std::size_t keep) noexcept override { return upstream_->trim(keep); }
   [[nodiscard]] Result<void> verify() override { return upstream_->verify(); }

@@ -10,31 +10,31 @@ namespace isthmus {
 
 class AlignedResource final : public Adaptor {
  public:
-  // Applies to requests of at least `from_bytes`. Pre: `alignment` is a power of two.
-  AlignedResource(MemoryResource& upstream, std::size_t alignment, std::size_t from_bytes)
-      : Adaptor{upstream}, alignment_{alignment}, from_bytes_{from_bytes} {}
+  // Applies to requests of at least `min_bytes`. Pre: `alignment` is a power of two.
+  AlignedResource(MemoryResource& upstream, std::size_t alignment, std::size_t min_bytes)
+      : Adaptor{upstream}, alignment_{alignment}, min_bytes_{min_bytes} {}
   [[nodiscard]] Result<void*> allocate(std::size_t nbytes, std::size_t alignment,
                                        Queue& queue) override {
     return Adaptor::allocate(nbytes, raised(nbytes, alignment), queue);
   }
-  [[nodiscard]] void* allocate_warm(std::size_t nbytes, std::size_t alignment,
+  [[nodiscard]] void* allocate_fast(std::size_t nbytes, std::size_t alignment,
                                     Queue* queue) noexcept override {
-    return take_warm(upstream(), nbytes, raised(nbytes, alignment), queue);
+    return allocate_fast_from(upstream(), nbytes, raised(nbytes, alignment), queue);
   }
-  [[nodiscard]] bool deallocate_warm(void* pointer, std::size_t nbytes,
+  [[nodiscard]] bool deallocate_fast(void* pointer, std::size_t nbytes,
                                      Queue* queue) noexcept override {
-    return give_back_warm(upstream(), pointer, nbytes, queue);
+    return deallocate_fast_to(upstream(), pointer, nbytes, queue);
   }
 
  private:
-  // An alignment that upstream would refuse is left unchanged, and is refused.
+  // An alignment that upstream would refuse is passed unchanged, so that upstream refuses it.
   [[nodiscard]] std::size_t raised(std::size_t nbytes, std::size_t alignment) const noexcept {
     const bool is_power = (alignment & (alignment - 1)) == 0;
-    return nbytes >= from_bytes_ && is_power ? std::max(alignment, alignment_) : alignment;
+    return nbytes >= min_bytes_ && is_power ? std::max(alignment, alignment_) : alignment;
   }
 
   const std::size_t alignment_;
-  const std::size_t from_bytes_;
+  const std::size_t min_bytes_;
 };
 
 }  // namespace isthmus

@@ -17,66 +17,66 @@ bool Arena::Smaller::operator()(const Block* a, std::size_t nbytes) const noexce
   return a->nbytes < nbytes;
 }
 
-void Arena::add(Superblock& whole) {
-  const auto made = blocks_.try_emplace(address(whole.base())).first;
-  Undo forget{[&] { blocks_.erase(made); }};
-  auto& only = made->second;
-  only.in = &whole;
-  only.begin = whole.base();
-  only.nbytes = whole.nbytes();
-  free_.insert(&only);
-  forget.dismiss();
+void Arena::add(Superblock& superblock) {
+  const auto position = blocks_.try_emplace(address(superblock.base())).first;
+  Undo rollback{[&] { blocks_.erase(position); }};
+  auto& block = position->second;
+  block.superblock = &superblock;
+  block.begin = superblock.base();
+  block.nbytes = superblock.nbytes();
+  free_.insert(&block);
+  rollback.dismiss();
 }
 
-void Arena::hold_back(const Superblock& in, Ticket until) noexcept {
-  const auto end = blocks_.lower_bound(address(in.base() + in.nbytes()));
-  for (auto each = blocks_.lower_bound(address(in.base())); each != end; ++each) {
+void Arena::delay_reuse(const Superblock& superblock, Ticket until) noexcept {
+  const auto end = blocks_.lower_bound(address(superblock.base() + superblock.nbytes()));
+  for (auto each = blocks_.lower_bound(address(superblock.base())); each != end; ++each) {
     each->second.freed = until;
   }
 }
 
-// Pre: `whole` is free. Both parts are free afterwards.
-void Arena::split(Blocks::iterator whole, std::size_t first) {
-  auto& from = whole->second;
-  const auto made = blocks_.try_emplace(address(from.begin + first)).first;
-  Undo forget{[&] { blocks_.erase(made); }};
-  auto& rest = made->second;
-  rest.in = from.in;
-  rest.begin = from.begin + first;
-  rest.nbytes = from.nbytes - first;
-  rest.freed = from.freed;
-  free_.insert(&rest);
-  forget.dismiss();
-  auto place = free_.extract(&from);
-  from.nbytes = first;
-  free_.insert(std::move(place));
+// Pre: the block at `position` is free. Both parts are free afterwards.
+void Arena::split(Blocks::iterator position, std::size_t first) {
+  auto& block = position->second;
+  const auto added = blocks_.try_emplace(address(block.begin + first)).first;
+  Undo rollback{[&] { blocks_.erase(added); }};
+  auto& remainder = added->second;
+  remainder.superblock = block.superblock;
+  remainder.begin = block.begin + first;
+  remainder.nbytes = block.nbytes - first;
+  remainder.freed = block.freed;
+  free_.insert(&remainder);
+  rollback.dismiss();
+  auto node = free_.extract(&block);
+  block.nbytes = first;
+  free_.insert(std::move(node));
 }
 
-std::byte* Arena::take(std::size_t nbytes, std::size_t alignment, QueueSlots::Slot slot,
-                       const QueueSlots& slots) {
-  const auto gap_in = [alignment](const Block& at) {
+std::byte* Arena::allocate(std::size_t nbytes, std::size_t alignment, QueueSlots::Slot slot,
+                           const QueueSlots& slots) {
+  const auto padding_of = [alignment](const Block& at) {
     return (0 - address(at.begin)) & (alignment - 1);
   };
   const auto fits = [&](const Block* each) {
-    return gap_in(*each) <= each->nbytes - nbytes && slots.good(each->freed, slot);
+    return padding_of(*each) <= each->nbytes - nbytes && slots.is_usable(each->freed, slot);
   };
   const auto found = std::find_if(free_.lower_bound<std::size_t>(nbytes), free_.end(), fits);
   if (found == free_.end()) {
     return nullptr;
   }
   auto at = blocks_.find(address((*found)->begin));
-  if (const auto gap = gap_in(at->second); gap != 0) {
-    split(at, gap);
+  if (const auto padding = padding_of(at->second); padding != 0) {
+    split(at, padding);
     ++at;
   }
   if (at->second.nbytes != nbytes) {
     split(at, nbytes);
   }
-  auto& taken = at->second;
-  taken.place = free_.extract(&taken);
-  taken.state = Block::live;
-  taken.in->out += nbytes;
-  return taken.begin;
+  auto& block = at->second;
+  block.node = free_.extract(&block);
+  block.state = Block::live;
+  block.superblock->live_bytes += nbytes;
+  return block.begin;
 }
 
 Arena::Blocks::iterator Arena::find(const void* pointer) noexcept {
@@ -91,8 +91,8 @@ CutBlock Arena::block_at(const void* pointer) noexcept {
   if (at == blocks_.end()) {
     return {};
   }
-  const auto& found = at->second;
-  return {found.begin, found.nbytes, found.state == Block::live};
+  const auto& block = at->second;
+  return {block.begin, block.nbytes, block.state == Block::live};
 }
 
 Result<Arena::Blocks::iterator> Arena::begin_free(const void* pointer) noexcept {
@@ -103,75 +103,75 @@ Result<Arena::Blocks::iterator> Arena::begin_free(const void* pointer) noexcept 
                 "allocated it",
                 pointer);
   }
-  auto& found = at->second;
-  if (found.state != Block::live) {
+  auto& block = at->second;
+  if (block.state != Block::live) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} was freed before", pointer);
   }
-  if (found.begin != pointer) {
+  if (block.begin != pointer) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "{} lies inside a block of this resource: free the pointer that was allocated",
                 pointer);
   }
-  found.state = Block::leaving;
+  block.state = Block::freeing;
   return at;
 }
 
-void Arena::end_free(Blocks::iterator gone, Ticket freed, QueueSlots& slots) noexcept {
-  auto& back = gone->second;
-  back.freed = freed;
-  back.state = Block::free;
-  back.in->out -= back.nbytes;
-  free_.insert(std::move(back.place));
-  if (const auto next = std::next(gone); can_join(gone, next, slots)) {
-    join(gone, next, slots);
+void Arena::end_free(Blocks::iterator position, Ticket freed, QueueSlots& slots) noexcept {
+  auto& block = position->second;
+  block.freed = freed;
+  block.state = Block::free;
+  block.superblock->live_bytes -= block.nbytes;
+  free_.insert(std::move(block.node));
+  if (const auto next = std::next(position); can_coalesce(position, next, slots)) {
+    coalesce(position, next, slots);
   }
-  if (gone != blocks_.begin() && can_join(std::prev(gone), gone, slots)) {
-    join(std::prev(gone), gone, slots);
+  if (position != blocks_.begin() && can_coalesce(std::prev(position), position, slots)) {
+    coalesce(std::prev(position), position, slots);
   }
 }
 
-bool Arena::can_join(Blocks::iterator first, Blocks::iterator second,
-                     const QueueSlots& slots) const noexcept {
+bool Arena::can_coalesce(Blocks::iterator first, Blocks::iterator second,
+                         const QueueSlots& slots) const noexcept {
   if (second == blocks_.end()) {
     return false;
   }
   const auto& a = first->second;
   const auto& b = second->second;
-  return a.in == b.in && a.state == Block::free && b.state == Block::free &&
+  return a.superblock == b.superblock && a.state == Block::free && b.state == Block::free &&
          slots.joins(a.freed, b.freed);
 }
 
-void Arena::join(Blocks::iterator first, Blocks::iterator second, QueueSlots& slots) noexcept {
-  auto& whole = first->second;
-  auto place = free_.extract(&whole);
+void Arena::coalesce(Blocks::iterator first, Blocks::iterator second, QueueSlots& slots) noexcept {
+  auto& merged = first->second;
+  auto node = free_.extract(&merged);
   free_.erase(&second->second);
-  whole.freed = slots.joined(whole.freed, second->second.freed);
-  whole.nbytes += second->second.nbytes;
-  free_.insert(std::move(place));
+  merged.freed = slots.joined(merged.freed, second->second.freed);
+  merged.nbytes += second->second.nbytes;
+  free_.insert(std::move(node));
   blocks_.erase(second);
 }
 
-void Arena::join(QueueSlots& slots) noexcept {
+void Arena::coalesce(QueueSlots& slots) noexcept {
   for (auto each = blocks_.begin(); each != blocks_.end();) {
-    if (const auto next = std::next(each); can_join(each, next, slots)) {
-      join(each, next, slots);
+    if (const auto next = std::next(each); can_coalesce(each, next, slots)) {
+      coalesce(each, next, slots);
     } else {
       each = next;
     }
   }
 }
 
-bool Arena::remove(Superblock& whole, const QueueSlots& slots) noexcept {
-  const auto begin = blocks_.lower_bound(address(whole.base()));
-  const auto end = blocks_.lower_bound(address(whole.base() + whole.nbytes()));
-  const bool is_over = whole.out == 0 && std::all_of(begin, end, [&](const auto& each) {
+bool Arena::remove(Superblock& superblock, const QueueSlots& slots) noexcept {
+  const auto begin = blocks_.lower_bound(address(superblock.base()));
+  const auto end = blocks_.lower_bound(address(superblock.base() + superblock.nbytes()));
+  const bool is_free = superblock.live_bytes == 0 && std::all_of(begin, end, [&](const auto& each) {
                          return slots.passed(each.second.freed);
                        });
-  if (is_over) {
+  if (is_free) {
     std::for_each(begin, end, [&](auto& each) { free_.erase(&each.second); });
     blocks_.erase(begin, end);
   }
-  return is_over;
+  return is_free;
 }
 
 }  // namespace isthmus

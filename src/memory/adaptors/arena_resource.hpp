@@ -2,12 +2,13 @@
 #pragma once
 // Blocks of any size, cut from superblocks that threads do not share.
 //
-// Choose it if what threads free must stay apart, or over an upstream that no pool can stand on; a
-// pool is nearly always faster. A pair of a thread and a queue uses one of a fixed number of arenas
-// (arena.hpp), so that nothing remains when a thread or queue ends. If an arena has no suitable
-// block it gets a new superblock. Superblocks that are unused in other arenas are released only if
-// upstream, or the limit, has no more. A free finds the arena of its block among the superblocks by
-// address; it takes two locks, neither of which is held during a call of upstream.
+// Use it if memory that different threads free must stay separate, or over an upstream that no pool
+// can use. A pool is nearly always faster. A pair of a thread and a queue uses one of a fixed
+// number of arenas (arena.hpp), so that nothing remains when a thread or queue ends. If an arena
+// has no suitable block it gets a new superblock. Superblocks that are unused in other arenas are
+// released only if upstream, or the limit, has no more. A free finds the arena of its block among
+// the superblocks by address; it takes two locks, neither of which is held during a call of
+// upstream.
 
 #include <array>
 #include <atomic>
@@ -32,7 +33,7 @@ class ArenaResource final : public KeepingResource {
   [[nodiscard]] Result<void*> allocate(std::size_t nbytes, std::size_t alignment,
                                        Queue& queue) override;
   // INVALID_ARGUMENT if `pointer` is no block, lies inside one, or was freed before.
-  Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* behind) noexcept override;
+  Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* after) noexcept override;
   [[nodiscard]] CutBlock block_at(const void* pointer) noexcept override;
 
  private:
@@ -54,25 +55,25 @@ class ArenaResource final : public KeepingResource {
     std::uint64_t nbytes_ = 0;
   };
   struct HeldSuperblock {
-    Share of_limit;  // released after the memory
-    Arena::Superblock what;
+    Share share;  // released after the memory
+    Arena::Superblock superblock;
   };
 
   ~ArenaResource() override = default;
-  std::size_t give_back_whole() noexcept override;
+  std::size_t release_free_chunks() noexcept override;
   [[nodiscard]] bool has_chunks() const noexcept override { return !superblocks_.empty(); }
   [[nodiscard]] Arena& arena_of(const Queue& queue) noexcept;
   [[nodiscard]] Arena* arena_at(const void* pointer) noexcept;
   // Null if the arena has no block that is usable by the queue.
-  [[nodiscard]] std::byte* take_of_known(Arena& arena, std::size_t nbytes, std::size_t alignment,
-                                         Queue& queue);
-  [[nodiscard]] Result<HeldSuperblock> take_superblock(std::size_t nbytes, std::size_t alignment,
-                                                       Queue& queue);
+  [[nodiscard]] std::byte* allocate_from_held(Arena& arena, std::size_t nbytes,
+                                              std::size_t alignment, Queue& queue);
+  [[nodiscard]] Result<HeldSuperblock> allocate_superblock(std::size_t nbytes,
+                                                           std::size_t alignment, Queue& queue);
   // A superblock for a request of `nbytes`. Releases unused ones if there is no more memory.
   [[nodiscard]] Result<HeldSuperblock> grow(std::size_t nbytes, std::size_t alignment,
                                             Queue& queue);
-  [[nodiscard]] Result<void*> take_of_new(Arena& arena, std::size_t nbytes, std::size_t alignment,
-                                          Queue& queue);
+  [[nodiscard]] Result<void*> allocate_from_new(Arena& arena, std::size_t nbytes,
+                                                std::size_t alignment, Queue& queue);
 
   const std::uint64_t limit_;
   std::atomic<std::uint64_t> held_{0};

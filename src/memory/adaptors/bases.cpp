@@ -17,21 +17,21 @@ MemoryResource::MemoryUsage Bases::usage() const noexcept {
   return sum;
 }
 
-std::size_t Bases::held_by_others(const MemoryResource& than) const noexcept {
+std::size_t Bases::held_except(const MemoryResource& excluded) const noexcept {
   std::size_t sum = 0;
   for (auto* each : all_) {
-    sum += each == &than ? 0 : each->usage().held_bytes;
+    sum += each == &excluded ? 0 : each->usage().held_bytes;
   }
   return sum;
 }
 
 std::size_t Bases::trim(std::size_t keep) const noexcept {
-  std::size_t given_back = 0;
+  std::size_t released = 0;
   for (auto each = all_.rbegin(); each != all_.rend(); ++each) {
-    const auto others = held_by_others(**each);
-    given_back += (*each)->trim(keep - std::min(keep, others));
+    const auto other_bytes = held_except(**each);
+    released += (*each)->trim(keep - std::min(keep, other_bytes));
   }
-  return given_back;
+  return released;
 }
 
 }  // namespace isthmus

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The base resources of a resource that stands on several, each once, and their sums.
+// The base resources of a resource that has several upstreams, each once, and their sums. Not
+// changed after the owner's construction, so it needs no lock.
 
 #include "memory/memory_resource.hpp"
 
@@ -13,12 +14,12 @@ class Bases {
   void collect(std::vector<MemoryResource*>& out) const;
 
   [[nodiscard]] MemoryResource::MemoryUsage usage() const noexcept;
-  // Trims the last added first. Each may keep what the current holdings of the others leave of
-  // `keep`.
+  // Trims the last added first. Each may hold what the current holdings of the other resources
+  // leave of `keep`.
   std::size_t trim(std::size_t keep) const noexcept;
 
  private:
-  [[nodiscard]] std::size_t held_by_others(const MemoryResource& than) const noexcept;
+  [[nodiscard]] std::size_t held_except(const MemoryResource& excluded) const noexcept;
 
   std::vector<MemoryResource*> all_;
 };

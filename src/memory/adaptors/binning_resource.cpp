@@ -8,19 +8,19 @@
 namespace isthmus {
 Result<Ref<BinningResource>> BinningResource::create(MemoryResource& upstream,
                                                      std::vector<Bin> bins) {
-  for (std::size_t each = 0; each < bins.size(); ++each) {
-    const auto& [most, from] = bins[each];
+  for (std::size_t index = 0; index < bins.size(); ++index) {
+    const auto& [most, from] = bins[index];
     if (from->context().key() != upstream.context().key()) {
       return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
                   "bin {} allocates memory on {}, and the resource for larger requests memory on "
                   "{}: all must be of one context",
-                  each, from->device().properties().filter, upstream.device().properties().filter);
+                  index, from->device().properties().filter, upstream.device().properties().filter);
     }
-    if (each != 0 && most <= bins[each - 1].most_bytes) {
+    if (index != 0 && most <= bins[index - 1].max_bytes) {
       return fail(
           ISTHMUS_ERROR_INVALID_ARGUMENT,
-          "bin {} is for {}, and the one before it for {}: sort the bins by increasing size", each,
-          describe_bytes(most), describe_bytes(bins[each - 1].most_bytes));
+          "bin {} is for {}, and the one before it for {}: sort the bins by increasing size", index,
+          describe_bytes(most), describe_bytes(bins[index - 1].max_bytes));
     }
   }
   return make_ref<BinningResource>(upstream, std::move(bins));
@@ -47,7 +47,7 @@ BinningResource::BinningResource(MemoryResource& upstream, std::vector<Bin> bins
 MemoryResource& BinningResource::resource_for(std::size_t nbytes) const noexcept {
   const auto found =
       std::lower_bound(bins_.begin(), bins_.end(), nbytes,
-                       [](const Bin& each, std::size_t size) { return each.most_bytes < size; });
+                       [](const Bin& each, std::size_t size) { return each.max_bytes < size; });
   return found == bins_.end() ? upstream() : *found->resource;
 }
 
@@ -55,15 +55,14 @@ Result<void*> BinningResource::allocate(std::size_t nbytes, std::size_t alignmen
   return resource_for(nbytes).allocate(nbytes, alignment, queue);
 }
 
-Result<void> BinningResource::deallocate(void* pointer, std::size_t nbytes,
-                                         Queue* behind) noexcept {
-  return resource_for(nbytes).deallocate(pointer, nbytes, behind);
+Result<void> BinningResource::deallocate(void* pointer, std::size_t nbytes, Queue* after) noexcept {
+  return resource_for(nbytes).deallocate(pointer, nbytes, after);
 }
 
-bool BinningResource::may_take_back() const noexcept {
-  return Adaptor::may_take_back() || std::any_of(bins_.begin(), bins_.end(), [](const Bin& each) {
-           return each.resource->may_take_back();
-         });
+bool BinningResource::may_release_early() const noexcept {
+  return Adaptor::may_release_early() ||
+         std::any_of(bins_.begin(), bins_.end(),
+                     [](const Bin& each) { return each.resource->may_release_early(); });
 }
 
 Result<void> BinningResource::verify() {

@@ -14,7 +14,7 @@ namespace isthmus {
 class BinningResource final : public Adaptor {
  public:
   struct Bin {
-    std::size_t most_bytes;
+    std::size_t max_bytes;
     Ref<MemoryResource> resource;
   };
   // `upstream` serves what is larger than every bin. WRONG_CONTEXT for a bin of another context,
@@ -25,25 +25,25 @@ class BinningResource final : public Adaptor {
   BinningResource(MemoryResource& upstream, std::vector<Bin> bins);
 
   void collect_bases(std::vector<MemoryResource*>& out) override { bases_.collect(out); }
-  [[nodiscard]] MemoryResource& giver_of(const void* pointer,
-                                         std::size_t nbytes) noexcept override {
-    return resource_for(nbytes).giver_of(pointer, nbytes);
+  [[nodiscard]] MemoryResource& resource_of(const void* pointer,
+                                            std::size_t nbytes) noexcept override {
+    return resource_for(nbytes).resource_of(pointer, nbytes);
   }
   [[nodiscard]] Result<void*> allocate(std::size_t nbytes, std::size_t alignment,
                                        Queue& queue) override;
-  Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* behind) noexcept override;
+  Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* after) noexcept override;
   void freed(const void* pointer, std::size_t nbytes) noexcept override {
     notify_freed(resource_for(nbytes), pointer, nbytes);
   }
-  [[nodiscard]] void* allocate_warm(std::size_t nbytes, std::size_t alignment,
+  [[nodiscard]] void* allocate_fast(std::size_t nbytes, std::size_t alignment,
                                     Queue* queue) noexcept override {
-    return take_warm(resource_for(nbytes), nbytes, alignment, queue);
+    return allocate_fast_from(resource_for(nbytes), nbytes, alignment, queue);
   }
-  [[nodiscard]] bool deallocate_warm(void* pointer, std::size_t nbytes,
+  [[nodiscard]] bool deallocate_fast(void* pointer, std::size_t nbytes,
                                      Queue* queue) noexcept override {
-    return give_back_warm(resource_for(nbytes), pointer, nbytes, queue);
+    return deallocate_fast_to(resource_for(nbytes), pointer, nbytes, queue);
   }
-  [[nodiscard]] bool may_take_back() const noexcept override;
+  [[nodiscard]] bool may_release_early() const noexcept override;
   [[nodiscard]] MemoryUsage usage() noexcept override { return bases_.usage(); }
   std::size_t trim(std::size_t keep) noexcept override { return bases_.trim(keep); }
   [[nodiscard]] Result<void> verify() override;

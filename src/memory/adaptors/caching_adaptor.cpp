@@ -6,48 +6,48 @@
 
 namespace isthmus {
 
-void CachingAdaptor::note_memory() noexcept {
+void CachingAdaptor::ensure_listed() noexcept {
   if (!is_listed_.load(std::memory_order_relaxed)) {
-    process_caching_adaptors().join(*this);
+    process_caching_adaptors().add(*this);
   }
 }
 
-void CachingAdaptor::leave_list() noexcept { process_caching_adaptors().leave(*this); }
+void CachingAdaptor::unlist() noexcept { process_caching_adaptors().remove(*this); }
 
-void CachingAdaptor::last_reference_gone() noexcept {
-  leave_list();
-  Adaptor::last_reference_gone();
+void CachingAdaptor::on_last_release() noexcept {
+  unlist();
+  Adaptor::on_last_release();
 }
 
 // In a forked child the lock may be held by a thread that does not exist there.
-void CachingAdaptors::join(CachingAdaptor& made) noexcept {
+void CachingAdaptors::add(CachingAdaptor& adaptor) noexcept {
   if (os::is_forked_child()) {
     return;
   }
   const std::lock_guard hold{lock_};
-  if (made.is_listed_.exchange(true, std::memory_order_relaxed)) {
+  if (adaptor.is_listed_.exchange(true, std::memory_order_relaxed)) {
     return;  // another thread did it meanwhile
   }
-  made.older_ = newest_;
+  adaptor.older_ = newest_;
   if (newest_ != nullptr) {
-    newest_->newer_ = &made;
+    newest_->newer_ = &adaptor;
   }
-  newest_ = &made;
+  newest_ = &adaptor;
 }
 
-void CachingAdaptors::leave(CachingAdaptor& gone) noexcept {
+void CachingAdaptors::remove(CachingAdaptor& adaptor) noexcept {
   if (os::is_forked_child()) {
     return;
   }
   const std::lock_guard hold{lock_};
-  if (!gone.is_listed_.exchange(false, std::memory_order_relaxed)) {
+  if (!adaptor.is_listed_.exchange(false, std::memory_order_relaxed)) {
     return;
   }
-  (gone.newer_ != nullptr ? gone.newer_->older_ : newest_) = gone.older_;
-  if (gone.older_ != nullptr) {
-    gone.older_->newer_ = gone.newer_;
+  (adaptor.newer_ != nullptr ? adaptor.newer_->older_ : newest_) = adaptor.older_;
+  if (adaptor.older_ != nullptr) {
+    adaptor.older_->newer_ = adaptor.newer_;
   }
-  gone.newer_ = gone.older_ = nullptr;
+  adaptor.newer_ = adaptor.older_ = nullptr;
 }
 
 CachingAdaptors& process_caching_adaptors() noexcept {

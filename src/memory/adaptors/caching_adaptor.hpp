@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// An adaptor that keeps upstream memory which is not allocated to any caller.
+// An adaptor that caches upstream memory which is not allocated to any caller.
 //
-// It returns that memory for every request that the driver refuses (other_pools.hpp), from any
-// caller. The request may be its own, so it holds no lock while it calls upstream. It is in one
-// list of the process from its first upstream memory until its last reference is dropped.
+// It returns that memory whenever the driver refuses a request (other_pools.hpp). The request may
+// be its own, so it holds no lock while it calls upstream. It is in the list of the process from
+// its first upstream memory until its last reference is dropped.
 
 #include <mutex>
 #include <vector>
@@ -22,19 +22,21 @@ class CachingAdaptor : public Adaptor {
   // Returns to upstream what is neither allocated nor in use, and reports the bytes. Does not wait
   // for work.
   virtual std::size_t release_unused() noexcept = 0;
-  // Events of unfinished work that keeps such memory from being released. Throws std::bad_alloc.
+  // Events of unfinished work that prevents the release of such memory. Throws std::bad_alloc.
   [[nodiscard]] virtual std::vector<Ref<Event>> running() = 0;
 
-  // The base resources that its memory comes from.
   [[nodiscard]] const std::vector<MemoryResource*>& bases() const noexcept { return bases_; }
-  [[nodiscard]] bool is_drivers_own() const noexcept final { return upstream().is_drivers_own(); }
+  [[nodiscard]] bool is_driver_backed() const noexcept final {
+    return upstream().is_driver_backed();
+  }
 
  protected:
-  // Call after an allocation from upstream, before its memory is kept. Cheap after the first time.
-  void note_memory() noexcept;
+  // Call after an allocation from upstream, before its memory is cached. Cheap after the first
+  // time.
+  void ensure_listed() noexcept;
   // Call before destruction begins, since the list calls virtual functions.
-  void leave_list() noexcept;
-  void last_reference_gone() noexcept override;
+  void unlist() noexcept;
+  void on_last_release() noexcept override;
 
  private:
   friend class CachingAdaptors;
@@ -50,12 +52,12 @@ class CachingAdaptor : public Adaptor {
 // adaptor over another one is newer in the list: its upstream provided memory first.
 class CachingAdaptors {
  public:
-  void join(CachingAdaptor& made) noexcept;
-  void leave(CachingAdaptor& gone) noexcept;
+  void add(CachingAdaptor& adaptor) noexcept;
+  void remove(CachingAdaptor& adaptor) noexcept;
   // The newest adaptor that is older than `last` (null: of all) and that `fits` accepts; null if
   // there is none. `fits` is called under the lock; no reference is taken to an adaptor that it
-  // rejects, so none is destroyed here. Pre: the caller has a reference to `last`, which came from
-  // here.
+  // rejects, so none is destroyed here. Pre: the caller has a reference to `last`, which this
+  // function returned.
   template <class Fits>
   [[nodiscard]] Ref<CachingAdaptor> next(const CachingAdaptor* last, Fits&& fits) {
     const std::lock_guard hold{lock_};

@@ -18,98 +18,98 @@ isthmus_queue_t* handle_of(Queue* queue) noexcept {
 
 }  // namespace
 
-Result<void> CustomResource::check(const void* pointer, const AllocationRequest& asked) noexcept
+Result<void> CustomResource::check(const void* pointer, const AllocationRequest& request) noexcept
     try {
   if (pointer == nullptr) {
     return fail(ISTHMUS_ERROR_CALLBACK, "a custom resource returned NULL for {}, and no error",
-                describe_bytes(asked.nbytes));
+                describe_bytes(request.nbytes));
   }
-  if (address(pointer) % asked.alignment != 0) {
+  if (address(pointer) % request.alignment != 0) {
     return fail(ISTHMUS_ERROR_CALLBACK,
                 "a custom resource returned {}, which is not aligned to {}, for {}", pointer,
-                asked.alignment, describe_bytes(asked.nbytes));
+                request.alignment, describe_bytes(request.nbytes));
   }
-  return check_place(facts_of(context(), pointer), pointer, asked);
+  return check_location(facts_of(context(), pointer), pointer, request);
 } catch (const std::bad_alloc&) {
   return Error::no_memory();
 }
 
-Result<void> CustomResource::check_place(const PointerFacts& known, const void* pointer,
-                                         const AllocationRequest& asked) {
-  if (known.kind == ISTHMUS_KIND_UNKNOWN) {
+Result<void> CustomResource::check_location(const PointerFacts& facts, const void* pointer,
+                                            const AllocationRequest& request) {
+  if (facts.kind == ISTHMUS_KIND_UNKNOWN) {
     return fail(ISTHMUS_ERROR_CALLBACK,
                 "a custom resource returned {}, which is not memory of its context on {}", pointer,
                 device().properties().filter);
   }
-  if (known.kind != asked.kind) {
+  if (facts.kind != request.kind) {
     return fail(ISTHMUS_ERROR_CALLBACK,
                 "a custom resource of {} memory returned {}, which is {} memory",
-                kind_name(asked.kind), pointer, kind_name(known.kind));
+                kind_name(request.kind), pointer, kind_name(facts.kind));
   }
-  if (known.kind != ISTHMUS_KIND_HOST && known.device != nullptr && known.device != &device()) {
+  if (facts.kind != ISTHMUS_KIND_HOST && facts.device != nullptr && facts.device != &device()) {
     return fail(ISTHMUS_ERROR_CALLBACK,
                 "a custom resource for {} returned {}, which is memory of {}",
-                device().properties().filter, pointer, known.device->properties().filter);
+                device().properties().filter, pointer, facts.device->properties().filter);
   }
-  if (known.nbytes != 0 &&
-      !lies_within(address(pointer) - address(known.base), asked.nbytes, known.nbytes)) {
+  if (facts.nbytes != 0 &&
+      !lies_within(address(pointer) - address(facts.base), request.nbytes, facts.nbytes)) {
     return fail(ISTHMUS_ERROR_CALLBACK,
                 "a custom resource returned {} for {}, which run past the end of their allocation, "
                 "{} at {}",
-                pointer, describe_bytes(asked.nbytes), describe_bytes(known.nbytes), known.base);
+                pointer, describe_bytes(request.nbytes), describe_bytes(facts.nbytes), facts.base);
   }
   return {};
 }
 
 Result<void*> CustomResource::allocate(std::size_t nbytes, std::size_t alignment, Queue& queue) {
-  const AllocationRequest asked{kind(), nbytes,
-                                alignment != 0 ? alignment : device().properties().base_alignment};
-  if (auto bad = context().check(device(), asked)) {
+  const AllocationRequest request{
+      kind(), nbytes, alignment != 0 ? alignment : device().properties().base_alignment};
+  if (auto bad = context().check(device(), request)) {
     return bad;
   }
   void* pointer = nullptr;
   const char* message = nullptr;
-  const auto told = [&] {
-    const DriverServesThread meanwhile;
-    return how_.allocate(keep_.object(), nbytes, asked.alignment, handle_of(&queue), &pointer,
-                         &message);
+  const auto status = [&] {
+    const DriverServesThread driver_serves;
+    return operations_.allocate(owner_.object(), nbytes, request.alignment, handle_of(&queue),
+                                &pointer, &message);
   }();
-  if (told != ISTHMUS_OK) {
-    if (told == ISTHMUS_ERROR_OUT_OF_MEMORY) {
+  if (status != ISTHMUS_OK) {
+    if (status == ISTHMUS_ERROR_OUT_OF_MEMORY) {
       ++driver_refusals;
       driver_refused_bytes = nbytes;
     }
-    return users_error("a custom resource", told, message);
+    return callback_error("a custom resource", status, message);
   }
-  auto checked = check(pointer, asked);
+  auto checked = check(pointer, request);
   if (checked) {
     return pointer;
   }
   if (pointer != nullptr) {
-    how_.deallocate(keep_.object(), pointer, nbytes, handle_of(&queue));
+    operations_.deallocate(owner_.object(), pointer, nbytes, handle_of(&queue));
   }
   return checked.take_error();
 }
 
-Result<void> CustomResource::deallocate(void* pointer, std::size_t nbytes, Queue* behind) noexcept {
-  const SignalsOfStarter as_on_theirs;
-  const DriverServesThread meanwhile;
-  how_.deallocate(keep_.object(), pointer, nbytes, handle_of(behind));
+Result<void> CustomResource::deallocate(void* pointer, std::size_t nbytes, Queue* after) noexcept {
+  const SignalsOfStarter signals;
+  const DriverServesThread driver_serves;
+  operations_.deallocate(owner_.object(), pointer, nbytes, handle_of(after));
   return {};
 }
 
 MemoryResource::MemoryUsage CustomResource::usage() noexcept {
-  MemoryUsage now;
-  if (how_.usage != nullptr) {
-    const DriverServesThread meanwhile;
-    how_.usage(keep_.object(), &now.held_bytes, &now.free_bytes);
+  MemoryUsage result;
+  if (operations_.usage != nullptr) {
+    const DriverServesThread driver_serves;
+    operations_.usage(owner_.object(), &result.held_bytes, &result.free_bytes);
   }
-  return now;
+  return result;
 }
 
 std::size_t CustomResource::trim(std::size_t keep) noexcept {
-  const DriverServesThread meanwhile;
-  return how_.trim != nullptr ? how_.trim(keep_.object(), keep) : 0;
+  const DriverServesThread driver_serves;
+  return operations_.trim != nullptr ? operations_.trim(owner_.object(), keep) : 0;
 }
 
 }  // namespace isthmus

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A resource that the caller implements as a table of functions. The memory that they return is
-// checked.
+// A resource that the program implements as a table of functions. Checks the memory that these
+// functions return. Thread-safe if they are.
 
 #include "core/owner.hpp"
 #include "memory/memory_resource.hpp"
@@ -13,23 +13,23 @@ class CustomResource final : public MemoryResource {
   using Operations = isthmus_resource_operations_t;
 
   CustomResource(Context& context, Device& device, UsmKind kind, const Operations& operations,
-                 Owner keep)
-      : MemoryResource{context, device, kind}, how_{operations}, keep_{std::move(keep)} {}
+                 Owner owner)
+      : MemoryResource{context, device, kind}, operations_{operations}, owner_{std::move(owner)} {}
 
-  [[nodiscard]] bool cuts() const noexcept override { return true; }
+  [[nodiscard]] bool suballocates() const noexcept override { return true; }
   [[nodiscard]] Result<void*> allocate(std::size_t nbytes, std::size_t alignment,
                                        Queue& queue) override;
-  Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* behind) noexcept override;
+  Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* after) noexcept override;
   [[nodiscard]] MemoryUsage usage() noexcept override;
   std::size_t trim(std::size_t keep) noexcept override;
 
  private:
-  [[nodiscard]] Result<void> check(const void* pointer, const AllocationRequest& asked) noexcept;
-  [[nodiscard]] Result<void> check_place(const PointerFacts& known, const void* pointer,
-                                         const AllocationRequest& asked);
+  [[nodiscard]] Result<void> check(const void* pointer, const AllocationRequest& request) noexcept;
+  [[nodiscard]] Result<void> check_location(const PointerFacts& facts, const void* pointer,
+                                            const AllocationRequest& request);
 
-  const Operations how_;
-  const Owner keep_;
+  const Operations operations_;
+  const Owner owner_;
 };
 
 }  // namespace isthmus

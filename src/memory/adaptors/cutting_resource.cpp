@@ -15,10 +15,10 @@ Result<void> CuttingResource::check_upstream(const MemoryResource& upstream) {
   return {};
 }
 
-bool CuttingResource::hold_behind(Allocation& chunk, Queue& behind) noexcept try {
-  return static_cast<bool>(chunk.follow(behind));
+bool CuttingResource::record_queue_work(Allocation& chunk, Queue& queue) noexcept try {
+  return static_cast<bool>(chunk.record_queue_work(queue));
 } catch (const std::bad_alloc&) {
-  return static_cast<bool>(wait_for(behind));
+  return static_cast<bool>(wait_for(queue));
 }
 
 Result<void> CuttingResource::wait_for(Queue& queue) noexcept try {
@@ -34,19 +34,20 @@ Result<std::size_t> CuttingResource::alignment_of(std::size_t nbytes, std::size_
   return alignment != 0 ? alignment : device().properties().base_alignment;
 }
 
-Result<CuttingResource::Chunk> CuttingResource::take_chunk(std::size_t nbytes,
-                                                           std::size_t alignment, Queue& queue) {
+Result<CuttingResource::Chunk> CuttingResource::allocate_chunk(std::size_t nbytes,
+                                                               std::size_t alignment,
+                                                               Queue& queue) {
   auto memory = Allocation::create(queue, {kind(), nbytes, alignment}, &upstream());
   ISTHMUS_TRY(memory);
-  note_memory();
+  ensure_listed();
   return Chunk{*std::move(memory), *this};
 }
 
 // Destruction may have to query a driver for running work, so it is deferred inside an event's
 // continuation.
-void CuttingResource::last_reference_gone() noexcept {
-  leave_list();
-  if (os::drivers_are_gone()) {
+void CuttingResource::on_last_release() noexcept {
+  unlist();
+  if (os::drivers_unavailable()) {
     return;
   }
   if (in_continuation()) {

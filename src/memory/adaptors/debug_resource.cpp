@@ -20,21 +20,23 @@ constexpr std::byte k_zone{0xFB};
 constexpr std::byte k_never_written{0xCB};
 constexpr std::byte k_freed{0xDB};
 
-void fill(std::byte* at, std::byte with, std::size_t count) noexcept {
-  std::memset(at, std::to_integer<int>(with), count);
+void fill(std::byte* at, std::byte value, std::size_t count) noexcept {
+  std::memset(at, std::to_integer<int>(value), count);
 }
 
-// The first byte that differs from `than`; null if there is none.
-const std::byte* first_other(const std::byte* at, std::byte than, std::size_t count) noexcept {
+// The first byte that differs from `expected`; null if there is none.
+const std::byte* find_mismatch(const std::byte* at, std::byte expected,
+                               std::size_t count) noexcept {
   const auto* end = at + count;
-  const auto* found = std::find_if(at, end, [than](std::byte each) { return each != than; });
-  return found == end ? nullptr : found;
+  const auto* mismatch =
+      std::find_if(at, end, [expected](std::byte each) { return each != expected; });
+  return mismatch == end ? nullptr : mismatch;
 }
 
 // Whether nothing on the queue uses memory freed on it earlier; waits for it where that is allowed.
 // CALLBACK if the thread's interrupt function ended the wait.
-Result<bool> is_over(Queue& queue) noexcept try {
-  if (queue.quiet()) {
+Result<bool> is_idle(Queue& queue) noexcept try {
+  if (queue.is_known_idle()) {
     return true;
   }
   const bool may_wait = no_wait == 0 && !in_continuation() && !on_library_thread();
@@ -42,7 +44,7 @@ Result<bool> is_over(Queue& queue) noexcept try {
   if (!may_wait || !queue.unfinished(running)) {
     return false;
   }
-  ISTHMUS_TRY(let_end_interruptibly(running));
+  ISTHMUS_TRY(wait_until_ended_interruptibly(running));
   return true;
 } catch (const std::bad_alloc&) {
   return false;
@@ -50,91 +52,93 @@ Result<bool> is_over(Queue& queue) noexcept try {
 
 }  // namespace
 
-Result<Ref<DebugResource>> DebugResource::create(MemoryResource& upstream, std::size_t kept_bytes) {
+Result<Ref<DebugResource>> DebugResource::create(MemoryResource& upstream,
+                                                 std::size_t max_kept_bytes) {
   if ((upstream.kinds() & set_of(ISTHMUS_KIND_DEVICE)) != 0) {
     return fail(ISTHMUS_ERROR_UNSUPPORTED,
                 "a debug resource inspects its blocks, and the host cannot access device memory: "
                 "put it over a resource of shared or host memory");
   }
-  if (upstream.may_take_back()) {
+  if (upstream.may_release_early()) {
     return fail(ISTHMUS_ERROR_UNSUPPORTED,
                 "a debug resource inspects blocks after they were freed, and a monotonic upstream "
                 "may release them earlier: put the monotonic resource over the debug resource");
   }
-  return make_ref<DebugResource>(upstream, kept_bytes);
+  return make_ref<DebugResource>(upstream, max_kept_bytes);
 }
 
 // Damaged blocks that were not freed again are returned to upstream now.
 DebugResource::~DebugResource() {
-  release_now(0);
-  live_.visit([this](const Note& left) {
-    if (left.is_damaged) {
-      auto gone = left;
-      static_cast<void>(give_back(gone, nullptr));
+  release_oldest(0);
+  live_.visit([this](const Note& note) {
+    if (note.is_damaged) {
+      auto copy = note;
+      static_cast<void>(return_to_upstream(copy, nullptr));
     } else {
-      process_cut_areas().remove(left.area);
+      process_cut_areas().remove(note.area);
     }
   });
 }
 
-// Releases the freed blocks that are kept before it reports that there is no memory.
-Result<std::byte*> DebugResource::take(std::size_t nbytes, std::size_t alignment, Queue& queue) {
-  auto given = Adaptor::allocate(nbytes, alignment, queue);
-  if (!given && given.failure().code() == ISTHMUS_ERROR_OUT_OF_MEMORY) {
-    release_now(0);
-    given = Adaptor::allocate(nbytes, alignment, queue);
+// Releases the quarantined blocks before it reports that there is no memory.
+Result<std::byte*> DebugResource::allocate_block(std::size_t nbytes, std::size_t alignment,
+                                                 Queue& queue) {
+  auto memory = Adaptor::allocate(nbytes, alignment, queue);
+  if (!memory && memory.failure().code() == ISTHMUS_ERROR_OUT_OF_MEMORY) {
+    release_oldest(0);
+    memory = Adaptor::allocate(nbytes, alignment, queue);
   }
-  ISTHMUS_TRY(given);
-  note_memory();
-  return static_cast<std::byte*>(*given);
+  ISTHMUS_TRY(memory);
+  ensure_listed();
+  return static_cast<std::byte*>(*memory);
 }
 
 Result<void*> DebugResource::allocate(std::size_t nbytes, std::size_t alignment, Queue& queue) {
   const auto zone =
-      std::max(k_least_zone, alignment != 0 ? alignment : device().properties().base_alignment);
+      std::max(k_min_zone, alignment != 0 ? alignment : device().properties().base_alignment);
   const bool is_plain = (alignment & (alignment - 1)) == 0;
   if (!is_plain || nbytes > SIZE_MAX / 2 || zone > SIZE_MAX / 8) {
     return Adaptor::allocate(nbytes, alignment, queue);  // which reports the error
   }
-  auto base = take(nbytes + 2 * zone, alignment, queue);
+  auto base = allocate_block(nbytes + 2 * zone, alignment, queue);
   ISTHMUS_TRY(base);
-  Undo taken{[&] { static_cast<void>(Adaptor::deallocate(*base, nbytes + 2 * zone, &queue)); }};
-  auto over = is_over(queue);
-  ISTHMUS_TRY(over);
-  auto made = *over ? Note{*base + zone, nbytes, zone} : Note{*base, nbytes + 2 * zone, 0};
-  if (made.zone != 0) {  // before the note can be found
-    fill(made.base(), k_zone, zone);
-    fill(made.start, k_never_written, nbytes);
-    fill(made.start + nbytes, k_zone, zone);
+  Undo rollback{[&] { static_cast<void>(Adaptor::deallocate(*base, nbytes + 2 * zone, &queue)); }};
+  auto idle = is_idle(queue);
+  ISTHMUS_TRY(idle);
+  auto note = *idle ? Note{*base + zone, nbytes, zone} : Note{*base, nbytes + 2 * zone, 0};
+  if (note.zone != 0) {  // before the note can be found
+    fill(note.base(), k_zone, zone);
+    fill(note.start, k_never_written, nbytes);
+    fill(note.start + nbytes, k_zone, zone);
   }
-  enter(made);
-  taken.dismiss();
-  return static_cast<void*>(made.start);
+  insert(note);
+  rollback.dismiss();
+  return static_cast<void*>(note.start);
 }
 
 // Throws std::bad_alloc, without effect.
-void DebugResource::enter(Note& made) {
+void DebugResource::insert(Note& note) {
   auto& areas = process_cut_areas();
-  made.area =
-      areas.add({made.base(), made.all_bytes(), this, CutBlock{made.start, made.nbytes, true}});
-  Undo forget{[&] { areas.remove(made.area); }};
-  live_.put(made.start, made);
-  forget.dismiss();
+  note.area =
+      areas.add({note.base(), note.all_bytes(), this, CutBlock{note.start, note.nbytes, true}});
+  Undo rollback{[&] { areas.remove(note.area); }};
+  live_.insert(note.start, note);
+  rollback.dismiss();
 }
 
-Result<void> DebugResource::give_back(Note& gone, Queue* behind) noexcept {
+Result<void> DebugResource::return_to_upstream(Note& note, Queue* after) noexcept {
   auto& areas = process_cut_areas();
-  auto area = areas.take(gone.area);
-  auto done = Adaptor::deallocate(gone.base(), gone.all_bytes(), behind);
+  auto area = areas.extract(note.area);
+  auto done = Adaptor::deallocate(note.base(), note.all_bytes(), after);
   if (!done) {
-    gone.area = areas.put_back(std::move(area));
+    note.area = areas.reinsert(std::move(area));
   }
   return done;
 }
 
 Result<void> DebugResource::deallocate(void* pointer, std::size_t, Queue*) noexcept {
-  auto noted = live_.take(pointer);
-  if (noted.empty()) {
+  auto entry = live_.extract(pointer);
+  if (entry.empty()) {
     return freed_.has(pointer)
                ? fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} was freed before", pointer)
                : fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
@@ -142,36 +146,36 @@ Result<void> DebugResource::deallocate(void* pointer, std::size_t, Queue*) noexc
                       "that was allocated",
                       pointer);
   }
-  const auto block = noted.mapped();
+  const auto block = entry.mapped();
   Result<void> done = damage_of_live(block);
   if (!done) {
-    tell(done.failure());
-    noted.mapped().is_damaged = true;
+    report(done.failure());
+    entry.mapped().is_damaged = true;
   } else if (block.zone == 0) {
-    done = give_back(noted.mapped(), nullptr);
+    done = return_to_upstream(entry.mapped(), nullptr);
   } else {
     process_cut_areas().end_block(block.area);
     fill(block.start, k_freed, block.nbytes);
-    keep(std::move(noted));
-    release_now(most_kept_);
+    quarantine(std::move(entry));
+    release_oldest(max_kept_bytes_);
   }
   if (!done) {
-    live_.put_back(std::move(noted));
+    live_.reinsert(std::move(entry));
   }
   return done;
 }
 
 Error DebugResource::damage_of_live(const Note& note) noexcept {
-  const auto* found = first_other(note.base(), k_zone, note.zone);
+  const auto* found = find_mismatch(note.base(), k_zone, note.zone);
   if (found == nullptr) {
-    found = first_other(note.start + note.nbytes, k_zone, note.zone);
+    found = find_mismatch(note.start + note.nbytes, k_zone, note.zone);
   }
   return found == nullptr ? Error{}
                           : written_to(note, found, "outside of it, so the block is not freed");
 }
 
 Error DebugResource::damage_of_freed(const Note& note) noexcept {
-  const auto* found = first_other(note.start, k_freed, note.nbytes);
+  const auto* found = find_mismatch(note.start, k_freed, note.nbytes);
   return found == nullptr ? damage_of_live(note) : written_to(note, found, "after it was freed");
 }
 
@@ -181,45 +185,45 @@ Error DebugResource::written_to(const Note& note, const std::byte* at, const cha
               note.nbytes, static_cast<void*>(note.start), text);
 }
 
-void DebugResource::tell(const Error& error) noexcept {
+void DebugResource::report(const Error& error) noexcept {
   std::fprintf(stderr, "isthmus: %s\n", error.message());
   const std::lock_guard hold{lock_};
-  if (!found_) {
-    found_ = error;
+  if (!first_error_) {
+    first_error_ = error;
   }
 }
 
-// Enters it in `freed_` before the list: a thread that finds it in the list takes it out of
-// `freed_`.
-void DebugResource::keep(PointerTable<Note>::Entry freed) noexcept {
+// Inserts the note into `freed_` before the list: a thread that finds it in the list extracts it
+// from `freed_`.
+void DebugResource::quarantine(PointerTable<Note>::Entry freed) noexcept {
   auto& last = freed.mapped();
-  freed_.put_back(std::move(freed));
+  freed_.reinsert(std::move(freed));
   const std::lock_guard hold{lock_};
   (newest_ == nullptr ? oldest_ : newest_->next) = &last;
   newest_ = &last;
-  kept_ += last.all_bytes();
+  kept_bytes_ += last.all_bytes();
 }
 
-DebugResource::Note* DebugResource::take_oldest(std::size_t max) noexcept {
+DebugResource::Note* DebugResource::pop_oldest(std::size_t max) noexcept {
   const std::lock_guard hold{lock_};
-  auto* const first = kept_ > max ? oldest_ : nullptr;
+  auto* const first = kept_bytes_ > max ? oldest_ : nullptr;
   if (first != nullptr) {
     oldest_ = first->next;
     newest_ = oldest_ == nullptr ? nullptr : newest_;
-    kept_ -= first->all_bytes();
+    kept_bytes_ -= first->all_bytes();
   }
   return first;
 }
 
-std::size_t DebugResource::release_now(std::size_t max) noexcept {
+std::size_t DebugResource::release_oldest(std::size_t max) noexcept {
   std::size_t nbytes = 0;
-  while (auto* const oldest = take_oldest(max)) {
-    auto gone = freed_.take(oldest->start);
-    auto& block = gone.mapped();
+  while (auto* const oldest = pop_oldest(max)) {
+    auto entry = freed_.extract(oldest->start);
+    auto& block = entry.mapped();
     if (const auto bad = damage_of_freed(block)) {
-      tell(bad);
+      report(bad);
     }
-    if (give_back(block, nullptr)) {
+    if (return_to_upstream(block, nullptr)) {
       nbytes += block.all_bytes();
     } else {
       process_cut_areas().remove(block.area);
@@ -229,26 +233,26 @@ std::size_t DebugResource::release_now(std::size_t max) noexcept {
 }
 
 std::size_t DebugResource::trim(std::size_t keep) noexcept {
-  release_now(0);
+  release_oldest(0);
   return Adaptor::trim(keep);
 }
 
 Result<void> DebugResource::verify() {
-  Error now;
-  const auto look_with = [&now](Error (*damage)(const Note&) noexcept) {
-    return [&now, damage](const Note& note) {
-      if (!now) {
-        now = damage(note);
+  Error error;
+  const auto checker_of = [&error](Error (*damage)(const Note&) noexcept) {
+    return [&error, damage](const Note& note) {
+      if (!error) {
+        error = damage(note);
       }
     };
   };
-  live_.visit(look_with(&damage_of_live));
-  freed_.visit(look_with(&damage_of_freed));
+  live_.visit(checker_of(&damage_of_live));
+  freed_.visit(checker_of(&damage_of_freed));
   {
     const std::lock_guard hold{lock_};
-    now = found_ ? found_ : now;
+    error = first_error_ ? first_error_ : error;
   }
-  return now ? Result<void>{std::move(now)} : Adaptor::verify();
+  return error ? Result<void>{std::move(error)} : Adaptor::verify();
 }
 
 }  // namespace isthmus

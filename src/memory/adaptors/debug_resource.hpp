@@ -3,8 +3,8 @@
 // Detects writes next to blocks and to freed blocks, where the host can access the memory.
 //
 // A block lies between two red zones, which are checked when it is freed. Freed blocks are
-// poisoned, kept for a while before they return to upstream, and checked then. For this, an
-// allocation waits for its queue, whose work may still use the memory from before; where it may not
+// poisoned, quarantined for a while before they return to upstream, and checked then. For this, an
+// allocation waits for its queue, whose work may still use an earlier block there. Where it may not
 // wait, in a callback, the block is not checked. The library frees a block only when nothing uses
 // it. Damage is reported on the standard error stream at once, since the destruction of a buffer
 // has no caller to report it to, and by `verify`. The method is that of AddressSanitizer
@@ -21,33 +21,31 @@ namespace isthmus {
 
 class DebugResource final : public CachingAdaptor {
  public:
-  static constexpr std::size_t k_least_zone =
-      64;  // bytes; or the alignment of a request, if greater
+  static constexpr std::size_t k_min_zone = 64;  // bytes; or the alignment of a request, if greater
 
   // UNSUPPORTED if `upstream` may return memory that the host cannot access, or may release blocks
-  // that were not freed.
-  // `kept_bytes`: the maximum of freed blocks that are kept.
+  // that were not freed. At most `max_kept_bytes` of freed blocks are quarantined.
   [[nodiscard]] static Result<Ref<DebugResource>> create(MemoryResource& upstream,
-                                                         std::size_t kept_bytes);
+                                                         std::size_t max_kept_bytes);
   // Called by `create`.
-  DebugResource(MemoryResource& upstream, std::size_t kept_bytes)
-      : CachingAdaptor{upstream, {false, upstream.kinds()}}, most_kept_{kept_bytes} {}
+  DebugResource(MemoryResource& upstream, std::size_t max_kept_bytes)
+      : CachingAdaptor{upstream, {false, upstream.kinds()}}, max_kept_bytes_{max_kept_bytes} {}
 
-  [[nodiscard]] MemoryResource& giver_of(const void*, std::size_t) noexcept override {
+  [[nodiscard]] MemoryResource& resource_of(const void*, std::size_t) noexcept override {
     return *this;
   }
-  [[nodiscard]] bool cuts() const noexcept override { return true; }
-  // Upstream's blocks include the red zones and are kept for a while.
+  [[nodiscard]] bool suballocates() const noexcept override { return true; }
+  // Upstream's blocks include the red zones and are quarantined for a while.
   void freed(const void*, std::size_t) noexcept override {}
   // CALLBACK, with nothing allocated, if the thread's interrupt function ended the wait.
   [[nodiscard]] Result<void*> allocate(std::size_t nbytes, std::size_t alignment,
                                        Queue& queue) override;
   // INVALID_ARGUMENT also if a red zone was written to: then the block stays as it is until the
   // resource is destroyed.
-  Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* behind) noexcept override;
-  // Releases the freed blocks that are kept first.
+  Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* after) noexcept override;
+  // Releases the quarantined blocks first.
   std::size_t trim(std::size_t keep) noexcept override;
-  std::size_t release_unused() noexcept override { return release_now(0); }
+  std::size_t release_unused() noexcept override { return release_oldest(0); }
   [[nodiscard]] std::vector<Ref<Event>> running() override { return {}; }
   // INVALID_ARGUMENT with the first damage found, now or earlier; else upstream's result.
   [[nodiscard]] Result<void> verify() override;
@@ -66,28 +64,29 @@ class DebugResource final : public CachingAdaptor {
   };
 
   ~DebugResource() override;
-  [[nodiscard]] Result<std::byte*> take(std::size_t nbytes, std::size_t alignment, Queue& queue);
+  [[nodiscard]] Result<std::byte*> allocate_block(std::size_t nbytes, std::size_t alignment,
+                                                  Queue& queue);
   [[nodiscard]] static Error damage_of_live(const Note& note) noexcept;
   [[nodiscard]] static Error damage_of_freed(const Note& note) noexcept;
   [[nodiscard]] static Error written_to(const Note& note, const std::byte* at,
                                         const char* text) noexcept;
-  void tell(const Error& error) noexcept;
-  void keep(PointerTable<Note>::Entry freed) noexcept;
-  // Returns the bytes that upstream took back.
-  std::size_t release_now(std::size_t max) noexcept;
-  void enter(Note& made);
-  // Returns the block to upstream; if that fails it stays known.
-  Result<void> give_back(Note& gone, Queue* behind) noexcept;
-  [[nodiscard]] Note* take_oldest(std::size_t max) noexcept;
+  void report(const Error& error) noexcept;
+  void quarantine(PointerTable<Note>::Entry freed) noexcept;
+  // Returns the number of bytes released to upstream.
+  std::size_t release_oldest(std::size_t max) noexcept;
+  void insert(Note& note);
+  // Returns the block to upstream; if that fails, its note stays.
+  Result<void> return_to_upstream(Note& note, Queue* after) noexcept;
+  [[nodiscard]] Note* pop_oldest(std::size_t max) noexcept;
 
-  const std::size_t most_kept_;
+  const std::size_t max_kept_bytes_;
   PointerTable<Note> live_;
   PointerTable<Note> freed_;
   std::mutex lock_;  // guards what follows
   Note* oldest_ = nullptr;
   Note* newest_ = nullptr;
-  std::size_t kept_ = 0;
-  Error found_;
+  std::size_t kept_bytes_ = 0;
+  Error first_error_;
 };
 
 }  // namespace isthmus

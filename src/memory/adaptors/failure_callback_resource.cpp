@@ -14,9 +14,9 @@ Result<void*> FailureCallbackResource::allocate(std::size_t nbytes, std::size_t 
     }
     int retry = 0;
     const char* message = nullptr;
-    const auto told = function_(keep_.object(), nbytes, &retry, &message);
-    if (told != ISTHMUS_OK) {
-      return users_error("the failure function", told, message);
+    const auto status = function_(owner_.object(), nbytes, &retry, &message);
+    if (status != ISTHMUS_OK) {
+      return callback_error("the failure function", status, message);
     }
     if (retry == 0) {
       return memory;

@@ -25,7 +25,7 @@ Result<void*> FallbackResource::allocate(std::size_t nbytes, std::size_t alignme
                 memory.failure().message(), other.failure().message());
   }
   try {
-    from_second_.put(*other, Nothing{});
+    fallback_blocks_.insert(*other, Nothing{});
   } catch (const std::bad_alloc&) {
     static_cast<void>(second_->deallocate(*other, nbytes, &queue));
     throw;
@@ -34,14 +34,14 @@ Result<void*> FallbackResource::allocate(std::size_t nbytes, std::size_t alignme
 }
 
 Result<void> FallbackResource::deallocate(void* pointer, std::size_t nbytes,
-                                          Queue* behind) noexcept {
-  auto noted = from_second_.take(pointer);
-  if (noted.empty()) {
-    return Adaptor::deallocate(pointer, nbytes, behind);
+                                          Queue* after) noexcept {
+  auto entry = fallback_blocks_.extract(pointer);
+  if (entry.empty()) {
+    return Adaptor::deallocate(pointer, nbytes, after);
   }
-  auto freed = second_->deallocate(pointer, nbytes, behind);
+  auto freed = second_->deallocate(pointer, nbytes, after);
   if (!freed) {
-    from_second_.put_back(std::move(noted));
+    fallback_blocks_.reinsert(std::move(entry));
   }
   return freed;
 }

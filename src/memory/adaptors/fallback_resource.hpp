@@ -14,27 +14,27 @@ class FallbackResource final : public Adaptor {
   FallbackResource(MemoryResource& first, MemoryResource& second);
 
   void collect_bases(std::vector<MemoryResource*>& out) override { bases_.collect(out); }
-  [[nodiscard]] MemoryResource& giver_of(const void* pointer,
-                                         std::size_t nbytes) noexcept override {
-    return from_second_.has(pointer) ? second_->giver_of(pointer, nbytes)
-                                     : Adaptor::giver_of(pointer, nbytes);
+  [[nodiscard]] MemoryResource& resource_of(const void* pointer,
+                                            std::size_t nbytes) noexcept override {
+    return fallback_blocks_.has(pointer) ? second_->resource_of(pointer, nbytes)
+                                         : Adaptor::resource_of(pointer, nbytes);
   }
   [[nodiscard]] Result<void*> allocate(std::size_t nbytes, std::size_t alignment,
                                        Queue& queue) override;
-  Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* behind) noexcept override;
+  Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* after) noexcept override;
   void freed(const void* pointer, std::size_t nbytes) noexcept override {
-    notify_freed(from_second_.has(pointer) ? *second_ : upstream(), pointer, nbytes);
+    notify_freed(fallback_blocks_.has(pointer) ? *second_ : upstream(), pointer, nbytes);
   }
-  [[nodiscard]] void* allocate_warm(std::size_t nbytes, std::size_t alignment,
+  [[nodiscard]] void* allocate_fast(std::size_t nbytes, std::size_t alignment,
                                     Queue* queue) noexcept override {
-    return take_warm(upstream(), nbytes, alignment, queue);
+    return allocate_fast_from(upstream(), nbytes, alignment, queue);
   }
-  [[nodiscard]] bool deallocate_warm(void* pointer, std::size_t nbytes,
+  [[nodiscard]] bool deallocate_fast(void* pointer, std::size_t nbytes,
                                      Queue* queue) noexcept override {
-    return from_second_.is_empty() && give_back_warm(upstream(), pointer, nbytes, queue);
+    return fallback_blocks_.is_empty() && deallocate_fast_to(upstream(), pointer, nbytes, queue);
   }
-  [[nodiscard]] bool may_take_back() const noexcept override {
-    return Adaptor::may_take_back() || second_->may_take_back();
+  [[nodiscard]] bool may_release_early() const noexcept override {
+    return Adaptor::may_release_early() || second_->may_release_early();
   }
   [[nodiscard]] MemoryUsage usage() noexcept override { return bases_.usage(); }
   // Trims the second first, since its memory serves only when the first has none.
@@ -48,7 +48,7 @@ class FallbackResource final : public Adaptor {
   struct Nothing {};
   const Ref<MemoryResource> second_;
   Bases bases_;
-  PointerTable<Nothing> from_second_;
+  PointerTable<Nothing> fallback_blocks_;
 };
 
 }  // namespace isthmus

@@ -11,7 +11,7 @@
 namespace isthmus {
 namespace {
 
-constexpr std::size_t k_most_alignment = 4096;
+constexpr std::size_t k_max_alignment = 4096;
 
 // A block begins where the device's own allocations may begin.
 std::size_t stride_of(const Device& device, std::size_t block_bytes) noexcept {
@@ -20,86 +20,86 @@ std::size_t stride_of(const Device& device, std::size_t block_bytes) noexcept {
 }
 
 std::size_t alignment_of_stride(const Device& device, std::size_t stride) noexcept {
-  return std::min({stride & (0 - stride), k_most_alignment, device.properties().max_alignment});
+  return std::min({stride & (0 - stride), k_max_alignment, device.properties().max_alignment});
 }
 
 }  // namespace
 
 FixedSizeResource::FixedSizeResource(MemoryResource& upstream, std::size_t block_bytes,
-                                     std::size_t in_slab)
+                                     std::size_t slab_blocks)
     : KeepingResource{upstream},
-      asked_bytes_{block_bytes},
+      requested_bytes_{block_bytes},
       block_bytes_{stride_of(upstream.device(), block_bytes)},
-      in_slab_{in_slab},
+      slab_blocks_{slab_blocks},
       alignment_{alignment_of_stride(upstream.device(), block_bytes_)} {}
 
-void* FixedSizeResource::address_of(const Block& which) const noexcept {
-  const auto number = static_cast<std::size_t>(&which - which.in->blocks.data());
-  return static_cast<std::byte*>(which.in->memory->what().base) + number * block_bytes_;
+void* FixedSizeResource::address_of(const Block& block) const noexcept {
+  const auto number = static_cast<std::size_t>(&block - block.slab->blocks.data());
+  return static_cast<std::byte*>(block.slab->memory->facts().base) + number * block_bytes_;
 }
 
 FixedSizeResource::Slab* FixedSizeResource::slab_of(const void* pointer) noexcept {
-  const auto behind =
+  const auto next =
       std::upper_bound(slabs_.begin(), slabs_.end(), pointer, [](const void* at, const auto& each) {
-        return address(at) < address(each->memory->what().base);
+        return address(at) < address(each->memory->facts().base);
       });
-  if (behind == slabs_.begin()) {
+  if (next == slabs_.begin()) {
     return nullptr;
   }
-  auto& candidate = **std::prev(behind);
-  const auto offset = address(pointer) - address(candidate.memory->what().base);
-  return offset < block_bytes_ * in_slab_ ? &candidate : nullptr;
+  auto& candidate = **std::prev(next);
+  const auto offset = address(pointer) - address(candidate.memory->facts().base);
+  return offset < block_bytes_ * slab_blocks_ ? &candidate : nullptr;
 }
 
 Result<FixedSizeResource::Block*> FixedSizeResource::live_block_at(const void* pointer) noexcept {
-  auto* in = slab_of(pointer);
-  if (in == nullptr) {
+  auto* slab = slab_of(pointer);
+  if (slab == nullptr) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "pointer {} was not allocated by this resource: free it through the resource that "
                 "allocated it",
                 pointer);
   }
-  const auto offset = address(pointer) - address(in->memory->what().base);
+  const auto offset = address(pointer) - address(slab->memory->facts().base);
   if (offset % block_bytes_ != 0) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "{} lies inside a block of this resource: free the pointer that was allocated",
                 pointer);
   }
-  auto& found = in->blocks[offset / block_bytes_];
-  if (!found.live) {
+  auto& block = slab->blocks[offset / block_bytes_];
+  if (!block.live) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} was freed before", pointer);
   }
-  return &found;
+  return &block;
 }
 
-void FixedSizeResource::put(Block& freed) noexcept {
-  const auto number = list_of(freed.freed.slot());
-  auto& to = lists_.at(number);
+void FixedSizeResource::push_free(Block& block) noexcept {
+  const auto number = list_of(block.freed.slot());
+  auto& list = lists_.at(number);
   used_lists_ = std::max(used_lists_, number + 1);
-  freed.previous = nullptr;
-  freed.next = std::exchange(to.first, &freed);
-  (freed.next != nullptr ? freed.next->previous : to.last) = &freed;
-  --freed.in->out;
+  block.previous = nullptr;
+  block.next = std::exchange(list.first, &block);
+  (block.next != nullptr ? block.next->previous : list.last) = &block;
+  --block.slab->live_blocks;
   ++free_;
 }
 
-void FixedSizeResource::remove(Block& gone) noexcept {
-  auto& from = lists_.at(list_of(gone.freed.slot()));
-  (gone.previous != nullptr ? gone.previous->next : from.first) = gone.next;
-  (gone.next != nullptr ? gone.next->previous : from.last) = gone.previous;
-  ++gone.in->out;
+void FixedSizeResource::remove(Block& block) noexcept {
+  auto& list = lists_.at(list_of(block.freed.slot()));
+  (block.previous != nullptr ? block.previous->next : list.first) = block.next;
+  (block.next != nullptr ? block.next->previous : list.last) = block.previous;
+  ++block.slab->live_blocks;
   --free_;
 }
 
 // Prefers the block freed last on the queue itself, which is in the processor's caches, then takes
 // one that any queue may use.
-FixedSizeResource::Block* FixedSizeResource::take(QueueSlots::Slot slot) noexcept {
+FixedSizeResource::Block* FixedSizeResource::take_free_block(QueueSlots::Slot slot) noexcept {
   auto* found = lists_.at(list_of(slot)).first;
-  if (found != nullptr && !slots().good(found->freed, slot)) {
+  if (found != nullptr && !slots().is_usable(found->freed, slot)) {
     found = nullptr;
   }
-  for (std::size_t each = 0; found == nullptr && each < used_lists_; ++each) {
-    auto* oldest = lists_.at(each).last;
+  for (std::size_t index = 0; found == nullptr && index < used_lists_; ++index) {
+    auto* oldest = lists_.at(index).last;
     found = oldest != nullptr && slots().passed(oldest->freed) ? oldest : nullptr;
   }
   if (found != nullptr) {
@@ -110,11 +110,11 @@ FixedSizeResource::Block* FixedSizeResource::take(QueueSlots::Slot slot) noexcep
 }
 
 Result<void> FixedSizeResource::check_request(std::size_t nbytes, std::size_t alignment) const {
-  if (nbytes > asked_bytes_) {
+  if (nbytes > requested_bytes_) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "{} exceed the block size of this resource, {}: use a binning resource to serve "
                 "larger requests",
-                describe_bytes(nbytes), describe_bytes(asked_bytes_));
+                describe_bytes(nbytes), describe_bytes(requested_bytes_));
   }
   ISTHMUS_TRY(alignment_of(nbytes, alignment));
   if (alignment > alignment_) {
@@ -130,96 +130,96 @@ Result<void> FixedSizeResource::check_request(std::size_t nbytes, std::size_t al
 Result<void*> FixedSizeResource::allocate(std::size_t nbytes, std::size_t alignment, Queue& queue) {
   ISTHMUS_TRY(check_request(nbytes, alignment));
   slots().fence_if_due();
-  const auto whom = slots().find(&queue);
+  const auto slot = slots().find(&queue);
   for (bool fenced = false;; fenced = true) {
     {
       const std::lock_guard hold{lock_};
-      if (auto* found = take(whom)) {
-        return address_of(*found);
+      if (auto* block = take_free_block(slot)) {
+        return address_of(*block);
       }
       fenced = fenced || free_ == 0;
     }
     if (fenced) {
-      return take_of_new(queue);
+      return allocate_from_new(queue);
     }
     slots().fence();
   }
 }
 
-Result<void*> FixedSizeResource::take_of_new(Queue& queue) {
-  auto memory = take_chunk(block_bytes_ * in_slab_, alignment_, queue);
+Result<void*> FixedSizeResource::allocate_from_new(Queue& queue) {
+  auto memory = allocate_chunk(block_bytes_ * slab_blocks_, alignment_, queue);
   ISTHMUS_TRY(memory);
-  auto made = std::make_unique<Slab>();
-  made->memory = *std::move(memory);
-  made->blocks.resize(in_slab_);
-  const auto until = slots().behind(queue.quiet() ? nullptr : &queue);
-  for (auto& each : made->blocks) {
-    each.in = made.get();
+  auto slab = std::make_unique<Slab>();
+  slab->memory = *std::move(memory);
+  slab->blocks.resize(slab_blocks_);
+  const auto until = slots().ticket_after(queue.is_known_idle() ? nullptr : &queue);
+  for (auto& each : slab->blocks) {
+    each.slab = slab.get();
     each.freed = until;  // upstream ordered it for this queue alone
   }
-  const auto base = address(made->memory->what().base);
+  const auto base = address(slab->memory->facts().base);
   const std::lock_guard hold{lock_};
   const auto before = std::find_if(slabs_.begin(), slabs_.end(), [&](const auto& each) {
-    return address(each->memory->what().base) > base;
+    return address(each->memory->facts().base) > base;
   });
-  auto& added = **slabs_.insert(before, std::move(made));
-  added.out = in_slab_;
-  for (std::size_t each = in_slab_ - 1; each != 0; --each) {
-    put(added.blocks[each]);
+  auto& added = **slabs_.insert(before, std::move(slab));
+  added.live_blocks = slab_blocks_;
+  for (std::size_t index = slab_blocks_ - 1; index != 0; --index) {
+    push_free(added.blocks[index]);
   }
   added.blocks.front().live = true;
-  return added.memory->what().base;
+  return added.memory->facts().base;
 }
 
 // The ticket is obtained with no lock held, since that may query a driver.
-Result<void> FixedSizeResource::deallocate(void* pointer, std::size_t, Queue* behind) noexcept {
-  Block* gone = nullptr;
+Result<void> FixedSizeResource::deallocate(void* pointer, std::size_t, Queue* after) noexcept {
+  Block* block = nullptr;
   {
     const std::lock_guard hold{lock_};
     auto found = live_block_at(pointer);
     ISTHMUS_TRY(found);
-    gone = *found;
-    gone->live = false;
+    block = *found;
+    block->live = false;
   }
-  const auto freed = ticket_of_free(*gone->in->memory, pointer, block_bytes_, behind);
+  const auto freed = ticket_of_free(*block->slab->memory, pointer, block_bytes_, after);
   const std::lock_guard hold{lock_};
-  gone->freed = freed;
-  put(*gone);
+  block->freed = freed;
+  push_free(*block);
   return {};
 }
 
 CutBlock FixedSizeResource::block_at(const void* pointer) noexcept {
   const std::lock_guard hold{lock_};
-  auto* const in = slab_of(pointer);
-  if (in == nullptr) {
+  auto* const slab = slab_of(pointer);
+  if (slab == nullptr) {
     return {};
   }
-  auto* const base = static_cast<std::byte*>(in->memory->what().base);
+  auto* const base = static_cast<std::byte*>(slab->memory->facts().base);
   const auto number = (address(pointer) - address(base)) / block_bytes_;
-  return {base + number * block_bytes_, block_bytes_, in->blocks[number].live};
+  return {base + number * block_bytes_, block_bytes_, slab->blocks[number].live};
 }
 
-bool FixedSizeResource::is_whole(const Slab& slab) const noexcept {
-  return slab.out == 0 &&
+bool FixedSizeResource::is_free(const Slab& slab) const noexcept {
+  return slab.live_blocks == 0 &&
          std::all_of(slab.blocks.begin(), slab.blocks.end(),
                      [&](const Block& each) { return slots().passed(each.freed); });
 }
 
 // Needs memory only for its result; without it all slabs stay.
-FixedSizeResource::Slabs FixedSizeResource::take_whole() noexcept try {
+FixedSizeResource::Slabs FixedSizeResource::extract_free_slabs() noexcept try {
   const std::lock_guard hold{lock_};
-  Slabs whole;
-  whole.reserve(slabs_.size());
+  Slabs free_slabs;
+  free_slabs.reserve(slabs_.size());
   for (auto& each : slabs_) {
-    if (is_whole(*each)) {
+    if (is_free(*each)) {
       for (auto& free : each->blocks) {
         remove(free);
       }
-      whole.push_back(std::move(each));
+      free_slabs.push_back(std::move(each));
     }
   }
   std::erase(slabs_, nullptr);
-  return whole;
+  return free_slabs;
 } catch (const std::bad_alloc&) {
   return {};
 }

@@ -2,12 +2,12 @@
 #pragma once
 // Blocks of one size, cut from slabs.
 //
-// Choose it if all blocks have one size: no request is rounded up to a size class, and a slab has
-// no other blocks. What was freed on a queue lies in the list of that queue, most recently freed
-// first. It is usable there at once, and elsewhere once its ticket has passed (queue_slots.hpp),
-// the oldest first. Each block keeps its own ticket, so that none is lost when lists are searched.
-// There is one lock, not held during calls of upstream. A free finds its slab by a search among
-// their addresses and needs no memory.
+// Use it if all blocks have one size: no request is rounded up to a size class, and a slab has no
+// other blocks. A block that was freed on a queue lies in the list of that queue, most recently
+// freed first. It is usable there at once, and elsewhere once its ticket has passed
+// (queue_slots.hpp), the oldest first. Each block has its own ticket, so that none is lost when
+// lists are searched. There is one lock, not held during calls of upstream. A free finds its slab
+// by a search among their addresses and needs no memory.
 
 #include <algorithm>
 #include <array>
@@ -23,22 +23,22 @@ class FixedSizeResource final : public KeepingResource {
  public:
   // Pre: `check_upstream` succeeded; both numbers are above 0, and their product fits a
   // std::size_t.
-  FixedSizeResource(MemoryResource& upstream, std::size_t block_bytes, std::size_t in_slab);
+  FixedSizeResource(MemoryResource& upstream, std::size_t block_bytes, std::size_t slab_blocks);
 
-  static constexpr std::size_t k_usual_bytes = std::size_t{1} << 20;  // of a slab
-  static constexpr std::size_t k_least_blocks = 8;
+  static constexpr std::size_t k_default_bytes = std::size_t{1} << 20;  // of a slab
+  static constexpr std::size_t k_min_blocks = 8;
 
   // INVALID_ARGUMENT for a request that is larger than a block, or aligned to more than blocks are.
   [[nodiscard]] Result<void*> allocate(std::size_t nbytes, std::size_t alignment,
                                        Queue& queue) override;
   // INVALID_ARGUMENT if `pointer` is no block, lies inside one, or was freed before.
-  Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* behind) noexcept override;
+  Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* after) noexcept override;
   [[nodiscard]] CutBlock block_at(const void* pointer) noexcept override;
 
  private:
   struct Slab;
   struct Block {
-    Slab* in = nullptr;
+    Slab* slab = nullptr;
     Ticket freed;
     Block* next = nullptr;  // freed before this one
     Block* previous = nullptr;
@@ -47,7 +47,7 @@ class FixedSizeResource final : public KeepingResource {
   struct Slab {
     Chunk memory;
     std::vector<Block> blocks;
-    std::size_t out = 0;  // its blocks that are in no list
+    std::size_t live_blocks = 0;  // its blocks that are in no list
   };
   // Free blocks of one queue entry, most recently freed first. The last list is of all entries from
   // there on.
@@ -59,15 +59,15 @@ class FixedSizeResource final : public KeepingResource {
   using Slabs = std::vector<std::unique_ptr<Slab>>;
 
   ~FixedSizeResource() override = default;
-  std::size_t give_back_whole() noexcept override {
-    return take_whole().size() * block_bytes_ * in_slab_;
+  std::size_t release_free_chunks() noexcept override {
+    return extract_free_slabs().size() * block_bytes_ * slab_blocks_;
   }
   [[nodiscard]] bool has_chunks() const noexcept override { return !slabs_.empty(); }
   [[nodiscard]] Result<void> check_request(std::size_t nbytes, std::size_t alignment) const;
   // Returns a block of a new slab, whose other blocks become free.
-  [[nodiscard]] Result<void*> take_of_new(Queue& queue);
-  // Takes out the slabs whose blocks are all free and no longer used by work.
-  [[nodiscard]] Slabs take_whole() noexcept;
+  [[nodiscard]] Result<void*> allocate_from_new(Queue& queue);
+  // Removes and returns the slabs whose blocks are all free and no longer used by work.
+  [[nodiscard]] Slabs extract_free_slabs() noexcept;
 
   // Pre, of these: `lock_` is held.
   [[nodiscard]] Slab* slab_of(const void* pointer) noexcept;
@@ -75,16 +75,16 @@ class FixedSizeResource final : public KeepingResource {
   [[nodiscard]] static std::size_t list_of(QueueSlots::Slot slot) noexcept {
     return std::min<std::size_t>(slot, k_lists - 1);
   }
-  [[nodiscard]] Block* take(QueueSlots::Slot slot) noexcept;
-  void put(Block& freed) noexcept;
-  void remove(Block& gone) noexcept;
-  [[nodiscard]] bool is_whole(const Slab& slab) const noexcept;
+  [[nodiscard]] Block* take_free_block(QueueSlots::Slot slot) noexcept;
+  void push_free(Block& block) noexcept;
+  void remove(Block& block) noexcept;
+  [[nodiscard]] bool is_free(const Slab& slab) const noexcept;
 
-  [[nodiscard]] void* address_of(const Block& which) const noexcept;
+  [[nodiscard]] void* address_of(const Block& block) const noexcept;
 
-  const std::size_t asked_bytes_;
+  const std::size_t requested_bytes_;
   const std::size_t block_bytes_;
-  const std::size_t in_slab_;
+  const std::size_t slab_blocks_;
   const std::size_t alignment_;
   std::mutex lock_;
   Slabs slabs_;  // sorted by address

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Base class of the cutting resources whose blocks are freed one by one, in the order of queues. A
-// chunk is kept until all of it is free and nothing uses it any more.
+// chunk is retained until all of it is free and no work uses it.
 
 #include <mutex>
 
@@ -20,16 +20,16 @@ class KeepingResource : public CuttingResource {
   [[nodiscard]] std::vector<Ref<Event>> running() final { return slots_->running(); }
 
  protected:
-  ~KeepingResource() override { slots_->forget_queues(); }
+  ~KeepingResource() override { slots_->drop_queues(); }
   [[nodiscard]] QueueSlots& slots() const noexcept { return *slots_; }
-  // For a block that is freed after everything that is on `behind` (null: nothing) and everything
-  // that the library knows to use its bytes: copies, and recorded work. The caller's queue does not
-  // wait for any of it.
-  [[nodiscard]] Ticket ticket_of_free(Allocation& in, const void* pointer, std::size_t nbytes,
-                                      Queue* behind) noexcept;
+  // The ticket of a block that is freed after all work on `after` (null: none) and all work that
+  // the library knows to use its bytes: copies, and recorded work. The caller's queue does not wait
+  // for any of it.
+  [[nodiscard]] Ticket ticket_of_free(Allocation& chunk, const void* pointer, std::size_t nbytes,
+                                      Queue* after) noexcept;
   // Returns chunks to upstream that have no block in use and whose tickets have all passed; if that
   // needs memory and there is none, they stay. Returns their bytes.
-  virtual std::size_t give_back_whole() noexcept = 0;
+  virtual std::size_t release_free_chunks() noexcept = 0;
   // Pre: no references remain.
   [[nodiscard]] virtual bool has_chunks() const noexcept = 0;
 
@@ -41,7 +41,7 @@ class KeepingResource : public CuttingResource {
   const Ref<QueueSlots> slots_;
   std::mutex own_lock_;
   Ref<Queue> own_queue_;  // only for fences of this resource
-  int tries_to_go_ = 0;
+  int release_attempts_ = 0;
 };
 
 }  // namespace isthmus

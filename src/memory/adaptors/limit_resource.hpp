@@ -13,35 +13,36 @@ namespace isthmus {
 
 class LimitResource final : public Adaptor {
  public:
-  LimitResource(MemoryResource& upstream, std::uint64_t max) : Adaptor{upstream}, most_{max} {}
+  LimitResource(MemoryResource& upstream, std::uint64_t max) : Adaptor{upstream}, limit_{max} {}
   [[nodiscard]] Result<void*> allocate(std::size_t nbytes, std::size_t alignment,
                                        Queue& queue) override;
-  Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* behind) noexcept override;
+  Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* after) noexcept override;
   void freed(const void* pointer, std::size_t nbytes) noexcept override;
-  [[nodiscard]] void* allocate_warm(std::size_t nbytes, std::size_t alignment,
+  [[nodiscard]] void* allocate_fast(std::size_t nbytes, std::size_t alignment,
                                     Queue* queue) noexcept override;
-  [[nodiscard]] bool deallocate_warm(void* pointer, std::size_t nbytes,
+  [[nodiscard]] bool deallocate_fast(void* pointer, std::size_t nbytes,
                                      Queue* queue) noexcept override;
 
-  [[nodiscard]] std::uint64_t most() const noexcept { return most_; }
+  [[nodiscard]] std::uint64_t limit() const noexcept { return limit_; }
   // Excludes what was freed and has not been returned yet, which still counts against the limit.
   [[nodiscard]] std::uint64_t in_use() const noexcept {
-    const auto late = late_bytes_.load(std::memory_order_relaxed);
+    const auto pending = pending_bytes_.load(std::memory_order_relaxed);
     const auto held = in_use_.load(std::memory_order_relaxed);
-    return held - std::min(held, late);
+    return held - std::min(held, pending);
   }
 
  private:
-  // Adds `nbytes`, or returns false if that exceeds the limit; `in_use` is what was in use before.
-  [[nodiscard]] bool take(std::uint64_t nbytes, std::uint64_t& in_use) noexcept;
+  // Adds `nbytes`, or returns false if that exceeds the limit; `in_use` receives the bytes that
+  // were in use before.
+  [[nodiscard]] bool reserve(std::uint64_t nbytes, std::uint64_t& in_use) noexcept;
   // Call once upstream has the memory. Never falls below 0: memory of another resource may be freed
   // here, and must not make this one refuse everything.
-  void give_back(std::uint64_t nbytes) noexcept;
+  void unreserve(std::uint64_t nbytes) noexcept;
 
-  const std::uint64_t most_;
+  const std::uint64_t limit_;
   std::atomic<std::uint64_t> in_use_{0};
-  std::atomic<std::uint64_t> late_bytes_{0};
-  PointerTable<std::uint64_t> late_;  // blocks freed, but not returned yet
+  std::atomic<std::uint64_t> pending_bytes_{0};
+  PointerTable<std::uint64_t> pending_;  // blocks freed, but not returned yet
 };
 
 }  // namespace isthmus

@@ -3,12 +3,12 @@
 // Logs the calls that go through it to a file, in the format of RMM:
 // Thread,Time,Action,Pointer,Size,Stream.
 //
-// Rows are kept as records. They are written by the allocation that finds some thousands due; else
-// by `flush`, when the last reference is dropped, and when the process exits. A free adds its row
-// before the block returns to upstream, so that rows of one address are in order, and strikes it
-// out if upstream refuses. A free never writes, and nearly always has memory for its row: each
-// allocation reserves some for its free. Writing needs no memory. An allocation with its free costs
-// some 100 ns, under one lock.
+// Rows are buffered as records. The allocation that finds some thousands of them writes them; so do
+// `flush`, the drop of the last reference, and the exit of the process. A free adds its row before
+// the block returns to upstream, so that rows of one address are in order, and strikes it out if
+// upstream refuses. A free never writes, and nearly always has memory for its row: each allocation
+// reserves some for its free. Writing needs no memory. An allocation with its free costs some 100
+// ns, under one lock.
 
 #include <array>
 #include <cstdio>
@@ -29,7 +29,7 @@ class LogResource final : public Adaptor {
   // any other existing file is truncated.
   [[nodiscard]] static Result<Ref<LogResource>> create(MemoryResource& upstream, const char* path);
   struct Closes {
-    void operator()(std::FILE* open) const noexcept { os::close_sole(open); }
+    void operator()(std::FILE* open) const noexcept { os::close_exclusive(open); }
   };
   using File = std::unique_ptr<std::FILE, Closes>;
   // Called by `create`.
@@ -37,9 +37,9 @@ class LogResource final : public Adaptor {
 
   [[nodiscard]] Result<void*> allocate(std::size_t nbytes, std::size_t alignment,
                                        Queue& queue) override;
-  Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* behind) noexcept override;
+  Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* after) noexcept override;
   // Writes all rows up to the first free in progress. DRIVER, once, if rows were lost since the
-  // last call: the file took no more, or there was no memory for a row.
+  // last call: the file could not be written, or there was no memory for a row.
   Result<void> flush() noexcept;
 
  private:
@@ -48,39 +48,39 @@ class LogResource final : public Adaptor {
   struct Row {
     std::timespec time;
     std::uint32_t thread;
-    Action what;
+    Action action;
     const void* pointer;
     std::size_t nbytes;
     std::uintptr_t stream;
   };
-  static constexpr std::size_t k_due = 4096;             // rows
-  static constexpr std::size_t k_most_characters = 160;  // of a row's text
+  static constexpr std::size_t k_flush_rows = 4096;
+  static constexpr std::size_t k_max_characters = 160;  // of a row's text
 
   [[nodiscard]] static Row row_of(Action action, const void* pointer, std::size_t nbytes,
                                   const Queue* queue) noexcept;
-  void make_room(std::size_t rows);
-  void note_allocation(const Row& made);
+  void reserve_rows(std::size_t rows);
+  void log_allocation(const Row& row);
   // Returns the number of the row, for `end_free`.
-  [[nodiscard]] std::uint64_t begin_free(const Row& begun) noexcept;
+  [[nodiscard]] std::uint64_t begin_free(const Row& row) noexcept;
   void end_free(std::uint64_t number, bool freed) noexcept;
-  // Takes settled rows, the oldest first, as many as `taken_` can hold.
-  [[nodiscard]] std::span<const Row> take_settled() noexcept;
-  void write_settled() noexcept;
+  // Takes complete rows, the oldest first, as many as `batch_` can hold.
+  [[nodiscard]] std::span<const Row> take_complete_rows() noexcept;
+  void write_complete_rows() noexcept;
   void write(std::span<const Row> rows) noexcept;
   static void flush_all() noexcept;
 
   const File file_;
-  // Locked before `lock_`. Guards what follows up to there.
+  // Locked before `lock_`. Guards the fields up to there.
   std::mutex writing_;
-  std::array<Row, k_due> taken_;
-  std::array<char, 64 * k_most_characters> text_;
-  int failed_with_ = 0;
+  std::array<Row, k_flush_rows> batch_;
+  std::array<char, 64 * k_max_characters> text_;
+  int write_errno_ = 0;
   std::uint64_t lost_rows_ = 0;
   std::mutex lock_;
   std::vector<Row> rows_;  // capacity includes the frees of all live blocks
   std::uint64_t first_number_ = 0;
   std::size_t live_ = 0;
-  std::uint64_t rows_without_room_ = 0;
+  std::uint64_t dropped_rows_ = 0;
 };
 
 }  // namespace isthmus

@@ -10,60 +10,62 @@
 
 namespace isthmus {
 
-void* MonotonicResource::cut_of(Piece& source, std::size_t nbytes, std::size_t alignment) {
-  const auto& whole = source.memory->what();
-  const auto base = address(whole.base);
-  const auto begin = ((base + source.used + alignment - 1) & ~(alignment - 1)) - base;
-  if (begin > whole.nbytes || nbytes > whole.nbytes - begin) {
+void* MonotonicResource::allocate_from(Piece& source, std::size_t nbytes, std::size_t alignment) {
+  const auto& facts = source.memory->facts();
+  const auto base = address(facts.base);
+  const auto begin = ((base + source.used_bytes + alignment - 1) & ~(alignment - 1)) - base;
+  if (begin > facts.nbytes || nbytes > facts.nbytes - begin) {
     return nullptr;
   }
   source.blocks.push_back({begin, nbytes, true});
-  source.used = begin + nbytes;
-  return static_cast<std::byte*>(whole.base) + begin;
+  source.used_bytes = begin + nbytes;
+  return static_cast<std::byte*>(facts.base) + begin;
 }
 
 // Examines the last few chunks only: a queue whose chunk comes before those of other queues soon
 // gets a new one.
-void* MonotonicResource::cut(std::size_t nbytes, std::size_t alignment, const Queue& queue) {
-  constexpr int k_most_looks = 8;
-  int looks = 0;
-  for (auto each = pieces_.rbegin(); each != pieces_.rend() && looks < k_most_looks; ++each) {
-    ++looks;
-    if (!each->until || each->taken_on == &queue || each->until->settled()) {
+void* MonotonicResource::try_allocate(std::size_t nbytes, std::size_t alignment,
+                                      const Queue& queue) {
+  constexpr int k_max_scanned = 8;
+  int scanned = 0;
+  for (auto each = chunks_.rbegin(); each != chunks_.rend() && scanned < k_max_scanned; ++each) {
+    ++scanned;
+    if (!each->until || each->queue == &queue || each->until->settled()) {
       ++changes_;
-      return cut_of(*each, nbytes, alignment);
+      return allocate_from(*each, nbytes, alignment);
     }
   }
   return nullptr;
 }
 
-bool MonotonicResource::knows(const Queue& queue) const noexcept {
+bool MonotonicResource::has_queue(const Queue& queue) const noexcept {
   return std::any_of(queues_.rbegin(), queues_.rend(),
                      [&](const Ref<Queue>& each) { return each.get() == &queue; });
 }
 
-void MonotonicResource::note(Queue& queue) {
-  if (!knows(queue)) {
+void MonotonicResource::add_queue(Queue& queue) {
+  if (!has_queue(queue)) {
     queues_.emplace_back(&queue);
   }
 }
 
-bool MonotonicResource::try_note(Queue& queue) noexcept try {
-  note(queue);
+bool MonotonicResource::try_add_queue(Queue& queue) noexcept try {
+  add_queue(queue);
   return true;
 } catch (const std::bad_alloc&) {
   return false;
 }
 
-void* MonotonicResource::allocate_warm(std::size_t nbytes, std::size_t alignment,
+void* MonotonicResource::allocate_fast(std::size_t nbytes, std::size_t alignment,
                                        Queue* queue) noexcept try {
   if (nbytes == 0 || !is_plain(alignment, queue)) {
     return nullptr;
   }
   const std::lock_guard hold{lock_};
-  return knows(*queue)
-             ? cut(nbytes, alignment != 0 ? alignment : device().properties().base_alignment,
-                   *queue)
+  return has_queue(*queue)
+             ? try_allocate(nbytes,
+                            alignment != 0 ? alignment : device().properties().base_alignment,
+                            *queue)
              : nullptr;
 } catch (const std::bad_alloc&) {
   return nullptr;
@@ -77,105 +79,105 @@ Result<void*> MonotonicResource::allocate(std::size_t nbytes, std::size_t alignm
   std::size_t size = 0;
   {
     const std::lock_guard hold{lock_};
-    note(queue);
-    if (void* made = cut(nbytes, *checked, queue)) {
-      return made;
+    add_queue(queue);
+    if (void* block = try_allocate(nbytes, *checked, queue)) {
+      return block;
     }
     size = std::max(next_bytes_, nbytes);
   }
-  auto made = take_chunk(size, *checked, queue);
-  if (!made && size != nbytes && made.failure().code() == ISTHMUS_ERROR_OUT_OF_MEMORY) {
+  auto chunk = allocate_chunk(size, *checked, queue);
+  if (!chunk && size != nbytes && chunk.failure().code() == ISTHMUS_ERROR_OUT_OF_MEMORY) {
     size = nbytes;
-    made = take_chunk(size, *checked, queue);
+    chunk = allocate_chunk(size, *checked, queue);
   }
-  ISTHMUS_TRY(made);
-  auto until = queue.quiet() ? Result<Ref<Event>>{Ref<Event>{}} : queue.pending();
+  ISTHMUS_TRY(chunk);
+  auto until = queue.is_known_idle() ? Result<Ref<Event>>{Ref<Event>{}} : queue.pending();
   ISTHMUS_TRY(until);
-  Piece next{*std::move(made), *std::move(until), &queue};
-  void* const first = cut_of(next, nbytes, *checked);
+  Piece next{*std::move(chunk), *std::move(until), &queue};
+  void* const first = allocate_from(next, nbytes, *checked);
   const std::lock_guard hold{lock_};
-  pieces_.reserve(pieces_.size() + 1);  // a piece must not be destroyed under the lock
-  pieces_.push_back(std::move(next));
+  chunks_.reserve(chunks_.size() + 1);  // a piece must not be destroyed under the lock
+  chunks_.push_back(std::move(next));
   ++changes_;
   next_bytes_ = size <= SIZE_MAX / 2 ? 2 * size : size;
   return first;
 }
 
 // The last pieces are the largest, and most blocks lie in them.
-MonotonicResource::Place MonotonicResource::place_of(const void* pointer) noexcept {
-  const auto in = std::find_if(pieces_.rbegin(), pieces_.rend(), [&](const Piece& each) {
-    return address(pointer) - address(each.memory->what().base) < each.used;
+MonotonicResource::Place MonotonicResource::find_block(const void* pointer) noexcept {
+  const auto in = std::find_if(chunks_.rbegin(), chunks_.rend(), [&](const Piece& each) {
+    return address(pointer) - address(each.memory->facts().base) < each.used_bytes;
   });
-  if (in == pieces_.rend()) {
+  if (in == chunks_.rend()) {
     return {};
   }
-  const auto offset = address(pointer) - address(in->memory->what().base);
+  const auto offset = address(pointer) - address(in->memory->facts().base);
   const auto next =
       std::upper_bound(in->blocks.begin(), in->blocks.end(), offset,
-                       [](std::size_t wanted, const Block& each) { return wanted < each.begin; });
-  const bool is_in_one =
+                       [](std::size_t value, const Block& each) { return value < each.begin; });
+  const bool is_inside =
       next != in->blocks.begin() && offset - std::prev(next)->begin < std::prev(next)->nbytes;
-  return {&*in, is_in_one ? &*std::prev(next) : nullptr};
+  return {&*in, is_inside ? &*std::prev(next) : nullptr};
 }
 
 CutBlock MonotonicResource::block_at(const void* pointer) noexcept {
   const std::lock_guard hold{lock_};
-  const auto found = place_of(pointer);
-  if (found.at == nullptr) {
+  const auto found = find_block(pointer);
+  if (found.block == nullptr) {
     return {};
   }
-  auto* const base = static_cast<std::byte*>(found.in->memory->what().base);
-  return {base + found.at->begin, found.at->nbytes, found.at->live};
+  auto* const base = static_cast<std::byte*>(found.piece->memory->facts().base);
+  return {base + found.block->begin, found.block->nbytes, found.block->live};
 }
 
 Result<void> MonotonicResource::end_block(const void* pointer) noexcept {
-  const auto found = place_of(pointer);
-  if (found.at == nullptr) {
+  const auto found = find_block(pointer);
+  if (found.block == nullptr) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "pointer {} was not allocated by this resource, or was released", pointer);
   }
-  if (address(found.in->memory->what().base) + found.at->begin != address(pointer)) {
+  if (address(found.piece->memory->facts().base) + found.block->begin != address(pointer)) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "{} lies inside a block of this resource: free the pointer that was allocated",
                 pointer);
   }
-  if (!found.at->live) {
+  if (!found.block->live) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} was freed before", pointer);
   }
-  found.at->live = false;
+  found.block->live = false;
   ++changes_;
   return {};
 }
 
 // A block is live until what still uses it is recorded or has ended.
-Result<void> MonotonicResource::deallocate(void* pointer, std::size_t, Queue* behind) noexcept {
+Result<void> MonotonicResource::deallocate(void* pointer, std::size_t, Queue* after) noexcept {
   {
     const std::lock_guard hold{lock_};
-    if (behind == nullptr || try_note(*behind)) {
+    if (after == nullptr || try_add_queue(*after)) {
       return end_block(pointer);
     }
   }
-  ISTHMUS_TRY(wait_for(*behind));
+  ISTHMUS_TRY(wait_for(*after));
   const std::lock_guard hold{lock_};
   return end_block(pointer);
 }
 
 void MonotonicResource::release_all() noexcept {
-  std::vector<Piece> gone;
-  std::vector<Ref<Queue>> used_by;
+  std::vector<Piece> released;
+  std::vector<Ref<Queue>> queues;
   {
     const std::lock_guard hold{lock_};
-    gone.swap(pieces_);
-    used_by.swap(queues_);
+    released.swap(chunks_);
+    queues.swap(queues_);
     next_bytes_ = first_bytes_;
     ++changes_;
   }
-  for (auto& each : gone) {
-    const bool told = std::all_of(used_by.begin(), used_by.end(), [&](const Ref<Queue>& queue) {
-      return hold_behind(*each.memory, *queue);
-    });
-    if (!told) {
-      each.memory.lose();  // rather lost memory than lost data
+  for (auto& each : released) {
+    const bool is_recorded = std::all_of(
+        queues.begin(), queues.end(),
+        [&](const Ref<Queue>& queue) { return record_queue_work(*each.memory, *queue); });
+    if (!is_recorded) {
+      each.memory.leak();  // a leak rather than corrupt data
     }
   }
 }
@@ -185,7 +187,7 @@ bool MonotonicResource::is_in_use(const Piece& piece) noexcept {
                      [](const Block& each) { return each.live; });
 }
 
-MonotonicResource::SeenQueues MonotonicResource::look_at_queues() {
+MonotonicResource::QueueSnapshot MonotonicResource::snapshot_queues() {
   const std::lock_guard hold{lock_};
   return {queues_, changes_};
 }
@@ -193,36 +195,36 @@ MonotonicResource::SeenQueues MonotonicResource::look_at_queues() {
 // Queues are inspected without the lock. After a change meanwhile any chunk may be in use: then all
 // stay.
 std::size_t MonotonicResource::release_unused() noexcept try {
-  const auto seen = look_at_queues();
-  if (!std::all_of(seen.all.begin(), seen.all.end(),
-                   [](const auto& each) { return each->quiet(); })) {
+  const auto snapshot = snapshot_queues();
+  if (!std::all_of(snapshot.all.begin(), snapshot.all.end(),
+                   [](const auto& each) { return each->is_known_idle(); })) {
     return 0;
   }
-  std::vector<Piece> gone;
+  std::vector<Piece> released;
   const std::lock_guard hold{lock_};
-  if (changes_ != seen.changes) {
+  if (changes_ != snapshot.changes) {
     return 0;
   }
-  const auto unused = std::stable_partition(pieces_.begin(), pieces_.end(), is_in_use);
-  gone.assign(std::move_iterator{unused}, std::move_iterator{pieces_.end()});
-  pieces_.erase(unused, pieces_.end());
-  next_bytes_ = pieces_.empty() ? first_bytes_ : next_bytes_;
-  return std::accumulate(gone.begin(), gone.end(), std::size_t{0}, [](auto sum, const auto& each) {
-    return sum + each.memory->what().nbytes;
-  });
+  const auto unused = std::stable_partition(chunks_.begin(), chunks_.end(), is_in_use);
+  released.assign(std::move_iterator{unused}, std::move_iterator{chunks_.end()});
+  chunks_.erase(unused, chunks_.end());
+  next_bytes_ = chunks_.empty() ? first_bytes_ : next_bytes_;
+  return std::accumulate(
+      released.begin(), released.end(), std::size_t{0},
+      [](auto sum, const auto& each) { return sum + each.memory->facts().nbytes; });
 } catch (const std::bad_alloc&) {
   return 0;
 }
 
 // Queues whose handle was exported are not queried: their streams may be destroyed.
 std::vector<Ref<Event>> MonotonicResource::running() {
-  std::vector<Ref<Event>> found;
-  for (const auto& each : look_at_queues().all) {
-    if (!each->lent()) {
-      static_cast<void>(each->unfinished(found));
+  std::vector<Ref<Event>> events;
+  for (const auto& each : snapshot_queues().all) {
+    if (!each->is_exported()) {
+      static_cast<void>(each->unfinished(events));
     }
   }
-  return found;
+  return events;
 }
 
 }  // namespace isthmus

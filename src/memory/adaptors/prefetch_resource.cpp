@@ -7,58 +7,59 @@
 namespace isthmus {
 namespace {
 
-// Keeps the block's memory from being reused before `ended` has completed. Waits for it if there is
+// Keeps the block's memory from being reused before `event` has completed. Waits for it if there is
 // no memory to record it, or if the block is unknown.
-void hold_until(const Ref<Event>& ended, const void* pointer, std::size_t nbytes) noexcept {
+void record_use_until(const Ref<Event>& event, const void* pointer, std::size_t nbytes) noexcept {
   try {
-    auto known = allocation_at(pointer);
-    if (known && *known) {
-      auto& uses = (*known)->uses();
-      const auto begin = address(pointer) - address((*known)->start_of_uses());
-      uses.add({0, {begin, begin + nbytes}, true}, ended, uses.begin());
+    auto allocation = allocation_at(pointer);
+    if (allocation && *allocation) {
+      auto& uses = (*allocation)->uses();
+      const auto begin = address(pointer) - address((*allocation)->start_of_uses());
+      uses.add({0, {begin, begin + nbytes}, true}, event, uses.begin());
       return;
     }
   } catch (const std::bad_alloc&) {
     // As for an unknown block.
   }
-  static_cast<void>(ended->wait(std::nullopt));
+  static_cast<void>(event->wait(std::nullopt));
 }
 
 }  // namespace
 
 PrefetchResource::PrefetchResource(MemoryResource& upstream)
     : Adaptor{upstream},
-      does_ask_{(upstream.kinds() & set_of(ISTHMUS_KIND_SHARED)) != 0 &&
-                (upstream.device().properties().capabilities & ISTHMUS_CAN_PREFETCH) != 0} {}
+      does_prefetch_{(upstream.kinds() & set_of(ISTHMUS_KIND_SHARED)) != 0 &&
+                     (upstream.device().properties().capabilities & ISTHMUS_CAN_PREFETCH) != 0} {}
 
 Result<void*> PrefetchResource::allocate(std::size_t nbytes, std::size_t alignment, Queue& queue) {
   auto memory = Adaptor::allocate(nbytes, alignment, queue);
-  if (memory && does_ask_ && giver_of(*memory, nbytes).kind() == ISTHMUS_KIND_SHARED) {
-    ask(*memory, nbytes, queue);
+  if (memory && does_prefetch_ && resource_of(*memory, nbytes).kind() == ISTHMUS_KIND_SHARED) {
+    prefetch(*memory, nbytes, queue);
   }
   return memory;
 }
 
 // A hint: its failure is not an error of the request. If it has to be waited for and the queue is
-// busy, it goes to a separate queue: the caller's work may wait for an event that only the caller
-// completes.
-void PrefetchResource::ask(void* pointer, std::size_t nbytes, Queue& queue) noexcept try {
-  const bool is_noted = orders_frees();
-  const bool may_wait_for_caller = !is_noted && (queue.has_external_work() || !queue.quiet());
+// busy, it is submitted to a separate queue: the caller's work may wait for an event that only the
+// caller completes.
+void PrefetchResource::prefetch(void* pointer, std::size_t nbytes, Queue& queue) noexcept try {
+  const bool is_recorded = orders_frees();
+  const bool may_wait_for_caller =
+      !is_recorded && (queue.has_external_work() || !queue.is_known_idle());
   const auto chosen = may_wait_for_caller ? own_queue() : Ref<Queue>{&queue};
   if (!chosen) {
     return;
   }
-  auto note = PointerTable<Submitted>::make(pointer, {nullptr, queue.serial()});
-  auto asked = chosen->prefetch(pointer, nbytes, false, {});
-  if (!asked || (*asked)->settled()) {
+  auto entry = PointerTable<Submitted>::make_entry(pointer, {nullptr, queue.serial()});
+  auto event = chosen->prefetch(pointer, nbytes, false, {});
+  if (!event || (*event)->settled()) {
     return;
   }
-  if (is_noted) {
-    note.mapped().ended = *std::move(asked);
-    asked_.put_back(std::move(note));
+  if (is_recorded) {
+    entry.mapped().event = *std::move(event);
+    submitted_.reinsert(std::move(entry));
   } else {
-    static_cast<void>((*asked)->wait(std::nullopt));
+    static_cast<void>((*event)->wait(std::nullopt));
   }
 } catch (const std::bad_alloc&) {
   // Nothing was submitted.
@@ -68,25 +69,25 @@ void PrefetchResource::ask(void* pointer, std::size_t nbytes, Queue& queue) noex
 Ref<Queue> PrefetchResource::own_queue() {
   const std::lock_guard hold{own_queue_lock_};
   if (!own_queue_) {
-    if (auto made = context().create_queue(device())) {
-      own_queue_ = *std::move(made);
+    if (auto queue = context().create_queue(device())) {
+      own_queue_ = *std::move(queue);
     }
   }
   return own_queue_;
 }
 
 Result<void> PrefetchResource::deallocate(void* pointer, std::size_t nbytes,
-                                          Queue* behind) noexcept {
-  auto noted = asked_.take(pointer);
-  if (!noted.empty()) {
-    const auto& [ended, on] = noted.mapped();
-    if ((behind == nullptr || behind->serial() != on) && ended->pending()) {
-      hold_until(ended, pointer, nbytes);
+                                          Queue* after) noexcept {
+  auto entry = submitted_.extract(pointer);
+  if (!entry.empty()) {
+    const auto& [ended, on] = entry.mapped();
+    if ((after == nullptr || after->serial() != on) && ended->pending()) {
+      record_use_until(ended, pointer, nbytes);
     }
   }
-  auto freed = Adaptor::deallocate(pointer, nbytes, behind);
+  auto freed = Adaptor::deallocate(pointer, nbytes, after);
   if (!freed) {
-    asked_.put_back(std::move(noted));
+    submitted_.reinsert(std::move(entry));
   }
   return freed;
 }

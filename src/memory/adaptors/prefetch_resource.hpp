@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Requests from the driver to move shared memory to the device when it is allocated.
+// Has the driver move shared memory to the device when the memory is allocated.
 //
 // A block that is freed on another queue than it was allocated on is held back until the prefetch
 // has ended, since the work of the other queue may not be ordered after it.
@@ -17,26 +17,26 @@ class PrefetchResource final : public Adaptor {
   explicit PrefetchResource(MemoryResource& upstream);
   [[nodiscard]] Result<void*> allocate(std::size_t nbytes, std::size_t alignment,
                                        Queue& queue) override;
-  Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* behind) noexcept override;
-  [[nodiscard]] void* allocate_warm(std::size_t nbytes, std::size_t alignment,
+  Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* after) noexcept override;
+  [[nodiscard]] void* allocate_fast(std::size_t nbytes, std::size_t alignment,
                                     Queue* queue) noexcept override {
-    return does_ask_ ? nullptr : take_warm(upstream(), nbytes, alignment, queue);
+    return does_prefetch_ ? nullptr : allocate_fast_from(upstream(), nbytes, alignment, queue);
   }
-  [[nodiscard]] bool deallocate_warm(void* pointer, std::size_t nbytes,
+  [[nodiscard]] bool deallocate_fast(void* pointer, std::size_t nbytes,
                                      Queue* queue) noexcept override {
-    return asked_.is_empty() && give_back_warm(upstream(), pointer, nbytes, queue);
+    return submitted_.is_empty() && deallocate_fast_to(upstream(), pointer, nbytes, queue);
   }
 
  private:
   struct Submitted {
-    Ref<Event> ended;
-    std::uint64_t on;  // the queue's serial number
+    Ref<Event> event;
+    std::uint64_t queue_serial;
   };
-  void ask(void* pointer, std::size_t nbytes, Queue& queue) noexcept;
+  void prefetch(void* pointer, std::size_t nbytes, Queue& queue) noexcept;
   [[nodiscard]] Ref<Queue> own_queue();
 
-  const bool does_ask_;
-  PointerTable<Submitted> asked_;
+  const bool does_prefetch_;
+  PointerTable<Submitted> submitted_;
   std::mutex own_queue_lock_;
   Ref<Queue> own_queue_;  // created when first needed
 };

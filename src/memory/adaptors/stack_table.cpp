@@ -14,7 +14,7 @@ std::string CallStack::describe() const {
   return all;
 }
 
-const CallStack& StackTable::keep(std::span<void* const> frames, std::string_view text) {
+const CallStack& StackTable::intern(std::span<void* const> frames, std::string_view text) {
   std::string key{reinterpret_cast<const char*>(frames.data()), frames.size_bytes()};
   key += text;
   const std::lock_guard hold{lock_};
@@ -22,8 +22,8 @@ const CallStack& StackTable::keep(std::span<void* const> frames, std::string_vie
   if (found != stacks_.end()) {
     return found->second;
   }
-  CallStack made{{frames.begin(), frames.end()}, std::string{text}};
-  return stacks_.emplace(std::move(key), std::move(made)).first->second;
+  CallStack stack{{frames.begin(), frames.end()}, std::string{text}};
+  return stacks_.emplace(std::move(key), std::move(stack)).first->second;
 }
 
 }  // namespace isthmus

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The stacks in which blocks were allocated, each kept once, since many blocks come from few
-// places.
+// The stacks in which blocks were allocated, each stored once, since many blocks come from few call
+// sites.
 
 #include <mutex>
 #include <span>
@@ -11,8 +11,8 @@
 
 namespace isthmus {
 
-// Addresses of native code, which are looked up only by `describe`, and a text of the caller's
-// function on frames that are not native.
+// Addresses of native code, which only `describe` looks up, and the text of the program's function
+// on frames that are not native.
 struct CallStack {
   std::vector<void*> frames;
   std::string text;
@@ -25,7 +25,7 @@ struct CallStack {
 class StackTable {
  public:
   // Throws std::bad_alloc.
-  [[nodiscard]] const CallStack& keep(std::span<void* const> frames, std::string_view text);
+  [[nodiscard]] const CallStack& intern(std::span<void* const> frames, std::string_view text);
 
  private:
   std::mutex lock_;

@@ -13,7 +13,7 @@ thread_local constinit StatisticsScope* thread_scope ISTHMUS_TLS_MODEL = nullptr
 }  // namespace
 
 StatisticsScope::StatisticsScope(StatisticsResource& resource, StatisticsScope* outer)
-    : of_{&resource}, outer_{outer}, next_{innermost_of(resource, outer)} {}
+    : resource_{&resource}, outer_{outer}, next_{innermost_of(resource, outer)} {}
 
 // Destroys the outer scopes one after the other: each as the last reference of the next would take
 // a stack as deep as they are nested, and tasks that each start another nest without limit.
@@ -27,7 +27,7 @@ StatisticsScope::~StatisticsScope() {
 
 StatisticsScope* StatisticsScope::innermost_of(const StatisticsResource& resource,
                                                StatisticsScope* scope) noexcept {
-  while (scope != nullptr && scope->of_.get() != &resource) {
+  while (scope != nullptr && scope->resource_.get() != &resource) {
     scope = scope->outer_.get();
   }
   return scope;
@@ -72,45 +72,45 @@ bool StatisticsScope::encloses(const StatisticsScope* inner) const noexcept {
 }
 
 // The cost grows with the nesting of scopes, which is seldom more than a few levels.
-void StatisticsScope::remove_foreign(std::size_t nbytes, const StatisticsScope* noted) noexcept {
-  for (auto* each = this; each != nullptr && !each->encloses(noted); each = each->next_) {
+void StatisticsScope::remove_foreign(std::size_t nbytes, const StatisticsScope* scope) noexcept {
+  for (auto* each = this; each != nullptr && !each->encloses(scope); each = each->next_) {
     each->net_.remove(nbytes);
   }
 }
 
-void StatisticsScope::restore_foreign(std::size_t nbytes, const StatisticsScope* noted) noexcept {
-  for (auto* each = this; each != nullptr && !each->encloses(noted); each = each->next_) {
+void StatisticsScope::restore_foreign(std::size_t nbytes, const StatisticsScope* scope) noexcept {
+  for (auto* each = this; each != nullptr && !each->encloses(scope); each = each->next_) {
     each->net_.restore(nbytes);
   }
 }
 
 Result<void*> StatisticsResource::allocate(std::size_t nbytes, std::size_t alignment,
                                            Queue& queue) {
-  auto within = StatisticsScope::current_of(*this);
+  auto scope = StatisticsScope::current_of(*this);
   auto memory = Adaptor::allocate(nbytes, alignment, queue);
   ISTHMUS_TRY(memory);
-  if (within) [[unlikely]] {
+  if (scope) [[unlikely]] {
     try {
-      scopes_.put(*memory, within);
+      scopes_.insert(*memory, scope);
     } catch (const std::bad_alloc&) {
       static_cast<void>(Adaptor::deallocate(*memory, nbytes, &queue));
       throw;
     }
-    within->add(nbytes);
+    scope->add(nbytes);
   }
   counter_.add(nbytes);
   return memory;
 }
 
 Result<void> StatisticsResource::deallocate(void* pointer, std::size_t nbytes,
-                                            Queue* behind) noexcept {
-  auto late = late_.take(pointer);
-  auto counted = late.empty() ? count_free(pointer, nbytes) : CountedFree{};
-  auto freed = Adaptor::deallocate(pointer, nbytes, behind);
-  if (!freed && late.empty()) {
+                                            Queue* after) noexcept {
+  auto pending = pending_.extract(pointer);
+  auto counted = pending.empty() ? count_free(pointer, nbytes) : CountedFree{};
+  auto freed = Adaptor::deallocate(pointer, nbytes, after);
+  if (!freed && pending.empty()) {
     undo(std::move(counted), nbytes);
   } else if (!freed) {
-    late_.put_back(std::move(late));
+    pending_.reinsert(std::move(pending));
   }
   return freed;
 }
@@ -118,8 +118,8 @@ Result<void> StatisticsResource::deallocate(void* pointer, std::size_t nbytes,
 // Recorded before it is counted: this count cannot fail and is never undone.
 void StatisticsResource::freed(const void* pointer, std::size_t nbytes) noexcept try {
   Adaptor::freed(pointer, nbytes);
-  if (!late_.has(pointer)) {
-    late_.put(pointer, {});
+  if (!pending_.has(pointer)) {
+    pending_.insert(pointer, {});
     static_cast<void>(count_free(pointer, nbytes));
   }
 } catch (const std::bad_alloc&) {
@@ -128,51 +128,52 @@ void StatisticsResource::freed(const void* pointer, std::size_t nbytes) noexcept
 
 auto StatisticsResource::count_free(const void* pointer,
                                     std::size_t nbytes) noexcept -> CountedFree {
-  CountedFree of{scopes_.take(pointer), StatisticsScope::current_of(*this)};
+  CountedFree counted{scopes_.extract(pointer), StatisticsScope::current_of(*this)};
   counter_.remove(nbytes);
-  if (!of.noted.empty()) {
-    of.noted.mapped()->remove(nbytes);
+  if (!counted.entry.empty()) {
+    counted.entry.mapped()->remove(nbytes);
   }
-  if (of.within) {
-    of.within->remove_foreign(nbytes, of.noted.empty() ? nullptr : of.noted.mapped().get());
+  if (counted.scope) {
+    counted.scope->remove_foreign(nbytes,
+                                  counted.entry.empty() ? nullptr : counted.entry.mapped().get());
   }
-  return of;
+  return counted;
 }
 
 void StatisticsResource::undo(CountedFree freed, std::size_t nbytes) noexcept {
   counter_.restore(nbytes);
-  if (!freed.noted.empty()) {
-    freed.noted.mapped()->restore(nbytes);
+  if (!freed.entry.empty()) {
+    freed.entry.mapped()->restore(nbytes);
   }
-  if (freed.within) {
-    freed.within->restore_foreign(nbytes,
-                                  freed.noted.empty() ? nullptr : freed.noted.mapped().get());
+  if (freed.scope) {
+    freed.scope->restore_foreign(nbytes,
+                                 freed.entry.empty() ? nullptr : freed.entry.mapped().get());
   }
-  scopes_.put_back(std::move(freed.noted));
+  scopes_.reinsert(std::move(freed.entry));
 }
 
-// Over a pool, warm paths contain no call that returns to them and save no registers: longer parts
+// Over a pool, fast paths contain no call that returns to them and save no registers: longer parts
 // are tail calls.
-void* StatisticsResource::allocate_warm(std::size_t nbytes, std::size_t alignment,
+void* StatisticsResource::allocate_fast(std::size_t nbytes, std::size_t alignment,
                                         Queue* queue) noexcept {
   if (StatisticsScope::thread_is_in_any()) [[unlikely]] {
     return nullptr;
   }
-  auto* const lowest = upstream_pool();
-  if (lowest == nullptr) [[unlikely]] {
+  auto* const pool = upstream_pool();
+  if (pool == nullptr) [[unlikely]] {
     return allocate_through(nbytes, alignment, queue);
   }
-  void* const block = lowest->allocate_warm(nbytes, alignment, queue);
+  void* const block = pool->allocate_fast(nbytes, alignment, queue);
   if (block == nullptr) {
     return block;
   }
-  const auto left = counter_.try_add(nbytes);
-  return left == UsageCounter::Rest::nothing ? block : finish(block, nbytes, left);
+  const auto rest = counter_.try_add(nbytes);
+  return rest == UsageCounter::Rest::none ? block : finish(block, nbytes, rest);
 }
 
 void* StatisticsResource::allocate_through(std::size_t nbytes, std::size_t alignment,
                                            Queue* queue) noexcept {
-  void* const block = upstream().allocate_warm(nbytes, alignment, queue);
+  void* const block = upstream().allocate_fast(nbytes, alignment, queue);
   if (block != nullptr) [[likely]] {
     counter_.add(nbytes);
   }
@@ -180,35 +181,35 @@ void* StatisticsResource::allocate_through(std::size_t nbytes, std::size_t align
 }
 
 void* StatisticsResource::finish(void* block, std::size_t nbytes,
-                                 UsageCounter::Rest left) noexcept {
-  counter_.finish_add(nbytes, left);
+                                 UsageCounter::Rest rest) noexcept {
+  counter_.finish_add(nbytes, rest);
   return block;
 }
 
-bool StatisticsResource::deallocate_warm(void* pointer, std::size_t nbytes, Queue* queue) noexcept {
+bool StatisticsResource::deallocate_fast(void* pointer, std::size_t nbytes, Queue* queue) noexcept {
   if (!scopes_.is_empty() || StatisticsScope::thread_is_in_any()) [[unlikely]] {
     return false;
   }
-  auto* const lowest = upstream_pool();
-  const auto left = counter_.try_remove(nbytes);
-  if (left != UsageCounter::Rest::nothing) [[unlikely]] {
-    return finish_deallocate(pointer, nbytes, queue, left);
+  auto* const pool = upstream_pool();
+  const auto rest = counter_.try_remove(nbytes);
+  if (rest != UsageCounter::Rest::none) [[unlikely]] {
+    return finish_deallocate(pointer, nbytes, queue, rest);
   }
-  if (lowest == nullptr) [[unlikely]] {
+  if (pool == nullptr) [[unlikely]] {
     return deallocate_through(pointer, nbytes, queue);
   }
-  return lowest->deallocate_warm(pointer, nbytes, queue) || restore(nbytes);
+  return pool->deallocate_fast(pointer, nbytes, queue) || restore(nbytes);
 }
 
 bool StatisticsResource::finish_deallocate(void* pointer, std::size_t nbytes, Queue* queue,
-                                           UsageCounter::Rest left) noexcept {
-  counter_.finish_remove(nbytes, left);
+                                           UsageCounter::Rest rest) noexcept {
+  counter_.finish_remove(nbytes, rest);
   return deallocate_through(pointer, nbytes, queue);
 }
 
 bool StatisticsResource::deallocate_through(void* pointer, std::size_t nbytes,
                                             Queue* queue) noexcept {
-  return upstream().deallocate_warm(pointer, nbytes, queue) || restore(nbytes);
+  return upstream().deallocate_fast(pointer, nbytes, queue) || restore(nbytes);
 }
 
 bool StatisticsResource::restore(std::size_t nbytes) noexcept {

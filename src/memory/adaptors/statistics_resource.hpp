@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Counts what goes through it, and what is allocated within scopes.
+// Counts the memory that is allocated through it, in total and within scopes.
 //
 // A block that is allocated within a scope is recorded by address, so that its free counts for that
 // scope wherever it happens. A free is counted before upstream has the block, which may be reused
@@ -31,10 +31,10 @@ class StatisticsScope final : public RefCounted {
   void add(std::size_t nbytes) noexcept;
   void remove(std::size_t nbytes) noexcept;
   void restore(std::size_t nbytes) noexcept;
-  // For a block that was counted in `noted` (may be null) and is freed by a thread in this scope:
-  // changes only net counts, and not those of scopes that enclose `noted`.
-  void remove_foreign(std::size_t nbytes, const StatisticsScope* noted) noexcept;
-  void restore_foreign(std::size_t nbytes, const StatisticsScope* noted) noexcept;
+  // For a block that was counted in `scope` (may be null) and is freed by a thread in this scope:
+  // changes only net counts, and not those of scopes that enclose `scope`.
+  void remove_foreign(std::size_t nbytes, const StatisticsScope* scope) noexcept;
+  void restore_foreign(std::size_t nbytes, const StatisticsScope* scope) noexcept;
   [[nodiscard]] UsageCounter::Counts read() noexcept { return counter_.read(); }
   // Less what threads in the scope freed of memory that was not allocated in it: may be below 0.
   [[nodiscard]] UsageCounter::Counts read_net() noexcept { return net_.read_signed(); }
@@ -46,7 +46,7 @@ class StatisticsScope final : public RefCounted {
   [[nodiscard]] static StatisticsScope* innermost_of(const StatisticsResource& resource,
                                                      StatisticsScope* scope) noexcept;
 
-  const Ref<StatisticsResource> of_;
+  const Ref<StatisticsResource> resource_;
   Ref<StatisticsScope> outer_;
   StatisticsScope* const next_;  // the innermost one around it, of the same resource
   UsageCounter counter_;
@@ -58,10 +58,10 @@ class StatisticsResource final : public Adaptor {
   using Adaptor::Adaptor;
   [[nodiscard]] Result<void*> allocate(std::size_t nbytes, std::size_t alignment,
                                        Queue& queue) override;
-  Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* behind) noexcept override;
-  [[nodiscard]] void* allocate_warm(std::size_t nbytes, std::size_t alignment,
+  Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* after) noexcept override;
+  [[nodiscard]] void* allocate_fast(std::size_t nbytes, std::size_t alignment,
                                     Queue* queue) noexcept override;
-  [[nodiscard]] bool deallocate_warm(void* pointer, std::size_t nbytes,
+  [[nodiscard]] bool deallocate_fast(void* pointer, std::size_t nbytes,
                                      Queue* queue) noexcept override;
   void freed(const void* pointer, std::size_t nbytes) noexcept override;
 
@@ -71,18 +71,18 @@ class StatisticsResource final : public Adaptor {
  private:
   [[gnu::noinline]] void* allocate_through(std::size_t nbytes, std::size_t alignment,
                                            Queue* queue) noexcept;
-  [[gnu::noinline]] void* finish(void* block, std::size_t nbytes, UsageCounter::Rest left) noexcept;
+  [[gnu::noinline]] void* finish(void* block, std::size_t nbytes, UsageCounter::Rest rest) noexcept;
   // Frees what was counted as freed. If that fails, undoes the count and returns false.
   [[gnu::noinline]] bool deallocate_through(void* pointer, std::size_t nbytes,
                                             Queue* queue) noexcept;
   [[gnu::noinline]] bool finish_deallocate(void* pointer, std::size_t nbytes, Queue* queue,
-                                           UsageCounter::Rest left) noexcept;
+                                           UsageCounter::Rest rest) noexcept;
   [[gnu::noinline]] bool restore(std::size_t nbytes) noexcept;
 
   // What a free changed, to undo it.
   struct CountedFree {
-    PointerTable<Ref<StatisticsScope>>::Entry noted;  // may be empty
-    Ref<StatisticsScope> within;                      // may be null
+    PointerTable<Ref<StatisticsScope>>::Entry entry;  // may be empty
+    Ref<StatisticsScope> scope;                       // may be null
   };
   [[nodiscard]] CountedFree count_free(const void* pointer, std::size_t nbytes) noexcept;
   void undo(CountedFree freed, std::size_t nbytes) noexcept;
@@ -90,7 +90,7 @@ class StatisticsResource final : public Adaptor {
   UsageCounter counter_;
   PointerTable<Ref<StatisticsScope>> scopes_;
   struct Nothing {};
-  PointerTable<Nothing> late_;  // counted as freed, but not returned yet
+  PointerTable<Nothing> pending_;  // counted as freed, but not returned yet
 };
 
 }  // namespace isthmus

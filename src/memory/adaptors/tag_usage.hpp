@@ -2,8 +2,8 @@
 #pragma once
 // Counts of the live allocations under each tag. Thread-safe.
 //
-// A tag is found by the address of its text, without a lock; a new tag is added under one, and
-// stays. Costs some 3 ns for an allocation with its free.
+// A tag is found by the address of its text, without a lock; a new tag is added under one, and is
+// never removed. Costs some 3 ns for an allocation with its free.
 
 #include <array>
 #include <atomic>
@@ -25,17 +25,19 @@ class TagUsage {
   }
 
   // Pre, of both: `tag` is not null. Throws std::bad_alloc.
-  [[nodiscard]] UsageCounter& of(const char* tag) {
+  [[nodiscard]] UsageCounter& counter_for(const char* tag) {
     auto* const found = find(tag);
     return found != nullptr ? found->counter : add(tag);
   }
-  // Pre: `of` was called for the tag before.
-  [[nodiscard]] UsageCounter& known(const char* tag) noexcept { return find(tag)->counter; }
+  // Pre: `counter_for` was called for the tag before.
+  [[nodiscard]] UsageCounter& existing_counter(const char* tag) noexcept {
+    return find(tag)->counter;
+  }
 
-  // see(tag, counter) for each tag so far.
+  // Calls function(tag, counter) for each tag so far.
   template <class See>
-  void look_at_each(See&& see) {
-    visit([&](Entry& each) { see(each.tag, each.counter); });
+  void for_each(See&& function) {
+    visit([&](Entry& each) { function(each.tag, each.counter); });
   }
 
  private:

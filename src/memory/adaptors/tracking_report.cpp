@@ -13,21 +13,21 @@ namespace {
 struct Group {
   std::size_t nbytes = 0;
   std::size_t count = 0;
-  BlockNote oldest;
+  BlockRecord oldest;
 };
 
 using Groups = std::vector<Group>;
 
-Groups grouped(const std::vector<BlockNote>& live) {
-  std::map<std::pair<const void*, const char*>, Group> by_place;
+Groups grouped(const std::vector<BlockRecord>& live) {
+  std::map<std::pair<const void*, const char*>, Group> by_origin;
   for (const auto& each : live) {
-    auto& in = by_place[{each.stack, each.tag}];
-    in.oldest = in.count == 0 ? each : in.oldest;
-    in.nbytes += each.nbytes;
-    ++in.count;
+    auto& group = by_origin[{each.stack, each.tag}];
+    group.oldest = group.count == 0 ? each : group.oldest;
+    group.nbytes += each.nbytes;
+    ++group.count;
   }
   Groups all;
-  for (const auto& [place, each] : by_place) {
+  for (const auto& [place, each] : by_origin) {
     all.push_back(each);
   }
   std::sort(all.begin(), all.end(), [](const Group& a, const Group& b) {

@@ -31,34 +31,35 @@ Error unknown(const void* pointer) {
 constinit std::atomic<std::size_t> TrackingResource::count_{0};
 
 TrackingResource::TrackingResource(MemoryResource& upstream, Options options)
-    : Adaptor{upstream}, how_{std::move(options)} {
-  auto& known = process_trackers();
-  const std::lock_guard hold{known.lock};
-  known.all.push_back(this);
-  count_.store(known.all.size(), std::memory_order_relaxed);
+    : Adaptor{upstream}, options_{std::move(options)} {
+  auto& trackers = process_trackers();
+  const std::lock_guard hold{trackers.lock};
+  trackers.all.push_back(this);
+  count_.store(trackers.all.size(), std::memory_order_relaxed);
 }
 
 TrackingResource::~TrackingResource() {
-  auto& known = process_trackers();
-  const std::lock_guard hold{known.lock};
-  std::erase(known.all, this);
-  count_.store(known.all.size(), std::memory_order_relaxed);
+  auto& trackers = process_trackers();
+  const std::lock_guard hold{trackers.lock};
+  std::erase(trackers.all, this);
+  count_.store(trackers.all.size(), std::memory_order_relaxed);
 }
 
 // Pre: no lock is held, since the function may allocate.
 [[gnu::noinline]] const void* TrackingResource::capture() {
-  std::array<void*, k_most_frames> frames;
-  const auto count = os::capture_stack(std::span{frames}.first(how_.frames));
-  const char* text = how_.function != nullptr ? how_.function(how_.keep.object()) : nullptr;
-  return &stacks_.keep(std::span{frames}.first(count), text != nullptr ? text : "");
+  std::array<void*, k_max_frames> frames;
+  const auto count = os::capture_stack(std::span{frames}.first(options_.frames));
+  const char* text =
+      options_.function != nullptr ? options_.function(options_.owner.object()) : nullptr;
+  return &stacks_.intern(std::span{frames}.first(count), text != nullptr ? text : "");
 }
 
 Result<void*> TrackingResource::allocate(std::size_t nbytes, std::size_t alignment, Queue& queue) {
-  const void* stack = wants_stacks() ? capture() : nullptr;
+  const void* stack = records_stacks() ? capture() : nullptr;
   auto memory = Adaptor::allocate(nbytes, alignment, queue);
   ISTHMUS_TRY(memory);
   try {
-    note(*memory, nbytes, queue, stack);
+    record_block(*memory, nbytes, queue, stack);
   } catch (const std::bad_alloc&) {
     static_cast<void>(Adaptor::deallocate(*memory, nbytes, &queue));
     throw;
@@ -67,49 +68,49 @@ Result<void*> TrackingResource::allocate(std::size_t nbytes, std::size_t alignme
 }
 
 Result<void> TrackingResource::deallocate(void* pointer, std::size_t nbytes,
-                                          Queue* behind) noexcept {
-  if (auto late = late_.take(pointer); !late.empty()) {
-    auto freed = Adaptor::deallocate(pointer, nbytes, behind);
+                                          Queue* after) noexcept {
+  if (auto pending = pending_.extract(pointer); !pending.empty()) {
+    auto freed = Adaptor::deallocate(pointer, nbytes, after);
     if (!freed) {
-      late_.put_back(std::move(late));
+      pending_.reinsert(std::move(pending));
     }
     return freed;
   }
-  BlockNote noted;
-  if (!take_note(pointer, nbytes, noted)) {
+  BlockRecord note;
+  if (!extract_note(pointer, nbytes, note)) {
     return unknown(pointer);
   }
-  auto freed = Adaptor::deallocate(pointer, nbytes, behind);
+  auto freed = Adaptor::deallocate(pointer, nbytes, after);
   if (!freed) {
-    put_back(noted);
+    restore_note(note);
   }
   return freed;
 }
 
 void TrackingResource::freed(const void* pointer, std::size_t nbytes) noexcept {
   Adaptor::freed(pointer, nbytes);
-  BlockNote noted;
-  if (late_.has(pointer) || !take_note(pointer, nbytes, noted)) {
+  BlockRecord note;
+  if (pending_.has(pointer) || !extract_note(pointer, nbytes, note)) {
     return;
   }
   try {
-    late_.put(pointer, noted);
+    pending_.insert(pointer, note);
   } catch (const std::bad_alloc&) {
-    put_back(noted);  // it counts until the memory is returned
+    restore_note(note);  // it counts until the memory is returned
   }
 }
 
-void* TrackingResource::allocate_warm(std::size_t nbytes, std::size_t alignment,
+void* TrackingResource::allocate_fast(std::size_t nbytes, std::size_t alignment,
                                       Queue* queue) noexcept {
-  if (wants_stacks()) [[unlikely]] {
+  if (records_stacks()) [[unlikely]] {
     return nullptr;
   }
-  void* block = take_warm(upstream(), nbytes, alignment, queue);
+  void* block = allocate_fast_from(upstream(), nbytes, alignment, queue);
   if (block == nullptr) [[unlikely]] {
     return nullptr;
   }
   try {
-    note(block, nbytes, *queue, nullptr);
+    record_block(block, nbytes, *queue, nullptr);
     return block;
   } catch (const std::bad_alloc&) {
     static_cast<void>(Adaptor::deallocate(block, nbytes, queue));
@@ -117,30 +118,30 @@ void* TrackingResource::allocate_warm(std::size_t nbytes, std::size_t alignment,
   }
 }
 
-bool TrackingResource::deallocate_warm(void* pointer, std::size_t nbytes, Queue* queue) noexcept {
-  BlockNote noted;
-  if (!take_note(pointer, nbytes, noted)) [[unlikely]] {
+bool TrackingResource::deallocate_fast(void* pointer, std::size_t nbytes, Queue* queue) noexcept {
+  BlockRecord note;
+  if (!extract_note(pointer, nbytes, note)) [[unlikely]] {
     return false;
   }
-  const bool freed = give_back_warm(upstream(), pointer, nbytes, queue);
+  const bool freed = deallocate_fast_to(upstream(), pointer, nbytes, queue);
   if (!freed) [[unlikely]] {
-    put_back(noted);
+    restore_note(note);
   }
   return freed;
 }
 
-std::vector<BlockNote> TrackingResource::live() {
+std::vector<BlockRecord> TrackingResource::live() {
   auto found = notes_.all();
   const auto since = since_.load(std::memory_order_relaxed);
-  std::erase_if(found, [&](const BlockNote& each) { return each.order < since; });
+  std::erase_if(found, [&](const BlockRecord& each) { return each.order < since; });
   std::sort(found.begin(), found.end(),
-            [](const BlockNote& a, const BlockNote& b) { return a.order < b.order; });
+            [](const BlockRecord& a, const BlockRecord& b) { return a.order < b.order; });
   return found;
 }
 
 std::vector<TrackingResource::UseOfTag> TrackingResource::usage_by_tag() {
   std::vector<UseOfTag> found;
-  by_tag_.look_at_each(
+  by_tag_.for_each(
       [&](const char* tag, UsageCounter& each) { found.push_back({tag, each.read()}); });
   std::sort(found.begin(), found.end(), [](const UseOfTag& a, const UseOfTag& b) {
     const auto more = a.counts.current.bytes;
@@ -150,43 +151,43 @@ std::vector<TrackingResource::UseOfTag> TrackingResource::usage_by_tag() {
   return found;
 }
 
-bool TrackingResource::stands_on(const MemoryResource& base) {
+bool TrackingResource::is_based_on(const MemoryResource& base) {
   std::vector<MemoryResource*> bases;
   collect_bases(bases);
   return std::find(bases.begin(), bases.end(), &base) != bases.end();
 }
 
 void TrackingResource::visit_over(const MemoryResource& base,
-                                  const std::function<void(TrackingResource&)>& see) {
-  auto& known = process_trackers();
-  const std::lock_guard hold{known.lock};
-  for (auto* each : known.all) {
-    if (each->stands_on(base)) {
-      see(*each);
+                                  const std::function<void(TrackingResource&)>& visit) {
+  auto& trackers = process_trackers();
+  const std::lock_guard hold{trackers.lock};
+  for (auto* each : trackers.all) {
+    if (each->is_based_on(base)) {
+      visit(*each);
     }
   }
 }
 
 // A block of a custom resource may begin inside of what the library knows, at `pointer`.
-std::optional<BlockNote> TrackingResource::find_note_of(const PointerFacts& block,
-                                                        const void* pointer,
-                                                        std::uint64_t since) noexcept {
-  std::optional<BlockNote> newest;
-  const auto look = [&](TrackingResource& in, const void* start) {
-    BlockNote found;
+std::optional<BlockRecord> TrackingResource::find_note_of(const PointerFacts& block,
+                                                          const void* pointer,
+                                                          std::uint64_t since) noexcept {
+  std::optional<BlockRecord> newest;
+  const auto scan = [&](TrackingResource& tracker, const void* start) {
+    BlockRecord found;
     const bool is_of_block =
-        start != nullptr && in.notes_.find(start, found) && found.order > since &&
+        start != nullptr && tracker.notes_.find(start, found) && found.order > since &&
         (block.nbytes == 0 ||
          lies_within(address(start) - address(block.base), found.nbytes, block.nbytes));
     if (is_of_block && (!newest || found.order > newest->order)) {
       newest = found;
     }
   };
-  auto& known = process_trackers();
-  const std::lock_guard hold{known.lock};
-  for (auto* each : known.all) {
-    look(*each, pointer);
-    look(*each, block.base);
+  auto& trackers = process_trackers();
+  const std::lock_guard hold{trackers.lock};
+  for (auto* each : trackers.all) {
+    scan(*each, pointer);
+    scan(*each, block.base);
   }
   return newest;
 }

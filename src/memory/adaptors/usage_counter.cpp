@@ -15,14 +15,14 @@ namespace {
 
 // If two closings that take the fence, some microseconds with many threads, are fewer allocations
 // than this apart, slots stay closed for this many calls, which count under the lock.
-constexpr std::uint32_t k_apart = 256;
+constexpr std::uint32_t k_min_closing_interval = 256;
 
 [[nodiscard]] bool may_open() noexcept {
-  static const bool armed = os::arm_process_fence();
+  static const bool armed = os::register_process_fence();
   return armed;
 }
 
-// Modulo 2^64: a refused free may be of any number of bytes until it is counted in again.
+// Modulo 2^64: a refused free may be of any number of bytes until it is restored.
 constexpr std::int64_t plus(std::int64_t a, std::int64_t b) noexcept {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
 }
@@ -32,8 +32,8 @@ constexpr std::int64_t minus(std::int64_t a, std::int64_t b) noexcept {
 
 // The calling thread's bit; 0 if its number has no slot.
 std::uint64_t own_bit() noexcept {
-  const auto mine = thread_number();
-  return mine < k_thread_numbers ? std::uint64_t{1} << mine : 0;
+  const auto thread = thread_number();
+  return thread < k_thread_numbers ? std::uint64_t{1} << thread : 0;
 }
 
 // If the kernel refuses the fence it sleeps: by then a store in progress on another processor has
@@ -46,35 +46,35 @@ void fence_all_threads() noexcept {
 
 }  // namespace
 
-void UsageCounter::Sum::take_in(Flow& flow) noexcept {
+void UsageCounter::Sum::collect(Flow& flow) noexcept {
   const auto live = flow.live();
-  spare = plus(spare, minus(flow.bound, live));
+  slack = plus(slack, minus(flow.bound, live));
   flow.bound = live;
 }
 
 void UsageCounter::Sum::raise_peak() noexcept {
-  peak += static_cast<std::uint64_t>(minus(0, std::min<Difference>(spare, 0)));
-  spare = std::max<Difference>(spare, 0);
+  peak += static_cast<std::uint64_t>(minus(0, std::min<Difference>(slack, 0)));
+  slack = std::max<Difference>(slack, 0);
 }
 
 void UsageCounter::Sum::open(Flow& flow, Difference share) noexcept {
-  spare -= share;
+  slack -= share;
   flow.bound = plus(flow.bound, share);
-  flow.most.store(flow.bound, k_relaxed);
+  flow.limit.store(flow.bound, k_relaxed);
 }
 
 auto UsageCounter::Sum::live() const noexcept -> Difference {
-  return minus(static_cast<Difference>(peak), spare);
+  return minus(static_cast<Difference>(peak), slack);
 }
 
 void UsageCounter::Sum::reset(std::uint64_t all_in) noexcept {
-  const auto now = live();
-  peak = static_cast<std::uint64_t>(std::max<Difference>(now, 0));
-  spare = minus(static_cast<Difference>(peak), now);
-  forgotten = all_in;
+  const auto current = live();
+  peak = static_cast<std::uint64_t>(std::max<Difference>(current, 0));
+  slack = minus(static_cast<Difference>(peak), current);
+  base_total = all_in;
 }
 
-UsageCounter::~UsageCounter() { delete[] more_.load(k_relaxed); }
+UsageCounter::~UsageCounter() { delete[] extra_slots_.load(k_relaxed); }
 
 // A forked child has none of the threads that may hold the lock.
 template <class Body>
@@ -86,72 +86,73 @@ auto UsageCounter::locked(Body&& body) noexcept {
   return body();
 }
 
-void UsageCounter::finish_add(std::size_t nbytes, Rest left) noexcept {
+void UsageCounter::finish_add(std::size_t nbytes, Rest rest) noexcept {
   locked([&] {
     if (own_slot() == nullptr) {
       claim();
-    } else if (lacks_slots_) {
-      make_more();
+    } else if (needs_slots_) {
+      allocate_slots();
     }
-    auto& own = own_or_others();
-    if (left == Rest::all) {
+    auto& own = own_or_shared();
+    if (rest == Rest::all) {
       static_cast<void>(own.enter(nbytes));
     }
-    settle(own);
+    rebalance(own);
   });
 }
 
-void UsageCounter::finish_remove(std::size_t nbytes, Rest left) noexcept {
+void UsageCounter::finish_remove(std::size_t nbytes, Rest rest) noexcept {
   locked([&] {
     if (own_slot() == nullptr) {
-      lacks_slots_ = claim_thread_number() != k_thread_numbers || lacks_slots_;
+      needs_slots_ = claim_thread_number() != k_thread_numbers || needs_slots_;
     }
-    auto& own = own_or_others();
-    if (left == Rest::all) {
+    auto& own = own_or_shared();
+    if (rest == Rest::all) {
       static_cast<void>(own.leave(nbytes));
     }
-    take_in(own);
+    collect(own);
     open(own);
   });
 }
 
 void UsageCounter::restore(std::size_t nbytes) noexcept {
   locked([&] {
-    auto& back_in = own_or_others();
-    Flow::raise(back_in.bytes.out, 0 - std::uint64_t{nbytes});
-    Flow::raise(back_in.count.out, ~std::uint64_t{0});
-    settle(back_in);
+    auto& slot = own_or_shared();
+    Flow::raise(slot.bytes.out, 0 - std::uint64_t{nbytes});
+    Flow::raise(slot.count.out, ~std::uint64_t{0});
+    rebalance(slot);
   });
 }
 
-auto UsageCounter::own_or_others() noexcept -> Slot& {
+auto UsageCounter::own_or_shared() noexcept -> Slot& {
   auto* own = own_slot();
-  return own != nullptr ? *own : others_;
+  return own != nullptr ? *own : shared_;
 }
 
 void UsageCounter::claim() noexcept {
-  const auto mine = claim_thread_number();
-  if (mine != k_thread_numbers && firsts_.load(k_relaxed) == k_nobody) {
-    firsts_.store(mine, k_relaxed);
-  } else if (mine != k_thread_numbers) {
-    make_more();
+  const auto thread = claim_thread_number();
+  if (thread != k_thread_numbers && first_thread_.load(k_relaxed) == k_no_thread) {
+    first_thread_.store(thread, k_relaxed);
+  } else if (thread != k_thread_numbers) {
+    allocate_slots();
   }
 }
 
-void UsageCounter::make_more() noexcept {
-  if (more_.load(k_relaxed) == nullptr) {
-    more_.store(new (std::nothrow) SlotOfMore[k_more], std::memory_order_release);
+void UsageCounter::allocate_slots() noexcept {
+  if (extra_slots_.load(k_relaxed) == nullptr) {
+    extra_slots_.store(new (std::nothrow) SlotOfMore[k_extra_slots], std::memory_order_release);
   }
-  lacks_slots_ = false;
+  needs_slots_ = false;
 }
 
 auto UsageCounter::slot_of(std::uint32_t thread) noexcept -> Slot& {
-  return thread == firsts_.load(k_relaxed) ? first_ : more_.load(k_relaxed)[thread - 1];
+  return thread == first_thread_.load(k_relaxed) ? first_
+                                                 : extra_slots_.load(k_relaxed)[thread - 1];
 }
 
-void UsageCounter::settle(Slot& own) noexcept {
-  take_in(own);
-  if (bytes_.spare < 0 || count_.spare < 0) {
+void UsageCounter::rebalance(Slot& own) noexcept {
+  collect(own);
+  if (bytes_.slack < 0 || count_.slack < 0) {
     close_all();
     bytes_.raise_peak();
     count_.raise_peak();
@@ -159,29 +160,29 @@ void UsageCounter::settle(Slot& own) noexcept {
   open(own);
 }
 
-void UsageCounter::take_in(Slot& own) noexcept {
+void UsageCounter::collect(Slot& own) noexcept {
   own.close();
-  open_ &= &own == &others_ ? open_ : ~own_bit();
-  bytes_.take_in(own.bytes);
-  count_.take_in(own.count);
+  open_ &= &own == &shared_ ? open_ : ~own_bit();
+  bytes_.collect(own.bytes);
+  count_.collect(own.count);
 }
 
 // With a share of what may still be allocated before the peak rises, about equal for all threads.
 void UsageCounter::open(Slot& own) noexcept {
-  if (&own == &others_) {
+  if (&own == &shared_) {
     return;
   }
   claimed_ |= own_bit();
-  if (keep_closed_ != 0) {
-    --keep_closed_;
+  if (closed_calls_ != 0) {
+    --closed_calls_;
     return;
   }
   if (!may_open()) {
     return;
   }
   const auto halvings = std::bit_width(static_cast<unsigned>(std::popcount(claimed_)) - 1);
-  bytes_.open(own.bytes, bytes_.spare >> halvings);
-  count_.open(own.count, count_.spare >> halvings);
+  bytes_.open(own.bytes, bytes_.slack >> halvings);
+  count_.open(own.count, count_.slack >> halvings);
   open_ |= own_bit();
 }
 
@@ -189,43 +190,43 @@ void UsageCounter::close_all() noexcept {
   if (open_ == 0) {
     return;
   }
-  const auto each_open = [&](auto&& visit) {
-    for (auto left = open_; left != 0; left &= left - 1) {
-      visit(slot_of(static_cast<std::uint32_t>(std::countr_zero(left))));
+  const auto for_each_open = [&](auto&& visit) {
+    for (auto bits = open_; bits != 0; bits &= bits - 1) {
+      visit(slot_of(static_cast<std::uint32_t>(std::countr_zero(bits))));
     }
   };
-  each_open([](Slot& each) { each.close(); });
-  const bool others_too = open_ != own_bit();
-  if (others_too) {
+  for_each_open([](Slot& each) { each.close(); });
+  const bool has_other_open = open_ != own_bit();
+  if (has_other_open) {
     fence_all_threads();
   }
-  each_open([&](Slot& each) {
-    bytes_.take_in(each.bytes);
-    count_.take_in(each.count);
+  for_each_open([&](Slot& each) {
+    bytes_.collect(each.bytes);
+    count_.collect(each.count);
   });
   open_ = 0;
-  if (others_too) {
+  if (has_other_open) {
     const auto allocations = all_in(&Slot::count);
-    keep_closed_ = allocations - closed_at_ < k_apart ? k_apart : 0;
+    closed_calls_ = allocations - closed_at_ < k_min_closing_interval ? k_min_closing_interval : 0;
     closed_at_ = allocations;
   }
 }
 
 std::uint64_t UsageCounter::all_in(Flow Slot::*value) noexcept {
-  auto all = (others_.*value).in.load(k_acquire);
-  for (auto left = claimed_; left != 0; left &= left - 1) {
-    all += (slot_of(static_cast<std::uint32_t>(std::countr_zero(left))).*value).in.load(k_acquire);
+  auto all = (shared_.*value).in.load(k_acquire);
+  for (auto bits = claimed_; bits != 0; bits &= bits - 1) {
+    all += (slot_of(static_cast<std::uint32_t>(std::countr_zero(bits))).*value).in.load(k_acquire);
   }
   return all;
 }
 
-auto UsageCounter::read() noexcept -> Counts { return read_from(0); }
+auto UsageCounter::read() noexcept -> Counts { return read_clamped(0); }
 
 auto UsageCounter::read_signed() noexcept -> Counts {
-  return read_from(std::numeric_limits<Difference>::min());
+  return read_clamped(std::numeric_limits<Difference>::min());
 }
 
-auto UsageCounter::read_from(Difference min) noexcept -> Counts {
+auto UsageCounter::read_clamped(Difference min) noexcept -> Counts {
   return locked([&] {
     close_all();
     bytes_.raise_peak();
@@ -236,7 +237,7 @@ auto UsageCounter::read_from(Difference min) noexcept -> Counts {
     return Counts{
         {live(bytes_), live(count_)},
         {bytes_.peak, count_.peak},
-        {all_in(&Slot::bytes) - bytes_.forgotten, all_in(&Slot::count) - count_.forgotten}};
+        {all_in(&Slot::bytes) - bytes_.base_total, all_in(&Slot::count) - count_.base_total}};
   });
 }
 

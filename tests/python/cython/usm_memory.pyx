@@ -15,7 +15,7 @@ from isthmus cimport (
     isthmus_event_release,
     isthmus_event_t,
     isthmus_event_wait,
-    isthmus_place_t,
+    isthmus_endpoint_t,
     isthmus_queue_t,
     isthmus_status_t,
     queue_handle,
@@ -53,8 +53,8 @@ cdef class MemoryUSMDevice:
     def copy_from_host(self, host_buffer):
         """Copy data from host to device memory."""
         cdef const unsigned char[::1] buf = host_buffer
-        cdef isthmus_place_t destination
-        cdef isthmus_place_t source
+        cdef isthmus_endpoint_t destination
+        cdef isthmus_endpoint_t source
         cdef isthmus_event_t* event = NULL
         cdef isthmus_status_t status
 
@@ -81,8 +81,8 @@ cdef class MemoryUSMDevice:
 
     def copy_to(self, buffer):
         """Copy into an isthmus.Buffer; blocks."""
-        cdef isthmus_place_t destination
-        cdef isthmus_place_t source
+        cdef isthmus_endpoint_t destination
+        cdef isthmus_endpoint_t source
         cdef isthmus_status_t status
         destination.buffer = buffer_handle(buffer)
         destination.pointer = NULL

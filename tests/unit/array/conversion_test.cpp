@@ -209,13 +209,13 @@ TEST_P(conversions, of_elements_that_lie_apart) {
 // A conversion with strides passes through a buffer on this thread's stack: its old contents must
 // not reach the padding. A contiguous destination keeps the padding's old bytes.
 TEST(conversions, leave_the_padding_of_what_lies_apart_empty) {
-  constexpr std::size_t k_count = 40, k_used = 10;
+  constexpr std::size_t k_elements = 40, k_used = 10;
   for (const Dtype to : {ISTHMUS_LONGDOUBLE, ISTHMUS_CLONGDOUBLE}) {
     const std::size_t item = facts_of(to).nbytes;
-    const bytes ones(k_count * 16, std::byte{0xff});
-    bytes got(k_count * 64, std::byte{0xff});
+    const bytes ones(k_elements * 16, std::byte{0xff});
+    bytes got(k_elements * 64, std::byte{0xff});
     const auto make = [&](Dtype of, Dtype from, std::size_t made) {
-      convert_elements({got.data(), 64, ones.data(), 8, k_count}, conversion_of(of, from), made);
+      convert_elements({got.data(), 64, ones.data(), 8, k_elements}, conversion_of(of, from), made);
     };
     make(ISTHMUS_COMPLEX128, ISTHMUS_COMPLEX64, 16);  // leaves bits set in the buffer on the stack
     make(ISTHMUS_UINT64, ISTHMUS_INT64, 8);
@@ -233,14 +233,14 @@ TEST(conversions, leave_the_padding_of_what_lies_apart_empty) {
 // All float16 values. Of float32 all upper halves, each with some lower halves: both sides of each
 // rounding boundary, and every kind of NaN.
 TEST(halves, are_the_same_by_the_processors_instructions) {
-  if (float16_row_maker() == nullptr) {
+  if (float16_row_converter() == nullptr) {
     GTEST_SKIP() << "this processor has none";
   }
   std::vector<std::uint16_t> all(0x10000);
   std::iota(all.begin(), all.end(), std::uint16_t{0});
   std::vector<float> wide(all.size());
-  float32_row_maker()(reinterpret_cast<std::byte*>(wide.data()),
-                      reinterpret_cast<const std::byte*>(all.data()), all.size());
+  float32_row_converter()(reinterpret_cast<std::byte*>(wide.data()),
+                          reinterpret_cast<const std::byte*>(all.data()), all.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
     ASSERT_EQ(std::bit_cast<std::uint32_t>(wide[i]),
               std::bit_cast<std::uint32_t>(to_float(Float16{all[i]})));
@@ -251,8 +251,8 @@ TEST(halves, are_the_same_by_the_processors_instructions) {
     }
     std::vector<std::uint16_t> got(all.size());
     // One less than the size, so that the last vector is not full.
-    float16_row_maker()(reinterpret_cast<std::byte*>(got.data()),
-                        reinterpret_cast<const std::byte*>(wide.data()), got.size() - 1);
+    float16_row_converter()(reinterpret_cast<std::byte*>(got.data()),
+                            reinterpret_cast<const std::byte*>(wide.data()), got.size() - 1);
     for (std::size_t i = 0; i + 1 < all.size(); ++i) {
       ASSERT_EQ(got[i], to_float16(wide[i]).bits) << i << ' ' << lower;
     }

@@ -40,7 +40,7 @@ constexpr std::array<const char*, k_dtypes> k_same_kind{
     k_unsigned,          k_unsigned, k_float,  k_float,  k_float,  k_float,    k_float,
     k_complex,           k_complex,  k_complex};
 
-TEST(dtypes, cast_as_numpy_says) {
+TEST(dtypes, cast_as_in_numpy) {
   for (std::size_t from = 0; from < k_dtypes; ++from) {
     for (std::size_t to = 0; to < k_dtypes; ++to) {
       const auto a = static_cast<Dtype>(from + 1);
@@ -79,8 +79,8 @@ TEST(dtypes, have_their_facts) {
   EXPECT_STREQ(facts_of(ISTHMUS_CLONGDOUBLE).name, "clongdouble");
   EXPECT_EQ(facts_of(ISTHMUS_CLONGDOUBLE).nbytes, sizeof(std::complex<long double>));
   EXPECT_EQ(facts_of(ISTHMUS_COMPLEX64).alignment, alignof(float));
-  EXPECT_EQ(part_of(ISTHMUS_COMPLEX128), ISTHMUS_FLOAT64);
-  EXPECT_EQ(part_of(ISTHMUS_INT8), ISTHMUS_INT8);
+  EXPECT_EQ(component_dtype(ISTHMUS_COMPLEX128), ISTHMUS_FLOAT64);
+  EXPECT_EQ(component_dtype(ISTHMUS_INT8), ISTHMUS_INT8);
 }
 
 }  // namespace

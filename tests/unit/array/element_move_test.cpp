@@ -63,16 +63,16 @@ struct block {
   bytes old;
 
   [[nodiscard]] ElementMove move(bytes& into) const {
-    return move_between(to, into.data() + to.before, from, source.data() + from.before);
+    return move_between(to, into.data() + to.first_offset, from, source.data() + from.first_offset);
   }
   [[nodiscard]] bytes modelled() const {
     bytes made = old;
     const auto rank = to.dimensions.size();
     std::vector<std::int64_t> at(rank);
-    const auto how = conversion_of(to.of, from.of);
+    const auto how = conversion_of(to.dtype, from.dtype);
     for (;;) {
-      auto* into = made.data() + to.before;
-      const auto* out_of = source.data() + from.before;
+      auto* into = made.data() + to.first_offset;
+      const auto* out_of = source.data() + from.first_offset;
       for (std::size_t i = 0; i < rank; ++i) {
         into += at[i] * to.dimensions[i].stride;
         out_of += at[i] * from.dimensions[i].stride;
@@ -106,14 +106,14 @@ block random_block(std::mt19937_64& random, std::size_t rank, std::uint64_t long
   return made;
 }
 
-void move_in_pieces(const ElementMove& what, std::size_t most_bytes) {
-  const MovePieces pieces{what, most_bytes};
+void move_in_chunks(const ElementMove& what, std::size_t max_bytes) {
+  const MoveChunks pieces{what, max_bytes};
   std::vector<std::byte> first(pieces.bytes());
   std::vector<std::byte> second(pieces.bytes());
   std::size_t moved = 0;
   for (std::size_t index = 0; index < pieces.count(); ++index) {
     const auto piece = pieces.at(index);
-    ASSERT_LE(piece.dimensions.size(), StridedCopy::k_most_dimensions);
+    ASSERT_LE(piece.dimensions.size(), StridedCopy::k_max_dimensions);
     ASSERT_LE(piece.elements() * piece.widest(), pieces.bytes());
     moved += piece.elements();
     const auto source = pack_source(piece, first.data());
@@ -127,7 +127,7 @@ void move_in_pieces(const ElementMove& what, std::size_t most_bytes) {
   EXPECT_EQ(moved, what.elements());
 }
 
-TEST(element_moves, are_what_the_model_says) {
+TEST(element_moves, match_the_model) {
   std::mt19937_64 random(7);
   for (int turn = 0; turn < 600; ++turn) {
     const std::size_t rank = random() % 6;
@@ -137,11 +137,11 @@ TEST(element_moves, are_what_the_model_says) {
     move_elements(what.move(whole));
     EXPECT_EQ(whole, want);
     bytes cut = what.old;
-    move_in_pieces(what.move(cut), std::size_t{1} << random() % 12);
+    move_in_chunks(what.move(cut), std::size_t{1} << random() % 12);
     EXPECT_EQ(cut, want);
     bytes packed = what.old;
     const auto move = what.move(packed);
-    bytes aside(move.elements() * move.from_item());
+    bytes aside(move.elements() * move.source_item());
     const auto way = pack_source(move, aside.data());
     move_elements(way.read);
     move_elements(way.rest);
@@ -160,12 +160,12 @@ TEST(element_moves, where_strides_do_not_nest) {
       what.from = layout(from, shape, random_strides(random, shape, facts_of(from).nbytes, true));
       what.source = noise(random, what.from.nbytes);
       what.old = noise(random, what.to.nbytes);
-      ASSERT_TRUE(check_apart(what.to));
+      ASSERT_TRUE(check_disjoint(what.to));
       const auto want = what.modelled();
       bytes whole = what.old, cut = what.old, copied = what.old;
       move_elements(what.move(whole));
       EXPECT_EQ(whole, want);
-      move_in_pieces(what.move(cut), 20);
+      move_in_chunks(what.move(cut), 20);
       EXPECT_EQ(cut, want);
       const auto move = what.move(copied);
       if (is_strided_copy(move)) {
@@ -182,7 +182,7 @@ TEST(element_moves, are_packed_to_each_element_of_the_source_once) {
     auto what = random_block(random, 1 + random() % 3, 6);
     const auto move = what.move(what.old);
     const auto read = pack_source(move, what.old.data()).read;
-    EXPECT_EQ(packed_bytes(move), read.elements() * read.from_item());
+    EXPECT_EQ(packed_bytes(move), read.elements() * read.source_item());
   }
 }
 
@@ -208,7 +208,7 @@ TEST(element_moves, of_many_dimensions) {
     move_elements(what.move(whole));
     EXPECT_EQ(whole, what.modelled());
     bytes cut = what.old;
-    move_in_pieces(what.move(cut), 1 << 20);
+    move_in_chunks(what.move(cut), 1 << 20);
     EXPECT_EQ(cut, what.modelled());
   }
 }
@@ -231,7 +231,7 @@ TEST(element_moves, large_enough_for_several_threads) {
       what.old = bytes(what.to.nbytes);
       bytes one = what.old, shared = what.old;
       move_elements(what.move(one));
-      share_elements(what.move(shared));
+      move_elements_in_parallel(what.move(shared));
       EXPECT_EQ(one, shared);
     }
   }

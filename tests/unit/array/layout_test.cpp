@@ -33,7 +33,7 @@ ArrayLayout make(Dtype of, const numbers& shape, const numbers& strides) {
 
 // The offset of each element's lowest byte, counted from the lowest byte of the whole layout.
 std::vector<std::int64_t> places(const ArrayLayout& of) {
-  std::vector<std::int64_t> all{static_cast<std::int64_t>(of.before)};
+  std::vector<std::int64_t> all{static_cast<std::int64_t>(of.first_offset)};
   for (const auto& along : of.dimensions) {
     std::vector<std::int64_t> next;
     for (const auto at : all) {
@@ -80,14 +80,14 @@ TEST(layouts, share_bytes_with_themselves) {
   for (int turn = 0; turn < 20'000; ++turn) {
     const auto layout = random_layout(random);
     const bool want = bytes_of(layout, 0).size() != places(layout).size() * layout.item();
-    EXPECT_EQ(!check_apart(layout), want);
+    EXPECT_EQ(!check_disjoint(layout), want);
     shared += want ? 1 : 0;
   }
   EXPECT_GT(shared, 2000);
   EXPECT_LT(shared, 18'000);
 }
 
-TEST(layouts, share_bytes_with_others) {
+TEST(layouts, share_bytes_with_other_layouts) {
   std::mt19937_64 random(5);
   int shared = 0;
   for (int turn = 0; turn < 20'000; ++turn) {
@@ -107,7 +107,7 @@ TEST(layouts, share_bytes_with_others) {
 TEST(layouts, with_no_element_share_nothing) {
   const auto none = make(ISTHMUS_INT8, {3, 0}, {INT64_MAX, INT64_MIN});
   EXPECT_TRUE(none.is_empty());
-  EXPECT_TRUE(check_apart(none));
+  EXPECT_TRUE(check_disjoint(none));
   EXPECT_FALSE(may_share_bytes(none, 100, none, 100));
 }
 
@@ -119,7 +119,7 @@ TEST(layouts, above_the_bound_may_share) {
     strides.push_back(2 * (1'000'003 + 97 * i * i));
   }
   const auto hard = make(ISTHMUS_INT8, shape, strides);
-  const auto refused = check_apart(hard);
+  const auto refused = check_disjoint(hard);
   ASSERT_FALSE(refused);
   EXPECT_NE(std::string(refused.failure().message()).find("provably no"), std::string::npos);
   EXPECT_TRUE(may_share_bytes(hard, 2'000'000, hard, 2'000'000 + 44'444'442));
@@ -128,7 +128,7 @@ TEST(layouts, above_the_bound_may_share) {
   EXPECT_EQ(can_sum_to(terms, 44'444'442 + hard.nbytes - 1), SumAnswer::unknown);
 }
 
-TEST(layouts, as_callers_may_not_give_them) {
+TEST(layouts, that_are_invalid_are_rejected) {
   const auto refused = [](Dtype of, const numbers& shape, const numbers& strides, Status why,
                           const std::string& part) {
     const auto got = layout_of(array_of(of, shape, strides), "source");
@@ -183,7 +183,7 @@ TEST(sums, that_are_bounded) {
       terms.push_back({random() % 9, random() % 5});
       std::set<std::uint64_t> next;
       for (const auto sum : reached) {
-        for (std::uint64_t n = 0; n <= terms.back().most; ++n) {
+        for (std::uint64_t n = 0; n <= terms.back().max_count; ++n) {
           next.insert(sum + n * terms.back().stride);
         }
       }

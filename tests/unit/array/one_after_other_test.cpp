@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "array/placed_move.hpp"
-#include "support/patiently.hpp"
+#include "support/eventually.hpp"
 #include "unit/backend/sim_fixture.hpp"
 
 namespace {
@@ -40,7 +40,7 @@ void expect_failure_after_the_first(const Second& second, Status code) {
   const auto gate = make_ref<HostEvent>();
   auto submitted = with.copy(memory, data.data(), data.size(), {gate});
   options.owners.push_back(owner_of(std::make_shared<keeper>(submitted, outcome)));
-  auto both = one_after_other(
+  auto both = submit_in_sequence(
       std::move(options), [&](TransferOptions) -> isthmus::Submitted { return submitted; }, second);
   ASSERT_TRUE(both);
   EXPECT_FALSE((*both)->settled());
@@ -49,7 +49,7 @@ void expect_failure_after_the_first(const Second& second, Status code) {
   const auto ended = (*both)->wait({});
   EXPECT_TRUE(submitted->settled());
   EXPECT_EQ((*both)->outcome().code(), code) << bool{ended};
-  EXPECT_TRUE(support::patiently([&] { return *outcome != released::not_yet; }));
+  EXPECT_TRUE(support::eventually([&] { return *outcome != released::not_yet; }));
   EXPECT_EQ(*outcome, released::in_time);
   with.free(memory, 1000);
 }

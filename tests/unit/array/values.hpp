@@ -68,12 +68,12 @@ inline number decode(Dtype of, const std::byte* at) {
 
 // Rounds to `digits` significant digits, ties to even. `least` and `most` are the exponents of the
 // smallest and the largest normal number.
-inline long double rounded(long double x, int digits, int least, int most) {
+inline long double rounded(long double x, int digits, int min_exponent, int max_exponent) {
   if (x == 0 || std::isnan(x) || std::isinf(x)) return x;
-  const int exponent = std::max(std::ilogb(x), least);
+  const int exponent = std::max(std::ilogb(x), min_exponent);
   const long double unit = std::ldexp(1.0L, exponent - digits + 1);
   const long double nearest = std::rint(x / unit) * unit;
-  const long double limit = std::ldexp(1.0L, most + 1);
+  const long double limit = std::ldexp(1.0L, max_exponent + 1);
   return std::abs(nearest) >= limit ? std::copysign(std::numeric_limits<long double>::infinity(), x)
                                     : std::copysign(nearest, x);
 }
@@ -103,7 +103,7 @@ inline std::uint64_t to_bits(long double x, Dtype to, Dtype from) {
     return x < 0 ? static_cast<std::uint64_t>(static_cast<std::int64_t>(x))
                  : static_cast<std::uint64_t>(x);
   }
-  const Dtype real = isthmus::part_of(from);
+  const Dtype real = isthmus::component_dtype(from);
   const std::uint64_t top = std::uint64_t{1} << 63;
   if (to == ISTHMUS_UINT64) {
     return x >= std::ldexp(1.0L, 63)
@@ -127,8 +127,8 @@ inline bool same_real(long double got, long double want) {
 }
 
 // Whether `got`, an element of `to`, is the correct conversion of `given`, an element of `from`.
-inline bool is_conversion(Dtype to, const std::byte* got, Dtype from, const std::byte* given) {
-  const number x = decode(from, given);
+inline bool is_conversion(Dtype to, const std::byte* got, Dtype from, const std::byte* source) {
+  const number x = decode(from, source);
   const char kind = isthmus::facts_of(to).kind;
   if (kind == 'b') {
     return raw<std::uint8_t>(got) == (x.real != 0 || x.imaginary != 0 ? 1 : 0);
@@ -137,10 +137,10 @@ inline bool is_conversion(Dtype to, const std::byte* got, Dtype from, const std:
     const std::uint64_t want = to_bits(x.real, to, from);
     return std::memcmp(got, &want, isthmus::facts_of(to).nbytes) == 0;  // little-endian
   }
-  const Dtype part = isthmus::part_of(to);
-  const number made = decode(to, got);
-  return same_real(made.real, to_real(x.real, part)) &&
-         (kind != 'c' || same_real(made.imaginary, to_real(x.imaginary, part)));
+  const Dtype part = isthmus::component_dtype(to);
+  const number result = decode(to, got);
+  return same_real(result.real, to_real(x.real, part)) &&
+         (kind != 'c' || same_real(result.imaginary, to_real(x.imaginary, part)));
 }
 
 }  // namespace values

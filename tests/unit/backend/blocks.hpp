@@ -15,18 +15,18 @@ namespace isthmus::backend_test {
 // An allocation of one kind, freed by the destructor.
 class block {
  public:
-  block(Context& home, Device& where, std::size_t nbytes, UsmKind kind = ISTHMUS_KIND_DEVICE,
-        std::size_t alignment = 0)
-      : home_{home}, kind_{kind}, nbytes_{nbytes} {
-    auto made = home.allocate(where, {kind, nbytes, alignment});
-    EXPECT_TRUE(made) << made.failure().message();
-    pointer_ = made ? *made : nullptr;
+  block(Context& test_context, Device& test_device, std::size_t nbytes,
+        UsmKind kind = ISTHMUS_KIND_DEVICE, std::size_t alignment = 0)
+      : context_{test_context}, kind_{kind}, nbytes_{nbytes} {
+    auto allocated = test_context.allocate(test_device, {kind, nbytes, alignment});
+    EXPECT_TRUE(allocated) << allocated.failure().message();
+    pointer_ = allocated ? *allocated : nullptr;
   }
   block(const block&) = delete;
   block& operator=(const block&) = delete;
   ~block() {
     if (pointer_ != nullptr) {
-      home_.deallocate(pointer_, kind_, nbytes_);
+      context_.deallocate(pointer_, kind_, nbytes_);
     }
   }
   [[nodiscard]] std::byte* at(std::size_t offset = 0) const {
@@ -35,18 +35,18 @@ class block {
   [[nodiscard]] std::size_t nbytes() const noexcept { return nbytes_; }
 
  private:
-  Context& home_;
+  Context& context_;
   UsmKind kind_;
   std::size_t nbytes_;
   void* pointer_ = nullptr;
 };
 
 inline std::vector<std::byte> numbered(std::size_t nbytes, unsigned salt = 0) {
-  std::vector<std::byte> made(nbytes);
+  std::vector<std::byte> result(nbytes);
   for (std::size_t at = 0; at < nbytes; ++at) {
-    made[at] = static_cast<std::byte>((at * 31 + at / 251 + salt) & 0xFF);
+    result[at] = static_cast<std::byte>((at * 31 + at / 251 + salt) & 0xFF);
   }
-  return made;
+  return result;
 }
 
 // Waits for a submission that must succeed.
@@ -57,10 +57,10 @@ void finish(Submitted&& submitted) {
   ASSERT_TRUE(ended) << ended.failure().message();
 }
 
-inline std::vector<std::byte> read(Queue& line, const void* from, std::size_t nbytes) {
-  std::vector<std::byte> made(nbytes);
-  finish(line.copy(made.data(), from, nbytes, {}));
-  return made;
+inline std::vector<std::byte> read(Queue& test_queue, const void* from, std::size_t nbytes) {
+  std::vector<std::byte> result(nbytes);
+  finish(test_queue.copy(result.data(), from, nbytes, {}));
+  return result;
 }
 
 }  // namespace isthmus::backend_test

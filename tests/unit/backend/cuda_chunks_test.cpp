@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/sizes.hpp"
-#include "support/patiently.hpp"
+#include "support/eventually.hpp"
 #include "unit/backend/cuda_fixture.hpp"
 
 namespace isthmus::cuda_test {
@@ -17,7 +17,7 @@ class cuda_chunks : public cuda_test, public testing::WithParamInterface<UsmKind
     if (IsSkipped() || HasFatalFailure()) {
       return;
     }
-    chunks_ = home().chunks(where(), GetParam());
+    chunks_ = test_context().chunks(test_device(), GetParam());
     if (chunks_ == nullptr) {
       GTEST_SKIP() << "no virtual memory management of this kind";
     }
@@ -38,20 +38,21 @@ INSTANTIATE_TEST_SUITE_P(cuda_kinds, cuda_chunks,
                          testing::Values(ISTHMUS_KIND_DEVICE, ISTHMUS_KIND_HOST),
                          [](const auto& each) { return std::string{kind_name(each.param)}; });
 
-TEST_P(cuda_chunks, keep_what_is_in_them_where_they_go) {
+TEST_P(cuda_chunks, keep_their_content_when_they_move) {
   EXPECT_EQ(address(base_) % (4 * unit_), 0U);
   ASSERT_TRUE(chunks_->create(base_, 2 * unit_));
   ASSERT_TRUE(chunks_->create(base_ + 2 * unit_, unit_));
   const auto data = numbered(3 * unit_);
-  finish(line().copy(base_, data.data(), 3 * unit_, {}));  // across the boundary of two chunks
+  finish(
+      test_queue().copy(base_, data.data(), 3 * unit_, {}));  // across the boundary of two chunks
   bool lost = true;
   ASSERT_TRUE(chunks_->move(base_, base_ + 5 * unit_, 2 * unit_, lost));
   EXPECT_FALSE(lost);
-  const auto moved = read(line(), base_ + 5 * unit_, 2 * unit_);
+  const auto moved = read(test_queue(), base_ + 5 * unit_, 2 * unit_);
   EXPECT_TRUE(std::equal(moved.begin(), moved.end(), data.begin()));
-  const auto still = read(line(), base_, 2 * unit_);
+  const auto still = read(test_queue(), base_, 2 * unit_);
   EXPECT_EQ(still, moved) << "it stays behind, for what is at work there";
-  chunks_->leave(base_, 2 * unit_);
+  chunks_->unmap_old(base_, 2 * unit_);
   ASSERT_TRUE(chunks_->create(base_, unit_)) << "where it was there is room again";
   for (const std::size_t at : {std::size_t{0}, std::size_t{2}}) {
     chunks_->destroy(base_ + at * unit_, unit_);
@@ -63,23 +64,23 @@ TEST_P(cuda_chunks, stay_where_they_are_if_they_cannot_move) {
   ASSERT_TRUE(chunks_->create(base_, unit_));
   ASSERT_TRUE(chunks_->create(base_ + unit_, unit_));
   const auto data = numbered(unit_);
-  finish(line().copy(base_, data.data(), unit_, {}));
+  finish(test_queue().copy(base_, data.data(), unit_, {}));
   // Addresses outside of any reservation: the driver refuses to map there.
   auto* const nowhere = reinterpret_cast<std::byte*>(unit_);
   bool lost = true;
   EXPECT_FALSE(chunks_->move(base_, nowhere, unit_, lost));
   EXPECT_FALSE(lost);
-  EXPECT_EQ(read(line(), base_, unit_), data);
+  EXPECT_EQ(read(test_queue(), base_, unit_), data);
   EXPECT_FALSE(chunks_->create(nowhere, unit_));
   chunks_->destroy(base_, unit_);
   chunks_->destroy(base_ + unit_, unit_);
 }
 
 // Other processes on the same card also change the free memory: one undisturbed attempt is enough.
-TEST_P(cuda_chunks, go_back_to_the_driver) {
+TEST_P(cuda_chunks, return_to_the_driver) {
   constexpr std::size_t k_large = std::size_t{64} << 20;
-  const auto free_now = [&] { return where().memory()->free_bytes; };
-  EXPECT_TRUE(support::patiently([&] {
+  const auto free_now = [&] { return test_device().memory()->free_bytes; };
+  EXPECT_TRUE(support::eventually([&] {
     const auto before = free_now();
     auto range = chunks_->reserve(k_large, unit_);
     const bool is_made = range && chunks_->create(*range, k_large);
@@ -127,29 +128,29 @@ TEST_P(cuda_host_chunks, are_the_hosts_as_well) {
   ASSERT_TRUE(chunks_->create(base_, unit_));
   const auto data = numbered(unit_);
   std::copy(data.begin(), data.end(), base_);
-  EXPECT_EQ(read(line(), base_, unit_), data);
+  EXPECT_EQ(read(test_queue(), base_, unit_), data);
   bool lost = true;
   ASSERT_TRUE(chunks_->move(base_, base_ + unit_, unit_, lost));
   EXPECT_TRUE(std::equal(data.begin(), data.end(), base_)) << "where it stays behind";
   EXPECT_TRUE(std::equal(data.begin(), data.end(), base_ + unit_));
   base_[7] = std::byte{0xee};
   EXPECT_EQ(base_[unit_ + 7], std::byte{0xee}) << "one memory";
-  chunks_->leave(base_, unit_);
+  chunks_->unmap_old(base_, unit_);
   chunks_->destroy(base_ + unit_, unit_);
 }
 
-TEST_P(cuda_host_chunks, are_pinned_memory_to_who_asks) {
+TEST_P(cuda_host_chunks, are_reported_as_pinned_memory) {
   ASSERT_TRUE(chunks_->create(base_, unit_));
   ASSERT_TRUE(chunks_->create(base_ + unit_, unit_));
   for (const std::size_t offset : {std::size_t{0}, unit_ - 1, unit_, 2 * unit_ - 1}) {
-    const auto told = home().query(base_ + offset);
+    const auto told = test_context().query(base_ + offset);
     EXPECT_EQ(told.kind, ISTHMUS_KIND_HOST);
     EXPECT_EQ(told.base, base_) << "of all the addresses";
     EXPECT_EQ(told.nbytes, 8 * unit_);
     EXPECT_EQ(told.device, nullptr);
   }
-  EXPECT_EQ(home().query(base_ + 2 * unit_).kind, ISTHMUS_KIND_UNKNOWN);
-  EXPECT_FALSE(where().is_hosts_own(base_));
+  EXPECT_EQ(test_context().query(base_ + 2 * unit_).kind, ISTHMUS_KIND_UNKNOWN);
+  EXPECT_FALSE(test_device().is_pageable(base_));
   for (const std::size_t at : {std::size_t{0}, unit_}) {
     chunks_->destroy(base_ + at, unit_);
   }
@@ -160,17 +161,17 @@ TEST_P(cuda_host_chunks, take_any_pattern_anywhere) {
   for (const std::size_t at : {std::size_t{0}, unit_, 2 * unit_}) {
     ASSERT_TRUE(chunks_->create(base_ + at, unit_));
   }
-  expect_fills_about(line(), base_ + unit_, unit_);
+  expect_fills_about(test_queue(), base_ + unit_, unit_);
   FillPattern words;
   words.nbytes = 4;
-  expect_filled(line(), base_ + 4, 3 * unit_ - 8, words);
+  expect_filled(test_queue(), base_ + 4, 3 * unit_ - 8, words);
   for (const std::size_t at : {std::size_t{0}, unit_, 2 * unit_}) {
     chunks_->destroy(base_ + at, unit_);
   }
 }
 
 TEST_P(cuda_host_chunks, come_from_elsewhere_where_the_near_node_is_full) {
-  auto* const library = *os::open_library(where().platform().properties().library.c_str());
+  auto* const library = *os::open_library(test_device().platform().properties().library.c_str());
   auto* const fill_node =
       reinterpret_cast<void (*)(int)>(os::find_symbol(library, "stand_in_fill_node"));
   if (fill_node == nullptr) {
@@ -184,16 +185,16 @@ TEST_P(cuda_host_chunks, come_from_elsewhere_where_the_near_node_is_full) {
 }
 
 TEST_P(cuda_chunks, may_be_registered_with_network_cards) {
-  if (GetParam() != ISTHMUS_KIND_DEVICE || !where().traits().rdma_of_virtual_memory) {
+  if (GetParam() != ISTHMUS_KIND_DEVICE || !test_device().traits().rdma_with_virtual_memory) {
     GTEST_SKIP() << "not on this device";
   }
   ASSERT_TRUE(chunks_->create(base_, unit_));
   {
-    const cuda::MadeCurrent here{calls(), primary()};
-    cuda::Number what = cuda::cu::k_pointer_is_for_rdma;
-    cuda::Number may = 0;
+    const cuda::ContextGuard here{calls(), primary()};
+    unsigned what = cuda::cu::k_pointer_is_rdma_capable;
+    unsigned may = 0;
     void* answer = &may;
-    EXPECT_EQ(calls().pointer_attributes(1, &what, &answer, cuda::place_of(base_)), 0U);
+    EXPECT_EQ(calls().pointer_attributes(1, &what, &answer, cuda::to_deviceptr(base_)), 0U);
     EXPECT_NE(may, 0U);
   }
   chunks_->destroy(base_, unit_);
@@ -211,18 +212,18 @@ TEST_P(cuda_chunks, are_exportable_where_the_driver_makes_them_so) {
     GTEST_SKIP() << "of a device alone";
   }
   const auto handle_types = [&] {
-    const cuda::MadeCurrent here{calls(), primary()};
-    cuda::Number what = cuda::cu::k_pointer_handle_types;
+    const cuda::ContextGuard here{calls(), primary()};
+    unsigned what = cuda::cu::k_pointer_handle_types;
     std::uint64_t types = 0;
     void* answer = &types;
-    EXPECT_EQ(calls().pointer_attributes(1, &what, &answer, cuda::place_of(base_)), 0U);
+    EXPECT_EQ(calls().pointer_attributes(1, &what, &answer, cuda::to_deviceptr(base_)), 0U);
     return types;
   };
   ASSERT_TRUE(chunks_->create(base_, unit_));
-  EXPECT_EQ(handle_types(), cuda::cu::k_handle_posix_file);
+  EXPECT_EQ(handle_types(), cuda::cu::k_handle_type_posix_fd);
   chunks_->destroy(base_, unit_);
-  auto* const refuse =
-      stand_ins<void(int)>(where().platform().properties().library, "stand_in_refuse_exports");
+  auto* const refuse = stand_ins<void(int)>(test_device().platform().properties().library,
+                                            "stand_in_refuse_exports");
   if (refuse == nullptr) {
     return;
   }
@@ -234,13 +235,13 @@ TEST_P(cuda_chunks, are_exportable_where_the_driver_makes_them_so) {
 }
 
 TEST_P(cuda_chunks, are_open_to_peers_in_use) {
-  const auto& library = where().platform().properties().library;
+  const auto& library = test_device().platform().properties().library;
   auto* const let_peers = stand_ins<void(int)>(library, "stand_in_let_peers");
   auto* const users = stand_ins<unsigned(const void*)>(library, "stand_in_users");
   if (GetParam() != ISTHMUS_KIND_DEVICE || let_peers == nullptr) {
     GTEST_SKIP() << "a driver whose access cannot be read";
   }
-  const auto all = where().platform().devices();
+  const auto all = test_device().platform().devices();
   auto& peer = static_cast<cuda::Device&>(*all[1]);
   ASSERT_TRUE(peer.primary());
   ASSERT_TRUE(chunks_->create(base_, unit_));
@@ -253,7 +254,7 @@ TEST_P(cuda_chunks, are_open_to_peers_in_use) {
   ASSERT_TRUE(chunks_->move(base_, base_ + unit_, unit_, lost));
   EXPECT_EQ(users(base_ + unit_), 3U);
   let_peers(0);
-  chunks_->leave(base_, unit_);
+  chunks_->unmap_old(base_, unit_);
   chunks_->destroy(base_ + unit_, unit_);
 }
 

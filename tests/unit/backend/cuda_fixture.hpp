@@ -21,15 +21,15 @@ using namespace backend_test;
 
 // Driver functions that the library itself does not call.
 struct more_calls {
-  cuda::Code (*create_context)(cuda::ContextHandle*, unsigned, cuda::Ordinal) = nullptr;
-  cuda::Code (*destroy_context)(cuda::ContextHandle) = nullptr;
-  cuda::Code (*begin_capture)(cuda::StreamHandle, unsigned mode) = nullptr;
-  cuda::Code (*end_capture)(cuda::StreamHandle, void** graph) = nullptr;
-  cuda::Code (*load_module)(void** module, const void* image) = nullptr;
-  cuda::Code (*get_function)(void** function, void* module, const char* name) = nullptr;
-  cuda::Code (*launch)(void* function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                       unsigned shared, cuda::StreamHandle, void** parameters,
-                       void** extra) = nullptr;
+  cuda::CUresult (*create_context)(cuda::CUcontext*, unsigned, cuda::CUdevice) = nullptr;
+  cuda::CUresult (*destroy_context)(cuda::CUcontext) = nullptr;
+  cuda::CUresult (*begin_capture)(cuda::CUstream, unsigned mode) = nullptr;
+  cuda::CUresult (*end_capture)(cuda::CUstream, void** graph) = nullptr;
+  cuda::CUresult (*load_module)(void** module, const void* image) = nullptr;
+  cuda::CUresult (*get_function)(void** function, void* module, const char* name) = nullptr;
+  cuda::CUresult (*launch)(void* function, unsigned, unsigned, unsigned, unsigned, unsigned,
+                           unsigned, unsigned shared, cuda::CUstream, void** parameters,
+                           void** extra) = nullptr;
 };
 
 class cuda_test : public ::testing::Test {
@@ -44,26 +44,26 @@ class cuda_test : public ::testing::Test {
       GTEST_SKIP() << "no CUDA device";
     }
     device_ = static_cast<cuda::Device*>(*found);
-    home_ = *device_->platform().default_context();
-    queue_ = *home_->create_queue(*device_);
+    context_ = *device_->platform().default_context();
+    queue_ = *context_->create_queue(*device_);
   }
 
-  [[nodiscard]] cuda::Device& where() const { return *device_; }
-  [[nodiscard]] Context& home() const { return *home_; }
-  [[nodiscard]] Queue& line() const { return *queue_; }
+  [[nodiscard]] cuda::Device& test_device() const { return *device_; }
+  [[nodiscard]] Context& test_context() const { return *context_; }
+  [[nodiscard]] Queue& test_queue() const { return *queue_; }
   [[nodiscard]] const cuda::Api& calls() const { return device_->calls(); }
-  [[nodiscard]] cuda::ContextHandle primary() const { return *device_->primary(); }
+  [[nodiscard]] cuda::CUcontext primary() const { return *device_->primary(); }
   // A stream created with the driver's own functions, as a program that uses CUDA would.
-  [[nodiscard]] cuda::StreamHandle foreign_stream() const {
-    const cuda::MadeCurrent here{calls(), primary()};
-    cuda::StreamHandle made = nullptr;
-    EXPECT_EQ(calls().create_stream(&made, cuda::cu::k_stream_non_blocking), 0U);
-    return made;
+  [[nodiscard]] cuda::CUstream foreign_stream() const {
+    const cuda::ContextGuard here{calls(), primary()};
+    cuda::CUstream stream = nullptr;
+    EXPECT_EQ(calls().create_stream(&stream, cuda::cu::k_stream_non_blocking), 0U);
+    return stream;
   }
 
  private:
   cuda::Device* device_ = nullptr;
-  Ref<Context> home_;
+  Ref<Context> context_;
   Ref<Queue> queue_;
 };
 
@@ -75,13 +75,13 @@ class cuda_gpu : public cuda_test {
     if (IsSkipped() || HasFatalFailure()) {
       return;
     }
-    library_ = *os::open_library(where().platform().properties().library.c_str());
+    library_ = *os::open_library(test_device().platform().properties().library.c_str());
     if (os::find_symbol(library_, "stand_in_fail_after") != nullptr) {
       GTEST_SKIP() << "a stand-in for the driver";
     }
   }
 
-  [[nodiscard]] more_calls others() const {
+  [[nodiscard]] more_calls more_driver_calls() const {
     more_calls found;
     const auto look_up = [&](auto& member, const char* name) {
       member = reinterpret_cast<std::remove_reference_t<decltype(member)>>(
@@ -102,7 +102,7 @@ class cuda_gpu : public cuda_test {
   void* library_ = nullptr;
 };
 
-inline bool tells(const Error& failure, std::string_view part) {
+inline bool mentions(const Error& failure, std::string_view part) {
   return std::string_view{failure.message()}.find(part) != std::string_view::npos;
 }
 

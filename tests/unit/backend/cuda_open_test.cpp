@@ -16,7 +16,7 @@ bool tells(const Error& failure, std::string_view part) {
   return std::string_view{failure.message()}.find(part) != std::string_view::npos;
 }
 
-TEST(cuda_open, gives_the_reason_for_a_library_that_is_not_there) {
+TEST(cuda_open, reports_the_reason_for_a_missing_library) {
   const auto opened = open_library("/nowhere/libcuda.so.1");
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.failure().code(), ISTHMUS_ERROR_NOT_FOUND);
@@ -57,7 +57,7 @@ TEST(cuda_errors, have_their_names) {
 }
 
 TEST(cuda_errors, of_a_lost_context_stay_and_say_so) {
-  for (const Code failure :
+  for (const CUresult failure :
        {201U, 214U, 700U, 702U, 709U, 710U, 714U, 715U, 716U, 717U, 718U, 719U}) {
     const auto told = call_failed("cuMemcpyAsync", failure);
     EXPECT_EQ(told.code(), ISTHMUS_ERROR_DEVICE_LOST) << failure;
@@ -68,7 +68,7 @@ TEST(cuda_errors, of_a_lost_context_stay_and_say_so) {
 }
 
 TEST(cuda_errors, of_a_capture_say_what_to_do) {
-  for (Code failure = 900; failure <= 908; ++failure) {
+  for (CUresult failure = 900; failure <= 908; ++failure) {
     const auto told = call_failed("cuMemAlloc", failure);
     EXPECT_EQ(told.code(), ISTHMUS_ERROR_UNSUPPORTED) << failure;
     EXPECT_TRUE(tells(told, "before the capture begins")) << told.message();

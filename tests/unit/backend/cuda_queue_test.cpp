@@ -20,77 +20,79 @@ isthmus_owner_t counted(int& released) {
   return {&released, [](void* count) { ++*static_cast<int*>(count); }};
 }
 
-TEST_F(cuda_test, adopts_streams_of_others) {
+TEST_F(cuda_test, adopts_external_streams) {
   auto* const stream = foreign_stream();
   int released = 0;
   {
-    auto adopted = where().platform().adopt_queue(where(), stream, Owner{counted(released)});
+    auto adopted =
+        test_device().platform().adopt_queue(test_device(), stream, Owner{counted(released)});
     ASSERT_TRUE(adopted) << adopted.failure().message();
-    auto again = where().platform().adopt_queue(where(), stream, Owner{});
+    auto again = test_device().platform().adopt_queue(test_device(), stream, Owner{});
     ASSERT_TRUE(again);
     EXPECT_EQ((*adopted)->key(), (*again)->key());
-    EXPECT_TRUE((*adopted)->lent());
-    const block memory{home(), where(), 4096};
+    EXPECT_TRUE((*adopted)->is_exported());
+    const block memory{test_context(), test_device(), 4096};
     const auto data = numbered(4096);
     finish((*adopted)->copy(memory.at(), data.data(), 4096, {}));
     EXPECT_EQ(read(**again, memory.at(), 4096), data);
     EXPECT_EQ(released, 0);
   }
   EXPECT_EQ(released, 1);
-  const cuda::MadeCurrent here{calls(), primary()};
+  const cuda::ContextGuard here{calls(), primary()};
   EXPECT_EQ(calls().destroy_stream(stream), 0U) << "it is its owner's";
 }
 
 TEST_F(cuda_test, adopts_the_legacy_default_stream_as_the_default_queue) {
-  auto adopted = where().platform().adopt_queue(
-      where(), reinterpret_cast<void*>(cuda::cu::k_stream_legacy), Owner{});
+  auto adopted = test_device().platform().adopt_queue(
+      test_device(), reinterpret_cast<void*>(cuda::cu::k_stream_legacy), Owner{});
   ASSERT_TRUE(adopted) << adopted.failure().message();
-  EXPECT_EQ((*adopted)->key(), (*where().default_queue())->key());
+  EXPECT_EQ((*adopted)->key(), (*test_device().default_queue())->key());
 }
 
 TEST_F(cuda_test, refuses_a_stream_that_means_another_one_elsewhere) {
   int released = 0;
-  auto refused = where().platform().adopt_queue(where(), nullptr, Owner{counted(released)});
+  auto refused =
+      test_device().platform().adopt_queue(test_device(), nullptr, Owner{counted(released)});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.failure().code(), ISTHMUS_ERROR_INVALID_ARGUMENT);
-  EXPECT_TRUE(tells(refused.failure(), "CU_STREAM_LEGACY")) << refused.failure().message();
+  EXPECT_TRUE(mentions(refused.failure(), "CU_STREAM_LEGACY")) << refused.failure().message();
   EXPECT_EQ(released, 1);
 }
 
 TEST_F(cuda_gpu, refuses_what_is_of_another_context) {
-  const auto extra = others();
-  cuda::ContextHandle theirs = nullptr;
-  ASSERT_EQ(extra.create_context(&theirs, 0, where().index()), 0U);
-  cuda::StreamHandle stream = nullptr;
+  const auto extra = more_driver_calls();
+  cuda::CUcontext theirs = nullptr;
+  ASSERT_EQ(extra.create_context(&theirs, 0, test_device().index()), 0U);
+  cuda::CUstream stream = nullptr;
   ASSERT_EQ(calls().create_stream(&stream, 0), 0U);
-  EXPECT_EQ(where().platform().adopt_queue(where(), stream, Owner{}).failure().code(),
+  EXPECT_EQ(test_device().platform().adopt_queue(test_device(), stream, Owner{}).failure().code(),
             ISTHMUS_ERROR_WRONG_CONTEXT);
-  EXPECT_EQ(where().platform().adopt_context(where(), theirs, Owner{}).failure().code(),
+  EXPECT_EQ(test_device().platform().adopt_context(test_device(), theirs, Owner{}).failure().code(),
             ISTHMUS_ERROR_UNSUPPORTED);
   EXPECT_EQ(extra.destroy_context(theirs), 0U);
-  auto same = where().platform().adopt_context(where(), primary(), Owner{});
+  auto same = test_device().platform().adopt_context(test_device(), primary(), Owner{});
   ASSERT_TRUE(same);
-  EXPECT_TRUE((*same)->is_same_as(home()));
+  EXPECT_TRUE((*same)->is_same_as(test_context()));
 }
 
 TEST_F(cuda_gpu, refuses_to_work_in_a_capture) {
-  const auto extra = others();
+  const auto extra = more_driver_calls();
   auto* const stream = foreign_stream();
-  auto adopted = *where().platform().adopt_queue(where(), stream, Owner{});
-  const cuda::MadeCurrent here{calls(), primary()};
+  auto adopted = *test_device().platform().adopt_queue(test_device(), stream, Owner{});
+  const cuda::ContextGuard here{calls(), primary()};
   ASSERT_EQ(extra.begin_capture(stream, 0), 0U);
   const auto fenced = adopted->fence({});
   ASSERT_FALSE(fenced);
   EXPECT_EQ(fenced.failure().code(), ISTHMUS_ERROR_UNSUPPORTED);
-  EXPECT_TRUE(tells(fenced.failure(), "being captured")) << fenced.failure().message();
-  const auto pooled = *Pool::create(home(), where(), ISTHMUS_KIND_DEVICE, {});
-  const auto raw = make_ref<Provider>(home(), where(), ISTHMUS_KIND_DEVICE);
+  EXPECT_TRUE(mentions(fenced.failure(), "being captured")) << fenced.failure().message();
+  const auto pooled = *Pool::create(test_context(), test_device(), ISTHMUS_KIND_DEVICE, {});
+  const auto raw = make_ref<Provider>(test_context(), test_device(), ISTHMUS_KIND_DEVICE);
   for (MemoryResource* from :
        {static_cast<MemoryResource*>(pooled.get()), static_cast<MemoryResource*>(raw.get())}) {
     const auto allocated = from->allocate(4096, 0, *adopted);
     ASSERT_FALSE(allocated);
     EXPECT_EQ(allocated.failure().code(), ISTHMUS_ERROR_UNSUPPORTED);
-    EXPECT_TRUE(tells(allocated.failure(), "being captured")) << allocated.failure().message();
+    EXPECT_TRUE(mentions(allocated.failure(), "being captured")) << allocated.failure().message();
   }
   void* graph = nullptr;
   EXPECT_EQ(extra.end_capture(stream, &graph), 0U);
@@ -98,30 +100,30 @@ TEST_F(cuda_gpu, refuses_to_work_in_a_capture) {
 }
 
 // In CUDA's default capture mode an unsafe call on any thread would invalidate the capture.
-TEST_F(cuda_gpu, leaves_the_captures_of_others_as_they_are) {
-  const auto extra = others();
+TEST_F(cuda_gpu, leaves_external_captures_as_they_are) {
+  const auto extra = more_driver_calls();
   auto* const stream = foreign_stream();
-  const block memory{home(), where(), 4096};
+  const block memory{test_context(), test_device(), 4096};
   ASSERT_EQ(extra.begin_capture(stream, 0), 0U);
   std::thread other([&] {
-    finish(line().fill(memory.at(), {{std::byte{7}}, 1}, 4096, {}));
-    const block more{home(), where(), 4096};
-    finish(line().copy(more.at(), memory.at(), 4096, {}));
+    finish(test_queue().fill(memory.at(), {{std::byte{7}}, 1}, 4096, {}));
+    const block more{test_context(), test_device(), 4096};
+    finish(test_queue().copy(more.at(), memory.at(), 4096, {}));
   });
   other.join();
-  const block own{home(), where(), 4096};
-  finish(line().copy(own.at(), memory.at(), 4096, {}));
+  const block own{test_context(), test_device(), 4096};
+  finish(test_queue().copy(own.at(), memory.at(), 4096, {}));
   void* graph = nullptr;
   EXPECT_EQ(extra.end_capture(stream, &graph), 0U);
 }
 
 // The stream being captured is a blocking one, which would wait for the default stream.
 TEST_F(cuda_gpu, refuses_the_default_queue_to_a_capture_that_it_would_end) {
-  const auto extra = others();
-  const cuda::MadeCurrent here{calls(), primary()};
-  cuda::StreamHandle blocking = nullptr;
+  const auto extra = more_driver_calls();
+  const cuda::ContextGuard here{calls(), primary()};
+  cuda::CUstream blocking = nullptr;
   ASSERT_EQ(calls().create_stream(&blocking, 0), 0U);
-  const auto usual = *where().default_queue();
+  const auto usual = *test_device().default_queue();
   ASSERT_EQ(extra.begin_capture(blocking, 0), 0U);
   const auto fenced = usual->fence({});
   ASSERT_FALSE(fenced);
@@ -133,23 +135,23 @@ TEST_F(cuda_gpu, refuses_the_default_queue_to_a_capture_that_it_would_end) {
 
 TEST_F(cuda_test, does_not_fill_the_hosts_own_memory) {
   std::vector<std::byte> plain(4096);
-  const auto refused = line().fill(plain.data(), {{std::byte{7}}, 1}, plain.size(), {});
+  const auto refused = test_queue().fill(plain.data(), {{std::byte{7}}, 1}, plain.size(), {});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.failure().code(), ISTHMUS_ERROR_UNSUPPORTED);
 }
 
 TEST_F(cuda_test, holds_back_what_waits_for_the_host) {
-  const block memory{home(), where(), 4096};
+  const block memory{test_context(), test_device(), 4096};
   const auto data = numbered(4096);
   FillPattern zero;
-  finish(line().fill(memory.at(), zero, 4096, {}));
+  finish(test_queue().fill(memory.at(), zero, 4096, {}));
   const auto gate = make_ref<LibraryEvent>();
   const Ref<Event> before{gate};
-  auto copied = line().copy(memory.at(), data.data(), 4096, std::span{&before, 1});
+  auto copied = test_queue().copy(memory.at(), data.data(), 4096, std::span{&before, 1});
   ASSERT_TRUE(copied);
-  auto behind = line().fence({});
+  auto behind = test_queue().fence({});
   ASSERT_TRUE(behind);
-  const auto other = *home().create_queue(where());
+  const auto other = *test_context().create_queue(test_device());
   const Ref<Event> held{*copied};
   auto elsewhere = other->fence(std::span{&held, 1});
   ASSERT_TRUE(elsewhere);
@@ -157,41 +159,41 @@ TEST_F(cuda_test, holds_back_what_waits_for_the_host) {
   EXPECT_TRUE((*copied)->pending());
   EXPECT_TRUE((*behind)->pending());
   EXPECT_TRUE((*elsewhere)->pending());
-  EXPECT_FALSE(line().idle());
+  EXPECT_FALSE(test_queue().idle());
   EXPECT_EQ((*behind)->wait(os::Clock::now() + 2ms).failure().code(), ISTHMUS_ERROR_TIMEOUT);
   gate->finish({});
   EXPECT_TRUE((*elsewhere)->wait(std::nullopt));
   EXPECT_TRUE((*behind)->wait(std::nullopt));
-  EXPECT_EQ(read(line(), memory.at(), 4096), data);
+  EXPECT_EQ(read(test_queue(), memory.at(), 4096), data);
 }
 
 TEST_F(cuda_test, does_not_run_what_waits_for_a_failure) {
-  const block memory{home(), where(), 4096};
+  const block memory{test_context(), test_device(), 4096};
   FillPattern zero;
-  finish(line().fill(memory.at(), zero, 4096, {}));
+  finish(test_queue().fill(memory.at(), zero, 4096, {}));
   const auto data = numbered(4096, 1);
   const auto gate = make_ref<LibraryEvent>();
   const Ref<Event> before{gate};
-  auto copied = line().copy(memory.at(), data.data(), 4096, std::span{&before, 1});
-  auto behind = line().fence({});
+  auto copied = test_queue().copy(memory.at(), data.data(), 4096, std::span{&before, 1});
+  auto behind = test_queue().fence({});
   gate->finish(fail(ISTHMUS_ERROR_CALLBACK, "it went wrong"));
   const auto ended = (*copied)->wait(std::nullopt);
   EXPECT_EQ(ended.failure().code(), ISTHMUS_ERROR_DEPENDENCY);
   EXPECT_TRUE((*behind)->wait(std::nullopt));
-  EXPECT_EQ(read(line(), memory.at(), 4096), std::vector<std::byte>(4096));
+  EXPECT_EQ(read(test_queue(), memory.at(), 4096), std::vector<std::byte>(4096));
 }
 
 TEST_F(cuda_test, keeps_events_for_later_operations) {
   std::vector<Ref<Event>> many;
   for (int number = 0; number < 300; ++number) {  // more than are kept
-    many.push_back(*line().fence({}));
+    many.push_back(*test_queue().fence({}));
     ASSERT_TRUE(many.back()->wait(std::nullopt));
   }
   many.clear();
-  auto* const spare = where().events().take();
+  auto* const spare = test_device().events().acquire();
   ASSERT_NE(spare, nullptr);
-  ASSERT_TRUE(where().events().keep(spare));
-  EXPECT_EQ((*line().fence({}))->native(), spare);
+  ASSERT_TRUE(test_device().events().recycle(spare));
+  EXPECT_EQ((*test_queue().fence({}))->native(), spare);
 }
 
 // The queue drops the fill, and another operation reuses the fill's event, before the copy that
@@ -199,18 +201,18 @@ TEST_F(cuda_test, keeps_events_for_later_operations) {
 TEST_F(cuda_test, may_use_an_event_again_that_a_queue_still_waits_for) {
   constexpr std::size_t k_large = (std::size_t{128} << 20) / (support::k_slower > 1 ? 8 : 1);
   constexpr std::size_t k_times = 10 / support::k_slower;
-  const block memory{home(), where(), k_large};
-  const block copied{home(), where(), 4096};
-  const auto other = *home().create_queue(where());
-  auto last = *line().fill(memory.at(), FillPattern{}, k_large, {});
+  const block memory{test_context(), test_device(), k_large};
+  const block copied{test_context(), test_device(), 4096};
+  const auto other = *test_context().create_queue(test_device());
+  auto last = *test_queue().fill(memory.at(), FillPattern{}, k_large, {});
   for (std::size_t number = 1; number <= k_times; ++number) {
-    last = *line().fill(memory.at(), {{static_cast<std::byte>(number)}, 1}, k_large, {});
+    last = *test_queue().fill(memory.at(), {{static_cast<std::byte>(number)}, 1}, k_large, {});
   }
   const auto* const used = last->native();
   auto behind = other->copy(copied.at(), memory.at(k_large - 4096), 4096, std::span{&last, 1});
   last = nullptr;
-  const auto third = *home().create_queue(where());
-  auto following = *line().fence({});  // the queue now remembers this instead of the fill
+  const auto third = *test_context().create_queue(test_device());
+  auto following = *test_queue().fence({});  // the queue now remembers this instead of the fill
   std::vector<Ref<Event>> later;
   do {
     later.push_back(*third->fence({}));
@@ -226,13 +228,13 @@ TEST_F(cuda_test, may_use_an_event_again_that_a_queue_still_waits_for) {
 TEST_F(cuda_test, lets_other_queues_work_while_many_wait) {
   constexpr std::size_t k_queues = 64;
   constexpr std::size_t k_each = 64 << 10;
-  const block memory{home(), where(), 2 * k_queues * k_each};
+  const block memory{test_context(), test_device(), 2 * k_queues * k_each};
   const auto gate = make_ref<LibraryEvent>();
   const Ref<Event> before{gate};
   std::vector<Ref<Queue>> queues;
   std::vector<Ref<Event>> ends;
   const auto fill = [&](WaitList after) {
-    queues.push_back(*home().create_queue(where()));
+    queues.push_back(*test_context().create_queue(test_device()));
     return queues.back()->fill(memory.at((queues.size() - 1) * k_each), FillPattern{}, k_each,
                                after);
   };
@@ -250,7 +252,7 @@ TEST_F(cuda_test, lets_other_queues_work_while_many_wait) {
 
 TEST_F(cuda_test, fills_with_any_pattern_from_any_address) {
   constexpr std::size_t k_bytes = 300'000;
-  const block memory{home(), where(), k_bytes + 64};
+  const block memory{test_context(), test_device(), k_bytes + 64};
   const auto data = numbered(16, 7);
   for (const std::size_t width : {1U, 2U, 4U, 8U, 16U}) {
     FillPattern pattern;
@@ -258,11 +260,11 @@ TEST_F(cuda_test, fills_with_any_pattern_from_any_address) {
     std::copy_n(data.begin(), width, pattern.bytes);
     for (const std::size_t offset : {0U, 1U, 2U, 4U, 8U, 15U}) {
       for (const std::size_t count : {std::size_t{1}, std::size_t{3}, k_bytes / width}) {
-        finish(line().fill(memory.at(), FillPattern{}, k_bytes + 64, {}));
-        finish(line().fill(memory.at(offset), pattern, count * width, {}));
+        finish(test_queue().fill(memory.at(), FillPattern{}, k_bytes + 64, {}));
+        finish(test_queue().fill(memory.at(offset), pattern, count * width, {}));
         std::vector<std::byte> wanted(k_bytes + 64);
         fill_bytes(wanted.data() + offset, pattern, count * width);
-        EXPECT_EQ(read(line(), memory.at(), k_bytes + 64), wanted)
+        EXPECT_EQ(read(test_queue(), memory.at(), k_bytes + 64), wanted)
             << width << " at " << offset << " times " << count;
       }
     }
@@ -277,42 +279,42 @@ constexpr const char* k_trap = R"(
 )";
 
 // Breaks the context of the process, and therefore runs in a child process.
-TEST_F(cuda_gpu, tells_of_a_broken_context) {
+TEST_F(cuda_gpu, reports_a_broken_context) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto in_child = [this] {
-    const auto extra = others();
-    const cuda::MadeCurrent here{calls(), primary()};
+    const auto extra = more_driver_calls();
+    const cuda::ContextGuard here{calls(), primary()};
     void* module = nullptr;
     void* function = nullptr;
-    const block memory{home(), where(), 4096};
-    auto* const stream = static_cast<cuda::StreamHandle>(*line().lend());
+    const block memory{test_context(), test_device(), 4096};
+    auto* const stream = static_cast<cuda::CUstream>(*test_queue().export_handle());
     if (extra.load_module(&module, k_trap) != 0 ||
         extra.get_function(&function, module, "broken") != 0 ||
         extra.launch(function, 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr) != 0) {
       std::_Exit(2);
     }
-    auto fenced = line().fence({});
+    auto fenced = test_queue().fence({});
     const auto ended = fenced ? (*fenced)->wait(std::nullopt) : fenced.take_error();
-    const auto later = home().allocate(where(), {ISTHMUS_KIND_DEVICE, 4096, 0});
+    const auto later = test_context().allocate(test_device(), {ISTHMUS_KIND_DEVICE, 4096, 0});
     const bool right = !ended && ended.failure().code() == ISTHMUS_ERROR_DEVICE_LOST &&
-                       tells(ended.failure(), "start a new process") && !later &&
+                       mentions(ended.failure(), "start a new process") && !later &&
                        later.failure().code() == ISTHMUS_ERROR_DEVICE_LOST;
     std::exit(right ? 0 : 3);
   };
   EXPECT_EXIT(in_child(), ::testing::ExitedWithCode(0), "");
 }
 
-TEST_F(cuda_test, lets_the_process_end_with_work_in_flight_and_held_back) {
+TEST_F(cuda_test, the_process_may_end_with_pending_and_deferred_work) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto in_child = [this] {
-    auto* const memory = new block{home(), where(), std::size_t{256} << 20};
+    auto* const memory = new block{test_context(), test_device(), std::size_t{256} << 20};
     const auto gate = make_ref<LibraryEvent>();
     const Ref<Event> before{gate};
-    const auto other = *home().create_queue(where());
+    const auto other = *test_context().create_queue(test_device());
     auto held = *other->fill(memory->at(), FillPattern{}, 4096, std::span{&before, 1});
     std::vector<Ref<Event>> ends{held};
     for (int number = 0; number < 50; ++number) {
-      ends.push_back(*line().fill(memory->at(), FillPattern{}, std::size_t{256} << 20, {}));
+      ends.push_back(*test_queue().fill(memory->at(), FillPattern{}, std::size_t{256} << 20, {}));
     }
     const auto all = end_of_all(ends);
     std::exit(7);

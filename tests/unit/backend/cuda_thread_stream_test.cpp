@@ -35,35 +35,35 @@ class gate {
 
 class cuda_thread_stream : public cuda_test {
  protected:
-  static cuda::StreamHandle own_stream() { return cuda::per_thread_stream(); }
+  static cuda::CUstream own_stream() { return cuda::per_thread_stream(); }
   Result<Ref<Queue>> try_adopt() const {
-    return where().platform().adopt_queue(where(), own_stream(), Owner{});
+    return test_device().platform().adopt_queue(test_device(), own_stream(), Owner{});
   }
   Ref<Queue> adopt() const { return *try_adopt(); }
 
   // External work on the calling thread's stream.
   void close_behind(gate& at) const {
-    const cuda::MadeCurrent here{calls(), primary()};
-    using launch = cuda::Code(cuda::StreamHandle, void (*)(void*), void*);
+    const cuda::ContextGuard here{calls(), primary()};
+    using launch = cuda::CUresult(cuda::CUstream, void (*)(void*), void*);
     auto* const call = reinterpret_cast<launch*>(symbol("cuLaunchHostFunc"));
     ASSERT_EQ(call(own_stream(), gate::pass, &at), 0U);
   }
   void fill(const block& memory, unsigned char value) const {
-    const cuda::MadeCurrent here{calls(), primary()};
-    ASSERT_EQ(calls().fill_8(cuda::place_of(memory.at()), value, memory.nbytes(), own_stream()),
+    const cuda::ContextGuard here{calls(), primary()};
+    ASSERT_EQ(calls().fill_8(cuda::to_deviceptr(memory.at()), value, memory.nbytes(), own_stream()),
               0U);
   }
   [[nodiscard]] std::vector<std::byte> own_read(const block& memory) const {
     std::vector<std::byte> found(memory.nbytes());
-    const cuda::MadeCurrent here{calls(), primary()};
-    EXPECT_EQ(calls().copy(cuda::place_of(found.data()), cuda::place_of(memory.at()), found.size(),
-                           own_stream()),
+    const cuda::ContextGuard here{calls(), primary()};
+    EXPECT_EQ(calls().copy(cuda::to_deviceptr(found.data()), cuda::to_deviceptr(memory.at()),
+                           found.size(), own_stream()),
               0U);
     EXPECT_EQ(calls().finish(own_stream()), 0U);
     return found;
   }
   [[nodiscard]] void* symbol(const char* name) const {
-    return os::find_symbol(*os::open_library(where().platform().properties().library.c_str()),
+    return os::find_symbol(*os::open_library(test_device().platform().properties().library.c_str()),
                            name);
   }
   static void on_another_thread(const std::function<void()>& what) { std::thread{what}.join(); }
@@ -108,9 +108,9 @@ class worker {
 TEST_F(cuda_thread_stream, is_one_queue_on_each_thread) {
   const auto mine = adopt();
   EXPECT_EQ(mine.get(), adopt().get());
-  EXPECT_TRUE(mine->lent());
+  EXPECT_TRUE(mine->is_exported());
   EXPECT_TRUE(mine->is_in_order());
-  EXPECT_NE(mine->key(), (*where().default_queue())->key());
+  EXPECT_NE(mine->key(), (*test_device().default_queue())->key());
   Ref<Queue> other;
   on_another_thread([&] {
     other = adopt();
@@ -120,21 +120,22 @@ TEST_F(cuda_thread_stream, is_one_queue_on_each_thread) {
   on_another_thread([&] { EXPECT_NE(adopt()->key(), other->key()) << "of a thread that ended"; });
 }
 
-TEST_F(cuda_thread_stream, lets_its_owner_go) {
+TEST_F(cuda_thread_stream, releases_its_owner) {
   int released = 0;
-  const auto mine = *where().platform().adopt_queue(
-      where(), own_stream(), Owner{{&released, [](void* count) { ++*static_cast<int*>(count); }}});
+  const auto mine = *test_device().platform().adopt_queue(
+      test_device(), own_stream(),
+      Owner{{&released, [](void* count) { ++*static_cast<int*>(count); }}});
   EXPECT_EQ(released, 1);
 }
 
-TEST_F(cuda_thread_stream, has_the_handle_that_means_it_on_the_thread_that_asks) {
+TEST_F(cuda_thread_stream, exports_the_handle_that_names_it_on_the_calling_thread) {
   const auto mine = adopt();
-  EXPECT_EQ(*mine->lend(), own_stream());
-  on_another_thread([&] { EXPECT_EQ(*mine->lend(), cuda::legacy_stream()); });
+  EXPECT_EQ(*mine->export_handle(), own_stream());
+  on_another_thread([&] { EXPECT_EQ(*mine->export_handle(), cuda::legacy_stream()); });
 }
 
-TEST_F(cuda_thread_stream, is_in_one_order_whichever_thread_puts_to_it) {
-  const block memory{home(), where(), 4096};
+TEST_F(cuda_thread_stream, is_in_one_order_when_several_threads_submit) {
+  const block memory{test_context(), test_device(), 4096};
   const auto mine = adopt();
   fill(memory, 1);
   gate at;
@@ -159,7 +160,7 @@ TEST_F(cuda_thread_stream, is_in_one_order_whichever_thread_puts_to_it) {
 
 TEST_F(cuda_thread_stream, keeps_its_order_when_its_thread_has_ended) {
   constexpr std::size_t k_large = std::size_t{4} << 20;
-  const block memory{home(), where(), k_large};
+  const block memory{test_context(), test_device(), k_large};
   for (std::size_t round = 0; round < 10 / support::k_slower; ++round) {
     Ref<Queue> left;
     on_another_thread([&] {
@@ -175,8 +176,8 @@ TEST_F(cuda_thread_stream, keeps_its_order_when_its_thread_has_ended) {
   }
 }
 
-TEST_F(cuda_thread_stream, comes_behind_what_was_held_back) {
-  const block memory{home(), where(), 4096};
+TEST_F(cuda_thread_stream, runs_after_deferred_operations) {
+  const block memory{test_context(), test_device(), 4096};
   const auto mine = adopt();
   fill(memory, 1);
   const auto opened = make_ref<LibraryEvent>();
@@ -192,8 +193,8 @@ TEST_F(cuda_thread_stream, comes_behind_what_was_held_back) {
 }
 
 // The case of memory that another thread exports to the thread of this queue.
-TEST_F(cuda_thread_stream, stands_behind_work_of_others_on_any_thread) {
-  const block memory{home(), where(), 4096};
+TEST_F(cuda_thread_stream, is_ordered_after_external_work_of_any_thread) {
+  const block memory{test_context(), test_device(), 4096};
   const auto mine = adopt();
   worker other;
   gate at;
@@ -205,23 +206,23 @@ TEST_F(cuda_thread_stream, stands_behind_work_of_others_on_any_thread) {
     before = *theirs->fill(memory.at(), {{std::byte{7}}, 1}, 4096, {});
   });
   worker third;
-  third([&] { EXPECT_TRUE(mine->stand_behind(std::span{&before, 1})); });
+  third([&] { EXPECT_TRUE(mine->order_after(std::span{&before, 1})); });
   fill(memory, 8);
   at.open();
   EXPECT_EQ(own_read(memory), std::vector<std::byte>(4096, std::byte{8}));
 }
 
-TEST_F(cuda_thread_stream, gives_freed_memory_to_whichever_thread_asks_there) {
+TEST_F(cuda_thread_stream, reuses_freed_memory_on_any_thread) {
   const std::size_t nbytes = std::size_t{2} << 20;
-  const auto pooled = *Pool::create(home(), where(), ISTHMUS_KIND_DEVICE,
-                                    {.limit_bytes = nbytes, .longest_wait = 0ms});
+  const auto pooled = *Pool::create(test_context(), test_device(), ISTHMUS_KIND_DEVICE,
+                                    {.limit_bytes = nbytes, .max_wait = 0ms});
   const auto mine = adopt();
   void* const first = *pooled->allocate(nbytes, 0, *mine);
   gate at;
   close_behind(at);
   {
-    const cuda::MadeCurrent here{calls(), primary()};
-    ASSERT_EQ(calls().fill_8(cuda::place_of(first), 1, nbytes, own_stream()), 0U);
+    const cuda::ContextGuard here{calls(), primary()};
+    ASSERT_EQ(calls().fill_8(cuda::to_deviceptr(first), 1, nbytes, own_stream()), 0U);
   }
   ASSERT_TRUE(pooled->deallocate(first, nbytes, mine.get()));
   on_another_thread([&] {
@@ -238,9 +239,9 @@ TEST_F(cuda_thread_stream, gives_freed_memory_to_whichever_thread_asks_there) {
 TEST_F(cuda_thread_stream, refuses_to_work_in_a_capture) {
   const auto mine = adopt();
   finish(mine->fence({}));
-  const cuda::MadeCurrent here{calls(), primary()};
-  using begin = cuda::Code(cuda::StreamHandle, unsigned);
-  using end = cuda::Code(cuda::StreamHandle, void**);
+  const cuda::ContextGuard here{calls(), primary()};
+  using begin = cuda::CUresult(cuda::CUstream, unsigned);
+  using end = cuda::CUresult(cuda::CUstream, void**);
   ASSERT_EQ(reinterpret_cast<begin*>(symbol("cuStreamBeginCapture_v2"))(own_stream(), 0), 0U);
   const auto is_refused = [&] {
     const auto fenced = mine->fence({});
@@ -271,7 +272,7 @@ TEST_F(cuda_thread_stream, is_not_adopted_by_a_thread_that_is_ending) {
 TEST_F(cuda_thread_stream, is_in_one_order_with_any_sequence) {
   constexpr std::size_t k_words_bytes = 1 << 16;
   constexpr std::size_t k_threads = 3;
-  const block memory{home(), where(), k_words_bytes};
+  const block memory{test_context(), test_device(), k_words_bytes};
   std::array<worker, k_threads> threads;
   std::array<Ref<Queue>, k_threads> queues;
   for (std::size_t each = 0; each < k_threads; ++each) {

@@ -26,7 +26,7 @@ TEST(filter, refuses_what_is_no_filter) {
   }
 }
 
-TEST(filter, says_what_there_is_where_nothing_matches) {
+TEST(filter, lists_the_devices_where_nothing_matches) {
   const auto failure = find_device("host:7").take_error();
   EXPECT_EQ(failure.code(), ISTHMUS_ERROR_NOT_FOUND);
   EXPECT_NE(std::string{failure.message()}.find("host:cpu:0"), std::string::npos);

@@ -20,7 +20,7 @@ struct tally final : Continuation {
   std::atomic<int>& runs_;
 };
 
-TEST(event_concurrent, nobody_sleeps_on_and_nothing_runs_twice) {
+TEST(event_concurrent, every_waiter_wakes_and_no_continuation_runs_twice) {
   constexpr int k_rounds = 500;
   constexpr int k_threads = 4;
   std::atomic<int> runs{0};

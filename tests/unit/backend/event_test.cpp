@@ -58,7 +58,7 @@ TEST(host_event, is_abandoned_with_its_last_handle) {
   EXPECT_EQ(made->poll(), ISTHMUS_ERROR_ABANDONED);
 }
 
-TEST(library_event, ends_as_the_library_says_whoever_holds_it) {
+TEST(library_event, completes_only_when_the_library_finishes_it) {
   auto made = make_ref<LibraryEvent>();
   made->retain_handle();
   made->release_handle();
@@ -68,7 +68,7 @@ TEST(library_event, ends_as_the_library_says_whoever_holds_it) {
   EXPECT_EQ(made->wait(std::nullopt).failure().code(), ISTHMUS_ERROR_CALLBACK);
 }
 
-TEST(waits, for_all_stop_at_the_first_failure_and_let_end_does_not) {
+TEST(waits, wait_for_all_reports_a_failure_and_wait_until_ended_does_not) {
   auto failed = make_ref<LibraryEvent>();
   failed->finish(fail(ISTHMUS_ERROR_CALLBACK, "as asked"));
   const std::array<Ref<Event>, 3> all{completed_event(), failed, completed_event()};
@@ -76,7 +76,7 @@ TEST(waits, for_all_stop_at_the_first_failure_and_let_end_does_not) {
   EXPECT_EQ(ended.failure().code(), ISTHMUS_ERROR_DEPENDENCY);
   EXPECT_NE(std::string_view{ended.failure().message()}.find("as asked"), std::string_view::npos);
   EXPECT_TRUE(wait_for_all({}));
-  let_end(all);
+  wait_until_ended(all);
 }
 
 TEST(completed, is_complete) { EXPECT_EQ(completed_event()->poll(), ISTHMUS_OK); }

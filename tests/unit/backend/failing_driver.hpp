@@ -10,8 +10,8 @@ namespace isthmus::cuda_test {
 class failing_driver {
  public:
   failing_driver() = default;
-  explicit failing_driver(const cuda::Device& where) {
-    auto* const library = *os::open_library(where.platform().properties().library.c_str());
+  explicit failing_driver(const cuda::Device& test_device) {
+    auto* const library = *os::open_library(test_device.platform().properties().library.c_str());
     fail_after_ = reinterpret_cast<long (*)(long)>(os::find_symbol(library, "stand_in_fail_after"));
     registered_ =
         reinterpret_cast<std::size_t (*)()>(os::find_symbol(library, "stand_in_registered"));

@@ -8,7 +8,7 @@
 #include <memory>
 #include <thread>
 
-#include "support/patiently.hpp"
+#include "support/eventually.hpp"
 
 namespace isthmus {
 namespace {
@@ -27,10 +27,10 @@ TEST(library_threads, reserved_work_begins_while_idle_work_waits) {
   const auto has_run = std::make_shared<std::atomic<bool>>(false);
   auto work = ReservedWork::make([has_run] { *has_run = true; });
   ASSERT_TRUE(work);
-  do_when_idle(work_until_allowed, os::Clock::now());
+  run_when_idle(work_until_allowed, os::Clock::now());
   std::this_thread::sleep_for(std::chrono::milliseconds{20});  // time to begin the idle work
   work->start();
-  EXPECT_TRUE(support::patiently([&] { return has_run->load(); }));
+  EXPECT_TRUE(support::eventually([&] { return has_run->load(); }));
   may_end = true;
 }
 

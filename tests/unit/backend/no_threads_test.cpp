@@ -18,7 +18,7 @@
 #include "backend/drivers.hpp"
 #include "backend/library_threads.hpp"
 #include "memory/pool.hpp"
-#include "support/patiently.hpp"
+#include "support/eventually.hpp"
 #include "support/watchdog.hpp"
 #include "unit/backend/sim_fixture.hpp"
 
@@ -29,7 +29,7 @@ using namespace std::chrono_literals;
 using sim_test::expect_failure;
 using sim_test::expect_value;
 using sim_test::rig;
-using support::patiently;
+using support::eventually;
 using support::without_threads;
 
 // Runs `body` in a child process in which the library has no thread yet. If `body` never returns,
@@ -70,7 +70,7 @@ TEST_F(no_threads, work_is_refused_until_there_are_some) {
     std::atomic<bool> has_run{false};
     auto work = expect_value(ReservedWork::make([&] { has_run = true; }));
     work.start();
-    EXPECT_TRUE(patiently([&] { return has_run.load(); }));
+    EXPECT_TRUE(eventually([&] { return has_run.load(); }));
   });
 }
 
@@ -89,14 +89,14 @@ TEST_F(no_threads, an_idle_thread_is_reserved_once) {
     const without_threads now;
     std::optional<ReservedWork> first;
     std::optional<ReservedWork> second;
-    ASSERT_TRUE(patiently([&] { return reserve(first); })) << "once the thread is idle";
+    ASSERT_TRUE(eventually([&] { return reserve(first); })) << "once the thread is idle";
     EXPECT_FALSE(reserve(second));
     first.reset();  // never started
     ASSERT_TRUE(reserve(second));
     EXPECT_FALSE(reserve(first));
     second->start();
-    EXPECT_TRUE(patiently([&] { return has_run == 1; }));
-    EXPECT_TRUE(patiently([&] { return reserve(first); })) << "idle again";
+    EXPECT_TRUE(eventually([&] { return has_run == 1; }));
+    EXPECT_TRUE(eventually([&] { return reserve(first); })) << "idle again";
   });
 }
 
@@ -111,11 +111,11 @@ TEST_F(no_threads, what_is_done_when_idle_is_done_by_the_first_thread_there_is) 
   expect_in_its_own_process([] {
     {
       const without_threads now;
-      do_when_idle(do_idle_work, os::Clock::now());
+      run_when_idle(do_idle_work, os::Clock::now());
     }
     EXPECT_FALSE(idle_work_is_done);
     start_a_thread();
-    EXPECT_TRUE(patiently([] { return idle_work_is_done.load(); }));
+    EXPECT_TRUE(eventually([] { return idle_work_is_done.load(); }));
   });
 }
 
@@ -124,16 +124,16 @@ TEST_F(no_threads, a_pool_decays_once_there_is_one) {
     constexpr std::size_t k_block = std::size_t{1} << 20;
     rig sim;
     const auto from =
-        expect_value(Pool::create(*sim.home, *sim.where, ISTHMUS_KIND_DEVICE,
+        expect_value(Pool::create(*sim.test_context, *sim.test_device, ISTHMUS_KIND_DEVICE,
                                   {.growth_bytes = k_block, .remaps = false, .decay = 1ms}));
     {
       const without_threads now;
-      auto* const memory = expect_value(from->allocate(k_block, 0, *sim.on));
-      EXPECT_TRUE(from->deallocate(memory, k_block, sim.on.get()));
+      auto* const memory = expect_value(from->allocate(k_block, 0, *sim.queue));
+      EXPECT_TRUE(from->deallocate(memory, k_block, sim.queue.get()));
     }
     EXPECT_EQ(from->usage().held_bytes, k_block);
     start_a_thread();
-    EXPECT_TRUE(patiently([&] { return from->usage().held_bytes == 0; }));
+    EXPECT_TRUE(eventually([&] { return from->usage().held_bytes == 0; }));
   });
 }
 
@@ -159,12 +159,12 @@ struct watched_pair {
   Ref<Event> second;
 
   watched_pair() {
-    first->mark_put();
+    first->mark_enqueued();
     second = end_of_all(std::vector<Ref<Event>>{first});
   }
 };
 
-TEST_F(no_threads, a_thread_that_waits_looks_at_what_is_watched) {
+TEST_F(no_threads, a_waiting_thread_polls_watched_events) {
   expect_in_its_own_process([] {
     const without_threads now;
     const watched_pair events;
@@ -184,7 +184,7 @@ TEST_F(no_threads, the_next_event_starts_the_thread_that_watches) {
     events->first->end();
     EXPECT_FALSE(events->second->settled()) << "who looked?";
     const auto next = make_ref<looked_at>();
-    EXPECT_TRUE(patiently([&] { return events->second->settled(); }));
+    EXPECT_TRUE(eventually([&] { return events->second->settled(); }));
   });
 }
 
@@ -209,7 +209,7 @@ TEST_F(no_threads, what_a_function_owns_may_use_the_queue_that_refuses_it) {
     expect_in_its_own_process([&] {
       const bool simulated = std::string{filter} == "sim";
       const auto sim = simulated ? std::make_unique<rig>() : nullptr;
-      auto* const where = simulated ? sim->where.get() : expect_value(find_device(filter));
+      auto* const where = simulated ? sim->test_device.get() : expect_value(find_device(filter));
       const auto on = expect_value(where->default_queue());
       bool has_submitted = false;
       const auto at_end = [&] { has_submitted = bool{on->fence({})}; };
@@ -231,9 +231,9 @@ class owning_queue final : public DeferringQueue {
 
   Result<Ref<Event>> put(WaitList after, std::shared_ptr<void> owned) {
     auto made = make_ref<looked_at>();
-    return put_or_hold(made, after, [made, owned = std::move(owned)](WaitList) -> Error {
+    return enqueue_or_defer(made, after, [made, owned = std::move(owned)](WaitList) -> Error {
       made->end();
-      made->mark_put();
+      made->mark_enqueued();
       return {};
     });
   }
@@ -246,7 +246,7 @@ class owning_queue final : public DeferringQueue {
     return none();
   }
   Result<Ref<Event>> do_fence(WaitList after) override { return put(after, nullptr); }
-  [[nodiscard]] bool knows(Event&) const noexcept override { return false; }
+  [[nodiscard]] bool can_wait_for(Event&) const noexcept override { return false; }
 
  private:
   static Error none() { return fail(ISTHMUS_ERROR_UNSUPPORTED, "not in this test"); }

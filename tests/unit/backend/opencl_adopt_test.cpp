@@ -10,7 +10,7 @@
 #include "backend/opencl/event.hpp"
 #include "buffer/buffer.hpp"
 #include "memory/live_counts.hpp"
-#include "support/patiently.hpp"
+#include "support/eventually.hpp"
 #include "unit/backend/opencl_fixture.hpp"
 
 namespace isthmus::opencl_test {
@@ -26,7 +26,7 @@ class opencl_adopt : public opencl_test {
     return told;
   }
   [[nodiscard]] Ref<Queue> adopted(opencl::QueueHandle handle, Owner keep = {}) const {
-    auto made = where().platform().adopt_queue(where(), handle, std::move(keep));
+    auto made = test_device().platform().adopt_queue(test_device(), handle, std::move(keep));
     EXPECT_TRUE(made) << made.failure().message();
     return *std::move(made);
   }
@@ -38,11 +38,11 @@ TEST_P(opencl_adopt, two_handles_of_one_queue_have_one_key) {
   const auto second = adopted(handle);
   calls().release_queue(handle);
   EXPECT_EQ(first->key(), second->key());
-  EXPECT_NE(first->key(), line().key());
-  EXPECT_EQ(first->context().key(), home().key());
-  EXPECT_EQ(*first->lend(), handle);
+  EXPECT_NE(first->key(), test_queue().key());
+  EXPECT_EQ(first->context().key(), test_context().key());
+  EXPECT_EQ(*first->export_handle(), handle);
   EXPECT_FALSE(first->idle());
-  const block made{home(), where(), 64};
+  const block made{test_context(), test_device(), 64};
   finish(first->copy(made.at(), numbered(64).data(), 64, {}));
 }
 
@@ -64,8 +64,8 @@ TEST_P(opencl_adopt, an_out_of_order_queue_is_kept_in_order) {
   const auto queue = adopted(handle);
   calls().release_queue(handle);
   constexpr std::size_t k_bytes = 1 << 16;
-  const block a{home(), where(), k_bytes};
-  const block b{home(), where(), k_bytes};
+  const block a{test_context(), test_device(), k_bytes};
+  const block b{test_context(), test_device(), k_bytes};
   for (unsigned round = 0; round < 20; ++round) {
     const auto bytes = numbered(k_bytes, round);
     std::vector<std::byte> back(k_bytes);
@@ -78,14 +78,14 @@ TEST_P(opencl_adopt, an_out_of_order_queue_is_kept_in_order) {
   }
 }
 
-TEST_P(opencl_adopt, an_out_of_order_queue_lingers_and_is_given_back) {
+TEST_P(opencl_adopt, an_out_of_order_queue_is_released_after_a_delay) {
   auto* handle = foreign_queue(opencl::cl::k_queue_out_of_order);
   auto queue = adopted(handle);
   finish(queue->fence({}));
   queue = nullptr;
   EXPECT_GE(references_to(handle), 2U);  // PoCL keeps references of its own for a while
-  EXPECT_TRUE(support::patiently([&] {
-    end_lingering();
+  EXPECT_TRUE(support::eventually([&] {
+    release_expired();
     return references_to(handle) == 1;
   }));
   calls().release_queue(handle);
@@ -93,11 +93,11 @@ TEST_P(opencl_adopt, an_out_of_order_queue_lingers_and_is_given_back) {
 
 // Commands that the owner submitted before it released the queue do not concern the library: the
 // holder of the last reference has to handle them.
-TEST_P(opencl_adopt, an_out_of_order_queue_that_its_owner_leaves_behind_goes_once_it_is_empty) {
+TEST_P(opencl_adopt, an_out_of_order_queue_that_its_owner_released_ends_once_empty) {
   bool is_gone = false;
   opencl::Code outcome = 0;
-  auto* held =
-      calls().create_user_event(static_cast<opencl::ContextHandle>(home().native()), &outcome);
+  auto* held = calls().create_user_event(
+      static_cast<opencl::ContextHandle>(test_context().native()), &outcome);
   auto* handle = foreign_queue(opencl::cl::k_queue_out_of_order);
   auto queue =
       adopted(handle, Owner{{&is_gone, [](void* gone) { *static_cast<bool*>(gone) = true; }}});
@@ -107,20 +107,20 @@ TEST_P(opencl_adopt, an_out_of_order_queue_that_its_owner_leaves_behind_goes_onc
   calls().release_queue(handle);
   const auto end = os::Clock::now() + 2500ms;
   while (os::Clock::now() < end) {
-    end_lingering();
+    release_expired();
     std::this_thread::sleep_for(1ms);
   }
   EXPECT_NE(references_to(handle), 0U);
   calls().set_user_event(held, 0);
   calls().release_event(held);
-  finish(line().fence({}));
+  finish(test_queue().fence({}));
 }
 
 // Regression test: Intel's runtime hangs indefinitely if the last reference is released while one
 // of its threads is still finishing a command that was already reported complete. This test would
 // hang as well.
-TEST_P(opencl_adopt, an_out_of_order_queue_may_go_with_the_last_that_was_waited_for) {
-  const block made{home(), where(), 1000};
+TEST_P(opencl_adopt, an_out_of_order_queue_may_be_released_after_its_last_event) {
+  const block made{test_context(), test_device(), 1000};
   for (int round = 0; round < 1000; ++round) {
     auto* handle = foreign_queue(opencl::cl::k_queue_out_of_order);
     auto queue = adopted(handle);
@@ -137,8 +137,8 @@ TEST_P(opencl_adopt, a_fence_covers_what_the_owner_submitted) {
   auto* handle = foreign_queue(opencl::cl::k_queue_out_of_order);
   const auto queue = adopted(handle);
   opencl::Code outcome = 0;
-  auto* held =
-      calls().create_user_event(static_cast<opencl::ContextHandle>(home().native()), &outcome);
+  auto* held = calls().create_user_event(
+      static_cast<opencl::ContextHandle>(test_context().native()), &outcome);
   ASSERT_EQ(calls().enqueue_marker(handle, 1, &held, nullptr), 0);
   auto fence = queue->fence({});
   ASSERT_TRUE(fence);
@@ -150,18 +150,18 @@ TEST_P(opencl_adopt, a_fence_covers_what_the_owner_submitted) {
   calls().release_queue(handle);
 }
 
-TEST_P(opencl_adopt, memory_viewed_on_a_lent_queue_waits_for_it) {
+TEST_P(opencl_adopt, memory_viewed_on_an_external_queue_waits_for_it) {
   auto* handle = foreign_queue(opencl::cl::k_queue_out_of_order);
   const auto queue = adopted(handle);
-  auto own = home().create_queue(where());
+  auto own = test_context().create_queue(test_device());
   ASSERT_TRUE(own);
   auto whole = Buffer::create(**own, {1000, ISTHMUS_KIND_DEVICE, 0}, nullptr);
   ASSERT_TRUE(whole);
   auto view = (*whole)->on_queue(*queue);
   ASSERT_TRUE(view);
   opencl::Code outcome = 0;
-  auto* held =
-      calls().create_user_event(static_cast<opencl::ContextHandle>(home().native()), &outcome);
+  auto* held = calls().create_user_event(
+      static_cast<opencl::ContextHandle>(test_context().native()), &outcome);
   ASSERT_EQ(calls().enqueue_marker(handle, 1, &held, nullptr), 0);
   EXPECT_EQ((*whole)->wait(os::Clock::now()).failure().code(), ISTHMUS_ERROR_TIMEOUT);
   EXPECT_EQ((*view)->wait(os::Clock::now()).failure().code(), ISTHMUS_ERROR_TIMEOUT);
@@ -181,12 +181,12 @@ TEST_P(opencl_adopt, a_failed_host_event_does_not_break_an_out_of_order_queue) {
   auto* handle = foreign_queue(opencl::cl::k_queue_out_of_order);
   const auto queue = adopted(handle);
   calls().release_queue(handle);
-  const block made{home(), where(), 4096};
+  const block made{test_context(), test_device(), 4096};
   const auto bytes = numbered(64);
   for (int round = 0; round < 20; ++round) {
     auto gate = make_ref<HostEvent>();
     const std::array<Ref<Event>, 1> behind_gate{gate};
-    auto across = line().copy(made.at(1024), bytes.data(), 64, behind_gate);
+    auto across = test_queue().copy(made.at(1024), bytes.data(), 64, behind_gate);
     const std::array<Ref<Event>, 1> behind_across{*across};
     auto first = queue->copy(made.at(), bytes.data(), 64, behind_gate);
     auto second = queue->copy(made.at(64), bytes.data(), 64, behind_across);
@@ -203,7 +203,7 @@ TEST_P(opencl_adopt, a_failed_host_event_does_not_break_an_out_of_order_queue) {
   EXPECT_EQ(read(*queue, made.at(128), 64), bytes);
 }
 
-TEST_P(opencl_adopt, a_queue_without_times_says_so) {
+TEST_P(opencl_adopt, a_queue_without_timing_reports_so) {
   auto* handle = foreign_queue(0);
   const auto queue = adopted(handle);
   calls().release_queue(handle);
@@ -213,19 +213,21 @@ TEST_P(opencl_adopt, a_queue_without_times_says_so) {
 }
 
 TEST_P(opencl_adopt, contexts_by_handle) {
-  auto made = where().platform().adopt_context(where(), home().native(), Owner{});
+  auto made =
+      test_device().platform().adopt_context(test_device(), test_context().native(), Owner{});
   ASSERT_TRUE(made) << made.failure().message();
-  EXPECT_EQ((*made)->key(), home().key());
+  EXPECT_EQ((*made)->key(), test_context().key());
   EXPECT_FALSE((*made)->is_default());
-  EXPECT_TRUE((*made)->has(where()));
-  const block inside{**made, where(), 64};
-  finish(line().copy(inside.at(), numbered(64).data(), 64, {}));
+  EXPECT_TRUE((*made)->has(test_device()));
+  const block inside{**made, test_device(), 64};
+  finish(test_queue().copy(inside.at(), numbered(64).data(), 64, {}));
 }
 
 TEST_P(opencl_adopt, null_handles_are_refused) {
-  EXPECT_EQ(where().platform().adopt_context(where(), nullptr, Owner{}).failure().code(),
-            ISTHMUS_ERROR_INVALID_ARGUMENT);
-  EXPECT_EQ(where().platform().adopt_queue(where(), nullptr, Owner{}).failure().code(),
+  EXPECT_EQ(
+      test_device().platform().adopt_context(test_device(), nullptr, Owner{}).failure().code(),
+      ISTHMUS_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(test_device().platform().adopt_queue(test_device(), nullptr, Owner{}).failure().code(),
             ISTHMUS_ERROR_INVALID_ARGUMENT);
 }
 
@@ -234,7 +236,7 @@ TEST_P(opencl_adopt, two_threads_on_an_out_of_order_queue_do_not_mix) {
   const auto queue = adopted(handle);
   calls().release_queue(handle);
   constexpr std::size_t k_bytes = 1 << 14;
-  const block shared{home(), where(), k_bytes};
+  const block shared{test_context(), test_device(), k_bytes};
   const auto write = [&](int value) {
     const std::vector<std::byte> bytes(k_bytes, static_cast<std::byte>(value));
     for (int round = 0; round < 10; ++round) {

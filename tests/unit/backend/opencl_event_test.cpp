@@ -20,8 +20,8 @@ class opencl_event : public opencl_test {
   void SetUp() override {
     opencl_test::SetUp();
     if (!IsSkipped()) {
-      made_ = std::make_unique<block>(home(), where(), 4096);
-      finish(line().fill(made_->at(), {}, 4096, {}));
+      made_ = std::make_unique<block>(test_context(), test_device(), 4096);
+      finish(test_queue().fill(made_->at(), {}, 4096, {}));
     }
   }
   // A copy of `bytes_` after one event, or after several.
@@ -36,7 +36,7 @@ class opencl_event : public opencl_test {
     return *std::move(submitted);
   }
   [[nodiscard]] std::vector<std::byte> contents(std::size_t offset = 0) {
-    return read(line(), made_->at(offset), bytes_.size());
+    return read(test_queue(), made_->at(offset), bytes_.size());
   }
   [[nodiscard]] bool stops_dependents() const { return traits().ends_dependents; }
 
@@ -48,16 +48,16 @@ class opencl_event : public opencl_test {
 };
 
 TEST_P(opencl_event, waits_with_and_without_a_deadline) {
-  const auto copied = copy_behind(line(), completed_event());
+  const auto copied = copy_behind(test_queue(), completed_event());
   EXPECT_TRUE(copied->wait(in(10s)));
   EXPECT_TRUE(copied->wait(std::nullopt));
   EXPECT_EQ(copied->poll(), ISTHMUS_OK);
   EXPECT_NE(copied->native(), nullptr);
 }
 
-TEST_P(opencl_event, a_deadline_passes_and_the_operation_goes_on) {
+TEST_P(opencl_event, a_deadline_passes_and_the_operation_continues) {
   auto gate = make_ref<HostEvent>();
-  const auto copied = copy_behind(line(), gate);
+  const auto copied = copy_behind(test_queue(), gate);
   EXPECT_EQ(copied->wait(in(20ms)).failure().code(), ISTHMUS_ERROR_TIMEOUT);
   EXPECT_EQ(copied->wait(os::Clock::now()).failure().code(), ISTHMUS_ERROR_TIMEOUT);
   EXPECT_EQ(copied->times().failure().code(), ISTHMUS_PENDING);
@@ -67,7 +67,7 @@ TEST_P(opencl_event, a_deadline_passes_and_the_operation_goes_on) {
 }
 
 TEST_P(opencl_event, keeps_times) {
-  const auto copied = copy_behind(line(), completed_event());
+  const auto copied = copy_behind(test_queue(), completed_event());
   ASSERT_TRUE(copied->wait(std::nullopt));
   auto told = copied->times();
   ASSERT_TRUE(told) << told.failure().message();
@@ -78,9 +78,9 @@ TEST_P(opencl_event, keeps_times) {
 
 TEST_P(opencl_event, times_of_several_commands_span_them_all) {
   constexpr std::size_t k_large = (std::size_t{8} << 20) + 5;
-  const block large{home(), where(), k_large};
+  const block large{test_context(), test_device(), k_large};
   std::vector<std::byte> back(k_large + 64);
-  auto copied = line().copy(back.data() + 1, large.at(), k_large, {});
+  auto copied = test_queue().copy(back.data() + 1, large.at(), k_large, {});
   finish(copied);
   auto told = (*copied)->times();
   ASSERT_TRUE(told);
@@ -99,11 +99,11 @@ class counted final : public Continuation {
   std::atomic<int>& runs_;
 };
 
-TEST_P(opencl_event, continuations_run_once_though_nobody_keeps_the_event) {
+TEST_P(opencl_event, continuations_run_once_without_references_to_the_event) {
   std::atomic<int> runs{0};
   constexpr int k_copies = 200;
   for (int at = 0; at < k_copies; ++at) {
-    const auto copied = copy_behind(line(), completed_event());
+    const auto copied = copy_behind(test_queue(), completed_event());
     copied->on_complete(*new counted{runs});
     copied->on_complete(*new counted{runs});
   }
@@ -113,26 +113,26 @@ TEST_P(opencl_event, continuations_run_once_though_nobody_keeps_the_event) {
   EXPECT_EQ(runs.load(), 2 * k_copies);
 }
 
-TEST_P(opencl_event, what_stands_behind_a_host_event_holds_the_queue) {
+TEST_P(opencl_event, operations_after_a_host_event_keep_the_queue_busy) {
   auto gate = make_ref<HostEvent>();
-  const auto held = copy_behind(line(), gate);
-  const auto behind = copy_behind(line(), completed_event(), 1024);
+  const auto held = copy_behind(test_queue(), gate);
+  const auto behind = copy_behind(test_queue(), completed_event(), 1024);
   std::this_thread::sleep_for(20ms);
   EXPECT_TRUE(held->pending());
   EXPECT_TRUE(behind->pending());
-  EXPECT_FALSE(line().idle());
+  EXPECT_FALSE(test_queue().idle());
   std::thread{[&] { gate->finish({}); }}.join();
   EXPECT_TRUE(behind->wait(std::nullopt));
   EXPECT_EQ(held->poll(), ISTHMUS_OK);
-  EXPECT_TRUE(line().idle());
+  EXPECT_TRUE(test_queue().idle());
   EXPECT_EQ(contents(), bytes_);
 }
 
 TEST_P(opencl_event, a_failed_host_event_fails_its_dependents_and_nothing_else) {
   auto gate = make_ref<HostEvent>();
   const auto other = another_queue();
-  const auto held = copy_behind(line(), gate);
-  const auto behind = copy_behind(line(), completed_event(), 1024);
+  const auto held = copy_behind(test_queue(), gate);
+  const auto behind = copy_behind(test_queue(), completed_event(), 1024);
   const auto across = copy_behind(*other, held, 2048);
   const auto after_across = copy_behind(*other, completed_event(), 3072);
   gate->finish(fail(ISTHMUS_ERROR_CALLBACK, "the worker died"));
@@ -152,22 +152,22 @@ TEST_P(opencl_event, a_failed_host_event_fails_its_dependents_and_nothing_else) 
     EXPECT_EQ(contents(), zeros_);
     EXPECT_EQ(contents(2048), zeros_);
   }
-  EXPECT_TRUE(line().wait(in(10s)));
+  EXPECT_TRUE(test_queue().wait(in(10s)));
 }
 
 // Freeing memory once the last operation of a queue has ended relies on this.
 TEST_P(opencl_event, what_a_failure_ends_has_not_ended_before_what_stands_in_front) {
   constexpr std::size_t k_large = std::size_t{1} << 28;
-  const block large{home(), where(), k_large};
+  const block large{test_context(), test_device(), k_large};
   const auto other = another_queue();
-  finish(line().fill(large.at(), {}, k_large, {}));
+  finish(test_queue().fill(large.at(), {}, k_large, {}));
   for (int turn = 0; turn < 3; ++turn) {
     auto gate = make_ref<HostEvent>();
-    auto filled = line().fill(large.at(), FillPattern{{std::byte{1}}}, k_large, {});
+    auto filled = test_queue().fill(large.at(), FillPattern{{std::byte{1}}}, k_large, {});
     ASSERT_TRUE(filled);
-    const auto first = copy_behind(line(), gate);
-    const auto second = copy_behind(line(), first);
-    const auto plain = copy_behind(line(), completed_event(), 512);
+    const auto first = copy_behind(test_queue(), gate);
+    const auto second = copy_behind(test_queue(), first);
+    const auto plain = copy_behind(test_queue(), completed_event(), 512);
     const auto elsewhere = copy_behind(*other, second, 1024);
     gate->finish(fail(ISTHMUS_ERROR_CALLBACK, "as asked"));
     EXPECT_EQ(first->wait(in(60s)).failure().code(), ISTHMUS_ERROR_DEPENDENCY);
@@ -185,14 +185,14 @@ TEST_P(opencl_event, what_a_failure_ends_has_not_ended_before_what_stands_in_fro
 // one lies between them.
 TEST_P(opencl_event, what_follows_a_failure_waits_for_what_stands_in_front_of_it) {
   constexpr std::size_t k_large = std::size_t{1} << 28;
-  const block large{home(), where(), k_large};
-  finish(line().fill(large.at(), {}, k_large, {}));
+  const block large{test_context(), test_device(), k_large};
+  finish(test_queue().fill(large.at(), {}, k_large, {}));
   auto gate = make_ref<HostEvent>();
-  auto filled = line().fill(large.at(), FillPattern{{std::byte{1}}}, k_large, {});
+  auto filled = test_queue().fill(large.at(), FillPattern{{std::byte{1}}}, k_large, {});
   ASSERT_TRUE(filled);
-  const auto ended = copy_behind(line(), gate);
+  const auto ended = copy_behind(test_queue(), gate);
   std::vector<std::byte> last(64);
-  auto read_back = line().copy(last.data(), large.at(k_large - 64), 64, {});
+  auto read_back = test_queue().copy(last.data(), large.at(k_large - 64), 64, {});
   ASSERT_TRUE(read_back);
   gate->finish(fail(ISTHMUS_ERROR_CALLBACK, "as asked"));
   EXPECT_TRUE((*read_back)->wait(in(60s)));
@@ -203,10 +203,10 @@ TEST_P(opencl_event, what_follows_a_failure_waits_for_what_stands_in_front_of_it
 
 TEST_P(opencl_event, a_gate_counts_once_by_however_many_ways_it_is_reached) {
   auto gate = make_ref<HostEvent>();
-  std::array<Ref<Event>, 2> two{copy_behind(line(), gate), copy_behind(line(), gate)};
+  std::array<Ref<Event>, 2> two{copy_behind(test_queue(), gate), copy_behind(test_queue(), gate)};
   for (int level = 0; level < 40; ++level) {
     for (auto& each : two) {
-      auto next = line().fence(two);
+      auto next = test_queue().fence(two);
       ASSERT_TRUE(next) << next.failure().message();
       each = *std::move(next);
     }
@@ -224,8 +224,8 @@ TEST_P(opencl_event, any_number_of_failed_gates_end_an_operation_once) {
     std::array<Ref<HostEvent>, 3> gates;
     std::generate(gates.begin(), gates.end(), [] { return make_ref<HostEvent>(); });
     const std::array<Ref<Event>, 3> after{copy_behind(*other, gates[0], 1024), gates[1], gates[2]};
-    const auto held = copy_behind_all(line(), after);
-    const auto behind = copy_behind(line(), completed_event(), 2048);
+    const auto held = copy_behind_all(test_queue(), after);
+    const auto behind = copy_behind(test_queue(), completed_event(), 2048);
     for (const auto turn : order) {
       gates.at(turn)->finish(fail(ISTHMUS_ERROR_CALLBACK, "as asked"));
       std::this_thread::sleep_for(1ms);
@@ -244,7 +244,7 @@ TEST_P(opencl_event, one_failed_gate_of_several_ends_an_operation_when_all_have_
     const auto good = make_ref<HostEvent>();
     const auto bad = make_ref<HostEvent>();
     const std::array<Ref<Event>, 2> after{good, bad};
-    const auto held = copy_behind_all(line(), after);
+    const auto held = copy_behind_all(test_queue(), after);
     for (const bool failing : {fails_first, !fails_first}) {
       EXPECT_EQ(held->wait(in(5ms)).failure().code(), ISTHMUS_ERROR_TIMEOUT);
       (failing ? bad : good)
@@ -261,7 +261,7 @@ TEST_P(opencl_event, one_failed_gate_of_several_ends_an_operation_when_all_have_
 TEST_P(opencl_event, failures_come_by_every_way_of_waiting) {
   for (int way = 0; way < 4; ++way) {
     auto gate = make_ref<HostEvent>();
-    const auto held = copy_behind(line(), gate);
+    const auto held = copy_behind(test_queue(), gate);
     std::atomic<int> runs{0};
     if (way == 1) {
       held->on_complete(*new counted{runs});
@@ -288,19 +288,19 @@ TEST_P(opencl_event, failures_come_by_every_way_of_waiting) {
 
 TEST_P(opencl_event, an_abandoned_host_event_hangs_no_queue) {
   auto* gate = make_ref<HostEvent>().detach();
-  const auto held = copy_behind(line(), Ref<Event>{gate});
+  const auto held = copy_behind(test_queue(), Ref<Event>{gate});
   gate->release_handle();
   const auto ended = held->wait(in(10s));
   ASSERT_FALSE(ended);
   EXPECT_EQ(ended.failure().code(), ISTHMUS_ERROR_DEPENDENCY);
-  EXPECT_TRUE(copy_behind(line(), completed_event())->wait(in(10s)));
+  EXPECT_TRUE(copy_behind(test_queue(), completed_event())->wait(in(10s)));
 }
 
 TEST_P(opencl_event, many_failures_leave_the_queue_sound) {
   for (int round = 0; round < 300; ++round) {
     auto gate = make_ref<HostEvent>();
-    const auto held = copy_behind(line(), gate);
-    const auto behind = copy_behind(line(), completed_event(), 1024);
+    const auto held = copy_behind(test_queue(), gate);
+    const auto behind = copy_behind(test_queue(), completed_event(), 1024);
     if (round % 3 != 0) {
       gate->finish(fail(ISTHMUS_ERROR_CALLBACK, "round {}", round));
     } else {
@@ -315,7 +315,7 @@ TEST_P(opencl_event, a_dependency_that_failed_before_is_refused_at_once) {
   auto gate = make_ref<HostEvent>();
   gate->finish(fail(ISTHMUS_ERROR_CALLBACK, "long ago"));
   const std::array<Ref<Event>, 1> after{gate};
-  const auto submitted = line().fence(after);
+  const auto submitted = test_queue().fence(after);
   ASSERT_FALSE(submitted);
   EXPECT_EQ(submitted.failure().code(), ISTHMUS_ERROR_DEPENDENCY);
 }
@@ -337,26 +337,26 @@ class told_function final : public HostFunction {
 };
 
 TEST_P(opencl_event, functions_run_in_the_queues_order_on_device_memory) {
-  if (!where().can(ISTHMUS_CAN_RUN_FUNCTIONS)) {
+  if (!test_device().can(ISTHMUS_CAN_RUN_FUNCTIONS)) {
     GTEST_SKIP() << "functions do not reach device memory";
   }
-  const block counter{home(), where(), 64};
-  finish(line().fill(counter.at(), {}, 64, {}));
+  const block counter{test_context(), test_device(), 64};
+  finish(test_queue().fill(counter.at(), {}, 64, {}));
   for (int round = 0; round < 20; ++round) {
-    ASSERT_TRUE(line().run(std::make_unique<told_function>(counter.at(), Error{}), {}));
-    ASSERT_TRUE(line().copy(counter.at(1), counter.at(), 1, {}));
+    ASSERT_TRUE(test_queue().run(std::make_unique<told_function>(counter.at(), Error{}), {}));
+    ASSERT_TRUE(test_queue().copy(counter.at(1), counter.at(), 1, {}));
   }
-  const auto bytes = read(line(), counter.at(), 2);
+  const auto bytes = read(test_queue(), counter.at(), 2);
   EXPECT_EQ(bytes[0], std::byte{20});
   EXPECT_EQ(bytes[1], std::byte{20});
 }
 
-TEST_P(opencl_event, a_failed_function_fails_its_event_and_the_queue_goes_on) {
-  auto ran = line().run(
+TEST_P(opencl_event, a_failed_function_fails_its_event_and_the_queue_continues) {
+  auto ran = test_queue().run(
       std::make_unique<told_function>(nullptr, fail(ISTHMUS_ERROR_CALLBACK, "as asked")), {});
   ASSERT_TRUE(ran);
   EXPECT_EQ((*ran)->wait(in(10s)).failure().code(), ISTHMUS_ERROR_CALLBACK);
-  EXPECT_TRUE(copy_behind(line(), completed_event())->wait(in(10s)));
+  EXPECT_TRUE(copy_behind(test_queue(), completed_event())->wait(in(10s)));
 }
 
 INSTANTIATE_TEST_SUITE_P(opencl, opencl_event, ::testing::Range<std::size_t>(0, 4));

@@ -42,8 +42,8 @@ inline const std::vector<Ref<Platform>>& opencl_platforms() {
 
 inline std::vector<Device*> opencl_devices() {
   std::vector<Device*> all;
-  for (const auto& home : opencl_platforms()) {
-    for (const auto& member : home->devices()) {
+  for (const auto& platform : opencl_platforms()) {
+    for (const auto& member : platform->devices()) {
       all.push_back(member.get());
     }
   }
@@ -63,9 +63,9 @@ class opencl_test : public ::testing::TestWithParam<std::size_t> {
     queue_ = *std::move(made);
   }
 
-  [[nodiscard]] Device& where() const { return *device_; }
-  [[nodiscard]] Queue& line() const { return *queue_; }
-  [[nodiscard]] Context& home() const { return queue_->context(); }
+  [[nodiscard]] Device& test_device() const { return *device_; }
+  [[nodiscard]] Queue& test_queue() const { return *queue_; }
+  [[nodiscard]] Context& test_context() const { return queue_->context(); }
   [[nodiscard]] const opencl::Api& calls() const {
     return static_cast<opencl::Platform&>(device_->platform()).calls();
   }
@@ -73,18 +73,18 @@ class opencl_test : public ::testing::TestWithParam<std::size_t> {
     return static_cast<opencl::Device*>(device_)->traits();
   }
   [[nodiscard]] Ref<Queue> another_queue() const {
-    auto made = home().create_queue(where());
-    EXPECT_TRUE(made) << made.failure().message();
-    return *std::move(made);
+    auto queue = test_context().create_queue(test_device());
+    EXPECT_TRUE(queue) << queue.failure().message();
+    return *std::move(queue);
   }
   // A queue created with the driver's own functions, as a program that uses OpenCL would.
   [[nodiscard]] opencl::QueueHandle foreign_queue(opencl::Bits properties) const {
     opencl::Code outcome = 0;
-    auto* made = calls().create_queue(static_cast<opencl::ContextHandle>(home().native()),
-                                      static_cast<opencl::DeviceHandle>(where().native()),
-                                      properties, &outcome);
+    auto* queue = calls().create_queue(static_cast<opencl::ContextHandle>(test_context().native()),
+                                       static_cast<opencl::DeviceHandle>(test_device().native()),
+                                       properties, &outcome);
     EXPECT_EQ(outcome, 0);
-    return made;
+    return queue;
   }
 
  private:

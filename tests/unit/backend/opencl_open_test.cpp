@@ -78,7 +78,7 @@ TEST(opencl_open, lists_a_platform_once_however_often_its_library_is_named) {
   EXPECT_EQ((*kept)->size(), before);
 }
 
-TEST(opencl_open, tells_khronos_loaders_of_the_named_library) {
+TEST(opencl_open, passes_the_named_library_to_khronos_loaders) {
   const char* named = std::getenv("ISTHMUS_OPENCL_LIBRARY");
   if (named == nullptr || opencl_platforms().empty()) {
     GTEST_SKIP() << "ISTHMUS_OPENCL_LIBRARY is not set";
@@ -86,7 +86,7 @@ TEST(opencl_open, tells_khronos_loaders_of_the_named_library) {
   EXPECT_NE(std::getenv("OCL_ICD_FILENAMES"), nullptr);
 }
 
-TEST(opencl_open, gives_the_reason_for_a_library_that_is_not_there) {
+TEST(opencl_open, reports_the_reason_for_a_missing_library) {
   const auto opened = opencl::open_library("/nowhere/libOpenCL.so");
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.failure().code(), ISTHMUS_ERROR_NOT_FOUND);
@@ -102,9 +102,9 @@ TEST(opencl_open, refuses_a_library_that_is_not_opencl) {
       << opened.failure().message();
 }
 
-TEST_P(opencl_test, tells_memory_where_it_is_the_hosts) {
-  auto told = where().memory();
-  if (!where().can(ISTHMUS_CAN_TELL_FREE_MEMORY)) {
+TEST_P(opencl_test, reports_free_memory_where_it_is_host_memory) {
+  auto told = test_device().memory();
+  if (!test_device().can(ISTHMUS_CAN_QUERY_FREE_MEMORY)) {
     EXPECT_EQ(told.failure().code(), ISTHMUS_ERROR_UNSUPPORTED);
     return;
   }
@@ -113,11 +113,11 @@ TEST_P(opencl_test, tells_memory_where_it_is_the_hosts) {
   EXPECT_LE(told->free_bytes, told->total_bytes);
 }
 
-TEST_P(opencl_test, says_what_it_lacks) {
-  const auto& told = where().properties();
-  if (!where().can(ISTHMUS_CAN_USM)) {
-    EXPECT_NE(told.lacks.find("cl_intel_unified_shared_memory"), std::string::npos);
-    EXPECT_FALSE(where().can(ISTHMUS_CAN_HOST_KIND));
+TEST_P(opencl_test, reports_missing_capabilities) {
+  const auto& told = test_device().properties();
+  if (!test_device().can(ISTHMUS_CAN_USM)) {
+    EXPECT_NE(told.limitations.find("cl_intel_unified_shared_memory"), std::string::npos);
+    EXPECT_FALSE(test_device().can(ISTHMUS_CAN_HOST_KIND));
   }
   EXPECT_FALSE(told.name.empty());
   EXPECT_FALSE(told.driver_version.empty());

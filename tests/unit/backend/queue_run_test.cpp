@@ -15,7 +15,7 @@ using sim_test::expect_failure;
 using sim_test::expect_value;
 using sim_test::rig;
 
-bool in_driver_call() noexcept { return os::detail::calls_of_this_thread != 0; }
+bool in_driver_call() noexcept { return os::detail::thread_driver_calls != 0; }
 
 // Runs once `may_run` allows it, and calls `at_end` when it is destroyed.
 template <class AtEnd>
@@ -50,7 +50,7 @@ class when_complete final : public Continuation {
 // The next operation of the queue begins after the function was destroyed and its event completed.
 // All of it counts as a driver call. A caller may begin to end the process as soon as the function
 // has ended; the exit then waits for the rest.
-TEST(queue_run, a_function_goes_and_ends_before_what_comes_next) {
+TEST(queue_run, a_function_is_destroyed_and_completes_before_the_next_operation) {
   rig sim;
   std::latch may_run{1};
   std::latch over{1};
@@ -65,8 +65,8 @@ TEST(queue_run, a_function_goes_and_ends_before_what_comes_next) {
     went_in_call = in_driver_call();
   };
   const auto ended = expect_value(
-      sim.on->run(std::make_unique<watched_function<decltype(at_end)>>(may_run, at_end), {}));
-  const auto next = expect_value(sim.on->fence({}));
+      sim.queue->run(std::make_unique<watched_function<decltype(at_end)>>(may_run, at_end), {}));
+  const auto next = expect_value(sim.queue->fence({}));
   const auto seen_end = [&] {
     was_gone_at_end = has_gone;
     ended_in_call = in_driver_call();
@@ -89,18 +89,18 @@ TEST(queue_run, a_function_goes_and_ends_before_what_comes_next) {
 }
 
 // Destroying what the function owns may submit to the same queue.
-TEST(queue_run, a_function_that_is_refused_goes_outside_the_queues_lock) {
+TEST(queue_run, a_refused_function_is_destroyed_outside_the_queues_lock) {
   const std::latch never{1};
   for (const auto* refused : {"fail=fence:1", "fail=fence:2"}) {
     rig sim;
     bool has_submitted = false;
-    const auto at_end = [&] { has_submitted = bool{sim.on->fence({})}; };
+    const auto at_end = [&] { has_submitted = bool{sim.queue->fence({})}; };
     sim.configure(refused);
     expect_failure(
-        sim.on->run(std::make_unique<watched_function<decltype(at_end)>>(never, at_end), {}),
+        sim.queue->run(std::make_unique<watched_function<decltype(at_end)>>(never, at_end), {}),
         ISTHMUS_ERROR_DRIVER, "fence");
     EXPECT_TRUE(has_submitted) << refused;
-    EXPECT_TRUE(sim.on->wait({}));
+    EXPECT_TRUE(sim.queue->wait({}));
   }
 }
 

@@ -30,7 +30,7 @@ class sim_clock : public testing::Test {
   std::vector<unsigned char> more = std::vector<unsigned char>(k_size);
 };
 
-TEST_F(sim_clock, starts_at_zero_and_goes_on_by_calls_and_waits) {
+TEST_F(sim_clock, starts_at_zero_and_advances_by_calls_and_waits) {
   EXPECT_EQ(sim.clock(), 0U);
   const auto copied = sim.copy(one, bytes.data(), k_size);
   EXPECT_EQ(sim.clock(), 1'000U);
@@ -46,7 +46,7 @@ TEST_F(sim_clock, starts_at_zero_and_goes_on_by_calls_and_waits) {
 }
 
 TEST_F(sim_clock, is_complete_once_its_time_has_come) {
-  const auto filled = expect_value(sim.on->fill(one, {}, 10, {}));
+  const auto filled = expect_value(sim.queue->fill(one, {}, 10, {}));
   int looks = 0;
   while (filled->pending()) {
     ++looks;
@@ -65,7 +65,7 @@ TEST_F(sim_clock, rates) {
   const auto slower = sim.copy(one, two, k_size);
   EXPECT_TRUE(slower->wait({}));
   EXPECT_EQ(times_of(slower).ended_ns - times_of(slower).started_ns, 100'000U);
-  const auto rows = expect_value(sim.on->copy_2d({one, 100, bytes.data(), 100, 50, 10}, {}));
+  const auto rows = expect_value(sim.queue->copy_2d({one, 100, bytes.data(), 100, 50, 10}, {}));
   EXPECT_TRUE(rows->wait({}));
   EXPECT_EQ(times_of(rows).ended_ns - times_of(rows).started_ns, 500U);
 }
@@ -73,15 +73,15 @@ TEST_F(sim_clock, rates) {
 TEST_F(sim_clock, a_queue_is_in_order) {
   const auto to = sim.copy(one, bytes.data(), k_size);
   const auto from = sim.copy(more.data(), two, k_size);
-  const auto reached = expect_value(sim.on->fence({}));
+  const auto reached = expect_value(sim.queue->fence({}));
   EXPECT_TRUE(reached->wait({}));
   EXPECT_EQ(times_of(from).started_ns, times_of(to).ended_ns);
   EXPECT_EQ(times_of(reached).ended_ns, times_of(from).ended_ns);
 }
 
 TEST_F(sim_clock, directions_overlap_on_two_engines) {
-  const auto second = expect_value(sim.home->create_queue(*sim.where));
-  const auto third = expect_value(sim.home->create_queue(*sim.where));
+  const auto second = expect_value(sim.test_context->create_queue(*sim.test_device));
+  const auto third = expect_value(sim.test_context->create_queue(*sim.test_device));
   const auto to = sim.copy(one, bytes.data(), k_size);
   const auto from = expect_value(second->copy(more.data(), two, k_size, {}));
   const auto also = expect_value(third->copy(one, bytes.data(), k_size, {}));
@@ -91,7 +91,7 @@ TEST_F(sim_clock, directions_overlap_on_two_engines) {
 }
 
 TEST_F(sim_clock, an_event_that_is_waited_for_comes_first) {
-  const auto second = expect_value(sim.home->create_queue(*sim.where));
+  const auto second = expect_value(sim.test_context->create_queue(*sim.test_device));
   const auto to = sim.copy(one, bytes.data(), k_size);
   const auto within = expect_value(second->copy(two, one, 10, std::vector{to}));
   EXPECT_TRUE(within->wait({}));
@@ -100,8 +100,8 @@ TEST_F(sim_clock, an_event_that_is_waited_for_comes_first) {
 
 TEST(sim_engines, one_engine_serves_both_directions) {
   rig sim{std::string{k_model} + ",engines=1"};
-  EXPECT_EQ(sim.where->properties().copy_engines, 1U);
-  const auto second = expect_value(sim.home->create_queue(*sim.where));
+  EXPECT_EQ(sim.test_device->properties().copy_engines, 1U);
+  const auto second = expect_value(sim.test_context->create_queue(*sim.test_device));
   auto* const memory = sim.make(1000);
   std::vector<unsigned char> bytes(1000);
   const auto to = sim.copy(memory, bytes.data(), 1000);
@@ -116,7 +116,7 @@ TEST(sim_engines, the_clock_has_an_end_and_no_overflow) {
   rig sim{"bandwidth=1B/s,latency=3600s"};
   auto* const memory = sim.make(k_gibibyte);
   for (int round = 0; round < 6; ++round) {
-    EXPECT_TRUE(expect_value(sim.on->prefetch(memory, k_gibibyte, false, {}))->wait({}));
+    EXPECT_TRUE(expect_value(sim.queue->prefetch(memory, k_gibibyte, false, {}))->wait({}));
   }
   EXPECT_EQ(sim.clock(), std::uint64_t{1} << 62);
   sim.free(memory, k_gibibyte);
@@ -127,8 +127,9 @@ std::vector<std::uint64_t> walk(const std::string& options) {
   rig sim{options};
   auto* const memory = sim.make(5000);
   std::vector<unsigned char> bytes(5000);
-  std::vector<Ref<Queue>> queues{sim.on, expect_value(sim.home->create_queue(*sim.where)),
-                                 expect_value(sim.home->create_queue(*sim.where))};
+  std::vector<Ref<Queue>> queues{sim.queue,
+                                 expect_value(sim.test_context->create_queue(*sim.test_device)),
+                                 expect_value(sim.test_context->create_queue(*sim.test_device))};
   std::vector<Ref<Event>> made;
   std::vector<std::uint64_t> seen;
   for (std::size_t turn = 0; turn < 60; ++turn) {
@@ -153,7 +154,7 @@ std::vector<std::uint64_t> walk(const std::string& options) {
   return seen;
 }
 
-TEST(sim_determinism, the_same_seed_gives_the_same_times) {
+TEST(sim_determinism, the_same_seed_produces_the_same_times) {
   for (const auto* options : {"", "effect=late", "effect=random,seed=9", "engines=1,latency=0"}) {
     EXPECT_EQ(walk(options), walk(options)) << options;
   }

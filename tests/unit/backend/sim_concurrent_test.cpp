@@ -18,7 +18,7 @@ TEST(sim_lifetime, a_dropped_queue_keeps_its_operations) {
   rig sim{"effect=late"};
   unsigned char from = 1;
   unsigned char to = 0;
-  auto own = expect_value(sim.home->create_queue(*sim.where));
+  auto own = expect_value(sim.test_context->create_queue(*sim.test_device));
   const auto copied = expect_value(own->copy(&to, &from, 1, {}));
   own = nullptr;
   EXPECT_EQ(to, 0);
@@ -26,7 +26,7 @@ TEST(sim_lifetime, a_dropped_queue_keeps_its_operations) {
   EXPECT_EQ(to, 1);
 }
 
-TEST(sim_lifetime, operations_end_before_their_device_goes) {
+TEST(sim_lifetime, operations_end_before_their_device_is_destroyed) {
   unsigned char from = 1;
   unsigned char middle = 0;
   unsigned char to = 0;
@@ -51,7 +51,7 @@ TEST(sim_lifetime, a_device_waits_for_the_host) {
     Ref<Event> copied;
     {
       rig sim{effect};
-      const auto own = expect_value(sim.home->create_queue(*sim.where));
+      const auto own = expect_value(sim.test_context->create_queue(*sim.test_device));
       copied = expect_value(own->copy(&to, &from, 1, std::vector<Ref<Event>>{gate}));
     }
     EXPECT_FALSE(copied->settled());
@@ -61,12 +61,12 @@ TEST(sim_lifetime, a_device_waits_for_the_host) {
   }
 }
 
-TEST(sim_lifetime, an_abandoned_gate_lets_all_go) {
+TEST(sim_lifetime, an_abandoned_gate_unblocks_all_operations) {
   Ref<Event> behind;
   {
     rig sim;
     auto gate = make_ref<HostEvent>();
-    behind = expect_value(sim.on->fence(std::vector<Ref<Event>>{gate}));
+    behind = expect_value(sim.queue->fence(std::vector<Ref<Event>>{gate}));
     static_cast<Event&>(*gate).release_handle();
     static_cast<void>(gate.detach());
   }
@@ -76,11 +76,11 @@ TEST(sim_lifetime, an_abandoned_gate_lets_all_go) {
 TEST(sim_lifetime, a_device_that_waits_for_another_ones_host_abandons) {
   const auto gate = make_ref<HostEvent>();
   rig sim;
-  const auto held = expect_value(sim.on->fence(std::vector<Ref<Event>>{gate}));
+  const auto held = expect_value(sim.queue->fence(std::vector<Ref<Event>>{gate}));
   Ref<Event> waiting;
   {
     rig other{"effect=late"};
-    waiting = expect_value(other.on->fence(std::vector{held}));
+    waiting = expect_value(other.queue->fence(std::vector{held}));
   }
   expect_failure(waiting->wait({}), ISTHMUS_ERROR_ABANDONED, "was destroyed while");
   gate->finish({});
@@ -93,13 +93,13 @@ TEST(sim_concurrent, threads_share_a_device) {
     std::vector<std::thread> threads;
     for (unsigned number = 0; number < 4; ++number) {
       threads.emplace_back([&sim, number] {
-        const auto own = expect_value(sim.home->create_queue(*sim.where));
+        const auto own = expect_value(sim.test_context->create_queue(*sim.test_device));
         for (unsigned turn = 0; turn < 100; ++turn) {
           const auto bytes = counted(257, number * 31 + turn);
           std::vector<unsigned char> back(257);
           auto* const memory = sim.make(257);
           const auto there = expect_value(own->copy(memory, bytes.data(), 257, {}));
-          auto& on = turn % 2 == 0 ? *sim.on : *own;
+          auto& on = turn % 2 == 0 ? *sim.queue : *own;
           const auto here = expect_value(on.copy(back.data(), memory, 257, std::vector{there}));
           if (turn % 3 == 0) {
             while (here->pending()) {
@@ -160,7 +160,7 @@ TEST(sim_concurrent, a_device_lost_under_work) {
         unsigned char from = 1;
         unsigned char to = 0;
         for (int round = 0; round < 50; ++round) {
-          auto copied = sim.on->copy(&to, &from, 1, {});
+          auto copied = sim.queue->copy(&to, &from, 1, {});
           auto ended = copied ? (*copied)->wait({}) : Result<void>{copied.take_error()};
           if (!ended) {
             expect_failure(ended, ISTHMUS_ERROR_DEVICE_LOST);
@@ -172,7 +172,7 @@ TEST(sim_concurrent, a_device_lost_under_work) {
     for (auto& thread : threads) {
       thread.join();
     }
-    EXPECT_TRUE(sim.on->wait({}));
+    EXPECT_TRUE(sim.queue->wait({}));
   }
 }
 

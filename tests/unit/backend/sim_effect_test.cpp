@@ -9,7 +9,7 @@ namespace {
 using sim_test::expect_value;
 using sim_test::rig;
 
-TEST(sim_late, nothing_happens_till_somebody_asks) {
+TEST(sim_late, nothing_happens_until_it_is_polled) {
   rig sim{"effect=late"};
   unsigned char from = 1;
   unsigned char to = 0;
@@ -20,7 +20,7 @@ TEST(sim_late, nothing_happens_till_somebody_asks) {
   EXPECT_EQ(to, 2) << "and who reuses the source without a wait sends what is there now";
 }
 
-TEST(sim_late, one_look_finds_it_unfinished) {
+TEST(sim_late, the_first_poll_finds_it_pending) {
   rig sim{"effect=late,latency=0"};
   unsigned char from = 1;
   unsigned char to = 0;
@@ -33,9 +33,9 @@ TEST(sim_late, one_look_finds_it_unfinished) {
 
 TEST(sim_late, polling_ends) {
   rig sim{"effect=late"};
-  const auto reached = expect_value(sim.on->fence({}));
+  const auto reached = expect_value(sim.queue->fence({}));
   auto* const memory = sim.make(1U << 20);
-  const auto filled = expect_value(sim.on->fill(memory, {}, 1U << 20, {}));
+  const auto filled = expect_value(sim.queue->fill(memory, {}, 1U << 20, {}));
   int looks = 0;
   while (filled->pending()) {
     ASSERT_LT(++looks, 1000);
@@ -47,7 +47,7 @@ TEST(sim_late, polling_ends) {
 TEST(sim_late, a_wait_brings_all_that_is_before_it_and_nothing_else) {
   rig sim{"effect=late"};
   rig other{"effect=late"};
-  const auto second = expect_value(sim.home->create_queue(*sim.where));
+  const auto second = expect_value(sim.test_context->create_queue(*sim.test_device));
   unsigned char one = 1;
   unsigned char a = 0;
   unsigned char b = 0;
@@ -68,7 +68,7 @@ TEST(sim_late, a_wait_brings_all_that_is_before_it_and_nothing_else) {
   EXPECT_EQ(e, 1);
 }
 
-TEST(sim_late, a_wait_without_time_only_looks) {
+TEST(sim_late, a_wait_without_time_only_polls) {
   rig sim{"effect=late"};
   unsigned char from = 1;
   unsigned char to = 0;
@@ -87,16 +87,16 @@ class note final : public Continuation {
   int& runs_;
 };
 
-TEST(sim_late, a_continuation_asks_unless_it_has_leisure) {
+TEST(sim_late, a_continuation_polls_unless_it_is_lazy) {
   rig sim{"effect=late"};
   int at_leisure = 0;
   int urgent = 0;
   note patient{at_leisure};
   note eager{urgent};
-  const auto first = expect_value(sim.on->fence({}));
-  first->on_complete_at_leisure(patient);
+  const auto first = expect_value(sim.queue->fence({}));
+  first->on_complete_lazily(patient);
   EXPECT_EQ(at_leisure, 0);
-  expect_value(sim.on->fence({}))->on_complete(eager);
+  expect_value(sim.queue->fence({}))->on_complete(eager);
   EXPECT_EQ(urgent, 1);
   EXPECT_EQ(at_leisure, 1);
 }
@@ -126,7 +126,7 @@ std::string which_were_early(const std::string& options) {
   rig sim{options};
   std::string seen;
   for (int turn = 0; turn < 40; ++turn) {
-    const auto own = expect_value(sim.home->create_queue(*sim.where));
+    const auto own = expect_value(sim.test_context->create_queue(*sim.test_device));
     unsigned char from = 1;
     unsigned char to = 0;
     const auto copied = expect_value(own->copy(&to, &from, 1, {}));
@@ -137,7 +137,7 @@ std::string which_were_early(const std::string& options) {
   return seen;
 }
 
-TEST(sim_random, goes_by_its_seed) {
+TEST(sim_random, is_determined_by_its_seed) {
   const auto seen = which_were_early("effect=random,seed=5");
   EXPECT_NE(seen.find('e'), std::string::npos);
   EXPECT_NE(seen.find('l'), std::string::npos);

@@ -33,7 +33,7 @@ unsigned char* shared_byte(rig& sim) {
 const trial k_trials[] = {
     {"allocate", ISTHMUS_ERROR_OUT_OF_MEMORY,
      [](rig& sim, Result<void>& outcome) {
-       auto got = sim.home->allocate(*sim.where, {ISTHMUS_KIND_DEVICE, 10, 0});
+       auto got = sim.test_context->allocate(*sim.test_device, {ISTHMUS_KIND_DEVICE, 10, 0});
        if (got) {
          sim.free(*got, 10);
        }
@@ -41,43 +41,43 @@ const trial k_trials[] = {
      }},
     {"context", ISTHMUS_ERROR_DRIVER,
      [](rig& sim, Result<void>& outcome) {
-       Device* const member = sim.where.get();
-       return keep(outcome, sim.where->platform().create_context({&member, 1}));
+       Device* const member = sim.test_device.get();
+       return keep(outcome, sim.test_device->platform().create_context({&member, 1}));
      }},
     {"queue", ISTHMUS_ERROR_DRIVER,
      [](rig& sim, Result<void>& outcome) {
-       return keep(outcome, sim.home->create_queue(*sim.where));
+       return keep(outcome, sim.test_context->create_queue(*sim.test_device));
      }},
     {"copy", ISTHMUS_ERROR_DRIVER,
      [](rig& sim, Result<void>& outcome) {
        static unsigned char to = 0;
-       return keep(outcome, sim.on->copy(&to, shared_byte(sim), 1, {}));
+       return keep(outcome, sim.queue->copy(&to, shared_byte(sim), 1, {}));
      }},
     {"copy_2d", ISTHMUS_ERROR_DRIVER,
      [](rig& sim, Result<void>& outcome) {
        static unsigned char to = 0;
-       return keep(outcome, sim.on->copy_2d({&to, 1, shared_byte(sim), 1, 1, 1}, {}));
+       return keep(outcome, sim.queue->copy_2d({&to, 1, shared_byte(sim), 1, 1, 1}, {}));
      }},
     {"fill", ISTHMUS_ERROR_DRIVER,
      [](rig& sim, Result<void>& outcome) {
-       return keep(outcome, sim.on->fill(shared_byte(sim), {}, 1, {}));
+       return keep(outcome, sim.queue->fill(shared_byte(sim), {}, 1, {}));
      }},
     {"fence", ISTHMUS_ERROR_DRIVER,
-     [](rig& sim, Result<void>& outcome) { return keep(outcome, sim.on->fence({})); }},
+     [](rig& sim, Result<void>& outcome) { return keep(outcome, sim.queue->fence({})); }},
     {"event", ISTHMUS_ERROR_DRIVER,
      [](rig& sim, Result<void>& outcome) {
        const auto gate = make_ref<HostEvent>();
-       const bool good = keep(outcome, sim.on->fence(std::vector<Ref<Event>>{gate}));
+       const bool good = keep(outcome, sim.queue->fence(std::vector<Ref<Event>>{gate}));
        gate->finish({});
        return good;
      }},
     {"prefetch", ISTHMUS_ERROR_DRIVER,
      [](rig& sim, Result<void>& outcome) {
-       return keep(outcome, sim.on->prefetch(shared_byte(sim), 1, false, {}));
+       return keep(outcome, sim.queue->prefetch(shared_byte(sim), 1, false, {}));
      }},
     {"advise", ISTHMUS_ERROR_DRIVER,
      [](rig& sim, Result<void>& outcome) {
-       return keep(outcome, sim.on->advise(shared_byte(sim), 1, 0, {}));
+       return keep(outcome, sim.queue->advise(shared_byte(sim), 1, 0, {}));
      }},
 };
 
@@ -92,7 +92,7 @@ TEST(sim_fault, the_nth_call_of_each_kind_fails_once) {
     expect_failure(outcome, code, formatted("{} call number {}", kind, before + 2));
     EXPECT_TRUE(attempt(sim, outcome)) << kind;
     EXPECT_EQ(sim.calls(kind), before + 3);
-    EXPECT_TRUE(sim.on->wait({}));
+    EXPECT_TRUE(sim.queue->wait({}));
   }
 }
 
@@ -100,15 +100,15 @@ TEST(sim_fault, any_counts_them_all) {
   rig sim;
   const auto before = sim.calls("any");
   sim.configure("fail=any:3,fail=fence:3");
-  static_cast<void>(expect_value(sim.on->fence({})));
+  static_cast<void>(expect_value(sim.queue->fence({})));
   sim.free(sim.make(1), 1);  // the third call is a free, which cannot fail
-  static_cast<void>(expect_value(sim.on->fence({})));
-  expect_failure(sim.on->fence({}), ISTHMUS_ERROR_DRIVER);
-  static_cast<void>(expect_value(sim.on->fence({})));
+  static_cast<void>(expect_value(sim.queue->fence({})));
+  expect_failure(sim.queue->fence({}), ISTHMUS_ERROR_DRIVER);
+  static_cast<void>(expect_value(sim.queue->fence({})));
   EXPECT_EQ(sim.calls("any"), before + 6);
   EXPECT_EQ(sim.calls("free"), 1U);
   sim.configure("fail=any:1,fail=none");
-  EXPECT_TRUE(sim.on->fence({}));
+  EXPECT_TRUE(sim.queue->fence({}));
 }
 
 // The call itself succeeds. Dependents of the operation fail too; later operations of the queue
@@ -116,7 +116,7 @@ TEST(sim_fault, any_counts_them_all) {
 TEST(sim_fault, an_operation_may_fail_once_the_device_comes_to_it) {
   for (const auto* effect : {"effect=early", "effect=late"}) {
     rig sim{effect};
-    const auto second = expect_value(sim.home->create_queue(*sim.where));
+    const auto second = expect_value(sim.test_context->create_queue(*sim.test_device));
     const unsigned char from = 1;
     unsigned char first = 0;
     unsigned char failed = 0;
@@ -124,7 +124,7 @@ TEST(sim_fault, an_operation_may_fail_once_the_device_comes_to_it) {
     const auto gate = make_ref<HostEvent>();
     sim.configure("fail=operation:2");
     EXPECT_TRUE(sim.copy(&first, &from, 1)->wait({}));
-    static_cast<void>(expect_value(sim.on->fence({})));  // moves nothing
+    static_cast<void>(expect_value(sim.queue->fence({})));  // moves nothing
     const auto refused = sim.copy(&failed, &from, 1, {gate});
     const auto dependent = expect_value(second->fence(std::vector{refused}));
     const auto follower = sim.copy(&next, &from, 1);
@@ -147,24 +147,25 @@ TEST(sim_fault, a_device_can_begin_with_faults) {
 
 TEST(sim_fault, unknown_kinds_and_devices) {
   rig sim;
-  expect_failure(simulated_calls(*sim.where, "jump"), ISTHMUS_ERROR_INVALID_ARGUMENT, "jump");
-  expect_failure(configure_simulated_device(*sim.where, "capacity=1"),
+  expect_failure(simulated_calls(*sim.test_device, "jump"), ISTHMUS_ERROR_INVALID_ARGUMENT, "jump");
+  expect_failure(configure_simulated_device(*sim.test_device, "capacity=1"),
                  ISTHMUS_ERROR_INVALID_ARGUMENT, "capacity");
 }
 
 void expect_all_lost(rig& sim) {
   unsigned char byte = 0;
-  Device* const member = sim.where.get();
-  expect_failure(sim.home->allocate(*sim.where, {ISTHMUS_KIND_HOST, 1, 0}),
+  Device* const member = sim.test_device.get();
+  expect_failure(sim.test_context->allocate(*sim.test_device, {ISTHMUS_KIND_HOST, 1, 0}),
                  ISTHMUS_ERROR_DEVICE_LOST);
-  expect_failure(sim.where->platform().create_context({&member, 1}), ISTHMUS_ERROR_DEVICE_LOST);
-  expect_failure(sim.home->create_queue(*sim.where), ISTHMUS_ERROR_DEVICE_LOST);
-  expect_failure(sim.on->fence({}), ISTHMUS_ERROR_DEVICE_LOST);
-  expect_failure(sim.on->fill(&byte, {}, 1, {}), ISTHMUS_ERROR_DEVICE_LOST);
-  expect_failure(sim.where->memory(), ISTHMUS_ERROR_DEVICE_LOST);
+  expect_failure(sim.test_device->platform().create_context({&member, 1}),
+                 ISTHMUS_ERROR_DEVICE_LOST);
+  expect_failure(sim.test_context->create_queue(*sim.test_device), ISTHMUS_ERROR_DEVICE_LOST);
+  expect_failure(sim.queue->fence({}), ISTHMUS_ERROR_DEVICE_LOST);
+  expect_failure(sim.queue->fill(&byte, {}, 1, {}), ISTHMUS_ERROR_DEVICE_LOST);
+  expect_failure(sim.test_device->memory(), ISTHMUS_ERROR_DEVICE_LOST);
 }
 
-TEST(sim_lost, everything_pending_ends_and_only_frees_go_on) {
+TEST(sim_lost, pending_work_ends_and_only_frees_still_succeed) {
   for (const auto* effect : {"effect=early", "effect=late"}) {
     rig sim{effect};
     auto* const memory = sim.make(16);
@@ -172,7 +173,7 @@ TEST(sim_lost, everything_pending_ends_and_only_frees_go_on) {
     const auto gate = make_ref<HostEvent>();
     const auto running = sim.copy(memory, &byte, 1);
     const auto blocked = sim.copy(memory, &byte, 1, {gate});
-    const auto behind = expect_value(sim.on->fence({}));
+    const auto behind = expect_value(sim.queue->fence({}));
     sim.configure("lost=now");
     for (const auto& each : {running, blocked, behind}) {
       ASSERT_TRUE(each->settled());
@@ -181,9 +182,9 @@ TEST(sim_lost, everything_pending_ends_and_only_frees_go_on) {
     }
     expect_all_lost(sim);
     sim.free(memory, 16);
-    EXPECT_EQ(expect_value(state_of_simulated_device(*sim.where)).device_bytes, 0U);
+    EXPECT_EQ(expect_value(state_of_simulated_device(*sim.test_device)).device_bytes, 0U);
     gate->finish({});
-    EXPECT_TRUE(sim.on->wait({}));
+    EXPECT_TRUE(sim.queue->wait({}));
   }
 }
 
@@ -194,7 +195,7 @@ TEST(sim_lost, after_so_many_calls) {
   const auto done = sim.copy(&to, &from, 1);
   ASSERT_TRUE(done->wait({}));
   sim.configure("lost=2");
-  static_cast<void>(expect_value(sim.on->fence({})));
+  static_cast<void>(expect_value(sim.queue->fence({})));
   const auto last = sim.copy(&to, &from, 1);
   expect_failure(last->wait({}), ISTHMUS_ERROR_DEVICE_LOST);
   expect_all_lost(sim);
@@ -204,8 +205,8 @@ TEST(sim_lost, after_so_many_calls) {
 TEST(sim_lost, fails_what_waits_on_other_devices) {
   rig sim{"effect=late"};
   rig other{"effect=late"};
-  const auto lost = expect_value(sim.on->fence({}));
-  const auto waiting = expect_value(other.on->fence(std::vector{lost}));
+  const auto lost = expect_value(sim.queue->fence({}));
+  const auto waiting = expect_value(other.queue->fence(std::vector{lost}));
   sim.configure("lost=now");
   expect_failure(waiting->wait({}), ISTHMUS_ERROR_DEPENDENCY, "lost");
 }

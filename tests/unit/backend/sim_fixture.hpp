@@ -40,11 +40,11 @@ inline std::vector<unsigned char> counted(std::size_t nbytes, unsigned first = 0
 
 struct rig {
   explicit rig(const std::string& options = "")
-      : where{expect_value(create_simulated_device(options))},
-        home{expect_value(where->platform().default_context())},
-        on{expect_value(where->default_queue())} {}
+      : test_device{expect_value(create_simulated_device(options))},
+        test_context{expect_value(test_device->platform().default_context())},
+        queue{expect_value(test_device->default_queue())} {}
   ~rig() {
-    if (where) {
+    if (test_device) {
       EXPECT_EQ(calls("violation"), allowed_violations);
     }
   }
@@ -52,14 +52,15 @@ struct rig {
   rig& operator=(const rig&) = delete;
 
   unsigned char* make(std::size_t nbytes, UsmKind kind = ISTHMUS_KIND_DEVICE) {
-    return static_cast<unsigned char*>(expect_value(home->allocate(*where, {kind, nbytes, 0})));
+    return static_cast<unsigned char*>(
+        expect_value(test_context->allocate(*test_device, {kind, nbytes, 0})));
   }
   void free(void* pointer, std::size_t nbytes, UsmKind kind = ISTHMUS_KIND_DEVICE) {
-    home->deallocate(pointer, kind, nbytes);
+    test_context->deallocate(pointer, kind, nbytes);
   }
   Ref<Event> copy(void* to, const void* from, std::size_t nbytes,
                   std::vector<Ref<Event>> after = {}) {
-    return expect_value(on->copy(to, from, nbytes, after));
+    return expect_value(queue->copy(to, from, nbytes, after));
   }
   // Reads memory once all operations of the queue have ended.
   std::vector<unsigned char> read(const void* from, std::size_t nbytes) {
@@ -69,19 +70,19 @@ struct rig {
     return bytes;
   }
   void configure(const std::string& options) {
-    auto done = configure_simulated_device(*where, options);
+    auto done = configure_simulated_device(*test_device, options);
     EXPECT_TRUE(done) << done.failure().message();
   }
   [[nodiscard]] std::uint64_t calls(const std::string& kind) const {
-    return expect_value(simulated_calls(*where, kind));
+    return expect_value(simulated_calls(*test_device, kind));
   }
   [[nodiscard]] std::uint64_t clock() const {
-    return expect_value(state_of_simulated_device(*where)).clock_ns;
+    return expect_value(state_of_simulated_device(*test_device)).clock_ns;
   }
 
-  Ref<Device> where;
-  Ref<Context> home;
-  Ref<Queue> on;
+  Ref<Device> test_device;
+  Ref<Context> test_context;
+  Ref<Queue> queue;
   std::uint64_t allowed_violations = 0;
 };
 

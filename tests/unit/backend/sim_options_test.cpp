@@ -32,7 +32,7 @@ TEST(sim_options, defaults) {
     EXPECT_EQ(chosen.latency_ns, 5'000U);
     EXPECT_EQ(chosen.engines, 2U);
     EXPECT_EQ(chosen.seed, 1U);
-    EXPECT_EQ(chosen.when, Effect::early);
+    EXPECT_EQ(chosen.effect, Effect::early);
     EXPECT_TRUE(chosen.wait_for_host);
     EXPECT_TRUE(chosen.usm);
     EXPECT_EQ(chosen.kinds, k_all_kinds);
@@ -55,7 +55,7 @@ TEST(sim_options, every_option) {
   EXPECT_EQ(chosen.latency_ns, 1'500'000U);
   EXPECT_EQ(chosen.engines, 1U);
   EXPECT_EQ(chosen.seed, std::numeric_limits<std::uint64_t>::max());
-  EXPECT_EQ(chosen.when, Effect::late);
+  EXPECT_EQ(chosen.effect, Effect::late);
   ASSERT_EQ(chosen.faults.size(), 2U);
   EXPECT_EQ(chosen.faults[0].kind, Call::copy);
   EXPECT_EQ(chosen.faults[0].nth, 3U);
@@ -66,7 +66,7 @@ TEST(sim_options, every_option) {
   EXPECT_FALSE(chosen.remap);
   EXPECT_EQ(chosen.kinds, std::uint64_t{ISTHMUS_CAN_DEVICE_KIND | ISTHMUS_CAN_HOST_KIND});
   EXPECT_EQ(read("lost=now").lost_after, 0U);
-  EXPECT_EQ(read("effect=random").when, Effect::random);
+  EXPECT_EQ(read("effect=random").effect, Effect::random);
 }
 
 TEST(sim_options, none_clears_the_faults_before_it) {
@@ -156,7 +156,7 @@ class sim_environment : public testing::Test {
   void TearDown() override { unsetenv("ISTHMUS_SIM"); }
 };
 
-TEST_F(sim_environment, absent_unless_asked_for) {
+TEST_F(sim_environment, absent_unless_requested) {
   unsetenv("ISTHMUS_SIM");
   expect_failure(open(), ISTHMUS_ERROR_NOT_FOUND, "ISTHMUS_SIM");
 }
@@ -173,7 +173,7 @@ TEST_F(sim_environment, lists_its_devices) {
   }
 }
 
-TEST_F(sim_environment, tells_what_is_wrong) {
+TEST_F(sim_environment, reports_what_is_wrong) {
   setenv("ISTHMUS_SIM", "capacity=lots", 1);
   expect_failure(open(), ISTHMUS_ERROR_INVALID_ARGUMENT,
                  "ISTHMUS_SIM: simulated device: capacity='lots'");

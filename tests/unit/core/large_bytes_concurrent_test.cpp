@@ -76,7 +76,7 @@ TEST(large_bytes, are_filled_with_whole_patterns) {
 }
 
 // In a child process whose address space has no space for the stack of another thread.
-TEST(large_bytes, are_copied_by_the_caller_where_no_thread_can_be_had) {
+TEST(large_bytes, are_copied_by_the_caller_where_no_thread_can_be_created) {
   if (k_address_sanitizer || k_thread_sanitizer) {
     GTEST_SKIP() << "the sanitizer itself needs address space";
   }

@@ -19,7 +19,7 @@ Error fail_without_memory(int number) {
   return fail(ISTHMUS_ERROR_OUT_OF_RANGE, "number {} of {}", number, "some");
 }
 
-TEST(no_memory, an_error_is_told_all_the_same) {
+TEST(no_memory, an_error_is_reported_without_memory) {
   const auto made = fail_without_memory(7);
   EXPECT_EQ(made.code(), ISTHMUS_ERROR_OUT_OF_RANGE);
   EXPECT_STREQ(made.message(), "number 7 of some");
@@ -35,10 +35,10 @@ TEST(no_memory, a_long_text_is_cut_off) {
     cut = fail(ISTHMUS_ERROR_DRIVER, "{}", text);
   }
   EXPECT_EQ(cut.code(), ISTHMUS_ERROR_DRIVER);
-  EXPECT_EQ(cut.message(), text.substr(0, Error::k_longest_without_memory));
+  EXPECT_EQ(cut.message(), text.substr(0, Error::k_max_preallocated_text));
 }
 
-TEST(no_memory, room_is_used_again_and_what_is_more_says_no_memory) {
+TEST(no_memory, reserved_errors_are_reused_and_further_ones_report_no_memory) {
   for (int round = 0; round < 3; ++round) {
     std::vector<Error> all(1000);
     int told = 0;

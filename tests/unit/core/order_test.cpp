@@ -27,7 +27,7 @@ TEST(order, numbers_from_here_grow_whatever_other_threads_do) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds{200};
   bool all_grow = true;
   for (std::uint64_t last = 0; all_grow && std::chrono::steady_clock::now() < until;) {
-    const auto next = order_from_here();
+    const auto next = order_above_all();
     all_grow = next > last;
     last = next;
   }
@@ -39,7 +39,7 @@ TEST(order, numbers_from_here_grow_whatever_other_threads_do) {
 }
 
 TEST(order, numbers_of_one_thread_grow) {
-  auto last = order_from_here();
+  auto last = order_above_all();
   for (int each = 0; each < 1000; ++each) {
     const auto next = next_order();
     ASSERT_GT(next, last);

@@ -29,7 +29,7 @@ template <char name>
 letter<name>::~letter() {
   told += static_cast<char>(name + ('A' - 'a'));
   if (name == 'b') {
-    EXPECT_TRUE(b.is_gone());
+    EXPECT_TRUE(b.is_destroyed());
     EXPECT_EQ(b.get(), nullptr);
     EXPECT_NE(a.get(), nullptr) << "the newest goes first";
     EXPECT_NE(c.get(), nullptr) << "made only now";
@@ -45,7 +45,7 @@ TEST(owned_by_thread, is_made_once_and_ends_with_its_thread) {
     EXPECT_EQ(a.get(), first);
     EXPECT_EQ(a.find(), first);
     EXPECT_NE(b.get(), nullptr);
-    EXPECT_FALSE(a.is_gone());
+    EXPECT_FALSE(a.is_destroyed());
   }).join();
   EXPECT_EQ(told, "abBcCA");
 }
@@ -58,7 +58,7 @@ TEST(owned_by_thread, is_another_in_each_thread) {
   EXPECT_EQ(a.get(), mine);
 }
 
-TEST(owned_by_thread, is_there_for_destructors_and_made_no_more_behind_them) {
+TEST(owned_by_thread, exists_in_destructors_and_is_not_created_after_them) {
   told.clear();
   struct last_wish {
     bool is_needed = false;
@@ -71,7 +71,7 @@ TEST(owned_by_thread, is_there_for_destructors_and_made_no_more_behind_them) {
   std::thread([] {
     thread_local last_wish mine;
     mine.is_needed = true;
-    support::run_at_thread_end([] { told += a.get() == nullptr && a.is_gone() ? '+' : '-'; });
+    support::run_at_thread_end([] { told += a.get() == nullptr && a.is_destroyed() ? '+' : '-'; });
     EXPECT_NE(a.get(), nullptr);
   }).join();
   EXPECT_EQ(told, "ac+CA+");

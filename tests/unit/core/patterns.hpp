@@ -8,12 +8,12 @@ namespace isthmus {
 
 // A pattern of `width` bytes: 1, 2, 3 and so on.
 inline FillPattern numbered_pattern(std::size_t width) {
-  FillPattern made;
-  made.nbytes = width;
+  FillPattern pattern;
+  pattern.nbytes = width;
   for (std::size_t index = 0; index < width; ++index) {
-    made.bytes[index] = static_cast<std::byte>(index + 1);
+    pattern.bytes[index] = static_cast<std::byte>(index + 1);
   }
-  return made;
+  return pattern;
 }
 
 }  // namespace isthmus

@@ -90,7 +90,7 @@ TEST_F(range_set_test, makes_a_prepared_change_without_memory) {
   }
 }
 
-TEST_F(range_set_test, is_combined_with_others) {
+TEST_F(range_set_test, is_combined_with_other_sets) {
   for (int round = 0; round < 5000; ++round) {
     const auto one = any_set();
     const auto other = any_set();
@@ -110,7 +110,7 @@ TEST_F(range_set_test, is_combined_with_others) {
   }
 }
 
-TEST_F(range_set_test, tells_of_common_bytes) {
+TEST_F(range_set_test, reports_common_bytes) {
   for (int round = 0; round < 5000; ++round) {
     const auto all = any_set();
     const auto asked = any_range();

@@ -50,7 +50,7 @@ TEST(ref, a_part_keeps_its_whole_alive) {
   EXPECT_EQ(ends, 1);
 }
 
-TEST(ref, can_be_taken_only_while_others_hold_it) {
+TEST(ref, can_be_acquired_only_while_it_is_referenced) {
   int ends = 0;
   const auto only = make_ref<noted>(ends);
   EXPECT_TRUE(only->try_retain());
@@ -58,11 +58,11 @@ TEST(ref, can_be_taken_only_while_others_hold_it) {
   EXPECT_EQ(ends, 0);
 }
 
-TEST(ref, nobody_counts_what_stays_for_ever) {
+TEST(ref, immortal_objects_are_not_counted) {
   int ends = 0;
   auto all = make_ref<whole>(ends);
   const std::unique_ptr<whole> ended_below{all.get()};
-  all->stay_for_ever();
+  all->make_immortal();
   {
     const Ref<part> held{all->member_.get()};
     EXPECT_EQ(all->references(), UINT32_MAX);

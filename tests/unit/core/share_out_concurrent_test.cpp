@@ -12,7 +12,7 @@ constexpr std::size_t k_shared_bytes = 3 * k_large_bytes + 11;
 constexpr std::size_t k_shared_mark = 4096;
 
 // What a chunk has written is visible once `done` reports it.
-TEST(share_out_in_order, tells_what_is_done_from_the_beginning_on) {
+TEST(share_out_in_order, reports_progress_from_the_beginning) {
   for (int round = 0; round < 20; ++round) {
     std::vector<std::uint8_t> marks(k_shared_bytes / k_shared_mark + 1);
     std::size_t told = 0;
@@ -36,7 +36,7 @@ TEST(share_out_in_order, tells_what_is_done_from_the_beginning_on) {
 }
 
 // How many chunks were begun before that depends on the other threads.
-TEST(share_out_in_order, asks_no_more_once_told_to_stop) {
+TEST(share_out_in_order, calls_nothing_after_it_was_stopped) {
   for (int last = 1; last < 4; ++last) {
     std::atomic<std::size_t> done{0};
     std::size_t told = 0;
@@ -53,7 +53,7 @@ TEST(share_out_in_order, asks_no_more_once_told_to_stop) {
   }
 }
 
-TEST(share_out_in_order, tells_of_nothing_too) {
+TEST(share_out_in_order, reports_an_empty_range) {
   std::size_t told = 1;
   share_out_in_order(
       0, [](std::size_t, std::size_t) { FAIL(); },

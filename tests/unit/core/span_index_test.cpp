@@ -43,7 +43,7 @@ TEST_F(span_index_test, finds_all_that_overlap) {
     for (int each = 0; each < k_items; ++each) {
       numbers.at(static_cast<std::size_t>(each)) = each;
       spans.push_back(any());
-      index.add(index_of_numbers::make({}, 0, numbers.at(static_cast<std::size_t>(each))),
+      index.add(index_of_numbers::make_entry({}, 0, numbers.at(static_cast<std::size_t>(each))),
                 spans.back(), each);
     }
     const auto wanted = any();

@@ -56,7 +56,7 @@ TEST_F(over_others, blocks_of_a_pool_get_no_record) {
     ASSERT_TRUE(block);
     EXPECT_FALSE(process_registry().find(*block));
     EXPECT_FALSE(process_page_map.find(*block)->is_recorded());
-    EXPECT_EQ(&over->giver_of(*block, 64), pool_.get());
+    EXPECT_EQ(&over->resource_of(*block, 64), pool_.get());
     EXPECT_TRUE(deallocate_raw(*over, *block, 64, on_.get()));
     EXPECT_FALSE(deallocate_raw(*over, *block, 64, on_.get()));
   }
@@ -69,11 +69,11 @@ TEST_F(over_others, blocks_of_a_pool_get_no_record) {
 TEST(pointer_table, is_empty_once_all_notes_were_taken) {
   PointerTable<int> table;
   int place = 0;
-  table.put(&place, 1);
-  auto taken = table.take(&place);
-  table.put(&place, 2);
-  table.put_back(std::move(taken));
-  EXPECT_EQ(table.take(&place).mapped(), 2);
+  table.insert(&place, 1);
+  auto taken = table.extract(&place);
+  table.insert(&place, 2);
+  table.reinsert(std::move(taken));
+  EXPECT_EQ(table.extract(&place).mapped(), 2);
   EXPECT_TRUE(table.is_empty());
 }
 

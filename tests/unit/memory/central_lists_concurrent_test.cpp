@@ -23,7 +23,7 @@ constexpr auto k_slab_shape = SlabShape::of_first(k_block_bytes);
 constexpr SizeClasses k_finest{SizeClasses::k_smallest_unit};
 constexpr unsigned k_class = k_finest.class_of(k_block_bytes);
 constexpr std::size_t k_in_batch = 16;
-constexpr QueueSlots::Slot k_whoever = QueueSlots::k_quiet;
+constexpr QueueSlots::Slot k_whoever = QueueSlots::k_no_queue;
 
 // Slabs at addresses that are never accessed.
 class central_shards : public testing::Test {
@@ -32,8 +32,8 @@ class central_shards : public testing::Test {
 
   ~central_shards() override {
     for (auto* each : made_) {
-      process_page_map.forget_slab(each->address_of(0), each->grains());
-      give_slab_record(*each);
+      process_page_map.clear_slab(each->address_of(0), each->pages());
+      deallocate_slab_record(*each);
     }
     process_page_map.remove(at(0), k_pages);
   }
@@ -43,16 +43,16 @@ class central_shards : public testing::Test {
   }
   // Adds a slab to the lists and allocates `count` of its blocks at once.
   blocks add(unsigned shard, std::size_t count) {
-    auto& in = *take_slab_record(k_slab_shape);
-    in.base.store(at(made_.size() * k_slab_shape.grains));
-    in.kept = in.blocks;
+    auto& in = *allocate_slab_record(k_slab_shape);
+    in.base.store(at(made_.size() * k_slab_shape.pages));
+    in.free_count = in.blocks;
     in.waiting = 0;
     in.until = {};
-    std::fill_n(in.free(), in.words(), ~std::uint64_t{0});
-    std::fill_n(in.held_back(), in.words(), std::uint64_t{0});
-    in.forget_live();
+    std::fill_n(in.free_bitmap(), in.words(), ~std::uint64_t{0});
+    std::fill_n(in.waiting_bitmap(), in.words(), std::uint64_t{0});
+    in.clear_live_marks();
     made_.push_back(&in);
-    process_page_map.set_slab(in.address_of(0), in.grains(), in, k_class);
+    process_page_map.set_slab(in.address_of(0), in.pages(), in, k_class);
     blocks taken(count);
     taken.resize(lists_.add(k_class, in, taken, shard));
     return taken;
@@ -64,17 +64,17 @@ class central_shards : public testing::Test {
   }
   blocks others(unsigned shard, std::size_t most) {
     blocks taken(most);
-    taken.resize(lists_.take_others(k_class, taken, k_whoever, shard));
+    taken.resize(lists_.take_other_shards(k_class, taken, k_whoever, shard));
     return taken;
   }
   // Returns the number of slabs that have all their blocks afterwards.
   std::size_t give(unsigned shard, std::span<void* const> given) {
-    return length(lists_.give(k_class, given, {}, shard));
+    return length(lists_.return_blocks(k_class, given, {}, shard));
   }
   std::size_t flush() { return length(lists_.flush(k_class)); }
   static std::size_t length(const Slab* first) {
     std::size_t count = 0;
-    for (; first != nullptr; first = first->after) {
+    for (; first != nullptr; first = first->next) {
       ++count;
     }
     return count;
@@ -82,7 +82,7 @@ class central_shards : public testing::Test {
   static std::span<void* const> one(void* const& block) { return {&block, 1}; }
 
   static constexpr std::size_t k_slabs = 16;
-  static constexpr std::size_t k_pages = k_slabs * k_slab_shape.grains;
+  static constexpr std::size_t k_pages = k_slabs * k_slab_shape.pages;
   static_assert(k_slab_shape.blocks == 64);
 
   Ref<QueueSlots> slots_ = make_ref<QueueSlots>();
@@ -96,7 +96,7 @@ class central_shards : public testing::Test {
   alignas(64) std::array<PoolPage, k_pages> records_{};
 };
 
-TEST_F(central_shards, give_their_own_threads_first) {
+TEST_F(central_shards, serve_their_own_threads_first) {
   const auto first = add(1, 8);
   EXPECT_EQ(first.size(), 8U);
   EXPECT_TRUE(own(0, 8).empty());
@@ -104,7 +104,7 @@ TEST_F(central_shards, give_their_own_threads_first) {
   EXPECT_EQ(own(1, 8).size(), 8U);
 }
 
-TEST_F(central_shards, give_others_what_they_have) {
+TEST_F(central_shards, serve_threads_of_other_shards) {
   const auto first = add(1, 8);
   EXPECT_TRUE(others(1, 8).empty());
   EXPECT_EQ(others(0, 100).size(), 56U);
@@ -113,7 +113,7 @@ TEST_F(central_shards, give_others_what_they_have) {
   EXPECT_EQ(others(3, 100).size(), 8U);
 }
 
-TEST_F(central_shards, a_block_goes_home_and_a_batch_does_not) {
+TEST_F(central_shards, a_block_returns_to_its_shard_and_a_batch_does_not) {
   const auto taken = add(1, 64);
   EXPECT_EQ(give(0, one(taken[0])), 0U);
   EXPECT_TRUE(own(0, 1).empty());
@@ -124,7 +124,7 @@ TEST_F(central_shards, a_block_goes_home_and_a_batch_does_not) {
   EXPECT_EQ(own(2, 64).size(), k_in_batch);
 }
 
-TEST_F(central_shards, a_batch_of_many_homes_comes_apart_where_there_is_no_room) {
+TEST_F(central_shards, a_batch_of_several_shards_is_split_where_it_does_not_fit) {
   auto here = add(1, 64);
   const auto there = add(2, 64);
   for (std::size_t i = 0; i < here.size(); i += 2) {
@@ -138,7 +138,7 @@ TEST_F(central_shards, a_batch_of_many_homes_comes_apart_where_there_is_no_room)
   EXPECT_EQ(own(2, 64).size(), 30U);
 }
 
-TEST_F(central_shards, let_go_of_slabs_that_are_whole) {
+TEST_F(central_shards, release_slabs_that_have_all_their_blocks) {
   const auto first = add(1, 64);
   const auto second = add(2, 64);
   add(3, 0);
@@ -165,9 +165,9 @@ TEST_F(central_shards, know_how_much_is_free) {
 TEST_F(central_shards, damage_is_found_in_each) {
   add(5, 8);
   EXPECT_TRUE(lists_.verify());
-  made_.front()->kept -= 1;
+  made_.front()->free_count -= 1;
   EXPECT_FALSE(lists_.verify());
-  made_.front()->kept += 1;
+  made_.front()->free_count += 1;
 }
 
 TEST_F(central_shards, swap_blocks_among_threads_and_lose_none) {

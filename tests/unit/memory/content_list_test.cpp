@@ -38,8 +38,8 @@ TEST(content_list, awaits_without_memory) {
   ContentList::Seat other;
   {
     const support::without_memory now;
-    list.await(std::move(one), std::move(begin), first);
-    list.await(std::move(other), std::move(end), second);
+    list.record_fill(std::move(one), std::move(begin), first);
+    list.record_fill(std::move(other), std::move(end), second);
   }
   EXPECT_EQ(copies_of(list, {0, 8}), 1U);
   EXPECT_EQ(copies_of(list, {8, 16}), 1U);
@@ -49,7 +49,7 @@ TEST(content_list, awaits_without_memory) {
 TEST(content_list, forgets_what_is_filled_in_another_way) {
   ContentList list;
   const auto copy = make_ref<HostEvent>();
-  list.await({}, {{0, 16}}, copy);
+  list.record_fill({}, {{0, 16}}, copy);
   list.forget({{0, 8}});
   EXPECT_EQ(copies_of(list, {0, 8}), 0U);
   EXPECT_EQ(copies_of(list, {8, 16}), 1U);
@@ -58,12 +58,12 @@ TEST(content_list, forgets_what_is_filled_in_another_way) {
   EXPECT_FALSE(list.any());
 }
 
-TEST(content_list, asks_for_the_copy_again_where_what_was_to_replace_it_fails) {
+TEST(content_list, requests_the_copy_again_if_its_replacement_fails) {
   ContentList list;
   const auto copy = make_ref<HostEvent>();
   const auto written = make_ref<HostEvent>();
   const auto failed = make_ref<HostEvent>();
-  list.await({}, {{0, 16}}, copy);
+  list.record_fill({}, {{0, 16}}, copy);
   list.replace({{0, 8}}, written);
   list.replace({{8, 12}}, failed);
   EXPECT_EQ(copies_of(list, {0, 12}), 0U) << "not known yet";
@@ -87,7 +87,7 @@ TEST(content_list, forgets_the_copy_once_one_of_those_that_were_to_replace_it_su
       const auto copy = make_ref<HostEvent>();
       const auto first = make_ref<HostEvent>();
       const auto second = make_ref<HostEvent>();
-      list.await({}, {{0, 16}}, copy);
+      list.record_fill({}, {{0, 16}}, copy);
       copy->finish(fail(ISTHMUS_ERROR_DRIVER, "failed"));
       list.replace({{0, 16}}, first);
       list.replace({{0, 8}}, second);
@@ -103,10 +103,10 @@ TEST(content_list, forgets_the_copy_once_one_of_those_that_were_to_replace_it_su
   }
 }
 
-TEST(content_list, asks_for_the_copy_again_where_all_that_were_to_replace_it_fail) {
+TEST(content_list, requests_the_copy_again_if_all_of_its_replacements_fail) {
   ContentList list;
   const auto copy = make_ref<HostEvent>();
-  list.await({}, {{0, 16}}, copy);
+  list.record_fill({}, {{0, 16}}, copy);
   copy->finish(fail(ISTHMUS_ERROR_DRIVER, "failed"));
   std::vector<Ref<HostEvent>> writes;
   for (int each = 0; each < 3; ++each) {
@@ -195,7 +195,7 @@ TEST(content_list, is_as_a_model_of_each_byte) {
       const auto ranges = some_ranges(random);
       switch (random() % 5) {
         case 0:
-          list.await({}, ranges, events[make()]);
+          list.record_fill({}, ranges, events[make()]);
           model.await(ranges, events.size() - 1);
           break;
         case 1:
@@ -229,13 +229,13 @@ TEST(content_list, is_as_a_model_of_each_byte) {
 }
 
 // Any call removes entries of copies that have succeeded, however many there are.
-TEST(content_list, is_empty_after_some_looks_once_all_copies_succeeded) {
+TEST(content_list, is_empty_after_some_queries_once_all_copies_succeeded) {
   constexpr std::size_t k_copies = 3000;
   ContentList list;
   std::vector<Ref<HostEvent>> copies;
   for (std::size_t each = 0; each < k_copies; ++each) {
     copies.push_back(make_ref<HostEvent>());
-    list.await({}, {{2 * each, 2 * each + 1}}, copies.back());
+    list.record_fill({}, {{2 * each, 2 * each + 1}}, copies.back());
   }
   EXPECT_EQ(copies_of(list, {0, 2 * k_copies}), k_copies);
   for (const auto& each : copies) {
@@ -248,14 +248,14 @@ TEST(content_list, is_empty_after_some_looks_once_all_copies_succeeded) {
 }
 
 // A caller that waited for the memory may use it from then on without consulting the list.
-TEST(content_list, is_empty_after_one_look_at_all_bytes_once_all_copies_succeeded) {
+TEST(content_list, is_empty_after_one_query_of_all_bytes_once_all_copies_succeeded) {
   constexpr std::size_t k_copies = 3000;
   for (const bool writes : {false, true}) {
     SCOPED_TRACE(writes ? "written over" : "read");
     ContentList list;
     const auto copy = make_ref<HostEvent>();
     for (std::size_t each = 0; each < k_copies; ++each) {
-      list.await({}, {{2 * each, 2 * each + 1}}, copy);
+      list.record_fill({}, {{2 * each, 2 * each + 1}}, copy);
     }
     copy->finish({});
     const ByteRange all{0, 2 * k_copies};

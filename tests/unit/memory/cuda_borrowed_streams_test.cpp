@@ -10,18 +10,18 @@ namespace {
 
 using support::k_mib;
 
-TEST_F(cuda_test, borrowed_streams_are_not_asked_once_their_memory_is_behind_a_fence) {
+TEST_F(cuda_test, borrowed_streams_are_not_queried_once_a_fence_covers_their_memory) {
   constexpr std::size_t k_bytes = 4 * k_mib;
   constexpr int k_turns = 50;
   const auto from =
-      *Pool::create(home(), where(), ISTHMUS_KIND_DEVICE,
-                    {.limit_bytes = 2 * k_bytes, .longest_wait = std::chrono::seconds{60}});
+      *Pool::create(test_context(), test_device(), ISTHMUS_KIND_DEVICE,
+                    {.limit_bytes = 2 * k_bytes, .max_wait = std::chrono::seconds{60}});
   FillPattern pattern;
   pattern.nbytes = 1;
   for (int turn = 0; turn < k_turns; ++turn) {
     auto* const stream = foreign_stream();
     {
-      auto borrowed = where().platform().adopt_queue(where(), stream, Owner{});
+      auto borrowed = test_device().platform().adopt_queue(test_device(), stream, Owner{});
       ASSERT_TRUE(borrowed) << borrowed.failure().message();
       auto block = from->allocate(k_bytes, 0, **borrowed);
       ASSERT_TRUE(block) << block.failure().message();
@@ -29,13 +29,13 @@ TEST_F(cuda_test, borrowed_streams_are_not_asked_once_their_memory_is_behind_a_f
       ASSERT_TRUE(from->deallocate(*block, k_bytes, borrowed->get()));
     }
     {
-      const cuda::MadeCurrent here{calls(), primary()};
+      const cuda::ContextGuard here{calls(), primary()};
       EXPECT_EQ(calls().destroy_stream(stream), 0U);
     }
-    auto next = from->allocate(2 * k_bytes, 0, line());
+    auto next = from->allocate(2 * k_bytes, 0, test_queue());
     ASSERT_TRUE(next) << next.failure().message();
-    ASSERT_TRUE(from->deallocate(*next, 2 * k_bytes, &line()));
-    ASSERT_TRUE(line().wait({}));
+    ASSERT_TRUE(from->deallocate(*next, 2 * k_bytes, &test_queue()));
+    ASSERT_TRUE(test_queue().wait({}));
   }
 }
 

@@ -74,7 +74,7 @@ INSTANTIATE_TEST_SUITE_P(over, debug_resource_test, testing::Bool(), [](const au
   return std::string{which.param ? "pool" : "provider"};
 });
 
-TEST_P(debug_resource_test, whole_blocks_come_and_go) {
+TEST_P(debug_resource_test, intact_blocks_are_allocated_and_freed) {
   for (const std::size_t nbytes : {std::size_t{1}, std::size_t{100}, 64 * k_kib, 3 * k_mib}) {
     for (const std::size_t alignment : {std::size_t{0}, std::size_t{64}, 4 * k_kib}) {
       auto* const got = take(nbytes, alignment);
@@ -87,7 +87,7 @@ TEST_P(debug_resource_test, whole_blocks_come_and_go) {
   EXPECT_TRUE(over_->verify());
 }
 
-TEST_P(debug_resource_test, a_write_beside_a_block_is_told_and_the_block_stays) {
+TEST_P(debug_resource_test, a_write_beside_a_block_is_reported_and_the_block_stays) {
   auto* const got = take(100);
   for (const auto& [offset, says_where] :
        {std::pair{100, "offset 100 of"}, std::pair{-3, "offset -3 of"}}) {
@@ -123,7 +123,7 @@ TEST_P(debug_resource_test, freed_twice_inner_and_foreign_pointers_are_refused) 
   EXPECT_FALSE(give(got, 1000));
 }
 
-TEST_P(debug_resource_test, what_is_kept_goes_back_before_there_is_no_memory) {
+TEST_P(debug_resource_test, quarantined_blocks_are_released_before_memory_runs_out) {
   make(64 * k_mib);
   for (int each = 0; each < 10; ++each) {
     auto* const got = take(3 * k_mib);

@@ -12,7 +12,7 @@
 
 #include "backend/platform.hpp"
 #include "buffer/buffer.hpp"
-#include "support/patiently.hpp"
+#include "support/eventually.hpp"
 #include "support/sizes.hpp"
 #include "unit/backend/sim_fixture.hpp"
 
@@ -24,11 +24,11 @@ using sim_test::expect_failure;
 using sim_test::expect_value;
 using sim_test::rig;
 using support::k_mib;
-using support::settled;
+using support::wait_until_stable;
 using use = DefaultPools::Use;
 
 Ref<Pool> find(rig& on, UsmKind kind = ISTHMUS_KIND_DEVICE, use by = use::buffers) {
-  return expect_value(DefaultPools::only().find(*on.home, *on.where, kind, by));
+  return expect_value(DefaultPools::only().find(*on.test_context, *on.test_device, kind, by));
 }
 
 TEST(default_pools, are_one_for_each_kind_device_and_context) {
@@ -40,16 +40,16 @@ TEST(default_pools, are_one_for_each_kind_device_and_context) {
       << "no other memory can be shared there either";
   EXPECT_NE(find(one, ISTHMUS_KIND_HOST).get(), first.get());
   EXPECT_NE(find(two).get(), first.get());
-  const std::array<Device*, 1> members{one.where.get()};
-  auto other = expect_value(one.where->platform().create_context(members));
+  const std::array<Device*, 1> members{one.test_device.get()};
+  auto other = expect_value(one.test_device->platform().create_context(members));
   auto there = expect_value(
-      DefaultPools::only().find(*other, *one.where, ISTHMUS_KIND_DEVICE, use::buffers));
+      DefaultPools::only().find(*other, *one.test_device, ISTHMUS_KIND_DEVICE, use::buffers));
   EXPECT_NE(there.get(), first.get());
 }
 
 TEST(default_pools, refuse_what_the_device_lacks) {
   rig sim;
-  expect_failure(DefaultPools::only().find(*sim.home, *sim.where, 7, use::buffers),
+  expect_failure(DefaultPools::only().find(*sim.test_context, *sim.test_device, 7, use::buffers),
                  ISTHMUS_ERROR_INVALID_ARGUMENT, "not a USM kind");
 }
 
@@ -58,17 +58,17 @@ TEST(default_pools, serve_buffers_without_a_resource) {
   const auto from = find(sim);
   const auto calls = sim.calls("allocate");
   for (int each = 0; each < 100; ++each) {
-    const auto made = expect_value(Buffer::create(*sim.on, {1000, ISTHMUS_KIND_DEVICE, 0}));
+    const auto made = expect_value(Buffer::create(*sim.queue, {1000, ISTHMUS_KIND_DEVICE, 0}));
     ASSERT_NE(made->pointer(), nullptr);
   }
   EXPECT_LE(sim.calls("allocate"), calls + 1);
   EXPECT_GT(from->usage().held_bytes, 0U);
 }
 
-TEST(default_pools, are_left_out_in_a_function_that_a_resource_asks) {
+TEST(default_pools, are_bypassed_in_a_callback_of_a_resource) {
   rig sim;
   const DriverServesThread meanwhile;
-  const auto made = expect_value(Buffer::create(*sim.on, {1000, ISTHMUS_KIND_DEVICE, 0}));
+  const auto made = expect_value(Buffer::create(*sim.queue, {1000, ISTHMUS_KIND_DEVICE, 0}));
   EXPECT_EQ(sim.calls("allocate"), 1U);
   EXPECT_EQ(find(sim)->usage().held_bytes, 0U);
 }
@@ -77,7 +77,7 @@ TEST(default_pools, return_by_age_what_was_not_needed) {
   rig sim;
   auto from = find(sim);
   EXPECT_LE(from->window().end(), DecayWindow::Clock::now() + DefaultPools::k_decay);
-  auto made = expect_value(Buffer::create(*sim.on, {2 * k_mib, ISTHMUS_KIND_DEVICE, 0}));
+  auto made = expect_value(Buffer::create(*sim.queue, {2 * k_mib, ISTHMUS_KIND_DEVICE, 0}));
   made = {};
   const auto now = DecayWindow::Clock::now();
   static_cast<void>(from->decay(now + 15s));
@@ -91,8 +91,8 @@ TEST(default_pools, call_no_driver_in_a_program_that_repeats_its_steps) {
   rig sim;
   auto from = find(sim);
   const auto step = [&] {
-    auto large = expect_value(Buffer::create(*sim.on, {3 * k_mib, ISTHMUS_KIND_DEVICE, 0}));
-    auto small = expect_value(Buffer::create(*sim.on, {1000, ISTHMUS_KIND_DEVICE, 0}));
+    auto large = expect_value(Buffer::create(*sim.queue, {3 * k_mib, ISTHMUS_KIND_DEVICE, 0}));
+    auto small = expect_value(Buffer::create(*sim.queue, {1000, ISTHMUS_KIND_DEVICE, 0}));
   };
   step();
   auto now = DecayWindow::Clock::now();
@@ -120,8 +120,8 @@ LiveTotal live() {
 // and after a step must not see a difference.
 TEST(default_pools, count_as_live_the_same_while_memory_is_returned) {
   rig sim;
-  static_cast<void>(settled(&live));
-  const auto kept = expect_value(Buffer::create(*sim.on, {1000, ISTHMUS_KIND_DEVICE, 0}));
+  static_cast<void>(wait_until_stable(&live));
+  const auto kept = expect_value(Buffer::create(*sim.queue, {1000, ISTHMUS_KIND_DEVICE, 0}));
   const auto before = live();
   std::atomic<bool> stop{false};
   std::atomic<int> returned{0};
@@ -132,7 +132,7 @@ TEST(default_pools, count_as_live_the_same_while_memory_is_returned) {
   }};
   int different = 0;
   while (returned < 200) {
-    static_cast<void>(Buffer::create(*sim.on, {8 * k_mib, ISTHMUS_KIND_DEVICE, 0}));
+    static_cast<void>(Buffer::create(*sim.queue, {8 * k_mib, ISTHMUS_KIND_DEVICE, 0}));
     for (int look = 0; look < 20; ++look) {
       const auto now = live();
       different += now.count != before.count || now.bytes != before.bytes ? 1 : 0;
@@ -145,8 +145,8 @@ TEST(default_pools, count_as_live_the_same_while_memory_is_returned) {
 
 // Pools that are removed from the table meanwhile, here from positions before the pool that counts,
 // must not hide another pool.
-TEST(default_pools, count_as_live_the_same_while_unused_ones_go) {
-  static_cast<void>(settled(&live));
+TEST(default_pools, count_as_live_while_unused_ones_are_dropped) {
+  static_cast<void>(wait_until_stable(&live));
   for (int round = 0; round < 100; ++round) {
     static_cast<void>(DefaultPools::only().trim());  // from the previous round
     std::array<rig, 4> others;
@@ -154,7 +154,7 @@ TEST(default_pools, count_as_live_the_same_while_unused_ones_go) {
     std::transform(others.begin(), others.end(), unused.begin(),
                    [](rig& each) { return find(each); });
     rig sim;
-    const auto kept = expect_value(Buffer::create(*sim.on, {1000, ISTHMUS_KIND_DEVICE, 0}));
+    const auto kept = expect_value(Buffer::create(*sim.queue, {1000, ISTHMUS_KIND_DEVICE, 0}));
     const auto before = live();
     std::atomic<bool> looking{false};
     std::atomic<bool> dropped{false};
@@ -176,12 +176,12 @@ TEST(default_pools, count_as_live_the_same_while_unused_ones_go) {
   }
 }
 
-TEST(default_pools, go_when_they_hold_nothing_and_nobody_refers_to_them) {
+TEST(default_pools, are_destroyed_when_empty_and_unreferenced) {
   rig sim;
   static_cast<void>(DefaultPools::only().trim());  // pools that other tests left
   const auto before = DefaultPools::only().count();
   {
-    const auto made = expect_value(Buffer::create(*sim.on, {1000, ISTHMUS_KIND_DEVICE, 0}));
+    const auto made = expect_value(Buffer::create(*sim.queue, {1000, ISTHMUS_KIND_DEVICE, 0}));
     DefaultPools::only().drop_unused();
     EXPECT_EQ(DefaultPools::only().count(), before + 1);
   }
@@ -193,7 +193,7 @@ TEST(default_pools, go_when_they_hold_nothing_and_nobody_refers_to_them) {
 }
 
 // A destroyed device leaves nothing once its pool is empty.
-TEST(default_pools, let_their_context_go) {
+TEST(default_pools, release_their_context) {
   static_cast<void>(DefaultPools::only().trim());
   std::size_t before = 0;
   {

@@ -62,9 +62,9 @@ class stubborn final : public Releasable {
 // A queue that temporarily cannot report its work, like a CUDA stream that is being captured.
 class captured_queue final : public Queue {
  public:
-  captured_queue(Context& home, Device& where) : Queue{home, where, false} { mark_lent(); }
+  captured_queue(Context& home, Device& where) : Queue{home, where, false} { mark_exported(); }
   void end_capture() noexcept { captured_.store(false); }
-  using Queue::mark_asked_on_demand;
+  using Queue::mark_queried_on_demand;
   [[nodiscard]] int asked() const noexcept { return asked_.load(); }
 
  private:
@@ -81,7 +81,7 @@ class captured_queue final : public Queue {
     asked_.fetch_add(1);
     return captured_.load() ? Result<Ref<Event>>{refuses()} : completed_event();
   }
-  [[nodiscard]] bool knows(Event&) const noexcept override { return false; }
+  [[nodiscard]] bool can_wait_for(Event&) const noexcept override { return false; }
 
   std::atomic<bool> captured_{true};
   std::atomic<int> asked_{0};
@@ -93,7 +93,9 @@ class used_there final : public Releasable {
   explicit used_there(Queue& on) : on_{&on} {}
   void release_now() noexcept override { ADD_FAILURE() << "nobody asked its queue"; }
   [[nodiscard]] Ref<Queue> sole_queue() noexcept override { return on_; }
-  [[nodiscard]] bool is_released_on_demand() noexcept override { return on_->is_asked_on_demand(); }
+  [[nodiscard]] bool is_released_on_demand() noexcept override {
+    return on_->is_queried_on_demand();
+  }
   void release_idle() noexcept override {
     on_ = nullptr;
     gone_.store(true);
@@ -131,7 +133,7 @@ bool comes_true(Condition&& condition) {
   return condition();
 }
 
-TEST(reaper_concurrent, what_was_put_off_goes_while_other_things_come_all_the_time) {
+TEST(deferred_release_concurrent, a_retried_release_succeeds_while_others_keep_arriving) {
   // Static, because the `reaper` still refers to them if the test fails.
   static std::atomic<bool> enough{false};
   static NeverDestroyed<busy> always{enough};
@@ -143,7 +145,7 @@ TEST(reaper_concurrent, what_was_put_off_goes_while_other_things_come_all_the_ti
   EXPECT_TRUE(comes_true([] { return (*always).ended(); }));
 }
 
-TEST(reaper_concurrent, a_queue_is_asked_once_for_all_that_waits_for_it) {
+TEST(deferred_release_concurrent, a_queue_is_queried_once_for_all_releases_that_wait_for_it) {
   const auto host = *find_device("host");
   const auto home = *host->platform().default_context();
   for (const bool can_tell : {true, false}) {
@@ -180,18 +182,18 @@ TEST(reaper_concurrent, a_queue_is_asked_once_for_all_that_waits_for_it) {
 }
 
 // Intel's OpenCL runtime for CPUs requires this of out-of-order queues.
-TEST(reaper_concurrent, a_queue_is_asked_on_demand_while_somebody_is_in_a_call) {
+TEST(deferred_release_concurrent, a_queue_is_queried_on_demand_while_a_thread_is_in_a_call) {
   const auto host = *find_device("host");
   const auto home = *host->platform().default_context();
   using demand = void (*)();
   constexpr demand by_asking = [] { static_cast<void>(release_on_demand()); };
   constexpr demand by_waiting = [] {
-    static_cast<void>(wait_for_reclaim(reclaims(), std::nullopt));
+    static_cast<void>(wait_for_release(release_count(), std::nullopt));
   };
   for (const auto demands : {by_asking, by_waiting}) {
     SCOPED_TRACE(demands == by_asking ? "by asking" : "by waiting");
     const auto on = make_ref<captured_queue>(*home, *host);
-    on->mark_asked_on_demand();
+    on->mark_queried_on_demand();
     std::vector<std::unique_ptr<used_there>> all;
     for (int each = 0; each < 3; ++each) {
       defer_release(*all.emplace_back(std::make_unique<used_there>(*on)));
@@ -219,11 +221,11 @@ TEST(reaper_concurrent, a_queue_is_asked_on_demand_while_somebody_is_in_a_call) 
   }
 }
 
-TEST(reaper_concurrent, what_goes_on_demand_is_not_missed) {
+TEST(deferred_release_concurrent, a_release_on_demand_is_not_missed) {
   const auto host = *find_device("host");
   for (int turn = 0; turn < 1000; ++turn) {
     const auto on = make_ref<captured_queue>(**host->platform().default_context(), *host);
-    on->mark_asked_on_demand();
+    on->mark_queried_on_demand();
     on->end_capture();
     used_there one{*on};
     defer_release(one);
@@ -236,7 +238,7 @@ TEST(reaper_concurrent, what_goes_on_demand_is_not_missed) {
 }
 
 // Once the call has returned, the program may wait for the queue.
-TEST(reaper_concurrent, nobody_leaves_while_a_queue_is_asked_for_them) {
+TEST(deferred_release_concurrent, no_call_returns_while_a_queue_is_queried_for_it) {
   const auto host = *find_device("host");
   const auto home = *host->platform().default_context();
   for (int turn = 0; turn < 300; ++turn) {
@@ -244,7 +246,7 @@ TEST(reaper_concurrent, nobody_leaves_while_a_queue_is_asked_for_them) {
     std::vector<std::unique_ptr<used_there>> all;
     for (int each = 0; each < 4; ++each) {
       queues.push_back(make_ref<captured_queue>(*home, *host));
-      queues.back()->mark_asked_on_demand();
+      queues.back()->mark_queried_on_demand();
       queues.back()->end_capture();
       defer_release(*all.emplace_back(std::make_unique<used_there>(*queues.back())));
     }
@@ -252,7 +254,7 @@ TEST(reaper_concurrent, nobody_leaves_while_a_queue_is_asked_for_them) {
       return std::ranges::count_if(queues, [](const auto& each) { return each->asked() != 0; });
     };
     const auto began = os::Clock::now();
-    static_cast<void>(wait_for_reclaim(reclaims(), std::nullopt));
+    static_cast<void>(wait_for_release(release_count(), std::nullopt));
     const auto then = asked();
     // A call waits for 4 ms at most. A busy machine may not run the `reaper` in that time.
     const bool may_be_in_vain = os::Clock::now() - began >= 4ms;
@@ -266,10 +268,10 @@ TEST(reaper_concurrent, nobody_leaves_while_a_queue_is_asked_for_them) {
 }
 
 // The caller may hold a lock (an interpreter's) that a function needs for which the driver waits.
-TEST(reaper_concurrent, nobody_waits_long_for_a_queue_that_blocks_who_asks) {
+TEST(deferred_release_concurrent, no_call_waits_long_for_a_queue_that_blocks_its_queries) {
   const auto host = *find_device("host");
   const auto on = make_ref<captured_queue>(**host->platform().default_context(), *host);
-  on->mark_asked_on_demand();
+  on->mark_queried_on_demand();
   on->end_capture();
   static NeverDestroyed<gate> held;
   defer_release(*held);
@@ -285,7 +287,7 @@ TEST(reaper_concurrent, nobody_waits_long_for_a_queue_that_blocks_who_asks) {
   }));
 }
 
-TEST(reaper_concurrent, what_is_freed_behind_a_captured_queue_waits_till_that_can_tell) {
+TEST(deferred_release_concurrent, memory_freed_on_a_captured_queue_waits_until_the_capture_ends) {
   const auto host = *find_device("host");
   const auto on = *host->default_queue();
   const auto from = *Pool::create(on->context(), on->device(), ISTHMUS_KIND_SHARED, {});

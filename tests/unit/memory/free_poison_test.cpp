@@ -10,7 +10,7 @@
 
 #include "backend/drivers.hpp"
 #include "memory/pool.hpp"
-#include "support/patiently.hpp"
+#include "support/eventually.hpp"
 #include "support/sizes.hpp"
 #include "unit/backend/sim_fixture.hpp"
 
@@ -73,7 +73,7 @@ INSTANTIATE_TEST_SUITE_P(ways, free_poison_death_test,
                                          way{"fixed", ISTHMUS_KIND_HOST, false}),
                          [](const auto& instance) { return std::string{instance.param.name}; });
 
-TEST_P(free_poison_death_test, tells_of_a_freed_block) {
+TEST_P(free_poison_death_test, reports_accesses_to_a_freed_block) {
   for (const std::size_t nbytes : {1000 * std::size_t{1}, 3 * k_mib}) {
     auto* const block = take(nbytes);
     read_byte(block);
@@ -83,7 +83,7 @@ TEST_P(free_poison_death_test, tells_of_a_freed_block) {
   }
 }
 
-TEST_P(free_poison_death_test, tells_of_what_lies_behind_a_block) {
+TEST_P(free_poison_death_test, reports_accesses_past_a_block) {
   auto* const small = take(1024);
   EXPECT_DEATH(read_byte(small + 1024), "use-after-poison");
   auto* const large = take(k_mib);
@@ -95,10 +95,10 @@ TEST_P(free_poison_death_test, tells_of_what_lies_behind_a_block) {
 TEST_P(free_poison_test, is_on_what_was_freed_warm) {
   for (const std::size_t nbytes : {256 * k_kib, k_mib}) {
     give(take(nbytes), nbytes, on_.get());
-    auto* const block = static_cast<std::byte*>(from_->allocate_warm(nbytes, 0, on_.get()));
+    auto* const block = static_cast<std::byte*>(from_->allocate_fast(nbytes, 0, on_.get()));
     ASSERT_NE(block, nullptr);
     EXPECT_EQ(poisoned_in(block, nbytes), nullptr);
-    ASSERT_TRUE(from_->deallocate_warm(block, nbytes, on_.get()));
+    ASSERT_TRUE(from_->deallocate_fast(block, nbytes, on_.get()));
     EXPECT_EQ(poisoned_in(block, nbytes), block);
     EXPECT_EQ(poisoned_in(block + nbytes - 8, 8), block + nbytes - 8);
   }
@@ -152,7 +152,7 @@ TEST_P(free_poison_test, comes_when_the_pool_learns_that_work_has_ended) {
     gate->finish({});
     EXPECT_TRUE(done->wait({}));
     // The thread that completes a fence wakes waiting threads before it notifies the pool.
-    EXPECT_TRUE(support::patiently([&] { return from_->slots().running().empty(); }));
+    EXPECT_TRUE(support::eventually([&] { return from_->slots().running().empty(); }));
     EXPECT_EQ(poisoned_in(block, nbytes), nullptr);
     give(late, nbytes, nullptr);
     from_->trim(SIZE_MAX);
@@ -190,7 +190,7 @@ TEST_P(free_poison_test, does_not_stay_where_memory_left) {
   for (std::size_t each = 0; each < blocks.size(); each += 2) {
     give(blocks[each], k_nbytes, nullptr);
   }
-  ThreadCache::empty_own(*from_);
+  ThreadCache::flush_own(*from_);
   auto* const large = take(4 * k_nbytes);
   EXPECT_EQ(poisoned_in(large, 4 * k_nbytes), nullptr);
   std::size_t left = 0;
@@ -217,9 +217,9 @@ TEST(free_poison_of_a_device, is_where_the_host_reaches_the_memory) {
   }
   rig sim;
   for (const UsmKind kind : {ISTHMUS_KIND_DEVICE, ISTHMUS_KIND_SHARED, ISTHMUS_KIND_HOST}) {
-    const auto from = expect_value(Pool::create(*sim.home, *sim.where, kind, {}));
+    const auto from = expect_value(Pool::create(*sim.test_context, *sim.test_device, kind, {}));
     for (const std::size_t nbytes : {std::size_t{1024}, k_mib}) {
-      auto* const block = expect_value(from->allocate(nbytes, 0, *sim.on));
+      auto* const block = expect_value(from->allocate(nbytes, 0, *sim.queue));
       EXPECT_TRUE(from->deallocate(block, nbytes, nullptr));
       EXPECT_EQ(poisoned_in(block, nbytes), kind == ISTHMUS_KIND_DEVICE ? nullptr : block);
     }

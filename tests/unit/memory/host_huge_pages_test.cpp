@@ -69,7 +69,7 @@ class host_huge_pages : public ::testing::Test {
   Ref<Context> home_;
 };
 
-TEST_F(host_huge_pages, are_asked_for_from_their_size_up) {
+TEST_F(host_huge_pages, are_requested_from_their_size_up) {
   for (const auto nbytes : {k_huge_page, k_huge_page + 1, 7 * k_mib, 64 * k_mib}) {
     auto memory = home_->allocate(*where_, {ISTHMUS_KIND_HOST, nbytes, 64});
     ASSERT_TRUE(memory);

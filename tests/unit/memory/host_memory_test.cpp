@@ -25,9 +25,9 @@ using sim_test::expect_value;
 
 using support::k_mib;
 
-class host_memory_of_numbers : public ::testing::Test {
+class host_memory_accounting : public ::testing::Test {
  protected:
-  host_memory_of_numbers() { available(100 * k_mib); }
+  host_memory_accounting() { available(100 * k_mib); }
 
   void available(std::size_t nbytes) { files.machine(nbytes / 1024); }
   // The memory use of the process.
@@ -35,9 +35,9 @@ class host_memory_of_numbers : public ::testing::Test {
     files.process(resident / os::page_size(), swapped / 1024);
   }
   Result<void> take(std::size_t nbytes) {
-    return memory.take(*where, {ISTHMUS_KIND_HOST, nbytes, 0});
+    return memory.reserve(*where, {ISTHMUS_KIND_HOST, nbytes, 0});
   }
-  void give_back(std::size_t nbytes) { memory.give_back(*where, nbytes); }
+  void give_back(std::size_t nbytes) { memory.release(*where, nbytes); }
 
   support::kernel_files files;
   const os::MemoryBounds bounds{files.root()};
@@ -45,7 +45,7 @@ class host_memory_of_numbers : public ::testing::Test {
   Device* where = expect_value(find_device("host"));
 };
 
-TEST_F(host_memory_of_numbers, is_refused_beyond_what_is_available) {
+TEST_F(host_memory_accounting, is_refused_beyond_what_is_available) {
   expect_failure(take(101 * k_mib), ISTHMUS_ERROR_OUT_OF_MEMORY,
                  "cannot allocate 101 MiB (105906176 bytes) of host memory on host:cpu:0: it "
                  "would be host memory, of which 100 MiB (104857600 bytes) are available "
@@ -53,7 +53,7 @@ TEST_F(host_memory_of_numbers, is_refused_beyond_what_is_available) {
   EXPECT_TRUE(take(100 * k_mib));
 }
 
-TEST_F(host_memory_of_numbers, is_looked_at_for_each_large_allocation) {
+TEST_F(host_memory_accounting, is_queried_for_each_large_allocation) {
   process(500 * k_mib);
   EXPECT_TRUE(take(50 * k_mib));
   available(20 * k_mib);
@@ -61,7 +61,7 @@ TEST_F(host_memory_of_numbers, is_looked_at_for_each_large_allocation) {
   EXPECT_TRUE(take(20 * k_mib));
 }
 
-TEST_F(host_memory_of_numbers, that_was_promised_and_not_touched_is_not_available) {
+TEST_F(host_memory_accounting, that_was_promised_and_not_touched_is_not_available) {
   EXPECT_TRUE(take(60 * k_mib));
   expect_failure(take(60 * k_mib), ISTHMUS_ERROR_OUT_OF_MEMORY,
                  "while 60 MiB (62914560 bytes) of live allocations are not written to yet");
@@ -72,13 +72,13 @@ TEST_F(host_memory_of_numbers, that_was_promised_and_not_touched_is_not_availabl
   EXPECT_TRUE(take(60 * k_mib));
 }
 
-TEST_F(host_memory_of_numbers, that_was_swapped_out_was_touched) {
+TEST_F(host_memory_accounting, that_was_swapped_out_was_touched) {
   EXPECT_TRUE(take(90 * k_mib));
   process(10 * k_mib, 80 * k_mib);
   EXPECT_TRUE(take(90 * k_mib));
 }
 
-TEST_F(host_memory_of_numbers, is_refused_beyond_all_of_it) {
+TEST_F(host_memory_accounting, is_refused_beyond_all_of_it) {
   available(5000 * k_mib);
   process(2000 * k_mib);
   EXPECT_TRUE(take(900 * k_mib));
@@ -87,7 +87,7 @@ TEST_F(host_memory_of_numbers, is_refused_beyond_all_of_it) {
   EXPECT_TRUE(take(100 * k_mib));
 }
 
-TEST_F(host_memory_of_numbers, is_not_lost_by_a_refusal) {
+TEST_F(host_memory_accounting, is_not_lost_by_a_refusal) {
   for (int each = 0; each < 100; ++each) {
     EXPECT_FALSE(take(101 * k_mib));
     EXPECT_FALSE(take(1001 * k_mib));
@@ -95,7 +95,7 @@ TEST_F(host_memory_of_numbers, is_not_lost_by_a_refusal) {
   EXPECT_TRUE(take(100 * k_mib));
 }
 
-TEST_F(host_memory_of_numbers, is_looked_at_once_for_some_small_allocations) {
+TEST_F(host_memory_accounting, is_queried_once_for_several_small_allocations) {
   process(500 * k_mib);
   EXPECT_TRUE(take(2 * k_mib));
   available(0);
@@ -110,7 +110,7 @@ TEST_F(host_memory_of_numbers, is_looked_at_once_for_some_small_allocations) {
   expect_failure(take(2 * k_mib), ISTHMUS_ERROR_OUT_OF_MEMORY, "0 bytes are available");
 }
 
-TEST_F(host_memory_of_numbers, small_allocations_do_not_go_beyond_what_was_left) {
+TEST_F(host_memory_accounting, small_allocations_do_not_exceed_what_was_left) {
   EXPECT_TRUE(take(100 * k_mib - 1000));
   EXPECT_FALSE(take(1001));
   EXPECT_TRUE(take(1000));

@@ -27,7 +27,7 @@ class page_maps : public testing::Test {
     return reinterpret_cast<const void*>(k_map_base + (grain - 2) * k_pool_page_bytes + offset);
   }
   [[nodiscard]] MapEntry::Seen seen(std::size_t grain) const {
-    return map_->at(at(grain, k_pool_page_bytes - 1)).look();
+    return map_->at(at(grain, k_pool_page_bytes - 1)).load();
   }
 
   static constexpr auto k_shape = SlabShape::of_first(4096);
@@ -36,7 +36,7 @@ class page_maps : public testing::Test {
   Slab slab_{k_shape};
 };
 
-TEST_F(page_maps, lead_from_any_address_to_the_record_of_its_grain) {
+TEST_F(page_maps, map_any_address_to_the_record_of_its_page) {
   for (std::size_t each = 0; each < k_mapped_grains; ++each) {
     EXPECT_EQ(seen(each).record(), &records_[each]);
     EXPECT_EQ(map_->find(at(each)), &records_[each]);
@@ -63,10 +63,10 @@ TEST_F(page_maps, know_nothing_of_other_addresses) {
   EXPECT_EQ(map_->find(at(k_mapped_grains)), nullptr);
   EXPECT_EQ(map_->find(reinterpret_cast<void*>(std::uintptr_t{9} << 30)), nullptr);
   EXPECT_EQ(map_->find(reinterpret_cast<void*>(~std::uintptr_t{0})), nullptr);
-  EXPECT_FALSE(map_->at(nullptr).look().is_bare());
+  EXPECT_FALSE(map_->at(nullptr).load().is_bare());
 }
 
-TEST_F(page_maps, tell_a_slab_without_its_grains_records) {
+TEST_F(page_maps, identify_a_slab_without_its_page_records) {
   constexpr unsigned k_class = 79;
   map_->set_slab(at(1), 2, slab_, k_class);
   EXPECT_FALSE(seen(0).is_bare());
@@ -76,18 +76,18 @@ TEST_F(page_maps, tell_a_slab_without_its_grains_records) {
     EXPECT_EQ(seen(each).record(), &records_[each]);
     EXPECT_EQ(&map_->at(at(each)).last_slab(), &slab_);
   }
-  map_->forget_slab(at(1), 2);
+  map_->clear_slab(at(1), 2);
   EXPECT_FALSE(seen(1).is_bare());
   EXPECT_EQ(seen(1).record(), &records_[1]);
 }
 
-TEST_F(page_maps, tell_whose_blocks_they_are) {
+TEST_F(page_maps, identify_the_pool_of_a_block) {
   constexpr auto k_bytes = sizeof records_;
   map_->set_slab(at(0), 1, slab_, 0);
   EXPECT_TRUE(seen(0).is_bare_of(records_.data(), k_bytes));
   EXPECT_FALSE(seen(0).is_bare_of(records_.data() + k_mapped_grains, k_bytes));
   EXPECT_FALSE(seen(1).is_bare_of(records_.data(), k_bytes)) << "no slab";
-  EXPECT_FALSE(map_->at(nullptr).look().is_bare_of(records_.data(), k_bytes));
+  EXPECT_FALSE(map_->at(nullptr).load().is_bare_of(records_.data(), k_bytes));
 }
 
 TEST_F(page_maps, send_to_the_record_where_a_block_has_an_allocation_record) {

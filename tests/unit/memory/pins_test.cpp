@@ -13,7 +13,7 @@
 #include "backend/platform.hpp"
 #include "backend/queue.hpp"
 #include "core/sizes.hpp"
-#include "support/patiently.hpp"
+#include "support/eventually.hpp"
 
 namespace isthmus {
 namespace {
@@ -150,7 +150,7 @@ TEST_F(pins, leave_nothing_where_the_driver_fails_at_any_call) {
   remove(other);
 }
 
-TEST_F(pins, of_what_others_registered_leave_it_to_them) {
+TEST_F(pins, leave_externally_registered_ranges_registered) {
   driver().give_to_others();
   const auto theirs = add(10, 5);
   remove(theirs);
@@ -158,7 +158,7 @@ TEST_F(pins, of_what_others_registered_leave_it_to_them) {
   driver().unregister_host(pages(10, 5).start);
 }
 
-TEST_F(pins, stay_while_a_copy_is_in_flight) {
+TEST_F(pins, stay_while_a_copy_is_pending) {
   const auto mine = add(10, 5);
   auto copy = hold(12);
   EXPECT_EQ(copy.size(), 1U);
@@ -172,7 +172,7 @@ TEST_F(pins, stay_while_a_copy_is_in_flight) {
   copy = hold(11);
   remove(again, false);
   table().release_now(copy);
-  EXPECT_TRUE(support::patiently([] { return !table().any(); }));
+  EXPECT_TRUE(support::eventually([] { return !table().any(); }));
 }
 
 TEST_F(pins, that_are_waited_for_end_before_the_wait_does) {
@@ -210,7 +210,7 @@ TEST_F(pins, of_many_threads_at_once) {
   for (auto& each : threads) {
     each.join();
   }
-  EXPECT_TRUE(support::patiently([] { return !table().any(); }));
+  EXPECT_TRUE(support::eventually([] { return !table().any(); }));
 }
 
 }  // namespace

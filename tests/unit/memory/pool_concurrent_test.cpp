@@ -58,7 +58,7 @@ class pool_test : public testing::Test {
   Ref<Queue> queue_;
 };
 
-TEST_F(pool_test, gives_what_was_freed_last) {
+TEST_F(pool_test, reuses_the_block_freed_last) {
   const auto from = make();
   for (const std::size_t nbytes : {std::size_t{1}, std::size_t{1000}, 256 * 1024UL, 3 * k_mib}) {
     auto* first = take(*from, nbytes);
@@ -68,7 +68,7 @@ TEST_F(pool_test, gives_what_was_freed_last) {
   }
 }
 
-TEST_F(pool_test, blocks_are_aligned_as_asked) {
+TEST_F(pool_test, blocks_are_aligned_as_requested) {
   const auto from = make();
   for (std::size_t alignment = 1; alignment <= 4 * k_mib; alignment *= 2) {
     for (const std::size_t nbytes :
@@ -80,7 +80,7 @@ TEST_F(pool_test, blocks_are_aligned_as_asked) {
   }
 }
 
-TEST_F(pool_test, misuse_is_told_and_changes_nothing) {
+TEST_F(pool_test, misuse_is_reported_and_changes_nothing) {
   const auto from = make();
   const auto other = make();
   const auto refused = [](Result<void> outcome, const char* says) {
@@ -102,7 +102,7 @@ TEST_F(pool_test, misuse_is_told_and_changes_nothing) {
   }
 }
 
-TEST_F(pool_test, all_goes_back_to_the_driver) {
+TEST_F(pool_test, all_memory_returns_to_the_driver) {
   const auto from = make();
   std::vector<std::pair<void*, std::size_t>> all;
   for (std::size_t nbytes = 1; nbytes < 20 * k_mib; nbytes = nbytes * 3 / 2 + 1) {
@@ -212,7 +212,7 @@ void churn(Pool& of, Queue& on, exchange& between, unsigned seed, int steps) {
   }
 }
 
-TEST_F(pool_test, no_two_blocks_overlap_whoever_frees_them) {
+TEST_F(pool_test, no_two_blocks_overlap_when_other_threads_free_them) {
   const auto from = make({.growth_bytes = 4 * k_mib});
   exchange between;
   for (unsigned round = 0; round < 4; ++round) {  // new threads reuse the caches of ended ones
@@ -233,7 +233,7 @@ TEST_F(pool_test, no_two_blocks_overlap_whoever_frees_them) {
   EXPECT_EQ(from->usage().held_bytes, 0U) << "something is still held";
 }
 
-TEST_F(pool_test, one_thread_may_use_more_pools_than_it_has_lanes) {
+TEST_F(pool_test, one_thread_may_use_more_pools_than_it_has_caches) {
   std::vector<Ref<Pool>> all;
   for (int each = 0; each < 20; ++each) {
     all.push_back(make());
@@ -253,7 +253,7 @@ TEST_F(pool_test, one_thread_may_use_more_pools_than_it_has_lanes) {
   }
 }
 
-TEST_F(pool_test, a_pool_may_go_while_threads_keep_lanes_of_it) {
+TEST_F(pool_test, a_pool_may_be_destroyed_while_threads_keep_caches_of_it) {
   auto gone = make();
   auto stays = make();
   EXPECT_TRUE(gone->deallocate(take(*gone, 100), 100, queue_.get()));
@@ -272,14 +272,14 @@ TEST_F(pool_test, what_a_thread_keeps_for_no_queue_is_found_before_the_limit_is)
   ASSERT_TRUE(from->deallocate(block, 8 * k_mib, queue_.get()));
 }
 
-TEST_F(pool_test, regions_too_short_make_room_for_a_longer_one) {
+TEST_F(pool_test, regions_too_short_are_released_for_a_longer_one) {
   const auto from = make({.growth_bytes = 2 * k_mib, .limit_bytes = 6 * k_mib});
   ASSERT_NO_FATAL_FAILURE(take_and_give_all(*from, 3, 2 * k_mib));
   auto* longer = take(*from, 4 * k_mib);
   ASSERT_TRUE(from->deallocate(longer, 4 * k_mib, queue_.get()));
 }
 
-TEST_F(pool_test, free_regions_that_do_not_serve_go_back_before_more_is_asked_for) {
+TEST_F(pool_test, unsuitable_free_regions_are_released_before_the_pool_grows) {
   const auto from = make({.growth_bytes = k_mib});
   ASSERT_NO_FATAL_FAILURE(take_and_give_all(*from, 4, 8 * k_mib));
   auto* longer = take(*from, 16 * k_mib);
@@ -287,7 +287,7 @@ TEST_F(pool_test, free_regions_that_do_not_serve_go_back_before_more_is_asked_fo
   ASSERT_TRUE(from->deallocate(longer, 16 * k_mib, queue_.get()));
 }
 
-TEST_F(pool_test, trims_to_what_is_asked) {
+TEST_F(pool_test, trims_to_the_requested_size) {
   const auto from = make({.growth_bytes = k_mib, .initial_bytes = 3 * k_mib});
   EXPECT_EQ(from->trim(SIZE_MAX), 0U);
   EXPECT_EQ(from->trim(3 * k_mib), 0U);
@@ -297,7 +297,7 @@ TEST_F(pool_test, trims_to_what_is_asked) {
 
 // Sanitizers do not support a fork of a process with several threads.
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
-TEST_F(pool_test, a_forked_child_ends_whoever_held_a_lock) {
+TEST_F(pool_test, a_forked_child_exits_even_if_another_thread_held_a_lock) {
   const auto from = make({.growth_bytes = k_mib});
   std::atomic<bool> stop{false};
   std::vector<std::thread> threads;

@@ -12,7 +12,7 @@
 
 #include "memory/live_counts.hpp"
 #include "memory/pool.hpp"
-#include "support/patiently.hpp"
+#include "support/eventually.hpp"
 #include "unit/backend/sim_fixture.hpp"
 
 namespace isthmus::sim_test {
@@ -30,10 +30,11 @@ void finish(Queue& on) { EXPECT_TRUE(expect_value(on.pending())->wait({})); }
 class pool_order : public testing::Test {
  protected:
   [[nodiscard]] Ref<Queue> another_queue() {
-    return expect_value(sim_.home->create_queue(*sim_.where));
+    return expect_value(sim_.test_context->create_queue(*sim_.test_device));
   }
   [[nodiscard]] Ref<Pool> make(Pool::Options how = {}) {
-    return expect_value(Pool::create(*sim_.home, *sim_.where, ISTHMUS_KIND_DEVICE, how));
+    return expect_value(
+        Pool::create(*sim_.test_context, *sim_.test_device, ISTHMUS_KIND_DEVICE, how));
   }
   // Nothing submitted to the queue afterwards runs before the gate is completed.
   static void hold_up(Queue& on, const Ref<HostEvent>& gate) {
@@ -68,7 +69,7 @@ TEST_F(pool_order, is_the_queues_own) {
   }
 }
 
-TEST_F(pool_order, memory_goes_to_other_queues_once_the_work_has_ended) {
+TEST_F(pool_order, memory_is_reused_on_other_queues_once_the_work_has_ended) {
   constexpr std::size_t k_nbytes = std::size_t{8} << 20;
   const auto from = make({.growth_bytes = k_nbytes});
   const auto first = another_queue();
@@ -77,7 +78,7 @@ TEST_F(pool_order, memory_goes_to_other_queues_once_the_work_has_ended) {
   hold_up(*first, gate);
   EXPECT_TRUE(
       from->deallocate(expect_value(from->allocate(k_nbytes, 0, *first)), k_nbytes, first.get()));
-  ThreadCache::empty_own(*from);
+  ThreadCache::flush_own(*from);
   EXPECT_TRUE(
       from->deallocate(expect_value(from->allocate(k_nbytes, 0, *second)), k_nbytes, second.get()));
   EXPECT_EQ(from->usage().held_bytes, 2 * k_nbytes) << "the first waits";
@@ -94,7 +95,7 @@ TEST_F(pool_order, memory_goes_to_other_queues_once_the_work_has_ended) {
   }
 }
 
-TEST_F(pool_order, nothing_goes_back_to_the_driver_under_work) {
+TEST_F(pool_order, nothing_returns_to_the_driver_while_work_uses_it) {
   const auto from = make();
   const auto on = another_queue();
   const auto gate = make_ref<HostEvent>();
@@ -117,9 +118,9 @@ void expect_that_all_goes(const LiveTotal& before) {
   EXPECT_EQ(process_live_counts().total(ISTHMUS_KIND_UNKNOWN).bytes, before.bytes);
 }
 
-TEST_F(pool_order, of_several_queues_is_waited_for_when_the_pool_goes) {
+TEST_F(pool_order, of_several_queues_is_waited_for_when_the_pool_is_destroyed) {
   const auto before =
-      support::settled([] { return process_live_counts().total(ISTHMUS_KIND_UNKNOWN); });
+      support::wait_until_stable([] { return process_live_counts().total(ISTHMUS_KIND_UNKNOWN); });
   const std::vector<Ref<Queue>> busy{another_queue(), another_queue()};
   const auto busiest = another_queue();
   const auto gate = make_ref<HostEvent>();
@@ -127,7 +128,7 @@ TEST_F(pool_order, of_several_queues_is_waited_for_when_the_pool_goes) {
   {
     const auto from = make();
     take_and_give(*from, *busiest, 1000);
-    ThreadCache::empty_own(*from);
+    ThreadCache::flush_own(*from);
     from->trim(SIZE_MAX);  // no free memory of the pool waits for the busiest queue
     hold_up(*busiest, last_gate);
     std::vector<void*> blocks;
@@ -151,7 +152,7 @@ TEST_F(pool_order, of_several_queues_is_waited_for_when_the_pool_goes) {
   expect_that_all_goes(before);
 }
 
-TEST_F(pool_order, a_queue_finds_its_own_memory_behind_slabs_that_wait_for_others) {
+TEST_F(pool_order, a_queue_finds_its_own_memory_past_slabs_of_other_queues) {
   constexpr std::size_t k_block = std::size_t{256} << 10;
   const auto from = make({.growth_bytes = std::size_t{64} << 20});
   const auto mine = another_queue();
@@ -171,7 +172,7 @@ TEST_F(pool_order, a_queue_finds_its_own_memory_behind_slabs_that_wait_for_other
     }
   }
   EXPECT_TRUE(from->deallocate(run, 1, mine.get()));
-  ThreadCache::empty_own(*from);
+  ThreadCache::flush_own(*from);
   const auto held = from->usage().held_bytes;
   std::vector<void*> found;
   for (int each = 0; each < 100; ++each) {
@@ -197,7 +198,7 @@ TEST_F(pool_order, a_queue_waits_on_the_device_for_all_that_used_its_memory) {
     const auto from = make({.growth_bytes = 2 * k_half,
                             .limit_bytes = 2 * k_half,
                             .remaps = false,
-                            .longest_wait = std::chrono::nanoseconds{0},
+                            .max_wait = std::chrono::nanoseconds{0},
                             .device_wait = true});
     const std::vector<Ref<Queue>> busy{another_queue(), another_queue()};
     const std::vector<Ref<HostEvent>> gates{make_ref<HostEvent>(), make_ref<HostEvent>()};
@@ -211,7 +212,7 @@ TEST_F(pool_order, a_queue_waits_on_the_device_for_all_that_used_its_memory) {
     }
     const auto on = another_queue();
     auto* whole = expect_value(from->allocate(2 * k_half, 0, *on));
-    EXPECT_EQ(from->under_pressure().of(OomStage::device_wait).served, 1U);
+    EXPECT_EQ(from->oom_stages().counts_of(OomStage::device_wait).served, 1U);
     const auto reached = expect_value(on->fence({}));
     gates[first_to_end]->finish({});
     finish(*busy[first_to_end]);
@@ -227,7 +228,7 @@ TEST_F(pool_order, memory_that_a_queue_cannot_wait_for_is_left_as_it_was) {
   const auto from = make({.growth_bytes = k_nbytes,
                           .limit_bytes = k_nbytes,
                           .remaps = false,
-                          .longest_wait = std::chrono::nanoseconds{0},
+                          .max_wait = std::chrono::nanoseconds{0},
                           .device_wait = true});
   const auto busy = another_queue();
   const auto closed = another_queue();
@@ -236,14 +237,14 @@ TEST_F(pool_order, memory_that_a_queue_cannot_wait_for_is_left_as_it_was) {
   take_and_give(*from, *busy, k_nbytes);
   closed->close();
   EXPECT_FALSE(from->allocate(k_nbytes, 0, *closed));
-  EXPECT_EQ(from->under_pressure().of(OomStage::device_wait).served, 0U);
+  EXPECT_EQ(from->oom_stages().counts_of(OomStage::device_wait).served, 0U);
   gate->finish({});
   finish(*busy);
   from->trim(0);
   EXPECT_EQ(from->usage().held_bytes, 0U);
 }
 
-TEST_F(pool_order, thousands_of_queues_come_and_go_without_a_wait) {
+TEST_F(pool_order, thousands_of_queues_are_created_and_destroyed_without_a_wait) {
   const auto first = make();
   const auto second = make();
   for (int each = 0; each < 2200; ++each) {
@@ -270,7 +271,7 @@ TEST_F(pool_order, frees_on_two_thousand_busy_queues_wait_for_none) {
     hold_up(*busy.back(), gate);
     take_and_give(*from, *busy.back(), 128);
     take_and_give(*from, *busy.back(), std::size_t{64} << 10);
-    EXPECT_NE(from->slots().find(busy.back().get()), QueueSlots::k_quiet);
+    EXPECT_NE(from->slots().find(busy.back().get()), QueueSlots::k_no_queue);
   }
   EXPECT_EQ(from->slots().find(busy.front()->serial()).get(), busy.front().get());
   gate->finish({});
@@ -304,7 +305,7 @@ void write_copy_and_free(Pool& from, Queue& on, unsigned seed, int rounds) {
     all.push_back({used, nbytes, static_cast<std::byte>(value)});
     used += nbytes;
     if (random() % 64 == 0) {
-      ThreadCache::empty_own(from);
+      ThreadCache::flush_own(from);
     }
   }
   finish(on);

@@ -17,7 +17,7 @@ index next_in(const std::set<index>& known, index from) {
   return found == known.end() ? PoolPageSet::k_none : *found;
 }
 
-TEST(grain_set, has_its_first_and_last_number) {
+TEST(page_set, has_its_first_and_last_number) {
   const auto set = std::make_unique<PoolPageSet>();
   EXPECT_EQ(set->next(1), PoolPageSet::k_none);
   set->insert(1);
@@ -44,7 +44,7 @@ index some_number(std::mt19937& random) {
   }
 }
 
-TEST(grain_set, does_what_a_sorted_set_does) {
+TEST(page_set, does_what_a_sorted_set_does) {
   const auto set = std::make_unique<PoolPageSet>();
   std::set<index> known;
   std::mt19937 random{3};

@@ -17,7 +17,7 @@
 #include "memory/live_counts.hpp"
 #include "memory/pool.hpp"
 #include "os/virtual_memory.hpp"
-#include "support/patiently.hpp"
+#include "support/eventually.hpp"
 #include "support/sizes.hpp"
 #include "unit/backend/sim_fixture.hpp"
 
@@ -94,7 +94,7 @@ class pool_remap : public testing::TestWithParam<const char*> {
       set_up_cuda();
     } else {
       sim_.emplace(GetParam());
-      on_ = Ref<Queue>{sim_->on};
+      on_ = Ref<Queue>{sim_->queue};
     }
   }
   void set_up_cuda() {
@@ -177,8 +177,9 @@ TEST_P(pool_remap, a_limit_is_met_by_moving) {
   expect_failure(with.from().allocate(k_mib, 0, *on_), ISTHMUS_ERROR_OUT_OF_MEMORY, "at most");
 }
 
-TEST_P(pool_remap, any_of_it_goes_back) {
-  const auto before = support::settled([this] { return process_live_counts().total(usual_); });
+TEST_P(pool_remap, any_part_of_it_can_be_trimmed) {
+  const auto before =
+      support::wait_until_stable([this] { return process_live_counts().total(usual_); });
   {
     holder with{make(), *on_};
     with.take_and_give_every_other(8, 4 * k_mib);
@@ -195,8 +196,9 @@ TEST_P(pool_remap, any_of_it_goes_back) {
   EXPECT_EQ(after.count, before.count);
 }
 
-TEST_P(pool_remap, goes_back_to_the_byte_where_chunks_divide) {
-  const auto before = support::settled([this] { return process_live_counts().total(usual_); });
+TEST_P(pool_remap, is_trimmed_to_the_byte_where_chunks_can_be_split) {
+  const auto before =
+      support::wait_until_stable([this] { return process_live_counts().total(usual_); });
   {
     holder with{make({.initial_bytes = 64 * k_mib}), *on_};
     const auto given_back = with.from().trim(32 * k_mib);
@@ -232,7 +234,7 @@ TEST_P(pool_remap, small_blocks_keep_no_addresses) {
   EXPECT_LT(reserved_bytes(), before + 1000 * k_mib) << "60 times 400 MiB before";
 }
 
-TEST_P(pool_remap, addresses_go_with_what_was_in_them) {
+TEST_P(pool_remap, addresses_are_released_with_their_memory) {
   const auto play = [&] {
     holder with{make(), *on_};
     with.take_and_give_every_other(8, 4 * k_mib);
@@ -247,7 +249,7 @@ TEST_P(pool_remap, addresses_go_with_what_was_in_them) {
   EXPECT_LT(reserved_bytes(), before + 400 * k_mib) << "30 MiB at least were left in each";
 }
 
-TEST_P(pool_remap, an_address_that_memory_has_left_is_nobodys) {
+TEST_P(pool_remap, an_address_without_memory_is_unknown_to_the_pool) {
   const auto from = make();
   auto* const block = expect_value(from->allocate(8 * k_mib, 0, *on_));
   EXPECT_TRUE(from->deallocate(block, 8 * k_mib, on_.get()));
@@ -421,55 +423,55 @@ INSTANTIATE_TEST_SUITE_P(drivers, pool_remap,
 
 TEST(pool_remap_sim, a_device_that_is_full_in_pieces_serves_one_large_block) {
   const rig sim{"capacity=64MiB"};
-  holder with{pool_on(*sim.on, ISTHMUS_KIND_DEVICE, {.growth_bytes = 2 * k_mib}), *sim.on};
+  holder with{pool_on(*sim.queue, ISTHMUS_KIND_DEVICE, {.growth_bytes = 2 * k_mib}), *sim.queue};
   with.take_and_give_every_other(16, 2 * k_mib);
   with.take(32 * k_mib);
 }
 
 TEST(pool_remap_sim, one_without_it_does_not) {
   const rig sim{"capacity=64MiB,remap=0"};
-  EXPECT_FALSE(sim.where->can(ISTHMUS_CAN_REMAP));
-  holder with{pool_on(*sim.on, ISTHMUS_KIND_DEVICE, {.initial_bytes = 64 * k_mib}), *sim.on};
+  EXPECT_FALSE(sim.test_device->can(ISTHMUS_CAN_REMAP));
+  holder with{pool_on(*sim.queue, ISTHMUS_KIND_DEVICE, {.initial_bytes = 64 * k_mib}), *sim.queue};
   with.take_and_give_every_other(16, 2 * k_mib);
-  expect_failure(with.from().allocate(32 * k_mib, 0, *sim.on), ISTHMUS_ERROR_OUT_OF_MEMORY);
+  expect_failure(with.from().allocate(32 * k_mib, 0, *sim.queue), ISTHMUS_ERROR_OUT_OF_MEMORY);
 }
 
 // The driver reports nothing for addresses whose memory was moved away.
 TEST(pool_remap_sim, a_hole_is_no_memory) {
   const rig sim{""};
-  const auto from = pool_on(*sim.on, ISTHMUS_KIND_SHARED, {});
-  auto* const low = expect_value(from->allocate(8 * k_mib, 0, *sim.on));
-  auto* const high = expect_value(from->allocate(8 * k_mib, 0, *sim.on));
-  EXPECT_EQ(sim.home->query(high).kind, ISTHMUS_KIND_SHARED);
-  EXPECT_TRUE(from->deallocate(high, 8 * k_mib, sim.on.get()));
+  const auto from = pool_on(*sim.queue, ISTHMUS_KIND_SHARED, {});
+  auto* const low = expect_value(from->allocate(8 * k_mib, 0, *sim.queue));
+  auto* const high = expect_value(from->allocate(8 * k_mib, 0, *sim.queue));
+  EXPECT_EQ(sim.test_context->query(high).kind, ISTHMUS_KIND_SHARED);
+  EXPECT_TRUE(from->deallocate(high, 8 * k_mib, sim.queue.get()));
   EXPECT_GT(from->trim(0), 0U);
-  EXPECT_EQ(sim.home->query(high).kind, ISTHMUS_KIND_UNKNOWN);
-  const auto known = sim.home->query(static_cast<std::byte*>(low) + k_mib);
+  EXPECT_EQ(sim.test_context->query(high).kind, ISTHMUS_KIND_UNKNOWN);
+  const auto known = sim.test_context->query(static_cast<std::byte*>(low) + k_mib);
   EXPECT_EQ(known.kind, ISTHMUS_KIND_SHARED);
   EXPECT_LE(known.nbytes, 16 * k_mib);
-  EXPECT_TRUE(from->deallocate(low, 8 * k_mib, sim.on.get()));
+  EXPECT_TRUE(from->deallocate(low, 8 * k_mib, sim.queue.get()));
 }
 
 // Neither a chunk that work still uses moves, nor one that pending work will write.
 TEST(pool_remap_sim, nothing_moves_under_work) {
   const rig sim{"effect=late"};
-  const auto second = expect_value(sim.home->create_queue(*sim.where));
-  const auto from = pool_on(*sim.on, ISTHMUS_KIND_DEVICE, {.growth_bytes = 2 * k_mib});
+  const auto second = expect_value(sim.test_context->create_queue(*sim.test_device));
+  const auto from = pool_on(*sim.queue, ISTHMUS_KIND_DEVICE, {.growth_bytes = 2 * k_mib});
   const auto gate = make_ref<HostEvent>();
   const std::vector<Ref<Event>> after{gate};
-  static_cast<void>(expect_value(sim.on->fence(after)));
+  static_cast<void>(expect_value(sim.queue->fence(after)));
   FillPattern ones;
   ones.nbytes = 1;
   for (int each = 0; each < 8; ++each) {
-    auto* block = expect_value(from->allocate(4 * k_mib, 0, *sim.on));
-    static_cast<void>(expect_value(sim.on->fill(block, ones, 4 * k_mib, {})));
-    EXPECT_TRUE(from->deallocate(block, 4 * k_mib, sim.on.get()));
+    auto* block = expect_value(from->allocate(4 * k_mib, 0, *sim.queue));
+    static_cast<void>(expect_value(sim.queue->fill(block, ones, 4 * k_mib, {})));
+    EXPECT_TRUE(from->deallocate(block, 4 * k_mib, sim.queue.get()));
   }
   const auto moves = sim.calls("map");
   auto* large = expect_value(from->allocate(24 * k_mib, 0, *second));
   EXPECT_EQ(sim.calls("map"), moves + 1) << "addresses, and nothing moved";
   gate->finish({});
-  EXPECT_TRUE(expect_value(sim.on->pending())->wait({}));
+  EXPECT_TRUE(expect_value(sim.queue->pending())->wait({}));
   EXPECT_TRUE(from->deallocate(large, 24 * k_mib, second.get()));
 }
 
@@ -479,23 +481,25 @@ TEST(pool_remap_sim, any_call_may_fail) {
     rig sim{"capacity=96MiB"};
     std::uint64_t calls = 0;
     {
-      holder with{pool_on(*sim.on, ISTHMUS_KIND_DEVICE, {.growth_bytes = 2 * k_mib}), *sim.on};
+      holder with{pool_on(*sim.queue, ISTHMUS_KIND_DEVICE, {.growth_bytes = 2 * k_mib}),
+                  *sim.queue};
       with.take_and_give_every_other(8, 3 * k_mib);
       const auto before = sim.calls("any");
       sim.configure("fail=any:" + std::to_string(nth));
-      auto large = with.from().allocate(40 * k_mib, 0, *sim.on);
+      auto large = with.from().allocate(40 * k_mib, 0, *sim.queue);
       calls = sim.calls("any") - before;
       if (large) {
-        EXPECT_TRUE(with.from().deallocate(*large, 40 * k_mib, sim.on.get()));
+        EXPECT_TRUE(with.from().deallocate(*large, 40 * k_mib, sim.queue.get()));
       } else {
         EXPECT_STRNE(large.failure().message(), "");
-        large = with.from().allocate(40 * k_mib, 0, *sim.on);
+        large = with.from().allocate(40 * k_mib, 0, *sim.queue);
         EXPECT_TRUE(large) << "the fault has passed: " << large.failure().message();
-        EXPECT_TRUE(with.from().deallocate(*large, 40 * k_mib, sim.on.get()));
+        EXPECT_TRUE(with.from().deallocate(*large, 40 * k_mib, sim.queue.get()));
       }
-      EXPECT_EQ(expect_value(state_of_simulated_device(*sim.where)).device_bytes, with.held());
+      EXPECT_EQ(expect_value(state_of_simulated_device(*sim.test_device)).device_bytes,
+                with.held());
     }
-    EXPECT_EQ(expect_value(state_of_simulated_device(*sim.where)).device_bytes, 0U) << nth;
+    EXPECT_EQ(expect_value(state_of_simulated_device(*sim.test_device)).device_bytes, 0U) << nth;
     if (nth > calls) {
       EXPECT_GT(nth, 10U) << "it did move";
       break;

@@ -45,7 +45,7 @@ class spared_region_test : public testing::Test {
   Ref<Queue> queue_;
 };
 
-TEST_F(spared_region_test, goes_back_for_a_small_request) {
+TEST_F(spared_region_test, is_released_for_a_small_request) {
   const auto from = make();
   give(*from, take(*from, 512 * k_mib));
   auto* const little = take(*from, 40 * k_mib);
@@ -101,7 +101,7 @@ TEST_F(spared_region_test, what_grows_serves_at_once) {
   }
 }
 
-TEST_F(spared_region_test, what_was_asked_for_at_first_stays) {
+TEST_F(spared_region_test, the_initial_region_stays) {
   const auto from = make(512 * k_mib, 0);
   auto* const little = take(*from, 40 * k_mib);
   EXPECT_EQ(from->usage().maps, 1U);

@@ -11,7 +11,7 @@
 #include <barrier>
 #include <thread>
 
-#include "support/patiently.hpp"
+#include "support/eventually.hpp"
 #include "support/sizes.hpp"
 #include "unit/backend/sim_fixture.hpp"
 
@@ -20,8 +20,10 @@ namespace {
 
 class queue_slots_race : public testing::Test {
  protected:
-  void TearDown() override { slots_->forget_queues(); }
-  Ref<Queue> another_queue() { return expect_value(sim_.home->create_queue(*sim_.where)); }
+  void TearDown() override { slots_->drop_queues(); }
+  Ref<Queue> another_queue() {
+    return expect_value(sim_.test_context->create_queue(*sim_.test_device));
+  }
   Ticket next(Queue& on) { return slots_->next(slots_->find(&on)); }
   static void hold_up(Queue& on, const Ref<HostEvent>& gate) {
     const std::vector<Ref<Event>> after{gate};
@@ -32,7 +34,7 @@ class queue_slots_race : public testing::Test {
   Ref<QueueSlots> slots_ = make_ref<QueueSlots>();
 };
 
-TEST_F(queue_slots_race, a_ticket_of_several_passes_with_no_fence_that_it_came_too_late_for) {
+TEST_F(queue_slots_race, a_joined_ticket_does_not_pass_with_an_earlier_fence) {
   constexpr int k_rounds = 4000 / support::k_slower;
   const std::vector<Ref<Queue>> busy{another_queue(), another_queue()};
   const std::vector<Ref<Queue>> idle{another_queue(), another_queue()};
@@ -56,7 +58,7 @@ TEST_F(queue_slots_race, a_ticket_of_several_passes_with_no_fence_that_it_came_t
     end.arrive_and_wait();
     EXPECT_FALSE(slots_->passed(both)) << "work on both queues is held up; round " << round;
     gate->finish({});
-    EXPECT_TRUE(support::patiently([&] {
+    EXPECT_TRUE(support::eventually([&] {
       slots_->fence();
       return slots_->passed(both);
     })) << "round "

@@ -38,7 +38,7 @@ TEST(result_memory, a_freed_large_block_is_the_next_of_its_size) {
   free_result(*second);
 }
 
-TEST(result_memory, is_untouched_till_the_first_copy_takes_it) {
+TEST(result_memory, is_untouched_until_the_first_copy_takes_it) {
   constexpr std::size_t k_bytes = std::size_t{24} << 20;
   auto first = allocate_result(k_bytes);
   void* const was = *first;
@@ -62,7 +62,7 @@ TEST(result_memory, keeps_several_large_ones_and_not_all) {
   for (auto* memory : all) {
     free_result(memory);
   }
-  const auto kept = kept_result_bytes();
+  const auto kept = cached_result_bytes();
   EXPECT_LE(kept, std::size_t{2} << 30);
   EXPECT_LE(kept, os::physical_memory().total / 8);
 }
@@ -74,7 +74,7 @@ TEST(result_memory, nothing_and_too_much) {
   EXPECT_EQ(allocate_result(SIZE_MAX).failure().code(), ISTHMUS_ERROR_OUT_OF_MEMORY);
 }
 
-TEST(result_memory, a_forked_child_goes_on_by_itself) {
+TEST(result_memory, a_forked_child_caches_independently) {
   constexpr std::size_t k_bytes = std::size_t{8} << 20;
   auto inherited = allocate_result(k_bytes);
   const auto in_a_child = [&] {

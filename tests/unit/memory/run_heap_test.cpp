@@ -83,7 +83,7 @@ class run_heap_test : public testing::Test {
   index take(index count, QueueSlots::Slot whom) {
     const auto first = heap_.find(count, whom);
     if (first != RunHeap::k_none) {
-      heap_.take(first, count);
+      heap_.allocate(first, count);
     }
     return first;
   }
@@ -91,7 +91,7 @@ class run_heap_test : public testing::Test {
   void settle() {
     RunHeap::Progress seen;
     while (seen.next != RunHeap::k_none) {
-      seen = heap_.settle(seen.next);
+      seen = heap_.coalesce(seen.next);
     }
   }
   void unite_all(QueueSlots::Slot whom) {
@@ -103,7 +103,7 @@ class run_heap_test : public testing::Test {
   // Other threads use the heap, as `between()` does, while the lock is free.
   template <class Between>
   [[nodiscard]] index unite(index wanted, QueueSlots::Slot whom, const Between& between,
-                            int most_looks = RunHeap::k_most_looks) {
+                            int most_looks = RunHeap::k_max_examined) {
     RunHeap::Search seen;
     heap_.unite(seen, wanted, whom, most_looks);
     while (seen.next != RunHeap::k_none && seen.found == RunHeap::k_none) {
@@ -120,10 +120,10 @@ class run_heap_test : public testing::Test {
   std::vector<index> free_apart(index count) {
     std::vector<index> all(count);
     for (auto& each : all) {
-      each = take(1, QueueSlots::k_quiet);
+      each = take(1, QueueSlots::k_no_queue);
     }
     for (index each = 0; each < count; ++each) {
-      heap_.give(all[each], each % 2 == 0 ? Ticket{2, 1} : Ticket{});
+      heap_.deallocate(all[each], each % 2 == 0 ? Ticket{2, 1} : Ticket{});
     }
     return all;
   }
@@ -142,56 +142,56 @@ class run_heap_test : public testing::Test {
   RunHeap heap_{table_.data(), tickets_.data(), borders_.get(), *slots_};
 };
 
-TEST_F(run_heap_test, gives_nothing_before_it_has_a_region) {
-  EXPECT_EQ(take(1, QueueSlots::k_quiet), RunHeap::k_none);
+TEST_F(run_heap_test, serves_nothing_before_it_has_a_region) {
+  EXPECT_EQ(take(1, QueueSlots::k_no_queue), RunHeap::k_none);
   EXPECT_TRUE(free_runs().empty());
 }
 
 TEST_F(run_heap_test, joins_what_lies_side_by_side) {
   heap_.add(1, 100);
-  const auto a = take(30, QueueSlots::k_quiet);
-  const auto b = take(30, QueueSlots::k_quiet);
-  const auto c = take(40, QueueSlots::k_quiet);
-  EXPECT_EQ(take(1, QueueSlots::k_quiet), RunHeap::k_none);
-  heap_.give(a, {});
-  heap_.give(c, {});
+  const auto a = take(30, QueueSlots::k_no_queue);
+  const auto b = take(30, QueueSlots::k_no_queue);
+  const auto c = take(40, QueueSlots::k_no_queue);
+  EXPECT_EQ(take(1, QueueSlots::k_no_queue), RunHeap::k_none);
+  heap_.deallocate(a, {});
+  heap_.deallocate(c, {});
   EXPECT_EQ(free_runs(), (std::vector<run>{{1, 30}, {61, 40}}));
   EXPECT_EQ(free_runs(31), (std::vector<run>{{61, 40}}));
-  heap_.give(b, {});
+  heap_.deallocate(b, {});
   EXPECT_EQ(free_runs(), (std::vector<run>{{1, 100}}));
 }
 
 TEST_F(run_heap_test, damage_is_found_where_it_is) {
   heap_.add(1, 100);
-  const auto taken = take(30, QueueSlots::k_quiet);
-  EXPECT_EQ(heap_.look_for_damage(1, 100).at, RunHeap::k_none);
-  EXPECT_EQ(heap_.look_for_damage(1, 100).free, 70U);
+  const auto taken = take(30, QueueSlots::k_no_queue);
+  EXPECT_EQ(heap_.find_damage(1, 100).at, RunHeap::k_none);
+  EXPECT_EQ(heap_.find_damage(1, 100).free, 70U);
   const auto expect_found = [&](std::atomic<std::uint32_t>& word, index where) {
     const auto was = word.fetch_add(1);
-    EXPECT_EQ(heap_.look_for_damage(1, 100).at, where);
+    EXPECT_EQ(heap_.find_damage(1, 100).at, where);
     word = was;
   };
   expect_found(table_[taken + 7].span, taken);  // inside the page run
   expect_found(table_[100].span, 31);           // the last page of the free run
   table_[31].set_links(99, RunHeap::k_none);    // not the first in its list
-  EXPECT_EQ(heap_.look_for_damage(1, 100).at, 31U);
+  EXPECT_EQ(heap_.find_damage(1, 100).at, 31U);
   table_[31].set_links(RunHeap::k_none, RunHeap::k_none);
-  EXPECT_EQ(heap_.look_for_damage(1, 100).at, RunHeap::k_none);
+  EXPECT_EQ(heap_.find_damage(1, 100).at, RunHeap::k_none);
 }
 
 TEST_F(run_heap_test, what_is_free_waits_for_no_neighbours_work) {
   const Ticket waits{2, 1};
   heap_.add(1, 90);
-  const auto a = take(30, QueueSlots::k_quiet);
-  const auto b = take(30, QueueSlots::k_quiet);
-  const auto c = take(30, QueueSlots::k_quiet);
-  heap_.give(a, {});
-  heap_.give(b, waits);
+  const auto a = take(30, QueueSlots::k_no_queue);
+  const auto b = take(30, QueueSlots::k_no_queue);
+  const auto c = take(30, QueueSlots::k_no_queue);
+  heap_.deallocate(a, {});
+  heap_.deallocate(b, waits);
   settle();
   EXPECT_EQ(free_runs(), (std::vector<run>{{1, 30}, {31, 30}}));
   EXPECT_EQ(take(30, 3), a);
-  heap_.give(a, {});
-  heap_.give(c, Ticket{3, 1});
+  heap_.deallocate(a, {});
+  heap_.deallocate(c, Ticket{3, 1});
   for (QueueSlots::Slot whom : {0U, 3U}) {
     EXPECT_FALSE(unite(60, whom));
     EXPECT_EQ(take(60, whom), RunHeap::k_none);
@@ -200,23 +200,23 @@ TEST_F(run_heap_test, what_is_free_waits_for_no_neighbours_work) {
   EXPECT_EQ(take(60, 2), RunHeap::k_none);
   EXPECT_TRUE(unite(60, 2));
   EXPECT_EQ(free_runs(), (std::vector<run>{{1, 60}, {61, 30}}));
-  EXPECT_EQ(heap_.free_grains(), 90U);
+  EXPECT_EQ(heap_.free_pages(), 90U);
   EXPECT_EQ(take(60, 2), 1U);
   EXPECT_EQ(heap_.ticket_of(1), waits);
 }
 
 // More boundaries than one step inspects.
-TEST_F(run_heap_test, goes_on_where_a_look_ended) {
+TEST_F(run_heap_test, continues_where_the_last_search_ended) {
   heap_.add(1, 650);
   std::vector<index> all(650);
   for (auto& each : all) {
-    each = take(1, QueueSlots::k_quiet);
+    each = take(1, QueueSlots::k_no_queue);
   }
   for (index each = 0; each < 600; ++each) {
-    heap_.give(all[each], Ticket{2 + each % 2, 1});
+    heap_.deallocate(all[each], Ticket{2 + each % 2, 1});
   }
-  heap_.give(all[600], Ticket{3, 1});
-  heap_.give(all[601], {});
+  heap_.deallocate(all[600], Ticket{3, 1});
+  heap_.deallocate(all[601], {});
   EXPECT_EQ(heap_.neighbours(), 600U);
   RunHeap::Search one_look;
   heap_.unite(one_look, 3, 3);
@@ -227,32 +227,32 @@ TEST_F(run_heap_test, goes_on_where_a_look_ended) {
   EXPECT_FALSE(unite(4, 3));
   EXPECT_TRUE(unite(3, 3));
   EXPECT_EQ(take(3, 3), all[599]);
-  EXPECT_EQ(heap_.look_for_damage(1, 650).at, RunHeap::k_none);
+  EXPECT_EQ(heap_.find_damage(1, 650).at, RunHeap::k_none);
 }
 
 // However many neighbours are usable: other threads wait for the lock during each step.
-TEST_F(run_heap_test, looks_at_and_joins_few_runs_at_a_time) {
+TEST_F(run_heap_test, examines_and_coalesces_few_runs_at_a_time) {
   heap_.add(1, 690);
   free_apart(690);
   int holds = 0;
   auto left = heap_.neighbours();
   const auto expect_few = [&] {
     ++holds;
-    EXPECT_LE(left - heap_.neighbours(), RunHeap::k_most_looks);
+    EXPECT_LE(left - heap_.neighbours(), RunHeap::k_max_examined);
     left = heap_.neighbours();
   };
   EXPECT_EQ(unite(690, 2, expect_few), 1U);
   expect_few();
   EXPECT_GE(holds, 4) << "counted, then joined";
   EXPECT_EQ(left, 0U);
-  EXPECT_EQ(heap_.look_for_damage(1, 690).at, RunHeap::k_none);
+  EXPECT_EQ(heap_.find_damage(1, 690).at, RunHeap::k_none);
 }
 
 TEST_F(run_heap_test, unites_all_a_few_runs_at_a_time) {
   heap_.add(1, 690);
   free_apart(690);
   EXPECT_NE(heap_.unite_all(1, 2).next, RunHeap::k_none);
-  EXPECT_GE(heap_.neighbours(), 689U - RunHeap::k_most_looks);
+  EXPECT_GE(heap_.neighbours(), 689U - RunHeap::k_max_examined);
   unite_all(2);
   EXPECT_EQ(free_runs(), (std::vector<run>{{1, 690}}));
 }
@@ -268,16 +268,16 @@ TEST_F(run_heap_test, unites_nothing_that_was_taken_meanwhile) {
       bool is_taken = false;
       const auto found = unite(600, 2, [&] {
         if (++holds == after && is_alone(all[gone])) {
-          heap_.take(all[gone], 1);
+          heap_.allocate(all[gone], 1);
           is_taken = true;
         }
       });
       EXPECT_EQ(found != RunHeap::k_none, !is_taken);
       if (is_taken) {
-        heap_.give(all[gone], {});
+        heap_.deallocate(all[gone], {});
         EXPECT_TRUE(unite(600, 2));
       }
-      EXPECT_EQ(heap_.look_for_damage(1, 600).at, RunHeap::k_none);
+      EXPECT_EQ(heap_.find_damage(1, 600).at, RunHeap::k_none);
       heap_.remove(1, 1, 600);
     }
   }
@@ -285,12 +285,12 @@ TEST_F(run_heap_test, unites_nothing_that_was_taken_meanwhile) {
 
 TEST_F(run_heap_test, unites_no_more_than_are_enough) {
   heap_.add(1, 90);
-  const auto a = take(30, QueueSlots::k_quiet);
-  const auto b = take(10, QueueSlots::k_quiet);
-  const auto c = take(50, QueueSlots::k_quiet);
-  heap_.give(a, {});
-  heap_.give(b, Ticket{2, 1});
-  heap_.give(c, {});
+  const auto a = take(30, QueueSlots::k_no_queue);
+  const auto b = take(10, QueueSlots::k_no_queue);
+  const auto c = take(50, QueueSlots::k_no_queue);
+  heap_.deallocate(a, {});
+  heap_.deallocate(b, Ticket{2, 1});
+  heap_.deallocate(c, {});
   EXPECT_TRUE(unite(40, 2));
   EXPECT_EQ(take(40, 2), a);
   EXPECT_EQ(take(50, 3), c) << "which waits for nobody";
@@ -301,28 +301,28 @@ TEST_F(run_heap_test, unites_all_that_is_good_for_one_queue) {
   const auto waits = Ticket{2, 1};
   std::array<index, 6> all{};
   for (auto& each : all) {
-    each = take(10, QueueSlots::k_quiet);
+    each = take(10, QueueSlots::k_no_queue);
   }
-  heap_.give(all[0], {});
-  heap_.give(all[1], waits);
-  heap_.give(all[2], Ticket{3, 1});
-  heap_.give(all[4], waits);
-  heap_.give(all[5], {});
+  heap_.deallocate(all[0], {});
+  heap_.deallocate(all[1], waits);
+  heap_.deallocate(all[2], Ticket{3, 1});
+  heap_.deallocate(all[4], waits);
+  heap_.deallocate(all[5], {});
   unite_all(2);
   EXPECT_EQ(free_runs(), (std::vector<run>{{1, 20}, {21, 10}, {41, 20}}));
   EXPECT_EQ(heap_.ticket_of(1), waits);
   EXPECT_EQ(heap_.ticket_of(41), waits);
-  EXPECT_EQ(heap_.free_grains(), 50U);
+  EXPECT_EQ(heap_.free_pages(), 50U);
 }
 
 TEST_F(run_heap_test, never_joins_two_regions) {
   heap_.add(1, 10);
   heap_.add(12, 10);
-  EXPECT_EQ(take(11, QueueSlots::k_quiet), RunHeap::k_none);
-  const auto a = take(10, QueueSlots::k_quiet);
-  const auto b = take(10, QueueSlots::k_quiet);
-  heap_.give(a, {});
-  heap_.give(b, {});
+  EXPECT_EQ(take(11, QueueSlots::k_no_queue), RunHeap::k_none);
+  const auto a = take(10, QueueSlots::k_no_queue);
+  const auto b = take(10, QueueSlots::k_no_queue);
+  heap_.deallocate(a, {});
+  heap_.deallocate(b, {});
   EXPECT_EQ(free_runs(), (std::vector<run>{{1, 10}, {12, 10}}));
   heap_.remove(1, 1, 10);
   EXPECT_EQ(free_runs(), (std::vector<run>{{12, 10}}));
@@ -332,21 +332,21 @@ TEST_F(run_heap_test, what_lies_around_a_removed_region_stays) {
   heap_.add(1, 100);
   heap_.remove(1, 41, 20);
   EXPECT_EQ(free_runs(), (std::vector<run>{{1, 40}, {61, 40}}));
-  EXPECT_EQ(heap_.free_grains(), 80U);
+  EXPECT_EQ(heap_.free_pages(), 80U);
   heap_.remove(1, 1, 10);
   heap_.remove(61, 91, 10);
   EXPECT_EQ(free_runs(), (std::vector<run>{{11, 30}, {61, 30}}));
-  const auto a = take(30, QueueSlots::k_quiet);
-  heap_.give(a, {});
+  const auto a = take(30, QueueSlots::k_no_queue);
+  heap_.deallocate(a, {});
   EXPECT_EQ(free_runs(), (std::vector<run>{{11, 30}, {61, 30}})) << "joined over a hole";
 }
 
 TEST_F(run_heap_test, an_exact_length_is_found_again) {
   heap_.add(1, 500);
-  const auto a = take(37, QueueSlots::k_quiet);
-  static_cast<void>(take(1, QueueSlots::k_quiet));  // keeps it from being joined
-  heap_.give(a, {});
-  EXPECT_EQ(take(37, QueueSlots::k_quiet), a);
+  const auto a = take(37, QueueSlots::k_no_queue);
+  static_cast<void>(take(1, QueueSlots::k_no_queue));  // keeps it from being joined
+  heap_.deallocate(a, {});
+  EXPECT_EQ(take(37, QueueSlots::k_no_queue), a);
 }
 
 TEST_F(run_heap_test, does_what_the_model_does) {
@@ -379,23 +379,23 @@ TEST_F(run_heap_test, does_what_the_model_does) {
     } else if (random() % 2 == 0) {
       const auto count = static_cast<index>(1 + random() % (random() % 4 == 0 ? 200 : 12));
       const auto skip = static_cast<index>(random() % 8 == 0 ? random() % 5 : 0);
-      auto first = take(count + 2 * skip, QueueSlots::k_quiet);
+      auto first = take(count + 2 * skip, QueueSlots::k_no_queue);
       if (first == RunHeap::k_none) {
         ASSERT_FALSE(known.fits_surely(count + 2 * skip)) << count;
         continue;
       }
       if (skip != 0) {
-        first = heap_.keep(first, skip, count);
+        first = heap_.keep_part(first, skip, count);
       }
       known.take(first, count);
     } else if (!known.runs().empty()) {
       const auto chosen = std::next(known.runs().begin(),
                                     static_cast<std::ptrdiff_t>(random() % known.runs().size()));
       const auto first = chosen->first;
-      heap_.give(first, {});
+      heap_.deallocate(first, {});
       known.give(first);
     }
-    ASSERT_EQ(heap_.free_grains(), known.free_grains());
+    ASSERT_EQ(heap_.free_pages(), known.free_grains());
     if (step % 64 == 0) {
       std::vector<index> owner(k_pages, RunHeap::k_none);
       for (const auto& [first, count] : known.runs()) {
@@ -417,7 +417,7 @@ TEST_F(run_heap_test, does_what_the_model_does) {
 TEST_F(run_heap_test, counts_free_runs_side_by_side) {
   constexpr index k_all = 600;
   const std::array<Ticket, 3> tickets{Ticket{}, {2, 1}, {3, 1}};
-  const std::array<QueueSlots::Slot, 3> slots{QueueSlots::k_quiet, 2, 3};
+  const std::array<QueueSlots::Slot, 3> slots{QueueSlots::k_no_queue, 2, 3};
   std::mt19937 random{11};
   std::vector<index> taken;
   std::uint64_t most = 0;
@@ -425,7 +425,7 @@ TEST_F(run_heap_test, counts_free_runs_side_by_side) {
   const auto take_or_give = [&](QueueSlots::Slot whom) {
     if (random() % 2 == 0 && !taken.empty()) {
       std::swap(taken.at(random() % taken.size()), taken.back());
-      heap_.give(taken.back(), tickets.at(random() % tickets.size()));
+      heap_.deallocate(taken.back(), tickets.at(random() % tickets.size()));
       taken.pop_back();
     } else if (const auto first = take(static_cast<index>(1 + random() % 12), whom);
                first != RunHeap::k_none) {
@@ -454,7 +454,7 @@ TEST_F(run_heap_test, counts_free_runs_side_by_side) {
       end = first + count;
     }
     ASSERT_EQ(heap_.neighbours(), pairs) << step;
-    ASSERT_EQ(heap_.look_for_damage(1, k_all).neighbours, pairs) << step;
+    ASSERT_EQ(heap_.find_damage(1, k_all).neighbours, pairs) << step;
     most = std::max(most, pairs);
   }
   EXPECT_GT(most, 3U) << "or nothing was tested";

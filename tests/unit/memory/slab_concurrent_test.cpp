@@ -26,13 +26,13 @@ void each_slab(Visit&& visit) {
   for (unsigned each = 0; each < k_slab_classes.count(); ++each) {
     const auto nbytes = k_slab_classes.bytes_of(each);
     for (const auto& shape : {SlabShape::of_first(nbytes), SlabShape::of_later(nbytes)}) {
-      auto* made = take_slab_record(shape);
+      auto* made = allocate_slab_record(shape);
       ASSERT_NE(made, nullptr);
       made->base.store(const_cast<std::byte*>(slab_address(0)));
-      made->forget_live();
-      EXPECT_EQ(made->grains(), shape.grains);
+      made->clear_live_marks();
+      EXPECT_EQ(made->pages(), shape.pages);
       visit(*made);
-      give_slab_record(*made);
+      deallocate_slab_record(*made);
     }
   }
 }
@@ -43,7 +43,7 @@ TEST(slabs, find_the_block_of_every_address) {
       const auto offset = std::size_t{block} * in.block_bytes;
       ASSERT_EQ(in.block_at(slab_address(offset)), block);
       ASSERT_EQ(in.number_of(slab_address(offset)), block);
-      ASSERT_EQ(in.block_holding(slab_address(offset + in.block_bytes - 1)), block);
+      ASSERT_EQ(in.block_containing(slab_address(offset + in.block_bytes - 1)), block);
       ASSERT_EQ(in.block_at(slab_address(offset + 1)), Slab::k_no_block);
       ASSERT_EQ(in.block_at(slab_address(offset + in.block_bytes - 1)), Slab::k_no_block);
     }
@@ -60,7 +60,7 @@ TEST(slabs, have_no_block_beyond_their_own) {
     }
     for (const auto offset : beyond) {
       EXPECT_EQ(in.block_at(slab_address(offset)), Slab::k_no_block) << offset;
-      EXPECT_EQ(in.block_holding(slab_address(offset)), Slab::k_no_block) << offset;
+      EXPECT_EQ(in.block_containing(slab_address(offset)), Slab::k_no_block) << offset;
     }
   });
 }
@@ -69,19 +69,19 @@ TEST(slabs, know_which_blocks_are_live) {
   each_slab([](Slab& in) {
     EXPECT_EQ(in.count_live(), 0U);
     for (std::uint32_t block = 0; block < in.blocks; block += 3) {
-      EXPECT_FALSE(in.mark_dead(block));
+      EXPECT_FALSE(in.mark_freed(block));
       in.mark_live(block);
     }
     EXPECT_EQ(in.count_live(), (in.blocks + 2) / 3);
     for (std::uint32_t block = 0; block < in.blocks; ++block) {
       ASSERT_EQ(in.is_live(block), block % 3 == 0);
     }
-    in.free()[0] = ~std::uint64_t{0};  // the marks share no bits with these
-    in.held_back()[0] = ~std::uint64_t{0};
+    in.free_bitmap()[0] = ~std::uint64_t{0};  // the marks share no bits with these
+    in.waiting_bitmap()[0] = ~std::uint64_t{0};
     EXPECT_EQ(in.count_live(), (in.blocks + 2) / 3);
-    EXPECT_TRUE(in.mark_dead(0));
-    EXPECT_FALSE(in.mark_dead(0));
-    in.forget_live();
+    EXPECT_TRUE(in.mark_freed(0));
+    EXPECT_FALSE(in.mark_freed(0));
+    in.clear_live_marks();
     EXPECT_EQ(in.count_live(), 0U);
   });
 }
@@ -105,9 +105,9 @@ std::vector<std::uintptr_t> lines_changed_by_mark(Slab& in, std::uint32_t block)
 TEST(slabs, threads_with_their_first_blocks_mark_different_lines) {
   for (unsigned each = 0; each < k_slab_classes.count(); ++each) {
     const auto nbytes = k_slab_classes.bytes_of(each);
-    auto* made = take_slab_record(SlabShape::of_first(nbytes));
+    auto* made = allocate_slab_record(SlabShape::of_first(nbytes));
     ASSERT_NE(made, nullptr);
-    made->forget_live();
+    made->clear_live_marks();
     const std::uint32_t together = nbytes <= 4096 ? 8 : nbytes < (64U << 10) ? 4 : 1;
     const auto one = lines_changed_by_mark(*made, together - 1);
     const auto next = lines_changed_by_mark(*made, together);
@@ -116,18 +116,18 @@ TEST(slabs, threads_with_their_first_blocks_mark_different_lines) {
     EXPECT_NE(one, next) << nbytes;
     EXPECT_NE(one.front(), reinterpret_cast<std::uintptr_t>(&made->block_bytes) / Slab::k_line)
         << "which all threads read";
-    made->forget_live();
-    give_slab_record(*made);
+    made->clear_live_marks();
+    deallocate_slab_record(*made);
   }
 }
 
 // Marks of a byte or a bit: concurrent changes to neighbouring marks are preserved, and of two
 // concurrent frees of one block one is refused.
-TEST(slabs, tell_one_of_two_threads_that_it_freed_a_block) {
+TEST(slabs, let_one_of_two_threads_free_a_block) {
   for (const auto& shape : {SlabShape::of_first(4096), SlabShape::of_later(4096)}) {
-    auto* shared = take_slab_record(shape);
+    auto* shared = allocate_slab_record(shape);
     ASSERT_NE(shared, nullptr);
-    shared->forget_live();
+    shared->clear_live_marks();
     constexpr int k_rounds = 2000;
     constexpr std::uint32_t k_contested = 0;
     std::atomic<int> ready{0};
@@ -142,15 +142,15 @@ TEST(slabs, tell_one_of_two_threads_that_it_freed_a_block) {
         while (ready.load() < 2 * round + 2) {
           std::this_thread::yield();
         }
-        freed.fetch_add(shared->mark_dead(k_contested) ? 1 : 0);
-        EXPECT_TRUE(shared->mark_dead(own));
+        freed.fetch_add(shared->mark_freed(k_contested) ? 1 : 0);
+        EXPECT_TRUE(shared->mark_freed(own));
       }
     };
     std::thread other([&] { work(1, false); });
     work(2, true);
     other.join();
     EXPECT_EQ(freed.load(), k_rounds);
-    give_slab_record(*shared);
+    deallocate_slab_record(*shared);
   }
 }
 

@@ -25,19 +25,19 @@ class slab_lists : public testing::Test {
 
   ~slab_lists() override {
     for (auto* each : made_) {
-      give_slab_record(*each);
+      deallocate_slab_record(*each);
     }
   }
   // A slab at an address that is never accessed, which has all its blocks.
   Slab& make() {
-    auto& in = *take_slab_record(k_shape);
+    auto& in = *allocate_slab_record(k_shape);
     made_.push_back(&in);
     in.base.store(reinterpret_cast<std::byte*>(made_.size() << 30));
-    in.kept = in.blocks;
+    in.free_count = in.blocks;
     in.waiting = 0;
     in.until = {};
-    std::fill_n(in.free(), in.words(), ~std::uint64_t{0});
-    std::fill_n(in.held_back(), in.words(), std::uint64_t{0});
+    std::fill_n(in.free_bitmap(), in.words(), ~std::uint64_t{0});
+    std::fill_n(in.waiting_bitmap(), in.words(), std::uint64_t{0});
     return in;
   }
   std::vector<void*> add(Slab& made, std::size_t count) {
@@ -54,7 +54,7 @@ class slab_lists : public testing::Test {
   Slab* give(Slab& to, const std::vector<void*>& blocks, Ticket freed) {
     Slab* whole = nullptr;
     for (auto* each : blocks) {
-      whole = list_.give(to, each, freed);
+      whole = list_.return_block(to, each, freed);
     }
     return whole;
   }
@@ -65,7 +65,7 @@ class slab_lists : public testing::Test {
   std::vector<Slab*> made_;
 };
 
-TEST_F(slab_lists, give_blocks_of_the_fullest_first) {
+TEST_F(slab_lists, serve_blocks_of_the_fullest_first) {
   auto& full = make();
   auto& empty = make();
   auto first = add(full, 60);
@@ -74,7 +74,7 @@ TEST_F(slab_lists, give_blocks_of_the_fullest_first) {
   for (auto* each : take(4, k_mine)) {
     EXPECT_NE(full.block_at(each), Slab::k_no_block);
   }
-  EXPECT_EQ(full.kept, 0U);
+  EXPECT_EQ(full.free_count, 0U);
   EXPECT_NE(empty.block_at(take(1, k_mine).at(0)), Slab::k_no_block);
 }
 
@@ -82,14 +82,14 @@ TEST_F(slab_lists, damage_is_found) {
   auto& in = make();
   const auto taken = add(in, 10);
   ASSERT_EQ(list_.find_damaged(), nullptr);
-  in.kept += 1;
+  in.free_count += 1;
   EXPECT_EQ(list_.find_damaged(), &in) << "counts more than it has";
-  in.kept -= 1;
+  in.free_count -= 1;
   in.mark_live(in.block_at(taken[0]));
   EXPECT_EQ(list_.find_damaged(), nullptr);
   in.mark_live(63);
   EXPECT_EQ(list_.find_damaged(), &in) << "a block in two places";
-  EXPECT_TRUE(in.mark_dead(63));
+  EXPECT_TRUE(in.mark_freed(63));
   EXPECT_EQ(list_.find_damaged(), nullptr);
 }
 
@@ -99,7 +99,7 @@ TEST_F(slab_lists, keep_what_waits_for_its_own_queue) {
   EXPECT_EQ(give(in, {taken[0], taken[1]}, k_behind_mine), nullptr);
   EXPECT_EQ(in.waiting, 2U);
   EXPECT_TRUE(take(8, k_other).empty());
-  EXPECT_TRUE(take(8, QueueSlots::k_quiet).empty());
+  EXPECT_TRUE(take(8, QueueSlots::k_no_queue).empty());
   EXPECT_EQ(take(8, k_mine).size(), 2U);
   EXPECT_EQ(in.waiting, 0U);
 }
@@ -115,7 +115,7 @@ TEST_F(slab_lists, what_waits_holds_nothing_else_back) {
   EXPECT_EQ(in.until.slot(), QueueSlots::k_several);
 }
 
-TEST_F(slab_lists, give_what_waits_for_nothing_to_anybody) {
+TEST_F(slab_lists, serve_blocks_without_pending_work_to_any_queue) {
   auto& in = make();
   const auto taken = add(in, 64);
   EXPECT_EQ(give(in, {taken[0]}, {}), nullptr);
@@ -125,17 +125,17 @@ TEST_F(slab_lists, give_what_waits_for_nothing_to_anybody) {
 }
 
 // It is unknown when the use ends. A joined ticket does not end either when its other part has.
-TEST_F(slab_lists, keep_what_somebody_may_use_for_ever) {
+TEST_F(slab_lists, keep_blocks_with_a_use_that_never_ends) {
   auto& in = make();
   const auto blocks = add(in, 64);
   EXPECT_EQ(give(in, {blocks[0]}, Ticket::never()), nullptr);
   EXPECT_EQ(give(in, {blocks[1]}, k_behind_other), nullptr);
   EXPECT_EQ(in.until, Ticket::never());
   EXPECT_EQ(slots_->joined(k_behind_mine, Ticket::never()), Ticket::never());
-  EXPECT_FALSE(slots_->good(Ticket::never(), QueueSlots::k_anybody));
+  EXPECT_FALSE(slots_->is_usable(Ticket::never(), QueueSlots::k_any_queue));
 }
 
-TEST_F(slab_lists, let_go_of_a_slab_that_has_all_its_blocks) {
+TEST_F(slab_lists, release_a_slab_that_has_all_its_blocks) {
   auto& in = make();
   const auto taken = add(in, 64);
   EXPECT_EQ(give(in, taken, k_behind_mine), &in);
@@ -143,8 +143,8 @@ TEST_F(slab_lists, let_go_of_a_slab_that_has_all_its_blocks) {
   EXPECT_TRUE(take(1, k_mine).empty());
   auto& untouched = make();
   EXPECT_TRUE(add(untouched, 0).empty());
-  EXPECT_EQ(list_.take_untouched(), &untouched);
-  EXPECT_EQ(list_.take_untouched(), nullptr);
+  EXPECT_EQ(list_.take_unused_slab(), &untouched);
+  EXPECT_EQ(list_.take_unused_slab(), nullptr);
 }
 
 // Relative to the memory that they describe, for all but the first slabs of a class. Including 40
@@ -154,8 +154,8 @@ TEST(slab_records, are_small_beside_their_memory) {
   constexpr SizeClasses k_all{SizeClasses::k_smallest_unit};
   for (unsigned each = 0; each < k_all.count(); ++each) {
     const auto shape = SlabShape::of_later(k_all.bytes_of(each));
-    const auto described = std::size_t{shape.grains} * k_pool_page_bytes;
-    const auto notes = round_up(Slab::bytes_for(shape), Slab::k_line) + shape.grains * 40;
+    const auto described = std::size_t{shape.pages} * k_pool_page_bytes;
+    const auto notes = round_up(Slab::bytes_for(shape), Slab::k_line) + shape.pages * 40;
     const std::size_t bound = shape.block_bytes >= 4 * support::k_kib ? 500 : 250;
     EXPECT_LE(notes * bound, described) << k_all.bytes_of(each);
   }

@@ -16,7 +16,7 @@
 namespace isthmus::sim_test {
 namespace {
 
-class held_lanes : public testing::Test {
+class held_thread_caches : public testing::Test {
  protected:
   // The thread cache of this thread, with a block in it.
   [[nodiscard]] ThreadCache& fill_own() {
@@ -33,11 +33,12 @@ class held_lanes : public testing::Test {
   }
 
   rig sim_{""};
-  Ref<Pool> from_ = expect_value(Pool::create(*sim_.home, *sim_.where, ISTHMUS_KIND_DEVICE, {}));
-  Ref<Queue> on_ = expect_value(sim_.home->create_queue(*sim_.where));
+  Ref<Pool> from_ =
+      expect_value(Pool::create(*sim_.test_context, *sim_.test_device, ISTHMUS_KIND_DEVICE, {}));
+  Ref<Queue> on_ = expect_value(sim_.test_context->create_queue(*sim_.test_device));
 };
 
-TEST_F(held_lanes, keep_what_they_have) {
+TEST_F(held_thread_caches, keep_what_they_have) {
   auto& mine = fill_own();
   const auto blocks = blocks_in(mine);
   {
@@ -50,7 +51,7 @@ TEST_F(held_lanes, keep_what_they_have) {
   EXPECT_EQ(blocks_in(mine), 0U);
 }
 
-TEST_F(held_lanes, are_idle_when_nobody_was_there_between_two_looks) {
+TEST_F(held_thread_caches, are_idle_when_unused_between_two_scans) {
   auto& mine = fill_own();
   revoke(ThreadCache::Revoked::idle);
   { const ThreadCache::Hold held{mine}; }
@@ -68,7 +69,7 @@ TEST_F(held_lanes, are_idle_when_nobody_was_there_between_two_looks) {
 }
 
 // While the flush waits for one thread cache, all that are to be flushed refuse their threads.
-TEST_F(held_lanes, are_refused_to_their_threads_while_they_are_emptied) {
+TEST_F(held_thread_caches, are_refused_to_their_threads_while_they_are_emptied) {
   constexpr int k_most_turns = 10'000;
   auto& mine = fill_own();
   std::latch known{1};

@@ -19,7 +19,7 @@
 #include "memory/pool.hpp"
 #include "memory/provider.hpp"
 #include "memory/raw.hpp"
-#include "support/patiently.hpp"
+#include "support/eventually.hpp"
 #include "support/sizes.hpp"
 #include "unit/backend/sim_fixture.hpp"
 
@@ -36,10 +36,10 @@ constexpr int k_rounds = 300 / support::k_slower;
 class sharers {
  public:
   sharers()
-      : driver_{make_ref<Provider>(*sim_.home, *sim_.where, ISTHMUS_KIND_DEVICE)},
+      : driver_{make_ref<Provider>(*sim_.test_context, *sim_.test_device, ISTHMUS_KIND_DEVICE)},
         pool_{expect_value(
-            Pool::create(*sim_.home, *sim_.where, ISTHMUS_KIND_DEVICE,
-                         {.growth_bytes = k_mib, .longest_wait = std::chrono::nanoseconds{0}}))},
+            Pool::create(*sim_.test_context, *sim_.test_device, ISTHMUS_KIND_DEVICE,
+                         {.growth_bytes = k_mib, .max_wait = std::chrono::nanoseconds{0}}))},
         shared_{make_ref<ArenaResource>(*driver_, UINT64_MAX)} {}
 
   // A resource that all threads share, or a new one that is destroyed after a few blocks.
@@ -56,7 +56,7 @@ class sharers {
 
   void use(unsigned seed) {
     std::mt19937 random{seed};
-    const auto on = expect_value(sim_.home->create_queue(*sim_.where));
+    const auto on = expect_value(sim_.test_context->create_queue(*sim_.test_device));
     for (int each = 0; each < k_rounds; ++each) {
       const auto from = any(random());
       std::vector<void*> blocks;
@@ -79,9 +79,9 @@ class sharers {
   // A library thread returns the memory that destroyed resources kept.
   void expect_all_can_be_had() {
     EXPECT_TRUE(all_.empty());
-    EXPECT_TRUE(support::patiently([this] {
-      auto all = allocate_raw(*driver_, 8 * k_mib, 0, *sim_.on);
-      return all && deallocate_raw(*driver_, *all, 8 * k_mib, sim_.on.get());
+    EXPECT_TRUE(support::eventually([this] {
+      auto all = allocate_raw(*driver_, 8 * k_mib, 0, *sim_.queue);
+      return all && deallocate_raw(*driver_, *all, 8 * k_mib, sim_.queue.get());
     }));
   }
 

@@ -41,10 +41,10 @@ constexpr std::size_t k_wanted = 4 * k_mib;
 using resource = Ref<MemoryResource>;
 
 resource provider_of(const rig& sim, UsmKind kind = ISTHMUS_KIND_DEVICE) {
-  return make_ref<Provider>(*sim.home, *sim.where, kind);
+  return make_ref<Provider>(*sim.test_context, *sim.test_device, kind);
 }
 Ref<Pool> pool_of(const rig& sim, const Pool::Options& how = {.growth_bytes = k_mib}) {
-  return expect_value(Pool::create(*sim.home, *sim.where, ISTHMUS_KIND_DEVICE, how));
+  return expect_value(Pool::create(*sim.test_context, *sim.test_device, ISTHMUS_KIND_DEVICE, how));
 }
 resource arena_over(MemoryResource& upstream) {
   return make_ref<ArenaResource>(upstream, UINT64_MAX);
@@ -81,26 +81,26 @@ struct requester {
   std::function<void(const rig& sim)> take;
 };
 void take_of(const rig& sim, MemoryResource& from, std::size_t nbytes = k_wanted) {
-  auto* const block = expect_value(allocate_raw(from, nbytes, 0, *sim.on));
-  EXPECT_TRUE(deallocate_raw(from, block, nbytes, sim.on.get()));
+  auto* const block = expect_value(allocate_raw(from, nbytes, 0, *sim.queue));
+  EXPECT_TRUE(deallocate_raw(from, block, nbytes, sim.queue.get()));
 }
 void take_unified(const rig& sim) {
   UnifiedRequest wanted;
   wanted.nbytes = k_wanted;
   wanted.separate = true;
-  const auto made = expect_value(UnifiedBuffer::create(*sim.on, wanted, nullptr));
+  const auto made = expect_value(UnifiedBuffer::create(*sim.queue, wanted, nullptr));
   const auto there = made->device({made->all()});
   EXPECT_TRUE(there) << there.failure().message();
 }
 void take_fixed(const rig& sim) {  // its slab is larger than the request
   const auto from = fixed_over(*provider_of(sim), k_wanted / k_mib);
-  const auto made = Buffer::create(*sim.on, {k_mib, ISTHMUS_KIND_DEVICE, 0}, from.get());
+  const auto made = Buffer::create(*sim.queue, {k_mib, ISTHMUS_KIND_DEVICE, 0}, from.get());
   EXPECT_TRUE(made) << made.failure().message();
 }
 const requester k_requesters[] = {
     {"buffer",
      [](const rig& sim) {
-       const auto made = Buffer::create(*sim.on, {k_wanted, ISTHMUS_KIND_DEVICE, 0});
+       const auto made = Buffer::create(*sim.queue, {k_wanted, ISTHMUS_KIND_DEVICE, 0});
        EXPECT_TRUE(made) << made.failure().message();
      }},
     {"unified", take_unified},
@@ -128,13 +128,13 @@ class unused_memory : public testing::Test {
   std::vector<void*> take_all(MemoryResource& of) {
     std::vector<void*> blocks;
     for (std::size_t each = 0; each < k_blocks; ++each) {
-      blocks.push_back(expect_value(of.allocate(k_mib, 0, *sim_.on)));
+      blocks.push_back(expect_value(of.allocate(k_mib, 0, *sim_.queue)));
     }
     return blocks;
   }
   void free(MemoryResource& of, const std::vector<void*>& blocks) {
     for (auto* each : blocks) {
-      EXPECT_TRUE(of.deallocate(each, k_mib, sim_.on.get()));
+      EXPECT_TRUE(of.deallocate(each, k_mib, sim_.queue.get()));
     }
   }
   // The resource holds all memory of the device. All but one block, which it returns, is free.
@@ -154,7 +154,7 @@ class unused_memory : public testing::Test {
   }
 
   void serve_the_pool_below(std::chrono::nanoseconds longest_wait) {
-    const auto below = pool_of(sim_, {.growth_bytes = k_mib, .longest_wait = longest_wait});
+    const auto below = pool_of(sim_, {.growth_bytes = k_mib, .max_wait = longest_wait});
     const auto keeps = fixed_over(*below);
     auto* const live = fill(*keeps);
     take_of(sim_, *below);
@@ -182,8 +182,8 @@ TEST_P(unused_memory_of, serves_every_request) {
   std::get<1>(GetParam()).take(sim_);
   EXPECT_EQ(sim_.read(live, k_mib), bytes);
   free(*keeps, {live});
-  auto* const again = expect_value(allocate_raw(*keeps, k_mib, 0, *sim_.on));
-  EXPECT_TRUE(deallocate_raw(*keeps, again, k_mib, sim_.on.get()));
+  auto* const again = expect_value(allocate_raw(*keeps, k_mib, 0, *sim_.queue));
+  EXPECT_TRUE(deallocate_raw(*keeps, again, k_mib, sim_.queue.get()));
 }
 
 TEST_F(unused_memory, serves_the_resource_that_keeps_it) {
@@ -206,7 +206,7 @@ TEST_F(unused_memory, stays_where_pools_have_enough) {
   for (auto* of : {keeps.get(), static_cast<MemoryResource*>(below.get())}) {
     std::vector<void*> blocks;
     for (std::size_t each = 0; each < k_blocks / 2; ++each) {
-      blocks.push_back(expect_value(of->allocate(k_mib, 0, *sim_.on)));
+      blocks.push_back(expect_value(of->allocate(k_mib, 0, *sim_.queue)));
     }
     free(*of, blocks);
   }
@@ -219,23 +219,23 @@ TEST_F(unused_memory, of_other_devices_stays) {
   free(*keeps, {fill(*keeps)});
   const rig elsewhere{"capacity=1MiB"};
   const auto there = provider_of(elsewhere);
-  auto* const all = expect_value(allocate_raw(*there, k_mib, 0, *elsewhere.on));
-  expect_failure(allocate_raw(*there, k_mib, 0, *elsewhere.on), ISTHMUS_ERROR_OUT_OF_MEMORY);
+  auto* const all = expect_value(allocate_raw(*there, k_mib, 0, *elsewhere.queue));
+  expect_failure(allocate_raw(*there, k_mib, 0, *elsewhere.queue), ISTHMUS_ERROR_OUT_OF_MEMORY);
   expect_kept(*keeps);
-  EXPECT_TRUE(deallocate_raw(*there, all, k_mib, elsewhere.on.get()));
+  EXPECT_TRUE(deallocate_raw(*there, all, k_mib, elsewhere.queue.get()));
 }
 
 TEST_F(unused_memory, stays_where_a_request_may_not_wait) {
   const auto keeps = fixed_over(*provider_of(sim_));
   free(*keeps, {fill(*keeps)});
   no_wait = 1;
-  const auto made = allocate_raw(*provider_of(sim_), k_mib, 0, *sim_.on);
+  const auto made = allocate_raw(*provider_of(sim_), k_mib, 0, *sim_.queue);
   no_wait = 0;
   expect_failure(made, ISTHMUS_ERROR_OUT_OF_MEMORY);
   expect_kept(*keeps);
 }
 
-TEST_F(unused_memory, of_a_resource_that_ended_is_not_looked_for) {
+TEST_F(unused_memory, of_a_destroyed_resource_is_not_searched) {
   {
     const auto keeps = fixed_over(*provider_of(sim_));
     free(*keeps, {fill(*keeps)});
@@ -270,14 +270,14 @@ TEST_F(unused_memory, of_a_monotonic_resource_is_a_chunk_of_which_all_was_freed)
   const auto keeps = monotonic_over(*provider_of(sim_));
   std::vector<void*> blocks;
   for (int each = 0; each < 3; ++each) {  // chunks of 1 MiB and 2 MiB
-    blocks.push_back(expect_value(keeps->allocate(k_mib, 0, *sim_.on)));
+    blocks.push_back(expect_value(keeps->allocate(k_mib, 0, *sim_.queue)));
   }
   free(*keeps, {blocks[1]});
-  expect_failure(allocate_raw(*provider_of(sim_), 7 * k_mib, 0, *sim_.on),
+  expect_failure(allocate_raw(*provider_of(sim_), 7 * k_mib, 0, *sim_.queue),
                  ISTHMUS_ERROR_OUT_OF_MEMORY);
   free(*keeps, {blocks[2]});
   take_of(sim_, *provider_of(sim_), 7 * k_mib);
-  expect_failure(keeps->deallocate(blocks[2], k_mib, sim_.on.get()),
+  expect_failure(keeps->deallocate(blocks[2], k_mib, sim_.queue.get()),
                  ISTHMUS_ERROR_INVALID_ARGUMENT);
   free(*keeps, {blocks[0]});
 }
@@ -286,8 +286,8 @@ TEST_F(unused_memory, of_a_monotonic_resource_is_a_chunk_of_which_all_was_freed)
 TEST_F(unused_memory, of_a_debug_resource_is_what_it_keeps_to_inspect) {
   const auto below = provider_of(sim_, ISTHMUS_KIND_SHARED);
   const auto keeps = expect_value(DebugResource::create(*below, 64 * k_mib));
-  auto* const live = expect_value(keeps->allocate(k_mib, 0, *sim_.on));
-  free(*keeps, {expect_value(keeps->allocate(k_mib, 0, *sim_.on))});
+  auto* const live = expect_value(keeps->allocate(k_mib, 0, *sim_.queue));
+  free(*keeps, {expect_value(keeps->allocate(k_mib, 0, *sim_.queue))});
   const auto held = below->usage().held_bytes;
   sim_.configure("fail=allocate:1");
   take_of(sim_, *provider_of(sim_), k_mib);
@@ -322,8 +322,9 @@ TEST_F(unused_memory, is_released_outside_the_locks_of_other_resources) {
   calls.struct_size = sizeof calls;
   calls.allocate = &locked_source::allocate;
   calls.deallocate = &locked_source::deallocate;
-  const auto custom = make_ref<CustomResource>(*sim_.home, *sim_.where, ISTHMUS_KIND_DEVICE, calls,
-                                               Owner{isthmus_owner_t{&source, nullptr}});
+  const auto custom =
+      make_ref<CustomResource>(*sim_.test_context, *sim_.test_device, ISTHMUS_KIND_DEVICE, calls,
+                               Owner{isthmus_owner_t{&source, nullptr}});
   const auto keeps = fixed_over(*custom);
   auto* const live = fill(*keeps);
   take_of(sim_, *custom);

@@ -31,7 +31,7 @@ class indexed_uses {
     const PendingUse added{{number, range, writes}, completed_event(), number};
     index_.add_spare(std::make_unique<UseIndex::Node>());
     index_.insert(added);
-    made_.push_back({added.what, index_.find(added)});
+    made_.push_back({added.use, index_.find(added)});
   }
   // Removes all uses that the last one covers.
   void replace_covered() {

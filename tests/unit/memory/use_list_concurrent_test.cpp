@@ -91,7 +91,7 @@ void add_all_before(const std::vector<std::vector<std::size_t>>& after, std::siz
   }
 }
 
-TEST(use_list_concurrent, whoever_collects_waits_for_all_that_was_added_before) {
+TEST(use_list_concurrent, collecting_includes_every_use_added_before) {
   for (unsigned round = 0; round < 4; ++round) {
     UseList uses;
     submission_log log;
@@ -128,7 +128,7 @@ TEST(use_list_concurrent, whoever_collects_waits_for_all_that_was_added_before) 
     for (const auto& each : all) {
       each.ended->finish();
     }
-    EXPECT_TRUE(uses.quiet());
+    EXPECT_TRUE(uses.is_known_idle());
   }
 }
 

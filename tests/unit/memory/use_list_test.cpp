@@ -31,7 +31,8 @@ bool implied(const std::vector<modelled>& all, std::size_t each,
              const std::vector<Ref<Event>>& waited) {
   for (std::size_t later = each; later < all.size(); ++later) {
     const bool same =
-        later == each || (all[each].what.on != 0 && all[later].what.on == all[each].what.on);
+        later == each || (all[each].what.queue_serial != 0 &&
+                          all[later].what.queue_serial == all[each].what.queue_serial);
     const bool in = std::any_of(waited.begin(), waited.end(), [&](const Ref<Event>& one) {
       return one.get() == all[later].ended.get();
     });
@@ -43,7 +44,8 @@ bool implied(const std::vector<modelled>& all, std::size_t each,
 }
 
 bool conflicts(const Use& a, const Use& b) {
-  return (a.on == 0 || a.on != b.on) && (a.writes || b.writes) && a.range.overlaps(b.range);
+  return (a.queue_serial == 0 || a.queue_serial != b.queue_serial) && (a.writes || b.writes) &&
+         a.range.overlaps(b.range);
 }
 
 TEST(use_list, waits_for_every_conflict_of_a_random_history) {
@@ -66,9 +68,9 @@ TEST(use_list, waits_for_every_conflict_of_a_random_history) {
       // Queues are in order: when an operation ends, those before it on its queue have ended.
       const auto& done = all[random() % all.size()];
       for (const auto& earlier : all) {
-        if (earlier.what.on == done.what.on && random() % 4 == 0) {
+        if (earlier.what.queue_serial == done.what.queue_serial && random() % 4 == 0) {
           earlier.ended->finish({});
-        } else if (earlier.what.on == done.what.on) {
+        } else if (earlier.what.queue_serial == done.what.queue_serial) {
           break;
         }
       }
@@ -94,7 +96,7 @@ class ordered_history {
     operation made{what, std::move(ended), {}};
     for (std::size_t each = 0; each < all_.size(); ++each) {
       const auto& before = all_[each].what;
-      if ((what.on != 0 && before.on == what.on) ||
+      if ((what.queue_serial != 0 && before.queue_serial == what.queue_serial) ||
           (what.follows_conflicts && what.device == before.device && conflicts(what, before))) {
         made.after |= all_[each].after;
         made.after.set(each);
@@ -117,7 +119,7 @@ class ordered_history {
     std::bitset<k_steps> found;
     for (std::size_t each = 0; each < all_.size(); ++each) {
       const auto is_it = [&](const Ref<Event>& one) { return one.get() == all_[each].ended.get(); };
-      if ((on != 0 && all_[each].what.on == on) || std::ranges::any_of(waited, is_it)) {
+      if ((on != 0 && all_[each].what.queue_serial == on) || std::ranges::any_of(waited, is_it)) {
         found |= all_[each].after;
         found.set(each);
       }
@@ -149,7 +151,7 @@ TEST(use_list, waits_for_every_conflict_of_a_random_history_in_order) {
       const auto began_at = uses.begin();
       std::vector<Ref<Event>> waited;
       uses.collect(next, waited);
-      const auto before = history.before(next.on, waited);
+      const auto before = history.before(next.queue_serial, waited);
       for (std::size_t each = 0; each < step; ++each) {
         if (!history.has_ended(each) && conflicts(next, history.all()[each].what)) {
           ASSERT_TRUE(before[each]) << "round " << round << " step " << step;
@@ -190,7 +192,7 @@ TEST(use_list, a_write_that_was_ordered_stands_for_all_that_it_covers) {
   for (const auto& each : all) {
     each->finish({});
   }
-  EXPECT_TRUE(uses.quiet());
+  EXPECT_TRUE(uses.is_known_idle());
 }
 
 // A use that was begun before the write, and added after it, is not in the write's wait list.
@@ -217,7 +219,7 @@ TEST(use_list, a_write_does_not_stand_for_another_devices_operation) {
   uses.add({1, {0, 8}, true, false, true, device_number(1)}, other, uses.begin());
   uses.add(ordered_write(2, {0, 8}), write, uses.begin());
   write->finish(fail(ISTHMUS_ERROR_DEVICE_LOST, "lost"));
-  EXPECT_FALSE(uses.quiet());
+  EXPECT_FALSE(uses.is_known_idle());
   ASSERT_EQ(uses.pending({0, 8}).size(), 1U);
   EXPECT_EQ(uses.pending({0, 8}).front().get(), other.get());
 }
@@ -242,7 +244,7 @@ TEST(use_list, disjoint_ranges_of_many_queues_stay_apart) {
   for (const auto& each : all) {
     each->finish({});
   }
-  EXPECT_TRUE(uses.quiet());
+  EXPECT_TRUE(uses.is_known_idle());
 }
 
 TEST(use_list, ranges_of_one_queue_are_joined_before_they_are_many) {
@@ -263,7 +265,7 @@ TEST(use_list, what_was_inherited_comes_before_all_but_its_own_queue) {
   uses.inherit(7, 4, end);
   EXPECT_TRUE(uses.inherits());
   EXPECT_FALSE(uses.ever_used());
-  EXPECT_FALSE(uses.quiet());
+  EXPECT_FALSE(uses.is_known_idle());
   EXPECT_EQ(uses.only_queue(), 7U);
   EXPECT_EQ(uses.pending({0, 1}).size(), 1U);
   const auto waits = [&](const Use& wanted) {
@@ -286,7 +288,7 @@ TEST(use_list, what_was_inherited_comes_before_all_but_its_own_queue) {
   EXPECT_TRUE(waits({8, {0, 4}, true}).empty());
   EXPECT_EQ(waits({7, {0, 4}, true}).size(), 1U);
   own->finish({});
-  EXPECT_TRUE(uses.quiet());
+  EXPECT_TRUE(uses.is_known_idle());
   EXPECT_TRUE(uses.pending({0, 4}).empty());
 }
 
@@ -434,10 +436,10 @@ TEST(use_list, drivers_events_stay_what_they_are) {
   EXPECT_TRUE(uses.pending({0, 8}).empty());
 }
 
-TEST(use_list, a_use_that_is_given_up_leaves_nothing) {
+TEST(use_list, a_cancelled_use_leaves_nothing) {
   UseList uses;
   static_cast<void>(uses.begin());
-  uses.give_up();
+  uses.cancel();
   EXPECT_TRUE(uses.pending({0, 8}).empty());
   EXPECT_FALSE(uses.ever_used());
 }

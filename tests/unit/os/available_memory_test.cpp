@@ -19,7 +19,7 @@ using support::k_mib;
 using kernel = support::kernel_files;
 
 void expect_room(const MemoryBounds& of, std::size_t bytes, const std::string& bound) {
-  const auto found = of.room();
+  const auto found = of.available();
   EXPECT_EQ(found.bytes, bytes);
   EXPECT_EQ(found.bound, bound);
 }
@@ -34,7 +34,7 @@ TEST(available_memory, is_the_machines_without_groups) {
   expect_room(bounds, k_mib, "MemAvailable");
 }
 
-TEST(available_memory, is_what_a_group_leaves_without_files_that_nobody_uses) {
+TEST(available_memory, is_what_a_group_leaves_without_inactive_files) {
   const kernel files;
   files.in_group("/a");
   files.group("/a", "8388608", 5 * k_mib, 2 * k_mib);
@@ -76,8 +76,8 @@ TEST(available_memory, need_not_be_exact_where_there_is_enough) {
   files.in_group("/a");
   files.group("/a", std::to_string(16 * k_mib), 10 * k_mib, 4 * k_mib);
   const MemoryBounds bounds{files.root()};
-  EXPECT_EQ(bounds.room(6 * k_mib).bytes, 6 * k_mib);
-  EXPECT_EQ(bounds.room(6 * k_mib + 1).bytes, 10 * k_mib);
+  EXPECT_EQ(bounds.available(6 * k_mib).bytes, 6 * k_mib);
+  EXPECT_EQ(bounds.available(6 * k_mib + 1).bytes, 10 * k_mib);
 }
 
 TEST(available_memory, is_not_bounded_by_what_cannot_be_read) {
@@ -87,10 +87,10 @@ TEST(available_memory, is_not_bounded_by_what_cannot_be_read) {
   files.write("/groups/a/memory.max", 1);  // memory.current is missing
   files.write("/proc/meminfo", "MemTotal: 5 kB\n");
   const MemoryBounds bounds{files.root()};
-  EXPECT_EQ(bounds.room().bytes, SIZE_MAX);
+  EXPECT_EQ(bounds.available().bytes, SIZE_MAX);
   EXPECT_EQ(bounds.resident(), 0U);
   EXPECT_EQ(bounds.swapped(), 0U);
-  EXPECT_EQ(MemoryBounds{files.root() + "/nowhere"}.room().bytes, SIZE_MAX);
+  EXPECT_EQ(MemoryBounds{files.root() + "/nowhere"}.available().bytes, SIZE_MAX);
 }
 
 TEST(available_memory, counts_the_process) {
@@ -107,7 +107,7 @@ TEST(available_memory, is_read_without_allocating) {
   files.group("/a", std::to_string(16 * k_mib), 10 * k_mib, 4 * k_mib);
   const MemoryBounds bounds{files.root()};
   const auto before = mallinfo2().uordblks;
-  const auto found = bounds.room();
+  const auto found = bounds.available();
   EXPECT_EQ(mallinfo2().uordblks, before);
   EXPECT_EQ(found.bytes, 10 * k_mib);
 }
@@ -131,7 +131,7 @@ TEST(available_memory, keeps_no_file_open_for_other_programs) {
 
 TEST(available_memory, of_this_process_is_some) {
   const auto& bounds = process_memory_bounds();
-  const auto found = bounds.room();
+  const auto found = bounds.available();
   EXPECT_GT(found.bytes, 0U);
   EXPECT_LT(found.bytes, SIZE_MAX);
   EXPECT_STRNE(found.bound, "");
@@ -144,7 +144,7 @@ TEST(available_memory, of_a_forked_child_is_its_own) {
   const auto child = fork();
   if (child == 0) {
     const auto& own = process_memory_bounds();
-    const bool good = &own != parents && own.resident() > 0 && own.room().bytes > 0;
+    const bool good = &own != parents && own.resident() > 0 && own.available().bytes > 0;
     _exit(good && &own == &process_memory_bounds() ? 0 : 1);
   }
   int status = -1;

@@ -94,7 +94,7 @@ TEST_F(moved_pages, take_what_is_in_them_along) {
   EXPECT_DEATH(static_cast<volatile char*>(from_)[0] = 1, "");
 }
 
-TEST_F(moved_pages, may_let_go_of_where_they_were) {
+TEST_F(moved_pages, may_unmap_their_old_address) {
   bool to_lost = true;
   ASSERT_TRUE(move_pages(from_, to_, k_nbytes, LeftPages::unmapped, to_lost));
   EXPECT_FALSE(to_lost);
@@ -119,7 +119,7 @@ TEST_F(moved_pages, stay_where_the_kernel_refuses) {
   EXPECT_EXIT(under_a_limit(), testing::ExitedWithCode(0), "");
 }
 
-TEST(two_faced_pages, fault_on_the_hidden_face_only) {
+TEST(double_mapped_pages, fault_on_the_hidden_face_only) {
   auto pages = map_two_faced(10'000, 65'536);
   ASSERT_TRUE(pages);
   EXPECT_EQ(address(pages->hidden) % 65'536, 0U);

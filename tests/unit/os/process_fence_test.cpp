@@ -45,7 +45,7 @@ class meeting {
 };
 
 TEST(process_fence, is_one_in_threads_that_have_none) {
-  if (!arm_process_fence()) {
+  if (!register_process_fence()) {
     GTEST_SKIP() << "the kernel has no membarrier";
   }
   constexpr int k_rounds = 20'000;

@@ -132,7 +132,7 @@ class shared_file_flags : public shared_file_test {
 };
 
 // With vm.memfd_noexec=2 the kernel refuses any other file; with 1 it logs a warning.
-TEST_F(shared_file_flags, ask_for_a_file_that_is_not_executable) {
+TEST_F(shared_file_flags, request_a_file_that_is_not_executable) {
   auto file = SharedFile::open(page_);
   ASSERT_TRUE(file);
   ASSERT_GE(calls_.flags.size(), 1U);

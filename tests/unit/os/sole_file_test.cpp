@@ -24,28 +24,28 @@ class sole_file : public testing::Test {
 };
 
 TEST_F(sole_file, has_one_writer_and_is_the_next_ones_then) {
-  auto* first = open_sole(path_.c_str());
+  auto* first = open_exclusive(path_.c_str());
   ASSERT_NE(first, nullptr);
   std::fputs("first", first);
   std::fflush(first);
   errno = 0;
-  EXPECT_EQ(open_sole(path_.c_str()), nullptr);
+  EXPECT_EQ(open_exclusive(path_.c_str()), nullptr);
   EXPECT_EQ(errno, EWOULDBLOCK);
   EXPECT_EQ(content_of(path_), "first") << "it was emptied";
-  close_sole(first);
-  auto* second = open_sole(path_.c_str());
+  close_exclusive(first);
+  auto* second = open_exclusive(path_.c_str());
   ASSERT_NE(second, nullptr);
   EXPECT_EQ(content_of(path_), "");
-  close_sole(second);
+  close_exclusive(second);
 }
 
 TEST_F(sole_file, what_is_no_file_is_open_to_all) {
-  auto* one = open_sole("/dev/null");
-  auto* other = open_sole("/dev/null");
+  auto* one = open_exclusive("/dev/null");
+  auto* other = open_exclusive("/dev/null");
   EXPECT_TRUE(one != nullptr && other != nullptr);
-  close_sole(one);
-  close_sole(other);
-  EXPECT_EQ(open_sole("/none/there"), nullptr);
+  close_exclusive(one);
+  close_exclusive(other);
+  EXPECT_EQ(open_exclusive("/none/there"), nullptr);
   EXPECT_EQ(errno, ENOENT);
 }
 

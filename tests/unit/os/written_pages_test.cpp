@@ -47,7 +47,7 @@ class written_pages_test : public testing::Test {
   void watch() const { ASSERT_TRUE(kernel_->watch(seen(), k_bytes)); }
   [[nodiscard]] RangeSet taken() const {
     RangeSet found;
-    EXPECT_TRUE(kernel_->take(seen(), k_bytes, [&](void* begin, void* end) {
+    EXPECT_TRUE(kernel_->scan(seen(), k_bytes, [&](void* begin, void* end) {
       found.add({static_cast<std::size_t>(static_cast<std::byte*>(begin) - seen()),
                  static_cast<std::size_t>(static_cast<std::byte*>(end) - seen())});
     }));
@@ -70,7 +70,7 @@ class written_pages_test : public testing::Test {
   MappedTwice pages_;
 };
 
-TEST_F(written_pages_test, tells_a_write_once) {
+TEST_F(written_pages_test, reports_a_write_once) {
   watch();
   EXPECT_TRUE(taken().empty());
   seen()[5 * page_size() + 7] = std::byte{1};
@@ -81,7 +81,7 @@ TEST_F(written_pages_test, tells_a_write_once) {
   EXPECT_EQ(taken(), page_of(5 * page_size()));
 }
 
-TEST_F(written_pages_test, does_not_tell_reads_and_what_was_before) {
+TEST_F(written_pages_test, does_not_report_reads_and_earlier_writes) {
   std::memset(seen(), 3, k_bytes);
   watch();
   EXPECT_TRUE(taken().empty());
@@ -89,7 +89,7 @@ TEST_F(written_pages_test, does_not_tell_reads_and_what_was_before) {
   EXPECT_TRUE(taken().empty());
 }
 
-TEST_F(written_pages_test, does_not_tell_writes_by_way_of_the_other_mapping) {
+TEST_F(written_pages_test, does_not_report_writes_through_the_other_mapping) {
   watch();
   std::memset(behind(), 5, k_bytes);
   EXPECT_EQ(seen()[k_bytes / 2], std::byte{5});
@@ -99,7 +99,7 @@ TEST_F(written_pages_test, does_not_tell_writes_by_way_of_the_other_mapping) {
   EXPECT_EQ(taken(), page_of(0));
 }
 
-TEST_F(written_pages_test, tells_what_the_kernel_wrote) {
+TEST_F(written_pages_test, reports_writes_of_the_kernel) {
   watch();
   const int zeros = open("/dev/zero", O_RDONLY | O_CLOEXEC);
   ASSERT_GE(zeros, 0);
@@ -133,12 +133,12 @@ TEST_F(written_pages_test, of_a_part_leave_the_rest_as_it_is) {
   seen()[0] = std::byte{1};
   seen()[k_bytes - 1] = std::byte{1};
   std::size_t runs = 0;
-  EXPECT_TRUE(kernel_->take(seen(), k_bytes / 2, [&](void*, void*) { ++runs; }));
+  EXPECT_TRUE(kernel_->scan(seen(), k_bytes / 2, [&](void*, void*) { ++runs; }));
   EXPECT_EQ(runs, 1U);
   EXPECT_EQ(taken(), page_of(k_bytes - 1));
 }
 
-TEST_F(written_pages_test, huge_ones_are_told_whole_and_stay_so) {
+TEST_F(written_pages_test, huge_pages_are_reported_whole_and_stay_huge) {
   if (!have_huge_pages()) {
     GTEST_SKIP() << "the kernel gave no huge pages";
   }
@@ -157,7 +157,7 @@ TEST_F(written_pages_test, huge_ones_are_told_whole_and_stay_so) {
   EXPECT_EQ(taken(), want);
 }
 
-TEST_F(written_pages_test, split_ones_are_told_whole_again) {
+TEST_F(written_pages_test, split_huge_pages_are_reported_whole_again) {
   if (!have_huge_pages()) {
     GTEST_SKIP() << "the kernel gave no huge pages";
   }
@@ -188,7 +188,7 @@ TEST_F(written_pages_test, are_not_there_in_a_forked_child) {
   const pid_t child = fork();
   if (child == 0) {
     const bool refused = !WrittenPages::only() && !kernel_->watch(seen(), k_bytes) &&
-                         !kernel_->take(seen(), k_bytes, [](void*, void*) {}) &&
+                         !kernel_->scan(seen(), k_bytes, [](void*, void*) {}) &&
                          !kernel_->split(seen(), k_bytes) && !kernel_->merge(seen(), k_bytes);
     _exit(refused ? 0 : 1);
   }

@@ -100,7 +100,7 @@ struct random_trace {
   }
 };
 
-TEST_F(replays_of_events, ask_for_each_in_order_and_free_what_is_left) {
+TEST_F(replays_of_events, make_each_request_in_order_and_free_the_remaining_blocks) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     const random_trace trace{seed, raw_};
     std::vector<TraceSample> samples(trace.events.size());
@@ -126,7 +126,7 @@ TEST_F(replays_of_events, that_fail_free_what_is_there) {
   }
 }
 
-TEST_F(replays_of_events, that_cannot_be_ask_for_nothing) {
+TEST_F(replays_of_events, that_are_invalid_allocate_nothing) {
   random_trace trace{2, raw_};
   trace.events.push_back({1, 0, 3, ISTHMUS_TRACE_ALLOCATE});
   auto played = play(trace.events);

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "core/undo.hpp"
-#include "making.hpp"
+#include "tracked_fixture.hpp"
 
 namespace isthmus::tracking {
 namespace {
@@ -14,12 +14,12 @@ namespace {
 constexpr std::size_t k_large = std::size_t{1} << 20;
 
 TEST(choice, of_texts) {
-  EXPECT_EQ(*means_in(nullptr), std::nullopt);
-  EXPECT_EQ(*means_in(""), std::nullopt);
+  EXPECT_EQ(*parse_means(nullptr), std::nullopt);
+  EXPECT_EQ(*parse_means(""), std::nullopt);
   for (const auto each : {Means::pages, Means::bytes, Means::hashes}) {
-    EXPECT_EQ(*means_in(means_name(each)), each);
+    EXPECT_EQ(*parse_means(means_name(each)), each);
   }
-  auto wrong = means_in("page");
+  auto wrong = parse_means("page");
   ASSERT_FALSE(wrong);
   EXPECT_EQ(wrong.failure().code(), ISTHMUS_ERROR_INVALID_ARGUMENT);
 }
@@ -28,11 +28,11 @@ TEST(choice, by_itself_is_by_size_and_kernel) {
   if (std::getenv("ISTHMUS_TRACKING") != nullptr) {
     GTEST_SKIP() << "ISTHMUS_TRACKING is set";
   }
-  const auto large = pages_are_told() ? Means::pages : Means::hashes;
-  EXPECT_EQ(make_tracked({.nbytes = k_large})->by(), large);
-  EXPECT_EQ(make_tracked({.nbytes = 64 << 10})->by(), large);
-  EXPECT_EQ(make_tracked({.nbytes = (64 << 10) - 1})->by(), Means::bytes);
-  const auto told = what_is_in_force();
+  const auto large = pages_are_reported() ? Means::pages : Means::hashes;
+  EXPECT_EQ(make_tracked({.nbytes = k_large})->means(), large);
+  EXPECT_EQ(make_tracked({.nbytes = 64 << 10})->means(), large);
+  EXPECT_EQ(make_tracked({.nbytes = (64 << 10) - 1})->means(), Means::bytes);
+  const auto told = active_mechanism();
   EXPECT_EQ(told.large, large);
   EXPECT_EQ(told.reason.empty(), large == Means::pages);
   EXPECT_GE(told.granule, os::page_size());
@@ -42,12 +42,12 @@ TEST(choice, is_forced) {
   const Undo by_itself{[] { EXPECT_TRUE(force(std::nullopt)); }};
   for (const auto each : {Means::hashes, Means::bytes}) {
     ASSERT_TRUE(force(each));
-    EXPECT_EQ(make_tracked({.nbytes = k_large})->by(), each);
-    EXPECT_EQ(make_tracked({.nbytes = 100})->by(), Means::bytes);
-    EXPECT_EQ(what_is_in_force().large, each);
-    EXPECT_FALSE(what_is_in_force().reason.empty());
+    EXPECT_EQ(make_tracked({.nbytes = k_large})->means(), each);
+    EXPECT_EQ(make_tracked({.nbytes = 100})->means(), Means::bytes);
+    EXPECT_EQ(active_mechanism().large, each);
+    EXPECT_FALSE(active_mechanism().reason.empty());
   }
-  EXPECT_EQ(static_cast<bool>(force(Means::pages)), static_cast<bool>(pages_are_told()));
+  EXPECT_EQ(static_cast<bool>(force(Means::pages)), static_cast<bool>(pages_are_reported()));
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-#include "making.hpp"
+#include "tracked_fixture.hpp"
 #include "tracking/hash_memory.hpp"
 
 namespace isthmus::tracking {
@@ -23,11 +23,11 @@ class hash_memory_test : public testing::Test {
     return at ? *at : nullptr;
   }
 
-  memory_pointer memory_ = make_tracked({.nbytes = 4 * k_hashed, .by = Means::hashes});
+  memory_pointer memory_ = make_tracked({.nbytes = 4 * k_hashed, .means = Means::hashes});
   const ByteRange across_{100, k_hashed + 70};
 };
 
-TEST_F(hash_memory_test, nobody_elses_write_goes_to_the_view_itself) {
+TEST_F(hash_memory_test, a_write_without_other_writers_uses_the_view_itself) {
   auto at = memory_->begin_write(across_, true, Writers::none);
   ASSERT_TRUE(at);
   EXPECT_EQ(*at, memory_->view() + across_.begin);
@@ -52,7 +52,7 @@ TEST_F(hash_memory_test, of_a_write_in_place_nothing_is_found) {
   EXPECT_EQ(taken(*memory_), (RangeSet{{k_hashed, 2 * k_hashed}}));
 }
 
-TEST_F(hash_memory_test, what_others_write_beside_it_is_found) {
+TEST_F(hash_memory_test, concurrent_writes_beside_it_are_detected) {
   auto* const at = begin_in_place(across_);
   ASSERT_NE(at, nullptr);
   std::memset(at, 1, across_.nbytes());
@@ -88,7 +88,7 @@ TEST_F(hash_memory_test, finds_contents_that_collide_under_the_published_secret)
 }
 
 // After the write there are no writers any more.
-TEST_F(hash_memory_test, the_end_of_a_write_in_place_forgets_the_look_before_it) {
+TEST_F(hash_memory_test, the_end_of_a_write_in_place_discards_the_scan_before_it) {
   auto* const at = begin_in_place(across_);
   ASSERT_NE(at, nullptr);
   std::memset(at, 1, across_.nbytes());
@@ -128,7 +128,7 @@ TEST_F(hash_memory_test, two_writes_in_place_may_share_a_chunk) {
   EXPECT_TRUE(taken(*memory_).empty());
 }
 
-TEST_F(hash_memory_test, what_nobody_could_write_is_hashed_when_somebody_can) {
+TEST_F(hash_memory_test, memory_without_writers_is_hashed_when_writers_are_expected) {
   std::memset(memory_->library(), 7, memory_->nbytes());
   ASSERT_TRUE(memory_->publish({{0, memory_->nbytes()}}, Writers::none));
   memory_->expect_writers();
@@ -143,7 +143,7 @@ TEST_F(hash_memory_test, what_nobody_could_write_is_hashed_when_somebody_can) {
   EXPECT_TRUE(taken(*memory_).empty());
 }
 
-TEST_F(hash_memory_test, what_is_found_is_kept_in_one_look) {
+TEST_F(hash_memory_test, ranges_found_are_copied_in_the_same_scan) {
   memory_->view()[3 * k_hashed] = std::byte{2};
   for (const int value : {1, 5}) {
     memory_->view()[1] = std::byte(value);
@@ -166,17 +166,17 @@ TEST_F(hash_memory_test, what_is_found_is_kept_in_one_look) {
 }
 
 // Large enough for several threads and several chunks.
-TEST(hash_memory_parts, are_told_in_order_till_one_is_refused_and_the_rest_counts_as_written) {
+TEST(hash_memory_parts, are_reported_in_order_until_one_is_refused_and_the_rest_stays_dirty) {
   constexpr std::size_t nbytes = (std::size_t{70} << 20) + 5;
-  const auto memory = make_tracked({.nbytes = nbytes, .by = Means::hashes});
-  const auto refuse_from = memory->least_part();
+  const auto memory = make_tracked({.nbytes = nbytes, .means = Means::hashes});
+  const auto refuse_from = memory->min_part_bytes();
   std::memset(memory->view(), 1, nbytes);
   std::size_t upto = 0;
   RangeSet told;
   const auto outcome = memory->take_in_parts(
       Writers::some, [&](const ByteRange& part, RangeSet&& found, const std::byte* from) {
         EXPECT_EQ(part.begin, upto);
-        EXPECT_GE(part.nbytes(), memory->least_part());
+        EXPECT_GE(part.nbytes(), memory->min_part_bytes());
         EXPECT_EQ(found, RangeSet{part});
         EXPECT_TRUE(std::all_of(from + part.begin, from + part.end,
                                 [](std::byte each) { return each == std::byte{1}; }));

@@ -11,7 +11,7 @@
 #include <random>
 
 #include "core/undo.hpp"
-#include "making.hpp"
+#include "tracked_fixture.hpp"
 
 namespace isthmus::tracking {
 namespace {
@@ -31,7 +31,7 @@ class page_memory_test : public with_pages {
   }
 };
 
-TEST_F(page_memory_test, is_told_by_pages_where_it_is_small_or_asked_for) {
+TEST_F(page_memory_test, is_reported_by_pages_where_it_is_small_or_requested) {
   auto small = make(300'000);
   auto large = make(5 * k_mib + 5000, Granularity::page);
   for (auto* const each : {small.get(), large.get()}) {
@@ -44,7 +44,7 @@ TEST_F(page_memory_test, is_told_by_pages_where_it_is_small_or_asked_for) {
   }
 }
 
-TEST_F(page_memory_test, tells_what_the_kernel_wrote) {
+TEST_F(page_memory_test, reports_writes_of_the_kernel) {
   const auto memory = make(300'000);
   const int zeros = open("/dev/zero", O_RDONLY | O_CLOEXEC);
   ASSERT_EQ(read(zeros, memory->view() + os::page_size() - 1, 2), 2);
@@ -52,14 +52,14 @@ TEST_F(page_memory_test, tells_what_the_kernel_wrote) {
   EXPECT_EQ(taken(*memory), (RangeSet{{0, 2 * os::page_size()}}));
 }
 
-TEST_F(page_memory_test, does_not_tell_what_the_library_wrote) {
+TEST_F(page_memory_test, does_not_report_writes_of_the_library) {
   const auto memory = make(5 * k_mib);
   std::memset(memory->library(), 9, memory->nbytes());
   EXPECT_EQ(memory->view()[4 * k_mib], std::byte{9});
   EXPECT_TRUE(taken(*memory).empty());
 }
 
-TEST_F(page_memory_test, asked_for_in_part_is_told_by_pages) {
+TEST_F(page_memory_test, a_refined_part_is_reported_by_pages) {
   const auto memory = make(8 * k_mib);
   if (!is_told_whole(*memory)) {
     GTEST_SKIP() << "the kernel has no huge pages";
@@ -78,7 +78,7 @@ TEST_F(page_memory_test, asked_for_in_part_is_told_by_pages) {
   EXPECT_EQ(taken(*memory), page_of(*memory, 2 * k_mib));
 }
 
-TEST_F(page_memory_test, asked_for_no_longer_it_is_told_whole_again) {
+TEST_F(page_memory_test, after_coarsening_it_is_reported_whole_again) {
   const auto memory = make(8 * k_mib);
   if (!is_told_whole(*memory)) {
     GTEST_SKIP() << "the kernel has no huge pages";
@@ -99,7 +99,7 @@ TEST_F(page_memory_test, asked_for_no_longer_it_is_told_whole_again) {
 }
 
 // Writes made before `coarsen` do not affect how a page is watched afterwards.
-TEST_F(page_memory_test, told_whole_again_it_stays_so_after_writes_of_before) {
+TEST_F(page_memory_test, after_coarsening_earlier_writes_do_not_refine_it_again) {
   const auto memory = make(8 * k_mib);
   if (!is_told_whole(*memory)) {
     GTEST_SKIP() << "the kernel has no huge pages";
@@ -117,7 +117,7 @@ TEST_F(page_memory_test, told_whole_again_it_stays_so_after_writes_of_before) {
   EXPECT_EQ(taken(*memory).common(chunk_of(*memory, 0)), page_of(*memory, 0));
 }
 
-TEST_F(page_memory_test, what_was_written_before_it_is_asked_for_in_part_is_told) {
+TEST_F(page_memory_test, writes_before_a_refinement_are_reported) {
   const auto memory = make(4 * k_mib);
   memory->view()[k_mib] = std::byte{1};
   memory->refine({100, 200});
@@ -125,7 +125,7 @@ TEST_F(page_memory_test, what_was_written_before_it_is_asked_for_in_part_is_told
   EXPECT_TRUE(taken(*memory).empty());
 }
 
-TEST_F(page_memory_test, sparse_writes_are_soon_told_by_pages_and_dense_ones_go_back) {
+TEST_F(page_memory_test, sparse_writes_are_soon_reported_by_pages_and_dense_ones_are_not) {
   const auto memory = make(4 * k_mib);
   if (!is_told_whole(*memory)) {
     GTEST_SKIP() << "the kernel has no huge pages";
@@ -154,7 +154,7 @@ TEST_F(page_memory_test, sparse_writes_are_soon_told_by_pages_and_dense_ones_go_
   EXPECT_EQ(round(1, 0, 2 * k_mib), 2 * k_mib);  // reported by the huge page again
 }
 
-TEST_F(page_memory_test, without_huge_pages_is_told_by_small_ones) {
+TEST_F(page_memory_test, without_huge_pages_is_reported_by_small_ones) {
   ASSERT_EQ(prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0), 0);
   const Undo again{[] { prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0); }};
   const auto memory = make(5 * k_mib);
@@ -168,12 +168,12 @@ TEST_F(page_memory_test, without_huge_pages_is_told_by_small_ones) {
 }
 
 TEST_F(page_memory_test, more_than_the_machine_has_is_an_error) {
-  auto made = TrackedMemory::create({.nbytes = std::size_t{1} << 43, .by = Means::pages});
+  auto made = TrackedMemory::create({.nbytes = std::size_t{1} << 43, .means = Means::pages});
   ASSERT_FALSE(made);
   EXPECT_EQ(made.failure().code(), ISTHMUS_ERROR_OUT_OF_MEMORY) << made.failure().message();
 }
 
-TEST_F(page_memory_test, comes_and_goes_by_thousands) {
+TEST_F(page_memory_test, is_created_and_destroyed_by_thousands) {
   std::vector<memory_pointer> live;
   for (std::size_t i = 0; i < 10'000; ++i) {
     live.push_back(make(64 << 10));
@@ -237,8 +237,8 @@ TEST_F(page_memory_test, is_a_forked_childs_own) {
     int status = 1;
     waitpid(grandchild, &status, 0);
     auto made = TrackedMemory::create({.nbytes = k_mib});
-    is_right = is_right && status == 0 && made && (*made)->by() == Means::hashes &&
-               !TrackedMemory::create({.nbytes = k_mib, .by = Means::pages});
+    is_right = is_right && status == 0 && made && (*made)->means() == Means::hashes &&
+               !TrackedMemory::create({.nbytes = k_mib, .means = Means::pages});
     small.reset();
     large.reset();
     _exit(is_right ? 0 : 1);

@@ -32,7 +32,7 @@ class refinement_test : public testing::Test {
   }
   // Returns the number of bytes that the copies of this round take.
   std::size_t look() {
-    const auto& changes = policy_.judge(found_);
+    const auto& changes = policy_.evaluate(found_);
     for (const auto each : changes.split) {
       EXPECT_FALSE(small_[each]);
       EXPECT_TRUE(found_.overlaps({each * k_chunk, (each + 1) * k_chunk}));
@@ -57,7 +57,7 @@ class refinement_test : public testing::Test {
   std::size_t merged_ = 0;
 };
 
-TEST_F(refinement_test, sparse_ones_are_told_by_small_pages_up_to_a_bound) {
+TEST_F(refinement_test, sparse_ones_are_reported_by_small_pages_up_to_a_bound) {
   for (int round = 0; round < 60; ++round) {
     for (std::size_t chunk = 0; chunk < k_chunks; chunk += 2) {
       write(chunk, 2);
@@ -74,14 +74,14 @@ TEST(refinement_costs, the_dearer_faults_are_the_fewer_are_small) {
   for (const std::size_t dense : {1U, 8U, 26U, 1000U}) {
     Refinement policy{480, dense};
     for (std::size_t chunk = 0; chunk < 480; ++chunk) {
-      policy.ask_for_small(chunk);
+      policy.request_small(chunk);
     }
-    const auto back = policy.need_small_only({}).size();
+    const auto back = policy.release_small_except({}).size();
     EXPECT_EQ(480 - back, std::max<std::size_t>(1, 480 / (2 * dense)));
   }
 }
 
-TEST_F(refinement_test, dense_ones_are_seldom_tried_and_go_back) {
+TEST_F(refinement_test, dense_ones_are_seldom_refined_and_coarsen_again) {
   std::size_t faults = 0;
   constexpr std::size_t k_rounds = 2000;
   for (std::size_t round = 0; round < k_rounds; ++round) {
@@ -97,7 +97,7 @@ TEST_F(refinement_test, dense_ones_are_seldom_tried_and_go_back) {
   EXPECT_LE(faults, 8U * 512);
 }
 
-TEST_F(refinement_test, sparse_ones_that_turn_dense_go_back_at_once) {
+TEST_F(refinement_test, sparse_ones_that_become_dense_coarsen_at_once) {
   for (int round = 0; round < 60; ++round) {
     write(3, 1);
     write(9, 1);
@@ -130,22 +130,22 @@ TEST_F(refinement_test, none_are_tried_where_most_are_written) {
   EXPECT_EQ(small(), 0U);
 }
 
-TEST_F(refinement_test, what_was_asked_for_goes_back_when_it_is_one_too_many) {
+TEST_F(refinement_test, requested_ones_coarsen_when_the_bound_is_exceeded) {
   for (std::size_t chunk = 0; chunk < 2 * k_most; ++chunk) {
-    policy_.ask_for_small(chunk);
-    policy_.ask_for_small(chunk);
+    policy_.request_small(chunk);
+    policy_.request_small(chunk);
   }
   EXPECT_EQ(policy_.small(), 2 * k_most);
   const RangeSet still{{k_chunk, k_chunk + 1}};
-  const auto back = policy_.need_small_only(still);
+  const auto back = policy_.release_small_except(still);
   EXPECT_EQ(back.size(), k_most);
   EXPECT_EQ(policy_.small(), k_most);
   EXPECT_EQ(std::count(back.begin(), back.end(), 1U), 0);
   EXPECT_FALSE(policy_.is_whole(1));
-  EXPECT_TRUE(policy_.need_small_only({}).empty());
+  EXPECT_TRUE(policy_.release_small_except({}).empty());
 }
 
-TEST_F(refinement_test, what_is_kept_small_never_goes_back) {
+TEST_F(refinement_test, those_kept_small_never_coarsen) {
   policy_.keep_small(5);
   policy_.keep_small(5);
   EXPECT_EQ(policy_.small(), 1U);
@@ -174,7 +174,7 @@ TEST_F(refinement_test, small_pages_of_the_kernels_own_are_left) {
 
 TEST_F(refinement_test, of_no_chunk_changes_nothing) {
   Refinement none{0, 1};
-  EXPECT_TRUE(none.judge({{0, k_chunk}}).split.empty());
+  EXPECT_TRUE(none.evaluate({{0, k_chunk}}).split.empty());
   EXPECT_FALSE(none.is_whole(0));
 }
 

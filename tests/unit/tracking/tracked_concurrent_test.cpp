@@ -9,7 +9,7 @@
 #include <chrono>
 #include <random>
 
-#include "making.hpp"
+#include "tracked_fixture.hpp"
 #include "tracking/unwatched.hpp"
 
 namespace isthmus::tracking {
@@ -21,7 +21,7 @@ using word = std::uint64_t;
 class tracked_concurrent : public testing::TestWithParam<Means> {
  protected:
   void SetUp() override {
-    if (GetParam() == Means::pages && !pages_are_told()) {
+    if (GetParam() == Means::pages && !pages_are_reported()) {
       GTEST_SKIP();
     }
   }
@@ -44,7 +44,7 @@ void write_for_a_while(const TrackedMemory& memory, unsigned seed,
 }
 
 TEST_P(tracked_concurrent, loses_nothing_beside_threads_that_write) {
-  const auto memory = make_tracked({.nbytes = 9 * k_mib + 8, .by = GetParam()});
+  const auto memory = make_tracked({.nbytes = 9 * k_mib + 8, .means = GetParam()});
   bytes copy(memory->nbytes());
   RangeSet owed;
   const auto copy_over = [&](const RangeSet& ranges) {
@@ -93,7 +93,7 @@ INSTANTIATE_TEST_SUITE_P(each, tracked_concurrent,
                          [](const auto& by) { return means_name(by.param); });
 
 // A scan for one memory also finds writes to others, which must still be reported for those.
-TEST_F(with_pages, looks_of_several_threads_find_all) {
+TEST_F(with_pages, scans_of_several_threads_find_all) {
   constexpr std::size_t k_memories = 8;
   std::vector<memory_pointer> all;
   for (std::size_t i = 0; i < k_memories; ++i) {
@@ -127,7 +127,7 @@ TEST_F(with_pages, looks_of_several_threads_find_all) {
   EXPECT_EQ(missed, 0U);
 }
 
-TEST_F(with_pages, forks_beside_threads_that_make_and_look) {
+TEST_F(with_pages, forks_beside_threads_that_create_and_scan) {
   std::atomic<bool> ends{false};
   std::thread other{[&] {
     while (!ends) {

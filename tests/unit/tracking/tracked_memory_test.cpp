@@ -7,7 +7,7 @@
 #include <random>
 
 #include "core/sizes.hpp"
-#include "making.hpp"
+#include "tracked_fixture.hpp"
 #include "tracking/unwatched.hpp"
 
 namespace isthmus::tracking {
@@ -29,7 +29,7 @@ class tracked_memory_test : public testing::TestWithParam<kind> {
  protected:
   void SetUp() override {
     if (GetParam().by == Means::pages) {
-      if (auto told = pages_are_told(); !told) {
+      if (auto told = pages_are_reported(); !told) {
         GTEST_SKIP() << told.failure().message();
       }
     }
@@ -62,7 +62,7 @@ class tracked_memory_test : public testing::TestWithParam<kind> {
   }
   // Page tracking reports what was written, the other means what differs.
   RangeSet must_be_told() {
-    if (memory_->by() == Means::pages) {
+    if (memory_->means() == Means::pages) {
       return changed_;
     }
     RangeSet differing;
@@ -81,7 +81,7 @@ class tracked_memory_test : public testing::TestWithParam<kind> {
     }
     owed_.add(found);
     changed_.clear();
-    if (memory_->by() != Means::hashes) {  // hashes may have been discarded
+    if (memory_->means() != Means::hashes) {  // hashes may have been discarded
       found.remove(allowed);
       EXPECT_EQ(found.nbytes(), 0U);
     }
@@ -196,11 +196,11 @@ TEST_P(tracked_memory_test, is_zeroed_and_unwritten_at_first) {
   EXPECT_TRUE(taken(*memory_).empty());
   EXPECT_TRUE(same({memory_->view(), memory_->nbytes()}, view_));
   EXPECT_TRUE(taken(*memory_).empty());
-  EXPECT_EQ(memory_->by(), GetParam().by);
+  EXPECT_EQ(memory_->means(), GetParam().by);
   EXPECT_EQ(memory_->is_one_memory(), GetParam().by == Means::pages);
 }
 
-TEST_P(tracked_memory_test, tells_a_write_by_its_granule) {
+TEST_P(tracked_memory_test, reports_a_write_by_its_granule) {
   const auto last = memory_->nbytes() - 1;
   memory_->view()[last] = std::byte{1};
   const ByteRange one{last, last + 1};
@@ -215,7 +215,7 @@ TEST_P(tracked_memory_test, tells_a_write_by_its_granule) {
   EXPECT_TRUE(taken(*memory_).empty());
 }
 
-TEST_P(tracked_memory_test, does_not_tell_what_the_library_published) {
+TEST_P(tracked_memory_test, does_not_report_what_the_library_published) {
   const RangeSet all{{0, memory_->nbytes()}};
   std::memset(memory_->library(), 3, memory_->nbytes());
   ASSERT_TRUE(memory_->publish(all, Writers::some));
@@ -239,7 +239,7 @@ INSTANTIATE_TEST_SUITE_P(each, tracked_memory_test,
                                          kind{Means::hashes, 3 * k_mib + 12345}),
                          kind_name);
 
-TEST(tracked_memory, take_all_gives_each_its_own) {
+TEST(tracked_memory, take_all_returns_the_ranges_of_each_memory) {
   std::vector<memory_pointer> all;
   std::vector<RangeSet> found(60);
   std::vector<TrackedMemory::Taking> each;
@@ -269,13 +269,13 @@ TEST(tracked_memory, take_all_gives_each_its_own) {
   TrackedMemory::take_all({});
 }
 
-TEST(tracked_memory, more_than_there_is_room_for_is_an_error) {
+TEST(tracked_memory, exceeding_the_capacity_is_an_error) {
   for (const auto by : {Means::pages, Means::bytes, Means::hashes}) {
-    if (by == Means::pages && !pages_are_told()) {
+    if (by == Means::pages && !pages_are_reported()) {
       continue;
     }
     for (const auto nbytes : {SIZE_MAX, SIZE_MAX / 2, std::size_t{1} << 47}) {
-      auto made = TrackedMemory::create({.nbytes = nbytes, .by = by});
+      auto made = TrackedMemory::create({.nbytes = nbytes, .means = by});
       ASSERT_FALSE(made) << means_name(by) << nbytes;
       EXPECT_EQ(made.failure().code(), ISTHMUS_ERROR_OUT_OF_MEMORY) << made.failure().message();
     }

@@ -20,12 +20,12 @@ constexpr std::size_t k_copy_bytes = std::size_t{8} << 20;
 class cuda_copy_threads : public cuda_test {
  protected:
   [[nodiscard]] Endpoint make() {
-    auto made = *Allocation::create(line(), {ISTHMUS_KIND_DEVICE, k_copy_bytes, 0}, nullptr);
-    auto* const start = static_cast<std::byte*>(made->what().base);
-    return {start, std::move(made), &line()};
+    auto made = *Allocation::create(test_queue(), {ISTHMUS_KIND_DEVICE, k_copy_bytes, 0}, nullptr);
+    auto* const start = static_cast<std::byte*>(made->facts().base);
+    return {start, std::move(made), &test_queue()};
   }
   [[nodiscard]] Submitted copy_all(const Endpoint& to, const Endpoint& from) {
-    return copy(&line(), to, from, k_copy_bytes, {{}, {}, true});
+    return copy(&test_queue(), to, from, k_copy_bytes, {{}, {}, true});
   }
 };
 
@@ -34,13 +34,13 @@ TEST_F(cuda_copy_threads, are_known_after_some_copies) {
   const auto there = make();
   std::vector<std::byte> data(k_copy_bytes);
   const Endpoint here{data.data(), nullptr, nullptr};
-  const auto most = std::min(os::processors_of_thread().count(), StagingRing::k_most_lanes);
+  const auto most = std::min(os::processors_of_thread().count(), StagingRing::k_max_slot_pairs);
   for (const bool to_device : {true, false}) {
-    auto& choice = StagingRing::of(where()).threads(to_device);
-    for (int copies = 0; copies < 100 && !choice.is_settled(k_copy_bytes, most); ++copies) {
+    auto& choice = StagingRing::of(test_device()).threads(to_device);
+    for (int copies = 0; copies < 100 && !choice.is_decided(k_copy_bytes, most); ++copies) {
       ASSERT_TRUE(to_device ? copy_all(there, here) : copy_all(here, there));
     }
-    EXPECT_TRUE(choice.is_settled(k_copy_bytes, most)) << to_device;
+    EXPECT_TRUE(choice.is_decided(k_copy_bytes, most)) << to_device;
   }
 }
 
@@ -56,13 +56,13 @@ TEST_F(cuda_copy_threads, are_refused_where_the_environment_names_no_number) {
   EXPECT_EXIT(in_child(), ::testing::ExitedWithCode(7), "");
 }
 
-TEST(copy_threads, are_a_number_from_one_to_as_many_as_there_are_lanes) {
-  EXPECT_EQ(*threads_in(nullptr), 0U);
-  EXPECT_EQ(*threads_in(""), 0U);
-  EXPECT_EQ(*threads_in("1"), 1U);
-  EXPECT_EQ(*threads_in("8"), StagingRing::k_most_lanes);
+TEST(copy_threads, are_a_number_from_one_to_the_number_of_slot_pairs) {
+  EXPECT_EQ(*parse_threads(nullptr), 0U);
+  EXPECT_EQ(*parse_threads(""), 0U);
+  EXPECT_EQ(*parse_threads("1"), 1U);
+  EXPECT_EQ(*parse_threads("8"), StagingRing::k_max_slot_pairs);
   for (const char* bad : {"0", "9", "-1", "2 ", " 2", "two", "99999999999999999999999"}) {
-    const auto asked = threads_in(bad);
+    const auto asked = parse_threads(bad);
     ASSERT_FALSE(asked) << bad;
     EXPECT_EQ(asked.failure().code(), ISTHMUS_ERROR_INVALID_ARGUMENT);
     const std::string_view told = asked.failure().message();

@@ -11,7 +11,7 @@
 
 #include "core/sanitizers.hpp"
 #include "memory/pins.hpp"
-#include "support/patiently.hpp"
+#include "support/eventually.hpp"
 #include "support/sizes.hpp"
 #include "transfer/pageable.hpp"
 #include "transfer/staging_ring.hpp"
@@ -28,7 +28,7 @@ class cuda_pageable : public cuda_test {
  protected:
   [[nodiscard]] Endpoint make(Queue& on, std::size_t nbytes) {
     auto made = *Allocation::create(on, {ISTHMUS_KIND_DEVICE, nbytes, 0}, nullptr);
-    auto* const start = static_cast<std::byte*>(made->what().base);
+    auto* const start = static_cast<std::byte*>(made->facts().base);
     return {start, std::move(made), &on};
   }
   [[nodiscard]] static Endpoint plain(std::vector<std::byte>& memory) {
@@ -44,44 +44,45 @@ class cuda_pageable : public cuda_test {
     return is_better_staged(on, {to, from, k_bytes, k_bytes, k_bytes}, blocking);
   }
   // External work on the stream, not submitted through the library.
-  void fill_as_others(cuda::StreamHandle on, std::byte* at, unsigned char value,
+  void fill_as_others(cuda::CUstream on, std::byte* at, unsigned char value,
                       std::size_t nbytes) const {
-    const cuda::MadeCurrent here{calls(), primary()};
-    ASSERT_EQ(calls().fill_8(cuda::place_of(at), value, nbytes, on), 0U);
+    const cuda::ContextGuard here{calls(), primary()};
+    ASSERT_EQ(calls().fill_8(cuda::to_deviceptr(at), value, nbytes, on), 0U);
   }
 };
 
-TEST_F(cuda_pageable, goes_by_way_of_pinned_memory_where_that_is_faster) {
+TEST_F(cuda_pageable, is_staged_through_pinned_memory_where_that_is_faster) {
   std::vector<std::byte> data(k_bytes);
-  const auto there = make(line(), k_bytes);
+  const auto there = make(test_queue(), k_bytes);
   for (const bool blocking : {true, false}) {
-    EXPECT_TRUE(is_staged(line(), there, plain(data), blocking));
-    EXPECT_TRUE(is_staged(line(), plain(data), there, blocking));
-    EXPECT_FALSE(is_staged(line(), there, there, blocking));
+    EXPECT_TRUE(is_staged(test_queue(), there, plain(data), blocking));
+    EXPECT_TRUE(is_staged(test_queue(), plain(data), there, blocking));
+    EXPECT_FALSE(is_staged(test_queue(), there, there, blocking));
   }
-  const block pinned{home(), where(), k_bytes, ISTHMUS_KIND_HOST};
-  EXPECT_FALSE(is_staged(line(), there, {pinned.at(), nullptr, nullptr}, true)) << "pinned already";
+  const block pinned{test_context(), test_device(), k_bytes, ISTHMUS_KIND_HOST};
+  EXPECT_FALSE(is_staged(test_queue(), there, {pinned.at(), nullptr, nullptr}, true))
+      << "pinned already";
 }
 
 TEST_F(cuda_pageable, does_not_where_the_callers_memory_is_pinned_as_a_whole) {
   std::vector<std::byte> data(k_bytes);
-  const auto there = make(line(), k_bytes);
-  auto whole = *Pin::make(where(), {data.data(), k_bytes, false}, {});
+  const auto there = make(test_queue(), k_bytes);
+  auto whole = *Pin::make(test_device(), {data.data(), k_bytes, false}, {});
   EXPECT_TRUE(whole->is_registered());
-  EXPECT_FALSE(is_staged(line(), there, plain(data), true));
-  EXPECT_FALSE(is_staged(line(), plain(data), there, true));
+  EXPECT_FALSE(is_staged(test_queue(), there, plain(data), true));
+  EXPECT_FALSE(is_staged(test_queue(), plain(data), there, true));
   whole->end(true);
-  EXPECT_TRUE(is_staged(line(), there, plain(data), true));
-  auto half = *Pin::make(where(), {data.data(), k_bytes / 2, false}, {});
-  EXPECT_TRUE(is_staged(line(), there, plain(data), true)) << "the rest is not";
+  EXPECT_TRUE(is_staged(test_queue(), there, plain(data), true));
+  auto half = *Pin::make(test_device(), {data.data(), k_bytes / 2, false}, {});
+  EXPECT_TRUE(is_staged(test_queue(), there, plain(data), true)) << "the rest is not";
   half->end(true);
 }
 
-TEST_F(cuda_pageable, that_nobody_waits_for_stays_before_what_others_put_to_the_stream) {
-  const auto stream = static_cast<cuda::StreamHandle>(*line().lend());
-  auto usual = *where().default_queue();
+TEST_F(cuda_pageable, asynchronous_stays_before_later_external_work_on_the_stream) {
+  const auto stream = static_cast<cuda::CUstream>(*test_queue().export_handle());
+  auto usual = *test_device().default_queue();
   for (const auto& [on, handle] :
-       {std::pair{&line(), stream}, {usual.get(), cuda::legacy_stream()}}) {
+       {std::pair{&test_queue(), stream}, {usual.get(), cuda::legacy_stream()}}) {
     const auto there = make(*on, k_bytes);
     auto data = numbered(k_bytes);
     EXPECT_FALSE(is_staged(*on, there, plain(data), false));
@@ -94,14 +95,14 @@ TEST_F(cuda_pageable, that_nobody_waits_for_stays_before_what_others_put_to_the_
   }
 }
 
-TEST_F(cuda_pageable, that_blocks_comes_behind_what_others_put_to_the_stream) {
+TEST_F(cuda_pageable, blocking_runs_after_earlier_external_work_on_the_stream) {
   constexpr std::size_t k_large = 64 / support::k_slower * k_mib;
   constexpr unsigned k_times =
       20 / support::k_slower;  // keeps the stream busy while the copy is submitted
-  const auto stream = static_cast<cuda::StreamHandle>(*line().lend());
-  auto usual = *where().default_queue();
+  const auto stream = static_cast<cuda::CUstream>(*test_queue().export_handle());
+  auto usual = *test_device().default_queue();
   for (const auto& [on, handle] :
-       {std::pair{&line(), stream}, {usual.get(), cuda::legacy_stream()}}) {
+       {std::pair{&test_queue(), stream}, {usual.get(), cuda::legacy_stream()}}) {
     const auto there = make(*on, k_large);
     std::vector<std::byte> got(k_bytes);
     for (unsigned time = 1; time <= k_times; ++time) {
@@ -115,7 +116,7 @@ TEST_F(cuda_pageable, that_blocks_comes_behind_what_others_put_to_the_stream) {
 
 // Chunks as large as a staging slot show that the copy goes through pinned memory: other chunks
 // would be elsewhere.
-TEST_F(cuda_pageable, between_platforms_goes_by_way_of_pinned_memory) {
+TEST_F(cuda_pageable, between_platforms_is_staged_through_pinned_memory) {
   isthmus_device_t* handle = nullptr;
   ASSERT_EQ(isthmus_sim_create("", &handle), ISTHMUS_OK);
   const auto read_so_far = [handle] {
@@ -126,13 +127,13 @@ TEST_F(cuda_pageable, between_platforms_goes_by_way_of_pinned_memory) {
   {
     auto on = *reinterpret_cast<Device*>(handle)->default_queue();
     const auto there = make(*on, k_bytes);
-    const auto here = make(line(), k_bytes);
+    const auto here = make(test_queue(), k_bytes);
     auto data = numbered(k_bytes);
     ASSERT_TRUE(copy_all(*on, there, plain(data)));
     const auto before = read_so_far();
-    ASSERT_TRUE(copy_all(line(), here, there));
+    ASSERT_TRUE(copy_all(test_queue(), here, there));
     EXPECT_EQ(read_so_far() - before, k_bytes / StagingRing::k_slot_bytes + 1);
-    ASSERT_TRUE(copy_all(line(), there, here));
+    ASSERT_TRUE(copy_all(test_queue(), there, here));
     EXPECT_EQ(read_so_far() - before, 2 * (k_bytes / StagingRing::k_slot_bytes + 1));
     std::vector<std::byte> got(k_bytes);
     ASSERT_TRUE(copy_all(*on, plain(got), there));
@@ -144,29 +145,29 @@ TEST_F(cuda_pageable, between_platforms_goes_by_way_of_pinned_memory) {
 // The host gathers the ranges, because the kernel would have to access the host's own memory.
 TEST_F(cuda_pageable, that_lies_in_pieces_is_gathered_however_small) {
   std::vector<std::byte> data(k_bytes);
-  const auto there = make(line(), k_bytes);
+  const auto there = make(test_queue(), k_bytes);
   const std::array<CopyRange, 2> ranges{{{0, 10, 10}, {20, 0, 5}}};
   const Endpoint from = plain(data);
   const CopyPlan what{there, from, 25, 20, 15, {}, ranges};
-  EXPECT_TRUE(is_better_staged(line(), what, true));
-  EXPECT_TRUE(is_better_staged(line(), what, false));
-  const block pinned{home(), where(), k_bytes, ISTHMUS_KIND_HOST};
+  EXPECT_TRUE(is_better_staged(test_queue(), what, true));
+  EXPECT_TRUE(is_better_staged(test_queue(), what, false));
+  const block pinned{test_context(), test_device(), k_bytes, ISTHMUS_KIND_HOST};
   const Endpoint reached{pinned.at(), nullptr, nullptr};
-  EXPECT_FALSE(is_better_staged(line(), {there, reached, 25, 20, 15, {}, ranges}, true));
-  static_cast<void>(line().lend());
-  EXPECT_FALSE(is_better_staged(line(), what, false)) << "others put work there";
+  EXPECT_FALSE(is_better_staged(test_queue(), {there, reached, 25, 20, 15, {}, ranges}, true));
+  static_cast<void>(test_queue().export_handle());
+  EXPECT_FALSE(is_better_staged(test_queue(), what, false)) << "others put work there";
 }
 
-TEST_F(cuda_pageable, holds_up_what_comes_behind_it_on_the_queue) {
-  const auto there = make(line(), k_bytes);
+TEST_F(cuda_pageable, delays_later_operations_of_the_queue) {
+  const auto there = make(test_queue(), k_bytes);
   auto data = numbered(k_bytes);
   const auto gate = make_ref<LibraryEvent>();
-  auto copied = copy_all(line(), there, plain(data), false, {gate});
+  auto copied = copy_all(test_queue(), there, plain(data), false, {gate});
   ASSERT_TRUE(copied);
   std::vector<std::byte> got(k_bytes);
-  auto read_back = copy_all(line(), plain(got), there, false);
+  auto read_back = copy_all(test_queue(), plain(got), there, false);
   ASSERT_TRUE(read_back);
-  line().close();
+  test_queue().close();
   EXPECT_TRUE((*read_back)->pending());
   gate->finish({});
   finish(read_back);
@@ -174,28 +175,28 @@ TEST_F(cuda_pageable, holds_up_what_comes_behind_it_on_the_queue) {
 }
 
 TEST_F(cuda_pageable, that_waits_for_a_failure_is_not_made) {
-  const auto there = make(line(), k_bytes);
+  const auto there = make(test_queue(), k_bytes);
   auto data = numbered(k_bytes);
   std::vector<std::byte> zero(k_bytes);
-  ASSERT_TRUE(copy_all(line(), there, plain(zero)));
+  ASSERT_TRUE(copy_all(test_queue(), there, plain(zero)));
   const auto gate = make_ref<LibraryEvent>();
-  auto copied = copy_all(line(), there, plain(data), false, {gate});
+  auto copied = copy_all(test_queue(), there, plain(data), false, {gate});
   ASSERT_TRUE(copied);
   gate->finish(fail(ISTHMUS_ERROR_CALLBACK, "it went wrong"));
   EXPECT_EQ((*copied)->wait(std::nullopt).failure().code(), ISTHMUS_ERROR_DEPENDENCY);
   std::vector<std::byte> got(k_bytes, std::byte{1});
-  ASSERT_TRUE(copy_all(line(), plain(got), there)) << "the queue goes on";
+  ASSERT_TRUE(copy_all(test_queue(), plain(got), there)) << "the queue goes on";
   EXPECT_TRUE(got == zero);
 }
 
 // A copy with enough chunks to keep all staging slots (`lane`) busy for long, and small copies
 // meanwhile.
-TEST_F(cuda_pageable, large_and_small_ones_share_the_lanes) {
+TEST_F(cuda_pageable, large_and_small_ones_share_the_staging_slots) {
   constexpr std::size_t k_large = 128 / support::k_slower * k_mib;
-  const auto large = make(line(), k_large);
+  const auto large = make(test_queue(), k_large);
   auto data = numbered(k_large);
-  auto on = *home().create_queue(where());
-  auto copied = copy_all(line(), large, plain(data), false, {}, k_large);
+  auto on = *test_context().create_queue(test_device());
+  auto copied = copy_all(test_queue(), large, plain(data), false, {}, k_large);
   ASSERT_TRUE(copied);
   std::vector<std::thread> threads;
   for (unsigned seed = 0; seed < 12; ++seed) {
@@ -213,7 +214,7 @@ TEST_F(cuda_pageable, large_and_small_ones_share_the_lanes) {
   }
   finish(copied);
   std::vector<std::byte> got(k_large);
-  ASSERT_TRUE(copy_all(line(), plain(got), large, true, {}, k_large));
+  ASSERT_TRUE(copy_all(test_queue(), plain(got), large, true, {}, k_large));
   EXPECT_TRUE(got == data);
 }
 
@@ -221,9 +222,9 @@ TEST_F(cuda_pageable, lets_the_process_end_in_its_midst) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto in_child = [this] {
     auto* const data = new std::vector<std::byte>(256 * k_mib, std::byte{1});
-    auto* const there = new Endpoint(make(line(), data->size()));
-    const auto copied = copy_all(line(), *there, plain(*data), false, {}, data->size());
-    const auto held = copy_all(line(), plain(*data), *there, false, {}, data->size());
+    auto* const there = new Endpoint(make(test_queue(), data->size()));
+    const auto copied = copy_all(test_queue(), *there, plain(*data), false, {}, data->size());
+    const auto held = copy_all(test_queue(), plain(*data), *there, false, {}, data->size());
     std::exit(copied && held ? 7 : 8);
   };
   EXPECT_EXIT(in_child(), ::testing::ExitedWithCode(7), "");
@@ -237,7 +238,7 @@ class cuda_failing : public cuda_pageable {
     if (IsSkipped() || HasFatalFailure()) {
       return;
     }
-    driver = failing_driver{where()};
+    driver = failing_driver{test_device()};
     if (!driver) {
       GTEST_SKIP() << "a driver that does not fail when told to";
     }
@@ -246,8 +247,8 @@ class cuda_failing : public cuda_pageable {
   failing_driver driver;
 };
 
-TEST_F(cuda_failing, tells_of_every_failure_and_loses_no_lane) {
-  const auto there = make(line(), k_bytes);
+TEST_F(cuda_failing, reports_every_failure_and_loses_no_staging_slot) {
+  const auto there = make(test_queue(), k_bytes);
   std::vector<std::byte> got(k_bytes);
   bool reached = true;
   int told = 0;
@@ -257,29 +258,29 @@ TEST_F(cuda_failing, tells_of_every_failure_and_loses_no_lane) {
     std::fill(got.begin(), got.end(), std::byte{});
     bool there_and_back = false;
     reached = driver.fails_at(n, [&] {
-      auto put = copy_all(line(), there, plain(data), n % 2 == 0);
+      auto put = copy_all(test_queue(), there, plain(data), n % 2 == 0);
       const bool right = put && (n % 2 == 0 || (*put)->wait(std::nullopt));
-      auto back = copy_all(line(), plain(got), there, n % 3 == 0);
+      auto back = copy_all(test_queue(), plain(got), there, n % 3 == 0);
       there_and_back = back && (n % 3 == 0 || (*back)->wait(std::nullopt)) && right;
     });
     told += there_and_back ? 0 : 1;
     ASSERT_TRUE(!there_and_back || got == data) << n;
-    ASSERT_TRUE(line().wait(std::nullopt));
+    ASSERT_TRUE(test_queue().wait(std::nullopt));
   }
   EXPECT_GT(told, 10);
-  auto& ring = StagingRing::of(where());
+  auto& ring = StagingRing::of(test_device());
   std::vector<StagingRing::SlotPair*> all;  // by waiting: a late helper thread may still have one
-  while (all.size() < StagingRing::k_most_lanes) {
-    all.push_back(&ring.take());
+  while (all.size() < StagingRing::k_max_slot_pairs) {
+    all.push_back(&ring.acquire());
   }
   for (auto* each : all) {
-    ring.give_back(*each);
+    ring.release(*each);
   }
 }
 
 // Part of the memory is already pinned, and some of it twice.
 TEST_F(cuda_failing, leaves_nothing_pinned_where_a_call_fails) {
-  const auto there = make(line(), k_bytes);
+  const auto there = make(test_queue(), k_bytes);
   bool reached = true;
   int told = 0;
   for (long n = 0; reached; ++n) {
@@ -288,11 +289,11 @@ TEST_F(cuda_failing, leaves_nothing_pinned_where_a_call_fails) {
     std::vector<std::byte> got(k_bytes);
     bool all_well = false;
     reached = driver.fails_at(n, [&] {
-      auto first = Pin::make(where(), {data.data() + k_mib, k_mib, false}, {});
-      auto all = Pin::make(where(), {data.data(), k_bytes, false}, {});
-      auto target = Pin::make(where(), {got.data(), k_bytes, false}, {});
-      auto put = copy_all(line(), there, plain(data), false);
-      auto back = copy_all(line(), plain(got), there, n % 2 == 0);
+      auto first = Pin::make(test_device(), {data.data() + k_mib, k_mib, false}, {});
+      auto all = Pin::make(test_device(), {data.data(), k_bytes, false}, {});
+      auto target = Pin::make(test_device(), {got.data(), k_bytes, false}, {});
+      auto put = copy_all(test_queue(), there, plain(data), false);
+      auto back = copy_all(test_queue(), plain(got), there, n % 2 == 0);
       for (auto* each : {&first, &all, &target}) {
         if (*each) {
           (**each)->end(n % 3 != 0);
@@ -303,8 +304,8 @@ TEST_F(cuda_failing, leaves_nothing_pinned_where_a_call_fails) {
     });
     told += all_well ? 0 : 1;
     ASSERT_TRUE(!all_well || got == data) << n;
-    ASSERT_TRUE(line().wait(std::nullopt));
-    ASSERT_TRUE(support::patiently([] { return !process_pins().any(); })) << n;
+    ASSERT_TRUE(test_queue().wait(std::nullopt));
+    ASSERT_TRUE(support::eventually([] { return !process_pins().any(); })) << n;
     ASSERT_EQ(driver.registered(), 0U) << n;
   }
   EXPECT_GT(told, 5);
@@ -312,23 +313,24 @@ TEST_F(cuda_failing, leaves_nothing_pinned_where_a_call_fails) {
 
 // In a child process whose address space has no space for the stack of another thread. Only with
 // the stand-in: a real driver may itself need address space.
-TEST_F(cuda_failing, is_made_by_the_caller_where_no_thread_can_be_had) {
+TEST_F(cuda_failing, is_executed_by_the_caller_where_no_thread_can_be_created) {
   if (k_address_sanitizer || k_thread_sanitizer) {
     GTEST_SKIP() << "the sanitizer itself needs address space";
   }
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto in_child = [this] {
-    const auto there = make(line(), k_bytes);
+    const auto there = make(test_queue(), k_bytes);
     auto data = numbered(k_bytes);
     std::vector<std::byte> got(k_bytes);
-    bool right{copy_all(line(), there, plain(data), true, {}, k_mib / 2)};  // creates its `lane`
-    std::vector<std::vector<char>>(200, std::vector<char>(4096)).clear();   // free heap space
+    bool right{
+        copy_all(test_queue(), there, plain(data), true, {}, k_mib / 2)};  // creates its `lane`
+    std::vector<std::vector<char>>(200, std::vector<char>(4096)).clear();  // free heap space
     const rlimit nothing_more{1, 1};
     right = setrlimit(RLIMIT_AS, &nothing_more) == 0 && right;
-    right = copy_all(line(), there, plain(data)) && right;
-    auto later = copy_all(line(), plain(got), there, false);
+    right = copy_all(test_queue(), there, plain(data)) && right;
+    auto later = copy_all(test_queue(), plain(got), there, false);
     right = !later && later.failure().code() == ISTHMUS_ERROR_OUT_OF_MEMORY && right;
-    right = copy_all(line(), plain(got), there) && right;  // the queue is still usable
+    right = copy_all(test_queue(), plain(got), there) && right;  // the queue is still usable
     std::_Exit(right && got == data ? 0 : 3);
   };
   EXPECT_EXIT(in_child(), ::testing::ExitedWithCode(0), "");
@@ -336,7 +338,7 @@ TEST_F(cuda_failing, is_made_by_the_caller_where_no_thread_can_be_had) {
 
 // The driver fails from then on, so that no further `lane` can be created and those that exist are
 // counted.
-TEST_F(cuda_failing, uses_no_more_threads_than_its_caller_may_run_on_or_asked_for) {
+TEST_F(cuda_failing, uses_no_more_threads_than_processors_allowed_or_requested) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto in_child = [this](bool asks) {
     os::ProcessorSet one;
@@ -348,12 +350,12 @@ TEST_F(cuda_failing, uses_no_more_threads_than_its_caller_may_run_on_or_asked_fo
       setenv("ISTHMUS_COPY_THREADS", "1", 1);
     }
     const os::BoundThread here{asks ? all : one};
-    const auto there = make(line(), 64 * k_mib);
+    const auto there = make(test_queue(), 64 * k_mib);
     std::vector<std::byte> data(64 * k_mib);
-    const bool copied{copy_all(line(), there, plain(data), true, {}, data.size())};
+    const bool copied{copy_all(test_queue(), there, plain(data), true, {}, data.size())};
     int lanes = 0;
     driver.fail_after(0);
-    while (StagingRing::of(where()).try_take() != nullptr) {
+    while (StagingRing::of(test_device()).try_acquire() != nullptr) {
       ++lanes;
     }
     std::exit(copied ? lanes : 100);
@@ -367,13 +369,14 @@ TEST_F(cuda_failing, uses_no_more_threads_than_its_caller_may_run_on_or_asked_fo
 TEST_F(cuda_failing, leaves_it_to_the_driver_where_nothing_can_be_pinned) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto in_child = [this](long calls) {
-    const auto there = make(line(), k_bytes);
+    const auto there = make(test_queue(), k_bytes);
     auto data = numbered(k_bytes);
     std::vector<std::byte> got(k_bytes);
     bool right = true;
-    right = driver.fails_at(calls, [&] { right = bool{copy_all(line(), there, plain(data))}; }) &&
-            right;
-    right = copy_all(line(), plain(got), there) && right;
+    right = driver.fails_at(calls, [&] {
+      right = bool{copy_all(test_queue(), there, plain(data))};
+    }) && right;
+    right = copy_all(test_queue(), plain(got), there) && right;
     std::exit(right && got == data ? 0 : 3);
   };
   EXPECT_EXIT(in_child(0), ::testing::ExitedWithCode(0), "");

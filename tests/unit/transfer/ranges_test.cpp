@@ -8,7 +8,7 @@
 #include <random>
 #include <string>
 
-#include "transfer/parts.hpp"
+#include "transfer/copy_chunks.hpp"
 
 namespace isthmus {
 namespace {
@@ -32,7 +32,7 @@ void expect_ranges(const std::vector<CopyRange>& got, const range_vector& want) 
 TEST(ranges, that_follow_each_other_are_one) {
   const range_vector given{{500, 100, 10}, {0, 0, 3}, {510, 110, 20}, {530, 131, 1}, {7, 9, 0}};
   const auto list = *list_ranges(given);
-  expect_ranges(list.each, {{0, 0, 3}, {500, 100, 30}, {530, 131, 1}});
+  expect_ranges(list.ranges, {{0, 0, 3}, {500, 100, 30}, {530, 131, 1}});
   EXPECT_EQ(list.destination_bytes, 531U);
   EXPECT_EQ(list.source_bytes, 132U);
   EXPECT_EQ(list.nbytes, 34U);
@@ -40,7 +40,7 @@ TEST(ranges, that_follow_each_other_are_one) {
 
 TEST(ranges, count_from_the_first_byte_of_each_side) {
   const auto list = *list_ranges(range_vector{{900, 70, 10}, {400, 80, 5}});
-  expect_ranges(list.each, {{0, 10, 5}, {500, 0, 10}});
+  expect_ranges(list.ranges, {{0, 10, 5}, {500, 0, 10}});
   EXPECT_EQ(list.destination_begin, 400U);
   EXPECT_EQ(list.source_begin, 70U);
   EXPECT_EQ(list.destination_bytes, 510U);
@@ -49,7 +49,7 @@ TEST(ranges, count_from_the_first_byte_of_each_side) {
 
 TEST(ranges, none_is_nothing) {
   const auto list = *list_ranges({});
-  EXPECT_TRUE(list.each.empty());
+  EXPECT_TRUE(list.ranges.empty());
   EXPECT_EQ(list.nbytes, 0U);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A strided copy with more runs than one operation takes is divided into several operations. When
 // the second finds no memory, nothing remains in flight.
-#include "transfer/strided_parts.hpp"
+#include "transfer/strided_chunks.hpp"
 #include "unit/backend/sim_fixture.hpp"
 
 namespace {
@@ -13,7 +13,7 @@ using namespace isthmus::sim_test;
 class short_of_memory final : public Queue {
  public:
   short_of_memory(rig& with, bool throws)
-      : Queue{*with.home, *with.where, false}, on_{*with.on}, throws_{throws} {}
+      : Queue{*with.test_context, *with.test_device, false}, on_{*with.queue}, throws_{throws} {}
 
   Ref<Event> first;
 
@@ -32,7 +32,7 @@ class short_of_memory final : public Queue {
     return none();
   }
   Result<Ref<Event>> do_fence(WaitList) override { return none(); }
-  bool knows(Event&) const noexcept override { return true; }
+  bool can_wait_for(Event&) const noexcept override { return true; }
 
  private:
   static Error none() { return fail(ISTHMUS_ERROR_INTERNAL, "not asked for"); }
@@ -41,7 +41,7 @@ class short_of_memory final : public Queue {
   const bool throws_;
 };
 
-TEST(slices, leave_nothing_in_flight_without_memory) {
+TEST(slices, leave_nothing_pending_without_memory) {
   constexpr std::size_t k_half = std::size_t{1} << 20;
   for (const bool throws : {true, false}) {
     rig with{"effect=late"};
@@ -56,7 +56,7 @@ TEST(slices, leave_nothing_in_flight_without_memory) {
     what.append({1024, 1, 2 * 1024});
     const auto on = make_ref<short_of_memory>(with, throws);
     try {
-      EXPECT_FALSE(put_strided(*on, what, {}));
+      EXPECT_FALSE(submit_strided(*on, what, {}));
     } catch (const std::bad_alloc&) {
       EXPECT_TRUE(throws);
     }

@@ -17,19 +17,19 @@ class ring_test : public ::testing::Test {
   StagingRing& ring() { return ring_; }
   std::vector<StagingRing::SlotPair*> take_all() {
     std::vector<StagingRing::SlotPair*> all;
-    while (auto* const each = ring_.try_take()) {
+    while (auto* const each = ring_.try_acquire()) {
       all.push_back(each);
     }
     return all;
   }
   void give_back(const std::vector<StagingRing::SlotPair*>& all) {
     for (auto* each : all) {
-      ring_.give_back(*each);
+      ring_.release(*each);
     }
   }
   // Returns some time after another thread began to wait.
   void await_asking() {
-    while (!ring_.asks_for_one()) {
+    while (!ring_.must_release_one()) {
       std::this_thread::yield();
     }
   }
@@ -38,9 +38,9 @@ class ring_test : public ::testing::Test {
   StagingRing ring_{**find_device("host")};
 };
 
-TEST_F(ring_test, has_lanes_with_memory_of_their_own_and_no_more_than_it_may) {
+TEST_F(ring_test, has_a_bounded_number_of_slots_each_with_its_own_memory) {
   const auto all = take_all();
-  EXPECT_EQ(all.size(), StagingRing::k_most_lanes);
+  EXPECT_EQ(all.size(), StagingRing::k_max_slot_pairs);
   EXPECT_EQ(ring().reserve(), nullptr);
   std::set<std::byte*> slots;
   for (const auto* each : all) {
@@ -58,53 +58,53 @@ TEST_F(ring_test, has_lanes_with_memory_of_their_own_and_no_more_than_it_may) {
   give_back(all);
 }
 
-TEST_F(ring_test, makes_no_more_lanes_than_are_used_at_a_time) {
-  ASSERT_TRUE(ring().is_there());
-  auto& first = ring().take();
-  ring().give_back(first);
+TEST_F(ring_test, creates_no_more_slots_than_are_used_at_a_time) {
+  ASSERT_TRUE(ring().is_available());
+  auto& first = ring().acquire();
+  ring().release(first);
   for (int again = 0; again < 3; ++again) {
-    auto& same = ring().take();
+    auto& same = ring().acquire();
     EXPECT_EQ(&same, &first);
-    ring().give_back(same);
+    ring().release(same);
   }
 }
 
-TEST_F(ring_test, has_whoever_waits_asked_for_once) {
+TEST_F(ring_test, requests_one_release_for_each_waiting_thread) {
   const auto all = take_all();
-  EXPECT_FALSE(ring().asks_for_one());
-  std::thread waits([this] { ring().give_back(ring().take()); });
+  EXPECT_FALSE(ring().must_release_one());
+  std::thread waits([this] { ring().release(ring().acquire()); });
   await_asking();
-  EXPECT_FALSE(ring().asks_for_one()) << "one lane was promised already";
-  ring().give_back(*all.front());
+  EXPECT_FALSE(ring().must_release_one()) << "one lane was promised already";
+  ring().release(*all.front());
   waits.join();
-  EXPECT_FALSE(ring().asks_for_one());
+  EXPECT_FALSE(ring().must_release_one());
   give_back({all.begin() + 1, all.end()});
 }
 
-TEST_F(ring_test, asks_for_as_many_as_wait) {
+TEST_F(ring_test, requests_as_many_releases_as_threads_wait) {
   const auto all = take_all();
   std::vector<std::thread> waiting;
   for (int i = 0; i < 2; ++i) {
-    waiting.emplace_back([this] { ring().give_back(ring().take()); });
+    waiting.emplace_back([this] { ring().release(ring().acquire()); });
   }
   await_asking();
   await_asking();
-  EXPECT_FALSE(ring().asks_for_one());
+  EXPECT_FALSE(ring().must_release_one());
   give_back(all);
   for (auto& each : waiting) {
     each.join();
   }
 }
 
-TEST_F(ring_test, serves_more_threads_than_it_has_lanes) {
-  ASSERT_TRUE(ring().is_there());
+TEST_F(ring_test, serves_more_threads_than_it_has_slots) {
+  ASSERT_TRUE(ring().is_available());
   std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < 2 * StagingRing::k_most_lanes; ++i) {
+  for (std::size_t i = 0; i < 2 * StagingRing::k_max_slot_pairs; ++i) {
     threads.emplace_back([this] {
       for (int round = 0; round < 200; ++round) {
-        auto& own = ring().take();
+        auto& own = ring().acquire();
         *own.slots.front().memory = std::byte{1};  // a data race if another thread has it
-        ring().give_back(own);
+        ring().release(own);
       }
     });
   }
@@ -112,7 +112,7 @@ TEST_F(ring_test, serves_more_threads_than_it_has_lanes) {
     each.join();
   }
   const auto all = take_all();
-  EXPECT_EQ(all.size(), StagingRing::k_most_lanes);
+  EXPECT_EQ(all.size(), StagingRing::k_max_slot_pairs);
   give_back(all);
 }
 

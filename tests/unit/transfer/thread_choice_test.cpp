@@ -31,12 +31,12 @@ class machine {
   std::size_t copy(std::size_t nbytes, std::size_t most, double slower = 1) {
     const auto threads = choice_.threads_for(nbytes, most);
     const auto time = static_cast<double>(nbytes) / of_(threads) * slower;
-    choice_.took(nbytes, threads, std::chrono::nanoseconds{static_cast<std::int64_t>(time)});
+    choice_.record(nbytes, threads, std::chrono::nanoseconds{static_cast<std::int64_t>(time)});
     return threads;
   }
   // Copies until the choice is settled, and returns the number of threads chosen.
   std::size_t settled(std::size_t nbytes, std::size_t most) {
-    for (copies_ = 0; !choice_.is_settled(nbytes, most); ++copies_) {
+    for (copies_ = 0; !choice_.is_decided(nbytes, most); ++copies_) {
       EXPECT_LT(copies_, 100U);
       EXPECT_LE(copy(nbytes, most), most);
     }
@@ -51,7 +51,7 @@ class machine {
   std::size_t copies_ = 0;
 };
 
-TEST(thread_choice, settles_where_more_threads_gain_little) {
+TEST(thread_choice, stops_where_more_threads_gain_little) {
   EXPECT_EQ(machine(up_to(40, 10)).settled(64 * k_mib, 16), 4U);
   EXPECT_EQ(machine(up_to(55, 10)).settled(64 * k_mib, 16), 6U);
   EXPECT_EQ(machine(up_to(80, 10)).settled(64 * k_mib, 16), 8U);
@@ -66,7 +66,7 @@ TEST(thread_choice, finds_the_best_where_more_threads_lose) {
 }
 
 // The first copies of a program should cost little more than the later ones.
-TEST(thread_choice, settles_after_a_few_copies) {
+TEST(thread_choice, converges_after_a_few_copies) {
   machine eight(up_to(80, 10));
   EXPECT_EQ(eight.settled(64 * k_mib, 16), 8U);
   EXPECT_EQ(eight.copies(), 3 * ThreadChoice::k_samples) << "8, 12 and 6 threads";
@@ -103,18 +103,18 @@ TEST(thread_choice, is_never_beyond_what_the_caller_may_use) {
 TEST(thread_choice, is_of_its_own_for_each_size) {
   machine one(up_to(80, 10));
   EXPECT_EQ(one.settled(64 * k_mib, 16), 8U);
-  EXPECT_TRUE(one.choice().is_settled(127 * k_mib, 16));
-  EXPECT_FALSE(one.choice().is_settled(128 * k_mib, 16));
-  EXPECT_FALSE(one.choice().is_settled(63 * k_mib, 16));
+  EXPECT_TRUE(one.choice().is_decided(127 * k_mib, 16));
+  EXPECT_FALSE(one.choice().is_decided(128 * k_mib, 16));
+  EXPECT_FALSE(one.choice().is_decided(63 * k_mib, 16));
   EXPECT_EQ(one.settled(std::size_t{1} << 40, 16), 8U);
 }
 
 TEST(thread_choice, of_small_copies_is_not_measured) {
   machine one(up_to(80, 10));
-  EXPECT_TRUE(one.choice().is_settled(ThreadChoice::k_least_timed - 1, 16));
+  EXPECT_TRUE(one.choice().is_decided(ThreadChoice::k_min_timed_bytes - 1, 16));
   EXPECT_EQ(one.choice().threads_for(k_mib, 3), 3U);
-  one.choice().took(ThreadChoice::k_least_timed - 1, 8, std::chrono::nanoseconds{1});
-  EXPECT_EQ(one.settled(ThreadChoice::k_least_timed, 16), 8U);
+  one.choice().record(ThreadChoice::k_min_timed_bytes - 1, 8, std::chrono::nanoseconds{1});
+  EXPECT_EQ(one.settled(ThreadChoice::k_min_timed_bytes, 16), 8U);
 }
 
 }  // namespace

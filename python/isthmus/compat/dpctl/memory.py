@@ -46,31 +46,31 @@ class _AlignmentError(USMAllocationError, ValueError):
     """An alignment that is not a power of two, or that exceeds the device's maximum."""
 
 
-_KEPT = 16
-_made: dict[tuple[isthmus.Context, isthmus.Device], tuple[Any, ...]] = {}
-_making = threading.Lock()
+_MAX_UNUSED = 16
+_cache: dict[tuple[isthmus.Context, isthmus.Device], tuple[Any, ...]] = {}
+_lock = threading.Lock()
 
 
 def _pools(context: isthmus.Context, device: isthmus.Device) -> tuple[Any, ...]:
     """A queue and a pool for each kind, the same ones as long as any of the pools is in use."""
-    with _making:
-        found = _made.get((context, device))
-        if found is None:
-            unused = [key for key in _made if len(_made) >= _KEPT and _is_empty(key)]
+    with _lock:
+        pools = _cache.get((context, device))
+        if pools is None:
+            unused = [key for key in _cache if len(_cache) >= _MAX_UNUSED and _is_empty(key)]
             for each in unused:
-                del _made[each]
+                del _cache[each]
             if unused:
                 _core._forget_dpctl_queues()  # its cache would keep using these pools
-            own = isthmus.Queue(device, context=context)
-            found = _made[context, device] = (
-                own,
-                *(default_pool(k, queue=own) if k in device.kinds else None for k in _KINDS),
+            queue = isthmus.Queue(device, context=context)
+            pools = _cache[context, device] = (
+                queue,
+                *(default_pool(k, queue=queue) if k in device.kinds else None for k in _KINDS),
             )
-        return found
+        return pools
 
 
 def _is_empty(key: tuple[isthmus.Context, isthmus.Device]) -> bool:
-    pools = [each for each in _made[key][1:] if each is not None]
+    pools = [each for each in _cache[key][1:] if each is not None]
     for each in pools:
         each.trim()
     return not any(each.held_bytes for each in pools)
@@ -116,7 +116,7 @@ def _to_memory(contents: Any, kind: str) -> Any:
     """Restores a pickled object on dpctl's default queue."""
     classes = dict(zip(_KINDS, (MemoryUSMDevice, MemoryUSMShared, MemoryUSMHost), strict=True))
     if kind not in classes:
-        raise ValueError(f"the pickle is of memory of kind {kind!r}: there are {_KINDS}")
-    made = classes[kind](len(contents))
-    made.copy_from_host(contents)
-    return made
+        raise ValueError(f"the pickle has memory of kind {kind!r}: supported are {_KINDS}")
+    memory = classes[kind](len(contents))
+    memory.copy_from_host(contents)
+    return memory

@@ -85,35 +85,35 @@ class MetalError(BackendError):
 Theirs = TypeVar("Theirs", bound=PyDotComputeError)
 
 
-_made: dict[tuple[type, type], Any] = {}
+_classes: dict[tuple[type, type], Any] = {}
 
 
 def both(theirs: type[Theirs], ours: type[Exception]) -> type[Theirs]:
     """The class derived from both, always the same one for a pair of classes."""
-    made = _made.get((theirs, ours))
-    if made is None:
-        place: dict[str, Any] = {
+    cls = _classes.get((theirs, ours))
+    if cls is None:
+        namespace: dict[str, Any] = {
             "__module__": __name__,
             "__doc__": f"Caught as {ours.__name__}, too.",
         }
         if "__reduce__" not in vars(theirs):
-            place["__reduce__"] = _reduced
-        made = _made.setdefault((theirs, ours), type(theirs.__name__, (theirs, ours), place))
-    return cast("type[Theirs]", made)
+            namespace["__reduce__"] = _reduced
+        cls = _classes.setdefault((theirs, ours), type(theirs.__name__, (theirs, ours), namespace))
+    return cast("type[Theirs]", cls)
 
 
 def _reduced(error: PyDotComputeError) -> Any:
     theirs, ours = type(error).__bases__
-    return _made_again, (theirs, ours, error.args), vars(error)
+    return _unpickle, (theirs, ours, error.args), vars(error)
 
 
-def _made_again(theirs: Any, ours: Any, arguments: tuple[Any, ...]) -> PyDotComputeError:
+def _unpickle(theirs: Any, ours: Any, arguments: tuple[Any, ...]) -> PyDotComputeError:
     # The class is not an attribute of any module, so pickle cannot find it by name.
     return cast("PyDotComputeError", both(theirs, ours)(*arguments))
 
 
 def sync_error(direction: str, cause: Exception) -> BufferSyncError:
     """``cause`` as an error of both libraries, with all of its attributes."""
-    made = both(BufferSyncError, type(cause))(direction, cause)
-    vars(made).update(vars(cause))
-    return made
+    error = both(BufferSyncError, type(cause))(direction, cause)
+    vars(error).update(vars(cause))
+    return error

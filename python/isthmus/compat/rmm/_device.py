@@ -35,14 +35,14 @@ def current() -> Device:
 
 def numbered(number: object) -> Device:
     """The device of that number; DeviceNotFoundError, a ValueError, if there is none."""
-    place = count_of(number, "device")
+    index = count_of(number, "device")
     found = current_device().platform.devices
-    if place >= len(found):
+    if index >= len(found):
         raise DeviceNotFoundError(
-            f"there is no device {place}: the platform of {current_device().filter} has "
+            f"there is no device {index}: the platform of {current_device().filter} has "
             f"{len(found)}, from 0 on"
         )
-    return found[place]
+    return found[index]
 
 
 def number_of(device: Device) -> int:

@@ -17,7 +17,7 @@ _FACTORS = {"": 1, "b": 1} | {
     for tail, base in (("b", 1000), ("ib", 1024))
 }
 _TEXT = re.compile(r"([0-9]+(?:\.[0-9]*)?)[\t ]*([A-Za-z]*)$")
-_MOST_DIGITS = 400  # a finite number has fewer before its point
+_MAX_DIGITS = 400  # a finite number has fewer before its point
 _WORD = 1 << 64
 
 
@@ -50,5 +50,5 @@ def bytes_of(value: object, name: str) -> int:
             f"{name}: Could not parse {reprlib.repr(value)} as a byte specification: a number, "
             "then nothing, or one of B, kB, MB, GB, TB, PB, KiB, MiB, GiB, TiB, PiB"
         )
-    digits = found[1].lstrip("0")[:_MOST_DIGITS]  # later digits are fractions of a byte
+    digits = found[1].lstrip("0")[:_MAX_DIGITS]  # later digits are fractions of a byte
     return count_of(int(Fraction(f"0{digits}") * factor), name)

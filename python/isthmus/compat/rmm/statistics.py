@@ -81,24 +81,24 @@ def statistics() -> Iterator[None]:
     block = None if counting is None else _Block(counting)
     if block is None:
         enable_statistics()
-    inside = mr.get_current_device_resource()
+    resource = mr.get_current_device_resource()
     try:
         yield
     except BaseException:
         with suppress(RuntimeError, ValueError):
-            _leave(block, inside, before)
+            _leave(block, resource, before)
         raise
-    _leave(block, inside, before)
+    _leave(block, resource, before)
 
 
 def _leave(
-    block: _Block | None, inside: DeviceMemoryResource, before: DeviceMemoryResource
+    block: _Block | None, resource: DeviceMemoryResource, before: DeviceMemoryResource
 ) -> None:
     if block is not None:
         block.end()
-    if mr.get_current_device_resource() is not inside:
+    if mr.get_current_device_resource() is not resource:
         raise ValueError("the current resource was changed within `with statistics():`")
-    if before is not inside:
+    if before is not resource:
         mr.set_current_device_resource(before)
 
 

@@ -66,13 +66,13 @@ def function(patches: memoryview, result: memoryview) -> None:
     """``contrast`` as a function for ``queue.submit(function, patches, result)``, on bytes."""
     planes = np.frombuffer(patches, np.uint8).reshape(-1, 3, SIDE, SIDE)
     total = np.zeros(len(planes), np.uint32)
-    for here, beside in (
+    for left, right in (
         (planes[:, :, :-1], planes[:, :, 1:]),
         (planes[..., :-1], planes[..., 1:]),
     ):
-        apart = np.maximum(here, beside)
-        apart -= np.minimum(here, beside)
-        total += apart.reshape(len(planes), -1).sum(axis=1, dtype=np.uint32)
+        difference = np.maximum(left, right)
+        difference -= np.minimum(left, right)
+        total += difference.reshape(len(planes), -1).sum(axis=1, dtype=np.uint32)
     np.frombuffer(result, np.float32)[:] = total
 
 

@@ -12,7 +12,7 @@ RESIDENT_SLACK = 32 << 20
 
 
 @dataclass(frozen=True)
-class Wish:
+class Options:
     """The options of the command line."""
 
     batches: int = 1000
@@ -52,7 +52,7 @@ class Outcome:
     device: str
     device_name: str
     worker: str
-    wish: Wish
+    options: Options
     notes: list[str]
     nbytes: int = 0  # that went through the device
     seconds: Seconds = field(default_factory=Seconds)
@@ -79,8 +79,8 @@ class Outcome:
         """
         if len(self.memory.held) <= WARM_UP:
             return None
-        held, asked, resident = (
+        held, allocations, resident = (
             max(each) - max(each[:WARM_UP])
             for each in (self.memory.held, self.memory.driver_allocations, self.memory.resident)
         )
-        return held == asked == 0 and resident <= RESIDENT_SLACK
+        return held == allocations == 0 and resident <= RESIDENT_SLACK

@@ -26,8 +26,8 @@ class Patches:
     """Batches of patches of some photographs, each of shape (height, width, 3)."""
 
     def __init__(self, photographs: list[NDArray[np.uint8]], seed: int) -> None:
-        self._windows = [_windows(made) for each in photographs for made in (each, each[:, ::-1])]
-        self._ends = np.cumsum([made.shape[0] * made.shape[1] for made in self._windows])
+        self._windows = [_windows(image) for each in photographs for image in (each, each[:, ::-1])]
+        self._ends = np.cumsum([image.shape[0] * image.shape[1] for image in self._windows])
         self._order = np.random.default_rng(seed).permutation(self._ends[-1])
 
     @property
@@ -37,19 +37,19 @@ class Patches:
 
     def batch(self, number: int, size: int) -> Batch:
         """Batch ``number`` of ``size`` patches: (size, 3, SIDE, SIDE). Wraps around at the end."""
-        at = np.arange(number * size, (number + 1) * size) % self.count
-        return self.at(self._order[at])
+        indices = np.arange(number * size, (number + 1) * size) % self.count
+        return self.select(self._order[indices])
 
-    def at(self, places: NDArray[np.int64]) -> Batch:
+    def select(self, indices: NDArray[np.int64]) -> Batch:
         """The patches of these numbers."""
-        made = np.empty((len(places), 3, SIDE, SIDE), np.uint8)
-        of = np.searchsorted(self._ends, places, side="right")
+        batch = np.empty((len(indices), 3, SIDE, SIDE), np.uint8)
+        photographs = np.searchsorted(self._ends, indices, side="right")
         for index, windows in enumerate(self._windows):
-            mine = np.flatnonzero(of == index)
-            inside = places[mine] - (self._ends[index] - windows.shape[0] * windows.shape[1])
+            mine = np.flatnonzero(photographs == index)
+            inside = indices[mine] - (self._ends[index] - windows.shape[0] * windows.shape[1])
             rows, columns = np.divmod(inside, windows.shape[1])
-            made[mine] = windows[rows, columns]
-        return made
+            batch[mine] = windows[rows, columns]
+        return batch
 
 
 def _windows(photograph: NDArray[np.uint8]) -> NDArray[np.uint8]:

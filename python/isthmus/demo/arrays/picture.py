@@ -31,7 +31,7 @@ def draw(outcome: Outcome, shown: Batch, path: str) -> str:
     memory = outcome.memory
     pools = [("held", np.array(memory.held) / _MIB), ("in use", np.array(memory.live) / _MIB)]
     if outcome.beside:
-        name = f"held by {os.path.basename(outcome.wish.beside)}"
+        name = f"held by {os.path.basename(outcome.options.beside)}"
         pools.append((name, np.array(outcome.beside) / _MIB))
     _lines(figure.add_subplot(grid[0, :]), "memory of the pool behind each batch, MiB", pools)
     _lines(figure.add_subplot(grid[1, 0]), "the process in RAM, MiB", (
@@ -52,7 +52,7 @@ def _heading(figure: Any, outcome: Outcome) -> None:
         outcome.flat
     ]
     figure.text(
-        0.055, 0.945, f"{outcome.wish.batches} batches, {outcome.nbytes / 1e6:.0f} MB of real "
+        0.055, 0.945, f"{outcome.options.batches} batches, {outcome.nbytes / 1e6:.0f} MB of real "
         f"pixels: {flat}; {verdict}", fontsize=15, fontweight="bold", color=TEXT,
     )  # fmt: skip
     figure.text(

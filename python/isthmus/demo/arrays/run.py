@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import isthmus
-from isthmus.demo.checks import Tell, check_output
+from isthmus.demo.checks import Progress, check_output
 from isthmus.memory import PoolResource, StatisticsResource
 
 from . import kernels, patches, picture, workers
-from .outcome import Outcome, Wish
+from .outcome import Options, Outcome
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,22 +37,22 @@ class Pipeline:
         queue = worker.queue
         self._pool = PoolResource("device", queue.device, queue.context)
         self._counted = StatisticsResource(self._pool)
-        self.results = np.empty((outcome.wish.batches, outcome.wish.patches), np.float32)
+        self.results = np.empty((outcome.options.batches, outcome.options.patches), np.float32)
 
-    def go(self, tell: Tell) -> None:
+    def go(self, report: Progress) -> None:
         """Processes all batches. All memory comes from the pool and returns to it."""
-        wish = self._outcome.wish
+        options = self._outcome.options
         with self._worker.queue, isthmus.using(self._counted):
-            result = isthmus.empty(wish.patches, isthmus.float32)
-            for number in range(wish.batches):
-                tell(f"batch {number} of {wish.batches}", 0.1 + 0.8 * number / wish.batches)
+            result = isthmus.empty(options.patches, isthmus.float32)
+            for number in range(options.batches):
+                report(f"batch {number} of {options.batches}", 0.1 + 0.8 * number / options.batches)
                 self._step(number, result)
                 self._watch()
 
     def _step(self, number: int, result: isthmus.Array) -> None:
-        wish, seconds = self._outcome.wish, self._outcome.seconds
+        options, seconds = self._outcome.options, self._outcome.seconds
         times = [time.perf_counter()]
-        batch = self._source.batch(number, wish.patches)
+        batch = self._source.batch(number, options.patches)
         times.append(time.perf_counter())
         array = isthmus.asarray(batch, kind="device")
         times.append(time.perf_counter())
@@ -94,27 +94,29 @@ class Pipeline:
         """The patches to show, in evenly spaced ranks from the least contrast to the most."""
         order = np.argsort(contrast, kind="stable")
         shown = order[np.linspace(0, len(order) - 1, _SHOWN).astype(np.int64)]
-        size = self._outcome.wish.patches
-        return np.stack([self._source.batch(at // size, size)[at % size] for at in shown.tolist()])
+        size = self._outcome.options.patches
+        return np.stack(
+            [self._source.batch(index // size, size)[index % size] for index in shown.tolist()]
+        )
 
 
-def run(wish: Wish, output: str, tell: Tell) -> Outcome:
+def run(options: Options, output: str, report: Progress) -> Outcome:
     """Runs the demo. Raises errors of Isthmus, and ImportError for missing packages."""
     check_output(output)
-    beside = _held_in(wish.beside) if wish.beside else []
-    tell("opening drivers", 0.0)
-    device, worker, notes = workers.choose(wish.device)
-    tell("reading the photographs", 0.05)
-    paths, source = patches.load(wish.seed)
+    other_held = _held_in(options.beside) if options.beside else []
+    report("opening drivers", 0.0)
+    device, worker, notes = workers.choose(options.device)
+    report("reading the photographs", 0.05)
+    paths, source = patches.load(options.seed)
     outcome = Outcome(
-        paths, source.count, device.filter, device.name.strip(), worker.name, wish, notes,
-        beside=beside,
+        paths, source.count, device.filter, device.name.strip(), worker.name, options, notes,
+        beside=other_held,
     )  # fmt: skip
     pipeline = Pipeline(outcome, source, worker)
-    pipeline.go(tell)
-    tell("drawing the picture", 0.9)
+    pipeline.go(report)
+    report("drawing the picture", 0.9)
     outcome.picture = pipeline.draw(os.path.abspath(os.path.join(output, PICTURE)))
-    tell("done", 1.0)
+    report("done", 1.0)
     return outcome
 
 
@@ -125,10 +127,10 @@ def _held_in(path: str) -> list[int]:
             return [int(held) for _, held in list(csv.reader(lines))[1:]]
         except ValueError as problem:
             raise ValueError(
-                f"{path} has not a batch's number and bytes in each line: {problem}"
+                f"{path}: each line after the header must have a batch number and bytes: {problem}"
             ) from None
 
 
 def _resident_bytes() -> int:
-    with open("/proc/self/statm", encoding="ascii") as told:
-        return int(told.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+    with open("/proc/self/statm", encoding="ascii") as statm:
+        return int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE")

@@ -22,7 +22,7 @@ class DirtyMap:
 
     def __init__(self, shape: tuple[int, int], grid: tuple[int, int]) -> None:
         self._size = shape
-        self._block = tuple(-(-size // most) for size, most in zip(shape, grid, strict=True))
+        self._block = tuple(-(-size // limit) for size, limit in zip(shape, grid, strict=True))
         self.shape = tuple(-(-size // b) for size, b in zip(shape, self._block, strict=True))
         self._dirty = np.zeros(self.shape, np.int64)
         self._edges = np.minimum(np.arange(self.shape[1] + 1) * self._block[1], shape[1])
@@ -31,8 +31,8 @@ class DirtyMap:
         """Adds the dirty ranges of one round, (start, stop) in flat elements."""
         for start, stop in ranges:
             for row, first, last in self._lines(start, stop):
-                here = np.clip(self._edges, first, last)
-                self._dirty[row // self._block[0]] += np.diff(here)
+                edges = np.clip(self._edges, first, last)
+                self._dirty[row // self._block[0]] += np.diff(edges)
 
     def _lines(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
         """The part of the range in each row: row, first column, column past the last."""

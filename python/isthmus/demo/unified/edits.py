@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 WINDOW = (48, 512)  # rows, columns
 CORRECTIONS = 32  # per round
 _BAND = 256  # rows searched at a time
-_KEPT = 65536  # maximum cells of coast, a random choice of those found
+_MAX_CELLS = 65536  # maximum cells of coast, a random choice of those found
 
 
 @dataclass
@@ -56,31 +56,31 @@ class Coast:
         found = _coast_of(cells)
         if found.size == 0:
             raise ValueError("these rows of the map have no coast to edit")
-        if found.size > _KEPT:
-            found = self._random.choice(found, _KEPT, replace=False)
+        if found.size > _MAX_CELLS:
+            found = self._random.choice(found, _MAX_CELLS, replace=False)
         self._rows, self._columns = np.divmod(found, cells.shape[1])
         start = self._random.integers(found.size)
-        self._at = int(self._rows[start]), int(self._columns[start])
+        self._position = int(self._rows[start]), int(self._columns[start])
 
     def edit(self, number: int) -> Edit:
         """The changes of the round of that number."""
-        row, column = self._at
+        row, column = self._position
         picked = np.unique(self._random.integers(self._rows.size, size=CORRECTIONS))
         window = (
-            _about(row, WINDOW[0], self._shape[0]),
-            _about(column, WINDOW[1], self._shape[1]),
+            _centered(row, WINDOW[0], self._shape[0]),
+            _centered(column, WINDOW[1], self._shape[1]),
         )
         self._move()
         return Edit(window, number % 2 == 0, self._rows[picked], self._columns[picked])
 
     def _move(self) -> None:
         """Moves to the coast nearest to half a window further east, around the globe."""
-        row, column = self._at
+        row, column = self._position
         width = self._shape[1]
         east = (self._columns - column) % width
         distance = np.abs(east - WINDOW[1] // 2) + np.abs(self._rows - row)
         nearest = int(np.argmin(distance))
-        self._at = int(self._rows[nearest]), int(self._columns[nearest])
+        self._position = int(self._rows[nearest]), int(self._columns[nearest])
 
 
 def _coast_of(cells: Cells) -> NDArray[np.int64]:
@@ -94,7 +94,7 @@ def _coast_of(cells: Cells) -> NDArray[np.int64]:
     return np.concatenate(found)
 
 
-def _about(middle: int, length: int, limit: int) -> slice:
+def _centered(middle: int, length: int, limit: int) -> slice:
     start = min(max(middle - length // 2, 0), max(limit - length, 0))
     return slice(start, min(start + length, limit))
 

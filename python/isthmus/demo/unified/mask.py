@@ -69,7 +69,7 @@ def _check_header(stream: Any, path: str) -> None:
     np.lib.format.read_magic(stream)
     shape, by_columns, kind = np.lib.format.read_array_header_1_0(stream)
     if (shape, by_columns, kind) != ((ROWS, COLUMNS), False, np.dtype(np.bool_)):
-        raise ValueError(f"{path} holds {shape} of {kind}, not the map that this demo knows")
+        raise ValueError(f"{path} holds {shape} of {kind}, not the expected map")
 
 
 def _skip(stream: Any, nbytes: int) -> None:
@@ -78,9 +78,9 @@ def _skip(stream: Any, nbytes: int) -> None:
 
 
 def _fill(stream: Any, target: memoryview, path: str) -> None:
-    at = 0
-    while at < len(target):
-        count = stream.readinto(target[at : at + _CHUNK])
+    position = 0
+    while position < len(target):
+        count = stream.readinto(target[position : position + _CHUNK])
         if not count:
-            raise ValueError(f"{path} ends too early")
-        at += count
+            raise ValueError(f"{path} is truncated")
+        position += count

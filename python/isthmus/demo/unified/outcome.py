@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
-class Wish:
+class Options:
     """The options of the command line."""
 
     rows: int = 6400
@@ -48,7 +48,7 @@ class Outcome:
     device: str
     device_name: str
     worker: str
-    wish: Wish
+    options: Options
     notes: list[str]
     rounds: list[Round] = field(default_factory=list)
     # For each block of a coarse grid over the map: the share that the host made dirty in the last

@@ -68,9 +68,9 @@ def _map(axes: Any, land: NDArray[np.float64], dirty: NDArray[np.float64]) -> No
 
 def _bars(axes: Any, ours: list[Any], whole: list[Any], title: str, unit: str) -> None:
     """Draws two bars for each round, on a logarithmic scale."""
-    places = np.arange(len(ours))
-    axes.bar(places - 0.2, whole, 0.4, color=_WHOLE, label="whole copies")
-    axes.bar(places + 0.2, ours, 0.4, color=_OURS, label="unified buffer")
+    positions = np.arange(len(ours))
+    axes.bar(positions - 0.2, whole, 0.4, color=_WHOLE, label="whole copies")
+    axes.bar(positions + 0.2, ours, 0.4, color=_OURS, label="unified buffer")
     axes.set_yscale("log")
     axes.set_ylabel(unit, color=FAINT)
     axes.set_xlabel("round; the first brings all of it", color=FAINT)

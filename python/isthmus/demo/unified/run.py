@@ -16,11 +16,11 @@ from contextlib import closing
 import numpy as np
 
 import isthmus
-from isthmus.demo.checks import Tell, check_output, differing
+from isthmus.demo.checks import Progress, check_output, differing
 
 from . import edits, kernels, mask, picture, workers
 from .dirty_map import DirtyMap
-from .outcome import Outcome, Round, Wish
+from .outcome import Options, Outcome, Round
 from .truth import Truth
 
 PICTURE = "isthmus_demo_unified.png"
@@ -32,20 +32,20 @@ class Rounds:
     """The unified buffer, the NumPy copy, and the buffer that receives whole copies."""
 
     def __init__(self, outcome: Outcome, source: mask.Mask, worker: workers.Worker) -> None:
-        wish, shape, queue = outcome.wish, source.cells.shape, worker.queue
+        options, shape, queue = outcome.options, source.cells.shape, worker.queue
         self._outcome, self._source, self._worker = outcome, source, worker
         self.unified = isthmus.UnifiedBuffer(
             shape,
             np.uint8,
             queue=queue,
-            separate=not wish.one_copy,
-            granularity=wish.granularity,
+            separate=not options.one_copy,
+            granularity=options.granularity,
         )
         self.unified.copy_from(source.cells)
         self.truth = Truth(source.cells)
         self._dirty = DirtyMap(outcome.shape, _FINE)  # in all rounds but the first
         self._coarse = DirtyMap(outcome.shape, _COARSE)  # in the last one
-        self._coast = edits.Coast(source.cells, wish.seed)
+        self._coast = edits.Coast(source.cells, options.seed)
         self._whole = isthmus.Buffer(source.cells.nbytes, queue=queue)
         self._counts = isthmus.Buffer(self.truth.counts.nbytes, queue=queue)
 
@@ -62,46 +62,46 @@ class Rounds:
         ranges = self.unified.dirty_ranges().host
         if number > 0:
             self._dirty.add(ranges)
-        if number == self._outcome.wish.rounds:
+        if number == self._outcome.options.rounds:
             self._coarse.add(ranges)
         dirty_bytes = sum(stop - start for start, stop in ranges)  # a cell is a byte
-        told = Round(number, str(self.unified.state), len(ranges), dirty_bytes)
+        result = Round(number, str(self.unified.state), len(ranges), dirty_bytes)
         before = self.unified.statistics
-        self._synchronize(told)
-        self._count(told)
-        self._stamp(told)
+        self._synchronize(result)
+        self._count(result)
+        self._stamp(result)
         after = self.unified.statistics
-        told.bytes_to_device = after.bytes_to_device - before.bytes_to_device
-        told.bytes_to_host = after.bytes_to_host - before.bytes_to_host
-        self._outcome.rounds.append(told)
+        result.bytes_to_device = after.bytes_to_device - before.bytes_to_device
+        result.bytes_to_host = after.bytes_to_host - before.bytes_to_host
+        self._outcome.rounds.append(result)
 
-    def _synchronize(self, told: Round) -> None:
+    def _synchronize(self, result: Round) -> None:
         began = time.perf_counter()
         _wait(self.unified.sync_to_device())
-        told.sync_seconds = time.perf_counter() - began
+        result.sync_seconds = time.perf_counter() - began
         began = time.perf_counter()
         self._whole.copy_from(self.truth.cells)
-        told.whole_seconds = time.perf_counter() - began
+        result.whole_seconds = time.perf_counter() - began
 
-    def _count(self, told: Round) -> None:
+    def _count(self, result: Round) -> None:
         self._counts.fill(0)
         began, ended = self._worker.count(self.unified.device, self._counts)
-        told.count_seconds = ended - began
+        result.count_seconds = ended - began
         counts = self._counts.to_numpy().view(np.uint32).reshape(-1, 2)
-        told.wrong_rows = self.truth.wrong_rows(counts)
-        told.land_km2 = self._source.area(counts[:, 0])
+        result.wrong_rows = self.truth.wrong_rows(counts)
+        result.land_km2 = self._source.area(counts[:, 0])
 
-    def _stamp(self, told: Round) -> None:
+    def _stamp(self, result: Round) -> None:
         """The device writes a band; the host reads only that band."""
-        rows, number = self._band(told.number), 1 + told.number % kernels.STAMPS
+        rows, number = self._band(result.number), 1 + result.number % kernels.STAMPS
         with self.unified.device_write(rows) as band:
             self._worker.stamp(band, number)
         self.truth.stamp(rows, number)
-        told.stamped_state = str(self.unified.state)
+        result.stamped_state = str(self.unified.state)
         began = time.perf_counter()
         with self.unified.host_read(rows) as read:
-            told.read_seconds = time.perf_counter() - began
-            told.wrong_cells = differing(read, self.truth.cells[rows])
+            result.read_seconds = time.perf_counter() - began
+            result.wrong_cells = differing(read, self.truth.cells[rows])
 
     def _band(self, number: int) -> slice:
         """The band of a round; consecutive bands from the north."""
@@ -125,29 +125,29 @@ class Rounds:
         return picture.draw(self._outcome, land, self._dirty.shares(), path)
 
 
-def run(wish: Wish, output: str, tell: Tell) -> Outcome:
+def run(options: Options, output: str, report: Progress) -> Outcome:
     """Runs the demo. Raises errors of Isthmus, and ImportError for missing packages."""
     check_output(output)
     path = mask.find()
-    tell("opening drivers", 0.0)
-    device, worker, notes = workers.choose(wish.device)
-    tell("reading the map", 0.05)
-    source = mask.load(path, wish.rows)
+    report("opening drivers", 0.0)
+    device, worker, notes = workers.choose(options.device)
+    report("reading the map", 0.05)
+    source = mask.load(path, options.rows)
     rows, columns = source.cells.shape
     outcome = Outcome(
         path, (rows, columns), source.cells.nbytes, device.filter, device.name.strip(),
-        worker.name, wish, notes,
+        worker.name, options, notes,
     )  # fmt: skip
-    tell("NumPy counts it for comparison", 0.1)
+    report("NumPy counts it for comparison", 0.1)
     with closing(Rounds(outcome, source, worker)) as rounds:
-        for number in range(wish.rounds + 1):
-            tell(f"round {number} of {wish.rounds}", 0.2 + 0.6 * number / (wish.rounds + 1))
+        for number in range(options.rounds + 1):
+            report(f"round {number} of {options.rounds}", 0.2 + 0.6 * number / (options.rounds + 1))
             rounds.go(number)
-        tell("comparing every byte", 0.8)
+        report("comparing every byte", 0.8)
         rounds.finish()
-        tell("drawing the picture", 0.9)
+        report("drawing the picture", 0.9)
         outcome.picture = rounds.draw(os.path.abspath(os.path.join(output, PICTURE)))
-    tell("done", 1.0)
+    report("done", 1.0)
     return outcome
 
 

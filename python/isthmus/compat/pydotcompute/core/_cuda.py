@@ -33,20 +33,22 @@ def limits_of(device: Device) -> Limits:
     """The limits of a CUDA device. DriverError if the driver does not report one of them."""
     driver = ctypes.CDLL(device.platform.library)  # is already loaded
 
-    def told(wanted: int) -> int:
+    def attribute(number: int) -> int:
         value = ctypes.c_int()
         status = driver.cuDeviceGetAttribute(
-            ctypes.byref(value), wanted, ctypes.c_int(device.native_handle)
+            ctypes.byref(value), number, ctypes.c_int(device.native_handle)
         )
         if status != 0:
-            raise DriverError(f"cuDeviceGetAttribute({wanted}) of {device.filter} gave {status}")
+            raise DriverError(
+                f"cuDeviceGetAttribute({number}) of {device.filter} failed with {status}"
+            )
         return value.value
 
-    (bx, by, bz), (gx, gy, gz) = map(told, _BLOCK_DIMS), map(told, _GRID_DIMS)
+    (bx, by, bz), (gx, gy, gz) = map(attribute, _BLOCK_DIMS), map(attribute, _GRID_DIMS)
     return Limits(
-        (told(_MAJOR), told(_MINOR)),
-        told(_THREADS_PER_BLOCK),
+        (attribute(_MAJOR), attribute(_MINOR)),
+        attribute(_THREADS_PER_BLOCK),
         (bx, by, bz),
         (gx, gy, gz),
-        told(_WARP_SIZE),
+        attribute(_WARP_SIZE),
     )

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pools for device copies while a ``MemoryPool`` is enabled.
 
-There is one pool for each pair of device and context, which the code calls `place`.
+There is one pool for each pair of device and context, which the code calls `owner`.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from isthmus._core import Budget, Context, Device, PoolResource, Queue
 
-from ._making import making
+from ._creation_lock import creation_lock
 
 if TYPE_CHECKING:
-    Place = tuple[Device, Context]
+    Owner = tuple[Device, Context]
 
-_MOST_BYTES = (1 << 63) - 1
+_MAX_BYTES = (1 << 63) - 1
 
 
 class DevicePools:
@@ -26,19 +26,19 @@ class DevicePools:
     """
 
     def __init__(self) -> None:
-        self._by_place: dict[Place, PoolResource] = {}
+        self._by_owner: dict[Owner, PoolResource] = {}
         self._limit_bytes: int | None = None
         self.initial_bytes = 0
 
-    def of(self, queue: Queue) -> PoolResource | None:
+    def get(self, queue: Queue) -> PoolResource | None:
         """The pool of the queue's device and context; None if the device lacks kind `device`."""
         if "device" not in queue.device.kinds:
             return None
-        place = queue.device, queue.context
-        with making:
-            pool = self._by_place.get(place)
+        owner = queue.device, queue.context
+        with creation_lock:
+            pool = self._by_owner.get(owner)
             if pool is None:
-                self._by_place[place] = pool = self._made(place, self.initial_bytes)
+                self._by_owner[owner] = pool = self._create(owner, self.initial_bytes)
             return pool
 
     def bytes_of(self, device: Device) -> tuple[int, int]:
@@ -46,8 +46,8 @@ class DevicePools:
 
         Both include what replaced pools still hold, which counts as in use.
         """
-        with making:
-            pools = [pool for (where, _), pool in self._by_place.items() if where == device]
+        with creation_lock:
+            pools = [pool for (other, _), pool in self._by_owner.items() if other == device]
         used = held = 0
         for pool in pools:
             divided, in_all = pool.snapshot(), _budget_of(pool).held_bytes
@@ -60,27 +60,29 @@ class DevicePools:
 
         What blocks of replaced pools hold at this moment is deducted from the new limit.
         """
-        with making:
+        with creation_lock:
             self._limit_bytes = nbytes
-            for place, pool in self._by_place.items():
+            for owner, pool in self._by_owner.items():
                 pool.trim()
-                self._by_place[place] = self._made(place, 0, _budget_of(pool))
+                self._by_owner[owner] = self._create(owner, 0, _budget_of(pool))
 
     def trim(self) -> None:
         """Returns all free memory to the drivers."""
-        with making:
-            for pool in self._by_place.values():
+        with creation_lock:
+            for pool in self._by_owner.values():
                 pool.trim()
 
-    def _made(self, place: Place, initial_bytes: int, budget: Budget | None = None) -> PoolResource:
+    def _create(
+        self, owner: Owner, initial_bytes: int, budget: Budget | None = None
+    ) -> PoolResource:
         if budget is None:
-            budget = Budget(_MOST_BYTES)
+            budget = Budget(_MAX_BYTES)
         if self._limit_bytes is None:
-            return PoolResource("device", *place, initial_bytes=initial_bytes, budget=budget)
-        left = max(self._limit_bytes - budget.held_bytes, 1)
-        initial_bytes = min(initial_bytes, left)
+            return PoolResource("device", *owner, initial_bytes=initial_bytes, budget=budget)
+        limit = max(self._limit_bytes - budget.held_bytes, 1)
+        initial_bytes = min(initial_bytes, limit)
         return PoolResource(
-            "device", *place, initial_bytes=initial_bytes, limit_bytes=left, budget=budget
+            "device", *owner, initial_bytes=initial_bytes, limit_bytes=limit, budget=budget
         )
 
 
@@ -111,4 +113,4 @@ def resource_of(queue: Queue) -> PoolResource | None:
     pools = enabled  # read once: another thread may disable them
     if pools is None or not isinstance(queue, Queue):  # the buffer rejects a non-queue
         return None
-    return pools.of(queue)
+    return pools.get(queue)

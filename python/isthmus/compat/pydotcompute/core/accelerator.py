@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, ClassVar, cast
 import isthmus
 from isthmus import Device
 
+from ._creation_lock import creation_lock
 from ._cuda import Limits, limits_of
-from ._making import making
-from ._place import default_queue, host_queue
+from ._location import default_queue, host_queue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -106,7 +106,7 @@ class Accelerator:
 
     def __new__(cls) -> Self:
         """Returns the only instance of its class."""
-        with making:
+        with creation_lock:
             found = vars(cls).get("_instance")
             if found is None:
                 cls._instance = found = super().__new__(cls)

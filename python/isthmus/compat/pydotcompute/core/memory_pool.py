@@ -16,8 +16,8 @@ from isthmus import BufferPool
 from isthmus.unified.layout import at_least
 
 from . import _pools
-from ._making import making
-from ._place import default_queue
+from ._creation_lock import creation_lock
+from ._location import default_queue
 from .unified_buffer import UnifiedBuffer
 
 if TYPE_CHECKING:
@@ -88,24 +88,24 @@ class MemoryPool(BufferPool):
     def __new__(cls, max_pool_size: int | None = None, max_buffer_size: int | None = None) -> Self:
         """Returns the process's pool if both arguments are None, otherwise a new one."""
         if max_pool_size is not None or max_buffer_size is not None:
-            return cls._made(
+            return cls._create(
                 100 if max_pool_size is None else max_pool_size,
                 1 << 30 if max_buffer_size is None else max_buffer_size,
             )
-        with making:
+        with creation_lock:
             found = vars(cls).get("_instance")
             if found is None:
-                cls._instance = found = cls._made(100, 1 << 30)
+                cls._instance = found = cls._create(100, 1 << 30)
             return cast("Self", found)
 
     @classmethod
-    def _made(cls, max_buffers: int, max_buffer_bytes: int) -> Self:
-        made = super().__new__(cls)
-        BufferPool.__init__(made, max_buffers, max_buffer_bytes)
-        made._device_pools = _pools.DevicePools()
-        with making:
-            MemoryPool._all.add(made)
-        return made
+    def _create(cls, max_buffers: int, max_buffer_bytes: int) -> Self:
+        pool = super().__new__(cls)
+        BufferPool.__init__(pool, max_buffers, max_buffer_bytes)
+        pool._device_pools = _pools.DevicePools()
+        with creation_lock:
+            MemoryPool._all.add(pool)
+        return pool
 
     def __init__(
         self, max_pool_size: int | None = None, max_buffer_size: int | None = None
@@ -129,8 +129,8 @@ class MemoryPool(BufferPool):
         """
         if queue is None:
             queue = default_queue(device)
-        found = super().acquire(shape, dtype, pinned=pinned, device=device, queue=queue)
-        return cast("UnifiedBuffer[Any]", found)
+        buf = super().acquire(shape, dtype, pinned=pinned, device=device, queue=queue)
+        return cast("UnifiedBuffer[Any]", buf)
 
     def stats(self) -> Any:
         """``pool_size``, ``total_acquired``, ``total_released``, ``cache_hits``, ``cache_misses``.
@@ -175,14 +175,16 @@ class MemoryPool(BufferPool):
     def get_pinned_stats(self) -> PoolStatistics:
         """Statistics of the pinned buffers of ``acquire(pinned=True)``: in use and cached."""
         with self._lock:
-            lent = list(self._lent.values())  # a copy: buffers dropped meanwhile leave the dict
-            used = [key for _, key in lent if key[2]]
-            kept = [key for _, key in self._kept.values() if key[2]]
-        used_bytes, kept_bytes = (
+            acquired = list(
+                self._acquired.values()
+            )  # a copy: buffers dropped meanwhile leave the dict
+            used = [key for _, key in acquired if key[2]]
+            cached = [key for _, key in self._cached.values() if key[2]]
+        used_bytes, cached_bytes = (
             sum(math.prod(shape) * dtype.itemsize for shape, dtype, *_ in keys)
-            for keys in (used, kept)
+            for keys in (used, cached)
         )
-        return PoolStatistics(used_bytes, used_bytes + kept_bytes, len(kept))
+        return PoolStatistics(used_bytes, used_bytes + cached_bytes, len(cached))
 
     def free_all_blocks(self) -> None:
         """Frees the cached buffers and returns free memory of the device pools to the drivers."""

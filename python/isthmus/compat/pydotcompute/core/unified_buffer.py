@@ -19,10 +19,17 @@ from isthmus.compat.pydotcompute.exceptions import (
 )
 from isthmus.unified.buffer import pickled_array
 
-from ._making import making
-from ._place import as_cupys, cupys_device, default_queue
+from ._creation_lock import creation_lock
+from ._location import as_cupy, cupy_device, default_queue
 from ._pools import resource_of
-from ._telling import TO_DEVICE, TO_HOST, TellingBuffer, device_of, host_of, telling
+from ._sync_errors import (
+    TO_DEVICE,
+    TO_HOST,
+    SyncErrorBuffer,
+    get_device,
+    get_host,
+    sync_errors,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -39,7 +46,7 @@ __all__ = ["BufferState", "UnifiedBuffer"]
 T = TypeVar("T", bound="np.generic")
 
 
-class UnifiedBuffer(TellingBuffer, Generic[T]):
+class UnifiedBuffer(SyncErrorBuffer, Generic[T]):
     """A host copy and a device copy of one array: an ``isthmus.UnifiedBuffer``.
 
     It differs where programs for PyDotCompute expect it: it has ``allocate()`` and
@@ -73,31 +80,31 @@ class UnifiedBuffer(TellingBuffer, Generic[T]):
         if self._resource is None:
             options["resource"] = resource_of(queue)
         super().__init__(shape, dtype, pinned=pinned, device=device, queue=queue, **options)
-        self._cupys = cupys_device(queue)
-        self._is_own = True  # not freed yet: the memory is that of this object
-        self._later: TellingBuffer | None = None  # allocated after the last `free`
+        self._cupy_device = cupy_device(queue)
+        self._is_original = True  # not freed yet: the memory is that of this object
+        self._reallocated: SyncErrorBuffer | None = None  # allocated after the last `free`
 
     # -- allocation, release and reallocation
 
     @property
-    def _whole(self) -> TellingBuffer:
-        if self._is_own:
+    def _whole(self) -> SyncErrorBuffer:
+        if self._is_original:
             return self
-        later = self._later
-        return self._renewed() if later is None else later
+        reallocated = self._reallocated
+        return self._reallocate() if reallocated is None else reallocated
 
-    def _renewed(self) -> TellingBuffer:
-        with making:
-            if self._later is None:
+    def _reallocate(self) -> SyncErrorBuffer:
+        with creation_lock:
+            if self._reallocated is None:
                 resource = resource_of(self._queue) if self._resource is None else self._resource
-                self._later = TellingBuffer(
+                self._reallocated = SyncErrorBuffer(
                     self.shape,
                     self.dtype,
                     queue=self._queue,
                     resource=resource,
                     **self._options(),
                 )
-            return self._later
+            return self._reallocated
 
     @property
     def is_allocated(self) -> bool:
@@ -124,14 +131,14 @@ class UnifiedBuffer(TellingBuffer, Generic[T]):
         ``reshape()``, and an unfinished ``with host_write()`` refer to the freed memory: they raise
         ClosedError, also after the buffer was allocated again.
         """
-        with making:
-            had = self if self._is_own else self._later
-            self._is_own, self._later = False, None
-        if had is not None:
-            had._free()
+        with creation_lock:
+            current = self if self._is_original else self._reallocated
+            self._is_original, self._reallocated = False, None
+        if current is not None:
+            current._free()
 
     def _forget(self) -> None:
-        TellingBuffer._forget(self._whole)
+        SyncErrorBuffer._forget(self._whole)
 
     # -- the two copies
 
@@ -139,7 +146,7 @@ class UnifiedBuffer(TellingBuffer, Generic[T]):
     def host(self) -> NDArray[Any]:
         """The host copy, brought up to date, as a NumPy array. Writes to it are detected."""
         try:
-            array: NDArray[Any] = host_of(self) if self._is_own else self._whole.host
+            array: NDArray[Any] = get_host(self) if self._is_original else self._whole.host
             return array
         except BufferSyncError:
             raise
@@ -150,8 +157,8 @@ class UnifiedBuffer(TellingBuffer, Generic[T]):
     def device(self) -> Any:
         """The device copy, brought up to date: a CuPy array, a NumPy array or an ``Array``."""
         try:
-            array = device_of(self) if self._is_own else self._whole.device
-            return array if self._cupys is None else as_cupys(array, self, self._cupys)
+            array = get_device(self) if self._is_original else self._whole.device
+            return array if self._cupy_device is None else as_cupy(array, self, self._cupy_device)
         except BufferSyncError:
             raise
         except Error as cause:
@@ -182,7 +189,7 @@ class UnifiedBuffer(TellingBuffer, Generic[T]):
 
     def mark_host_dirty(self, range: Range = None) -> None:
         """Declares host writes, which are detected anyway. BufferNotAllocatedError if no copy."""
-        self._mark_as_told(range, is_device=False)
+        self._mark_dirty(range, is_device=False)
 
     def mark_device_dirty(self, range: Range = None) -> None:
         """Declares device writes in ``range``. BufferNotAllocatedError if there is no device copy.
@@ -190,9 +197,9 @@ class UnifiedBuffer(TellingBuffer, Generic[T]):
         Earlier host writes are not dropped: if both sides wrote the same bytes, the next access
         raises ConflictError, which ``resolve()`` settles.
         """
-        self._mark_as_told(range, is_device=True)
+        self._mark_dirty(range, is_device=True)
 
-    def _mark_as_told(self, range: Range, *, is_device: bool) -> None:
+    def _mark_dirty(self, range: Range, *, is_device: bool) -> None:
         begin, end = self._bytes(range)
         try:
             self._whole._mark(begin, end, is_device)
@@ -202,12 +209,12 @@ class UnifiedBuffer(TellingBuffer, Generic[T]):
 
     async def ensure_on_host(self) -> None:
         """Brings the host copy up to date without blocking the event loop."""
-        with telling(TO_HOST):
+        with sync_errors(TO_HOST):
             await self.on_host()
 
     async def ensure_on_device(self) -> None:
         """Brings the device copy up to date without blocking the event loop."""
-        with telling(TO_DEVICE):
+        with sync_errors(TO_DEVICE):
             await self.on_device()
 
     def fill(self, value: Any) -> Self:
@@ -220,7 +227,7 @@ class UnifiedBuffer(TellingBuffer, Generic[T]):
 
         cast = np.empty((), self.dtype)
         cast.fill(value)
-        if not _is_kept(cast, value):
+        if not _is_preserved(cast, value):
             return super().fill(value)
         whole, nbytes = self._whole, self.nbytes
         memory = whole._begin_write(0, nbytes, False)
@@ -265,11 +272,11 @@ class UnifiedBuffer(TellingBuffer, Generic[T]):
         return _load
 
     def __copy__(self) -> UnifiedBuffer[T]:
-        made: UnifiedBuffer[T] = UnifiedBuffer(
+        buf: UnifiedBuffer[T] = UnifiedBuffer(
             self.shape, self.dtype, queue=self._queue, **self._options()
         )
         with self.host_read() as array:
-            return made.copy_from(array)
+            return buf.copy_from(array)
 
     def __deepcopy__(self, memo: Any) -> UnifiedBuffer[T]:
         return self.__copy__()
@@ -283,34 +290,34 @@ def _load(
     dtype: Any = None,
 ) -> UnifiedBuffer[Any]:
     array = pickled_array(contents, shape, dtype)
-    made: UnifiedBuffer[Any] = UnifiedBuffer(
+    buf: UnifiedBuffer[Any] = UnifiedBuffer(
         array.shape, array.dtype, device=device_or_default(device), **options
     )
-    return made.copy_from(array)
+    return buf.copy_from(array)
 
 
-def _is_kept(cast: Any, value: Any) -> bool:
+def _is_preserved(cast: Any, value: Any) -> bool:
     """Whether NumPy's cast preserved the value. NaN never compares equal."""
     import numpy as np
 
     kind = cast.dtype.kind
     if kind in "SU" and cast != np.asarray(value).astype(kind):
-        raise ValueError(f"{value!r} is too long for {cast.dtype}, which would cut it off")
+        raise ValueError(f"{value!r} is too long for {cast.dtype}: it would be truncated")
     if kind == "V":
-        return isinstance(value, tuple) and _are_kept(cast, value)
+        return isinstance(value, tuple) and _are_preserved(cast, value)
     if isinstance(value, (str, bytes)) and kind in "iufc":  # a number as text, which NumPy parses
         return True
     return kind in "SU" or bool(cast == value)
 
 
-def _are_kept(cast: Any, fields: tuple[Any, ...]) -> bool:
+def _are_preserved(cast: Any, fields: tuple[Any, ...]) -> bool:
     try:
         same = cast.item() == fields
     except ValueError:  # arrays among the fields, whose comparison has no single truth value
         same = False
     if not same:
         raise TypeError(
-            f"{fields!r} is not exactly a {cast.dtype}: give what NumPy makes of it, "
+            f"{fields!r} cannot be converted exactly to {cast.dtype}: convert it with "
             "np.array(value, buf.dtype)"
         )
     return True

@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 __all__ = ["BlockingStream", "check", "driver_of", "ordinal_teller", "primary"]
 
 
-def ordinal_teller(device: Device) -> Callable[[], int]:
+def current_ordinal_reader(device: Device) -> Callable[[], int]:
     """Returns a function that reports the calling thread's current CUDA device; -1 if it has none.
 
     The function is called for each allocation and reads thread-local state only, so it does not
     release the GIL.
     """
-    ask: Any = getattr(PyDLL(device.platform.library), "cuCtxGetDevice", None)
-    if ask is None:
+    get_device: Any = getattr(PyDLL(device.platform.library), "cuCtxGetDevice", None)
+    if get_device is None:
         return lambda: -1
 
-    def tell() -> int:
+    def read() -> int:
         number = c_int()
-        return number.value if ask(byref(number)) == 0 else -1
+        return number.value if get_device(byref(number)) == 0 else -1
 
-    return tell
+    return read
 
 
 class BlockingStream:
@@ -91,7 +91,7 @@ def primary(device: Device) -> Iterator[None]:
         driver.cuCtxSetCurrent(before)
 
 
-def check(call: str, outcome: int) -> None:
+def check(call: str, status: int) -> None:
     """Raises DriverError, a RuntimeError, if a driver call failed."""
-    if outcome != 0:
-        raise DriverError(f"{call} failed with {outcome}")
+    if status != 0:
+        raise DriverError(f"{call} failed with {status}")

@@ -22,7 +22,7 @@ from . import check, driver_of, primary
 if TYPE_CHECKING:
     from isthmus import Device, Queue
 
-__all__ = ["DriverPool", "default_managed_pool", "made_pool"]
+__all__ = ["DriverPool", "create_pool", "default_managed_pool"]
 
 FABRIC, POSIX_FILE = 8, 1  # CUmemAllocationHandleType
 _PINNED, _MANAGED = 1, 2  # CUmemAllocationType
@@ -68,17 +68,17 @@ class DriverPool:
 
         Raises MemoryError for any failure of the driver, also if the pool was destroyed.
         """
-        made = c_uint64()
+        pointer = c_uint64()
         with primary(self._device):
-            outcome = self._driver.cuMemAllocFromPoolAsync(
-                byref(made), c_size_t(nbytes), self._pool, c_void_p(queue.native_handle)
+            status = self._driver.cuMemAllocFromPoolAsync(
+                byref(pointer), c_size_t(nbytes), self._pool, c_void_p(queue.native_handle)
             )
-        if outcome != 0:
+        if status != 0:
             raise USMAllocationError(
                 f"cannot allocate {nbytes} bytes from the CUDA memory pool {self.handle:#x}: "
-                f"cuMemAllocFromPoolAsync failed with {outcome}"
+                f"cuMemAllocFromPoolAsync failed with {status}"
             )
-        return made.value
+        return pointer.value
 
     def deallocate(self, pointer: int, nbytes: int, queue: Queue | None) -> None:  # noqa: ARG002
         """Frees memory. Precondition: no work uses it any more, so any stream is correct."""
@@ -86,13 +86,13 @@ class DriverPool:
         with primary(self._device):
             check("cuMemFreeAsync", self._driver.cuMemFreeAsync(c_uint64(pointer), stream))
 
-    def keep(self, nbytes: int) -> None:
+    def set_release_threshold(self, nbytes: int) -> None:
         """Sets how many free bytes at most stay in the pool when streams are synchronized."""
         with primary(self._device):
-            outcome = self._driver.cuMemPoolSetAttribute(
+            status = self._driver.cuMemPoolSetAttribute(
                 self._pool, c_int(_RELEASE_THRESHOLD), byref(c_uint64(nbytes))
             )
-        check("cuMemPoolSetAttribute", outcome)
+        check("cuMemPoolSetAttribute", status)
 
     def prime(self, nbytes: int, queue: Queue) -> None:
         """Makes the pool obtain ``nbytes`` bytes from the driver in advance."""
@@ -106,32 +106,32 @@ class _OwnPool(DriverPool):
             self._driver.cuMemPoolDestroy(self._pool)
 
 
-def made_pool(device: Device, handle_types: int) -> DriverPool:
+def create_pool(device: Device, handle_types: int) -> DriverPool:
     """Creates a pool of device memory. It is destroyed with its last reference and allocation.
 
     Raises UnsupportedError, a RuntimeError, if it cannot export handles of all these types.
     """
-    driver, made = driver_of(device), c_void_p()
+    driver, handle = driver_of(device), c_void_p()
     ordinal = device.platform.devices.index(device)
-    wanted = _Properties(
+    properties = _Properties(
         alloc_type=_PINNED, handle_types=handle_types, location=_Location(_ON_DEVICE, ordinal)
     )
-    known = _attribute(device, _POOL_HANDLE_TYPES)
-    outcome = -1
-    if known & handle_types == handle_types:
+    supported = _attribute(device, _POOL_HANDLE_TYPES)
+    status = -1
+    if supported & handle_types == handle_types:
         with primary(device):
-            outcome = driver.cuMemPoolCreate(byref(made), byref(wanted))
-    if outcome != 0:
+            status = driver.cuMemPoolCreate(byref(handle), byref(properties))
+    if status != 0:
         raise UnsupportedError(
             f"enable_fabric: {device.filter} has no memory pool of handle types {handle_types} "
-            f"(it has {known}): Requested IPC memory handle type not supported"
+            f"(it has {supported}): Requested IPC memory handle type not supported"
         )
-    return _OwnPool(made.value or 0, device)
+    return _OwnPool(handle.value or 0, device)
 
 
 def default_managed_pool(device: Device) -> DriverPool | None:
     """CUDA's default managed pool, set to keep free memory; None without one, as before CUDA 13."""
-    driver, found = driver_of(device), c_void_p()
+    driver, handle = driver_of(device), c_void_p()
     version = c_int()
     if (
         not hasattr(driver, "cuMemGetDefaultMemPool")
@@ -140,13 +140,13 @@ def default_managed_pool(device: Device) -> DriverPool | None:
         or not _attribute(device, _CONCURRENT_MANAGED_ACCESS)
     ):
         return None
-    here = _Location(_ON_DEVICE, device.platform.devices.index(device))
+    location = _Location(_ON_DEVICE, device.platform.devices.index(device))
     with primary(device):
-        outcome = driver.cuMemGetDefaultMemPool(byref(found), byref(here), c_int(_MANAGED))
-    if outcome != 0:
+        status = driver.cuMemGetDefaultMemPool(byref(handle), byref(location), c_int(_MANAGED))
+    if status != 0:
         return None
-    pool = DriverPool(found.value or 0, device)
-    pool.keep(KEEP_ALL)
+    pool = DriverPool(handle.value or 0, device)
+    pool.set_release_threshold(KEEP_ALL)
     return pool
 
 
@@ -154,5 +154,5 @@ def _attribute(device: Device, number: int) -> int:
     driver, value, handle = driver_of(device), c_int(), c_int()
     ordinal = device.platform.devices.index(device)
     check("cuDeviceGet", driver.cuDeviceGet(byref(handle), c_int(ordinal)))
-    outcome = driver.cuDeviceGetAttribute(byref(value), c_int(number), handle)
-    return value.value if outcome == 0 else 0
+    status = driver.cuDeviceGetAttribute(byref(value), c_int(number), handle)
+    return value.value if status == 0 else 0

@@ -27,11 +27,11 @@ def __getattr__(name: str) -> Any:
         from isthmus.torch import _following_allocator
     except ImportError:
         return None
-    return _made(torch_memory, _following_allocator) if is_available() else None
+    return _create(torch_memory, _following_allocator) if is_available() else None
 
 
 @cache
-def _made(torch_memory: Any, following_allocator: Any) -> Any:
+def _create(torch_memory: Any, following_allocator: Any) -> Any:
     allocator, serve = following_allocator()
     ordinals = {device: number for number, device in enumerate(devices("cuda"))}
 

@@ -11,9 +11,9 @@ from isthmus import Buffer, ClosedError
 from isthmus.compat.rmm import _device
 from isthmus.compat.rmm._sizes import count_of
 
-from ._places import (
-    CUDAS,
-    bytes_in_one_piece,
+from ._endpoints import (
+    CUDA_INTERFACE,
+    contiguous_bytes,
     first_version_of,
     host_bytes,
     interface_of,
@@ -22,7 +22,7 @@ from ._places import (
 )
 from .memory_resource import DeviceMemoryResource, get_current_device_resource
 from .memory_resource._current import resource_of
-from .stream import DEFAULT_STREAM, Stream, as_stream, lent_queue
+from .stream import DEFAULT_STREAM, Stream, as_stream, exported_queue
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 _HOST = -1  # CUDA's cudaCpuDeviceId
-_LEAST_VERSION = 2  # of the CUDA array interface that Isthmus itself reads; RMM's is 0
+_MIN_VERSION = 2  # of the CUDA array interface that Isthmus itself reads; RMM's is 0
 
 
 class DeviceBuffer:
@@ -81,10 +81,10 @@ class DeviceBuffer:
         if ptr != 0:
             source = count_of(ptr, "ptr")
             if source and size:
-                mr._lend()
-                place = memory_at(source, size, queue)
-                blocking = _ends_here(place, stream, queue)
-                self._memory.copy_from(place, queue=queue, blocking=blocking)
+                mr._export()
+                endpoint = memory_at(source, size, queue)
+                blocking = _is_blocking(endpoint, stream, queue)
+                self._memory.copy_from(endpoint, queue=queue, blocking=blocking)
 
     @staticmethod
     def to_device(b: Any, stream: Stream = DEFAULT_STREAM) -> DeviceBuffer:
@@ -110,23 +110,23 @@ class DeviceBuffer:
         """
         if not isinstance(buffer, Buffer):
             raise TypeError(f"buffer must be an isthmus.Buffer, not {buffer!r}")
-        chosen = resource_of(buffer.device) if mr is None else mr
-        if not isinstance(chosen, DeviceMemoryResource):
+        resource = resource_of(buffer.device) if mr is None else mr
+        if not isinstance(resource, DeviceMemoryResource):
             raise TypeError(f"mr must be a DeviceMemoryResource, not {mr!r}")
-        if chosen.device != buffer.device:
+        if resource.device != buffer.device:
             raise ValueError(
-                f"mr gives memory of {chosen.device.filter}, and the buffer is on "
-                f"{buffer.device.filter}: give a resource of that device, or leave mr out"
+                f"mr allocates on {resource.device.filter}, but the buffer is on "
+                f"{buffer.device.filter}: pass a resource of that device, or omit mr"
             )
-        made = cls.__new__(cls)
-        made._mr, made._stream = chosen, as_stream(stream)
-        made._size, made._memory = buffer.nbytes, buffer
-        return made
+        result = cls.__new__(cls)
+        result._mr, result._stream = resource, as_stream(stream)
+        result._size, result._memory = buffer.nbytes, buffer
+        return result
 
     @property
     def ptr(self) -> int:
         """The address of the first byte; 0 if there is no memory."""
-        self._mr._lend()
+        self._mr._export()
         return self._memory.ptr
 
     @property
@@ -184,15 +184,15 @@ class DeviceBuffer:
         """
         queue = self._queue(stream)
         if ary is None:
-            made = np.empty(self._size, np.uint8)
-            self._memory.copy_to(made, nbytes=self._size, queue=queue)
-            return made
+            result = np.empty(self._size, np.uint8)
+            self._memory.copy_to(result, nbytes=self._size, queue=queue)
+            return result
         view = host_bytes(ary, "ary", writable=True)
         if len(view) < self._size:
             raise ValueError(
                 f"Argument `ary` is too small. Need space for {self._size} bytes, not {len(view)}"
             )
-        blocking = _ends_here(view, stream, queue)
+        blocking = _is_blocking(view, stream, queue)
         self._memory.copy_to(view, nbytes=self._size, queue=queue, blocking=blocking)
         return ary
 
@@ -200,7 +200,7 @@ class DeviceBuffer:
         """Copies unsigned bytes to the beginning. ValueError if they exceed the size."""
         queue, view = self._queue(stream), host_bytes(ary, "ary")
         self._must_hold(len(view), "ary")
-        self._memory.copy_from(view, queue=queue, blocking=_ends_here(view, stream, queue))
+        self._memory.copy_from(view, queue=queue, blocking=_is_blocking(view, stream, queue))
 
     def copy_from_device(self, cuda_ary: Any, stream: Stream = DEFAULT_STREAM) -> None:
         """Copies the bytes of a device array to the beginning, in the stream's order.
@@ -222,10 +222,10 @@ class DeviceBuffer:
 
     def _memory_of(self, cuda_ary: Any, queue: Queue) -> Any:
         name, interface = interface_of(cuda_ary)
-        nbytes = bytes_in_one_piece(name, interface)
+        nbytes = contiguous_bytes(name, interface)
         self._must_hold(nbytes, "cuda_ary")
-        self._mr._lend()
-        if name == CUDAS and interface["version"] < _LEAST_VERSION:
+        self._mr._export()
+        if name == CUDA_INTERFACE and interface["version"] < _MIN_VERSION:
             at = interface["data"][0]
             return memory_at(at, nbytes, queue, owner=cuda_ary) if nbytes else b""
         return cuda_ary
@@ -257,10 +257,10 @@ class DeviceBuffer:
 
     def copy(self) -> DeviceBuffer:
         """A new buffer with the same contents, stream and resource."""
-        made = DeviceBuffer(size=self._size, stream=self._stream, mr=self._mr)
+        result = DeviceBuffer(size=self._size, stream=self._stream, mr=self._mr)
         if self._size:
-            made._memory.copy_from(self.buffer, blocking=self._stream.is_default())
-        return made
+            result._memory.copy_from(self.buffer, blocking=self._stream.is_default())
+        return result
 
     def free(self) -> None:
         """Frees the buffer; later use raises ClosedError. Never blocks; idempotent."""
@@ -296,7 +296,7 @@ class DeviceBuffer:
 
         AttributeError if the memory is not CUDA's.
         """
-        self._mr._lend()
+        self._mr._export()
         return first_version_of(self.buffer.__cuda_array_interface__)
 
     @property
@@ -348,24 +348,24 @@ def to_device(b: Any, stream: Stream = DEFAULT_STREAM) -> DeviceBuffer:
     """``DeviceBuffer.to_device``."""
     stream = as_stream(stream)
     view = host_bytes(b, "b")
-    made = DeviceBuffer(size=len(view), stream=stream)
-    queue = made._memory.queue
-    made._memory.copy_from(view, queue=queue, blocking=_ends_here(view, stream, queue))
-    return made
+    result = DeviceBuffer(size=len(view), stream=stream)
+    queue = result._memory.queue
+    result._memory.copy_from(view, queue=queue, blocking=_is_blocking(view, stream, queue))
+    return result
 
 
 def copy_ptr_to_host(db: int, hb: Any, stream: Stream = DEFAULT_STREAM) -> None:
     """Fills ``hb``, writable unsigned bytes, with the bytes at the address ``db``."""
     stream, view = as_stream(stream), host_bytes(hb, "hb", writable=True)
     queue = _queue_at(stream)
-    _copy(queue, view, count_of(db, "db"), len(view), blocking=_ends_here(view, stream, queue))
+    _copy(queue, view, count_of(db, "db"), len(view), blocking=_is_blocking(view, stream, queue))
 
 
 def copy_host_to_ptr(hb: Any, db: int, stream: Stream = DEFAULT_STREAM) -> None:
     """Copies unsigned bytes to the address ``db``."""
     stream, view = as_stream(stream), host_bytes(hb, "hb")
     queue = _queue_at(stream)
-    blocking = _ends_here(view, stream, queue)
+    blocking = _is_blocking(view, stream, queue)
     _copy(queue, count_of(db, "db"), view, len(view), blocking=blocking)
 
 
@@ -381,21 +381,21 @@ def _copy(
 ) -> None:
     if nbytes == 0:
         return
-    into, out_of = (
+    destination, origin = (
         memory_at(each, nbytes, queue) if isinstance(each, int) else each
         for each in (target, source)
     )
-    queue.copy(into, out_of, nbytes, blocking=blocking)
+    queue.copy(destination, origin, nbytes, blocking=blocking)
 
 
 def _queue_at(stream: Stream) -> Queue:
     device = _device.current()
-    lent_queue(device)
+    exported_queue(device)
     return stream._queue_on(device)
 
 
-def _ends_here(place: Any, stream: Stream, queue: Queue) -> bool:
+def _is_blocking(endpoint: Any, stream: Stream, queue: Queue) -> bool:
     """Whether a copy must complete before the call returns, as in CUDA."""
     if stream.is_default():
         return True
-    return isinstance(place, memoryview) and len(place) > 0 and not is_pinned(place, queue)
+    return isinstance(endpoint, memoryview) and len(endpoint) > 0 and not is_pinned(endpoint, queue)

@@ -71,11 +71,11 @@ def get_logging_level() -> level_enum:
 
 def flush_logger() -> None:
     """Flushes all handlers that receive messages."""
-    at: logging.Logger | None = _logger
-    while at is not None:
-        for handler in at.handlers:
+    logger: logging.Logger | None = _logger
+    while logger is not None:
+        for handler in logger.handlers:
             handler.flush()
-        at = at.parent if at.propagate else None
+        logger = logger.parent if logger.propagate else None
 
 
 def set_flush_level(level: level_enum) -> None:

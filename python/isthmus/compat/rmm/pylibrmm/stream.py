@@ -62,7 +62,7 @@ class Stream:
         elif isinstance(obj, Stream):
             self._number, self._queue = obj._number, obj._queue
         elif isinstance(obj, Queue):
-            self._take(obj)
+            self._adopt_queue(obj)
         else:
             self._wrap(obj)
 
@@ -72,8 +72,8 @@ class Stream:
             return self.queue.__cuda_stream__()
         device = _device.current() if self._queue is None else self._queue.device
         if device.backend != "cuda":
-            raise TypeError(f"__cuda_stream__: {device.filter} is no device of CUDA's")
-        lent_queue(device)
+            raise TypeError(f"__cuda_stream__: {device.filter} is not a CUDA device")
+        exported_queue(device)
         return 0, self._number
 
     def synchronize(self) -> None:
@@ -88,14 +88,14 @@ class Stream:
     def queue(self) -> Queue:
         """The queue of Isthmus. A default stream without a device uses the current device."""
         queue = self._queue or self._queue_on(_device.current())
-        return lent_queue(queue.device) if self.is_default() else queue
+        return exported_queue(queue.device) if self.is_default() else queue
 
     def _queue_on(self, device: Device) -> Queue:
         if self._queue is not None:
             return self._queue
         return _queue_of_thread(device) if self._number == _PER_THREAD else device.default_queue
 
-    def _take(self, queue: Queue) -> None:
+    def _adopt_queue(self, queue: Queue) -> None:
         self._queue = queue
         if queue == queue.device.default_queue:
             self._number = 0
@@ -135,7 +135,7 @@ class _Handle:
         return 0, self._handle
 
 
-def lent_queue(device: Device) -> Queue:
+def exported_queue(device: Device) -> Queue:
     """The queue of the legacy default stream, marked as having external work on CUDA.
 
     Requesting its native handle marks it: from then on its operations allow for work that other
@@ -147,13 +147,13 @@ def lent_queue(device: Device) -> Queue:
     return queue
 
 
-def as_stream(given: object) -> Stream:
+def as_stream(value: object) -> Stream:
     """Converts a ``stream`` argument. TypeError for None and for objects that are not streams."""
-    if isinstance(given, Stream):
-        return given
-    if given is None:
-        raise TypeError("stream argument cannot be None. Leave it out for the default stream")
-    return Stream(given)
+    if isinstance(value, Stream):
+        return value
+    if value is None:
+        raise TypeError("stream argument cannot be None. Omit it for the default stream")
+    return Stream(value)
 
 
 def _handle_of(stream: Any) -> int | None:
@@ -189,9 +189,9 @@ def _queue_of_thread(device: Device) -> Queue:
 
 
 def _default(number: int) -> Stream:
-    made = Stream.__new__(Stream)
-    made._number, made._queue = number, None
-    return made
+    stream = Stream.__new__(Stream)
+    stream._number, stream._queue = number, None
+    return stream
 
 
 DEFAULT_STREAM = _default(0)

@@ -40,7 +40,7 @@ class LimitingResourceAdaptor(UpstreamResourceAdaptor):
     """Limits live memory to ``allocation_limit`` requested bytes: MemoryError beyond."""
 
     def __init__(self, upstream_mr: DeviceMemoryResource, allocation_limit: int) -> None:
-        upstream = self._stand_on(upstream_mr)
+        upstream = self._set_upstream(upstream_mr)
         self._limit = LimitResource(upstream, count_of(allocation_limit, "allocation_limit"))
         self._use(self._limit)
 
@@ -65,7 +65,7 @@ class LoggingResourceAdaptor(UpstreamResourceAdaptor):
     def __init__(
         self, upstream_mr: DeviceMemoryResource, log_file_name: str | os.PathLike[str] | None = None
     ) -> None:
-        upstream = self._stand_on(upstream_mr)
+        upstream = self._set_upstream(upstream_mr)
         stem, extension = os.path.splitext(log_name(log_file_name))
         number = _device.number_of(upstream.device)
         self._log_file_name = os.path.abspath(f"{stem}.dev{number}{extension}")
@@ -81,9 +81,9 @@ class LoggingResourceAdaptor(UpstreamResourceAdaptor):
         return self._log_file_name
 
 
-def log_name(given: str | os.PathLike[str] | None) -> str:
-    """``given``, or the value of RMM_LOG_FILE. ValueError if there is neither."""
-    name = os.environ.get("RMM_LOG_FILE") if given is None else os.fspath(given)
+def log_name(name: str | os.PathLike[str] | None) -> str:
+    """``name``, or the value of RMM_LOG_FILE. ValueError if there is neither."""
+    name = os.environ.get("RMM_LOG_FILE") if name is None else os.fspath(name)
     if not name:
         raise ValueError(
             "RMM log file must be specified either using log_file_name= argument or RMM_LOG_FILE "
@@ -97,7 +97,7 @@ class TrackingResourceAdaptor(UpstreamResourceAdaptor):
 
     def __init__(self, upstream_mr: DeviceMemoryResource, capture_stacks: bool = False) -> None:
         frames = _FRAMES if capture_stacks else 0
-        self._tracking = TrackingResource(self._stand_on(upstream_mr), frames, frames)
+        self._tracking = TrackingResource(self._set_upstream(upstream_mr), frames, frames)
         self._use(self._tracking)
 
     def get_allocated_bytes(self) -> int:
@@ -127,19 +127,19 @@ class FailureCallbackResourceAdaptor(UpstreamResourceAdaptor):
     """
 
     def __init__(self, upstream_mr: DeviceMemoryResource, callback: Callable[[int], bool]) -> None:
-        upstream = self._stand_on(upstream_mr)
+        upstream = self._set_upstream(upstream_mr)
         if not callable(callback):
             raise TypeError(f"callback must be callable, not {callback!r}")
 
-        def ask(nbytes: int) -> bool:
+        def call(nbytes: int) -> bool:
             with as_runtime_errors():
                 return bool(callback(nbytes))
 
-        self._use(FailureCallbackResource(upstream, ask))
+        self._use(FailureCallbackResource(upstream, call))
 
 
 class PrefetchResourceAdaptor(UpstreamResourceAdaptor):
     """Prefetches shared memory to the device when it is allocated."""
 
     def __init__(self, upstream_mr: DeviceMemoryResource) -> None:
-        self._use(PrefetchResource(self._stand_on(upstream_mr)))
+        self._use(PrefetchResource(self._set_upstream(upstream_mr)))

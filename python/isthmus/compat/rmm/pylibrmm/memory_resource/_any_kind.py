@@ -30,13 +30,13 @@ def any_kind(allocator: _Allocator, kind: str, device: Device) -> MemoryResource
     calls the allocator. If the memory is of another kind, it passes the memory to the resource of
     that kind, within the same request and thread, so that each block is recorded with its own kind.
     """
-    left = local()
-    made: MemoryResource = CustomResource(_First(allocator, kind, left), kind, device)
+    handoff = local()
+    chain: MemoryResource = CustomResource(_FirstAllocator(allocator, kind, handoff), kind, device)
     for other in ("device", "shared", "host"):
         if other != kind and other in device.kinds:
-            taker = _Taker(allocator, other, left)
-            made = FallbackResource(made, CustomResource(taker, other, device))
-    return made
+            other_allocator = _OtherKindAllocator(allocator, other, handoff)
+            chain = FallbackResource(chain, CustomResource(other_allocator, other, device))
+    return chain
 
 
 def of_one_kind(resource: MemoryResource) -> MemoryResource:
@@ -48,53 +48,53 @@ def of_one_kind(resource: MemoryResource) -> MemoryResource:
     kind = resource.kind
     with suppress(MemoryError), Buffer(_PROBED, resource=resource) as probe:
         kind = probe.kind
-    return CustomResource(_Through(resource), kind, resource.device)
+    return CustomResource(_OneKindAllocator(resource), kind, resource.device)
 
 
-class _Through:
+class _OneKindAllocator:
     def __init__(self, resource: MemoryResource) -> None:
         self._resource = resource
         self._buffers: dict[int, Buffer] = {}
 
     def allocate(self, nbytes: int, alignment: int, queue: Queue) -> int:
         # The program's functions take no alignment, so their memory may begin at any address.
-        made = Buffer(nbytes + alignment, queue=queue, resource=self._resource)
-        pointer = -(-made.ptr // alignment) * alignment
-        self._buffers[pointer] = made
+        buffer = Buffer(nbytes + alignment, queue=queue, resource=self._resource)
+        pointer = -(-buffer.ptr // alignment) * alignment
+        self._buffers[pointer] = buffer
         return pointer
 
     def deallocate(self, pointer: int, nbytes: int, queue: Queue | None) -> None:  # noqa: ARG002
         self._buffers.pop(pointer).free()
 
 
-class _First:
-    def __init__(self, allocator: _Allocator, kind: str, left: local) -> None:
-        self._allocator, self._kind, self._left = allocator, kind, left
+class _FirstAllocator:
+    def __init__(self, allocator: _Allocator, kind: str, handoff: local) -> None:
+        self._allocator, self._kind, self._handoff = allocator, kind, handoff
 
     def allocate(self, nbytes: int, alignment: int, queue: Queue) -> int:
-        self._left.__dict__.clear()
+        self._handoff.__dict__.clear()
         pointer = self._allocator.allocate(nbytes, alignment, queue)
         kind = query(pointer, context=queue.context).kind if pointer else self._kind
         if kind in (self._kind, "unknown") or kind not in queue.device.kinds:
             return pointer
-        self._left.kind, self._left.pointer = kind, pointer
+        self._handoff.kind, self._handoff.pointer = kind, pointer
         raise MemoryError(f"the memory at {pointer:#x} is of kind {kind!r}")
 
     def deallocate(self, pointer: int, nbytes: int, queue: Queue | None) -> None:
         self._allocator.deallocate(pointer, nbytes, queue)
 
 
-class _Taker:
+class _OtherKindAllocator:
     """Takes the memory that the first resource passed on, if it is of this kind."""
 
-    def __init__(self, allocator: _Allocator, kind: str, left: local) -> None:
-        self._allocator, self._kind, self._left = allocator, kind, left
+    def __init__(self, allocator: _Allocator, kind: str, handoff: local) -> None:
+        self._allocator, self._kind, self._handoff = allocator, kind, handoff
 
     def allocate(self, nbytes: int, alignment: int, queue: Queue) -> int:  # noqa: ARG002
-        if getattr(self._left, "kind", None) != self._kind:
-            raise MemoryError(f"there is none of kind {self._kind!r} either")
-        pointer: int = self._left.pointer
-        self._left.__dict__.clear()
+        if getattr(self._handoff, "kind", None) != self._kind:
+            raise MemoryError(f"the allocator returned no memory of kind {self._kind!r}")
+        pointer: int = self._handoff.pointer
+        self._handoff.__dict__.clear()
         return pointer
 
     def deallocate(self, pointer: int, nbytes: int, queue: Queue | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from isthmus import Buffer, Device, InvalidArgumentError, Queue
 from isthmus.compat.rmm._sizes import count_of
-from isthmus.compat.rmm.pylibrmm.stream import DEFAULT_STREAM, Stream, as_stream, lent_queue
+from isthmus.compat.rmm.pylibrmm.stream import DEFAULT_STREAM, Stream, as_stream, exported_queue
 from isthmus.memory import MemoryResource
 
 from ._any_kind import of_one_kind
@@ -14,7 +14,7 @@ __all__ = ["DeviceMemoryResource", "UpstreamResourceAdaptor"]
 
 # Buffers of allocate(). They live until deallocate(), even if the resource is dropped before. An
 # address can occur twice: for a CallbackMemoryResource and for the resource that its functions use.
-_lent: dict[tuple[DeviceMemoryResource, int], Buffer] = {}
+_allocated: dict[tuple[DeviceMemoryResource, int], Buffer] = {}
 
 
 class DeviceMemoryResource:
@@ -24,7 +24,7 @@ class DeviceMemoryResource:
     the resource was created. Thread-safe.
     """
 
-    _is_lent = False
+    _is_exported = False
     _is_below = False  # this is the upstream of another resource
     _is_mixed = False  # its memory may be of several kinds
 
@@ -38,11 +38,11 @@ class DeviceMemoryResource:
         self._device = resource.device
         self._default_queue = resource.device.default_queue
 
-    def _lend(self) -> None:
+    def _export(self) -> None:
         """Must be called before an address is exposed: kernels may use it on the default stream."""
-        if not self._is_lent:
-            lent_queue(self._device)
-            self._is_lent = True
+        if not self._is_exported:
+            exported_queue(self._device)
+            self._is_exported = True
 
     @property
     def resource(self) -> MemoryResource:
@@ -64,9 +64,9 @@ class DeviceMemoryResource:
         size = count_of(nbytes, "nbytes")
         if size == 0:
             return 0
-        self._lend()
+        self._export()
         buffer = self._buffer(size, queue)
-        _lent[self, buffer.ptr] = buffer
+        _allocated[self, buffer.ptr] = buffer
         return buffer.ptr
 
     def deallocate(self, ptr: int, nbytes: int, stream: Stream = DEFAULT_STREAM) -> None:
@@ -79,17 +79,17 @@ class DeviceMemoryResource:
         address, size = count_of(ptr, "ptr"), count_of(nbytes, "nbytes")
         if address == 0 and size == 0:
             return
-        buffer = _lent.get((self, address))
+        buffer = _allocated.get((self, address))
         if buffer is not None and buffer.nbytes != size:
             raise ValueError(
                 f"cannot deallocate {size} bytes at {address:#x}: they were allocated as "
                 f"{buffer.nbytes}"
             )
-        buffer = _lent.pop((self, address), None)
+        buffer = _allocated.pop((self, address), None)
         if buffer is None:
             raise ValueError(
-                f"cannot deallocate {address:#x}: {self!r} has allocated nothing there, or has it "
-                "back already"
+                f"cannot deallocate {address:#x}: it was not allocated by {self!r}, or was freed "
+                "already"
             )
         if queue != buffer.queue:
             buffer.record(queue)
@@ -110,9 +110,9 @@ class UpstreamResourceAdaptor(DeviceMemoryResource):
     """A resource with an upstream, which it keeps alive. TypeError for an invalid upstream."""
 
     def __init__(self, upstream_mr: DeviceMemoryResource) -> None:
-        self._use(self._stand_on(upstream_mr))
+        self._use(self._set_upstream(upstream_mr))
 
-    def _stand_on(self, upstream_mr: DeviceMemoryResource) -> MemoryResource:
+    def _set_upstream(self, upstream_mr: DeviceMemoryResource) -> MemoryResource:
         if upstream_mr is None:
             raise TypeError(
                 "Argument `upstream_mr` must not be None: upstream_mr must be a "
@@ -127,9 +127,9 @@ class UpstreamResourceAdaptor(DeviceMemoryResource):
         self._is_mixed = upstream_mr._is_mixed
         return upstream_mr.resource
 
-    def _cut_from(self, upstream_mr: DeviceMemoryResource) -> MemoryResource:
-        """As ``_stand_on``, for resources that sub-allocate: memory is restricted to one kind."""
-        upstream = self._stand_on(upstream_mr)
+    def _set_one_kind_upstream(self, upstream_mr: DeviceMemoryResource) -> MemoryResource:
+        """As ``_set_upstream``, with memory of one kind, for resources that sub-allocate."""
+        upstream = self._set_upstream(upstream_mr)
         if self._is_mixed:
             self._is_mixed, upstream = False, of_one_kind(upstream)
         return upstream

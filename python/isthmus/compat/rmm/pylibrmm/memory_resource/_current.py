@@ -39,7 +39,7 @@ __all__ = [
     "set_per_device_resource",
 ]
 
-_PATIENCE = 0.5  # seconds to wait for work in flight
+_TIMEOUT = 0.5  # seconds to wait for work in flight
 _resources: dict[Device, DeviceMemoryResource] = {}
 # Functions that are called whenever the resource of one of their devices changes.
 _followers: list[tuple[Follower, list[Device]]] = []
@@ -72,8 +72,8 @@ def set_per_device_resource(device: int, mr: DeviceMemoryResource) -> None:
 
 def resource_of(device: Device) -> DeviceMemoryResource:
     """The resource of a device, of any platform."""
-    found = _resources.get(device)
-    return found if found is not None else _first_of(device)
+    resource = _resources.get(device)
+    return resource if resource is not None else _first_of(device)
 
 
 def is_initialized() -> bool:
@@ -95,9 +95,9 @@ def enable_logging(log_file_name: str | os.PathLike[str] | None = None) -> None:
     """
     in_use = _in_use() or {_device.numbered(0): get_per_device_resource(0)}
     logs = {
-        device: _log_over(below, _writable(log_name(log_file_name)))
-        for device, below in in_use.items()
-        if not isinstance(below, LoggingResourceAdaptor)
+        device: _log_over(resource, _writable(log_name(log_file_name)))
+        for device, resource in in_use.items()
+        if not isinstance(resource, LoggingResourceAdaptor)
     }
     for device, log in logs.items():
         _set(device, log)
@@ -133,8 +133,8 @@ def get_log_filenames() -> dict[int, str | None]:
 
 def _in_use() -> dict[Device, DeviceMemoryResource]:
     """The resources on the current device's platform; numbers of other platforms would clash."""
-    known, here = dict(_resources), current_device().platform.devices
-    return {device: known[device] for device in here if device in known}
+    resources, platform_devices = dict(_resources), current_device().platform.devices
+    return {device: resources[device] for device in platform_devices if device in resources}
 
 
 def initialization(
@@ -151,16 +151,16 @@ def initialization(
     Invalid arguments raise here, before anything changes.
     """
     listed = [0] if devices is None else [devices] if isinstance(devices, int) else list(devices)
-    chosen = list(dict.fromkeys(_device.numbered(number) for number in listed))
+    selected = list(dict.fromkeys(_device.numbered(number) for number in listed))
     sizes = pool_sizes(initial_pool_size, maximum_pool_size) if pool_allocator else (0, None)
     name = _writable(log_name(log_file_name)) if logging else None
-    below = ManagedMemoryResource if managed_memory else CudaMemoryResource
+    base_class = ManagedMemoryResource if managed_memory else CudaMemoryResource
 
-    def made_on(device: Device) -> DeviceMemoryResource:
-        made: DeviceMemoryResource = below.of_device(device)
+    def create_on(device: Device) -> DeviceMemoryResource:
+        resource: DeviceMemoryResource = base_class.of_device(device)
         if pool_allocator:
-            made = PoolMemoryResource(made, *sizes)
-        return made if name is None else _log_over(made, name)
+            resource = PoolMemoryResource(resource, *sizes)
+        return resource if name is None else _log_over(resource, name)
 
     def initialize() -> None:
         former = {
@@ -169,8 +169,8 @@ def initialization(
         }
         _resources.clear()
         try:
-            for device in chosen:
-                _set(device, made_on(device))
+            for device in selected:
+                _set(device, create_on(device))
         except BaseException:
             _resources.clear()
             _resources.update(former)
@@ -187,12 +187,12 @@ def _set_aside(resource: DeviceMemoryResource, *, ends_logs: bool) -> DeviceMemo
     Releases what the new resources may need: its free memory and, if ``ends_logs``, log files. In
     that case the result is the resource below its logs.
     """
-    below = resource
-    while isinstance(below, UpstreamResourceAdaptor):
-        is_log = isinstance(below, LoggingResourceAdaptor)
-        below = below.get_upstream()
+    inner = resource
+    while isinstance(inner, UpstreamResourceAdaptor):
+        is_log = isinstance(inner, LoggingResourceAdaptor)
+        inner = inner.get_upstream()
         if ends_logs and is_log:
-            resource = below
+            resource = inner
     resource.resource.trim()
     return resource
 
@@ -201,23 +201,23 @@ def _writable(name: str) -> str:
     folder = os.path.dirname(os.path.abspath(name))
     if not os.access(folder, os.W_OK | os.X_OK):
         raise ValueError(
-            f"log_file_name: no file can be made in {folder}: there is no such folder "
-            "that this process may write to"
+            f"log_file_name: cannot create a file in {folder}: the directory does not "
+            "exist or is not writable"
         )
     return name
 
 
-def _log_over(below: DeviceMemoryResource, name: str) -> DeviceMemoryResource:
+def _log_over(upstream: DeviceMemoryResource, name: str) -> DeviceMemoryResource:
     """Creates a log, waiting for an earlier log of the same file to end.
 
     That one ends once memory that was freed through it has been released.
     """
-    until = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + _TIMEOUT
     while True:
         try:
-            return LoggingResourceAdaptor(below, name)
+            return LoggingResourceAdaptor(upstream, name)
         except InvalidArgumentError:  # noqa: PERF203 (it waits anyway)
-            if time.monotonic() > until:
+            if time.monotonic() > deadline:
                 raise
             time.sleep(0.001)
 
@@ -243,8 +243,8 @@ def _call_followers() -> None:
 
 
 def _first_of(device: Device) -> DeviceMemoryResource:
-    made: DriverMemoryResource = CudaMemoryResource.of_device(device)
-    return _resources.setdefault(device, made)
+    resource: DriverMemoryResource = CudaMemoryResource.of_device(device)
+    return _resources.setdefault(device, resource)
 
 
 def _set(device: Device, mr: DeviceMemoryResource) -> None:
@@ -252,7 +252,7 @@ def _set(device: Device, mr: DeviceMemoryResource) -> None:
         raise TypeError(f"mr must be a DeviceMemoryResource, not {mr!r}")
     if mr.device != device:
         raise ValueError(
-            f"{mr!r} gives memory of {mr.device.filter}, and is to serve {device.filter}: make it "
+            f"{mr!r} allocates on {mr.device.filter}, but is set for {device.filter}: create it "
             "while that device is the current one"
         )
     with _following:

@@ -41,9 +41,9 @@ class DriverMemoryResource(DeviceMemoryResource):
     @classmethod
     def of_device(cls, device: Device) -> DriverMemoryResource:
         """The resource for a device other than the current one."""
-        made = cls.__new__(cls)
-        made._use(cls._on(device))
-        return made
+        resource = cls.__new__(cls)
+        resource._use(cls._on(device))
+        return resource
 
     @classmethod
     def _on(cls, device: Device) -> MemoryResource:
@@ -86,9 +86,9 @@ class SamHeadroomMemoryResource(DeviceMemoryResource):
     """
 
     def __init__(self, headroom: int) -> None:
-        kept, device = count_of(headroom, "headroom"), _device.current()
+        headroom_bytes, device = count_of(headroom, "headroom"), _device.current()
         if "advise" in device.capabilities:
-            self._use(CustomResource(_Headroom(kept, device), "shared", device))
+            self._use(CustomResource(_Headroom(headroom_bytes, device), "shared", device))
         else:
             self._use(ProviderResource("shared", device))
 
@@ -99,21 +99,21 @@ class _Headroom:
     def __init__(self, headroom: int, device: Device) -> None:
         self._headroom, self._device = headroom, device
         self._shared = ProviderResource("shared", device)
-        self._lent: dict[int, Buffer] = {}
+        self._buffers: dict[int, Buffer] = {}
 
     def allocate(self, nbytes: int, alignment: int, queue: Queue) -> int:
-        room = max(self._device.memory_info()[0] - self._headroom, 0)
+        available = max(self._device.memory_info()[0] - self._headroom, 0)
         buffer = Buffer(nbytes, queue=queue, resource=self._shared, alignment=alignment)
-        inside = min(room, nbytes)
-        if inside:
-            buffer.advise(_PREFERRED_LOCATION, nbytes=inside, blocking=False)
-        if inside < nbytes and "prefetch" in self._device.capabilities:
-            buffer.prefetch(offset=inside, to_host=True, blocking=False)
-        self._lent[buffer.ptr] = buffer
+        resident = min(available, nbytes)
+        if resident:
+            buffer.advise(_PREFERRED_LOCATION, nbytes=resident, blocking=False)
+        if resident < nbytes and "prefetch" in self._device.capabilities:
+            buffer.prefetch(offset=resident, to_host=True, blocking=False)
+        self._buffers[buffer.ptr] = buffer
         return buffer.ptr
 
     def deallocate(self, pointer: int, nbytes: int, queue: Queue | None) -> None:  # noqa: ARG002
-        self._lent.pop(pointer).free()
+        self._buffers.pop(pointer).free()
 
 
 class CudaAsyncViewMemoryResource(DeviceMemoryResource):
@@ -135,7 +135,9 @@ class CudaAsyncViewMemoryResource(DeviceMemoryResource):
         if self._handle == 0:
             raise RefusedError("Unexpected null pool handle.")
         if device.backend != "cuda":
-            raise UnsupportedError(f"pool_handle is CUDA's, and {device.filter} is not its device")
+            raise UnsupportedError(
+                f"pool_handle requires a CUDA device, but the current device is {device.filter}"
+            )
         self._use(any_kind(DriverPool(self._handle, device), "device", device))
 
     def pool_handle(self) -> int:

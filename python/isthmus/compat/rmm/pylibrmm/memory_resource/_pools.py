@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from isthmus import UnsupportedError
 from isthmus.compat.rmm import _device
-from isthmus.compat.rmm._cuda.pools import FABRIC, KEEP_ALL, POSIX_FILE, made_pool
+from isthmus.compat.rmm._cuda.pools import FABRIC, KEEP_ALL, POSIX_FILE, create_pool
 from isthmus.compat.rmm._sizes import RefusedError, bytes_of, count_of
 from isthmus.compat.rmm.pylibrmm.logger import level_enum, log
 from isthmus.memory import (
@@ -71,7 +71,7 @@ class CudaAsyncMemoryResource(DeviceMemoryResource):
             return
         if enable_ipc and "ipc" not in device.capabilities:
             raise UnsupportedError(
-                f"enable_ipc: {device.filter} has not the capability 'ipc': "
+                f"enable_ipc: {device.filter} lacks the capability 'ipc': "
                 "Requested IPC memory handle type not supported"
             )
         self._use(
@@ -88,11 +88,11 @@ class CudaAsyncMemoryResource(DeviceMemoryResource):
 def _of_driver(device: Device, types: int, initial: int, threshold: int | None) -> MemoryResource:
     if device.backend != "cuda":
         raise UnsupportedError(
-            f"enable_fabric: {device.filter} is not CUDA's: "
+            f"enable_fabric: {device.filter} is not a CUDA device: "
             "Requested IPC memory handle type not supported"
         )
-    pool = made_pool(device, types)
-    pool.keep(KEEP_ALL if threshold is None else threshold)
+    pool = create_pool(device, types)
+    pool.set_release_threshold(KEEP_ALL if threshold is None else threshold)
     pool.prime(initial, device.default_queue)
     return CustomResource(pool, "device", device)
 
@@ -113,9 +113,9 @@ class PoolMemoryResource(UpstreamResourceAdaptor):
         initial_pool_size: int | str | None = None,
         maximum_pool_size: int | str | None = None,
     ) -> None:
-        upstream = self._cut_from(upstream_mr)
-        initial, most = pool_sizes(initial_pool_size, maximum_pool_size)
-        self._use(_pool_over(upstream_mr, upstream, initial, most))
+        upstream = self._set_one_kind_upstream(upstream_mr)
+        initial, maximum = pool_sizes(initial_pool_size, maximum_pool_size)
+        self._use(_pool_over(upstream_mr, upstream, initial, maximum))
 
     def pool_size(self) -> int:
         """The bytes that the pool holds, in use and free."""
@@ -124,29 +124,31 @@ class PoolMemoryResource(UpstreamResourceAdaptor):
 
 def pool_sizes(initial: int | str | None, maximum: int | str | None) -> tuple[int, int | None]:
     """Both sizes in bytes, the maximum rounded up to the pool's granularity."""
-    least = bytes_of(0 if initial is None else initial, "initial_pool_size")
+    initial_bytes = bytes_of(0 if initial is None else initial, "initial_pool_size")
     if maximum is None:
-        return least, None
-    most = bytes_of(maximum, "maximum_pool_size")
-    if most == 0:
+        return initial_bytes, None
+    maximum_bytes = bytes_of(maximum, "maximum_pool_size")
+    if maximum_bytes == 0:
         raise RefusedError("maximum_pool_size must be 1 or more, or None for no limit, not 0")
-    if least > most:
+    if initial_bytes > maximum_bytes:
         raise RefusedError(
             "Initial pool size exceeds the maximum pool size: initial_pool_size is "
-            f"{least}, maximum_pool_size {most}"
+            f"{initial_bytes}, maximum_pool_size {maximum_bytes}"
         )
-    return least, -(-most // _GRANULE) * _GRANULE
+    return initial_bytes, -(-maximum_bytes // _GRANULE) * _GRANULE
 
 
 def _pool_over(
-    given: DeviceMemoryResource, upstream: MemoryResource, initial: int, most: int | None
+    upstream_mr: DeviceMemoryResource, upstream: MemoryResource, initial: int, maximum: int | None
 ) -> MemoryResource:
-    if isinstance(given, DriverMemoryResource):
-        return PoolResource(upstream.kind, upstream.device, initial_bytes=initial, limit_bytes=most)
+    if isinstance(upstream_mr, DriverMemoryResource):
+        return PoolResource(
+            upstream.kind, upstream.device, initial_bytes=initial, limit_bytes=maximum
+        )
     try:
-        return PoolResource(upstream, initial_bytes=initial, limit_bytes=most)
+        return PoolResource(upstream, initial_bytes=initial, limit_bytes=maximum)
     except UnsupportedError:
-        return ArenaResource(upstream, most or 0)
+        return ArenaResource(upstream, maximum or 0)
 
 
 class ArenaMemoryResource(UpstreamResourceAdaptor):
@@ -163,18 +165,20 @@ class ArenaMemoryResource(UpstreamResourceAdaptor):
         arena_size: int | str | None = None,
         dump_log_on_failure: bool = False,
     ) -> None:
-        upstream = self._cut_from(upstream_mr)
+        upstream = self._set_one_kind_upstream(upstream_mr)
         limit = 0 if arena_size is None else bytes_of(arena_size, "arena_size")
         if limit == 0 and arena_size is not None:
             raise RefusedError("arena_size must be 1 or more, or None for no limit, not 0")
         arenas = ArenaResource(upstream, limit)
         self._use(
-            FailureCallbackResource(arenas, _teller_of(arenas)) if dump_log_on_failure else arenas
+            FailureCallbackResource(arenas, _failure_logger(arenas))
+            if dump_log_on_failure
+            else arenas
         )
 
 
-def _teller_of(arenas: ArenaResource) -> Callable[[int], bool]:
-    def tell(nbytes: int) -> bool:
+def _failure_logger(arenas: ArenaResource) -> Callable[[int], bool]:
+    def log_failure(nbytes: int) -> bool:
         log(
             level_enum.error,
             f"arenas on {arenas.device.filter} have no {nbytes} bytes: they hold "
@@ -182,7 +186,7 @@ def _teller_of(arenas: ArenaResource) -> Callable[[int], bool]:
         )
         return False
 
-    return tell
+    return log_failure
 
 
 class FixedSizeMemoryResource(UpstreamResourceAdaptor):
@@ -199,7 +203,7 @@ class FixedSizeMemoryResource(UpstreamResourceAdaptor):
     ) -> None:
         self._use(
             FixedSizeResource(
-                self._cut_from(upstream_mr),
+                self._set_one_kind_upstream(upstream_mr),
                 count_of(block_size, "block_size"),
                 count_of(blocks_to_preallocate, "blocks_to_preallocate"),
             )
@@ -220,17 +224,17 @@ class BinningMemoryResource(UpstreamResourceAdaptor):
         min_size_exponent: int = -1,
         max_size_exponent: int = -1,
     ) -> None:
-        upstream = self._stand_on(upstream_mr)
-        least, most = (
+        upstream = self._set_upstream(upstream_mr)
+        min_exponent, max_exponent = (
             _exponent(min_size_exponent, "min_size_exponent"),
             _exponent(max_size_exponent, "max_size_exponent"),
         )
         self._bins: dict[int, MemoryResource] = {}
         self._bin_mrs: list[DeviceMemoryResource] = []
-        if least != -1 and most != -1:
-            cut = self._cut()
-            for exponent in range(least, most + 1):
-                self._bins[1 << exponent] = FixedSizeResource(cut, 1 << exponent)
+        if min_exponent != -1 and max_exponent != -1:
+            resource = self._one_kind_upstream()
+            for exponent in range(min_exponent, max_exponent + 1):
+                self._bins[1 << exponent] = FixedSizeResource(resource, 1 << exponent)
         self._use(BinningResource(upstream, self._bins))
 
     def add_bin(
@@ -243,19 +247,21 @@ class BinningMemoryResource(UpstreamResourceAdaptor):
         resource, which would not see the bin; ValueError for a resource of another device.
         """
         if self._is_below:
-            raise RefusedError(f"another resource stands on {self!r} already: add bins before that")
+            raise RefusedError(
+                f"{self!r} is already the upstream of another resource: add bins before that"
+            )
         size = count_of(allocation_size, "allocation_size")
         if bin_resource is None:
-            chosen: MemoryResource = FixedSizeResource(self._cut(), size)
+            resource: MemoryResource = FixedSizeResource(self._one_kind_upstream(), size)
         else:
-            chosen = self._bin_of(bin_resource)
-        bins = self._bins | {size: chosen}
+            resource = self._bin_of(bin_resource)
+        bins = self._bins | {size: resource}
         self._use(BinningResource(self._upstream_mr.resource, bins))
         self._bins = bins
         if bin_resource is not None:
             bin_resource._is_below = True
-            is_other = bin_resource.resource.kind != self._upstream_mr.resource.kind
-            self._is_mixed = self._is_mixed or bin_resource._is_mixed or is_other
+            is_other_kind = bin_resource.resource.kind != self._upstream_mr.resource.kind
+            self._is_mixed = self._is_mixed or bin_resource._is_mixed or is_other_kind
             self._bin_mrs.append(bin_resource)
         from ._current import changed  # here, as it imports this module
 
@@ -266,19 +272,19 @@ class BinningMemoryResource(UpstreamResourceAdaptor):
         """The resources that were passed to ``add_bin``, as a new list."""
         return list(self._bin_mrs)
 
-    def _cut(self) -> MemoryResource:
-        below = self._upstream_mr
-        return of_one_kind(below.resource) if below._is_mixed else below.resource
+    def _one_kind_upstream(self) -> MemoryResource:
+        upstream = self._upstream_mr
+        return of_one_kind(upstream.resource) if upstream._is_mixed else upstream.resource
 
-    def _bin_of(self, given: DeviceMemoryResource) -> MemoryResource:
-        if not isinstance(given, DeviceMemoryResource):
-            raise TypeError(f"bin_resource must be a DeviceMemoryResource, not {given!r}")
-        if given.device != self._device:
+    def _bin_of(self, resource: DeviceMemoryResource) -> MemoryResource:
+        if not isinstance(resource, DeviceMemoryResource):
+            raise TypeError(f"bin_resource must be a DeviceMemoryResource, not {resource!r}")
+        if resource.device != self._device:
             raise ValueError(
-                f"bin_resource gives memory of {given.device.filter}, and the bins are for "
-                f"{self._device.filter}: make it while that device is the current one"
+                f"bin_resource allocates on {resource.device.filter}, but the bins are for "
+                f"{self._device.filter}: create it while that device is the current one"
             )
-        return given.resource
+        return resource.resource
 
 
 def _exponent(value: int, name: str) -> int:

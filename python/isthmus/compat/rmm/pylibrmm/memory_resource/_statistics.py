@@ -45,14 +45,14 @@ class StatisticsResourceAdaptor(UpstreamResourceAdaptor):
     """
 
     def __init__(self, upstream_mr: DeviceMemoryResource) -> None:
-        self._counted = StatisticsResource(self._stand_on(upstream_mr))
+        self._counted = StatisticsResource(self._set_upstream(upstream_mr))
         self._use(self._counted)
 
     @property
     def allocation_counts(self) -> Statistics:
         """The innermost counters of this thread or task; without any, the resource's own."""
-        place = self._innermost()
-        return _read(self._counted if place is None else _pushed.get()[place][1])
+        index = self._innermost()
+        return _read(self._counted if index is None else _pushed.get()[index][1])
 
     def push_counters(self) -> Statistics:
         """Starts new counters and returns the values of the previous ones."""
@@ -68,15 +68,15 @@ class StatisticsResourceAdaptor(UpstreamResourceAdaptor):
         IndexError if this thread or task has started none. RuntimeError if counters of another
         resource were started since and are still active.
         """
-        place = self._innermost()
-        if place is None:
+        index = self._innermost()
+        if index is None:
             raise IndexError(
                 "cannot pop the last counter pair: this thread or task has pushed no other"
             )
         pushed = _pushed.get()
-        scope = pushed[place][1]
+        scope = pushed[index][1]
         scope.__exit__(None, None, None)
-        _pushed.set(pushed[:place] + pushed[place + 1 :])
+        _pushed.set(pushed[:index] + pushed[index + 1 :])
         return _read(scope)
 
     def end_block(self) -> Statistics:
@@ -84,21 +84,21 @@ class StatisticsResourceAdaptor(UpstreamResourceAdaptor):
 
         RuntimeError if the block's counters have ended already.
         """
-        place, pushed = self._innermost(), _pushed.get()
-        if place is None:
+        index, pushed = self._innermost(), _pushed.get()
+        if index is None:
             raise RuntimeError(
                 "the counters of this block were popped already: pop in it no more than it pushes"
             )
-        for _, scope in reversed(pushed[place:]):
+        for _, scope in reversed(pushed[index:]):
             scope.__exit__(None, None, None)
-        _pushed.set(pushed[:place])
-        return _read(pushed[place][1])
+        _pushed.set(pushed[:index])
+        return _read(pushed[index][1])
 
     def _innermost(self) -> int | None:
         pushed = _pushed.get()
-        for place in range(len(pushed) - 1, -1, -1):
-            if pushed[place][0] is self._counted:
-                return place
+        for index in range(len(pushed) - 1, -1, -1):
+            if pushed[index][0] is self._counted:
+                return index
         return None
 
 

@@ -32,5 +32,5 @@ class CudaAsyncManagedMemoryResource(DeviceMemoryResource):
     def pool_handle(self) -> int:
         """The pool's ``cudaMemPool_t``. UnsupportedError, a RuntimeError, for Isthmus' pool."""
         if self._pool is None:
-            raise UnsupportedError("the pool is Isthmus' own and has no handle of CUDA's")
+            raise UnsupportedError("the pool is Isthmus' own and has no CUDA handle")
         return self._pool.handle

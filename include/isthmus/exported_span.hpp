@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// A range of T in memory that an object of the library keeps valid: the base of the views of host
+// memory.
+//
+// Moves, and is not copied. Its destructor ends the access, once. Cost: three words. Thread safety:
+// as any plain object.
+#pragma once
+
+#include <ranges>
+#include <span>
+#include <utility>
+
+namespace isthmus {
+inline namespace v1 {
+namespace detail {
+
+// `lender` keeps the memory valid until `GiveBack(lender.get())` is called. An empty lender needs
+// no such call.
+template <class T, class Lender, auto GiveBack>
+class exported_span {
+ public:
+  exported_span() noexcept = default;
+  exported_span(exported_span&& other) noexcept
+      : lender_(std::move(other.lender_)), values_(std::exchange(other.values_, {})) {}
+  exported_span& operator=(exported_span&& other) noexcept {
+    exported_span taken(std::move(other));
+    std::swap(lender_, taken.lender_);
+    std::swap(values_, taken.values_);
+    return *this;
+  }
+  exported_span(const exported_span&) = delete;
+  exported_span& operator=(const exported_span&) = delete;
+  ~exported_span() {
+    if (lender_) GiveBack(lender_.get());
+  }
+
+  [[nodiscard]] std::span<T> span() const noexcept { return values_; }
+  operator std::span<T>() const noexcept { return values_; }
+  [[nodiscard]] T* data() const noexcept { return values_.data(); }
+  [[nodiscard]] std::size_t size() const noexcept { return values_.size(); }
+  [[nodiscard]] auto begin() const noexcept { return values_.begin(); }
+  [[nodiscard]] auto end() const noexcept { return values_.end(); }
+  [[nodiscard]] T& operator[](std::size_t index) const noexcept { return values_[index]; }
+
+ protected:
+  // Takes over an access that has begun; the destructor ends it.
+  exported_span(Lender lender, std::span<T> values) noexcept
+      : lender_(std::move(lender)), values_(values) {}
+
+ private:
+  Lender lender_;
+  std::span<T> values_;
+};
+
+}  // namespace detail
+}  // namespace v1
+}  // namespace isthmus

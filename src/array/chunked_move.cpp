@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <memory>
+
+#include "array/element_chunks.hpp"
+#include "array/placed_move.hpp"
+#include "core/undo.hpp"
+#include "os/process.hpp"
+#include "transfer/parallel_copy.hpp"
+#include "transfer/staged.hpp"
+
+namespace isthmus {
+namespace {
+
+// The size of a staging slot: the driver's fixed cost is negligible, and the chunk stays in the
+// caches.
+constexpr std::size_t k_chunk_bytes = StagingRing::k_slot_bytes;
+
+// Buffers for a chunk: packed in the form of the source, and of the destination, each only if the
+// host cannot access that side.
+struct Stage {
+  std::byte* source = nullptr;
+  std::byte* destination = nullptr;
+  Ref<Event> read_event;
+  Ref<Event> write_event;
+
+  [[nodiscard]] static Result<void> end(Ref<Event>& event) {
+    return event ? std::exchange(event, nullptr)->wait(std::nullopt) : Result<void>{};
+  }
+};
+using Stages = std::array<Stage, 2>;
+
+// Moves chunks through plain host memory, by one thread, on a queue of each side that
+// the host cannot access. For devices without a staging ring, and between two devices.
+class ChunkedMove final : public HostDriven {
+ public:
+  ChunkedMove(const PlacedMove& move, std::size_t max_chunk_bytes, Ref<Queue> read_queue,
+              Ref<Queue> write_queue)
+      : HostDriven{move.access_plan()},
+        chunks_{move.element_move, max_chunk_bytes},
+        read_queue_{std::move(read_queue)},
+        write_queue_{std::move(write_queue)} {}
+
+ protected:
+  [[nodiscard]] Result<void> move() override {
+    std::unique_ptr<std::byte[], PlainDeleter> memory;
+    Stages stages;
+    assign_memory(stages, memory);
+    const Undo wait_for_events{[&] {  // before the memory is freed, also after an exception
+      for (auto& each : stages) {
+        static_cast<void>(Stage::end(each.read_event));
+        static_cast<void>(Stage::end(each.write_event));
+      }
+    }};
+    return move_all(stages);
+  }
+  void release_resources() noexcept override {
+    read_queue_ = nullptr;
+    write_queue_ = nullptr;
+  }
+
+ private:
+  // Once the process is ending it is unknown whether submitted operations still run, so the memory
+  // is leaked.
+  struct PlainDeleter {
+    void operator()(std::byte* memory) const noexcept {
+      if (!os::drivers_unavailable()) {
+        delete[] memory;
+      }
+    }
+  };
+
+  void assign_memory(Stages& all, std::unique_ptr<std::byte[], PlainDeleter>& memory) const {
+    const std::size_t sides = read_queue_ && write_queue_ ? 2 : 1;
+    memory.reset(new std::byte[all.size() * sides * chunks_.bytes()]);
+    auto* next = memory.get();
+    for (auto& each : all) {
+      if (read_queue_) {
+        each.source = std::exchange(next, next + chunks_.bytes());
+      }
+      if (write_queue_) {
+        each.destination = std::exchange(next, next + chunks_.bytes());
+      }
+    }
+  }
+
+  // Chunk n + 1 is read, and chunk n - 1 written, while chunk n is converted.
+  [[nodiscard]] Result<void> move_all(Stages& stages) {
+    const auto count = chunks_.count();
+    ISTHMUS_TRY(read(stages[0], 0));
+    for (std::size_t index = 0; index < count; ++index) {
+      auto& stage = stages.at(index % stages.size());
+      if (index + 1 < count) {
+        ISTHMUS_TRY(read(stages.at((index + 1) % stages.size()), index + 1));
+      }
+      ISTHMUS_TRY(Stage::end(stage.read_event));
+      ISTHMUS_TRY(Stage::end(stage.write_event));
+      ISTHMUS_TRY(write(stage, index));
+    }
+    for (auto& each : stages) {
+      ISTHMUS_TRY(Stage::end(each.write_event));
+    }
+    return {};
+  }
+  [[nodiscard]] Result<void> read(Stage& stage, std::size_t index) const {
+    if (!read_queue_) {
+      return {};
+    }
+    auto submitted = chunks_.read(*read_queue_, index, stage.source, {});
+    ISTHMUS_TRY(submitted);
+    stage.read_event = *std::move(submitted);
+    return {};
+  }
+  // Waits until the chunk has been read.
+  [[nodiscard]] Result<void> write(Stage& stage, std::size_t index) const {
+    if (!write_queue_) {
+      chunks_.scatter(index, stage.source);
+      return {};
+    }
+    const auto* packed = stage.destination;
+    if (read_queue_) {
+      packed = chunks_.convert(index, stage.source, stage.destination);
+    } else {
+      chunks_.gather(index, stage.destination);
+    }
+    auto submitted = chunks_.write(*write_queue_, index, packed, {});
+    ISTHMUS_TRY(submitted);
+    stage.write_event = *std::move(submitted);
+    return {};
+  }
+
+  const ElementChunks chunks_;
+  Ref<Queue> read_queue_;  // null: the host can access that side
+  Ref<Queue> write_queue_;
+};
+
+Result<Ref<Queue>> queue_of(const Endpoint& endpoint) {
+  return endpoint.host_can_copy()
+             ? Result<Ref<Queue>>{Ref<Queue>{}}
+             : endpoint.memory->context().create_queue(endpoint.memory->device());
+}
+
+// The device whose staging ring is used for the whole move. Null if there is none, or if the sides
+// are on two devices, each of which would need its own ring.
+Device* device_of_ring(const PlacedMove& move) {
+  const bool reads = !move.source.host_can_copy();
+  const bool writes = !move.destination.host_can_copy();
+  auto& device = (writes ? move.destination : move.source).memory->device();
+  if (reads && writes && &device != &move.source.memory->device()) {
+    return nullptr;
+  }
+  const bool has_rings = (!reads || has_ring(device, false)) && (!writes || has_ring(device, true));
+  return has_rings ? &device : nullptr;
+}
+
+}  // namespace
+
+Submitted move_in_chunks(Queue& queue, const PlacedMove& move, TransferOptions options,
+                         std::size_t max_chunk_bytes) {
+  if (auto* const device = device_of_ring(move)) {
+    const RingDirection route{StagingRing::of(*device), !move.source.host_can_copy(),
+                              !move.destination.host_can_copy(), true};
+    const auto cut = [&](std::size_t max_bytes) {
+      return std::make_unique<ElementChunks>(move.element_move,
+                                             std::min(max_bytes, max_chunk_bytes));
+    };
+    return copy_in_parallel(queue, move.access_plan(), route, cut, std::move(options));
+  }
+  auto read_queue = queue_of(move.source);
+  ISTHMUS_TRY(read_queue);
+  const bool is_one_device = *read_queue && !move.destination.host_can_copy() &&
+                             move.destination.is_reachable_by(**read_queue);
+  auto write_queue = is_one_device ? Result<Ref<Queue>>{*read_queue} : queue_of(move.destination);
+  ISTHMUS_TRY(write_queue);
+  return carry_out(&queue,
+                   std::make_shared<ChunkedMove>(move, std::min(max_chunk_bytes, k_chunk_bytes),
+                                                 *std::move(read_queue), *std::move(write_queue)),
+                   std::move(options));
+}
+
+}  // namespace isthmus

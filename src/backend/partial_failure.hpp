@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The failure of an operation of several commands, of which a later one is rejected while an
+// earlier one is in flight.
+
+#include <memory>
+#include <utility>
+
+#include "backend/event.hpp"
+
+namespace isthmus {
+
+// Holds the event of the whole operation, which fails once the earlier command has ended. The call
+// does not wait for that end, which may depend on an event that the caller has yet to complete.
+// Construct it before the first command is submitted, so that nothing can fail afterwards.
+class PartialFailure {
+ public:
+  // Fails with `error` once `command` has ended. Pre: called at most once.
+  [[nodiscard]] Ref<Event> after(Event& command, Error error) noexcept {
+    Ref<Event> event{ending_->event};
+    ending_->error = std::move(error);
+    command.on_complete(*ending_.release());
+    return event;
+  }
+  // Keeps an object alive until then.
+  void keep_alive(std::shared_ptr<void> object) noexcept { ending_->object = std::move(object); }
+
+ private:
+  struct Ending final : Continuation {
+    void run(Event&) noexcept override {
+      event->finish(std::move(error));
+      delete this;
+    }
+    const Ref<LibraryEvent> event = make_ref<LibraryEvent>();
+    Error error;
+    std::shared_ptr<void> object;
+  };
+  std::unique_ptr<Ending> ending_ = std::make_unique<Ending>();
+};
+
+}  // namespace isthmus
