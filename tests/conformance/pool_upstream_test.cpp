@@ -134,7 +134,7 @@ TEST_P(pools_over_upstreams, go_through_the_oom_stages_where_upstream_has_no_mem
   void* freed = pool.allocate(4 * k_mib, 0, queue_);
   pool.deallocate(freed, 4 * k_mib, 0, queue_);
   queue_.wait();
-  EXPECT_TRUE(throws(im::status::out_of_memory, {"the lender has no more", "tried settle", "grow"},
+  EXPECT_TRUE(throws(im::status::out_of_memory, {"the lender has no more", "tried collect", "grow"},
                      [&] { (void)pool.allocate(6 * k_mib, 0, queue_); }));
   EXPECT_TRUE(im::error_snapshot());
   void* fits = pool.allocate(5 * k_mib, 0, queue_);  // after the pool has returned its free memory

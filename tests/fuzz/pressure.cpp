@@ -36,7 +36,7 @@ class machine {
   }
   ~machine() {
     choices = nullptr;
-    while (!reclaimers_.empty()) remove_reclaimer(reclaimers_.size() - 1, 1);
+    while (!oom_callbacks_.empty()) remove_oom_callback(oom_callbacks_.size() - 1, 1);
     require(callbacks_ == 0);
     (void)isthmus_no_wait_swap(0);
     // Destroying a gate fails what waits for it.
@@ -59,8 +59,8 @@ class machine {
       case 1: return new_upstream();
       case 2: return new_pool();
       case 3: return new_pool_over();
-      case 4: return add_reclaimer();
-      case 5: return remove_reclaimer();
+      case 4: return add_oom_callback();
+      case 5: return remove_oom_callback();
       case 6: return swap_no_wait();
       case 7: return hold();
       case 8: return let_go();
@@ -139,7 +139,7 @@ class machine {
       require(request->device == self.device_);
       require(!self.inside_ && !self.no_wait_);
       self.inside_ = true;
-      self.reclaim();
+      self.release_in_callback();
       self.inside_ = false;
       return self.from_.size();
     }
@@ -148,21 +148,21 @@ class machine {
       delete static_cast<giver*>(object);
     }
   };
-  void reclaim() {
+  void release_in_callback() {
     switch (from_.byte() % 10) {
       case 0: return trim();
       case 1: return take();
       case 2: return look();
-      case 3: return add_reclaimer();
-      case 4: return remove_reclaimer();
+      case 3: return add_oom_callback();
+      case 4: return remove_oom_callback();
       case 5: return let_go();
       case 6: return new_pool();
       case 7: return hold();
       default: return give_back();
     }
   }
-  void add_reclaimer() {
-    if (reclaimers_.size() == k_most) return;
+  void add_oom_callback() {
+    if (oom_callbacks_.size() == k_most) return;
     isthmus_oom_callback_t* made = nullptr;
     ++callbacks_;
     const isthmus_owner_t owner{new giver{this}, &giver::release};
@@ -170,16 +170,16 @@ class machine {
         isthmus_oom_callback_add(from_.byte() == 255 ? nullptr : &giver::give, owner, &made);
     expect_documented(code);
     require((code == ISTHMUS_OK) == (made != nullptr));
-    if (made != nullptr) reclaimers_.push_back(made);
+    if (made != nullptr) oom_callbacks_.push_back(made);
   }
-  void remove_reclaimer(std::size_t which, int wait) {
-    isthmus_oom_callback_t* const gone = reclaimers_[which];
-    reclaimers_.erase(reclaimers_.begin() + static_cast<std::ptrdiff_t>(which));
+  void remove_oom_callback(std::size_t which, int wait) {
+    isthmus_oom_callback_t* const gone = oom_callbacks_[which];
+    oom_callbacks_.erase(oom_callbacks_.begin() + static_cast<std::ptrdiff_t>(which));
     isthmus_oom_callback_remove(gone, wait);
   }
-  void remove_reclaimer() {
-    if (reclaimers_.empty()) return isthmus_oom_callback_remove(nullptr, 1);
-    remove_reclaimer(from_.byte() % reclaimers_.size(), from_.byte() % 2);
+  void remove_oom_callback() {
+    if (oom_callbacks_.empty()) return isthmus_oom_callback_remove(nullptr, 1);
+    remove_oom_callback(from_.byte() % oom_callbacks_.size(), from_.byte() % 2);
   }
   void swap_no_wait() {
     const int next = from_.byte() % 3;
@@ -282,7 +282,7 @@ class machine {
   isthmus_budget_t* budget_ = nullptr;
   std::vector<isthmus_resource_t*> upstreams_;
   std::vector<isthmus_resource_t*> pools_;
-  std::vector<isthmus_oom_callback_t*> reclaimers_;
+  std::vector<isthmus_oom_callback_t*> oom_callbacks_;
   std::vector<isthmus_event_t*> gates_;
   std::vector<block> blocks_;
   std::uint64_t most_bytes_ = 0;  // of one allocation

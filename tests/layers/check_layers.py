@@ -119,7 +119,7 @@ def files(root: Path) -> Iterator[Path]:
 
 
 def check_sizes(root: Path) -> Iterator[str]:
-    """Every clone downloads each committed file: packages and results of builds do not belong here."""
+    """Every clone downloads each committed file: no packages, no build results."""
     listing = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, check=False)
     for name in listing.stdout.decode().split("\0"):  # nothing, if this is no git checkout
         path = root / name

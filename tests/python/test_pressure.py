@@ -125,7 +125,7 @@ def test_the_error_has_a_snapshot(dev: Device, kind: str) -> None:
     assert failed.snapshot is not None
     seen = failed.snapshot
     assert 3 * MIB <= seen.live_bytes < 4 * MIB
-    assert "settle, revoke, grow, trim" in str(failed)
+    assert "collect, collect_idle, grow, trim" in str(failed)
     assert (seen.device, seen.kind, seen.requested_bytes) == (dev.filter, kind, 7 * MIB)
     assert seen.oom_stages[:4] == ("collect", "collect_idle", "grow", "trim")
     assert set(seen.oom_stages) <= set(pool.oom_stages)

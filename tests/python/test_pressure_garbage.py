@@ -55,7 +55,7 @@ def test_none_in_a_continuation() -> None:
     library.isthmus_event_release(event)
     ((begun, text),) = told
     assert begun == 0
-    assert "tried settle, revoke, grow (" in text
+    assert "tried collect, collect_idle, grow (" in text
     assert kept.nbytes == MIB
 
 
