@@ -101,8 +101,8 @@ HalfRow float32_row_converter() noexcept {
 
 namespace isthmus {
 
-half_row float16_row_maker() noexcept { return nullptr; }
-half_row float32_row_maker() noexcept { return nullptr; }
+HalfRow float16_row_converter() noexcept { return nullptr; }
+HalfRow float32_row_converter() noexcept { return nullptr; }
 
 }  // namespace isthmus
 

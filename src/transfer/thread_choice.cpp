@@ -63,7 +63,8 @@ ThreadChoice::Choice ThreadChoice::choose(const Samples& samples, std::size_t ma
 
 ThreadChoice::Samples& ThreadChoice::samples_for(std::size_t nbytes) noexcept {
   const auto times = std::max<std::size_t>(1, nbytes / k_min_timed_bytes);
-  return samples_.at(std::min<std::size_t>(std::bit_width(times) - 1, k_sizes - 1));
+  const auto doublings = static_cast<std::size_t>(std::bit_width(times)) - 1;
+  return samples_.at(std::min(doublings, k_sizes - 1));
 }
 
 ThreadChoice::Choice ThreadChoice::choice_for(std::size_t nbytes, std::size_t max) noexcept {
