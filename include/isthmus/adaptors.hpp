@@ -38,15 +38,15 @@ namespace detail {
 
 // A copy of `text` that is valid until this thread's next call. Truncates long texts, at a
 // character, instead of allocating: the exception may have been std::bad_alloc.
-inline const char* keep_text(const char* text) noexcept {
-  thread_local constinit std::array<char, 1024> kept{};
+inline const char* copy_to_thread_buffer(const char* text) noexcept {
+  thread_local constinit std::array<char, 1024> storage{};
   const std::string_view whole{text};
-  auto length = std::min(whole.size(), kept.size() - 1);
+  auto length = std::min(whole.size(), storage.size() - 1);
   while (length < whole.size() && (whole[length] & 0xC0) == 0x80) {
     --length;  // never cuts a UTF-8 character in two
   }
-  kept[whole.copy(kept.data(), length)] = 0;
-  return kept.data();
+  storage[whole.copy(storage.data(), length)] = 0;
+  return storage.data();
 }
 
 // Runs a function of the caller and converts its exception to a status and a text.
@@ -56,13 +56,13 @@ isthmus_status_t run_guarded(const char** message, Body&& body) noexcept {
     body();
     return ISTHMUS_OK;
   } catch (const error& problem) {
-    *message = keep_text(problem.what());
+    *message = copy_to_thread_buffer(problem.what());
     return static_cast<isthmus_status_t>(problem.status());
   } catch (const std::bad_alloc& problem) {
-    *message = keep_text(problem.what());
+    *message = copy_to_thread_buffer(problem.what());
     return ISTHMUS_ERROR_OUT_OF_MEMORY;
   } catch (const std::exception& problem) {
-    *message = keep_text(problem.what());
+    *message = copy_to_thread_buffer(problem.what());
   } catch (...) {
     *message = "an exception that is not a std::exception";
   }
@@ -72,43 +72,43 @@ isthmus_status_t run_guarded(const char** message, Body&& body) noexcept {
 // The operations of a user-defined resource, as the C ABI calls them.
 template <memory_source Source>
 struct source_operations {
-  static Source& in(void* object) noexcept { return *static_cast<Source*>(object); }
+  static Source& source_of(void* object) noexcept { return *static_cast<Source*>(object); }
 
   static isthmus_status_t allocate(void* object, std::size_t nbytes, std::size_t alignment,
                                    isthmus_queue_t* queue, void** pointer,
                                    const char** message) noexcept {
     return run_guarded(message, [&] {
-      *pointer = in(object).allocate(nbytes, alignment, isthmus::queue::share(queue));
+      *pointer = source_of(object).allocate(nbytes, alignment, isthmus::queue::share(queue));
     });
   }
   static void deallocate(void* object, void* pointer, std::size_t nbytes,
                          isthmus_queue_t* queue) noexcept {
-    in(object).deallocate(pointer, nbytes, isthmus::queue::share(queue));
+    source_of(object).deallocate(pointer, nbytes, isthmus::queue::share(queue));
   }
   static void usage(void* object, std::uint64_t* held, std::uint64_t* free) noexcept {
-    const memory_usage now = in(object).usage();
+    const memory_usage now = source_of(object).usage();
     *held = now.held;
     *free = now.free;
   }
-  static std::uint64_t trim(void* object, std::uint64_t keep) noexcept {
-    return in(object).trim(keep);
+  static std::uint64_t trim(void* object, std::uint64_t keep_bytes) noexcept {
+    return source_of(object).trim(keep_bytes);
   }
 
   [[nodiscard]] static isthmus_resource_operations_t table() noexcept {
-    isthmus_resource_operations_t made{};
-    made.struct_size = sizeof made;
-    made.allocate = &allocate;
-    made.deallocate = &deallocate;
+    isthmus_resource_operations_t operations{};
+    operations.struct_size = sizeof operations;
+    operations.allocate = &allocate;
+    operations.deallocate = &deallocate;
     if constexpr (requires(Source& source) { source.usage(); }) {
       static_assert(noexcept(std::declval<Source&>().usage()), "usage() of a source is noexcept");
-      made.usage = &usage;
+      operations.usage = &usage;
     }
     if constexpr (requires(Source& source) { source.trim(std::uint64_t{0}); }) {
       static_assert(noexcept(std::declval<Source&>().trim(std::uint64_t{0})),
                     "trim(keep_bytes) of a source is noexcept");
-      made.trim = &trim;
+      operations.trim = &trim;
     }
-    return made;
+    return operations;
   }
 };
 
@@ -178,9 +178,9 @@ class statistics_scope {
  public:
   // Throws invalid_argument for a resource that statistics() did not make.
   explicit statistics_scope(const resource& counted) : outer_(isthmus_scope_swap(nullptr)) {
-    const isthmus_status_t made = isthmus_scope_create(counted.get(), outer_, &raw_);
-    isthmus_scope_swap(made == ISTHMUS_OK ? raw_ : outer_);
-    detail::check(made);
+    const isthmus_status_t status = isthmus_scope_create(counted.get(), outer_, &raw_);
+    isthmus_scope_swap(status == ISTHMUS_OK ? raw_ : outer_);
+    detail::check(status);
   }
   statistics_scope(const statistics_scope&) = delete;
   statistics_scope& operator=(const statistics_scope&) = delete;
@@ -211,9 +211,9 @@ struct limit_state {
 };
 // Throws invalid_argument for a resource that limit() did not make.
 [[nodiscard]] inline limit_state limit_of(const resource& limited) {
-  limit_state now;
-  detail::check(isthmus_limit_query(limited.get(), &now.limit_bytes, &now.in_use_bytes));
-  return now;
+  limit_state state;
+  detail::check(isthmus_limit_query(limited.get(), &state.limit_bytes, &state.in_use_bytes));
+  return state;
 }
 
 // Uses `second`, of the same context and of any kind, when `first` has no memory. A buffer reports

@@ -73,8 +73,8 @@ namespace detail {
   }
 }
 // OpenCL's extension takes numbers but defines none. A simulated device accepts any.
-[[nodiscard]] inline std::optional<std::uint32_t> number_of_advice(const isthmus::device& device,
-                                                                   isthmus::advice advice) {
+[[nodiscard]] inline std::optional<std::uint32_t> advice_number(const isthmus::device& device,
+                                                                isthmus::advice advice) {
   const std::string_view backend = device.info().backend;
   if (backend == "cuda") return cuda_advice(advice);
   if (backend == "sim") return static_cast<std::uint32_t>(advice);
@@ -94,7 +94,7 @@ namespace detail {
     raise(status::unsupported,
           filter + " does not support advice on memory: it lacks the capability \"advise\"");
   }
-  const auto number = number_of_advice(device, advice);
+  const auto number = advice_number(device, advice);
   if (!number) {
     raise(status::unsupported, "the driver of " + filter + " does not support the advice \"" +
                                    std::string(name(advice)) + "\"");

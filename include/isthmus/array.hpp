@@ -47,12 +47,13 @@ class array : public detail::array_base<N> {
   // An array over a buffer: dense, in row-major order, from `byte_offset` on. Throws out_of_range
   // for more elements than the buffer holds, invalid_argument if elements of T would not be
   // aligned, read_only if the buffer is read-only and T is not const.
-  array(v1::buffer in, const axes<N>& shape, std::size_t byte_offset = 0)
-      : array(std::move(in),
+  array(v1::buffer memory, const axes<N>& shape, std::size_t byte_offset = 0)
+      : array(std::move(memory),
               layout<N>::dense(shape, k_item, static_cast<std::int64_t>(byte_offset))) {}
   // The same with any layout: strides may be negative, 0, or leave gaps.
   template <std::same_as<v1::layout<N>> Layout>
-  array(v1::buffer in, const Layout& layout) : base(detail::array_memory(std::move(in)), layout) {
+  array(v1::buffer memory, const Layout& layout)
+      : base(detail::array_memory(std::move(memory)), layout) {
     memory_.require(layout_, sizeof(T), alignof(T));
     if (memory_.read_only() && !std::is_const_v<T>) {
       raise(status::read_only, "this buffer is read-only: its arrays are of const elements");
@@ -81,7 +82,7 @@ class array : public detail::array_base<N> {
   // Waits likewise and returns a view through which the host may access the elements while the view
   // lives. Throws unsupported for device kind.
   [[nodiscard]] host_array_view<T, N> host() const {
-    const auto all = layout_.reach(k_item);
+    const auto all = layout_.byte_range(k_item);
     return host_array_view<T, N>(memory_.part(all.begin, all.end), layout_);
   }
 
@@ -91,9 +92,9 @@ class array : public detail::array_base<N> {
   [[nodiscard]] auto operator()(Index... index) const {
     static_assert(sizeof...(Index) == N, "one index for each axis");
     std::size_t axis = 0;
-    std::int64_t at = layout_.offset;
-    ((at += way_to(detail::signed_index(index), axis++)), ...);
-    return element_at(at);
+    std::int64_t offset = layout_.offset;
+    ((offset += offset_along(detail::signed_index(index), axis++)), ...);
+    return element_at(offset);
   }
   template <array_index Index>
     requires(N == 1)
@@ -105,7 +106,7 @@ class array : public detail::array_base<N> {
   // a.view(i).
   template <array_key... Keys>
   [[nodiscard]] auto view(const Keys&... keys) const {
-    return with(detail::sliced(layout_, keys...));
+    return with_layout(detail::sliced(layout_, keys...));
   }
   template <array_key Key>
     requires(N != 1 || !array_index<Key>)
@@ -113,13 +114,15 @@ class array : public detail::array_base<N> {
     return view(key);
   }
   // The array with its axes reversed, or in the given order. No copy.
-  [[nodiscard]] array transpose() const { return with(layout_.transposed()); }
-  [[nodiscard]] array permute(const axes<N>& order) const { return with(layout_.permuted(order)); }
+  [[nodiscard]] array transpose() const { return with_layout(layout_.transposed()); }
+  [[nodiscard]] array permute(const axes<N>& order) const {
+    return with_layout(layout_.permuted(order));
+  }
   // The elements, in row-major order, in another shape, of which one extent may be -1: the rest.
   // Throws invalid_argument if that needs a copy; to_array(*this) makes one.
   template <std::size_t M>
   [[nodiscard]] array<T, M> reshape(const axes<M>& shape) const {
-    return with(layout_.reshaped(shape, k_item));
+    return with_layout(layout_.reshaped(shape, k_item));
   }
   template <std::size_t M>
   [[nodiscard]] array<T, M> reshape(const axis_size (&shape)[M]) const {
@@ -140,13 +143,13 @@ class array : public detail::array_base<N> {
   template <element U>
   [[nodiscard]] auto reinterpret() const {
     using other = std::conditional_t<std::is_const_v<T>, const U, U>;
-    const auto where = layout_.reinterpreted(k_item, sizeof(U));
-    memory_.require(where, sizeof(U), alignof(U));
-    return array<other, N>(detail::array_memory(memory_), where, detail::unchecked{});
+    const auto view_layout = layout_.reinterpreted(k_item, sizeof(U));
+    memory_.require(view_layout, sizeof(U), alignof(U));
+    return array<other, N>(detail::array_memory(memory_), view_layout, detail::unchecked{});
   }
 
   // True for the same elements of the same buffer. Arrays without memory are equal.
-  friend bool operator==(const array& a, const array& b) noexcept { return a.is_at(b); }
+  friend bool operator==(const array& a, const array& b) noexcept { return a.is_same_view(b); }
 
   // For the library. Precondition: `layout` is valid in `memory`.
   array(detail::array_memory memory, const v1::layout<N>& layout, detail::unchecked) noexcept
@@ -157,33 +160,33 @@ class array : public detail::array_base<N> {
   static constexpr auto k_item = static_cast<std::int64_t>(sizeof(T));
 
   template <std::size_t M>
-  [[nodiscard]] array<T, M> with(const v1::layout<M>& layout) const noexcept {
+  [[nodiscard]] array<T, M> with_layout(const v1::layout<M>& layout) const noexcept {
     return array<T, M>(memory_, layout, detail::unchecked{});
   }
-  [[nodiscard]] std::int64_t way_to(std::int64_t index, std::size_t axis) const {
-    return detail::place_along(index, layout_.shape[axis], axis) * layout_.strides[axis];
+  [[nodiscard]] std::int64_t offset_along(std::int64_t index, std::size_t axis) const {
+    return detail::normalize_index(index, layout_.shape[axis], axis) * layout_.strides[axis];
   }
-  [[nodiscard]] auto element_at(std::int64_t at) const {
-    const auto where = memory_.looks_idle() ? place_at(at) : after_a_closer_look(at);
+  [[nodiscard]] auto element_at(std::int64_t offset) const {
+    const auto location = memory_.looks_idle() ? location_at(offset) : location_at_slow(offset);
     if constexpr (std::is_const_v<T>) {
-      return element_reference<value_type>(where).get();
+      return element_reference<value_type>(location).get();
     } else {
-      return element_reference<T>(where);
+      return element_reference<T>(location);
     }
   }
-  [[nodiscard]] detail::element_place place_at(std::int64_t at) const noexcept {
-    return {memory_.start() + at, nullptr, 0};
+  [[nodiscard]] detail::element_location location_at(std::int64_t offset) const noexcept {
+    return {memory_.start() + offset, nullptr, 0};
   }
   // Device memory, or a buffer that may have pending operations. Out of line, so that the common
   // path stays short.
-  [[nodiscard, gnu::noinline, gnu::cold]] detail::element_place after_a_closer_look(
-      std::int64_t at) const {
+  [[nodiscard, gnu::noinline, gnu::cold]] detail::element_location location_at_slow(
+      std::int64_t offset) const {
     if (this->is_device()) {
       detail::require_scalar();
-      return {nullptr, memory_.buffer().get(), static_cast<std::size_t>(at)};
+      return {nullptr, memory_.buffer().get(), static_cast<std::size_t>(offset)};
     }
-    if (!memory_.idle()) memory_.wait_for(at, at + k_item);
-    return place_at(at);
+    if (!memory_.idle()) memory_.wait_for(offset, offset + k_item);
+    return location_at(offset);
   }
 };
 

@@ -76,32 +76,33 @@ namespace detail {
 
 // One side of a copy as the C ABI takes it. Borrows the memory and the layout of what it was
 // constructed from.
-class array_place {
+class array_endpoint {
  public:
   template <class T, std::size_t N>
-  explicit array_place(const isthmus::array<T, N>& array)
+  explicit array_endpoint(const isthmus::array<T, N>& array)
       : is_constant_(std::is_const_v<T>), raw_(raw_of(array, dtype_of<T>)) {}
-  explicit array_place(const dyn_array& array)
+  explicit array_endpoint(const dyn_array& array)
       : is_constant_(array.read_only()), raw_(raw_of(array, array.type())) {}
   // Plain memory, which has the shape of the other side.
   template <host_elements Memory, class Other>
-  array_place(Memory&& memory, const Other& other) : array_place(std::span(memory), other, 0) {}
+  array_endpoint(Memory&& memory, const Other& other)
+      : array_endpoint(std::span(memory), other, 0) {}
   template <host_mdspan Memory>
-  explicit array_place(const Memory& memory)
+  explicit array_endpoint(const Memory& memory)
       : is_constant_(std::is_const_v<typename Memory::element_type>) {
     using T = typename Memory::element_type;
-    where_.shape.resize(Memory::rank());
-    where_.strides.resize(Memory::rank());
+    layout_.shape.resize(Memory::rank());
+    layout_.strides.resize(Memory::rank());
     for (std::size_t axis = 0; axis < Memory::rank(); ++axis) {
-      where_.shape[axis] = static_cast<std::int64_t>(memory.extent(axis));
-      where_.strides[axis] =
+      layout_.shape[axis] = static_cast<std::int64_t>(memory.extent(axis));
+      layout_.strides[axis] =
           static_cast<std::int64_t>(memory.stride(axis)) * static_cast<std::int64_t>(sizeof(T));
     }
-    take(memory.data_handle(), dtype_of<T>);
+    set_memory(memory.data_handle(), dtype_of<T>);
   }
-  array_place(const array_place&) = delete;
-  array_place& operator=(const array_place&) = delete;
-  ~array_place() = default;
+  array_endpoint(const array_endpoint&) = delete;
+  array_endpoint& operator=(const array_endpoint&) = delete;
+  ~array_endpoint() = default;
 
   [[nodiscard]] const isthmus_array_t* raw() const noexcept { return &raw_; }
   void require_writable() const {
@@ -112,7 +113,7 @@ class array_place {
 
  private:
   template <class T, std::size_t Extent, class Other>
-  array_place(std::span<T, Extent> memory, const Other& other, int)
+  array_endpoint(std::span<T, Extent> memory, const Other& other, int)
       : is_constant_(std::is_const_v<T>) {
     if (memory.size() != other.size()) {
       raise(status::invalid_argument, "cannot copy between " + std::to_string(memory.size()) +
@@ -120,8 +121,8 @@ class array_place {
                                           to_string(other.shape()) + ", which has " +
                                           std::to_string(other.size()) + " elements");
     }
-    where_ = v1::layout<dynamic_rank>::dense(other.shape(), sizeof(T));
-    take(memory.data(), dtype_of<T>);
+    layout_ = v1::layout<dynamic_rank>::dense(other.shape(), sizeof(T));
+    set_memory(memory.data(), dtype_of<T>);
   }
   template <class Array>
   [[nodiscard]] static isthmus_array_t raw_of(const Array& array, dtype type) {
@@ -131,25 +132,25 @@ class array_place {
             array.shape().data(),
             array.strides().data()};
   }
-  void take(const void* memory, dtype type) noexcept {
+  void set_memory(const void* memory, dtype type) noexcept {
     raw_ = {{nullptr, const_cast<void*>(memory), 0},
             static_cast<isthmus_dtype_t>(type),
-            where_.rank(),
-            where_.shape.data(),
-            where_.strides.data()};
+            layout_.rank(),
+            layout_.shape.data(),
+            layout_.strides.data()};
   }
 
   bool is_constant_;
-  v1::layout<dynamic_rank> where_{};
+  v1::layout<dynamic_rank> layout_{};
   isthmus_array_t raw_{};
 };
 
 template <class Side, class Other>
-[[nodiscard]] array_place place_of(Side& side, const Other& other) {
+[[nodiscard]] array_endpoint endpoint_of(Side& side, const Other& other) {
   if constexpr (host_elements<Side>) {
-    return array_place(side, other);
+    return array_endpoint(side, other);
   } else {
-    return array_place(side);
+    return array_endpoint(side);
   }
 }
 
@@ -164,7 +165,7 @@ template <host_mdspan X>
 inline constexpr bool holds_constants<X> = std::is_const_v<typename X::element_type>;
 
 template <class To>
-constexpr void require_variable() noexcept {
+constexpr void require_mutable() noexcept {
   using plain = std::remove_reference_t<To>;
   static_assert(!holds_constants<plain> && !holds_constants<std::remove_const_t<plain>>,
                 "the destination's elements are const");
@@ -182,39 +183,40 @@ auto start(isthmus::operation& operation, Call call) {
 template <bool Blocks, class To, class From>
 auto copy_arrays(To& target, From& source, isthmus::casting casting,
                  isthmus::operation& operation) {
-  require_variable<To>();
-  const array_place target_place = place_of(target, source);
-  const array_place source_place = place_of(source, target);
-  target_place.require_writable();
+  require_mutable<To>();
+  const array_endpoint target_endpoint = endpoint_of(target, source);
+  const array_endpoint source_endpoint = endpoint_of(source, target);
+  target_endpoint.require_writable();
   const queue_choice queue = operation.queue;
   return start<Blocks>(operation, [&](const isthmus_operation_t* raw, isthmus_event_t** event) {
-    return isthmus_copy_array(queue.get(), target_place.raw(), source_place.raw(),
+    return isthmus_copy_array(queue.get(), target_endpoint.raw(), source_endpoint.raw(),
                               static_cast<isthmus_casting_t>(casting), raw, event);
   });
 }
 template <bool Blocks, class Array, class Value>
 auto fill_array(const Array& target, const Value& value, isthmus::casting casting,
                 isthmus::operation& operation) {
-  require_variable<Array>();
-  const array_place target_place(target);
-  target_place.require_writable();
+  require_mutable<Array>();
+  const array_endpoint target_endpoint(target);
+  target_endpoint.require_writable();
   const queue_choice queue = operation.queue;
   return start<Blocks>(operation, [&](const isthmus_operation_t* raw, isthmus_event_t** event) {
-    return isthmus_fill_array(queue.get(), target_place.raw(), &value,
+    return isthmus_fill_array(queue.get(), target_endpoint.raw(), &value,
                               static_cast<isthmus_dtype_t>(dtype_of<Value>),
                               static_cast<isthmus_casting_t>(casting), raw, event);
   });
 }
 
 template <class Value>
-inline constexpr bool is_whole = std::is_integral_v<Value> && !std::is_same_v<Value, bool>;
+inline constexpr bool is_nonbool_integer =
+    std::is_integral_v<Value> && !std::is_same_v<Value, bool>;
 
 // Fills with a value without a casting rule: an integer is accepted by every integer dtype that can
 // represent it.
 template <bool Blocks, class Value>
-auto fill_fitting(const dyn_array& target, const Value& value, isthmus::operation& operation) {
+auto fill_checked(const dyn_array& target, const Value& value, isthmus::operation& operation) {
   return visit(target.type(), [&]<class T>() {
-    if constexpr (is_whole<Value> && is_whole<T>) {
+    if constexpr (is_nonbool_integer<Value> && is_nonbool_integer<T>) {
       if (!std::in_range<T>(+value)) {
         raise(status::out_of_range, std::to_string(+value) + " does not fit in " +
                                         std::string(name(target.type())) + ", whose range is " +
@@ -269,7 +271,7 @@ event fill_async(const array<T, N>& target, const std::type_identity_t<T>& value
 // value follows same_kind.
 template <std::same_as<dyn_array> Array, element Value>
 void fill(const Array& target, const Value& value, isthmus::operation operation = {}) {
-  detail::fill_fitting<true>(target, value, operation);
+  detail::fill_checked<true>(target, value, operation);
 }
 template <std::same_as<dyn_array> Array, element Value, std::same_as<casting> Casting>
 void fill(const Array& target, const Value& value, Casting rule,
@@ -278,7 +280,7 @@ void fill(const Array& target, const Value& value, Casting rule,
 }
 template <std::same_as<dyn_array> Array, element Value>
 event fill_async(const Array& target, const Value& value, isthmus::operation operation = {}) {
-  return detail::fill_fitting<false>(target, value, operation);
+  return detail::fill_checked<false>(target, value, operation);
 }
 template <std::same_as<dyn_array> Array, element Value, std::same_as<casting> Casting>
 event fill_async(const Array& target, const Value& value, Casting rule,
@@ -291,8 +293,8 @@ event fill_async(const Array& target, const Value& value, Casting rule,
 template <any_array One, any_array Other>
 [[nodiscard]] bool overlaps(const One& one, const Other& other) {
   if (!one || !other) return false;
-  return isthmus_arrays_overlap(detail::array_place(one).raw(), detail::array_place(other).raw()) !=
-         0;
+  return isthmus_arrays_overlap(detail::array_endpoint(one).raw(),
+                                detail::array_endpoint(other).raw()) != 0;
 }
 
 }  // namespace v1

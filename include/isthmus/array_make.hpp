@@ -36,17 +36,17 @@ template <array_index Count>
 }
 
 template <class T, any_array Array>
-[[nodiscard]] std::vector<T> copied(const Array& source) {
+[[nodiscard]] std::vector<T> copy_to_vector(const Array& source) {
   if constexpr (std::is_same_v<T, bool>) {
     std::vector<unsigned char> bytes(source.size());
     copy(bytes, source, casting::safe);
-    std::vector<bool> made(bytes.size());
-    std::transform(bytes.begin(), bytes.end(), made.begin(), [](auto byte) { return byte != 0; });
-    return made;
+    std::vector<bool> result(bytes.size());
+    std::transform(bytes.begin(), bytes.end(), result.begin(), [](auto byte) { return byte != 0; });
+    return result;
   } else {
-    std::vector<T> made(source.size());
-    copy(made, source, casting::no);
-    return made;
+    std::vector<T> result(source.size());
+    copy(result, source, casting::no);
+    return result;
   }
 }
 
@@ -65,9 +65,9 @@ template <class T, array_shape Shape>
 [[nodiscard]] array_of<T, Shape> empty(const Shape& shape,
                                        isthmus::kind kind = isthmus::kind::device,
                                        const array_options& options = {}) {
-  const auto where = layout<array_of<T, Shape>::rank()>::dense(detail::as_axes(shape), sizeof(T));
-  const auto nbytes = static_cast<std::size_t>(where.count()) * sizeof(T);
-  return {detail::array_memory(detail::allocate(nbytes, kind, options)), where,
+  const auto dense = layout<array_of<T, Shape>::rank()>::dense(detail::as_axes(shape), sizeof(T));
+  const auto nbytes = static_cast<std::size_t>(dense.count()) * sizeof(T);
+  return {detail::array_memory(detail::allocate(nbytes, kind, options)), dense,
           detail::unchecked{}};
 }
 template <class T, std::size_t N>
@@ -81,9 +81,9 @@ template <class T, array_shape Shape>
 [[nodiscard]] array_of<T, Shape> full(const Shape& shape, const std::type_identity_t<T>& value,
                                       isthmus::kind kind = isthmus::kind::device,
                                       const array_options& options = {}) {
-  auto made = empty<T>(shape, kind, options);
-  fill(made, value);
-  return made;
+  auto result = empty<T>(shape, kind, options);
+  fill(result, value);
+  return result;
 }
 template <class T, std::size_t N>
 [[nodiscard]] array<T, N> full(const axis_size (&shape)[N], const std::type_identity_t<T>& value,
@@ -123,17 +123,17 @@ template <class T, std::size_t N>
                                      isthmus::kind kind = isthmus::kind::device,
                                      const array_options& options = {}) {
   const auto item = static_cast<std::int64_t>(nbytes(type));
-  const auto where = layout<dynamic_rank>::dense(shape, item);
-  const auto bytes = static_cast<std::size_t>(where.count() * item);
-  return dyn_array(detail::allocate(bytes, kind, options), type, where);
+  const auto dense = layout<dynamic_rank>::dense(shape, item);
+  const auto bytes = static_cast<std::size_t>(dense.count() * item);
+  return dyn_array(detail::allocate(bytes, kind, options), type, dense);
 }
 template <element Value>
 [[nodiscard]] dyn_array full(dtype type, const axes<dynamic_rank>& shape, const Value& value,
                              isthmus::kind kind = isthmus::kind::device,
                              const array_options& options = {}) {
-  auto made = empty(type, shape, kind, options);
-  fill(made, value);
-  return made;
+  auto result = empty(type, shape, kind, options);
+  fill(result, value);
+  return result;
 }
 [[nodiscard]] inline dyn_array zeros(dtype type, const axes<dynamic_rank>& shape,
                                      isthmus::kind kind = isthmus::kind::device,
@@ -151,43 +151,43 @@ template <element Value>
 template <class T, std::size_t N>
 [[nodiscard]] array<std::remove_const_t<T>, N> like(const array<T, N>& other,
                                                     isthmus::kind kind = isthmus::kind::unknown) {
-  const queue on = other.queue();
+  const queue source_queue = other.queue();
   return empty<std::remove_const_t<T>>(
-      other.shape(), kind == isthmus::kind::unknown ? other.kind() : kind, {.queue = on});
+      other.shape(), kind == isthmus::kind::unknown ? other.kind() : kind, {.queue = source_queue});
 }
 template <std::same_as<dyn_array> Array>
 [[nodiscard]] dyn_array like(const Array& other, isthmus::kind kind = isthmus::kind::unknown) {
-  const queue on = other.queue();
+  const queue source_queue = other.queue();
   return empty(other.type(), other.shape(), kind == isthmus::kind::unknown ? other.kind() : kind,
-               {.queue = on});
+               {.queue = source_queue});
 }
 // The same, filled with `value`, zeros or ones.
 template <class T, std::size_t N>
 [[nodiscard]] auto full_like(const array<T, N>& other,
                              const std::type_identity_t<std::remove_const_t<T>>& value,
                              isthmus::kind kind = isthmus::kind::unknown) {
-  auto made = like(other, kind);
-  fill(made, value);
-  return made;
+  auto result = like(other, kind);
+  fill(result, value);
+  return result;
 }
 template <std::same_as<dyn_array> Array, element Value>
 [[nodiscard]] dyn_array full_like(const Array& other, const Value& value,
                                   isthmus::kind kind = isthmus::kind::unknown) {
-  auto made = like(other, kind);
-  fill(made, value);
-  return made;
+  auto result = like(other, kind);
+  fill(result, value);
+  return result;
 }
 template <any_array Array>
 [[nodiscard]] auto zeros_like(const Array& other, isthmus::kind kind = isthmus::kind::unknown) {
-  auto made = like(other, kind);
-  fill(dyn_array(made), false);
-  return made;
+  auto result = like(other, kind);
+  fill(dyn_array(result), false);
+  return result;
 }
 template <any_array Array>
 [[nodiscard]] auto ones_like(const Array& other, isthmus::kind kind = isthmus::kind::unknown) {
-  auto made = like(other, kind);
-  fill(dyn_array(made), true);
-  return made;
+  auto result = like(other, kind);
+  fill(dyn_array(result), true);
+  return result;
 }
 
 // An array with a copy of plain memory: of one axis, or of the given shape in row-major order.
@@ -196,9 +196,9 @@ template <host_elements Values, std::size_t N>
 [[nodiscard]] auto to_array(const Values& values, const axes<N>& shape,
                             isthmus::kind kind = isthmus::kind::device,
                             const array_options& options = {}) {
-  auto made = empty<std::remove_cv_t<std::ranges::range_value_t<Values>>>(shape, kind, options);
-  copy(made, values, casting::no);
-  return made;
+  auto result = empty<std::remove_cv_t<std::ranges::range_value_t<Values>>>(shape, kind, options);
+  copy(result, values, casting::no);
+  return result;
 }
 template <host_elements Values, std::size_t N>
 [[nodiscard]] auto to_array(const Values& values, const axis_size (&shape)[N],
@@ -219,23 +219,23 @@ template <host_mdspan Values>
   for (std::size_t axis = 0; axis < shape.size(); ++axis) {
     shape[axis] = static_cast<std::int64_t>(values.extent(axis));
   }
-  auto made = empty<std::remove_const_t<typename Values::element_type>>(shape, kind, options);
-  copy(made, values, casting::no);
-  return made;
+  auto result = empty<std::remove_const_t<typename Values::element_type>>(shape, kind, options);
+  copy(result, values, casting::no);
+  return result;
 }
 // A dense copy of another array, on its queue, and of its kind if none is given.
 template <class T, std::size_t N>
 [[nodiscard]] auto to_array(const array<T, N>& other, isthmus::kind kind = isthmus::kind::unknown) {
-  auto made = like(other, kind);
-  copy(made, other, casting::no);
-  return made;
+  auto result = like(other, kind);
+  copy(result, other, casting::no);
+  return result;
 }
 
 // All elements in row-major order, after the operations on them have ended. Elements of bool are
 // returned as a std::vector<bool>, through one byte each.
 template <class T, std::size_t N>
 [[nodiscard]] std::vector<std::remove_const_t<T>> to_vector(const array<T, N>& source) {
-  return detail::copied<std::remove_const_t<T>>(source);
+  return detail::copy_to_vector<std::remove_const_t<T>>(source);
 }
 // The same for elements of exactly the type T. Throws invalid_argument if the array has another
 // dtype.
@@ -246,7 +246,7 @@ template <element T, std::same_as<dyn_array> Array>
                                         " from an array of " + std::string(name(source.type())) +
                                         ": use the type of the array");
   }
-  return detail::copied<T>(source);
+  return detail::copy_to_vector<T>(source);
 }
 
 }  // namespace v1

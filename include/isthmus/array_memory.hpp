@@ -42,12 +42,13 @@ namespace detail {
 // Allocates as requested, or from the default pool of the fallback kind.
 [[nodiscard]] inline buffer allocate(std::size_t nbytes, isthmus::kind kind,
                                      const array_options& options) {
-  const queue on = chosen_queue(options.queue);
-  if (options.fallback == isthmus::kind::unknown) return allocate_once(nbytes, kind, on, options);
+  const queue queue = chosen_queue(options.queue);
+  if (options.fallback == isthmus::kind::unknown)
+    return allocate_once(nbytes, kind, queue, options);
   try {
-    return allocate_once(nbytes, kind, on, options);
+    return allocate_once(nbytes, kind, queue, options);
   } catch (const out_of_memory&) {
-    return allocate_once(nbytes, options.fallback, on, {.alignment = options.alignment});
+    return allocate_once(nbytes, options.fallback, queue, {.alignment = options.alignment});
   }
 }
 
@@ -84,9 +85,9 @@ class array_memory {
   }
   ~array_memory() = default;
 
-  [[nodiscard]] bool is_there() const noexcept { return static_cast<bool>(buffer_); }
+  [[nodiscard]] bool has_buffer() const noexcept { return static_cast<bool>(buffer_); }
   // True also after the array was freed.
-  [[nodiscard]] bool was_made() const noexcept { return freed_ || is_there(); }
+  [[nodiscard]] bool had_buffer() const noexcept { return freed_ || has_buffer(); }
   // Throws closed for a freed array, invalid_argument for an empty one.
   [[nodiscard]] const v1::buffer& buffer() const {
     if (!buffer_) [[unlikely]]
@@ -94,7 +95,7 @@ class array_memory {
     return buffer_;
   }
   // Drops the reference to the buffer.
-  void let_go() noexcept {
+  void release() noexcept {
     freed_ = freed_ || buffer_;
     buffer_ = {};
     start_ = nullptr;
@@ -157,8 +158,8 @@ class array_memory {
   // If the library has fewer flags, the others point to one that is never set.
   [[nodiscard]] static watch watched(const v1::buffer& buffer) noexcept {
     watch flags{};
-    const auto told = isthmus_buffer_watch(buffer.get(), flags.data(), flags.size());
-    std::fill(flags.begin() + static_cast<std::ptrdiff_t>(told), flags.end(), &k_clear);
+    const auto count = isthmus_buffer_watch(buffer.get(), flags.data(), flags.size());
+    std::fill(flags.begin() + static_cast<std::ptrdiff_t>(count), flags.end(), &k_clear);
     return flags;
   }
   [[nodiscard]] bool is_set(std::size_t flag) const noexcept {
@@ -195,7 +196,7 @@ class array_base {
   [[nodiscard]] bool is_host() const noexcept { return kind() == v1::kind::host; }
   // False if the array is default-constructed, moved from or freed. It may then be assigned to or
   // destroyed.
-  [[nodiscard]] explicit operator bool() const noexcept { return memory_.is_there(); }
+  [[nodiscard]] explicit operator bool() const noexcept { return memory_.has_buffer(); }
 
   // The queue, device and context of the buffer. Throw closed for a freed array, invalid_argument
   // for an empty one.
@@ -210,7 +211,7 @@ class array_base {
   [[nodiscard]] std::int64_t extent(std::size_t axis) const { return number_at(shape(), axis); }
   // The number of elements: 0 for an array that never had memory, whatever its shape.
   [[nodiscard]] std::size_t size() const noexcept {
-    return memory_.was_made() ? static_cast<std::size_t>(layout_.count()) : 0;
+    return memory_.had_buffer() ? static_cast<std::size_t>(layout_.count()) : 0;
   }
   [[nodiscard]] bool empty() const noexcept { return size() == 0; }
   // Of the first element, from the start of the buffer.
@@ -225,7 +226,7 @@ class array_base {
   // and host views of it remain usable and keep the memory alive. The memory is released with the
   // last of them, after the operations on it. Never blocks. buffer().free() instead closes all
   // arrays on the buffer.
-  void free() noexcept { memory_.let_go(); }
+  void free() noexcept { memory_.release(); }
 
  protected:
   array_base() noexcept = default;
@@ -244,15 +245,15 @@ class array_base {
                                           to_string(strides()) +
                                           " has gaps: its bytes cannot be a buffer");
     }
-    const auto all = layout_.reach(item);
+    const auto all = layout_.byte_range(item);
     return memory_.part(all.begin, all.end);
   }
   void wait_for(std::int64_t item) const {
-    const auto all = layout_.reach(item);
+    const auto all = layout_.byte_range(item);
     memory_.wait_for(all.begin, all.end);
   }
 
-  [[nodiscard]] bool is_at(const array_base& other) const noexcept {
+  [[nodiscard]] bool is_same_view(const array_base& other) const noexcept {
     if (!*this || !other) return !*this && !other;
     return memory_.buffer() == other.memory_.buffer() && layout_.offset == other.layout_.offset &&
            shape() == other.shape() && strides() == other.strides();

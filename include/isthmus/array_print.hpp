@@ -49,14 +49,14 @@ template <class T>
 // For 16-bit numbers: tries 1 digit, then 2, until the text converts back to the same number.
 template <class Half>
 [[nodiscard]] std::string fewest_digits_of_half(Half value) {
-  constexpr int k_enough = 5;
+  constexpr int k_max_digits = 5;
   const auto exact = static_cast<float>(value);
-  for (int digits = 1; digits < k_enough; ++digits) {
+  for (int digits = 1; digits < k_max_digits; ++digits) {
     std::array<char, 64> text;
-    const auto told = std::to_chars(text.data(), text.data() + text.size(), exact,
-                                    std::chars_format::scientific, digits - 1);
+    const auto result = std::to_chars(text.data(), text.data() + text.size(), exact,
+                                      std::chars_format::scientific, digits - 1);
     double read = 0;
-    std::from_chars(text.data(), told.ptr, read);
+    std::from_chars(text.data(), result.ptr, read);
     if (static_cast<float>(Half(static_cast<float>(read))) == exact) return fewest_digits(read);
   }
   return fewest_digits(exact);
@@ -76,17 +76,17 @@ template <class T>
 }
 
 // False also if the buffer was freed through another array on it.
-[[nodiscard]] inline bool is_to_be_seen(const dyn_array& array) noexcept {
+[[nodiscard]] inline bool has_memory(const dyn_array& array) noexcept {
   return array && (array.empty() || array.pointer() != nullptr);
 }
 
 // The `count` elements of an axis from `begin`.
-[[nodiscard]] inline dyn_array part_of(const dyn_array& array, std::size_t axis, std::int64_t begin,
-                                       std::int64_t count) {
-  auto where = array.layout();
-  where.offset += begin * where.strides[axis];
-  where.shape[axis] = count;
-  return {array.buffer(), array.type(), where};
+[[nodiscard]] inline dyn_array slice_axis(const dyn_array& array, std::size_t axis,
+                                          std::int64_t begin, std::int64_t count) {
+  auto layout = array.layout();
+  layout.offset += begin * layout.strides[axis];
+  layout.shape[axis] = count;
+  return {array.buffer(), array.type(), layout};
 }
 
 // Copies the corners of `source` that `target` consists of.
@@ -97,28 +97,27 @@ inline void copy_corners(const dyn_array& target, const dyn_array& source, std::
     copy_corners(target, source, axis + 1);
   } else {
     const auto edge = target.extent(axis) / 2;
-    copy_corners(part_of(target, axis, 0, edge), part_of(source, axis, 0, edge), axis + 1);
-    copy_corners(part_of(target, axis, edge, edge),
-                 part_of(source, axis, source.extent(axis) - edge, edge), axis + 1);
+    copy_corners(slice_axis(target, axis, 0, edge), slice_axis(source, axis, 0, edge), axis + 1);
+    copy_corners(slice_axis(target, axis, edge, edge),
+                 slice_axis(source, axis, source.extent(axis) - edge, edge), axis + 1);
   }
 }
 
 // Builds the text of an array. Precondition: it has elements.
-class array_text {
+class array_formatter {
  public:
-  array_text(const dyn_array& array, const print_options& options)
-      : of_(array), width_(options.width) {
-    const auto edge =
-        static_cast<std::int64_t>(std::min<std::size_t>(options.edge, k_most_at_edge));
+  array_formatter(const dyn_array& array, const print_options& options)
+      : array_(array), width_(options.width) {
+    const auto edge = static_cast<std::int64_t>(std::min<std::size_t>(options.edge, k_max_edge));
     if (array.size() <= options.threshold) return;
     for (std::size_t axis = 0; axis < shown_.size(); ++axis) {
       shown_[axis] = std::min(shown_[axis], 2 * edge);
     }
   }
-  [[nodiscard]] std::string make() {
+  [[nodiscard]] std::string format() {
     read();
     for (const auto& each : elements_) longest_ = std::max(longest_, each.size());
-    put(0);
+    append_axis(0);
     return std::move(text_);
   }
 
@@ -128,33 +127,33 @@ class array_text {
     const auto count = static_cast<std::size_t>(dense.count());
     if (count == 0) return;
     const buffer memory(count * item(), kind::host, {.queue = queue::of(device("host"))});
-    const dyn_array values(memory, of_.type(), dense);
-    copy_corners(values, of_);
-    visit(of_.type(), [&]<class T>() {
+    const dyn_array values(memory, array_.type(), dense);
+    copy_corners(values, array_);
+    visit(array_.type(), [&]<class T>() {
       const auto* const first = static_cast<const std::byte*>(values.pointer());
       for (std::size_t each = 0; each < count; ++each) {
         elements_.push_back(text_of(load<T>(first + each * sizeof(T))));
       }
     });
   }
-  [[nodiscard]] std::size_t item() const { return nbytes(of_.type()); }
+  [[nodiscard]] std::size_t item() const { return nbytes(array_.type()); }
 
-  void put(std::size_t axis) {
-    if (axis == shown_.size()) return put_word(elements_[next_++]);
-    const bool is_cut = shown_[axis] != of_.extent(axis);
+  void append_axis(std::size_t axis) {
+    if (axis == shown_.size()) return append_element(elements_[next_++]);
+    const bool is_cut = shown_[axis] != array_.extent(axis);
     text_ += '[';
     for (std::int64_t each = 0; each < shown_[axis]; ++each) {
-      if (each != 0) separate(axis);
+      if (each != 0) append_separator(axis);
       if (is_cut && each == shown_[axis] / 2) {
         text_ += "...";
-        separate(axis);
+        append_separator(axis);
       }
-      put(axis + 1);
+      append_axis(axis + 1);
     }
     text_ += is_cut && shown_[axis] == 0 ? "...]" : "]";
   }
   // Rows start new lines. One empty line more separates them for each axis more that they have.
-  void separate(std::size_t axis) {
+  void append_separator(std::size_t axis) {
     const auto inner = shown_.size() - axis - 1;
     const bool is_full = text_.size() - line_ + 1 + longest_ >= width_;
     if (inner == 0 && !is_full) {
@@ -165,16 +164,16 @@ class array_text {
     line_ = text_.size();
     text_.append(axis + 1, ' ');
   }
-  void put_word(std::string_view word) {
+  void append_element(std::string_view word) {
     text_.append(longest_ - word.size(), ' ');
     text_ += word;
   }
 
-  static constexpr std::size_t k_most_at_edge = std::size_t{1} << 30;
+  static constexpr std::size_t k_max_edge = std::size_t{1} << 30;
 
-  const dyn_array& of_;
+  const dyn_array& array_;
   std::size_t width_;
-  axes<dynamic_rank> shown_ = of_.shape();
+  axes<dynamic_rank> shown_ = array_.shape();
   std::vector<std::string> elements_;  // those shown, in row-major order
   std::size_t longest_ = 0;            // of their texts
   std::size_t next_ = 0;
@@ -187,8 +186,8 @@ class array_text {
 // The elements as text.
 [[nodiscard]] inline std::string to_string(const dyn_array& array,
                                            const print_options& options = {}) {
-  if (!detail::is_to_be_seen(array)) return "(no memory)";
-  return array.empty() ? "[]" : detail::array_text(array, options).make();
+  if (!detail::has_memory(array)) return "(no memory)";
+  return array.empty() ? "[]" : detail::array_formatter(array, options).format();
 }
 
 inline std::ostream& operator<<(std::ostream& out, const dyn_array& array) {
@@ -201,9 +200,9 @@ inline std::ostream& operator<<(std::ostream& out, const dyn_array& array) {
                      " " + std::string(name(array.type()));
   if (!array.is_contiguous()) text += ", strides " + to_string(array.strides());
   text += ", " + std::to_string(array.nbytes()) + " bytes";
-  if (!detail::is_to_be_seen(array)) return text + ", no memory";
-  const auto where = array.device().info();
-  return text + " on " + std::string(where.filter) + " \"" + std::string(where.name) + "\"" +
+  if (!detail::has_memory(array)) return text + ", no memory";
+  const auto info = array.device().info();
+  return text + " on " + std::string(info.filter) + " \"" + std::string(info.name) + "\"" +
          (array.read_only() ? ", read-only" : "");
 }
 

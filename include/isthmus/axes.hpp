@@ -25,7 +25,7 @@ inline namespace v1 {
 // The rank of axes, layouts and arrays whose number of axes is known at run time only.
 inline constexpr std::size_t dynamic_rank = std::numeric_limits<std::size_t>::max();
 // The maximum number of axes.
-inline constexpr std::size_t most_axes = 16;
+inline constexpr std::size_t max_axes = 16;
 
 // A number of elements as a function argument, from any integer type. Throws invalid_argument for
 // unsigned values that do not fit int64.
@@ -42,7 +42,7 @@ struct axis_size {
 
 template <std::size_t Rank>
 class axes {
-  static_assert(Rank <= most_axes, "an array has at most 16 axes");
+  static_assert(Rank <= max_axes, "an array has at most 16 axes");
 
  public:
   constexpr axes() noexcept = default;
@@ -69,7 +69,7 @@ class axes {
   std::array<std::int64_t, Rank> numbers_{};
 };
 
-// A number of axes that is known at run time only, up to `most_axes`.
+// A number of axes that is known at run time only, up to `max_axes`.
 template <>
 class axes<dynamic_rank> {
  public:
@@ -94,11 +94,11 @@ class axes<dynamic_rank> {
   constexpr ~axes() = default;
 
   [[nodiscard]] constexpr std::size_t size() const noexcept { return count_; }
-  // Sets new numbers to 0. Throws invalid_argument for more than `most_axes`.
+  // Sets new numbers to 0. Throws invalid_argument for more than `max_axes`.
   constexpr void resize(std::size_t count) {
-    if (count > most_axes) {
+    if (count > max_axes) {
       raise(status::invalid_argument, "an array cannot have " + std::to_string(count) +
-                                          " axes: the limit is " + std::to_string(most_axes));
+                                          " axes: the limit is " + std::to_string(max_axes));
     }
     for (std::size_t axis = count_; axis < count; ++axis) numbers_[axis] = 0;
     count_ = count;
@@ -123,12 +123,12 @@ class axes<dynamic_rank> {
   template <class Numbers>
   constexpr void copy(const Numbers& other) {
     const std::size_t count = other.size();
-    if (count > most_axes) resize(count);
+    if (count > max_axes) resize(count);
     for (std::size_t axis = 0; axis < count; ++axis) numbers_[axis] = other[axis];
     count_ = count;
   }
 
-  std::array<std::int64_t, most_axes> numbers_;  // only the first `count_` are initialized
+  std::array<std::int64_t, max_axes> numbers_;  // only the first `count_` are initialized
   std::size_t count_ = 0;
 };
 
@@ -146,9 +146,9 @@ namespace detail {
 
 template <std::size_t Rank>
 [[nodiscard]] constexpr axes<Rank> axes_of(const axis_size (&numbers)[Rank]) noexcept {
-  axes<Rank> made;
-  for (std::size_t axis = 0; axis < Rank; ++axis) made[axis] = numbers[axis].value;
-  return made;
+  axes<Rank> result;
+  for (std::size_t axis = 0; axis < Rank; ++axis) result[axis] = numbers[axis].value;
+  return result;
 }
 
 // The number of an axis. Throws out_of_range if there is no such axis.

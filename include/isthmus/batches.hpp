@@ -53,7 +53,7 @@ template <class Source>
 class batch_range : public std::ranges::view_base {
  public:
   // Throws invalid_argument for a `size` of 0.
-  batch_range(Source source, std::size_t size) : from_(std::move(source)), size_(size) {
+  batch_range(Source source, std::size_t size) : source_(std::move(source)), size_(size) {
     if (size == 0) raise(status::invalid_argument, "a batch cannot have 0 elements: use 1 or more");
   }
 
@@ -65,31 +65,34 @@ class batch_range : public std::ranges::view_base {
 
     iterator() noexcept = default;
     [[nodiscard]] value_type operator*() const {
-      return of_->from_.part(at_, std::min(of_->size_, of_->from_.count() - at_));
+      return range_->source_.part(position_,
+                                  std::min(range_->size_, range_->source_.count() - position_));
     }
     iterator& operator++() noexcept {
-      at_ += std::min(of_->size_, of_->from_.count() - at_);
+      position_ += std::min(range_->size_, range_->source_.count() - position_);
       return *this;
     }
     void operator++(int) noexcept { ++*this; }
-    bool operator==(std::default_sentinel_t) const noexcept { return at_ == of_->from_.count(); }
+    bool operator==(std::default_sentinel_t) const noexcept {
+      return position_ == range_->source_.count();
+    }
 
    private:
     friend class batch_range;
-    explicit iterator(const batch_range& range) noexcept : of_(&range) {}
-    const batch_range* of_ = nullptr;
-    std::size_t at_ = 0;
+    explicit iterator(const batch_range& range) noexcept : range_(&range) {}
+    const batch_range* range_ = nullptr;
+    std::size_t position_ = 0;
   };
 
   [[nodiscard]] iterator begin() const noexcept { return iterator(*this); }
   [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
-  [[nodiscard]] const Source& source() const noexcept { return from_; }
+  [[nodiscard]] const Source& source() const noexcept { return source_; }
   [[nodiscard]] std::size_t size() const noexcept {
-    return from_.count() / size_ + (from_.count() % size_ != 0 ? 1 : 0);
+    return source_.count() / size_ + (source_.count() % size_ != 0 ? 1 : 0);
   }
 
  private:
-  Source from_;
+  Source source_;
   std::size_t size_;
 };
 
@@ -115,9 +118,9 @@ concept has_batches = requires(Data&& data) { source_of(data); };
 
 // Calls `function`; returns false if it ran out of memory and this is not the last try.
 template <class Function, class Piece>
-bool suffices(Function& function, Piece&& piece, bool is_last_try) {
+bool try_call(Function& function, Piece&& batch, bool is_last_try) {
   try {
-    function(std::forward<Piece>(piece));
+    function(std::forward<Piece>(batch));
     return true;
   } catch (const out_of_memory&) {
     if (is_last_try) throw;
@@ -128,10 +131,10 @@ bool suffices(Function& function, Piece&& piece, bool is_last_try) {
 }
 template <class Source, class Function>
 void call_with_batches(const Source& source, std::size_t size, Function& function) {
-  for (std::size_t at = 0; at < source.count();) {
-    const std::size_t count = std::min(size, source.count() - at);
-    if (suffices(function, source.part(at, count), count == 1)) {
-      at += count;
+  for (std::size_t first = 0; first < source.count();) {
+    const std::size_t count = std::min(size, source.count() - first);
+    if (try_call(function, source.part(first, count), count == 1)) {
+      first += count;
     } else {
       size = count / 2;
     }
@@ -159,8 +162,8 @@ void batches(Data&& data, std::size_t size, Function&& function) {
 template <detail::has_batches Data, class Function>
   requires(!std::integral<std::remove_cvref_t<Function>>)
 void batches(Data&& data, Function&& function) {
-  const auto from = detail::source_of(data);
-  detail::call_with_batches(from, from.count(), function);
+  const auto source = detail::source_of(data);
+  detail::call_with_batches(source, source.count(), function);
 }
 
 }  // namespace v1

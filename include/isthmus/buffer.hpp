@@ -134,7 +134,7 @@ class buffer : public detail::handle<buffer, isthmus_buffer_t, isthmus_buffer_re
   }
   // A buffer of the same memory whose operations are submitted to `queue`, a queue of the same
   // context. Throws wrong_context.
-  [[nodiscard]] buffer on(const v1::queue& queue) const {
+  [[nodiscard]] buffer on_queue(const v1::queue& queue) const {
     return detail::make<buffer>(isthmus_buffer_on_queue, get(), queue.get());
   }
   // Closes the buffer at once: further use, of its slices too, throws closed. The memory is

@@ -125,18 +125,18 @@ event run_async(isthmus::operation& operation, Function function) {
   return event::take(raw);
 }
 
-inline void require_room(const source& place, std::size_t nbytes, const char* name) {
-  if (nbytes <= place.size()) return;
+inline void check_bounds(const source& endpoint, std::size_t nbytes, const char* name) {
+  if (nbytes <= endpoint.size()) return;
   raise(status::out_of_range, std::to_string(nbytes) + " bytes do not fit the " + name + " of " +
-                                  std::to_string(place.size()) + " bytes");
+                                  std::to_string(endpoint.size()) + " bytes");
 }
 
 // The C call of one copy. Checks the bounds here, since the library does not know where the
 // caller's memory ends.
 inline auto copy_call(const isthmus::destination& destination, const isthmus::source& source,
                       std::size_t nbytes, queue_choice queue) {
-  require_room(source, nbytes, "source");
-  require_room(destination, nbytes, "destination");
+  check_bounds(source, nbytes, "source");
+  check_bounds(destination, nbytes, "destination");
   return [&destination, &source, nbytes, queue](const isthmus_operation_t* operation,
                                                 isthmus_event_t** event) {
     return isthmus_copy(queue.get(), destination.raw(), source.raw(), nbytes, operation, event);

@@ -28,18 +28,18 @@ struct extent {
 namespace detail {
 
 // Bytes from the start of the first row to the end of the last one; saturates.
-[[nodiscard]] inline std::size_t reach(extent size, std::size_t pitch) noexcept {
-  constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
+[[nodiscard]] inline std::size_t spanned_bytes(extent size, std::size_t pitch) noexcept {
+  constexpr std::size_t max = std::numeric_limits<std::size_t>::max();
   if (size.width == 0 || size.height == 0) return 0;
   const std::size_t gaps = size.height - 1;
-  if (pitch != 0 && gaps > (most - size.width) / pitch) return most;
+  if (pitch != 0 && gaps > (max - size.width) / pitch) return max;
   return gaps * pitch + size.width;
 }
 
 inline auto copy_2d_call(const pitched<isthmus::destination>& destination,
                          const pitched<isthmus::source>& source, extent size, queue_choice queue) {
-  require_room(source.place, reach(size, source.pitch), "source");
-  require_room(destination.place, reach(size, destination.pitch), "destination");
+  check_bounds(source.place, spanned_bytes(size, source.pitch), "source");
+  check_bounds(destination.place, spanned_bytes(size, destination.pitch), "destination");
   return [&destination, &source, size, queue](const isthmus_operation_t* operation,
                                               isthmus_event_t** event) {
     return isthmus_copy_2d(queue.get(), destination.place.raw(), destination.pitch,

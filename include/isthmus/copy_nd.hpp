@@ -56,13 +56,13 @@ struct strided {
 namespace detail {
 
 // Bytes from the start of the first element to the end of the last one; saturates.
-[[nodiscard]] inline std::size_t reach(const dimensions& shape, const dimensions& strides,
-                                       std::size_t item_bytes) noexcept {
-  constexpr std::size_t k_most = std::numeric_limits<std::size_t>::max();
+[[nodiscard]] inline std::size_t spanned_bytes(const dimensions& shape, const dimensions& strides,
+                                               std::size_t item_bytes) noexcept {
+  constexpr std::size_t k_max = std::numeric_limits<std::size_t>::max();
   std::size_t end = item_bytes;
   for (std::size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] == 0 || item_bytes == 0) return 0;
-    if (strides[i] != 0 && shape[i] - 1 > (k_most - end) / strides[i]) return k_most;
+    if (strides[i] != 0 && shape[i] - 1 > (k_max - end) / strides[i]) return k_max;
     end += (shape[i] - 1) * strides[i];
   }
   return end;
@@ -80,8 +80,9 @@ inline auto copy_nd_call(const strided<isthmus::destination>& destination,
                          std::size_t item_bytes, queue_choice queue) {
   require_strides(shape, source.strides, "source");
   require_strides(shape, destination.strides, "destination");
-  require_room(source.place, reach(shape, source.strides, item_bytes), "source");
-  require_room(destination.place, reach(shape, destination.strides, item_bytes), "destination");
+  check_bounds(source.place, spanned_bytes(shape, source.strides, item_bytes), "source");
+  check_bounds(destination.place, spanned_bytes(shape, destination.strides, item_bytes),
+               "destination");
   return [&destination, &source, &shape, item_bytes, queue](const isthmus_operation_t* operation,
                                                             isthmus_event_t** event) {
     return isthmus_copy_nd(queue.get(), destination.place.raw(), destination.strides.data(),

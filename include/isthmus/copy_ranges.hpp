@@ -24,21 +24,21 @@ using copy_range = isthmus_range_t;
 
 namespace detail {
 
-inline void require_room(const source& place, std::size_t offset, std::size_t nbytes,
+inline void check_bounds(const source& endpoint, std::size_t offset, std::size_t nbytes,
                          std::size_t index, const char* name) {
-  if (offset <= place.size() && nbytes <= place.size() - offset) return;
+  if (offset <= endpoint.size() && nbytes <= endpoint.size() - offset) return;
   raise(status::out_of_range, "range " + std::to_string(index) + ": " + std::to_string(nbytes) +
                                   " bytes from offset " + std::to_string(offset) +
                                   " do not fit the " + name + " of " +
-                                  std::to_string(place.size()) + " bytes");
+                                  std::to_string(endpoint.size()) + " bytes");
 }
 
 inline auto copy_ranges_call(const isthmus::destination& destination, const isthmus::source& source,
                              std::span<const copy_range> ranges, queue_choice queue) {
   for (std::size_t index = 0; index < ranges.size(); ++index) {
     const copy_range& each = ranges[index];
-    require_room(source, each.source_offset, each.nbytes, index, "source");
-    require_room(destination, each.destination_offset, each.nbytes, index, "destination");
+    check_bounds(source, each.source_offset, each.nbytes, index, "source");
+    check_bounds(destination, each.destination_offset, each.nbytes, index, "destination");
   }
   return [&destination, &source, ranges, queue](const isthmus_operation_t* operation,
                                                 isthmus_event_t** event) {

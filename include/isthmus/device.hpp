@@ -144,8 +144,8 @@ class device : public detail::handle<device, isthmus_device_t, isthmus_device_re
 // The devices of all platforms. Opens every driver.
 [[nodiscard]] inline std::vector<device> devices() {
   std::vector<device> result;
-  for (const platform& from : platforms()) {
-    for (device& found : devices(from)) result.push_back(std::move(found));
+  for (const platform& platform : platforms()) {
+    for (device& found : devices(platform)) result.push_back(std::move(found));
   }
   return result;
 }

@@ -91,7 +91,7 @@ template <class T>
 }
 
 template <class T>
-[[nodiscard]] constexpr isthmus_dtype_t number_of_dtype() noexcept {
+[[nodiscard]] constexpr isthmus_dtype_t dtype_number() noexcept {
   using plain = std::remove_const_t<T>;
   if constexpr (std::is_same_v<plain, bool>) {
     return ISTHMUS_BOOL;
@@ -107,11 +107,11 @@ template <class T>
 // A type that an array may hold. Elements of const T are only read.
 template <class T>
 concept element =
-    !std::is_volatile_v<T> && !std::is_reference_v<T> && detail::number_of_dtype<T>() != 0;
+    !std::is_volatile_v<T> && !std::is_reference_v<T> && detail::dtype_number<T>() != 0;
 
 // The dtype of elements of T.
 template <element T>
-inline constexpr dtype dtype_of = static_cast<dtype>(detail::number_of_dtype<T>());
+inline constexpr dtype dtype_of = static_cast<dtype>(detail::dtype_number<T>());
 
 // Calls `function.template operator()<T>()` with the T of the dtype. Throws invalid_argument for a
 // number that is not a dtype.

@@ -25,14 +25,14 @@ class dyn_array : public detail::array_base<dynamic_rank> {
   // An array over a buffer: dense, in row-major order, from `byte_offset` on. Throws out_of_range
   // for more elements than the buffer holds; invalid_argument for an unknown dtype, for too many
   // axes, and for elements that would not be aligned.
-  dyn_array(v1::buffer in, v1::dtype dtype, const axes_type& shape, std::size_t byte_offset = 0)
-      : dyn_array(std::move(in), dtype,
+  dyn_array(v1::buffer memory, v1::dtype dtype, const axes_type& shape, std::size_t byte_offset = 0)
+      : dyn_array(std::move(memory), dtype,
                   v1::layout<dynamic_rank>::dense(shape, item_of(dtype),
                                                   static_cast<std::int64_t>(byte_offset))) {}
   // The same with any layout.
   template <std::same_as<v1::layout<dynamic_rank>> Layout>
-  dyn_array(v1::buffer in, v1::dtype dtype, const Layout& layout)
-      : base(detail::array_memory(std::move(in)), layout),
+  dyn_array(v1::buffer memory, v1::dtype dtype, const Layout& layout)
+      : base(detail::array_memory(std::move(memory)), layout),
         type_(dtype),
         read_only_(memory_.read_only()) {
     memory_.require(layout_, v1::nbytes(dtype), alignment_of(dtype));
@@ -69,12 +69,12 @@ class dyn_array : public detail::array_base<dynamic_rank> {
     if (read_only_ && !std::is_const_v<T>) {
       raise(status::read_only, "this array is read-only: use as<const T, N>()");
     }
-    v1::layout<N> where{{}, {}, layout_.offset};
+    v1::layout<N> typed_layout{{}, {}, layout_.offset};
     for (std::size_t axis = 0; axis < N; ++axis) {
-      where.shape[axis] = layout_.shape[axis];
-      where.strides[axis] = layout_.strides[axis];
+      typed_layout.shape[axis] = layout_.shape[axis];
+      typed_layout.strides[axis] = layout_.strides[axis];
     }
-    return array<T, N>(memory_, where, detail::unchecked{});
+    return array<T, N>(memory_, typed_layout, detail::unchecked{});
   }
 
   // As array::host(). Throws as as().
@@ -96,32 +96,32 @@ class dyn_array : public detail::array_base<dynamic_rank> {
   // As the functions of array. An index list of the wrong length throws invalid_argument.
   template <array_key... Keys>
   [[nodiscard]] dyn_array view(const Keys&... keys) const {
-    dyn_array made(memory_, type_, read_only_);
-    detail::slice_into(made.layout_, layout_, keys...);
-    return made;
+    dyn_array result(memory_, type_, read_only_);
+    detail::slice_into(result.layout_, layout_, keys...);
+    return result;
   }
   template <array_key Key>
   [[nodiscard]] dyn_array operator[](const Key& key) const {
     return view(key);
   }
-  [[nodiscard]] dyn_array transpose() const { return with(layout_.transposed()); }
+  [[nodiscard]] dyn_array transpose() const { return with_layout(layout_.transposed()); }
   [[nodiscard]] dyn_array permute(const axes_type& order) const {
-    return with(layout_.permuted(order));
+    return with_layout(layout_.permuted(order));
   }
   [[nodiscard]] dyn_array reshape(const axes_type& shape) const {
-    return with(layout_.reshaped(shape, item()));
+    return with_layout(layout_.reshaped(shape, item()));
   }
   // Read-only, because one element may have several indices.
   [[nodiscard]] dyn_array broadcast_to(const axes_type& shape) const {
-    dyn_array made = with(layout_.broadcast_to(shape, item()));
-    made.read_only_ = true;
-    return made;
+    dyn_array result = with_layout(layout_.broadcast_to(shape, item()));
+    result.read_only_ = true;
+    return result;
   }
   [[nodiscard]] dyn_array reinterpret(v1::dtype target_dtype) const {
-    dyn_array made = with(layout_.reinterpreted(item(), item_of(target_dtype)));
-    memory_.require(made.layout_, v1::nbytes(target_dtype), alignment_of(target_dtype));
-    made.type_ = target_dtype;
-    return made;
+    dyn_array result = with_layout(layout_.reinterpreted(item(), item_of(target_dtype)));
+    memory_.require(result.layout_, v1::nbytes(target_dtype), alignment_of(target_dtype));
+    result.type_ = target_dtype;
+    return result;
   }
 
   // Waits for the operations that are pending on its bytes, on any queue.
@@ -129,7 +129,7 @@ class dyn_array : public detail::array_base<dynamic_rank> {
 
   // True for the same elements of the same buffer. Arrays without memory are equal.
   friend bool operator==(const dyn_array& a, const dyn_array& b) noexcept {
-    return a.type_ == b.type_ && a.is_at(b);
+    return a.type_ == b.type_ && a.is_same_view(b);
   }
 
  private:
@@ -143,22 +143,23 @@ class dyn_array : public detail::array_base<dynamic_rank> {
   [[nodiscard]] static std::size_t alignment_of(v1::dtype dtype) {
     return visit(dtype, []<class T>() { return alignof(T); });
   }
-  [[nodiscard]] dyn_array with(const v1::layout<dynamic_rank>& layout) const {
-    dyn_array made(memory_, type_, read_only_);
-    made.layout_ = layout;
-    return made;
+  [[nodiscard]] dyn_array with_layout(const v1::layout<dynamic_rank>& layout) const {
+    dyn_array result(memory_, type_, read_only_);
+    result.layout_ = layout;
+    return result;
   }
   [[nodiscard]] dyn_array at(const axes_type& index) const {
     if (index.size() != rank()) {
       raise(status::invalid_argument, std::to_string(index.size()) + " indices for an array of " +
                                           std::to_string(rank()) + " axes");
     }
-    v1::layout<dynamic_rank> where;
-    where.offset = layout_.offset;
+    v1::layout<dynamic_rank> element_layout;
+    element_layout.offset = layout_.offset;
     for (std::size_t axis = 0; axis < rank(); ++axis) {
-      where.offset += detail::place_along(index[axis], shape()[axis], axis) * strides()[axis];
+      element_layout.offset +=
+          detail::normalize_index(index[axis], shape()[axis], axis) * strides()[axis];
     }
-    return with(where);
+    return with_layout(element_layout);
   }
 
   v1::dtype type_ = dtype::float32;

@@ -29,7 +29,7 @@ class allow_scalar {
   allow_scalar& operator=(const allow_scalar&) = delete;
   ~allow_scalar() { --depth_; }
   // True if the calling thread has one.
-  [[nodiscard]] static bool here() noexcept { return depth_ != 0; }
+  [[nodiscard]] static bool active() noexcept { return depth_ != 0; }
 
  private:
   static inline thread_local int depth_ = 0;
@@ -40,37 +40,37 @@ class element_reference;
 
 namespace detail {
 
-// The location of an element: at `at` on the host, or, if `far` is set, at `offset` in device
-// memory.
-struct element_place {
-  std::byte* at = nullptr;
-  isthmus_buffer_t* far = nullptr;
+// The location of an element: `host_pointer`, or `offset` in `device_buffer` if that is set.
+struct element_location {
+  std::byte* host_pointer = nullptr;
+  isthmus_buffer_t* device_buffer = nullptr;
   std::size_t offset = 0;
 };
 
 inline void require_scalar() {
-  if (allow_scalar::here()) return;
+  if (allow_scalar::active()) return;
   raise(status::unsupported,
         "access to a single element of a device array needs a separate copy: copy the array to the "
         "host (to_vector, copy), or allow it in a scope: const isthmus::allow_scalar scope;");
 }
 template <class T>
-[[nodiscard]] T load(const std::byte* at) noexcept {
+[[nodiscard]] T load(const std::byte* source) noexcept {
   if constexpr (std::is_same_v<T, bool>) {
-    return *at != std::byte{0};
+    return *source != std::byte{0};
   } else {
     T value;
-    std::memcpy(&value, at, sizeof value);
+    std::memcpy(&value, source, sizeof value);
     return value;
   }
 }
 
-inline void copy_element(const element_place& place, void* value, std::size_t nbytes, bool writes) {
+inline void copy_element(const element_location& location, void* value, std::size_t nbytes,
+                         bool writes) {
   require_scalar();
-  const isthmus_endpoint_t there{place.far, nullptr, place.offset};
-  const isthmus_endpoint_t here{nullptr, value, 0};
-  check(isthmus_copy(nullptr, writes ? &there : &here, writes ? &here : &there, nbytes, nullptr,
-                     nullptr));
+  const isthmus_endpoint_t device_endpoint{location.device_buffer, nullptr, location.offset};
+  const isthmus_endpoint_t host_endpoint{nullptr, value, 0};
+  check(isthmus_copy(nullptr, writes ? &device_endpoint : &host_endpoint,
+                     writes ? &host_endpoint : &device_endpoint, nbytes, nullptr, nullptr));
 }
 
 template <class>
@@ -86,7 +86,8 @@ class element_reference {
   static_assert(!std::is_const_v<T>);
 
  public:
-  explicit element_reference(const detail::element_place& place) noexcept : where_(place) {}
+  explicit element_reference(const detail::element_location& location) noexcept
+      : location_(location) {}
   element_reference(const element_reference&) = delete;
   ~element_reference() = default;
 
@@ -123,22 +124,22 @@ class element_reference {
 
  private:
   [[nodiscard]] T load() const {
-    if (where_.far == nullptr) [[likely]]
-      return detail::load<T>(where_.at);
+    if (location_.device_buffer == nullptr) [[likely]]
+      return detail::load<T>(location_.host_pointer);
     std::byte bytes[sizeof(T)];
-    detail::copy_element(where_, bytes, sizeof bytes, false);
+    detail::copy_element(location_, bytes, sizeof bytes, false);
     return detail::load<T>(bytes);
   }
   T store(T value) const {
-    if (where_.far == nullptr) [[likely]] {
-      std::memcpy(where_.at, &value, sizeof value);
+    if (location_.device_buffer == nullptr) [[likely]] {
+      std::memcpy(location_.host_pointer, &value, sizeof value);
     } else {
-      detail::copy_element(where_, &value, sizeof value, true);
+      detail::copy_element(location_, &value, sizeof value, true);
     }
     return value;
   }
 
-  detail::element_place where_;
+  detail::element_location location_;
 };
 
 }  // namespace v1

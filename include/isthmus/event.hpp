@@ -73,9 +73,9 @@ class [[nodiscard]] event
     static_assert(std::is_nothrow_invocable_v<stored&>, "mark the function noexcept");
     detail::check(
         isthmus_event_then(get(), {new stored(std::forward<Function>(function)), [](void* object) {
-                                     auto* held = static_cast<stored*>(object);
-                                     (*held)();
-                                     delete held;
+                                     auto* callback = static_cast<stored*>(object);
+                                     (*callback)();
+                                     delete callback;
                                    }}));
   }
   // Writes the number 1, as 8 bytes, to a duplicate of the file descriptor (an eventfd, for
@@ -124,10 +124,10 @@ class [[nodiscard]] event
   template <class Rep, class Period>
   static std::int64_t nanoseconds(std::chrono::duration<Rep, Period> time) {
     using wide = std::chrono::duration<long double, std::nano>;
-    constexpr auto most = std::numeric_limits<std::int64_t>::max();
+    constexpr auto max = std::numeric_limits<std::int64_t>::max();
     const long double count = std::chrono::duration_cast<wide>(time).count();
     if (!(count > 0)) return 0;
-    if (count >= static_cast<long double>(most)) return most;
+    if (count >= static_cast<long double>(max)) return max;
     return static_cast<std::int64_t>(count);
   }
 };
@@ -168,9 +168,9 @@ class event_awaiter {
   template <class CoroutineHandle>
   void await_suspend(CoroutineHandle coroutine) const {
     // The coroutine may resume, and destroy this awaiter, as soon as `then` has registered the
-    // function. Hence the function owns all that it uses, and `keep` holds the event.
-    event keep = event_;
-    keep.then([schedule = scheduler_, coroutine]() mutable noexcept { schedule(coroutine); });
+    // function. Hence the function owns all that it uses, and `event_copy` holds the event.
+    event event_copy = event_;
+    event_copy.then([schedule = scheduler_, coroutine]() mutable noexcept { schedule(coroutine); });
   }
   void await_resume() const { event_.wait(); }
 

@@ -14,24 +14,24 @@ namespace isthmus {
 inline namespace v1 {
 namespace detail {
 
-// `lender` keeps the memory valid until `GiveBack(lender.get())` is called. An empty lender needs
+// `owner` keeps the memory valid until `GiveBack(owner.get())` is called. An empty owner needs
 // no such call.
 template <class T, class Lender, auto GiveBack>
 class exported_span {
  public:
   exported_span() noexcept = default;
   exported_span(exported_span&& other) noexcept
-      : lender_(std::move(other.lender_)), values_(std::exchange(other.values_, {})) {}
+      : owner_(std::move(other.owner_)), values_(std::exchange(other.values_, {})) {}
   exported_span& operator=(exported_span&& other) noexcept {
-    exported_span taken(std::move(other));
-    std::swap(lender_, taken.lender_);
-    std::swap(values_, taken.values_);
+    exported_span temporary(std::move(other));
+    std::swap(owner_, temporary.owner_);
+    std::swap(values_, temporary.values_);
     return *this;
   }
   exported_span(const exported_span&) = delete;
   exported_span& operator=(const exported_span&) = delete;
   ~exported_span() {
-    if (lender_) GiveBack(lender_.get());
+    if (owner_) GiveBack(owner_.get());
   }
 
   [[nodiscard]] std::span<T> span() const noexcept { return values_; }
@@ -44,11 +44,11 @@ class exported_span {
 
  protected:
   // Takes over an access that has begun; the destructor ends it.
-  exported_span(Lender lender, std::span<T> values) noexcept
-      : lender_(std::move(lender)), values_(values) {}
+  exported_span(Lender owner, std::span<T> values) noexcept
+      : owner_(std::move(owner)), values_(values) {}
 
  private:
-  Lender lender_;
+  Lender owner_;
   std::span<T> values_;
 };
 

@@ -29,16 +29,19 @@ auto fill_call(const isthmus::destination& destination, const T& pattern, queue_
                         destination.size(), operation, event);
   };
 }
-inline auto prefetch_call(const destination& place, bool to_host, queue_choice queue) {
-  return [&place, to_host, queue](const isthmus_operation_t* operation, isthmus_event_t** event) {
-    return isthmus_prefetch(queue.get(), place.raw(), place.size(), to_host ? 1 : 0, operation,
-                            event);
+inline auto prefetch_call(const destination& destination, bool to_host, queue_choice queue) {
+  return [&destination, to_host, queue](const isthmus_operation_t* operation,
+                                        isthmus_event_t** event) {
+    return isthmus_prefetch(queue.get(), destination.raw(), destination.size(), to_host ? 1 : 0,
+                            operation, event);
   };
 }
-inline auto advise_call(const destination& place, std::uint32_t advice, queue_choice queue) {
-  return [&place, advice, queue](const isthmus_operation_t* operation, isthmus_event_t** event) {
-    return isthmus_advise(queue.get(), place.raw(), place.size(), advice, operation, event);
-  };
+inline auto advise_call(const destination& destination, std::uint32_t advice, queue_choice queue) {
+  return
+      [&destination, advice, queue](const isthmus_operation_t* operation, isthmus_event_t** event) {
+        return isthmus_advise(queue.get(), destination.raw(), destination.size(), advice, operation,
+                              event);
+      };
 }
 
 }  // namespace detail
@@ -62,26 +65,27 @@ enum class prefetch_to { device, host };
 
 // Moves shared memory there. A hint, which may have no effect. Throws unsupported without
 // capability::prefetch.
-inline void prefetch(const destination& place, prefetch_to target = prefetch_to::device,
+inline void prefetch(const destination& destination, prefetch_to target = prefetch_to::device,
                      isthmus::operation operation = {}) {
   const bool host = target == prefetch_to::host;
-  detail::run(operation, nullptr, detail::prefetch_call(place, host, operation.queue));
+  detail::run(operation, nullptr, detail::prefetch_call(destination, host, operation.queue));
 }
-inline event prefetch_async(const destination& place, prefetch_to target = prefetch_to::device,
+inline event prefetch_async(const destination& destination,
+                            prefetch_to target = prefetch_to::device,
                             isthmus::operation operation = {}) {
   const bool host = target == prefetch_to::host;
-  return detail::run_async(operation, detail::prefetch_call(place, host, operation.queue));
+  return detail::run_async(operation, detail::prefetch_call(destination, host, operation.queue));
 }
 
 // Passes an advice number of the driver (OpenCL: cl_mem_advice_intel; CUDA: CUmem_advise). Throws
 // unsupported without capability::advise. For advice by name see advice.hpp.
-inline void advise(const destination& place, std::uint32_t advice,
+inline void advise(const destination& destination, std::uint32_t advice,
                    isthmus::operation operation = {}) {
-  detail::run(operation, nullptr, detail::advise_call(place, advice, operation.queue));
+  detail::run(operation, nullptr, detail::advise_call(destination, advice, operation.queue));
 }
-inline event advise_async(const destination& place, std::uint32_t advice,
+inline event advise_async(const destination& destination, std::uint32_t advice,
                           isthmus::operation operation = {}) {
-  return detail::run_async(operation, detail::advise_call(place, advice, operation.queue));
+  return detail::run_async(operation, detail::advise_call(destination, advice, operation.queue));
 }
 
 static_assert(fill_pattern<float> && !fill_pattern<char[3]>);

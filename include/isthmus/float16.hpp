@@ -38,7 +38,7 @@ template <std::floating_point Wide>
 }
 
 // The same for an integer as a double, which has 11 bits less.
-[[nodiscard]] constexpr double whole_to_odd(std::uint64_t value) noexcept {
+[[nodiscard]] constexpr double integer_to_odd(std::uint64_t value) noexcept {
   if (value >> 53U == 0) return static_cast<double>(value);
   const std::uint64_t cut_off = (value & 0x7ffU) != 0 ? 1 : 0;
   return static_cast<double>(value >> 11U | cut_off) * 0x1p11;
@@ -53,7 +53,7 @@ template <class Number>
   } else {
     const bool is_negative = std::is_signed_v<Number> && value <= Number{0} && value != Number{0};
     const auto bits = static_cast<std::uint64_t>(value);
-    return round_to_odd(is_negative ? -whole_to_odd(0 - bits) : whole_to_odd(bits));
+    return round_to_odd(is_negative ? -integer_to_odd(0 - bits) : integer_to_odd(bits));
   }
 }
 
@@ -61,33 +61,33 @@ template <class Number>
 [[nodiscard]] constexpr std::uint32_t rounded(std::uint32_t bits, std::uint32_t cut) noexcept {
   const std::uint32_t half = 1U << (cut - 1U);
   const std::uint32_t rest = bits & ((1U << cut) - 1U);
-  const std::uint32_t kept = bits >> cut;
-  return kept + (rest > half || (rest == half && (kept & 1U) != 0) ? 1U : 0U);
+  const std::uint32_t quotient = bits >> cut;
+  return quotient + (rest > half || (rest == half && (quotient & 1U) != 0) ? 1U : 0U);
 }
 
 inline constexpr std::uint32_t k_float_infinity = 0x7f800000;
 
 [[nodiscard]] constexpr std::uint16_t float16_bits(float value) noexcept {
-  constexpr std::uint32_t k_infinite_from = 0x477ff000;  // 65520, half past the largest
-  constexpr std::uint32_t k_normal_from = 0x38800000;    // 2^-14
-  constexpr std::uint32_t k_rebias = 0x38000000;         // (127 - 15) << 23
+  constexpr std::uint32_t k_min_infinite = 0x477ff000;  // 65520, half past the largest
+  constexpr std::uint32_t k_min_normal = 0x38800000;    // 2^-14
+  constexpr std::uint32_t k_rebias = 0x38000000;        // (127 - 15) << 23
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const auto sign = bits >> 16U & 0x8000U;
   const auto magnitude = bits & 0x7fffffffU;
   std::uint32_t result = 0x7c00;
   if (magnitude > k_float_infinity) {
     result = 0x7e00U | (magnitude >> 13U & 0x3ffU);
-  } else if (magnitude < k_normal_from) {
+  } else if (magnitude < k_min_normal) {
     const auto exponent = magnitude >> 23U;  // in units of 2^-24: mantissa * 2^(exponent - 126)
     const auto mantissa = (magnitude & 0x7fffffU) | 0x800000U;
     result = exponent < 102 ? 0U : rounded(mantissa, 126U - exponent);
-  } else if (magnitude < k_infinite_from) {
+  } else if (magnitude < k_min_infinite) {
     result = rounded(magnitude - k_rebias, 13);
   }
   return static_cast<std::uint16_t>(sign | result);
 }
 
-[[nodiscard]] constexpr float float_of_float16(std::uint16_t half) noexcept {
+[[nodiscard]] constexpr float float16_to_float(std::uint16_t half) noexcept {
   const std::uint32_t sign = (half & 0x8000U) << 16U;
   const std::uint32_t exponent = half >> 10U & 0x1fU;
   const std::uint32_t mantissa = half & 0x3ffU;
@@ -105,7 +105,7 @@ inline constexpr std::uint32_t k_float_infinity = 0x7f800000;
   return static_cast<std::uint16_t>(is_nan ? bits >> 16U | 0x40U : rounded(bits, 16));
 }
 
-[[nodiscard]] constexpr float float_of_bfloat16(std::uint16_t half) noexcept {
+[[nodiscard]] constexpr float bfloat16_to_float(std::uint16_t half) noexcept {
   return std::bit_cast<float>(std::uint32_t{half} << 16U);
 }
 
@@ -121,9 +121,9 @@ class half {
 
   // The number with this representation.
   [[nodiscard]] static constexpr Half from_bits(std::uint16_t bits) noexcept {
-    Half made(0.0F);
-    static_cast<half&>(made).bits_ = bits;
-    return made;
+    Half result(0.0F);
+    static_cast<half&>(result).bits_ = bits;
+    return result;
   }
   [[nodiscard]] constexpr std::uint16_t bits() const noexcept { return bits_; }
 
@@ -134,12 +134,12 @@ class half {
 }  // namespace detail
 
 // IEEE 754 binary16.
-class float16 : public detail::half<float16, detail::float16_bits, detail::float_of_float16> {
+class float16 : public detail::half<float16, detail::float16_bits, detail::float16_to_float> {
  public:
   using half::half;
 };
 // The upper half of a binary32.
-class bfloat16 : public detail::half<bfloat16, detail::bfloat16_bits, detail::float_of_bfloat16> {
+class bfloat16 : public detail::half<bfloat16, detail::bfloat16_bits, detail::bfloat16_to_float> {
  public:
   using half::half;
 };

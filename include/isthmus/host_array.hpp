@@ -34,20 +34,20 @@ class host_array_view {
 
   host_array_view() noexcept = default;
   host_array_view(host_array_view&& other) noexcept
-      : lender_(std::move(other.lender_)),
+      : buffer_(std::move(other.buffer_)),
         data_(std::exchange(other.data_, nullptr)),
         layout_(std::exchange(other.layout_, {})) {}
   host_array_view& operator=(host_array_view&& other) noexcept {
-    host_array_view taken(std::move(other));
-    std::swap(lender_, taken.lender_);
-    std::swap(data_, taken.data_);
-    std::swap(layout_, taken.layout_);
+    host_array_view temporary(std::move(other));
+    std::swap(buffer_, temporary.buffer_);
+    std::swap(data_, temporary.data_);
+    std::swap(layout_, temporary.layout_);
     return *this;
   }
   host_array_view(const host_array_view&) = delete;
   host_array_view& operator=(const host_array_view&) = delete;
   ~host_array_view() {
-    if (lender_) isthmus_buffer_unexport(lender_.get());
+    if (buffer_) isthmus_buffer_unexport(buffer_.get());
   }
 
   [[nodiscard]] const axes<Rank>& shape() const noexcept { return layout_.shape; }
@@ -86,11 +86,12 @@ class host_array_view {
   [[nodiscard]] T& at(Index... index) const {
     static_assert(sizeof...(Index) == Rank, "one index for each axis");
     std::size_t axis = 0;
-    axes<Rank> found;
-    ((found[axis] = detail::place_along(detail::signed_index(index), layout_.shape[axis], axis),
+    axes<Rank> indices;
+    ((indices[axis] =
+          detail::normalize_index(detail::signed_index(index), layout_.shape[axis], axis),
       ++axis),
      ...);
-    return call(found, std::make_index_sequence<Rank>());
+    return element_at(indices, std::make_index_sequence<Rank>());
   }
 
  private:
@@ -100,20 +101,21 @@ class host_array_view {
   // Precondition: elements of T lie at `layout` in the buffer.
   host_array_view(isthmus::buffer buffer, const isthmus::layout<Rank>& layout) : layout_(layout) {
     void* start = nullptr;
-    const auto bytes = layout.reach(sizeof(T));
+    const auto bytes = layout.byte_range(sizeof(T));
     detail::check(isthmus_buffer_export(buffer.get(), &start));
-    lender_ = std::move(buffer);
+    buffer_ = std::move(buffer);
     data_ =
         start == nullptr
             ? nullptr
             : reinterpret_cast<T*>(static_cast<std::byte*>(start) + (layout.offset - bytes.begin));
   }
   template <std::size_t... Axis>
-  [[nodiscard]] T& call(const axes<Rank>& index, std::index_sequence<Axis...>) const noexcept {
+  [[nodiscard]] T& element_at(const axes<Rank>& index,
+                              std::index_sequence<Axis...>) const noexcept {
     return (*this)(index[Axis]...);
   }
 
-  buffer lender_;  // exactly the bytes from the first to the last element
+  buffer buffer_;  // exactly the bytes from the first to the last element
   T* data_ = nullptr;
   layout<Rank> layout_{};
 };

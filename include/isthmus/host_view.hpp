@@ -27,11 +27,11 @@ class host_view : public detail::exported_span<T, buffer, isthmus_buffer_unexpor
  public:
   host_view() noexcept = default;
   // As buffer::host(), which lists the errors.
-  explicit host_view(isthmus::buffer buffer) : host_view(lend(std::move(buffer))) {}
+  explicit host_view(isthmus::buffer buffer) : host_view(export_buffer(std::move(buffer))) {}
 
  private:
   using detail::exported_span<T, buffer, isthmus_buffer_unexport>::exported_span;
-  static host_view lend(isthmus::buffer buffer) {
+  static host_view export_buffer(isthmus::buffer buffer) {
     const buffer_info info = buffer.info();
     require(info);
     void* pointer = nullptr;

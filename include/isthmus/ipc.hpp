@@ -34,11 +34,11 @@ struct ipc_handle {
     isthmus_ipc_handle_t raw{};
     raw.struct_size = sizeof raw;
     detail::check(isthmus_buffer_ipc_handle(memory.get(), &raw));
-    ipc_handle made;
-    std::copy_n(raw.handle, made.handle.size(), made.handle.begin());
-    made.offset = raw.offset;
-    made.nbytes = raw.nbytes;
-    return made;
+    ipc_handle result;
+    std::copy_n(raw.handle, result.handle.size(), result.handle.begin());
+    result.offset = raw.offset;
+    result.nbytes = raw.nbytes;
+    return result;
   }
   // Opens the handle in another process, as a buffer of the same device. {}: on the default queue
   // of the default device. Throws invalid_argument for a handle of this process or an invalid one,

@@ -28,19 +28,19 @@ inline constexpr std::int64_t k_max_bytes = std::numeric_limits<std::int64_t>::m
 // the other axes can be represented.
 template <std::size_t Rank>
 [[nodiscard]] constexpr std::int64_t checked_count(const axes<Rank>& shape, std::int64_t item) {
-  std::int64_t room = k_max_bytes / std::max<std::int64_t>(item, 1);
+  std::int64_t max_count = k_max_bytes / std::max<std::int64_t>(item, 1);
   std::int64_t count = 1;
   for (const std::int64_t extent : shape) {
     if (extent < 0) {
       raise(status::invalid_argument,
             "negative extent " + std::to_string(extent) + " in the shape " + to_string(shape));
     }
-    if (extent > room) {
+    if (extent > max_count) {
       raise(status::invalid_argument, "an array of shape " + to_string(shape) +
                                           " and elements of " + std::to_string(item) +
                                           " bytes exceeds the address space");
     }
-    room /= std::max<std::int64_t>(extent, 1);
+    max_count /= std::max<std::int64_t>(extent, 1);
     count *= extent;
   }
   return count;
@@ -96,14 +96,14 @@ struct layout {
     std::int64_t begin;
     std::int64_t end;
   };
-  [[nodiscard]] constexpr bytes reach(std::int64_t item) const noexcept {
+  [[nodiscard]] constexpr bytes byte_range(std::int64_t item) const noexcept {
     if (count() == 0) return {offset, offset};
-    bytes found{offset, offset + item};
+    bytes range{offset, offset + item};
     for (std::size_t axis = 0; axis < rank(); ++axis) {
-      const std::int64_t way = (shape[axis] - 1) * strides[axis];
-      (way < 0 ? found.begin : found.end) += way;
+      const std::int64_t distance = (shape[axis] - 1) * strides[axis];
+      (distance < 0 ? range.begin : range.end) += distance;
     }
-    return found;
+    return range;
   }
 
   // True if all elements lie within `nbytes` bytes. It also implies, for empty layouts too, that
@@ -111,45 +111,46 @@ struct layout {
   [[nodiscard]] constexpr bool lies_within(std::size_t nbytes, std::int64_t item) const noexcept {
     bytes corners{offset, offset};
     for (std::size_t axis = 0; axis < rank(); ++axis) {
-      std::int64_t way = 0;
+      std::int64_t distance = 0;
       const std::int64_t steps = std::max<std::int64_t>(shape[axis], 1) - 1;
-      if (__builtin_mul_overflow(steps, strides[axis], &way)) return false;
-      std::int64_t& corner = way < 0 ? corners.begin : corners.end;
-      if (__builtin_add_overflow(corner, way, &corner)) return false;
+      if (__builtin_mul_overflow(steps, strides[axis], &distance)) return false;
+      std::int64_t& corner = distance < 0 ? corners.begin : corners.end;
+      if (__builtin_add_overflow(corner, distance, &corner)) return false;
     }
-    const std::size_t most = std::min(nbytes, static_cast<std::size_t>(detail::k_max_bytes));
-    const auto room = static_cast<std::int64_t>(most);
-    if (count() == 0) return offset >= 0 && offset <= room;
-    return corners.begin >= 0 && corners.end <= room - item;
+    const std::size_t clamped_bytes =
+        std::min(nbytes, static_cast<std::size_t>(detail::k_max_bytes));
+    const auto limit = static_cast<std::int64_t>(clamped_bytes);
+    if (count() == 0) return offset >= 0 && offset <= limit;
+    return corners.begin >= 0 && corners.end <= limit - item;
   }
 
   // With the axes in reverse order.
   [[nodiscard]] constexpr layout transposed() const noexcept {
-    layout made = *this;
+    layout result = *this;
     for (std::size_t axis = 0; axis < rank(); ++axis) {
-      made.shape[axis] = shape[rank() - 1 - axis];
-      made.strides[axis] = strides[rank() - 1 - axis];
+      result.shape[axis] = shape[rank() - 1 - axis];
+      result.strides[axis] = strides[rank() - 1 - axis];
     }
-    return made;
+    return result;
   }
   // Axis i of the result is axis order[i] of this layout. Each axis occurs once; negative numbers
   // count from the end. Throws invalid_argument otherwise.
   [[nodiscard]] constexpr layout permuted(const axes<Rank>& order) const {
-    layout made = *this;
+    layout result = *this;
     std::uint32_t seen = 0;
     for (std::size_t axis = 0; axis < rank() && order.size() == rank(); ++axis) {
       const auto all = static_cast<std::int64_t>(rank());
-      const std::int64_t from = order[axis] < 0 ? order[axis] + all : order[axis];
-      if (from < 0 || from >= all) break;
-      seen |= 1U << static_cast<std::uint32_t>(from);
-      made.shape[axis] = shape[static_cast<std::size_t>(from)];
-      made.strides[axis] = strides[static_cast<std::size_t>(from)];
+      const std::int64_t source_axis = order[axis] < 0 ? order[axis] + all : order[axis];
+      if (source_axis < 0 || source_axis >= all) break;
+      seen |= 1U << static_cast<std::uint32_t>(source_axis);
+      result.shape[axis] = shape[static_cast<std::size_t>(source_axis)];
+      result.strides[axis] = strides[static_cast<std::size_t>(source_axis)];
     }
     if (order.size() != rank() || seen != (1U << rank()) - 1U) {
       raise(status::invalid_argument, to_string(order) + " is not an order of the " +
                                           std::to_string(rank()) + " axes: pass each axis once");
     }
-    return made;
+    return result;
   }
 
   // Broadcasts as NumPy does: axes are added in front, and extents of 1 stand for any. Throws
@@ -157,32 +158,33 @@ struct layout {
   template <std::size_t Wanted>
   [[nodiscard]] constexpr layout<Wanted> broadcast_to(const axes<Wanted>& wanted,
                                                       std::int64_t item) const {
-    layout<Wanted> made{wanted, {}, offset};
-    made.strides.resize(wanted.size());
+    layout<Wanted> result{wanted, {}, offset};
+    result.strides.resize(wanted.size());
     bool fits = rank() <= wanted.size();
     for (std::size_t back = 1; fits && back <= rank(); ++back) {
-      const std::size_t from = rank() - back;
-      const std::size_t to = wanted.size() - back;
-      fits = shape[from] == wanted[to] || shape[from] == 1;
-      made.strides[to] = shape[from] == wanted[to] ? strides[from] : 0;
+      const std::size_t source_axis = rank() - back;
+      const std::size_t target_axis = wanted.size() - back;
+      fits = shape[source_axis] == wanted[target_axis] || shape[source_axis] == 1;
+      result.strides[target_axis] =
+          shape[source_axis] == wanted[target_axis] ? strides[source_axis] : 0;
     }
     if (!fits) {
       raise(status::invalid_argument, "an array of shape " + to_string(shape) +
                                           " does not broadcast to " + to_string(wanted));
     }
     static_cast<void>(detail::checked_count(wanted, item));
-    return made;
+    return result;
   }
 
   // The same elements in the same row-major order, in another shape, of which one extent may be -1:
   // the rest. Throws invalid_argument if that needs a copy.
   template <std::size_t Wanted>
-  [[nodiscard]] constexpr layout<Wanted> reshaped(const axes<Wanted>& asked,
+  [[nodiscard]] constexpr layout<Wanted> reshaped(const axes<Wanted>& requested,
                                                   std::int64_t item) const {
-    const axes<Wanted> wanted = with_rest(asked);
+    const axes<Wanted> wanted = infer_extent(requested);
     static_cast<void>(detail::checked_count(wanted, item));
-    layout<Wanted> made{wanted, detail::dense_strides(wanted, item), offset};
-    if (is_contiguous(item) || follow(made)) return made;
+    layout<Wanted> result{wanted, detail::dense_strides(wanted, item), offset};
+    if (is_contiguous(item) || compute_strides(result)) return result;
     raise(status::invalid_argument, "an array of shape " + to_string(shape) + " and strides " +
                                         to_string(strides) + " cannot be viewed with shape " +
                                         to_string(wanted) + ": copy it to a dense array first");
@@ -191,8 +193,8 @@ struct layout {
   // The same bytes as elements of another size. The last axis, which must have no gaps, is scaled.
   // Throws invalid_argument if it has gaps or not a whole number of new elements.
   [[nodiscard]] constexpr layout reinterpreted(std::int64_t first, std::int64_t last) const {
-    layout made = *this;
-    if (first == last) return made;
+    layout result = *this;
+    if (first == last) return result;
     const bool is_dense = rank() != 0 && (strides[rank() - 1] == first || shape[rank() - 1] == 1);
     if (!is_dense || shape[rank() - 1] * first % last != 0) {
       raise(status::invalid_argument,
@@ -201,24 +203,24 @@ struct layout {
                 to_string(strides) +
                 " bytes apart: the axis must have no gaps and a whole number of new elements");
     }
-    made.shape[rank() - 1] = shape[rank() - 1] * first / last;
-    made.strides[rank() - 1] = last;
-    return made;
+    result.shape[rank() - 1] = shape[rank() - 1] * first / last;
+    result.strides[rank() - 1] = last;
+    return result;
   }
 
  private:
-  // `asked` with -1 replaced by the extent that is left. Throws invalid_argument if the numbers of
+  // `requested` with -1 replaced by the extent that is left. Throws invalid_argument if the numbers of
   // elements differ.
   template <std::size_t Wanted>
-  [[nodiscard]] constexpr axes<Wanted> with_rest(const axes<Wanted>& asked) const {
-    axes<Wanted> wanted = asked;
+  [[nodiscard]] constexpr axes<Wanted> infer_extent(const axes<Wanted>& requested) const {
+    axes<Wanted> wanted = requested;
     const std::int64_t all = count();
-    std::size_t open = wanted.size();
+    std::size_t inferred_axis = wanted.size();
     std::int64_t known = 1;
     bool fits = true;
     for (std::size_t axis = 0; axis < wanted.size(); ++axis) {
-      if (wanted[axis] == -1 && open == wanted.size()) {
-        open = axis;
+      if (wanted[axis] == -1 && inferred_axis == wanted.size()) {
+        inferred_axis = axis;
       } else if (wanted[axis] < 0 ||
                  (wanted[axis] > 0 && known > detail::k_max_bytes / wanted[axis])) {
         fits = false;
@@ -226,66 +228,68 @@ struct layout {
         known *= wanted[axis];
       }
     }
-    if (fits && open != wanted.size() && known > 0) {
-      wanted[open] = all / known;
-      known *= wanted[open];
+    if (fits && inferred_axis != wanted.size() && known > 0) {
+      wanted[inferred_axis] = all / known;
+      known *= wanted[inferred_axis];
     }
-    if (fits && known == all && (open == wanted.size() || wanted[open] >= 0)) return wanted;
+    if (fits && known == all && (inferred_axis == wanted.size() || wanted[inferred_axis] >= 0))
+      return wanted;
     raise(status::invalid_argument, "the " + std::to_string(all) +
                                         " elements of an array of shape " + to_string(shape) +
-                                        " cannot have the shape " + to_string(asked));
+                                        " cannot have the shape " + to_string(requested));
   }
 
-  // Sets the strides of `made`, and returns false if that is impossible: groups of axes of either
+  // Sets the strides of `result`, and returns false if that is impossible: groups of axes of either
   // side that hold the same number of elements must have a common stride here. The algorithm of
   // NumPy's reshape.
   template <std::size_t Wanted>
-  [[nodiscard]] constexpr bool follow(layout<Wanted>& made) const {
-    const layout<dynamic_rank> old = without_ones();
-    std::size_t from = 0, to = 0;
-    while (from < old.rank() && to < made.rank()) {
-      std::size_t from_end = from + 1, to_end = to + 1;
-      std::int64_t held = old.shape[from], wanted = made.shape[to];
-      while (held != wanted) {
-        if (wanted < held) {
-          wanted *= made.shape[to_end++];
+  [[nodiscard]] constexpr bool compute_strides(layout<Wanted>& result) const {
+    const layout<dynamic_rank> old = squeezed();
+    std::size_t source_axis = 0, target_axis = 0;
+    while (source_axis < old.rank() && target_axis < result.rank()) {
+      std::size_t source_end = source_axis + 1, target_end = target_axis + 1;
+      std::int64_t source_count = old.shape[source_axis], target_count = result.shape[target_axis];
+      while (source_count != target_count) {
+        if (target_count < source_count) {
+          target_count *= result.shape[target_end++];
         } else {
-          held *= old.shape[from_end++];
+          source_count *= old.shape[source_end++];
         }
       }
-      for (std::size_t axis = from; axis + 1 < from_end; ++axis) {
+      for (std::size_t axis = source_axis; axis + 1 < source_end; ++axis) {
         if (old.strides[axis] != old.shape[axis + 1] * old.strides[axis + 1]) return false;
       }
-      made.strides[to_end - 1] = old.strides[from_end - 1];
-      for (std::size_t axis = to_end - 1; axis > to; --axis) {
-        made.strides[axis - 1] = made.strides[axis] * made.shape[axis];
+      result.strides[target_end - 1] = old.strides[source_end - 1];
+      for (std::size_t axis = target_end - 1; axis > target_axis; --axis) {
+        result.strides[axis - 1] = result.strides[axis] * result.shape[axis];
       }
-      from = from_end;
-      to = to_end;
+      source_axis = source_end;
+      target_axis = target_end;
     }
-    for (; to < made.rank(); ++to) {  // extents of 1, whose strides do not matter
-      made.strides[to] = to == 0 ? 1 : made.strides[to - 1];
+    for (; target_axis < result.rank();
+         ++target_axis) {  // extents of 1, whose strides do not matter
+      result.strides[target_axis] = target_axis == 0 ? 1 : result.strides[target_axis - 1];
     }
     return true;
   }
   // Without the axes of extent 1.
-  [[nodiscard]] constexpr layout<dynamic_rank> without_ones() const {
-    layout<dynamic_rank> made;
-    made.offset = offset;
+  [[nodiscard]] constexpr layout<dynamic_rank> squeezed() const {
+    layout<dynamic_rank> result;
+    result.offset = offset;
     for (std::size_t axis = 0; axis < rank(); ++axis) {
       if (shape[axis] == 1) continue;
-      const std::size_t last = made.rank();
-      made.shape.resize(last + 1);
-      made.strides.resize(last + 1);
-      made.shape[last] = shape[axis];
-      made.strides[last] = strides[axis];
+      const std::size_t last = result.rank();
+      result.shape.resize(last + 1);
+      result.strides.resize(last + 1);
+      result.shape[last] = shape[axis];
+      result.strides[last] = strides[axis];
     }
-    return made;
+    return result;
   }
 };
 
 static_assert(layout<2>::dense({3, 4}, 4).strides == axes<2>{16, 4});
-static_assert(layout<2>::dense({3, 4}, 4).transposed().reach(4).end == 48);
+static_assert(layout<2>::dense({3, 4}, 4).transposed().byte_range(4).end == 48);
 static_assert(layout<1>{{3}, {-4}, 8}.lies_within(12, 4));
 static_assert(!layout<1>{{5}, {std::int64_t{1} << 62}, 0}.lies_within(12, 4));
 

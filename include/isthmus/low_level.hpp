@@ -47,9 +47,9 @@ namespace low_level {
     std::mutex lock;
     std::map<std::pair<std::uintptr_t, isthmus_device_t*>, v1::queue> queues;
   };
-  static auto* const made = new table;  // never destroyed, like the table of pools
-  const std::lock_guard hold(made->lock);
-  v1::queue& found = made->queues[{isthmus_context_key(ctx.get()), dev.get()}];
+  static auto* const instance = new table;  // never destroyed, like the table of pools
+  const std::lock_guard hold(instance->lock);
+  v1::queue& found = instance->queues[{isthmus_context_key(ctx.get()), dev.get()}];
   if (!found) found = v1::queue(ctx, dev);
   return found;
 }
@@ -60,11 +60,13 @@ namespace detail {
 
 [[nodiscard]] inline void* allocate(const v1::context& ctx, const v1::device& dev,
                                     isthmus::kind kind, std::size_t nbytes, std::size_t alignment) {
-  const v1::queue on = global_queue(ctx, dev);
-  return v1::detail::find_default_pool(kind, on.get(), pool_use::arrays)
-      .allocate(nbytes, alignment <= 1 ? 0 : alignment, on);
+  const v1::queue queue = global_queue(ctx, dev);
+  return v1::detail::find_default_pool(kind, queue.get(), pool_use::arrays)
+      .allocate(nbytes, alignment <= 1 ? 0 : alignment, queue);
 }
-[[nodiscard]] inline v1::device first_of(const v1::context& ctx) { return ctx.devices().front(); }
+[[nodiscard]] inline v1::device first_device(const v1::context& ctx) {
+  return ctx.devices().front();
+}
 
 }  // namespace detail
 
@@ -82,27 +84,27 @@ namespace detail {
 // Host memory that all devices of the context can access. Otherwise as device_alloc().
 [[nodiscard]] inline void* host_alloc(const v1::context& ctx, std::size_t nbytes,
                                       std::size_t alignment = 1) {
-  return detail::allocate(ctx, detail::first_of(ctx), kind::host, nbytes, alignment);
+  return detail::allocate(ctx, detail::first_device(ctx), kind::host, nbytes, alignment);
 }
 // Frees memory of these functions, after the work on it that is known to the library, without
 // blocking. NULL does nothing. Throws invalid_argument for other memory, for an inner pointer and
 // for a second free; wrong_context for memory of another context.
 inline void free(const v1::context& ctx, void* pointer) {
   if (pointer == nullptr) return;
-  isthmus_context_t* home = nullptr;
-  isthmus_resource_t* from = nullptr;
-  v1::detail::check(isthmus_pointer_origin(pointer, &home, &from));
-  const auto its_context = v1::context::take(home);
-  const auto its_resource = resource::take(from);
-  if (!its_resource) {
+  isthmus_context_t* raw_context = nullptr;
+  isthmus_resource_t* raw_resource = nullptr;
+  v1::detail::check(isthmus_pointer_origin(pointer, &raw_context, &raw_resource));
+  const auto owner_context = v1::context::take(raw_context);
+  const auto owner_resource = resource::take(raw_resource);
+  if (!owner_resource) {
     raise(status::invalid_argument,
           "low_level::free needs memory of device_alloc, shared_alloc or host_alloc that was not "
           "freed before");
   }
-  if (its_context != ctx) {
+  if (owner_context != ctx) {
     raise(status::wrong_context, "the memory belongs to another context: free it in that context");
   }
-  v1::detail::check(isthmus_resource_deallocate(its_resource.get(), pointer, 0, 0, nullptr));
+  v1::detail::check(isthmus_resource_deallocate(owner_resource.get(), pointer, 0, 0, nullptr));
 }
 
 // ---- queries ----
@@ -144,8 +146,9 @@ struct memory_access_properties_t {
 [[nodiscard]] inline memory_access_properties_t memory_access_properties(const v1::device& dev) {
   constexpr std::uint32_t k_all = rw | atomic | concurrent | concurrent_atomic;
   if (dev.info().backend == "host") return {k_all, k_all, k_all, k_all, k_all};
-  const auto of = [&](kind which) { return dev.offers(which) ? std::uint32_t{rw} : 0U; };
-  return {of(kind::host), of(kind::device), of(kind::shared), no_access, no_access};
+  const auto access_to = [&](kind which) { return dev.offers(which) ? std::uint32_t{rw} : 0U; };
+  return {access_to(kind::host), access_to(kind::device), access_to(kind::shared), no_access,
+          no_access};
 }
 
 // Kind, device and extent of the allocation that contains a pointer, inner ones included: see
@@ -160,7 +163,7 @@ struct memory_access_properties_t {
 
 namespace detail {
 
-[[nodiscard]] inline std::size_t bytes_of(std::size_t count, std::size_t item) {
+[[nodiscard]] inline std::size_t checked_bytes(std::size_t count, std::size_t item) {
   if (count > static_cast<std::size_t>(PTRDIFF_MAX) / item) {
     raise(status::invalid_argument, std::to_string(count) + " elements of " + std::to_string(item) +
                                         " bytes exceed the address space");
@@ -172,15 +175,15 @@ namespace detail {
 }
 [[nodiscard]] inline event copy(const v1::queue& queue, void* destination, const void* source,
                                 std::size_t nbytes) {
-  const isthmus_endpoint_t target = at(destination), start = at(source);
-  return v1::detail::make<event>(isthmus_copy, queue.get(), &target, &start, nbytes,
-                                 static_cast<const isthmus_operation_t*>(nullptr));
+  const isthmus_endpoint_t destination_endpoint = at(destination), source_endpoint = at(source);
+  return v1::detail::make<event>(isthmus_copy, queue.get(), &destination_endpoint, &source_endpoint,
+                                 nbytes, static_cast<const isthmus_operation_t*>(nullptr));
 }
 [[nodiscard]] inline event fill(const v1::queue& queue, void* destination, const void* pattern,
                                 std::size_t size, std::size_t nbytes) {
-  const isthmus_endpoint_t target = at(destination);
-  return v1::detail::make<event>(isthmus_fill, queue.get(), &target, pattern, size, nbytes,
-                                 static_cast<const isthmus_operation_t*>(nullptr));
+  const isthmus_endpoint_t destination_endpoint = at(destination);
+  return v1::detail::make<event>(isthmus_fill, queue.get(), &destination_endpoint, pattern, size,
+                                 nbytes, static_cast<const isthmus_operation_t*>(nullptr));
 }
 
 }  // namespace detail
@@ -192,7 +195,7 @@ template <class T>
 event unsafe_copyto(const v1::context& ctx, const v1::device& dev, void* destination,
                     const void* source, std::size_t count) {
   return detail::copy(global_queue(ctx, dev), destination, source,
-                      detail::bytes_of(count, sizeof(T)));
+                      detail::checked_bytes(count, sizeof(T)));
 }
 // Writes `pattern` `count` times from `destination`, which is USM. The pattern is read before this
 // returns. Returns at once.
@@ -200,7 +203,7 @@ template <fill_pattern T>
 event unsafe_fill(const v1::context& ctx, const v1::device& dev, void* destination,
                   const std::type_identity_t<T>& pattern, std::size_t count) {
   return detail::fill(global_queue(ctx, dev), destination, &pattern, sizeof(T),
-                      detail::bytes_of(count, sizeof(T)));
+                      detail::checked_bytes(count, sizeof(T)));
 }
 
 // ---- lists of operations ----
@@ -223,8 +226,8 @@ class command_list {
   void append_prefetch(const void* pointer, std::size_t nbytes,
                        prefetch_to target = prefetch_to::device) {
     commands_.push_back([=](const v1::queue& queue) {
-      const isthmus_endpoint_t place = detail::at(pointer);
-      return v1::detail::make<event>(isthmus_prefetch, queue.get(), &place, nbytes,
+      const isthmus_endpoint_t endpoint = detail::at(pointer);
+      return v1::detail::make<event>(isthmus_prefetch, queue.get(), &endpoint, nbytes,
                                      target == prefetch_to::host ? 1 : 0,
                                      static_cast<const isthmus_operation_t*>(nullptr));
     });
@@ -234,8 +237,8 @@ class command_list {
                      isthmus::advice advice) {
     const std::uint32_t number = v1::detail::require_advice(dev, advice);
     commands_.push_back([=](const v1::queue& queue) {
-      const isthmus_endpoint_t place = detail::at(pointer);
-      return v1::detail::make<event>(isthmus_advise, queue.get(), &place, nbytes, number,
+      const isthmus_endpoint_t endpoint = detail::at(pointer);
+      return v1::detail::make<event>(isthmus_advise, queue.get(), &endpoint, nbytes, number,
                                      static_cast<const isthmus_operation_t*>(nullptr));
     });
   }
@@ -243,7 +246,7 @@ class command_list {
   [[nodiscard]] std::size_t size() const noexcept { return commands_.size(); }
   // Submits all operations in order. Returns the event of the last one, or a fence of the queue if
   // the list is empty.
-  event put_on(const v1::queue& queue) const {
+  event submit_to(const v1::queue& queue) const {
     event last;
     for (const auto& each : commands_) last = each(queue);
     return last ? last : queue.fence();
@@ -259,10 +262,10 @@ template <std::invocable<command_list&> Function>
 event execute(const v1::queue& queue, Function&& fill) {
   command_list list;
   std::forward<Function>(fill)(list);
-  return list.put_on(queue);
+  return list.submit_to(queue);
 }
 inline event execute(const v1::queue& queue, const command_list& list) {
-  return list.put_on(queue);
+  return list.submit_to(queue);
 }
 
 // ---- hints ----

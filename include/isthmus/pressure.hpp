@@ -34,8 +34,8 @@ enum class oom_stage : isthmus_oom_stage_t {
   wait = ISTHMUS_OOM_STAGE_WAIT
 };
 // The name used in error messages; NULL for an unknown stage.
-[[nodiscard]] inline const char* name_of(oom_stage which) noexcept {
-  return isthmus_oom_stage_name(static_cast<isthmus_oom_stage_t>(which));
+[[nodiscard]] inline const char* name_of(oom_stage stage) noexcept {
+  return isthmus_oom_stage_name(static_cast<isthmus_oom_stage_t>(stage));
 }
 
 // Live blocks that allocation trackers (tracking.hpp) record, by tag.
@@ -74,26 +74,27 @@ struct snapshot {
 namespace detail {
 
 inline snapshot to_snapshot(const isthmus_snapshot_t& raw) {
-  snapshot made{raw.held_bytes,
-                raw.live_bytes,
-                raw.cached_bytes,
-                raw.waiting_bytes,
-                raw.free_bytes,
-                raw.largest_free_bytes,
-                {},
-                raw.device != nullptr ? raw.device : "",
-                static_cast<kind>(raw.kind),
-                raw.requested_bytes,
-                {},
-                raw.advice != nullptr ? raw.advice : ""};
+  snapshot result{raw.held_bytes,
+                  raw.live_bytes,
+                  raw.cached_bytes,
+                  raw.waiting_bytes,
+                  raw.free_bytes,
+                  raw.largest_free_bytes,
+                  {},
+                  raw.device != nullptr ? raw.device : "",
+                  static_cast<kind>(raw.kind),
+                  raw.requested_bytes,
+                  {},
+                  raw.advice != nullptr ? raw.advice : ""};
   for (std::size_t i = 0; i < raw.holder_count; ++i) {
     const isthmus_holder_t& each = raw.holders[i];
-    made.holders.push_back({each.tag != nullptr ? each.tag : "", each.bytes, each.count});
+    result.holders.push_back({each.tag != nullptr ? each.tag : "", each.bytes, each.count});
   }
   for (isthmus_oom_stage_t each = 0; isthmus_oom_stage_name(each) != nullptr; ++each) {
-    if ((raw.oom_stages >> each & 1U) != 0) made.oom_stages.push_back(static_cast<oom_stage>(each));
+    if ((raw.oom_stages >> each & 1U) != 0)
+      result.oom_stages.push_back(static_cast<oom_stage>(each));
   }
-  return made;
+  return result;
 }
 
 }  // namespace detail
@@ -119,29 +120,30 @@ struct oom_stage_counts {
   std::uint64_t served = 0;  // requests that the stage served
 };
 // Throws unsupported for a resource that is not a pool.
-[[nodiscard]] inline oom_stage_counts counts_of(const resource& pool, oom_stage which) {
+[[nodiscard]] inline oom_stage_counts counts_of(const resource& pool, oom_stage stage) {
   oom_stage_counts counts;
-  detail::check(isthmus_resource_oom_stage(pool.get(), static_cast<isthmus_oom_stage_t>(which),
+  detail::check(isthmus_resource_oom_stage(pool.get(), static_cast<isthmus_oom_stage_t>(stage),
                                            &counts.tried, &counts.served));
   return counts;
 }
 
 // While it lives, requests of the thread that created it try no stage after oom_stage::grow: for a
-// thread that holds a lock which callbacks or work on queues may need. With `at_hand` a pool serves
+// thread that holds a lock which callbacks or work on queues may need. With `cached_only` a pool serves
 // only what this thread's cache contains, without a lock or driver call, and throws out_of_memory
 // otherwise. Scopes nest and must end in reverse order.
 class no_wait {
  public:
-  explicit no_wait(bool at_hand = false) noexcept : before_(isthmus_no_wait_swap(at_hand ? 2 : 1)) {
+  explicit no_wait(bool cached_only = false) noexcept
+      : previous_(isthmus_no_wait_swap(cached_only ? 2 : 1)) {
     // An inner scope keeps the stricter limit of an outer one.
-    if (before_ > 1) (void)isthmus_no_wait_swap(before_);
+    if (previous_ > 1) (void)isthmus_no_wait_swap(previous_);
   }
   no_wait(const no_wait&) = delete;
   no_wait& operator=(const no_wait&) = delete;
-  ~no_wait() { isthmus_no_wait_swap(before_); }
+  ~no_wait() { isthmus_no_wait_swap(previous_); }
 
  private:
-  int before_;
+  int previous_;
 };
 
 // The request for which memory is missing.

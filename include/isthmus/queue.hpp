@@ -105,7 +105,7 @@ class queue
 class queue_choice {
  public:
   queue_choice() noexcept = default;
-  queue_choice(const queue& chosen) noexcept : raw_(chosen.get()) {}
+  queue_choice(const queue& queue) noexcept : raw_(queue.get()) {}
   [[nodiscard]] isthmus_queue_t* get() const noexcept { return raw_; }
 
  private:

@@ -37,10 +37,11 @@ struct bin;
 // both at once. If the type has noexcept members usage() and trim(keep_bytes), the resource's
 // functions of these names call them.
 template <class T>
-concept memory_source = requires(T& source, void* pointer, std::size_t number, const queue& order) {
-  { source.allocate(number, number, order) } -> std::same_as<void*>;
-  { source.deallocate(pointer, number, order) } noexcept;
-} && std::is_nothrow_destructible_v<T>;
+concept memory_source =
+    requires(T& source, void* pointer, std::size_t number, const isthmus::queue& queue) {
+      { source.allocate(number, number, queue) } -> std::same_as<void*>;
+      { source.deallocate(pointer, number, queue) } noexcept;
+    } && std::is_nothrow_destructible_v<T>;
 
 // Options of resource::pool(). Sizes are in bytes.
 struct pool_options {
@@ -172,9 +173,9 @@ class resource : public detail::handle<resource, isthmus_resource_t, isthmus_res
   // Returns free memory to the driver until `keep_bytes` or less are held. Returns the bytes
   // released.
   std::uint64_t trim(std::uint64_t keep_bytes = 0) const {
-    std::uint64_t given_back = 0;
-    detail::check(isthmus_resource_trim(get(), keep_bytes, &given_back));
-    return given_back;
+    std::uint64_t released_bytes = 0;
+    detail::check(isthmus_resource_trim(get(), keep_bytes, &released_bytes));
+    return released_bytes;
   }
   // What the resource holds now; of an adaptor, what its upstream holds.
   [[nodiscard]] memory_usage usage() const {
@@ -307,26 +308,29 @@ struct pointer_info {
   v1::resource resource;
   memory_state state = memory_state::unknown;
 };
-// Queries the registry and then the driver of the context `asked`. An empty context queries the
+// Queries the registry and then the driver of the `query_context`. An empty context queries the
 // registry only.
-[[nodiscard]] inline pointer_info query(const void* pointer, const context& asked = context()) {
+[[nodiscard]] inline pointer_info query(const void* pointer,
+                                        const context& query_context = context()) {
   isthmus_pointer_info_t raw{};
   raw.struct_size = sizeof raw;
-  detail::check(isthmus_pointer_query(asked.get(), pointer, &raw));
-  isthmus_context_t* home = nullptr;
-  isthmus_resource_t* from = nullptr;
-  if (raw.context != nullptr) detail::check(isthmus_pointer_origin(pointer, &home, &from));
-  pointer_info known{static_cast<kind>(raw.kind),
-                     raw.base,
-                     raw.nbytes,
-                     device::share(raw.device),
-                     raw.requested_bytes,
-                     raw.queue_key,
-                     context::take(home),
-                     resource::take(from),
-                     static_cast<memory_state>(raw.state)};
-  if (raw.context == asked.get()) known.context = asked;  // only its driver may know the memory
-  return known;
+  detail::check(isthmus_pointer_query(query_context.get(), pointer, &raw));
+  isthmus_context_t* raw_context = nullptr;
+  isthmus_resource_t* raw_resource = nullptr;
+  if (raw.context != nullptr)
+    detail::check(isthmus_pointer_origin(pointer, &raw_context, &raw_resource));
+  pointer_info info{static_cast<kind>(raw.kind),
+                    raw.base,
+                    raw.nbytes,
+                    device::share(raw.device),
+                    raw.requested_bytes,
+                    raw.queue_key,
+                    context::take(raw_context),
+                    resource::take(raw_resource),
+                    static_cast<memory_state>(raw.state)};
+  if (raw.context == query_context.get())
+    info.context = query_context;  // only its driver may know the memory
+  return info;
 }
 
 static_assert(std::copyable<resource> && std::equality_comparable<resource>);

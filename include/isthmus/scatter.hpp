@@ -30,7 +30,7 @@ namespace detail {
 
 // Calls `submit` for each part until one fails, waits for all events, and throws the first failure.
 template <class Submit>
-void all_at_once(std::size_t count, Submit&& submit) {
+void submit_all(std::size_t count, Submit&& submit) {
   std::vector<event> events;
   events.reserve(count);
   std::exception_ptr first;
@@ -67,8 +67,8 @@ template <host_elements Memory>
   return {std::ranges::size(all)};
 }
 
-[[nodiscard]] inline queue queue_on(const isthmus::device& device) { return queue::of(device); }
-[[nodiscard]] inline isthmus::queue queue_on(const isthmus::queue& queue) { return queue; }
+[[nodiscard]] inline queue queue_of(const isthmus::device& device) { return queue::of(device); }
+[[nodiscard]] inline isthmus::queue queue_of(const isthmus::queue& queue) { return queue; }
 
 template <class T, std::size_t N, class Data, class Devices>
 [[nodiscard]] std::vector<array<T, N>> scattered(const Data& data, axes<N> shape,
@@ -76,18 +76,18 @@ template <class T, std::size_t N, class Data, class Devices>
   const auto count = static_cast<std::size_t>(std::ranges::distance(devices));
   if (count == 0) raise(status::invalid_argument, "no devices to scatter to: pass at least one");
   const auto rows = static_cast<std::size_t>(shape[0]);
-  const auto start_of = [&](std::size_t part) {
+  const auto first_row = [&](std::size_t part) {
     return rows / count * part + std::min(part, rows % count);
   };
   std::vector<array<T, N>> parts;
-  for (const auto& where : devices) {
-    const queue on = queue_on(where);
-    shape[0] = static_cast<std::int64_t>(start_of(parts.size() + 1) - start_of(parts.size()));
-    parts.push_back(empty<T>(shape, kind, {.queue = on}));
+  for (const auto& target : devices) {
+    const queue queue = queue_of(target);
+    shape[0] = static_cast<std::int64_t>(first_row(parts.size() + 1) - first_row(parts.size()));
+    parts.push_back(empty<T>(shape, kind, {.queue = queue}));
   }
-  all_at_once(count, [&](std::size_t part) {
-    const std::size_t start = start_of(part);
-    return copy_async(parts[part], rows_of(data, start, start_of(part + 1) - start), casting::no);
+  submit_all(count, [&](std::size_t part) {
+    const std::size_t start = first_row(part);
+    return copy_async(parts[part], rows_of(data, start, first_row(part + 1) - start), casting::no);
   });
   return parts;
 }
@@ -97,17 +97,17 @@ template <class T, std::size_t N>
 [[nodiscard]] axes<N> joined_shape(std::span<const array<T, N>> parts) {
   if (parts.empty()) raise(status::invalid_argument, "no parts to gather: pass at least one");
   const axes<N> first = parts.front().shape();
-  axes<N> all = first;
+  axes<N> joined = first;
   for (const auto& each : parts.subspan(1)) {
     axes<N> shape = each.shape();
-    all[0] += std::exchange(shape[0], first[0]);
+    joined[0] += std::exchange(shape[0], first[0]);
     if (shape != first) {
       raise(status::invalid_argument, "cannot gather a part of shape " + to_string(each.shape()) +
                                           " with one of " + to_string(first) +
                                           ": parts may differ along the first axis only");
     }
   }
-  return all;
+  return joined;
 }
 template <class To, std::size_t N>
 void require_shape(const To& target, const axes<N>& all) {
@@ -125,16 +125,17 @@ void require_shape(const To& target, const axes<N>& all) {
 }
 template <class To, class T, std::size_t N>
 void gather_into(To& target, std::span<const array<T, N>> parts) {
-  require_variable<To>();
+  require_mutable<To>();
   require_shape(target, joined_shape(parts));
-  std::size_t at = 0;
-  all_at_once(parts.size(), [&](std::size_t part) {
-    const array<T, N>& from = parts[part];
+  std::size_t offset = 0;
+  submit_all(parts.size(), [&](std::size_t part) {
+    const array<T, N>& source = parts[part];
     const std::size_t count =
-        any_array<To> ? static_cast<std::size_t>(from.extent(0)) : from.size();
-    const queue on = from.queue();
-    at += count;
-    return copy_async(rows_of(target, at - count, count), from, casting::no, {.queue = on});
+        any_array<To> ? static_cast<std::size_t>(source.extent(0)) : source.size();
+    const queue queue = source.queue();
+    offset += count;
+    return copy_async(rows_of(target, offset - count, count), source, casting::no,
+                      {.queue = queue});
   });
 }
 
@@ -169,10 +170,10 @@ template <class T, std::size_t N>
   requires(N != 0)
 [[nodiscard]] std::vector<std::remove_const_t<T>> gather(const std::vector<array<T, N>>& parts) {
   const auto shape = detail::joined_shape(std::span(parts));
-  std::vector<std::remove_const_t<T>> made(
+  std::vector<std::remove_const_t<T>> result(
       static_cast<std::size_t>(layout<N>::dense(shape, sizeof(T)).count()));
-  gather(made, parts);
-  return made;
+  gather(result, parts);
+  return result;
 }
 
 }  // namespace v1

@@ -43,7 +43,7 @@ class scratch {
   template <class T, array_shape Shape>
   [[nodiscard]] array_of<T, Shape> empty(const Shape& shape,
                                          isthmus::kind kind = isthmus::kind::unknown) {
-    return keep(v1::empty<T>(shape, chosen(kind), options_));
+    return keep(v1::empty<T>(shape, kind_or_default(kind), options_));
   }
   template <class T, std::size_t N>
   [[nodiscard]] array<T, N> empty(const axis_size (&shape)[N],
@@ -53,7 +53,7 @@ class scratch {
   template <class T, array_shape Shape>
   [[nodiscard]] array_of<T, Shape> zeros(const Shape& shape,
                                          isthmus::kind kind = isthmus::kind::unknown) {
-    return keep(v1::zeros<T>(shape, chosen(kind), options_));
+    return keep(v1::zeros<T>(shape, kind_or_default(kind), options_));
   }
   template <class T, std::size_t N>
   [[nodiscard]] array<T, N> zeros(const axis_size (&shape)[N],
@@ -63,7 +63,7 @@ class scratch {
   template <class T, array_shape Shape>
   [[nodiscard]] array_of<T, Shape> ones(const Shape& shape,
                                         isthmus::kind kind = isthmus::kind::unknown) {
-    return keep(v1::ones<T>(shape, chosen(kind), options_));
+    return keep(v1::ones<T>(shape, kind_or_default(kind), options_));
   }
   template <class T, std::size_t N>
   [[nodiscard]] array<T, N> ones(const axis_size (&shape)[N],
@@ -73,7 +73,7 @@ class scratch {
   template <class T, array_shape Shape>
   [[nodiscard]] array_of<T, Shape> full(const Shape& shape, const std::type_identity_t<T>& value,
                                         isthmus::kind kind = isthmus::kind::unknown) {
-    return keep(v1::full<T>(shape, value, chosen(kind), options_));
+    return keep(v1::full<T>(shape, value, kind_or_default(kind), options_));
   }
   template <class T, std::size_t N>
   [[nodiscard]] array<T, N> full(const axis_size (&shape)[N], const std::type_identity_t<T>& value,
@@ -83,9 +83,9 @@ class scratch {
   // Makes an array that was created elsewhere end here too, with all other arrays on its buffer:
   // for a view that includes the array that it is a view of.
   template <any_array Array>
-  Array keep(Array made) {
-    buffers_.push_back(made.buffer());
-    return made;
+  Array keep(Array array) {
+    buffers_.push_back(array.buffer());
+    return array;
   }
 
   // Ends all its arrays now.
@@ -96,7 +96,7 @@ class scratch {
   [[nodiscard]] std::size_t count() const noexcept { return buffers_.size(); }
 
  private:
-  [[nodiscard]] isthmus::kind chosen(isthmus::kind kind) const noexcept {
+  [[nodiscard]] isthmus::kind kind_or_default(isthmus::kind kind) const noexcept {
     return kind == isthmus::kind::unknown ? kind_ : kind;
   }
 

@@ -43,17 +43,18 @@ template <array_index Integer>
 }
 // The position of an index that is not in [0, extent): it counts from the end, or throws
 // out_of_range.
-[[nodiscard]] constexpr std::int64_t index_from_end(std::int64_t index, std::int64_t extent,
-                                                    std::size_t axis) {
+[[nodiscard]] constexpr std::int64_t normalize_negative_index(std::int64_t index,
+                                                              std::int64_t extent,
+                                                              std::size_t axis) {
   if (index >= 0 || index < -extent) raise_index(index, extent, axis);
   return index + extent;
 }
 // The position of an index along an axis, from its start. Throws out_of_range.
-[[nodiscard]] constexpr std::int64_t place_along(std::int64_t index, std::int64_t extent,
-                                                 std::size_t axis) {
+[[nodiscard]] constexpr std::int64_t normalize_index(std::int64_t index, std::int64_t extent,
+                                                     std::size_t axis) {
   if (static_cast<std::uint64_t>(index) < static_cast<std::uint64_t>(extent)) [[likely]]
     return index;
-  return index_from_end(index, extent, axis);
+  return normalize_negative_index(index, extent, axis);
 }
 
 }  // namespace detail
@@ -71,8 +72,8 @@ class slice_end {
   }
   [[nodiscard]] constexpr bool is_open() const noexcept { return !index_; }
   // The position along an axis. Precondition: not open.
-  [[nodiscard]] constexpr std::int64_t of(std::int64_t extent, std::int64_t lowest,
-                                          std::int64_t highest) const noexcept {
+  [[nodiscard]] constexpr std::int64_t resolve(std::int64_t extent, std::int64_t lowest,
+                                               std::int64_t highest) const noexcept {
     return std::clamp(*index_ < 0 ? *index_ + extent : *index_, lowest, highest);
   }
 
@@ -96,20 +97,21 @@ class slice {
     std::int64_t step;
   };
   // For an axis of `extent` elements, by Python's rules.
-  [[nodiscard]] constexpr part of(std::int64_t extent) const noexcept {
+  [[nodiscard]] constexpr part resolve(std::int64_t extent) const noexcept {
     const bool down = step_ < 0;
     const std::int64_t lowest = down ? -1 : 0;
     const std::int64_t highest = down ? extent - 1 : extent;
-    const auto cut = [&](const slice_end& given, std::int64_t otherwise) {
-      return given.is_open() ? otherwise : given.of(extent, lowest, highest);
+    const auto clamp_end = [&](const slice_end& end, std::int64_t default_end) {
+      return end.is_open() ? default_end : end.resolve(extent, lowest, highest);
     };
-    const std::int64_t first = cut(first_, down ? highest : lowest);
-    const std::int64_t last = cut(last_, down ? lowest : highest);
-    const std::int64_t way = down ? first - last : last - first;
-    if (way <= 0) return {0, 0, step_};
-    const auto pace =
+    const std::int64_t first = clamp_end(first_, down ? highest : lowest);
+    const std::int64_t last = clamp_end(last_, down ? lowest : highest);
+    const std::int64_t distance = down ? first - last : last - first;
+    if (distance <= 0) return {0, 0, step_};
+    const auto step_size =
         down ? 0 - static_cast<std::uint64_t>(step_) : static_cast<std::uint64_t>(step_);
-    const auto count = static_cast<std::int64_t>((static_cast<std::uint64_t>(way) - 1) / pace + 1);
+    const auto count =
+        static_cast<std::int64_t>((static_cast<std::uint64_t>(distance) - 1) / step_size + 1);
     return {first, count, count == 1 ? 1 : step_};
   }
 
@@ -155,55 +157,56 @@ inline constexpr std::size_t rank_of_view =
 template <std::size_t Old, std::size_t New>
 class slicer {
  public:
-  constexpr slicer(const layout<Old>& source_layout, layout<New>& made, std::size_t rank,
+  constexpr slicer(const layout<Old>& source_layout, layout<New>& result, std::size_t rank,
                    std::size_t used)
-      : from_(source_layout), made_(made), rest_(source_layout.rank() - used) {
-    made_.shape.resize(rank);
-    made_.strides.resize(rank);
-    made_.offset = source_layout.offset;
+      : source_(source_layout), result_(result), remaining_(source_layout.rank() - used) {
+    result_.shape.resize(rank);
+    result_.strides.resize(rank);
+    result_.offset = source_layout.offset;
   }
 
   template <array_index Integer>
-  constexpr void take(Integer index) {
-    const std::int64_t at = place_along(signed_index(index), from_.shape[axis_], axis_);
-    made_.offset += at * from_.strides[axis_++];
+  constexpr void apply(Integer index) {
+    const std::int64_t position = normalize_index(signed_index(index), source_.shape[axis_], axis_);
+    result_.offset += position * source_.strides[axis_++];
   }
-  constexpr void take(const slice& some) {
-    const slice::part part = some.of(from_.shape[axis_]);
-    made_.offset += part.first * from_.strides[axis_];
-    put(part.count, part.count <= 1 ? from_.strides[axis_] : part.step * from_.strides[axis_]);
+  constexpr void apply(const slice& key) {
+    const slice::part part = key.resolve(source_.shape[axis_]);
+    result_.offset += part.first * source_.strides[axis_];
+    append_axis(part.count,
+                part.count <= 1 ? source_.strides[axis_] : part.step * source_.strides[axis_]);
     ++axis_;
   }
-  constexpr void take(every_t) {
-    put(from_.shape[axis_], from_.strides[axis_]);
+  constexpr void apply(every_t) {
+    append_axis(source_.shape[axis_], source_.strides[axis_]);
     ++axis_;
   }
-  constexpr void take(newaxis_t) { put(1, 0); }
-  constexpr void take(ellipsis_t) {
-    for (; rest_ != 0; --rest_) take(every);
+  constexpr void apply(newaxis_t) { append_axis(1, 0); }
+  constexpr void apply(ellipsis_t) {
+    for (; remaining_ != 0; --remaining_) apply(every);
   }
   // Takes the axes without a key whole.
   constexpr void finish() {
-    take(ellipsis);
+    apply(ellipsis);
     // An empty view must not start outside of the memory.
-    if (made_.count() == 0) made_.offset = from_.offset;
+    if (result_.count() == 0) result_.offset = source_.offset;
   }
 
  private:
-  constexpr void put(std::int64_t extent, std::int64_t stride) noexcept {
-    made_.shape[out_] = extent;
-    made_.strides[out_++] = stride;
+  constexpr void append_axis(std::int64_t extent, std::int64_t stride) noexcept {
+    result_.shape[out_] = extent;
+    result_.strides[out_++] = stride;
   }
 
-  const layout<Old>& from_;
-  layout<New>& made_;
-  std::size_t rest_;
+  const layout<Old>& source_;
+  layout<New>& result_;
+  std::size_t remaining_;
   std::size_t axis_ = 0;
   std::size_t out_ = 0;
 };
 
 template <std::size_t Rank, std::size_t New, class... Keys>
-constexpr void slice_into(layout<New>& made, const layout<Rank>& source_layout,
+constexpr void slice_into(layout<New>& result, const layout<Rank>& source_layout,
                           const Keys&... keys) {
   constexpr std::size_t used = axes_used<Keys...>;
   static_assert(count_of<ellipsis_t, Keys...> <= 1, "an index can have at most one ellipsis");
@@ -215,24 +218,24 @@ constexpr void slice_into(layout<New>& made, const layout<Rank>& source_layout,
   } else {
     static_assert(used <= Rank, "more indices than the array has axes");
   }
-  slicer<Rank, New> work(source_layout, made,
-                         source_layout.rank() - integers_of<Keys...> + count_of<newaxis_t, Keys...>,
-                         used);
-  (work.take(keys), ...);
-  work.finish();
+  slicer<Rank, New> builder(
+      source_layout, result,
+      source_layout.rank() - integers_of<Keys...> + count_of<newaxis_t, Keys...>, used);
+  (builder.apply(keys), ...);
+  builder.finish();
 }
 template <std::size_t Rank, class... Keys>
 [[nodiscard]] constexpr auto sliced(const layout<Rank>& source_layout, const Keys&... keys) {
-  layout<rank_of_view<Rank, Keys...>> made;
-  slice_into(made, source_layout, keys...);
-  return made;
+  layout<rank_of_view<Rank, Keys...>> result;
+  slice_into(result, source_layout, keys...);
+  return result;
 }
 
 }  // namespace detail
 
-static_assert(slice(std::nullopt, std::nullopt, -2).of(5).count == 3);
-static_assert(slice(-3, 100).of(10).first == 7);
-static_assert(slice(0, std::size_t{0} - 1).of(10).count == 10);
+static_assert(slice(std::nullopt, std::nullopt, -2).resolve(5).count == 3);
+static_assert(slice(-3, 100).resolve(10).first == 7);
+static_assert(slice(0, std::size_t{0} - 1).resolve(10).count == 10);
 static_assert(array_key<int> && !array_key<bool>);
 
 }  // namespace v1

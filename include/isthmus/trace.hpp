@@ -43,13 +43,13 @@ inline replay_result replay(const isthmus::resource& resource, std::span<const q
     raise(status::invalid_argument,
           "replay: samples must be empty or have one entry for each event");
   }
-  std::vector<isthmus_queue_t*> on;
-  for (const queue& one : queues) on.push_back(one.get());
+  std::vector<isthmus_queue_t*> raw_queues;
+  for (const queue& one : queues) raw_queues.push_back(one.get());
   isthmus_replay_result_t result{};
   result.struct_size = sizeof result;
-  detail::check(isthmus_resource_replay(resource.get(), on.data(), on.size(), events.data(),
-                                        events.size(), samples.empty() ? nullptr : samples.data(),
-                                        &result));
+  detail::check(isthmus_resource_replay(resource.get(), raw_queues.data(), raw_queues.size(),
+                                        events.data(), events.size(),
+                                        samples.empty() ? nullptr : samples.data(), &result));
   return {std::chrono::nanoseconds(result.ns), result.peak_held_bytes, result.maps, result.unmaps};
 }
 

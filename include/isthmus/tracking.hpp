@@ -42,21 +42,21 @@ struct tracked_block {
 // for a resource that tracking() did not make, as do the functions below.
 [[nodiscard]] inline std::vector<tracked_block> live_blocks(const resource& tracked) {
   struct visit {
-    std::vector<tracked_block> found;
-    bool whole = true;
-  } so_far;
+    std::vector<tracked_block> blocks;
+    bool complete = true;
+  } collected;
   const isthmus_tracked_function_t add = [](void* object, const isthmus_tracked_t* each) {
-    visit& into = *static_cast<visit*>(object);
+    visit& result = *static_cast<visit*>(object);
     try {
-      into.found.push_back({each->pointer, each->nbytes, each->queue_key, each->order, each->thread,
-                            each->tag != nullptr ? each->tag : "", each->stack});
+      result.blocks.push_back({each->pointer, each->nbytes, each->queue_key, each->order,
+                               each->thread, each->tag != nullptr ? each->tag : "", each->stack});
     } catch (const std::bad_alloc&) {
-      into.whole = false;
+      result.complete = false;
     }
   };
-  detail::check(isthmus_allocation_tracker_visit(tracked.get(), add, &so_far));
-  if (!so_far.whole) throw std::bad_alloc();
-  return std::move(so_far.found);
+  detail::check(isthmus_allocation_tracker_visit(tracked.get(), add, &collected));
+  if (!collected.complete) throw std::bad_alloc();
+  return std::move(collected.blocks);
 }
 
 // A text about these blocks, grouped by the stack and the tag of their allocation, most bytes
@@ -67,9 +67,9 @@ struct tracked_block {
   for (;;) {
     detail::check(
         isthmus_allocation_tracker_report(tracked.get(), text.data(), text.size(), &length));
-    const bool whole = length < text.size();
-    text.resize(whole ? length : length + length / 4 + 1);  // the text may grow meanwhile
-    if (whole) return text;
+    const bool complete = length < text.size();
+    text.resize(complete ? length : length + length / 4 + 1);  // the text may grow meanwhile
+    if (complete) return text;
   }
 }
 
@@ -82,21 +82,21 @@ struct tag_usage {
 // allocations are not counted. Throws as live_blocks().
 [[nodiscard]] inline std::vector<tag_usage> usage_by_tag(const resource& tracked) {
   struct visit {
-    std::vector<tag_usage> found;
-    bool whole = true;
-  } so_far;
+    std::vector<tag_usage> tags;
+    bool complete = true;
+  } collected;
   const isthmus_tag_usage_function_t add = [](void* object, const char* tag,
                                               const isthmus_statistics_t* counts) {
-    visit& into = *static_cast<visit*>(object);
+    visit& result = *static_cast<visit*>(object);
     try {
-      into.found.push_back({tag, detail::to_statistics(*counts)});
+      result.tags.push_back({tag, detail::to_statistics(*counts)});
     } catch (const std::bad_alloc&) {
-      into.whole = false;
+      result.complete = false;
     }
   };
-  detail::check(isthmus_allocation_tracker_usage(tracked.get(), add, &so_far));
-  if (!so_far.whole) throw std::bad_alloc();
-  return std::move(so_far.found);
+  detail::check(isthmus_allocation_tracker_usage(tracked.get(), add, &collected));
+  if (!collected.complete) throw std::bad_alloc();
+  return std::move(collected.tags);
 }
 
 // Excludes the blocks that are live now from later reports; their frees are still recognized. Sets
@@ -113,14 +113,14 @@ class tag_scope {
   explicit tag_scope(const std::string& name) {
     const char* tag = nullptr;
     detail::check(isthmus_tag_find(name.c_str(), &tag));
-    before_ = isthmus_tag_swap(tag);
+    previous_ = isthmus_tag_swap(tag);
   }
   tag_scope(const tag_scope&) = delete;
   tag_scope& operator=(const tag_scope&) = delete;
-  ~tag_scope() { isthmus_tag_swap(before_); }
+  ~tag_scope() { isthmus_tag_swap(previous_); }
 
  private:
-  const char* before_ = nullptr;
+  const char* previous_ = nullptr;
 };
 
 static_assert(std::is_nothrow_destructible_v<tag_scope>);

@@ -63,7 +63,7 @@ enum class winner : isthmus_winner_t {
 
 // How host writes are detected: by the pages that the kernel reports, by comparison with the last
 // synchronized bytes, or by hashes. by_default: the best for the size.
-enum class tracking_means : isthmus_tracking_t {
+enum class tracking_method : isthmus_tracking_t {
   by_default = ISTHMUS_TRACKING_DEFAULT,
   pages = ISTHMUS_TRACKING_PAGES,
   bytes = ISTHMUS_TRACKING_BYTES,
@@ -80,7 +80,7 @@ struct unified_options {
   winner on_conflict = winner::none;
   // Tracks pages of 4 KiB from the start, for sparse writes.
   bool by_page = false;
-  tracking_means tracking = tracking_means::by_default;
+  tracking_method tracking = tracking_method::by_default;
   // Resource of the device copy; {}: the default pool of buffers.
   isthmus::resource resource{};
 };
@@ -96,7 +96,7 @@ struct element_range {
 struct unified_info {
   unified_state state = unified_state::uninitialized;
   // The mechanism in use; by_default before there is a host copy.
-  tracking_means tracking = tracking_means::by_default;
+  tracking_method tracking = tracking_method::by_default;
   // Bytes that one write dirties at most; 0 before there is a host copy.
   std::uint64_t granule = 0;
   bool pinned = false;
@@ -179,7 +179,7 @@ class unified_buffer {
     raw.struct_size = sizeof raw;
     detail::check(isthmus_unified_info(raw_.get(), &raw));
     return {static_cast<unified_state>(raw.state),
-            static_cast<tracking_means>(raw.tracking),
+            static_cast<tracking_method>(raw.tracking),
             raw.granule,
             raw.pinned != 0,
             raw.one_memory != 0,
@@ -214,7 +214,7 @@ class unified_buffer {
   void host_write(element_range range, Write&& write) const {
     void* start = nullptr;
     detail::check(isthmus_unified_begin_write(raw_.get(), offset(range), bytes(range), 1, &start));
-    write_until(
+    write_then_end(
         [&] { write(std::span<T>(static_cast<T*>(start), range.end - range.begin)); },
         [&] { return isthmus_unified_end_write(raw_.get(), offset(range), bytes(range), 1); });
   }
@@ -246,7 +246,7 @@ class unified_buffer {
   void device_write(element_range range, Write&& write, queue_choice queue = {}) const {
     buffer memory = detail::make<buffer>(isthmus_unified_begin_device_write, raw_.get(),
                                          queue.get(), offset(range), bytes(range));
-    write_until(
+    write_then_end(
         [&] { write(std::move(memory)); },
         [&] { return isthmus_unified_mark_device(raw_.get(), offset(range), bytes(range)); });
   }
@@ -298,7 +298,7 @@ class unified_buffer {
   // Calls `write`, and then `end` in any case. If `write` throws, an error of `end` is dropped in
   // favour of that exception: the next call on the unified buffer accounts for it, or reports it.
   template <class Write, class End>
-  static void write_until(Write&& write, End&& end) {
+  static void write_then_end(Write&& write, End&& end) {
     try {
       write();
     } catch (...) {
@@ -323,9 +323,9 @@ class unified_buffer {
     raw.tracking = static_cast<isthmus_tracking_t>(options.tracking);
     raw.element_bytes = sizeof(T);
     raw.resource = options.resource.get();
-    isthmus_unified_t* made = nullptr;
-    detail::check(isthmus_unified_create(count * sizeof(T), options.queue.get(), &raw, &made));
-    return detail::unified_handle(made);
+    isthmus_unified_t* created = nullptr;
+    detail::check(isthmus_unified_create(count * sizeof(T), options.queue.get(), &raw, &created));
+    return detail::unified_handle(created);
   }
   [[nodiscard]] std::size_t offset(element_range range) const {
     if (range.begin > range.end || range.end > count_) {
@@ -338,12 +338,12 @@ class unified_buffer {
   [[nodiscard]] static std::size_t bytes(element_range range) noexcept {
     return (range.end - range.begin) * sizeof(T);
   }
-  [[nodiscard]] std::vector<element_range> dirty(int of_device) const {
+  [[nodiscard]] std::vector<element_range> dirty(int on_device) const {
     std::vector<isthmus_byte_range_t> raw(16);
     std::size_t count = 0;
     for (;;) {
       detail::check(
-          isthmus_unified_dirty_ranges(raw_.get(), of_device, raw.data(), raw.size(), &count));
+          isthmus_unified_dirty_ranges(raw_.get(), on_device, raw.data(), raw.size(), &count));
       if (count <= raw.size()) break;
       raw.resize(count);
     }

@@ -125,7 +125,7 @@ TEST_P(bad_input, queues_of_another_platform) {
   const im::buffer buffer = make(100, kinds().front());
   EXPECT_TRUE(
       throws(im::status::wrong_context, [&] { im::fill(buffer, 'x', {.queue = stranger}); }));
-  EXPECT_TRUE(throws(im::status::wrong_context, [&] { (void)buffer.on(stranger); }));
+  EXPECT_TRUE(throws(im::status::wrong_context, [&] { (void)buffer.on_queue(stranger); }));
   const im::resource resource = im::resource::provider(im::context::of(elsewhere), im::kind::host);
   EXPECT_TRUE(throws(im::status::wrong_context, [&] {
     im::buffer(10, im::kind::host, {.queue = queue_, .resource = resource});

@@ -149,7 +149,7 @@ TEST_P(buffer_order, work_on_one_other_queue_is_what_counts) {
   const im::host_event gate;
   void* memory = nullptr;
   {
-    const im::buffer busy = make(k_block, from, queue_).on(other);
+    const im::buffer busy = make(k_block, from, queue_).on_queue(other);
     (void)im::fill_async(busy, std::byte{1}, {.after = gate});
     memory = busy.pointer();
   }
@@ -166,7 +166,7 @@ TEST_P(buffer_order, work_on_several_queues_is_waited_for) {
   {
     const im::buffer busy = make(k_block, from, queue_);
     (void)im::fill_async(busy.slice(0, 100), std::byte{1}, {.after = gate});
-    (void)im::fill_async(busy.slice(200, 100).on(other), std::byte{1}, {.after = also});
+    (void)im::fill_async(busy.slice(200, 100).on_queue(other), std::byte{1}, {.after = also});
     memory = busy.pointer();
   }
   for (const im::queue& on : {queue_, other}) {

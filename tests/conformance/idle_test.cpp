@@ -74,7 +74,7 @@ TEST_P(idle, not_with_possible_external_work) {
   const im::buffer memory = make(1000, im::kind::device);
   const im::queue other(device_);
   {
-    const im::buffer view = memory.on(other);
+    const im::buffer view = memory.on_queue(other);
     EXPECT_FALSE(looks(memory)) << "a view may put work on its queue";
     EXPECT_TRUE(tells(memory)) << "which has none";
   }

@@ -52,7 +52,7 @@ TEST_P(lifetime, a_buffer_is_waited_for_on_every_queue) {
   for (im::kind kind : kinds()) {
     const im::queue other(device_);
     const im::buffer buffer = make(4096, kind);
-    const im::buffer there = buffer.on(other);
+    const im::buffer there = buffer.on_queue(other);
     EXPECT_EQ(isthmus_buffer_wait(buffer.get(), 0), ISTHMUS_OK);
     const im::host_event gate;
     const im::event filled = im::fill_async(there, std::byte{9}, {.after = gate});
@@ -103,7 +103,7 @@ TEST_P(lifetime, a_freed_buffer_is_dead_in_every_way) {
   for (im::kind kind : kinds()) {
     const im::buffer buffer = make(100, kind);
     const im::buffer slice = buffer.slice(10, 50);
-    const im::buffer view = buffer.on(im::queue(device_));
+    const im::buffer view = buffer.on_queue(im::queue(device_));
     const im::buffer other = make(100, kind);
     bytes host(100);
     buffer.free();
@@ -111,7 +111,7 @@ TEST_P(lifetime, a_freed_buffer_is_dead_in_every_way) {
     for (const im::buffer& dead : {buffer, slice, view}) {
       EXPECT_TRUE(throws(im::status::closed, [&] { (void)dead.info(); }));
       EXPECT_TRUE(throws(im::status::closed, [&] { (void)dead.slice(0, 1); }));
-      EXPECT_TRUE(throws(im::status::closed, [&] { (void)dead.on(queue_); }));
+      EXPECT_TRUE(throws(im::status::closed, [&] { (void)dead.on_queue(queue_); }));
       EXPECT_TRUE(throws(im::status::closed, [&] { dead.record(queue_); }));
       EXPECT_TRUE(throws(im::status::closed, [&] { (void)dead.disown(); }));
       const isthmus_endpoint_t gone{dead.get(), nullptr, 0};
@@ -253,7 +253,7 @@ TEST_P(lifetime, an_export_to_a_queue_orders_it_after_pending_work) {
   for (im::kind kind : kinds()) {
     const im::buffer buffer = make(4 << 20, kind);
     const im::queue other{queue_.context(), device_};
-    const im::buffer view = buffer.on(other);
+    const im::buffer view = buffer.on_queue(other);
     for (int round = 0; round < 10; ++round) {
       const im::event filled = im::fill_async(buffer, static_cast<std::uint8_t>(round));
       void* pointer = nullptr;
@@ -295,7 +295,7 @@ TEST_P(lifetime, recorded_queues_are_waited_for) {
 TEST_P(lifetime, a_view_on_another_queue_is_the_same_memory) {
   const im::queue other(device_);
   const im::buffer buffer = make(1000, kinds().front());
-  const im::buffer view = buffer.on(other);
+  const im::buffer view = buffer.on_queue(other);
   EXPECT_EQ(view.queue(), other);
   EXPECT_EQ(view.pointer(), buffer.pointer());
   const bytes data = noise(1000);

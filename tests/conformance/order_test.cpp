@@ -64,7 +64,7 @@ TEST_P(order, across_queues_for_slices_of_one_buffer) {
   const im::buffer whole = make(1 << 16, kinds().front());
   for (unsigned i = 1; i <= 20; ++i) {
     (void)im::fill_async(whole, static_cast<std::uint8_t>(i));
-    const im::buffer part = whole.slice(100, 1000).on(other);
+    const im::buffer part = whole.slice(100, 1000).on_queue(other);
     bytes got(1000);
     im::copy(std::span(got), part, {.queue = other});
     ASSERT_TRUE(same(got, bytes(1000, static_cast<std::byte>(i)))) << i;

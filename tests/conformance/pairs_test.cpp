@@ -119,7 +119,7 @@ TEST_P(contexts, buffers_are_refused_on_queues_of_another) {
   const im::context own({device_});
   const im::queue other(own, device_);
   const im::buffer buffer = make(100, kinds().front());
-  EXPECT_TRUE(throws(im::status::wrong_context, [&] { (void)buffer.on(other); }));
+  EXPECT_TRUE(throws(im::status::wrong_context, [&] { (void)buffer.on_queue(other); }));
   EXPECT_TRUE(
       throws(im::status::wrong_context, [&] { im::fill(buffer, std::byte{0}, {.queue = other}); }));
   if (can(im::capability::run_functions)) {

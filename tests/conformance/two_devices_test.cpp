@@ -153,7 +153,7 @@ TEST_P(two_devices, a_view_on_a_queue_of_the_other_device) {
   const bytes data = noise(3 * k_mib);
   both_ways([&](const im::queue& here, const im::queue& other) {
     const im::buffer memory = device_buffer(here, bytes(data.size()));
-    const im::buffer view = memory.on(other);
+    const im::buffer view = memory.on_queue(other);
     write(view, data);
     EXPECT_TRUE(same(read(view), data));
     im::fill(view.slice(5, 1000), std::byte{3});

@@ -174,7 +174,7 @@ TEST_P(interrupted, an_export_to_a_queue) {
   if (!defers_host_waits(GetParam())) GTEST_SKIP() << "its queues wait for all that is elsewhere";
   const im::queue other(queue_.context(), device_);
   const im::buffer buffer = make_unpooled(4096, im::kind::device);
-  const im::buffer view = buffer.on(other);
+  const im::buffer view = buffer.on_queue(other);
   im::host_event gate;
   const im::event filled = im::fill_async(buffer, 1.0F, {.queue = queue_, .after = {gate}});
   const auto lend = [&] {

@@ -111,7 +111,7 @@ class worker {
   void by_slice() {
     modelled& one = any();
     const auto [offset, nbytes] = part();
-    const im::buffer slice = one.buffer.slice(offset, nbytes).on(queue());
+    const im::buffer slice = one.buffer.slice(offset, nbytes).on_queue(queue());
     bytes got(nbytes);
     im::copy(std::span(got), slice);
     expect_same(got, std::span(one.want).subspan(offset, nbytes));

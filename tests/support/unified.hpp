@@ -12,15 +12,15 @@ using unified = im::unified_buffer<std::byte>;
 
 struct unified_case {
   std::string backend;
-  im::tracking_means means;
+  im::tracking_method means;
   bool separate;
 };
 
-inline std::string name_of(im::tracking_means means) {
+inline std::string name_of(im::tracking_method means) {
   switch (means) {
-    case im::tracking_means::pages: return "pages";
-    case im::tracking_means::bytes: return "bytes";
-    case im::tracking_means::hashes: return "hashes";
+    case im::tracking_method::pages: return "pages";
+    case im::tracking_method::bytes: return "bytes";
+    case im::tracking_method::hashes: return "hashes";
     default: return "default";
   }
 }
@@ -30,8 +30,8 @@ inline std::vector<unified_case> unified_cases() {
   for (const auto& backend : backend_names()) {
     if (k_slower > 1 && (backend == "sim" || backend == "pocl")) continue;
     for (const auto means :
-         {im::tracking_means::pages, im::tracking_means::bytes, im::tracking_means::hashes}) {
-      if (backend == "sycl" && means != im::tracking_means::pages) continue;
+         {im::tracking_method::pages, im::tracking_method::bytes, im::tracking_method::hashes}) {
+      if (backend == "sycl" && means != im::tracking_method::pages) continue;
       all.push_back({backend, means, true});
       if (backend != "cuda" && backend != "sim_late") all.push_back({backend, means, false});
     }
@@ -53,7 +53,7 @@ class on_unified : public leak_checked, public ::testing::WithParamInterface<uni
  protected:
   void SetUp() override {
     leak_checked::SetUp();
-    if (GetParam().means == im::tracking_means::pages && !reports_pages()) {
+    if (GetParam().means == im::tracking_method::pages && !reports_pages()) {
       GTEST_SKIP() << "the kernel does not report written pages here";
     }
     device_ = open_backend(GetParam().backend);
