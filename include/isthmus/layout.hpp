@@ -209,8 +209,8 @@ struct layout {
   }
 
  private:
-  // `requested` with -1 replaced by the extent that is left. Throws invalid_argument if the numbers of
-  // elements differ.
+  // `requested` with -1 replaced by the extent that is left. Throws invalid_argument if the numbers
+  // of elements differ.
   template <std::size_t Wanted>
   [[nodiscard]] constexpr axes<Wanted> infer_extent(const axes<Wanted>& requested) const {
     axes<Wanted> wanted = requested;

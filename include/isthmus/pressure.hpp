@@ -128,9 +128,9 @@ struct oom_stage_counts {
 }
 
 // While it lives, requests of the thread that created it try no stage after oom_stage::grow: for a
-// thread that holds a lock which callbacks or work on queues may need. With `cached_only` a pool serves
-// only what this thread's cache contains, without a lock or driver call, and throws out_of_memory
-// otherwise. Scopes nest and must end in reverse order.
+// thread that holds a lock which callbacks or work on queues may need. With `cached_only` a pool
+// serves only what this thread's cache contains, without a lock or driver call, and throws
+// out_of_memory otherwise. Scopes nest and must end in reverse order.
 class no_wait {
  public:
   explicit no_wait(bool cached_only = false) noexcept
