@@ -56,4 +56,4 @@ def _several_cuda() -> tuple[list[Device], Callable[[], int]] | None:
     found = devices("cuda")
     if len(found) < 2:
         return None
-    return found[0].platform.devices, _cuda.ordinal_teller(found[0])
+    return found[0].platform.devices, _cuda.current_ordinal_reader(found[0])
