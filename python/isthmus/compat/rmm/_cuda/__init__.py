@@ -14,7 +14,7 @@ from isthmus import Device, DriverError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["BlockingStream", "check", "driver_of", "current_ordinal_reader", "primary"]
+__all__ = ["BlockingStream", "check", "current_ordinal_reader", "driver_of", "primary"]
 
 
 def current_ordinal_reader(device: Device) -> Callable[[], int]:
