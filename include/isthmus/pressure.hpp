@@ -3,7 +3,7 @@
 // tries before it throws out_of_memory, and out-of-memory callbacks (`oom_callback`) that free
 // memory of the program.
 //
-//   isthmus::oom_callback cache_goes([&](const auto&) noexcept { return cache.drop(); });
+//   isthmus::oom_callback drop_cache([&](const auto&) noexcept { return cache.drop(); });
 //   try {
 //     pool.allocate(nbytes, 0, queue);
 //   } catch (const isthmus::out_of_memory&) {

@@ -55,7 +55,7 @@ class queue
   [[nodiscard]] v1::context context() const noexcept {
     return v1::context::share(isthmus_queue_context(get()));
   }
-  // The driver's handle (OpenCL: cl_command_queue), or NULL where there is none. From then on the
+  // The driver's handle (OpenCL: cl_command_queue), or NULL if there is none. After this call the
   // queue may have external work, so that memory freed on it is reused only after a fence.
   [[nodiscard]] void* native() const noexcept { return isthmus_queue_native(get()); }
 

@@ -108,8 +108,8 @@ extern PyType_Slot buffer_slots[];
 // Whether freeing it, ending an export, or destroying it may wait for the device or take long.
 // Those are then done without the interpreter's lock.
 [[nodiscard]] bool free_may_wait(const Buffer& buffer) noexcept;
-// Releases the reference to memory of `nbytes` bytes on the device of `queue`, as freeing does. A
-// part of other memory (`is_view`) does not count as freed.
+// Releases the reference to memory of `nbytes` bytes on the device of `queue`. During a garbage
+// collection the bytes count as freed by it, except for a view (`is_view`).
 void drop_memory(BufferHandle& raw, const Queue& queue, std::size_t nbytes, bool is_view) noexcept;
 // Releases the interpreter's lock if that takes long.
 void free_buffer(const Buffer& self) noexcept;

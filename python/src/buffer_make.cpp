@@ -23,8 +23,8 @@
 namespace isthmus::python {
 namespace {
 
-// An allocation up to this size takes no longer than releasing the lock, whether the host's
-// allocator serves it or a pool.
+// Allocating up to this size takes no longer than releasing the interpreter's lock, whether a pool
+// or the host's allocator serves it.
 constexpr std::size_t k_quick_bytes = 64 * 1024;
 // From this size on the system takes a while to free memory.
 constexpr std::size_t k_slow_release_bytes = 4 * 1024 * 1024;

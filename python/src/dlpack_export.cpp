@@ -329,7 +329,9 @@ dlpack::Device dlpack::to_device(nb::handle argument) {
   const auto number = [&](int index) {
     const auto value = to_size(nb::object(argument[index]), "a number of a DLPack device");
     if (value > INT32_MAX) {
-      raise_python(PyExc_BufferError, "DLPack: %R is not a device", argument.ptr());
+      raise_python(PyExc_BufferError,
+                   "DLPack: %R is not a device: type and number must be less than 2**31",
+                   argument.ptr());
     }
     return static_cast<std::int32_t>(value);
   };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// `with isthmus.scratch():` and `with isthmus.allocated():`: the scopes that new buffers are
-// reported to, those of the thread or task that creates them. Needs the interpreter's lock.
+// The scopes of `with isthmus.scratch():` and `with isthmus.allocated():`. A new buffer is reported
+// to the open scopes of the thread or asyncio task that creates it. Needs the interpreter's lock.
 
 #include <chrono>
 

@@ -39,7 +39,7 @@ class Search {
     }
   }
 
-  // Searches the terms from index `first`.
+  // Whether multiples of the terms from index `first` on can sum to `target`.
   [[nodiscard]] SumAnswer find(std::size_t first, std::uint64_t target) noexcept {
     if (target > rest_[first] || (divisor_[first] != 0 && target % divisor_[first] != 0)) {
       return SumAnswer::no;

@@ -157,7 +157,7 @@ class Buffer final : public RefCounted {
   [[nodiscard]] void* retain_export(Endpoint&& endpoint) noexcept;
 
   Ref<Queue> queue_;
-  // Of a slice: the whole buffer, also for a slice of a slice, so that chains stay flat.
+  // For a slice, the whole buffer, even if it was made from a slice, so that chains stay flat.
   Ref<Buffer> base_;
   Buffer* whole_ = nullptr;  // holds the allocation: this buffer, or the base
   std::size_t offset_ = 0;   // into the whole

@@ -140,7 +140,7 @@ Result<Endpoint> endpoint_around(const isthmus_endpoint_t& place, std::size_t be
     return object(place.buffer)->at(place.offset - before, nbytes, writes);
   }
   if (place.pointer == nullptr && nbytes != 0) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a place has neither a buffer nor a pointer");
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "an endpoint has neither a buffer nor a pointer");
   }
   if (place.pointer == nullptr) {
     return Endpoint{};  // no offset is added to a null pointer

@@ -20,8 +20,8 @@ Result<std::optional<Means>> means_of(isthmus_tracking_t method) {
     case ISTHMUS_TRACKING_BYTES: return std::optional{Means::bytes};
     case ISTHMUS_TRACKING_HASHES: return std::optional{Means::hashes};
     default:
-      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is not a tracking method: use 0 to 3",
-                  method);
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                  "{} is not a tracking method: use one of ISTHMUS_TRACKING_*", method);
   }
 }
 
@@ -36,7 +36,8 @@ isthmus_tracking_t code_of(Means method) noexcept {
 
 Result<Winner> winner_of(isthmus_winner_t winner) {
   if (winner < ISTHMUS_WINNER_NONE || winner > ISTHMUS_WINNER_DEVICE) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is not a winner: use 0 to 2", winner);
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is not a winner: use one of ISTHMUS_WINNER_*",
+                winner);
   }
   return static_cast<Winner>(winner);
 }

@@ -48,7 +48,7 @@ void copy_wide_rows(const Copy2dShape& shape, bool bypass_caches) noexcept {
   }
 }
 
-// Each row is copied by several threads.
+// For rows so large that several threads copy each (`copy_bytes`).
 void copy_large_rows(const Copy2dShape& shape) noexcept {
   for (std::size_t row = 0; row < shape.height; ++row) {
     copy_bytes(advance(shape.destination, row * shape.destination_pitch),

@@ -52,7 +52,7 @@ class RegionHeap::Assembly {
       heap_.drop(each);
     }
     if (reservation_ != nullptr) {
-      source_.release_now(*reservation_);
+      source_.release_user(*reservation_);
     }
   }
 

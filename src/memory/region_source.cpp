@@ -172,7 +172,7 @@ void RegionSource::deallocate(const Region& region) noexcept {
                         live_);
   }
   if (region.reservation != nullptr) {
-    release_now(*region.reservation);
+    release_user(*region.reservation);
   }
   counts_.record_release(region.driver_bytes);
   if (shared_) {
@@ -192,7 +192,7 @@ Result<Reservation*> RegionSource::reserve(std::size_t nbytes) {
   return reservation;
 }
 
-void RegionSource::release_now(Reservation& reservation) noexcept {
+void RegionSource::release_user(Reservation& reservation) noexcept {
   if (reservation.users.fetch_sub(1, std::memory_order_acq_rel) != 1) {
     return;
   }
@@ -253,7 +253,7 @@ Result<Region> RegionSource::move(Region& region, Reservation& target) {
 void RegionSource::unmap_old(const Region& old) noexcept {
   chunks_->unmap_old(old.base, old.driver_bytes);
   if (old.reservation != nullptr) {
-    release_now(*old.reservation);
+    release_user(*old.reservation);
   }
 }
 

@@ -81,9 +81,10 @@ class RegionSource {
   void deallocate(const Region& region) noexcept;
 
   // Pre, of the rest up to `unmap_old`: `moves()`. One thread fills a reservation, from its first
-  // byte on, and then releases it with `release_now`.
+  // byte on, and then releases it with `release_user`.
   [[nodiscard]] Result<Reservation*> reserve(std::size_t nbytes);
-  void release_now(Reservation& reservation) noexcept;
+  // Drops one user. The last one releases the addresses.
+  void release_user(Reservation& reservation) noexcept;
   // Creates a chunk. Errors as `allocate`.
   [[nodiscard]] Result<Region> create(Reservation& reservation, std::size_t nbytes);
   // Whether a chunk can move while work still uses it: later work, ordered after that, uses it at

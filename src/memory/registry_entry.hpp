@@ -64,8 +64,8 @@ struct alignas(64) RegistryEntry {
     resource.store(allocation.resource(), k_release);
     queue_key.store(allocation.queue().key(), k_release);
   }
-  // Whether `pointer` lies in this allocation, which lies within no other and is a block of a pool
-  // if `is_block`, none otherwise.
+  // Whether `pointer` lies in this allocation, which is not nested in another one, and is a pool's
+  // block exactly if `is_block`.
   [[nodiscard]] bool contains(const void* pointer, bool is_block) const noexcept {
     const auto extent_value = extent.load(std::memory_order_acquire);
     return (extent_value & (k_is_within | k_is_block)) == (is_block ? k_is_block : 0) &&

@@ -152,8 +152,9 @@ class ThreadCache {
 };
 
 namespace detail {
-// Never null: initially one that belongs to no pool.
+// Belongs to no pool: stands for "no thread cache yet".
 extern constinit ThreadCache no_thread_cache;
+// The thread cache that this thread used last. Never null: initially `no_thread_cache`.
 ISTHMUS_TLS_MODEL extern thread_local constinit ThreadCache* last_thread_cache;
 // Set before the first thread cache exists.
 extern constinit bool has_process_fence;

@@ -105,9 +105,9 @@ void clear_sparse_pages(void* pointer, std::size_t nbytes) noexcept {
 
 void populate_pages(void* pointer, std::size_t nbytes) noexcept {
   constexpr int k_populate_write = 23;  // MADV_POPULATE_WRITE, Linux 5.14; older headers lack it
-  const auto before = address(pointer) % page_size();
-  auto* const first = static_cast<std::byte*>(pointer) - before;
-  if (madvise(first, whole_pages(before + nbytes), k_populate_write) == 0) {
+  const auto offset_in_page = address(pointer) % page_size();
+  auto* const first = static_cast<std::byte*>(pointer) - offset_in_page;
+  if (madvise(first, whole_pages(offset_in_page + nbytes), k_populate_write) == 0) {
     return;
   }
   auto* const bytes = static_cast<unsigned char*>(pointer);
@@ -185,23 +185,23 @@ Result<void*> map_aligned(const SharedFile& file, std::size_t nbytes, std::size_
 
 }  // namespace
 
-Result<TwoFaced> map_two_faced(std::size_t nbytes, std::size_t alignment) {
+Result<DualMapping> map_inaccessible(std::size_t nbytes, std::size_t alignment) {
   auto file = open_for(nbytes);
   ISTHMUS_TRY(file);
   const auto rounded = whole_pages(nbytes);
-  auto open = file->map(nullptr, 0, rounded);
-  ISTHMUS_TRY(open);
-  auto hidden = reserve_aligned(rounded, alignment);
-  if (!hidden) {
-    munmap(*open, rounded);
-    return hidden.take_error();
+  auto accessible = file->map(nullptr, 0, rounded);
+  ISTHMUS_TRY(accessible);
+  auto inaccessible = reserve_aligned(rounded, alignment);
+  if (!inaccessible) {
+    munmap(*accessible, rounded);
+    return inaccessible.take_error();
   }
-  return TwoFaced{*hidden, *open};
+  return DualMapping{*inaccessible, *accessible};
 }
 
-void unmap_two_faced(const TwoFaced& pages, std::size_t nbytes) noexcept {
-  munmap(pages.hidden, whole_pages(nbytes));
-  munmap(pages.open, whole_pages(nbytes));
+void unmap_inaccessible(const DualMapping& pages, std::size_t nbytes) noexcept {
+  munmap(pages.inaccessible, whole_pages(nbytes));
+  munmap(pages.accessible, whole_pages(nbytes));
 }
 
 Result<MappedTwice> map_twice(std::size_t nbytes, std::size_t alignment) {

@@ -46,14 +46,14 @@ enum class LeftPages { reserved, unmapped };
 [[nodiscard]] Result<void> move_pages(void* source, void* destination, std::size_t nbytes,
                                       LeftPages source_state, bool& destination_lost);
 
-// One range of memory with two addresses: `hidden` faults on any access and only gives the memory
-// its address; `open` is where the bytes are accessed.
-struct TwoFaced {
-  void* hidden = nullptr;
-  void* open = nullptr;
+// One range of memory with two addresses: any access at `inaccessible` faults, it only gives the
+// memory its address; the bytes are accessed at `accessible`.
+struct DualMapping {
+  void* inaccessible = nullptr;
+  void* accessible = nullptr;
 };
-[[nodiscard]] Result<TwoFaced> map_two_faced(std::size_t nbytes, std::size_t alignment);
-void unmap_two_faced(const TwoFaced& pages, std::size_t nbytes) noexcept;
+[[nodiscard]] Result<DualMapping> map_inaccessible(std::size_t nbytes, std::size_t alignment);
+void unmap_inaccessible(const DualMapping& pages, std::size_t nbytes) noexcept;
 
 // Two mappings of the same read-write pages, both aligned to `alignment`: writes through one are
 // visible through the other. They are shared with forked children.

@@ -61,8 +61,8 @@ class HashMemory final : public TrackedMemory {
   explicit HashMemory(std::size_t nbytes);
   [[nodiscard]] static Hash hash_of(const std::byte* bytes, std::size_t nbytes) noexcept;
   [[nodiscard]] ByteRange range_of(std::size_t number) const noexcept;
-  // Hash of the chunk's contents at `bytes`, with zeros in place of ranges that are being written
-  // in place. `hash_copy` hashes a private copy, which it may change.
+  // Hash of the chunk's contents at `bytes`. Ranges of open `host_write` blocks that write to the
+  // view itself are hashed as zeros. `hash_copy` hashes a private copy, which it may change.
   [[nodiscard]] Hash hash_chunk(std::size_t number, const std::byte* bytes) const noexcept;
   [[nodiscard]] Hash hash_copy(std::size_t number, ChunkCopy& copy) const noexcept;
   [[nodiscard]] bool is_written_in_place(const ByteRange& range) const noexcept;

@@ -71,7 +71,7 @@ Result<PageArena*> PageArena::open() {
 Result<PageArena*> PageArena::instance() {
   if (is_parents()) {
     return fail(ISTHMUS_ERROR_UNSUPPORTED,
-                "the kernel does not report written pages: after a fork");
+                "pages are not tracked in a forked child: the kernel reports the parent's");
   }
   static auto opened = open();
   return opened;

@@ -28,18 +28,18 @@ bool is_scattered(const CopyPlan& plan) noexcept {
          shape.dimensions[shape.rank - 1].destination_stride != shape.width;
 }
 
-// Whether it writes short runs to pinned memory. If the device writes them itself they cross the
+// Whether it writes short runs to host memory. If the device writes them itself they cross the
 // bus one by one: 2 Mi runs of 4 bytes in 4.3 ms (H100).
-bool is_scattered_to_pinned(const Device& device, const CopyPlan& plan) {
-  const auto& pinned = plan.destination.memory;
+bool is_scattered_to_host(const Device& device, const CopyPlan& plan) {
+  const auto& memory = plan.destination.memory;
   return plan.nbytes >= k_min_async_bytes &&
-         (!pinned || pinned->facts().kind == ISTHMUS_KIND_HOST) && is_scattered(plan) &&
+         (!memory || memory->facts().kind == ISTHMUS_KIND_HOST) && is_scattered(plan) &&
          device.copies_strided();
 }
 
 // Whether the copy is faster through pinned memory of the device.
 bool is_faster_staged(const Device& device, const CopyPlan& plan, bool to_device) {
-  if (!to_device && is_scattered_to_pinned(device, plan)) {
+  if (!to_device && is_scattered_to_host(device, plan)) {
     return true;
   }
   const auto* const first = (to_device ? plan.source : plan.destination).pointer;

@@ -14,7 +14,7 @@ Result<Queue*> choose_queue(Queue* requested, const Endpoint& destination, const
   } else if (!plain && !destination.in_context_of(*requested) &&
              !source.in_context_of(*requested)) {
     return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
-                "the queue of {} belongs to another context than the memory: use a queue of the "
+                "the queue of {} and the memory belong to different contexts: use a queue of the "
                 "destination's or the source's context",
                 requested->device().properties().filter);
   }

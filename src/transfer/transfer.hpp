@@ -33,7 +33,7 @@ struct Pitched {
 [[nodiscard]] Submitted copy_2d(Queue* queue, const Endpoint& destination, const Endpoint& source,
                                 const Pitched& shape, TransferOptions options);
 
-// The same if the caller knows that the sides share no byte, and that they are not empty.
+// As `copy_2d`. Pre: source and destination do not overlap, and neither is empty.
 [[nodiscard]] Submitted copy_2d_disjoint(Queue* queue, const Endpoint& destination,
                                          const Endpoint& source, const Pitched& shape,
                                          TransferOptions options);

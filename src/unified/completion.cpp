@@ -23,8 +23,8 @@ Result<void> UnifiedBuffer::complete_and_report() {
   return report_failed();
 }
 
-// Reports all failed copies as one error. A caller may already have seen a failure through the
-// copy's event.
+// Returns one error for the failed copies, without those whose failure a caller has already seen
+// through the copy's event.
 Result<void> UnifiedBuffer::report_failed() {
   std::erase_if(failed_, [](const FailedCopy& each) { return each.event->reported(); });
   if (failed_.empty()) {

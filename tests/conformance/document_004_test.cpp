@@ -135,7 +135,7 @@ std::vector<float> allocate_and_compute() {
   auto c = isthmus::like(a);
   launch(add, a, b, c);
   return isthmus::to_vector(c);  // Only c is copied back
-  // a, b and c go back to the pool here, behind the work on them
+  // a, b and c return to the pool here, ordered after the work that uses them
 }
 //! [automatic]
 TEST_F(document_004, automatic_management) { EXPECT_EQ(allocate_and_compute()[1], 0.014f); }
@@ -151,7 +151,7 @@ TEST_F(document_004, garbage_collection) {
   a = {};
   b = {};
 
-  // What the pool keeps for the next ones goes back to the driver
+  // Return the pool's cached memory to the driver
   isthmus::default_pool(isthmus::kind::device).trim();
   //! [garbage collection]
   EXPECT_FALSE(static_cast<bool>(a));
@@ -166,13 +166,13 @@ TEST_F(document_004, explicit_freeing) {
   // Explicitly free
   a.free();
 
-  // a is now invalid: what uses it is told so
+  // a is now invalid: using it throws isthmus::closed
   try {
     isthmus::fill(a, 1.0f);
-  } catch (const isthmus::closed& told) {
-    std::printf("%s\n", told.what());
+  } catch (const isthmus::closed& error) {
+    std::printf("%s\n", error.what());
   }
-  a.free();  // twice does nothing
+  a.free();  // a second call does nothing
   //! [explicit freeing]
   EXPECT_THROW(isthmus::fill(a, 1.0f), isthmus::closed);
 }
@@ -187,7 +187,7 @@ TEST_F(document_004, do_block) {
     return std::accumulate(values.begin(), values.end(), 0.0f);
   });
   {
-    isthmus::scratch scratch;  // all that is allocated by it goes at its end
+    isthmus::scratch scratch;  // its destructor frees everything allocated from it
     auto x = scratch.full<float>({1000}, 1.0f);
     auto y = scratch.zeros<int>({3, 4});
   }
@@ -241,7 +241,7 @@ TEST_F(document_004, batches) {
     total += result;
   }
 
-  // Or let the memory find the size: halved wherever it does not suffice
+  // Or find the size automatically: it is halved whenever memory runs out
   isthmus::batches(huge_data, [&](auto batch) { result = process(isthmus::to_array(batch)); });
   //! [batches]
   EXPECT_NEAR(total, process(isthmus::to_array(huge_data)), 1.0f);
@@ -273,9 +273,9 @@ TEST_F(document_004, shared_or_host_memory) {
   // Use shared memory (can swap to system RAM)
   a = isthmus::empty<float>(huge_size, isthmus::kind::shared);
 
-  // Or device memory as long as there is some, and then shared memory
+  // Or device memory while it lasts, then shared memory
   a = isthmus::empty<float>(huge_size, isthmus::kind::device, {.fallback = isthmus::kind::shared});
-  std::printf("%s\n", isthmus::name(a.kind()).data());  // that which it has
+  std::printf("%s\n", isthmus::name(a.kind()).data());  // the kind that was allocated
   //! [shared or host memory]
   EXPECT_TRUE(a.is_device());
 }
@@ -311,7 +311,7 @@ TEST_F(document_004, several_devices) {
     }));
   }
 
-  // Or without threads: all copies run at the same time, and so does the work
+  // Or without threads: all copies run concurrently, and so does the work
   auto parts = isthmus::scatter(huge_data, devices);
   for (const auto& part : parts) {
     if (!part.empty()) launch(kernel, part);
@@ -358,7 +358,7 @@ TEST_F(document_004, low_level_operations) {
   // Copy data
   const auto data = rand(256);
   const auto copied = low_level::unsafe_copyto<float>(ctx, dev, ptr, data.data(), 256);
-  copied.wait();  // data lives till then
+  copied.wait();  // data must live until then
 
   // Free memory
   low_level::free(ctx, ptr);
@@ -379,8 +379,8 @@ TEST_F(document_004, advise_and_prefetch) {
     // Advise that this will be read-only on the device
     try {
       isthmus::advise(a.bytes(), isthmus::advice::read_mostly);
-    } catch (const isthmus::unsupported& told) {
-      std::printf("%s\n", told.what());  // a driver that has no such advice
+    } catch (const isthmus::unsupported& error) {
+      std::printf("%s\n", error.what());  // the driver lacks this advice
     }
 
     // Prefetch to device
@@ -413,7 +413,7 @@ std::vector<float> efficient_pipeline(const Batches& data_batches) {
   std::vector<float> results;
 
   for (auto batch : data_batches) {
-    // Reuse input buffer: its memory is that of the batch before
+    // Reuse input buffer: the pool returns the previous batch's memory
     auto input = isthmus::to_array(batch);
 
     // Compute in-place when possible
@@ -423,7 +423,7 @@ std::vector<float> efficient_pipeline(const Batches& data_batches) {
     auto values = isthmus::to_vector(result);
     results.insert(results.end(), values.begin(), values.end());
 
-    // input is freed when the loop goes on
+    // input is freed when the loop continues
   }
   return results;
 }

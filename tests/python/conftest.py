@@ -92,11 +92,11 @@ Places = list[tuple[str, str]]
 
 def marked_devices(metafunc: pytest.Metafunc, two: tuple[tuple[str, str], ...]) -> Places | None:
     marked = metafunc.definition.get_closest_marker
-    if in_long_tier(metafunc.config) or marked("every_place"):
+    if in_long_tier(metafunc.config) or marked("every_backend"):
         return None
-    if marked("one_place"):
+    if marked("host_only"):
         return [place for place in ONE_PLACE if place[0] in BACKENDS][:1]
-    if marked("two_places"):
+    if marked("sim_and_host"):
         return [place for place in two if place[0] in BACKENDS]
     return None
 

@@ -21,7 +21,7 @@ from isthmus.memory import live
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-pytestmark = pytest.mark.two_places
+pytestmark = pytest.mark.sim_and_host
 
 
 def test_properties(q: Queue, kind: str) -> None:
@@ -61,7 +61,7 @@ def test_nothing_in_it(q: Queue, kind: str) -> None:
     assert array_of(MODEL, q, kind)[6:, ::2].to_numpy().shape == (0, 3, 4)
 
 
-@pytest.mark.every_place
+@pytest.mark.every_backend
 def test_every_type(q: Queue, kind: str) -> None:
     for name in NAMES:
         model = (np.arange(24) % 7).astype(name).reshape(4, 6)
@@ -87,7 +87,7 @@ def test_every_type(q: Queue, kind: str) -> None:
 @pytest.mark.parametrize(
     "wrong", [">f4", "M8[s]", "m8[ns]", "O", "S4", "U2", [("a", "i4"), ("b", "f4")]]
 )
-@pytest.mark.one_place
+@pytest.mark.host_only
 def test_types_that_no_array_here_has(q: Queue, wrong: Any) -> None:
     with pytest.raises(TypeError, match="dtype must be"):
         Array(Buffer(64, queue=q), 2, np.dtype(wrong))
@@ -125,7 +125,7 @@ BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("arguments", "error", "text"), BAD)
-@pytest.mark.one_place
+@pytest.mark.host_only
 def test_bad_arguments(
     q: Queue, kind: str, arguments: dict[str, Any], error: type[Exception], text: str
 ) -> None:
@@ -265,7 +265,7 @@ def test_overlapping_elements_are_not_written(q: Queue, kind: str) -> None:
         ("f8", 10**400, OverflowError),
     ],
 )
-@pytest.mark.one_place
+@pytest.mark.host_only
 def test_bad_fills(q: Queue, name: str, value: Any, error: type[Exception]) -> None:
     made = Array(Buffer(64, queue=q), 4, name)
     with pytest.raises(error):

@@ -40,7 +40,7 @@ def test_of_an_array(q: Queue, kind: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["f8", "i1", "?", "c8", "bfloat16", "f2"])
-@pytest.mark.two_places
+@pytest.mark.sim_and_host
 def test_with_another_type(q: Queue, kind: str, dtype: str) -> None:
     made = isthmus.asarray(MODEL, kind=kind, queue=q)
     for source in (made, MODEL, MODEL.tolist()):
@@ -182,7 +182,7 @@ def test_elements_that_are_not_aligned() -> None:
         ([np.float32(1), np.float32(2)], "f4", [1, 2]), ([2**63], "u8", [2**63]),
     ],
 )  # fmt: skip
-@pytest.mark.two_places
+@pytest.mark.sim_and_host
 def test_of_pythons_own(q: Queue, kind: str, given_one: Any, dtype: str, expected: Any) -> None:
     for make in (isthmus.asarray, isthmus.array):
         made = make(given_one, kind=kind, queue=q)

@@ -31,7 +31,7 @@ from support import sim
 import isthmus
 from isthmus import Queue
 
-pytestmark = pytest.mark.two_places
+pytestmark = pytest.mark.sim_and_host
 SIM = sim(effect="late")
 HOST = Queue("host")
 # These tests combine more choices than others and need more examples to cover them.
@@ -96,7 +96,7 @@ def test_overlapping_views(shape: tuple[int, ...], data: Any) -> None:
         assert np.array_equal(made.to_numpy(), model)
 
 
-@pytest.mark.every_place
+@pytest.mark.every_backend
 def test_shifts_in_place(q: Queue, kind: str) -> None:
     made, model = array_of(MODEL, q, kind), MODEL.copy()
     for to, of in (
@@ -170,7 +170,7 @@ BAD_VALUES: list[tuple[str, Any, type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("name", "value", "error", "text"), BAD_VALUES)
-@pytest.mark.one_place
+@pytest.mark.host_only
 def test_bad_assignments(
     q: Queue, kind: str, name: str, value: Any, error: type[Exception], text: str
 ) -> None:
@@ -244,7 +244,7 @@ def test_a_fill_takes_any_number_of_the_kind() -> None:
     assert (flags.tolist(), small.tolist()) == ([True, True], [7, 7])
 
 
-@pytest.mark.one_place
+@pytest.mark.host_only
 @pytest.mark.parametrize("given", [[1, 2, 70000], (1, -32769, 3), [[0, 0, 1 << 40]]])
 def test_integers_of_a_list_that_do_not_fit(q: Queue, kind: str, given: Any) -> None:
     made = isthmus.zeros((2, 3), "i2", kind=kind, queue=q)

@@ -14,7 +14,7 @@ import pytest
 import isthmus
 from isthmus import Array, Buffer, DType, Queue
 
-pytestmark = pytest.mark.two_places
+pytestmark = pytest.mark.sim_and_host
 NUMPYS = {
     "bool": np.bool_, "int8": np.int8, "int16": np.int16, "int32": np.int32, "int64": np.int64,
     "uint8": np.uint8, "uint16": np.uint16, "uint32": np.uint32, "uint64": np.uint64,
@@ -141,7 +141,7 @@ def test_a_star_import_leaves_pythons_bool_alone() -> None:
     assert isthmus.bool is DType("bool")
 
 
-@pytest.mark.every_place
+@pytest.mark.every_backend
 def test_arrays_of_every_type(q: Queue, kind: str) -> None:
     for name, theirs in NUMPYS.items():
         model = (np.arange(12) % 5).astype(theirs).reshape(3, 4)

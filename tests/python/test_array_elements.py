@@ -302,7 +302,7 @@ BAD_ITEMS: list[tuple[Any, type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("key", "error", "text"), BAD_ITEMS)
-@pytest.mark.one_place
+@pytest.mark.host_only
 def test_bad_items(q: Queue, host_kind: str, key: Any, error: type[Exception], text: str) -> None:
     made = array_of(MODEL, q, host_kind)
     assert made.item((1, 2, 3)) == MODEL[1, 2, 3]
@@ -321,7 +321,7 @@ BAD_VALUES: list[tuple[str, Any, type[Exception]]] = [
 
 
 @pytest.mark.parametrize(("name", "value", "error"), BAD_VALUES)
-@pytest.mark.one_place
+@pytest.mark.host_only
 def test_bad_values(q: Queue, allowed: str, name: str, value: Any, error: type[Exception]) -> None:
     made = array_of(np.zeros(4, name), q, allowed)
     with pytest.raises(error):

@@ -141,7 +141,7 @@ def test_dlpack_type_shape_and_strides(q: Queue, host_kind: str, key: Any) -> No
     ("name", "code", "bits"),
     [("?", 6, 8), ("i2", 0, 16), ("u8", 1, 64), ("f2", 2, 16), ("f8", 2, 64), ("D", 5, 128)],
 )
-@pytest.mark.two_places
+@pytest.mark.sim_and_host
 def test_dlpacks_types(q: Queue, host_kind: str, name: str, code: int, bits: int) -> None:
     made = Array(Buffer(64, kind=host_kind, queue=q), 2, name)
     made.fill(1)

@@ -92,7 +92,7 @@ def test_order(q: Queue, kind: str) -> None:
 
 
 @pytest.mark.parametrize("alignment", [1, 16, 4096, 1 << 16])
-@pytest.mark.two_places
+@pytest.mark.sim_and_host
 def test_alignment(q: Queue, kind: str, alignment: int) -> None:
     made = isthmus.empty(3, "longdouble", kind=kind, queue=q, alignment=alignment)
     assert made.ptr % max(alignment, 16) == 0
@@ -332,7 +332,7 @@ def test_bad_arguments(
     assert is_memory_released(before)
 
 
-@pytest.mark.two_places
+@pytest.mark.sim_and_host
 def test_bad_fills(q: Queue, kind: str) -> None:
     for value, dtype, error in (
         (300, "u1", OverflowError), (-1, "u4", OverflowError), (1.5, "i4", TypeError),

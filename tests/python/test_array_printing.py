@@ -15,7 +15,7 @@ from support import sim
 import isthmus
 from isthmus import Array, Event, Queue, _core, _printing
 
-pytestmark = pytest.mark.two_places
+pytestmark = pytest.mark.sim_and_host
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def moved(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return sizes
 
 
-@pytest.mark.every_place
+@pytest.mark.every_backend
 def test_as_numpy_prints_them(q: Queue, kind: str) -> None:
     shapes: list[tuple[int, ...]] = [(), (1,), (5,), (3, 4), (2, 3, 4), (0,), (2, 0, 3)]
     types = ["?", "i1", "u8", "f2", "f4", "f8", "g", "F", "D", "G"]

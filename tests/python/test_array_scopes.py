@@ -16,7 +16,7 @@ import isthmus
 from isthmus import Array, Buffer, Device, Queue
 from isthmus.memory import MemoryUSMHost, PoolResource, StatisticsResource, live
 
-pytestmark = pytest.mark.two_places
+pytestmark = pytest.mark.sim_and_host
 HOST = Device("host")
 
 

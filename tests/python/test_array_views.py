@@ -32,7 +32,7 @@ from isthmus.memory import live
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-pytestmark = pytest.mark.two_places
+pytestmark = pytest.mark.sim_and_host
 SIM = sim(effect="late")
 AXIS_ERROR = (ValueError, IndexError)
 axis_error = pytest.mark.parametrize("error", AXIS_ERROR)
@@ -286,7 +286,7 @@ BAD_KEYS: list[tuple[Any, type[Exception], tuple[Any, ...]]] = [
 
 
 @pytest.mark.parametrize(("key", "error", "parts"), BAD_KEYS)
-@pytest.mark.one_place
+@pytest.mark.host_only
 def test_bad_keys(q: Queue, kind: str, key: Any, error: type[Exception], parts: Any) -> None:
     made = array_of(MODEL, q, kind)
     for use in (lambda: made[key], lambda: made.__setitem__(key, 1)):

@@ -40,7 +40,7 @@ from isthmus.memory import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-pytestmark = pytest.mark.two_places
+pytestmark = pytest.mark.sim_and_host
 HUGE = [2**40, 2**62, 2**63 - 1]
 TOO_HUGE = [2**63, 2**64, 2**100]
 
@@ -69,7 +69,7 @@ class TestSizes:
         raises(ValueError, ["positive", nbytes], lambda: MemoryUSMDevice(nbytes, queue=q))
 
     @pytest.mark.parametrize("nbytes", HUGE)
-    @pytest.mark.every_place
+    @pytest.mark.every_backend
     def test_huge(self, q: Queue, kind: str, nbytes: int) -> None:
         for action in (
             lambda: Buffer(nbytes, kind=kind, queue=q),

@@ -63,7 +63,7 @@ def test_alignments(q: Queue, kind: str, alignment: int) -> None:
 
 
 @pytest.mark.parametrize("alignment", [0, -1, -64, -(2**70)])
-@pytest.mark.one_place
+@pytest.mark.host_only
 def test_no_alignment_is_the_devices_own(q: Queue, alignment: int) -> None:
     buffer = Buffer(64, kind=q.device.kinds[0], queue=q, alignment=alignment)
     assert buffer.alignment == q.device.base_alignment

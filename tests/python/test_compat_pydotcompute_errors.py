@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from isthmus import Device
 
-pytestmark = pytest.mark.two_places
+pytestmark = pytest.mark.sim_and_host
 BASES = {
     PyDotComputeError: Exception,
     exceptions.BufferError: PyDotComputeError,

@@ -20,7 +20,7 @@ from isthmus.compat.pydotcompute.exceptions import BufferSyncError
 if TYPE_CHECKING:
     from isthmus import Device
 
-pytestmark = pytest.mark.two_places
+pytestmark = pytest.mark.sim_and_host
 MIB = 1 << 20
 HOLDING = [BufferState.SYNCHRONIZED, BufferState.HOST_DIRTY, BufferState.DEVICE_DIRTY]
 
@@ -93,7 +93,7 @@ def test_writes_of_both_in_different_places_are_both_kept(dev: Device) -> None:
     assert on_device(buf).tolist() == expected
 
 
-@pytest.mark.every_place
+@pytest.mark.every_backend
 def test_only_changes_are_copied(dev: Device) -> None:
     buf = new_buffer(dev, (16 * MIB,), granularity="page")
     buf.fill(1).sync_to_device()
@@ -208,7 +208,7 @@ BOTH = [UnifiedBuffer, isthmus.UnifiedBuffer]
 
 @pytest.mark.parametrize("write", ["host_write", "device_write"])
 @pytest.mark.parametrize("which", BOTH)
-@pytest.mark.every_place
+@pytest.mark.every_backend
 def test_freed_while_it_is_written(which: Any, write: str, dev: Device) -> None:
     buf = which(SIZE, device=dev, separate=True)
     with pytest.raises(ClosedError), getattr(buf, write)():

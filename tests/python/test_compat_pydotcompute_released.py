@@ -19,7 +19,7 @@ from isthmus.compat.pydotcompute import BufferState, UnifiedBuffer
 if TYPE_CHECKING:
     from isthmus import Device
 
-pytestmark = pytest.mark.two_places
+pytestmark = pytest.mark.sim_and_host
 EVERY_STATE = pytest.mark.parametrize("state", STATES, ids=str)
 
 
@@ -81,7 +81,7 @@ def test_dtypes(dev: Device, dtype: str) -> None:
 
 
 @EVERY_STATE
-@pytest.mark.every_place
+@pytest.mark.every_backend
 def test_contents_from_any_state(dev: Device, state: BufferState) -> None:
     for write, expected in (
         (lambda buf: buf.copy_from(NEW), NEW),
@@ -114,7 +114,7 @@ def test_sources(dev: Device, source: Any) -> None:
     assert (on_device(buf) == expected).all()
 
 
-@pytest.mark.every_place
+@pytest.mark.every_backend
 def test_copy_to(dev: Device) -> None:
     buf = in_state(dev, BufferState.DEVICE_DIRTY)
     target = np.zeros(SIZE)
@@ -144,7 +144,7 @@ def test_indexing_reads_device_writes(dev: Device) -> None:
     assert on_device(buf).tolist() == [*OLD[:3], -1, *OLD[4:]]
 
 
-@pytest.mark.every_place
+@pytest.mark.every_backend
 async def test_ensure(dev: Device) -> None:
     buf = in_state(dev, BufferState.HOST_DIRTY)
     assert await buf.ensure_on_device() is None
@@ -213,7 +213,7 @@ def test_a_memoryview_is_never_of_freed_memory(dev: Device) -> None:
     assert memoryview(buf.host).tolist() == NEW.tolist()
 
 
-@pytest.mark.every_place
+@pytest.mark.every_backend
 def test_with(dev: Device) -> None:
     with new_buffer(dev) as buf:
         buf.copy_from(OLD)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from isthmus.compat.pydotcompute import BufferState
 
 UNINIT, HOST, DEVICE, SYNC, HOST_DIRTY, DEVICE_DIRTY = STATES
-pytestmark = pytest.mark.two_places
+pytestmark = pytest.mark.sim_and_host
 ABSENT = BufferNotAllocatedError
 # Every test writes new values: bytes that do not change are no write, and memory may be reused.
 values = count(1000)
@@ -161,7 +161,7 @@ def check_transition(dev: Device, operation: str, state: BufferState, freed: boo
 @pytest.mark.parametrize(
     "operation", sorted(OPERATIONS.keys() - {"free", "mark_host", "mark_device"})
 )
-@pytest.mark.every_place
+@pytest.mark.every_backend
 def test_contents_after_it(dev: Device, operation: str) -> None:
     for state, held in HELD.items():
         buf, value = in_state(dev, state), next(values)

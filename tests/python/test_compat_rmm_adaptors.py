@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from isthmus.compat.rmm.pylibrmm.stream import Stream
 
 __all__ = ["on", "stream"]
-pytestmark = pytest.mark.two_places
+pytestmark = pytest.mark.sim_and_host
 
 
 def a_pool() -> mr.PoolMemoryResource:
@@ -155,7 +155,7 @@ def test_what_callbacks_return(on: Device, bad: Any) -> None:
 @pytest.mark.parametrize(
     "name", ["CudaMemoryResource", "ManagedMemoryResource", "PinnedHostMemoryResource"]
 )
-@pytest.mark.every_place
+@pytest.mark.every_backend
 def test_callbacks_that_return_memory_of_any_kind(on: Device, name: str) -> None:
     """Each block has the kind of its memory, also below and above other resources."""
     try:
@@ -178,7 +178,7 @@ def test_callbacks_that_return_memory_of_any_kind(on: Device, name: str) -> None
 
 
 @pytest.mark.parametrize("bad", [None, 3, "f"])
-@pytest.mark.one_place
+@pytest.mark.host_only
 def test_callbacks_that_are_none(on: Device, bad: Any) -> None:
     with pytest.raises(TypeError, match="allocate_func must be callable"):
         mr.CallbackMemoryResource(bad, print)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = ["on", "stream"]
-pytestmark = pytest.mark.two_places
+pytestmark = pytest.mark.sim_and_host
 
 
 @pytest.mark.parametrize("make", [DeviceBuffer.copy, copy.copy, copy.deepcopy])
@@ -100,7 +100,7 @@ def test_prefetch_to_another_platform(on: Device) -> None:
             gone.prefetch()
 
 
-@pytest.mark.every_place
+@pytest.mark.every_backend
 def test_cuda_array_interface(on: Device) -> None:
     made = DeviceBuffer(size=5)
     made.resize(3)
@@ -119,7 +119,7 @@ def test_cuda_array_interface(on: Device) -> None:
         assert (made.ptr != 0) == (size != 0)
 
 
-@pytest.mark.every_place
+@pytest.mark.every_backend
 def test_usm_interface(on: Device) -> None:
     made = DeviceBuffer.to_device(b"abc")
     made.reserve(10)
@@ -128,7 +128,7 @@ def test_usm_interface(on: Device) -> None:
     assert isthmus.memory.as_usm_memory(made).tobytes() == b"abc"
 
 
-@pytest.mark.every_place
+@pytest.mark.every_backend
 def test_dlpack(on: Device) -> None:
     shared = DeviceBuffer(size=3, mr=mr.ManagedMemoryResource())
     shared.copy_from_host(b"abc")
@@ -209,7 +209,7 @@ def test_memory_with_an_owner_is_returned() -> None:
         rmm.reinitialize(devices=[])
 
 
-@pytest.mark.every_place
+@pytest.mark.every_backend
 def test_its_end(on: Device) -> None:
     before = live()
     with DeviceBuffer.to_device(b"abc") as made:
@@ -236,7 +236,7 @@ def test_its_end(on: Device) -> None:
     assert is_memory_released(before)
 
 
-@pytest.mark.every_place
+@pytest.mark.every_backend
 def test_it_returns_after_work_in_flight(on: Device, gate: isthmus.Event) -> None:
     own = Stream()
     made = DeviceBuffer.to_device(b"abc", own)
@@ -271,7 +271,7 @@ def test_the_resource_outlives_references_to_it(on: Device) -> None:
     assert made.tobytes() == b"abc"
 
 
-@pytest.mark.every_place
+@pytest.mark.every_backend
 def test_streams_of_one_buffer_are_in_order(on: Device, gate: isthmus.Event) -> None:
     """Work on one stream waits for earlier work on another, which RMM leaves to its users."""
     first, second = Stream(), Stream()

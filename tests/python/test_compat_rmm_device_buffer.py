@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = ["on", "stream"]
-pytestmark = pytest.mark.two_places
+pytestmark = pytest.mark.sim_and_host
 SIZES = (0, 1, 5, 4096, 1_000_003)
 BYTES: list[Any] = [
     b"abc",
@@ -95,7 +95,7 @@ def test_an_address_of_freed_memory(on: Device) -> None:
 
 
 @pytest.mark.parametrize(("size", "error"), BAD_COUNTS)
-@pytest.mark.one_place
+@pytest.mark.host_only
 def test_bad_sizes(on: Device, size: Any, error: type[Exception]) -> None:
     with pytest.raises(error) as told:
         DeviceBuffer(size=size)
@@ -103,7 +103,7 @@ def test_bad_sizes(on: Device, size: Any, error: type[Exception]) -> None:
 
 
 @pytest.mark.parametrize(("ptr", "error"), BAD_COUNTS)
-@pytest.mark.one_place
+@pytest.mark.host_only
 def test_bad_addresses(on: Device, ptr: Any, error: type[Exception]) -> None:
     with pytest.raises(error) as told:
         DeviceBuffer(ptr=ptr, size=3)
@@ -117,14 +117,14 @@ def test_more_than_there_is(on: Device, size: int) -> None:
 
 
 @pytest.mark.parametrize("bad", [3, "pool", isthmus.memory.live, object()])
-@pytest.mark.one_place
+@pytest.mark.host_only
 def test_bad_resources(on: Device, bad: Any) -> None:
     with pytest.raises(TypeError, match="mr must be"):
         DeviceBuffer(size=3, mr=bad)
 
 
 @pytest.mark.parametrize("bad", BAD_STREAMS)
-@pytest.mark.one_place
+@pytest.mark.host_only
 def test_bad_streams(on: Device, bad: Any) -> None:
     made = DeviceBuffer.to_device(b"abc")
     calls: list[Callable[[], object]] = [
@@ -158,7 +158,7 @@ def test_to_device_of_nothing(on: Device) -> None:
 
 
 @pytest.mark.parametrize("bad", NO_BUFFERS)
-@pytest.mark.one_place
+@pytest.mark.host_only
 def test_to_device_of_no_buffers(on: Device, bad: Any) -> None:
     for call in (DeviceBuffer.to_device, DeviceBuffer(size=9).copy_from_host):
         with pytest.raises(TypeError):
@@ -166,7 +166,7 @@ def test_to_device_of_no_buffers(on: Device, bad: Any) -> None:
 
 
 @pytest.mark.parametrize("bad", NO_BYTES)
-@pytest.mark.one_place
+@pytest.mark.host_only
 def test_to_device_of_no_bytes(on: Device, bad: Any) -> None:
     made = DeviceBuffer.to_device(bytes(9))
     for call in (DeviceBuffer.to_device, made.copy_from_host, made.copy_to_host):
@@ -176,7 +176,7 @@ def test_to_device_of_no_bytes(on: Device, bad: Any) -> None:
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.every_place
+@pytest.mark.every_backend
 def test_copy_to_host(on: Device, stream: Stream, size: int) -> None:
     data = noise(size)
     made = DeviceBuffer.to_device(data)
@@ -219,7 +219,7 @@ def test_copy_from_host_of_too_much(on: Device) -> None:
     assert made.tobytes() == b"ab"
 
 
-@pytest.mark.every_place
+@pytest.mark.every_backend
 def test_pageable_memory_may_be_written_at_once(on: Device) -> None:
     """CUDA's driver behaves so on any stream, although its documentation says otherwise."""
     own = Stream()
@@ -233,7 +233,7 @@ def test_pageable_memory_may_be_written_at_once(on: Device) -> None:
     assert got == before
 
 
-@pytest.mark.every_place
+@pytest.mark.every_backend
 def test_pinned_memory_is_copied_in_the_streams_order(on: Device, gate: isthmus.Event) -> None:
     if "host" not in on.kinds:
         pytest.skip(f"{on.filter} offers no host kind")
@@ -252,7 +252,7 @@ def test_pinned_memory_is_copied_in_the_streams_order(on: Device, gate: isthmus.
     assert bytes(view) == b"abc"
 
 
-@pytest.mark.every_place
+@pytest.mark.every_backend
 def test_copy_from_device(on: Device, stream: Stream) -> None:
     made = DeviceBuffer.to_device(bytes(10))
     array = isthmus.Array(Buffer(8, device=on), 2, np.float32)
@@ -264,7 +264,7 @@ def test_copy_from_device(on: Device, stream: Stream) -> None:
         assert made.tobytes()[: len(wanted)] == wanted
 
 
-@pytest.mark.every_place
+@pytest.mark.every_backend
 def test_a_source_on_a_device_may_go_at_once(on: Device, gate: isthmus.Event) -> None:
     own = Stream()
     made = DeviceBuffer.to_device(bytes(3), own)
@@ -330,7 +330,7 @@ def test_copy_from_device_of_rmms_own(on: Device, gate: isthmus.Event, version: 
         (lambda: DeviceBuffer(size=101), "101 bytes, and this buffer has 100"),
     ],
 )
-@pytest.mark.one_place
+@pytest.mark.host_only
 def test_copy_from_device_refuses(on: Device, bad: Callable[[], Any], text: str) -> None:
     made = DeviceBuffer(size=100)
     with pytest.raises(ValueError, match=text):
@@ -366,7 +366,7 @@ def test_from_nothing_to_something(on: Device, stream: Stream) -> None:
 
 
 @pytest.mark.parametrize(("size", "error"), BAD_COUNTS)
-@pytest.mark.one_place
+@pytest.mark.host_only
 def test_bad_new_sizes(on: Device, size: Any, error: type[Exception]) -> None:
     made = DeviceBuffer.to_device(b"abc")
     for call in (made.resize, made.reserve):

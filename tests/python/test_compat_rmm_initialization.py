@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from isthmus import Device
 
 __all__ = ["on"]
-pytestmark = pytest.mark.two_places
+pytestmark = pytest.mark.sim_and_host
 
 
 @pytest.mark.parametrize("managed", [False, True])

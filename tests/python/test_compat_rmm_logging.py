@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from isthmus import Device
 
 __all__ = ["on"]
-pytestmark = pytest.mark.two_places
+pytestmark = pytest.mark.sim_and_host
 LEVELS = list(rmm.level_enum)
 
 

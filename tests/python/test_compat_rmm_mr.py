@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     Make = Callable[[], mr.DeviceMemoryResource]
 
 __all__ = ["on", "stream"]
-pytestmark = pytest.mark.two_places
+pytestmark = pytest.mark.sim_and_host
 
 KINDS = {
     "CudaMemoryResource": "device",
@@ -98,7 +98,7 @@ def test_allocate_and_deallocate(make: Make, stream: Stream) -> None:
 
 @each
 @pytest.mark.parametrize("stream", ["own"], indirect=True)
-@pytest.mark.every_place
+@pytest.mark.every_backend
 def test_buffers_of_it(make: Make, stream: Stream) -> None:
     resource = make()
     data = np.arange(256, dtype=np.uint8)
@@ -125,7 +125,7 @@ def test_many_of_it(make: Make, on: Device) -> None:
 
 
 @pytest.mark.parametrize("bad", BAD_STREAMS)
-@pytest.mark.one_place
+@pytest.mark.host_only
 def test_bad_streams(on: Device, bad: Any) -> None:
     resource = mr.CudaMemoryResource()
     address = resource.allocate(10)
@@ -139,7 +139,7 @@ def test_bad_streams(on: Device, bad: Any) -> None:
 
 
 @pytest.mark.parametrize(("bad", "error"), BAD_COUNTS)
-@pytest.mark.one_place
+@pytest.mark.host_only
 def test_bad_numbers(on: Device, bad: Any, error: type[Exception]) -> None:
     resource, above = mr.CudaMemoryResource(), mr.CudaMemoryResource
     calls: list[Callable[[], object]] = [
@@ -214,7 +214,7 @@ def test_addresses_outlive_the_resource(on: Device) -> None:
     assert is_memory_released(before)
 
 
-@pytest.mark.every_place
+@pytest.mark.every_backend
 def test_memory_returns_after_the_stream(on: Device, gate: isthmus.Event) -> None:
     resource, own = mr.CudaMemoryResource(), Stream()
     before = live()
@@ -227,7 +227,7 @@ def test_memory_returns_after_the_stream(on: Device, gate: isthmus.Event) -> Non
 
 
 @pytest.mark.parametrize("name", KINDS)
-@pytest.mark.every_place
+@pytest.mark.every_backend
 def test_the_drivers_memory(on: Device, name: str) -> None:
     if KINDS[name] not in on.kinds:
         with pytest.raises(RuntimeError, match=KINDS[name]):

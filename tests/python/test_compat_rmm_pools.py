@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = ["on", "stream"]
-pytestmark = pytest.mark.two_places
+pytestmark = pytest.mark.sim_and_host
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.two_places
         ("0.001gb", 1_000_000),
     ],
 )
-@pytest.mark.one_place
+@pytest.mark.host_only
 def test_sizes_as_text(on: Device, text: Any, nbytes: int) -> None:
     resource = mr.PoolMemoryResource(mr.CudaMemoryResource(), text, text)
     assert resource.pool_size() >= nbytes // 2
@@ -48,7 +48,7 @@ def test_sizes_as_text(on: Device, text: Any, nbytes: int) -> None:
 @pytest.mark.parametrize(
     "text", ["2k", "1 g", "", " 1", "-1", "1e6", "1MiB!", "MiB", "1 KiBi", "٣"]
 )
-@pytest.mark.one_place
+@pytest.mark.host_only
 def test_text_that_is_no_size(on: Device, text: str) -> None:
     calls: list[Callable[[], object]] = [
         lambda: mr.PoolMemoryResource(mr.CudaMemoryResource(), 0, text),
@@ -96,7 +96,7 @@ def test_pool(on: Device) -> None:
 
 
 @pytest.mark.parametrize("error", [RuntimeError, ValueError])
-@pytest.mark.one_place
+@pytest.mark.host_only
 def test_pool_sizes_that_contradict(on: Device, error: type[Exception]) -> None:
     with pytest.raises(error, match="Initial pool size exceeds the maximum pool size"):
         mr.PoolMemoryResource(mr.CudaMemoryResource(), "2MiB", "1MiB")
@@ -216,7 +216,7 @@ with Device("cuda:0"):
 
 
 @pytest.mark.skipif("stand_in" not in os.environ.get("ISTHMUS_CUDA_LIBRARY", ""), reason="stand-in")
-@pytest.mark.one_place
+@pytest.mark.host_only
 def test_pools_of_the_driver() -> None:
     python(POOLS)
 
@@ -229,7 +229,7 @@ MIXED = {
 
 
 @pytest.mark.parametrize("name", MIXED)
-@pytest.mark.every_place
+@pytest.mark.every_backend
 def test_bins_of_any_kind(on: Device, name: str) -> None:
     if MIXED[name] not in on.kinds or "device" not in on.kinds:
         pytest.skip(f"no {MIXED[name]}")
@@ -250,7 +250,7 @@ def test_bins_of_any_kind(on: Device, name: str) -> None:
 
 
 @pytest.mark.parametrize("bad", [None, 3, "pool", object()])
-@pytest.mark.one_place
+@pytest.mark.host_only
 def test_async_view_refuses(on: Device, bad: Any) -> None:
     with pytest.raises(ValueError, match="pool_handle must be"):
         mr.CudaAsyncViewMemoryResource(bad)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from isthmus import Device, Event
 
 __all__ = ["on"]
-pytestmark = pytest.mark.two_places
+pytestmark = pytest.mark.sim_and_host
 
 
 def counts(*numbers: int) -> Statistics:
@@ -124,7 +124,7 @@ def test_older_memory_that_another_thread_frees(on: Device, counted: None) -> No
     assert now() == counts(0, 0, 10, 1, 10, 1)
 
 
-@pytest.mark.every_place
+@pytest.mark.every_backend
 def test_counts_fall_when_the_caller_frees(on: Device, gate: Event) -> None:
     """They do not wait for the release to the driver, which follows the work on the block."""
     own, before = Stream(), isthmus.memory.live()

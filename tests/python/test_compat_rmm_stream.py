@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = ["on", "stream"]
-pytestmark = pytest.mark.two_places
+pytestmark = pytest.mark.sim_and_host
 DEFAULTS = (DEFAULT_STREAM, LEGACY_DEFAULT_STREAM, PER_THREAD_DEFAULT_STREAM)
 
 
@@ -92,7 +92,7 @@ def test_flags(on: Device, flags: Any) -> None:
 
 
 @pytest.mark.parametrize("bad", [2, -1, "x", object()])
-@pytest.mark.one_place
+@pytest.mark.host_only
 def test_bad_flags(on: Device, bad: Any) -> None:
     with pytest.raises(ValueError):
         Stream(flags=bad)
@@ -100,7 +100,7 @@ def test_bad_flags(on: Device, bad: Any) -> None:
         CudaStreamPool(2, bad)
 
 
-@pytest.mark.every_place
+@pytest.mark.every_backend
 def test_over_a_queue(on: Device) -> None:
     queue = Queue(on)
     assert Stream(queue).queue == queue
@@ -133,7 +133,7 @@ def test_over_the_default_queue_of_a_device_that_is_not_the_current_one(on: Devi
 
 
 @pytest.mark.parametrize("bad", [3, "default", b"s", object(), 1.5])
-@pytest.mark.one_place
+@pytest.mark.host_only
 def test_what_is_no_stream(on: Device, bad: Any) -> None:
     with pytest.raises(TypeError):
         Stream(bad)
@@ -144,7 +144,7 @@ def test_another_version_of_the_protocol(on: Device) -> None:
         Stream(Handle(0, version=1))
 
 
-@pytest.mark.every_place
+@pytest.mark.every_backend
 def test_handles(on: Device) -> None:
     made = Stream()
     if on.backend != "cuda":
@@ -160,7 +160,7 @@ def test_handles(on: Device) -> None:
     assert Queue.from_stream(made) == made.queue
 
 
-@pytest.mark.every_place
+@pytest.mark.every_backend
 def test_synchronize_waits(on: Device, gate: isthmus.Event) -> None:
     made = Stream()
     made.queue.fence(after=gate)
@@ -201,7 +201,7 @@ def test_a_pool_and_threads(on: Device) -> None:
     assert {taken.count(one) for one in taken} == {100}
 
 
-@pytest.mark.every_place
+@pytest.mark.every_backend
 def test_copies_by_address(on: Device, stream: Stream) -> None:
     data = noise(5000)
     source, target = DeviceBuffer(size=5000), DeviceBuffer(size=5000)
@@ -226,7 +226,7 @@ def test_copies_by_address_from_plain_memory(on: Device) -> None:
     assert target.tobytes() == plain.tobytes()
 
 
-@pytest.mark.every_place
+@pytest.mark.every_backend
 def test_copies_by_address_are_in_the_streams_order(on: Device, gate: isthmus.Event) -> None:
     own = Stream()
     source, target = DeviceBuffer.to_device(b"abc"), DeviceBuffer.to_device(bytes(3))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from isthmus import Device
 
 __all__ = ["on"]
-pytestmark = pytest.mark.two_places
+pytestmark = pytest.mark.sim_and_host
 
 TOP = [
     "DeviceBuffer",
@@ -279,7 +279,7 @@ def compare_refusals(rows: dict[str, Callable[[Any], object]], theirs: Any, mine
     assert differ == {}
 
 
-@pytest.mark.one_place
+@pytest.mark.host_only
 def test_refused_as_by_the_installed_rmm(on: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     theirs = pytest.importorskip("rmm")
     monkeypatch.delenv("RMM_LOG_FILE", raising=False)
@@ -297,7 +297,7 @@ STREAMS: dict[str, Callable[[Any], object]] = {
 }
 
 
-@pytest.mark.one_place
+@pytest.mark.host_only
 def test_streams_refused_as_by_the_installed_rmm(on: Device) -> None:
     pytest.importorskip("rmm")
     for module in ("stream", "cuda_stream_pool"):

@@ -71,7 +71,7 @@ USES: dict[str, Callable[[Buffer], object]] = {
 
 
 @pytest.mark.parametrize("use", USES)
-@pytest.mark.two_places
+@pytest.mark.sim_and_host
 def test_a_freed_buffer_is_dead(q: Queue, host_kind: str, use: str) -> None:
     buffer = Buffer(100, kind=host_kind, queue=q)
     buffer.free()

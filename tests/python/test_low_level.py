@@ -74,7 +74,7 @@ def test_a_device_of_another_context(dev: Device) -> None:
 
 
 @pytest.mark.parametrize("alignment", [1, 8, 64, 256])
-@pytest.mark.two_places
+@pytest.mark.sim_and_host
 def test_memory_of_each_kind(dev: Device, kind: str, alignment: int) -> None:
     before = live()
     ptr = allocated(dev, kind, 1024, alignment)
@@ -165,7 +165,7 @@ def test_shared_memory_without_a_device(dev: Device) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "complex128"])
-@pytest.mark.two_places
+@pytest.mark.sim_and_host
 def test_copies_count_elements(dev: Device, kind: str, dtype: str) -> None:
     ctx = dev.default_context
     data = noise(100 * np.dtype(dtype).itemsize).view(dtype)
@@ -334,7 +334,7 @@ BAD_COPIES: list[tuple[Any, Any, Any, type[Exception], list[object]]] = [
 
 
 @pytest.mark.parametrize(("dst", "src", "n", "error", "parts"), BAD_COPIES)
-@pytest.mark.one_place
+@pytest.mark.host_only
 def test_bad_copies(
     dev: Device, dst: Any, src: Any, n: Any, error: type[Exception], parts: list[object]
 ) -> None:
@@ -370,7 +370,7 @@ BAD_FILLS: list[tuple[Any, Any, int, type[Exception]]] = [
 
 
 @pytest.mark.parametrize(("dtype", "pattern", "n", "error"), BAD_FILLS)
-@pytest.mark.one_place
+@pytest.mark.host_only
 def test_bad_fills(dev: Device, dtype: Any, pattern: Any, n: int, error: type[Exception]) -> None:
     ptr = allocated(dev, "device", 64, 8)
     low_level.unsafe_fill(ptr.context, dev, ptr, 9, 64).wait()
@@ -401,7 +401,7 @@ def test_bad_frees(dev: Device) -> None:
     ("nbytes", "alignment", "error"),
     [(-1, 1, ValueError), (10, 3, ValueError), (1 << 63, 1, MemoryError), (1.5, 1, TypeError)],
 )
-@pytest.mark.one_place
+@pytest.mark.host_only
 def test_bad_sizes(dev: Device, nbytes: Any, alignment: int, error: type[Exception]) -> None:
     with pytest.raises(error):
         allocated(dev, "device", nbytes, alignment)

@@ -87,7 +87,7 @@ def test_alignment(q: Queue, cls: Any) -> None:
 
 
 @pytest.mark.parametrize("nbytes", [0, -1, -(2**40), False])
-@pytest.mark.one_place
+@pytest.mark.host_only
 def test_sizes_must_be_positive(q: Queue, cls: Any, nbytes: int) -> None:
     with pytest.raises(ValueError):
         cls(nbytes, queue=q)
@@ -176,7 +176,7 @@ def test_copy_to_host(q: Queue, cls: Any) -> None:
     ],
     ids=["read-only", "strided", "list", "str"],
 )
-@pytest.mark.one_place
+@pytest.mark.host_only
 def test_bad_targets(q: Queue, cls: Any, target: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         cls(1000, queue=q).copy_to_host(target)
@@ -206,7 +206,7 @@ def test_copy_from_host(q: Queue, cls: Any) -> None:
     ],
     ids=["long", "strided", "str", "list", "None"],
 )
-@pytest.mark.one_place
+@pytest.mark.host_only
 def test_bad_sources(q: Queue, cls: Any, source: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         cls(1000, queue=q).copy_from_host(source)

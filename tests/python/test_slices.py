@@ -12,7 +12,7 @@ from support import filled, noise
 import isthmus
 from isthmus import Buffer, Queue
 
-pytestmark = pytest.mark.two_places
+pytestmark = pytest.mark.sim_and_host
 DATA = noise(1000)
 
 SLICES = [
@@ -116,7 +116,7 @@ def test_freeing_the_base_ends_its_slices(q: Queue, kind: str) -> None:
             part[0:1]
 
 
-@pytest.mark.every_place
+@pytest.mark.every_backend
 def test_between_slices_of_one_buffer(q: Queue, kind: str) -> None:
     base = filled(DATA, kind=kind, queue=q)
     base[0:100].copy_from(base[500:600])

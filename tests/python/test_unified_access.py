@@ -210,7 +210,7 @@ SOURCES: dict[str, tuple[Any, Any]] = {
 
 @each_means
 @pytest.mark.parametrize("source", SOURCES)
-@pytest.mark.two_places
+@pytest.mark.sim_and_host
 def test_copy_from(dev: Device, tracking: str, source: str) -> None:
     given, expected = SOURCES[source]
     buf = made(dev, tracking)
@@ -261,7 +261,7 @@ def test_parts_are_copied_to(dev: Device) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["?", "i1", "u1", "<u2", "i8", "u8", "f2", "f8", "D"])
-@pytest.mark.two_places
+@pytest.mark.sim_and_host
 def test_fill_and_zeros(dev: Device, dtype: str) -> None:
     buf = UnifiedBuffer(100, dtype, device=dev)
     assert buf.fill(True) is buf

@@ -95,7 +95,7 @@ SOURCES: dict[str, tuple[Any, type[Exception], list[Any]]] = {
 
 @each_means
 @pytest.mark.parametrize("which", SOURCES)
-@pytest.mark.two_places
+@pytest.mark.sim_and_host
 def test_sources(dev: Device, tracking: str, which: str) -> None:
     source, error, parts = SOURCES[which]
     buf = two_copies(dev, (10, 20), tracking, dtype=np.int32)

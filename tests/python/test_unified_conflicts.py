@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from isthmus import Device
 
-pytestmark = pytest.mark.two_places
+pytestmark = pytest.mark.sim_and_host
 SIZE = 300_000
 # In another granule than 0 with any kind of tracking, except with the largest pages.
 FAR = SIZE - 10
@@ -37,7 +37,7 @@ def both_wrote(dev: Device, tracking: str, **options: Any) -> Any:
 
 
 @each_means
-@pytest.mark.every_place
+@pytest.mark.every_backend
 def test_disjoint_ranges_are_merged(dev: Device, tracking: str) -> None:
     buf = two_copies(dev, SIZE, tracking, granularity="page")
     buf.copy_from(numbers(SIZE)).sync_to_device()
@@ -205,7 +205,7 @@ def test_one_copy_has_no_conflicts() -> None:
     assert buf.device[:3].tolist() == buf.host[:3].tolist() == [1, 2, 3]
 
 
-@pytest.mark.every_place
+@pytest.mark.every_backend
 def test_writers_on_both_sides_apart(dev: Device) -> None:
     """A host thread writes its half and the device the other half, repeatedly."""
     buf = two_copies(dev, 200_000, granularity="page")

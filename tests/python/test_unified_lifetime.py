@@ -54,7 +54,7 @@ USES: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("use", USES)
-@pytest.mark.two_places
+@pytest.mark.sim_and_host
 def test_use_after_free(dev: Device, use: str) -> None:
     for used in (False, True):
         buf = two_copies(dev, 1000)
@@ -82,7 +82,7 @@ def test_what_is_known_of_a_freed_one(dev: Device) -> None:
 @each_means
 @pytest.mark.parametrize("size", [300, 100_000])
 @pytest.mark.parametrize("pinned", [False, True])
-@pytest.mark.two_places
+@pytest.mark.sim_and_host
 def test_views_outlive_it(dev: Device, tracking: str, size: int, pinned: bool) -> None:
     before = live()
     buf = two_copies(dev, size, tracking, pinned=pinned)

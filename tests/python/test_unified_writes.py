@@ -79,7 +79,7 @@ WAYS: dict[str, Callable[[np.ndarray], Any]] = {
 
 @each_means
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.two_places
+@pytest.mark.sim_and_host
 def test_writes_are_detected(dev: Device, tracking: str, way: str) -> None:
     buf = two_copies(dev, SIZE, tracking)
     buf.copy_from(numbers(SIZE))
@@ -138,7 +138,7 @@ READS: dict[str, Callable[[np.ndarray], Any]] = {
 
 @each_means
 @pytest.mark.parametrize("way", READS)
-@pytest.mark.two_places
+@pytest.mark.sim_and_host
 def test_reads_are_none(dev: Device, tracking: str, way: str) -> None:
     buf = two_copies(dev, SIZE, tracking)
     kept = buf.host

@@ -29,11 +29,11 @@ Error open_failed(const Device& device, CUresult outcome) {
                 filter, code_name(outcome), outcome);
   }
   if (is_handle_error(outcome)) {
-    return fail(
-        ISTHMUS_ERROR_INVALID_ARGUMENT,
-        "{} does not know that handle: cuIpcOpenMemHandle: {} ({}); it must come unchanged from a "
-        "process of this machine that still owns the memory, and be opened on the same device",
-        filter, code_name(outcome), outcome);
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "{} cannot open the IPC handle: cuIpcOpenMemHandle: {} ({}): pass it unchanged "
+                "from a process "
+                "of this machine that still owns the memory, and open it on the same device",
+                filter, code_name(outcome), outcome);
   }
   return call_failed("cuIpcOpenMemHandle", outcome);
 }

@@ -15,8 +15,8 @@ namespace {
 // Number of freed device addresses that are not reused yet, so that a use after free is reported
 // instead of crashing.
 constexpr std::size_t k_max_quarantined = 64;
-// A driver's fresh memory is not zero. Here as many bytes at its start are filled with
-// `k_pattern_byte`.
+// Drivers do not guarantee zeroed memory. The first bytes of an allocation, up to this many, are
+// filled with `k_pattern_byte`.
 constexpr std::size_t k_pattern_bytes = std::size_t{64} << 10;
 constexpr int k_pattern_byte = 0xA5;
 // Smaller requests use the C++ allocator, which sanitizers check; others get pages of their own.
@@ -63,12 +63,12 @@ Result<void> Allocation::reserve_ranges() {
 
 Result<void> Allocation::map() {
   if (request_.kind == ISTHMUS_KIND_DEVICE) {
-    auto pages = os::map_two_faced(request_.nbytes, request_.alignment);
+    auto pages = os::map_inaccessible(request_.nbytes, request_.alignment);
     if (!pages) {
       return pages.take_error();
     }
-    base_ = static_cast<std::byte*>(pages->hidden);
-    accessible_base_ = static_cast<std::byte*>(pages->open);
+    base_ = static_cast<std::byte*>(pages->inaccessible);
+    accessible_base_ = static_cast<std::byte*>(pages->accessible);
     return {};
   }
   if (small()) {

@@ -24,7 +24,7 @@
 
 namespace isthmus::sim {
 
-// Fills fresh memory with a pattern, since a driver's fresh memory is not zero.
+// Fills the beginning of a new allocation with a pattern: drivers do not guarantee zeroed memory.
 void fill_with_pattern(std::byte* base, std::size_t nbytes) noexcept;
 
 class Allocation {

@@ -140,7 +140,7 @@ void UsageCounter::claim() noexcept {
 
 void UsageCounter::allocate_slots() noexcept {
   if (extra_slots_.load(k_relaxed) == nullptr) {
-    extra_slots_.store(new (std::nothrow) SlotOfMore[k_extra_slots], std::memory_order_release);
+    extra_slots_.store(new (std::nothrow) PaddedSlot[k_extra_slots], std::memory_order_release);
   }
   needs_slots_ = false;
 }

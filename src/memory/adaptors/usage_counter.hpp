@@ -132,7 +132,7 @@ class UsageCounter {
     }
   };
   // Cache lines are fetched in pairs, and adjacent slots are those of two threads.
-  struct alignas(128) SlotOfMore : Slot {};
+  struct alignas(128) PaddedSlot : Slot {};
 
   // Of bytes or allocations, all slots together; guarded by the lock.
   struct Sum {
@@ -182,7 +182,7 @@ class UsageCounter {
   Slot first_;
   Slot shared_;  // of threads without one, under the lock
   std::atomic<std::uint32_t> first_thread_{k_no_thread};
-  std::atomic<SlotOfMore*> extra_slots_{nullptr};  // allocated when a second thread counts
+  std::atomic<PaddedSlot*> extra_slots_{nullptr};  // allocated when a second thread counts
   std::mutex lock_;
   Sum bytes_, count_;
   bool needs_slots_ = false;        // a thread without a slot freed: a free allocates none

@@ -54,7 +54,7 @@ TEST(pages, are_aligned_and_zero) {
 TEST(pages, refuse_what_no_machine_has) {
   EXPECT_EQ(map_pages(std::size_t{1} << 62, 4096).failure().code(), ISTHMUS_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(map_pages(SIZE_MAX, 4096).failure().code(), ISTHMUS_ERROR_OUT_OF_MEMORY);
-  EXPECT_EQ(map_two_faced(std::size_t{1} << 62, 4096).failure().code(),
+  EXPECT_EQ(map_inaccessible(std::size_t{1} << 62, 4096).failure().code(),
             ISTHMUS_ERROR_OUT_OF_MEMORY);
 }
 
@@ -119,13 +119,13 @@ TEST_F(moved_pages, stay_where_the_kernel_refuses) {
   EXPECT_EXIT(under_a_limit(), testing::ExitedWithCode(0), "");
 }
 
-TEST(double_mapped_pages, fault_on_the_hidden_face_only) {
-  auto pages = map_two_faced(10'000, 65'536);
+TEST(double_mapped_pages, fault_at_the_inaccessible_address_only) {
+  auto pages = map_inaccessible(10'000, 65'536);
   ASSERT_TRUE(pages);
-  EXPECT_EQ(address(pages->hidden) % 65'536, 0U);
-  std::memset(pages->open, 1, 10'000);
-  EXPECT_DEATH(static_cast<volatile char*>(pages->hidden)[0] = 1, "");
-  unmap_two_faced(*pages, 10'000);
+  EXPECT_EQ(address(pages->inaccessible) % 65'536, 0U);
+  std::memset(pages->accessible, 1, 10'000);
+  EXPECT_DEATH(static_cast<volatile char*>(pages->inaccessible)[0] = 1, "");
+  unmap_inaccessible(*pages, 10'000);
 }
 
 TEST(notify, writes_one_to_a_copy_of_the_descriptor) {
