@@ -149,8 +149,8 @@ for backend in sys.argv[1:]:
     isthmus.devices(backend)
 added = of_a_child().items() - before.items()
 names = {name for name, _ in added}
-# The one exception: loaders of OpenCL take drivers of no other place. SYCL and the threading library
-# of Intel's runtime set one each.
+# The one exception: loaders of OpenCL take drivers of no other place. SYCL and the threading
+# library of Intel's runtime set one each.
 assert names <= {b"OCL_ICD_FILENAMES", b"ZES_ENABLE_SYSMAN", b"HWLOC_PLUGINS_PATH"}, added
 assert of_a_child().keys() >= before.keys()
 """
