@@ -14,9 +14,9 @@ namespace isthmus {
 inline namespace v1 {
 namespace detail {
 
-// `owner` keeps the memory valid until `GiveBack(owner.get())` is called. An empty owner needs
+// `owner` keeps the memory valid until `release(owner.get())` is called. An empty owner needs
 // no such call.
-template <class T, class Lender, auto GiveBack>
+template <class T, class Owner, auto release>
 class exported_span {
  public:
   exported_span() noexcept = default;
@@ -31,7 +31,7 @@ class exported_span {
   exported_span(const exported_span&) = delete;
   exported_span& operator=(const exported_span&) = delete;
   ~exported_span() {
-    if (owner_) GiveBack(owner_.get());
+    if (owner_) release(owner_.get());
   }
 
   [[nodiscard]] std::span<T> span() const noexcept { return values_; }
@@ -44,11 +44,11 @@ class exported_span {
 
  protected:
   // Takes over an access that has begun; the destructor ends it.
-  exported_span(Lender owner, std::span<T> values) noexcept
+  exported_span(Owner owner, std::span<T> values) noexcept
       : owner_(std::move(owner)), values_(values) {}
 
  private:
-  Lender owner_;
+  Owner owner_;
   std::span<T> values_;
 };
 

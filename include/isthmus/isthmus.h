@@ -619,8 +619,8 @@ ISTHMUS_API isthmus_status_t isthmus_error_snapshot(isthmus_snapshot_t* snapshot
  * none, and one inside a driver's callback only the first three. */
 typedef int32_t isthmus_oom_stage_t;
 enum {
-  ISTHMUS_OOM_STAGE_COLLECT =
-      0, /* collects this thread's cache, and memory whose work has completed */
+  /* Collects this thread's cache, and memory whose work has completed. */
+  ISTHMUS_OOM_STAGE_COLLECT = 0,
   /* Collects caches that were idle for 10 ms or more, at most every 10 ms. */
   ISTHMUS_OOM_STAGE_COLLECT_IDLE = 1,
   ISTHMUS_OOM_STAGE_GROW = 2, /* requests more from the driver */
@@ -1433,8 +1433,8 @@ enum {
   ISTHMUS_UNIFIED_DEVICE_ONLY = 2,
   ISTHMUS_UNIFIED_SYNCHRONIZED = 3,
   ISTHMUS_UNIFIED_HOST_DIRTY = 4, /* host writes that the device copy lacks */
-  ISTHMUS_UNIFIED_DEVICE_DIRTY =
-      5 /* device writes that the host copy lacks; perhaps also host writes */
+  /* device writes that the host copy lacks; perhaps also host writes */
+  ISTHMUS_UNIFIED_DEVICE_DIRTY = 5
 };
 
 typedef int32_t isthmus_winner_t;
