@@ -89,7 +89,7 @@ function(isthmus_add_headers_alone)
     cmake_path(GET header STEM name)
     set(stamp "${CMAKE_CURRENT_BINARY_DIR}/alone/${name}")
     add_custom_command(OUTPUT "${stamp}" DEPFILE "${stamp}.d" DEPENDS "${header}" VERBATIM
-      COMMAND "${CMAKE_CXX_COMPILER}" -std=c++20 -fsyntax-only -Wall -Wextra -Werror
+      COMMAND "${CMAKE_CXX_COMPILER}" -std=c++20 -fsyntax-only -Wall -Wextra -Wshadow -Werror
         "-I${PROJECT_SOURCE_DIR}/include" -MD -MF "${stamp}.d" -MT "${stamp}"
         -include "${header}" -x c++ /dev/null
       COMMAND "${CMAKE_COMMAND}" -E touch "${stamp}"
