@@ -8,6 +8,7 @@
 #include "core/interrupt.hpp"
 #include "core/never_destroyed.hpp"
 #include "core/tls.hpp"
+#include "os/process.hpp"
 
 namespace isthmus {
 namespace {
@@ -32,11 +33,25 @@ Event::~Event() = default;
 Status Event::poll() noexcept {
   if (!settled()) {
     refresh();
+    if (state_.load(std::memory_order_acquire) == k_completing) {
+      wait_for_publication();
+    }
   }
   if (!settled()) {
     return ISTHMUS_PENDING;
   }
   return error_.code();
+}
+
+// Another thread has a few instructions left until the outcome is published. PENDING would be wrong:
+// events of later operations on the queue may have completed already. In a forked child that thread
+// does not exist.
+void Event::wait_for_publication() noexcept {
+  sleepers_.fetch_add(1, std::memory_order_seq_cst);
+  while (state_.load(std::memory_order_seq_cst) == k_completing && !os::is_forked_child()) {
+    os::futex_wait(state_, k_completing, std::nullopt);
+  }
+  sleepers_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 bool Event::complete(Error outcome) noexcept {

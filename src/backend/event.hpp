@@ -45,7 +45,8 @@ struct EventTimes {
 
 class Event : public RefCounted {
  public:
-  // PENDING, OK or the error. Never blocks.
+  // PENDING, OK or the error. Never blocks. Not PENDING once a later operation on the same queue is
+  // known to have completed.
   [[nodiscard]] Status poll() noexcept;
   [[nodiscard]] bool pending() noexcept { return poll() == ISTHMUS_PENDING; }
   // Returns the operation's own outcome, or TIMEOUT.
@@ -112,6 +113,7 @@ class Event : public RefCounted {
   // a thread that reads a final state with acquire order may read `error_`.
   enum State : std::uint32_t { k_pending, k_completing, k_succeeded, k_failed };
 
+  void wait_for_publication() noexcept;
   // Returns false if the event had completed; `continuation` has then been run.
   bool add_continuation(Continuation& continuation) noexcept;
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Order of operations: on one queue, across queues by conflicts, and by `after`.
+#include <array>
 #include <atomic>
+#include <thread>
+#include <vector>
 
 #include "support/backends.hpp"
 #include "support/bytes.hpp"
@@ -171,6 +174,23 @@ TEST_P(order, waiting_for_a_queue_ends_all_of_it) {
   for (const im::event& one : all) EXPECT_EQ(one.status(), im::status::ok);
   EXPECT_TRUE(queue_.idle());
   EXPECT_EQ(isthmus_queue_wait(queue_.get(), 0), ISTHMUS_OK);
+}
+
+// Threads that poll and wait at the same time complete each other's events.
+TEST_P(order, earlier_events_are_complete_once_a_later_one_is) {
+  std::atomic<int> pending{0};
+  const auto work = [&](std::size_t number) {
+    for (int round = 0; round < 200; ++round) {
+      const std::array events{queue_.fence(), queue_.fence(), queue_.fence()};
+      if (number % 2 == 0) events[number / 2].wait();
+      queue_.wait();
+      pending += static_cast<int>(!events[0].done()) + static_cast<int>(!events[1].done());
+    }
+  };
+  std::vector<std::thread> threads;
+  for (std::size_t number = 0; number < 4; ++number) threads.emplace_back(work, number);
+  for (std::thread& each : threads) each.join();
+  EXPECT_EQ(pending, 0);
 }
 
 TEST_P(order, events_that_have_ended_cost_no_waiting) {

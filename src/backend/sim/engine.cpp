@@ -191,7 +191,7 @@ Ref<Event> Engine::submit(const std::shared_ptr<CopyEngine>& copy_engine, Work w
   return operation;
 }
 
-void Engine::poll(Operation& operation) noexcept {
+bool Engine::poll(Operation& operation) noexcept {
   Agenda next;
   const std::lock_guard hold{lock_};
   handle_loss(next);
@@ -202,6 +202,7 @@ void Engine::poll(Operation& operation) noexcept {
     next.demand = {Ref<Operation>{&operation}, false};
   }
   retire_due(next);
+  return operation.retired_;
 }
 
 void Engine::demand(Operation& operation) noexcept {

@@ -67,8 +67,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   [[nodiscard]] Ref<Event> submit(const std::shared_ptr<CopyEngine>& copy_engine, Work work,
                                   WaitList after, isthmus::Queue& queue);
 
-  // The host polls a pending event once.
-  void poll(Operation& operation) noexcept;
+  // The host polls a pending event once. Returns whether the operation has ended.
+  [[nodiscard]] bool poll(Operation& operation) noexcept;
   // The host waits for an operation.
   void demand(Operation& operation) noexcept;
   // Ends all operations of a context (null: of all contexts), in order. An operation that still

@@ -237,6 +237,7 @@ void Engine::retire(const Ref<Operation>& done, Agenda& next) noexcept {
   end_use(done->work_.destination);
   end_use(done->work_.source);
   done->released_queue_ = std::exchange(done->queue_, nullptr);
+  done->retired_ = true;
   next.ended.push_back(done);
 }
 

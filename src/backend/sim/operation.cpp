@@ -43,7 +43,13 @@ void Operation::end() noexcept {
   complete(failure_);
 }
 
-void Operation::refresh() noexcept { engine_->poll(*this); }
+// An operation that has ended completes here if the thread that ended it has not come to that yet.
+// Otherwise the event of a later operation could complete before this one.
+void Operation::refresh() noexcept {
+  if (engine_->poll(*this)) {
+    complete(failure_);
+  }
+}
 
 void Operation::arm() noexcept { engine_->demand(*this); }
 

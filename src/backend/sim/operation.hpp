@@ -105,6 +105,7 @@ class Operation final : public Event {
   bool early_ = true;
   bool awaited_ = false;  // a thread waits: the clock advances to the end
   bool passed_ = false;   // the effect has happened, or never will
+  bool retired_ = false;  // the end has been reached; `failure_` is final
   std::uint64_t ready_ns_ = 0;
   EventTimes times_;
   Error failure_;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // When bytes move: a missing wait shows as wrong data, a correct program sees right data.
 
+#include <latch>
+#include <thread>
+
 #include "unit/backend/sim_fixture.hpp"
 
 namespace isthmus {
@@ -42,6 +45,32 @@ TEST(sim_late, polling_ends) {
   }
   EXPECT_GE(looks, 2);
   sim.free(memory, 1U << 20);
+}
+
+// Blocks the thread that completes its event.
+class Blocker final : public Continuation {
+ public:
+  void run(Event&) noexcept override {
+    reached.count_down();
+    released.wait();
+  }
+  std::latch reached{1};
+  std::latch released{1};
+};
+
+// One thread ends two operations and stops before it completes the second one.
+TEST(sim_late, an_event_is_complete_once_a_later_one_is) {
+  rig sim{"effect=late"};
+  Blocker blocker;
+  const auto first = expect_value(sim.queue->fence({}));
+  const auto second = expect_value(sim.queue->fence({}));
+  first->on_complete_lazily(blocker);
+  std::thread blocked{[&] { EXPECT_TRUE(second->wait({})); }};
+  blocker.reached.wait();
+  EXPECT_TRUE(expect_value(sim.queue->fence({}))->wait({}));
+  EXPECT_EQ(second->poll(), ISTHMUS_OK);
+  blocker.released.count_down();
+  blocked.join();
 }
 
 TEST(sim_late, a_wait_brings_all_that_is_before_it_and_nothing_else) {
