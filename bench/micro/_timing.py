@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the benchmarks of this folder share: a report of bounds, and timing helpers.
+"""Helpers of the benchmarks in this folder: a report of bounds, and timing functions.
 
 Each program prints a line for each figure: the time of Isthmus, the peer's time, their ratio (x),
 the bound, and whether it was held. With ``--check`` the exit status is 1 if a bound was missed.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     Bytes = NDArray[np.uint8]
     Chosen = slice | NDArray[np.int64] | None
-    # Returns what to write in a round, as an index into the bytes, or None for nothing.
+    # Returns the bytes to write in a round, as an index into the array, or None for no write.
     Workload = Callable[[int], Chosen]
 
 PAGE, HUGE_PAGE = 4096, 2 << 20
@@ -91,7 +91,7 @@ class Place:
         return bound if self.is_gpu else bound * 1.5
 
     def copy_whole(self) -> None:
-        """Makes the whole copy that everything is compared with."""
+        """Executes the whole copy with which all times are compared."""
         self._target.copy_from(self.plain)
 
     def make(self, **options: Any) -> isthmus.UnifiedBuffer:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a unified buffer costs if nothing moves: access, creation, and many live buffers."""
+"""The cost of a unified buffer without copies: access, creation, and many live buffers."""
 
 from __future__ import annotations
 

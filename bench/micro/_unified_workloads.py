@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bounds of rounds, by what is written between two synchronizations, and their history."""
+"""The bounds of rounds, by the writes between two synchronizations and their history."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LEARNING = 40
 
 
 def part(table: Table, place: Place) -> None:
-    """Measures runs, windows and pages, of which only what was written must move."""
+    """Measures runs, windows and pages, of which only the written bytes must be copied."""
     nothing = place.measure(lambda _number: None)
     table.below(
         "nothing written", nothing.total, place.slack(NOTHING_BOUND), beside=nothing.whole.median

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a resource over a pool adds to an allocation with its free, through the C interface, on one
-// thread and on two threads at once.
+// Measures the overhead of memory resources over a pool: the time of an allocation and its
+// deallocation through the C interface, on one thread and on two concurrent threads.
 //
 // All contestants run the same window alternately in one process, and no block is touched. The
-// counter `<name>_ns` is the lowest time for an allocation with its free of any window: the cost
-// without disturbance by other work. `pool_ns` is that of the bare pool. The time of debug
-// resources includes what they write to blocks. A monotonic resource releases its memory between
-// windows and serves a window from one chunk.
+// counter `<name>_ns` is the minimum over all windows of the time for an allocation and its
+// deallocation: the cost without disturbance by other work. `pool_ns` is the time of the pool
+// alone. The time of debug resources includes their writes to blocks. A monotonic resource releases
+// its memory between windows and serves a window from one chunk.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>

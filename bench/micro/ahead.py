@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a pool holds for buffers of a host that runs ahead of its device.
+"""The memory that a pool holds for buffers if the host runs ahead of its device.
 
 Each step creates a buffer of 4 MiB, submits a fill of it to its queue and drops it, without waiting
 for anything. No operation runs before the last step is submitted: all are ordered after a host

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a buffer of the host costs compared with malloc and aligned_alloc, beside many live buffers
-// and on several threads.
+// Measures the cost of a buffer on the host compared with malloc and aligned_alloc, with many live
+// buffers and on several threads.
 //
-// Each benchmark runs its peer in the same loop of rounds, so that both see the same machine;
+// Each benchmark runs its peer in the same loop of rounds, so that both run under the same load.
 // `ratio` is the time of Isthmus over the peer's. `live` is the number of live buffers: the cost
-// must not grow with it.
+// must not grow with that number.
 #include <benchmark/benchmark.h>
 
 #include <chrono>
@@ -23,7 +23,7 @@ const im::queue& host_queue() {
 }
 
 constexpr int k_round = 100;  // calls of one contestant, then of the other
-// Counts only one call of Isthmus per iteration. The real time is a hundred times as long, plus the
+// An iteration counts as one call of Isthmus. Its real time is that of a hundred calls, plus the
 // peer's.
 constexpr double k_min_seconds = 0.005;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What typed arrays cost compared with plain code on plain memory: views, single elements, creation
-// and release.
+// Measures the cost of typed arrays compared with plain code on plain memory: views, single
+// elements, creation and release.
 //
-// `plain` is what a program has without a library: a pointer, extents and strides in a struct, like
+// `plain` is an array without a library: a pointer, extents and strides in a struct, like
 // std::mdspan. Elements are read one by one, at indices that the compiler cannot predict.
 #include <benchmark/benchmark.h>
 

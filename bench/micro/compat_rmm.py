@@ -131,10 +131,10 @@ def main() -> None:
     where = ours.held[0].buffer.device
     print(f"isthmus {isthmus.__version__} on {where.filter}, {beside}:")
     report = Report()
-    print("as long as no address was asked for:")
+    print("before an address was requested:")
     for row in (*PAIRS, *WITH_MANY, *COPIES):
         measure(report, row, ours, peer)
-    print("from the first address on:")
+    print("after an address was requested:")
     _ = ours.held[0].ptr
     for row in (*PAIRS, *WITH_MANY, *RAW, *COPIES, *OTHERS):
         measure(report, row._replace(most=row.most_lent or row.most), ours, peer)

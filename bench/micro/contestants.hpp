@@ -4,13 +4,13 @@
 // pointers, and the loop that times them in all benchmarks.
 //
 // All contestants run the same window of operations alternately in one process, and no block is
-// touched. The counter `<name>_ns` is the lowest time per operation of any window: the cost without
-// disturbance by other work. `ratio` is the pool's time over malloc's.
+// touched. The counter `<name>_ns` is the minimum time per operation over all windows: the cost
+// without disturbance by other work. `ratio` is the pool's time over malloc's.
 //
-// malloc and std::pmr always take part. The others take part if their library is found;
-// `./dev bench` installs them. The benchmark's context names the absent ones. jemalloc needs more
-// static thread-local storage than a running program has to spare, unless GLIBC_TUNABLES reserves
-// some, as `./dev bench` does.
+// malloc and std::pmr always take part. The others take part if their library is found; `./dev
+// bench` installs them. The benchmark's context names the absent ones. jemalloc needs more static
+// thread-local storage than a running program has left, unless GLIBC_TUNABLES reserves some, as
+// `./dev bench` does.
 
 #include <benchmark/benchmark.h>
 #include <dlfcn.h>
@@ -34,13 +34,13 @@ struct contestant {
   void (*give)(void* memory, std::size_t nbytes);
 };
 
-// Looked up once: doing so in every call would cost as much as the call.
+// Cached, since a lookup in every call would cost as much as the call.
 inline isthmus_queue_t* on_host = nullptr;
 enum class settings { usual, unchecked, limited };
 template <settings Which>
 inline isthmus_resource_t* pool = nullptr;
 
-// Options with limits that no benchmark reaches: their presence is what is measured.
+// Options with limits that no benchmark reaches: only the cost of checking them is measured.
 inline isthmus::pool_options options_of(settings which) {
   if (which != settings::limited) return {.checked = which != settings::unchecked};
   constexpr std::uint64_t k_gib = 1 << 30;
@@ -154,7 +154,7 @@ struct umf_pool {
 };
 inline const umf_pool umf;
 
-// The first is the pool, the third is malloc.
+// The first contestant is the pool, the third is malloc.
 inline const std::vector<contestant>& contestants() {
   static const std::vector<contestant> all = [] {
     std::vector<contestant> found{ours<settings::usual>("pool"),

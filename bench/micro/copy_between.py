@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An OpenCL buffer to a CUDA buffer and back, a copy that no driver makes by itself.
+"""An OpenCL buffer to a CUDA buffer and back, a copy that no driver can execute alone.
 
 The peer is the path without such a copy: one library copies to a NumPy array, and the other, here
 CuPy, copies from there.

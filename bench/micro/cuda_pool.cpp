@@ -26,7 +26,7 @@ void keep_busy(const im::queue& on, const im::buffer& scratch) {
   for (int i = 0; i < 40; ++i) (void)im::fill_async(scratch, std::byte{1}, {.queue = on});
 }
 
-// Nanoseconds for an allocation with its free, on an idle queue and on a busy one.
+// Measures the time of an allocation and its deallocation, on an idle queue and on a busy one.
 void pair_at_work(benchmark::State& state) {
   const im::device device = find_cuda(state);
   if (!device) return;
@@ -57,8 +57,8 @@ BENCHMARK(pair_at_work)
     ->UseManualTime()
     ->Iterations(100);
 
-// Arithmetic on registers only, which takes about as long as the same number of pairs. Its speedup
-// by threads shows what the processors of this machine can give beside its other work.
+// Executes arithmetic on registers only, which takes about as long as the same number of pairs. Its
+// speedup by threads is the maximum that this machine allows under its other load.
 void arithmetic(std::size_t /*thread*/) {
   std::uint64_t value = 1;
   for (int i = 0; i < k_window * 10; ++i) {
@@ -121,8 +121,8 @@ void* moved_run(const im::resource& pool, const im::queue& on, std::size_t nbyte
 
 enum class path { inside, to_device, back };
 
-// The driver's own copy of 256 MiB, of remapped memory and of memory of one cuMemAlloc. `ratio` is
-// the speed of the former over that of the latter.
+// Measures the driver's copy of 256 MiB of remapped memory and of memory of one cuMemAlloc. `ratio`
+// is the speed of the former over that of the latter.
 void copies_of_moved(benchmark::State& state, path way) {
   const im::device device = find_cuda(state);
   if (!device) return;
@@ -195,8 +195,8 @@ BENCHMARK_CAPTURE(pinned_copies_of_moved, to_device, path::to_device)
     ->Iterations(50);
 BENCHMARK_CAPTURE(pinned_copies_of_moved, back, path::back)->UseManualTime()->Iterations(50);
 
-// Microseconds to obtain pinned memory from the driver and to return it: by a pool, and by
-// cuMemHostAlloc and cuMemFreeHost. The device is idle, or copies for 0.2 s.
+// Measures the time to allocate pinned memory from the driver and to free it: by a pool, and by
+// cuMemHostAlloc and cuMemFreeHost. The device is idle, or executes copies for 0.2 s.
 void pinned_growth(benchmark::State& state, bool at_work) {
   const im::device device = find_cuda(state);
   if (!device) return;
@@ -237,8 +237,8 @@ void pinned_growth(benchmark::State& state, bool at_work) {
 BENCHMARK_CAPTURE(pinned_growth, idle, false)->GROWTH_SIZES;
 BENCHMARK_CAPTURE(pinned_growth, at_work, true)->GROWTH_SIZES;
 
-// Blocking copies of pinned memory by Isthmus and by the driver. `ratio` is the speed of Isthmus
-// over the driver's.
+// Measures blocking copies of pinned memory by Isthmus and by the driver. `ratio` is the speed of
+// Isthmus over the driver's.
 void pinned_copies(benchmark::State& state, path way) {
   const im::device device = find_cuda(state);
   if (!device) return;

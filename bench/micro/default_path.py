@@ -74,7 +74,7 @@ def pending(report: Report, device: isthmus.Device) -> None:
             print(f"On {device.filter}, after such buffers were used and dropped:")
             compare(report, BOUND_PENDING)
             if started.done:
-                print("the work ended before the measurement: there was none pending at its end")
+                print("no work was pending any more at the end of the measurement")
         finally:
             gate.complete()
             started.wait()

@@ -45,20 +45,20 @@ ON_A_GPU = ("resource=gpu_pool", "queue=gpu_queue, resource=gpu_pool")
 def main() -> None:
     """Prints a line for each form of call."""
     report = Report()
-    print("Out of a pool:")
+    print("From a pool:")
     compare(report, OF_A_POOL, "empty(1024, 'u1')", 1.2)
     with HOST, isthmus.using(NAMES["pool"]):
-        print("The same, that being the current resource, and the host the current device:")
+        print("The same, with the pool as current resource and the host as current device:")
         compare(report, OF_THE_CURRENT, "empty(1024, 'u1')", 1.2)
     gpus = [device for device in isthmus.devices() if device.backend == "cuda"]
     if not gpus:
-        print("Out of a pool, on a GPU: absent, no CUDA device on this machine")
+        print("From a pool, on a GPU: absent, no CUDA device on this machine")
     for gpu in gpus[:1]:
         NAMES.update(gpu_pool=PoolResource("device", gpu), gpu_queue=isthmus.Queue(gpu))
-        print("Out of a pool, on a GPU:")
+        print("From a pool, on a GPU:")
         compare(report, ON_A_GPU, "empty(1024, 'u1')", 1.3)
         with gpu, isthmus.using(NAMES["gpu_pool"]):
-            print("The same, that being the current resource, and the GPU the current device:")
+            print("The same, with the pool as current resource and the GPU as current device:")
             compare(report, ("",), "empty(1024, 'u1')", 1.3)
     report.finish()
 

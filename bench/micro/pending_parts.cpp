@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one more operation on a unified buffer costs while many are pending, on a simulated device.
+// Measures the cost of one more operation on a unified buffer while many are pending, on a
+// simulated device.
 //
 // Submits one operation for each of `pending` separate parts while the device waits: uploads of
 // host writes, downloads of device writes, or uploads each followed by a mark of a device write.

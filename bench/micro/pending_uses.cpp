@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one more use of a buffer costs while many are pending, on a simulated device.
+// Measures the cost of one more use of a buffer while many are pending, on a simulated device.
 //
 // Each of `pending` queues submits one operation on the same buffer, after an event that has not
 // completed: writes of separate ranges, writes of the whole buffer, or reads of it; or as many

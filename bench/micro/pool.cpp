@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a block of a pool on the host costs through the C interface, compared with general-purpose
-// allocators (contestants.hpp). An allocation with its free counts as one operation.
+// Measures the cost of a block of a pool on the host through the C interface, compared with
+// general-purpose allocators (contestants.hpp). An allocation and its deallocation count as one
+// operation.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -55,7 +56,7 @@ std::vector<std::pair<std::size_t, std::size_t>> random_operations(std::size_t l
   return all;
 }
 
-// Replaces a random one of the live blocks.
+// Replaces a random live block.
 void random_sizes(benchmark::State& state) {
   const auto operations = random_operations(4096);
   std::vector<std::vector<block>> live(contestants().size());
@@ -77,8 +78,9 @@ void random_sizes(benchmark::State& state) {
 }
 BENCHMARK(random_sizes)->UseManualTime()->Iterations(200);
 
-// One thread allocates what another thread frees. The ring between them costs `ring_ns` by itself.
-// To exclude disturbances, as in the other rows, the result is the third lowest of 60 windows.
+// One thread allocates blocks that another thread frees. `ring_ns` is the cost of the ring between
+// them alone. To exclude disturbances, as in the other rows, the result is the third lowest of 60
+// windows.
 template <class Take, class Give>
 double seconds_of_handing_over(Take&& take, Give&& give) {
   using steady = std::chrono::steady_clock;
@@ -121,7 +123,7 @@ void producer_consumer(benchmark::State& state) {
 }
 BENCHMARK(producer_consumer)->UseManualTime()->Iterations(5);
 
-// A pair beside many live blocks: the cost must not grow with their number.
+// A pair while many blocks are live: the cost must not grow with their number.
 void pair_beside_live(benchmark::State& state) {
   std::vector<void*> live;
   for (std::int64_t i = 0; i < state.range(0); ++i) live.push_back(contestants()[0].take(256));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a pool on the host costs as it grows: a pair beside many live blocks, on many queues and in
-// many pools, a refused request, and the memory for its metadata.
+// Measures how the costs of a pool on the host grow: a pair beside many live blocks, on many queues
+// and in many pools, a failed request, and the memory for metadata.
 //
-// `pair_beside_live` must cost as much as beside one block. `pair_on_queues` and `pair_of_pools`,
-// in which one thread alternates over queues or pools, must not cost more from two on.
-// `host_metadata` reports metadata as `percent` of the blocks' bytes: the pages that the process
-// gained. Blocks are not touched, so they add no pages. Later pools reuse metadata memory, so only
-// the first row of a process reports all of it: run single rows with --benchmark_filter.
+// `pair_beside_live` must cost as much with many live blocks as with one. In `pair_on_queues` and
+// `pair_of_pools` one thread alternates over queues or pools; the cost must not grow from two of
+// them on. `host_metadata` reports the process's additional pages as `percent` of the blocks'
+// bytes; blocks are not touched, so these pages are metadata. Later pools reuse metadata memory, so
+// only the first row of a process reports all of it: run single rows with --benchmark_filter.
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 

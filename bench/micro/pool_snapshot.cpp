@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a snapshot of a pool costs if one thread uses the pool on many queues, beside many slabs.
+// Measures the cost of a snapshot of a pool with many slabs that one thread uses on many queues.
 //
-// All blocks of each of `slabs` slabs of 512 KiB are free. The thread keeps one block of each slab
-// for one of `queues` queues, so a snapshot must find out whether the slab could become free as a
-// whole. `us_per_snapshot` is the best of several snapshots. It must grow with the sum of both
+// All blocks of each of `slabs` slabs of 512 KiB are free. The thread caches one block of each slab
+// for one of `queues` queues, so a snapshot must determine whether the complete slab could become
+// free. `us_per_snapshot` is the best of several snapshots. It must grow with the sum of both
 // numbers, not with their product.
 #include <benchmark/benchmark.h>
 

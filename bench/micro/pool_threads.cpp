@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much threads slow down one another. All threads do the same work at the same time, on one
-// pool of the host or with a general-purpose allocator (contestants.hpp). `<name>_ns` is the time
-// per operation of the slowest thread. Up to the number of processors, it must be that of one
-// thread.
+// Measures how much threads slow down one another. All threads do the same work at the same time,
+// on one pool of the host or with a general-purpose allocator (contestants.hpp). `<name>_ns` is the
+// time per operation of the slowest thread. Up to the number of processors it must equal the time
+// of one thread.
 #include <atomic>
 #include <cmath>
 #include <random>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What copies, events and functions cost on the host, compared with memcpy in the same rounds.
+// Measures the cost of copies, events and host functions, compared with memcpy in the same rounds.
 //
 // `ratio` is the time of Isthmus over memcpy's for the same number of bytes. A copy of memory that
 // the host can access must cost a memcpy and a small constant (budget: 4 KiB in 1 us in total).
@@ -38,8 +38,8 @@ double seconds(int rounds, Function&& function) {
   return std::chrono::duration<double>(steady::now() - start).count();
 }
 
-// Counts only one call of Isthmus per iteration. The real time is up to a hundred times as long,
-// plus the peer's.
+// An iteration counts as one call of Isthmus. Its real time is that of up to a hundred calls, plus
+// the peer's.
 constexpr double k_min_seconds = 0.02;
 
 // Compares `ours` with memcpy between two vectors of the same size. All memory was touched before.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a unified buffer costs in C++ if nothing must be copied: access with nothing changed, with
-// and without a host view, the constructor, and many live buffers of which few were written.
+// Measures the cost of a unified buffer in C++ if nothing must be copied: access without changes,
+// with and without a host view, the constructor, and many live buffers of which few were written.
 //
 // Runs on the host, with two copies. Bounds: `host` and `device` take 100 ns without a view. With
 // one they take 5 us below 64 KiB, where bytes are compared, and 3 us for the scan at 64 KiB. The

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes data/streams.npz: eight streams that work at once, and blocks that cross between them.
+"""Writes data/streams.npz: eight concurrent streams, and blocks that cross between them.
 
 Each stream takes batches through the same steps: a staging block from a copying stream, results of
 mixed sizes on the stream itself, and scratch memory that is freed after the step. The staging block

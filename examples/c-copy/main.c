@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies numbers to a device and back, in C99, through the C interface alone. */
+/* Copies numbers to a device and back, in C99, using only the C interface. */
 #include <isthmus/isthmus.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ int main(void) {
 
   for (int i = 0; i < k_count; ++i) sent[i] = (float)i;
   info.struct_size = sizeof info;
-  check(isthmus_device_find(NULL, &device)); /* the best, or as ISTHMUS_DEVICE says */
+  check(isthmus_device_find(NULL, &device)); /* the best device, or ISTHMUS_DEVICE */
   check(isthmus_device_info(device, &info));
   check(isthmus_queue_default(device, &queue));
   check(isthmus_buffer_create(sizeof sent, ISTHMUS_KIND_DEVICE, 0, queue, NULL, &buffer));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pipeline over more data than it holds in memory at a time (C++20). Batches of image patches are
-// copied to the device, a kernel computes the contrast of each patch, and the results are copied
-// back. All batches reuse the memory of the first one.
+// A pipeline that processes more data than it holds in memory at a time (C++20). Batches of image
+// patches are copied to the device, a kernel computes the contrast of each patch, and the results
+// are copied back. All batches reuse the memory of the first one.
 //
 // Usage: cpp-array [PHOTOGRAPHS [HELD.csv]]. PHOTOGRAPHS is read as pixels. HELD.csv receives the
 // bytes that the pool holds after each batch.
@@ -74,8 +74,8 @@ void contrast(std::span<std::byte> to, std::span<std::byte> from) {
   }
 }
 
-// Checks the results against another formula, in double precision: the mean of the squares less the
-// square of the mean.
+// Compares the results with those of another formula in double precision: the mean of the squares
+// minus the square of the mean.
 bool is_right(const std::vector<float>& batch, const std::vector<float>& results) {
   for (std::size_t patch = 0; patch < k_batch; ++patch) {
     double sum = 0, squares = 0;
@@ -94,7 +94,7 @@ bool is_right(const std::vector<float>& batch, const std::vector<float>& results
 struct outcome {
   bool right = true;
   std::uint64_t maps_after_warm_up = 0;
-  double seconds = 0;  // in the pipeline alone, without cutting patches and checking
+  double seconds = 0;  // in the pipeline, without the generation of patches and the checks
 };
 
 outcome run(const std::vector<unsigned char>& pixels, const im::queue& queue, im::kind kind,

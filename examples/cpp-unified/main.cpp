@@ -12,7 +12,7 @@ namespace im = isthmus;
 constexpr std::size_t k_count = 1 << 22;
 constexpr std::size_t k_rounds = 20;
 
-// A "kernel": reads that range of the device copy, as a program's own kernel would.
+// A "kernel": reads a range of the device copy, as a kernel of the program would.
 std::vector<float> read(const im::unified_buffer<float>& values, im::element_range range) {
   std::vector<float> got(range.end - range.begin);
   im::copy_n(std::span(got), im::at(values.device(), range.begin * sizeof(float)),

@@ -56,7 +56,7 @@ def main() -> None:
     except (dpctl.SyclQueueCreationError, USMAllocationError) as problem:
         sys.exit(f"nothing was sent: {problem}")
     if not all(np.array_equal(*pair) for pair in zip(sent, received, strict=True)):
-        sys.exit("what was received is not what was sent")
+        sys.exit("the received messages differ from the sent ones")
     print(f"{MESSAGES} messages, {sum(map(len, sent)) >> 20} MiB", file=sys.stdout)
     print(f"{took * 1e3:.0f} ms", file=sys.stderr)
 

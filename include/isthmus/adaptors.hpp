@@ -9,20 +9,21 @@
 //
 // Which one to use:
 // - statistics() counts what a part of a program uses, and limit() bounds it.
-// - fallback() uses slower memory when there is no other, and failure_callback() frees memory on
+// - fallback() uses slower memory when no other is left, and failure_callback() frees memory on
 //   demand.
 // - aligned() and binning() choose by the size of the request.
-// - monotonic() serves what is freed together, fixed_size() blocks of one size, arena() threads
-//   that must not share freed blocks.
+// - monotonic() serves blocks that are freed together, fixed_size() blocks of one size, arena()
+//   threads that must not share freed blocks.
 // - prefetch() serves shared memory that the device uses first.
-// - log() records what a program did for replay, and debug() finds writes outside of blocks.
-// - custom() wraps an allocator that the library does not have.
+// - log() records the allocations of a program for replay, and debug() finds writes outside of
+//   blocks.
+// - custom() wraps an allocator of the caller.
 //
 // An adaptor keeps its upstream alive and has its kind, context and device. Each block must be
 // freed through the resource that allocated it.
 //
-// Cost: one more call each, and what docs/resources.md states; log() takes a lock. Thread-safe,
-// except for statistics_scope, which belongs to one thread.
+// Cost: one more call each, and the costs that docs/resources.md states; log() takes a lock.
+// Thread-safe, except for statistics_scope, which belongs to one thread.
 #pragma once
 
 #include <isthmus/resource.hpp>
@@ -152,12 +153,12 @@ namespace detail {
   return {raw.current_bytes, raw.current_count, raw.peak_bytes,
           raw.peak_count,    raw.total_bytes,   raw.total_count};
 }
-template <class Noun>
-[[nodiscard]] statistics read_statistics(isthmus_status_t (*query)(Noun*, isthmus_statistics_t*),
-                                         Noun* noun) {
+template <class Raw>
+[[nodiscard]] statistics read_statistics(isthmus_status_t (*query)(Raw*, isthmus_statistics_t*),
+                                         Raw* object) {
   isthmus_statistics_t raw{};
   raw.struct_size = sizeof raw;
-  check(query(noun, &raw));
+  check(query(object, &raw));
   return to_statistics(raw);
 }
 }  // namespace detail
@@ -166,17 +167,17 @@ template <class Noun>
 [[nodiscard]] inline statistics statistics_of(const resource& counted) {
   return detail::read_statistics(&isthmus_statistics_query, counted.get());
 }
-// Sets the peaks to what is live now, and the totals to 0. Throws as statistics_of().
+// Sets the peaks to the current values, and the totals to 0. Throws as statistics_of().
 inline void reset_statistics(const resource& counted) {
   detail::check(isthmus_statistics_reset(counted.get()));
 }
 
-// While it lives, counts what the calling thread allocates from a statistics() resource, and the
-// frees of that memory, whenever they happen. Scopes nest: outer scopes of the thread count the
-// same. The scopes of a thread must end in reverse order.
+// While it lives, counts the allocations of the calling thread from a statistics() resource, and
+// the frees of that memory, whenever they happen. Scopes nest: the outer scopes of the thread count
+// the same allocations. The scopes of a thread must end in reverse order.
 class statistics_scope {
  public:
-  // Throws invalid_argument for a resource that statistics() did not make.
+  // Throws invalid_argument for a resource that statistics() did not create.
   explicit statistics_scope(const resource& counted) : outer_(isthmus_scope_swap(nullptr)) {
     const isthmus_status_t status = isthmus_scope_create(counted.get(), outer_, &raw_);
     isthmus_scope_swap(status == ISTHMUS_OK ? raw_ : outer_);
@@ -199,8 +200,8 @@ class statistics_scope {
   isthmus_scope_t* raw_ = nullptr;
 };
 
-// Throws out_of_memory for requests that would make more than `limit_bytes`, as requested, live at
-// a time.
+// Throws out_of_memory for requests that would raise the live bytes, as requested, above
+// `limit_bytes`.
 inline resource resource::limit(const resource& upstream, std::uint64_t limit_bytes) {
   return detail::make<resource>(isthmus_resource_limit, upstream.get(), limit_bytes);
 }
@@ -209,7 +210,7 @@ struct limit_state {
   std::uint64_t limit_bytes = 0;
   std::uint64_t in_use_bytes = 0;
 };
-// Throws invalid_argument for a resource that limit() did not make.
+// Throws invalid_argument for a resource that limit() did not create.
 [[nodiscard]] inline limit_state limit_of(const resource& limited) {
   limit_state state;
   detail::check(isthmus_limit_query(limited.get(), &state.limit_bytes, &state.in_use_bytes));
@@ -254,7 +255,7 @@ inline resource resource::monotonic(const resource& upstream, std::size_t first_
 }
 // Returns all chunks, after the work on every queue on which blocks were allocated or deallocated.
 // The blocks must not be used afterwards. Throws invalid_argument for a resource that monotonic()
-// did not make.
+// did not create.
 inline void release_monotonic(const isthmus::resource& resource) {
   detail::check(isthmus_monotonic_release(resource.get()));
 }
@@ -286,13 +287,13 @@ inline resource resource::prefetch(const resource& upstream) {
 inline resource resource::log(const resource& upstream, const std::string& path) {
   return detail::make<resource>(isthmus_resource_log, upstream.get(), path.c_str());
 }
-// Writes the rows so far. Throws invalid_argument for a resource that log() did not make;
+// Writes the rows so far. Throws invalid_argument for a resource that log() did not create;
 // driver_error, once, if rows were lost since the last flush because the file could not be written.
 inline void flush_log(const resource& logged) { detail::check(isthmus_log_flush(logged.get())); }
 
-// Calls `function(nbytes)` when upstream has no memory for a request, on the requesting thread. It
-// returns whether to try again, and may free and allocate. If it throws, the request fails with
-// that error.
+// Calls `function(nbytes)` when upstream has no memory for a request, on the requesting thread. The
+// function returns whether to try again, and may free and allocate. If it throws, the request fails
+// with that error.
 template <class Function>
   requires std::is_invocable_r_v<bool, std::decay_t<Function>&, std::size_t>
 resource resource::failure_callback(const resource& upstream, Function&& function) {

@@ -15,7 +15,7 @@
 namespace isthmus {
 inline namespace v1 {
 
-// What to advise; each `clear_` name withdraws the advice before it.
+// Advice on memory. Each `clear_` value withdraws the advice that is listed before it.
 enum class advice {
   read_mostly,  // read far more often than written: each side may keep a copy
   clear_read_mostly,

@@ -9,7 +9,7 @@
 //
 // Copies and views of an array are references to the same elements and keep the memory alive. When
 // the last of them is dropped the memory is released, after the last operation on it. None of this
-// blocks. An array of const T is only read. array_make.hpp creates arrays.
+// blocks. An array of const T is read-only. array_make.hpp creates arrays.
 //
 // Cost: a view takes some 10 ns and no allocation. An element of shared or host memory takes 2 to 3
 // ns while nothing is pending on its buffer, and otherwise waits for the pending operations. Loops
@@ -72,12 +72,12 @@ class array : public detail::array_base<N> {
   [[nodiscard]] T* pointer() const noexcept { return reinterpret_cast<T*>(this->live_pointer()); }
   // True if the elements are in row-major order without gaps.
   [[nodiscard]] bool is_contiguous() const noexcept { return layout_.is_contiguous(k_item); }
-  // Exactly the array's bytes, for functions and hints that take a buffer. It may be written to
-  // where buffer() may, even if T is const. Throws invalid_argument if the array has gaps.
+  // Exactly the array's bytes, for functions and hints that take a buffer. The returned buffer is
+  // writable if buffer() is, even if T is const. Throws invalid_argument if the array has gaps.
   [[nodiscard]] v1::buffer bytes() const { return this->bytes_of(k_item); }
 
-  // Waits for the operations that are pending on its bytes, on any queue. Errors of operations are
-  // reported by their own events.
+  // Waits for the operations that are pending on the array's bytes, on any queue. Errors of
+  // operations are reported by their own events.
   void wait() const { this->wait_for(k_item); }
   // Waits likewise and returns a view through which the host may access the elements while the view
   // lives. Throws unsupported for device kind.
@@ -118,8 +118,8 @@ class array : public detail::array_base<N> {
   [[nodiscard]] array permute(const axes<N>& order) const {
     return with_layout(layout_.permuted(order));
   }
-  // The elements, in row-major order, in another shape, of which one extent may be -1: the rest.
-  // Throws invalid_argument if that needs a copy; to_array(*this) makes one.
+  // The elements, in row-major order, in another shape, of which one extent may be -1 and is then
+  // computed. Throws invalid_argument if that needs a copy; to_array(*this) creates one.
   template <std::size_t M>
   [[nodiscard]] array<T, M> reshape(const axes<M>& shape) const {
     return with_layout(layout_.reshaped(shape, k_item));

@@ -63,7 +63,7 @@ concept host_mdspan =
       requires element<typename std::remove_cvref_t<X>::element_type>;
     };
 
-// What copy() takes as its source or destination.
+// A source or destination of copy().
 template <class X>
 concept array_side = any_array<X> || host_elements<X> || host_mdspan<X>;
 
@@ -74,8 +74,8 @@ concept outlives_call =
 
 namespace detail {
 
-// One side of a copy as the C ABI takes it. Borrows the memory and the layout of what it was
-// constructed from.
+// One side of a copy, as an argument of the C ABI. Borrows the memory and the layout of the object
+// that it was constructed from.
 class array_endpoint {
  public:
   template <class T, std::size_t N>
@@ -171,7 +171,7 @@ constexpr void require_mutable() noexcept {
                 "the destination's elements are const");
 }
 
-// Makes the call of the C ABI and waits for it, or returns its event.
+// Calls the C ABI and waits for the operation, or returns its event.
 template <bool Blocks, class Call>
 auto start(isthmus::operation& operation, Call call) {
   if constexpr (Blocks) {

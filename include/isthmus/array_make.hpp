@@ -8,7 +8,7 @@
 //   std::vector<float> back = isthmus::to_vector(c);
 //   auto e = isthmus::zeros(isthmus::dtype::int8, {2, 3});           // a dtype known at run time
 //
-// For arrays that end with a scope or a function see scratch.hpp.
+// For arrays that are freed at the end of a scope or function see scratch.hpp.
 //
 // Throws invalid_argument for negative extents and for more bytes than memory can hold,
 // out_of_memory, and unsupported for a kind that the device lacks. Cost: a pool's allocation, some

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What arrays of a known dtype (array.hpp) and of any dtype (dyn_array.hpp) have in common: a
+// The common base of arrays of a known dtype (array.hpp) and of any dtype (dyn_array.hpp): a
 // reference to a buffer, and the layout of the elements in it. Include those headers instead of
 // this one.
 #pragma once

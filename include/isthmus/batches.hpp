@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Processes data that does not fit at once in batches.
+// Processes data in batches, if all of it does not fit in memory at once.
 //
 //   for (std::span<const float> batch : isthmus::batches(data, 1000)) {
 //     auto on_device = isthmus::to_array(batch);
@@ -8,10 +8,10 @@
 //   isthmus::batches(a, 100, [](const auto& rows) { ... });       // 100 rows of an array at a time
 //   isthmus::batches(data, [](const auto& batch) { ... });        // as many as fit in memory
 //
-// Batches are views; the last one may be shorter. If the function runs out of memory the same
-// elements are tried again in batches of half the size, which then applies to the rest. What the
-// function did to them before it failed is therefore done again. Cost: a view per batch. Thread
-// safety: as plain values.
+// Batches are views; the last one may be shorter. If the function runs out of memory, the size of
+// batches is halved from there on, and the same elements are tried again. The function's work on
+// them before the failure is therefore repeated. Cost: a view per batch. Thread safety: as plain
+// values.
 #pragma once
 
 #include <isthmus/dyn_array.hpp>

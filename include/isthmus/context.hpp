@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A context: USM memory belongs to it. Most programs never name one, because queues use the default
-// context of their device. Create one to keep memory separate, or adopt a driver's context to share
-// memory with its owner.
+// A context, which USM memory belongs to. Most programs never name one, because queues use the
+// default context of their device. Create one to keep memory separate, or adopt a driver's context
+// to share memory with its owner.
 //
 // Cost: creating one takes a driver call. Thread-safe.
 #pragma once
@@ -24,7 +24,8 @@ class context : public detail::handle<context, isthmus_context_t, isthmus_contex
   context(std::initializer_list<device> devices)
       : context(std::span<const device>(devices.begin(), devices.size())) {}
 
-  // The default context of the device's platform, shared by its devices. Always the same one.
+  // The default context of the device's platform, shared by its devices. Every call returns the
+  // same context.
   [[nodiscard]] static context of(const device& device) {
     return detail::make<context>(isthmus_context_default, device.get());
   }

@@ -21,7 +21,7 @@
 namespace isthmus {
 inline namespace v1 {
 
-// The bytes of a buffer from `offset` on. Borrows the buffer; made by at().
+// The bytes of a buffer from `offset` on. Borrows the buffer; created by at().
 struct buffer_part {
   const v1::buffer& buffer;
   std::size_t offset = 0;
@@ -62,7 +62,7 @@ class destination : public source {
   destination(std::span<T> memory) noexcept : source(memory) {}
 };
 
-// Objects that an operation keeps alive until it has ended, made by keep(a, b, ...). They are
+// Objects that an operation keeps alive until it has ended, created by keep(a, b, ...). They are
 // destroyed on any thread: their destructors may release buffers, but must neither wait nor submit.
 class keepers {
  public:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies of many ranges between two endpoints as one operation: written pages, rows of a table, and
-// the reverse.
+// Copies of many ranges between two endpoints as one operation, such as written pages or rows of a
+// table, in either direction.
 //
 //   const std::vector<isthmus::copy_range> pages{{0, 8192, 4096}, {4096, 65536, 4096}};
 //   isthmus::copy_ranges(buffer, std::span(values), pages);

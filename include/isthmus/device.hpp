@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A device has memory, and queues that execute operations.
 //
-//   auto best = isthmus::device::best();        // with USM; or what ISTHMUS_DEVICE names
+//   auto best = isthmus::device::best();        // the default device
 //   isthmus::device second("opencl:cpu:1");
 //
 // Cost: finding a device opens the drivers that its filter allows, once; after that it is a lookup.
@@ -15,7 +15,7 @@
 namespace isthmus {
 inline namespace v1 {
 
-// What a device is.
+// The type of a device.
 enum class device_type : isthmus_device_type_t {
   cpu = ISTHMUS_DEVICE_CPU,
   gpu = ISTHMUS_DEVICE_GPU,
@@ -38,7 +38,7 @@ struct device_info {
   std::uint64_t max_allocation_bytes = 0;
   std::uint64_t base_alignment = 0;  // of an allocation without an alignment
   std::uint64_t max_alignment = 0;
-  // What the driver lacks and how it is substituted, or "".
+  // Missing features of the driver and their substitutes, or "".
   std::string_view limitations;
 };
 
@@ -83,8 +83,8 @@ class device : public detail::handle<device, isthmus_device_t, isthmus_device_re
     return (raw_info().capabilities & static_cast<std::uint64_t>(capability)) != 0;
   }
   // True if the device has memory of this kind.
-  [[nodiscard]] bool offers(v1::kind which) const {
-    switch (which) {
+  [[nodiscard]] bool offers(v1::kind usm_kind) const {
+    switch (usm_kind) {
       case kind::device: return can(capability::device_kind);
       case kind::shared: return can(capability::shared_kind);
       case kind::host: return can(capability::host_kind);

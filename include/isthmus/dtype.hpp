@@ -51,8 +51,8 @@ enum class dtype : isthmus_dtype_t {
 enum class casting : isthmus_casting_t {
   no = ISTHMUS_CASTING_NO,
   safe = ISTHMUS_CASTING_SAFE,  // every value is preserved
-  same_kind =
-      ISTHMUS_CASTING_SAME_KIND,  // within a kind or to a later: bool, uint, int, float, complex
+  // Within a kind, or to a later one of bool, unsigned integer, integer, float, complex.
+  same_kind = ISTHMUS_CASTING_SAME_KIND,
   unsafe = ISTHMUS_CASTING_UNSAFE,
 };
 

@@ -80,7 +80,7 @@ inline constexpr bool is_element_reference<element_reference<T>> = true;
 
 }  // namespace detail
 
-// What an index expression on an array returns.
+// The result of an index expression on an array.
 template <element T>
 class element_reference {
   static_assert(!std::is_const_v<T>);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// An event is the completion of an operation, or (host_event) of something that the host reports.
+// An event is the completion of an operation, or of host work (host_event).
 //
 //   isthmus::event copied = isthmus::copy_async(buffer, bytes);
 //   copied.wait();                              // throws the error of the operation
 //   if (!copied.wait_for(10ms)) ...             // not yet completed
-//   co_await copied.on(scheduler);              // resumes where `scheduler` decides
+//   co_await copied.on(scheduler);              // resumes on the thread that `scheduler` chooses
 //
-// Dropping an event does not cancel the operation, which continues and owns what it needs.
+// Dropping an event does not cancel the operation, which continues and keeps the objects that it
+// uses alive.
 //
 // Cost: an event is a pointer; waiting for a completed event is a load. Thread-safe.
 #pragma once
@@ -82,9 +83,9 @@ class [[nodiscard]] event
   // example) on completion, or at once if the event is complete: for event loops. Never blocks; if
   // a pipe is full, nothing is written.
   void notify(int descriptor) const { detail::check(isthmus_event_notify(get(), descriptor)); }
-  // For co_await. On completion `scheduler(handle)` is called on any thread. It must arrange that
-  // another thread calls `handle()`, because the thread that calls `scheduler` must not start work
-  // of the library. The co_await expression throws as wait().
+  // For co_await. On completion `scheduler(handle)` is called on any thread. The scheduler must
+  // make another thread call `handle()`, because the thread that calls `scheduler` must not start
+  // work of the library. The co_await expression throws as wait().
   template <class Scheduler>
   [[nodiscard]] event_awaiter<std::decay_t<Scheduler>> on(Scheduler&& scheduler) const;
 
@@ -100,9 +101,9 @@ class [[nodiscard]] event
     };
     return {time(submitted), time(started), time(ended)};
   }
-  // The time from the end of `earlier` to the end of this event; waits for both. Takes two marks of
-  // queues of one device, or other events that record their times. Throws unsupported for events
-  // without times, invalid_argument for events of two devices.
+  // The time from the end of `earlier` to the end of this event; waits for both. The events are
+  // marks of queues of one device, or other events that record their times. Throws unsupported for
+  // events without times, invalid_argument for events of two devices.
   [[nodiscard]] std::chrono::nanoseconds elapsed_since(const event& earlier) const {
     earlier.wait();
     wait();
@@ -132,8 +133,8 @@ class [[nodiscard]] event
   }
 };
 
-// An event that the host completes, once. If the last reference is dropped before, the event fails
-// as abandoned, so that no queue waits for it indefinitely.
+// An event that the program completes, once. If the last reference is dropped before that, the
+// event fails as abandoned, so that no queue waits for it indefinitely.
 class [[nodiscard]] host_event : public event {
  public:
   // A new event that is pending.
@@ -157,8 +158,8 @@ class [[nodiscard]] host_event : public event {
   }
 };
 
+// The awaitable that event::on() returns. Used through co_await only.
 template <class Scheduler>
-// What event::on() returns; used through co_await only.
 class event_awaiter {
  public:
   event_awaiter(event awaited, Scheduler scheduler)

@@ -63,8 +63,8 @@ event fill_async(const isthmus::destination& destination, const T& pattern,
 // Where shared memory will be used next.
 enum class prefetch_to { device, host };
 
-// Moves shared memory there. A hint, which may have no effect. Throws unsupported without
-// capability::prefetch.
+// Migrates shared memory to `target`. It is a hint that may have no effect. Throws unsupported
+// without capability::prefetch.
 inline void prefetch(const destination& destination, prefetch_to target = prefetch_to::device,
                      isthmus::operation operation = {}) {
   const bool host = target == prefetch_to::host;

@@ -5,8 +5,8 @@
 //   const isthmus::float16 half = 0.1f;      // rounded to nearest, ties to even
 //   const float again = half;                // exact
 //
-// They only store: arithmetic is that of float, through the conversion. Numbers with more digits
-// than float has are rounded once, not twice.
+// These types only store numbers: arithmetic converts them to float. Numbers with more digits than
+// float has are rounded once, not twice.
 //
 // Cost: some instructions per conversion. Thread safety: as plain values.
 #pragma once
@@ -68,7 +68,7 @@ template <class Number>
 inline constexpr std::uint32_t k_float_infinity = 0x7f800000;
 
 [[nodiscard]] constexpr std::uint16_t float16_bits(float value) noexcept {
-  constexpr std::uint32_t k_min_infinite = 0x477ff000;  // 65520, half past the largest
+  constexpr std::uint32_t k_min_infinite = 0x477ff000;  // 65520: halfway above the largest number
   constexpr std::uint32_t k_min_normal = 0x38800000;    // 2^-14
   constexpr std::uint32_t k_rebias = 0x38000000;        // (127 - 15) << 23
   const auto bits = std::bit_cast<std::uint32_t>(value);

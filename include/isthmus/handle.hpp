@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A counted reference to an object of the library: the base of all classes that stand for one.
+// A counted reference to an object of the library: the base of all handle classes.
 //
 // Copies share the object. A moved-from handle is empty. An empty handle may be assigned to,
 // compared or destroyed; anything else throws invalid_argument.
@@ -70,11 +70,11 @@ template <class Value>
 }
 
 // Calls a function of the C ABI that returns an object through its last argument.
-template <class Noun, class Function, class... Arguments>
-[[nodiscard]] Noun make(Function function, Arguments... arguments) {
-  typename Noun::raw_type* raw = nullptr;
+template <class Object, class Function, class... Arguments>
+[[nodiscard]] Object make(Function function, Arguments... arguments) {
+  typename Object::raw_type* raw = nullptr;
   check(function(arguments..., &raw));
-  return Noun::take(raw);
+  return Object::take(raw);
 }
 
 }  // namespace detail

@@ -3,11 +3,11 @@
 // IPC. Works for device memory of the driver's allocator, and of a pool that does not remap.
 //
 //   const auto handle = isthmus::ipc_handle::of(buffer);  // send it unchanged to another process
-//   isthmus::buffer theirs = handle.open(queue);          // there
+//   isthmus::buffer imported = handle.open(queue);        // in the other process
 //
 // Queues of different processes are not ordered: the processes synchronize their uses of the bytes
 // themselves. The exporting process must not free its buffer before all other processes have
-// released theirs.
+// released the buffers that they opened.
 //
 // Cost: a driver call; releasing an opened buffer waits for all work on the device. Thread-safe.
 #pragma once

@@ -60,21 +60,21 @@ typedef int32_t isthmus_status_t;
 enum {
   ISTHMUS_OK = 0,
   ISTHMUS_PENDING = 1,                 /* not an error: the event has not completed */
-  ISTHMUS_ERROR_INVALID_ARGUMENT = -1, /* a value outside what its description allows */
+  ISTHMUS_ERROR_INVALID_ARGUMENT = -1, /* a value that the documentation does not allow */
   ISTHMUS_ERROR_OUT_OF_RANGE = -2,     /* past either end of a buffer or allocation */
-  ISTHMUS_ERROR_OUT_OF_MEMORY = -3,    /* no memory of that kind on that device */
+  ISTHMUS_ERROR_OUT_OF_MEMORY = -3,    /* no memory of the requested kind is left */
   ISTHMUS_ERROR_UNSUPPORTED = -4, /* not supported by this driver or device; see its capabilities */
-  ISTHMUS_ERROR_WRONG_CONTEXT = -5, /* objects of different contexts, or a pointer unknown to it */
+  ISTHMUS_ERROR_WRONG_CONTEXT = -5, /* objects of different contexts, or an unknown pointer */
   ISTHMUS_ERROR_NOT_FOUND = -6,     /* no such device or platform */
   ISTHMUS_ERROR_CLOSED = -7,        /* a freed buffer or a closed queue */
   ISTHMUS_ERROR_READ_ONLY = -8,     /* a write to memory marked read-only */
-  ISTHMUS_ERROR_DEVICE_LOST = -9,   /* the device was lost, and its memory */
+  ISTHMUS_ERROR_DEVICE_LOST = -9,   /* the device and its memory were lost */
   ISTHMUS_ERROR_DRIVER = -10,       /* the driver failed; the message names the call and its code */
   ISTHMUS_ERROR_TIMEOUT = -11,      /* the timeout expired; the operation continues */
-  ISTHMUS_ERROR_DEPENDENCY = -12,   /* an event waited for has failed, so this did not run */
+  ISTHMUS_ERROR_DEPENDENCY = -12,   /* a dependency failed, so the operation did not run */
   ISTHMUS_ERROR_ABANDONED = -13,    /* a host event was dropped before it was completed */
   ISTHMUS_ERROR_CALLBACK = -14,     /* a function passed to the library failed */
-  ISTHMUS_ERROR_FORKED = -15,       /* driver work in a forked child */
+  ISTHMUS_ERROR_FORKED = -15,       /* a call that needs a driver, in a forked child */
   ISTHMUS_ERROR_INTERNAL = -16,     /* a bug in this library: please report it */
   ISTHMUS_ERROR_CONFLICT = -17      /* host and device both wrote the same bytes */
 };
@@ -86,7 +86,7 @@ ISTHMUS_API const char* isthmus_error_message(void) ISTHMUS_NOEXCEPT;
  */
 ISTHMUS_API const char* isthmus_status_name(isthmus_status_t status) ISTHMUS_NOEXCEPT;
 
-/* ---- nouns ----------------------------------------------------------------------------------- */
+/* ---- object types ---------------------------------------------------------------------------- */
 
 typedef struct isthmus_platform_t isthmus_platform_t; /* one vendor's driver, or the host */
 typedef struct isthmus_device_t isthmus_device_t;
@@ -113,8 +113,8 @@ enum {
 
 /* Keeps an object of the caller alive. The library calls `release(object)` exactly once, on any
  * thread, as soon as it no longer needs the object, and also when the call that took it fails.
- * `release` may release buffers and events of this library. It must not call anything else of it
- * and must not throw. A NULL `release` does nothing. */
+ * `release` may release buffers and events of this library. It must call no other function of the
+ * library and must not throw. A NULL `release` does nothing. */
 typedef struct isthmus_owner_s {
   void* object;
   void (*release)(void* object);
@@ -122,11 +122,11 @@ typedef struct isthmus_owner_s {
 
 /* ---- platforms and devices ------------------------------------------------------------------- */
 
-/* The library file to open for "cuda", "opencl" or "sycl", by path; "" for the standard one.
- * Several OpenCL libraries are joined by ':'. Call it before devices are first queried, since a
- * driver is opened once. The environment variables ISTHMUS_CUDA_LIBRARY, ISTHMUS_OPENCL_LIBRARY and
- * ISTHMUS_SYCL_LIBRARY take precedence, except in programs that run with more privileges than their
- * caller. INVALID_ARGUMENT for another backend. */
+/* Sets the path of the library file to open for "cuda", "opencl" or "sycl"; "" selects the standard
+ * file. Several OpenCL libraries are joined by ':'. Call it before devices are first queried, since
+ * a driver is opened once. The environment variables ISTHMUS_CUDA_LIBRARY, ISTHMUS_OPENCL_LIBRARY
+ * and ISTHMUS_SYCL_LIBRARY take precedence, except in programs that run with more privileges than
+ * their caller. INVALID_ARGUMENT for another backend. */
 ISTHMUS_API isthmus_status_t isthmus_driver_library(const char* backend,
                                                     const char* path) ISTHMUS_NOEXCEPT;
 
@@ -176,10 +176,11 @@ typedef struct isthmus_device_info_s {
   uint64_t max_allocation_bytes;
   uint64_t base_alignment; /* of an allocation without an alignment */
   uint64_t max_alignment;
-  const char* limitations; /* what this driver lacks and how it is substituted, or "" */
+  const char* limitations; /* missing features and their substitutes, or "" */
 } isthmus_device_info_t;
 
-/* The platforms found. The first call opens every driver. */
+/* The number of platforms found, and the platform at an index (OUT_OF_RANGE). The first call of
+ * either opens every driver. */
 ISTHMUS_API isthmus_status_t isthmus_platform_count(size_t* count) ISTHMUS_NOEXCEPT;
 ISTHMUS_API isthmus_status_t isthmus_platform_get(size_t index,
                                                   isthmus_platform_t** platform) ISTHMUS_NOEXCEPT;
@@ -198,10 +199,10 @@ ISTHMUS_API isthmus_status_t isthmus_absent_get(size_t index, const char** backe
 
 /* Finds a device by filter: up to three of backend ("host", "sim", "cuda", "opencl", "sycl"), type
  * ("cpu", "gpu", "accelerator") and number, in that order, joined by ':', as in SYCL's filter
- * selector: "gpu", "opencl:cpu:0", "cuda:1". NULL or "" selects the default: the environment
- * variable ISTHMUS_DEVICE, else the best device with USM (GPUs, then accelerators, then CPU
- * drivers, then the host). Simulated devices are found by name only. Opens only the drivers that
- * the filter allows. The message of NOT_FOUND lists the devices found. */
+ * selector: "gpu", "opencl:cpu:0", "cuda:1". NULL or "" selects the default: the device that the
+ * environment variable ISTHMUS_DEVICE names, otherwise the best device with USM (GPUs, then
+ * accelerators, then CPU drivers, then the host). Simulated devices are found by name only. Opens
+ * only the drivers that the filter allows. The message of NOT_FOUND lists the devices found. */
 ISTHMUS_API isthmus_status_t isthmus_device_find(const char* filter,
                                                  isthmus_device_t** device) ISTHMUS_NOEXCEPT;
 ISTHMUS_API void isthmus_device_retain(isthmus_device_t* device) ISTHMUS_NOEXCEPT;
@@ -218,18 +219,18 @@ ISTHMUS_API isthmus_status_t isthmus_device_memory(const isthmus_device_t* devic
 /* The driver's handle (OpenCL: cl_device_id), or NULL where it has none. A CUDA device has a number
  * instead, which is the last part of the filter. */
 ISTHMUS_API void* isthmus_device_native(const isthmus_device_t* device) ISTHMUS_NOEXCEPT;
-/* The device of a backend that has this driver handle (SYCL: a DPCTLSyclDeviceRef, of any object
+/* Finds the device of a backend by the driver's handle (SYCL: a DPCTLSyclDeviceRef of any object
  * for the same device). INVALID_ARGUMENT for an unknown backend. NOT_FOUND for a device that is not
- * listed, and where devices have no handles. Precondition: `native` is a live handle of that
- * driver. */
+ * listed, and for backends whose devices have no handles. Precondition: `native` is a live handle
+ * of that driver. */
 ISTHMUS_API isthmus_status_t isthmus_device_find_native(const char* backend, void* native,
                                                         isthmus_device_t** device) ISTHMUS_NOEXCEPT;
 
 /* ---- simulated devices ----------------------------------------------------------------------- */
 
-/* Creates a simulated device on a platform of its own, for tests. `options` are those of the
- * environment variable ISTHMUS_SIM, described in docs/sim.md ("capacity=64MiB,fail=copy:3"); NULL
- * for the defaults. */
+/* Creates a simulated device on a new platform, for tests. `options` are those of the environment
+ * variable ISTHMUS_SIM, described in docs/sim.md ("capacity=64MiB,fail=copy:3"); NULL for the
+ * defaults. */
 ISTHMUS_API isthmus_status_t isthmus_sim_create(const char* options,
                                                 isthmus_device_t** device) ISTHMUS_NOEXCEPT;
 /* Changes the options that can change during the lifetime of the device: faults, effect, bandwidth,
@@ -246,14 +247,16 @@ ISTHMUS_API isthmus_status_t isthmus_sim_state(const isthmus_device_t* device, u
 
 /* ---- contexts -------------------------------------------------------------------------------- */
 
+/* Creates a context of `count` devices of one platform. */
 ISTHMUS_API isthmus_status_t isthmus_context_create(isthmus_device_t* const* devices, size_t count,
                                                     isthmus_context_t** context) ISTHMUS_NOEXCEPT;
-/* The default context of the device's platform, shared by its devices. Always the same one. */
+/* The default context of the device's platform, shared by its devices. Every call returns the same
+ * context. */
 ISTHMUS_API isthmus_status_t isthmus_context_default(isthmus_device_t* device,
                                                      isthmus_context_t** context) ISTHMUS_NOEXCEPT;
 /* Adopts a driver's context of `device`'s platform (OpenCL: cl_context; SYCL: sycl::context, as
  * dpctl's reference; CUDA: the primary CUcontext of `device`, which returns the default context).
- * An owner keeps it alive; without one the driver's reference count does. */
+ * `owner` keeps the driver's context alive; without an owner the driver's reference count does. */
 ISTHMUS_API isthmus_status_t isthmus_context_adopt(isthmus_device_t* device, void* native,
                                                    isthmus_owner_t owner,
                                                    isthmus_context_t** context) ISTHMUS_NOEXCEPT;
@@ -277,7 +280,7 @@ ISTHMUS_API void* isthmus_context_native(const isthmus_context_t* context) ISTHM
 
 /* ---- queues ---------------------------------------------------------------------------------- */
 
-/* `context` NULL: the default context of `device`. */
+/* Creates a queue of `device`. `context` NULL: the default context of `device`. */
 ISTHMUS_API isthmus_status_t isthmus_queue_create(isthmus_context_t* context,
                                                   isthmus_device_t* device,
                                                   isthmus_queue_t** queue) ISTHMUS_NOEXCEPT;
@@ -294,16 +297,16 @@ ISTHMUS_API isthmus_status_t isthmus_queue_default(isthmus_device_t* device,
  * such memory are pending, an allocation or adoption. Intel's OpenCL runtime fails if one thread
  * waits for such a queue while another submits to it.
  *
- * A SYCL queue has one queue here, however often it is adopted. Ownership is as in
- * isthmus_context_adopt, except that CUDA has no reference counts: the owner keeps a stream alive.
- * Without an owner the stream must outlive the queue and all memory used on it. A stream that the
- * library created returns its own queue; CLOSED if that no longer exists.
+ * Adopting a SYCL queue again returns the same queue. Ownership is as in isthmus_context_adopt,
+ * except that CUDA has no reference counts: the owner keeps a stream alive. Without an owner the
+ * stream must outlive the queue and all memory used on it. For a stream that the library created,
+ * the call returns the queue of that stream; CLOSED if that queue no longer exists.
  *
  * CU_STREAM_PER_THREAD returns the calling thread's queue for that stream. It needs no owner:
  * `owner` is released at once. The queue may be used on any thread, also after its own thread has
  * ended: from other threads its operations go to the legacy default stream, which has the same
- * order. CLOSED on a thread that is ending. NULL is refused, also for CUDA's default stream: pass
- * CU_STREAM_LEGACY. */
+ * order. CLOSED on a thread that is ending. INVALID_ARGUMENT for a NULL `native`: pass
+ * CU_STREAM_LEGACY for CUDA's default stream. */
 ISTHMUS_API isthmus_status_t isthmus_queue_adopt(isthmus_device_t* device, void* native,
                                                  isthmus_owner_t owner,
                                                  isthmus_queue_t** queue) ISTHMUS_NOEXCEPT;
@@ -313,9 +316,9 @@ ISTHMUS_API isthmus_device_t* isthmus_queue_device(const isthmus_queue_t* queue)
 ISTHMUS_API isthmus_context_t* isthmus_queue_context(const isthmus_queue_t* queue) ISTHMUS_NOEXCEPT;
 /* Two handles of the same driver queue have the same key. */
 ISTHMUS_API uintptr_t isthmus_queue_key(const isthmus_queue_t* queue) ISTHMUS_NOEXCEPT;
-/* The driver's handle. NULL where it has none and, with an error message, where the driver cannot
- * order it. From then on the queue may have external work: memory freed on it is reused only after
- * a fence. */
+/* The driver's handle. NULL where there is none. Also NULL, with an error message, where the driver
+ * cannot order external work after the operations that precede it. After this call the queue may
+ * have external work: memory freed on it is reused only after a fence. */
 ISTHMUS_API void* isthmus_queue_native(isthmus_queue_t* queue) ISTHMUS_NOEXCEPT;
 /* 1 if nothing that the library submitted is pending, else 0. */
 ISTHMUS_API int isthmus_queue_idle(isthmus_queue_t* queue) ISTHMUS_NOEXCEPT;
@@ -339,8 +342,8 @@ ISTHMUS_API isthmus_status_t isthmus_queue_mark(isthmus_queue_t* queue,
  * device's default queue. */
 ISTHMUS_API isthmus_status_t isthmus_queue_close(isthmus_queue_t* queue) ISTHMUS_NOEXCEPT;
 
-/* What a function submitted to a queue receives for one buffer. `data` may be accessed until the
- * function returns. */
+/* The bytes of one buffer, as passed to a function submitted to a queue. `data` may be accessed
+ * until the function returns. */
 typedef struct isthmus_view_s {
   void* data;
   size_t nbytes;
@@ -360,8 +363,8 @@ ISTHMUS_API isthmus_status_t isthmus_queue_submit(
 /* ---- events ---------------------------------------------------------------------------------- */
 
 ISTHMUS_API void isthmus_event_retain(isthmus_event_t* event) ISTHMUS_NOEXCEPT;
-/* An uncompleted host event whose last reference is released completes with ABANDONED, so that no
- * queue waits for it indefinitely. */
+/* A pending host event whose last reference is released completes with ABANDONED, so that no queue
+ * waits for it indefinitely. */
 ISTHMUS_API void isthmus_event_release(isthmus_event_t* event) ISTHMUS_NOEXCEPT;
 /* ISTHMUS_PENDING, ISTHMUS_OK, or the error of the operation. Does not block. */
 ISTHMUS_API isthmus_status_t isthmus_event_status(isthmus_event_t* event) ISTHMUS_NOEXCEPT;
@@ -378,12 +381,12 @@ ISTHMUS_API isthmus_status_t isthmus_event_notify(isthmus_event_t* event, int fd
 ISTHMUS_API isthmus_status_t isthmus_event_then(isthmus_event_t* event,
                                                 isthmus_owner_t owner) ISTHMUS_NOEXCEPT;
 /* Adopts a driver's event (SYCL: sycl::event, as dpctl's reference). It completes when the driver
- * reports it. Ownership as in isthmus_context_adopt. INVALID_ARGUMENT, UNSUPPORTED for other
- * drivers, DRIVER. */
+ * reports it. Ownership as in isthmus_context_adopt. INVALID_ARGUMENT for NULL; UNSUPPORTED for
+ * other drivers; DRIVER if the driver fails. */
 ISTHMUS_API isthmus_status_t isthmus_event_adopt(isthmus_context_t* context, void* native,
                                                  isthmus_owner_t owner,
                                                  isthmus_event_t** event) ISTHMUS_NOEXCEPT;
-/* An event that the host completes. */
+/* Creates a host event, which the program completes. */
 ISTHMUS_API isthmus_status_t isthmus_event_create(isthmus_event_t** event) ISTHMUS_NOEXCEPT;
 /* Completes a host event. `status` is OK or an error other than TIMEOUT; `message` may be NULL.
  * INVALID_ARGUMENT for a driver's event or one that is complete. */
@@ -395,9 +398,10 @@ ISTHMUS_API isthmus_status_t isthmus_event_times(isthmus_event_t* event, uint64_
                                                  uint64_t* started_ns,
                                                  uint64_t* ended_ns) ISTHMUS_NOEXCEPT;
 /* Nanoseconds from the end of `earlier` to the end of `event`, on their device clock; negative if
- * `event` ended first. PENDING until both have completed. Takes two marks of queues of one device,
- * and other events that record their times. UNSUPPORTED where the driver records no times, and for
- * host events. INVALID_ARGUMENT for events of two devices and for failed ones. */
+ * `event` ended first. PENDING until both have completed. The events are marks of queues of one
+ * device (isthmus_queue_mark) or other events that record their times. UNSUPPORTED where the driver
+ * records no times, and for host events. INVALID_ARGUMENT for events of two devices and for failed
+ * ones. */
 ISTHMUS_API isthmus_status_t isthmus_event_elapsed(isthmus_event_t* event, isthmus_event_t* earlier,
                                                    int64_t* elapsed_ns) ISTHMUS_NOEXCEPT;
 /* The backend of the event, such as "cuda"; "host" for a host event. */
@@ -426,8 +430,8 @@ isthmus_resource_write_combined(isthmus_context_t* context, isthmus_device_t* de
 /* Parses a size in bytes: "4096", "64MiB", "1.5GiB" (B, KiB, MiB, GiB, TiB), or a share such as
  * "80%" of the memory available for `kind` on `device`. That is the device's memory or, for memory
  * that resides on the host, what this process may use, limits of its control groups included. If
- * the text is no share `device` may be NULL and `kind` is ignored. INVALID_ARGUMENT for any other
- * text. */
+ * the text is not a share, `device` may be NULL and `kind` is ignored. INVALID_ARGUMENT for any
+ * other text. */
 ISTHMUS_API isthmus_status_t isthmus_bytes_parse(const char* text, isthmus_device_t* device,
                                                  isthmus_kind_t kind,
                                                  uint64_t* bytes) ISTHMUS_NOEXCEPT;
@@ -441,7 +445,7 @@ ISTHMUS_API isthmus_status_t isthmus_bytes_parse(const char* text, isthmus_devic
 ISTHMUS_API isthmus_status_t isthmus_budget_create(uint64_t limit_bytes,
                                                    isthmus_budget_t** budget) ISTHMUS_NOEXCEPT;
 ISTHMUS_API void isthmus_budget_retain(isthmus_budget_t* budget) ISTHMUS_NOEXCEPT;
-/* Its pools hold references to it. */
+/* Pools that share the budget keep it alive. */
 ISTHMUS_API void isthmus_budget_release(isthmus_budget_t* budget) ISTHMUS_NOEXCEPT;
 typedef struct isthmus_budget_info_s {
   size_t struct_size;
@@ -471,17 +475,17 @@ enum {
 typedef struct isthmus_pool_options_s {
   size_t struct_size;
   uint64_t initial_bytes; /* obtained from the driver at once; 0: none */
-  /* Least request to the driver; 0: 32 MiB, or 1/128 of the held bytes if memory can move. */
+  /* Minimum request to the driver; 0: 32 MiB, or 1/128 of the held bytes if memory can move. */
   uint64_t growth_bytes;
   uint64_t limit_bytes; /* maximum of held bytes; 0: no limit */
   uint32_t flags;
-  /* Above it the pool releases all free memory before it grows, and then grows by no more than it
-   * needs; 0: none. At most `limit_bytes`. */
+  /* Above this size the pool releases all free memory before it grows, and then grows by no more
+   * than it needs; 0: none. At most `limit_bytes`. */
   uint64_t soft_limit_bytes;
   isthmus_budget_t* budget; /* shared with other pools, which keep it alive; NULL: none */
   /* Free memory that was not used for this time is returned to the driver: within twice this time,
    * by a growth or trim of the pool, or on an idle thread of the library if there is one. Small and
-   * recent blocks in thread caches stay while their threads are active. 0: never. */
+   * recent blocks remain in thread caches while their threads are active. 0: never. */
   uint64_t decay_ns;
   /* Maximum wait of a request for memory that pending work still uses, before it fails; 0: 1 s,
    * negative: no wait; at most a year, since an unbounded wait may deadlock. */
@@ -489,21 +493,21 @@ typedef struct isthmus_pool_options_s {
 } isthmus_pool_options_t;
 /* `options` NULL: the defaults. The fields after `flags` may be omitted, with a smaller
  * `struct_size`. When the last reference is released the pool returns its memory to the driver,
- * after the work on it has completed. Blocks that are still allocated then stay valid and are never
- * returned. OUT_OF_MEMORY if the driver cannot provide `initial_bytes`. */
+ * after the work on it has completed. Blocks that are still allocated then remain valid and are
+ * never returned. OUT_OF_MEMORY if the driver cannot provide `initial_bytes`. */
 ISTHMUS_API isthmus_status_t isthmus_resource_pool(isthmus_context_t* context,
                                                    isthmus_device_t* device, isthmus_kind_t kind,
                                                    const isthmus_pool_options_t* options,
                                                    isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
 /* A pool over another resource instead of the driver, of the same context, device and kind; the
- * pool keeps it alive. The pool requests at least `growth_bytes` at a time, aligned to 64 KiB or
- * larger by that much, on a queue of its own without work, and deallocates exactly these blocks. It
- * calls upstream where it would call the driver: without a lock, so from several threads at once,
- * and never from a free. OUT_OF_MEMORY of upstream starts the out-of-memory stages, of which a trim
- * includes upstream; any other error fails the request. Such memory does not move
- * (ISTHMUS_POOL_NO_REMAP). UNSUPPORTED for an upstream that is built on a pool, that provides
- * memory of several kinds, or that is monotonic. Upstream memory that a pool already holds is
- * rejected with CALLBACK. */
+ * pool keeps it alive. The pool requests at least `growth_bytes` at a time, aligned to 64 KiB or,
+ * if the device cannot align to that, 64 KiB more. It requests on a separate queue without work,
+ * and deallocates exactly these blocks. It calls upstream where it would call the driver: without a
+ * lock, so from several threads at once, and never from a free. OUT_OF_MEMORY of upstream starts
+ * the out-of-memory stages, of which a trim includes upstream; any other error fails the request.
+ * Such memory does not move (ISTHMUS_POOL_NO_REMAP). UNSUPPORTED for an upstream that is built on a
+ * pool, that provides memory of several kinds, or that is monotonic. Upstream memory that a pool
+ * already holds is rejected with CALLBACK. */
 ISTHMUS_API isthmus_status_t
 isthmus_resource_pool_over(isthmus_resource_t* upstream, const isthmus_pool_options_t* options,
                            isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
@@ -511,7 +515,7 @@ isthmus_resource_pool_over(isthmus_resource_t* upstream, const isthmus_pool_opti
 /* The default pool: what requests without a resource use. There is one for each kind of memory of a
  * device in a context, for all languages. `queue` NULL: the default queue. It is created on first
  * use, with the default options except `decay_ns`, which is 10 s: memory that was not used for that
- * long is returned to the driver. It lives while it is referenced or memory of it is in use.
+ * long is returned to the driver. The pool lives while it is referenced or its memory is in use.
  * ISTHMUS_DEFAULT_POOL_OF_ARRAYS selects the pool of arrays instead of that of buffers. The two are
  * the same pool except on devices with ISTHMUS_CAN_IPC whose memory can move (CUDA). There buffers
  * come from a pool with ISTHMUS_POOL_NO_REMAP, so that isthmus_buffer_ipc_handle and other
@@ -522,7 +526,7 @@ ISTHMUS_API isthmus_status_t isthmus_default_pool(isthmus_queue_t* queue, isthmu
                                                   uint32_t flags,
                                                   isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
 /* Makes all default pools return their free memory to the drivers. `bytes` (may be NULL) receives
- * how much that was. */
+ * the number of bytes returned. */
 ISTHMUS_API isthmus_status_t isthmus_default_pools_trim(uint64_t* bytes) ISTHMUS_NOEXCEPT;
 
 ISTHMUS_API void isthmus_resource_retain(isthmus_resource_t* resource) ISTHMUS_NOEXCEPT;
@@ -532,14 +536,15 @@ ISTHMUS_API void isthmus_resource_release(isthmus_resource_t* resource) ISTHMUS_
 ISTHMUS_API isthmus_status_t isthmus_resource_allocate(isthmus_resource_t* resource, size_t nbytes,
                                                        size_t alignment, isthmus_queue_t* queue,
                                                        void** pointer) ISTHMUS_NOEXCEPT;
-/* Frees memory of isthmus_resource_allocate after the work on `queue`. NULL `queue`: only uses that
- * the library knows of still access it, and the work that its queue had at the allocation has
- * completed. NULL `pointer` does nothing. INVALID_ARGUMENT, without effect, for a pointer that was
- * not allocated here, an inner pointer, or a second free (an unchecked pool cannot always detect
- * these). It does not fail otherwise, and it blocks in one case only: a pool with more than 65,533
- * queues in use at a time waits for the work of a further queue. A free to a pool needs no memory,
- * and calls the driver only in that case and if the queue's handle was exported. If the queue
- * cannot be queried now, the block is reused once it can. */
+/* Frees memory of isthmus_resource_allocate after the work on `queue`. With a NULL `queue` the
+ * caller guarantees two things: only uses known to the library still access the memory, and the
+ * work that its queue had at the allocation has completed. NULL `pointer` does nothing.
+ * INVALID_ARGUMENT, without effect, for a pointer that was not allocated here, an inner pointer, or
+ * a second free (an unchecked pool cannot always detect these). It does not fail otherwise, and it
+ * blocks in one case only: a pool with more than 65,533 queues in use at a time waits for the work
+ * of a further queue. A free to a pool needs no memory, and calls the driver only in that case and
+ * if the queue's handle was exported. If the queue cannot be queried now, the block is reused once
+ * that is possible. */
 ISTHMUS_API isthmus_status_t isthmus_resource_deallocate(isthmus_resource_t* resource,
                                                          void* pointer, size_t nbytes,
                                                          size_t alignment,
@@ -553,15 +558,15 @@ ISTHMUS_API isthmus_status_t isthmus_record_event(const void* pointer,
 ISTHMUS_API isthmus_status_t isthmus_record_queue(const void* pointer,
                                                   isthmus_queue_t* queue) ISTHMUS_NOEXCEPT;
 /* Returns free memory to the driver until `keep_bytes` or less are held, thread caches included;
- * memory whose decay time has passed is returned in any case. `given_back` (may be NULL) receives
- * the bytes. A provider holds nothing to return. */
+ * memory whose decay time has passed is returned in any case. `released_bytes` (may be NULL)
+ * receives the number of bytes returned. A provider holds nothing to return. */
 ISTHMUS_API isthmus_status_t isthmus_resource_trim(isthmus_resource_t* resource,
                                                    uint64_t keep_bytes,
-                                                   uint64_t* given_back) ISTHMUS_NOEXCEPT;
+                                                   uint64_t* released_bytes) ISTHMUS_NOEXCEPT;
 typedef struct isthmus_resource_info_s {
   size_t struct_size;
   isthmus_kind_t kind;
-  uint32_t kinds;           /* that it may provide: 1u << kind for each */
+  uint32_t kinds;           /* 1u << kind for each kind that it may provide */
   isthmus_device_t* device; /* borrowed */
   uint64_t held_bytes;      /* from the driver; of a provider: allocated */
   uint64_t free_bytes;      /* of these, not in use and in no cache */
@@ -580,19 +585,19 @@ typedef struct isthmus_holder_s {
 } isthmus_holder_t;
 enum { ISTHMUS_MAX_HOLDERS = 8 };
 /* How the memory of a pool is divided, counted during the call; concurrent changes may be seen in
- * part. Takes some milliseconds where the pool holds very much. */
+ * part. Takes some milliseconds for very large pools. */
 typedef struct isthmus_snapshot_s {
   size_t struct_size;
   uint64_t held_bytes;    /* from the driver; the sum of the next four */
-  uint64_t live_bytes;    /* in use; of an unchecked pool all small blocks */
+  uint64_t live_bytes;    /* in use; for an unchecked pool includes all small blocks */
   uint64_t cached_bytes;  /* in thread caches and in slabs of one size class */
   uint64_t waiting_bytes; /* free once the work before their free has completed */
   uint64_t free_bytes;    /* usable by any request */
   /* The largest request that the pool serves now without more memory from the driver, for the
    * calling thread on the queue on which it used the pool last (a new queue if there is none). It
-   * includes free memory, joined or moved as requests do it, blocks in this thread's cache or a
-   * size class, and memory freed on that queue. Caches of other threads do not count, although a
-   * request may get their blocks after they were idle for a while; neither does memory that waits
+   * includes free memory, joined or moved as a request would do it, blocks in this thread's cache
+   * or a size class, and memory freed on that queue. Caches of other threads do not count, although
+   * a request may get their blocks after they were idle for a while; neither does memory that waits
    * for work of other queues. */
   uint64_t largest_free_bytes;
   /* The largest holders, as far as allocation trackers over the pool record them, in descending
@@ -645,37 +650,37 @@ ISTHMUS_API isthmus_status_t isthmus_resource_oom_stage(isthmus_resource_t* reso
                                                         uint64_t* served) ISTHMUS_NOEXCEPT;
 
 /* Limits the out-of-memory stages of the calling thread's requests until the next swap. 0, the
- * initial value: all stages. 1: none after growth, since later stages may take long and need
- * locks that the caller may hold, such as an interpreter's; resources other than pools call no
- * out-of-memory callback then either. 2: a pool serves only what is in this thread's cache for
- * the queue that the thread used last, if no other work is submitted to its stream, without a
- * lock or driver call; otherwise OUT_OF_MEMORY, also for resources over it. A resource without a
- * pool behaves as with 1. Returns the previous value. Any other number is taken as the nearest
- * of these. */
+ * initial value: all stages. 1: none after growth, since later stages may take long and need locks
+ * that the caller may hold, such as an interpreter's; resources other than pools call no
+ * out-of-memory callback then either. 2: a pool serves only what is in this thread's cache for the
+ * queue that the thread used last, if no other work is submitted to its stream, without a lock or
+ * driver call; otherwise OUT_OF_MEMORY, also for resources over it. A resource without a pool
+ * behaves as with 1. Returns the previous value. Other numbers are clamped to this range. */
 ISTHMUS_API int isthmus_no_wait_swap(int no_wait) ISTHMUS_NOEXCEPT;
 
 /* Interrupts waits of the calling thread, for example on a signal. While a request for memory
  * waits, an export or a device copy of a unified buffer waits for other queues, or
  * isthmus_oom_callback_remove waits, `function(object, &message)` is called on that thread about
  * every 50 ms. If it returns 0 the wait continues. Otherwise the call fails with CALLBACK and the
- * text at `message` (copied; NULL: a text of the library) and has no effect: no memory is held, and
- * the call may be repeated. Other waits have timeouts of their own or cannot be undone; they do not
- * call it. The function may call the library, must not throw, and must not wait for a thread that
+ * text at `message` (copied; NULL: a default text) and has no effect: no memory is held, and the
+ * call may be repeated. Other waits have timeouts or cannot be undone; they do not call the
+ * function. The function may call the library, must not throw, and must not wait for a thread that
  * is in a call on the same unified buffer. */
 typedef struct isthmus_interrupt_s {
   int (*function)(void* object, const char** message); /* NULL: waits are not interrupted */
   void* object;
 } isthmus_interrupt_t;
-/* Valid until the next swap. Returns the previous one; initially there is no function. */
+/* Sets the interrupt function of the calling thread until the next swap. Returns the previous one;
+ * initially there is no function. */
 ISTHMUS_API isthmus_interrupt_t isthmus_interrupt_swap(isthmus_interrupt_t interrupt)
     ISTHMUS_NOEXCEPT;
 
-/* Out-of-memory callbacks. When a pool finds no memory, or the driver refuses a direct request,
+/* Out-of-memory callbacks. When a pool has no memory left, or the driver refuses a direct request,
  * they are called to release what they can, a cache for example. They run on the requesting thread,
  * before it waits for anything, without a lock of the library; on several threads at once if
  * several requests fail; never from inside a callback, nor in a driver's callback. A callback may
- * allocate and free, and must not throw. It returns about how many bytes it released: 0 is no
- * error, but then the driver is not called again. */
+ * allocate and free, and must not throw. It returns the approximate number of bytes that it
+ * released. 0 is not an error, but then the driver is not called again. */
 typedef struct isthmus_oom_request_s {
   size_t struct_size;
   isthmus_device_t* device; /* borrowed */
@@ -709,16 +714,17 @@ typedef struct isthmus_resource_operations_s {
   isthmus_status_t (*allocate)(void* object, size_t nbytes, size_t alignment,
                                isthmus_queue_t* queue, void** pointer, const char** message);
   /* Deallocates memory of `allocate`, with the requested size. No work uses it any more. `queue`
-   * (may be NULL) is the one that it was allocated on. Must not fail or throw. Never called while
-   * the process exits, nor in a forked child. */
+   * (may be NULL) is the queue of the allocation. Must not fail or throw. Never called while the
+   * process exits, nor in a forked child. */
   void (*deallocate)(void* object, void* pointer, size_t nbytes, isthmus_queue_t* queue);
-  /* As isthmus_resource_query reports; NULL: holds nothing. */
+  /* Reports the usage for isthmus_resource_query. NULL: the resource holds nothing. */
   void (*usage)(void* object, uint64_t* held_bytes, uint64_t* free_bytes);
-  /* As isthmus_resource_trim; returns the bytes released. NULL: nothing to release. */
+  /* As isthmus_resource_trim; returns the number of bytes released. NULL: there is nothing to
+   * release. */
   uint64_t (*trim)(void* object, uint64_t keep_bytes);
 } isthmus_resource_operations_t;
-/* A resource that calls `operations` (copied) with `owner.object`. It releases the owner once
- * neither the resource nor memory of it is referenced. It may return parts of memory that it
+/* A resource that calls `operations` (copied) with `owner.object`. The owner is released once
+ * neither the resource nor its memory is referenced. `allocate` may return parts of memory that it
  * obtained from this library; that memory lives as long as the parts. */
 ISTHMUS_API isthmus_status_t
 isthmus_resource_custom(isthmus_context_t* context, isthmus_device_t* device, isthmus_kind_t kind,
@@ -745,16 +751,16 @@ typedef struct isthmus_statistics_s {
   uint64_t total_bytes; /* allocated since then */
   uint64_t total_count;
 } isthmus_statistics_t;
-/* INVALID_ARGUMENT for a resource that is no statistics resource. */
+/* INVALID_ARGUMENT for a resource that is not a statistics resource. */
 ISTHMUS_API isthmus_status_t isthmus_statistics_query(
     isthmus_resource_t* resource, isthmus_statistics_t* statistics) ISTHMUS_NOEXCEPT;
-/* Sets the peaks to what is live now, and the totals to 0. INVALID_ARGUMENT as above. */
+/* Sets the peaks to the current values, and the totals to 0. INVALID_ARGUMENT as above. */
 ISTHMUS_API isthmus_status_t isthmus_statistics_reset(isthmus_resource_t* resource)
     ISTHMUS_NOEXCEPT;
-/* Counts what threads allocate from `resource`, a statistics resource, while they are in the scope,
- * and when that memory is freed, wherever that happens. A thread in a scope is also in its `outer`
- * scope (NULL: none; it may be of another resource), which the scope keeps alive, with those around
- * it. INVALID_ARGUMENT as above. */
+/* Creates a scope. It counts the allocations that threads make from `resource`, a statistics
+ * resource, while they are in the scope, and the frees of that memory, inside the scope or outside.
+ * A thread in a scope is also in its `outer` scope, which may belong to another resource (NULL:
+ * none). A scope keeps all its outer scopes alive. INVALID_ARGUMENT as above. */
 ISTHMUS_API isthmus_status_t isthmus_scope_create(isthmus_resource_t* resource,
                                                   isthmus_scope_t* outer,
                                                   isthmus_scope_t** scope) ISTHMUS_NOEXCEPT;
@@ -772,13 +778,13 @@ ISTHMUS_API isthmus_status_t isthmus_scope_query(isthmus_scope_t* scope,
 ISTHMUS_API isthmus_status_t
 isthmus_scope_query_net(isthmus_scope_t* scope, isthmus_statistics_t* statistics) ISTHMUS_NOEXCEPT;
 
-/* Rejects requests with OUT_OF_MEMORY that would make more than `limit_bytes`, as requested, live
- * at a time; the message states the request, the limit and what is in use. `nbytes` of a
+/* Rejects with OUT_OF_MEMORY each request that would raise the live bytes, as requested, above
+ * `limit_bytes`. The message states the request, the limit and the bytes in use. `nbytes` of a
  * deallocation must be the allocated size. */
 ISTHMUS_API isthmus_status_t isthmus_resource_limit(isthmus_resource_t* upstream,
                                                     uint64_t limit_bytes,
                                                     isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
-/* INVALID_ARGUMENT for a resource that is no limit resource. Outputs may be NULL. */
+/* INVALID_ARGUMENT for a resource that is not a limit resource. Outputs may be NULL. */
 ISTHMUS_API isthmus_status_t isthmus_limit_query(isthmus_resource_t* resource,
                                                  uint64_t* limit_bytes,
                                                  uint64_t* in_use_bytes) ISTHMUS_NOEXCEPT;
@@ -816,18 +822,18 @@ isthmus_resource_binning(isthmus_resource_t* upstream, const isthmus_bin_t* bins
 ISTHMUS_API isthmus_status_t isthmus_resource_log(isthmus_resource_t* upstream, const char* path,
                                                   isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
 /* Writes all rows up to the first free that is in progress on another thread. INVALID_ARGUMENT for
- * a resource that is no log resource. DRIVER, once, if rows were lost since the last flush because
- * the file could not be written. */
+ * a resource that is not a log resource. DRIVER, once, if rows were lost since the last flush
+ * because the file could not be written. */
 ISTHMUS_API isthmus_status_t isthmus_log_flush(isthmus_resource_t* resource) ISTHMUS_NOEXCEPT;
 
 /* Detects writes outside of blocks and to freed ones, for programs under test. Each block lies
  * between red zones of 64 bytes, or of its alignment if that is larger; `kept_bytes` of freed
  * blocks are poisoned and retained for a while. An allocation waits for its queue; in a callback,
- * which must not wait, a block is not checked. Memory is freed once nothing uses it. Findings are
+ * which must not wait, a block is not checked. Memory is freed once no work uses it. Findings are
  * written to standard error and reported by isthmus_resource_verify; a block with a damaged red
- * zone is retained until the resource ends. UNSUPPORTED for an upstream that may provide device
- * memory, which the host cannot read, and for a monotonic one, which releases blocks that were not
- * freed. */
+ * zone is retained until the resource is destroyed. UNSUPPORTED for an upstream that may provide
+ * device memory, which the host cannot read, and for a monotonic one, which releases blocks that
+ * were not freed. */
 ISTHMUS_API isthmus_status_t isthmus_resource_debug(isthmus_resource_t* upstream,
                                                     uint64_t kept_bytes,
                                                     isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
@@ -845,7 +851,7 @@ ISTHMUS_API isthmus_status_t isthmus_resource_failure_callback(
     isthmus_resource_t* upstream, isthmus_failure_function_t function, isthmus_owner_t owner,
     isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
 
-/* Tags: names under which threads allocate, for reports of who holds memory. Sets `tag` to the
+/* Tags: names under which threads allocate, for reports of memory use by tag. Sets `tag` to the
  * interned text of the name, which is never freed: equal names have equal addresses.
  * INVALID_ARGUMENT for an empty name. */
 ISTHMUS_API isthmus_status_t isthmus_tag_find(const char* name, const char** tag) ISTHMUS_NOEXCEPT;
@@ -873,43 +879,43 @@ typedef struct isthmus_tracked_s {
   size_t nbytes;       /* as requested */
   uintptr_t queue_key; /* of the queue that it was allocated on */
   uint64_t order;      /* increases with the time of allocation; no unit */
-  uint64_t thread;     /* that allocated it, as numbered by the system */
+  uint64_t thread;     /* id of the allocating thread, as the system numbers it */
   const char* tag;     /* of the allocating thread; NULL: none */
   const char* stack;   /* of the allocation, one line per frame, innermost first; or "" */
 } isthmus_tracked_t;
 typedef void (*isthmus_tracked_function_t)(void* object, const isthmus_tracked_t* block);
 /* Calls `function` for each live block that was allocated since the last reset, oldest first,
  * without a lock. Concurrent changes may be seen in part. The structure and `stack` are valid until
- * it returns. INVALID_ARGUMENT for a resource that is no allocation tracker, here and below. */
+ * it returns. INVALID_ARGUMENT for a resource that is not an allocation tracker, here and below. */
 ISTHMUS_API isthmus_status_t isthmus_allocation_tracker_visit(isthmus_resource_t* resource,
                                                               isthmus_tracked_function_t function,
                                                               void* object) ISTHMUS_NOEXCEPT;
-/* A text about these blocks, grouped by the stack and the tag of their allocation, most bytes
- * first. Writes at most `room` bytes, the final 0 included, to `text` (may be NULL if `room` is 0).
- * `length` receives the length of the whole text without the 0. */
+/* A report on these blocks, grouped by the stack and the tag of their allocation, most bytes first.
+ * Writes at most `capacity` bytes, the final 0 included, to `text` (may be NULL if `capacity` is
+ * 0). `length` receives the length of the whole text without the 0. */
 ISTHMUS_API isthmus_status_t isthmus_allocation_tracker_report(isthmus_resource_t* resource,
-                                                               char* text, size_t room,
+                                                               char* text, size_t capacity,
                                                                size_t* length) ISTHMUS_NOEXCEPT;
 typedef void (*isthmus_tag_usage_function_t)(void* object, const char* tag,
                                              const isthmus_statistics_t* usage);
 /* Calls `function` for each tag under which this resource allocated memory, most live bytes first,
- * without a lock. It receives what is live under the tag, the peak, and the totals since the
- * resource was created or reset. Untagged allocations are not counted. */
+ * without a lock. `usage` has the live allocations under the tag, their peak, and the totals since
+ * the resource was created or reset. Untagged allocations are not counted. */
 ISTHMUS_API isthmus_status_t isthmus_allocation_tracker_usage(isthmus_resource_t* resource,
                                                               isthmus_tag_usage_function_t function,
                                                               void* object) ISTHMUS_NOEXCEPT;
 /* Excludes the currently live blocks from later reports; their frees are still recognized. Sets the
- * peaks of tags to what is live, and their totals to 0. */
+ * peaks of tags to the current values, and their totals to 0. */
 ISTHMUS_API isthmus_status_t isthmus_allocation_tracker_reset(isthmus_resource_t* resource)
     ISTHMUS_NOEXCEPT;
 
 /* Cuts consecutive blocks from chunks of upstream memory and returns all chunks together: by
  * isthmus_monotonic_release, or with the last reference. The first chunk has `first_bytes` (0: 64
- * KiB), each further one twice the size of the one before, or what the request needs. A
- * deallocation returns nothing. However, a chunk whose blocks were all freed is returned if a
- * request of any resource would fail without it, provided that no queue used here has work or was
- * exported. INVALID_ARGUMENT for a pointer that was not allocated here. A request takes about 10
- * ns. */
+ * KiB), each further one twice the size of the one before, or the size of the request if that is
+ * larger. A deallocation returns nothing. However, a chunk whose blocks were all freed is returned
+ * if a request of any resource would fail without it, provided that no queue used here has work or
+ * was exported. INVALID_ARGUMENT for a pointer that was not allocated here. A request takes about
+ * 10 ns. */
 ISTHMUS_API isthmus_status_t
 isthmus_resource_monotonic(isthmus_resource_t* upstream, size_t first_bytes,
                            isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
@@ -930,12 +936,12 @@ ISTHMUS_API isthmus_status_t
 isthmus_resource_fixed_size(isthmus_resource_t* upstream, size_t block_bytes, size_t blocks,
                             isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
 
-/* Cuts blocks of any size from superblocks of upstream memory of a MiB, or of what the request
- * needs. Each pair of a thread and a queue uses one of 64 arenas of superblocks; an arena without
- * space obtains another superblock instead of searching other arenas. A block returns to its arena,
- * and is reused as a pool's is. A superblock without live blocks is returned by trim, and if a
- * request of any resource would fail without it. The superblocks hold at most `limit_bytes` (0: no
- * limit); OUT_OF_MEMORY beyond. */
+/* Cuts blocks of any size from superblocks of upstream memory, each of 1 MiB or the size of the
+ * request if that is larger. Each pair of a thread and a queue uses one of 64 arenas of
+ * superblocks; an arena without space obtains another superblock instead of searching other arenas.
+ * A block returns to its arena, and is reused as a pool's is. A superblock without live blocks is
+ * returned by trim, and if a request of any resource would fail without it. The superblocks hold at
+ * most `limit_bytes` (0: no limit); OUT_OF_MEMORY beyond. */
 ISTHMUS_API isthmus_status_t isthmus_resource_arena(isthmus_resource_t* upstream,
                                                     uint64_t limit_bytes,
                                                     isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
@@ -943,16 +949,16 @@ ISTHMUS_API isthmus_status_t isthmus_resource_arena(isthmus_resource_t* upstream
 /* Prefetches shared memory to the device of the request's queue when it is allocated, on that
  * queue. It is a hint: it does nothing for other kinds nor without ISTHMUS_CAN_PREFETCH, and a
  * driver error of the prefetch does not fail the request. Over a resource that is not ordered by
- * queues, such as a provider, the request waits for the prefetch, on a queue of its own if the
- * request's is busy. */
+ * queues, such as a provider, the request waits for the prefetch, on a separate queue if the
+ * request's queue is busy. */
 ISTHMUS_API isthmus_status_t isthmus_resource_prefetch(
     isthmus_resource_t* upstream, isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
 
 /* ---- queries of memory ----------------------------------------------------------------------- */
 
 /* Live allocations and their bytes in the whole process, of one kind (UNKNOWN: all). For default
- * pools these are blocks in use, with the sizes that the pool rounds them to; for everything else
- * what drivers allocated, of which a chunk of another pool is one. Memory whose release is deferred
+ * pools these are blocks in use, with the sizes that the pool rounds them to; for all other memory
+ * they are driver allocations, such as the chunks of other pools. Memory whose release is deferred
  * counts as live; pending releases that can be completed are drained first, for at most 4 ms. Takes
  * about 30 ns for each 64 KiB of default pools. A forked child counts no blocks of these pools. */
 ISTHMUS_API void isthmus_live(isthmus_kind_t kind, uint64_t* count,
@@ -967,8 +973,8 @@ enum {
   ISTHMUS_MEMORY_FREE = 3     /* free in a pool, perhaps ordered after work on a queue */
 };
 
-/* What is known of a pointer, inner ones included. All of a buffer's block counts as the buffer's.
- */
+/* The properties of the allocation that contains a pointer, which may point anywhere into it. A
+ * buffer's whole block counts as the buffer's memory. */
 typedef struct isthmus_pointer_info_s {
   size_t struct_size;
   isthmus_kind_t kind; /* UNKNOWN: not live, or not USM of the given context */
@@ -979,8 +985,9 @@ typedef struct isthmus_pointer_info_s {
    * of blocks of an allocation tracker; else 0. */
   size_t requested_bytes;
   uintptr_t queue_key; /* of the queue that it was allocated on */
-  /* The context it belongs to and the resource it is returned to; NULL if unknown, or for the
-   * driver itself. Borrowed: valid while the memory is live and the resource is referenced. */
+  /* The context that the memory belongs to, and the resource that it is returned to. NULL if
+   * unknown, or for the driver itself. Borrowed: valid while the memory is live and the resource is
+   * referenced. */
   isthmus_context_t* context;
   isthmus_resource_t* resource;
   isthmus_memory_state_t state; /* if WAITING or FREE in a pool, nothing else is reported */
@@ -989,8 +996,8 @@ typedef struct isthmus_pointer_info_s {
  * knows. The fields after `device` may be omitted, with a smaller `struct_size`. */
 ISTHMUS_API isthmus_status_t isthmus_pointer_query(isthmus_context_t* context, const void* pointer,
                                                    isthmus_pointer_info_t* info) ISTHMUS_NOEXCEPT;
-/* The same two as references that the caller owns, safe while other threads free the memory or
- * release them. NULL if unknown. Outputs may be NULL. */
+/* The context and the resource of a pointer, as references that the caller owns: safe while other
+ * threads free the memory or release these objects. NULL if unknown. Outputs may be NULL. */
 ISTHMUS_API isthmus_status_t isthmus_pointer_origin(const void* pointer,
                                                     isthmus_context_t** context,
                                                     isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
@@ -1031,10 +1038,10 @@ ISTHMUS_API isthmus_status_t isthmus_resource_replay(
 
 /* ---- buffers --------------------------------------------------------------------------------- */
 
-/* `alignment` is 0 or less for the device's base alignment, else a power of two. `queue` NULL: the
- * default queue. `resource` NULL: the default pool of buffers (isthmus_default_pool); otherwise its
- * context must be the queue's. isthmus_resource_provider provides driver memory without a pool. 0
- * bytes are allowed. */
+/* Creates a buffer. `alignment` is 0 or less for the device's base alignment, else a power of two.
+ * `queue` NULL: the default queue. `resource` NULL: the default pool of buffers
+ * (isthmus_default_pool); otherwise its context must be the queue's. isthmus_resource_provider
+ * provides driver memory without a pool. 0 bytes are allowed. */
 ISTHMUS_API isthmus_status_t isthmus_buffer_create(size_t nbytes, isthmus_kind_t kind,
                                                    int64_t alignment, isthmus_queue_t* queue,
                                                    isthmus_resource_t* resource,
@@ -1087,7 +1094,7 @@ ISTHMUS_API isthmus_status_t isthmus_buffer_info(const isthmus_buffer_t* buffer,
                                                  isthmus_buffer_info_t* info) ISTHMUS_NOEXCEPT;
 /* The address alone, for inner loops. NULL for 0 bytes, a freed buffer and NULL. */
 ISTHMUS_API void* isthmus_buffer_pointer(const isthmus_buffer_t* buffer) ISTHMUS_NOEXCEPT;
-/* Waits for what is pending on the buffer's bytes on any queue; errors of operations are reported
+/* Waits for the work pending on the buffer's bytes, on any queue; errors of operations are reported
  * by their own events. TIMEOUT after `timeout_ns` (negative waits indefinitely, 0 polls).
  * DEPENDENCY, also instead of TIMEOUT, if a unified buffer's copy into some of the bytes has failed
  * and they were not written since. */
@@ -1106,13 +1113,14 @@ ISTHMUS_API int isthmus_buffer_idle(const isthmus_buffer_t* buffer) ISTHMUS_NOEX
  * the buffer, are all 0. Load each with acquire semantics, and only if those before it were 0. If
  * one is not 0 call isthmus_buffer_idle, which may set them to 0.
  *
- * Writes the addresses of these bytes to `flags`, which has space for `room`, and returns their
- * number. If there are more, and for NULL, it writes the address of one byte that is always set, so
- * that a program built for an older library calls each time. 0 if `room` is 0. */
+ * Writes the addresses of these bytes to `flags`, which has space for `capacity` addresses, and
+ * returns their number. If there are more, or `buffer` is NULL, it writes the address of one byte
+ * that is always set, so that a program built for an older library calls each time. Returns 0 if
+ * `capacity` is 0. */
 enum { ISTHMUS_WATCHED = 5 }; /* maximum in this version */
 ISTHMUS_API size_t isthmus_buffer_watch(const isthmus_buffer_t* buffer, const unsigned char** flags,
-                                        size_t room) ISTHMUS_NOEXCEPT;
-/* An event that completes, with success, once what is now pending on the buffer's bytes has ended.
+                                        size_t capacity) ISTHMUS_NOEXCEPT;
+/* An event that completes, with success, once the work now pending on the buffer's bytes has ended.
  * CLOSED. */
 ISTHMUS_API isthmus_status_t isthmus_buffer_pending(isthmus_buffer_t* buffer,
                                                     isthmus_event_t** event) ISTHMUS_NOEXCEPT;
@@ -1122,7 +1130,7 @@ ISTHMUS_API isthmus_status_t isthmus_buffer_pending(isthmus_buffer_t* buffer,
 ISTHMUS_API isthmus_status_t isthmus_buffer_export(isthmus_buffer_t* buffer,
                                                    void** pointer) ISTHMUS_NOEXCEPT;
 /* Returns a pointer, of any kind, for external work on `queue`, valid until the matching
- * `unexport`, even after `free`. Work submitted to `queue` from now on is ordered after what is
+ * `unexport`, even after `free`. Work submitted to `queue` from now on is ordered after the work
  * pending on the buffer; external work on an out-of-order `queue` is not. Waits for nothing, unless
  * pending work waits for the host. NULL `queue`: no order. The external work is taken into account
  * if the buffer is one of that queue (isthmus_buffer_on_queue returns one) and the queue was
@@ -1133,10 +1141,10 @@ ISTHMUS_API isthmus_status_t isthmus_buffer_export_to_queue(isthmus_buffer_t* bu
                                                             isthmus_queue_t* queue,
                                                             void** pointer) ISTHMUS_NOEXCEPT;
 ISTHMUS_API void isthmus_buffer_unexport(isthmus_buffer_t* buffer) ISTHMUS_NOEXCEPT;
-/* Transfers the memory to another owner: returns the pointer and what frees it. The buffer is
- * closed afterwards. INVALID_ARGUMENT for 0 bytes and while slices, other references or exports
- * exist. `owner->release` does not block: the free is deferred until pending operations have
- * completed. */
+/* Transfers the memory to another owner: returns the pointer, and an owner whose release frees the
+ * memory. The buffer is closed afterwards. INVALID_ARGUMENT for 0 bytes and while slices, other
+ * references or exports exist. `owner->release` does not block: the free is deferred until pending
+ * operations have completed. */
 ISTHMUS_API isthmus_status_t isthmus_buffer_disown(isthmus_buffer_t* buffer, void** pointer,
                                                    isthmus_owner_t* owner) ISTHMUS_NOEXCEPT;
 /* Declares that work unknown to the library uses the memory. Until `event`, or everything now on
@@ -1155,22 +1163,24 @@ typedef struct isthmus_ipc_handle_s {
   uint64_t offset; /* of the first byte within the allocation */
   uint64_t nbytes;
 } isthmus_ipc_handle_t;
-/* Waits for what is pending on the buffer's bytes, since queues of other processes are not ordered
+/* Waits for the work pending on the buffer's bytes, since queues of other processes are not ordered
  * with those of this one: later uses must be synchronized by the two processes themselves. The
  * memory belongs to this process. Keep the buffer until the other processes have closed it: memory
- * that returns to a pool is reused here while they still access it, and CUDA does not define the
- * other case. INVALID_ARGUMENT for 0 bytes; CLOSED. UNSUPPORTED without ISTHMUS_CAN_IPC, and for
- * memory that is not device memory of cuMemAlloc: a pool's memory can move, unless the pool was
- * created with ISTHMUS_POOL_NO_REMAP. DEPENDENCY as isthmus_buffer_wait. */
+ * that returns to a pool is reused here while they still access it, and for memory that returns to
+ * the driver CUDA defines no behaviour. INVALID_ARGUMENT for 0 bytes; CLOSED. UNSUPPORTED without
+ * ISTHMUS_CAN_IPC, and for memory that is not device memory of cuMemAlloc: a pool's memory can
+ * move, unless the pool was created with ISTHMUS_POOL_NO_REMAP. DEPENDENCY as isthmus_buffer_wait.
+ */
 ISTHMUS_API isthmus_status_t
 isthmus_buffer_ipc_handle(isthmus_buffer_t* buffer, isthmus_ipc_handle_t* handle) ISTHMUS_NOEXCEPT;
 /* A buffer of device kind over memory of another process. `queue` NULL: the default queue of the
  * default device; it must be of the same device as in the exporting process. When the memory is
  * released, as in isthmus_buffer_release, the handle is closed, which waits for all work on the
- * device, as the driver's own free does. A handle may be opened several times: it is one memory,
- * whose uses are ordered. INVALID_ARGUMENT for a handle of this process, and for one that CUDA does
- * not recognize; OUT_OF_RANGE if the allocation does not contain all bytes; WRONG_CONTEXT for
- * memory of another device than the queue's; UNSUPPORTED without ISTHMUS_CAN_IPC. */
+ * device, as the driver's own free does. A handle may be opened several times: all these buffers
+ * share one memory, whose uses are ordered. INVALID_ARGUMENT for a handle of this process, and for
+ * one that CUDA does not recognize; OUT_OF_RANGE if the allocation does not contain all bytes;
+ * WRONG_CONTEXT for memory of another device than the queue's; UNSUPPORTED without ISTHMUS_CAN_IPC.
+ */
 ISTHMUS_API isthmus_status_t isthmus_buffer_open_ipc(const isthmus_ipc_handle_t* handle,
                                                      isthmus_queue_t* queue,
                                                      isthmus_buffer_t** buffer) ISTHMUS_NOEXCEPT;
@@ -1184,8 +1194,8 @@ ISTHMUS_API isthmus_status_t isthmus_buffer_open_ipc(const isthmus_ipc_handle_t*
  *    allocated: INVALID_ARGUMENT. A pool with ISTHMUS_POOL_UNCHECKED treats all of its small blocks
  *    as live;
  *  - elsewhere: for a copy plain host memory, which the host reads or writes. To copy device memory
- *    of another library adopt it first (isthmus_buffer_adopt). For isthmus_fill, _prefetch and
- *    _advise see there. */
+ *    of another library adopt it first (isthmus_buffer_adopt). isthmus_fill, _prefetch and _advise
+ *    describe their own rules. */
 typedef struct isthmus_endpoint_s {
   isthmus_buffer_t* buffer;
   void* pointer;
@@ -1235,9 +1245,9 @@ ISTHMUS_API isthmus_status_t isthmus_copy_ranges(isthmus_queue_t* queue,
                                                  isthmus_event_t** event) ISTHMUS_NOEXCEPT;
 /* Copies an array of up to 8 dimensions: `shape[i]` elements of `item_bytes` along dimension i,
  * `strides[i]` bytes apart on each side. The order of the dimensions does not matter; contiguous
- * ones are joined. A stride of the source may be 0. A stride of the destination must span all that
- * lies inside it, and if the extents of both sides overlap, the rows of one may only lie between
- * the rows of the other at one common distance: else INVALID_ARGUMENT. */
+ * ones are joined. A stride of the source may be 0. Each destination stride must be at least the
+ * extent of the dimensions inside it. If the extents of both sides overlap, the rows of one side
+ * must lie between the rows of the other at one common distance. INVALID_ARGUMENT otherwise. */
 ISTHMUS_API isthmus_status_t isthmus_copy_nd(
     isthmus_queue_t* queue, const isthmus_endpoint_t* destination,
     const size_t* destination_strides, const isthmus_endpoint_t* source,
@@ -1257,14 +1267,14 @@ ISTHMUS_API isthmus_status_t isthmus_fill(isthmus_queue_t* queue,
  * effect. UNSUPPORTED without ISTHMUS_CAN_PREFETCH. INVALID_ARGUMENT for an address that is neither
  * the library's memory nor known to the driver of `queue`. */
 ISTHMUS_API isthmus_status_t isthmus_prefetch(isthmus_queue_t* queue,
-                                              const isthmus_endpoint_t* place, size_t nbytes,
+                                              const isthmus_endpoint_t* endpoint, size_t nbytes,
                                               int to_host, const isthmus_operation_t* operation,
                                               isthmus_event_t** event) ISTHMUS_NOEXCEPT;
 /* Passes an advice number of the driver (OpenCL: cl_mem_advice_intel; CUDA: CUmem_advise, 0 for
  * none). UNSUPPORTED without ISTHMUS_CAN_ADVISE. Addresses as for isthmus_prefetch. */
-ISTHMUS_API isthmus_status_t isthmus_advise(isthmus_queue_t* queue, const isthmus_endpoint_t* place,
-                                            size_t nbytes, uint32_t advice,
-                                            const isthmus_operation_t* operation,
+ISTHMUS_API isthmus_status_t isthmus_advise(isthmus_queue_t* queue,
+                                            const isthmus_endpoint_t* endpoint, size_t nbytes,
+                                            uint32_t advice, const isthmus_operation_t* operation,
                                             isthmus_event_t** event) ISTHMUS_NOEXCEPT;
 
 /* Pins host memory of the caller for the platform of `device` (NULL: the default device). The
@@ -1389,8 +1399,8 @@ typedef struct isthmus_array_s {
  * the host cannot access it.
  *
  * Strided copies of one dtype use isthmus_copy_nd if 8 dimensions can express them after contiguous
- * ones are joined. Copies of more dimensions, copies that convert, and copies of which one side
- * alone runs backwards go through the host in chunks if the host cannot access both sides.
+ * ones are joined. Copies of more dimensions, copies that convert, and copies in which one side
+ * alone has negative strides go through the host in chunks if the host cannot access both sides.
  * INVALID_ARGUMENT for a destination in which elements share bytes, for incompatible shapes, and
  * for conversions that `casting` does not allow; OUT_OF_RANGE for an element outside of its buffer.
  * Ordering, events and owners as in isthmus_copy. */
@@ -1465,7 +1475,7 @@ typedef struct isthmus_unified_info_s {
   size_t nbytes;
   isthmus_unified_state_t state;
   isthmus_tracking_t tracking; /* in use; DEFAULT before there is a host copy */
-  uint64_t granule;            /* bytes that one write dirties at most; 0 likewise */
+  uint64_t granule;            /* bytes that one write dirties at most; 0: no host copy */
   int32_t pinned;              /* currently */
   int32_t one_memory;          /* one memory serves as both copies */
   isthmus_queue_t* queue;      /* borrowed */
@@ -1488,8 +1498,8 @@ ISTHMUS_API isthmus_status_t isthmus_unified_create(size_t nbytes, isthmus_queue
                                                     isthmus_unified_t** unified) ISTHMUS_NOEXCEPT;
 ISTHMUS_API void isthmus_unified_retain(isthmus_unified_t* unified) ISTHMUS_NOEXCEPT;
 ISTHMUS_API void isthmus_unified_release(isthmus_unified_t* unified) ISTHMUS_NOEXCEPT;
-/* Closes it at once: further calls return CLOSED. Host memory with views lives until the last one
- * has ended. */
+/* Closes the unified buffer at once: further calls return CLOSED. Host memory with views lives
+ * until the last view has ended. */
 ISTHMUS_API void isthmus_unified_free(isthmus_unified_t* unified) ISTHMUS_NOEXCEPT;
 /* Scans for host writes, so that the reported state is current. */
 ISTHMUS_API isthmus_status_t isthmus_unified_info(isthmus_unified_t* unified,
@@ -1506,37 +1516,38 @@ ISTHMUS_API isthmus_status_t isthmus_unified_dirty_ranges(isthmus_unified_t* uni
 /* The host copy from `offset` on, synchronized in the range. Any thread may read and write it until
  * isthmus_unified_end_host, which is called once for each of these; a write to bytes that are newer
  * on the device is a conflict. Waits for the download of device writes. CONFLICT; OUT_OF_MEMORY;
- * errors of copies; DEVICE_LOST names what is missing. */
+ * errors of copies; DEVICE_LOST, whose message names the missing bytes. */
 ISTHMUS_API isthmus_status_t isthmus_unified_host(isthmus_unified_t* unified, size_t offset,
                                                   size_t nbytes, void** pointer) ISTHMUS_NOEXCEPT;
 ISTHMUS_API void isthmus_unified_end_host(isthmus_unified_t* unified) ISTHMUS_NOEXCEPT;
-/* For reading only, while the caller holds a reference. Needs no end. */
+/* The same for reading only, valid while the caller holds a reference. No end call is needed. */
 ISTHMUS_API isthmus_status_t isthmus_unified_read_host(isthmus_unified_t* unified, size_t offset,
                                                        size_t nbytes,
                                                        const void** pointer) ISTHMUS_NOEXCEPT;
 /* Begins an exact write of a range, which isthmus_unified_end_write ends with the same arguments:
- * no scan is needed. `keeps` not 0: the bytes have their current contents, and only some are
- * changed; else all of the range is to be written. Host views show the write then or before. If the
- * end fails, for example with OUT_OF_MEMORY, the write has ended nevertheless: the next call on the
- * unified buffer accounts for it, or fails too. */
+ * no scan is needed. `keep_contents` not 0: the bytes have their current contents, and only some of
+ * them are written. 0: the caller writes the whole range. Host views show the write at the latest
+ * when it has ended. If the end fails, for example with OUT_OF_MEMORY, the write has ended
+ * nevertheless: the next call on the unified buffer accounts for it, or fails too. */
 ISTHMUS_API isthmus_status_t isthmus_unified_begin_write(isthmus_unified_t* unified, size_t offset,
-                                                         size_t nbytes, int keeps,
+                                                         size_t nbytes, int keep_contents,
                                                          void** pointer) ISTHMUS_NOEXCEPT;
 ISTHMUS_API isthmus_status_t isthmus_unified_end_write(isthmus_unified_t* unified, size_t offset,
-                                                       size_t nbytes, int kept) ISTHMUS_NOEXCEPT;
+                                                       size_t nbytes,
+                                                       int keep_contents) ISTHMUS_NOEXCEPT;
 
-/* The device copy, synchronized in the range for work on `queue` (NULL: the unified buffer's own)
- * from now on: a buffer of all of it, which the caller releases. Returns when the host may write
- * again: after the copies have read the host bytes, or at once, from a snapshot of them, if the
- * copies have to wait for other work. CONFLICT; OUT_OF_MEMORY; errors of copies. */
+/* The device copy, synchronized in the range for work on `queue` (NULL: the unified buffer's queue)
+ * from now on. Returns a buffer of the whole copy, which the caller releases. Returns when the host
+ * may write again: after the copies have read the host bytes, or at once, from a snapshot of them,
+ * if the copies have to wait for other work. CONFLICT; OUT_OF_MEMORY; errors of copies. */
 ISTHMUS_API isthmus_status_t isthmus_unified_device(isthmus_unified_t* unified,
                                                     isthmus_queue_t* queue, size_t offset,
                                                     size_t nbytes,
                                                     isthmus_buffer_t** device) ISTHMUS_NOEXCEPT;
 /* The same before a device write of exactly that range, which isthmus_unified_mark_device declares:
  * host writes next to it are tracked at the smallest granule. The mark of the same range leaves
- * failures of earlier copies to the next call. If the mark fails, the next call makes it, or fails
- * too. */
+ * failures of earlier copies to the next call. If the mark fails, the next call on the unified
+ * buffer repeats it, or fails too. */
 ISTHMUS_API isthmus_status_t isthmus_unified_begin_device_write(
     isthmus_unified_t* unified, isthmus_queue_t* queue, size_t offset, size_t nbytes,
     isthmus_buffer_t** device) ISTHMUS_NOEXCEPT;
@@ -1554,10 +1565,11 @@ ISTHMUS_API isthmus_status_t isthmus_unified_to_host(isthmus_unified_t* unified,
                                                      isthmus_queue_t* queue, size_t offset,
                                                      size_t nbytes,
                                                      isthmus_event_t** event) ISTHMUS_NOEXCEPT;
-/* What a call on the range would wait for besides its own copy, as an event to wait for first, in
- * steps if needed: the calls themselves cannot be interrupted, and block calls of other threads on
- * the unified buffer. `event` is set to NULL if that is nothing; an event of several operations
- * cannot fail. Always NULL in a forked child. Errors as isthmus_unified_to_host. */
+/* An event for the work that a call on the range would wait for besides its own copy. The caller
+ * can wait for it first, in steps: the calls themselves cannot be interrupted, and they block calls
+ * of other threads on the unified buffer. `event` is set to NULL if there is no such work; an event
+ * of several operations cannot fail. Always NULL in a forked child. Errors as
+ * isthmus_unified_to_host. */
 typedef int32_t isthmus_arrival_t;
 enum {
   ISTHMUS_ARRIVAL_BEGUN = 0, /* pending downloads into the range */
@@ -1569,7 +1581,8 @@ ISTHMUS_API isthmus_status_t isthmus_unified_arrival(isthmus_unified_t* unified,
                                                      size_t nbytes, isthmus_arrival_t mode,
                                                      isthmus_event_t** event) ISTHMUS_NOEXCEPT;
 /* Synchronizes the device copies of many unified buffers with one scan for writes. A failure does
- * not stop the other copies; the first one is returned. `queue` NULL: each one's own. */
+ * not stop the other copies; the first one is returned. `queue` NULL: the queue of each unified
+ * buffer. */
 ISTHMUS_API isthmus_status_t isthmus_unified_synchronize(isthmus_unified_t* const* unified,
                                                          size_t count,
                                                          isthmus_queue_t* queue) ISTHMUS_NOEXCEPT;
@@ -1585,10 +1598,10 @@ ISTHMUS_API isthmus_status_t isthmus_unified_mark_device(isthmus_unified_t* unif
 ISTHMUS_API isthmus_status_t isthmus_unified_resolve(isthmus_unified_t* unified,
                                                      isthmus_winner_t winner, size_t offset,
                                                      size_t nbytes) ISTHMUS_NOEXCEPT;
-/* Treats both copies as synchronized, whatever they contain: before all of it is written anew.
- * Until the device copy is obtained or marked again it may be released when memory runs out, if no
- * handle refers to it. Failures of copies, earlier and later ones, are then reported by their
- * events only. */
+/* Treats both copies as synchronized, whatever they contain. For use before all bytes are
+ * overwritten. Until the device copy is obtained or marked again it may be released when memory
+ * runs out, if no handle refers to it. Failures of copies, earlier and later ones, are then
+ * reported by their events only. */
 ISTHMUS_API isthmus_status_t isthmus_unified_forget(isthmus_unified_t* unified) ISTHMUS_NOEXCEPT;
 
 /* How writes to host copies of 64 KiB and more are detected in this process: the mechanism, its

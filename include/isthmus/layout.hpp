@@ -6,7 +6,7 @@
 //   rows.permuted({1, 0}).strides;            // (4, 16)
 //
 // A layout contains neither memory nor dtype; its functions only calculate. Strides may be negative
-// or 0. What would require moving elements throws invalid_argument.
+// or 0. A view that would require moving elements throws invalid_argument.
 //
 // Cost: no allocation. Thread safety: as plain values.
 #pragma once
@@ -107,7 +107,8 @@ struct layout {
   }
 
   // True if all elements lie within `nbytes` bytes. It also implies, for empty layouts too, that
-  // the way along any axis fits int64: code that walks an axis need not check for overflow again.
+  // the distance along any axis fits int64: code that walks an axis need not check for overflow
+  // again.
   [[nodiscard]] constexpr bool lies_within(std::size_t nbytes, std::int64_t item) const noexcept {
     bytes corners{offset, offset};
     for (std::size_t axis = 0; axis < rank(); ++axis) {
@@ -153,8 +154,8 @@ struct layout {
     return result;
   }
 
-  // Broadcasts as NumPy does: axes are added in front, and extents of 1 stand for any. Throws
-  // invalid_argument for shapes that do not fit, and for more bytes than memory can hold.
+  // Broadcasts as NumPy does: axes are added in front, and an extent of 1 matches any extent.
+  // Throws invalid_argument for shapes that do not fit, and for more bytes than memory can hold.
   template <std::size_t Wanted>
   [[nodiscard]] constexpr layout<Wanted> broadcast_to(const axes<Wanted>& wanted,
                                                       std::int64_t item) const {
@@ -176,8 +177,8 @@ struct layout {
     return result;
   }
 
-  // The same elements in the same row-major order, in another shape, of which one extent may be -1:
-  // the rest. Throws invalid_argument if that needs a copy.
+  // The same elements in the same row-major order, in another shape, of which one extent may be -1
+  // and is then computed. Throws invalid_argument if that needs a copy.
   template <std::size_t Wanted>
   [[nodiscard]] constexpr layout<Wanted> reshaped(const axes<Wanted>& requested,
                                                   std::int64_t item) const {
@@ -192,47 +193,48 @@ struct layout {
 
   // The same bytes as elements of another size. The last axis, which must have no gaps, is scaled.
   // Throws invalid_argument if it has gaps or not a whole number of new elements.
-  [[nodiscard]] constexpr layout reinterpreted(std::int64_t first, std::int64_t last) const {
+  [[nodiscard]] constexpr layout reinterpreted(std::int64_t old_item, std::int64_t new_item) const {
     layout result = *this;
-    if (first == last) return result;
-    const bool is_dense = rank() != 0 && (strides[rank() - 1] == first || shape[rank() - 1] == 1);
-    if (!is_dense || shape[rank() - 1] * first % last != 0) {
+    if (old_item == new_item) return result;
+    const bool is_dense =
+        rank() != 0 && (strides[rank() - 1] == old_item || shape[rank() - 1] == 1);
+    if (!is_dense || shape[rank() - 1] * old_item % new_item != 0) {
       raise(status::invalid_argument,
-            "cannot view as elements of " + std::to_string(last) + " bytes the last axis of " +
-                to_string(shape) + " elements of " + std::to_string(first) + " bytes, " +
+            "cannot view as elements of " + std::to_string(new_item) + " bytes the last axis of " +
+                to_string(shape) + " elements of " + std::to_string(old_item) + " bytes, " +
                 to_string(strides) +
                 " bytes apart: the axis must have no gaps and a whole number of new elements");
     }
-    result.shape[rank() - 1] = shape[rank() - 1] * first / last;
-    result.strides[rank() - 1] = last;
+    result.shape[rank() - 1] = shape[rank() - 1] * old_item / new_item;
+    result.strides[rank() - 1] = new_item;
     return result;
   }
 
  private:
-  // `requested` with -1 replaced by the extent that is left. Throws invalid_argument if the numbers
-  // of elements differ.
+  // `requested` with -1 replaced by the extent that the number of elements implies. Throws
+  // invalid_argument if the numbers of elements differ.
   template <std::size_t Wanted>
   [[nodiscard]] constexpr axes<Wanted> infer_extent(const axes<Wanted>& requested) const {
     axes<Wanted> wanted = requested;
     const std::int64_t all = count();
     std::size_t inferred_axis = wanted.size();
-    std::int64_t known = 1;
+    std::int64_t product = 1;
     bool fits = true;
     for (std::size_t axis = 0; axis < wanted.size(); ++axis) {
       if (wanted[axis] == -1 && inferred_axis == wanted.size()) {
         inferred_axis = axis;
       } else if (wanted[axis] < 0 ||
-                 (wanted[axis] > 0 && known > detail::k_max_bytes / wanted[axis])) {
+                 (wanted[axis] > 0 && product > detail::k_max_bytes / wanted[axis])) {
         fits = false;
       } else {
-        known *= wanted[axis];
+        product *= wanted[axis];
       }
     }
-    if (fits && inferred_axis != wanted.size() && known > 0) {
-      wanted[inferred_axis] = all / known;
-      known *= wanted[inferred_axis];
+    if (fits && inferred_axis != wanted.size() && product > 0) {
+      wanted[inferred_axis] = all / product;
+      product *= wanted[inferred_axis];
     }
-    if (fits && known == all && (inferred_axis == wanted.size() || wanted[inferred_axis] >= 0))
+    if (fits && product == all && (inferred_axis == wanted.size() || wanted[inferred_axis] >= 0))
       return wanted;
     raise(status::invalid_argument, "the " + std::to_string(all) +
                                         " elements of an array of shape " + to_string(shape) +

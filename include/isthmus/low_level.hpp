@@ -49,9 +49,9 @@ namespace low_level {
   };
   static auto* const instance = new table;  // never destroyed, like the table of pools
   const std::lock_guard hold(instance->lock);
-  v1::queue& found = instance->queues[{isthmus_context_key(ctx.get()), dev.get()}];
-  if (!found) found = v1::queue(ctx, dev);
-  return found;
+  v1::queue& entry = instance->queues[{isthmus_context_key(ctx.get()), dev.get()}];
+  if (!entry) entry = v1::queue(ctx, dev);
+  return entry;
 }
 
 // ---- memory ----
@@ -146,7 +146,9 @@ struct memory_access_properties_t {
 [[nodiscard]] inline memory_access_properties_t memory_access_properties(const v1::device& dev) {
   constexpr std::uint32_t k_all = rw | atomic | concurrent | concurrent_atomic;
   if (dev.info().backend == "host") return {k_all, k_all, k_all, k_all, k_all};
-  const auto access_to = [&](kind which) { return dev.offers(which) ? std::uint32_t{rw} : 0U; };
+  const auto access_to = [&](kind usm_kind) {
+    return dev.offers(usm_kind) ? std::uint32_t{rw} : 0U;
+  };
   return {access_to(kind::host), access_to(kind::device), access_to(kind::shared), no_access,
           no_access};
 }
@@ -256,8 +258,8 @@ class command_list {
   std::vector<std::function<event(const v1::queue&)>> commands_;
 };
 
-// Calls `fill(list)`, and submits what it appended to the queue in that order. Does not wait: the
-// event is that of the last operation. If `fill` throws, nothing is submitted.
+// Calls `fill(list)`, then submits the operations that it appended to the queue, in order. Does not
+// wait: returns the event of the last operation. If `fill` throws, nothing is submitted.
 template <std::invocable<command_list&> Function>
 event execute(const v1::queue& queue, Function&& fill) {
   command_list list;
@@ -270,7 +272,7 @@ inline event execute(const v1::queue& queue, const command_list& list) {
 
 // ---- hints ----
 
-// Hints for memory given by address. Block until the hint has completed.
+// Hints for memory at an address. These functions block until the hint has completed.
 inline void prefetch(const v1::queue& queue, const void* pointer, std::size_t nbytes,
                      prefetch_to target = prefetch_to::device) {
   execute(queue, [&](command_list& list) { list.append_prefetch(pointer, nbytes, target); }).wait();

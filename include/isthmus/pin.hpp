@@ -5,11 +5,11 @@
 //
 //   std::vector<float> values(1 << 28);
 //   const isthmus::pin pinned(std::span(values), queue.device());
-//   auto done = isthmus::copy_async(there, std::span(values));
+//   auto done = isthmus::copy_async(buffer, std::span(values));
 //
-// Cost: with CUDA pinning takes 25 to 115 ms per GiB, and unpinning as much. Nothing where a device
-// needs no pinned memory. Thread safety: different pins may be used from any threads; one pin is
-// like any plain object.
+// Cost: with CUDA pinning takes 25 to 115 ms per GiB, and unpinning as much. No cost for a device
+// that needs no pinned memory. Thread safety: different pins may be used from any threads; one pin
+// is like any plain object.
 #pragma once
 
 #include <isthmus/device.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A platform: one vendor's driver, or the host. Use it to list what a machine has; to obtain a
-// device see device.hpp.
+// A platform: one vendor's driver, or the host. Use it to list the drivers of a machine; to obtain
+// a device see device.hpp.
 //
 // Cost: the first call of platforms() opens every driver (60 ms for Intel's); later calls are
 // cheap. Thread-safe.

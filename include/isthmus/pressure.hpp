@@ -146,7 +146,7 @@ class no_wait {
   int previous_;
 };
 
-// The request for which memory is missing.
+// The request that could not be served so far, as an out-of-memory callback receives it.
 struct oom_request {
   isthmus::device device;
   isthmus::kind kind = kind::unknown;
@@ -157,7 +157,7 @@ struct oom_request {
 // the process waits for memory or throws out_of_memory, and before a direct request to a driver
 // throws it. It is called on the requesting thread, on several threads at once if several requests
 // fail, never from inside such a call, and without a lock of the library. It may allocate and free,
-// must be noexcept, and returns about how many bytes it released.
+// must be noexcept, and returns the approximate number of bytes that it released.
 class oom_callback {
  public:
   template <class Function>

@@ -31,10 +31,10 @@ struct bin;
 
 // A user-defined allocator, for resource::custom().
 //
-// `allocate` returns memory of the resource's kind, aligned as requested. If none is left it throws
-// out_of_memory or std::bad_alloc. `deallocate` is called on any thread, once no work uses the
-// memory any more. Its queue may be empty, and it must not wait for work. Several threads may call
-// both at once. If the type has noexcept members usage() and trim(keep_bytes), the resource's
+// `allocate` returns memory of the resource's kind, aligned as requested. If no memory is left it
+// throws out_of_memory or std::bad_alloc. `deallocate` is called on any thread, once no work uses
+// the memory any more. Its queue may be empty, and it must not wait for work. Several threads may
+// call both at once. If the type has noexcept members usage() and trim(keep_bytes), the resource's
 // functions of these names call them.
 template <class T>
 concept memory_source =
@@ -46,15 +46,15 @@ concept memory_source =
 // Options of resource::pool(). Sizes are in bytes.
 struct pool_options {
   std::uint64_t initial_bytes = 0;  // obtained from the driver at once
-  // Least request to the driver; 0: the default of isthmus_pool_options_t.
+  // Minimum request to the driver; 0: the default of isthmus_pool_options_t.
   std::uint64_t growth_bytes = 0;
   std::uint64_t limit_bytes = 0;  // maximum of held bytes; 0: no limit
   bool checked = true;            // detects misuse of small blocks too; takes some 3 ns
   // Moves free memory to other addresses to serve larger requests, if the device can.
   bool remap = true;
-  // Above it the pool releases its free memory before it requests more; 0: none.
+  // Above this size the pool releases its free memory before it requests more; 0: none.
   std::uint64_t soft_limit_bytes = 0;
-  isthmus::budget budget = {};  // limits what this and other pools hold together
+  isthmus::budget budget = {};  // limits the memory of several pools together
   // Free memory that was not used for this time is returned to the driver; 0: never.
   std::chrono::nanoseconds decay{0};
   // Maximum wait of a request for memory that pending work still uses, before it throws
@@ -177,7 +177,7 @@ class resource : public detail::handle<resource, isthmus_resource_t, isthmus_res
     detail::check(isthmus_resource_trim(get(), keep_bytes, &released_bytes));
     return released_bytes;
   }
-  // What the resource holds now; of an adaptor, what its upstream holds.
+  // The memory that the resource holds now; for an adaptor, the memory that its upstream holds.
   [[nodiscard]] memory_usage usage() const {
     isthmus_resource_info_t info{};
     info.struct_size = sizeof info;
@@ -290,8 +290,8 @@ struct live_memory {
   return result;
 }
 
-// What is known of the allocation that contains a pointer, which may be an inner one. If the memory
-// is waiting or free in a pool, only `state` is set.
+// The properties of the allocation that contains a pointer, which may point anywhere into it. If
+// the memory is waiting or free in a pool, only `state` is set.
 struct pointer_info {
   v1::kind kind = v1::kind::unknown;
   // Start and size of the allocation, or NULL and 0 if unknown.
@@ -303,8 +303,8 @@ struct pointer_info {
   // allocation tracker, otherwise 0.
   std::size_t requested_bytes = 0;
   std::uintptr_t queue_key = 0;  // of the queue that it was allocated on
-  v1::context context;           // the memory belongs to it; empty if unknown
-  // The memory is returned to it; empty if unknown, or for the driver itself.
+  v1::context context;           // of the memory; empty if unknown
+  // The resource that the memory is returned to; empty if unknown, or for the driver itself.
   v1::resource resource;
   memory_state state = memory_state::unknown;
 };

@@ -13,12 +13,12 @@
 // before the free has completed. By default memory freed on any other stream waits for that work on
 // the same stream too, because the stream may be destroyed before the resource needs it again. If
 // all streams live as long as the upstream resource, as those of an rmm::cuda_stream_pool do, pass
-// streams::stay: all streams are then treated like the default stream. A stream that is destroyed
-// earlier would then be used after its destruction, which is undefined behavior in CUDA.
+// streams::persistent: all streams are then treated like the default stream. A stream that is
+// destroyed earlier would then be used after its destruction, which is undefined behavior in CUDA.
 // cudaStreamPerThread is the calling thread's stream.
 //
 // Cost, in addition to that of the upstream resource: a lookup of the stream, without a lock; with
-// streams::come_and_go a queue created for the call. Thread-safe. Copies share all state.
+// streams::transient a queue created for the call. Thread-safe. Copies share all state.
 #pragma once
 
 #include <isthmus/resource.hpp>
@@ -39,16 +39,17 @@
 namespace isthmus {
 inline namespace v1 {
 
-// How long the program's streams live: as long as the upstream resource, or shorter.
-enum class streams { stay, come_and_go };
+// The lifetime of the program's streams: persistent streams live as long as the upstream resource,
+// transient ones possibly shorter.
+enum class streams { persistent, transient };
 
 // A model of cuda::mr::resource over a resource of a CUDA device.
 class rmm_resource {
  public:
   // Throws unsupported for a resource that is not of a CUDA device, or that may provide memory that
   // the device cannot access.
-  explicit rmm_resource(const resource& upstream, streams lives = streams::come_and_go)
-      : state_(std::make_shared<state>(upstream, lives)) {}
+  explicit rmm_resource(const resource& upstream, streams lifetime = streams::transient)
+      : state_(std::make_shared<state>(upstream, lifetime)) {}
 
   [[nodiscard]] const resource& upstream() const noexcept { return state_->upstream; }
 
@@ -94,12 +95,12 @@ class rmm_resource {
   // Readers take no lock: nodes are immutable, are never removed before the destructor, and are
   // published with a release store to the head of their list, which readers load with acquire.
   // Writers hold `lock_`.
-  class known_streams {
+  class stream_queues {
    public:
-    known_streams() = default;
-    known_streams(const known_streams&) = delete;
-    known_streams& operator=(const known_streams&) = delete;
-    ~known_streams() {
+    stream_queues() = default;
+    stream_queues(const stream_queues&) = delete;
+    stream_queues& operator=(const stream_queues&) = delete;
+    ~stream_queues() {
       for (auto& first : table_) {
         for (auto* each = first.load(); each != nullptr;) delete std::exchange(each, each->next);
       }
@@ -108,85 +109,90 @@ class rmm_resource {
     template <class Adopt>
     [[nodiscard]] const queue& find(void* handle, const Adopt& adopt) {
       auto& first = table_[std::hash<void*>{}(handle) / 16 % table_.size()];
-      if (const auto* known = look_for(handle, first)) return known->on;
+      if (const auto* entry = find_in_list(handle, first)) return entry->queue;
       const std::lock_guard hold(lock_);
-      if (const auto* known = look_for(handle, first)) return known->on;
-      auto* const made = new node{handle, adopt(handle), first.load(std::memory_order_relaxed)};
-      first.store(made, std::memory_order_release);
-      return made->on;
+      if (const auto* entry = find_in_list(handle, first)) return entry->queue;
+      auto* const entry =
+          new list_node{handle, adopt(handle), first.load(std::memory_order_relaxed)};
+      first.store(entry, std::memory_order_release);
+      return entry->queue;
     }
 
    private:
-    struct node {
+    struct list_node {
       void* handle;
-      queue on;
-      node* next;
+      isthmus::queue queue;
+      list_node* next;
     };
-    static const node* look_for(void* handle, const std::atomic<node*>& first) noexcept {
+    static const list_node* find_in_list(void* handle,
+                                         const std::atomic<list_node*>& first) noexcept {
       const auto* each = first.load(std::memory_order_acquire);
       while (each != nullptr && each->handle != handle) each = each->next;
       return each;
     }
 
-    std::array<std::atomic<node*>, 64> table_{};
+    std::array<std::atomic<list_node*>, 64> table_{};
     std::mutex lock_;
   };
 
   struct state {
-    state(const resource& source, streams lifetime)
-        : upstream(source), where(device_of(source)), unused(where), lives(lifetime) {}
+    state(const resource& source, streams stream_lifetime)
+        : upstream(source),
+          cuda_device(device_of(source)),
+          unused(cuda_device),
+          lifetime(stream_lifetime) {}
 
     static device device_of(const resource& source) {
       isthmus_resource_info_t info{};
       info.struct_size = sizeof info;
       detail::check(isthmus_resource_query(source.get(), &info));
-      auto found = device::share(info.device);
-      if (found.info().backend != "cuda") {
+      auto result = device::share(info.device);
+      if (result.info().backend != "cuda") {
         raise(status::unsupported, "rmm_resource: RMM supports only CUDA devices, not " +
-                                       std::string(found.info().filter));
+                                       std::string(result.info().filter));
       }
-      return found;
+      return result;
     }
 
-    [[nodiscard]] queue adopt_for_good(void* handle) const {
-      struct stays {};  // an owner without effect: the stream outlives the queue
-      return queue::adopt(where, handle, stays{});
+    [[nodiscard]] queue adopt_permanent(void* handle) const {
+      struct no_owner {};  // the stream outlives the queue
+      return queue::adopt(cuda_device, handle, no_owner{});
     }
     // A thread that is ending no longer has a per-thread stream; the default stream has the same
     // order.
     [[nodiscard]] queue of_this_thread(void* handle) try {
-      return queue::adopt(where, handle);
+      return queue::adopt(cuda_device, handle);
     } catch (const closed&) {
-      return known.find(reinterpret_cast<void*>(k_legacy),
-                        [&](void* each) { return adopt_for_good(each); });
+      return queues.find(reinterpret_cast<void*>(k_legacy),
+                         [&](void* each) { return adopt_permanent(each); });
     }
     template <class Work>
     decltype(auto) on_queue(void* stream, const Work& work) {
       auto* const handle = stream != nullptr ? stream : reinterpret_cast<void*>(k_null);
       const auto number = reinterpret_cast<std::uintptr_t>(handle);
       if (number == k_per_thread) return work(of_this_thread(handle));
-      if (number != k_legacy && lives == streams::come_and_go) {
-        return work(queue::adopt(where, handle));
+      if (number != k_legacy && lifetime == streams::transient) {
+        return work(queue::adopt(cuda_device, handle));
       }
-      return work(known.find(handle, [&](void* each) { return adopt_for_good(each); }));
+      return work(queues.find(handle, [&](void* each) { return adopt_permanent(each); }));
     }
 
     [[nodiscard]] void* allocate(std::size_t nbytes, std::size_t alignment, void* stream) {
-      return in_rmms_terms([&] {
+      return translate_errors([&] {
         return on_queue(stream, [&](const queue& order) {
           return upstream.allocate(nbytes, alignment, order);
         });
       });
     }
     [[nodiscard]] void* allocate_unordered(std::size_t nbytes, std::size_t alignment) {
-      return in_rmms_terms([&] {
-        void* const made = upstream.allocate(nbytes, alignment, unused);
+      return translate_errors([&] {
+        void* const pointer = upstream.allocate(nbytes, alignment, unused);
         unused.wait();  // a pool may have ordered the memory after other work
-        return made;
+        return pointer;
       });
     }
     template <class Work>
-    static void* in_rmms_terms(const Work& work) try {
+    static void* translate_errors(const Work& work) try {
       return work();
     } catch (const out_of_memory& problem) {
       throw ::rmm::out_of_memory(problem.what());
@@ -196,17 +202,17 @@ class rmm_resource {
 
     void deallocate(void* pointer, std::size_t nbytes, std::size_t alignment,
                     void* stream) noexcept {
-      told([&] {
+      log_errors([&] {
         on_queue(stream, [&](const queue& order) {
           upstream.deallocate(pointer, nbytes, alignment, order);
         });
       });
     }
     void deallocate_unordered(void* pointer, std::size_t nbytes, std::size_t alignment) noexcept {
-      told([&] { upstream.deallocate(pointer, nbytes, alignment, queue()); });
+      log_errors([&] { upstream.deallocate(pointer, nbytes, alignment, queue()); });
     }
     template <class Work>
-    static void told(const Work& work) noexcept {
+    static void log_errors(const Work& work) noexcept {
       try {
         work();
       } catch (const std::exception& problem) {
@@ -215,10 +221,10 @@ class rmm_resource {
     }
 
     const resource upstream;
-    const device where;
+    const device cuda_device;
     const queue unused;  // no work is ever submitted to it
-    const streams lives;
-    known_streams known;
+    const streams lifetime;
+    stream_queues queues;
   };
 
   std::shared_ptr<state> state_;

@@ -141,8 +141,8 @@ void gather_into(To& target, std::span<const array<T, N>> parts) {
 
 }  // namespace detail
 
-// Distributes `data` over `devices`: devices, whose default queues are used, or queues. One may
-// occur several times. Throws invalid_argument if there are none, and as empty().
+// Distributes `data` over `devices`: devices, whose default queues are used, or queues. A device
+// may occur several times. Throws invalid_argument if there are none, and the errors of empty().
 template <class T, std::size_t N, std::ranges::forward_range Devices>
   requires(N != 0)
 [[nodiscard]] auto scatter(const array<T, N>& data, const Devices& devices,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays that end with a scope.
+// Arrays that are freed at the end of a scope.
 //
 //   isthmus::scratch temporary({.queue = queue});
 //   auto a = temporary.empty<float>({1000});          // freed when the scope ends,
@@ -9,12 +9,12 @@
 //   isthmus::fill(*tmp, 1.0f);
 //   float sum = isthmus::with_empty<float>({1000}, [](const auto& temporary) { ... });
 //
-// When an array ends so do all its copies and views: their use throws closed. Host views and
-// pending operations keep the memory alive until they have ended. The end of a scope never blocks
-// and calls no driver.
+// Freeing such an array closes all its copies and views too: using them throws closed. Host views
+// and pending operations keep the memory alive until they have ended. The end of a scope never
+// blocks and calls no driver.
 //
 // Cost: that of an array, and a pointer in a list. Thread safety: a scratch is used by one thread
-// at a time. When it ends no other thread may be inside an element access of its arrays
+// at a time. When it is destroyed, no other thread may be inside an element access of its arrays
 // (array.hpp).
 #pragma once
 
@@ -80,15 +80,15 @@ class scratch {
                                  isthmus::kind kind = isthmus::kind::unknown) {
     return full<T>(detail::axes_of(shape), value, kind);
   }
-  // Makes an array that was created elsewhere end here too, with all other arrays on its buffer:
-  // for a view that includes the array that it is a view of.
+  // Frees an array that was created elsewhere at the end of this scope too, with all other arrays
+  // on its buffer. These include the array that a view is a view of.
   template <any_array Array>
   Array keep(Array array) {
     buffers_.push_back(array.buffer());
     return array;
   }
 
-  // Ends all its arrays now.
+  // Frees all its arrays now.
   void release() noexcept {
     for (const buffer& each : buffers_) each.free();
     buffers_.clear();
@@ -106,7 +106,7 @@ class scratch {
   std::vector<buffer> buffers_;
 };
 
-// One array that ends with the scope, together with all other arrays on its buffer.
+// One array that is freed at the end of the scope, together with all other arrays on its buffer.
 template <class T, std::size_t N>
 class scoped_array {
  public:
@@ -120,7 +120,7 @@ class scoped_array {
   [[nodiscard]] const array<T, N>& get() const noexcept { return held_; }
   [[nodiscard]] const array<T, N>& operator*() const noexcept { return held_; }
   [[nodiscard]] const array<T, N>* operator->() const noexcept { return &held_; }
-  // Returns the array, which then does not end with the scope.
+  // Returns the array, which the scope then does not free.
   [[nodiscard]] array<T, N> release() noexcept { return std::exchange(held_, {}); }
 
  private:
@@ -128,7 +128,7 @@ class scoped_array {
 };
 
 // Calls `function` with an array of undefined elements and returns its result. The array, and all
-// others on its memory, end when `function` returns or throws.
+// others on its memory, are freed when `function` returns or throws.
 template <class T, array_shape Shape, class Function>
 decltype(auto) with_empty(const Shape& shape, Function&& function,
                           isthmus::kind kind = isthmus::kind::device,

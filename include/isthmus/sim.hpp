@@ -24,7 +24,7 @@ struct sim_state {
   std::uint64_t host_bytes = 0;
 };
 
-// A new simulated device, on a platform of its own. Both live until the last reference is dropped.
+// A new simulated device, on a new platform. Both live until the last reference is dropped.
 class sim_device : public device {
  public:
   explicit sim_device(const std::string& options = "") : device(create(options)) {}

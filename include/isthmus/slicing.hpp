@@ -126,9 +126,9 @@ struct newaxis_t {};
 struct ellipsis_t {};
 inline constexpr every_t every{};        // all of one axis
 inline constexpr newaxis_t newaxis{};    // an additional axis of extent 1
-inline constexpr ellipsis_t ellipsis{};  // all of the axes that the other keys leave
+inline constexpr ellipsis_t ellipsis{};  // all axes that no other key selects
 
-// What array::view() takes.
+// A key of array::view().
 template <class T>
 concept array_key = array_index<T> || std::same_as<std::remove_cvref_t<T>, slice> ||
                     std::same_as<std::remove_cvref_t<T>, every_t> ||
@@ -185,7 +185,7 @@ class slicer {
   constexpr void apply(ellipsis_t) {
     for (; remaining_ != 0; --remaining_) apply(every);
   }
-  // Takes the axes without a key whole.
+  // Selects all elements along the axes without a key.
   constexpr void finish() {
     apply(ellipsis);
     // An empty view must not start outside of the memory.

@@ -69,7 +69,7 @@ enum class memory_state : isthmus_memory_state_t {
   return "unknown";
 }
 
-// What a device can do: one bit each of device_info::capabilities. See ISTHMUS_CAN_*.
+// A capability of a device: one bit of device_info::capabilities. See ISTHMUS_CAN_*.
 enum class capability : std::uint64_t {
   device_kind = ISTHMUS_CAN_DEVICE_KIND,
   shared_kind = ISTHMUS_CAN_SHARED_KIND,

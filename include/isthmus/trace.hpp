@@ -4,10 +4,10 @@
 //
 //   std::vector<isthmus::trace_event> events = ...;
 //   std::vector<isthmus::trace_sample> samples(events.size());
-//   const auto seen = isthmus::replay(pool, std::array{queue}, events, samples);
+//   const auto result = isthmus::replay(pool, std::array{queue}, events, samples);
 //
 // Cost: that of the allocations; with samples also, for each event, two clock reads and one query
-// of what the resource holds. Thread-safe. replay() blocks its thread.
+// of the memory that the resource holds. Thread-safe. replay() blocks its thread.
 #pragma once
 
 #include <isthmus/resource.hpp>

@@ -8,7 +8,7 @@
 //     isthmus::tag_scope layer("layer1");
 //     train(tracked);
 //   }
-//   std::puts(isthmus::leak_report(tracked).c_str());  // live blocks, by where they were allocated
+//   std::puts(isthmus::leak_report(tracked).c_str());  // live blocks, by allocating stack
 //
 // Cost: some ten nanoseconds for an allocation and its free, a microsecond or more with stacks, and
 // 64 to 256 bytes of host memory per live block. Thread-safe, except for tag_scope, which belongs
@@ -33,13 +33,13 @@ struct tracked_block {
   std::size_t nbytes = 0;        // as requested
   std::uintptr_t queue_key = 0;  // of the queue that it was allocated on
   std::uint64_t order = 0;       // increases with the time of allocation; no unit
-  std::uint64_t thread = 0;      // that allocated it, as numbered by the system
+  std::uint64_t thread = 0;      // id of the allocating thread, as the system numbers it
   std::string tag;               // "" if untagged
   std::string stack;             // one line per frame, innermost first
 };
 
 // The live blocks that were allocated since the last reset, oldest first. Throws invalid_argument
-// for a resource that tracking() did not make, as do the functions below.
+// for a resource that tracking() did not create, as do the functions below.
 [[nodiscard]] inline std::vector<tracked_block> live_blocks(const resource& tracked) {
   struct visit {
     std::vector<tracked_block> blocks;
@@ -59,8 +59,7 @@ struct tracked_block {
   return std::move(collected.blocks);
 }
 
-// A text about these blocks, grouped by the stack and the tag of their allocation, most bytes
-// first.
+// A report on these blocks, grouped by the stack and the tag of their allocation, most bytes first.
 [[nodiscard]] inline std::string leak_report(const resource& tracked) {
   std::string text(4096, '\0');
   std::size_t length = 0;
@@ -100,7 +99,7 @@ struct tag_usage {
 }
 
 // Excludes the blocks that are live now from later reports; their frees are still recognized. Sets
-// the peaks of tags to what is live, and their totals to 0.
+// the peaks of tags to the current values, and their totals to 0.
 inline void reset_tracking(const resource& tracked) {
   detail::check(isthmus_allocation_tracker_reset(tracked.get()));
 }

@@ -3,7 +3,7 @@
 //
 //   isthmus::unified_buffer<float> values(1 << 20);
 //   std::iota(values.host().begin(), values.host().end(), 0.0f);
-//   launch(values.device().pointer(), values.size());   // uploads what was written
+//   launch(values.device().pointer(), values.size());   // uploads the written elements
 //   values.mark_device();                                // the kernel wrote it
 //   float first = values.host()[0];                      // downloads it
 //
@@ -163,8 +163,8 @@ class unified_buffer {
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
   [[nodiscard]] std::size_t nbytes() const noexcept { return count_ * sizeof(T); }
   [[nodiscard]] element_range all() const noexcept { return {0, count_}; }
-  // Closes it at once: further calls throw closed. The host memory lives until its last view has
-  // ended.
+  // Closes the unified buffer at once: further calls throw closed. The host memory lives until its
+  // last view has ended.
   void free() const noexcept { isthmus_unified_free(raw_.get()); }
 
   // Scans for host writes, so that the state is current.
@@ -218,7 +218,7 @@ class unified_buffer {
         [&] { write(std::span<T>(static_cast<T*>(start), range.end - range.begin)); },
         [&] { return isthmus_unified_end_write(raw_.get(), offset(range), bytes(range), 1); });
   }
-  // Replaces all elements, and discards what either side wrote before. Throws invalid_argument
+  // Replaces all elements, and discards earlier writes of either side. Throws invalid_argument
   // unless there are size() values.
   void copy_from(std::span<const T> values) const {
     if (values.size() != count_) {
@@ -288,9 +288,9 @@ class unified_buffer {
     detail::check(isthmus_unified_mark_device(raw_.get(), offset(range), bytes(range)));
   }
   // Resolves a conflict in the range: the winner's bytes remain, the other side's are discarded.
-  void resolve(winner which) const { resolve(which, all()); }
-  void resolve(winner which, element_range range) const {
-    detail::check(isthmus_unified_resolve(raw_.get(), static_cast<isthmus_winner_t>(which),
+  void resolve(winner side) const { resolve(side, all()); }
+  void resolve(winner side, element_range range) const {
+    detail::check(isthmus_unified_resolve(raw_.get(), static_cast<isthmus_winner_t>(side),
                                           offset(range), bytes(range)));
   }
 
@@ -347,11 +347,11 @@ class unified_buffer {
       if (count <= raw.size()) break;
       raw.resize(count);
     }
-    std::vector<element_range> found;
+    std::vector<element_range> elements;
     for (std::size_t i = 0; i < count; ++i) {
-      found.push_back({raw[i].begin / sizeof(T), (raw[i].end + sizeof(T) - 1) / sizeof(T)});
+      elements.push_back({raw[i].begin / sizeof(T), (raw[i].end + sizeof(T) - 1) / sizeof(T)});
     }
-    return found;
+    return elements;
   }
 
   detail::unified_handle raw_;

@@ -6,7 +6,7 @@
 #
 # Compile with include_dirs=[isthmus.get_include()] and link with the library that is loaded:
 # library_dirs=[os.path.dirname(isthmus.get_library())], libraries=[":libisthmus.so.0"].
-# What each function does is told in isthmus.h.
+# isthmus.h documents each function.
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
@@ -501,7 +501,7 @@ cdef extern from "isthmus/isthmus.h" nogil:
     isthmus_status_t isthmus_record_event(const void* pointer, isthmus_event_t* event)
     isthmus_status_t isthmus_record_queue(const void* pointer, isthmus_queue_t* queue)
     isthmus_status_t isthmus_resource_trim(isthmus_resource_t* resource, uint64_t keep_bytes,
-        uint64_t* given_back)
+        uint64_t* released_bytes)
     isthmus_status_t isthmus_resource_snapshot(isthmus_resource_t* resource,
         isthmus_snapshot_t* snapshot)
     isthmus_status_t isthmus_error_snapshot(isthmus_snapshot_t* snapshot)
@@ -553,7 +553,7 @@ cdef extern from "isthmus/isthmus.h" nogil:
         isthmus_tracked_function_t function, void* object)
     isthmus_status_t isthmus_allocation_tracker_usage(isthmus_resource_t* resource,
         isthmus_tag_usage_function_t function, void* object)
-    isthmus_status_t isthmus_allocation_tracker_report(isthmus_resource_t* resource, char* text, size_t room,
+    isthmus_status_t isthmus_allocation_tracker_report(isthmus_resource_t* resource, char* text, size_t capacity,
         size_t* length)
     isthmus_status_t isthmus_allocation_tracker_reset(isthmus_resource_t* resource)
     isthmus_status_t isthmus_resource_debug(isthmus_resource_t* upstream, uint64_t kept_bytes,
@@ -676,10 +676,10 @@ cdef extern from "isthmus/isthmus.h" nogil:
     enum:
         ISTHMUS_WATCHED
     size_t isthmus_buffer_watch(const isthmus_buffer_t* buffer, const unsigned char** flags, size_t
-        room)
-    isthmus_status_t isthmus_prefetch(isthmus_queue_t* queue, const isthmus_endpoint_t* place,
+        capacity)
+    isthmus_status_t isthmus_prefetch(isthmus_queue_t* queue, const isthmus_endpoint_t* endpoint,
         size_t nbytes, int to_host, const isthmus_operation_t* operation, isthmus_event_t** event)
-    isthmus_status_t isthmus_advise(isthmus_queue_t* queue, const isthmus_endpoint_t* place, size_t
+    isthmus_status_t isthmus_advise(isthmus_queue_t* queue, const isthmus_endpoint_t* endpoint, size_t
         nbytes, uint32_t advice, const isthmus_operation_t* operation, isthmus_event_t** event)
     isthmus_status_t isthmus_pin_add(isthmus_device_t* device, const void* pointer, size_t nbytes,
         int read_only, isthmus_owner_t owner, isthmus_pin_t** pin)
@@ -706,9 +706,9 @@ cdef extern from "isthmus/isthmus.h" nogil:
     isthmus_status_t isthmus_unified_read_host(isthmus_unified_t* unified, size_t offset, size_t
         nbytes, const void** pointer)
     isthmus_status_t isthmus_unified_begin_write(isthmus_unified_t* unified, size_t offset,
-        size_t nbytes, int keeps, void** pointer)
+        size_t nbytes, int keep_contents, void** pointer)
     isthmus_status_t isthmus_unified_end_write(isthmus_unified_t* unified, size_t offset, size_t
-        nbytes, int kept)
+        nbytes, int keep_contents)
     isthmus_status_t isthmus_unified_device(isthmus_unified_t* unified, isthmus_queue_t* queue,
         size_t offset, size_t nbytes, isthmus_buffer_t** device)
     isthmus_status_t isthmus_unified_begin_device_write( isthmus_unified_t* unified,

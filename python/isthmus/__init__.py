@@ -124,7 +124,7 @@ from .unified import (
 SyclQueue = Queue
 from_dlpack = Buffer.from_dlpack
 
-# `bool` is excluded: `from isthmus import *` leaves Python's alone.
+# `bool` is excluded, so that `from isthmus import *` does not replace Python's.
 __all__ = [
     "AbandonedError",
     "Array",
@@ -257,12 +257,15 @@ def get_library() -> str:
 
 
 def get_cmake_dir() -> str:
-    """The directory for CMake's ``isthmus_ROOT``: ``find_package(isthmus)`` then finds this one."""
+    """The directory for CMake's ``isthmus_ROOT``: ``find_package(isthmus)`` then finds this
+    package.
+    """
     return _installed_dir(_os.path.join("lib", "cmake", "isthmus"), "isthmusConfig.cmake")
 
 
 def _installed_dir(directory: str, marker: str) -> str:
-    # Inside of an installed package; of a build tree, beside the library or the sources.
+    # In an installed package it is inside the package; in a build tree, beside the library or
+    # sources.
     package = _os.path.dirname(_os.path.abspath(__file__))
     source = _os.path.dirname(_os.path.dirname(_os.path.realpath(__file__)))
     library = _os.path.dirname(get_library())

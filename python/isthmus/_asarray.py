@@ -40,8 +40,8 @@ def asarray(
     ``obj``: an Array, a Buffer (its bytes), a UnifiedBuffer (its device copy), an array of another
     library with ``__sycl_usm_array_interface__``, ``__dlpack__`` or ``__cuda_array_interface__``, a
     NumPy array or another object with the buffer protocol, or a number or nested sequence of them,
-    whose type is the one that NumPy gives it. Adopted memory is kept alive, and is read-only if one
-    of the object's protocols says so.
+    whose type is the one that NumPy chooses for it. Adopted memory is kept alive, and is read-only
+    if one of the object's protocols reports that.
 
     ``copy`` None: a copy if one is needed; False: ValueError if one is needed; True: always a copy,
     in C order. Another ``dtype`` needs a copy, and the values are cast as by NumPy's ``astype``,
@@ -51,13 +51,13 @@ def asarray(
     ``kind``, ``device`` and ``queue`` None: those of ``obj`` if a device has its memory, else
     "device" and the current queue, so that plain host memory is copied; with ``kind="host"`` and a
     queue of the host device it is adopted without a copy. Another queue of the same context and
-    device needs no copy. ``resource``: where a copy's memory comes from, and the kind and the queue
-    if none is named. ``fallback``: as in ``empty``, for a copy. ``usm_type`` and ``sycl_queue`` are
-    other names of ``kind`` and ``queue``.
+    device needs no copy. ``resource``: the resource to allocate a copy from, which also determines
+    kind and queue if none is named. ``fallback``: as in ``empty``, for a copy. ``usm_type`` and
+    ``sycl_queue`` are aliases of ``kind`` and ``queue``.
 
     Raises TypeError for elements that arrays do not support (objects, text, dates, records,
     non-native byte order) and for two names of one argument, ValueError as above and for a bad
-    kind, OverflowError for Python integers that ``dtype`` does not hold, BufferError for memory
+    kind, OverflowError for Python integers that ``dtype`` cannot represent, BufferError for memory
     that cannot be shared.
     """
     kind = _one_of("kind", kind, "usm_type", usm_type)
@@ -94,7 +94,7 @@ def array(
     usm_type: str | None = None,
     sycl_queue: Queue | None = None,
 ) -> Array:
-    """Like ``asarray``, with a copy unless ``copy`` says otherwise."""
+    """Like ``asarray``, but copies by default."""
     return asarray(
         obj, dtype, copy=copy, kind=kind, device=device, queue=queue, resource=resource,
         fallback=fallback, usm_type=usm_type, sycl_queue=sycl_queue,
@@ -128,7 +128,9 @@ def _source_of(obj: Any, wanted: DType | None) -> Array | NDArray[Any]:
 
 
 def _has_memory(obj: Any) -> bool:
-    """Whether its elements lie in memory of its own, not in an array that NumPy made of it."""
+    """Whether the elements lie in the object's own memory, not in an array that NumPy created from
+    it.
+    """
     import numpy as np
 
     if isinstance(obj, np.generic):
@@ -146,7 +148,7 @@ def _has_memory(obj: Any) -> bool:
 
 
 def _is_plain(obj: Any, source: Array) -> bool:
-    """Whether another library exports it as host memory, without a queue."""
+    """Whether ``obj`` is host memory of another library, without a queue."""
     has_queue = isinstance(obj, (Array, Buffer, UnifiedBuffer)) or hasattr(obj, _SYCL_PROTOCOL)
     return source.is_host and source.device.backend == "host" and not has_queue
 
@@ -164,14 +166,17 @@ def _from_protocols(obj: Any) -> Array | NDArray[Any] | None:
 
     try:
         array = np.from_dlpack(_Checked(obj))
-    except (BufferError, RuntimeError):  # a type that NumPy lacks, such as bfloat16; 1.x's error
+    # For a type that NumPy lacks, such as bfloat16. NumPy 1.x raises RuntimeError.
+    except (BufferError, RuntimeError):
         return _core._array_from_dlpack(obj)
     # NumPy treats memory from DLPack before 1.0, which has no read-only flag, as read-only.
     return _as_strict(array, obj) if array.flags.writeable else _core._array_from_dlpack(obj)
 
 
 class _Checked:
-    """A producer whose capsules are checked before NumPy, which does not check them, takes them."""
+    """A DLPack producer whose capsules are checked before NumPy, which does not check them, reads
+    them.
+    """
 
     def __init__(self, producer: Any) -> None:
         self._producer = producer
@@ -186,7 +191,7 @@ class _Checked:
 
 
 def _as_strict(array: NDArray[Any], obj: Any) -> NDArray[Any]:
-    """``array``, read-only if another protocol of ``obj`` says that its memory is."""
+    """``array``, read-only if another protocol of ``obj`` reports its memory as read-only."""
     if array.flags.writeable and _core._says_read_only(obj):
         array = array.view()
         array.flags.writeable = False
@@ -218,7 +223,7 @@ def _in_host_memory(obj: Any, wanted: DType | None) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class _Request:
-    """The requested properties of an array, whatever it is made from."""
+    """The requested properties of an array, independent of its source."""
 
     dtype: DType | None
     copy: bool | None
@@ -229,7 +234,9 @@ class _Request:
     fallback: str | None
 
     def from_array(self, source: Array, *, is_plain: bool) -> Array:
-        """The same memory, or a copy; ``is_plain``: host memory that no device knows."""
+        """An array over the same memory, or a copy; ``is_plain``: host memory that no device
+        knows.
+        """
         kind = self.kind_or("device" if is_plain else source.kind)
         queue = self.queue_on(current_queue() if is_plain else source.queue)
         reasons = self.type_reasons(DType(source.dtype))
@@ -255,13 +262,13 @@ class _Request:
         return _adopt(source, dtype, kind, queue)
 
     def kind_or(self, default: str) -> str:
-        """The kind that is named, or the resource's."""
+        """The requested kind, else the resource's kind, else ``default``."""
         return self.kind or (default if self.resource is None else self.resource.kind)
 
     def queue_on(self, default: Queue) -> Queue:
-        """The queue that is named; if only a device is, ``default`` if it is on that device.
+        """The requested queue; if only a device was requested, ``default`` if it is on that device.
 
-        If neither is named, the same with the resource's queue.
+        If neither was requested, the same with the resource's queue.
         """
         if self.queue is None and self.device is None:
             if self.resource is None:
@@ -274,7 +281,7 @@ class _Request:
         return default if is_same_device else queue
 
     def type_reasons(self, dtype: DType) -> list[str]:
-        """Why its type needs a copy."""
+        """The reasons that elements of type ``dtype`` need a copy."""
         if self.dtype is None or self.dtype == dtype:
             return []
         return [f"it has the dtype {dtype}, not {self.dtype}"]
@@ -300,7 +307,9 @@ class _Request:
 
 
 def _location_reasons(source: NDArray[Any], kind: str, queue: Queue) -> list[str]:
-    """Why NumPy's memory cannot be an array of that kind on that queue without a copy."""
+    """The reasons that NumPy's memory needs a copy to become an array of that kind on that
+    queue.
+    """
     record = _core.query(source.__array_interface__["data"][0])
     if record.kind != "unknown":  # USM that NumPy has a view of
         matches = (record.kind, record.context) == (kind, queue.context)
@@ -312,7 +321,9 @@ def _location_reasons(source: NDArray[Any], kind: str, queue: Queue) -> list[str
 
 
 def _adopt(source: NDArray[Any], dtype: DType, kind: str, queue: Queue) -> Array:
-    """An array over all memory that it is a view of; arrays of its parts then share that memory."""
+    """An array over all memory that ``source`` is a view of, so that arrays over its parts share
+    it.
+    """
     if source.size == 0:
         return empty(source.shape, dtype, kind=kind, queue=queue)
     low, high = extent_of(_owner_of(source))
@@ -329,7 +340,7 @@ def _adopt(source: NDArray[Any], dtype: DType, kind: str, queue: Queue) -> Array
 
 
 def _owner_of(source: NDArray[Any]) -> NDArray[Any]:
-    """The NumPy array that it is a view of and that contains all of its elements."""
+    """The NumPy array that ``source`` is a view of and that contains all of its elements."""
     import numpy as np
 
     owner = source

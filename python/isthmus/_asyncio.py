@@ -20,7 +20,7 @@ async def wait_for(event: Event) -> None:
     """Returns or raises as ``event.wait()`` does, without blocking the loop.
 
     Each await has its own file descriptor, which the library writes to on completion, so any number
-    of tasks may await one event. A cancelled task removes only its own.
+    of tasks may await one event. A cancelled task closes only its own descriptor.
     """
     if not event.done:
         await _notified(event)

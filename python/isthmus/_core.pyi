@@ -24,17 +24,17 @@ class Error(Exception):
 
 class InvalidArgumentError(Error, ValueError):
     """
-    A value outside what its description allows; the message names the value and the limit.
+    An argument has a value that is not allowed; the message names the value and the limit.
     """
 
 class OutOfRangeError(Error, ValueError):
-    """Past either end of a buffer, an allocation or host memory."""
+    """A range exceeds a buffer, an allocation or host memory."""
 
 class USMAllocationError(Error, MemoryError):
     """
-    No memory of that kind on that device; the message names the request and what is left.
-    `snapshot` describes how the memory of the pool without memory was divided; None if no
-    pool was involved.
+    No memory of that kind on that device; the message names the request and the free memory.
+    `snapshot` describes how the memory of the exhausted pool was divided; None if no pool was
+    involved.
     """
 
     snapshot: Snapshot | None
@@ -61,7 +61,7 @@ class ReadOnlyError(Error, BufferError, ValueError):
     """A write to memory that is marked read-only."""
 
 class DeviceLostError(Error, RuntimeError):
-    """The device is gone, and its memory with it."""
+    """The device was lost, and the contents of its memory with it."""
 
 class DriverError(Error, RuntimeError):
     """A driver call failed; the message names the call and its code."""
@@ -77,9 +77,9 @@ class AbandonedError(Error, RuntimeError):
 
 class CallbackError(Error, RuntimeError):
     """
-    A function submitted to a queue did not run, a host event was failed, or a resource of
-    your own returned memory that is not of its kind. An exception of a function is raised as
-    it is.
+    A function submitted to a queue did not run, a host event was completed by fail(), or a
+    CustomResource returned memory that is not of its kind. An exception of a function is
+    raised unchanged.
     """
 
 class ForkedError(Error, RuntimeError):
@@ -98,8 +98,8 @@ class ConflictError(Error, RuntimeError):
 
 class Platform:
     """
-    One vendor's driver, or the host. Found by platforms(). Immutable; safe to use
-    from any thread.
+    One vendor's driver, or the host. Listed by platforms(). Immutable; safe to use from
+    any thread.
     """
 
     @property
@@ -108,7 +108,7 @@ class Platform:
 
     @property
     def name(self) -> str:
-        """The driver's name for itself."""
+        """The driver's name."""
 
     @property
     def vendor(self) -> str:
@@ -162,7 +162,7 @@ class Device:
     def __init__(self, filter: str | Device | None = None) -> None: ...
 
     @staticmethod
-    def from_sycl(given: Any) -> Device:
+    def from_sycl(obj: Any) -> Device:
         """
         Converts a dpctl object, or a capsule of one, which is not consumed: the result
         represents the same SYCL object. Raises TypeError for other objects, DeviceNotFoundError
@@ -180,7 +180,7 @@ class Device:
 
     @property
     def name(self) -> str:
-        """The driver's name for it."""
+        """The driver's name of the device."""
 
     @property
     def vendor(self) -> str:
@@ -214,7 +214,7 @@ class Device:
 
     @property
     def copy_engines(self) -> int:
-        """Number of copies it can execute at the same time, beside computing."""
+        """Number of copies that it can execute concurrently with kernels."""
 
     @property
     def capabilities(self) -> frozenset[str]:
@@ -244,7 +244,9 @@ class Device:
 
     @property
     def limitations(self) -> str:
-        """What its driver lacks and how that is substituted, or an empty string."""
+        """
+        Features that its driver lacks, with their substitutes, or an empty string.
+        """
 
     @property
     def default_queue(self) -> Queue:
@@ -259,7 +261,7 @@ class Device:
     @property
     def native_handle(self) -> int:
         """
-        The driver's handle as an integer (OpenCL: cl_device_id), 0 where it has none.
+        The driver's handle as an integer (OpenCL: cl_device_id), 0 if the driver has none.
         """
 
     def __enter__(self) -> Self: ...
@@ -284,16 +286,16 @@ class Context:
     """
     A context: Context(devices=None). USM belongs to a context, whose devices can access it.
 
-    `devices`: a Device or filter string or a list of them, of one platform; None: the
-    current device. This creates a new context; Device.default_context is the one that is
-    used unless another is named. Contexts are equal if they represent the same driver
-    context, and may be used from any thread.
+    `devices`: a Device or filter string or a list of them, of one platform; None: the current
+    device. This creates a new context; Device.default_context is used unless another context
+    is named. Contexts are equal if they represent the same driver context, and may be used
+    from any thread.
     """
 
     def __init__(self, devices: Device | str | list[Device] | None = None) -> None: ...
 
     @staticmethod
-    def from_sycl(given: Any) -> Context:
+    def from_sycl(obj: Any) -> Context:
         """
         Converts a dpctl object, or a capsule of one, which is not consumed: the result
         represents the same SYCL object. Raises TypeError for other objects, DeviceNotFoundError
@@ -329,8 +331,8 @@ class Context:
     @property
     def native_handle(self) -> int:
         """
-        The driver's handle as an integer (OpenCL: cl_context), 0 where it has none. Valid
-        while this object lives.
+        The driver's handle as an integer (OpenCL: cl_context), 0 if the driver has none.
+        Valid while this object exists.
         """
 
     def __eq__(self, other: object) -> bool: ...
@@ -349,7 +351,7 @@ class Event:
     def __init__(self) -> None: ...
 
     @staticmethod
-    def from_sycl(given: Any) -> Event:
+    def from_sycl(obj: Any) -> Event:
         """
         Converts a dpctl object, or a capsule of one, which is not consumed: the result
         represents the same SYCL object. Raises TypeError for other objects, DeviceNotFoundError
@@ -363,10 +365,9 @@ class Event:
 
     def wait(self, timeout: float | None = None) -> None:
         """
-        Waits until the operation has ended, for at most `timeout` seconds (None:
-        indefinitely; 0 polls), and raises the error it ended with. Releases the
-        interpreter's lock; Ctrl-C interrupts the wait, not the operation. Raises
-        WaitTimeoutError.
+        Waits until the operation has completed, for at most `timeout` seconds (None:
+        indefinitely; 0 polls), and raises its error if it failed. Releases the interpreter's
+        lock; Ctrl-C interrupts the wait, not the operation. Raises WaitTimeoutError.
         """
 
     @staticmethod
@@ -377,7 +378,9 @@ class Event:
 
     @property
     def done(self) -> bool:
-        """Whether it has completed, successfully or not. Does not block."""
+        """
+        Whether the operation has completed, successfully or not. Does not block.
+        """
 
     @property
     def status(self) -> str:
@@ -397,8 +400,8 @@ class Event:
     def elapsed_since(self, earlier: Event) -> int:
         """
         Nanoseconds from the end of `earlier` to the end of this event, on their device's
-        clock; negative if this one ended first. For two events of Queue.mark(), of queues
-        of one device. Waits for both, and raises what they ended with. Raises
+        clock; negative if this one ended first. Both must be events of Queue.mark(), on
+        queues of one device. Waits for both, and raises their errors. Raises
         UnsupportedError for events without times, InvalidArgumentError for those of two
         devices.
         """
@@ -406,8 +409,8 @@ class Event:
     @property
     def native_handle(self) -> int:
         """
-        The driver's handle as an integer (OpenCL: cl_event), 0 where it has none. Valid
-        while this object lives.
+        The driver's handle as an integer (OpenCL: cl_event), 0 if the driver has none. Valid
+        while this object exists.
         """
 
     def __repr__(self) -> str: ...
@@ -450,7 +453,7 @@ class Queue:
     def __init__(self, device: Device | str | Context | None = None, *, context: Context | None = None) -> None: ...
 
     @staticmethod
-    def from_sycl(given: Any) -> Queue:
+    def from_sycl(obj: Any) -> Queue:
         """
         Converts a dpctl object, or a capsule of one, which is not consumed: the result
         represents the same SYCL object. Raises TypeError for other objects, DeviceNotFoundError
@@ -483,7 +486,7 @@ class Queue:
 
         The per-thread default stream is the calling thread's. Its queue may be used on any
         thread: from other threads its operations go to the legacy default stream, which has
-        the same order. Adopted again on its thread it is the same queue.
+        the same order. Adopting it again on its thread returns the same queue.
         """
 
     def __eq__(self, other: object) -> bool: ...
@@ -518,38 +521,39 @@ class Queue:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing that Isthmus submitted is pending."""
+        """Whether no operation that Isthmus submitted is pending."""
 
     @property
     def native_handle(self) -> int:
         """
-        The driver's handle as an integer (OpenCL: cl_command_queue; SYCL: dpctl's
-        reference), 0 where it has none. Valid while this object lives. Once it was read,
-        Isthmus takes into account that the queue may have external work.
+        The driver's handle as an integer (OpenCL: cl_command_queue; SYCL: dpctl's reference),
+        0 if the driver has none. Valid while this object exists. After it was read, Isthmus
+        assumes that the queue may have external work.
         """
 
     def __cuda_stream__(self) -> tuple[int, int]:
         """
-        (0, handle), for libraries that take CUDA streams; counts as reading
+        (0, handle), for libraries that accept CUDA streams; counts as reading
         `native_handle`. Raises TypeError for a queue of another backend.
         """
 
     def wait(self, timeout: float | None = None) -> None:
         """
-        Waits for everything submitted so far, for at most `timeout` seconds (None:
+        Waits for all work submitted so far, for at most `timeout` seconds (None:
         indefinitely). Errors of operations are reported by their own events. Releases the
         interpreter's lock; Ctrl-C interrupts. Raises WaitTimeoutError.
         """
 
     def fence(self, after: Event | Sequence[Event] = ()) -> Event:
         """
-        An event that completes when everything submitted so far, and all of `after`, has ended.
+        An event that completes after all work submitted so far, and all of `after`, has
+        completed.
         """
 
     def mark(self) -> Event:
         """
-        An event that completes when everything submitted so far has ended, and records the
-        time, for Event.elapsed_since.
+        An event that completes after all work submitted so far has completed, and records
+        the time, for Event.elapsed_since.
         """
 
     def submit(self, fn: Callable[..., object], *buffers: Buffer, after: Event | Sequence[Event] = ()) -> Event:
@@ -557,19 +561,19 @@ class Queue:
         Runs fn(*views) in the queue's order, on a library thread, with a memoryview of the
         bytes of each buffer. Returns its event at once.
 
-        The views, writable unless the buffer is read-only, are valid only during the call:
-        a function that keeps one, or an array made of it, fails with BufferError. What `fn`
-        raises is raised by event.wait(), as the same object; later work on the queue
-        continues. `fn` must not wait for later work on the queue. It sees the contextvars
-        of the caller. Buffers of device kind need the capability "run_functions"
-        (UnsupportedError). When the interpreter ends, functions that have not begun fail
-        with CallbackError; those that run are waited for.
+        The views, writable unless the buffer is read-only, are valid only during the call: a
+        function that retains one, or an array created from it, fails with BufferError. An
+        exception of `fn` is raised by event.wait(), as the same object; later work on the
+        queue continues. `fn` must not wait for later work on the queue. It sees the
+        contextvars of the caller. Buffers of device kind need the capability
+        "run_functions" (UnsupportedError). When the interpreter ends, functions that have
+        not begun fail with CallbackError, and running functions are waited for.
         """
 
     def close(self) -> None:
         """
-        Refuses further work with ClosedError; submitted work still runs. Never blocks.
-        Raises ValueError for the default queue of a device, which cannot be closed.
+        Rejects further work with ClosedError; submitted work still runs. Never blocks. Raises
+        ValueError for the default queue of a device, which cannot be closed.
         """
 
     def __enter__(self) -> Self: ...
@@ -591,7 +595,8 @@ class Queue:
 
     def memcpy(self, dest: object, src: object, count: int) -> None:
         """
-        dpctl's name for copy(): `count` bytes, blocking. Past either end is an OutOfRangeError.
+        dpctl's name for a blocking copy() of `count` bytes. Raises OutOfRangeError past
+        either end.
         """
 
     def memcpy_async(self, dest: object, src: object, count: int, dEvents: Sequence[Event] | None = None) -> Event:
@@ -627,21 +632,21 @@ def current_queue() -> Queue:
 
 class Budget:
     """
-    A limit on the memory, in use and free, that several pools hold of their drivers:
+    Limits the memory, in use and free, that several pools together hold of their drivers:
     Budget(limit, device=None, kind="device"), passed to PoolResource(..., budget=...).
 
     `limit` is in bytes, or text: "2GiB", or "80%" of the memory of `kind` that `device`
-    has. A pool that would exceed it first releases its own free memory, then requests the
-    other pools to release theirs, and then raises USMAllocationError, which lists what each
-    holds. Small and recently freed blocks that threads other than the requesting one keep
-    are not free in this sense. Safe to use from any thread.
+    has. A pool that would exceed the limit first releases its own free memory, then requests
+    that the other pools release free memory, and finally raises USMAllocationError, which
+    lists the bytes that each pool holds. Small and recently freed blocks in the caches of
+    threads other than the requesting one do not count as free. Safe to use from any thread.
     """
 
     def __init__(self, limit: int | str, device: Device | str | None = None, kind: str = 'device') -> None: ...
 
     @property
     def limit_bytes(self) -> int:
-        """Bytes that its pools may hold together."""
+        """The most bytes that its pools may hold together."""
 
     @property
     def held_bytes(self) -> int:
@@ -651,11 +656,11 @@ class Budget:
 
     @property
     def free_bytes(self) -> int:
-        """Bytes of these that no buffer, thread or size class holds."""
+        """Held bytes that no buffer, thread or size class uses."""
 
     @property
     def peak_held_bytes(self) -> int:
-        """The most bytes that were held so far."""
+        """The maximum of held_bytes so far."""
 
     @property
     def pools(self) -> int:
@@ -663,19 +668,22 @@ class Budget:
 
     @property
     def refusals(self) -> int:
-        """How often a request of a pool did not fit at once."""
+        """Number of pool requests that did not fit at once."""
 
     @property
     def released_bytes(self) -> int:
-        """Bytes that pools released for others so far."""
+        """
+        Bytes that pools have released for other pools so
+        far.
+        """
 
     def __repr__(self) -> str: ...
 
 class MemoryResource:
     """
     Allocates memory of one kind, in one context, on one device: the base of all resources.
-    Used as Buffer(nbytes, resource=...); safe to use from any thread. It lives as long as
-    its memory. A resource of your own is a CustomResource, not a subclass.
+    Used as Buffer(nbytes, resource=...); safe to use from any thread. It lives as long as its
+    memory. To implement a resource, use CustomResource rather than a subclass.
     """
 
     @property
@@ -684,11 +692,11 @@ class MemoryResource:
 
     @property
     def queue(self) -> Queue:
-        """The queue of buffers that are created with it and name no queue."""
+        """The queue of buffers that are created from it without a queue."""
 
     @property
     def device(self) -> Device:
-        """The device that it allocates for."""
+        """The device that the resource allocates for."""
 
     @property
     def context(self) -> Context:
@@ -697,22 +705,24 @@ class MemoryResource:
     def allocate(self, nbytes: int, alignment: int = 0, queue: Queue | None = None) -> Buffer:
         """
         Buffer(nbytes, kind=..., queue=queue, alignment=alignment, resource=self).
-        `alignment` 0: the device's own. Raises ValueError if it is neither 0 nor a power of
-        two.
+        `alignment` 0: the device's default. Raises ValueError if it is neither 0 nor a power
+        of two.
         """
 
     @property
     def held_bytes(self) -> int:
-        """Bytes that it holds of the driver's memory; a provider holds none."""
+        """
+        Bytes of the driver's memory that the resource holds; a provider holds none.
+        """
 
     @property
     def free_bytes(self) -> int:
-        """Bytes of these that no buffer, thread or size class holds."""
+        """Held bytes that no buffer, thread or size class uses."""
 
     @property
     def maps(self) -> int:
         """
-        How often the driver gave it memory, or mapped some at another address.
+        How often the driver allocated memory for it, or mapped memory at another address.
         """
 
     @property
@@ -723,15 +733,15 @@ class MemoryResource:
 
     def verify(self) -> None:
         """
-        Checks all records of this resource and its upstreams. Raises ValueError with what
-        a DebugResource found, now or before, InternalError if a pool's records are
-        inconsistent. Takes long.
+        Checks all records of this resource and its upstreams. Raises ValueError with the
+        errors that a DebugResource detected, now or before, InternalError if a pool's
+        records are inconsistent. Slow.
         """
 
     def trim(self, keep_bytes: int | str = 0) -> int:
         """
-        Returns free memory to the driver while more than `keep_bytes` are held. Returns
-        the number of bytes returned. Memory in thread caches counts as free.
+        Returns free memory to the driver while more than `keep_bytes` are held. The result
+        is the number of bytes returned. Memory in thread caches counts as free.
         """
 
     def __eq__(self, other: object) -> bool: ...
@@ -745,12 +755,11 @@ class ProviderResource(MemoryResource):
     The driver's own allocator: ProviderResource(kind="device", device=None, context=None,
     write_combined=False).
 
-    `device` None: the first of `context`, else the current one; `context` None: the
-    device's default one. `write_combined`, for kind "host": memory that bypasses the
-    host's caches, for data that the host writes once, in order, and devices read. Reading
-    it on the host takes some hundred times as long. Raises UnsupportedError for a kind that
-    the device does not have, and for write-combined memory without the capability
-    "write_combine".
+    `device` None: the first device of `context`, else the current device; `context` None: the
+    device's default one. `write_combined`, for kind "host": memory that bypasses the host's
+    caches, for data that the host writes once, in order, and devices read. Reading it on the
+    host takes some hundred times as long. Raises UnsupportedError for a kind that the device
+    does not have, and for write-combined memory without the capability "write_combine".
     """
 
     def __init__(self, kind: str = 'device', device: Device | str | None = None, context: Context | None = None, *, write_combined: bool = False) -> None: ...
@@ -764,30 +773,30 @@ class PoolResource(MemoryResource):
     remap.
 
     `device` and `context` are those of ProviderResource. The pool requests `initial_bytes`
-    from the driver at once and at least `growth_bytes` (None: 32 MiB, or 1/128 of what it
-    holds if its memory can move) at a time later, and never more than `limit_bytes` in all
+    from the driver at once, and later at least `growth_bytes` per request (None: 32 MiB, or
+    1/128 of the held bytes if its memory can move). It never holds more than `limit_bytes`
     (None: no limit). Beyond `soft_limit_bytes` it returns all free memory before it grows,
-    and then grows by no more than is needed. Sizes are integers or text: "64MiB",
-    "2GiB", or "80%" of the device's memory or, for memory that resides on the host, of
-    what the process may use of that. `budget`, a Budget, is shared with other pools. Free
-    memory that was not needed for `decay` seconds (None: never) is returned within twice
-    that time: when the pool grows or is trimmed, or on an idle library thread if there is
-    one. A request without memory waits for at most `wait` seconds (0: not at all; a year at
-    most, because a wait without a limit may deadlock) for the work that uses freed memory,
-    with the interpreter's lock released. With `device_wait=True` the queue waits for such
-    work first, on the device, and the host does not.
+    and then grows by no more than is needed. Sizes are integers or text: "64MiB", "2GiB",
+    or "80%" of the device's memory or, for memory that resides on the host, of the host
+    memory that the process may use. `budget`, a Budget, is shared with other pools. Free
+    memory that was unused for `decay` seconds (None: never) is returned within twice that
+    time: when the pool grows or is trimmed, or on an idle library thread if there is one. A
+    request without memory waits for at most `wait` seconds (0: not at all; a year at most,
+    because a wait without a limit may deadlock) for the work that uses freed memory, with the
+    interpreter's lock released. With `device_wait=True` the queue first waits for such work
+    on the device, so that the host need not.
 
     `checked=False` does not check for misuse of small blocks. If the device has the
-    capability "remap", free memory moves to where a larger request needs it, unless
-    remap=False. Requests up to 256 KiB take at most 1/8 more than their size; larger ones
-    are rounded up to 64 KiB. Memory freed after work on a queue is reused at once on that
-    queue, and elsewhere after the work has ended. Raises USMAllocationError if the driver
-    has too little memory or a limit is reached, UnsupportedError as ProviderResource.
+    capability "remap", free memory is remapped to serve larger requests, unless
+    remap=False. Requests up to 256 KiB take at most 1/8 more than their size; larger ones are
+    rounded up to 64 KiB. Memory freed after work on a queue is reused at once on that queue,
+    and elsewhere after the work has completed. Raises USMAllocationError if the driver has
+    too little memory or a limit is reached, UnsupportedError as ProviderResource.
 
     With `upstream`, for example a CustomResource, the pool obtains its memory from that
     instead of the driver, with its kind, device and context, and the memory does not move.
-    UnsupportedError for an upstream that uses a pool, gives memory of several kinds, or is
-    monotonic.
+    UnsupportedError for an upstream that uses a pool, allocates memory of several kinds, or
+    is monotonic.
     """
 
     @overload
@@ -798,17 +807,17 @@ class PoolResource(MemoryResource):
 
     @property
     def limit_bytes(self) -> int | None:
-        """The most bytes that it may hold; None: no limit."""
+        """The most bytes that the pool may hold; None: no limit."""
 
     @property
     def soft_limit_bytes(self) -> int | None:
         """
-        When it would hold more, it returns free memory before it grows; None: no such limit.
+        Before the pool grows beyond this size, it returns free memory; None: no such limit.
         """
 
     @property
     def budget(self) -> Budget | None:
-        """The budget that it shares with other pools."""
+        """The budget that the pool shares with other pools."""
 
     @property
     def decay(self) -> float | None:
@@ -822,11 +831,12 @@ class PoolResource(MemoryResource):
 
     @property
     def upstream(self) -> MemoryResource | None:
-        """The resource that it obtains memory from; None: the driver."""
+        """The resource that the pool obtains memory from; None: the driver."""
 
     def snapshot(self) -> Snapshot:
         """
-        How its memory is divided now. Takes some milliseconds if the pool is very large.
+        Describes how the pool's memory is divided now. Takes some milliseconds if the pool
+        is very large.
         """
 
     @property
@@ -847,33 +857,33 @@ class AdaptorResource(MemoryResource):
 
     @property
     def upstream(self) -> MemoryResource:
-        """The resource that it obtains its memory from."""
+        """The resource that this one obtains its memory from."""
 
 class StatisticsScope:
     """
-    Counts what was allocated from a StatisticsResource within `with resource.statistics()
-    as s:`, by this thread or asyncio task and by tasks started within it, and the release
-    of that memory, wherever and whenever it happens. Scopes nest: the outer ones include
-    what an inner one counts. May be read at any time, on any thread. A scope can be entered
-    once. What native code allocates itself counts in the scopes that it entered through the
-    C interface; Buffers created meanwhile count there if no scope of Python is entered.
+    Counts allocations from a StatisticsResource within `with resource.statistics() as s:`, by
+    this thread or asyncio task and by tasks started within it, and the release of that
+    memory, wherever and whenever it happens. Scopes nest: outer scopes include the counts of
+    inner ones. May be read at any time, on any thread. A scope can be entered once.
+    Allocations of native code count in the scopes that it entered through the C interface;
+    Buffers created meanwhile count there if no Python scope is entered.
     """
 
     @property
     def current_bytes(self) -> int:
-        """Bytes that are live now, as requested."""
+        """The requested bytes of live allocations."""
 
     @property
     def current_count(self) -> int:
-        """Allocations that are live now."""
+        """Number of live allocations."""
 
     @property
     def peak_bytes(self) -> int:
-        """The most bytes that were live at a time."""
+        """The maximum of current_bytes so far."""
 
     @property
     def peak_count(self) -> int:
-        """The most allocations that were live at a time."""
+        """The maximum of current_count so far."""
 
     @property
     def total_bytes(self) -> int:
@@ -881,11 +891,11 @@ class StatisticsScope:
 
     @property
     def total_count(self) -> int:
-        """Allocations so far."""
+        """Number of allocations so far."""
 
     def _net(self) -> tuple[int, int, int, int, int, int]:
         """
-        The same counts, minus the memory from outside of the scope that was freed within it.
+        The same counts, minus memory allocated outside of the scope and freed within it.
         """
 
     def __enter__(self) -> Self: ...
@@ -896,27 +906,27 @@ class StatisticsResource(AdaptorResource):
     """
     Counts the allocations that go through it: StatisticsResource(upstream).
 
-    Counts are exact, with threads too. A Buffer counts until it is freed, even if its
-    memory is returned later, once the work on it has ended.
+    Counts are exact, also with several threads. A Buffer counts until it is freed, even if
+    its memory is returned later, after pending work has completed.
     """
 
     def __init__(self, upstream: MemoryResource) -> None: ...
 
     @property
     def current_bytes(self) -> int:
-        """Bytes that are live now, as requested."""
+        """The requested bytes of live allocations."""
 
     @property
     def current_count(self) -> int:
-        """Allocations that are live now."""
+        """Number of live allocations."""
 
     @property
     def peak_bytes(self) -> int:
-        """The most bytes that were live at a time."""
+        """The maximum of current_bytes so far."""
 
     @property
     def peak_count(self) -> int:
-        """The most allocations that were live at a time."""
+        """The maximum of current_count so far."""
 
     @property
     def total_bytes(self) -> int:
@@ -924,10 +934,10 @@ class StatisticsResource(AdaptorResource):
 
     @property
     def total_count(self) -> int:
-        """Allocations so far."""
+        """Number of allocations so far."""
 
     def reset(self) -> None:
-        """Sets the peaks to what is live now and the totals to 0."""
+        """Sets the peaks to the current counts and the totals to 0."""
 
     def statistics(self) -> StatisticsScope:
         """Returns a scope to enter: `with resource.statistics() as s:`."""
@@ -937,27 +947,27 @@ class LimitResource(AdaptorResource):
     Limits the bytes that are live at a time: LimitResource(upstream, limit_bytes).
 
     A request that would exceed the limit, in bytes as requested, raises USMAllocationError,
-    which names the request, the limit and the bytes in use. The limit is an integer or
-    text: "4GiB", or "80%" of the device's memory or, for memory that resides on the
-    host, of what the process may use of that.
+    which names the request, the limit and the bytes in use. The limit is an integer or text:
+    "4GiB", or "80%" of the device's memory or, for memory that resides on the host, of
+    the host memory that the process may use.
     """
 
     def __init__(self, upstream: MemoryResource, limit_bytes: int | str) -> None: ...
 
     @property
     def limit_bytes(self) -> int:
-        """The most bytes that may be live at a time."""
+        """The maximum of in_use_bytes."""
 
     @property
     def in_use_bytes(self) -> int:
-        """Bytes that are live now."""
+        """The requested bytes of live allocations."""
 
 class FallbackResource(AdaptorResource):
     """
     Uses a second resource when the first has no memory: FallbackResource(first, second).
 
-    The second must be of the same context (WrongContextError). It may be of another kind;
-    the `kind` of a Buffer is the one that it got.
+    The second must be of the same context (WrongContextError). It may be of another kind; the
+    `kind` of a Buffer is that of its memory.
     """
 
     def __init__(self, first: MemoryResource, second: MemoryResource) -> None: ...
@@ -969,8 +979,8 @@ class FallbackResource(AdaptorResource):
 class AlignedResource(AdaptorResource):
     """
     Aligns requests of at least `from_bytes` to `alignment`, a power of two, or to more if
-    the request says so: AlignedResource(upstream, alignment, from_bytes=0). Both are
-    integers or text: "4KiB".
+    requested: AlignedResource(upstream, alignment, from_bytes=0). Both are integers or text:
+    "4KiB".
     """
 
     def __init__(self, upstream: MemoryResource, alignment: int | str, from_bytes: int | str = 0) -> None: ...
@@ -979,23 +989,25 @@ class BinningResource(AdaptorResource):
     """
     Chooses a resource by size: BinningResource(upstream, {256: small, "64KiB": medium}).
 
-    A request goes to the resource with the smallest number of bytes that it does not
-    exceed, else to upstream. All are of one context (else WrongContextError), of any kinds.
+    A request is served by the resource with the smallest size that it does not exceed, else
+    by upstream. All must belong to one context (else WrongContextError), and may be of any
+    kind.
     """
 
     def __init__(self, upstream: MemoryResource, bins: dict[int, MemoryResource] | dict[str, MemoryResource] | dict[int | str, MemoryResource]) -> None: ...
 
     @property
     def bins(self) -> dict[int, MemoryResource]:
-        """A copy of the given dictionary, by bytes."""
+        """A copy of the dictionary, with sizes in bytes."""
 
 class PrefetchResource(AdaptorResource):
     """
     Requests that the driver move shared memory to the device when it is allocated:
     PrefetchResource(upstream).
 
-    On the Buffer's queue. A hint: it does nothing for other kinds, nor on a device without
-    the capability "prefetch", and errors of the driver are ignored.
+    The request is submitted to the Buffer's queue. It is a hint: it does nothing for other
+    kinds, nor on a device without the capability "prefetch", and errors of the driver are
+    ignored.
     """
 
     def __init__(self, upstream: MemoryResource) -> None: ...
@@ -1022,21 +1034,21 @@ class LogResource(AdaptorResource):
 
 class CustomResource(MemoryResource):
     """
-    A resource of your own: CustomResource(allocator, kind="device", device=None,
+    A resource implemented in Python: CustomResource(allocator, kind="device", device=None,
     context=None).
 
-    `allocator.allocate(nbytes, alignment, queue)` returns the address of memory of that
-    kind, or raises MemoryError if it has none left. `allocator.deallocate(pointer, nbytes,
-    queue)` releases it when no work uses it any more. What deallocate raises goes to
-    sys.unraisablehook. It must not wait for work on a queue. Both are called on any thread,
-    several at a time, but neither while the interpreter ends nor in a forked child. Two
-    methods are optional: `usage()` returns (held, free) bytes, and `trim(keep_bytes)` the
-    bytes released. `device` and `context` are those of ProviderResource.
+    `allocator.allocate(nbytes, alignment, queue)` returns the address of memory of that kind,
+    or raises MemoryError if it has none left. `allocator.deallocate(pointer, nbytes, queue)`
+    releases it after all work on it has completed, and must not wait for work on a queue. Its
+    exceptions go to sys.unraisablehook. Both are called on any thread, also concurrently, but
+    not while the interpreter ends or in a forked child. Two methods are optional: `usage()`
+    returns (held, free) bytes, and `trim(keep_bytes)` the bytes released. `device` and
+    `context` are those of ProviderResource.
 
-    What allocate raises is raised by Buffer(). What usage and trim raise is raised to the
-    caller that caused the call. The result of allocate is checked: CallbackError for 0, for
-    an address that is not aligned, and for memory that is not of this kind and device as
-    far as the driver can tell. It may return the address of a part of a Buffer, which then
+    Exceptions of allocate are raised by Buffer(). Exceptions of usage and trim are raised to
+    the caller whose request called them. The result of allocate is checked: CallbackError for
+    0, for an address that is not aligned, and for memory that is not of this kind and device
+    as far as the driver can tell. It may return the address of a part of a Buffer, which then
     lives as long as the part. Buffers that these methods create come from the driver unless
     they name a resource.
 
@@ -1054,27 +1066,28 @@ class FailureCallbackResource(AdaptorResource):
     """
     Calls a function when there is no memory: FailureCallbackResource(upstream, function).
 
-    `function(nbytes)` is called on the requesting thread, with no lock held. It may free
-    and allocate (from the driver unless a resource is named), and returns whether to try
-    again. What it raises ends the request. It lives as long as the resource and its memory:
-    a method of an object that holds the resource keeps both alive indefinitely.
+    `function(nbytes)` is called on the requesting thread, with no lock held. It may free and
+    allocate (from the driver unless a resource is named), and returns whether to try again.
+    An exception that it raises fails the request. The function lives as long as the resource
+    and its memory: a method of an object that holds the resource keeps both alive
+    indefinitely.
     """
 
     def __init__(self, upstream: MemoryResource, function: Callable[[int], bool]) -> None: ...
 
 class tag:
     """
-    `with isthmus.tag("layer1"):` - what this thread or asyncio task, and tasks started
-    within it, allocate is reported under this name: by TrackingResource.live() and
-    report(), and as a holder in the snapshot of a pool without memory. The innermost tag
-    counts. An object may be entered many times.
+    `with isthmus.tag("layer1"):` - allocations of this thread or asyncio task, and of tasks
+    started within it, are reported under this name: by TrackingResource.live() and report(),
+    and as a holder in the snapshot of an exhausted pool. The innermost tag applies. An object
+    may be entered many times.
     """
 
     def __init__(self, name: str) -> None: ...
 
     @property
     def name(self) -> str:
-        """The name as it was given."""
+        """The name as it was passed."""
 
     def __enter__(self) -> Self: ...
 
@@ -1087,10 +1100,10 @@ class TrackingResource(AdaptorResource):
     Records every live block that was allocated through it: TrackingResource(upstream,
     frames=0, native_frames=0).
 
-    Records size as requested, queue, tag, thread and order; with `frames` the innermost
-    Python frames of the allocation, with `native_frames` those of native code; at most 64
-    each. A free of an unknown block is refused. Costs some ten nanoseconds an allocation
-    without frames, however many blocks are live, and 64 to 256 bytes for each.
+    Records the requested size, queue, tag, thread and order; with `frames` also that many of
+    the innermost Python frames, with `native_frames` those of native code; at most 64 each. A
+    free of an unknown block is rejected. Costs some ten nanoseconds an allocation without
+    frames, however many blocks are live, and 64 to 256 bytes for each.
     """
 
     def __init__(self, upstream: MemoryResource, frames: int = 0, native_frames: int = 0) -> None: ...
@@ -1102,8 +1115,8 @@ class TrackingResource(AdaptorResource):
 
     def usage_by_tag(self) -> dict[str, TagUsage]:
         """
-        For each isthmus.tag that memory was allocated under, most live bytes first: what
-        is live, the peak, and the total so far. Allocations without a tag are not counted.
+        For each isthmus.tag that memory was allocated under, most live bytes first: the live
+        bytes, their peak, and the total so far. Allocations without a tag are not counted.
         """
 
     def report(self) -> str:
@@ -1114,22 +1127,23 @@ class TrackingResource(AdaptorResource):
 
     def reset(self) -> None:
         """
-        Blocks that are live now are no longer reported, but can still be freed. In the
-        usage of tags the peaks are set to what is live, and the totals to 0.
+        Blocks that are live now are no longer reported, but can still be freed. In the usage
+        of tags the peaks are set to the live bytes, and the totals to 0.
         """
 
 class MonotonicResource(AdaptorResource):
     """
-    Cuts memory off chunks of upstream's, one block after the other, and releases the chunks
+    Allocates consecutive blocks from chunks of its upstream, and releases the chunks
     together: MonotonicResource(upstream, first_bytes=0).
 
-    For memory that is allocated bit by bit and ends at once. The first chunk has
-    `first_bytes` (0: 64 KiB), each further one twice the size of the one before, or what
-    the request needs. Freeing a Buffer returns nothing. A chunk is returned by release(),
-    or when the resource is destroyed, once no Buffer lies in it and the work on it has
-    ended. Raises UnsupportedError for an upstream that gives memory of several kinds.
+    For memory that is allocated in steps and released together. The first chunk has
+    `first_bytes` (0: 64 KiB). Each further chunk has twice the size of the previous one, or
+    the size that the request needs. Freeing a Buffer returns nothing. A chunk is returned by
+    release(), or when the resource is destroyed, once no Buffer lies in it and the work on it
+    has completed. Raises UnsupportedError for an upstream that allocates memory of several
+    kinds.
 
-    A context manager, which releases.
+    As a context manager, it calls release() on exit.
     """
 
     def __init__(self, upstream: MemoryResource, first_bytes: int | str = 0) -> None: ...
@@ -1143,49 +1157,49 @@ class MonotonicResource(AdaptorResource):
 
 class FixedSizeResource(AdaptorResource):
     """
-    Blocks of one size, cut from slabs of upstream's: FixedSizeResource(upstream,
+    Allocates blocks of one size from slabs of its upstream: FixedSizeResource(upstream,
     block_bytes, blocks=0).
 
-    A slab has `blocks` of them (0: as many as make a MiB, at least 8). A larger Buffer
-    raises InvalidArgumentError: use a BinningResource to send it elsewhere. A block that is
-    freed after work on a queue is reused at once on that queue, and elsewhere after the
-    work has ended. Slabs that are entirely free are returned by trim(), and when a request
-    of any resource would otherwise fail. Raises UnsupportedError for an upstream that gives
-    memory of several kinds.
+    A slab has `blocks` blocks (0: 1 MiB of them, at least 8). A larger Buffer raises
+    InvalidArgumentError: use a BinningResource to serve it from another resource. A block
+    that is freed after work on a queue is reused at once on that queue, and elsewhere after
+    the work has ended. Slabs that are entirely free are returned by trim(), and when a
+    request of any resource would otherwise fail. Raises UnsupportedError for an upstream that
+    allocates memory of several kinds.
     """
 
     def __init__(self, upstream: MemoryResource, block_bytes: int | str, blocks: int = 0) -> None: ...
 
     @property
     def block_bytes(self) -> int:
-        """The size of the largest Buffer that it allocates."""
+        """The size of the largest Buffer that the resource allocates."""
 
 class ArenaResource(AdaptorResource):
     """
-    Memory cut from superblocks that threads do not share: ArenaResource(upstream,
+    Allocates from superblocks that threads do not share: ArenaResource(upstream,
     limit_bytes=0).
 
-    Each thread has an arena for each queue. An arena without enough free memory takes
-    another superblock, of a MiB or of what the request needs, and does not search other
+    Each thread has an arena for each queue. An arena without enough free memory obtains
+    another superblock, of 1 MiB or the size that the request needs, and does not search other
     arenas; a PoolResource does, and is nearly always the better choice. Superblocks that
     are entirely free are returned by trim(), and before memory runs out. They hold at most
-    `limit_bytes` (0: what upstream has). Raises UnsupportedError for an upstream that gives
-    memory of several kinds.
+    `limit_bytes` (0: what upstream has). Raises UnsupportedError for an upstream that
+    allocates memory of several kinds.
     """
 
     def __init__(self, upstream: MemoryResource, limit_bytes: int | str = 0) -> None: ...
 
 class DebugResource(AdaptorResource):
     """
-    Detects writes beside blocks and to freed ones: DebugResource(upstream,
+    Detects writes outside of blocks and to freed blocks: DebugResource(upstream,
     kept_bytes='16MiB').
 
     For programs under test. Each block lies between red zones of 64 bytes, or of its
-    alignment if that is more. `kept_bytes` of freed blocks are poisoned and kept for a
-    while. An allocation waits for its queue, and memory is returned once nothing uses it.
-    Findings are written to the standard error stream, and raised by verify(). Raises
-    UnsupportedError for an upstream that may give device memory, which the host cannot
-    inspect.
+    alignment if that is more. `kept_bytes` of freed blocks are poisoned, and retained for a
+    while to detect such writes. An allocation waits for its queue, and memory is returned
+    once nothing uses it. Detected writes are reported on the standard error stream, and
+    raised by verify(). Raises UnsupportedError for an upstream that may give device memory,
+    which the host cannot inspect.
     """
 
     def __init__(self, upstream: MemoryResource, kept_bytes: int | str = '16MiB') -> None: ...
@@ -1193,43 +1207,43 @@ class DebugResource(AdaptorResource):
 def live(kind: str | None = None) -> tuple[int, int]:
     """
     (allocations, bytes) that are live in this process, of one kind (None: all). Memory of
-    default pools counts by block in use, with its bytes as the pool rounds them. Of other
-    pools, everything that they hold of the driver's memory counts, in use or free. Memory
-    whose free waits for work in flight counts.
+    default pools counts by block in use, with its bytes as the pool rounds them. For other
+    pools, all memory that they hold of the driver counts, in use or free. Memory whose
+    release waits for work in flight counts.
     """
 
 def query(pointer: int, *, context: Context | None = None) -> PointerInfo:
     """
     Returns what is known about an address, which may lie inside of a buffer: the whole
     block of a buffer belongs to it. For an address that the library does not know, the
-    driver of `context` is queried, if one is given; memory of other contexts is then
-    unknown. Raises ValueError if it is not an address.
+    driver of `context` is queried, if that is passed; memory of other contexts is then
+    unknown. Raises ValueError if `pointer` is not an address.
     """
 
 class OomCallback:
     """
     An out-of-memory callback: OomCallback(function).
 
-    Until it is closed or dropped, `function(request)`, with a OomRequest, is called
-    before a request of any pool waits for memory or raises USMAllocationError, and before a
-    request that goes to the driver without a pool raises it. It is called on the requesting
-    thread, by several threads at once if several request memory, after the callbacks that
-    were created before, and after Python's garbage collection. It may allocate (from the
-    driver unless a resource is named) and free, and is not called from within another such
-    function. It must not take a lock that a thread may hold while it requests memory or
-    closes the callback. It returns about how many bytes it freed, None for 0. What it
-    raises goes to sys.unraisablehook.
+    Until it is closed or dropped, `function(request)`, with an OomRequest, is called before a
+    request of any pool waits for memory or raises USMAllocationError, and before a request to
+    the driver without a pool raises it. It is called on the requesting thread, by several
+    threads at once if several request memory, after the callbacks that were created before,
+    and after Python's garbage collection. It may allocate (from the driver unless a resource
+    is named) and free, and is not called from within another such function. It must not take
+    a lock that a thread may hold while it requests memory or closes the callback. It returns
+    the approximate number of bytes that it freed, or None for 0. Its exceptions go to
+    sys.unraisablehook.
 
-    A context manager: `with OomCallback(cache.drop):`.
+    May be used as a context manager: `with OomCallback(cache.drop):`.
     """
 
     def __init__(self, function: Callable[[OomRequest], int | None]) -> None: ...
 
     def close(self) -> None:
         """
-        Stops the calls: waits until calls in progress have ended, unless this is called
-        from within such a function. Ctrl-C ends the wait; a call may then still run. Does
-        nothing if it is closed. Dropping a OomCallback waits for nothing.
+        Stops the calls: waits until calls in progress have returned, unless close() is
+        called from within such a function. Ctrl-C ends the wait; a call may then still run.
+        Closing twice does nothing. Dropping an OomCallback does not wait.
         """
 
     @property
@@ -1244,9 +1258,9 @@ class OomCallback:
 
 class using:
     """
-    `with isthmus.using(resource):` - buffers of its kind, context and device (of host kind:
-    of any device) that name no resource come from it, in this thread or asyncio task and in
-    tasks started within it. Nests; other resources are unaffected. Functions that a
+    `with isthmus.using(resource):` - `resource` serves buffers of its kind, context and
+    device (host kind: any device) that name no resource, in this thread or asyncio task and
+    in tasks started within it. Nests; other resources are unaffected. Functions that a
     resource calls (of an allocator, or a failure callback) run outside of any such scope.
     """
 
@@ -1258,8 +1272,8 @@ class using:
 
 def set_resource(resource: MemoryResource) -> None:
     """
-    From now on buffers of its kind, context and device (of host kind: of any device) that
-    name no resource come from it, in every thread; `using` takes precedence. A
+    From now on `resource` serves buffers of its kind, context and device (host kind: any
+    device) that name no resource, in every thread; `using` takes precedence. A
     ProviderResource selects the driver's own memory, default_pool(kind, use='buffers')
     restores the initial state.
     """
@@ -1282,9 +1296,7 @@ def _torch_following() -> int:
     """
 
 def _torch_follow(number: int, device: int, resource: MemoryResource | None) -> None:
-    """
-    From here on the resource serves that device; None: a pool of the allocator.
-    """
+    """Makes the resource serve that device; None: a pool of the allocator."""
 
 def _torch_functions(number: int) -> dict[str, int]:
     """The addresses of the functions, by the names of PyTorch's setters."""
@@ -1306,7 +1318,10 @@ class _BareBlock:
 
     @property
     def ptr(self) -> int:
-        """Its address."""
+        """
+        The address of
+        the memory.
+        """
 
 class Buffer:
     """
@@ -1316,10 +1331,10 @@ class Buffer:
 
     `nbytes` may be 0. `kind`: "device" (device only), "shared" (migrates to where it is
     used) or "host" (host memory that devices can access). `device` (a Device or filter
-    string) or `queue` say where; neither: the current queue. `alignment` in bytes: a power
-    of two; 0 or less: the device's own. `resource`: where the memory comes from; None: the
-    current one (isthmus.using), else the default pool. If a resource is given, its kind is
-    the default. The bytes have no defined values at first.
+    string) or `queue`: the location of the memory; neither: the current queue. `alignment` in
+    bytes: a power of two; 0 or less: the device's default. `resource`: the resource to
+    allocate from; None: the current one (isthmus.using), else the default pool. If a resource
+    is passed, its kind is the default. The bytes have no defined values at first.
 
     Raises ValueError for a negative size or a bad alignment or kind, USMAllocationError (a
     MemoryError) if there is no memory, whatever the size, UnsupportedError for a kind that
@@ -1337,7 +1352,7 @@ class Buffer:
     def __len__(self) -> int: ...
 
     def __getitem__(self, key: slice) -> Self:
-        """A view of the bytes of a slice of step 1. It keeps this buffer alive."""
+        """A view of the bytes of a slice of step 1. The view keeps this buffer alive."""
 
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
@@ -1352,7 +1367,8 @@ class Buffer:
     @property
     def alignment(self) -> int:
         """
-        Its alignment in bytes: the requested one or the device's own. ClosedError if freed.
+        Its alignment in bytes: the requested one or the device's default. Raises ClosedError
+        if the buffer was freed.
         """
 
     @property
@@ -1370,17 +1386,19 @@ class Buffer:
     @property
     def base(self) -> object:
         """
-        The Buffer of which it is a part or another view, or the owner of adopted memory;
-        None for memory of its own. It is kept alive.
+        The Buffer that this one is a view of, or the owner of adopted memory, which this
+        buffer keeps alive; None if this buffer owns its memory.
         """
 
     @property
     def ptr(self) -> int:
-        """Its address, 0 if it has no bytes. ClosedError if freed."""
+        """
+        Its address; 0 if it has 0 bytes. Raises ClosedError if the buffer was freed.
+        """
 
     @property
     def read_only(self) -> bool:
-        """Whether writes to it are refused."""
+        """Whether writes are rejected."""
 
     @property
     def freed(self) -> bool:
@@ -1389,17 +1407,17 @@ class Buffer:
     def wait(self, timeout: float | None = None) -> None:
         """
         Waits for the work pending on this memory, on any queue, for at most `timeout`
-        seconds (None: indefinitely; 0 polls). Errors of operations are reported by their
-        own events. Releases the interpreter's lock; Ctrl-C interrupts. Raises
-        WaitTimeoutError, ClosedError, and DependencyError if a copy of a unified buffer
-        that was to fill some of the bytes has failed and nothing has filled them since.
+        seconds (None: indefinitely; 0 polls). Errors of operations are reported by their own
+        events. Releases the interpreter's lock; Ctrl-C interrupts. Raises WaitTimeoutError,
+        ClosedError, and DependencyError if a copy of a unified buffer that should have
+        written some of the bytes failed and nothing has written them since.
         """
 
     def free(self) -> None:
         """
-        Ends this buffer at once: using it, or its slices, afterwards raises ClosedError.
-        The memory is returned when the last operation on it has ended and the last view of
-        it (a NumPy array, a memoryview) is gone. Never blocks. Freeing twice does nothing.
+        Frees this buffer: using it, or its slices, afterwards raises ClosedError. The memory
+        is returned after the last operation on it has completed and the last view of it (a
+        NumPy array, a memoryview) was released. Never blocks. Freeing twice does nothing.
         Freeing a slice affects only the slice.
         """
 
@@ -1409,15 +1427,15 @@ class Buffer:
 
     def on_queue(self, queue: Queue) -> Buffer:
         """
-        The same memory, with its operations on `queue`, a queue of the same context
-        (WrongContextError). It keeps this buffer alive.
+        A view of the same memory whose operations run on `queue`. It keeps this buffer
+        alive. Raises WrongContextError for a queue of another context.
         """
 
     def record(self, queue_or_event: Queue | Event) -> None:
         """
-        Declares that external work uses the memory. Until the event, or everything on the
-        queue now, has completed, the memory is not released, and operations on other
-        queues wait. Does not block.
+        Declares that external work uses the memory. Until the event, or all work now on the
+        queue, has completed, the memory is not released, and operations on other queues
+        wait. Does not block.
         """
 
     @staticmethod
@@ -1426,21 +1444,21 @@ class Buffer:
         A buffer over memory of another owner, which `owner` keeps alive and frees.
 
         The address must be known to the context of `queue` (None: the current one), and
-        device memory must belong to its device, else WrongContextError. All bytes must lie
-        in one allocation, as far as the driver reports it, else OutOfRangeError. `kind`
-        None: as the driver reports. `device` without a queue: its default queue. On the
-        host device any memory can be adopted with kind="host". `owner` is dropped when
-        the buffer, its views and exports, and the work on it have ended. An owner that
-        refers to its own buffer is never freed.
+        device memory must belong to its device, else WrongContextError. All bytes must lie in
+        one allocation, as far as the driver reports it, else OutOfRangeError. `kind` None:
+        the kind that the driver reports. `device` without a queue: its default queue. On the
+        host device any memory can be adopted with kind="host". `owner` is released after
+        the buffer, its views and exports were released and the work on them has completed. An
+        owner that refers to its own buffer is never freed.
         """
 
     def disown(self) -> tuple[int, object]:
         """
-        Transfers the memory to another owner: returns (address, owner). It is returned
-        when `owner`, a capsule with an isthmus_owner_t, is dropped and the work in flight
-        on it has ended. This buffer is freed afterwards. Raises ValueError for 0 bytes and
-        while slices, views or other buffers of the memory live; the buffer is unchanged
-        then.
+        Transfers the memory to another owner: returns (address, owner). `owner` is a capsule
+        with an isthmus_owner_t: the memory is returned after the capsule was dropped and the
+        work in flight has completed. This buffer is freed. Raises ValueError, and leaves the
+        buffer unchanged, for 0 bytes and while slices, views or other buffers of the memory
+        exist.
         """
 
     def __repr__(self) -> str: ...
@@ -1471,9 +1489,9 @@ class Buffer:
 
     def copy_from_2d(self, other: object, width: int, height: int, *, pitch: int | None = None, other_pitch: int | None = None, offset: int = 0, other_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
         """
-        Copies `height` rows of `width` bytes into this buffer. Rows begin `pitch` bytes
-        apart here and `other_pitch` bytes apart there, at least `width`; None: `width`.
-        Otherwise like copy_from.
+        Copies `height` rows of `width` bytes into this buffer. Rows begin `pitch` bytes apart
+        in this buffer and `other_pitch` bytes apart in `other`; both are at least `width`,
+        the default. Otherwise like copy_from.
         """
 
     def copy_to_2d(self, other: object, width: int, height: int, *, pitch: int | None = None, other_pitch: int | None = None, offset: int = 0, other_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
@@ -1516,10 +1534,10 @@ class Buffer:
     def __sycl_usm_array_interface__(self) -> dict[str, Any]:
         """
         Version 1: bytes ("|u1") in C order; syclobj is the queue; the flag beside the
-        address is True for read-only memory. Waits only for what waits for the host. Work
-        submitted to the queue from then on is ordered after all pending work, except
-        external work on that queue. ClosedError if freed, or if there is pending work and
-        the queue is closed.
+        address is True for read-only memory. Waits only for work that itself waits for the
+        host. Work submitted to the queue from then on is ordered after all pending work,
+        except external work on that queue. ClosedError if freed, or if there is pending work
+        and the queue is closed.
         """
 
     @property
@@ -1534,9 +1552,9 @@ class Buffer:
         """
         Numba's interface, version 3, for buffers on CUDA devices. `stream` is the queue's
         stream, which is ordered after all pending work and whose handle counts as exported
-        from then on. Waits only for what waits for the host. A consumer that uses the
-        memory on another stream must call record(Queue.from_stream(stream)). ClosedError if
-        freed; buffers on other devices have no such attribute.
+        from then on. Waits only for work that itself waits for the host. A consumer that uses
+        the memory on another stream must call record(Queue.from_stream(stream)). ClosedError
+        if freed; buffers on other devices have no such attribute.
         """
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
@@ -1551,13 +1569,13 @@ class Buffer:
 
         On the CPU, (1, 0), for shared and host kinds: waits for pending work. On a CUDA
         device, without waiting: (2, n) for device kind, and if `dl_device` requests it for
-        shared kind, which can also be (13, n); (3, n) for host kind. `stream`, as the
-        array API defines it (None or 1: the legacy default stream, -1: no order), is
-        ordered after pending work. What is on it counts as work on this buffer until the
-        consumer has released the memory and that work has ended. In the default context of
-        SYCL devices, if dpctl is imported, (14, n), kDLOneAPI, for device kind, and for
-        all kinds on request: `stream` is a dpctl.SyclQueue or a Queue, and None waits for
-        pending work.
+        shared kind, which can also be (13, n); (3, n) for host kind. `stream`, as the array
+        API defines it (None or 1: the legacy default stream, -1: no order), is ordered after
+        pending work. Work on the stream counts as work on this buffer until the consumer has
+        released the memory and that work has completed. In the default context of SYCL
+        devices, if dpctl is imported, (14, n), kDLOneAPI, for device kind, and for all kinds
+        on request: `stream` is a dpctl.SyclQueue or a Queue, and None waits for pending
+        work.
 
         `copy` True: a copy. None: a copy for the CPU if that cannot access the memory and
         `dl_device` is (1, 0). Raises BufferError for devices that cannot use the memory,
@@ -1642,8 +1660,9 @@ class DType:
     @property
     def dtype(self) -> Any:
         """
-        The same as a numpy.dtype. NumPy reads it by itself: numpy.zeros(3, float32).
-        AttributeError for bfloat16 if the package ml_dtypes is not installed.
+        The equivalent numpy.dtype. NumPy reads this attribute: numpy.zeros(3,
+        float32). AttributeError for bfloat16 if the package ml_dtypes is not
+        installed.
         """
 
     def __eq__(self, other: object) -> bool: ...
@@ -1660,8 +1679,8 @@ class DType:
 def default_pool(kind: str = 'device', device: Device | str | None = None, queue: Queue | None = None, *, use: str = 'arrays') -> PoolResource:
     """
     The pool that serves requests for that kind of memory on that device when no resource is
-    named or current. Created on first use, one for all languages. Memory that was not
-    needed for 10 s is returned to the driver; trim() returns free memory at once. `use`:
+    named or current. It is created on first use, and shared by all languages. Memory that was
+    unused for 10 s is returned to the driver; trim() returns free memory at once. `use`:
     "arrays" or "buffers", which have the same pool except on CUDA, where memory of
     buffers can be shared with other processes. Raises UnsupportedError for a kind that the
     device does not have.
@@ -1669,13 +1688,13 @@ def default_pool(kind: str = 'device', device: Device | str | None = None, queue
 
 class scratch:
     """
-    `with isthmus.scratch():` - arrays and buffers that this thread or asyncio task, and
-    tasks started within it, allocate in the block are freed at its end, as by
-    Buffer.free(): those that are still referenced, and their views, raise ClosedError when
-    used. Memory is returned when the last operation on it has ended and the last export (a
-    NumPy array, a memoryview, DLPack) is gone; the end of the block waits for neither. What
-    is no longer referenced is freed at once, as usual. Scratch scopes nest; each frees its
-    own. Buffers created elsewhere, for example by native code of a library, are not
+    `with isthmus.scratch():` - arrays and buffers that this thread or asyncio task, and tasks
+    started within it, allocate in the block are freed at its end, as by Buffer.free(): using
+    them or their views afterwards raises ClosedError. Memory is returned after the last
+    operation on it has completed and the last export (a NumPy array, a memoryview, DLPack)
+    was released; the end of the block waits for neither. Buffers that are no longer
+    referenced are freed at once, as usual. Scratch scopes nest; each frees only its own
+    buffers. Buffers created elsewhere, for example by native code of a library, are not
     included. A scope can be entered once.
     """
 
@@ -1687,12 +1706,12 @@ class scratch:
 
 class allocated:
     """
-    `with isthmus.allocated() as a:` counts the arrays and buffers that this thread or
-    asyncio task, and tasks started within it, allocate in the block, from any resource, in
-    bytes as requested. Scopes nest: the outer ones include what an inner one counts. May be
-    read at any time; nothing is counted after its end. A free counts when the buffer is
-    freed or no longer referenced, though work in flight may hold the memory longer. A scope
-    can be entered once. What a resource allocates for other libraries is counted by its
+    `with isthmus.allocated() as a:` counts the arrays and buffers that this thread or asyncio
+    task, and tasks started within it, allocate in the block, from any resource, in bytes as
+    requested. Scopes nest: outer scopes include the counts of inner ones. May be read at any
+    time; nothing is counted after its end. A free counts when the buffer is freed or no
+    longer referenced, though work in flight may hold the memory longer. A scope can be
+    entered once. Allocations of a resource for other libraries are counted by its
     StatisticsResource.
     """
 
@@ -1704,7 +1723,7 @@ class allocated:
 
     @property
     def count(self) -> int:
-        """Allocations so far."""
+        """Number of allocations so far."""
 
     @property
     def bytes(self) -> int:
@@ -1716,15 +1735,15 @@ class allocated:
 
     @property
     def freed_bytes(self) -> int:
-        """Bytes of the freed ones."""
+        """Bytes of the freed allocations."""
 
     @property
     def live_bytes(self) -> int:
-        """Bytes of those that are not freed."""
+        """Bytes of the allocations that were not freed."""
 
     @property
     def peak_bytes(self) -> int:
-        """The most live bytes at a time."""
+        """The maximum of live_bytes so far."""
 
     @property
     def seconds(self) -> float:
@@ -1738,9 +1757,9 @@ class Array:
 
     Array(buffer, shape, dtype="float32", *, strides=None, offset=0)
 
-    `shape`: an integer or a sequence of integers. `dtype`: what NumPy accepts as a bool,
-    integer, float or complex type in native byte order. `strides` in bytes, multiples of
-    the element size, which may be negative or 0; None: C order without gaps. `offset`:
+    `shape`: an integer or a sequence of integers. `dtype`: any object that NumPy accepts as a
+    bool, integer, float or complex type in native byte order. `strides` in bytes, multiples
+    of the element size, which may be negative or 0; None: C order without gaps. `offset`:
     bytes from the buffer's start to the first element. Copies nothing and keeps the buffer
     alive. Once the buffer is freed, all operations raise ClosedError.
 
@@ -1749,23 +1768,22 @@ class Array:
     that are not aligned, OutOfRangeError past 63 bits.
 
     array[1:3, ::-2], array[..., 0] and array[None] are views. array[2, 1] of a 2-d array is
-    an element, read after the last operation that writes to it has ended: of shared and
+    an element, read after the last operation that writes to it has completed: of shared and
     host kinds, and of device kind inside isthmus.allow_scalar(). array[1:3] = 0 and
     array[...] = other copy, as isthmus.copyto does. memoryview(array) and
     numpy.asarray(array) access shared and host kinds without a copy, after the work pending
-    on the buffer has ended. Other libraries use it by DLPack and the interfaces. It is safe
+    on the buffer has ended. Other libraries access it through DLPack and the interfaces. Safe
     to use from any thread; operations on the elements are ordered as those on the buffer.
 
     Two arrays are equal if they are the same object. Elements are compared in copies, as in
     numpy.array_equal(one.to_numpy(), other.to_numpy()).
 
-    The garbage collector does not traverse arrays: an instance of a subclass that keeps a
-    view of itself, such as made.turned = made.T, lives until that reference is dropped
-    explicitly.
+    The garbage collector does not traverse arrays: an instance of a subclass that refers to a
+    view of itself, such as x.turned = x.T, exists until that reference is dropped explicitly.
     """
 
     def __iter__(self) -> Iterator[Any]:
-        """Over the first axis: views, or elements of an array of one dimension."""
+        """Iterates over the first axis: views, or elements of an array of one dimension."""
 
     def __init__(self, buffer: Buffer, shape: int | Sequence[int], dtype: Any = 'float32', *, strides: Sequence[int] | None = None, offset: int = 0) -> None: ...
 
@@ -1782,15 +1800,15 @@ class Array:
     def __getitem__(self, key: Any) -> Any:
         """A view: by integers, slices of any step, None, ..., or a tuple of them.
 
-        By an integer for each dimension an element: a bool, int, float or complex. It shares the
-        buffer. Raises IndexError out of bounds, TypeError for other keys, and for an element of
+        With an integer for each dimension, an element: a bool, int, float or complex. A view shares
+        the buffer. Raises IndexError out of bounds, TypeError for other keys, and for an element of
         device kind outside allow_scalar().
         """
 
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        """As copyto() into the view with casting "unsafe". Waits."""
+        """Like copyto() into the view, with casting "unsafe". Waits."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -1827,16 +1845,19 @@ class Array:
     @property
     def base(self) -> Array | None:
         """
-        The array that a view shares its memory with, which is not a view itself. It is kept alive.
+        The array that this view shares its memory with, which is not a view itself. The view
+        keeps it alive.
         """
 
     @property
     def ptr(self) -> int:
-        """The address of the first element. ClosedError if the buffer is freed."""
+        """
+        The address of the first element. Raises ClosedError if the buffer was freed.
+        """
 
     @property
     def buffer(self) -> Buffer:
-        """The memory, which it keeps alive."""
+        """The array's memory, which it keeps alive."""
 
     @property
     def kind(self) -> str:
@@ -1852,12 +1873,12 @@ class Array:
 
     @property
     def read_only(self) -> bool:
-        """Whether writes to it are refused."""
+        """Whether writes are rejected."""
 
     def on_queue(self, queue: Queue) -> Array:
         """
-        A view of all elements with its operations on `queue`, a queue of the same context
-        (WrongContextError).
+        A view of all elements whose operations run on `queue`. Raises WrongContextError for
+        a queue of another context.
         """
 
     def record(self, queue_or_event: Queue | Event) -> None:
@@ -1865,10 +1886,10 @@ class Array:
 
     def free(self) -> None:
         """
-        Ends this array at once: using it afterwards raises ClosedError, freeing it again
-        does nothing. Its views, its exports (a NumPy array over it, a memoryview, DLPack)
-        and a Buffer that is referenced by itself stay valid. The memory is returned when
-        the last of them is gone and the last operation on it has ended. Never blocks.
+        Frees this array: using it afterwards raises ClosedError, freeing it again does
+        nothing. Its views, its exports (a NumPy array over it, a memoryview, DLPack) and a
+        Buffer that is referenced elsewhere remain valid. The memory is returned after the
+        last of them was released and the last operation on it has completed. Never blocks.
         """
 
     def unsafe_free(self) -> None:
@@ -1876,7 +1897,7 @@ class Array:
 
     @property
     def freed(self) -> bool:
-        """Whether it, or all of its memory, was freed."""
+        """Whether the array, or all of its memory, was freed."""
 
     def __enter__(self) -> Self: ...
 
@@ -1914,7 +1935,7 @@ class Array:
         """The context of its queue."""
 
     def _header(self) -> str:
-        """One line that says what it is and where."""
+        """One line that describes the array and its location."""
 
     def __repr__(self) -> str: ...
 
@@ -1956,11 +1977,10 @@ class Array:
 
     def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
         """
-        A DLPack capsule of its type, shape and strides, with the arguments, waits and
-        errors of Buffer.__dlpack__. A copy has no gaps. Negative strides are possible in a
-        capsule with a version only. Without one, or if the caller is a function of
-        PyTorch, which ends the process for such strides, they raise BufferError: export a
-        copy().
+        A DLPack capsule of its type, shape and strides, with the arguments, waits and errors
+        of Buffer.__dlpack__. A copy has no gaps. Only a capsule with a version can have
+        negative strides. Without one, or if the caller is a function of PyTorch, which ends
+        the process for such strides, they raise BufferError: export a copy().
         """
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -1972,7 +1992,9 @@ class Array:
 
     @property
     def mT(self) -> Array:
-        """A view with the last two axes swapped; ValueError below 2 dimensions."""
+        """
+        A view with the last two axes swapped; ValueError for fewer than 2 dimensions.
+        """
 
     def transpose(self, *axes: int | Sequence[int] | None) -> Array:
         """
@@ -1987,7 +2009,7 @@ class Array:
 
     def squeeze(self, axis: int | Sequence[int] | None = None) -> Array:
         """
-        A view without the axes of size 1: all of them, or those named (ValueError for
+        A view without the axes of size 1: all of them, or those in `axis` (ValueError for
         another size).
         """
 
@@ -1996,7 +2018,7 @@ class Array:
         The same elements in another shape: integers or one sequence of integers, one of
         which may be -1. A view if the strides allow it. Otherwise, and always with
         copy=True, a copy in new memory of the same kind and queue, which waits; with
-        copy=False a ValueError. Also ValueError if the numbers of elements differ.
+        copy=False a ValueError. Raises ValueError too if the numbers of elements differ.
         """
 
     def ravel(self) -> Array:
@@ -2015,9 +2037,9 @@ class Array:
 
     def item(self, *indices: Any) -> Any:
         """
-        An element as a Python number: the one element of an array of size 1, otherwise by
-        its index in C order or by an integer for each dimension. Waits, and refuses device
-        kind, as array[i] does. IndexError out of bounds.
+        An element as a Python number: the one element of an array of size 1, otherwise the
+        element with that index in C order, or with an integer for each dimension. Waits, and
+        rejects device kind, as array[i] does. Raises IndexError out of bounds.
         """
 
     def tolist(self) -> Any:
@@ -2063,20 +2085,21 @@ class Array:
     def astype(self, dtype: Any, *, casting: str = 'unsafe', copy: bool = True, kind: str | None = None, device: Device | str | None = None, queue: Queue | None = None) -> Array:
         """
         A new array of the elements as another type, in C order, with this array's kind and
-        queue or those named. copy=False: this array itself if nothing would change. Waits.
-        TypeError if `casting` does not allow the conversion; see isthmus.copyto.
+        queue unless others are named. copy=False: this array itself if nothing would change.
+        Waits. Raises TypeError if `casting` does not allow the conversion; see
+        isthmus.copyto.
         """
 
     def copy(self, *, kind: str | None = None, device: Device | str | None = None, queue: Queue | None = None) -> Array:
         """
-        A new array of the elements in C order, with this array's kind and queue or those
-        named. Waits.
+        A new array of the elements in C order, with this array's kind and queue unless
+        others are named. Waits.
         """
 
     def to_device(self, device: Device | Queue | str, *, kind: str | None = None) -> Array:
         """
-        The elements on that device, in memory of this array's kind or the one named: this
-        array itself if they are there already, else a copy, which waits.
+        The elements on that device, in memory of `kind` (None: this array's kind): this
+        array itself if it is there already, else a copy, which waits.
         """
 
     def __copy__(self) -> Array: ...
@@ -2096,7 +2119,7 @@ class _ArrayFlags:
 
     @property
     def writeable(self) -> bool:
-        """Whether it can be written."""
+        """Whether the array can be written."""
 
     @property
     def contiguous(self) -> bool:
@@ -2112,7 +2135,8 @@ class _ArrayFlags:
 
     def __getitem__(self, name: str) -> bool:
         """
-        A flag by its NumPy name, "C_CONTIGUOUS" or "C" and so on. KeyError for others.
+        A flag by its NumPy name, such as "C_CONTIGUOUS" or "C". Raises KeyError for
+        others.
         """
 
     def __repr__(self) -> str: ...
@@ -2141,7 +2165,7 @@ def flip(x: Array, *, axis: int | Sequence[int] | None = None) -> Array:
 def broadcast_to(x: Array, shape: int | Sequence[int]) -> Array:
     """
     A read-only view of that shape, by NumPy's broadcasting rules. ValueError if the
-    shapes do not fit.
+    shapes are incompatible.
     """
 
 def reshape(x: Array, shape: int | Sequence[int], *, copy: bool | None = None) -> Array:
@@ -2153,9 +2177,9 @@ def copyto(dst: object, src: object, *, casting: str = 'same_kind', queue: Queue
     """
     Copies `src`, converted and broadcast by NumPy's rules, into `dst`.
 
-    `dst`: an Array, or another array that Array.copy_to accepts. `src`: what
-    Array.copy_from accepts, a number, or what `numpy.asarray` accepts, such as nested
-    lists. `casting`: "no", "equiv", "safe", "same_kind" or "unsafe", as in
+    `dst`: an Array, or another array that Array.copy_to accepts. `src`: an object that
+    Array.copy_from accepts, a number, or an object that `numpy.asarray` accepts, such as
+    nested lists. `casting`: "no", "equiv", "safe", "same_kind" or "unsafe", as in
     numpy.can_cast; with "unsafe" also objects, text and dates, converted as by NumPy's
     astype. Overlapping arrays are copied as if the source were copied to temporary memory
     first. `queue`, `after` and `blocking` are those of Buffer.copy_from.
@@ -2184,14 +2208,15 @@ def empty(shape: int | Sequence[int], dtype: Any = 'float32', *, order: str = 'C
     """
     Creates an array in C order. The elements have no defined values at first.
 
-    `shape`: an integer or a sequence of integers. `dtype`: as for DType. `order`: "C",
-    or "F" for Fortran order. `kind`: "device", "shared" or "host"; None: that of
-    `resource`, else "device". `device` or `queue`: where; neither: the current queue.
-    `resource`: where the memory comes from; None: the current one (isthmus.using), else
-    default_pool(kind), so that arrays created in a loop cause no driver calls.
-    `fallback`, "shared" or "host": the kind to use when there is no memory left; the
-    `kind` of the array is the one that it got. `alignment`: bytes, a power of two; 0: the
-    device's own. `usm_type` and `sycl_queue` are other names of `kind` and `queue`.
+    `shape`: an integer or a sequence of integers. `dtype`: as for DType. `order`: "C", or
+    "F" for Fortran order. `kind`: "device", "shared" or "host"; None: that of
+    `resource`, else "device". `device` or `queue`: the location of the memory; neither:
+    the current queue. `resource`: the resource to allocate from; None: the current one
+    (isthmus.using), else default_pool(kind), so that arrays created in a loop cause no
+    driver calls. `fallback`, "shared" or "host": the kind to use when there is no
+    memory left; the array's `kind` is then that of its memory. `alignment`: bytes, a power
+    of two; 0: the device's default. `usm_type` and `sycl_queue` are aliases of `kind` and
+    `queue`.
 
     Raises TypeError for a type that arrays do not support and for two names of one
     argument, ValueError for negative extents, more than 64 of them, a bad kind or
@@ -2212,17 +2237,17 @@ def ones(shape: int | Sequence[int], dtype: Any = 'float32', *, order: str = 'C'
 def full(shape: int | Sequence[int], fill_value: Any, dtype: Any = None, *, order: str = 'C', kind: str | None = None, device: Device | str | None = None, queue: Queue | None = None, resource: MemoryResource | None = None, fallback: str | None = None, alignment: int = 0, usm_type: str | None = None, sycl_queue: Queue | None = None) -> Array:
     """
     Creates an array filled with a number, like zeros(). `dtype` None: the type that NumPy
-    gives the value. Raises OverflowError for an integer that does not fit, TypeError for
-    a value of another kind, for example 1.5 for integers.
+    chooses for the value. Raises OverflowError for an integer that does not fit, TypeError
+    for a value of another kind, for example 1.5 for integers.
     """
 
 def empty_like(prototype: Any, dtype: Any = None, *, shape: int | Sequence[int] | None = None, order: str = 'K', kind: str | None = None, device: Device | str | None = None, queue: Queue | None = None, resource: MemoryResource | None = None, fallback: str | None = None, alignment: int = 0, usm_type: str | None = None, sycl_queue: Queue | None = None) -> Array:
     """
     Creates an array like empty(), with the shape, dtype, kind and queue of `prototype`
-    except for those that are given. `prototype`: an Array, a Buffer, an array of dpnp,
+    except for those that are passed. `prototype`: an Array, a Buffer, an array of dpnp,
     dpctl or CuPy, or a NumPy array or another object with shape and dtype, for which kind
-    and queue are the defaults. `order`: "C", "F", "A" (Fortran order if the
-    prototype is in that order), or "K", the order of its dimensions in memory.
+    and queue are the defaults. `order`: "C", "F", "A" (Fortran order if the prototype
+    is in that order), or "K", the order of its dimensions in memory.
     """
 
 def zeros_like(prototype: Any, dtype: Any = None, *, shape: int | Sequence[int] | None = None, order: str = 'K', kind: str | None = None, device: Device | str | None = None, queue: Queue | None = None, resource: MemoryResource | None = None, fallback: str | None = None, alignment: int = 0, usm_type: str | None = None, sycl_queue: Queue | None = None) -> Array:
@@ -2237,7 +2262,7 @@ def full_like(prototype: Any, fill_value: Any, dtype: Any = None, *, shape: int 
 def _array_from_interface(obj: object, whole: object = None) -> Array | None:
     """
     An array over the memory that __sycl_usm_array_interface__ or __cuda_array_interface__
-    describes, as a part of the memory object `whole` if that is given.
+    describes, as a part of the memory object `whole` unless that is None.
     """
 
 def _array_from_dlpack(obj: object, queue: Queue | None = None) -> Array:
@@ -2247,12 +2272,13 @@ def _array_from_dlpack(obj: object, queue: Queue | None = None) -> Array:
 
 def _require_sound_capsule(capsule: object) -> None:
     """
-    Raises BufferError if a field of the DLPack tensor in it is not usable.
+    Raises BufferError if a field of the capsule's DLPack tensor is not usable.
     """
 
 def _dlpack_device_of(producer: object) -> tuple[int, int]:
     """
-    Returns the result of its __dlpack_device__. Raises BufferError if that is not a device.
+    Returns the result of the producer's __dlpack_device__. Raises BufferError if that is not
+    a device.
     """
 
 def _says_read_only(obj: object) -> bool:
@@ -2261,9 +2287,7 @@ def _says_read_only(obj: object) -> bool:
     """
 
 def _queue_for(queue: Queue | None, device: Device | str | None) -> Queue:
-    """
-    The given queue, else the default queue of the device, else the current queue.
-    """
+    """`queue`, else the default queue of `device`, else the current queue."""
 
 class IpcHandle:
     """
@@ -2297,14 +2321,14 @@ class IpcHandle:
 def open_ipc(handle: IpcHandle, *, device: Device | str | None = None, queue: Queue | None = None) -> Buffer:
     """
     A Buffer on device memory of another process of this machine, which created the handle
-    with Buffer.ipc_handle(). `device` or `queue` must be of the same device as there;
-    neither: the current queue. free(), the end of `with` or the end of the last reference
-    closes the handle, which waits for all work on the device. May be opened several times;
-    operations of these buffers are ordered as those of one. The processes must synchronize
-    their uses of the memory by other means. Raises InvalidArgumentError for a handle of
-    this process and for an object that is not a handle, OutOfRangeError if not all of the
-    bytes exist, WrongContextError for memory of another device, UnsupportedError for a
-    device without the capability "ipc".
+    with Buffer.ipc_handle(). `device` or `queue` must be of the device that the memory is on;
+    neither: the current queue. free(), the end of `with` or dropping the last reference
+    closes the handle, which waits for all work on the device. A handle may be opened several
+    times; operations on these buffers are ordered like those on one buffer. The processes
+    must synchronize their uses of the memory by other means. Raises InvalidArgumentError for
+    a handle of this process and for an object that is not a handle, OutOfRangeError if not
+    all of the bytes exist, WrongContextError for memory of another device, UnsupportedError
+    for a device without the capability "ipc".
     """
 
 def copy_ranges(dst: object, src: object, ranges: object, *, nbytes: int | None = None, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
@@ -2312,11 +2336,11 @@ def copy_ranges(dst: object, src: object, ranges: object, *, nbytes: int | None 
     Copies many ranges of bytes between two endpoints as one operation.
 
     `ranges`: a two-dimensional array of integers, or a sequence of tuples. Each row is
-    (offset in `dst`, offset in `src`, bytes), or the two offsets if `nbytes` gives the size
-    of all. All are checked before anything is copied. The ranges are copied in no order: if
-    two write the same bytes, or one writes what another reads, that is an
-    InvalidArgumentError. Otherwise like Buffer.copy_from. On CUDA one kernel copies them
-    all.
+    (offset in `dst`, offset in `src`, bytes), or the two offsets if `nbytes` is the size of
+    every range. All are checked before anything is copied. The ranges are copied in no
+    particular order. Raises InvalidArgumentError if two ranges write the same bytes, or one
+    writes bytes that another reads. Otherwise like Buffer.copy_from. On CUDA one kernel
+    copies all ranges.
     """
 
 def copy_nd(dst: object, src: object, *, shape: Sequence[int] | None = None, itemsize: int | None = None, dst_strides: Sequence[int] | None = None, src_strides: Sequence[int] | None = None, dst_offset: int = 0, src_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
@@ -2333,9 +2357,9 @@ def copy_nd(dst: object, src: object, *, shape: Sequence[int] | None = None, ite
 
 def _to_check(obj: object) -> Any:
     """
-    Returns what NumPy may read an array interface of: a list of the items of a
-    sequence, else `obj`. None for numbers, text, NumPy's own objects, and sequences
-    of these.
+    Returns the objects whose array interface NumPy may read: a list of the items of a
+    sequence, else `obj`. None for numbers, text, NumPy's own objects, and sequences of
+    these.
     """
 
 class _Memory(Buffer):
@@ -2474,14 +2498,16 @@ def as_usm_memory(obj: object) -> MemoryUSMDevice | MemoryUSMShared | MemoryUSMH
     allocation, TypeError for entries of a wrong type.
     """
 
-def _make_dpctl_classes(theirs: Any, queue: Any, allocation_error: type, alignment_error: type, prepare: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, Any, Any]:
+def _make_dpctl_classes(memory_module: Any, queue: Any, allocation_error: type, alignment_error: type, prepare: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, Any, Any]:
     """
     The classes of isthmus.compat.dpctl.memory, for dpctl's memory module and its
     queue class.
     """
 
 def _forget_dpctl_queues() -> None:
-    """For isthmus.compat.dpctl.memory: what it prepared is requested again."""
+    """
+    For isthmus.compat.dpctl.memory: drops the cached results of `prepare`.
+    """
 
 def _as_dpctl_memory(obj: object) -> Any:
     """isthmus.compat.dpctl.memory.as_usm_memory."""
@@ -2511,18 +2537,18 @@ class Pin:
 
     @property
     def ptr(self) -> int:
-        """Their address."""
+        """The address of the pinned bytes."""
 
     @property
     def is_registered(self) -> bool:
         """
-        False if nothing had to be done: the device copies the memory as fast without, or
-        other code has registered it.
+        False if no registration was needed: the device copies the memory as fast without it,
+        or other code has registered the memory.
         """
 
     @property
     def device(self) -> Device:
-        """The device that it is pinned for."""
+        """The device that the memory is pinned for."""
 
     def __repr__(self) -> str: ...
 
@@ -2532,13 +2558,13 @@ def pin(array: object, nbytes: int | None = None, *, device: Device | str | None
     the speed of the bus, and asynchronously if requested. Returns a Pin, which keeps the
     memory alive.
 
-    `array`: any contiguous object with the buffer protocol, or an address, with `nbytes`
-    and optionally the `owner` that keeps it. If there is nothing to do (memory of host
-    kind, a device that works on host memory) it succeeds too. Memory that overlaps pinned
-    memory shares the registration. `read_only`, or an array that is: the memory is only
-    read. Pinning takes 25 to 115 ms a GiB with CUDA, and as much to undo: worth it for
-    memory that is copied several times. Raises InvalidArgumentError for device memory and
-    for what is not memory.
+    `array`: any contiguous object with the buffer protocol, or an address, with `nbytes` and
+    optionally the `owner` that keeps it alive. Memory that needs no pinning (memory of host
+    kind, or a device that works on host memory) is accepted too. Memory that overlaps pinned
+    memory shares the registration. With `read_only`, or a read-only array, the memory is only
+    read. Pinning takes 25 to 115 ms a GiB with CUDA, and unpinning as much: it pays off for
+    memory that is copied several times. Raises InvalidArgumentError for device memory and for
+    addresses that are not memory.
     """
 
 class _UnifiedMemory:
@@ -2551,9 +2577,9 @@ class _UnifiedMemory:
     @property
     def host(self) -> NDArray[Any]:
         """
-        The host copy as a NumPy array of `shape` and `dtype`, synchronized: waits for what
-        the device wrote. Later writes through it, and through arrays made of it, are
-        detected. ConflictError if both sides wrote the same bytes; ClosedError.
+        The host copy as a NumPy array of `shape` and `dtype`, synchronized: waits for device
+        writes. Later writes through it, and through arrays created from it, are detected.
+        Raises ConflictError if both sides wrote the same bytes; ClosedError.
         """
 
     @property
@@ -2568,17 +2594,18 @@ class _UnifiedMemory:
         """
         The device copy, synchronized: an Array, or on the host platform, where one memory
         serves as both copies, a NumPy array. Returns when the host may write again, without
-        waiting for kernels. Work submitted to the buffer's queue from then on sees it.
-        ConflictError if both sides wrote the same bytes; USMAllocationError; ClosedError.
+        waiting for kernels. Work submitted to the buffer's queue from then on is ordered
+        after the upload. Raises ConflictError if both sides wrote the same bytes;
+        USMAllocationError; ClosedError.
         """
 
     def _device(self, begin: int, end: int, queue: Queue | None, is_written: bool) -> Any: ...
 
     def _read(self, begin: int, end: int) -> _HostMemory: ...
 
-    def _begin_write(self, begin: int, end: int, keeps: bool) -> _HostMemory: ...
+    def _begin_write(self, begin: int, end: int, keep_contents: bool) -> _HostMemory: ...
 
-    def _end_write(self, begin: int, end: int, kept: bool) -> None: ...
+    def _end_write(self, begin: int, end: int, keep_contents: bool) -> None: ...
 
     def _to_device(self, begin: int, end: int, queue: Queue | None, blocking: bool) -> Event | None: ...
 
@@ -2622,7 +2649,7 @@ def _tracking_in_force() -> tuple[str, int, str]: ...
 
 def sim_create(options: str | None = None) -> Device:
     """
-    Creates a simulated device on a platform of its own; `options` as in ISTHMUS_SIM.
+    Creates a simulated device on a new platform; `options` as in ISTHMUS_SIM.
     """
 
 def sim_configure(device: Device, options: str) -> None:

@@ -36,7 +36,8 @@ def libraries() -> list[tuple[str, str]]:
 
 
 def _opencl() -> Iterator[str]:
-    # Where pip puts the files of intel-opencl-rt; reading its metadata costs twenty times as much.
+    # The directory in which pip installs the files of intel-opencl-rt. Reading the package's
+    # metadata instead costs twenty times as much.
     yield os.path.join(sys.prefix, "lib", _OPENCL)
     if site.USER_BASE is not None:
         yield os.path.join(site.USER_BASE, "lib", _OPENCL)
@@ -52,7 +53,7 @@ def _opencl() -> Iterator[str]:
 
 
 def _sycl() -> Iterator[str]:
-    # Found, not imported: an import would make SYCL list its platforms.
+    # Only the location is looked up: importing dpctl would make SYCL list its platforms.
     spec = PathFinder.find_spec("dpctl")
     for folder in (spec and spec.submodule_search_locations) or []:
         yield os.path.join(folder, _SYCL)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``fallback=`` of isthmus.empty and the like: another kind if the first has no memory left."""
+"""``fallback=`` of isthmus.empty and similar functions: another kind to use if memory runs out."""
 
 from __future__ import annotations
 

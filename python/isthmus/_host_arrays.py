@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects that NumPy makes an array of, and those that it would accept unchecked or not at all."""
+"""Conversion to NumPy arrays, also of objects that NumPy would accept unchecked or reject."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _EXPORT_PROTOCOLS = (
     "__cuda_array_interface__",
 )
 _NUMPY_PROTOCOLS = ("__array__", "__array_interface__", "__array_struct__")
-# What NumPy raises for values; anything else was raised by an item's own methods.
+# NumPy's exceptions for values; other exceptions were raised by an item's own methods.
 _REASONS = (TypeError, ValueError, OverflowError, Warning, Error)
 
 
 def host_array(obj: Any, dtype: Any = None) -> NDArray[Any]:
     """``numpy.asarray``, also for lists that contain arrays of other libraries.
 
-    NumPy refuses such lists, for example ``[cupy.array(1), cupy.array(2)]``, or treats the items as
+    NumPy rejects such lists, for example ``[cupy.array(1), cupy.array(2)]``, or treats the items as
     objects. Here they are copied to the host, one by one. An ``__array_interface__``, also of an
     item, is checked before it is used.
     """
@@ -55,7 +55,9 @@ def _to_numpy(source: Any, dtype: Any) -> NDArray[Any]:
 
 
 def _with_host_items(sequence: Any, outer: tuple[int, ...] = ()) -> list[Any] | None:
-    """A nested list with NumPy arrays in place of other libraries'; None if it has none of them."""
+    """A nested list with other libraries' arrays replaced by NumPy arrays; None if it contains
+    none.
+    """
     if not isinstance(sequence, (list, tuple)) or id(sequence) in outer:
         return None
     copies = [

@@ -9,9 +9,10 @@ from ._core import Error
 
 
 def integer(name: str, value: object) -> int:
-    """``value`` as an integer. TypeError if it is not one, caused by what ``__index__`` raised.
+    """``value`` as an integer. TypeError if it is not one, with the exception of ``__index__`` as
+    the cause.
 
-    MemoryError, an isthmus.Error and what is not an Exception are raised unchanged.
+    MemoryError, isthmus.Error and exceptions that are not an Exception are raised unchanged.
     """
     try:
         return operator.index(value)  # type: ignore[arg-type]

@@ -17,15 +17,15 @@ _MAX_DEPTH = 64  # NumPy does not read items nested deeper
 
 
 def readable(obj: Any, outer: tuple[int, ...] = ()) -> Any:
-    """``obj``, or what NumPy can read in its place; ``outer``: the lists that it is an item of.
+    """``obj``, or an object that NumPy can read instead; ``outer``: the lists that contain ``obj``.
 
-    In place of an ``__array_interface__`` that names an object with memory, that is NumPy's array
-    over this memory, and in place of a sequence, whose items NumPy reads the interfaces of, a list
-    of such arrays.
+    An object whose ``__array_interface__`` names another object with memory is replaced by NumPy's
+    array over that memory. A sequence, whose items NumPy would read in the same way, is replaced by
+    a list of such arrays.
 
     ValueError for impossible addresses, extents or strides, and if elements lie outside that
-    memory; TypeError if they are references. An interface with an address does not say how much
-    memory there is, so that is not checked.
+    memory; TypeError if they are references. An interface with an address does not contain the size
+    of the memory, so that is not checked.
     """
     is_read = id(obj) not in outer and len(outer) <= _MAX_DEPTH
     found = _to_check(obj) if is_read else None
@@ -41,7 +41,9 @@ def readable(obj: Any, outer: tuple[int, ...] = ()) -> Any:
 
 
 def _array_of(obj: Any, entries: dict[str, Any]) -> Any:
-    """An array over the memory of the object that they name; ``obj`` if they have an address."""
+    """An array over the memory of the object that the entries name; ``obj`` if they have an
+    address.
+    """
     _require_sound(entries)
     if isinstance(entries.get("data", ()), tuple):
         return obj
@@ -49,7 +51,8 @@ def _array_of(obj: Any, entries: dict[str, Any]) -> Any:
 
     data = entries["data"]
     memory = memoryview(obj if data is None else data)
-    # From the dictionary that was checked, not from `obj`, which may return another one next time.
+    # From the dictionary that was checked, not from `obj`, which may return another one on the next
+    # access.
     array = np.asarray(_Interface({**entries, "data": memory}))
     if array.dtype.hasobject:
         raise TypeError(
@@ -66,14 +69,14 @@ class _Interface:
 
 
 def _entries_of(obj: Any) -> dict[str, Any] | None:
-    """None if NumPy does not read the object by that interface."""
+    """The interface's entries; None if NumPy does not read the object by that interface."""
     try:
         entries = getattr(obj, "__array_interface__", None)
         if entries is None or hasattr(obj, "__array_struct__"):
             return None
     except MemoryError:
         raise
-    except Exception:  # NumPy raises it again, or reads another protocol
+    except Exception:  # NumPy raises the error again, or reads another protocol
         return None
     return entries if isinstance(entries, dict) else None
 
@@ -91,7 +94,7 @@ def _require_sound(entries: dict[str, Any]) -> None:
 
 
 def _integers(name: str, values: Any, minimum: int, limit: int) -> list[int]:
-    """The integers of a tuple. NumPy itself refuses what is not a tuple of integers."""
+    """The integers of a tuple. NumPy itself rejects values that are not a tuple of integers."""
     integers = []
     for each in values if isinstance(values, (tuple, list)) else ():
         try:
@@ -135,7 +138,7 @@ def _require_within(array: NDArray[Any], memory: memoryview) -> None:
 
 
 def extent_of(source: NDArray[Any]) -> tuple[int, int]:
-    """The addresses of the first byte of its elements, and past the last one."""
+    """The addresses of the first byte of the elements, and past the last one."""
     steps = [
         (extent - 1) * stride for extent, stride in zip(source.shape, source.strides, strict=True)
     ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Features of a library that may be absent, or may lack what it needs itself."""
+"""Features of an optional library, which or whose dependencies may be absent."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ def try_make(make: Callable[[Argument], Result], argument: Argument) -> Result |
         return make(argument)
     except ModuleNotFoundError as missing:
         return f"{missing.name} is not installed"
-    except Exception as reason:  # any error that a library raises if its driver is absent
+    except Exception as reason:  # libraries raise any type of error if their driver is absent
         return f"{type(reason).__name__}: {reason}"

@@ -29,9 +29,9 @@ def load(
     kind: str,
     alignment: int,
     device: str,
-    nbytes: int | None = None,  # older pickles have none
+    nbytes: int | None = None,  # older pickles lack it
 ) -> Buffer:
-    """Recreates the buffer, on its device if that exists here, else on the default one.
+    """Recreates the buffer, on its device if that exists, else on the default device.
 
     ValueError if ``contents``, which are passed outside of the pickle, are not ``nbytes`` long.
     """
@@ -45,7 +45,7 @@ def load(
 
 
 def reduce_array(array: Array) -> tuple[Any, ...]:
-    """For ``copyreg``: elements in C order, their dtype and shape, in a buffer of their own."""
+    """For ``copyreg``: a new buffer with the elements in C order, their shape and dtype."""
     has_all = array.flags.c_contiguous and array.nbytes == array.buffer.nbytes
     contiguous = array if has_all else array.copy()
     return load_array, (contiguous.buffer, contiguous.shape, DType(contiguous.dtype).name)
@@ -62,7 +62,7 @@ def load_array(buffer: Buffer, shape: tuple[int, ...], dtype: str) -> Array:
 
 
 def frame_of(contents: Any, nbytes: int | None) -> memoryview:
-    """A one-dimensional array of bytes; ValueError for gaps, or if it is not ``nbytes`` long."""
+    """A one-dimensional array of bytes; ValueError if it has gaps, or is not ``nbytes`` long."""
     view = memoryview(contents)
     if nbytes is not None and view.nbytes != nbytes:
         raise ValueError(
@@ -79,7 +79,7 @@ def frame_of(contents: Any, nbytes: int | None) -> memoryview:
 def device_or_default(name: str) -> Device:
     try:
         return Device(name)
-    except (DeviceNotFoundError, InvalidArgumentError):  # a simulated one of an ended process
+    except (DeviceNotFoundError, InvalidArgumentError):  # simulated by an exited process
         default = Device("")
         warnings.warn(
             f"the buffer was pickled on {name}, which is not available: it is loaded on "

@@ -13,24 +13,26 @@ class PointerInfo(NamedTuple):
     """The result of ``isthmus.memory.query`` for an address."""
 
     kind: str
-    """"device", "shared" or "host"; "unknown": not live, or not USM of the given context."""
+    """"device", "shared" or "host"; "unknown": not live, or not USM of the queried context."""
     base: int
-    """Start of its allocation; 0 if unknown, as for all numbers below."""
+    """Start of the allocation; 0 if unknown, as for all numbers below."""
     nbytes: int
-    """Bytes of the allocation: those of a buffer as requested, all usable ones of a bare block."""
+    """Bytes of the allocation: the requested bytes of a buffer, all usable bytes of a bare
+    block."""
     device: Device | None
     context: Context | None
-    """The context that it belongs to."""
+    """The context that the allocation belongs to."""
     resource: MemoryResource | None
-    """The resource that it is returned to: the object that it was created as or, once that is gone,
-    an equal MemoryResource. None: the driver's own."""
+    """The resource that the allocation is returned to: its original object or, after that was
+    destroyed, an equal MemoryResource. None: the driver's allocator."""
     state: str
-    """"live"; "waiting": freed, and returned when the work on it has ended; "free": cached by a
-    pool for later requests; "unknown"."""
+    """"live"; "waiting": freed, and returned after the work on it has completed; "free": cached by
+    a pool for later requests; "unknown"."""
     requested_bytes: int
-    """As requested: known for the driver's memory, for a pool's above 256 KiB, and if tracked."""
+    """The requested alignment: known for driver memory, pool blocks above 256 KiB, and tracked
+    blocks."""
     queue_key: int
-    """Key of the queue that it was allocated on; known for the same blocks."""
+    """Key of the queue that the block was allocated on; known for the same blocks."""
 
     def __repr__(self) -> str:
         kind = f" {self.kind} memory" if self.kind != "unknown" else ""

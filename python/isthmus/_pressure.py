@@ -10,10 +10,12 @@ if TYPE_CHECKING:
 
 
 class TagHolder(NamedTuple):
-    """Live blocks that tracking resources record, by the tag that they were allocated under."""
+    """Live blocks that tracking resources record, grouped by the tag that they were allocated
+    under.
+    """
 
     tag: str | None
-    """None: without a tag."""
+    """None for allocations without a tag."""
     nbytes: int
     """As requested."""
     blocks: int
@@ -21,30 +23,31 @@ class TagHolder(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """How a pool's memory was divided at a moment, in bytes."""
+    """The division of a pool's memory at one time, in bytes."""
 
     held_bytes: int
-    """Bytes held of the driver's memory: the sum of those below."""
+    """Bytes held of the driver's memory: the sum of the four fields below."""
     live_bytes: int
     """In use by buffers; in an unchecked pool, all of its small blocks."""
     cached_bytes: int
-    """Kept by threads, and by slabs of one size class, for later buffers."""
+    """Cached by threads, and by slabs of one size class, for later buffers."""
     waiting_bytes: int
-    """Freed, and usable once the work before the free has ended."""
+    """Freed, and usable after the work before the free has completed."""
     free_bytes: int
     """Usable by any buffer."""
     largest_free_bytes: int
     """The largest buffer that the pool can allocate now without more of the driver's memory, for
     the calling thread on the queue on which it last used the pool. Considers free memory, blocks
-    that this thread or a size class keeps, and memory freed after work on that queue, but not what
-    other threads keep."""
+    cached by this thread or a size class, and memory freed after work on that queue, but not blocks
+    cached by other threads."""
     holders: tuple[TagHolder, ...] = ()
     """Tags with the most live memory, as tracking resources record it: at most 8, largest first."""
     device: str | None = None
-    """This and the following are of an error: the filter of the pool's device. Otherwise None."""
+    """The filter of the pool's device. This field and the following ones are None unless the
+    snapshot is of an error."""
     kind: str | None = None
     requested_bytes: int = 0
-    """Bytes of the request that found no memory."""
+    """Bytes of the request that failed."""
     oom_stages: tuple[str, ...] = ()
     """The out-of-memory stages tried, in order, by the names of ``PoolResource.oom_stages``."""
     advice: str | None = None
@@ -57,13 +60,13 @@ class Snapshot(NamedTuple):
 
 
 class TagUsage(NamedTuple):
-    """What was allocated under a tag, in bytes as requested."""
+    """Allocations under a tag, in bytes as requested."""
 
     current_bytes: int
-    """Bytes that are live now."""
+    """Bytes of live allocations."""
     current_count: int
     peak_bytes: int
-    """The most bytes live at a time since the resource was created or reset."""
+    """The maximum of live bytes since the resource was created or reset."""
     peak_count: int
     total_bytes: int
     """Bytes allocated since then."""
@@ -81,9 +84,9 @@ class TrackedBlock(NamedTuple):
     order: int
     """Grows with time; has no unit."""
     thread: int
-    """The thread that allocated it: ``threading.get_native_id()``."""
+    """The thread that allocated the block: ``threading.get_native_id()``."""
     tag: str | None
-    """The innermost ``isthmus.tag`` that it was allocated in."""
+    """The innermost ``isthmus.tag`` of the allocation."""
     stack: tuple[str, ...]
     """``file:line function``, the innermost first; native frames after those of Python."""
 
@@ -96,7 +99,7 @@ class OomStageCounts(NamedTuple):
 
 
 class OomRequest(NamedTuple):
-    """What a pool needs when it calls a ``OomCallback``."""
+    """The memory request for which a pool calls an ``OomCallback``."""
 
     device: Device
     kind: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How arrays print: through a host copy of no more than what is shown."""
+"""Text of arrays, through a host copy of only the elements that are shown."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ MAX_WAIT_SECONDS = 2.0  # seconds
 
 
 def to_text(array: Array) -> str:
-    """What NumPy prints for an array with these elements. Waits for pending work."""
+    """The text that NumPy prints for an array with these elements. Waits for pending work."""
     return _elements(array, None)
 
 
 def to_repr(array: Array) -> str:
-    """What and where it is, and its elements, or why they cannot be shown."""
+    """A description of the array, and its elements, or the reason that they cannot be shown."""
     header = array._header()
     if array.freed or array.size == 0:
         return f"<{header}>"
@@ -67,7 +67,9 @@ def _elements_or_reason(array: Array) -> str:
 
 
 def _elements(array: Array, deadline: float | None) -> str:
-    """WaitTimeoutError if they are not available within the timeout; None: waits indefinitely."""
+    """The elements as text. WaitTimeoutError if they are not available by ``deadline`` (None: no
+    limit).
+    """
     options = np.get_printoptions()
     if array.ndim == 0:
         return str(_on_host(array, deadline)[()])
@@ -79,10 +81,10 @@ def _elements(array: Array, deadline: float | None) -> str:
 
 
 def _with_gaps(array: Array, edge: int, deadline: float | None) -> NDArray[Any]:
-    """Its corners, and in each long dimension one more element, which is not shown.
+    """The corners of the array, and in each long dimension one more element, which is not shown.
 
-    With a threshold that leaves out all but the corners, NumPy prints the same for it as for the
-    whole.
+    With a threshold that omits all but the corners, NumPy prints the same text as for the whole
+    array.
     """
     extents = [min(extent, 2 * edge + 1) for extent in array.shape]
     parts = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``allow_scalar()``: single elements of device memory, each with a transfer of its own."""
+"""``allow_scalar()``: access to single elements of device memory, with a transfer for each."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ if TYPE_CHECKING:
 
 Function = TypeVar("Function", bound="Callable[..., Any]")
 
-# Per task, not per object: tasks that share an object leave it in any order.
+# Per task, not per object: tasks that share an object may leave it in any order.
 _entered: ContextVar[int] = ContextVar("isthmus.allow_scalar.entered", default=0)
 
 
 class allow_scalar:  # noqa: N801
     """Allows single elements of arrays of device kind to be read and written.
 
-    ``with isthmus.allow_scalar():``, or as a decorator of a function or coroutine function. For a
-    generator function it is a TypeError, since it would remain in effect for the caller. It applies
-    to the thread and ``asyncio`` task that entered it; several may share one object. Each element
-    costs a transfer of some microseconds: suitable for inspection, not for loops.
+    ``with isthmus.allow_scalar():``, or as a decorator of a function or coroutine function. A
+    generator function is a TypeError, since the permission would remain in effect for its caller.
+    The permission applies to the thread and ``asyncio`` task that entered it; several may share one
+    object. Each element costs a transfer of some microseconds: suitable for inspection, not for
+    loops.
     """
 
     def __enter__(self) -> Self:

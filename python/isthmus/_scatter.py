@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``scatter`` and ``gather``: an array in parts, one on each of several devices."""
+"""``scatter`` and ``gather``: an array split into parts, one on each of several devices."""
 
 from __future__ import annotations
 
@@ -29,21 +29,22 @@ def scatter(
     kind: str = "device",
     fallback: str | None = None,
 ) -> list[Array]:
-    """Copies ``data`` into new Arrays, one on each device, cut along ``axis`` as evenly as it can.
+    """Copies ``data`` into new Arrays, one on each device, split along ``axis`` as evenly as
+    possible.
 
     The parts are those of ``numpy.array_split``: if the length is not a multiple of the number of
     devices, the first ones have one element more; if there are fewer elements than devices, some
-    have none. ``data``: an Array, another library's array on a device, a NumPy array, or what NumPy
-    makes one of; it may have gaps. ``devices``: Devices and filter strings, whose default queues
-    are used, or Queues; one may be named several times. ``kind`` is that of the parts, and
-    ``fallback`` the one for a device that has no memory of it left. Their memory has the same
-    source as that of ``isthmus.empty``.
+    have none. ``data``: an Array, another library's array on a device, a NumPy array, or an object
+    that NumPy converts to one; it may have gaps. ``devices``: Devices and filter strings, whose
+    default queues are used, or Queues; one may be named several times. ``kind`` is that of the
+    parts, and ``fallback`` the kind for a device that has no such memory left. Their memory is
+    allocated as by ``isthmus.empty``.
 
     All memory is allocated first. Then the copies to all devices run at the same time, and are
     waited for. If one fails the others are still waited for, the memory is freed, and the first
     failure is raised. Raises ValueError without devices, for an axis that the data do not have, and
-    for data without dimensions; TypeError for elements that devices do not support; what
-    isthmus.empty raises.
+    for data without dimensions; TypeError for elements that devices do not support; and the errors
+    of isthmus.empty.
     """
     queues = _queues_of(devices)
     source = _array_of(data)
@@ -72,7 +73,8 @@ def gather(parts: Sequence[Any], out: Any = None, axis: int = 0) -> Any:
 
     Raises ValueError without parts, for shapes that differ elsewhere than along ``axis``, and for
     an ``out`` of another shape; TypeError for types that differ; ReadOnlyError; AttributeError for
-    bfloat16 without ``out`` if the package ml_dtypes is not installed. Nothing was copied then.
+    bfloat16 without ``out`` if the package ml_dtypes is not installed. Nothing is copied in these
+    cases.
     """
     if isinstance(parts, Array):
         raise TypeError("gather() takes a list of arrays, not one array")
@@ -102,7 +104,7 @@ def _copies(out: Any, sources: list[Any], along: int) -> Iterator[Event | None]:
 
 
 def _wait_for_all(submitted: Iterable[Event | None]) -> None:
-    """Waits for everything that was submitted, even if a submission failed, then raises."""
+    """Waits for all submitted copies, even if a submission failed, then raises the failure."""
     events: list[Event] = []
     try:
         events.extend(event for event in submitted if event is not None)
@@ -126,7 +128,7 @@ def _queues_of(devices: Sequence[Device | str | Queue]) -> list[Queue]:
 
 
 def _array_of(data: Any) -> Any:
-    """An Array over what another library exports on a device; else a NumPy array."""
+    """An Array over device memory that another library exports; else a NumPy array."""
     if isinstance(data, Array):
         return data
     if hasattr(data, "__sycl_usm_array_interface__") or hasattr(data, "__cuda_array_interface__"):

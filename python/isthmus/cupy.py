@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Isthmus as CuPy's allocator: ``use()``, or ``cupy.cuda.set_allocator(isthmus.cupy.allocator)``.
 
-Arrays have their memory on CuPy's current stream and device. It is returned in the order of that
-stream, as in CuPy's own pool: an array that another stream uses too must live until the first
-stream is ordered after that use.
+Memory is allocated on CuPy's current stream and device, and is returned in the order of that
+stream, as in CuPy's own pool. An array that another stream uses too must therefore exist until the
+first stream is ordered after that use.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 __all__ = ["allocator", "allocator_of", "use"]
 
 _MAX_STREAMS = 64  # cached for later arrays
-_PER_THREAD = 2  # CU_STREAM_PER_THREAD, another stream on each thread
+_PER_THREAD = 2  # CU_STREAM_PER_THREAD, a different stream on each thread
 _Target = tuple["MemoryResource", Queue, int]
 
 
 def allocator_of(resource: MemoryResource | None = None) -> Callable[[int], Any]:
     """An allocator for ``cupy.cuda.set_allocator`` or ``using_allocator``.
 
-    ``resource``, of device memory, serves its device. None: each device has a pool, the one that
-    PyTorch and Numba use if they name none. MemoryError if there is no memory left.
+    ``resource``, of device memory, serves its device. None: each device has a pool, which PyTorch
+    and Numba also use by default. MemoryError if there is no memory left.
     """
     current_stream = _cupy.cuda.get_current_stream
     current_device = _cupy.cuda.runtime.getDevice
@@ -58,14 +58,14 @@ def allocator_of(resource: MemoryResource | None = None) -> Callable[[int], Any]
         target = (pool, Queue.from_stream(stream, f"cuda:{device}"), device)
         if stream.ptr == _PER_THREAD:
             return target
-        if len(targets) >= _MAX_STREAMS:  # the oldest; its queue lives as long as its memory
+        if len(targets) >= _MAX_STREAMS:  # drops the oldest; its queue exists as long as its memory
             targets.pop(next(iter(targets)), None)
         targets[key] = target
         return target
 
     def allocate(nbytes: int) -> Any:
         stream = current_stream()
-        # The null stream is a different one on each device.
+        # Each device has a different null stream.
         key = stream.ptr or (0 if has_one_device else ~current_device())
         pool, queue, device = targets.get(key) or find(stream, key)
         memory = block(pool, queue, nbytes)
@@ -78,7 +78,7 @@ allocator = allocator_of()
 
 
 class use:  # noqa: N801 (called as a function, too)
-    """CuPy's device memory comes from Isthmus from here on; with ``with``, until the block ends."""
+    """Makes Isthmus CuPy's allocator from here on; with ``with``, until the block ends."""
 
     def __init__(self, resource: MemoryResource | None = None) -> None:
         self._before = _cupy.cuda.get_allocator()

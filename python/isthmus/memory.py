@@ -2,11 +2,11 @@
 """USM memory by the names that SYCL users know from ``dpctl.memory``, resources and counts.
 
 Resources compose: for example a ``StatisticsResource`` over a ``LimitResource`` over a
-``PoolResource``, or over a ``CustomResource``, which calls an ``Allocator`` of your own.
+``PoolResource``, or over a ``CustomResource``, which calls an ``Allocator`` of the program.
 
 The three memory classes are Buffers with dpctl's constructors, properties and methods. They differ
-where dpctl is weak: ``copy_from_host`` accepts any type and shape, errors name the value and the
-limit, memory can be sliced, and the flag in ``__sycl_usm_array_interface__`` means read-only.
+in some points: ``copy_from_host`` accepts any type and shape, errors name the value and the limit,
+memory can be sliced, and the flag in ``__sycl_usm_array_interface__`` means read-only.
 """
 
 from __future__ import annotations
@@ -88,9 +88,9 @@ __all__ = [
 
 
 class Allocator(Protocol):
-    """The methods that a CustomResource calls: on any thread, several at a time.
+    """The methods that a CustomResource calls, on any thread and concurrently.
 
-    Optional: ``usage() -> tuple[int, int]``, the bytes held and the free ones among them, and
+    Optional: ``usage() -> tuple[int, int]``, the bytes held and the free bytes among them, and
     ``trim(keep_bytes: int) -> int``, the bytes released.
     """
 
@@ -99,7 +99,9 @@ class Allocator(Protocol):
         ...
 
     def deallocate(self, pointer: int, nbytes: int, queue: Queue | None) -> None:
-        """Releases memory of ``allocate``, with the size as requested. No work uses it any more."""
+        """Releases memory of ``allocate``, with the requested size. Pre: all work on it has
+        completed.
+        """
         ...
 
 

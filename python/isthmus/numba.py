@@ -3,8 +3,8 @@
 
 ``numba.cuda.set_memory_manager(isthmus.numba.MemoryManager)`` before Numba uses a device, or
 ``NUMBA_CUDA_MEMORY_MANAGER=isthmus.numba`` in the environment. Numba does not report which stream
-an array is used on: freed memory is reused after all work that its streams had at that time has
-ended. Streams that were created not to wait for the default stream are excluded: wait for these
+an array is used on: freed memory is reused after all work that the streams had at that time has
+completed. Streams that were created not to wait for the default stream are excluded: wait for these
 before the last reference to an array is dropped.
 """
 
@@ -41,9 +41,9 @@ class _DefaultStream:
 
 
 class MemoryManager(_cuda.HostOnlyCUDAMemoryManager):  # type: ignore[misc]
-    """Device memory from the pool that each device has if frameworks name no resource.
+    """Device memory from each device's pool for frameworks that name no resource.
 
-    Pinned and managed memory are still Numba's own. One object serves one context.
+    Numba still allocates pinned and managed memory itself. One object serves one context.
     """
 
     @property
@@ -73,12 +73,12 @@ class MemoryManager(_cuda.HostOnlyCUDAMemoryManager):  # type: ignore[misc]
         )
 
     def get_memory_info(self) -> Any:
-        """Free memory is what the driver reports and what the pool caches."""
+        """Free memory is the sum of the driver's free memory and the pool's cached memory."""
         memory = self._queue.device.memory_info()
         return _cuda.MemoryInfo(free=memory[0] + self._resource.free_bytes, total=memory[1])
 
     def get_ipc_handle(self, memory: object) -> Any:  # noqa: ARG002
-        """UnsupportedError: memory of a pool that moves cannot be shared with other processes."""
+        """UnsupportedError: memory of a pool that remaps cannot be shared with other processes."""
         raise UnsupportedError(
             "memory of Isthmus' pools cannot be shared with other processes through Numba: "
             "create such an array before set_memory_manager, with Numba's own manager"

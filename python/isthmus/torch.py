@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Isthmus as PyTorch's CUDA allocator.
 
-``use()`` before PyTorch uses a device; from then on every tensor comes from a pool of Isthmus, one
-on each device. ``allocator(resource)`` is for a part of a program, with ``torch.cuda.MemPool``.
+Call ``use()`` before PyTorch uses a device; from then on a pool of Isthmus on each device allocates
+every tensor. ``allocator(resource)`` is for a part of a program, with ``torch.cuda.MemPool``.
 ``docs/allocators.md`` lists what PyTorch does not route through pluggable allocators.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Stats", "allocator", "stats", "use"]
 
 _active_number: int | None = None  # the number of the functions that PyTorch uses
-_allocators: dict[int, Any] = {}  # PyTorch's objects for them; it calls them until the end
+_allocators: dict[int, Any] = {}  # PyTorch's objects; it calls the functions until exit
 
 
 @dataclass(frozen=True)
@@ -38,22 +38,22 @@ class Stats:
     held_bytes: int
     """Bytes that the resource holds of the driver's memory, for all its users."""
     peak_held_bytes: int | None
-    """None for a resource of your own: use its budget."""
+    """None for a resource that was passed: use its budget."""
     free_bytes: int
-    """The unused bytes of those held."""
+    """The unused part of the held bytes."""
     maps: int
-    """How often the driver gave memory, or mapped some at another address."""
+    """How often the driver allocated memory, or mapped memory at another address."""
     unmaps: int
     """How often memory was returned to the driver, or unmapped from its address."""
 
 
 def use(resource: MemoryResource | None = None) -> None:
-    """From here on PyTorch's CUDA memory comes from Isthmus, until the process ends.
+    """Makes Isthmus PyTorch's CUDA allocator from here on, until the process ends.
 
-    ``resource``, of device memory, serves its device; the other devices, and all devices without
-    it, get a pool each at their first tensor. A second call with the same argument does nothing.
-    RuntimeError once PyTorch's own allocator, or another one, is in use, which is from PyTorch's
-    first operation on a device.
+    ``resource``, of device memory, serves its device; for the other devices, or for all devices if
+    None, a pool is created with their first tensor. A second call with the same argument does
+    nothing. RuntimeError if PyTorch's own allocator, or another one, is already in use, as after
+    PyTorch's first operation on a device.
     """
     global _active_number
     torch = _torch()
@@ -67,8 +67,8 @@ def use(resource: MemoryResource | None = None) -> None:
         )
     if torch.cuda.is_initialized():
         raise RuntimeError(
-            "PyTorch's own allocator is in use already: call isthmus.torch.use() before anything "
-            "that touches a CUDA device, preferably right after `import torch`"
+            "PyTorch's own allocator is in use already: call isthmus.torch.use() before any use "
+            "of a CUDA device, preferably right after `import torch`"
         )
     torch.cuda.memory.change_current_allocator(
         torch.cuda.memory._CUDAAllocator(_allocator_of(torch, number))
@@ -79,16 +79,17 @@ def use(resource: MemoryResource | None = None) -> None:
 def allocator(resource: MemoryResource | None = None) -> Any:
     """For ``torch.cuda.MemPool(isthmus.torch.allocator(resource))``, if PyTorch has that.
 
-    Tensors created in ``with torch.cuda.use_mem_pool(pool):`` have their memory from the resource,
+    Tensors created in ``with torch.cuda.use_mem_pool(pool):`` are allocated from the resource,
     through PyTorch's own caching. At most 15 resources in a process.
     """
     return _allocator_of(_torch(), _core._torch_number(resource))
 
 
 def _following_allocator() -> tuple[Any, Callable[[int, MemoryResource | None], None]]:
-    """An allocator whose resources change, and a function that sets that of a device, by number.
+    """An allocator whose resources can change, and a function that sets the resource of a device
+    number.
 
-    Blocks are returned to the resource that they came from. For ``isthmus.compat``.
+    Blocks are returned to the resource that allocated them. For ``isthmus.compat``.
     """
     number = _core._torch_following()
 
@@ -99,7 +100,7 @@ def _following_allocator() -> tuple[Any, Callable[[int, MemoryResource | None], 
 
 
 def stats(device: Any = None, resource: MemoryResource | None = None) -> Stats:
-    """PyTorch's use of a device, given as PyTorch names one; None: its current one.
+    """PyTorch's use of a device, in PyTorch's notation; None: its current device.
 
     ``resource``: that of an ``allocator``; None: that of ``use()``.
     """
@@ -134,7 +135,7 @@ def _allocator_of(torch: Any, number: int) -> Any:
         functions = _core._torch_functions(number)
         allocator = torch._C._cuda_customAllocator(functions.pop("alloc"), functions.pop("free"))
         for setter, address in functions.items():
-            if hasattr(allocator, setter):  # they differ between versions of PyTorch
+            if hasattr(allocator, setter):  # the setters differ between versions of PyTorch
                 getattr(allocator, setter)(address)
         _allocators[number] = allocator
     return _allocators[number]

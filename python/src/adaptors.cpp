@@ -86,19 +86,17 @@ void bind_counts(Bound& bound) {
   bound
       .def_prop_ro("current_bytes", &count<Class, &Raw::current_bytes>,
                    nb::sig("def current_bytes(self) -> int"),
-                   "Bytes that are live now, as requested.")
+                   "The requested bytes of live allocations.")
       .def_prop_ro("current_count", &count<Class, &Raw::current_count>,
-                   nb::sig("def current_count(self) -> int"), "Allocations that are live now.")
+                   nb::sig("def current_count(self) -> int"), "Number of live allocations.")
       .def_prop_ro("peak_bytes", &count<Class, &Raw::peak_bytes>,
-                   nb::sig("def peak_bytes(self) -> int"),
-                   "The most bytes that were live at a time.")
+                   nb::sig("def peak_bytes(self) -> int"), "The maximum of current_bytes so far.")
       .def_prop_ro("peak_count", &count<Class, &Raw::peak_count>,
-                   nb::sig("def peak_count(self) -> int"),
-                   "The most allocations that were live at a time.")
+                   nb::sig("def peak_count(self) -> int"), "The maximum of current_count so far.")
       .def_prop_ro("total_bytes", &count<Class, &Raw::total_bytes>,
                    nb::sig("def total_bytes(self) -> int"), "Bytes of all allocations so far.")
       .def_prop_ro("total_count", &count<Class, &Raw::total_count>,
-                   nb::sig("def total_count(self) -> int"), "Allocations so far.");
+                   nb::sig("def total_count(self) -> int"), "Number of allocations so far.");
 }
 
 void init_statistics(StatisticsResource* self, nb::handle upstream) {
@@ -142,24 +140,24 @@ std::uint64_t limit_of(const LimitResource& self) {
 void bind_statistics(nb::module_& module) {
   nb::class_<StatisticsScope> scope(
       module, "StatisticsScope",
-      "Counts what was allocated from a StatisticsResource within `with resource.statistics()\n"
-      "as s:`, by this thread or asyncio task and by tasks started within it, and the release\n"
-      "of that memory, wherever and whenever it happens. Scopes nest: the outer ones include\n"
-      "what an inner one counts. May be read at any time, on any thread. A scope can be entered\n"
-      "once. What native code allocates itself counts in the scopes that it entered through the\n"
-      "C interface; Buffers created meanwhile count there if no scope of Python is entered.");
+      "Counts allocations from a StatisticsResource within `with resource.statistics() as s:`, by\n"
+      "this thread or asyncio task and by tasks started within it, and the release of that\n"
+      "memory, wherever and whenever it happens. Scopes nest: outer scopes include the counts of\n"
+      "inner ones. May be read at any time, on any thread. A scope can be entered once.\n"
+      "Allocations of native code count in the scopes that it entered through the C interface;\n"
+      "Buffers created meanwhile count there if no Python scope is entered.");
   scope_type = scope;
   bind_counts<StatisticsScope>(scope);
   scope
       .def("_net", &net_counts_of, nb::sig("def _net(self) -> tuple[int, int, int, int, int, int]"),
-           "The same counts, minus the memory from outside of the scope that was freed within it.")
+           "The same counts, minus memory allocated outside of the scope and freed within it.")
       .def("__enter__", &enter_scope, nb::sig("def __enter__(self) -> Self"))
       .def("__exit__", &leave_scope, nb::sig("def __exit__(self, *exc: object) -> None"));
   nb::class_<StatisticsResource, AdaptorResource> counted(
       module, "StatisticsResource",
       "Counts the allocations that go through it: StatisticsResource(upstream).\n\n"
-      "Counts are exact, with threads too. A Buffer counts until it is freed, even if its\n"
-      "memory is returned later, once the work on it has ended.");
+      "Counts are exact, also with several threads. A Buffer counts until it is freed, even if\n"
+      "its memory is returned later, after pending work has completed.");
   bind_counts<StatisticsResource>(counted);
   counted
       .def("__init__", &init_statistics, nb::arg("upstream").none(),
@@ -168,7 +166,7 @@ void bind_statistics(nb::module_& module) {
           "reset",
           [](const StatisticsResource& self) { check(isthmus_statistics_reset(self.raw.get())); },
           nb::sig("def reset(self) -> None"),
-          "Sets the peaks to what is live now and the totals to 0.")
+          "Sets the peaks to the current counts and the totals to 0.")
       .def(
           "statistics",
           [](nb::pointer_and_handle<StatisticsResource> self) {
@@ -203,26 +201,26 @@ void bind_adaptors(nb::module_& module) {
       .def_prop_ro(
           "upstream", [](const AdaptorResource& self) { return self.upstream; },
           nb::sig("def upstream(self) -> MemoryResource"),
-          "The resource that it obtains its memory from.");
+          "The resource that this one obtains its memory from.");
   bind_statistics(module);
   nb::class_<LimitResource, AdaptorResource>(
       module, "LimitResource",
       "Limits the bytes that are live at a time: LimitResource(upstream, limit_bytes).\n\n"
       "A request that would exceed the limit, in bytes as requested, raises USMAllocationError,\n"
-      "which names the request, the limit and the bytes in use. The limit is an integer or\n"
-      "text: \"4GiB\", or \"80%\" of the device's memory or, for memory that resides on the\n"
-      "host, of what the process may use of that.")
+      "which names the request, the limit and the bytes in use. The limit is an integer or text:\n"
+      "\"4GiB\", or \"80%\" of the device's memory or, for memory that resides on the host, of\n"
+      "the host memory that the process may use.")
       .def("__init__", &init_limit, nb::arg("upstream").none(), nb::arg("limit_bytes").none(),
            nb::sig("def __init__(self, upstream: MemoryResource, limit_bytes: int | str) -> None"))
       .def_prop_ro("limit_bytes", &limit_of, nb::sig("def limit_bytes(self) -> int"),
-                   "The most bytes that may be live at a time.")
+                   "The maximum of in_use_bytes.")
       .def_prop_ro("in_use_bytes", &in_use_of, nb::sig("def in_use_bytes(self) -> int"),
-                   "Bytes that are live now.");
+                   "The requested bytes of live allocations.");
   nb::class_<FallbackResource, AdaptorResource>(
       module, "FallbackResource",
       "Uses a second resource when the first has no memory: FallbackResource(first, second).\n\n"
-      "The second must be of the same context (WrongContextError). It may be of another kind;\n"
-      "the `kind` of a Buffer is the one that it got.")
+      "The second must be of the same context (WrongContextError). It may be of another kind; the\n"
+      "`kind` of a Buffer is that of its memory.")
       .def("__init__", &init_fallback, nb::arg("first").none(), nb::arg("second").none(),
            nb::sig("def __init__(self, first: MemoryResource, second: MemoryResource) -> None"))
       .def_prop_ro(

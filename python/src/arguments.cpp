@@ -25,7 +25,7 @@ bool is_integral(nb::handle value) {
   return PyLong_Check(value.ptr()) != 0 || nb::isinstance(value, nb::handle(abstract));
 }
 
-// For int itself, not for a subclass.
+// An exact int is returned as is; instances of subclasses are converted.
 nb::object as_integer(nb::handle value, std::optional<nb::python_error>* cause) {
   if (PyLong_CheckExact(value.ptr()) != 0) {
     return nb::borrow(value);
@@ -55,7 +55,7 @@ nb::object to_integer(nb::handle value, const char* name) {
 
 namespace {
 
-// None or a Python int. PySlice_Unpack then runs no Python code.
+// A bound of the slice as None or a Python int, for which PySlice_Unpack runs no Python code.
 nb::object slice_bound(nb::handle slice, const char* name) {
   nb::object bound = slice.attr(name);
   if (bound.is_none()) {
@@ -225,7 +225,7 @@ void* to_pointer(nb::handle value, const char* name) {
   return pointer;
 }
 
-// Names written in a program are interned, so comparing pointers suffices most of the time.
+// String literals of Python programs are interned, so comparing pointers usually suffices.
 isthmus_kind_t to_kind(nb::handle value) {
   const auto* text = value.ptr();
   if (text == interned.device) return ISTHMUS_KIND_DEVICE;

@@ -28,7 +28,7 @@ nb::object to_list(nb::handle argument, const char* must_be) {
   return to_tuple_of(argument, must_be, std::move(cause));
 }
 
-// Keeps the dimensions with an extent other than 1: only these matter.
+// Copies the shape and strides of the dimensions with an extent other than 1: only these matter.
 void drop_unit_axes(const ArrayLayout& layout, ArrayNumbers& shape, ArrayNumbers& strides) {
   for (std::size_t i = 0; i < layout.shape.size(); ++i) {
     if (layout.shape[i] != 1) {
@@ -75,7 +75,7 @@ ArrayNumbers to_axes(nb::handle argument, std::size_t ndim) {
     const auto axis = to_axis(each, ndim);
     const auto bit = std::uint64_t{1} << axis % 64;
     if ((seen & bit) != 0) {
-      raise_python(PyExc_ValueError, "axes %R contain an axis twice", argument.ptr());
+      raise_python(PyExc_ValueError, "axes %R contain an axis more than once", argument.ptr());
     }
     seen |= bit;
     axes.push_back(static_cast<std::int64_t>(axis));
@@ -117,7 +117,7 @@ ArrayNumbers to_shape_of(nb::handle argument, std::int64_t size) {
     product *= *open;
   }
   if (product != size || (open != nullptr && *open < 0)) {
-    raise_python(PyExc_ValueError, "%lld elements cannot take the shape %R",
+    raise_python(PyExc_ValueError, "an array of %lld elements cannot be reshaped to %R",
                  static_cast<long long>(size), argument.ptr());
   }
   if (shape.size() > PyBUF_MAX_NDIM) {

@@ -7,9 +7,9 @@
 
 namespace isthmus::python {
 
-// Reads the element at `offset` of the buffer after the work pending on it has ended: directly for
-// shared and host kinds. For device kind a copy, which allow_scalar() must permit: else a
-// TypeError.
+// Reads the element at `offset` of the buffer after pending work on the buffer has completed.
+// Memory of kind shared or host is read directly. Memory of kind device is copied, which
+// allow_scalar() must permit; otherwise TypeError.
 [[nodiscard]] nb::object read_element(const TypedArray& array, std::size_t offset);
 // The same for a write. False if the value is not a number that the host can store directly:
 // nothing was written then, but the permission for device kind was checked.

@@ -25,7 +25,7 @@ namespace {
 
 bool consumes_axis(PyObject* key) noexcept { return key != Py_Ellipsis && key != Py_None; }
 
-// Builds a view item by item of its key.
+// Builds a view by applying the items of a key one by one.
 class ViewMaker {
  public:
   explicit ViewMaker(const TypedArray& array) : array_{array}, offset_{array.offset} {

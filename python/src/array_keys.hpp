@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// array[key]: what a key selects of an array. Needs the interpreter's lock.
+// Indexing: the element or the view that array[key] selects. Needs the interpreter's lock.
 
 #include <optional>
 
@@ -29,13 +29,14 @@ class KeyList {
 };
 
 // The offset from the buffer's start of the element that a key with one integer per dimension
-// selects; nothing for any other key. IndexError out of bounds.
+// selects; std::nullopt for any other key. IndexError if an index is out of bounds.
 [[nodiscard]] std::optional<std::size_t> element_at(const TypedArray& array, const KeyList& keys);
-// The view that a key of integers, slices, None and ... selects. IndexError out of bounds and for
-// too many keys, ValueError for a step of 0, TypeError for other keys.
+// The view that a key of integers, slices, None and ... selects. IndexError for an index out of
+// bounds and for too many keys, ValueError for a step of 0, TypeError for other keys.
 [[nodiscard]] nb::object view_at(nb::handle object, const TypedArray& array, const KeyList& keys);
 
-// The index in [0, extent). IndexError out of bounds, which names value, axis and extent.
+// Converts the index to [0, extent). IndexError, which names value, axis and extent, if it is out
+// of bounds.
 [[nodiscard]] std::int64_t to_position(nb::handle index, std::int64_t extent, std::size_t axis);
 
 }  // namespace isthmus::python

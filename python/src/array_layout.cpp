@@ -11,7 +11,7 @@
 namespace isthmus::python {
 namespace {
 
-// "<f4" and the like; 0 for anything else.
+// The item size of a typestr in the protocol's own notation, such as "<f4"; 0 for other text.
 std::size_t item_size_without_numpy(const char* text) {
   static constexpr struct {
     char kind;
@@ -38,7 +38,7 @@ std::size_t item_size_without_numpy(const char* text) {
   return 0;
 }
 
-// For a typestr that is not in the protocol's own notation, as dpctl does.
+// The item size of any other typestr, according to NumPy, as in dpctl.
 std::size_t item_size_by_numpy(nb::handle typestr) {
   try {
     const nb::object dtype = nb::module_::import_("numpy").attr("dtype")(typestr);
@@ -47,7 +47,7 @@ std::size_t item_size_by_numpy(nb::handle typestr) {
       return nb::cast<std::size_t>(dtype.attr("itemsize"));
     }
   } catch (nb::python_error&) {
-    // not a type to NumPy either
+    // NumPy does not know the type either
   }
   return 0;
 }

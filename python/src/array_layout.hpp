@@ -10,7 +10,7 @@
 
 namespace isthmus::python {
 
-// The array reaches past any address. Becomes a ValueError in Python.
+// Thrown if an array's offsets do not fit in 63 bits. Becomes a ValueError in Python.
 struct TooFar final : std::length_error {
   TooFar() : length_error{"the array's offsets do not fit in 63 bits"} {}
 };
@@ -21,48 +21,48 @@ struct ElementType {
   char kind;          // NumPy's letter: b, i, u, f or c
   std::uint8_t item;  // bytes of an element
   std::uint8_t code;  // DLPack's type code
-  // Of the array interfaces. nullptr for bfloat16, for which they have no name.
+  // The type's name in the array interfaces; nullptr for bfloat16, which they do not name.
   const char* typestr;
-  const char* format;      // of the buffer protocol; nullptr as above
+  const char* format;      // in the buffer protocol; nullptr for bfloat16
   const char* name;        // NumPy's name
   std::uint8_t alignment;  // bytes
   isthmus_dtype_t dtype;   // the library's number
 };
-// By typestr ("<f4") or NumPy name ("float32"); nullptr for anything else.
+// Finds a type by typestr ("<f4") or NumPy name ("float32"); nullptr for other objects.
 [[nodiscard]] const ElementType* find_element_type(nb::handle text);
-// By NumPy dtype; nullptr if arrays do not support it.
+// Finds a type by NumPy dtype; nullptr if arrays do not support it.
 [[nodiscard]] const ElementType* find_numpy_type(nb::handle dtype);
-// By format of the buffer protocol, for elements of `item` bytes; a null format means bytes.
-// nullptr for records, objects and non-native byte order.
+// Finds a type by its format in the buffer protocol, for elements of `item` bytes; a null format
+// means bytes. nullptr for records, objects and non-native byte order.
 [[nodiscard]] const ElementType* element_type_of_format(const char* format, std::int64_t item);
-// From a DType or anything that NumPy accepts as a dtype; NumPy is called only for other objects
-// than DTypes and known names. None: float32. TypeError with the reason if it is not a dtype, or
-// one of dates, text, objects, records or non-native byte order.
+// Converts a DType or any object that NumPy accepts as a dtype. NumPy is called only for objects
+// other than DTypes and known names. None stands for float32. TypeError with the reason if the
+// object is not a dtype, or is a dtype of dates, text, objects, records or non-native byte order.
 [[nodiscard]] const ElementType& to_element_type(nb::handle dtype);
 [[nodiscard]] const ElementType& byte_type() noexcept;
 [[nodiscard]] const ElementType& default_element_type() noexcept;  // float32
 [[nodiscard]] std::span<const ElementType> element_types() noexcept;
-// Borrowed. The typestr is interned, and an AttributeError for bfloat16. Getting the dtype imports
-// NumPy.
+// The interned typestr, as a borrowed reference. AttributeError for bfloat16.
 [[nodiscard]] nb::handle typestr_of(const ElementType& type);
-// NumPy's dtype. For bfloat16 the one of the package ml_dtypes, or this module's DType if that
-// package is not installed.
+// NumPy's dtype, as a borrowed reference; imports NumPy. For bfloat16 it is the dtype of the
+// package ml_dtypes, or this module's DType if that package is not installed.
 [[nodiscard]] nb::handle dtype_of(const ElementType& type);
 
 struct ArrayLayout {
   ArrayNumbers shape;                 // not negative
   ArrayNumbers strides;               // in bytes, as many as extents
   std::int64_t item = 1;              // bytes of an element
-  const ElementType* type = nullptr;  // nullptr: a type of which only the size is known
+  const ElementType* type = nullptr;  // nullptr if only the size of the type is known
 };
 
 enum class ElementOrder { c, fortran };
 
 // Strides of C order without gaps.
 [[nodiscard]] ArrayNumbers dense_strides(NumberSpan shape, std::int64_t item);
-// Whether there are no gaps in that order. The stride of an extent of 1 or less is ignored.
+// Whether the elements lie in that order without gaps. The stride of an extent of 1 or less is
+// ignored.
 [[nodiscard]] bool is_dense(const ArrayLayout& layout, ElementOrder order);
-// In either order.
+// Whether the layout is dense in either order.
 [[nodiscard]] bool is_contiguous(const ArrayLayout& layout);
 [[nodiscard]] bool is_empty(const ArrayLayout& layout) noexcept;
 
@@ -113,9 +113,9 @@ struct TypedLayout : ArrayLayout {
   std::size_t before = 0;   // bytes from the lowest element to the first: above 0 if backwards
   std::size_t extent = 0;   // bytes from the start of the lowest element to the end of the highest
   bool is_c_dense = false;  // in C order without gaps, or without elements
-  // Both are guarded by the interpreter's lock. `reversed`: the layout with the axes in reverse
-  // order, once it was requested. `reverse_of`: in such a reversed layout, the layout that owns it,
-  // while that lives.
+  // Both are guarded by the interpreter's lock. `reversed` is the layout with the axes in reverse
+  // order, created on first request. In such a reversed layout, `reverse_of` is the layout that
+  // owns it, while that exists.
   mutable SharedLayout reversed{};
   mutable const TypedLayout* reverse_of = nullptr;
   mutable std::size_t references = 0;
@@ -136,22 +136,23 @@ inline SharedLayout::~SharedLayout() {
   }
 }
 
-// In C order. OverflowError if the sizes do not fit in 63 bits.
+// The layout of a packed array in C order. OverflowError if the sizes do not fit in 63 bits.
 [[nodiscard]] SharedLayout dense_layout(ArrayNumbers shape, const ElementType& type);
 
-// BufferError, which names the protocol, unless every element is aligned and all strides are
+// Throws BufferError, which names the protocol, unless every element is aligned and all strides are
 // multiples of the element size.
 void require_element_multiples(const void* first, const TypedLayout& layout, const char* protocol);
 
-// From one integer or a sequence of them. ValueError below 0 and for more than 64 extents,
-// OverflowError from 2**63 on.
+// Converts one integer or a sequence of them. ValueError for negative extents and for more than 64
+// extents, OverflowError from 2**63 on.
 [[nodiscard]] ArrayNumbers to_shape(nb::handle argument);
 [[nodiscard]] nb::object to_tuple(NumberSpan numbers);
-// Strides counted in elements, as some protocols have them.
+// Strides counted in elements, as some protocols define them.
 [[nodiscard]] ArrayNumbers strides_in_items(NumberSpan strides, std::int64_t item);
 
-// Bytes of an element of a type such as "<f4". A typestr that is not in the protocol's own notation
-// is passed to NumPy, as dpctl does. 0 if it is neither a number nor a bool.
+// The bytes of an element whose type is, for example, "<f4". A typestr that is not in the
+// protocol's own notation is passed to NumPy, as dpctl does. Returns 0 if the type is neither a
+// number nor a bool.
 [[nodiscard]] std::size_t item_size_of(nb::handle typestr);
 
 }  // namespace isthmus::python

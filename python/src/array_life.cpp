@@ -11,10 +11,10 @@
 namespace isthmus::python {
 namespace {
 
-// One freed buffer that stands in for the memory of all freed arrays: an array's own queue may be
-// closed.
+// One freed buffer, on the host's default queue, that replaces the memory of every freed array: an
+// array's own queue may be closed.
 const BufferHandle& freed_buffer() {
-  static BufferHandle& buffer = *new BufferHandle;  // Guarded by the interpreter's lock.
+  static BufferHandle& buffer = *new BufferHandle;  // guarded by the interpreter's lock
   if (!buffer) {
     DeviceHandle host;
     QueueHandle queue;
@@ -26,8 +26,8 @@ const BufferHandle& freed_buffer() {
   return buffer;
 }
 
-// A freed Buffer of the same size to take its place: operations on the array then raise as on any
-// freed Buffer.
+// A freed Buffer of the same size, which replaces `buffer` in the array: operations on the array
+// then raise ClosedError as on any freed Buffer.
 nb::object make_closed_buffer(const Buffer& buffer) {
   return make_instance<Buffer>(types.buffer, BufferHandle::retained(freed_buffer().get()),
                                buffer.queue_object, nb::object{}, buffer.kind, buffer.nbytes,
@@ -38,7 +38,7 @@ nb::object make_closed_buffer(const Buffer& buffer) {
 // may still refer to it. In a forked child nothing is freed, as with Buffers.
 void free_array(TypedArray& self) {
   if (!is_forked_child() && !is_freed(self)) {
-    const nb::object held = self.memory.object();  // creating the stand-in may run any code
+    const nb::object held = self.memory.object();  // creating the freed Buffer may run any code
     self.memory.replace(make_closed_buffer(*nb::inst_ptr<Buffer>(held)));
   }
 }
@@ -57,20 +57,20 @@ nb::object header_of(const TypedArray& self) {
                                         is_read_only(self) ? ", read-only" : ""));
 }
 
-// From isthmus._printing.
-nb::object printed(const char* text, nb::handle self) {
-  return nb::module_::import_("isthmus._printing").attr(text)(self);
+// Calls a function of isthmus._printing.
+nb::object printed(const char* function, nb::handle self) {
+  return nb::module_::import_("isthmus._printing").attr(function)(self);
 }
 
 void bind_end(nb::class_<TypedArray>& bound) {
   bound
       .def("free", &free_array,
-           "Ends this array at once: using it afterwards raises ClosedError, freeing it again\n"
-           "does nothing. Its views, its exports (a NumPy array over it, a memoryview, DLPack)\n"
-           "and a Buffer that is referenced by itself stay valid. The memory is returned when\n"
-           "the last of them is gone and the last operation on it has ended. Never blocks.")
+           "Frees this array: using it afterwards raises ClosedError, freeing it again does\n"
+           "nothing. Its views, its exports (a NumPy array over it, a memoryview, DLPack) and a\n"
+           "Buffer that is referenced elsewhere remain valid. The memory is returned after the\n"
+           "last of them was released and the last operation on it has completed. Never blocks.")
       .def("unsafe_free", &free_array, "Same as free(): its name in oneAPI.jl.")
-      .def_prop_ro("freed", &is_freed, "Whether it, or all of its memory, was freed.")
+      .def_prop_ro("freed", &is_freed, "Whether the array, or all of its memory, was freed.")
       .def(
           "__enter__",
           [](nb::object self) {
@@ -88,14 +88,15 @@ bool is_of_kind(const TypedArray& self) noexcept {
   return self.memory.kind() == Kind;
 }
 
-// dpnp accepts no other type as an array's queue.
+// The queue, as a dpctl.SyclQueue if it is of the SYCL backend and dpctl is imported, because dpnp
+// accepts no other type.
 nb::object sycl_queue(const TypedArray& self) {
-  const nb::object own = buffer_in(self).queue_object;
+  const nb::object queue = buffer_in(self).queue_object;
   const nb::object dpctl = loaded_dpctl();
-  if (dpctl.is_none() || !is_sycl_queue(*queue_of(own))) {
-    return own;
+  if (dpctl.is_none() || !is_sycl_queue(*queue_of(queue))) {
+    return queue;
   }
-  return dpctl.attr("SyclQueue")(sycl_capsule(*queue_of(own)));
+  return dpctl.attr("SyclQueue")(sycl_capsule(*queue_of(queue)));
 }
 
 void bind_location(nb::class_<TypedArray>& bound) {
@@ -123,7 +124,7 @@ void bind_location(nb::class_<TypedArray>& bound) {
 void bind_text(nb::class_<TypedArray>& bound) {
   bound
       .def("_header", &header_of, nb::sig("def _header(self) -> str"),
-           "One line that says what it is and where.")
+           "One line that describes the array and its location.")
       .def(
           "__repr__", [](nb::handle self) { return printed("to_repr", self); },
           nb::sig("def __repr__(self) -> str"))

@@ -52,7 +52,7 @@ nb::object queue_for(const ArrayRequest& request, const Model& like, const Resou
                                  : current_queue();
 }
 
-// Elements are aligned, whatever alignment was requested.
+// The requested alignment, or that of the elements if it is larger.
 std::int64_t alignment_for(const ArrayRequest& request, const ElementType& type) {
   const auto alignment = to_alignment(request.alignment);
   const bool is_power = alignment > 0 && (alignment & (alignment - 1)) == 0;
@@ -75,7 +75,7 @@ nb::object make_empty(const ArrayRequest& request, const Model& like, const Elem
   nb::object queue = queue_for(request, like, resource);
   auto layout = size_to_allocate(kind, nb::inst_ptr<python::Queue>(queue)->device_object,
                                  [&] { return layout_for(request, like, type); });
-  nb::object chain;  // keeps the resource until the memory does
+  nb::object chain;  // keeps the resource alive until the memory does
   if (has_value(request.fallback)) {
     chain = with_fallback(request, kind, queue);
     resource = resource_or_none(chain);
@@ -127,7 +127,7 @@ nb::object make_filled(const ArrayRequest& request) {
   return fill(make_empty(request), nb::int_(Value));
 }
 
-// The type that NumPy gives the value.
+// The type that NumPy chooses for the value.
 const ElementType& type_of_value(nb::handle value) {
   auto* const exact = Py_TYPE(value.ptr());
   if (exact == &PyFloat_Type || exact == &PyComplex_Type || exact == &PyBool_Type) {
@@ -204,14 +204,15 @@ PyMethodDef functions[] = {
     method<k_empty, &make_empty>(
         "empty($module, /, shape, dtype='float32', *, " ISTHMUS_WHERE
         "Creates an array in C order. The elements have no defined values at first.\n\n"
-        "`shape`: an integer or a sequence of integers. `dtype`: as for DType. `order`: \"C\",\n"
-        "or \"F\" for Fortran order. `kind`: \"device\", \"shared\" or \"host\"; None: that of\n"
-        "`resource`, else \"device\". `device` or `queue`: where; neither: the current queue.\n"
-        "`resource`: where the memory comes from; None: the current one (isthmus.using), else\n"
-        "default_pool(kind), so that arrays created in a loop cause no driver calls.\n"
-        "`fallback`, \"shared\" or \"host\": the kind to use when there is no memory left; the\n"
-        "`kind` of the array is the one that it got. `alignment`: bytes, a power of two; 0: the\n"
-        "device's own. `usm_type` and `sycl_queue` are other names of `kind` and `queue`.\n\n"
+        "`shape`: an integer or a sequence of integers. `dtype`: as for DType. `order`: \"C\", or\n"
+        "\"F\" for Fortran order. `kind`: \"device\", \"shared\" or \"host\"; None: that of\n"
+        "`resource`, else \"device\". `device` or `queue`: the location of the memory; neither:\n"
+        "the current queue. `resource`: the resource to allocate from; None: the current one\n"
+        "(isthmus.using), else default_pool(kind), so that arrays created in a loop cause no\n"
+        "driver calls. `fallback`, \"shared\" or \"host\": the kind to use when there is no\n"
+        "memory left; the array's `kind` is then that of its memory. `alignment`: bytes, a power\n"
+        "of two; 0: the device's default. `usm_type` and `sycl_queue` are aliases of `kind` and\n"
+        "`queue`.\n\n"
         "Raises TypeError for a type that arrays do not support and for two names of one\n"
         "argument, ValueError for negative extents, more than 64 of them, a bad kind or\n"
         "alignment, USMAllocationError if there is no memory, also for any size past 63 bits,\n"
@@ -226,15 +227,15 @@ PyMethodDef functions[] = {
     method<k_full_of, &make_full>(
         "full($module, /, shape, fill_value, dtype=None, *, " ISTHMUS_WHERE
         "Creates an array filled with a number, like zeros(). `dtype` None: the type that NumPy\n"
-        "gives the value. Raises OverflowError for an integer that does not fit, TypeError for\n"
-        "a value of another kind, for example 1.5 for integers."),
+        "chooses for the value. Raises OverflowError for an integer that does not fit, TypeError\n"
+        "for a value of another kind, for example 1.5 for integers."),
     method<k_empty_like, &make_empty>(
         "empty_like($module, /, prototype, dtype=None, *, " ISTHMUS_WHERE_LIKE
         "Creates an array like empty(), with the shape, dtype, kind and queue of `prototype`\n"
-        "except for those that are given. `prototype`: an Array, a Buffer, an array of dpnp,\n"
+        "except for those that are passed. `prototype`: an Array, a Buffer, an array of dpnp,\n"
         "dpctl or CuPy, or a NumPy array or another object with shape and dtype, for which kind\n"
-        "and queue are the defaults. `order`: \"C\", \"F\", \"A\" (Fortran order if the\n"
-        "prototype is in that order), or \"K\", the order of its dimensions in memory."),
+        "and queue are the defaults. `order`: \"C\", \"F\", \"A\" (Fortran order if the prototype\n"
+        "is in that order), or \"K\", the order of its dimensions in memory."),
     method<k_zeros_like, &make_filled<0>>(
         "zeros_like($module, /, prototype, dtype=None, *, " ISTHMUS_WHERE_LIKE
         "Like empty_like(), filled with zeros."),
@@ -300,14 +301,14 @@ void bind_array_make(nb::module_& module) {
       nb::arg("whole") = nb::none(),
       nb::sig("def _array_from_interface(obj: object, whole: object = None) -> Array | None"),
       "An array over the memory that __sycl_usm_array_interface__ or __cuda_array_interface__\n"
-      "describes, as a part of the memory object `whole` if that is given.");
+      "describes, as a part of the memory object `whole` unless that is None.");
   module.def("_array_from_dlpack", &array_from_dlpack, nb::arg("obj").none(),
              nb::arg("queue") = nb::none(),
              nb::sig("def _array_from_dlpack(obj: object, queue: Queue | None = None) -> Array"),
              "An array over the memory that __dlpack__ exports, as Buffer.from_dlpack does.");
   module.def("_require_sound_capsule", &require_valid_capsule, nb::arg("capsule").none(),
              nb::sig("def _require_sound_capsule(capsule: object) -> None"),
-             "Raises BufferError if a field of the DLPack tensor in it is not usable.");
+             "Raises BufferError if a field of the capsule's DLPack tensor is not usable.");
   module.def(
       "_dlpack_device_of",
       [](nb::handle producer) {
@@ -316,14 +317,15 @@ void bind_array_make(nb::module_& module) {
       },
       nb::arg("producer").none(),
       nb::sig("def _dlpack_device_of(producer: object) -> tuple[int, int]"),
-      "Returns the result of its __dlpack_device__. Raises BufferError if that is not a device.");
+      "Returns the result of the producer's __dlpack_device__. Raises BufferError if that is not\n"
+      "a device.");
   module.def(
       "_says_read_only", &reports_read_only, nb::arg("obj").none(),
       nb::sig("def _says_read_only(obj: object) -> bool"),
       "Whether the buffer protocol or an interface of `obj` reports its memory as read-only.");
   module.def("_queue_for", &to_queue, nb::arg("queue").none(), nb::arg("device").none(),
              nb::sig("def _queue_for(queue: Queue | None, device: Device | str | None) -> Queue"),
-             "The given queue, else the default queue of the device, else the current queue.");
+             "`queue`, else the default queue of `device`, else the current queue.");
 }
 
 }  // namespace isthmus::python

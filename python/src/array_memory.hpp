@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The memory of an array: a Buffer whose Python object is created when it is first needed. An array
-// that is created and dropped needs none. Guarded by the interpreter's lock, which may be released
-// while the object is created.
+// The memory of an array: a Buffer whose Python object is created when it is first needed. Arrays
+// that are only created and dropped never need that object. Guarded by the interpreter's lock,
+// which may be released while the object is created.
 
 #include "buffer.hpp"
 
@@ -19,7 +19,7 @@ class ArrayMemory {
   ArrayMemory& operator=(ArrayMemory&&) = delete;
   ~ArrayMemory();
 
-  // The Buffer, which is the same one each time. Throws nb::python_error (MemoryError).
+  // The Buffer; every call returns the same object. Throws nb::python_error (MemoryError).
   [[nodiscard]] const nb::object& object() const {
     if (!object_.is_valid()) [[unlikely]] {
       make_object();
@@ -44,7 +44,7 @@ class ArrayMemory {
   void make_object() const;
 
   mutable nb::object object_{};
-  // What the object is created from. Empty afterwards.
+  // The arguments of the object's creation. Empty afterwards.
   mutable BufferHandle raw_{};
   mutable nb::object queue_{};
   isthmus_kind_t kind_{};

@@ -15,8 +15,8 @@ namespace isthmus::python {
 
 using NumberSpan = std::span<const std::int64_t>;
 
-// Like a std::vector, but up to four numbers are stored inside: a view of an array is created in
-// less time than two allocations take.
+// Like a std::vector, but up to four numbers are stored inside: creating a view of an array takes
+// less time than two allocations would.
 class ArrayNumbers {
  public:
   ArrayNumbers() noexcept = default;
@@ -93,7 +93,7 @@ class ArrayNumbers {
   }
 
   friend bool operator==(const ArrayNumbers& a, const ArrayNumbers& b) noexcept {
-    bool equal = a.size() == b.size();  // std::equal calls memcmp, which is slower for so few
+    bool equal = a.size() == b.size();  // std::equal calls memcmp, which is slower for few numbers
     for (std::size_t i = 0; equal && i < a.size(); ++i) {
       equal = a[i] == b[i];
     }

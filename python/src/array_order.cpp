@@ -57,7 +57,7 @@ bool is_fortran_only(const ArrayLayout& layout) {
 
 bool is_exact_int(nb::handle extent) noexcept { return PyLong_CheckExact(extent.ptr()); }
 
-// False if the general path has to find out what is wrong.
+// Returns false if the general path has to convert or reject the extent.
 bool append_extent(nb::handle extent, ArrayNumbers& out) {
   int overflow = 0;
   const long long number =

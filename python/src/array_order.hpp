@@ -8,8 +8,8 @@ namespace isthmus::python {
 
 enum class RequestedOrder { c, fortran, any, keep };
 
-// "C" and "F"; with a prototype "A" and "K" too. Not specified: "C", or "K" with a prototype.
-// ValueError and TypeError otherwise.
+// Accepts "C" and "F", and with a prototype also "A" and "K". The default is "C", or "K" with a
+// prototype. ValueError for other text, TypeError for other objects.
 [[nodiscard]] RequestedOrder to_order(nb::handle argument, bool has_prototype);
 
 // Like to_shape, with a fast path for the common cases.

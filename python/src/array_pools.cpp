@@ -9,7 +9,7 @@
 namespace isthmus::python {
 namespace {
 
-// Without the interpreter's lock: a new pool probes the driver, and creating it may destroy other
+// Releases the interpreter's lock: a new pool probes the driver, and creating it may destroy other
 // pools.
 Resource make_pool(isthmus_kind_t kind, const Queue& queue, PoolUse use) {
   Resource pool;
@@ -111,8 +111,8 @@ void bind_array_pools(nb::module_& module) {
       nb::sig("def default_pool(kind: str = 'device', device: Device | str | None = None, queue: "
               "Queue | None = None, *, use: str = 'arrays') -> PoolResource"),
       "The pool that serves requests for that kind of memory on that device when no resource is\n"
-      "named or current. Created on first use, one for all languages. Memory that was not\n"
-      "needed for 10 s is returned to the driver; trim() returns free memory at once. `use`:\n"
+      "named or current. It is created on first use, and shared by all languages. Memory that was\n"
+      "unused for 10 s is returned to the driver; trim() returns free memory at once. `use`:\n"
       "\"arrays\" or \"buffers\", which have the same pool except on CUDA, where memory of\n"
       "buffers can be shared with other processes. Raises UnsupportedError for a kind that the\n"
       "device does not have.");

@@ -26,7 +26,7 @@ class DevicePools {
 
   // Trims the pools of a device that can no longer be found. Releases the interpreter's lock.
   void trim() noexcept;
-  // nullptr if it was not created yet.
+  // Returns the cached pool, or nullptr if none was created yet.
   [[nodiscard]] const Resource* find(isthmus_kind_t kind, const Queue& queue,
                                      PoolUse use) const noexcept {
     for (const auto& each : entries_) {
@@ -36,8 +36,8 @@ class DevicePools {
     }
     return nullptr;
   }
-  // Throws the driver's errors if it refuses such memory. May release the interpreter's lock. Pre:
-  // `find` returns nullptr.
+  // Creates and caches a pool. Throws the driver's error if it does not provide such memory. May
+  // release the interpreter's lock. Pre: `find` returns nullptr.
   [[nodiscard]] const Resource& make(isthmus_kind_t kind, const Queue& queue, PoolUse use);
 
  private:

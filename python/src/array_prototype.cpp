@@ -59,7 +59,7 @@ Model model_of_interface(ArrayInterface interface) {
   return model;
 }
 
-// NumPy arrays are the most common ones and have no interface of a device.
+// NumPy arrays are the most common prototypes, and have no device interface.
 bool is_numpy_array(nb::handle prototype) noexcept {
   return std::strcmp(Py_TYPE(prototype.ptr())->tp_name, "numpy.ndarray") == 0;
 }

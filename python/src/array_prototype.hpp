@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What an array takes from its prototype: an Array, a NumPy array, or an array of any library that
-// describes its memory.
+// The properties that a new array takes from its prototype, which is an Array, a NumPy array, or an
+// array of any library that describes its memory.
 
 #include <optional>
 
@@ -10,12 +10,12 @@
 
 namespace isthmus::python {
 
-// Shape, type and location, unless the caller names them.
+// The shape, type and location to use where the caller specifies none.
 struct Model {
   nb::object shape;                   // not valid for an Array
   const TypedArray* array = nullptr;  // the prototype, if it is an Array
   const ElementType* type = nullptr;
-  nb::object queue{};  // not valid: the current one
+  nb::object queue{};  // if not valid, the current queue
   isthmus_kind_t kind = ISTHMUS_KIND_DEVICE;
   std::optional<ArrayLayout> foreign_layout{};  // of another library's array, if it is known
 
@@ -24,7 +24,7 @@ struct Model {
   }
 };
 
-// Accepts anything that NumPy makes an array of, too. Throws NumPy's errors and those of the
+// Also accepts objects that NumPy converts to arrays. Throws NumPy's errors and those of the
 // readers of the interfaces.
 [[nodiscard]] Model model_of(nb::handle prototype);
 

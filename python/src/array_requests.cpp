@@ -8,7 +8,8 @@
 namespace isthmus::python {
 namespace {
 
-// The most frequent ones first. Created by the first call, with the interpreter's lock.
+// The keywords, the most frequent ones first. Created by the first call, with the interpreter's
+// lock.
 std::span<const Keyword<ArrayRequest>> keywords() {
   using Request = ArrayRequest;
   static const std::array<Keyword<Request>, 13> all{{{"dtype", &Request::dtype},
@@ -68,11 +69,11 @@ void require_all(const ArrayRequest& read, const ArraySignature& signature) {
   }
 }
 
-// For the argument with index `again` in `names`, whose member was set before.
+// For the argument `names[index]`, whose member was set before.
 [[noreturn]] void raise_duplicate(const ArraySignature& signature, PyObject* names,
-                                  Py_ssize_t again) {
-  auto* const name = PyTuple_GET_ITEM(names, again);
-  for (Py_ssize_t i = 0; i < again; ++i) {
+                                  Py_ssize_t index) {
+  auto* const name = PyTuple_GET_ITEM(names, index);
+  for (Py_ssize_t i = 0; i < index; ++i) {
     auto* const other = PyTuple_GET_ITEM(names, i);
     if (member_of(signature, other) == member_of(signature, name) &&
         PyUnicode_Compare(other, name) != 0) {

@@ -32,8 +32,8 @@ struct ArraySignature {
                                             PyObject* names);
 
 // TypeError for too many or too few arguments, one passed twice, or an unknown name. `usm_type` and
-// `sycl_queue` are dpnp's names of kind and queue. Inline, so that a call without names, with a
-// signature known to the compiler, is a few stores.
+// `sycl_queue` are dpnp's names of kind and queue. Inline, so that a call without names and with a
+// constant signature compiles to a few stores.
 [[nodiscard]] inline ArrayRequest read_request(const ArraySignature& signature,
                                                PyObject* const* arguments, std::size_t positional,
                                                PyObject* names) {

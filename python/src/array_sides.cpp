@@ -20,7 +20,8 @@ namespace {
                role);
 }
 
-// Returns why an object exported no view of itself. Rethrows what is not an error of the protocol.
+// Takes the error of an object that exported no view of itself. Rethrows exceptions that are not
+// errors of the protocol.
 nb::python_error take_buffer_error() {
   nb::python_error error;
   if (!error.matches(PyExc_BufferError) && !error.matches(PyExc_ValueError) &&
@@ -30,7 +31,8 @@ nb::python_error take_buffer_error() {
   return error;
 }
 
-// From the object's own view. Nothing if it exports none, with the reason if it has the protocol.
+// The side over the view that the object exports; std::nullopt if it exports none. If it has the
+// protocol, `error` is then the reason.
 std::optional<ArraySide> host_side(nb::handle object, Access access, const char* role,
                                    std::optional<nb::python_error>& error) {
   if (PyObject_CheckBuffer(object.ptr()) == 0) {
@@ -74,8 +76,8 @@ ArraySide bytes_side(nb::handle object, Access access, const char* role) {
           {{view.shape.begin(), view.shape.end()}, {1}, 1, &byte_type()}};
 }
 
-// For NumPy arrays whose type has no name in the buffer protocol. TypeError for a type that arrays
-// do not support; nothing for other objects.
+// The side of a NumPy array whose type has no name in the buffer protocol. TypeError for a type
+// that arrays do not support; std::nullopt for other objects.
 std::optional<ArraySide> bfloat16_side(nb::handle object, Access access, const char* role) {
   if (PyObject_HasAttrString(object.ptr(), "dtype") == 0) {
     return {};
@@ -90,7 +92,7 @@ std::optional<ArraySide> bfloat16_side(nb::handle object, Access access, const c
   return side;
 }
 
-// Nothing for an object that does not describe itself.
+// std::nullopt for an object that does not describe its elements.
 std::optional<ArraySide> find_side(nb::handle object, Access access, const char* role) {
   if (const auto* array = typed_array_of(object)) {
     return side_of(*array, access, role);
@@ -125,7 +127,7 @@ nb::object complex_warning() {
                                           : numpy.attr("ComplexWarning");
 }
 
-// The stack level of a warning at which it names the caller's line, not one of this package.
+// The stack level at which a warning names the caller's line instead of a line of this package.
 Py_ssize_t frames_to_caller() {
   Py_ssize_t level = 1;
   nb::object frame = nb::borrow(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
@@ -143,9 +145,9 @@ Py_ssize_t frames_to_caller() {
 
 bool is_integers(Py_UCS4 kind) { return kind == 'i' || kind == 'u'; }
 
-// Whether NumPy has to convert it to the destination's type directly, so that an integer that does
-// not fit, or a complex number, is an error. `kind`: that of the array that NumPy makes of it by
-// default.
+// Whether NumPy has to convert the object to the destination's type directly, so that an integer
+// that does not fit, or a complex number, is an error. `kind` is the kind of the array that NumPy
+// converts the object to by default.
 bool reads_again(nb::handle object, Py_UCS4 kind, const ElementType& out, Conversion conversion) {
   if (conversion != Conversion::assign) {
     const bool is_python_sequence =
@@ -196,8 +198,8 @@ nb::object numpy_array_for(nb::handle object, const ElementType& out, Conversion
   }
 }
 
-// Whether it is a NumPy array of a type that arrays do not support. Views of it, or of its bytes,
-// are refused.
+// Whether the object is a NumPy array of a type that arrays do not support. Views of such an array,
+// or of its bytes, are rejected.
 bool is_numpy_only(nb::handle object) {
   return is_of_numpy(object) && find_numpy_type(nb::object(object.attr("dtype"))) == nullptr;
 }

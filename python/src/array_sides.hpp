@@ -19,27 +19,29 @@ struct ArraySide {
   }
 };
 
-// Holds the Buffer and not the array, which another thread may free meanwhile.
+// Holds the Buffer rather than the array, because another thread may free the array during the
+// copy.
 [[nodiscard]] ArraySide side_of(const TypedArray& array, Access access, const char* role);
-// From an object that describes its type and shape: an Array, a Buffer (as bytes), the buffer
-// protocol, the interfaces, DLPack. TypeError for anything else and for types that arrays do not
+// Converts an object that describes its type and shape: an Array, a Buffer (as bytes), the buffer
+// protocol, the interfaces, DLPack. TypeError for other objects and for types that arrays do not
 // support, ReadOnlyError for a destination that cannot be written.
 [[nodiscard]] ArraySide to_side(nb::handle object, Access access, const char* role);
-// How elements of lists, and of other objects that only NumPy makes arrays of, are converted.
+// How to convert the elements of lists and of other objects that only NumPy converts to arrays.
 enum class Conversion {
   cast,   // from the type that NumPy gives them; integers must fit the destination
   force,  // the same, and by NumPy's astype for unsupported types: objects, text, dates
   assign  // each by float(x), int(x) or bool(x), as NumPy assigns
 };
-// The same, and also what NumPy makes an array of: nested lists, numbers, non-native byte order.
-// `out`: the type to convert to. OverflowError for integers of a list that do not fit; with
-// `assign` TypeError for complex numbers as real ones, and ValueError for NaN as an integer.
+// Like to_side, but also accepts objects that NumPy converts to arrays: nested lists, numbers,
+// non-native byte order. `out`: the type to convert to. OverflowError for integers of a list that
+// do not fit; with `assign` TypeError for complex numbers as real ones, and ValueError for NaN as
+// an integer.
 [[nodiscard]] ArraySide to_source(nb::handle object, const ElementType& out, Conversion conversion);
 
-// The type of what `to_side` accepts, without a writable view of its elements; nullptr for anything
-// else.
+// The element type of an object that `to_side` accepts; no writable view is requested. nullptr for
+// other objects.
 [[nodiscard]] const ElementType* element_type_of(nb::handle object, const char* role);
-// By numpy.asarray, also for lists of other libraries' arrays, which it does not accept itself.
+// Calls numpy.asarray. Also accepts lists of other libraries' arrays, which numpy.asarray does not.
 // ValueError for an __array_interface__ with impossible numbers.
 [[nodiscard]] nb::object numpy_array_of(nb::handle object, nb::handle dtype = nb::none());
 
@@ -53,12 +55,13 @@ void require_copyable(const ArrayLayout& target_layout, const ArrayLayout& sourc
 // Pre: require_copyable() accepted the sides.
 [[nodiscard]] nb::object copy_sides(ArraySide& target, ArraySide& source, isthmus_casting_t casting,
                                     const OperationArguments& arguments);
-// The element of an array without dimensions, after the work pending on it has ended.
+// The element of an array without dimensions, after pending work on its memory has completed.
 [[nodiscard]] nb::object only_number(ArraySide& side);
 // Implements Array.fill: sets every element to a number, or to the one element of an array.
 [[nodiscard]] nb::object fill_array(nb::handle array, nb::handle value,
                                     const OperationArguments& arguments);
-// "no", "safe", "same_kind", "unsafe", or "equiv", which is "no" here. ValueError, TypeError.
+// Accepts "no", "safe", "same_kind" and "unsafe", and "equiv" as "no". ValueError for other text,
+// TypeError for other objects.
 [[nodiscard]] isthmus_casting_t to_casting(nb::handle name);
 
 }  // namespace isthmus::python

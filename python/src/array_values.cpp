@@ -101,7 +101,7 @@ ElementValue integer_value(nb::handle integer, const ElementType& out) {
   return make_value(number, float64());
 }
 
-// int() refuses what is not a number or is infinite.
+// int() rejects NaN and infinity.
 ElementValue float_value(nb::handle number, const ElementType& out, isthmus_casting_t casting) {
   const bool is_lossy = out.kind == 'i' || out.kind == 'u' || out.kind == 'b';
   if (is_lossy && casting != ISTHMUS_CASTING_UNSAFE) {
@@ -129,7 +129,7 @@ ElementValue complex_value(nb::handle number, const ElementType& out, isthmus_ca
   return make_value(value, complex128());
 }
 
-// Nothing for text, dates and records.
+// std::nullopt for text, dates and records.
 std::optional<ElementValue> numpy_value(nb::handle number, const ElementType& out,
                                         isthmus_casting_t casting) {
   const auto* type = find_numpy_type(nb::object(number.attr("dtype")));
@@ -214,7 +214,7 @@ bool is_array(nb::handle object) {
   const auto type = reinterpret_cast<PyObject*>(Py_TYPE(object.ptr()));
   for (const char* each : {"__dlpack__", "__array__", "__array_interface__", "__array_struct__",
                            "__sycl_usm_array_interface__", "__cuda_array_interface__"}) {
-    // The type first: properties are not executed then.
+    // The type is queried first, which does not execute properties.
     if (PyObject_HasAttrString(type, each) != 0 ||
         PyObject_HasAttrString(object.ptr(), each) != 0) {
       return true;
@@ -271,7 +271,7 @@ std::optional<ElementValue> to_value(nb::handle number, const ElementType& out,
     return complex_value(number, out, casting);
   }
   if (!is_numpy && is_array(number)) {
-    return {};  // without dimensions it counts as an integer by __index__, of its own type
+    return {};  // even an array without dimensions, which has __index__
   }
   if (const nb::object integer = as_integer(number); integer.is_valid()) {
     return integer_value(integer, out);

@@ -13,13 +13,15 @@
 namespace isthmus::python {
 namespace {
 
-// Freed in the order of its queue, since the library that uses it frees its own memory that way.
+// A block of memory that is freed in the order of its queue, as the other library frees its own
+// memory.
 class BareBlock {
  public:
   BareBlock(const Resource& resource, const Queue& queue, std::size_t nbytes)
       : BareBlock{ResourceHandle::retained(resource.raw.get()),
                   QueueHandle::retained(queue.raw.get()), nbytes, resource.is_pool} {
-    const Interruptible call;  // may raise even if there is memory: the destructor frees it
+    // May raise although memory was allocated, which the destructor then frees.
+    const Interruptible call;
     isthmus_status_t status;
     {
       const GilRelease released;
@@ -81,7 +83,9 @@ void bind_bare_block(nb::module_& module) {
            nb::arg("nbytes").none(),
            nb::sig("def __init__(self, resource: MemoryResource, queue: Queue, nbytes: int) -> "
                    "None"))
-      .def_prop_ro("ptr", &BareBlock::pointer, nb::sig("def ptr(self) -> int"), "Its address.");
+      .def_prop_ro("ptr", &BareBlock::pointer, nb::sig("def ptr(self) -> int"),
+                   "The address of\n"
+                   "the memory.");
 }
 
 }  // namespace isthmus::python

@@ -59,13 +59,13 @@ std::uint64_t to_bytes(nb::handle value, const char* name, nb::handle target_dev
 void bind_budget(nb::module_& module) {
   nb::class_<Budget> type(
       module, "Budget", nb::is_weak_referenceable(),
-      "A limit on the memory, in use and free, that several pools hold of their drivers:\n"
+      "Limits the memory, in use and free, that several pools together hold of their drivers:\n"
       "Budget(limit, device=None, kind=\"device\"), passed to PoolResource(..., budget=...).\n\n"
       "`limit` is in bytes, or text: \"2GiB\", or \"80%\" of the memory of `kind` that `device`\n"
-      "has. A pool that would exceed it first releases its own free memory, then requests the\n"
-      "other pools to release theirs, and then raises USMAllocationError, which lists what each\n"
-      "holds. Small and recently freed blocks that threads other than the requesting one keep\n"
-      "are not free in this sense. Safe to use from any thread.");
+      "has. A pool that would exceed the limit first releases its own free memory, then requests\n"
+      "that the other pools release free memory, and finally raises USMAllocationError, which\n"
+      "lists the bytes that each pool holds. Small and recently freed blocks in the caches of\n"
+      "threads other than the requesting one do not count as free. Safe to use from any thread.");
   types.budget = type;
   const auto number = [&](const char* name, auto field, const char* signature, const char* text) {
     type.def_prop_ro(
@@ -77,18 +77,20 @@ void bind_budget(nb::module_& module) {
            nb::sig("def __init__(self, limit: int | str, device: Device | str | None = None, "
                    "kind: str = 'device') -> None"));
   number("limit_bytes", &isthmus_budget_info_t::limit_bytes, "def limit_bytes(self) -> int",
-         "Bytes that its pools may hold together.");
+         "The most bytes that its pools may hold together.");
   number("held_bytes", &isthmus_budget_info_t::held_bytes, "def held_bytes(self) -> int",
          "Bytes that its pools hold, and those of destroyed pools with blocks still in use.");
   number("free_bytes", &isthmus_budget_info_t::free_bytes, "def free_bytes(self) -> int",
-         "Bytes of these that no buffer, thread or size class holds.");
+         "Held bytes that no buffer, thread or size class uses.");
   number("peak_held_bytes", &isthmus_budget_info_t::peak_held_bytes,
-         "def peak_held_bytes(self) -> int", "The most bytes that were held so far.");
+         "def peak_held_bytes(self) -> int", "The maximum of held_bytes so far.");
   number("pools", &isthmus_budget_info_t::pools, "def pools(self) -> int", "Number of live pools.");
   number("refusals", &isthmus_budget_info_t::refusals, "def refusals(self) -> int",
-         "How often a request of a pool did not fit at once.");
+         "Number of pool requests that did not fit at once.");
   number("released_bytes", &isthmus_budget_info_t::released_bytes,
-         "def released_bytes(self) -> int", "Bytes that pools released for others so far.");
+         "def released_bytes(self) -> int",
+         "Bytes that pools have released for other pools so\n"
+         "far.");
   type.def("__repr__", &budget_repr, nb::sig("def __repr__(self) -> str"));
 }
 

@@ -44,7 +44,7 @@ void* export_to_host(const Buffer& buffer) {
   void* pointer = nullptr;
   isthmus_status_t status;
   {
-    // Operations submitted since are waited for here, and Ctrl-C does not interrupt this.
+    // Waits for operations submitted since the wait above. Ctrl-C does not interrupt this wait.
     const GilRelease released;
     status = isthmus_buffer_export(buffer.raw.get(), &pointer);
   }
@@ -266,7 +266,8 @@ void bind_properties(nb::class_<Buffer>& bound) {
           nb::sig("def kind(self) -> str"), "\"device\", \"shared\" or \"host\".")
       .def_prop_ro(
           "alignment", [](const Buffer& self) { return info_of(self).alignment; },
-          "Its alignment in bytes: the requested one or the device's own. ClosedError if freed.")
+          "Its alignment in bytes: the requested one or the device's default. Raises ClosedError\n"
+          "if the buffer was freed.")
       .def_prop_ro(
           "queue", [](const Buffer& self) { return self.queue_object; },
           nb::sig("def queue(self) -> Queue"), "The queue whose order its operations follow.")
@@ -278,13 +279,13 @@ void bind_properties(nb::class_<Buffer>& bound) {
           nb::sig("def context(self) -> Context"), "The context that the memory belongs to.")
       .def_prop_ro(
           "base", &base_of, nb::sig("def base(self) -> object"),
-          "The Buffer of which it is a part or another view, or the owner of adopted memory;\n"
-          "None for memory of its own. It is kept alive.")
+          "The Buffer that this one is a view of, or the owner of adopted memory, which this\n"
+          "buffer keeps alive; None if this buffer owns its memory.")
       .def_prop_ro("ptr", &address_of, nb::sig("def ptr(self) -> int"),
-                   "Its address, 0 if it has no bytes. ClosedError if freed.")
+                   "Its address; 0 if it has 0 bytes. Raises ClosedError if the buffer was freed.")
       .def_prop_ro(
           "read_only", [](const Buffer& self) { return self.read_only; },
-          "Whether writes to it are refused.")
+          "Whether writes are rejected.")
       .def_prop_ro("freed", &is_freed, "Whether the buffer, or one that contains it, was freed.");
 }
 
@@ -298,19 +299,19 @@ void bind_methods(nb::class_<Buffer>& bound) {
       .def("wait", &wait, nb::arg("timeout") = nb::none(),
            nb::sig("def wait(self, timeout: float | None = None) -> None"),
            "Waits for the work pending on this memory, on any queue, for at most `timeout`\n"
-           "seconds (None: indefinitely; 0 polls). Errors of operations are reported by their\n"
-           "own events. Releases the interpreter's lock; Ctrl-C interrupts. Raises\n"
-           "WaitTimeoutError, ClosedError, and DependencyError if a copy of a unified buffer\n"
-           "that was to fill some of the bytes has failed and nothing has filled them since.")
+           "seconds (None: indefinitely; 0 polls). Errors of operations are reported by their own\n"
+           "events. Releases the interpreter's lock; Ctrl-C interrupts. Raises WaitTimeoutError,\n"
+           "ClosedError, and DependencyError if a copy of a unified buffer that should have\n"
+           "written some of the bytes failed and nothing has written them since.")
       .def("free", &free_buffer,
-           "Ends this buffer at once: using it, or its slices, afterwards raises ClosedError.\n"
-           "The memory is returned when the last operation on it has ended and the last view of\n"
-           "it (a NumPy array, a memoryview) is gone. Never blocks. Freeing twice does nothing.\n"
+           "Frees this buffer: using it, or its slices, afterwards raises ClosedError. The memory\n"
+           "is returned after the last operation on it has completed and the last view of it (a\n"
+           "NumPy array, a memoryview) was released. Never blocks. Freeing twice does nothing.\n"
            "Freeing a slice affects only the slice.")
       .def(
           "__enter__",
           [](nb::object self) {
-            (void)info_of(require_buffer(self));  // refuses a freed one
+            (void)info_of(require_buffer(self));  // raises ClosedError for a freed buffer
             return self;
           },
           nb::sig("def __enter__(self) -> Self"))
@@ -319,13 +320,13 @@ void bind_methods(nb::class_<Buffer>& bound) {
           nb::sig("def __exit__(self, *exc: object) -> None"))
       .def("on_queue", &on_queue, nb::arg("queue").none(),
            nb::sig("def on_queue(self, queue: Queue) -> Buffer"),
-           "The same memory, with its operations on `queue`, a queue of the same context\n"
-           "(WrongContextError). It keeps this buffer alive.")
+           "A view of the same memory whose operations run on `queue`. It keeps this buffer\n"
+           "alive. Raises WrongContextError for a queue of another context.")
       .def("record", &record_use, nb::arg("queue_or_event").none(),
            nb::sig("def record(self, queue_or_event: Queue | Event) -> None"),
-           "Declares that external work uses the memory. Until the event, or everything on the\n"
-           "queue now, has completed, the memory is not released, and operations on other\n"
-           "queues wait. Does not block.")
+           "Declares that external work uses the memory. Until the event, or all work now on the\n"
+           "queue, has completed, the memory is not released, and operations on other queues\n"
+           "wait. Does not block.")
       .def_static(
           "adopt", &adopt, nb::arg("ptr").none(), nb::arg("nbytes").none(), nb::kw_only(),
           nb::arg("kind") = nb::none(), nb::arg("device") = nb::none(),
@@ -336,18 +337,18 @@ void bind_methods(nb::class_<Buffer>& bound) {
                   "None, read_only: bool = False) -> Buffer"),
           "A buffer over memory of another owner, which `owner` keeps alive and frees.\n\n"
           "The address must be known to the context of `queue` (None: the current one), and\n"
-          "device memory must belong to its device, else WrongContextError. All bytes must lie\n"
-          "in one allocation, as far as the driver reports it, else OutOfRangeError. `kind`\n"
-          "None: as the driver reports. `device` without a queue: its default queue. On the\n"
-          "host device any memory can be adopted with kind=\"host\". `owner` is dropped when\n"
-          "the buffer, its views and exports, and the work on it have ended. An owner that\n"
-          "refers to its own buffer is never freed.")
+          "device memory must belong to its device, else WrongContextError. All bytes must lie in\n"
+          "one allocation, as far as the driver reports it, else OutOfRangeError. `kind` None:\n"
+          "the kind that the driver reports. `device` without a queue: its default queue. On the\n"
+          "host device any memory can be adopted with kind=\"host\". `owner` is released after\n"
+          "the buffer, its views and exports were released and the work on them has completed. An\n"
+          "owner that refers to its own buffer is never freed.")
       .def("disown", &disown, nb::sig("def disown(self) -> tuple[int, object]"),
-           "Transfers the memory to another owner: returns (address, owner). It is returned\n"
-           "when `owner`, a capsule with an isthmus_owner_t, is dropped and the work in flight\n"
-           "on it has ended. This buffer is freed afterwards. Raises ValueError for 0 bytes and\n"
-           "while slices, views or other buffers of the memory live; the buffer is unchanged\n"
-           "then.")
+           "Transfers the memory to another owner: returns (address, owner). `owner` is a capsule\n"
+           "with an isthmus_owner_t: the memory is returned after the capsule was dropped and the\n"
+           "work in flight has completed. This buffer is freed. Raises ValueError, and leaves the\n"
+           "buffer unchanged, for 0 bytes and while slices, views or other buffers of the memory\n"
+           "exist.")
       .def("__repr__", &buffer_repr, nb::sig("def __repr__(self) -> str"));
 }
 
@@ -360,10 +361,10 @@ void bind_buffer(nb::module_& module) {
       "Buffer(nbytes, *, kind=\"device\", device=None, queue=None, alignment=0, resource=None)\n\n"
       "`nbytes` may be 0. `kind`: \"device\" (device only), \"shared\" (migrates to where it is\n"
       "used) or \"host\" (host memory that devices can access). `device` (a Device or filter\n"
-      "string) or `queue` say where; neither: the current queue. `alignment` in bytes: a power\n"
-      "of two; 0 or less: the device's own. `resource`: where the memory comes from; None: the\n"
-      "current one (isthmus.using), else the default pool. If a resource is given, its kind is\n"
-      "the default. The bytes have no defined values at first.\n\n"
+      "string) or `queue`: the location of the memory; neither: the current queue. `alignment` in\n"
+      "bytes: a power of two; 0 or less: the device's default. `resource`: the resource to\n"
+      "allocate from; None: the current one (isthmus.using), else the default pool. If a resource\n"
+      "is passed, its kind is the default. The bytes have no defined values at first.\n\n"
       "Raises ValueError for a negative size or a bad alignment or kind, USMAllocationError (a\n"
       "MemoryError) if there is no memory, whatever the size, UnsupportedError for a kind that\n"
       "the device does not have.\n\n"

@@ -48,8 +48,8 @@ struct Buffer {
   return kind != ISTHMUS_KIND_DEVICE;
 }
 
-// What a garbage collection frees on the device that a request needs memory on: buffers that are
-// not views. Guarded by the interpreter's lock.
+// The memory that a garbage collection frees on the device of a request that needs memory. Views do
+// not count. Guarded by the interpreter's lock.
 struct CollectedGarbage {
   bool runs = false;
   std::uintptr_t device_key = 0;
@@ -57,7 +57,7 @@ struct CollectedGarbage {
 };
 extern CollectedGarbage collected;
 
-// ClosedError for a freed one.
+// ClosedError for a freed buffer.
 [[nodiscard]] isthmus_buffer_info_t info_of(const Buffer& buffer);
 [[nodiscard]] nb::object address_of(const Buffer& self);
 // Waits for pending work (Ctrl-C interrupts the wait) and returns the host's pointer. Must be
@@ -76,9 +76,11 @@ struct BufferRequest {
 };
 // Constructs a new buffer at `buffer`, which nanobind has allocated.
 void construct_buffer(Buffer* buffer, const BufferRequest& request);
-// What happens if a resource returns another kind than requested: accept, or USMAllocationError.
+// Whether a resource may return memory of another kind than requested, or that is a
+// USMAllocationError.
 enum class KindsAllowed { any, requested_only };
-// `resource` null: the current resource, else the default pool for `use`.
+// If `resource` is null, the memory comes from the current resource, else from the default pool for
+// `use`.
 void construct_buffer(Buffer* buffer, std::size_t nbytes, isthmus_kind_t kind,
                       std::int64_t alignment, nb::object queue, const Resource* resource,
                       KindsAllowed allowed, PoolUse use = PoolUse::buffers);
@@ -105,18 +107,19 @@ void construct_alias(Buffer* buffer, nb::handle source, nb::handle queue);
 
 extern PyType_Slot buffer_slots[];
 
-// Whether freeing it, ending an export, or destroying it may wait for the device or take long.
-// Those are then done without the interpreter's lock.
+// Whether freeing or destroying the buffer, or ending an export, may wait for the device or take
+// long. These are then done without the interpreter's lock.
 [[nodiscard]] bool free_may_wait(const Buffer& buffer) noexcept;
 // Releases the reference to memory of `nbytes` bytes on the device of `queue`. During a garbage
 // collection the bytes count as freed by it, except for a view (`is_view`).
 void drop_memory(BufferHandle& raw, const Queue& queue, std::size_t nbytes, bool is_view) noexcept;
-// Releases the interpreter's lock if that takes long.
+// Releases the interpreter's lock if the free may take long.
 void free_buffer(const Buffer& self) noexcept;
 
-// The same memory with its operations on `queue`. TypeError if it is not a queue.
+// A view of the same memory whose operations run on `queue`. TypeError for other objects.
 [[nodiscard]] nb::object on_queue(nb::handle self, nb::handle queue);
-// Records external work on a Queue, or until an Event. TypeError for other objects.
+// Records a use of the buffer by external work: on a Queue, or until an Event completes. TypeError
+// for other objects.
 void record_use(const Buffer& self, nb::handle user);
 
 void bind_buffer_sharing(nb::class_<Buffer>& bound);

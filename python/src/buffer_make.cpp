@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creating buffers: new ones, adopted ones, other views of one. Needs the interpreter's lock, which
-// slow allocations release.
+// Creates buffers: new ones, buffers over adopted memory, and views of other buffers. Needs the
+// interpreter's lock, which slow allocations release.
 
 #include <algorithm>
 #include <array>
@@ -26,7 +26,7 @@ namespace {
 // Allocating up to this size takes no longer than releasing the interpreter's lock, whether a pool
 // or the host's allocator serves it.
 constexpr std::size_t k_quick_bytes = 64 * 1024;
-// From this size on the system takes a while to free memory.
+// Freeing this many bytes or more takes the system a while.
 constexpr std::size_t k_slow_release_bytes = 4 * 1024 * 1024;
 
 isthmus_kind_t kind_of(const isthmus_buffer_t* buffer) {
@@ -179,7 +179,7 @@ void construct_buffer(Buffer* buffer, std::size_t nbytes, isthmus_kind_t kind,
   try {
     clock.record(*buffer);
   } catch (...) {
-    buffer->~Buffer();  // nanobind treats an object whose constructor threw as never created
+    buffer->~Buffer();  // nanobind does not destroy an object whose constructor threw
     throw;
   }
 }
@@ -225,7 +225,8 @@ void construct_alias(Buffer* buffer, nb::handle source, nb::handle queue) {
 
 namespace {
 
-// The most frequent ones first. Created by the first call, with the interpreter's lock.
+// The keywords, the most frequent ones first. Created by the first call, with the interpreter's
+// lock.
 std::span<const Keyword<BufferRequest>> keywords() {
   static const std::array<Keyword<BufferRequest>, 6> all{{{"resource", &BufferRequest::resource},
                                                           {"queue", &BufferRequest::queue},

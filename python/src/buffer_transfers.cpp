@@ -100,9 +100,9 @@ void bind_pitched_copies(nb::class_<Buffer>& bound) {
               "= None, other_pitch: int | None = None, offset: int = 0, other_offset: int = 0, "
               "queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = "
               "True) -> Event | None"),
-          "Copies `height` rows of `width` bytes into this buffer. Rows begin `pitch` bytes\n"
-          "apart here and `other_pitch` bytes apart there, at least `width`; None: `width`.\n"
-          "Otherwise like copy_from.")
+          "Copies `height` rows of `width` bytes into this buffer. Rows begin `pitch` bytes apart\n"
+          "in this buffer and `other_pitch` bytes apart in `other`; both are at least `width`,\n"
+          "the default. Otherwise like copy_from.")
       .def(
           "copy_to_2d", &copy_to_2d, nb::arg("other").none(), nb::arg("width").none(),
           nb::arg("height").none(), nb::kw_only(), nb::arg("pitch") = none,

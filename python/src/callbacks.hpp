@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Calls from the library into Python functions. They may come on any thread; the interpreter's lock
-// is taken here (gil.hpp).
+// Calls from the library into Python functions. They may arrive on any thread, and take the
+// interpreter's lock (gil.hpp).
 
 #include "errors.hpp"
 #include "gil.hpp"
@@ -10,7 +10,8 @@
 
 namespace isthmus::python {
 
-// Destroyed with the interpreter's lock held, through the deferred list.
+// A reference to a Python object, dropped through the deferred list with the interpreter's lock
+// held.
 struct HeldObject final : Deferred {
   explicit HeldObject(nb::handle held) : object{nb::borrow(held)} {}
   nb::object object;
@@ -20,9 +21,9 @@ struct HeldObject final : Deferred {
   return static_cast<HeldObject*>(static_cast<Deferred*>(owner))->object;
 }
 
-// Calls Python for the library, on any thread. An exception propagates to the call of the library
-// that led here. A Buffer that is created meanwhile comes from the driver unless the caller names a
-// resource: otherwise the function of a resource could request memory from that resource.
+// Calls Python for the library, on any thread. An exception propagates to the library call that
+// caused this one. A Buffer that is created meanwhile comes from the driver unless the caller names
+// a resource: otherwise the function of a resource could request memory from that resource.
 template <class Body>
 [[nodiscard]] isthmus_status_t run_callback(const char** message, Body body) noexcept {
   const CallbackLock lock;

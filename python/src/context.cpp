@@ -11,7 +11,7 @@
 namespace isthmus::python {
 namespace {
 
-// From a Device, a filter string or a list of these. The objects keep the handles alive.
+// Converts a Device, a filter string or a list of these. The objects keep the handles alive.
 std::vector<nb::object> to_devices(nb::handle argument) {
   std::vector<nb::object> objects;
   if (PyList_Check(argument.ptr()) != 0 || PyTuple_Check(argument.ptr()) != 0) {
@@ -88,12 +88,12 @@ void bind_context(nb::module_& module) {
   nb::class_<Context> bound(
       module, "Context", nb::is_weak_referenceable(),
       "A context: Context(devices=None). USM belongs to a context, whose devices can access it.\n\n"
-      "`devices`: a Device or filter string or a list of them, of one platform; None: the\n"
-      "current device. This creates a new context; Device.default_context is the one that is\n"
-      "used unless another is named. Contexts are equal if they represent the same driver\n"
-      "context, and may be used from any thread.");
+      "`devices`: a Device or filter string or a list of them, of one platform; None: the current\n"
+      "device. This creates a new context; Device.default_context is used unless another context\n"
+      "is named. Contexts are equal if they represent the same driver context, and may be used\n"
+      "from any thread.");
   types.context = bound;
-  bind_from_sycl(bound, &find_sycl_context, "Context", "def from_sycl(given: Any) -> Context");
+  bind_from_sycl(bound, &find_sycl_context, "Context", "def from_sycl(obj: Any) -> Context");
   bind_capsule<Context>(bound);
   bound
       .def(
@@ -121,8 +121,8 @@ void bind_context(nb::module_& module) {
           [](const Context& self) {
             return reinterpret_cast<std::uintptr_t>(isthmus_context_native(self.raw.get()));
           },
-          "The driver's handle as an integer (OpenCL: cl_context), 0 where it has none. Valid\n"
-          "while this object lives.")
+          "The driver's handle as an integer (OpenCL: cl_context), 0 if the driver has none.\n"
+          "Valid while this object exists.")
       .def("__eq__", &equal, nb::arg("other").none(),
            nb::sig("def __eq__(self, other: object) -> bool"))
       .def("__hash__", &key_of)

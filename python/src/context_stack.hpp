@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A stack in a context variable: what `with` statements set for a thread or asyncio task, with the
-// innermost on top. Needs the interpreter's lock.
+// A stack in a context variable: the entries of the `with` statements of a thread or asyncio task,
+// with the innermost on top. Needs the interpreter's lock.
 //
 // The variable holds (entry, the stack below) or None. Leaving restores the stack below, and an
 // entry stores nothing: threads, tasks and copied contexts may enter and leave the same object.
@@ -32,7 +32,7 @@ class ContextStack {
     const nb::object stack = all();
     return stack.is_none() ? stack : nb::borrow(top_of(stack));
   }
-  // Pre: the stack is not empty. Borrowed from it.
+  // Pre: the stack is not empty. The result is borrowed from the stack.
   [[nodiscard]] static nb::handle top_of(nb::handle stack) noexcept {
     return PyTuple_GET_ITEM(stack.ptr(), 0);
   }

@@ -30,7 +30,7 @@ std::optional<int> number_in(nb::handle object, const char* attribute) {
   }
   const nb::object value = object.attr(attribute);
   if (value.is_none() || value.equal(nb::int_(-1))) {
-    return {};  // -1 in CuPy: the current one
+    return {};  // -1 in CuPy: the current device
   }
   return static_cast<int>(std::min<std::size_t>(to_size(value, attribute), INT_MAX));
 }
@@ -39,7 +39,7 @@ std::uintptr_t to_number(nb::handle handle) {
   return reinterpret_cast<std::uintptr_t>(to_pointer(handle, "stream"));
 }
 
-// It is a method in the protocol, and was a tuple in its first drafts.
+// __cuda_stream__ is a method in the protocol, and was a tuple in early drafts.
 NamedStream read_protocol(nb::handle stream) {
   nb::object result = stream.attr("__cuda_stream__");
   if (PyCallable_Check(result.ptr()) != 0) {

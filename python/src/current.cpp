@@ -20,9 +20,9 @@ struct NamedQueue {
   nb::object queue;
 };
 // A few default queues that were requested by filter. Simulated devices are excluded, because
-// programs create and destroy them. Never destroyed, and neither is the next one.
+// programs create and destroy them. Never destroyed.
 auto& named_queues = *new std::vector<NamedQueue>;
-// The process's default queue. It never changes once it was chosen.
+// The process's default queue. Never changes after it was chosen; never destroyed.
 auto& process_queue = *new nb::object;
 
 nb::object default_queue() {
@@ -41,8 +41,9 @@ nb::object default_queue() {
   return process_queue;
 }
 
-// Borrowed. Not valid if no queue was requested by that filter, which must be exactly a str. A
-// string that is written in a program is one object.
+// The cached queue for a filter, as a borrowed reference; not valid if there is none. Pre: the
+// filter is exactly a str. Identity is compared first, because a string literal of a program is one
+// object.
 nb::handle find_named_queue(nb::handle filter) noexcept {
   for (const auto& each : named_queues) {
     if (each.filter.is(filter)) {
@@ -105,12 +106,12 @@ bool is_temporary(const Device& device) { return std::strcmp(info_of(device).bac
 
 void before_drivers(const char* filter) {
   static bool prepared = false;
-  // The host is always found. Any other search may fail, and then opens every driver.
+  // The search for "host" always succeeds. Any other search may fail, and then opens every driver.
   const bool opens_none = filter != nullptr && std::strcmp(filter, "host") == 0;
   if (prepared || opens_none) {
     return;
   }
-  // Passed to the library and not through the environment, which child processes inherit.
+  // Passed to the library directly, because child processes would inherit environment variables.
   const nb::object libraries = nb::module_::import_("isthmus._drivers").attr("libraries")();
   for (const nb::handle each : libraries) {
     check(isthmus_driver_library(nb::cast<const char*>(each[0]), nb::cast<const char*>(each[1])));
@@ -164,7 +165,7 @@ nb::object to_device(nb::handle argument) {
 
 namespace {
 
-// A Queue from a Queue or one of dpctl's.
+// Converts a Queue or a dpctl queue to a Queue.
 nb::object require_queue(nb::handle argument) {
   if (queue_of(argument) != nullptr) {
     return nb::borrow(argument);

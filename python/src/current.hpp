@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Chooses the device or queue of a call: what the caller named, what `with` set, or the default.
-// Needs the interpreter's lock.
+// Chooses the device or queue of a call: the one that the caller named, else the one that a `with`
+// statement set, else the default. Needs the interpreter's lock.
 
 #include "objects.hpp"
 
@@ -11,27 +11,27 @@ namespace isthmus::python {
   return argument.is_valid() && !argument.is_none();
 }
 
-// From a Device, a dpctl device or a filter string; None and nullptr: the current one. TypeError
-// otherwise.
+// Converts a Device, a dpctl device or a filter string; None and nullptr stand for the current
+// device. TypeError for other objects.
 [[nodiscard]] nb::object to_device(nb::handle argument);
-// `queue` (a Queue or dpctl's), else the default queue of `device`, else the current queue. None
-// and nullptr count as absent. ValueError if both are specified and do not match.
+// Returns `queue` (a Queue or a dpctl queue), else the default queue of `device`, else the current
+// queue. None and nullptr count as absent. ValueError if both are specified and do not match.
 [[nodiscard]] nb::object to_queue(nb::handle queue, nb::handle device);
 // The library's handle of `queue`, which `holder` keeps alive; null for None and nullptr. TypeError
-// otherwise.
+// for other objects.
 [[nodiscard]] isthmus_queue_t* raw_queue(nb::handle queue, nb::object& holder);
 [[nodiscard]] nb::object default_queue_of(const Device& device);
 
-// Whether it is a simulated device, which cannot be found again once its objects are destroyed.
+// Whether the device is simulated: it then cannot be found again once its objects are destroyed.
 [[nodiscard]] bool is_temporary(const Device& device);
 
 // To be called before anything that may open the drivers that `filter` allows: registers drivers
-// that pip installed with the library. Free of cost after the first time.
+// that pip installed with the library. Costs nothing after the first call.
 void before_drivers(const char* filter);
 
 // The library's search for a device, without the interpreter's lock. Opens drivers.
 [[nodiscard]] isthmus_status_t try_find_device(const char* filter, DeviceHandle& device);
-// The same, and throws its errors.
+// The same, but throws the library's errors.
 [[nodiscard]] DeviceHandle find_device(const char* filter);
 [[nodiscard]] nb::object current_queue();
 [[nodiscard]] nb::object current_device();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The current resource, which serves requests that name none: what `with using(resource):` set for
-// this thread or task, else what was set for the process, else the default pool. None on the stack
-// stands for the driver: for functions that resources call, which could otherwise request memory
-// from themselves.
+// The current resource, which serves requests that name none. It is the one that `with
+// using(resource):` set for this thread or task, else the one set for the process, else the default
+// pool. An entry of None on the stack selects the driver: it is for functions that resources call,
+// which could otherwise request memory from themselves.
 
 #include "arguments.hpp"
 #include "context_stack.hpp"
@@ -20,7 +20,7 @@ struct UsingResource {
 };
 
 ContextStack using_stack;
-// Those of the process: one resource per kind, context and device, the one that was set last.
+// The current resources of the process: the last one set for each kind, context and device.
 PyObject* process_resources = nullptr;
 
 // Host memory belongs to no device.
@@ -30,7 +30,7 @@ bool serves(const Resource& candidate, isthmus_kind_t kind, const Queue& queue) 
          (kind == ISTHMUS_KIND_HOST || candidate_queue.device_key == queue.device_key);
 }
 
-// None: the driver. Not valid: the resource of the process applies.
+// Returns None for the driver. If the result is not valid, the resource of the process applies.
 nb::object find_in_stack(isthmus_kind_t kind, const Queue& queue) {
   const nb::object stack = using_stack.all();
   for (nb::handle node = stack; !node.is_none(); node = ContextStack::below(node)) {
@@ -133,9 +133,9 @@ void bind_current_resource(nb::module_& module) {
   }
   nb::class_<UsingResource>(
       module, "using",
-      "`with isthmus.using(resource):` - buffers of its kind, context and device (of host kind:\n"
-      "of any device) that name no resource come from it, in this thread or asyncio task and in\n"
-      "tasks started within it. Nests; other resources are unaffected. Functions that a\n"
+      "`with isthmus.using(resource):` - `resource` serves buffers of its kind, context and\n"
+      "device (host kind: any device) that name no resource, in this thread or asyncio task and\n"
+      "in tasks started within it. Nests; other resources are unaffected. Functions that a\n"
       "resource calls (of an allocator, or a failure callback) run outside of any such scope.")
       .def("__init__", &init_using, nb::arg("resource").none(),
            nb::sig("def __init__(self, resource: MemoryResource) -> None"))
@@ -144,8 +144,8 @@ void bind_current_resource(nb::module_& module) {
   module.def(
       "set_resource", &set_resource, nb::arg("resource").none(),
       nb::sig("def set_resource(resource: MemoryResource) -> None"),
-      "From now on buffers of its kind, context and device (of host kind: of any device) that\n"
-      "name no resource come from it, in every thread; `using` takes precedence. A\n"
+      "From now on `resource` serves buffers of its kind, context and device (host kind: any\n"
+      "device) that name no resource, in every thread; `using` takes precedence. A\n"
       "ProviderResource selects the driver's own memory, default_pool(kind, use='buffers')\n"
       "restores the initial state.");
   module.def(

@@ -13,8 +13,7 @@ nb::object queue_or_none(isthmus_queue_t* raw) {
   return raw == nullptr ? nb::none() : wrap(QueueHandle::retained(raw));
 }
 
-// Like `run_callback_unraisable`. If the call came from Python, the exception is raised there
-// instead.
+// Like `run_callback_unraisable`, but if the call came from Python, the exception is raised there.
 template <class Body>
 void run_callback_reporting(nb::handle object, Body body) noexcept {
   if (is_carrying()) {
@@ -114,19 +113,19 @@ void init_failure(FailureCallbackResource* self, nb::handle upstream, nb::handle
 void bind_custom(nb::module_& module) {
   nb::class_<CustomResource, Resource>(
       module, "CustomResource",
-      "A resource of your own: CustomResource(allocator, kind=\"device\", device=None,\n"
+      "A resource implemented in Python: CustomResource(allocator, kind=\"device\", device=None,\n"
       "context=None).\n\n"
-      "`allocator.allocate(nbytes, alignment, queue)` returns the address of memory of that\n"
-      "kind, or raises MemoryError if it has none left. `allocator.deallocate(pointer, nbytes,\n"
-      "queue)` releases it when no work uses it any more. What deallocate raises goes to\n"
-      "sys.unraisablehook. It must not wait for work on a queue. Both are called on any thread,\n"
-      "several at a time, but neither while the interpreter ends nor in a forked child. Two\n"
-      "methods are optional: `usage()` returns (held, free) bytes, and `trim(keep_bytes)` the\n"
-      "bytes released. `device` and `context` are those of ProviderResource.\n\n"
-      "What allocate raises is raised by Buffer(). What usage and trim raise is raised to the\n"
-      "caller that caused the call. The result of allocate is checked: CallbackError for 0, for\n"
-      "an address that is not aligned, and for memory that is not of this kind and device as\n"
-      "far as the driver can tell. It may return the address of a part of a Buffer, which then\n"
+      "`allocator.allocate(nbytes, alignment, queue)` returns the address of memory of that kind,\n"
+      "or raises MemoryError if it has none left. `allocator.deallocate(pointer, nbytes, queue)`\n"
+      "releases it after all work on it has completed, and must not wait for work on a queue. Its\n"
+      "exceptions go to sys.unraisablehook. Both are called on any thread, also concurrently, but\n"
+      "not while the interpreter ends or in a forked child. Two methods are optional: `usage()`\n"
+      "returns (held, free) bytes, and `trim(keep_bytes)` the bytes released. `device` and\n"
+      "`context` are those of ProviderResource.\n\n"
+      "Exceptions of allocate are raised by Buffer(). Exceptions of usage and trim are raised to\n"
+      "the caller whose request called them. The result of allocate is checked: CallbackError for\n"
+      "0, for an address that is not aligned, and for memory that is not of this kind and device\n"
+      "as far as the driver can tell. It may return the address of a part of a Buffer, which then\n"
       "lives as long as the part. Buffers that these methods create come from the driver unless\n"
       "they name a resource.\n\n"
       "The allocator lives as long as the resource and its memory. An object that holds its own\n"
@@ -141,10 +140,11 @@ void bind_custom(nb::module_& module) {
   nb::class_<FailureCallbackResource, AdaptorResource>(
       module, "FailureCallbackResource",
       "Calls a function when there is no memory: FailureCallbackResource(upstream, function).\n\n"
-      "`function(nbytes)` is called on the requesting thread, with no lock held. It may free\n"
-      "and allocate (from the driver unless a resource is named), and returns whether to try\n"
-      "again. What it raises ends the request. It lives as long as the resource and its memory:\n"
-      "a method of an object that holds the resource keeps both alive indefinitely.")
+      "`function(nbytes)` is called on the requesting thread, with no lock held. It may free and\n"
+      "allocate (from the driver unless a resource is named), and returns whether to try again.\n"
+      "An exception that it raises fails the request. The function lives as long as the resource\n"
+      "and its memory: a method of an object that holds the resource keeps both alive\n"
+      "indefinitely.")
       .def("__init__", &init_failure, nb::arg("upstream").none(), nb::arg("function").none(),
            nb::sig("def __init__(self, upstream: MemoryResource, function: Callable[[int], bool]) "
                    "-> None"));

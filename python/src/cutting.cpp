@@ -60,14 +60,15 @@ void init_arena(ArenaResource* self, nb::handle upstream, nb::handle limit_bytes
 void bind_cutting(nb::module_& module) {
   nb::class_<MonotonicResource, AdaptorResource>(
       module, "MonotonicResource",
-      "Cuts memory off chunks of upstream's, one block after the other, and releases the chunks\n"
+      "Allocates consecutive blocks from chunks of its upstream, and releases the chunks\n"
       "together: MonotonicResource(upstream, first_bytes=0).\n\n"
-      "For memory that is allocated bit by bit and ends at once. The first chunk has\n"
-      "`first_bytes` (0: 64 KiB), each further one twice the size of the one before, or what\n"
-      "the request needs. Freeing a Buffer returns nothing. A chunk is returned by release(),\n"
-      "or when the resource is destroyed, once no Buffer lies in it and the work on it has\n"
-      "ended. Raises UnsupportedError for an upstream that gives memory of several kinds.\n\n"
-      "A context manager, which releases.")
+      "For memory that is allocated in steps and released together. The first chunk has\n"
+      "`first_bytes` (0: 64 KiB). Each further chunk has twice the size of the previous one, or\n"
+      "the size that the request needs. Freeing a Buffer returns nothing. A chunk is returned by\n"
+      "release(), or when the resource is destroyed, once no Buffer lies in it and the work on it\n"
+      "has completed. Raises UnsupportedError for an upstream that allocates memory of several\n"
+      "kinds.\n\n"
+      "As a context manager, it calls release() on exit.")
       .def("__init__", &init_monotonic, nb::arg("upstream").none(),
            nb::arg("first_bytes").none() = 0,
            nb::sig("def __init__(self, upstream: MemoryResource, first_bytes: int | str = 0) -> "
@@ -82,14 +83,14 @@ void bind_cutting(nb::module_& module) {
           nb::sig("def __exit__(self, *exc: object) -> None"));
   nb::class_<FixedSizeResource, AdaptorResource>(
       module, "FixedSizeResource",
-      "Blocks of one size, cut from slabs of upstream's: FixedSizeResource(upstream,\n"
+      "Allocates blocks of one size from slabs of its upstream: FixedSizeResource(upstream,\n"
       "block_bytes, blocks=0).\n\n"
-      "A slab has `blocks` of them (0: as many as make a MiB, at least 8). A larger Buffer\n"
-      "raises InvalidArgumentError: use a BinningResource to send it elsewhere. A block that is\n"
-      "freed after work on a queue is reused at once on that queue, and elsewhere after the\n"
-      "work has ended. Slabs that are entirely free are returned by trim(), and when a request\n"
-      "of any resource would otherwise fail. Raises UnsupportedError for an upstream that gives\n"
-      "memory of several kinds.")
+      "A slab has `blocks` blocks (0: 1 MiB of them, at least 8). A larger Buffer raises\n"
+      "InvalidArgumentError: use a BinningResource to serve it from another resource. A block\n"
+      "that is freed after work on a queue is reused at once on that queue, and elsewhere after\n"
+      "the work has ended. Slabs that are entirely free are returned by trim(), and when a\n"
+      "request of any resource would otherwise fail. Raises UnsupportedError for an upstream that\n"
+      "allocates memory of several kinds.")
       .def("__init__", &init_fixed_size, nb::arg("upstream").none(), nb::arg("block_bytes").none(),
            nb::arg("blocks").none() = 0,
            nb::sig("def __init__(self, upstream: MemoryResource, block_bytes: int | str, blocks: "
@@ -97,17 +98,17 @@ void bind_cutting(nb::module_& module) {
       .def_prop_ro(
           "block_bytes", [](const FixedSizeResource& self) { return self.block_bytes; },
           nb::sig("def block_bytes(self) -> int"),
-          "The size of the largest Buffer that it allocates.");
+          "The size of the largest Buffer that the resource allocates.");
   nb::class_<ArenaResource, AdaptorResource>(
       module, "ArenaResource",
-      "Memory cut from superblocks that threads do not share: ArenaResource(upstream,\n"
+      "Allocates from superblocks that threads do not share: ArenaResource(upstream,\n"
       "limit_bytes=0).\n\n"
-      "Each thread has an arena for each queue. An arena without enough free memory takes\n"
-      "another superblock, of a MiB or of what the request needs, and does not search other\n"
+      "Each thread has an arena for each queue. An arena without enough free memory obtains\n"
+      "another superblock, of 1 MiB or the size that the request needs, and does not search other\n"
       "arenas; a PoolResource does, and is nearly always the better choice. Superblocks that\n"
       "are entirely free are returned by trim(), and before memory runs out. They hold at most\n"
-      "`limit_bytes` (0: what upstream has). Raises UnsupportedError for an upstream that gives\n"
-      "memory of several kinds.")
+      "`limit_bytes` (0: what upstream has). Raises UnsupportedError for an upstream that\n"
+      "allocates memory of several kinds.")
       .def("__init__", &init_arena, nb::arg("upstream").none(), nb::arg("limit_bytes").none() = 0,
            nb::sig("def __init__(self, upstream: MemoryResource, limit_bytes: int | str = 0) -> "
                    "None"));

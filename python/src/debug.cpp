@@ -25,14 +25,14 @@ void init_debug(DebugResource* self, nb::handle upstream, nb::handle kept_bytes)
 void bind_debug(nb::module_& module) {
   nb::class_<DebugResource, AdaptorResource>(
       module, "DebugResource",
-      "Detects writes beside blocks and to freed ones: DebugResource(upstream,\n"
+      "Detects writes outside of blocks and to freed blocks: DebugResource(upstream,\n"
       "kept_bytes='16MiB').\n\n"
       "For programs under test. Each block lies between red zones of 64 bytes, or of its\n"
-      "alignment if that is more. `kept_bytes` of freed blocks are poisoned and kept for a\n"
-      "while. An allocation waits for its queue, and memory is returned once nothing uses it.\n"
-      "Findings are written to the standard error stream, and raised by verify(). Raises\n"
-      "UnsupportedError for an upstream that may give device memory, which the host cannot\n"
-      "inspect.")
+      "alignment if that is more. `kept_bytes` of freed blocks are poisoned, and retained for a\n"
+      "while to detect such writes. An allocation waits for its queue, and memory is returned\n"
+      "once nothing uses it. Detected writes are reported on the standard error stream, and\n"
+      "raised by verify(). Raises UnsupportedError for an upstream that may give device memory,\n"
+      "which the host cannot inspect.")
       .def("__init__", &init_debug, nb::arg("upstream").none(),
            nb::arg("kept_bytes").none() = "16MiB",
            nb::sig("def __init__(self, upstream: MemoryResource, kept_bytes: int | str = '16MiB') "

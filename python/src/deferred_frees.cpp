@@ -23,7 +23,7 @@ WaitingList& waiting_list() {
   return *only;
 }
 
-// False if it has to be retried.
+// Returns false if the free has to be retried.
 bool try_free(const FreedBlock& block) {
   const auto outcome = StreamUses::record_uses(block.pointer);
   if (outcome == StreamUses::Outcome::recorded &&
@@ -46,8 +46,8 @@ void DeferredFrees::free(const FreedBlock& block) {
   }
 }
 
-// The free happens outside the lock, since it may call back. What is deferred again is appended to
-// the list.
+// The free happens outside the lock, since it may call back. Blocks that are deferred again are
+// appended to the list.
 void DeferredFrees::retry(std::size_t max) noexcept {
   if (is_forked_child()) {  // a thread that the child lacks may hold the lock
     return;

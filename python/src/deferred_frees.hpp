@@ -23,7 +23,7 @@ class DeferredFrees {
   // Frees the block, or defers it. Throws AllocatorFailure if the resource rejects it, and
   // std::bad_alloc without memory for the list; the block is leaked then.
   static void free(const FreedBlock& block);
-  // Retries one of them. A capture lasts for many calls, and each should cost little.
+  // Retries one deferred free: a capture may last for many calls, and each should cost little.
   static void retry_one() noexcept {
     if (count().load(std::memory_order_relaxed) != 0) [[unlikely]] {
       retry(1);
@@ -37,8 +37,8 @@ class DeferredFrees {
   }
 
  private:
-  // Length of the list, a hint that spares its mutex. The mutex orders all else, so relaxed order
-  // suffices.
+  // Length of the list, as a hint: zero avoids locking the mutex. The mutex orders all other
+  // accesses, so relaxed order suffices.
   static std::atomic<std::size_t>& count() noexcept {
     static constinit std::atomic<std::size_t> waiting{0};
     return waiting;

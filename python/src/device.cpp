@@ -112,7 +112,7 @@ auto field_of(const Device& self) {
 
 void bind_properties(nb::class_<Device>& bound) {
   using Info = isthmus_device_info_t;
-  bound.def_prop_ro("name", &field_of<&Info::name>, "The driver's name for it.")
+  bound.def_prop_ro("name", &field_of<&Info::name>, "The driver's name of the device.")
       .def_prop_ro("vendor", &field_of<&Info::vendor>, "Its vendor.")
       .def_prop_ro("driver_version", &field_of<&Info::driver_version>, "Version of its driver.")
       .def_prop_ro("backend", &field_of<&Info::backend>,
@@ -124,7 +124,7 @@ void bind_properties(nb::class_<Device>& bound) {
                    "The platform it belongs to.")
       .def_prop_ro("compute_units", &field_of<&Info::compute_units>, "Number of its compute units.")
       .def_prop_ro("copy_engines", &field_of<&Info::copy_engines>,
-                   "Number of copies it can execute at the same time, beside computing.")
+                   "Number of copies that it can execute concurrently with kernels.")
       .def_prop_ro("capabilities", &capabilities_of,
                    nb::sig("def capabilities(self) -> frozenset[str]"),
                    "Names of its capabilities: the flags ISTHMUS_CAN_* of isthmus.h in lower case.")
@@ -138,7 +138,7 @@ void bind_properties(nb::class_<Device>& bound) {
       .def_prop_ro("max_alignment", &field_of<&Info::max_alignment>,
                    "The largest alignment that can be requested, in bytes.")
       .def_prop_ro("limitations", &field_of<&Info::limitations>,
-                   "What its driver lacks and how that is substituted, or an empty string.")
+                   "Features that its driver lacks, with their substitutes, or an empty string.")
       .def_prop_ro(
           "default_queue", &default_queue_of, nb::sig("def default_queue(self) -> Queue"),
           "The default queue on its default context, shared by all threads; always the same one.")
@@ -150,7 +150,7 @@ void bind_properties(nb::class_<Device>& bound) {
           [](const Device& self) {
             return reinterpret_cast<std::uintptr_t>(isthmus_device_native(self.raw.get()));
           },
-          "The driver's handle as an integer (OpenCL: cl_device_id), 0 where it has none.");
+          "The driver's handle as an integer (OpenCL: cl_device_id), 0 if the driver has none.");
 }
 
 isthmus_status_t try_find_native(const char* backend, void* native, DeviceHandle& device) {
@@ -180,7 +180,7 @@ void bind_device(nb::module_& module) {
       "Devices are equal if they represent the same device. They are pickled by their filter\n"
       "and may be used from any thread.");
   types.device = bound;
-  bind_from_sycl(bound, &find_sycl_device, "Device", "def from_sycl(given: Any) -> Device");
+  bind_from_sycl(bound, &find_sycl_device, "Device", "def from_sycl(obj: Any) -> Device");
   bound
       .def("__init__", &init_device, nb::arg("filter") = nb::none(),
            nb::sig("def __init__(self, filter: str | Device | None = None) -> None"))

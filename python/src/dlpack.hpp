@@ -62,7 +62,7 @@ struct ManagedVersioned {
   std::uint64_t flags;
   dlpack::Tensor tensor;
 };
-// From (type, number). BufferError if it is not that.
+// Converts (type, number). BufferError for other objects.
 [[nodiscard]] Device to_device(nb::handle argument);
 // The result of the producer's __dlpack_device__, checked in the same way.
 [[nodiscard]] Device device_of_producer(nb::handle producer);
@@ -74,19 +74,19 @@ struct ManagedVersioned {
 // Address of the lowest of `nbytes` bytes, `before` of which lie before the first element.
 // BufferError if they are not all in the address space. Pre: packed_bytes() accepted the tensor.
 [[nodiscard]] void* lowest_address(const Tensor& tensor, std::size_t before, std::size_t nbytes);
-// In bytes. The stride of an extent of 1 or less, and any stride of an array without elements, has
-// no meaning and may be any number. Throws TooFar. Pre: packed_bytes() accepted the tensor, and it
-// has strides.
+// The strides in bytes. The stride of an extent of 1 or less, and any stride of an array without
+// elements, has no meaning and may be any number. Throws TooFar. Pre: packed_bytes() accepted the
+// tensor, and it has strides.
 [[nodiscard]] ArrayNumbers byte_strides(const Tensor& tensor, std::int64_t item, bool is_empty);
-// All checks above. BufferError.
+// Performs all checks above. BufferError if one fails.
 void require_valid(const Tensor& tensor, std::uint64_t flags);
 
 static_assert(sizeof(Tensor) == 48 && sizeof(Managed) == 64 && sizeof(ManagedVersioned) == 80);
 
 }  // namespace dlpack
 
-// The queue of CUDA's legacy default stream. There is one per device, adopted once, so that the end
-// of a later export replaces those of earlier ones.
+// The queue of CUDA's legacy default stream. There is one per device, adopted once, so that the
+// completion of a later export replaces the completions of earlier ones.
 [[nodiscard]] QueueHandle legacy_queue_of(const DeviceHandle& device);
 
 }  // namespace isthmus::python

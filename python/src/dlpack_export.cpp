@@ -55,14 +55,14 @@ void drop_capsule(PyObject* capsule, const char* name) {
   }
 }
 
-// What a consumer gets: the memory itself, or a copy of it without gaps.
+// The memory to export to a consumer: the buffer's own, or a copy of it without gaps.
 struct ExportRequest {
   const ArrayView& elements;
   nb::object buffer_object;  // the Buffer
   dlpack::Device device;
   bool is_host_copy = false;
   bool is_copy = false;
-  QueueHandle consumer{};  // none: the host, or a consumer whose work is unknown
+  QueueHandle consumer{};  // null: the host, or a consumer whose work is unknown
 };
 
 // Whether a consumer on `device` can use the memory without a copy.
@@ -100,7 +100,7 @@ dlpack::Device own_device(const Buffer& buffer) {
                    : "");
 }
 
-// From a queue of dpctl or a Queue. Without one the host waits.
+// Converts a dpctl queue or a Queue. For None the host waits.
 QueueHandle sycl_consumer(const Buffer& buffer, nb::handle stream) {
   if (stream.is_none()) {
     check(wait_for_buffer(buffer.raw.get(), -1));
@@ -115,8 +115,8 @@ QueueHandle sycl_consumer(const Buffer& buffer, nb::handle stream) {
   return QueueHandle::retained(queue_of(queue_object)->raw.get());
 }
 
-// As the array API defines it: None is the legacy default stream, -1 requests no order, and 0 is
-// refused because it could be either of two streams.
+// Interprets `stream` as the array API does: None is the legacy default stream, -1 requests no
+// order, and 0 is refused because it could be either of two streams.
 QueueHandle consumer_queue(const Buffer& buffer, const dlpack::Device& device, nb::handle stream) {
   if (device.type == dlpack::k_cpu) {
     if (!stream.is_none()) {
@@ -182,7 +182,8 @@ ExportRequest to_export_request(const ArrayView& view, nb::handle stream, nb::ha
           is_copy, std::move(consumer)};
 }
 
-// Orders the consumer's queue after pending work. From here on its work on the memory is tracked.
+// Orders the consumer's queue after pending work. Afterwards the queue's work on the memory is
+// tracked.
 void* export_to_queue(const Buffer& buffer, const QueueHandle& consumer, BufferHandle& exported) {
   if (consumer) {
     check(isthmus_buffer_on_queue(buffer.raw.get(), consumer.get(), exported.out()));
@@ -203,7 +204,7 @@ void* export_to_queue(const Buffer& buffer, const QueueHandle& consumer, BufferH
   return pointer;
 }
 
-// The start of the buffer, or of the copy.
+// Exports the memory, and returns the start of the buffer or of the copy.
 void* export_memory(const ExportRequest& request, BufferHandle& exported, void*& result) {
   const auto& buffer = require_buffer(request.buffer_object);
   if (request.is_host_copy) {

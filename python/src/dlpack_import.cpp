@@ -87,7 +87,7 @@ Adoption read_bounding_box(const dlpack::Tensor& tensor, const TypedLayout& layo
 std::uint64_t flags_of(const dlpack::Managed&) { return 0; }
 std::uint64_t flags_of(const dlpack::ManagedVersioned& versioned) { return versioned.flags; }
 
-// USM of the queue's context retains its kind. All other CPU memory is of kind host.
+// USM of the queue's context keeps its kind. All other CPU memory is of kind host.
 isthmus_kind_t kind_of(const Adoption& adoption, const dlpack::Device& device, const Queue& queue) {
   isthmus_pointer_info_t info{};
   info.struct_size = sizeof info;
@@ -250,7 +250,7 @@ nb::object request_capsule(nb::handle object, const dlpack::Device& device, cons
   return method(**arguments);
 }
 
-// The memory of an object, and on which queue it is used.
+// The memory of an imported object, and the queue that it is used on.
 struct ImportedMemory {
   ImportedMemory(nb::handle source, nb::handle queue_argument)
       : object{source},

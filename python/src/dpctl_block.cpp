@@ -65,7 +65,7 @@ BufferHandle adopt(const DpctlBlock& block, const DpctlMemory& object) {
   return buffer;
 }
 
-// If several threads use it first, one result is stored and the other ones are released.
+// If several threads adopt the memory at once, one result is stored and the others are released.
 isthmus_buffer_t* adopt_once(DpctlBlock& block, const DpctlMemory& object) {
   const std::atomic_ref memory{block.memory};
   isthmus_buffer_t* buffer = memory.load(std::memory_order_acquire);

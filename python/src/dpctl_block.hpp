@@ -13,8 +13,8 @@
 namespace isthmus::python {
 
 // New memory is used on an internal queue, which has no external work. Once its address was passed
-// to dpctl or to other code, its SYCL queue may have external work: from then on operations of
-// Isthmus are ordered after that, and so is the next owner of the memory.
+// to dpctl or to other code, its SYCL queue may have external work: from then on, operations of
+// Isthmus and uses by the next owner of the memory are ordered after that work.
 //
 // Memory of dpctl's own objects is adopted on first use: most objects are created only to be passed
 // on.
@@ -23,7 +23,7 @@ namespace isthmus::python {
 // thread that loses releases its own result. The exchange releases and readers acquire, so a reader
 // of the pointer sees the finished object.
 struct DpctlBlock {
-  isthmus_buffer_t* memory;     // null: `adopted` owns it, and it was not used yet
+  isthmus_buffer_t* memory;     // null while `adopted` owns it and it was not used yet
   isthmus_queue_t* sycl_queue;  // the SYCL queue; null for adopted memory, which is on it already
   isthmus_buffer_t* exported_view =
       nullptr;                      // the memory on `sycl_queue`, once its address was exported
@@ -33,17 +33,17 @@ struct DpctlBlock {
   void operator()(void*) noexcept;
 };
 
-// Null for memory that dpctl owns.
+// The block of the object's memory; null for memory that dpctl owns.
 [[nodiscard]] DpctlBlock* dpctl_block_of(const DpctlMemory& object) noexcept;
-// ValueError if there is none.
+// The same, but throws ValueError if there is no block.
 [[nodiscard]] DpctlBlock& require_block(const DpctlMemory& object);
-// Records that the address was exported. Any thread. If there is no memory to record it, the block
+// Records that the address was exported. Thread-safe. If the record cannot be allocated, the block
 // is never freed.
 void expose_address(DpctlBlock& block) noexcept;
 
-// The endpoint of an operation that blocks.
+// The object's memory as the endpoint of a blocking operation.
 [[nodiscard]] Place dpctl_place(const DpctlMemory& object);
-// A Buffer of isthmus.memory over it, on the queue that it is used on now.
+// An object of isthmus.memory over the same memory, on the queue that currently uses it.
 [[nodiscard]] nb::object memory_of(const DpctlMemory& object);
 
 }  // namespace isthmus::python

@@ -22,7 +22,8 @@ DpctlTypes dpctl;
 
 namespace {
 
-// Created, empty, by dpctl's base class. Its constructors, which allocate, are not called.
+// Creates an empty object through dpctl's base class, without calling its constructors, which
+// allocate.
 nb::object make_empty(PyTypeObject* type) {
   static PyObject* const no_arguments = PyTuple_New(0);
   auto* const base = reinterpret_cast<PyTypeObject*>(dpctl.memory_base.ptr());
@@ -34,15 +35,15 @@ nb::object make_empty(PyTypeObject* type) {
   return instance;
 }
 
-void set_object(PyObject*& device, nb::object value) noexcept {
-  Py_XDECREF(std::exchange(device, value.release().ptr()));
+void set_object(PyObject*& member, nb::object value) noexcept {
+  Py_XDECREF(std::exchange(member, value.release().ptr()));
 }
 
 // Takes ownership of `block`. Other code, such as the hooks of the garbage collector, must not see
 // an incomplete object.
 nb::object make_filled(PyTypeObject* type, DpctlBlock block, void* pointer, std::size_t nbytes,
                        nb::object queue, nb::object reference) {
-  // Calls the block if that throws.
+  // If this throws, the block is called, which releases its memory.
   auto owner = std::make_unique<std::shared_ptr<void>>(pointer, block);
   nb::object instance = make_empty(type);
   auto& object = as_dpctl(instance);
@@ -54,7 +55,8 @@ nb::object make_filled(PyTypeObject* type, DpctlBlock block, void* pointer, std:
   return instance;
 }
 
-// Converts to dpctl's errors: if there is no memory, its own class; also for an alignment.
+// Throws dpctl's alignment error for an InvalidArgumentError, and its allocation error for other
+// exceptions.
 [[noreturn]] void raise_as_dpctl(nb::python_error& failed) {
   const nb::handle type = failed.matches(error_type(ISTHMUS_ERROR_INVALID_ARGUMENT))
                               ? dpctl.alignment_error
@@ -67,7 +69,7 @@ nb::object make_filled(PyTypeObject* type, DpctlBlock block, void* pointer, std:
 
 BufferHandle allocate(std::size_t nbytes, isthmus_kind_t kind, std::int64_t alignment,
                       const DpctlSource& source) try {
-  const auto& queue = *nb::inst_ptr<Queue>(source.own);
+  const auto& queue = *nb::inst_ptr<Queue>(source.internal);
   nb::object chosen = current_resource(kind, queue);
   if (!chosen.is_valid()) {
     chosen = source.pool;
@@ -213,7 +215,7 @@ nb::object memory_in(nb::handle object) {
                  Py_TYPE(object.ptr())->tp_name);
   }
   if (is_dpctls(object)) {
-    interface->memory.read_only = false;  // dpctl's flag says that it may be written
+    interface->memory.read_only = false;  // in dpctl's interface the flag True means writable
   }
   return adopt_interface(object, *std::move(interface));
 }
@@ -223,7 +225,7 @@ nb::object make_dpctl(PyTypeObject* type, const MemoryArguments& arguments) {
   const auto kind = kind_of_class(type);
   const auto alignment = alignment_in(arguments.alignment);
   require_queue(arguments.queue);
-  const bool may_copy = is_copy_requested(arguments);  // refused in any case if it is not a number
+  const bool may_copy = is_copy_requested(arguments);  // checked even if no copy is needed
   if (is_integral(arguments.other)) {
     return make_new(type, kind, to_positive_size(arguments.other), alignment, arguments.queue);
   }

@@ -9,8 +9,8 @@
 
 namespace isthmus::python {
 
-// Set when isthmus.compat.dpctl.memory is imported. It is never unloaded, so the references are
-// never released.
+// Set when isthmus.compat.dpctl.memory is imported. That module is never unloaded, so the
+// references are never released.
 struct DpctlTypes {
   nb::handle memory_base;      // dpctl's _Memory
   nb::handle queue;            // dpctl's SyclQueue
@@ -24,10 +24,11 @@ extern DpctlTypes dpctl;
 [[nodiscard]] nb::object make_dpctl(PyTypeObject* type, const MemoryArguments& arguments);
 [[nodiscard]] nb::object as_dpctl_memory(nb::handle object);
 
-// A Buffer over the memory of an object of Isthmus' classes, of dpctl's, or with the interface.
-// ValueError for other objects.
+// A Buffer over the memory of an object of these classes, of dpctl's classes, or with
+// __sycl_usm_array_interface__. ValueError for other objects.
 [[nodiscard]] nb::object memory_in(nb::handle object);
-// Copies all bytes of one Buffer to the start of another; blocks. OutOfRangeError if it is longer.
+// Copies all bytes of one Buffer to the start of another; blocks. OutOfRangeError if the source is
+// longer.
 void copy_between(const nb::object& target, const nb::object& source);
 
 }  // namespace isthmus::python

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The three classes of isthmus.compat.dpctl.memory: subclasses of dpctl's, created when that is
-// imported, whose memory and copies are Isthmus'.
+// The three classes of isthmus.compat.dpctl.memory. They are subclasses of dpctl's classes, created
+// when that module is imported; their memory and copies are those of Isthmus.
 
 #include <algorithm>
 #include <cstring>
@@ -27,7 +27,8 @@ void* expose_and_get(DpctlMemory* self) noexcept {
   return (*Theirs)(self);
 }
 
-// dpctl's own classes share the memory with a view of their own, whose table reports no use.
+// The original tp_new of dpctl's own classes. They create views of the same memory, whose function
+// table does not record uses, so the address is recorded as exported first.
 newfunc dpctl_new[4];
 
 template <isthmus_kind_t Kind>
@@ -69,7 +70,8 @@ PyObject* construct(PyTypeObject* type, PyObject* arguments, PyObject* named) no
   return result_of([=] { return make_dpctl(type, read_memory_arguments(arguments, named)); });
 }
 
-// Without a tuple and a dictionary. For the classes themselves, not for Python subclasses.
+// The constructor without a tuple and a dictionary, for the classes themselves and not for Python
+// subclasses.
 PyObject* construct_fast(PyObject* type, PyObject* const* arguments, std::size_t count,
                          PyObject* names) noexcept {
   return result_of([=] {
@@ -80,7 +82,7 @@ PyObject* construct_fast(PyObject* type, PyObject* const* arguments, std::size_t
 
 // -- copies, by dpctl's rules ---------------------------------------------------------------------
 
-// A contiguous, one-dimensional buffer of unsigned bytes.
+// Converts a contiguous, one-dimensional buffer of unsigned bytes.
 Place to_host_place(nb::handle object, Access access, const char* role) {
   Place endpoint;
   endpoint.memory = std::make_unique<Pinned>();
@@ -115,7 +117,7 @@ nb::object copy_to_host(nb::handle self, nb::handle out) {
     raise_python(PyExc_ValueError, "the destination of %zu bytes is too small for %zu bytes",
                  destination.nbytes, nbytes);
   }
-  if (is_forked_child()) {  // may read what the host can access
+  if (is_forked_child()) {  // a child may read memory that the host can access
     const nb::object contents = to_bytes(memory_of(memory));
     std::memcpy(destination.raw.pointer, PyBytes_AS_STRING(contents.ptr()), nbytes);
     return nb::borrow(out);
@@ -149,7 +151,7 @@ nb::object copy_from_device(nb::handle self, nb::handle source) {
   return nb::none();
 }
 
-// dpctl takes it as a C unsigned short, of which it uses the lower byte.
+// dpctl converts the value to a C unsigned short and uses the lower byte.
 nb::object memset_to(nb::handle self, nb::handle value) {
   const auto number = to_c_integer(value, "val", 0, UINT16_MAX);
   static_cast<void>(fill({memory_of(as_dpctl(self)), nb::int_(0), nb::none()},
@@ -226,7 +228,7 @@ PyMethodDef method(const char* name, const char* doc) {
           METH_FASTCALL | METH_KEYWORDS, doc};
 }
 
-// The caller may submit work on it.
+// Returns the address and records its export, since the caller may submit work on the memory.
 void* exposed_address(nb::handle self) {
   auto& memory = as_dpctl(self);
   expose_address(require_block(memory));
@@ -237,11 +239,11 @@ nb::object get_pointer(nb::handle self) {
   return nb::steal(PyLong_FromVoidPtr(exposed_address(self)));
 }
 
-// The entries that are the same for all objects, to be copied. The three other ones exist too, so
-// that the dictionary has space for them.
+// A dictionary to copy, with the entries that are the same for all objects. The three other entries
+// exist too, so that the copy has space for them.
 PyObject* interface_template() {
   nb::dict dictionary;
-  dictionary[interned.data] = nb::none();  // the address, and False: it may be written
+  dictionary[interned.data] = nb::none();  // (address, False); False means writable
   dictionary[interned.shape] = nb::none();
   dictionary["strides"] = nb::none();
   dictionary["typestr"] = "|u1";
@@ -384,13 +386,13 @@ nb::object make_classes(nb::handle dpctl_module, nb::handle queue, nb::handle al
 
 void bind_dpctl(nb::module_& module) {
   module.def("_make_dpctl_classes", &make_classes,
-             nb::sig("def _make_dpctl_classes(theirs: Any, queue: Any, allocation_error: type, "
-                     "alignment_error: type, prepare: Callable[[Any], tuple[Any, ...]]) -> "
+             nb::sig("def _make_dpctl_classes(memory_module: Any, queue: Any, allocation_error: "
+                     "type, alignment_error: type, prepare: Callable[[Any], tuple[Any, ...]]) -> "
                      "tuple[Any, Any, Any]"),
              "The classes of isthmus.compat.dpctl.memory, for dpctl's memory module and its\n"
              "queue class.");
   module.def("_forget_dpctl_queues", &clear_dpctl_queues,
-             "For isthmus.compat.dpctl.memory: what it prepared is requested again.");
+             "For isthmus.compat.dpctl.memory: drops the cached results of `prepare`.");
   module.def("_as_dpctl_memory", &as_dpctl_memory, nb::arg("obj").none(),
              nb::sig("def _as_dpctl_memory(obj: object) -> Any"),
              "isthmus.compat.dpctl.memory.as_usm_memory.");

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t k_cache_size = 8;
 
 struct CachedQueue {
-  nb::object sycl_queue, queue, own;
+  nb::object sycl_queue, queue, internal;
   nb::object pools[4];  // by kind
 };
 
@@ -38,10 +38,10 @@ CachedQueue prepared(nb::handle queue) {
 }
 
 DpctlSource source_in(const CachedQueue& queue, isthmus_kind_t kind) {
-  return {queue.sycl_queue, queue.queue, queue.own, queue.pools[kind]};
+  return {queue.sycl_queue, queue.queue, queue.internal, queue.pools[kind]};
 }
 
-// Null if it is not cached. Runs no Python code.
+// The cached entry of a queue; null if there is none. Runs no Python code.
 CachedQueue* find_recent(nb::handle queue) noexcept {
   auto& recent = queue_cache().recent;
   const auto found = std::find_if(recent.begin(), recent.end(),
@@ -62,7 +62,7 @@ void clear_dpctl_queues() {
   const auto recent = std::exchange(queue_cache().recent, {});  // destroyed when this returns
 }
 
-// Another thread may prepare the same one meanwhile: the first result stays in the cache.
+// Another thread may prepare the same queue meanwhile: the first result remains in the cache.
 DpctlSource dpctl_source_for(nb::handle queue, isthmus_kind_t kind) {
   if (queue.is_none()) {
     if (!queue_cache().default_queue.sycl_queue.is_valid()) {

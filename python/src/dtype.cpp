@@ -20,7 +20,8 @@ constexpr const char* k_no_numpy_type =
 
 const ElementType& named_by(const DtypeName& self) { return *self.type; }
 
-// The types that NumPy has beside its own names and typestrs.
+// NumPy's dtype by typestr, else the dtype of the package ml_dtypes; not valid without that
+// package.
 nb::object other_dtype(const ElementType& type) {
   if (type.typestr != nullptr) {
     return nb::module_::import_("numpy").attr("dtype")(typestr_of(type));
@@ -93,8 +94,9 @@ void bind_numbers(nb::class_<DtypeName>& bound) {
           nb::sig("def kind(self) -> str"),
           "NumPy's letter: \"b\" bool, \"i\" and \"u\" integers, \"f\" floats, \"c\" complex.")
       .def_prop_ro("dtype", &numpy_dtype, nb::sig("def dtype(self) -> Any"),
-                   "The same as a numpy.dtype. NumPy reads it by itself: numpy.zeros(3, float32).\n"
-                   "AttributeError for bfloat16 if the package ml_dtypes is not installed.");
+                   "The equivalent numpy.dtype. NumPy reads this attribute: numpy.zeros(3,\n"
+                   "float32). AttributeError for bfloat16 if the package ml_dtypes is not\n"
+                   "installed.");
 }
 
 }  // namespace

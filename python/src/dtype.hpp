@@ -8,7 +8,7 @@ namespace isthmus::python {
 
 // The type that a DType names; nullptr for other objects.
 [[nodiscard]] const ElementType* type_named_by(nb::handle object) noexcept;
-// The DType of a type, of which there is one; borrowed.
+// The only DType of a type, as a borrowed reference.
 [[nodiscard]] nb::handle dtype_object_of(const ElementType& type);
 // NumPy's dtype, for bfloat16 the one of ml_dtypes; not valid without that package.
 [[nodiscard]] nb::object numpy_dtype_of(const ElementType& type);

@@ -48,7 +48,7 @@ const ElementType* find(char kind, std::int64_t item) {
   return nullptr;
 }
 
-// Why arrays do not support a NumPy dtype of that kind.
+// The reason that arrays do not support NumPy dtypes of that kind.
 const char* reason_against(char kind) {
   switch (kind) {
     case 'O': return "references to Python objects are not valid on a device";
@@ -72,7 +72,7 @@ const char* reason_against(char kind) {
       argument.ptr(), reason_against(nb::cast<const char*>(kind)[0]));
 }
 
-// The package ml_dtypes defines it as a named void type of two bytes.
+// The package ml_dtypes defines bfloat16 as a named void type of two bytes.
 bool is_bfloat16(nb::handle dtype) {
   return dtype.attr("kind").equal(nb::str("V")) && dtype.attr("name").equal(nb::str("bfloat16"));
 }
@@ -85,9 +85,9 @@ const ElementType& type_of_numpy_dtype(nb::handle dtype, nb::handle argument) {
   return *found;
 }
 
-// Caches the types and dtypes that NumPy was called for, and names that programs write. Entries are
-// never removed. A hash table by address, so that every lookup takes the same time. Guarded by the
-// interpreter's lock.
+// Caches the types and dtypes that NumPy was called for, and string literals of programs. Entries
+// are never removed. It is a hash table by address, so that every lookup takes the same time.
+// Guarded by the interpreter's lock.
 class DtypeCache {
  public:
   [[nodiscard]] const ElementType* find(nb::handle argument) const noexcept {
@@ -108,7 +108,7 @@ class DtypeCache {
     PyObject* dtype = nullptr;
     const ElementType* type = nullptr;
   };
-  // The index of its entry, or of an empty one. There always are empty ones.
+  // The index of the argument's entry, or of an empty entry. There is always an empty entry.
   [[nodiscard]] std::size_t index_of(nb::handle argument) const noexcept {
     constexpr unsigned k_aligned_bits = 4;
     auto index = (reinterpret_cast<std::uintptr_t>(argument.ptr()) >> k_aligned_bits) % k_capacity;
@@ -170,7 +170,7 @@ const ElementType* element_type_of_format(const char* format, std::int64_t item)
   if (is_complex) {
     return nullptr;
   }
-  // Their widths differ between machines; the view reports them.
+  // The widths of these types differ between machines; the view reports the item size.
   return letter == '?'                              ? find('b', item)
          : std::strchr("bhilqn", letter) != nullptr ? find('i', item)
          : std::strchr("BHILQN", letter) != nullptr ? find('u', item)

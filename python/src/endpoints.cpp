@@ -25,7 +25,7 @@ bool holds_references(const Py_buffer& view) {
   return false;
 }
 
-// Checks what an exporter filled in, by PyBUF_STRIDES, before anything is computed from it.
+// Checks the fields that an exporter sets for PyBUF_STRIDES, before anything is computed from them.
 void require_sound(const Py_buffer& view) {
   const bool is_incomplete = view.ndim > 0 && (view.shape == nullptr || view.strides == nullptr);
   if (view.ndim < 0 || view.ndim > PyBUF_MAX_NDIM || is_incomplete || view.itemsize < 0 ||
@@ -79,7 +79,7 @@ void require_no_references(const Py_buffer& view, const char* role) {
                Py_TYPE(object.ptr())->tp_name);
 }
 
-// Why there is no view: read-only, not contiguous, or the object's own error.
+// Throws the reason that an object exported no view: read-only, not contiguous, or its own error.
 [[noreturn]] void raise_refusal(nb::handle object, Access access, const char* role) {
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
@@ -98,8 +98,8 @@ void require_no_references(const Py_buffer& view, const char* role) {
   raise_set();
 }
 
-// The first that works of: contiguous in C order, in Fortran order, or of a type without a format
-// (dates).
+// Requests a view that is contiguous in C order, else in Fortran order, else one of a type without
+// a format (dates). Returns false if all requests fail.
 bool get_contiguous_view(nb::handle object, int extra, Py_buffer& view) {
   for (const int flags :
        {PyBUF_ND | PyBUF_FORMAT, PyBUF_ANY_CONTIGUOUS | PyBUF_FORMAT, PyBUF_SIMPLE}) {
@@ -154,14 +154,16 @@ void require_forward(const ArrayLayout& layout, const char* role) {
   }
 }
 
-// Those of extents that are never stepped through. Pre: require_forward.
+// Sets negative strides to 0: after require_forward only extents of 1 or less, whose strides are
+// never used, have any.
 void drop_backward_strides(ArrayLayout& layout) {
   for (auto& each : layout.strides) {
     each = std::max<std::int64_t>(each, 0);
   }
 }
 
-// The part of its buffer that its elements occupy. Pre: no element lies before the first.
+// The part of the array's buffer that its elements occupy. Pre: no element lies before the first
+// one.
 Place slice_place(nb::handle object, const TypedArray& array, Access access, const char* role) {
   if (access == Access::write && array.is_locked) {
     raise_read_only(object, role);

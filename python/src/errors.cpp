@@ -24,17 +24,17 @@ const ErrorClass k_errors[] = {
     {ISTHMUS_ERROR_INVALID_ARGUMENT,
      "InvalidArgumentError",
      {&PyExc_ValueError, &no_base},
-     "A value outside what its description allows; the message names the value and the limit."},
+     "An argument has a value that is not allowed; the message names the value and the limit."},
     {ISTHMUS_ERROR_OUT_OF_RANGE,
      "OutOfRangeError",
      {&PyExc_ValueError, &no_base},
-     "Past either end of a buffer, an allocation or host memory."},
+     "A range exceeds a buffer, an allocation or host memory."},
     {ISTHMUS_ERROR_OUT_OF_MEMORY,
      "USMAllocationError",
      {&PyExc_MemoryError, &no_base},
-     "No memory of that kind on that device; the message names the request and what is left.\n"
-     "`snapshot` describes how the memory of the pool without memory was divided; None if no\n"
-     "pool was involved."},
+     "No memory of that kind on that device; the message names the request and the free memory.\n"
+     "`snapshot` describes how the memory of the exhausted pool was divided; None if no pool was\n"
+     "involved."},
     {ISTHMUS_ERROR_UNSUPPORTED,
      "UnsupportedError",
      {&PyExc_RuntimeError, &no_base},
@@ -58,7 +58,7 @@ const ErrorClass k_errors[] = {
     {ISTHMUS_ERROR_DEVICE_LOST,
      "DeviceLostError",
      {&PyExc_RuntimeError, &no_base},
-     "The device is gone, and its memory with it."},
+     "The device was lost, and the contents of its memory with it."},
     {ISTHMUS_ERROR_DRIVER,
      "DriverError",
      {&PyExc_RuntimeError, &no_base},
@@ -78,9 +78,9 @@ const ErrorClass k_errors[] = {
     {ISTHMUS_ERROR_CALLBACK,
      "CallbackError",
      {&PyExc_RuntimeError, &no_base},
-     "A function submitted to a queue did not run, a host event was failed, or a resource of\n"
-     "your own returned memory that is not of its kind. An exception of a function is raised as\n"
-     "it is."},
+     "A function submitted to a queue did not run, a host event was completed by fail(), or a\n"
+     "CustomResource returned memory that is not of its kind. An exception of a function is\n"
+     "raised unchanged."},
     {ISTHMUS_ERROR_FORKED,
      "ForkedError",
      {&PyExc_RuntimeError, &no_base},
@@ -122,8 +122,8 @@ thread_local std::string last_message;
   raise_set();
 }
 
-// Creating a snapshot runs Python code, and with that the handlers of signals that arrived. What
-// these raise is raised, with `error` as its context.
+// Creating a snapshot runs Python code, and therefore the handlers of pending signals. Their
+// exceptions propagate, with `error` as the context.
 void add_snapshot(nb::handle error) {
   try {
     error.attr("snapshot") = snapshot_of_error();

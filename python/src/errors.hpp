@@ -39,8 +39,8 @@ class ExceptionScope {
   nb::object exception_;
   std::string text_;
 };
-// Passes an exception to the innermost object on this thread; without one it is lost. Returns its
-// text, which is valid until the next call.
+// Passes an exception to the innermost ExceptionScope on this thread; without one the exception is
+// lost. Returns its text, which is valid until the next call.
 [[nodiscard]] const char* carry_exception(nb::python_error& failed) noexcept;
 [[nodiscard]] bool is_carrying() noexcept;
 
@@ -50,8 +50,8 @@ class ExceptionScope {
 [[noreturn]] void raise_set();
 // Takes the exception that code of another library raised and that is set on this thread. It is not
 // an error of Isthmus, so the caller drops it or makes it the cause of its own exception.
-// MemoryError, an isthmus.Error and what is not an Exception, such as KeyboardInterrupt, are
-// rethrown.
+// MemoryError, isthmus.Error and exceptions that are not an Exception, such as KeyboardInterrupt,
+// are rethrown.
 [[nodiscard]] nb::python_error take_foreign_error();
 // Like raise_python, with TypeError; `cause`, if there is one, becomes its __cause__.
 [[noreturn]] void raise_type_error(std::optional<nb::python_error>& cause, const char* format, ...);
@@ -59,7 +59,7 @@ class ExceptionScope {
 // The subclass of isthmus.Error for a status; borrowed.
 [[nodiscard]] PyObject* error_type(isthmus_status_t status) noexcept;
 // Creates an exception object for a status and the library's message of this thread, without
-// raising it. Throws what a signal handler raised meanwhile.
+// raising it. Throws an exception that a signal handler raised meanwhile.
 [[nodiscard]] nb::object error_object(isthmus_status_t status);
 
 // For functions that the interpreter calls directly: returns what `body` returns, or nullptr with

@@ -15,7 +15,8 @@ void init_event(Event* self) {
   new (self) Event{std::move(event)};
 }
 
-// The exception of a failed operation: a function's own, else one created from the status.
+// The exception of a failed operation: the one that its function raised, else one created from the
+// status.
 nb::object failure_of(const Event& event, isthmus_status_t status) {
   if (status == ISTHMUS_ERROR_CALLBACK && event.exception != nullptr) {
     return nb::borrow(event.exception);
@@ -46,7 +47,7 @@ void wait(const Event& self, nb::handle timeout) {
   }
 }
 
-// Waits for all of them before the first failure is raised.
+// Waits for all events before it raises the first failure.
 void wait_for(nb::handle events) {
   const Event* failed = nullptr;
   isthmus_status_t failure = ISTHMUS_OK;
@@ -192,21 +193,20 @@ void bind_event(nb::module_& module) {
       "completes. If a host event is dropped before that, it fails with AbandonedError, so that\n"
       "no queue waits indefinitely. Safe to use from any thread.");
   types.event = bound;
-  bind_from_sycl(bound, &find_sycl_event, "Event", "def from_sycl(given: Any) -> Event");
+  bind_from_sycl(bound, &find_sycl_event, "Event", "def from_sycl(obj: Any) -> Event");
   bind_capsule<Event>(bound);
   bound.def("__init__", &init_event, nb::sig("def __init__(self) -> None"))
       .def("wait", &wait, nb::arg("timeout") = nb::none(),
            nb::sig("def wait(self, timeout: float | None = None) -> None"),
-           "Waits until the operation has ended, for at most `timeout` seconds (None:\n"
-           "indefinitely; 0 polls), and raises the error it ended with. Releases the\n"
-           "interpreter's lock; Ctrl-C interrupts the wait, not the operation. Raises\n"
-           "WaitTimeoutError.")
+           "Waits until the operation has completed, for at most `timeout` seconds (None:\n"
+           "indefinitely; 0 polls), and raises its error if it failed. Releases the interpreter's\n"
+           "lock; Ctrl-C interrupts the wait, not the operation. Raises WaitTimeoutError.")
       .def_static(
           "wait_for", &wait_for, nb::arg("events").none(),
           nb::sig("def wait_for(events: Sequence[Event]) -> None"),
           "Waits for all events, then raises the first failure, in the order of the sequence.")
       .def_prop_ro("done", &is_done,
-                   "Whether it has completed, successfully or not. Does not block.")
+                   "Whether the operation has completed, successfully or not. Does not block.")
       .def_prop_ro("status", &status_of, nb::sig("def status(self) -> str"),
                    "\"pending\", \"complete\" or \"failed\".")
       .def_prop_ro("error", &error_of, nb::sig("def error(self) -> BaseException | None"),
@@ -217,8 +217,8 @@ void bind_event(nb::module_& module) {
       .def("elapsed_since", &elapsed_since, nb::arg("earlier").none(),
            nb::sig("def elapsed_since(self, earlier: Event) -> int"),
            "Nanoseconds from the end of `earlier` to the end of this event, on their device's\n"
-           "clock; negative if this one ended first. For two events of Queue.mark(), of queues\n"
-           "of one device. Waits for both, and raises what they ended with. Raises\n"
+           "clock; negative if this one ended first. Both must be events of Queue.mark(), on\n"
+           "queues of one device. Waits for both, and raises their errors. Raises\n"
            "UnsupportedError for events without times, InvalidArgumentError for those of two\n"
            "devices.")
       .def_prop_ro(
@@ -226,8 +226,8 @@ void bind_event(nb::module_& module) {
           [](const Event& self) {
             return reinterpret_cast<std::uintptr_t>(isthmus_event_native(self.raw.get()));
           },
-          "The driver's handle as an integer (OpenCL: cl_event), 0 where it has none. Valid\n"
-          "while this object lives.")
+          "The driver's handle as an integer (OpenCL: cl_event), 0 if the driver has none. Valid\n"
+          "while this object exists.")
       .def("__repr__", &event_repr, nb::sig("def __repr__(self) -> str"));
   bind_host_side(bound);
 }

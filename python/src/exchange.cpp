@@ -138,7 +138,7 @@ nb::object small_array(const ArrayView& array_view) {
     raise_set();
   }
   void* destination = view.buf;
-  PyBuffer_Release(&view);  // no other code has the array
+  PyBuffer_Release(&view);  // no other code refers to the array
   copy_out(array_view, destination, array);
   return array;
 }
@@ -212,7 +212,7 @@ nb::object array_interface(nb::handle self, const ArrayView& array_view) {
   // Creating a view waits for pending work.
   nb::object view = nb::steal(PyMemoryView_FromObject(self.ptr()));
   if (!view.is_valid()) {
-    clear_interrupt();  // this call's own, which no caller clears
+    clear_interrupt();  // of this call, whose exception no caller clears
     raise_set();
   }
   return filled(template_dict, PyMemoryView_GET_BUFFER(view.ptr())->buf, array_view, false);
@@ -232,7 +232,7 @@ nb::object cuda_interface(const ArrayView& view) {
   return dictionary;
 }
 
-// NumPy calls this when it gets no buffer, other libraries even when they could.
+// NumPy calls this if the buffer protocol failed, other libraries even if it is available.
 nb::object to_array(nb::handle self, const Buffer& buffer, nb::handle dtype, nb::handle copy) {
   static_cast<void>(info_of(buffer));
   if (!host_reachable(buffer.kind)) {
@@ -288,10 +288,10 @@ void bind_protocols(nb::class_<Buffer>& bound) {
           [](nb::handle self) { return usm_interface(ByteView{self}.get()); },
           nb::sig("def __sycl_usm_array_interface__(self) -> dict[str, Any]"),
           "Version 1: bytes (\"|u1\") in C order; syclobj is the queue; the flag beside the\n"
-          "address is True for read-only memory. Waits only for what waits for the host. Work\n"
-          "submitted to the queue from then on is ordered after all pending work, except\n"
-          "external work on that queue. ClosedError if freed, or if there is pending work and\n"
-          "the queue is closed.")
+          "address is True for read-only memory. Waits only for work that itself waits for the\n"
+          "host. Work submitted to the queue from then on is ordered after all pending work,\n"
+          "except external work on that queue. ClosedError if freed, or if there is pending work\n"
+          "and the queue is closed.")
       .def_prop_ro(
           "__array_interface__",
           [](nb::handle self) { return array_interface(self, ByteView{self}.get()); },
@@ -304,9 +304,9 @@ void bind_protocols(nb::class_<Buffer>& bound) {
           nb::sig("def __cuda_array_interface__(self) -> dict[str, Any]"),
           "Numba's interface, version 3, for buffers on CUDA devices. `stream` is the queue's\n"
           "stream, which is ordered after all pending work and whose handle counts as exported\n"
-          "from then on. Waits only for what waits for the host. A consumer that uses the\n"
-          "memory on another stream must call record(Queue.from_stream(stream)). ClosedError if\n"
-          "freed; buffers on other devices have no such attribute.")
+          "from then on. Waits only for work that itself waits for the host. A consumer that uses\n"
+          "the memory on another stream must call record(Queue.from_stream(stream)). ClosedError\n"
+          "if freed; buffers on other devices have no such attribute.")
       .def("__array__", &bytes_array, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
            nb::sig("def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any"),
            "A uint8 array over the bytes of shared and host kinds. Raises TypeError for device "
@@ -321,13 +321,13 @@ void bind_protocols(nb::class_<Buffer>& bound) {
            "stays valid, even after free(), until the consumer releases it.\n\n"
            "On the CPU, (1, 0), for shared and host kinds: waits for pending work. On a CUDA\n"
            "device, without waiting: (2, n) for device kind, and if `dl_device` requests it for\n"
-           "shared kind, which can also be (13, n); (3, n) for host kind. `stream`, as the\n"
-           "array API defines it (None or 1: the legacy default stream, -1: no order), is\n"
-           "ordered after pending work. What is on it counts as work on this buffer until the\n"
-           "consumer has released the memory and that work has ended. In the default context of\n"
-           "SYCL devices, if dpctl is imported, (14, n), kDLOneAPI, for device kind, and for\n"
-           "all kinds on request: `stream` is a dpctl.SyclQueue or a Queue, and None waits for\n"
-           "pending work.\n\n"
+           "shared kind, which can also be (13, n); (3, n) for host kind. `stream`, as the array\n"
+           "API defines it (None or 1: the legacy default stream, -1: no order), is ordered after\n"
+           "pending work. Work on the stream counts as work on this buffer until the consumer has\n"
+           "released the memory and that work has completed. In the default context of SYCL\n"
+           "devices, if dpctl is imported, (14, n), kDLOneAPI, for device kind, and for all kinds\n"
+           "on request: `stream` is a dpctl.SyclQueue or a Queue, and None waits for pending\n"
+           "work.\n\n"
            "`copy` True: a copy. None: a copy for the CPU if that cannot access the memory and\n"
            "`dl_device` is (1, 0). Raises BufferError for devices that cannot use the memory,\n"
            "for streams where there are none, and for read-only memory without a version.")

@@ -25,7 +25,7 @@ auto acquire_or_hang(Take acquire) -> decltype(acquire()) {
   }
 }
 
-// Whether this thread entered through one of the module's functions, and that released the lock.
+// Whether this thread is inside a function of the module that released the lock.
 extern thread_local constinit bool lock_is_released;
 
 class GilRelease {
@@ -48,8 +48,8 @@ class GilRelease {
   PyThreadState* state_;
 };
 
-// The same where the caller may not hold the lock, or the interpreter may have ended: in
-// destructors that other libraries call.
+// The same for destructors that other libraries call: the caller may not hold the lock, and the
+// interpreter may have ended.
 class HeldGilRelease : public GilRelease {
  public:
   explicit HeldGilRelease(bool enabled = true) : GilRelease{enabled && is_held()} {}
@@ -61,9 +61,10 @@ class HeldGilRelease : public GilRelease {
   }
 };
 
-// While it lives a request neither waits nor calls functions that may need the interpreter's lock.
-// With `cached_only` it does not call the driver either: a driver that runs a function of the
-// program may hold its own locks until that function gets the interpreter's lock.
+// While an object of this class exists, requests of the thread neither wait nor call functions that
+// may need the interpreter's lock. With `cached_only` they do not call the driver either: a driver
+// that runs a function of the program may hold its own locks until that function gets the
+// interpreter's lock.
 class NoWaits {
  public:
   explicit NoWaits(bool cached_only) : previous_{isthmus_no_wait_swap(cached_only ? 2 : 1)} {}
@@ -75,9 +76,9 @@ class NoWaits {
   const int previous_;
 };
 
-// Counts the threads inside; once it is closed no thread can enter. What takes the interpreter's
-// lock on a library thread, or calls the interpreter without it, does so inside a gate that is
-// closed before the interpreter ends.
+// Counts the threads inside; once the gate is closed no thread can enter. Code that takes the
+// interpreter's lock on a library thread, or calls the interpreter without it, runs inside a gate
+// that is closed before the interpreter ends.
 //
 // enter() increments and then reads `closed_`; the closing thread stores `closed_` and then reads
 // the count. With sequentially consistent order at least one of the two sees the other, so that no
@@ -105,10 +106,10 @@ class Gate {
 // Calls from the library into Python.
 extern Gate callbacks_gate;
 
-// While it lives the thread holds the interpreter's lock, for a call from the library into Python.
-// False once the interpreter is ending. A thread with a thread state does not enter the gate: it
-// delays the end of the interpreter no more than any other Python thread, and stops like those when
-// it takes the lock.
+// Holds the interpreter's lock during a call from the library into Python. Converts to false once
+// the interpreter is ending. A thread with a thread state does not enter the gate: it delays the
+// end of the interpreter no more than any other Python thread, and stops like those when it takes
+// the lock.
 class CallbackLock {
  public:
   CallbackLock() noexcept

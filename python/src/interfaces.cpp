@@ -45,9 +45,9 @@ nb::object queue_in_context(const Context& context, const void* pointer) {
   return wrap(std::move(queue));
 }
 
-// Not valid if dpctl is not imported or does not know the filter. Uses the queue that dpctl caches
-// for the device: memory records every queue that it was exported to, and would otherwise record a
-// new one per call.
+// The queue of a dpctl filter; not valid if dpctl is not imported or does not know the filter. Uses
+// the queue that dpctl caches for the device: memory records every queue that it was exported to,
+// and would otherwise record a new one per call.
 nb::object queue_by_dpctl(nb::handle filter) {
   const nb::object loaded = loaded_dpctl();
   if (loaded.is_none()) {
@@ -62,7 +62,8 @@ nb::object queue_by_dpctl(nb::handle filter) {
   return queue;
 }
 
-// By Isthmus' filters, or by dpctl's if only a device of SYCL's default context knows the pointer.
+// Resolves the filter as one of Isthmus, or as one of dpctl if only a device of SYCL's default
+// context knows the pointer.
 nb::object queue_of_filter(nb::handle filter, const void* pointer) {
   DeviceHandle device;
   if (try_find_device(nb::cast<const char*>(filter), device) == ISTHMUS_OK) {
@@ -75,7 +76,7 @@ nb::object queue_of_filter(nb::handle filter, const void* pointer) {
   return dpctl_queue.is_valid() ? find_sycl_queue(dpctl_queue) : to_queue(nb::handle{}, filter);
 }
 
-// The interface dictionary of an object, and which of the two it is.
+// Reads the interface dictionary of an object, which is SYCL's or CUDA's.
 class InterfaceReader {
  public:
   InterfaceReader(nb::handle object, const char* protocol, nb::object entries)
@@ -103,7 +104,7 @@ class InterfaceReader {
 
  private:
   [[nodiscard]] bool is_sycl() const noexcept { return protocol_ == k_sycl_protocol; }
-  // Not valid if there is none.
+  // An entry of the dictionary; not valid if there is none.
   [[nodiscard]] nb::object entry(const char* key) const {
     return nb::borrow(PyDict_GetItemString(entries_.ptr(), key));
   }
@@ -196,14 +197,14 @@ nb::object InterfaceReader::sycl_queue(const void* pointer) const {
                protocol_, syclobj.is_valid() ? Py_TYPE(syclobj.ptr())->tp_name : "missing");
 }
 
-// None: the producer has waited for its work.
+// A stream of None means that the producer has waited for its work.
 nb::object InterfaceReader::cuda_queue(const void* pointer) const {
   const nb::object mask = entry("mask");
   if (mask.is_valid() && !mask.is_none()) {
     raise_python(PyExc_ValueError, "%s has a mask, which is not supported: pass a plain array",
                  protocol_);
   }
-  ContextHandle shared;  // by all CUDA devices
+  ContextHandle shared;  // shared by all CUDA devices
   check(isthmus_context_default(find_cuda_device(0).get(), shared.out()));
   const nb::object default_queue = queue_in_context(*context_of(wrap(std::move(shared))), pointer);
   const nb::object stream = entry("stream");
@@ -217,7 +218,7 @@ nb::object InterfaceReader::cuda_queue(const void* pointer) const {
                  protocol_);
   }
   const auto& device = *device_of(queue_of(default_queue)->device_object);
-  constexpr std::uintptr_t k_last_default = 2;  // the per-thread one; 1 is the legacy one
+  constexpr std::uintptr_t k_last_default = 2;  // the per-thread stream; 1 is the legacy one
   const bool has_owner = number > k_last_default;
   nb::object queue = wrap(queue_of_number(DeviceHandle::retained(device.raw.get()), number,
                                           has_owner ? object_ : nb::handle{nb::none()}));
@@ -290,7 +291,7 @@ void InterfaceReader::read_type(ArrayInterface& interface, ArrayLayout& out) con
   interface.typestr = std::move(typestr);
 }
 
-// SYCL's count elements, CUDA's count bytes.
+// Strides count elements in SYCL's interface, and bytes in CUDA's.
 ArrayNumbers InterfaceReader::read_strides(const ArrayNumbers& shape, std::int64_t item) const {
   const nb::object strides_entry = entry("strides");
   if (!strides_entry.is_valid() || strides_entry.is_none()) {
@@ -335,8 +336,8 @@ void InterfaceReader::read_layout(ArrayInterface& interface) const {
 
 }  // namespace
 
-// An exception of the property, other than that there is none, propagates: PyTorch's message says
-// what to do.
+// Exceptions of the property other than AttributeError propagate: the message of PyTorch's names
+// the remedy.
 std::optional<ArrayInterface> read_interface(nb::handle object, Access access) {
   for (const char* each : {k_sycl_protocol, k_cuda_protocol}) {
     const nb::object entries = nb::steal(PyObject_GetAttrString(object.ptr(), each));

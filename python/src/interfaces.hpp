@@ -10,11 +10,12 @@
 
 namespace isthmus::python {
 
-// Memory to be adopted may be written later.
+// The access that the caller needs. For memory to be adopted it is `write`, as the memory may be
+// written later.
 enum class Access { read, write };
 
 struct ArrayInterface {
-  Adoption memory{};   // the box of all elements, at least one; kind UNKNOWN: as the driver reports
+  Adoption memory{};   // the box of all elements, at least one; kind UNKNOWN: the driver's
   bool empty = false;  // there are no elements
   // The queue of syclobj, or of `stream`, which is adopted if there is one; otherwise the default
   // queue of the pointer's device.
@@ -24,8 +25,9 @@ struct ArrayInterface {
   nb::object typestr{};
 };
 
-// Nothing if it has neither interface; if it has both, SYCL's is read. With Access::write the
-// memory is read-only if any protocol of the object reports that. Pre: no Python error is set.
+// Returns std::nullopt if the object has neither interface; if it has both, SYCL's is read. With
+// Access::write the memory is read-only if any protocol of the object reports that. Pre: no Python
+// error is set.
 //
 // Checks, in this order: version, data, syclobj or stream and mask, shape, typestr, strides, offset
 // (SYCL only). ValueError for impossible values, TypeError for types. The pointer itself is checked

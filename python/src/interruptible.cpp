@@ -11,7 +11,7 @@ Interruptible::Interruptible() noexcept
 
 Interruptible::~Interruptible() { isthmus_interrupt_swap(outer_); }
 
-// Once it was interrupted, all further waits of the call end at once.
+// After an interrupt, all further waits of the library call end at once.
 int Interruptible::is_interrupted(void* self, const char** message) noexcept {
   auto& call = *static_cast<Interruptible*>(self);
   const CallbackLock lock;

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Calls of the library that wait inside: for memory, or for work that uses it.
+// Lets Ctrl-C interrupt library calls that wait: for memory, or for work that uses it.
 
 #include "errors.hpp"
 
 namespace isthmus::python {
 
-// While it lives, a signal whose handler raises ends such a wait of this thread: the call then
-// fails and has no effect. Exceptions of Python callbacks propagate too. Created and destroyed with
-// the interpreter's lock, which is released for the call.
+// While an object of this class exists, a signal whose handler raises an exception ends such a wait
+// of this thread: the library call then fails and has no effect. Exceptions of Python callbacks
+// propagate too. Created and destroyed with the interpreter's lock, which is released for the call.
 class Interruptible {
  public:
   Interruptible() noexcept;
   Interruptible(const Interruptible&) = delete;
   Interruptible& operator=(const Interruptible&) = delete;
   ~Interruptible();
-  // To be called after the call: throws what a handler raised, else the error of `status`.
+  // To be called after the library call: throws the exception that a handler raised, else the error
+  // of `status`.
   void check(isthmus_status_t status) const;
 
  private:

@@ -30,9 +30,9 @@ struct Instruction {
   }
 };
 
-// Stores type and arguments instead of the exception, whose traceback would keep buffers alive.
-// What a thread leaves here when it ends is leaked: it no longer has an interpreter to release it
-// with.
+// Stores type and arguments instead of the exception, whose traceback would keep buffers alive. An
+// exception that is stored when the thread ends is leaked, since the thread then has no interpreter
+// to release it.
 struct Interrupt {
   Instruction instruction;
   PyObject* type = nullptr;

@@ -49,7 +49,7 @@ bool are_same(const IpcHandle& a, const IpcHandle& b) {
          a.raw.offset == b.raw.offset && a.raw.nbytes == b.raw.nbytes;
 }
 
-// Waits here first, so that Ctrl-C interrupts the wait.
+// Waits before the library call, so that Ctrl-C interrupts the wait.
 nb::object share(const Buffer& self) {
   check(wait_for_buffer(self.raw.get(), -1));
   IpcHandle handle;
@@ -131,14 +131,14 @@ void bind_ipc(nb::module_& module) {
       nb::sig("def open_ipc(handle: IpcHandle, *, device: Device | str | None = None, queue: Queue "
               "| None = None) -> Buffer"),
       "A Buffer on device memory of another process of this machine, which created the handle\n"
-      "with Buffer.ipc_handle(). `device` or `queue` must be of the same device as there;\n"
-      "neither: the current queue. free(), the end of `with` or the end of the last reference\n"
-      "closes the handle, which waits for all work on the device. May be opened several times;\n"
-      "operations of these buffers are ordered as those of one. The processes must synchronize\n"
-      "their uses of the memory by other means. Raises InvalidArgumentError for a handle of\n"
-      "this process and for an object that is not a handle, OutOfRangeError if not all of the\n"
-      "bytes exist, WrongContextError for memory of another device, UnsupportedError for a\n"
-      "device without the capability \"ipc\".");
+      "with Buffer.ipc_handle(). `device` or `queue` must be of the device that the memory is on;\n"
+      "neither: the current queue. free(), the end of `with` or dropping the last reference\n"
+      "closes the handle, which waits for all work on the device. A handle may be opened several\n"
+      "times; operations on these buffers are ordered like those on one buffer. The processes\n"
+      "must synchronize their uses of the memory by other means. Raises InvalidArgumentError for\n"
+      "a handle of this process and for an object that is not a handle, OutOfRangeError if not\n"
+      "all of the bytes exist, WrongContextError for memory of another device, UnsupportedError\n"
+      "for a device without the capability \"ipc\".");
 }
 
 void bind_buffer_sharing(nb::class_<Buffer>& bound) {

@@ -19,7 +19,7 @@ struct Keyword {
   nb::handle Request::*member;
 };
 
-// Null if there is none of that name. TypeError if it is not a str.
+// Returns null if no keyword has that name. TypeError if the name is not a str.
 template <class Request>
 [[nodiscard]] nb::handle Request::*find_keyword(std::span<const Keyword<Request>> keywords,
                                                 PyObject* name) {

@@ -20,7 +20,8 @@ struct Scratch {
 };
 ContextStack scratches;
 
-// Not valid if there is none. A task may outlive the block in which it was started.
+// The innermost open scratch scope; not valid if there is none. A task may outlive the block in
+// which it was started.
 nb::object open_scratch() {
   const nb::object stack = scratches.all();
   for (nb::handle node = stack; !node.is_none(); node = ContextStack::below(node)) {
@@ -93,7 +94,8 @@ void for_each_open(nb::handle stack, Tell update) {
   }
 }
 
-// What the buffer stores to report its end: its number of bytes and the stack of these scopes.
+// Stores in the buffer what it needs to report its free: its number of bytes and the stack of
+// scopes.
 void count_in_scopes(const Buffer& buffer, std::chrono::nanoseconds duration) {
   const nb::object stack = counters.all();
   if (stack.is_none()) {
@@ -141,14 +143,14 @@ nb::object repr_of(const Allocated& self) {
 }
 
 void bind_counts(nb::class_<Allocated>& bound) {
-  bound.def_ro("count", &Allocated::count, "Allocations so far.")
+  bound.def_ro("count", &Allocated::count, "Number of allocations so far.")
       .def_ro("bytes", &Allocated::bytes, "Bytes of these allocations.")
       .def_ro("frees", &Allocated::frees, "Number of these that were freed, by any thread.")
-      .def_ro("freed_bytes", &Allocated::freed_bytes, "Bytes of the freed ones.")
+      .def_ro("freed_bytes", &Allocated::freed_bytes, "Bytes of the freed allocations.")
       .def_prop_ro(
           "live_bytes", [](const Allocated& self) { return self.bytes - self.freed_bytes; },
-          "Bytes of those that are not freed.")
-      .def_ro("peak_bytes", &Allocated::peak_bytes, "The most live bytes at a time.")
+          "Bytes of the allocations that were not freed.")
+      .def_ro("peak_bytes", &Allocated::peak_bytes, "The maximum of live_bytes so far.")
       .def_prop_ro("seconds", &seconds_of, "Time spent in allocation, in seconds.")
       .def("__repr__", &repr_of, nb::sig("def __repr__(self) -> str"));
 }
@@ -174,25 +176,25 @@ void bind_allocation_scopes(nb::module_& module) {
   counters.create("isthmus.allocated");
   nb::class_<Scratch>(
       module, "scratch",
-      "`with isthmus.scratch():` - arrays and buffers that this thread or asyncio task, and\n"
-      "tasks started within it, allocate in the block are freed at its end, as by\n"
-      "Buffer.free(): those that are still referenced, and their views, raise ClosedError when\n"
-      "used. Memory is returned when the last operation on it has ended and the last export (a\n"
-      "NumPy array, a memoryview, DLPack) is gone; the end of the block waits for neither. What\n"
-      "is no longer referenced is freed at once, as usual. Scratch scopes nest; each frees its\n"
-      "own. Buffers created elsewhere, for example by native code of a library, are not\n"
+      "`with isthmus.scratch():` - arrays and buffers that this thread or asyncio task, and tasks\n"
+      "started within it, allocate in the block are freed at its end, as by Buffer.free(): using\n"
+      "them or their views afterwards raises ClosedError. Memory is returned after the last\n"
+      "operation on it has completed and the last export (a NumPy array, a memoryview, DLPack)\n"
+      "was released; the end of the block waits for neither. Buffers that are no longer\n"
+      "referenced are freed at once, as usual. Scratch scopes nest; each frees only its own\n"
+      "buffers. Buffers created elsewhere, for example by native code of a library, are not\n"
       "included. A scope can be entered once.")
       .def(nb::init<>())
       .def("__enter__", &enter_scratch, nb::sig("def __enter__(self) -> Self"))
       .def("__exit__", &leave_scratch, nb::sig("def __exit__(self, *exc: object) -> None"));
   nb::class_<Allocated> counts(
       module, "allocated",
-      "`with isthmus.allocated() as a:` counts the arrays and buffers that this thread or\n"
-      "asyncio task, and tasks started within it, allocate in the block, from any resource, in\n"
-      "bytes as requested. Scopes nest: the outer ones include what an inner one counts. May be\n"
-      "read at any time; nothing is counted after its end. A free counts when the buffer is\n"
-      "freed or no longer referenced, though work in flight may hold the memory longer. A scope\n"
-      "can be entered once. What a resource allocates for other libraries is counted by its\n"
+      "`with isthmus.allocated() as a:` counts the arrays and buffers that this thread or asyncio\n"
+      "task, and tasks started within it, allocate in the block, from any resource, in bytes as\n"
+      "requested. Scopes nest: outer scopes include the counts of inner ones. May be read at any\n"
+      "time; nothing is counted after its end. A free counts when the buffer is freed or no\n"
+      "longer referenced, though work in flight may hold the memory longer. A scope can be\n"
+      "entered once. Allocations of a resource for other libraries are counted by its\n"
       "StatisticsResource.");
   counts.def(nb::init<>())
       .def("__enter__", &enter_allocated, nb::sig("def __enter__(self) -> Self"))

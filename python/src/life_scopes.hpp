@@ -15,7 +15,8 @@ extern std::size_t open_scope_count;
 
 // Reports a new buffer, and the time its creation took, to the scopes of this context.
 void record_allocation(const Buffer& buffer, std::chrono::nanoseconds duration);
-// Reports the end to the `allocated` scopes that counted the creation; they are dropped.
+// Reports that a buffer was freed to the `allocated` scopes that counted its creation, and drops
+// the references to them.
 void record_free(nb::object& counted_by) noexcept;
 
 // Measures the time since its construction, if any scope is entered.

@@ -62,7 +62,7 @@ void construct_copy(Buffer* self, isthmus_kind_t kind, nb::handle source, nb::ha
     Place source_endpoint = buffer_place(source_buffer);
     copy_places(destination, source_endpoint, source_buffer.nbytes);
   } catch (...) {
-    self->~Buffer();  // nanobind treats an object whose constructor threw as never created
+    self->~Buffer();  // nanobind does not destroy an object whose constructor threw
     throw;
   }
 }
@@ -108,7 +108,7 @@ nb::object as_usm_memory(nb::handle object) {
   return memory_object;
 }
 
-// The object that the memory first came from, if it is not Isthmus' own.
+// The foreign object that the memory first came from, if there is one.
 nb::object reference_of(const Buffer& self) {
   nb::object reference = self.base;
   while (reference.is_valid() && buffer_of(reference) != nullptr) {
@@ -138,7 +138,7 @@ isthmus_kind_t kind_in(const Buffer& self, nb::handle syclobj) {
   return info.kind;
 }
 
-// How many of `nbytes` bytes a destination has space for; None if it exports no view.
+// `nbytes`, or the size of the destination if that is smaller; None if it exports no view.
 nb::object size_to_copy(nb::handle destination, std::size_t nbytes) {
   Py_buffer view;
   if (PyObject_GetBuffer(destination.ptr(), &view, PyBUF_FULL_RO) != 0) {
@@ -150,7 +150,7 @@ nb::object size_to_copy(nb::handle destination, std::size_t nbytes) {
   return nb::int_(std::min(capacity, nbytes));
 }
 
-// As in document 000, where a result of 16 bytes is filled from the start of 1024.
+// A destination that is smaller than the memory is filled from the start of the memory.
 nb::object copy_to_host(nb::handle self, nb::handle destination) {
   if (destination.is_none()) {
     return to_numpy(self);

@@ -8,7 +8,8 @@
 namespace isthmus::python {
 namespace {
 
-// The most frequent ones first. Created by the first call, with the interpreter's lock.
+// The keywords, the most frequent ones first. Created by the first call, with the interpreter's
+// lock.
 std::span<const Keyword<MemoryArguments>> keywords() {
   static const std::array<Keyword<MemoryArguments>, 4> all{
       {{"queue", &MemoryArguments::queue},

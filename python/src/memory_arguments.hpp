@@ -13,7 +13,8 @@ struct MemoryArguments {
   nb::handle queue = Py_None;
 };
 
-// From a vectorcall, and from a call by tuple and dictionary. TypeError for other arguments.
+// Parses the arguments of a vectorcall, or of a call with a tuple and a dictionary. TypeError for
+// other arguments.
 [[nodiscard]] MemoryArguments read_memory_arguments(PyObject* const* arguments, std::size_t count,
                                                     PyObject* names);
 [[nodiscard]] MemoryArguments read_memory_arguments(PyObject* arguments, PyObject* named);

@@ -31,7 +31,8 @@ Sizes dense(const Sizes& shape, std::size_t item) {
   return strides;
 }
 
-// From the first byte to the end of the last; OutOfRangeError if that exceeds the address space.
+// The bytes from the start of the first element to the end of the last one; OutOfRangeError if that
+// exceeds the address space.
 std::size_t extent_of(const Sizes& shape, const Sizes& strides, std::size_t item,
                       const char* role) {
   std::size_t end = item;
@@ -58,7 +59,7 @@ struct Side {
   Sizes strides;
   std::size_t item = 0;
 
-  // Contiguous bytes take the shape of the other side.
+  // Contiguous bytes have no layout: they take the shape of the other side.
   [[nodiscard]] bool has_layout() const { return item != 0; }
   [[nodiscard]] bool is_bytes() const {
     return item == 1 && shape.size() == 1 && (strides[0] == 1 || shape[0] <= 1);
@@ -80,7 +81,7 @@ struct Array {
   std::size_t item = 1;
 };
 
-// The shape of the arrays themselves; that of bytes is used last.
+// The shape of the sides that are arrays; the shape of bytes is used only if there are none.
 Array shape_of(const Side& target, const Side& source) {
   const auto is_array = [](const Side& one) { return one.has_layout() && !one.is_bytes(); };
   if (is_array(target) && is_array(source) &&

@@ -94,7 +94,7 @@ nb::object to_check(nb::handle object) {
     return nb::borrow(object);
   }
   nb::object items = nb::steal(PySequence_List(object.ptr()));
-  if (!items.is_valid()) {  // NumPy raises it again, or takes it as a number
+  if (!items.is_valid()) {  // NumPy raises the error again, or treats the object as a number
     static_cast<void>(take_foreign_error());
     return nb::borrow(object);
   }
@@ -116,9 +116,9 @@ bool is_of_numpy(nb::handle object) {
 void bind_numpy_items(nb::module_& module) {
   module.def("_to_check", &to_check, nb::arg("obj").none(),
              nb::sig("def _to_check(obj: object) -> Any"),
-             "Returns what NumPy may read an array interface of: a list of the items of a\n"
-             "sequence, else `obj`. None for numbers, text, NumPy's own objects, and sequences\n"
-             "of these.");
+             "Returns the objects whose array interface NumPy may read: a list of the items of a\n"
+             "sequence, else `obj`. None for numbers, text, NumPy's own objects, and sequences of\n"
+             "these.");
 }
 
 }  // namespace isthmus::python

@@ -6,9 +6,9 @@
 
 namespace isthmus::python {
 
-// Whether it is a NumPy scalar, text, dates and records included.
+// Whether the object is a NumPy scalar, including text, dates and records.
 [[nodiscard]] bool is_numpy_scalar(nb::handle object);
-// Whether it is a NumPy array or scalar.
+// Whether the object is a NumPy array or scalar.
 [[nodiscard]] bool is_of_numpy(nb::handle object);
 
 }  // namespace isthmus::python

@@ -15,8 +15,8 @@ namespace isthmus::python {
 
 class DevicePools;
 
-// The reference of a Python object. It is released without the interpreter's lock: with the last
-// one the driver frees its object, and may wait for the device.
+// A library reference that a Python object owns. It is released without the interpreter's lock:
+// after the last release the driver frees its object, and may wait for the device.
 template <class Noun>
 class OwnedHandle : public CountedHandle<Noun> {
  public:
@@ -67,8 +67,8 @@ struct Queue {
   nb::object context_object;
   std::uintptr_t device_key;  // the keys of device and context
   std::uintptr_t context_key;
-  // Whether it is of the host backend, whose allocations and small copies are too short to release
-  // the lock.
+  // Whether the queue is of the host backend, whose allocations and small copies are too short to
+  // release the lock.
   bool is_on_host;
   // If false, a submission that has to wait for the host waits within the call, without the lock.
   bool submits_at_once;
@@ -107,7 +107,7 @@ struct Resource {
   OwnedHandle<isthmus_resource_t> raw;
   isthmus_kind_t kind = ISTHMUS_KIND_DEVICE;
   nb::object queue_object;    // used if no queue is named
-  bool has_upstream = false;  // it has an upstream, and may provide memory of other kinds
+  bool has_upstream = false;  // the memory may be of other kinds than its own
   bool is_pool = false;
   bool is_pool_over = false;  // a pool whose upstream may be a Python object
   RegisteredResource
@@ -171,7 +171,7 @@ void construct_resource(Resource* self, Resource resource) {
   return instance_of<Event>(types.event, object);
 }
 
-// The same for two handles of one device of a driver.
+// A key that is equal for two handles of the same device of a driver.
 [[nodiscard]] std::uintptr_t device_key_of(isthmus_device_t* raw) noexcept;
 [[nodiscard]] isthmus_device_info_t info_of(const Device& device);
 [[nodiscard]] isthmus_device_info_t info_of(isthmus_device_t* raw);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Submitting an operation and waiting for it.
+// Submits operations and waits for them.
 
 #include <algorithm>
 #include <array>
@@ -15,7 +15,8 @@
 namespace isthmus::python {
 namespace {
 
-// Longer ones release the interpreter's lock; for shorter ones that would cost more than the copy.
+// Longer operations release the interpreter's lock; for shorter ones that would cost more than the
+// copy.
 constexpr std::size_t k_max_keep_lock_bytes = 16 * 1024;
 
 bool may_keep_lock(const Operation& operation) {
@@ -53,7 +54,7 @@ bool may_run_synchronously(const Operation& operation) {
   return is_idle(operation.arguments.queue);
 }
 
-// A view that both this call and the operation hold; released by the last one.
+// A view that both this call and the operation hold; released by the last of them.
 struct SharedPin final : Deferred {
   SharedPin(std::shared_ptr<Pinned> held, nb::object object_owner)
       : memory{std::move(held)}, owner{std::move(object_owner)} {}
@@ -61,7 +62,8 @@ struct SharedPin final : Deferred {
   nb::object owner;
 };
 
-// Whether the operation, which continues, keeps the memory alive from here on.
+// Transfers the reference to the memory to the operation, which continues. Returns false if that is
+// not possible.
 bool defer_release_to(isthmus_event_t* event, Place& place) {
   if (place.raw.buffer != nullptr) {
     return true;
@@ -74,8 +76,8 @@ bool defer_release_to(isthmus_event_t* event, Place& place) {
   return isthmus_event_then(event, owner) == ISTHMUS_OK;
 }
 
-// After an interrupted wait. Memory that cannot be left to the operation must outlive it, so this
-// waits for its end.
+// Releases the endpoints after an interrupted wait. Memory whose release cannot be deferred to the
+// operation must outlive it, so this function then waits for its completion.
 void release_after_event(isthmus_event_t* event, Operation& operation) {
   for (auto* each : operation.places) {
     if (each != nullptr && !defer_release_to(event, *each)) {

@@ -16,7 +16,7 @@
 
 namespace isthmus::python {
 
-// An action to be undone with the lock held. The node is allocated beforehand: a release allocates
+// An object whose destructor needs the lock. The node is allocated beforehand: a release allocates
 // nothing.
 struct Deferred {
   virtual ~Deferred() = default;
@@ -35,14 +35,14 @@ extern std::atomic<Deferred*> deferred_head;
 void drain() noexcept;
 }  // namespace detail
 
-// Drops what was deferred. Needs the lock. May run destructors of any object.
+// Destroys the deferred objects. Needs the lock. May run destructors of any object.
 inline void drain_deferred() noexcept {
   if (detail::deferred_head.load(std::memory_order_relaxed) != nullptr) [[unlikely]] {
     detail::drain();
   }
 }
 
-// After this no pending call is requested.
+// Stops requesting pending calls from the interpreter.
 void stop_deferring() noexcept;
 
 }  // namespace isthmus::python

@@ -17,7 +17,7 @@ struct MemoryPin {
       : raw{owned}, device_object{std::move(device)} {}
   MemoryPin(const MemoryPin&) = delete;
   MemoryPin& operator=(const MemoryPin&) = delete;
-  // The owner keeps the memory until the driver has unregistered it; this waits for nothing.
+  // The owner keeps the memory alive until the driver has unregistered it. Does not wait.
   ~MemoryPin() {
     if (raw != nullptr) {
       const GilRelease released;
@@ -68,8 +68,8 @@ nb::object pin_memory(nb::handle array, nb::handle nbytes, nb::handle device, nb
   const bool is_address = as_integer(array, &cause).is_valid();
   if (!is_address && (!nbytes.is_none() || !owner.is_none())) {
     raise_type_error(cause,
-                     "nbytes and owner are only for an address: %.100s has its own size, and is "
-                     "kept alive itself",
+                     "nbytes and owner are valid only with an address: %.100s has its own size, "
+                     "and is itself kept alive",
                      Py_TYPE(array.ptr())->tp_name);
   }
   const auto memory = is_address ? memory_at(array, nbytes, owner) : memory_of(array);
@@ -94,8 +94,7 @@ isthmus_pin_info_t info_of(const MemoryPin& pin) {
   return info;
 }
 
-// Also drops the owner's reference at once: it may hold the memory of an object that is resized
-// next.
+// Also drops the reference to the owner at once, because the caller may resize that object next.
 void release(MemoryPin& self) {
   auto* const raw = std::exchange(self.raw, nullptr);
   if (raw == nullptr || is_forked_child()) {
@@ -149,19 +148,19 @@ void bind_pin(nb::module_& module) {
           [](const MemoryPin& self) {
             return reinterpret_cast<std::uintptr_t>(info_of(self).pointer);
           },
-          nb::sig("def ptr(self) -> int"), "Their address.")
+          nb::sig("def ptr(self) -> int"), "The address of the pinned bytes.")
       .def_prop_ro(
           "is_registered", [](const MemoryPin& self) { return info_of(self).is_registered != 0; },
           nb::sig("def is_registered(self) -> bool"),
-          "False if nothing had to be done: the device copies the memory as fast without, or\n"
-          "other code has registered it.")
+          "False if no registration was needed: the device copies the memory as fast without it,\n"
+          "or other code has registered the memory.")
       .def_prop_ro(
           "device",
           [](const MemoryPin& self) {
             static_cast<void>(info_of(self));
             return self.device_object;
           },
-          nb::sig("def device(self) -> Device"), "The device that it is pinned for.")
+          nb::sig("def device(self) -> Device"), "The device that the memory is pinned for.")
       .def("__repr__", &pin_repr, nb::sig("def __repr__(self) -> str"));
   module.def(
       "pin", &pin_memory, nb::arg("array").none(), nb::arg("nbytes") = nb::none(), nb::kw_only(),
@@ -172,13 +171,13 @@ void bind_pin(nb::module_& module) {
       "Pins host memory for `device` (None: the current one), which from then on copies it at\n"
       "the speed of the bus, and asynchronously if requested. Returns a Pin, which keeps the\n"
       "memory alive.\n\n"
-      "`array`: any contiguous object with the buffer protocol, or an address, with `nbytes`\n"
-      "and optionally the `owner` that keeps it. If there is nothing to do (memory of host\n"
-      "kind, a device that works on host memory) it succeeds too. Memory that overlaps pinned\n"
-      "memory shares the registration. `read_only`, or an array that is: the memory is only\n"
-      "read. Pinning takes 25 to 115 ms a GiB with CUDA, and as much to undo: worth it for\n"
-      "memory that is copied several times. Raises InvalidArgumentError for device memory and\n"
-      "for what is not memory.");
+      "`array`: any contiguous object with the buffer protocol, or an address, with `nbytes` and\n"
+      "optionally the `owner` that keeps it alive. Memory that needs no pinning (memory of host\n"
+      "kind, or a device that works on host memory) is accepted too. Memory that overlaps pinned\n"
+      "memory shares the registration. With `read_only`, or a read-only array, the memory is only\n"
+      "read. Pinning takes 25 to 115 ms a GiB with CUDA, and unpinning as much: it pays off for\n"
+      "memory that is copied several times. Raises InvalidArgumentError for device memory and for\n"
+      "addresses that are not memory.");
 }
 
 }  // namespace isthmus::python

@@ -90,7 +90,7 @@ bool fits(const ParsedFilter& filter, const isthmus_device_info_t& info) {
           std::getenv("ISTHMUS_SIM") != nullptr);
 }
 
-// Throws for a malformed filter. DeviceNotFoundError is an empty list here.
+// Returns an empty handle if no device matches. Throws for a malformed filter.
 DeviceHandle try_find(const char* filter) {
   DeviceHandle found;
   const auto status = try_find_device(filter, found);
@@ -168,11 +168,11 @@ void bind_platform(nb::module_& module) {
   types.platform =
       nb::class_<Platform>(
           module, "Platform",
-          "One vendor's driver, or the host. Found by platforms(). Immutable; safe to use\n"
-          "from any thread.")
+          "One vendor's driver, or the host. Listed by platforms(). Immutable; safe to use from\n"
+          "any thread.")
           .def_prop_ro("backend", &text_of<&Info::backend>,
                        "\"host\", \"sim\", \"cuda\", \"opencl\" or \"sycl\".")
-          .def_prop_ro("name", &text_of<&Info::name>, "The driver's name for itself.")
+          .def_prop_ro("name", &text_of<&Info::name>, "The driver's name.")
           .def_prop_ro("vendor", &text_of<&Info::vendor>, "The driver's vendor.")
           .def_prop_ro("version", &text_of<&Info::version>, "The driver's version.")
           .def_prop_ro("library", &text_of<&Info::library>,

@@ -14,7 +14,7 @@
 namespace isthmus::python {
 namespace {
 
-// A limit from text or a number; 0 for None.
+// Converts a limit from text or a number; 0 for None.
 std::uint64_t to_limit(nb::handle value, const char* name, nb::handle device, isthmus_kind_t kind) {
   if (value.is_none()) {
     return 0;
@@ -35,7 +35,7 @@ isthmus_budget_t* to_budget(nb::handle value) {
   return budget == nullptr ? nullptr : budget->raw.get();
 }
 
-// In nanoseconds; 0 for None.
+// Converts the decay to nanoseconds; 0 for None.
 std::uint64_t to_decay(nb::handle seconds) {
   if (seconds.is_none()) {
     return 0;
@@ -47,14 +47,14 @@ std::uint64_t to_decay(nb::handle seconds) {
   return static_cast<std::uint64_t>(std::max<std::int64_t>(1, to_nanoseconds(seconds, "decay")));
 }
 
-// In nanoseconds, as in the options: negative means no wait.
+// Converts the wait to nanoseconds, as in the options: negative means no wait.
 std::int64_t to_wait_ns(nb::handle seconds) {
   const auto nanoseconds = to_nanoseconds(seconds, "wait");
   if (nanoseconds == k_infinite) {
     raise_python(
         PyExc_ValueError,
-        "wait must be at most a year, not %R seconds: the work that a wait for memory waits for "
-        "may need the waiting thread",
+        "wait must be at most a year, not %R seconds: a wait without a limit may deadlock, since "
+        "the awaited work may need the waiting thread",
         seconds.ptr());
   }
   return nanoseconds == 0 ? -1 : nanoseconds;
@@ -121,7 +121,7 @@ void init_pool_over(PoolResource* self, nb::handle upstream, nb::handle initial_
             });
 }
 
-// A resource in place of the kind is an upstream: nanobind tries the overloads in their order.
+// A resource in place of the kind is an upstream; nanobind tries the overloads in order.
 void init_pool(PoolResource* self, nb::handle kind, nb::handle queue, nb::handle context,
                nb::handle initial_bytes, nb::handle growth_bytes, nb::handle limit_bytes,
                nb::handle checked, nb::handle remap, nb::handle soft_limit_bytes, nb::handle shared,
@@ -170,28 +170,28 @@ void bind_pool(nb::module_& module) {
       "device_wait=False), or PoolResource(upstream, *, ...) with the same arguments except\n"
       "remap.\n\n"
       "`device` and `context` are those of ProviderResource. The pool requests `initial_bytes`\n"
-      "from the driver at once and at least `growth_bytes` (None: 32 MiB, or 1/128 of what it\n"
-      "holds if its memory can move) at a time later, and never more than `limit_bytes` in all\n"
+      "from the driver at once, and later at least `growth_bytes` per request (None: 32 MiB, or\n"
+      "1/128 of the held bytes if its memory can move). It never holds more than `limit_bytes`\n"
       "(None: no limit). Beyond `soft_limit_bytes` it returns all free memory before it grows,\n"
-      "and then grows by no more than is needed. Sizes are integers or text: \"64MiB\",\n"
-      "\"2GiB\", or \"80%\" of the device's memory or, for memory that resides on the host, of\n"
-      "what the process may use of that. `budget`, a Budget, is shared with other pools. Free\n"
-      "memory that was not needed for `decay` seconds (None: never) is returned within twice\n"
-      "that time: when the pool grows or is trimmed, or on an idle library thread if there is\n"
-      "one. A request without memory waits for at most `wait` seconds (0: not at all; a year at\n"
-      "most, because a wait without a limit may deadlock) for the work that uses freed memory,\n"
-      "with the interpreter's lock released. With `device_wait=True` the queue waits for such\n"
-      "work first, on the device, and the host does not.\n\n"
+      "and then grows by no more than is needed. Sizes are integers or text: \"64MiB\", \"2GiB\",\n"
+      "or \"80%\" of the device's memory or, for memory that resides on the host, of the host\n"
+      "memory that the process may use. `budget`, a Budget, is shared with other pools. Free\n"
+      "memory that was unused for `decay` seconds (None: never) is returned within twice that\n"
+      "time: when the pool grows or is trimmed, or on an idle library thread if there is one. A\n"
+      "request without memory waits for at most `wait` seconds (0: not at all; a year at most,\n"
+      "because a wait without a limit may deadlock) for the work that uses freed memory, with the\n"
+      "interpreter's lock released. With `device_wait=True` the queue first waits for such work\n"
+      "on the device, so that the host need not.\n\n"
       "`checked=False` does not check for misuse of small blocks. If the device has the\n"
-      "capability \"remap\", free memory moves to where a larger request needs it, unless\n"
-      "remap=False. Requests up to 256 KiB take at most 1/8 more than their size; larger ones\n"
-      "are rounded up to 64 KiB. Memory freed after work on a queue is reused at once on that\n"
-      "queue, and elsewhere after the work has ended. Raises USMAllocationError if the driver\n"
-      "has too little memory or a limit is reached, UnsupportedError as ProviderResource.\n\n"
+      "capability \"remap\", free memory is remapped to serve larger requests, unless\n"
+      "remap=False. Requests up to 256 KiB take at most 1/8 more than their size; larger ones are\n"
+      "rounded up to 64 KiB. Memory freed after work on a queue is reused at once on that queue,\n"
+      "and elsewhere after the work has completed. Raises USMAllocationError if the driver has\n"
+      "too little memory or a limit is reached, UnsupportedError as ProviderResource.\n\n"
       "With `upstream`, for example a CustomResource, the pool obtains its memory from that\n"
       "instead of the driver, with its kind, device and context, and the memory does not move.\n"
-      "UnsupportedError for an upstream that uses a pool, gives memory of several kinds, or is\n"
-      "monotonic.")
+      "UnsupportedError for an upstream that uses a pool, allocates memory of several kinds, or\n"
+      "is monotonic.")
       .def("__init__", &init_pool, nb::arg("kind").none() = "device",
            nb::arg("device") = nb::none(), nb::arg("context") = nb::none(), nb::kw_only(),
            nb::arg("initial_bytes").none() = 0, nb::arg("growth_bytes") = nb::none(),
@@ -220,16 +220,16 @@ void bind_pool(nb::module_& module) {
       .def_prop_ro(
           "limit_bytes", [](const PoolResource& self) { return limit_or_none(self.limit_bytes); },
           nb::sig("def limit_bytes(self) -> int | None"),
-          "The most bytes that it may hold; None: no limit.")
+          "The most bytes that the pool may hold; None: no limit.")
       .def_prop_ro(
           "soft_limit_bytes",
           [](const PoolResource& self) { return limit_or_none(self.soft_limit_bytes); },
           nb::sig("def soft_limit_bytes(self) -> int | None"),
-          "When it would hold more, it returns free memory before it grows; None: no such limit.")
+          "Before the pool grows beyond this size, it returns free memory; None: no such limit.")
       .def_prop_ro(
           "budget", [](const PoolResource& self) { return self.budget_object; },
           nb::sig("def budget(self) -> Budget | None"),
-          "The budget that it shares with other pools.")
+          "The budget that the pool shares with other pools.")
       .def_prop_ro(
           "decay", [](const PoolResource& self) { return self.decay; },
           nb::sig("def decay(self) -> float | None"),
@@ -241,9 +241,10 @@ void bind_pool(nb::module_& module) {
       .def_prop_ro(
           "upstream", [](const PoolResource& self) { return self.upstream; },
           nb::sig("def upstream(self) -> MemoryResource | None"),
-          "The resource that it obtains memory from; None: the driver.")
+          "The resource that the pool obtains memory from; None: the driver.")
       .def("snapshot", &snapshot_of_pool, nb::sig("def snapshot(self) -> Snapshot"),
-           "How its memory is divided now. Takes some milliseconds if the pool is very large.")
+           "Describes how the pool's memory is divided now. Takes some milliseconds if the pool\n"
+           "is very large.")
       .def_prop_ro(
           "oom_stages", &stages_of_pool,
           nb::sig("def oom_stages(self) -> dict[str, OomStageCounts]"),

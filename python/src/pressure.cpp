@@ -55,7 +55,7 @@ nb::object to_snapshot(const isthmus_snapshot_t& raw) {
 // Destroyed with the interpreter's lock held, through the deferred list. Guarded by that lock.
 struct OomFunction final : Deferred {
   explicit OomFunction(nb::handle callable) : function{nb::borrow(callable)} {}
-  nb::object function;  // not valid once it must not be called any more
+  nb::object function;  // not valid after the callback was closed
 };
 
 struct OomCallback;
@@ -63,8 +63,8 @@ struct OomCallback;
 std::set<OomCallback*> open_oom_callbacks;
 
 struct OomCallback {
-  isthmus_oom_callback_t* raw = nullptr;  // null: closed
-  OomFunction* callback = nullptr;        // lives until then
+  isthmus_oom_callback_t* raw = nullptr;  // null after close()
+  OomFunction* callback = nullptr;        // valid until then
 
   OomCallback(isthmus_oom_callback_t* added, OomFunction* function)
       : raw{added}, callback{function} {
@@ -160,9 +160,9 @@ nb::object oom_callback_repr(const OomCallback& self) {
 // only if the thread waits in a function of this module without the lock, where other threads may
 // run Python code. It does not re-enter a running collection, on this thread or another (CPython's
 // gcmodule), and does nothing if the program called gc.disable(). After a collection that freed no
-// buffer there is no other one for four times as long as it took: a program that allocates until
-// nothing is left spends at most a fifth of its time on it. Only memory freed on the device that
-// needs it counts: for another device a repeated request to the driver would fail again.
+// buffer, no other collection runs for four times its duration: a program that allocates until no
+// memory is left spends at most a fifth of its time in collections. Only memory freed on the device
+// that needs it counts: for another device a repeated request to the driver would fail again.
 std::uint64_t collect_garbage(void*, const isthmus_oom_request_t* request) {
   using Clock = std::chrono::steady_clock;
   static auto not_before = Clock::time_point::min();  // under the lock
@@ -229,22 +229,22 @@ void bind_oom_callbacks(nb::module_& module) {
   nb::class_<OomCallback>(
       module, "OomCallback", nb::type_slots(oom_callback_slots), nb::is_weak_referenceable(),
       "An out-of-memory callback: OomCallback(function).\n\n"
-      "Until it is closed or dropped, `function(request)`, with a OomRequest, is called\n"
-      "before a request of any pool waits for memory or raises USMAllocationError, and before a\n"
-      "request that goes to the driver without a pool raises it. It is called on the requesting\n"
-      "thread, by several threads at once if several request memory, after the callbacks that\n"
-      "were created before, and after Python's garbage collection. It may allocate (from the\n"
-      "driver unless a resource is named) and free, and is not called from within another such\n"
-      "function. It must not take a lock that a thread may hold while it requests memory or\n"
-      "closes the callback. It returns about how many bytes it freed, None for 0. What it\n"
-      "raises goes to sys.unraisablehook.\n\n"
-      "A context manager: `with OomCallback(cache.drop):`.")
+      "Until it is closed or dropped, `function(request)`, with an OomRequest, is called before a\n"
+      "request of any pool waits for memory or raises USMAllocationError, and before a request to\n"
+      "the driver without a pool raises it. It is called on the requesting thread, by several\n"
+      "threads at once if several request memory, after the callbacks that were created before,\n"
+      "and after Python's garbage collection. It may allocate (from the driver unless a resource\n"
+      "is named) and free, and is not called from within another such function. It must not take\n"
+      "a lock that a thread may hold while it requests memory or closes the callback. It returns\n"
+      "the approximate number of bytes that it freed, or None for 0. Its exceptions go to\n"
+      "sys.unraisablehook.\n\n"
+      "May be used as a context manager: `with OomCallback(cache.drop):`.")
       .def("__init__", &init_oom_callback, nb::arg("function").none(),
            nb::sig("def __init__(self, function: Callable[[OomRequest], int | None]) -> None"))
       .def("close", &close_oom_callback, nb::sig("def close(self) -> None"),
-           "Stops the calls: waits until calls in progress have ended, unless this is called\n"
-           "from within such a function. Ctrl-C ends the wait; a call may then still run. Does\n"
-           "nothing if it is closed. Dropping a OomCallback waits for nothing.")
+           "Stops the calls: waits until calls in progress have returned, unless close() is\n"
+           "called from within such a function. Ctrl-C ends the wait; a call may then still run.\n"
+           "Closing twice does nothing. Dropping an OomCallback does not wait.")
       .def_prop_ro(
           "closed", [](const OomCallback& self) { return self.raw == nullptr; },
           nb::sig("def closed(self) -> bool"), "Whether it was closed.")

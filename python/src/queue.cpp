@@ -119,7 +119,7 @@ nb::object queue_memcpy_async(nb::handle self, nb::handle dest, nb::handle src, 
   return copy({dest, src, count, nb::int_(0), nb::int_(0)}, {self, after, false});
 }
 
-// dpctl's rule: 0, or more than there is, means all.
+// By dpctl's rule, a count of 0, or one above the size, means all bytes.
 nb::object count_or_all(nb::handle buffer, nb::handle count) {
   const auto nbytes = to_size(count, "count");
   return nbytes == 0 || nbytes > require_buffer(buffer).nbytes ? nb::none() : nb::borrow(count);
@@ -168,16 +168,16 @@ void bind_properties(nb::class_<Queue>& bound) {
           "is_in_order", [](const Queue&) { return true; }, "Always True.")
       .def_prop_ro(
           "idle", [](const Queue& self) { return isthmus_queue_idle(self.raw.get()) != 0; },
-          "Whether nothing that Isthmus submitted is pending.")
+          "Whether no operation that Isthmus submitted is pending.")
       .def_prop_ro(
           "native_handle",
           [](const Queue& self) { return reinterpret_cast<std::uintptr_t>(export_handle(self)); },
-          "The driver's handle as an integer (OpenCL: cl_command_queue; SYCL: dpctl's\n"
-          "reference), 0 where it has none. Valid while this object lives. Once it was read,\n"
-          "Isthmus takes into account that the queue may have external work.")
+          "The driver's handle as an integer (OpenCL: cl_command_queue; SYCL: dpctl's reference),\n"
+          "0 if the driver has none. Valid while this object exists. After it was read, Isthmus\n"
+          "assumes that the queue may have external work.")
       .def("__cuda_stream__", &cuda_stream_of,
            nb::sig("def __cuda_stream__(self) -> tuple[int, int]"),
-           "(0, handle), for libraries that take CUDA streams; counts as reading\n"
+           "(0, handle), for libraries that accept CUDA streams; counts as reading\n"
            "`native_handle`. Raises TypeError for a queue of another backend.");
 }
 
@@ -185,16 +185,16 @@ void bind_order(nb::class_<Queue>& bound) {
   bound
       .def("wait", &wait, nb::arg("timeout") = nb::none(),
            nb::sig("def wait(self, timeout: float | None = None) -> None"),
-           "Waits for everything submitted so far, for at most `timeout` seconds (None:\n"
+           "Waits for all work submitted so far, for at most `timeout` seconds (None:\n"
            "indefinitely). Errors of operations are reported by their own events. Releases the\n"
            "interpreter's lock; Ctrl-C interrupts. Raises WaitTimeoutError.")
       .def("fence", &fence, nb::arg("after").none() = nb::make_tuple(),
            nb::sig("def fence(self, after: Event | Sequence[Event] = ()) -> Event"),
-           "An event that completes when everything submitted so far, and all of `after`, has "
-           "ended.")
+           "An event that completes after all work submitted so far, and all of `after`, has\n"
+           "completed.")
       .def("mark", &mark, nb::sig("def mark(self) -> Event"),
-           "An event that completes when everything submitted so far has ended, and records the\n"
-           "time, for Event.elapsed_since.")
+           "An event that completes after all work submitted so far has completed, and records\n"
+           "the time, for Event.elapsed_since.")
       .def(
           "submit",
           [](const Queue& self, nb::handle fn, nb::args buffers, nb::handle after) {
@@ -205,17 +205,17 @@ void bind_order(nb::class_<Queue>& bound) {
                   "Sequence[Event] = ()) -> Event"),
           "Runs fn(*views) in the queue's order, on a library thread, with a memoryview of the\n"
           "bytes of each buffer. Returns its event at once.\n\n"
-          "The views, writable unless the buffer is read-only, are valid only during the call:\n"
-          "a function that keeps one, or an array made of it, fails with BufferError. What `fn`\n"
-          "raises is raised by event.wait(), as the same object; later work on the queue\n"
-          "continues. `fn` must not wait for later work on the queue. It sees the contextvars\n"
-          "of the caller. Buffers of device kind need the capability \"run_functions\"\n"
-          "(UnsupportedError). When the interpreter ends, functions that have not begun fail\n"
-          "with CallbackError; those that run are waited for.")
+          "The views, writable unless the buffer is read-only, are valid only during the call: a\n"
+          "function that retains one, or an array created from it, fails with BufferError. An\n"
+          "exception of `fn` is raised by event.wait(), as the same object; later work on the\n"
+          "queue continues. `fn` must not wait for later work on the queue. It sees the\n"
+          "contextvars of the caller. Buffers of device kind need the capability\n"
+          "\"run_functions\" (UnsupportedError). When the interpreter ends, functions that have\n"
+          "not begun fail with CallbackError, and running functions are waited for.")
       .def(
           "close", [](const Queue& self) { check(isthmus_queue_close(self.raw.get())); },
-          "Refuses further work with ClosedError; submitted work still runs. Never blocks.\n"
-          "Raises ValueError for the default queue of a device, which cannot be closed.");
+          "Rejects further work with ClosedError; submitted work still runs. Never blocks. Raises\n"
+          "ValueError for the default queue of a device, which cannot be closed.");
   bind_with(bound);
 }
 
@@ -254,8 +254,8 @@ void bind_operations(nb::class_<Queue>& bound) {
       .def("memcpy", &queue_memcpy, nb::arg("dest").none(), nb::arg("src").none(),
            nb::arg("count").none(),
            nb::sig("def memcpy(self, dest: object, src: object, count: int) -> None"),
-           "dpctl's name for copy(): `count` bytes, blocking. Past either end is an "
-           "OutOfRangeError.")
+           "dpctl's name for a blocking copy() of `count` bytes. Raises OutOfRangeError past\n"
+           "either end.")
       .def("memcpy_async", &queue_memcpy_async, nb::arg("dest").none(), nb::arg("src").none(),
            nb::arg("count").none(), nb::arg("dEvents") = none,
            nb::sig("def memcpy_async(self, dest: object, src: object, count: int, dEvents: "
@@ -287,7 +287,7 @@ void bind_queue(nb::module_& module) {
       "this nests. Queues are equal if they represent the same driver queue, and may be used\n"
       "from any thread.");
   types.queue = bound;
-  bind_from_sycl(bound, &find_sycl_queue, "Queue", "def from_sycl(given: Any) -> Queue");
+  bind_from_sycl(bound, &find_sycl_queue, "Queue", "def from_sycl(obj: Any) -> Queue");
   bind_capsule<Queue>(bound);
   bound
       .def("__init__", &init_queue, nb::arg("device") = nb::none(), nb::kw_only(),
@@ -315,7 +315,7 @@ void bind_queue(nb::module_& module) {
           "another device.\n\n"
           "The per-thread default stream is the calling thread's. Its queue may be used on any\n"
           "thread: from other threads its operations go to the legacy default stream, which has\n"
-          "the same order. Adopted again on its thread it is the same queue.")
+          "the same order. Adopting it again on its thread returns the same queue.")
       .def("__eq__", &equal, nb::arg("other").none(),
            nb::sig("def __eq__(self, other: object) -> bool"))
       .def("__hash__", [](const Queue& self) { return isthmus_queue_key(self.raw.get()); })
@@ -328,7 +328,7 @@ void bind_queue(nb::module_& module) {
 void* export_handle(const Queue& queue) {
   void* handle = nullptr;
   {
-    const GilRelease released;  // it may retry for a second
+    const GilRelease released;  // the call may retry for a second
     handle = isthmus_queue_native(queue.raw.get());
   }
   if (handle == nullptr) {

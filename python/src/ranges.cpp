@@ -153,11 +153,11 @@ void bind_ranges(nb::module_& module) {
               "bool = True) -> Event | None"),
       "Copies many ranges of bytes between two endpoints as one operation.\n\n"
       "`ranges`: a two-dimensional array of integers, or a sequence of tuples. Each row is\n"
-      "(offset in `dst`, offset in `src`, bytes), or the two offsets if `nbytes` gives the size\n"
-      "of all. All are checked before anything is copied. The ranges are copied in no order: if\n"
-      "two write the same bytes, or one writes what another reads, that is an\n"
-      "InvalidArgumentError. Otherwise like Buffer.copy_from. On CUDA one kernel copies them\n"
-      "all.");
+      "(offset in `dst`, offset in `src`, bytes), or the two offsets if `nbytes` is the size of\n"
+      "every range. All are checked before anything is copied. The ranges are copied in no\n"
+      "particular order. Raises InvalidArgumentError if two ranges write the same bytes, or one\n"
+      "writes bytes that another reads. Otherwise like Buffer.copy_from. On CUDA one kernel\n"
+      "copies all ranges.");
 }
 
 }  // namespace isthmus::python

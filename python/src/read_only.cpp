@@ -28,7 +28,7 @@ void clear_exception() {
   PyErr_Clear();
 }
 
-// Inspects the object itself, as NumPy does for its protocols, not at its type.
+// Inspects the object itself, as NumPy does for its protocols, and not its type.
 bool has_attribute(nb::handle object, const char* name) {
   if (const nb::object found = nb::steal(PyObject_GetAttrString(object.ptr(), name))) {
     return true;
@@ -51,7 +51,7 @@ bool is_view_read_only(nb::handle object) {
   return is_read_only;
 }
 
-// The flag beside the address, which all of the dictionaries have.
+// The read-only flag beside the address, which is in every interface dictionary.
 bool is_entry_read_only(nb::handle object, const char* protocol) {
   const nb::object entries = nb::steal(PyObject_GetAttrString(object.ptr(), protocol));
   if (!entries.is_valid()) {
@@ -93,7 +93,7 @@ bool is_flag_set(nb::handle capsule) {
   return tensor->version.major == 1 && (tensor->flags & dlpack::k_read_only) != 0;
 }
 
-// The capsule is dropped unconsumed, which returns the memory to the producer.
+// Exports the memory, reads the flag, and drops the capsule unconsumed, which releases the memory.
 bool is_dlpack_read_only(nb::handle object) {
   const auto type = reinterpret_cast<PyObject*>(Py_TYPE(object.ptr()));
   if (PyObject_HasAttrString(type, "__dlpack__") == 0) {

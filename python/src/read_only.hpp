@@ -10,11 +10,11 @@ namespace isthmus::python {
 // Whether the buffer protocol or an array interface of `object`, dictionary or structure, reports
 // its memory as read-only. The strictest one applies, because DLPack before 1.0 has no such flag.
 // Arrays and buffers of this library agree in all protocols and are not queried. A protocol that
-// raises is ignored; MemoryError and what is not an Exception, such as KeyboardInterrupt, are
-// rethrown.
+// raises is ignored; MemoryError and exceptions that are not an Exception, such as
+// KeyboardInterrupt, are rethrown.
 [[nodiscard]] bool reports_read_only(nb::handle object);
-// The same, and also by the flag of DLPack 1.0, for which memory is exported once and not waited
-// for.
+// The same, and also whether the flag of DLPack 1.0 does; for that the memory is exported once,
+// without waiting.
 [[nodiscard]] bool is_read_only_by_any(nb::handle object);
 // The same for an object whose buffer protocol allows writing. Skips NumPy's own arrays, bytearray
 // and memoryview, whose protocols always agree.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replays traces, for isthmus.trace, which reads them into arrays.
+// Replays the traces that isthmus.trace has read into arrays.
 
 #include <optional>
 #include <vector>
@@ -12,7 +12,7 @@
 namespace isthmus::python {
 namespace {
 
-// Contiguous bytes of a Python object as elements of T, held while they are used.
+// A view of the contiguous bytes of a Python object as elements of T, which keeps the object alive.
 template <class T>
 class Elements {
  public:

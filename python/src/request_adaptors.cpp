@@ -47,11 +47,11 @@ void init_binning(BinningResource* self, nb::handle upstream, nb::handle argumen
   const nb::dict bins = nb::borrow<nb::dict>(argument);
   std::vector<isthmus_bin_t> raw;
   nb::dict by_bytes;
-  for (const auto& [max_bytes, from] : bins) {
-    const auto& bin_resource = require_resource(from, "a bin");
+  for (const auto& [max_bytes, bin] : bins) {
+    const auto& bin_resource = require_resource(bin, "a bin");
     const auto bytes = to_bytes(max_bytes, "size of a bin", nb::handle{}, upstream_resource.kind);
     raw.push_back({bytes, bin_resource.raw.get()});
-    by_bytes[nb::int_(bytes)] = from;
+    by_bytes[nb::int_(bytes)] = bin;
   }
   std::sort(raw.begin(), raw.end(),
             [](const auto& a, const auto& b) { return a.max_bytes < b.max_bytes; });
@@ -89,8 +89,8 @@ void bind_request_adaptors(nb::module_& module) {
   nb::class_<AlignedResource, AdaptorResource>(
       module, "AlignedResource",
       "Aligns requests of at least `from_bytes` to `alignment`, a power of two, or to more if\n"
-      "the request says so: AlignedResource(upstream, alignment, from_bytes=0). Both are\n"
-      "integers or text: \"4KiB\".")
+      "requested: AlignedResource(upstream, alignment, from_bytes=0). Both are integers or text:\n"
+      "\"4KiB\".")
       .def("__init__", &init_aligned, nb::arg("upstream").none(), nb::arg("alignment").none(),
            nb::arg("from_bytes").none() = 0,
            nb::sig("def __init__(self, upstream: MemoryResource, alignment: int | str, "
@@ -98,8 +98,9 @@ void bind_request_adaptors(nb::module_& module) {
   nb::class_<BinningResource, AdaptorResource>(
       module, "BinningResource",
       "Chooses a resource by size: BinningResource(upstream, {256: small, \"64KiB\": medium}).\n\n"
-      "A request goes to the resource with the smallest number of bytes that it does not\n"
-      "exceed, else to upstream. All are of one context (else WrongContextError), of any kinds.")
+      "A request is served by the resource with the smallest size that it does not exceed, else\n"
+      "by upstream. All must belong to one context (else WrongContextError), and may be of any\n"
+      "kind.")
       .def("__init__", &init_binning, nb::arg("upstream").none(), nb::arg("bins").none(),
            nb::sig("def __init__(self, upstream: MemoryResource, bins: dict[int, MemoryResource] "
                    "| dict[str, MemoryResource] | dict[int | str, MemoryResource]) -> None"))
@@ -107,13 +108,14 @@ void bind_request_adaptors(nb::module_& module) {
           "bins",
           [](const BinningResource& self) { return nb::steal(PyDict_Copy(self.bins.ptr())); },
           nb::sig("def bins(self) -> dict[int, MemoryResource]"),
-          "A copy of the given dictionary, by bytes.");
+          "A copy of the dictionary, with sizes in bytes.");
   nb::class_<PrefetchResource, AdaptorResource>(
       module, "PrefetchResource",
       "Requests that the driver move shared memory to the device when it is allocated:\n"
       "PrefetchResource(upstream).\n\n"
-      "On the Buffer's queue. A hint: it does nothing for other kinds, nor on a device without\n"
-      "the capability \"prefetch\", and errors of the driver are ignored.")
+      "The request is submitted to the Buffer's queue. It is a hint: it does nothing for other\n"
+      "kinds, nor on a device without the capability \"prefetch\", and errors of the driver are\n"
+      "ignored.")
       .def("__init__", &init_prefetch, nb::arg("upstream").none(),
            nb::sig("def __init__(self, upstream: MemoryResource) -> None"));
   nb::class_<LogResource, AdaptorResource>(

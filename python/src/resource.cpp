@@ -34,9 +34,9 @@ nb::object device_for(nb::handle queue, nb::handle context) {
 
 }  // namespace
 
-ResourceTarget::ResourceTarget(nb::handle of_kind, nb::handle target_queue,
+ResourceTarget::ResourceTarget(nb::handle kind_argument, nb::handle target_queue,
                                nb::handle context_argument)
-    : kind{to_kind(of_kind)} {
+    : kind{to_kind(kind_argument)} {
   const nb::handle named = context_argument.is_none() ? nb::handle{} : context_argument;
   if (named.is_valid() && context_of(named) == nullptr) {
     raise_python(PyExc_TypeError, "context must be a Context or None, not %.100s",
@@ -61,15 +61,15 @@ const Resource& require_resource(nb::handle argument, const char* name) {
   return *found;
 }
 
-const Resource* resource_or_none(nb::handle named) {
-  if (!has_value(named)) {
+const Resource* resource_or_none(nb::handle argument) {
+  if (!has_value(argument)) {
     return nullptr;
   }
-  const auto* found = instance_of<Resource>(types.resource, named);
+  const auto* found = instance_of<Resource>(types.resource, argument);
   if (found == nullptr) {
     raise_python(PyExc_TypeError,
                  "resource must be a resource of isthmus.memory or None, not %.100s",
-                 Py_TYPE(named.ptr())->tp_name);
+                 Py_TYPE(argument.ptr())->tp_name);
   }
   return found;
 }
@@ -151,7 +151,8 @@ nb::object live(nb::handle kind) {
   return nb::make_tuple(count, bytes);
 }
 
-// If the object that it was created as was destroyed, this is an object of the common base class.
+// If the resource's original object was destroyed, the result is an object of the common base
+// class.
 nb::object wrap_resource(ResourceHandle raw, nb::handle context) {
   if (nb::object existing = find_resource(raw.get()); existing.is_valid()) {
     return existing;
@@ -264,8 +265,8 @@ void bind_resource(nb::module_& module) {
   nb::class_<Resource> base(
       module, "MemoryResource", nb::type_slots(resource_slots), nb::is_weak_referenceable(),
       "Allocates memory of one kind, in one context, on one device: the base of all resources.\n"
-      "Used as Buffer(nbytes, resource=...); safe to use from any thread. It lives as long as\n"
-      "its memory. A resource of your own is a CustomResource, not a subclass.");
+      "Used as Buffer(nbytes, resource=...); safe to use from any thread. It lives as long as its\n"
+      "memory. To implement a resource, use CustomResource rather than a subclass.");
   types.resource = base;
   base.def("__init__", &raise_abstract);
   base.def_prop_ro(
@@ -274,10 +275,10 @@ void bind_resource(nb::module_& module) {
       .def_prop_ro(
           "queue", [](const Resource& self) { return self.queue_object; },
           nb::sig("def queue(self) -> Queue"),
-          "The queue of buffers that are created with it and name no queue.")
+          "The queue of buffers that are created from it without a queue.")
       .def_prop_ro(
           "device", [](const Resource& self) { return nb::borrow(device_of_resource(self)); },
-          nb::sig("def device(self) -> Device"), "The device that it allocates for.")
+          nb::sig("def device(self) -> Device"), "The device that the resource allocates for.")
       .def_prop_ro(
           "context",
           [](const Resource& self) { return queue_of(self.queue_object)->context_object; },
@@ -288,32 +289,32 @@ void bind_resource(nb::module_& module) {
                "def allocate(self, nbytes: int, alignment: int = 0, queue: Queue | None = None) -> "
                "Buffer"),
            "Buffer(nbytes, kind=..., queue=queue, alignment=alignment, resource=self).\n"
-           "`alignment` 0: the device's own. Raises ValueError if it is neither 0 nor a power of\n"
-           "two.")
+           "`alignment` 0: the device's default. Raises ValueError if it is neither 0 nor a power\n"
+           "of two.")
       .def_prop_ro(
           "held_bytes", [](const Resource& self) { return info_of(self).held_bytes; },
           nb::sig("def held_bytes(self) -> int"),
-          "Bytes that it holds of the driver's memory; a provider holds none.")
+          "Bytes of the driver's memory that the resource holds; a provider holds none.")
       .def_prop_ro(
           "free_bytes", [](const Resource& self) { return info_of(self).free_bytes; },
           nb::sig("def free_bytes(self) -> int"),
-          "Bytes of these that no buffer, thread or size class holds.")
+          "Held bytes that no buffer, thread or size class uses.")
       .def_prop_ro(
           "maps", [](const Resource& self) { return info_of(self).maps; },
           nb::sig("def maps(self) -> int"),
-          "How often the driver gave it memory, or mapped some at another address.")
+          "How often the driver allocated memory for it, or mapped memory at another address.")
       .def_prop_ro(
           "unmaps", [](const Resource& self) { return info_of(self).unmaps; },
           nb::sig("def unmaps(self) -> int"),
           "How often memory was returned to the driver, or unmapped from its address.")
       .def("verify", &verify, nb::sig("def verify(self) -> None"),
-           "Checks all records of this resource and its upstreams. Raises ValueError with what\n"
-           "a DebugResource found, now or before, InternalError if a pool's records are\n"
-           "inconsistent. Takes long.")
+           "Checks all records of this resource and its upstreams. Raises ValueError with the\n"
+           "errors that a DebugResource detected, now or before, InternalError if a pool's\n"
+           "records are inconsistent. Slow.")
       .def("trim", &trim, nb::arg("keep_bytes").none() = 0,
            nb::sig("def trim(self, keep_bytes: int | str = 0) -> int"),
-           "Returns free memory to the driver while more than `keep_bytes` are held. Returns\n"
-           "the number of bytes returned. Memory in thread caches counts as free.")
+           "Returns free memory to the driver while more than `keep_bytes` are held. The result\n"
+           "is the number of bytes returned. Memory in thread caches counts as free.")
       .def("__eq__", &equal, nb::arg("other").none(),
            nb::sig("def __eq__(self, other: object) -> bool"))
       .def("__hash__", &key_of)
@@ -322,12 +323,11 @@ void bind_resource(nb::module_& module) {
       module, "ProviderResource",
       "The driver's own allocator: ProviderResource(kind=\"device\", device=None, context=None,\n"
       "write_combined=False).\n\n"
-      "`device` None: the first of `context`, else the current one; `context` None: the\n"
-      "device's default one. `write_combined`, for kind \"host\": memory that bypasses the\n"
-      "host's caches, for data that the host writes once, in order, and devices read. Reading\n"
-      "it on the host takes some hundred times as long. Raises UnsupportedError for a kind that\n"
-      "the device does not have, and for write-combined memory without the capability\n"
-      "\"write_combine\".")
+      "`device` None: the first device of `context`, else the current device; `context` None: the\n"
+      "device's default one. `write_combined`, for kind \"host\": memory that bypasses the host's\n"
+      "caches, for data that the host writes once, in order, and devices read. Reading it on the\n"
+      "host takes some hundred times as long. Raises UnsupportedError for a kind that the device\n"
+      "does not have, and for write-combined memory without the capability \"write_combine\".")
       .def("__init__", &init_provider, nb::arg("kind").none() = "device",
            nb::arg("device") = nb::none(), nb::arg("context") = nb::none(), nb::kw_only(),
            nb::arg("write_combined").none() = false,
@@ -339,16 +339,16 @@ void bind_resource(nb::module_& module) {
       "live", &live, nb::arg("kind") = nb::none(),
       nb::sig("def live(kind: str | None = None) -> tuple[int, int]"),
       "(allocations, bytes) that are live in this process, of one kind (None: all). Memory of\n"
-      "default pools counts by block in use, with its bytes as the pool rounds them. Of other\n"
-      "pools, everything that they hold of the driver's memory counts, in use or free. Memory\n"
-      "whose free waits for work in flight counts.");
+      "default pools counts by block in use, with its bytes as the pool rounds them. For other\n"
+      "pools, all memory that they hold of the driver counts, in use or free. Memory whose\n"
+      "release waits for work in flight counts.");
   module.def("query", &query, nb::arg("pointer").none(), nb::kw_only(),
              nb::arg("context") = nb::none(),
              nb::sig("def query(pointer: int, *, context: Context | None = None) -> PointerInfo"),
              "Returns what is known about an address, which may lie inside of a buffer: the whole\n"
              "block of a buffer belongs to it. For an address that the library does not know, the\n"
-             "driver of `context` is queried, if one is given; memory of other contexts is then\n"
-             "unknown. Raises ValueError if it is not an address.");
+             "driver of `context` is queried, if that is passed; memory of other contexts is then\n"
+             "unknown. Raises ValueError if `pointer` is not an address.");
 }
 
 }  // namespace isthmus::python

@@ -6,7 +6,7 @@
 
 namespace isthmus::python {
 
-// What a resource is for, from the arguments kind, device and context.
+// The kind, device and context of a new resource, from the constructor's arguments.
 struct ResourceTarget {
   isthmus_kind_t kind;
   nb::object device_object;
@@ -15,7 +15,7 @@ struct ResourceTarget {
   nb::object queue;
 
   // Throws the exceptions of bad arguments, and DeviceNotFoundError.
-  ResourceTarget(nb::handle of_kind, nb::handle queue, nb::handle context_argument);
+  ResourceTarget(nb::handle kind_argument, nb::handle queue, nb::handle context_argument);
   [[nodiscard]] isthmus_device_t* device_raw() const noexcept {
     return device_of(device_object)->raw.get();
   }
@@ -24,14 +24,14 @@ struct ResourceTarget {
 // TypeError if it is not a resource.
 [[nodiscard]] const Resource& require_resource(nb::handle argument, const char* name);
 
-// Null for None and if it was not passed. TypeError if it is not a resource.
-[[nodiscard]] const Resource* resource_or_none(nb::handle named);
+// Null for None and if the argument was not passed. TypeError if it is not a resource.
+[[nodiscard]] const Resource* resource_or_none(nb::handle argument);
 
-// The device that it allocates for.
+// The device that the resource allocates for.
 [[nodiscard]] nb::handle device_of_resource(const Resource& resource);
 
-// The library's information about it. Throws the exception of a Python function that was called for
-// it.
+// The library's information about the resource. Throws the exception of a Python function that the
+// query called.
 [[nodiscard]] isthmus_resource_info_t info_of(const Resource& resource);
 [[nodiscard]] nb::object resource_repr(nb::handle object);
 
@@ -50,7 +50,7 @@ extern bool resources_in_use;
 // The current resource for buffers of that kind on that queue; not valid for the default pool.
 [[nodiscard]] nb::object current_resource(isthmus_kind_t kind, const Queue& queue);
 void clear_resources() noexcept;
-// While it lives, the current resource of this context is the driver's.
+// While an object of this class exists, the current resource of this context is the driver's.
 class DriverAllocationScope {
  public:
   DriverAllocationScope();

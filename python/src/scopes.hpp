@@ -7,7 +7,7 @@
 
 namespace isthmus::python {
 
-// Whether any was ever entered. Guarded by the interpreter's lock.
+// Whether any scope, or tag, was ever entered. Guarded by the interpreter's lock.
 extern bool scopes_in_use, tags_in_use;
 
 // The scope that this context is in; empty if there is none.
@@ -18,9 +18,10 @@ extern bool scopes_in_use, tags_in_use;
 // None for null.
 [[nodiscard]] nb::object tag_name(const char* tag);
 
-// While it lives, the thread is in the scope of its context for the library, if there is one, and
-// under its tag. Holds a reference to the scope, because a Python function that the library calls
-// meanwhile may leave it. Construction needs the interpreter's lock, destruction does not.
+// While an object of this class exists, the library counts the thread's calls in the scope of its
+// context, if there is one, and under its tag. Holds a reference to the scope, because a Python
+// function that the library calls meanwhile may leave it. Construction needs the interpreter's
+// lock, destruction does not.
 class WithinScope {
  public:
   WithinScope()

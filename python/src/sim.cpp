@@ -46,7 +46,7 @@ nb::object state(const Device& device) {
 void bind_sim(nb::module_& module) {
   module.def("sim_create", &create, nb::arg("options") = nb::none(),
              nb::sig("def sim_create(options: str | None = None) -> Device"),
-             "Creates a simulated device on a platform of its own; `options` as in ISTHMUS_SIM.");
+             "Creates a simulated device on a new platform; `options` as in ISTHMUS_SIM.");
   module.def("sim_configure", &configure, nb::arg("device"), nb::arg("options"),
              nb::sig("def sim_configure(device: Device, options: str) -> None"),
              "Changes the options that can change during the lifetime of the device.");

@@ -9,7 +9,7 @@
 
 namespace isthmus::python {
 
-// Throws USMAllocationError with the text `reason`, and for which kind on which device.
+// Throws USMAllocationError with the text `reason` and the kind and device of the request.
 [[noreturn]] void raise_too_large(nb::handle reason, isthmus_kind_t kind, nb::handle device);
 
 // Returns what `make` returns. If that throws OutOfRangeError, because the size does not fit in 63

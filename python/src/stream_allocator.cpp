@@ -29,7 +29,7 @@ void check(isthmus_status_t status, const char* name = "") {
   }
 }
 
-// Promises the library that the stream outlives its use.
+// Declares to the library that the stream outlives its use.
 constexpr isthmus_owner_t k_no_owner{nullptr, [](void*) {}};
 
 struct StreamKey {

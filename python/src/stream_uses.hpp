@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Streams on which frameworks reported a use of a block, beside its own. Their work is recorded
-// when the block is freed, not when it is reported: work submitted in between counts too.
-// Thread-safe; needs no interpreter.
+// The streams, other than a block's own, on which frameworks reported a use of the block. Their
+// work is recorded when the block is freed, not when it is reported: work submitted in between
+// counts too. Thread-safe; needs no interpreter.
 
 #include <isthmus/isthmus.h>
 

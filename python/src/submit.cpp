@@ -17,8 +17,8 @@ namespace {
 // Changed and read with the interpreter's lock held, so relaxed order suffices.
 std::atomic<int> functions_pending{0};
 
-// The exporter of the view that a function gets of a buffer. Views that outlive the function are
-// counted, and keep the Buffer alive.
+// Exports a buffer's memory to a submitted function. Views that outlive the function are counted,
+// and keep the Buffer alive.
 struct CallbackMemory {
   void* pointer;
   std::size_t nbytes;
@@ -76,7 +76,7 @@ CallbackViews make_views(const FunctionCall& call, const isthmus_view_t* views, 
   return memory_views;
 }
 
-// Ends the views. BufferError if something created from them, such as an array, still lives.
+// Releases the views. BufferError if an object created from them, such as an array, still exists.
 void release_views(CallbackViews& memory_views) {
   for (auto& view : memory_views.views) {
     const nb::object released = nb::steal(PyObject_CallMethod(view.ptr(), "release", nullptr));
@@ -89,8 +89,8 @@ void release_views(CallbackViews& memory_views) {
     if (nb::inst_ptr<CallbackMemory>(memory)->exports != 0) {
       raise_python(
           PyExc_BufferError,
-          "a function submitted to a queue kept a view of a buffer, which is valid only during the "
-          "call: copy the data to keep, and release arrays created from the views");
+          "a function submitted to a queue retained a view of a buffer, which is valid only "
+          "during the call: copy the data to retain, and release arrays created from the views");
     }
   }
 }
@@ -108,11 +108,11 @@ void call_with_views(const FunctionCall& call, const isthmus_view_t* views, std:
     try {
       release_views(memory_views);
     } catch (nb::python_error&) {
-      // the function's own exception says more, and its traceback holds its arrays
+      // the function's exception is more specific, and its traceback refers to the arrays
     }
     throw failed;
   }
-  result.reset();  // the result is not used, and must not keep views alive
+  result.reset();  // the result must not keep views alive
   release_views(memory_views);
 }
 
@@ -221,7 +221,7 @@ void stop_callbacks() {
 
 void bind_submit(nb::module_& module) {
   callback_memory_type =
-      nb::class_<CallbackMemory>(module, "_LentMemory", nb::type_slots(callback_memory_slots),
+      nb::class_<CallbackMemory>(module, "_CallbackMemory", nb::type_slots(callback_memory_slots),
                                  "The memory of a buffer, for a function submitted to a queue.");
 }
 

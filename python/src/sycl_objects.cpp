@@ -15,7 +15,8 @@ constexpr const char* k_queue = "SyclQueueRef";
 constexpr const char* k_context = "SyclContextRef";
 constexpr const char* k_event = "SyclEventRef";
 
-// A capsule of that name: the object itself, or the one that it returns; otherwise not valid.
+// A capsule of that name: the object itself, or the result of its `_get_capsule`; otherwise not
+// valid.
 nb::object capsule_of(nb::handle argument, const char* name) {
   if (PyCapsule_CheckExact(argument.ptr()) != 0) {
     return PyCapsule_IsValid(argument.ptr(), name) != 0 ? nb::borrow(argument) : nb::object{};
@@ -29,7 +30,7 @@ nb::object capsule_of(nb::handle argument, const char* name) {
   return PyCapsule_IsValid(capsule.ptr(), name) != 0 ? capsule : nb::object{};
 }
 
-// Calls adopt(device, result) for the SYCL device that it belongs to.
+// Calls adopt(device, result) for the SYCL device that the object belongs to.
 template <class Handle, class Adopt>
 DeviceHandle adopt_on_matching_device(nb::handle argument, Handle& adopted, Adopt adopt) {
   DeviceHandle device;

@@ -8,7 +8,7 @@
 
 namespace isthmus::python {
 
-// The module, None if the program has not imported it.
+// The dpctl module; None if the program has not imported it.
 [[nodiscard]] nb::object loaded_dpctl();
 
 // The object for a dpctl SyclQueue, SyclContext, SyclDevice or SyclEvent, or for a capsule of one,

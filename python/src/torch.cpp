@@ -13,10 +13,10 @@
 namespace isthmus::python {
 namespace {
 
-unsigned next_number = 1;  // 0 is the shared one
+unsigned next_number = 1;  // 0 is the shared allocator
 
-// The same number for the same resource. PyTorch may hold the functions indefinitely, so a number
-// is never reused for another resource.
+// Returns the same number for the same resource. PyTorch may hold the functions indefinitely, so a
+// number is never reused for another resource.
 unsigned number_for(const Resource& resource) {
   auto* const raw = resource.raw.get();
   for (unsigned each = 1; each < next_number; ++each) {
@@ -135,7 +135,7 @@ void bind_torch(nb::module_& module) {
              nb::arg("resource").none(),
              nb::sig("def _torch_follow(number: int, device: int, resource: MemoryResource | None) "
                      "-> None"),
-             "From here on the resource serves that device; None: a pool of the allocator.");
+             "Makes the resource serve that device; None: a pool of the allocator.");
   module.def("_torch_functions", &torch_functions, nb::arg("number"),
              nb::sig("def _torch_functions(number: int) -> dict[str, int]"),
              "The addresses of the functions, by the names of PyTorch's setters.");

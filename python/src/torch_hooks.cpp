@@ -23,7 +23,8 @@ struct Hooks {
   static void limit(double share, int device) { allocators[Number].limit(share, device); }
 };
 
-// If the library sees fewer devices than PyTorch, report it here and not at some later tensor.
+// Reports devices that PyTorch uses and the library did not find here, instead of at a later
+// tensor.
 void open_devices(int count) {
   for (int each = 0; each < count; ++each) {
     isthmus_device_t* found = nullptr;

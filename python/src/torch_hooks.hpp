@@ -13,12 +13,13 @@
 namespace isthmus::python {
 
 struct TorchHook {
-  // Of the PyTorch method that accepts it; "alloc" and "free" are the constructor's.
+  // The PyTorch method that accepts the address; "alloc" and "free" are arguments of the
+  // constructor.
   const char* name;
   std::uintptr_t address;
 };
 
-// The first one serves each device with a pool of its own.
+// The first allocator serves each device from a separate pool.
 inline constexpr unsigned k_torch_allocators = 16;
 [[nodiscard]] StreamAllocator& torch_allocator(unsigned number) noexcept;
 [[nodiscard]] std::span<const TorchHook> hooks_of(unsigned number) noexcept;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which code holds memory: the allocation tracker, which records every live block, and tags.
+// Attributes memory to code: the allocation tracker, which records every live block, and tags.
 
 #include <cstring>
 #include <string>
@@ -24,7 +24,7 @@ struct Tag {
 
 ContextStack tags;  // of the `tag` objects
 
-// How many Python frames a resource records.
+// The number of Python frames that a resource records.
 struct FrameCount final : Deferred {
   explicit FrameCount(std::size_t max) : count{max} {}
   const std::size_t count;
@@ -59,7 +59,7 @@ void append_frames(std::string& text, std::size_t count) {
   }
 }
 
-// The stack of the thread that allocates; empty if it runs no Python.
+// The Python stack of the allocating thread; empty if the thread runs no Python code.
 const char* frames_of_python(void* owner) noexcept try {
   thread_local std::string text;
   text.clear();
@@ -209,15 +209,15 @@ void bind_tag(nb::module_& module) {
   tags.create("isthmus.tag");
   nb::class_<Tag>(
       module, "tag",
-      "`with isthmus.tag(\"layer1\"):` - what this thread or asyncio task, and tasks started\n"
-      "within it, allocate is reported under this name: by TrackingResource.live() and\n"
-      "report(), and as a holder in the snapshot of a pool without memory. The innermost tag\n"
-      "counts. An object may be entered many times.")
+      "`with isthmus.tag(\"layer1\"):` - allocations of this thread or asyncio task, and of tasks\n"
+      "started within it, are reported under this name: by TrackingResource.live() and report(),\n"
+      "and as a holder in the snapshot of an exhausted pool. The innermost tag applies. An object\n"
+      "may be entered many times.")
       .def("__init__", &init_tag, nb::arg("name").none(),
            nb::sig("def __init__(self, name: str) -> None"))
       .def_prop_ro(
           "name", [](const Tag& self) { return tag_name(self.name); },
-          nb::sig("def name(self) -> str"), "The name as it was given.")
+          nb::sig("def name(self) -> str"), "The name as it was passed.")
       .def("__enter__", &enter_tag, nb::sig("def __enter__(self) -> Self"))
       .def("__exit__", &leave_tag, nb::sig("def __exit__(self, *exc: object) -> None"))
       .def(
@@ -245,10 +245,10 @@ void bind_tracking(nb::module_& module) {
       module, "TrackingResource",
       "Records every live block that was allocated through it: TrackingResource(upstream,\n"
       "frames=0, native_frames=0).\n\n"
-      "Records size as requested, queue, tag, thread and order; with `frames` the innermost\n"
-      "Python frames of the allocation, with `native_frames` those of native code; at most 64\n"
-      "each. A free of an unknown block is refused. Costs some ten nanoseconds an allocation\n"
-      "without frames, however many blocks are live, and 64 to 256 bytes for each.")
+      "Records the requested size, queue, tag, thread and order; with `frames` also that many of\n"
+      "the innermost Python frames, with `native_frames` those of native code; at most 64 each. A\n"
+      "free of an unknown block is rejected. Costs some ten nanoseconds an allocation without\n"
+      "frames, however many blocks are live, and 64 to 256 bytes for each.")
       .def("__init__", &init_tracking, nb::arg("upstream").none(), nb::arg("frames").none() = 0,
            nb::arg("native_frames").none() = 0,
            nb::sig("def __init__(self, upstream: MemoryResource, frames: int = 0, native_frames: "
@@ -256,8 +256,8 @@ void bind_tracking(nb::module_& module) {
       .def("live", &live_blocks, nb::sig("def live(self) -> list[TrackedBlock]"),
            "The live blocks that were allocated since the last reset, the oldest first.")
       .def("usage_by_tag", &usage_by_tag, nb::sig("def usage_by_tag(self) -> dict[str, TagUsage]"),
-           "For each isthmus.tag that memory was allocated under, most live bytes first: what\n"
-           "is live, the peak, and the total so far. Allocations without a tag are not counted.")
+           "For each isthmus.tag that memory was allocated under, most live bytes first: the live\n"
+           "bytes, their peak, and the total so far. Allocations without a tag are not counted.")
       .def("report", &report, nb::sig("def report(self) -> str"),
            "A text about these blocks, grouped by stack and tag of their allocation, most bytes\n"
            "first.")
@@ -267,8 +267,8 @@ void bind_tracking(nb::module_& module) {
             check(isthmus_allocation_tracker_reset(self.raw.get()));
           },
           nb::sig("def reset(self) -> None"),
-          "Blocks that are live now are no longer reported, but can still be freed. In the\n"
-          "usage of tags the peaks are set to what is live, and the totals to 0.");
+          "Blocks that are live now are no longer reported, but can still be freed. In the usage\n"
+          "of tags the peaks are set to the live bytes, and the totals to 0.");
 }
 
 }  // namespace isthmus::python

@@ -55,8 +55,8 @@ Pattern byte_pattern(nb::handle index) {
   return pattern;
 }
 
-// An integer is one byte, other objects are their own bytes. Arrays claim to be integers and are
-// not.
+// Converts an integer to one byte, and other objects to their bytes. Arrays have __index__ but are
+// not integers.
 Pattern to_pattern(nb::handle value) {
   std::optional<nb::python_error> cause;
   if (const nb::object index = as_integer(value, &cause); index.is_valid()) {
@@ -78,7 +78,7 @@ Pattern to_pattern(nb::handle value) {
   return pattern;
 }
 
-// The library refuses all work in a forked child. Reading memory that the host can access needs no
+// The library rejects all work in a forked child. Reading memory that the host can access needs no
 // work.
 bool is_reading_in_child(const Place& destination, const Place& source,
                          const OperationArguments& arguments) {

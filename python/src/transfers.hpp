@@ -27,7 +27,7 @@ class Pinned final : public Deferred {
   Py_buffer view{};
 };
 
-// An endpoint: where bytes lie, and what keeps them alive.
+// An endpoint of a copy: a range of bytes, and the object that keeps it alive.
 struct Place {
   isthmus_endpoint_t raw{};
   std::size_t nbytes = 0;            // from the start, regardless of an offset
@@ -39,25 +39,27 @@ struct Place {
   nb::object owner;                  // another object to keep alive
 };
 
-// From a Buffer, the buffer protocol, or one of interfaces.hpp. TypeError for anything else,
-// ValueError if it is not contiguous, ReadOnlyError for a destination that cannot be written.
+// Converts a Buffer, an object with the buffer protocol, or one with an interface of
+// interfaces.hpp. TypeError for other objects, ValueError for memory that is not contiguous,
+// ReadOnlyError for a destination that cannot be written.
 [[nodiscard]] Place to_place(nb::handle object, Access access, const char* role);
 // An array that may have gaps, but no negative strides.
 struct ArrayEndpoint {
   Place endpoint;
   ArrayLayout layout;
 };
-// From an Array, or from the object's own view of an array. Empty if the object is a Buffer or has
-// no such view. ValueError for negative strides. Copies with any strides use array_sides.hpp.
+// Converts an Array, or an object that describes itself as an array. Empty if the object is a
+// Buffer or has no such view. ValueError for negative strides. Copies with any strides use
+// array_sides.hpp.
 [[nodiscard]] std::optional<ArrayEndpoint> to_array_place(nb::handle object, Access access,
                                                           const char* role);
-// From an array that exposes its address: the bounding box of its elements.
+// The bounding box of the elements of an array that exposes its address.
 [[nodiscard]] Place foreign_place(nb::handle object, const ArrayInterface& interface, Access access,
                                   const char* role);
 [[nodiscard]] Place buffer_place(const Buffer& buffer);
 // Pre: the view was requested with format and strides.
 [[nodiscard]] ArrayLayout layout_of(const Py_buffer& view);
-// OutOfRangeError unless [offset, offset + nbytes) lies in it.
+// OutOfRangeError unless [offset, offset + nbytes) lies within the endpoint.
 void require_range(const Place& endpoint, std::size_t nbytes, const char* role);
 
 // The keyword arguments that operations share.
@@ -79,7 +81,7 @@ struct Operation {
 
 using Submission = isthmus_status_t (*)(void* closure, const isthmus_operation_t* operation,
                                         isthmus_event_t** event);
-// Submits it, and waits if it is blocking. Returns None, or an Event.
+// Submits the operation, and waits if it is blocking. Returns None, or an Event.
 [[nodiscard]] nb::object run_operation(Operation& operation, Submission submit, void* closure);
 template <class Submit>
 [[nodiscard]] nb::object run_operation(Operation operation, Submit submit) {
@@ -91,7 +93,7 @@ template <class Submit>
       &submit);
 }
 
-// -- operations; offsets and sizes are Python's ---------------------------------------------------
+// -- operations; offsets and sizes are Python objects --------------------------------------------
 
 struct CopyRequest {
   nb::handle destination, source, nbytes, destination_offset, source_offset;

@@ -162,7 +162,7 @@ nb::object make_typed_array(nb::object buffer, SharedLayout layout, std::size_t 
                                    std::move(layout), offset);
 }
 
-// A view without elements may begin anywhere: it begins where `array` does, which lies in the
+// The offset of a view without elements is arbitrary: it is that of `array`, which lies in the
 // buffer.
 nb::object make_array_view(nb::handle object, const TypedArray& array, SharedLayout layout,
                            std::size_t offset) {
@@ -191,26 +191,25 @@ void bind_typed_array(nb::module_& module) {
       module, "Array", nb::type_slots(typed_array_slots), nb::is_weak_referenceable(), nb::pooled(),
       "A typed N-dimensional array over a Buffer of any kind.\n\n"
       "Array(buffer, shape, dtype=\"float32\", *, strides=None, offset=0)\n\n"
-      "`shape`: an integer or a sequence of integers. `dtype`: what NumPy accepts as a bool,\n"
-      "integer, float or complex type in native byte order. `strides` in bytes, multiples of\n"
-      "the element size, which may be negative or 0; None: C order without gaps. `offset`:\n"
+      "`shape`: an integer or a sequence of integers. `dtype`: any object that NumPy accepts as a\n"
+      "bool, integer, float or complex type in native byte order. `strides` in bytes, multiples\n"
+      "of the element size, which may be negative or 0; None: C order without gaps. `offset`:\n"
       "bytes from the buffer's start to the first element. Copies nothing and keeps the buffer\n"
       "alive. Once the buffer is freed, all operations raise ClosedError.\n\n"
       "Raises OutOfRangeError if an element lies outside the buffer, TypeError for other types,\n"
       "ValueError for negative numbers, strides that fit neither shape nor type and elements\n"
       "that are not aligned, OutOfRangeError past 63 bits.\n\n"
       "array[1:3, ::-2], array[..., 0] and array[None] are views. array[2, 1] of a 2-d array is\n"
-      "an element, read after the last operation that writes to it has ended: of shared and\n"
+      "an element, read after the last operation that writes to it has completed: of shared and\n"
       "host kinds, and of device kind inside isthmus.allow_scalar(). array[1:3] = 0 and\n"
       "array[...] = other copy, as isthmus.copyto does. memoryview(array) and\n"
       "numpy.asarray(array) access shared and host kinds without a copy, after the work pending\n"
-      "on the buffer has ended. Other libraries use it by DLPack and the interfaces. It is safe\n"
+      "on the buffer has ended. Other libraries access it through DLPack and the interfaces. Safe\n"
       "to use from any thread; operations on the elements are ordered as those on the buffer.\n\n"
       "Two arrays are equal if they are the same object. Elements are compared in copies, as in\n"
       "numpy.array_equal(one.to_numpy(), other.to_numpy()).\n\n"
-      "The garbage collector does not traverse arrays: an instance of a subclass that keeps a\n"
-      "view of itself, such as made.turned = made.T, lives until that reference is dropped\n"
-      "explicitly.");
+      "The garbage collector does not traverse arrays: an instance of a subclass that refers to a\n"
+      "view of itself, such as x.turned = x.T, exists until that reference is dropped explicitly.");
   types.typed_array = bound;
   bound.def(
       "__init__", &init, nb::arg("buffer").none(), nb::arg("shape").none(),

@@ -34,15 +34,15 @@ struct TypedArray {
 [[nodiscard]] inline TypedArray* typed_array_of(nb::handle object) noexcept {
   return instance_of<TypedArray>(types.typed_array, object);
 }
-// TypeError for anything else, ValueError for one whose __init__ never ran; `role` names it.
+// TypeError for other objects, ValueError for an array whose __init__ never ran; `role` names it.
 [[nodiscard]] const TypedArray& require_array(nb::handle object, const char* role);
 [[nodiscard]] inline const Buffer& buffer_in(const TypedArray& array) { return array.memory.get(); }
 [[nodiscard]] inline bool is_read_only(const TypedArray& array) noexcept {
   return array.is_locked || array.memory.read_only();
 }
-// Whether it, or all of its memory, was freed.
+// Whether the array, or all of its memory, was freed.
 [[nodiscard]] bool is_freed(const TypedArray& array) noexcept;
-// ClosedError if it was.
+// ClosedError if the array was freed.
 void require_live(const TypedArray& array);
 [[nodiscard]] inline ArrayView view_of(const TypedArray& array) {
   const auto& layout = *array.layout;
@@ -60,8 +60,8 @@ void require_live(const TypedArray& array);
 // was freed.
 [[nodiscard]] nb::object make_array_view(nb::handle object, const TypedArray& array,
                                          SharedLayout layout, std::size_t offset);
-// A new array in uninitialized memory of its own: from `resource`, else the current resource, else
-// the default pool. `queue` is a Queue. Throws what construct_buffer throws.
+// A new array in new, uninitialized memory from `resource`, else the current resource, else the
+// default pool. `queue` is a Queue. Throws what construct_buffer throws.
 [[nodiscard]] nb::object make_fresh_array(SharedLayout layout, isthmus_kind_t kind,
                                           nb::object queue, std::int64_t alignment = 0,
                                           const Resource* resource = nullptr);
@@ -72,7 +72,7 @@ void require_live(const TypedArray& array);
 
 // -- arrays over other libraries' memory, which they keep alive -----------------------------------
 
-// From an object with __dlpack__, or from a capsule; `queue` as in from_dlpack. BufferError for a
+// Converts an object with __dlpack__, or a capsule; `queue` as in from_dlpack. BufferError for a
 // type that arrays do not support, or strides that do not step over whole, aligned elements.
 [[nodiscard]] nb::object array_from_dlpack(nb::handle object, nb::handle queue);
 

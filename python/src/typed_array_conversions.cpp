@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// New arrays with an array's elements: of another type, kind or device.
+// Creates arrays from another array's elements, with another type, kind or device.
 
 #include "arguments.hpp"
 #include "array_sides.hpp"
@@ -93,20 +93,21 @@ void bind_array_conversions(nb::class_<TypedArray>& bound) {
                    "kind: str | None = None, device: Device | str | None = None, queue: Queue | "
                    "None = None) -> Array"),
            "A new array of the elements as another type, in C order, with this array's kind and\n"
-           "queue or those named. copy=False: this array itself if nothing would change. Waits.\n"
-           "TypeError if `casting` does not allow the conversion; see isthmus.copyto.")
+           "queue unless others are named. copy=False: this array itself if nothing would change.\n"
+           "Waits. Raises TypeError if `casting` does not allow the conversion; see\n"
+           "isthmus.copyto.")
       .def("copy", &copied, nb::kw_only(), nb::arg("kind") = none, nb::arg("device") = none,
            nb::arg("queue") = none,
            nb::sig("def copy(self, *, kind: str | None = None, device: Device | str | None = None, "
                    "queue: Queue | None = None) -> Array"),
-           "A new array of the elements in C order, with this array's kind and queue or those\n"
-           "named. Waits.")
+           "A new array of the elements in C order, with this array's kind and queue unless\n"
+           "others are named. Waits.")
       .def("to_device", &array_to_device, nb::arg("device").none(), nb::kw_only(),
            nb::arg("kind") = none,
            nb::sig("def to_device(self, device: Device | Queue | str, *, kind: str | None = None) "
                    "-> Array"),
-           "The elements on that device, in memory of this array's kind or the one named: this\n"
-           "array itself if they are there already, else a copy, which waits.")
+           "The elements on that device, in memory of `kind` (None: this array's kind): this\n"
+           "array itself if it is there already, else a copy, which waits.")
       .def("__copy__", &copy_of_array, nb::sig("def __copy__(self) -> Array"))
       .def(
           "__deepcopy__", [](nb::handle self, nb::handle) { return copy_of_array(self); },

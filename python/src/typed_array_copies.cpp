@@ -62,7 +62,7 @@ nb::object fill_side(ArraySide& target, const ElementValue& value,
                        });
 }
 
-// A number without a type may have a fraction, so integer arrays refuse it.
+// A number without a type may have a fraction, so integer arrays reject it.
 Conversion conversion_of_fill(nb::handle value, const ElementType& out) {
   const bool takes_fractions = out.kind == 'f' || out.kind == 'c';
   return takes_fractions && is_untyped_number(value) ? Conversion::assign : Conversion::cast;
@@ -83,7 +83,7 @@ void drop_leading_unit_axes(ArrayLayout& layout, std::size_t ndim) {
   }
 }
 
-// A number as NumPy casts or assigns it; nothing for other objects.
+// A number as NumPy casts or assigns it; std::nullopt for other objects.
 std::optional<ElementValue> number_for(nb::handle src, const ElementType& out,
                                        isthmus_casting_t casting, Conversion conversion) {
   // A cast may drop an imaginary part; an assignment of a Python number may not.
@@ -140,7 +140,7 @@ bool shares_memory(nb::handle one, nb::handle other) {
   return isthmus_arrays_overlap(&a, &b) != 0;
 }
 
-// Widens it to all bytes between the ends of its elements.
+// Widens the side to all bytes between its first and last element.
 void widen(ArraySide& side) {
   if (is_empty(side.layout)) {
     return;
@@ -209,9 +209,9 @@ void bind_functions(nb::module_& module) {
               "None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | "
               "None"),
       "Copies `src`, converted and broadcast by NumPy's rules, into `dst`.\n\n"
-      "`dst`: an Array, or another array that Array.copy_to accepts. `src`: what\n"
-      "Array.copy_from accepts, a number, or what `numpy.asarray` accepts, such as nested\n"
-      "lists. `casting`: \"no\", \"equiv\", \"safe\", \"same_kind\" or \"unsafe\", as in\n"
+      "`dst`: an Array, or another array that Array.copy_to accepts. `src`: an object that\n"
+      "Array.copy_from accepts, a number, or an object that `numpy.asarray` accepts, such as\n"
+      "nested lists. `casting`: \"no\", \"equiv\", \"safe\", \"same_kind\" or \"unsafe\", as in\n"
       "numpy.can_cast; with \"unsafe\" also objects, text and dates, converted as by NumPy's\n"
       "astype. Overlapping arrays are copied as if the source were copied to temporary memory\n"
       "first. `queue`, `after` and `blocking` are those of Buffer.copy_from.\n\n"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements of Array: reading and writing single ones, and conversion to Python numbers.
+// Elements of Array: reads and writes single elements, and converts them to Python numbers.
 
 #include "arguments.hpp"
 #include "array_elements.hpp"
@@ -64,7 +64,7 @@ char* element_pointer(const Buffer& buffer, std::size_t offset, std::size_t nbyt
   return base + offset;
 }
 
-// Reads it by a copy, into memory that an interrupted copy keeps alive.
+// Reads the element by a copy, into memory that an interrupted copy keeps alive.
 nb::object fetch_element(const TypedArray& array, std::size_t offset) {
   require_scalar_access(buffer_in(array));
   const auto& type = *array.layout->type;
@@ -92,7 +92,7 @@ nb::object only_element(nb::handle object) {
 
 // -- methods --------------------------------------------------------------------------------------
 
-// By its index in C order.
+// The offset of the element with that index in C order.
 std::size_t offset_in_c_order(const TypedArray& array, nb::handle index) {
   const auto& layout = *array.layout;
   auto remaining = to_position(to_integer(index, "index"), layout.size, 0);
@@ -238,9 +238,9 @@ void bind_array_elements(nb::module_& module, nb::class_<TypedArray>& bound) {
   module.attr("_scalar_is_allowed") = nb::borrow(scalar_is_allowed);
   bound
       .def("item", &item, nb::arg("indices"), nb::sig("def item(self, *indices: Any) -> Any"),
-           "An element as a Python number: the one element of an array of size 1, otherwise by\n"
-           "its index in C order or by an integer for each dimension. Waits, and refuses device\n"
-           "kind, as array[i] does. IndexError out of bounds.")
+           "An element as a Python number: the one element of an array of size 1, otherwise the\n"
+           "element with that index in C order, or with an integer for each dimension. Waits, and\n"
+           "rejects device kind, as array[i] does. Raises IndexError out of bounds.")
       .def("tolist", &to_list, nb::sig("def tolist(self) -> Any"),
            "A copy as nested lists of Python numbers, of any kind; a number for an array\n"
            "without dimensions. Waits for pending work.")

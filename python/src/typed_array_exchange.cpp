@@ -7,7 +7,7 @@
 namespace isthmus::python {
 namespace {
 
-// Why the flags do not allow this layout; nullptr if they do.
+// The reason that the flags do not allow this layout; nullptr if they do.
 const char* refusal_reason(const ArrayLayout& layout, bool is_c_dense, int flags) {
   const auto requests = [flags](int requested_flags) {
     return (flags & requested_flags) == requested_flags;
@@ -141,11 +141,10 @@ void bind_array_exchange(nb::class_<TypedArray>& bound) {
                "def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | "
                "None = None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) "
                "-> Any"),
-           "A DLPack capsule of its type, shape and strides, with the arguments, waits and\n"
-           "errors of Buffer.__dlpack__. A copy has no gaps. Negative strides are possible in a\n"
-           "capsule with a version only. Without one, or if the caller is a function of\n"
-           "PyTorch, which ends the process for such strides, they raise BufferError: export a\n"
-           "copy().")
+           "A DLPack capsule of its type, shape and strides, with the arguments, waits and errors\n"
+           "of Buffer.__dlpack__. A copy has no gaps. Only a capsule with a version can have\n"
+           "negative strides. Without one, or if the caller is a function of PyTorch, which ends\n"
+           "the process for such strides, they raise BufferError: export a copy().")
       .def(
           "__dlpack_device__",
           [](const TypedArray& self) { return dlpack_device(buffer_in(self)); },

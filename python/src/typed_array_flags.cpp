@@ -54,7 +54,7 @@ void bind_array_flags(nb::module_& module, nb::class_<TypedArray>& bound) {
   nb::class_<ArrayFlags>(module, "_ArrayFlags", "The type of Array.flags.")
       .def_ro("c_contiguous", &ArrayFlags::c_contiguous, "In C order without gaps.")
       .def_ro("f_contiguous", &ArrayFlags::f_contiguous, "In Fortran order without gaps.")
-      .def_ro("writeable", &ArrayFlags::writeable, "Whether it can be written.")
+      .def_ro("writeable", &ArrayFlags::writeable, "Whether the array can be written.")
       .def_prop_ro(
           "contiguous", [](const ArrayFlags& self) { return self.c_contiguous; },
           "Same as c_contiguous.")
@@ -66,7 +66,8 @@ void bind_array_flags(nb::module_& module, nb::class_<TypedArray>& bound) {
           "In Fortran order without gaps, and not in C order.")
       .def("__getitem__", &flag_named, nb::arg("name").none(),
            nb::sig("def __getitem__(self, name: str) -> bool"),
-           "A flag by its NumPy name, \"C_CONTIGUOUS\" or \"C\" and so on. KeyError for others.")
+           "A flag by its NumPy name, such as \"C_CONTIGUOUS\" or \"C\". Raises KeyError for\n"
+           "others.")
       .def("__repr__", &flags_repr, nb::sig("def __repr__(self) -> str"));
   bound
       .def_prop_ro("flags", &flags_of, nb::sig("def flags(self) -> _ArrayFlags"),

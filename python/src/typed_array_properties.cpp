@@ -50,17 +50,17 @@ void bind_layout(nb::class_<TypedArray>& bound) {
           "base",
           [](const TypedArray& self) { return self.base.is_valid() ? self.base : nb::none(); },
           nb::sig("def base(self) -> Array | None"),
-          "The array that a view shares its memory with, which is not a view itself. It is kept "
-          "alive.")
+          "The array that this view shares its memory with, which is not a view itself. The view\n"
+          "keeps it alive.")
       .def_prop_ro("ptr", &address_of, nb::sig("def ptr(self) -> int"),
-                   "The address of the first element. ClosedError if the buffer is freed.");
+                   "The address of the first element. Raises ClosedError if the buffer was freed.");
 }
 
 void bind_memory_of_array(nb::class_<TypedArray>& bound) {
   bound
       .def_prop_ro(
           "buffer", [](const TypedArray& self) { return self.memory.object(); },
-          nb::sig("def buffer(self) -> Buffer"), "The memory, which it keeps alive.")
+          nb::sig("def buffer(self) -> Buffer"), "The array's memory, which it keeps alive.")
       .def_prop_ro(
           "kind", [](const TypedArray& self) { return kind_name(self.memory.kind()); },
           nb::sig("def kind(self) -> str"), "\"device\", \"shared\" or \"host\".")
@@ -73,11 +73,11 @@ void bind_memory_of_array(nb::class_<TypedArray>& bound) {
           nb::sig("def device(self) -> Device"), "The device of its queue.")
       .def_prop_ro(
           "read_only", [](const TypedArray& self) { return is_read_only(self); },
-          "Whether writes to it are refused.")
+          "Whether writes are rejected.")
       .def("on_queue", &moved_to_queue, nb::arg("queue").none(),
            nb::sig("def on_queue(self, queue: Queue) -> Array"),
-           "A view of all elements with its operations on `queue`, a queue of the same context\n"
-           "(WrongContextError).")
+           "A view of all elements whose operations run on `queue`. Raises WrongContextError for\n"
+           "a queue of another context.")
       .def(
           "record",
           [](const TypedArray& self, nb::handle user) { record_use(buffer_in(self), user); },

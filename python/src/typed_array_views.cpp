@@ -41,7 +41,7 @@ SharedLayout reversed_layout(const TypedLayout& layout) {
   return share_layout(std::move(result));
 }
 
-// For a layout that is a reversed one, the original.
+// The cached reverse of a layout; for a reversed layout, the original.
 SharedLayout cached_reverse(const SharedLayout& layout) {
   if (layout->reverse_of != nullptr) {
     return SharedLayout{layout->reverse_of};
@@ -237,7 +237,8 @@ nb::object ravel(nb::handle object) { return reshaped(object, nb::int_(-1), Copy
 
 // -- type -----------------------------------------------------------------------------------------
 
-// By NumPy's rules: another element size changes the last extent, whose elements must have no gaps.
+// The layout for elements of another type, by NumPy's rules: another element size changes the last
+// extent, whose elements must have no gaps.
 ArrayLayout retyped(const TypedLayout& layout, const ElementType& type) {
   ArrayLayout result = layout;
   result.type = &type;
@@ -310,7 +311,7 @@ void bind_axes(nb::class_<TypedArray>& bound) {
       .def_prop_ro("T", &reversed_axes, nb::sig("def T(self) -> Array"),
                    "A view with the axes in reverse order.")
       .def_prop_ro("mT", &matrix_transpose, nb::sig("def mT(self) -> Array"),
-                   "A view with the last two axes swapped; ValueError below 2 dimensions.")
+                   "A view with the last two axes swapped; ValueError for fewer than 2 dimensions.")
       .def("transpose", &transpose, nb::arg("axes"),
            nb::sig("def transpose(self, *axes: int | Sequence[int] | None) -> Array"),
            "A view with the axes in that order: integers or one sequence of integers; without\n"
@@ -321,7 +322,7 @@ void bind_axes(nb::class_<TypedArray>& bound) {
           "A view with two axes swapped. Like all functions with axes it raises NumPy's AxisError.")
       .def("squeeze", &squeeze, nb::arg("axis").none() = nb::none(),
            nb::sig("def squeeze(self, axis: int | Sequence[int] | None = None) -> Array"),
-           "A view without the axes of size 1: all of them, or those named (ValueError for\n"
+           "A view without the axes of size 1: all of them, or those in `axis` (ValueError for\n"
            "another size).");
 }
 
@@ -334,7 +335,7 @@ void bind_shape_and_type(nb::class_<TypedArray>& bound) {
            "The same elements in another shape: integers or one sequence of integers, one of\n"
            "which may be -1. A view if the strides allow it. Otherwise, and always with\n"
            "copy=True, a copy in new memory of the same kind and queue, which waits; with\n"
-           "copy=False a ValueError. Also ValueError if the numbers of elements differ.")
+           "copy=False a ValueError. Raises ValueError too if the numbers of elements differ.")
       .def("ravel", &ravel, nb::sig("def ravel(self) -> Array"),
            "A view with one dimension. ValueError if the strides do not allow that: reshape(-1)\n"
            "copies then.")
@@ -369,7 +370,7 @@ void bind_functions(nb::module_& module) {
   module.def("broadcast_to", &broadcast_to, nb::arg("x").none(), nb::arg("shape").none(),
              nb::sig("def broadcast_to(x: Array, shape: int | Sequence[int]) -> Array"),
              "A read-only view of that shape, by NumPy's broadcasting rules. ValueError if the\n"
-             "shapes do not fit.");
+             "shapes are incompatible.");
   module.def("reshape", &reshape_to, nb::arg("x").none(), nb::arg("shape").none(), nb::kw_only(),
              nb::arg("copy").none() = none,
              nb::sig("def reshape(x: Array, shape: int | Sequence[int], *, copy: bool | None = "

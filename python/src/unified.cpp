@@ -14,7 +14,7 @@ namespace {
 using MoveFunction = isthmus_status_t (*)(isthmus_unified_t*, isthmus_queue_t*, std::size_t,
                                           std::size_t, isthmus_event_t**) noexcept;
 
-// Returns an Event if it does not wait; None if it does, or if nothing has to be copied.
+// Returns an Event unless `blocking` is true; None if it is, or if nothing has to be copied.
 nb::object move(Unified& self, std::size_t begin, std::size_t end, nb::handle queue, bool blocking,
                 MoveFunction call) {
   auto* const raw = raw_of(self);
@@ -142,9 +142,10 @@ nb::tuple tracking_in_force() {
   return nb::make_tuple(tracking_name(tracking), granule, reason);
 }
 
-// The named resource, else the current one, which `holder` keeps alive; null if there is neither.
-const Resource* resource_for(nb::handle named, const Queue& queue, nb::object& holder) {
-  const auto* found = resource_or_none(named);
+// The resource in `argument`, else the current one, which `holder` keeps alive; null if there is
+// neither.
+const Resource* resource_for(nb::handle argument, const Queue& queue, nb::object& holder) {
+  const auto* found = resource_or_none(argument);
   if (found != nullptr || !resources_in_use) {
     return found;
   }

@@ -38,9 +38,9 @@ struct Unified {
   SharedLayout device_layout{};   // otherwise, once it was requested
 };
 
-// TypeError for anything else.
+// TypeError for other objects.
 [[nodiscard]] Unified& require_unified(nb::handle object);
-// The handle for a library call. If the last view has ended, reports that to the library first.
+// The handle for a library call. If the last view was released, reports that to the library first.
 [[nodiscard]] isthmus_unified_t* raw_of(Unified& self) noexcept;
 // Makes a library call without the interpreter's lock, and throws its errors.
 template <class Call>
@@ -54,9 +54,9 @@ void call_without_lock(Call call) {
   interruptible.check(status);
 }
 
-// The same for a call that waits for device work or for pending transfers. It waits for these
-// before the call, so that Ctrl-C can interrupt. After an interrupt they continue, and the buffer
-// is as if there had been no call.
+// The same for a call that waits for device work or for pending transfers. Waits for these before
+// the call, so that Ctrl-C can interrupt the wait. After an interrupt the transfers continue, and
+// the buffer is unchanged by the call.
 template <class Call>
 void call_after_arrival(isthmus_unified_t* raw, isthmus_queue_t* queue, std::size_t begin,
                         std::size_t end, isthmus_arrival_t mode, Call call) {

@@ -9,7 +9,7 @@
 namespace isthmus::python {
 namespace {
 
-// The exporter of the host copy, for as long as it is referenced.
+// Exports the host copy for as long as this object is referenced.
 struct HostMemory {
   OwnedHandle<isthmus_unified_t> raw;
   void* start;
@@ -47,7 +47,7 @@ Unified& require_unified(nb::handle object) {
 isthmus_unified_t* raw_of(Unified& self) noexcept {
   if (self.is_exported && !has_external_host_array(self)) {
     self.is_exported = false;
-    const GilRelease released;  // this frees the copies if the buffer was freed
+    const GilRelease released;  // the call frees the copies if the buffer was freed
     isthmus_unified_end_host(self.raw.get());
   }
   return self.raw.get();
@@ -72,7 +72,7 @@ void make_host_array(Unified& self, void* start) {
 nb::object host_of(Unified& self, std::size_t begin, std::size_t end) {
   auto* const raw = raw_of(self);
   if (self.is_exported) {
-    nb::object array = self.host_array;  // the last other reference may be dropped meanwhile
+    nb::object array = self.host_array;  // another thread may drop the last other reference
     const void* start = nullptr;
     call_after_arrival(raw, nullptr, begin, end, ISTHMUS_ARRIVAL_FETCH,
                        [&] { return isthmus_unified_read_host(raw, begin, end - begin, &start); });
@@ -130,15 +130,15 @@ bool is_numpy_on_device(const Unified& self) noexcept {
   return self.one_memory && nb::inst_ptr<python::Queue>(self.queue_object)->is_on_host;
 }
 
-// Checked before anything is copied: TypeError for a dtype that only the host supports.
+// Throws TypeError, before anything is copied, for a dtype that only the host supports.
 void ensure_layout(Unified& self) {
   if (!is_numpy_on_device(self) && !self.device_layout) {
     self.device_layout = dense_layout(to_shape(self.shape), to_element_type(self.dtype));
   }
 }
 
-// A Buffer of all of the device copy, synchronized in the range. If the device will write, this
-// must be called before it does.
+// A Buffer over the whole device copy, synchronized in the range. Must be called before the device
+// writes to the copy.
 nb::object device_bytes(Unified& self, std::size_t begin, std::size_t end, nb::handle queue,
                         bool is_written) {
   ensure_layout(self);
@@ -154,7 +154,7 @@ nb::object device_bytes(Unified& self, std::size_t begin, std::size_t end, nb::h
   return buffer_of_device(self, std::move(buffer), queue);
 }
 
-// An array over it: a NumPy array on the host platform, where one memory is both copies.
+// An array over `memory`: a NumPy array on the host platform, where one memory is both copies.
 nb::object typed_array_of(Unified& self, nb::object memory) {
   if (is_numpy_on_device(self)) {
     if (!self.typed_array.is_valid()) {
@@ -178,20 +178,21 @@ nb::object device_of_unified(nb::handle object) {
 }
 
 // Bytes of the host copy, for a write of exactly this range.
-nb::object begin_write(Unified& self, std::size_t begin, std::size_t end, bool keeps) {
+nb::object begin_write(Unified& self, std::size_t begin, std::size_t end, bool keep_contents) {
   auto* const raw = raw_of(self);
   void* start = nullptr;
   call_after_arrival(
-      raw, nullptr, begin, end, keeps ? ISTHMUS_ARRIVAL_FETCH : ISTHMUS_ARRIVAL_BEGUN,
-      [&] { return isthmus_unified_begin_write(raw, begin, end - begin, keeps ? 1 : 0, &start); });
+      raw, nullptr, begin, end, keep_contents ? ISTHMUS_ARRIVAL_FETCH : ISTHMUS_ARRIVAL_BEGUN, [&] {
+        return isthmus_unified_begin_write(raw, begin, end - begin, keep_contents ? 1 : 0, &start);
+      });
   return make_instance<HostMemory>(host_memory_type,
                                    HostMemory{UnifiedHandle::retained(raw), start, end - begin});
 }
 
-void end_write(Unified& self, std::size_t begin, std::size_t end, bool kept) {
+void end_write(Unified& self, std::size_t begin, std::size_t end, bool keep_contents) {
   auto* const raw = raw_of(self);
   call_without_lock(
-      [&] { return isthmus_unified_end_write(raw, begin, end - begin, kept ? 1 : 0); });
+      [&] { return isthmus_unified_end_write(raw, begin, end - begin, keep_contents ? 1 : 0); });
 }
 
 }  // namespace
@@ -218,9 +219,9 @@ void bind_unified_arrays(nb::module_& module, nb::class_<Unified>& bound) {
             return host_of(unified, 0, unified.nbytes);
           },
           nb::sig("def host(self) -> NDArray[Any]"),
-          "The host copy as a NumPy array of `shape` and `dtype`, synchronized: waits for what\n"
-          "the device wrote. Later writes through it, and through arrays made of it, are\n"
-          "detected. ConflictError if both sides wrote the same bytes; ClosedError.")
+          "The host copy as a NumPy array of `shape` and `dtype`, synchronized: waits for device\n"
+          "writes. Later writes through it, and through arrays created from it, are detected.\n"
+          "Raises ConflictError if both sides wrote the same bytes; ClosedError.")
       .def_prop_ro(
           "__array_interface__",
           [](const Unified&) -> nb::object {
@@ -235,8 +236,9 @@ void bind_unified_arrays(nb::module_& module, nb::class_<Unified>& bound) {
           nb::sig("def device(self) -> Any"),
           "The device copy, synchronized: an Array, or on the host platform, where one memory\n"
           "serves as both copies, a NumPy array. Returns when the host may write again, without\n"
-          "waiting for kernels. Work submitted to the buffer's queue from then on sees it.\n"
-          "ConflictError if both sides wrote the same bytes; USMAllocationError; ClosedError.")
+          "waiting for kernels. Work submitted to the buffer's queue from then on is ordered\n"
+          "after the upload. Raises ConflictError if both sides wrote the same bytes;\n"
+          "USMAllocationError; ClosedError.")
       .def(
           "_device",
           [](nb::handle object, std::size_t begin, std::size_t end, nb::handle queue,
@@ -249,9 +251,10 @@ void bind_unified_arrays(nb::module_& module, nb::class_<Unified>& bound) {
                   "-> Any"))
       .def("_read", &read_bytes, nb::sig("def _read(self, begin: int, end: int) -> _HostMemory"))
       .def("_begin_write", &begin_write,
-           nb::sig("def _begin_write(self, begin: int, end: int, keeps: bool) -> _HostMemory"))
+           nb::sig(
+               "def _begin_write(self, begin: int, end: int, keep_contents: bool) -> _HostMemory"))
       .def("_end_write", &end_write,
-           nb::sig("def _end_write(self, begin: int, end: int, kept: bool) -> None"));
+           nb::sig("def _end_write(self, begin: int, end: int, keep_contents: bool) -> None"));
 }
 
 }  // namespace isthmus::python

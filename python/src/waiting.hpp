@@ -16,7 +16,7 @@ namespace isthmus::python {
 constexpr std::int64_t k_slice_ns = 50'000'000;
 
 // Calls `wait(nanoseconds)` again as long as it returns TIMEOUT, and returns its last status.
-// Throws what a signal handler raised.
+// Throws an exception that a signal handler raised.
 template <class Wait>
 isthmus_status_t wait_in_slices(std::int64_t timeout_ns, Wait wait) {
   using Clock = std::chrono::steady_clock;
@@ -55,9 +55,9 @@ inline isthmus_status_t wait_for_event(isthmus_event_t* event, std::int64_t time
                         [event](std::int64_t slice) { return isthmus_event_wait(event, slice); });
 }
 
-// Waits for what is pending when this is called, not for what is submitted meanwhile.
-// `wait(nanoseconds)` waits directly, for short timeouts. `pending(event)` returns an event of its
-// end, which is not released before that end.
+// Waits for work that is pending at the call, not for work that is submitted meanwhile.
+// `wait(nanoseconds)` waits directly, for short timeouts. `pending(event)` returns an event that
+// completes with the pending work, which is not released before that.
 template <class Wait, class Pending>
 isthmus_status_t wait_for_pending(std::int64_t timeout_ns, Wait wait, Pending pending) {
   EventHandle event;

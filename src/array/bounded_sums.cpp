@@ -7,7 +7,7 @@
 namespace isthmus {
 namespace {
 
-// Limit on the multiples tried, at some 5 ns each.
+// Maximum number of multiples to try. One takes about 5 ns.
 constexpr std::uint64_t k_max_work = 100'000;
 
 // Merges terms of equal stride and sorts by stride, largest first.
@@ -64,8 +64,8 @@ class Search {
 
  private:
   std::vector<BoundedTerm> terms_;
-  std::vector<std::uint64_t> rest_;     // sums of the terms from that index on
-  std::vector<std::uint64_t> divisor_;  // greatest common divisors of their strides
+  std::vector<std::uint64_t> rest_;     // maximum sums of the terms from each index on
+  std::vector<std::uint64_t> divisor_;  // greatest common divisors of the strides of these terms
   std::uint64_t work_ = 0;
 };
 

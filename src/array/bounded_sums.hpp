@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Whether a sum of strides, each used a bounded number of times, can equal a target. The question
-// whether two arrays have a byte in common reduces to this. Thread-safe.
+// Determines whether a sum of multiples of strides, each with a bounded factor, can equal a target.
+// The question whether two arrays share a byte reduces to this problem. Thread-safe.
 
 #include <cstdint>
 #include <vector>
@@ -10,12 +10,12 @@ namespace isthmus {
 
 struct BoundedTerm {
   std::uint64_t stride = 0;
-  std::uint64_t max_count = 0;  // multiples
+  std::uint64_t max_count = 0;  // maximum factor of the stride
 };
 
 enum class SumAnswer { no, yes, unknown };  // unknown: the bound on the work was exceeded
 
-// Pre: the sum of all terms, each at its maximum, is less than 2^63.
+// Pre: the sum of all strides times their maximum factors is less than 2^63.
 [[nodiscard]] SumAnswer can_sum_to(std::vector<BoundedTerm> terms, std::uint64_t target);
 
 }  // namespace isthmus

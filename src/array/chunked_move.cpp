@@ -12,12 +12,12 @@
 namespace isthmus {
 namespace {
 
-// The size of a staging slot: the driver's fixed cost is negligible, and the chunk stays in the
-// caches.
+// The size of a staging slot: large enough that the fixed cost of a driver call is negligible,
+// small enough for the processor caches.
 constexpr std::size_t k_chunk_bytes = StagingRing::k_slot_bytes;
 
-// Buffers for a chunk: packed in the form of the source, and of the destination, each only if the
-// host cannot access that side.
+// Buffers for the packed elements of a chunk, in the dtype of the source and of the destination. A
+// buffer exists only if the host cannot access that side.
 struct Stage {
   std::byte* source = nullptr;
   std::byte* destination = nullptr;
@@ -30,8 +30,8 @@ struct Stage {
 };
 using Stages = std::array<Stage, 2>;
 
-// Moves chunks through plain host memory, by one thread, on a queue of each side that
-// the host cannot access. For devices without a staging ring, and between two devices.
+// Moves chunks through pageable memory with one thread, and with a queue for each side that the
+// host cannot access. Used for devices without a staging ring, and between two devices.
 class ChunkedMove final : public HostDriven {
  public:
   ChunkedMove(const PlacedMove& move, std::size_t max_chunk_bytes, Ref<Queue> read_queue,
@@ -60,8 +60,8 @@ class ChunkedMove final : public HostDriven {
   }
 
  private:
-  // Once the process is ending it is unknown whether submitted operations still run, so the memory
-  // is leaked.
+  // While the process exits it is unknown whether submitted operations still run, so the memory is
+  // not freed then.
   struct PlainDeleter {
     void operator()(std::byte* memory) const noexcept {
       if (!os::drivers_unavailable()) {
@@ -84,7 +84,7 @@ class ChunkedMove final : public HostDriven {
     }
   }
 
-  // Chunk n + 1 is read, and chunk n - 1 written, while chunk n is converted.
+  // Reads chunk n + 1 and writes chunk n - 1 while it converts chunk n.
   [[nodiscard]] Result<void> move_all(Stages& stages) {
     const auto count = chunks_.count();
     ISTHMUS_TRY(read(stages[0], 0));
@@ -111,7 +111,7 @@ class ChunkedMove final : public HostDriven {
     stage.read_event = *std::move(submitted);
     return {};
   }
-  // Waits until the chunk has been read.
+  // Converts a chunk and writes it. Pre: the chunk has been read.
   [[nodiscard]] Result<void> write(Stage& stage, std::size_t index) const {
     if (!write_queue_) {
       chunks_.scatter(index, stage.source);
@@ -140,8 +140,8 @@ Result<Ref<Queue>> queue_of(const Endpoint& endpoint) {
              : endpoint.memory->context().create_queue(endpoint.memory->device());
 }
 
-// The device whose staging ring is used for the whole move. Null if there is none, or if the sides
-// are on two devices, each of which would need its own ring.
+// Returns the device whose staging ring the move uses. Null if there is no ring, or if the sides
+// are on two devices, so that one ring does not suffice.
 Device* device_of_ring(const PlacedMove& move) {
   const bool reads = !move.source.host_can_copy();
   const bool writes = !move.destination.host_can_copy();

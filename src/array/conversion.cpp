@@ -21,8 +21,8 @@ T load(const std::byte* source) noexcept {
   return value;
 }
 
-// A long double is stored directly from its register, without its padding bytes. Copying all its
-// bytes would load what was just written in two parts, which takes 4 times as long.
+// A long double is stored directly from its register, without its padding bytes. Copying all of its
+// bytes takes 4 times as long, because it loads bytes that were just stored in two parts.
 template <class T>
 void store(std::byte* destination, const T& value) noexcept {
   if constexpr (std::is_same_v<T, long double>) {
@@ -78,7 +78,7 @@ void convert_to_odd(std::byte* __restrict destination, const std::byte* __restri
   }
 }
 
-// In the order of the dtypes' numbers. Complex dtypes are not listed.
+// The types of the dtypes, in the order of their numbers, without the complex ones.
 using Types = std::tuple<Boolean, std::int8_t, std::int16_t, std::int32_t, std::int64_t,
                          std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t, Float16,
                          Bfloat16, float, double, long double>;
@@ -87,7 +87,7 @@ constexpr std::size_t k_types = std::tuple_size_v<Types>;
 template <class T>
 constexpr bool is_half = std::is_same_v<T, Float16> || std::is_same_v<T, Bfloat16>;
 
-// Whether the conversion is a single step. All other conversions consist of several of these.
+// Whether the conversion is a single step. All other conversions are sequences of single steps.
 template <class To, class From>
 constexpr bool is_direct() noexcept {
   if constexpr (std::is_same_v<To, From>) {
@@ -103,8 +103,8 @@ constexpr bool is_direct() noexcept {
   }
 }
 
-// Truncating an integer, or keeping its width, gives the same bytes whatever its sign, so both
-// types become unsigned.
+// Converting an integer to the same or a smaller width gives the same bytes for signed and unsigned
+// types. Using unsigned types therefore shares kernels.
 template <class To, class From>
 constexpr Kernel direct_kernel() noexcept {
   if constexpr (!is_direct<To, From>()) {
@@ -133,7 +133,8 @@ constexpr std::array<Kernels, k_types> all_kernels(std::index_sequence<To...>) n
 }
 constexpr auto k_kernels = all_kernels(std::make_index_sequence<k_types>{});
 
-// Uses the processor's conversion instructions; null if it has none for these dtypes.
+// Returns a kernel that uses the processor's conversion instructions; null if there are none for
+// these dtypes.
 Kernel by_instructions(Dtype target_dtype, Dtype source_dtype) noexcept {
   if (target_dtype == ISTHMUS_FLOAT16 && source_dtype == ISTHMUS_FLOAT32) {
     return float16_row_converter();
@@ -155,7 +156,7 @@ bool is_half_dtype(Dtype dtype) noexcept {
   return dtype == ISTHMUS_FLOAT16 || dtype == ISTHMUS_BFLOAT16;
 }
 
-// The next intermediate dtype; `target_dtype` itself if one step is enough.
+// Returns the next intermediate dtype, or `target_dtype` if one step is enough.
 Dtype next_dtype(Dtype target_dtype, Dtype source_dtype) noexcept {
   if (source_dtype == ISTHMUS_BOOL) {
     return ISTHMUS_UINT8;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The conversion of elements from one dtype to another, as a short sequence of steps over packed
+// Conversions of elements from one dtype to another, as short sequences of steps over packed
 // elements. Immutable, so thread-safe.
 //
-// Each conversion rounds at most once: all steps before the rounding one are exact. A kernel for
-// each of the 272 pairs would need four times the code.
+// Each conversion rounds at most once: all steps before the one that rounds are exact. A separate
+// kernel for each of the 272 pairs would need four times the code.
 
 #include <array>
 #include <cstddef>
@@ -16,19 +16,19 @@ namespace isthmus {
 struct Conversion {
   struct Step {
     void (*run)(std::byte* destination, const std::byte* source, std::size_t count) = nullptr;
-    std::size_t bytes = 0;  // of an element that the step produces
+    std::size_t bytes = 0;  // size of an element that the step produces
   };
   static constexpr std::size_t k_max_steps = 4;
 
   std::array<Step, k_max_steps> steps{};
   std::size_t count = 0;  // 0: the dtypes are equal
-  // Bytes read of each element, from its beginning. If the imaginary component is dropped, only the
-  // real component is read.
+  // Number of bytes read from the beginning of each element. If the conversion discards the
+  // imaginary component, only the real component is read.
   std::size_t read_bytes = 0;
-  bool leaves_gaps = false;  // some produced bytes are not written: the padding of a long double
+  bool leaves_gaps = false;  // the padding bytes of a long double are not written
 };
 
-// The conversion from one dtype to another. Elements need not be aligned.
+// Returns the conversion from `source_dtype` to `target_dtype`. Elements need not be aligned.
 [[nodiscard]] Conversion conversion_of(Dtype target_dtype, Dtype source_dtype) noexcept;
 
 }  // namespace isthmus

@@ -10,7 +10,7 @@
 namespace isthmus {
 namespace {
 
-// Whether source and destination of every element coincide.
+// Whether every element is copied onto itself.
 bool is_in_place(const ElementMove& move) noexcept {
   return move.destination == move.source && move.destination_type == move.source_type &&
          std::ranges::all_of(move.dimensions, [](const MoveDimension& each) {
@@ -32,8 +32,9 @@ Submitted move_disjoint(Queue* queue, const PlacedMove& move, TransferOptions op
   if (!move.host_can_copy()) {
     return move_in_chunks(*queue, move, std::move(options));
   }
-  return move_by_host(queue, move, std::move(options),
-                      [what = move.element_move] { move_elements_in_parallel(what); });
+  return move_by_host(queue, move, std::move(options), [element_move = move.element_move] {
+    move_elements_in_parallel(element_move);
+  });
 }
 
 Submitted note_written(const ArraySide& destination, Submitted submitted) {

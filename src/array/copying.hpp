@@ -2,9 +2,9 @@
 #pragma once
 // Copies and fills of arrays in any memory. Thread-safe.
 //
-// Elements whose dtype stays the same and whose strides are positive on both sides become a strided
-// copy (transfer/), by the driver or the host. Everything else is converted by the host: directly
-// if it can access both sides, or in chunks that are read from or written to a device's side.
+// A copy between arrays of one dtype without negative strides is a strided copy (transfer/), which
+// the driver or the host executes. The host executes all other copies: directly if it can access
+// both sides, otherwise in chunks that are read from or written to the device's side.
 
 #include "array/layout.hpp"
 #include "transfer/transfer.hpp"
@@ -12,7 +12,7 @@
 namespace isthmus {
 
 struct ArraySide {
-  Endpoint endpoint;  // the lowest byte of the array
+  Endpoint endpoint;  // points to the lowest byte of the array
   ArrayLayout layout;
 };
 
@@ -26,8 +26,9 @@ struct ArraySide {
 [[nodiscard]] Submitted fill_array(Queue* queue, const ArraySide& destination,
                                    const std::byte* value, TransferOptions options);
 
-// Passes on the result of an operation that writes all elements. If the array has no gaps, the
-// contents of its bytes no longer depend on earlier copies (memory/content_list.hpp).
+// Records a submitted operation that writes all elements, and returns `submitted`. If the array has
+// no gaps, readers of its bytes no longer depend on earlier copies into them
+// (memory/content_list.hpp).
 [[nodiscard]] Submitted note_written(const ArraySide& destination, Submitted submitted);
 
 }  // namespace isthmus

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A list with an entry for each dimension of an array. Of its fixed capacity only the entries in
-// use are written and copied, because most arrays have few dimensions. Not thread-safe.
+// A list of fixed capacity with an entry for each dimension of an array. Only the entries in use
+// are initialized and copied, because most arrays have few dimensions. Not thread-safe.
 
 #include <algorithm>
 #include <array>
@@ -16,7 +16,7 @@ template <class T>
 class DimensionList {
  public:
   DimensionList() noexcept {
-  }  // NOLINT(modernize-use-equals-default): that would initialize all entries
+  }  // NOLINT(modernize-use-equals-default): `= default` would initialize all entries
   DimensionList(const DimensionList& other) noexcept : count_{other.count_} {
     std::copy_n(other.begin(), count_, begin());
   }
@@ -51,7 +51,7 @@ class DimensionList {
 
  private:
   static_assert(std::is_trivially_default_constructible_v<T>,
-                "else the whole array would be written");
+                "otherwise all entries would be initialized");
 
   std::size_t count_ = 0;
   std::array<T, k_max_array_dimensions> all_;

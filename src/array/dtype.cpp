@@ -38,11 +38,11 @@ constexpr std::array<DtypeFacts, k_dtypes> k_facts{
     of_type<std::complex<double>>("complex128", 'c', k_dl_complex),
     of_type<std::complex<long double>>("clongdouble", 'c', k_dl_complex)};
 
-// The order of the kinds in NumPy's casting rules.
+// Returns the position of a kind in the order of NumPy's casting rules.
 int rank_of(char kind) noexcept { return static_cast<int>(std::string_view{"buifc"}.find(kind)); }
 
-// The size in bytes of the largest integers that a float represents exactly, by NumPy's rules:
-// float64 counts as representing int64.
+// Returns the size in bytes of the largest integers that a float represents exactly by NumPy's
+// rules, by which float64 represents int64.
 std::size_t integer_bytes_in(Dtype real) noexcept {
   switch (real) {
     case ISTHMUS_FLOAT16:
@@ -52,7 +52,7 @@ std::size_t integer_bytes_in(Dtype real) noexcept {
   }
 }
 
-// Both dtypes are real floats.
+// Pre: both dtypes are real floats.
 bool is_safe_float(Dtype source_dtype, Dtype target_dtype) noexcept {
   return source_dtype == target_dtype ||
          facts_of(source_dtype).nbytes < facts_of(target_dtype).nbytes ||

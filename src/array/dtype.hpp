@@ -15,7 +15,7 @@ namespace isthmus {
 using Dtype = isthmus_dtype_t;
 using Casting = isthmus_casting_t;
 
-// The numbers of dtypes are 1 to `k_dtypes`.
+// Dtypes have the numbers 1 to `k_dtypes`.
 constexpr std::size_t k_dtypes = 17;
 constexpr std::size_t k_largest_element = 2 * sizeof(long double);
 
@@ -33,7 +33,7 @@ struct DtypeFacts {
 // Pre: `is_dtype`.
 [[nodiscard]] const DtypeFacts& facts_of(Dtype dtype) noexcept;
 
-// The dtype of a complex number's components; the dtype itself if it is not complex.
+// Returns the dtype of the components of a complex dtype, or `dtype` itself if it is not complex.
 [[nodiscard]] constexpr Dtype component_dtype(Dtype dtype) noexcept {
   switch (dtype) {
     case ISTHMUS_COMPLEX64: return ISTHMUS_FLOAT32;
@@ -43,7 +43,7 @@ struct DtypeFacts {
   }
 }
 
-// Also false if a number is not a dtype or not a rule.
+// Whether the rule allows the cast. False for an invalid dtype or rule.
 [[nodiscard]] bool can_cast(Dtype source_dtype, Dtype target_dtype, Casting rule) noexcept;
 
 // INVALID_ARGUMENT with a message that names the dtypes and the rule.

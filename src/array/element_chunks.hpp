@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Divides a move of elements into chunks that pass through host memory, where they are
-// converted. Immutable, so thread-safe.
+// Divides a move of elements into chunks, which are converted in host memory. Immutable, so
+// thread-safe for different chunks.
 
 #include "array/element_move.hpp"
 #include "transfer/copy_chunks.hpp"
@@ -10,14 +10,15 @@ namespace isthmus {
 
 class ElementChunks final : public CopyChunks {
  public:
-  // Both packed forms of a chunk have at most `max_bytes` each.
+  // A packed chunk has at most `max_bytes` bytes, both in the source's dtype and in the
+  // destination's.
   ElementChunks(const ElementMove& move, std::size_t max_bytes) noexcept
       : chunks_{move, max_bytes} {}
 
   [[nodiscard]] std::size_t count() const noexcept override { return chunks_.count(); }
   [[nodiscard]] std::size_t bytes() const noexcept override { return chunks_.bytes(); }
-  // `gather` packs a chunk of the source in the form of the destination. `scatter` unpacks a chunk
-  // in the form of the source to the destination.
+  // `gather` converts a chunk of the source to packed elements of the destination's dtype.
+  // `scatter` converts packed elements of the source's dtype to a chunk of the destination.
   void gather(std::size_t index, std::byte* packed) const noexcept override;
   void scatter(std::size_t index, const std::byte* packed) const noexcept override;
   [[nodiscard]] const std::byte* convert(std::size_t index, const std::byte* packed,
@@ -28,7 +29,7 @@ class ElementChunks final : public CopyChunks {
                                 WaitList after) const override;
 
  private:
-  // The move that remains after `read`: from the packed source to the destination.
+  // Returns the move that remains after `read`: from the packed source to the destination.
   [[nodiscard]] ElementMove rest_after_read(std::size_t index,
                                             const std::byte* packed) const noexcept;
 

@@ -85,7 +85,8 @@ StridedCopy as_strided(const ElementMove& move) noexcept {
 
 namespace {
 
-// Moves a row at a time: the innermost dimension. The first and the last row may be incomplete.
+// Moves elements row by row along the innermost dimension. The first and the last row may be
+// incomplete.
 class RowMover {
  public:
   explicit RowMover(const ElementMove& move) noexcept

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A move: copies a block of elements from one memory range to another and converts each element.
-// Thread-safe if the ranges of concurrent moves do not overlap.
+// Moves of elements. A move copies a block of elements from one memory range to another and
+// converts each element. Concurrent moves are safe if no range that one writes overlaps a range of
+// another.
 
 #include <cstddef>
 
@@ -30,27 +31,29 @@ struct ElementMove {
   }
 };
 
-// A move in the fewest dimensions, with the largest strides of the destination outermost and all of
-// them positive. Pre: both layouts have the same shape and at least one element, and no two
-// elements of the destination share bytes. The pointers are to the first elements.
+// Returns a move with as few dimensions as possible. The strides of the destination are positive
+// and decrease from the outermost dimension inwards. Pre: both layouts have the same shape and at
+// least one element, and no two elements of the destination share bytes. The pointers point to the
+// first elements.
 [[nodiscard]] ElementMove move_between(const ArrayLayout& target_layout, std::byte* destination,
                                        const ArrayLayout& source_layout,
                                        const std::byte* source) noexcept;
 
-// The same in the fewest dimensions, without reordering them.
+// Joins adjacent dimensions where possible, without reordering them.
 [[nodiscard]] ElementMove joined(ElementMove move) noexcept;
 
-// Whether it can be expressed as a `StridedCopy`: no conversion, no negative strides.
+// Whether the move can be expressed as a `StridedCopy`: no conversion, no negative strides, and few
+// enough dimensions.
 [[nodiscard]] bool is_strided_copy(const ElementMove& move) noexcept;
-// Pre: `is_strided_copy`.
+// Pre: `is_strided_copy(move)`.
 [[nodiscard]] StridedCopy as_strided(const ElementMove& move) noexcept;
 
 // Executes the move on the calling thread. Pre: source and destination do not overlap.
 void move_elements(const ElementMove& move) noexcept;
-// The same, by several threads if that is faster.
+// The same, with several threads if that is faster.
 void move_elements_in_parallel(const ElementMove& move) noexcept;
 
-// Bytes of the packed source, in which each of its elements occurs once.
+// Returns the size of the packed source, in which each of its elements occurs once.
 [[nodiscard]] std::size_t packed_bytes(const ElementMove& move) noexcept;
 
 // Splits a move into two, through a packed copy of the source, in which each of its elements occurs
@@ -60,8 +63,8 @@ struct PackedSource {
   ElementMove rest;
 };
 [[nodiscard]] PackedSource pack_source(const ElementMove& move, std::byte* packed) noexcept;
-// The same through a packed copy of the destination: `first` produces it, `write` moves it to the
-// destination.
+// The same through a packed copy of the destination: `first` produces the packed copy, `write`
+// copies it to the destination.
 struct PackedDestination {
   ElementMove first;
   ElementMove write;
@@ -69,19 +72,20 @@ struct PackedDestination {
 [[nodiscard]] PackedDestination pack_destination(const ElementMove& move,
                                                  std::byte* packed) noexcept;
 
-// Divides a move into chunks of few dimensions and bytes.
+// Divides a move into chunks that have at most `max_bytes` bytes and few enough dimensions for a
+// `StridedCopy`.
 class MoveChunks {
  public:
   MoveChunks(const ElementMove& move, std::size_t max_bytes) noexcept;
   [[nodiscard]] std::size_t count() const noexcept;
   [[nodiscard]] ElementMove at(std::size_t index) const noexcept;
-  // Bytes of the largest chunk, packed on the side that needs more.
+  // Packed size of the largest chunk, in the wider of the two dtypes.
   [[nodiscard]] std::size_t bytes() const noexcept;
 
  private:
   ElementMove whole_;
   std::size_t inside_ = 1;  // elements of the dimensions that every chunk contains completely
-  std::size_t cut_ = 0;     // the first of those; the dimension before it is divided
+  std::size_t cut_ = 0;     // index of the first of these; the dimension before it is divided
   std::size_t step_ = 1;    // entries of the divided dimension in a chunk
   std::size_t chunks_ = 1;  // number of chunks along the divided dimension
 };

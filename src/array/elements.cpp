@@ -11,7 +11,7 @@
 namespace isthmus {
 namespace {
 
-// Elements processed per step, such that they stay in the L1 cache.
+// Number of elements per block, chosen so that both buffers fit into the L1 cache.
 constexpr std::size_t k_block = 256;
 using Block = std::array<std::byte, k_block * k_largest_element>;
 
@@ -33,9 +33,8 @@ void convert_block(const ElementRow& row, const Conversion& conversion,
   for (std::size_t i = 0; i < conversion.count; ++i) {
     const bool is_last = i + 1 == conversion.count;
     auto* const destination = ends_packed && is_last ? row.destination : current;
-    if (is_last && !ends_packed &&
-        conversion
-            .leaves_gaps) {  // otherwise bytes of this stack frame would leak into the padding
+    // Otherwise bytes of this stack frame would leak into the padding of the destination.
+    if (is_last && !ends_packed && conversion.leaves_gaps) {
       std::memset(destination, 0, row.count * to_bytes);
     }
     conversion.steps.at(i).run(destination, source, row.count);

@@ -7,7 +7,8 @@
 
 namespace isthmus {
 
-// Pre: source and destination do not overlap. `to_bytes` is the size of a produced element.
+// Pre: source and destination do not overlap. `to_bytes` is the size of an element of the
+// destination.
 void convert_elements(const ElementRow& row, const Conversion& conversion,
                       std::size_t to_bytes) noexcept;
 

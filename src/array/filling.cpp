@@ -20,7 +20,7 @@ bool is_pattern(std::size_t item) noexcept {
   return is_power_of_two(item) && item <= sizeof FillPattern{}.bytes;
 }
 
-// The number of contiguous elements.
+// Returns the number of contiguous elements.
 std::size_t run_length(const ElementMove& move) noexcept {
   if (move.dimensions.empty()) {
     return 1;
@@ -31,7 +31,7 @@ std::size_t run_length(const ElementMove& move) noexcept {
 
 bool is_one_run(const ElementMove& move) noexcept { return run_length(move) == move.elements(); }
 
-// Whether all elements are aligned, as some drivers require of a fill.
+// Whether all elements are aligned to their size, which some drivers require for a fill.
 bool is_aligned(const ElementMove& move) noexcept {
   const auto item = signed_of(move.destination_item());
   return address(move.destination) % move.destination_item() == 0 &&
@@ -47,13 +47,13 @@ FillPattern pattern_of(const Element& value, std::size_t item) noexcept {
   return pattern;
 }
 
-// Rows of at least this length are filled one by one: device memory for a prepared row is not
-// worthwhile.
+// Rows of at least this length are filled one by one, without a prepared row in device memory.
 constexpr std::size_t k_long_row_bytes = std::size_t{1} << 20;
-// A smaller fill is faster from the host than a driver's allocation.
+// A smaller fill from the host is faster than a driver's allocation.
 constexpr std::size_t k_min_allocation_bytes = std::size_t{1} << 20;
 
-// Copies from the value itself, which the operation keeps alive.
+// Copies `value` to all elements in chunks through host memory. The operation keeps a copy of the
+// value alive.
 Submitted fill_from_host(Queue& queue, const ArraySide& destination, ElementMove move,
                          const Element& value, TransferOptions options) {
   options.owners.push_back(owner_of(value));
@@ -66,7 +66,7 @@ Submitted fill_from_host(Queue& queue, const ArraySide& destination, ElementMove
       std::move(options));
 }
 
-// Fills each row with a command of its own, one after the other.
+// Fills the rows one after the other, each with a separate command.
 Submitted fill_rows(Queue& queue, const ArraySide& destination, const ElementMove& move,
                     const FillPattern& pattern, TransferOptions options) {
   TouchedMemory touched;
@@ -95,7 +95,7 @@ Submitted fill_rows(Queue& queue, const ArraySide& destination, const ElementMov
       });
 }
 
-// Fills one row in device memory first, then copies it to all rows.
+// Fills one row in `scratch`, then copies it to all rows.
 Submitted fill_from_row(Queue& queue, const ArraySide& destination, const Endpoint& scratch,
                         ElementMove move, const FillPattern& pattern, TransferOptions options) {
   const auto nbytes = run_length(move) * pattern.nbytes;
@@ -118,7 +118,7 @@ Submitted fill_from_row(Queue& queue, const ArraySide& destination, const Endpoi
       });
 }
 
-// Fills on the device, if it has memory for the prepared row; else from the host.
+// Fills on the device if a row can be prepared in its memory; otherwise fills from the host.
 Submitted fill_on_device(Queue& queue, const ArraySide& destination, const ElementMove& move,
                          const Element& value, TransferOptions options) {
   const auto pattern = pattern_of(value, move.destination_item());

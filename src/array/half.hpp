@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Conversions of the two 16-bit floats to and from the float types of the processor: rounded once,
-// to nearest, ties to even. A NaN stays a NaN.
+// Conversions of the two 16-bit floats to and from the float types of the processor. They round
+// once, to nearest, ties to even; a NaN remains a NaN. Thread-safe.
 //
-// They have no branches, so that loops over them are vectorised.
+// The conversions have no branches, so that compilers vectorise loops over them.
 
 #include <bit>
 #include <cmath>
@@ -18,8 +18,9 @@ struct Bfloat16 {
   std::uint16_t bits;
 };
 
-// Rounds to odd: of the two neighbours of an inexact `x`, returns the one whose last bit is 1.
-// Rounding that once more, to at least two bits fewer, gives the same as rounding `x` itself.
+// Rounds to odd: if `x` cannot be represented exactly, returns the neighbour whose last bit is 1.
+// Rounding the result again, to at least two bits fewer, gives the same value as rounding `x`
+// directly.
 template <class To, class Bits, class From>
 [[nodiscard]] To rounded_to_odd(From x) noexcept {
   const auto nearest = static_cast<To>(x);
@@ -48,7 +49,7 @@ template <class To, class Bits, class From>
 namespace detail {
 
 // Converts to float16. `Float` has `Digits` mantissa bits and the exponent bias `Bias`; `Bits` is
-// an integer of its size.
+// an unsigned integer of the same size.
 template <class Float, class Bits, int Digits, int Bias>
 [[nodiscard]] std::uint16_t half_bits(Float x) noexcept {
   constexpr int k_dropped = Digits - 10;
@@ -57,7 +58,8 @@ template <class Float, class Bits, int Digits, int Bias>
   constexpr Bits k_infinity = static_cast<Bits>(2 * Bias + 1) << Digits;
   constexpr Bits k_beyond = static_cast<Bits>(Bias + 16) << Digits;
   constexpr Bits k_min_normal = static_cast<Bits>(Bias - 14) << Digits;
-  // Its last digit equals the smallest float16, so that adding it rounds to a multiple of that.
+  // The last digit of this number has the value of the smallest float16, so adding the number to
+  // `x` rounds `x` to a multiple of that value.
   constexpr Bits k_magic = static_cast<Bits>(Bias + Digits - 24) << Digits;
   const auto all = std::bit_cast<Bits>(x);
   const Bits magnitude = all & ~k_sign;

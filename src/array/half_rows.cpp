@@ -36,7 +36,7 @@ void convert_to_float32(std::byte* destination, const std::byte* source,
   }
 }
 
-// The instructions turn a signalling NaN into a quiet one, so vectors with a NaN are converted
+// The instructions convert signalling NaNs to quiet ones, so vectors with a NaN are converted
 // without them.
 [[gnu::target("avx,f16c")]] bool has_nan(__m256 lanes) noexcept {
   return _mm256_movemask_ps(_mm256_cmp_ps(lanes, lanes, _CMP_UNORD_Q)) != 0;
@@ -76,7 +76,7 @@ void convert_to_float32(std::byte* destination, const std::byte* source,
   convert_to_float32(destination + i * sizeof(float), source + i * sizeof(Float16), count - i);
 }
 
-// Also checks that the system saves the wide registers.
+// The check for AVX includes that the operating system saves the wide registers.
 bool has_instructions() noexcept {
   static const bool has = [] {
     unsigned a = 0, b = 0, c = 0, d = 0;

@@ -48,7 +48,8 @@ Result<void> check_array(const isthmus_array_t& array, const char* name) {
   return {};
 }
 
-// Adds the dimension's span to one of the two sums. False if it exceeds the limit.
+// Adds the span of a dimension to `below` or `above`. Returns false if their sum exceeds
+// `k_max_bytes`.
 bool add_span(std::int64_t stride, std::int64_t count, std::uint64_t& below, std::uint64_t& above) {
   const auto gaps = static_cast<std::uint64_t>(count - 1);
   const auto distance = magnitude(stride);
@@ -126,7 +127,7 @@ struct Dimension {
   std::uint64_t gaps;
 };
 
-// The dimensions with more than one element, the largest strides first.
+// Returns the dimensions with more than one element, sorted by stride, largest first.
 std::vector<Dimension> dimensions_of(const ArrayLayout& layout) {
   std::vector<Dimension> all;
   all.reserve(layout.dimensions.size());
@@ -140,7 +141,7 @@ std::vector<Dimension> dimensions_of(const ArrayLayout& layout) {
   return all;
 }
 
-// Whether each stride is at least the span of the dimensions inside it.
+// Whether each stride is at least the span of all dimensions with smaller strides.
 bool is_nested(const std::vector<Dimension>& all, std::size_t item) noexcept {
   std::uint64_t inside = item;
   for (std::size_t i = all.size(); i-- > 0;) {
@@ -152,8 +153,8 @@ bool is_nested(const std::vector<Dimension>& all, std::size_t item) noexcept {
   return true;
 }
 
-// Whether two elements share bytes whose indices differ first along `first`, by at least 1, and
-// arbitrarily along the dimensions after it.
+// Whether two elements share bytes whose indices are equal along the dimensions before `first`,
+// differ along `first`, and are arbitrary along the dimensions after it.
 SumAnswer share_bytes_from(const std::vector<Dimension>& all, std::size_t first, std::size_t item) {
   std::vector<BoundedTerm> terms{{1, 2 * (item - 1)}};
   std::uint64_t target = item - 1;

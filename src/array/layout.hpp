@@ -18,8 +18,8 @@ struct ArrayDimension {
 struct ArrayLayout {
   Dtype dtype = ISTHMUS_UINT8;
   DimensionList<ArrayDimension> dimensions;
-  // The bytes of the array's address range before its first element, and the size of that range:
-  // both 0 if the array is empty.
+  // Offset of the first element in the array's address range, and size of that range. Both are 0 if
+  // the array is empty.
   std::size_t first_offset = 0;
   std::size_t nbytes = 0;
 
@@ -27,20 +27,21 @@ struct ArrayLayout {
   [[nodiscard]] std::size_t item() const noexcept { return facts_of(dtype).nbytes; }
 };
 
-// The layout of an array that the caller passed as `name`. INVALID_ARGUMENT; OUT_OF_RANGE if it
-// spans more than 2^61 bytes, which no memory has: so the sum of two spans does not overflow.
+// Returns the validated layout of `array`; errors call the array `name`. INVALID_ARGUMENT for
+// invalid fields; OUT_OF_RANGE if it spans more than 2^61 bytes. The limit exceeds any memory and
+// ensures that the sum of two spans does not overflow.
 [[nodiscard]] Result<ArrayLayout> layout_of(const isthmus_array_t& array, const char* name);
 
-// The same elements repeated to the shape of `target_layout`, by NumPy's rules. INVALID_ARGUMENT if
-// the shapes do not fit.
+// Returns the source's layout broadcast to the shape of `target_layout` by NumPy's rules.
+// INVALID_ARGUMENT if the shapes do not match.
 [[nodiscard]] Result<ArrayLayout> broadcast(const ArrayLayout& source_layout,
                                             const ArrayLayout& target_layout);
 
-// INVALID_ARGUMENT if two elements share bytes, or if that cannot be excluded with bounded work.
+// Returns INVALID_ARGUMENT if two elements share bytes, or if bounded work cannot exclude it.
 [[nodiscard]] Result<void> check_disjoint(const ArrayLayout& destination);
 
-// Whether the arrays have a byte in common; `at` and `other_at` are their lowest addresses. Also
-// true if that cannot be decided with bounded work.
+// Whether the arrays share a byte; `at` and `other_at` are their lowest addresses. Also returns
+// true if bounded work cannot decide it.
 [[nodiscard]] bool may_share_bytes(const ArrayLayout& one, std::uintptr_t at,
                                    const ArrayLayout& other, std::uintptr_t other_at);
 

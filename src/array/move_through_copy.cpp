@@ -9,8 +9,8 @@ namespace {
 Submitted move_through_host_copy(Queue* queue, const PlacedMove& move, TransferOptions options) {
   const auto nbytes = packed_bytes(move.element_move);
   std::shared_ptr<std::byte[]> scratch{new std::byte[nbytes]};
-  return move_by_host(queue, move, std::move(options), [scratch, what = move.element_move] {
-    const auto packing = pack_source(what, scratch.get());
+  return move_by_host(queue, move, std::move(options), [scratch, element_move = move.element_move] {
+    const auto packing = pack_source(element_move, scratch.get());
     move_elements_in_parallel(packing.read);
     move_elements_in_parallel(packing.rest);
   });

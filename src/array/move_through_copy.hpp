@@ -7,15 +7,17 @@
 
 namespace isthmus {
 
-// The copy's memory is released once both operations have ended. OUT_OF_MEMORY if there is none for
-// it.
+// The memory of the copy is released when both operations have completed. OUT_OF_MEMORY if it
+// cannot be allocated.
 [[nodiscard]] Submitted move_through_copy(Queue* queue, const PlacedMove& move,
                                           TransferOptions options);
 
-// Whether memory of its kind and device can be allocated without a driver call.
+// Whether `memory` was allocated from a pool, so that memory of its kind and device can usually be
+// allocated without a driver call.
 [[nodiscard]] bool is_from_pool(const Allocation& memory) noexcept;
 
-// New memory of the same kind and device as `like`, from the same pool if `like` is from one.
+// Allocates memory of the same kind and device as `like`, from the same pool if `like` is from a
+// pool.
 [[nodiscard]] Result<Endpoint> memory_like(Queue& queue, const Allocation& like,
                                            std::size_t nbytes);
 

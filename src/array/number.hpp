@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Conversions of one number between types. They follow C. Where C leaves the result undefined, for
-// a float that no integer of the type represents, they follow x86's instructions, as NumPy does:
-// the lowest integer of 32 or 64 bits, truncated to the requested width. Thread-safe.
+// Conversions of one number between types, by the rules of C. C leaves the result undefined if a
+// float is outside the range of the integer type. The result is then that of x86's instructions, as
+// in NumPy: the lowest integer of 32 or 64 bits, truncated to the requested width. Thread-safe.
 
 #include <concepts>
 #include <cstdint>
@@ -14,10 +14,11 @@
 namespace isthmus {
 
 struct Boolean {
-  std::uint8_t value;  // 0 or 1 where this library wrote it; otherwise any value
+  std::uint8_t value;  // 0 or 1 if this library wrote it; otherwise any value
 };
 
-// As the processor's truncating conversions: the lowest value if `x` does not fit or is NaN.
+// Behaves like the processor's truncating conversions: returns the lowest value if `x` is out of
+// range or NaN.
 template <std::signed_integral To, std::floating_point From>
 [[nodiscard]] To truncated(From x) noexcept {
   constexpr auto k_lowest = static_cast<From>(std::numeric_limits<To>::min());
@@ -25,8 +26,8 @@ template <std::signed_integral To, std::floating_point From>
   return static_cast<To>(fits ? x : k_lowest);
 }
 
-// The same for unsigned types without such an instruction: the upper half of the range is shifted
-// into a signed type of the same width.
+// The same for unsigned types, for which there is no such instruction: values in the upper half of
+// the range are shifted into the range of the signed type of the same width.
 template <std::unsigned_integral To, std::floating_point From>
 [[nodiscard]] To truncated_above(From x) noexcept {
   using Same = std::make_signed_t<To>;
@@ -36,7 +37,7 @@ template <std::unsigned_integral To, std::floating_point From>
   return is_above ? lower ^ (To{1} << (sizeof(To) * 8 - 1)) : lower;
 }
 
-// Uses the intermediate width that compilers for x86 use.
+// Converts through the same intermediate types as compilers for x86.
 template <std::integral To, std::floating_point From>
 [[nodiscard]] To integer_of(From x) noexcept {
   constexpr bool is_wide_float = std::is_same_v<From, long double>;

@@ -9,7 +9,7 @@
 namespace isthmus {
 
 struct PlacedMove {
-  const Endpoint& destination;  // both point to the lowest bytes
+  const Endpoint& destination;  // points to its lowest byte, as does `source`
   const Endpoint& source;
   // Sizes of the address ranges of both sides.
   std::size_t destination_bytes = 0;
@@ -22,24 +22,25 @@ struct PlacedMove {
   [[nodiscard]] std::size_t nbytes() const noexcept {
     return element_move.elements() * element_move.widest();
   }
-  // The memory that the move accesses, as a copy.
+  // Returns a copy plan that describes the memory that the move accesses.
   [[nodiscard]] CopyPlan access_plan() const noexcept {
     return {destination, source, destination_bytes, source_bytes, nbytes()};
   }
 };
 
-// Executes the move in the way that suits its endpoints. `queue` was chosen by `choose_queue`.
+// Executes the move in the cheapest way that its endpoints allow. Pre: `queue` is a result of
+// `choose_queue`.
 [[nodiscard]] Submitted move_disjoint(Queue* queue, const PlacedMove& move,
                                       TransferOptions options);
 
-// Moves in chunks through host memory, by several threads if a device has a staging ring. Pre: the
-// host cannot access both sides. Only tests pass a `max_chunk_bytes`.
+// Moves in chunks through host memory, with several threads if the device has a staging ring. Pre:
+// the host cannot access both sides. Only tests pass `max_chunk_bytes`.
 [[nodiscard]] Submitted move_in_chunks(Queue& queue, const PlacedMove& move,
                                        TransferOptions options,
                                        std::size_t max_chunk_bytes = SIZE_MAX);
 
-// Executes on the host, which can access both sides: `effect()` does the work and owns what it
-// needs.
+// Executes the move on the host by `effect()`, which owns everything that it accesses except the
+// endpoints' memory. Pre: the host can access both sides.
 template <class Effect>
 Submitted move_by_host(Queue* queue, const PlacedMove& move, TransferOptions options,
                        const Effect& effect) {
@@ -55,8 +56,9 @@ Submitted move_by_host(Queue* queue, const PlacedMove& move, TransferOptions opt
 }
 
 // Combines two operations into one, the second ordered after the first: `first(options)` and
-// `second(options)` submit them. The owners in `options` live until both have ended. If the
-// second is refused while the first is in flight, the event of both fails once the first has ended.
+// `second(options)` submit them. The owners in `options` stay alive until both have completed. If
+// the submission of the second fails while the first is in flight, the returned event fails when
+// the first has completed.
 template <class First, class Second>
 Submitted submit_in_sequence(TransferOptions options, const First& first, const Second& second) {
   const auto owners = std::make_shared<std::vector<Owner>>(std::move(options.owners));

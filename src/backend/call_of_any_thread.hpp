@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Encloses a driver call that threads of the program make as well as library threads. Calls on
-// library threads are counted, and the exit of the process waits for them. An object belongs to one
-// thread, for the duration of the call.
+// Encloses a driver call that both threads of the program and library threads make. Calls on
+// library threads are counted, so that process exit waits for them. Each object is used by one
+// thread, for the duration of one call.
 
 #include <optional>
 

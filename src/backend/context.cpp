@@ -20,8 +20,8 @@ Error check_alignment(const DeviceProperties& properties, std::size_t alignment)
   }
   if (alignment > properties.max_alignment) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "alignment {} is more than {} supports: its largest is {}", alignment,
-                properties.filter, properties.max_alignment);
+                "alignment {} exceeds the maximum of {}, which is {}: use a smaller alignment",
+                alignment, properties.filter, properties.max_alignment);
   }
   return {};
 }
@@ -136,7 +136,8 @@ Result<Ref<Event>> Context::adopt_event(void*, Owner) {
 
 Result<Ref<Queue>> Context::create_queue(Device& device) {
   if (os::is_forked_child()) {
-    return fail(ISTHMUS_ERROR_FORKED, "a forked child cannot create a queue: start it with spawn");
+    return fail(ISTHMUS_ERROR_FORKED,
+                "a forked child cannot create a queue: start the child with spawn");
   }
   if (!has(device)) {
     return fail(ISTHMUS_ERROR_WRONG_CONTEXT, "{} is not a device of this context",

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A context: what USM belongs to. A pointer is valid on the queues of its own context only.
+// A context: the scope of USM allocations. A pointer is valid only on queues of the context in
+// which it was allocated.
 //
-// Thread-safe. Checks arguments here and leaves driver calls to the backend's `do_` functions.
+// Thread-safe. The public functions check arguments; the backend's `do_` functions call the driver.
 
 #include <array>
 #include <span>
@@ -18,7 +19,7 @@ namespace isthmus {
 class Platform;
 class Queue;
 
-// What a driver reports about a pointer.
+// The attributes of a pointer that a driver reports.
 struct PointerFacts {
   UsmKind kind = ISTHMUS_KIND_UNKNOWN;
   void* base = nullptr;    // null if the driver does not report it
@@ -57,34 +58,35 @@ class Context : public RefCounted {
 
   // The error that `allocate` would return without calling the driver.
   [[nodiscard]] Error check(const Device& device, const AllocationRequest& request) const;
-  // Every argument is checked. Post: the pointer is aligned, and valid in this context only.
-  // Errors: INVALID_ARGUMENT, UNSUPPORTED (kind), OUT_OF_MEMORY, DEVICE_LOST, DRIVER, FORKED.
+  // Checks every argument. Post: the pointer is aligned, and valid in this context only. Errors:
+  // INVALID_ARGUMENT, UNSUPPORTED (kind), OUT_OF_MEMORY, DEVICE_LOST, DRIVER, FORKED.
   [[nodiscard]] Result<void*> allocate(Device& device, const AllocationRequest& request);
-  // Pre: `pointer` came from `allocate` with this kind and size, and nothing uses it any more. Not
-  // called from a continuation: it may call the driver, which may block.
+  // Pre: `allocate` returned `pointer` for this kind and size, and no operation uses the memory any
+  // more. Must not be called from a continuation, since the driver call may block.
   void deallocate(void* pointer, UsmKind kind, std::size_t nbytes) noexcept;
-  // What the driver knows of a pointer, which may point inside an allocation. Kind UNKNOWN if the
-  // driver does not know it.
+  // Queries the driver for a pointer, which may point inside an allocation. The kind is UNKNOWN if
+  // the driver does not recognize the pointer.
   [[nodiscard]] virtual PointerFacts query(const void* pointer) noexcept = 0;
 
-  // Whether all host memory counts as host-kind USM here. True on the host itself.
+  // Whether this context treats all host memory as USM of host kind. True for the host backend.
   [[nodiscard]] virtual bool takes_host_memory() const noexcept { return false; }
-  // The address at which a function run by a queue may access the bytes at `pointer`. Differs from
-  // `pointer` if device memory has a second mapping for the device's own accesses.
+  // The address at which a host function of a queue accesses the bytes at `pointer`. Differs from
+  // `pointer` if device memory has a second, accessible mapping.
   [[nodiscard]] virtual void* function_address(void* pointer) noexcept { return pointer; }
 
-  // The source of movable memory of this kind, owned by the context. Null if the driver has none.
+  // The source of movable memory of this kind. The context owns it. Null if the driver cannot move
+  // memory of this kind.
   [[nodiscard]] virtual ChunkSource* chunks(Device&, UsmKind) noexcept { return nullptr; }
 
   [[nodiscard]] Result<Ref<Queue>> create_queue(Device& device);
 
   // Pre of these three: ISTHMUS_CAN_IPC. UNSUPPORTED for memory that the driver cannot share.
   [[nodiscard]] virtual Result<SharedAllocation> share_memory(const void* pointer);
-  // The base of memory that another process exported. Opening the same memory again returns the
-  // same base, and every open needs a close. INVALID_ARGUMENT if `handle` is not a handle, and for
-  // a handle that this process exported.
+  // Opens memory that another process exported and returns its base. Opening the same memory again
+  // returns the same base; every open requires a matching `close_memory`. INVALID_ARGUMENT if
+  // `handle` is not a handle, and for a handle that this process exported.
   [[nodiscard]] virtual Result<void*> open_memory(Device& device, const IpcHandle& handle);
-  // Waits for all work on the device. Pre: nothing uses the memory any more.
+  // Waits for all work on the device. Pre: no operation uses the memory any more.
   virtual void close_memory(Device& device, void* base) noexcept;
 
   // Pre: `native` is a live event of this driver, of this context.
@@ -100,8 +102,8 @@ class Context : public RefCounted {
   [[nodiscard]] virtual Result<void*> retain_opencl() const;
 
  protected:
-  // Pre: the kind is offered, 0 < nbytes <= max_allocation_bytes, alignment a power of two within
-  // the device's, never 0.
+  // Pre: the device supports the kind; 0 < nbytes <= max_allocation_bytes; the alignment is a power
+  // of two, at most max_alignment.
   [[nodiscard]] virtual Result<void*> do_allocate(Device& device,
                                                   const AllocationRequest& request) = 0;
   virtual void do_deallocate(void* pointer, UsmKind kind, std::size_t nbytes) noexcept = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// How a large copy is divided for Intel's CPU runtime, whether through OpenCL or SYCL.
+// Divides a large copy into commands that Intel's CPU runtime executes efficiently, for the OpenCL
+// and SYCL backends.
 
 #include <array>
 #include <cstddef>
@@ -10,9 +11,9 @@
 
 namespace isthmus {
 
-// The chunks of a copy, in order: the bytes before the first aligned byte of the destination (the
-// runtime is up to 4 times slower with large copies to an unaligned destination), whole pages, the
-// rest.
+// The chunks of a copy, in order: the bytes before the first aligned byte of the destination, whole
+// pages, and the remaining bytes. The runtime is up to 4 times slower with large copies to an
+// unaligned destination.
 class CopyDivision {
  public:
   CopyDivision(const void* destination, std::size_t nbytes) noexcept {
@@ -34,7 +35,7 @@ class CopyDivision {
 
  private:
   static constexpr std::size_t k_cache_line = 64;
-  // From this size on, an unaligned destination costs more time than a second command does (2 to 10
+  // From this size on, an unaligned destination costs more time than an additional command (2 to 10
   // us).
   static constexpr std::size_t k_min_bytes_to_align = std::size_t{8} << 20;
   // The runtime distributes a copy over its threads by a divisor of its size. 64 MiB less 48 bytes,

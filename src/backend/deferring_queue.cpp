@@ -14,8 +14,8 @@ Error failed_dependency_in(WaitList after) {
   return {};
 }
 
-// Pre: `enqueue_lock_` is held. The first deferred operation starts a thread, which also serves the
-// later ones.
+// Pre: `enqueue_lock_` is held. The first deferred operation starts the work of a library thread,
+// which also submits the later ones.
 Error DeferringQueue::defer(DeferredOperation operation, DeferredOperation& rejected) {
   add_own_unfinished(operation.earlier);
   deferred_.push_back(std::move(operation));
@@ -25,7 +25,7 @@ Error DeferringQueue::defer(DeferredOperation operation, DeferredOperation& reje
   set_has_deferred_operations(true);
   Error error;
   try {
-    run_on_library_thread([this, keep = Ref<Queue>{this}] { enqueue_deferred(); },
+    run_on_library_thread([this, self = Ref<Queue>{this}] { enqueue_deferred(); },
                           [&error](Error reason) { error = std::move(reason); });
   } catch (const std::bad_alloc&) {
     error = Error::no_memory();
@@ -51,8 +51,8 @@ void DeferringQueue::enqueue_deferred() noexcept {
   }
 }
 
-// A rejected operation ends only after everything that it was ordered after: the next user of the
-// memory and the next operation on the queue rely on its end for that order.
+// Completes a rejected operation only after all operations that precede it have completed. Later
+// users of the memory and later operations on the queue rely on that order.
 void DeferringQueue::enqueue_when_ready(DeferredOperation& operation) const noexcept {
   for (const auto& dependency : operation.after) {
     wait_until_ready(*dependency);

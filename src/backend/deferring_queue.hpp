@@ -21,25 +21,26 @@ class DeferringQueue : public Queue {
   using Queue::Queue;
 
  protected:
-  // Calls enqueue(after), now or later. It submits the operation to the driver or returns the
-  // driver's error. By then each event of `after` has completed or the driver can wait for it. On
-  // failure nothing is in flight.
+  // Calls `enqueue(after)`, now or later. `enqueue` submits the operation to the driver or returns
+  // the driver's error. At that time each event of `after` has completed, or the driver can wait
+  // for it. On failure nothing is in flight.
   template <class Put>
   [[nodiscard]] Result<Ref<Event>> enqueue_or_defer(Ref<PolledEvent> event, WaitList after,
                                                     Put&& enqueue);
 
-  // Two operations without another one between them: `first` as above, and `event` once the driver
-  // has received `first`. The latter is submitted by `then`, always on a library thread. Later
-  // operations wait until `then` has returned.
+  // Submits two operations with no other one between them. `enqueue` submits the first one as
+  // above; its event is `first`. Once the driver has received it, `then` submits the second one on
+  // a library thread; its event is `event`. Later operations are deferred until `then` has
+  // returned.
   template <class Put>
   [[nodiscard]] Result<Ref<Event>> enqueue_then_defer(Ref<PolledEvent> first, WaitList after,
                                                       Put&& enqueue, Ref<PolledEvent> event,
                                                       std::function<Error(WaitList)> then);
 
-  // A foreign event needs no import, since it is waited for on the host.
+  // A foreign event needs no import, since a library thread waits for it.
   [[nodiscard]] Result<Ref<Event>> import(Event& foreign) override { return Ref<Event>{&foreign}; }
-  // Once the driver has received an operation, its failure does not propagate to those that wait
-  // for it. A deferred operation may still be rejected.
+  // Once the driver has received an operation, its failure does not propagate to operations that
+  // wait for it, so its event can be used unchanged. A deferred operation may still be rejected.
   [[nodiscard]] Result<Ref<Event>> order_only_event(const Ref<Event>& event,
                                                     const Ref<Event>& end) override {
     return event->is_enqueued() && !event->settled() ? event : end;
@@ -55,7 +56,7 @@ class DeferringQueue : public Queue {
   };
 
   // On failure `rejected` receives the operation if it had been deferred. The caller destroys it
-  // after releasing `enqueue_lock_`: destroying what it owns may submit to this queue.
+  // after releasing `enqueue_lock_`: objects that it owns may submit to this queue when destroyed.
   template <class Put>
   [[nodiscard]] Error enqueue_or_defer_locked(Ref<PolledEvent> event, WaitList after, Put&& enqueue,
                                               DeferredOperation& rejected);
@@ -70,7 +71,7 @@ class DeferringQueue : public Queue {
   [[nodiscard]] DeferredOperation pop_first_deferred() noexcept;
 
   // Held during submissions to the driver, except those of deferred operations: a single thread
-  // makes these, and nothing else is submitted while there are any.
+  // submits these, and no other operation is submitted to the driver while any is deferred.
   std::mutex enqueue_lock_;
   std::deque<DeferredOperation> deferred_;
 };

@@ -18,8 +18,8 @@ namespace {
 
 // Far longer than the scheduler delays a runnable thread.
 constexpr std::chrono::seconds k_release_delay{1};
-// Scans by each `release_later`. An entry needs two before it is released, so that expired entries
-// are released faster than new ones arrive.
+// The number of entries that each `release_later` scans. An entry is scanned twice before it is
+// released, so expired entries are released faster than new ones are added.
 constexpr std::size_t k_scans_per_add = 4;
 constexpr std::size_t k_scans_per_call = 64;
 
@@ -29,12 +29,13 @@ struct DelayedRelease {
   std::uintptr_t key;
   EventList running;
   std::shared_ptr<void> object;
-  os::Clock::time_point idle_since;  // or earlier, if nothing is running
-  bool is_being_queried = false;     // a thread has taken `running` and is querying it
+  os::Clock::time_point idle_since;  // an upper bound; valid if `running` is empty
+  bool is_being_queried = false;     // a thread has moved `running` out and queries it
 };
 
-// The oldest entries are in front. An idle entry at the front may delay ended ones after it until
-// it expires. Nothing is queried or released under the lock.
+// Entries are in the order of their last addition or query, the oldest first. Until an idle entry
+// at the front expires, the entries after it are not scanned. Nothing is queried or released under
+// the lock.
 class DelayedReleases {
  public:
   void add(std::uintptr_t key, WaitList running, std::shared_ptr<void> object) {
@@ -42,17 +43,18 @@ class DelayedReleases {
     new_entry.push_back(
         {key, {running.begin(), running.end()}, std::move(object), os::Clock::now()});
     const std::lock_guard hold{lock_};
-    const auto [place, is_new] = entry_by_key_.try_emplace(key, new_entry.begin());
+    const auto [position, is_new] = entry_by_key_.try_emplace(key, new_entry.begin());
     if (is_new) {
       entries_.splice(entries_.end(), new_entry);
       count_.store(entries_.size(), std::memory_order_relaxed);
     } else {
-      renew(*place->second, new_entry.front());
+      renew(*position->second, new_entry.front());
     }
-  }  // releases what was replaced, outside the lock
+  }  // `new_entry` releases the replaced object after the lock was released
 
-  // Not recursive, since releasing an object may add another one. Does nothing inside a
-  // continuation: the driver call that runs it may still use the queue that was added.
+  // Does nothing in a recursive call, which happens if releasing an object adds another one. Does
+  // nothing inside a continuation either: the driver call that runs the continuation may still use
+  // the queue that was added.
   void scan(std::size_t count) noexcept {
     if (is_scanning_ || in_continuation()) {
       return;
@@ -75,7 +77,8 @@ class DelayedReleases {
     entries_.splice(entries_.end(), entries_, entry_by_key_.find(entry.key)->second);
   }
 
-  // Returns false if the first entry stays, and with it all idle ones after it.
+  // Returns false if the first entry is idle but has not expired. Then no later idle entry has
+  // expired either.
   bool scan_first() noexcept {
     std::shared_ptr<void> released;
     std::unique_lock hold{lock_};

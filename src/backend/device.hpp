@@ -38,14 +38,14 @@ struct DeviceProperties {
   std::uint64_t base_alignment = 64;
   std::uint64_t max_alignment = 1;
   std::string pci_address;  // "0000:17:00.0"; empty if not reported
-  std::string limitations;  // what the driver lacks and how it is substituted
+  std::string limitations;  // missing driver features and their substitutes
 };
 
 // Host memory of the caller.
 struct HostRange {
   std::byte* start = nullptr;
   std::size_t nbytes = 0;
-  bool read_only = false;  // never written; the process may lack the permission to write
+  bool read_only = false;  // the library never writes to it; the process may be unable to
 };
 
 struct MemoryInfo {
@@ -64,12 +64,12 @@ class Device : public RefCounted {
   [[nodiscard]] bool can(std::uint64_t capability) const noexcept {
     return (properties_.capabilities & capability) == capability;
   }
-  // UNSUPPORTED if the driver does not report it.
+  // Returns the free and total memory. UNSUPPORTED if the driver does not report them.
   [[nodiscard]] virtual Result<MemoryInfo> memory() const;
   [[nodiscard]] virtual void* native() const noexcept { return nullptr; }
   // Whether a copy of `nbytes` between pageable host memory in [first, last] and memory of this
-  // device, of any context, is faster through pinned memory, on queues of the default context, than
-  // directly.
+  // device is faster through pinned memory than directly. The device memory may belong to any
+  // context; the staged copy uses queues of the default context.
   [[nodiscard]] virtual bool copies_better_staged(const void* first, const void* last,
                                                   std::size_t nbytes,
                                                   bool to_device) const noexcept;
@@ -79,29 +79,29 @@ class Device : public RefCounted {
   [[nodiscard]] virtual bool copies_ranges_better_staged(const void* first,
                                                          const void* last) const noexcept;
 
-  // Whether its queues copy short runs at a constant distance, in pinned memory too, about as fast
-  // as a single run of as many bytes.
+  // Whether the device's queues copy short runs at a constant stride about as fast as a single run
+  // of as many bytes, also if the runs lie in pinned memory.
   [[nodiscard]] virtual bool copies_strided() const noexcept { return false; }
 
-  // Whether its kernels and copies accept any host memory and process it as fast as the device's
-  // own memory.
+  // Whether kernels and copies of this device accept any host memory and process it as fast as the
+  // device's own memory.
   [[nodiscard]] virtual bool reaches_host_memory() const noexcept { return false; }
 
-  // Whether its memory of device kind lies in host memory, so that the library's own copies on the
-  // host are cheaper than its commands.
+  // Whether memory of device kind lies in host memory, so that copies by library threads are
+  // cheaper than copy commands of the device.
   [[nodiscard]] virtual bool keeps_memory_on_host() const noexcept { return false; }
 
   // Whether pageable memory is copied faster once it is registered with the driver.
   [[nodiscard]] virtual bool registers_host_memory() const noexcept { return false; }
   // Registers exactly these bytes, not the rest of their pages, for all devices of the platform.
-  // Returns false if another library has already registered all of them; that registration stays
+  // Returns false if another library has already registered all of them; that registration remains
   // unchanged. Pre: this library has registered nothing in the range. Errors: UNSUPPORTED,
   // OUT_OF_MEMORY, INVALID_ARGUMENT, DEVICE_LOST, DRIVER.
   [[nodiscard]] virtual Result<bool> register_host(const HostRange& range);
   // Pre: `register_host` returned true for this range, and no copy of it is in flight.
   virtual void unregister_host(void* start) noexcept;
 
-  // The queue of the default context for callers that name none. Created on first use.
+  // The queue of the default context for callers that specify no queue. Created on first use.
   [[nodiscard]] Result<Ref<Queue>> default_queue();
 
   // Counts bytes of a kind, outside of pools, whose release to the driver is pending on a library
@@ -112,23 +112,24 @@ class Device : public RefCounted {
   // Counts bytes whose pending release has completed.
   void count_released(UsmKind kind, std::int64_t nbytes) noexcept {
     release_counts(kind).released += static_cast<std::uint64_t>(nbytes);
-    release_counts(kind).pending -=
-        nbytes;  // last: a thread that sees none pending sees all that were released
+    // Last, so that a thread that reads 0 pending bytes also reads the final released count.
+    release_counts(kind).pending -= nbytes;
   }
   [[nodiscard]] bool has_pending_release(UsmKind kind) const noexcept {
     return release_counts(kind).pending > 0;
   }
-  // Whether the loss of a device was reported since the last `note_alive` or, before the first,
-  // since this object was made. The lost device may be this one. Two loads.
+  // Whether the loss of any device was reported since the last `note_alive`, or since construction
+  // if there was none. The lost device may be this one. Costs two loads.
   [[nodiscard]] bool may_be_lost() const noexcept {
     return device_losses.load(std::memory_order_acquire) !=
            losses_ruled_out_.load(std::memory_order_relaxed);
   }
-  // Notes that the driver has answered since `device_losses` was `losses`.
+  // Records that the driver of this device has responded after `device_losses` had the value
+  // `losses`.
   void note_alive(std::uint32_t losses) noexcept {
     losses_ruled_out_.store(losses, std::memory_order_relaxed);
   }
-  // Total of `count_released` since this object was made.
+  // The total of `count_released` since construction.
   [[nodiscard]] std::uint64_t released_bytes(UsmKind kind) const noexcept {
     return release_counts(kind).released;
   }
@@ -138,25 +139,24 @@ class Device : public RefCounted {
   DeviceProperties properties_;
   std::atomic<Queue*> default_queue_{nullptr};
   std::atomic<std::uint32_t> losses_ruled_out_{device_losses.load(std::memory_order_acquire)};
-  struct GivenBack {
+  struct ReleaseCounts {
     std::atomic<std::int64_t> pending{0};
     std::atomic<std::uint64_t> released{0};
   };
-  // An invalid kind is rejected later; until then it shares the entry of UNKNOWN, which counts
-  // nothing.
+  // Maps an invalid kind, which is rejected later, to the entry of UNKNOWN, which no release uses.
   [[nodiscard]] static std::size_t index_of(UsmKind kind) noexcept {
     return kind >= ISTHMUS_KIND_UNKNOWN && kind <= ISTHMUS_KIND_HOST
                ? static_cast<std::size_t>(kind)
                : std::size_t{ISTHMUS_KIND_UNKNOWN};
   }
-  [[nodiscard]] GivenBack& release_counts(UsmKind kind) noexcept {
+  [[nodiscard]] ReleaseCounts& release_counts(UsmKind kind) noexcept {
     return release_counts_[index_of(kind)];
   }
-  [[nodiscard]] const GivenBack& release_counts(UsmKind kind) const noexcept {
+  [[nodiscard]] const ReleaseCounts& release_counts(UsmKind kind) const noexcept {
     return release_counts_[index_of(kind)];
   }
 
-  std::array<GivenBack, ISTHMUS_KIND_HOST + 1> release_counts_{};
+  std::array<ReleaseCounts, ISTHMUS_KIND_HOST + 1> release_counts_{};
 };
 
 }  // namespace isthmus

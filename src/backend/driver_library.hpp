@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Where to find driver libraries that are not on a standard path. Thread-safe.
+// The paths of driver libraries that are not installed in standard locations. Thread-safe.
 
 #include <string>
 
@@ -11,8 +11,8 @@ namespace isthmus {
 // Sets the paths, joined by ':', for a driver that has not been opened yet. INVALID_ARGUMENT for a
 // backend whose library cannot be chosen.
 Result<void> set_driver_library(std::string_view backend, std::string paths);
-// The paths from the environment variable, else those that were set, else "". Pre: the library of
-// `backend` can be chosen.
+// Returns the paths from the environment variable, else those that were set, else "". Pre: the
+// library of `backend` can be chosen.
 [[nodiscard]] std::string driver_library(std::string_view backend);
 
 }  // namespace isthmus

@@ -40,7 +40,7 @@ class Driver {
     });
     return platforms_;
   }
-  // Why no platform was found; empty if one was. Pre: `platforms` was called.
+  // The reason why no platform was found; empty if there is one. Pre: `platforms` was called.
   [[nodiscard]] const std::string& reason() const noexcept { return reason_; }
   [[nodiscard]] bool is_open() const noexcept { return is_open_.load(std::memory_order_acquire); }
 
@@ -130,11 +130,10 @@ Result<DeviceFilter> parse_filter(std::string_view text) {
     const auto colon = std::min(text.find(':', start), text.size());
     const auto word = lower(text.substr(start, colon - start));
     if (!apply_word(filter, word)) {
-      return fail(
-          ISTHMUS_ERROR_INVALID_ARGUMENT,
-          "device filter '{}': '{}' is out of place; a filter is [host|cuda|opencl|sycl|sim][:]["
-          "cpu|gpu|accelerator][:][number], such as \"gpu\", \"opencl:cpu:0\" or \"sim:1\"",
-          text, word);
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                  "device filter '{}': unexpected '{}'; a filter is [host|cuda|opencl|sycl|sim][:]["
+                  "cpu|gpu|accelerator][:][number], such as \"gpu\", \"opencl:cpu:0\" or \"sim:1\"",
+                  text, word);
     }
     start = colon + 1;
   }
@@ -184,8 +183,8 @@ void sort_best_first(std::vector<Device*>& found) {
                    [](const Device* a, const Device* b) { return score(*a) > score(*b); });
 }
 
-// Simulated devices match only filters that name them. SYCL devices match also if no device with
-// USM but the host was found.
+// Simulated devices match only filters that name their backend. SYCL devices also match other
+// filters if no device with USM except the host was found.
 std::vector<Device*> matching_devices(const DeviceFilter& filter) {
   std::vector<Device*> found;
   Driver* sycl_driver = nullptr;
@@ -215,7 +214,7 @@ Error no_matching_device(std::string_view filter) {
   for (const auto& missing : absent_drivers()) {
     absent += formatted("; no {}: {}", missing.backend, missing.reason);
   }
-  return fail(ISTHMUS_ERROR_NOT_FOUND, "no device matches '{}'; there is {}{}", filter,
+  return fail(ISTHMUS_ERROR_NOT_FOUND, "no device matches '{}'; available: {}{}", filter,
               available_devices, absent);
 }
 
@@ -231,8 +230,8 @@ Result<Device*> find_matching(std::string_view text) {
   if (exact != found.end()) {
     return *exact;
   }
-  // The number of a complete filter is the device's own. In other filters it counts from the best
-  // match.
+  // In a complete filter the number is the device's own. In other filters it is an index into the
+  // matching devices, best first.
   const bool is_complete = filter->backend && filter->type && filter->number;
   const auto number = filter->number.value_or(0);
   if (is_complete || number >= found.size()) {
@@ -258,7 +257,7 @@ Result<Device*> default_device() {
 
 Error forked_child_error() {
   return fail(ISTHMUS_ERROR_FORKED,
-              "a forked child cannot use its parent's drivers: start it with spawn");
+              "a forked child cannot use its parent's drivers: start the child with spawn");
 }
 
 }  // namespace

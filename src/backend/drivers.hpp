@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The drivers that this library supports, and those that this process found.
+// The drivers that this library supports, and the platforms of those that are available to this
+// process.
 //
-// A driver is opened once, when its devices are first needed, and stays open until the process
-// ends. Thread-safe.
+// A driver is opened once, when its devices are first needed, and remains open until the process
+// exits. Thread-safe.
 
 #include <string>
 #include <string_view>
@@ -13,7 +14,8 @@
 
 namespace isthmus {
 
-// Opens a driver and lists its platforms. On failure the error says why the driver is absent.
+// Opens a driver and lists its platforms. On failure the error gives the reason why the driver is
+// unavailable.
 using OpenDriver = Result<std::vector<Ref<Platform>>> (*)();
 
 // Null-terminated strings that are never freed.
@@ -22,12 +24,13 @@ struct AbsentDriver {
   std::string_view reason;
 };
 
-// All platforms found, always in the same order. Opens every driver except SYCL's, whose platforms
-// come last and are listed only if it has been opened or dpctl is loaded in the process.
+// Lists all available platforms, always in the same order. Opens every driver except SYCL's. SYCL
+// platforms are last, and are listed only if the SYCL driver was opened before or dpctl is loaded
+// in the process.
 [[nodiscard]] std::vector<Ref<Platform>> all_platforms();
 [[nodiscard]] std::vector<AbsentDriver> absent_drivers();
 
-// The backend that made an event; "host" for events that the host completes.
+// The backend that created an event; "host" for events that the host completes.
 [[nodiscard]] const char* backend_of(Event& candidate) noexcept;
 
 // The device for a filter string, see `isthmus_device_find`. Opens only the drivers that the filter

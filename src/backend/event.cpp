@@ -43,9 +43,10 @@ Status Event::poll() noexcept {
   return error_.code();
 }
 
-// Another thread has a few instructions left until the outcome is published. PENDING would be wrong:
-// events of later operations on the queue may have completed already. In a forked child that thread
-// does not exist.
+// Waits for the thread that is completing this event and has a few instructions left until it
+// publishes the outcome. Returning PENDING instead would be wrong: events of later operations on
+// the queue may have completed already. Does not wait in a forked child, where that thread does not
+// exist.
 void Event::wait_for_publication() noexcept {
   sleepers_.fetch_add(1, std::memory_order_seq_cst);
   while (state_.load(std::memory_order_seq_cst) == k_completing && !os::is_forked_child()) {
@@ -61,8 +62,8 @@ bool Event::complete(Error outcome) noexcept {
   }
   const auto final_state = outcome ? k_failed : k_succeeded;
   error_ = std::move(outcome);
-  // Sequentially consistent, like the accesses to `sleepers_`: either this thread sees the sleeper,
-  // or the sleeper sees the new state.
+  // Sequentially consistent, like the accesses to `sleepers_`: either this thread observes the
+  // sleeper, or the sleeper observes the new state.
   state_.store(final_state, std::memory_order_seq_cst);
   // A continuation may drop the last reference to this event.
   const Ref<Event> self{this};
@@ -113,8 +114,8 @@ Result<void> Event::wait(const os::Deadline& until) {
   }
   if (poll() == ISTHMUS_PENDING) {
     return fail(ISTHMUS_ERROR_TIMEOUT,
-                "the timeout expired before the operation completed; it continues: wait again, or "
-                "with a longer timeout");
+                "the timeout expired before the operation completed; the operation continues: wait "
+                "again, or with a longer timeout");
   }
   return outcome();
 }
@@ -159,7 +160,7 @@ Result<std::int64_t> Event::elapsed_since(Event& earlier) {
   ISTHMUS_TRY(end);
   if (clock() == nullptr || clock() != earlier.clock()) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "the two events are of different devices, whose clocks cannot be compared: mark "
+                "the two events belong to devices whose clocks cannot be compared: mark "
                 "the beginning and the end on queues of one device");
   }
   if (!succeeded() || !earlier.succeeded()) {
@@ -177,7 +178,7 @@ void HostEvent::release_handle() noexcept {
   if (handles_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
     try {
       complete(fail(ISTHMUS_ERROR_ABANDONED,
-                    "a host event was dropped before it was completed: call complete() on it"));
+                    "a host event was dropped before it was completed: call complete() first"));
     } catch (...) {
       complete({});
     }
@@ -186,7 +187,8 @@ void HostEvent::release_handle() noexcept {
 }
 
 Error failed_dependency(const Error& cause) {
-  return fail(ISTHMUS_ERROR_DEPENDENCY, "not run, since an event that it waited for had failed: {}",
+  return fail(ISTHMUS_ERROR_DEPENDENCY,
+              "the operation did not run, because an event that it waited for failed: {}",
               cause.message());
 }
 
@@ -242,7 +244,7 @@ class Countdown {
  private:
   Ref<LibraryEvent> zero_ = make_ref<LibraryEvent>();
   std::atomic<std::size_t> remaining_;
-  std::atomic<bool> failed_;  // true from the start if failures are to be ignored
+  std::atomic<bool> failed_;  // initially true if failures are ignored
   Error failure_;
 };
 

@@ -20,7 +20,7 @@ class Event;
 class Context;
 
 // Work to do on completion. `run` is called exactly once, on the thread that completes the event,
-// which may be inside a driver callback: it must not block, must not take a lock that is held
+// which may be inside a driver callback: it must not block, must not acquire a lock that is held
 // during driver calls, and must not call a driver. The object deletes itself if necessary.
 class Continuation {
  public:
@@ -45,8 +45,8 @@ struct EventTimes {
 
 class Event : public RefCounted {
  public:
-  // PENDING, OK or the error. Never blocks. Not PENDING once a later operation on the same queue is
-  // known to have completed.
+  // Returns PENDING, OK or the operation's error. Never blocks. Does not return PENDING once a
+  // later operation on the same queue is known to have completed.
   [[nodiscard]] Status poll() noexcept;
   [[nodiscard]] bool pending() noexcept { return poll() == ISTHMUS_PENDING; }
   // Returns the operation's own outcome, or TIMEOUT.
@@ -63,15 +63,15 @@ class Event : public RefCounted {
   [[nodiscard]] bool succeeded() const noexcept {
     return state_.load(std::memory_order_acquire) == k_succeeded;
   }
-  // Notes that the failure was returned to a caller outside the library, so that it is not reported
-  // again.
+  // Records that the failure was returned to a caller outside the library, so that it is not
+  // reported again.
   void note_reported() noexcept { reported_.store(true, std::memory_order_relaxed); }
   [[nodiscard]] bool reported() const noexcept { return reported_.load(std::memory_order_relaxed); }
   // Runs `continuation` at once if the event has completed. The event need not outlive the call.
   void on_complete(Continuation& continuation) noexcept;
-  // The same for a continuation that only releases something. If the driver does not report
-  // completion, it may run as late as the next poll of the event, wait for it, or submission after
-  // it.
+  // The same for a continuation that only releases objects. If the driver does not report
+  // completion, the continuation may be delayed until the next poll of this event, wait for it or
+  // later submission.
   void on_complete_lazily(Continuation& continuation) noexcept;
 
   // Times on the device's clock. UNSUPPORTED if the driver records none.
@@ -87,19 +87,19 @@ class Event : public RefCounted {
   // submits to the same driver queue from now on.
   [[nodiscard]] virtual bool is_enqueued() const noexcept { return true; }
 
-  // References held through the public interfaces. A host event counts them: each could still
-  // complete it.
+  // Acquire and release a reference held through the public interfaces. A host event counts these
+  // references, since a holder of any of them can still complete it.
   virtual void retain_handle() noexcept { retain(); }
   virtual void release_handle() noexcept { release(); }
 
  protected:
-  // The first call wins and returns true. Safe from any thread.
+  // Only the first call has an effect and returns true. May be called by any thread.
   bool complete(Error outcome) noexcept;
   // Queries the driver without blocking, and calls `complete` if the operation has ended.
   virtual void refresh() noexcept {}
   // Ensures that `complete` is called without further polling.
   virtual void arm() noexcept {}
-  // As `arm`, for continuations that may run late.
+  // Like `arm`, for continuations that may be delayed.
   virtual void arm_lazily() noexcept { arm(); }
   // Blocks until completion or the deadline. The default arms the event and sleeps.
   virtual void block(const os::Deadline& until) noexcept;
@@ -108,9 +108,9 @@ class Event : public RefCounted {
   ~Event() override;
 
  private:
-  // A state only moves forward: pending, completing, then succeeded or failed. The thread that
-  // moves it to `k_completing` alone writes `error_` and publishes it with the final state, so that
-  // a thread that reads a final state with acquire order may read `error_`.
+  // The state changes from pending to completing, then to succeeded or failed. Only the thread that
+  // sets `k_completing` writes `error_`, which it publishes with the final state. A thread that
+  // reads a final state with acquire order may therefore read `error_`.
   enum State : std::uint32_t { k_pending, k_completing, k_succeeded, k_failed };
 
   void wait_for_publication() noexcept;
@@ -118,12 +118,13 @@ class Event : public RefCounted {
   bool add_continuation(Continuation& continuation) noexcept;
 
   std::atomic<std::uint32_t> state_{k_pending};
-  // Threads that sleep on `state_`. Their increments and the final store to `state_` are
-  // sequentially consistent, so that no wakeup is lost.
+  // The number of threads that sleep on `state_`. Its increments and the final store to `state_`
+  // are sequentially consistent, so that no wakeup is lost.
   std::atomic<std::uint32_t> sleepers_{0};
   std::atomic<bool> reported_{false};
-  // A stack of pending continuations, linked through `next_`. Pushed with compare-and-swap;
-  // completion exchanges it for a closing mark, after which a continuation runs at once.
+  // A stack of pending continuations, linked through `next_`. Continuations are pushed with
+  // compare-and-swap. Completion exchanges the stack for a closing mark; continuations added
+  // afterwards run at once.
   std::atomic<Continuation*> continuations_{nullptr};
   Error error_;
 };
@@ -142,8 +143,8 @@ class HostEvent final : public Event {
   std::atomic<std::uint32_t> handles_{1};
 };
 
-// Completed by the library, whatever the number of handles: an operation that library threads
-// execute.
+// The event of an operation that library threads execute. Unlike a host event, it is not completed
+// by releasing its last handle.
 class LibraryEvent final : public Event {
  public:
   bool finish(Error outcome) noexcept { return complete(std::move(outcome)); }
@@ -156,7 +157,7 @@ using WaitList = std::span<const Ref<Event>>;
 
 [[nodiscard]] Error failed_events_have_no_time();
 
-// Waits for the events in turn, up to the first that failed: then DEPENDENCY.
+// Waits for the events in order. Returns DEPENDENCY at the first one that failed.
 [[nodiscard]] Result<void> wait_for_all(WaitList events);
 
 // Waits for events that only order: their failures are ignored.
@@ -166,8 +167,8 @@ void wait_until_ended(WaitList events);
 // The same without a deadline. CALLBACK if the thread's interrupt function ended the wait.
 [[nodiscard]] Result<void> wait_until_ended_interruptibly(WaitList events);
 
-// Completes, with success, when all of them have ended, whatever their outcome. Throws
-// std::bad_alloc, and then nothing was done.
+// Returns an event that completes with success once all of `events` have completed, whatever their
+// outcomes. Throws std::bad_alloc without any effect.
 [[nodiscard]] Ref<Event> end_of_all(WaitList events);
 // The same, but with the failure of the first event that failed, if any did.
 [[nodiscard]] Ref<Event> outcome_of_all(WaitList events);
@@ -175,7 +176,7 @@ void wait_until_ended(WaitList events);
 // Whether this thread is running continuations.
 [[nodiscard]] bool in_continuation() noexcept;
 
-// An event that is complete; the same one for the whole process.
+// Returns a completed event, which the whole process shares.
 [[nodiscard]] Ref<Event> completed_event();
 
 }  // namespace isthmus

@@ -18,13 +18,13 @@ namespace {
 
 constexpr std::chrono::microseconds k_min_poll_interval{20};
 constexpr std::chrono::microseconds k_max_poll_interval{1000};
-// Longest sleep of a waiting thread before the first attempt to start the polling thread. That
-// attempt may fail.
+// The longest sleep of a waiting thread while no start of the polling thread was attempted yet: an
+// attempt during that sleep may fail.
 constexpr std::chrono::milliseconds k_max_unpolled_wait{100};
 
 }  // namespace
 
-// An intrusive list, so that watching an event allocates nothing. Holds a reference to each event.
+// An intrusive list, so that adding an event allocates nothing. Holds a reference to each event.
 class PollList {
  public:
   PollList() noexcept = default;
@@ -45,7 +45,7 @@ class PollList {
     *end = first_;
     first_ = std::exchange(other.first_, nullptr);
   }
-  // Queries each event and drops those that have completed. Returns whether any had.
+  // Queries each event and removes those that have completed. Returns whether any was removed.
   bool poll() noexcept {
     bool any = false;
     for (auto** link = &first_; *link != nullptr;) {
@@ -83,22 +83,22 @@ PolledEvents& shared() noexcept {
   return *instance;
 }
 
-// Events are queried outside the lock: completion may run anything, including a call of
+// Queries events outside the lock: completion runs continuations, which may call
 // `poll_until_complete` on this thread.
 void serve() {
   auto& events = shared();
   PollList watched;
   auto sleep = k_min_poll_interval;
-  const auto something_new = [&] { return !events.added.empty(); };
+  const auto has_added = [&] { return !events.added.empty(); };
   for (;;) {
     {
       std::unique_lock hold{events.lock};
       if (watched.empty()) {
-        events.changed.wait(hold, something_new);
+        events.changed.wait(hold, has_added);
       } else {
-        events.changed.wait_for(hold, sleep, something_new);
+        events.changed.wait_for(hold, sleep, has_added);
       }
-      sleep = something_new() ? k_min_poll_interval : sleep;
+      sleep = has_added() ? k_min_poll_interval : sleep;
       watched.splice(events.added);
     }
     sleep = watched.poll() ? k_min_poll_interval : std::min(sleep + sleep / 8, k_max_poll_interval);

@@ -26,16 +26,16 @@ namespace {
 struct FunctionState {
   std::mutex lock;
   std::condition_variable changed;
-  // Allocates nothing on construction, unlike the standard containers: its first user may be out of
-  // memory.
+  // Unlike the standard containers, allocates nothing on construction: memory may be exhausted at
+  // the first use.
   Chain<WorkItem> waiting;
-  std::size_t reserved = 0;  // work that waits or may still be started; each has a thread
+  std::size_t reserved = 0;  // queued work, and reserved work not started yet
   std::size_t threads = 0;
   std::size_t idle_threads = 0;
   std::size_t running = 0;
   bool stopped = false;
   IdleWork when_idle = nullptr;
-  os::Clock::time_point due = os::Clock::time_point::max();  // of `when_idle`
+  os::Clock::time_point due = os::Clock::time_point::max();  // the time at which `when_idle` is due
 };
 
 static_assert(std::is_nothrow_default_constructible_v<FunctionState>);
@@ -46,8 +46,9 @@ FunctionState& state() noexcept {
   return *instance;
 }
 
-// Waits until there is work. Returns false if only idle work is due: it may wait for a device, so
-// it is left to threads that no reserved work needs. Pre and post: the lock is held.
+// Waits until there is work. Returns false if idle work is due instead. Idle work may wait for a
+// device, so it runs only while there are more idle threads than reserved work items. Pre and post:
+// the lock is held.
 bool wait_for_work(FunctionState& shared, std::unique_lock<std::mutex>& hold) {
   while (shared.waiting.empty()) {
     if (shared.due == os::Clock::time_point::max() || shared.idle_threads <= shared.reserved) {
@@ -149,7 +150,7 @@ void ReservedWork::start() noexcept {
   auto& shared = state();
   const std::lock_guard hold{shared.lock};
   shared.waiting.push_back(std::move(item_));
-  shared.changed.notify_all();  // stop_functions waits here too: notify_one might wake it
+  shared.changed.notify_all();  // not notify_one, which might wake only `stop_functions`
 }
 
 void run_when_idle(IdleWork work, os::Clock::time_point when) noexcept {
@@ -164,7 +165,7 @@ void run_when_idle(IdleWork work, os::Clock::time_point when) noexcept {
     try {
       add_thread(shared);
     } catch (const std::exception&) {
-      // The first thread that is started for other work does it.
+      // The first thread that is started for other work runs the idle work.
     }
   }
 }

@@ -2,8 +2,8 @@
 #pragma once
 // Library threads, for functions submitted to queues and for copies through the host.
 //
-// Work may wait for other work, so each has a thread of its own while it runs. Idle threads are
-// reused. Thread-safe.
+// Each work item occupies one thread while it runs, since it may wait for other items. Idle threads
+// are reused. Thread-safe.
 
 #include <functional>
 #include <memory>
@@ -27,7 +27,7 @@ class ReservedWork {
   [[nodiscard]] static Result<ReservedWork> make(std::function<void()> work);
   ReservedWork(ReservedWork&& other) noexcept;
   ReservedWork& operator=(ReservedWork&&) = delete;
-  // Returns the thread if the work was not started.
+  // Releases the reserved thread if the work was not started.
   ~ReservedWork();
 
   // Pre: called at most once. Never blocks.
@@ -39,19 +39,20 @@ class ReservedWork {
   std::unique_ptr<WorkItem> item_;
 };
 
-// Does the work that is due. Returns when more is due; none if not before the next `run_when_idle`.
+// Performs the work that is due. Returns the time at which more work will be due, or no time if
+// none will be before the next `run_when_idle`.
 using IdleWork = os::Deadline (*)() noexcept;
-// Has an idle library thread call `work` at `when` or later, on one thread at a time. Pre: always
-// the same function. Starts the first thread if there is none; if all threads are busy, the work
-// waits for one. Never blocks.
+// Calls `work` on an idle library thread at `when` or later, on one thread at a time. Pre: all
+// calls pass the same function. Starts the first thread if there is none. If all threads are busy,
+// the work waits for one. Never blocks.
 void run_when_idle(IdleWork work, os::Clock::time_point when) noexcept;
 
-// Encloses every call of a user's function. Returns false after `stop_functions`; the function must
-// not run then.
+// Called before and after every call of a user's function. `try_begin_function` returns false after
+// `stop_functions`; the user's function must not run then.
 [[nodiscard]] bool try_begin_function() noexcept;
 void end_function() noexcept;
 
-// Prevents further functions of the user from starting and waits for those that run.
+// Prevents further user functions from starting and waits for those that are running.
 void stop_functions() noexcept;
 [[nodiscard]] Error functions_stopped_error();
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The two kinds of dependency. An event in a wait list propagates its failure (the caller's
-// `after`), unless it is wrapped by `order_only` (a conflict on the same bytes): then the operation
-// runs once the event has ended, whatever its outcome.
+// Distinguishes two kinds of dependency. An event in a wait list, such as the caller's `after`,
+// propagates its failure. An event wrapped by `order_only`, for a conflict on the same bytes, does
+// not: the operation runs once the event has completed, whatever its outcome.
 
 #include <vector>
 
@@ -10,9 +10,9 @@
 
 namespace isthmus {
 
-// Ends, with success, when another event has ended. Queues unwrap it: a driver that can wait for
-// the wrapped event waits for that one (Queue::translate). Thread-safe. Costs one allocation of
-// about 100 bytes.
+// Completes with success once the wrapped event has completed. Queues unwrap it: a driver that can
+// wait for the wrapped event does so (Queue::translate). Thread-safe. Costs one allocation of about
+// 100 bytes.
 class OrderOnlyEvent final : public Event, private Continuation {
  public:
   explicit OrderOnlyEvent(Ref<Event> wrapped) noexcept : wrapped_{std::move(wrapped)} {}
@@ -30,7 +30,7 @@ class OrderOnlyEvent final : public Event, private Continuation {
   void run(Event& ended) noexcept override;
 
   const Ref<Event> wrapped_;
-  std::atomic<bool> armed_{false};  // if set, `wrapped_` holds a reference to this until it ends
+  std::atomic<bool> armed_{false};  // if set, `wrapped_` retains this until it completes
 };
 
 // Throws std::bad_alloc. Returns an OrderOnlyEvent unchanged.

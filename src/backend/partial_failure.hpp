@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The failure of an operation of several commands, of which a later one is rejected while an
-// earlier one is in flight.
+// The failure of an operation that consists of several commands, if the driver rejects a command
+// while an earlier one is in flight.
 
 #include <memory>
 #include <utility>
@@ -10,19 +10,21 @@
 
 namespace isthmus {
 
-// Holds the event of the whole operation, which fails once the earlier command has ended. The call
-// does not wait for that end, which may depend on an event that the caller has yet to complete.
-// Construct it before the first command is submitted, so that nothing can fail afterwards.
+// Holds the event of the whole operation, which fails once the earlier command has completed. The
+// submitting call does not wait for that command, which may depend on an event that the caller
+// completes later. Construct this object before submitting the first command, so that nothing can
+// fail afterwards.
 class PartialFailure {
  public:
-  // Fails with `error` once `command` has ended. Pre: called at most once.
+  // Returns an event that fails with `error` once `command` has completed. Pre: called at most
+  // once.
   [[nodiscard]] Ref<Event> after(Event& command, Error error) noexcept {
     Ref<Event> event{ending_->event};
     ending_->error = std::move(error);
     command.on_complete(*ending_.release());
     return event;
   }
-  // Keeps an object alive until then.
+  // Keeps an object alive until that event has failed, or until this object is destroyed.
   void keep_alive(std::shared_ptr<void> object) noexcept { ending_->object = std::move(object); }
 
  private:

@@ -7,7 +7,7 @@
 
 namespace isthmus {
 
-// Deletes the owned objects in the reverse order of their creation.
+// Deletes the queues before the context that they use.
 Platform::~Platform() {
   for (auto* queue : default_queues_) {
     delete queue;
@@ -49,9 +49,9 @@ Result<Ref<Context>> Platform::default_context() {
   return Ref<Context>{*found};
 }
 
-Result<Ref<Queue>> Platform::make_default_queue(Device& member, std::atomic<Queue*>& slot) {
+Result<Ref<Queue>> Platform::make_default_queue(Device& member, std::atomic<Queue*>& cached_queue) {
   const std::lock_guard hold{defaults_lock_};
-  if (auto* queue = slot.load(std::memory_order_acquire)) {
+  if (auto* queue = cached_queue.load(std::memory_order_acquire)) {
     return Ref<Queue>{queue};
   }
   auto context = default_context_locked();
@@ -63,7 +63,7 @@ Result<Ref<Queue>> Platform::make_default_queue(Device& member, std::atomic<Queu
     return queue.take_error();
   }
   default_queues_.push_back(queue->get());
-  slot.store(queue->get(), std::memory_order_release);
+  cached_queue.store(queue->get(), std::memory_order_release);
   return queue;
 }
 

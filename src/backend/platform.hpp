@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A platform: one vendor's driver, or the host. Owns its devices, their default context and default
-// queues. Thread-safe once the driver has listed its devices.
+// queues. Thread-safe after construction.
 
 #include <atomic>
 #include <memory>
@@ -45,9 +45,10 @@ class Platform : public RefCounted {
 
   // The default context, shared by all devices. Created on first use; always the same one.
   [[nodiscard]] Result<Ref<Context>> default_context();
-  // Creates the queue and stores it in `slot`, once. The platform owns the queue, which lives as
-  // long.
-  [[nodiscard]] Result<Ref<Queue>> make_default_queue(Device& member, std::atomic<Queue*>& slot);
+  // Returns the default queue of `member`. The first call creates it and stores it in
+  // `cached_queue`. The platform owns the queue until its own destruction.
+  [[nodiscard]] Result<Ref<Queue>> make_default_queue(Device& member,
+                                                      std::atomic<Queue*>& cached_queue);
   // A separate context over some of the devices: at least one, all of this platform.
   [[nodiscard]] Result<Ref<Context>> create_context(std::span<Device* const> members);
   // Pre: `native` is a live context handle of this driver.
@@ -59,7 +60,7 @@ class Platform : public RefCounted {
   [[nodiscard]] virtual Result<Ref<Context>> share_context(Device& member, Context& context);
 
  protected:
-  // Called by the driver while it lists its devices, before the platform is published.
+  // Called while the backend lists the devices, before other threads can access the platform.
   Device& add(std::unique_ptr<Device> device);
   // Pre: the members belong to this platform. `owning_platform` is null, or the platform that will
   // own the context.
@@ -70,8 +71,8 @@ class Platform : public RefCounted {
   PlatformProperties properties_;
   std::vector<std::unique_ptr<Device>> devices_;
   std::mutex defaults_lock_;
-  // Owned objects, which do not release themselves. The platform deletes queues before their
-  // context.
+  // Owned objects: releasing references to them does not delete them. The destructor deletes the
+  // queues before the context that they use.
   std::vector<Queue*> default_queues_;
   Context* default_context_ = nullptr;
 

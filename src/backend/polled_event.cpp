@@ -11,8 +11,8 @@ namespace isthmus {
 namespace {
 
 // A wait polls continuously at first, then at intervals of 1/128 of the time waited so far. CUDA's
-// own blocking wait has a wakeup delay of up to 0.4 ms (H200), which is 2 % of a copy of 1 GiB. By
-// default CUDA would poll continuously to the end.
+// own blocking wait has a wakeup delay of up to 0.4 ms (H200), which is 2 % of a copy of 1 GiB.
+// CUDA's default wait polls continuously until completion.
 constexpr std::chrono::milliseconds k_wait_spin_time{1};
 constexpr int k_wait_sleep_divisor = 128;
 constexpr std::chrono::milliseconds k_max_poll_sleep{1};

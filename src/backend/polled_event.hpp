@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The event of an operation that the driver may receive later than its submission
-// (deferring_queue.hpp), and whose completion is found by polling. Thread-safe.
+// (deferring_queue.hpp), and whose completion is detected by polling. Thread-safe.
 
 #include "backend/event.hpp"
 
@@ -31,11 +31,10 @@ class PolledEvent : public Event {
  private:
   friend class PollList;
   // `k_enqueued`: the driver has received the operation, or it was rejected. `k_armed`: the event
-  // is to be polled. `k_awaited`: a thread sleeps on `progress_` until `k_enqueued`.
+  // must be polled. `k_awaited`: a thread sleeps on `progress_` until `k_enqueued`.
   //
-  // Bits are only ever added, by fetch_or with acquire and release order. Whichever of
-  // `mark_enqueued` and `arm` finds the other's bit set starts the polling, so that it starts
-  // exactly once.
+  // Bits are only added, by fetch_or with acquire and release order. Of `mark_enqueued` and `arm`,
+  // the one that observes the other's bit starts the polling, so that it starts exactly once.
   enum Progress : std::uint32_t { k_enqueued = 1, k_armed = 2, k_awaited = 4 };
 
   std::uint32_t set_enqueued() noexcept;

@@ -2,9 +2,9 @@
 #pragma once
 // A queue: operations run one after the other, in the order of their submission.
 //
-// Submission never waits for the operation itself. The public functions check what all drivers have
-// in common and translate `after` into events that the driver can wait for. The `do_` functions,
-// which each driver implements, receive only such events. Thread-safe.
+// Submission never waits for the operation itself. The public functions perform the checks common
+// to all drivers and translate `after` into events that the driver can wait for. The `do_`
+// functions, which each driver implements, receive only such events. Thread-safe.
 
 #include <atomic>
 #include <cstdint>
@@ -23,8 +23,8 @@
 namespace isthmus {
 
 // A function that runs in queue order on a library thread. It may block and call anything but must
-// not wait for later operations on its queue. `context.function_address` gives the address at
-// which it may access device memory. `context` is the queue's.
+// not wait for later operations on its queue. `context` is the queue's; its `function_address`
+// returns the address at which the function may access device memory.
 class HostFunction {
  public:
   HostFunction() = default;
@@ -44,14 +44,14 @@ class Queue : public RefCounted {
   [[nodiscard]] Device& device() const noexcept { return device_; }
 
   // Pre: the ranges are pageable host memory, or memory of this context that does not belong to
-  // another device only, and stay so until the event has completed; nbytes > 0. Post: on failure
-  // nothing was submitted. If an event of `after` fails, this operation fails with DEPENDENCY,
-  // unless the event is wrapped by `order_only`.
+  // another device only, and remain valid until the event has completed; nbytes > 0. Post: on
+  // failure nothing was submitted. If an event of `after` fails, this operation fails with
+  // DEPENDENCY, unless the event is wrapped by `order_only`.
   [[nodiscard]] Result<Ref<Event>> copy(void* destination, const void* source, std::size_t nbytes,
                                         WaitList after);
   [[nodiscard]] Result<Ref<Event>> copy_2d(const Copy2dShape& shape, WaitList after);
-  // Pre: there is at least one range, none is empty, and none overlaps what another one writes. The
-  // list of ranges need not outlive the call.
+  // Pre: there is at least one range, none is empty, and none overlaps the destination of another
+  // one. The list of ranges need not outlive the call.
   [[nodiscard]] Result<Ref<Event>> copy_ranges(const RangedCopy& copy, WaitList after);
   // Pre: its runs satisfy the precondition of `copy_ranges`.
   [[nodiscard]] Result<Ref<Event>> copy_strided(const StridedCopy& copy, WaitList after);
@@ -64,16 +64,15 @@ class Queue : public RefCounted {
                                           std::uint32_t advice, WaitList after);
   // Completes once everything submitted so far, and all of `after`, has completed.
   [[nodiscard]] Result<Ref<Event>> fence(WaitList after);
-  // A fence that records its time, if the device can record times at all.
+  // A fence that records its time, if the device can record times.
   [[nodiscard]] Result<Ref<Event>> mark();
-  // Orders what other code submits to the driver's queue from now on after `dependencies`, whatever
-  // their outcome. Waits for `dependencies` here if the driver cannot order after them yet:
-  // CALLBACK if the thread's interrupt function ended that wait. Errors: CLOSED, and the driver's
-  // failure.
+  // Orders later external work on the driver's queue after `dependencies`, whatever their outcomes.
+  // If the driver cannot do that yet, waits for `dependencies` on the calling thread. Errors:
+  // CLOSED, the driver's error, and CALLBACK if the thread's interrupt function ended that wait.
   [[nodiscard]] Result<void> order_after(WaitList dependencies);
-  // Adds to `out` the events whose end is the end of everything submitted so far, by any code.
-  // Works on a closed queue too. Queries the driver, and can fail, only if the queue's handle was
-  // exported.
+  // Adds events to `out` whose completion implies the completion of everything submitted so far, by
+  // any code. Works on a closed queue too. Queries the driver, and can fail, only if the queue's
+  // handle was exported.
   [[nodiscard]] Result<void> unfinished(std::vector<Ref<Event>>& out);
   [[nodiscard]] Result<Ref<Event>> run(std::unique_ptr<HostFunction> function, WaitList after);
   // For an off-queue operation: one that runs elsewhere but has a position in the order of this
@@ -81,33 +80,33 @@ class Queue : public RefCounted {
   // `cancel_off_queue`. Throws std::bad_alloc.
   void reserve_off_queue();
   void cancel_off_queue() noexcept { cancel_submission(); }
-  // Orders what is submitted here from now on after `event`, whatever its outcome. Needs neither
-  // memory nor the driver: without them the next submission waits for `event` instead. Waits only
-  // if other code submits to the driver's queue, which nothing else would delay. The wait ends once
-  // the driver accepts a fence, `event` has ended, the queue is closed or its device is lost.
-  // Returns the driver's error if it rejects all fences for a second: other code's work may then
-  // run before `event` has ended.
+  // Orders later submissions to this queue after `event`, whatever its outcome. Does not depend on
+  // memory or the driver: if either fails, the next submission waits for `event` instead. Waits
+  // only if the queue may have external work, which nothing but a fence can delay. The wait ends
+  // once the driver accepts a fence, `event` has completed, the queue is closed or its device is
+  // lost. Returns the driver's error if it rejects all fences for a second: external work may then
+  // run before `event` has completed.
   [[nodiscard]] Error insert_off_queue(const Ref<Event>& event) noexcept;
 
-  // Why memory cannot be allocated for this queue now; no error if it can. Work on a queue with an
-  // exported handle may be recorded rather than run, and be run repeatedly later; it would
-  // overwrite the memory after its reuse.
+  // The reason why memory cannot be allocated for this queue now; no error if it can. Other code
+  // that has the queue's handle may be recording the queue's work instead of running it. Running
+  // the recorded work later would overwrite the memory after its reuse.
   [[nodiscard]] Error check_allocation() const {
     return is_exported() ? check_not_recording() : Error{};
   }
-  // Whether a single event, or none, ends everything unfinished. It is stored in `last`, which
-  // stays null if there is none. Does not query the driver: false if `unfinished` would have to.
-  // Pre: `last` is null.
+  // Whether at most one event of this queue is unfinished. Stores that event in `last`, or leaves
+  // `last` null if there is none. Does not query the driver: returns false if `unfinished` would
+  // have to. Pre: `last` is null.
   [[nodiscard]] bool has_single_end(Ref<Event>& last) noexcept;
 
-  // Whether nothing submitted through this object is pending, and no other work can be.
+  // Whether no work submitted through this object is pending and the handle was never exported.
   [[nodiscard]] bool idle();
-  // The same without querying the driver: also false if an end has not been noticed yet.
+  // The same without querying the driver: also false if a completion was not observed yet.
   [[nodiscard]] bool is_known_idle() noexcept;
-  // Waits for everything submitted so far. Failures of operations belong to their events and are
-  // not returned here.
+  // Waits for everything submitted so far. The failures of operations are reported by their events,
+  // not here.
   [[nodiscard]] Result<void> wait(const os::Deadline& until);
-  // The end of everything submitted so far, as one event that cannot fail.
+  // Returns one event, which cannot fail, for the completion of everything submitted so far.
   [[nodiscard]] Result<Ref<Event>> pending();
   // Rejects later submissions.
   void close() noexcept { closed_.store(true, std::memory_order_release); }
@@ -119,23 +118,21 @@ class Queue : public RefCounted {
   // Unique to this object and never reused, unlike its address. Never 0.
   [[nodiscard]] std::uint64_t serial() const noexcept { return serial_; }
   [[nodiscard]] virtual std::uintptr_t key() const noexcept;
-  // Exports the driver's handle: from now on the queue may have external work. Like
-  // `insert_off_queue`, waits and may fail if an off-queue operation precedes. Null if there is no
-  // handle.
+  // Exports the driver's handle: from now on the queue may have external work. If an off-queue
+  // operation is pending, waits and may fail like `insert_off_queue`. Null if there is no handle.
   [[nodiscard]] Result<void*> export_handle() noexcept;
   [[nodiscard]] bool is_exported() const noexcept {
     return is_exported_.load(std::memory_order_acquire);
   }
   [[nodiscard]] const std::atomic<bool>& exported_flag() const noexcept { return is_exported_; }
-  // Whether a query for unfinished work, once the handle is exported, may wait for functions that
-  // the driver runs. Such a query must not be made while memory is freed, which may happen in such
-  // a function.
+  // Whether `unfinished`, once the handle is exported, may wait for host functions that the driver
+  // runs. It must then not be called while freeing memory, since such a function may free memory.
   [[nodiscard]] bool query_may_block() const noexcept { return query_may_block_; }
   // Whether library threads may query this queue only while a thread of the program is in a call of
-  // the library, which waits for that query for at most 4 ms, since the driver may block it.
-  // Intel's OpenCL runtime for CPUs (2024.2 to 2026.2) crashes if one thread waits for an
-  // out-of-order queue while another submits to it: a program that waits for its queue on its only
-  // thread must not meet a library thread there.
+  // the library. That call waits at most 4 ms for the query, since the driver may block it. Intel's
+  // OpenCL runtime for CPUs (2024.2 to 2026.2) crashes if one thread waits for an out-of-order
+  // queue while another submits to it. While a single-threaded program waits for its queue, library
+  // threads must therefore not use that queue.
   [[nodiscard]] bool is_queried_on_demand() const noexcept { return is_queried_on_demand_; }
   // Whether other code submits to the driver's queue without obtaining its handle.
   [[nodiscard]] bool is_default_stream() const noexcept { return is_default_stream_; }
@@ -143,7 +140,7 @@ class Queue : public RefCounted {
     return is_exported() || is_default_stream_;
   }
   // Whether all later work on the driver's queue, from any code, runs after the work submitted so
-  // far. It may then use memory that is freed now.
+  // far. Such work may then reuse memory that is freed now.
   [[nodiscard]] bool is_in_order() const noexcept {
     return !has_external_work() || (driver_keeps_order_ && !has_deferred_operations());
   }
@@ -154,14 +151,14 @@ class Queue : public RefCounted {
     return has_deferred_operations_.load(std::memory_order_acquire);
   }
 
-  // Each pool that uses the queue holds a reference that does not count as a use. It is taken
-  // before `add_pool` and released after `remove_pool`. Once only pools refer to the queue, no
-  // other code can obtain it again.
+  // Each pool that uses the queue holds a reference that does not count as a use. The pool acquires
+  // it before `add_pool` and releases it after `remove_pool`. Once only pools refer to the queue,
+  // no other code can obtain it again.
   void add_pool() noexcept;
   void remove_pool() noexcept;
   [[nodiscard]] bool has_only_pool_references() noexcept;
-  // For a thread that found the queue without holding a reference, under a lock that the queue's
-  // destruction takes too. Returns false if only pools refer to the queue.
+  // Retains a queue to which the caller holds no reference. Returns false if only pools refer to
+  // the queue. Pre: the caller holds a lock that the queue's destruction acquires too.
   [[nodiscard]] bool retain_unless_only_pools() noexcept;
 
  protected:
@@ -183,23 +180,24 @@ class Queue : public RefCounted {
   [[nodiscard]] virtual Result<Ref<Event>> do_mark() { return do_fence({}); }
   // The start of a submitted function. `continuation` is attached to `start_event` after the
   // queue's lock was released: if no thread can be started, the function is destroyed there, and
-  // destroying what it owns may submit to this queue.
+  // objects that it owns may submit to this queue when destroyed.
   struct FunctionStart {
     Ref<Event> start_event;
     Continuation* continuation = nullptr;  // null: nothing to attach
   };
-  // The default submits a fence, runs the function on a library thread, and makes the queue wait
-  // for a host event. Needs ISTHMUS_CAN_WAIT_FOR_HOST. On failure the caller retains the function.
+  // The default submits a fence, runs the function on a library thread, and submits a fence that
+  // waits for a host event. Needs ISTHMUS_CAN_WAIT_FOR_HOST. On failure `function` is unchanged.
   [[nodiscard]] virtual Result<Ref<Event>> do_run(std::unique_ptr<HostFunction>& function,
                                                   WaitList after, FunctionStart& start);
   [[nodiscard]] virtual Error check_not_recording() const { return {}; }
   // Whether `candidate` may appear in `after` unchanged: an event of this driver and context.
   [[nodiscard]] virtual bool can_wait_for(Event& candidate) const noexcept = 0;
-  // An event for `after` in place of `foreign`, which completes together with it. Only called with
-  // ISTHMUS_CAN_WAIT_FOR_HOST.
+  // Creates an event that completes together with `foreign` and replaces it in `after`. Only called
+  // with ISTHMUS_CAN_WAIT_FOR_HOST.
   [[nodiscard]] virtual Result<Ref<Event>> import(Event& foreign);
-  // An event for `after` that stands for the end of `event`, whatever its outcome. `end` is a
-  // library event that ends with `event`. The default suits drivers that accept `end` unchanged.
+  // Returns an event that replaces `event` in `after` and does not propagate its failure. `end` is
+  // a library event that completes with success together with `event`. The default suits drivers
+  // that accept `end` unchanged.
   [[nodiscard]] virtual Result<Ref<Event>> order_only_event(const Ref<Event>& event,
                                                             const Ref<Event>& end) {
     static_cast<void>(event);
@@ -207,7 +205,7 @@ class Queue : public RefCounted {
   }
   [[nodiscard]] virtual void* native() const noexcept { return nullptr; }
 
-  // Called for an adopted queue: it may have its owner's work from the start.
+  // Called for an adopted queue, which may have external work from the start.
   void mark_exported() noexcept { is_exported_.store(true, std::memory_order_release); }
   // These two are called during construction. `mark_default_stream`: other code submits to the
   // driver's queue. `mark_ordered`: the driver runs everything submitted there, by any code, in
@@ -215,10 +213,10 @@ class Queue : public RefCounted {
   void mark_default_stream() noexcept { is_default_stream_ = true; }
   void mark_ordered() noexcept { driver_keeps_order_ = true; }
   void mark_query_may_block() noexcept { query_may_block_ = true; }
-  // Covers only what was submitted through this object. Does not query the driver.
+  // Like `unfinished`, but only for work submitted through this object. Does not query the driver.
   void add_own_unfinished(std::vector<Ref<Event>>& out);
   void mark_queried_on_demand() noexcept { is_queried_on_demand_ = true; }
-  // Set while an operation is deferred that external work may overtake.
+  // Set while operations are deferred, which external work may overtake.
   void set_has_deferred_operations(bool value) noexcept {
     has_deferred_operations_.store(value, std::memory_order_release);
   }
@@ -232,13 +230,13 @@ class Queue : public RefCounted {
   // operation is in flight. Returns the number of the next tail.
   [[nodiscard]] std::uint64_t begin_submission();
   void cancel_submission() noexcept;
-  // Adds the off-queue events that this submission must follow. Returns a number above those of all
-  // their tails, or 0 if there are none.
+  // Adds the off-queue events that this submission must follow. Returns a number greater than those
+  // of all their tails, or 0 if there are none.
   [[nodiscard]] std::uint64_t add_off_queue_events(std::vector<Ref<Event>>& after);
   void record_submission(Ref<Event> submitted, std::uint64_t begin_number,
                          std::uint64_t off_queue_limit) noexcept;
 
-  // A pending off-queue event; null if all have ended.
+  // Returns a pending off-queue event; null if all have completed.
   [[nodiscard]] Ref<Event> pending_off_queue() noexcept;
   [[nodiscard]] Error order_after_off_queue() noexcept;
   [[nodiscard]] Error fence_without_throwing() noexcept;
@@ -248,7 +246,7 @@ class Queue : public RefCounted {
     // Increases with each tail added.
     std::uint64_t number;
     Ref<Event> last;
-    bool is_off_queue = false;  // not in the driver's queue: the next submission waits for it
+    bool is_off_queue = false;  // outside the driver's queue: the next submission waits for it
   };
 
   Context& context_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is pending on a queue: queries and waits.
+// Queries and waits for the pending work of a queue.
 
 #include <algorithm>
 #include <mutex>
@@ -54,7 +54,8 @@ bool Queue::idle() {
   if (is_exported() || !unfinished(last)) {
     return false;
   }
-  // Queried outside the lock: an event that completes may run anything.
+  // Queries the events outside the lock, since completion runs continuations, which may use this
+  // queue.
   return std::none_of(last.begin(), last.end(),
                       [](const Ref<Event>& each) { return each->pending(); });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions in queue order, for drivers without functions of their own.
+// Runs host functions in queue order, for drivers that cannot run host functions themselves.
 #include <memory>
 #include <utility>
 
@@ -11,11 +11,12 @@
 namespace isthmus {
 namespace {
 
-// Runs a function on a library thread once the queue has reached it, then lets the queue continue.
-class FunctionTurn final : public Continuation {
+// Runs a function on a library thread once all earlier work on the queue has completed, then opens
+// the gate that delays later work.
+class FunctionContinuation final : public Continuation {
  public:
-  FunctionTurn(std::unique_ptr<HostFunction> function, Context& context,
-               Ref<LibraryEvent> end_event, Ref<LibraryEvent> gate)
+  FunctionContinuation(std::unique_ptr<HostFunction> function, Context& context,
+                       Ref<LibraryEvent> end_event, Ref<LibraryEvent> gate)
       : function_{std::move(function)},
         context_{&context},
         end_event_{std::move(end_event)},
@@ -27,8 +28,8 @@ class FunctionTurn final : public Continuation {
   }
 
   void run(Event& start_event) noexcept override {
-    // A function that does not run is destroyed on the library thread too, since what it owns may
-    // call the driver when destroyed.
+    // A function that does not run is destroyed on the library thread too, since objects that it
+    // owns may call the driver when destroyed.
     start_failed_ = start_event.poll() != ISTHMUS_OK;
     start_error_ = start_event.outcome();
     run_on_library_thread(
@@ -38,12 +39,13 @@ class FunctionTurn final : public Continuation {
 
  private:
   void finish(Error outcome) noexcept {
-    // Counted until the end of this function. A caller that waits for `end_event_` may end the
-    // process, which then waits for the rest. What the function owns and the last reference to the
-    // context may call the driver when released.
+    // Counts as a driver call until this function returns: objects that the host function owns, and
+    // the last reference to the context, may call the driver when released. A thread that waits for
+    // `end_event_` may exit the process, which then waits for this call.
     const os::DriverCall calls;
     function_.reset();
-    // Before the gate, so that the function has ended when the next operation on the queue ends.
+    // Completed before the gate, so that the function's event has completed when a later operation
+    // on the queue completes.
     end_event_->finish(std::move(outcome));
     // The queue continues even if the function failed; `end_event_` reports the failure.
     gate_->finish({});
@@ -69,7 +71,7 @@ Result<Ref<Event>> Queue::do_run(std::unique_ptr<HostFunction>& function, WaitLi
   auto end_event = make_ref<LibraryEvent>();
   auto gate = make_ref<LibraryEvent>();
   auto continuation =
-      std::make_unique<FunctionTurn>(std::move(function), context_, end_event, gate);
+      std::make_unique<FunctionContinuation>(std::move(function), context_, end_event, gate);
   Undo restore_function{[&] { function = continuation->release_function(); }};
   auto start_event = do_fence(after);
   if (!start_event) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The queues of a driver's handles: a handle may be adopted more than once but has a single queue.
+// Maps driver handles to queues: a handle may be adopted more than once but has a single queue
+// object.
 
 #include <mutex>
 #include <unordered_map>
@@ -13,7 +14,8 @@ namespace isthmus {
 template <class Handle>
 class QueueTable {
  public:
-  // Replaces a queue that only pools refer to. Throws std::bad_alloc, and then nothing was done.
+  // Adds a queue, or replaces one that only pools refer to. Throws std::bad_alloc without any
+  // effect.
   void add(Handle handle, Queue& queue) {
     const std::lock_guard hold{lock_};
     queues_.insert_or_assign(handle, &queue);

@@ -15,7 +15,8 @@ struct SimulationState {
   std::uint64_t host_bytes = 0;    // live allocations of the other kinds
 };
 
-// A new simulated device on a platform of its own, which lives as long as the device is referenced.
+// Creates a simulated device on a separate platform, which exists as long as the device is
+// referenced.
 [[nodiscard]] Result<Ref<Device>> create_simulated_device(std::string_view options);
 // Errors of the following: INVALID_ARGUMENT if the device is not simulated or the option is
 // unknown.

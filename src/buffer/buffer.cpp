@@ -34,7 +34,7 @@ Buffer::Buffer(Buffer& base, Queue& queue, std::size_t offset, std::size_t nbyte
       offset_{base.offset_ + offset},
       nbytes_{nbytes} {}
 
-// No thread can call `free`, or obtain the memory through this buffer, any more.
+// No other thread can use this buffer now, so no lock is needed.
 Buffer::~Buffer() {
   if (memory_ != nullptr && !freed_.load(std::memory_order_relaxed)) {
     memory_->release_last();
@@ -42,7 +42,7 @@ Buffer::~Buffer() {
   if (!counted_view_ || os::drivers_unavailable()) {
     return;
   }
-  // If the memory was freed before, its release has already handled the view.
+  // If the memory was freed before, its release has already removed the view.
   if (auto memory = whole_->acquire_memory(); memory && *memory) {
     (*memory)->end_view(*queue_);
   }
@@ -78,7 +78,8 @@ Result<Ref<Allocation>> Buffer::acquire_memory() {
   if (is_freed()) {
     return closed();
   }
-  // In a forked child a thread of the parent may have held the lock; the child has one thread only.
+  // Takes no lock in a forked child: it has only one thread, and a thread of the parent may have
+  // held the lock.
   std::unique_lock held{whole_->lock_, std::defer_lock};
   if (!os::is_forked_child()) {
     held.lock();
@@ -104,8 +105,8 @@ void Buffer::free() noexcept {
 
 namespace {
 
-// Nothing if it depends on whether the work on the memory has completed, which takes a reference to
-// find out.
+// Returns no value if the answer depends on whether the work on the memory has completed; checking
+// that requires a reference.
 std::optional<bool> release_may_wait(Allocation& allocation) noexcept {
   auto* const resource = allocation.resource();
   if (resource == nullptr || resource->as_pool() == nullptr || resource->unique() ||
@@ -123,9 +124,9 @@ bool Buffer::free_may_wait() noexcept {
     return exports() != 0 || is_slice();
   }
   {
-    // Another thread may free the buffer meanwhile, with the same reference too. `free` takes this
-    // lock before it releases the memory, so the memory lives while it is held; this costs less
-    // than a reference.
+    // Another thread may free the buffer during this call. `free` acquires this lock before it
+    // releases the memory, so the memory stays alive while the lock is held. This costs less than a
+    // reference.
     const std::lock_guard held{whole_->lock_};
     if (whole_->memory_ == nullptr || whole_->freed_.load(std::memory_order_relaxed)) {
       return false;
@@ -254,7 +255,7 @@ Result<Ref<Event>> Buffer::pending() {
   return end_of_all(*events);
 }
 
-// Without memory nothing can be pending.
+// If the buffer has no memory, the flags of the memory are constant: nothing can be pending.
 std::array<const unsigned char*, ISTHMUS_WATCHED> Buffer::watch() const noexcept {
   static constexpr std::atomic<bool> k_never{false};
   const auto* const memory = is_freed() ? nullptr : whole_->memory_;
@@ -304,7 +305,7 @@ Result<void*> Buffer::begin_export_to_queue(Queue* user) {
     std::erase_if(*events, [](const Ref<Event>& each) { return !each->pending(); });
     ISTHMUS_TRY(user->order_after(*events));
   }
-  ISTHMUS_TRY(check_contents_of(*endpoint));  // after a wait for such a copy
+  ISTHMUS_TRY(check_contents_of(*endpoint));  // again, since a copy may have failed during the wait
   return retain_export(*std::move(endpoint));
 }
 

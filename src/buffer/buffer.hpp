@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A buffer: owns one USM allocation as untyped bytes, or is a slice of a buffer that does.
-// Thread-safe.
+// A buffer owns one USM allocation as untyped bytes, or is a slice of such a buffer. Thread-safe.
 //
-// A whole buffer holds its allocation; a slice holds the whole buffer. `free` drops the buffer's
-// reference to the allocation at once. Calls, exports and operations in flight that use it at that
-// moment keep it alive: a later use is an error, never a crash.
+// A whole buffer refers to its allocation; a slice refers to the whole buffer. `free` releases the
+// buffer's reference to the allocation immediately. Calls, exports and operations in flight that
+// use the allocation at that moment keep it alive. A later use of the buffer returns an error and
+// never crashes.
 
 #include <array>
 #include <atomic>
@@ -20,10 +20,10 @@ namespace isthmus {
 struct BufferRequest {
   std::size_t nbytes = 0;
   UsmKind kind = ISTHMUS_KIND_DEVICE;
-  std::int64_t alignment = 0;  // 0 or less: the device's base alignment
+  std::int64_t alignment = 0;  // 0 or less selects the device's base alignment
 };
 
-// The bytes of a buffer, as shared with other processes.
+// Describes the bytes of a buffer for another process.
 struct SharedBytes {
   SharedAllocation location;
   std::size_t nbytes = 0;
@@ -32,17 +32,18 @@ struct SharedBytes {
 struct ForeignMemory {
   void* pointer = nullptr;
   std::size_t nbytes = 0;
-  UsmKind kind = ISTHMUS_KIND_UNKNOWN;  // UNKNOWN: as the driver reports
+  UsmKind kind = ISTHMUS_KIND_UNKNOWN;  // UNKNOWN selects the kind that the driver reports
   bool read_only = false;
 };
 
 class Buffer final : public RefCounted {
  public:
-  // For the functions below, which check the arguments first.
+  // Called by the functions below, which check the arguments first.
   Buffer(Queue& queue, Ref<Allocation> memory, const BufferRequest& request, bool read_only);
   Buffer(Buffer& base, Queue& queue, std::size_t offset, std::size_t nbytes);
 
-  // `resource` null: from the default pool for buffers (default_pools.hpp).
+  // Allocates from `resource`; if it is null, from the default pool for buffers
+  // (default_pools.hpp).
   [[nodiscard]] static Result<Ref<Buffer>> create(Queue& queue, const BufferRequest& request,
                                                   MemoryResource* resource) {
     return resource != nullptr ? create_from(queue, request, resource) : create(queue, request);
@@ -51,10 +52,11 @@ class Buffer final : public RefCounted {
   [[nodiscard]] static Result<Ref<Buffer>> adopt(Queue& queue, const ForeignMemory& memory,
                                                  Owner owner);
   [[nodiscard]] Result<Ref<Buffer>> slice(std::size_t offset, std::size_t nbytes);
-  // The same bytes, with operations on another queue of the same context.
+  // Returns a buffer over the same bytes whose operations use another queue of the same context.
   [[nodiscard]] Result<Ref<Buffer>> on_queue(Queue& other);
 
-  // A buffer cannot be looked up, so a reference that a load shows to be the last is the last.
+  // Other threads cannot obtain a reference by looking up a buffer. So if the count is 1 no other
+  // reference can appear, and a load suffices.
   void release() noexcept {
     if (unique()) {
       on_last_release();
@@ -72,13 +74,13 @@ class Buffer final : public RefCounted {
   [[nodiscard]] std::size_t exports() const noexcept {
     return exports_.load(std::memory_order_relaxed);
   }
-  // Null for 0 bytes, and for a freed buffer.
+  // Null for a buffer of 0 bytes or a freed buffer.
   [[nodiscard]] void* pointer() const noexcept {
     return whole_->memory_begin_ == nullptr || nbytes_ == 0 || is_freed()
                ? nullptr
                : whole_->memory_begin_ + offset_;
   }
-  // Whether it, or the whole buffer of a slice, was freed.
+  // Whether this buffer or, for a slice, the whole buffer was freed.
   [[nodiscard]] bool is_freed() const noexcept {
     return freed_.load(std::memory_order_acquire) || whole_->freed_.load(std::memory_order_acquire);
   }
@@ -86,92 +88,98 @@ class Buffer final : public RefCounted {
   [[nodiscard]] Error closed() const;
 
   void free() noexcept;
-  // Whether `free`, or the release of its last reference or export, may call a driver, which may
-  // wait for its device, or a resource of the caller's. False if the memory returns to a pool that
-  // outlives it and has no work whose completion the library must poll.
+  // Whether `free`, or the release of the last reference or export, may call a resource of the
+  // caller or a driver, which may wait for its device. False if the memory returns to a pool that
+  // outlives it and no work on it has a completion that the library must poll.
   [[nodiscard]] bool free_may_wait() noexcept;
 
-  // [offset, offset + nbytes) as an endpoint of a transfer, which keeps the memory alive. CLOSED,
-  // OUT_OF_RANGE, or READ_ONLY for a destination.
+  // Returns [offset, offset + nbytes) as an endpoint of a transfer; the endpoint keeps the memory
+  // alive. Errors: CLOSED, OUT_OF_RANGE; READ_ONLY if `writes` is set.
   [[nodiscard]] Result<Endpoint> at(std::size_t offset, std::size_t nbytes, bool writes);
 
-  // Waits for what is pending on its bytes, whatever its outcome. CLOSED or TIMEOUT. In a forked
-  // child, which may read what its parent wrote, nothing is pending.
+  // Waits for the pending operations on the buffer's bytes, regardless of their outcome. CLOSED or
+  // TIMEOUT. In a forked child nothing is pending: it may read the bytes that its parent wrote.
   [[nodiscard]] Result<void> wait(const os::Deadline& until);
-  // The same only for operations that write to them, and for external work.
+  // The same, but only for operations that write to the bytes, and for external work.
   [[nodiscard]] Result<void> wait_for_writers(const os::Deadline& until);
-  // DEPENDENCY if a copy that was to fill some of the bytes is known to have failed and nothing has
-  // filled them since (memory/content_list.hpp). In a forked child nothing is known.
+  // Returns DEPENDENCY if a copy into some of the bytes is known to have failed and they were not
+  // written since (memory/content_list.hpp). Always succeeds in a forked child.
   [[nodiscard]] Result<void> check_contents();
-  // The end of what is pending on its bytes now, as one event that cannot fail.
+  // Returns one event for the completion of everything now pending on the buffer's bytes. The event
+  // cannot fail.
   [[nodiscard]] Result<Ref<Event>> pending();
-  // Whether it is not freed, nothing is pending on its memory and all copies that were to fill it
-  // have succeeded, as far as is known without a driver call. Pre: no other thread frees it
-  // meanwhile.
+  // Whether the buffer is not freed, nothing is pending on its memory, and all copies into it have
+  // succeeded, determined without a driver call. May return false for an idle buffer. Pre: no other
+  // thread frees the buffer during the call.
   [[nodiscard]] bool idle() const noexcept;
-  // Flags for checking the same without a call (isthmus_buffer_watch). Check the first two first:
-  // if one is set, the flags of the memory may no longer exist.
+  // Returns flags with which a caller checks the same without a call (isthmus_buffer_watch). The
+  // caller must check the first two first: if one is set, the flags of the memory may no longer
+  // exist.
   [[nodiscard]] std::array<const unsigned char*, ISTHMUS_WATCHED> watch() const noexcept;
-  // Waits as `wait` and returns a pointer for the host; the memory lives until `end_export`. Errors
-  // as `check_contents`, including copies that failed during the wait. UNSUPPORTED for device
-  // memory.
+  // Waits like `wait` and returns a pointer for the host; the memory stays alive until
+  // `end_export`. Errors as for `check_contents`, including copies that failed during the wait;
+  // UNSUPPORTED for device memory.
   [[nodiscard]] Result<void*> begin_export();
-  // Does not block: work that is submitted to `user` from now on runs after what is pending. Null:
-  // no order. For memory of any kind. Errors as `check_contents`.
+  // The same for memory of any kind, without blocking: work submitted to `user` afterwards runs
+  // after the pending operations. If `user` is null nothing is ordered. Errors as for
+  // `check_contents`.
   [[nodiscard]] Result<void*> begin_export_to_queue(Queue* user);
   void end_export() noexcept;
 
-  // Shares the bytes with another process, which no queue of this process is ordered with: waits
-  // for what is pending. INVALID_ARGUMENT for 0 bytes, UNSUPPORTED for memory that cannot be
-  // shared, CLOSED; errors as `check_contents`.
+  // Shares the bytes with another process. Waits for the pending operations, since no queue orders
+  // the other process after them. INVALID_ARGUMENT for 0 bytes, UNSUPPORTED for memory that cannot
+  // be shared, CLOSED; other errors as for `check_contents`.
   [[nodiscard]] Result<SharedBytes> share();
-  // Opens what another process shared. Releasing the last reference to its memory closes it, which
-  // waits for the device. Errors as `Context::open_memory`; OUT_OF_RANGE if the bytes exceed the
-  // allocation.
+  // Opens bytes that another process shared. Releasing the last reference to the memory closes it,
+  // which waits for the device. Errors as for `Context::open_memory`; OUT_OF_RANGE if the bytes
+  // exceed the allocation.
   [[nodiscard]] static Result<Ref<Buffer>> open(Queue& queue, const SharedBytes& shared);
 
-  // Transfers the memory to the caller: the buffer counts as freed, and releasing the owner frees
-  // the memory.
+  // Transfers the memory to the caller: the buffer counts as freed, and releasing the returned
+  // owner frees the memory.
   [[nodiscard]] Result<isthmus_owner_t> disown();
-  // External work uses the memory until `completion`, or until the work now on that queue has
-  // completed.
+  // Records that external work uses the memory until `completion`, or until the work now on `user`
+  // has completed.
   [[nodiscard]] Result<void> record(const Ref<Event>& completion);
   [[nodiscard]] Result<void> record(Queue& user);
 
  private:
   ~Buffer() override;
-  // `resource` null: from the driver.
+  // Allocates from `resource`; if it is null, from the driver.
   [[nodiscard]] static Result<Ref<Buffer>> create_from(Queue& queue, const BufferRequest& request,
                                                        MemoryResource* resource);
-  // A part of it, or all of it, with operations on `queue`.
+  // Returns a buffer over a part of the bytes, or all of them, whose operations use `queue`.
   [[nodiscard]] Result<Ref<Buffer>> view(Queue& queue, std::size_t offset, std::size_t nbytes);
   [[nodiscard]] Result<void> check_contents_of(const Endpoint& endpoint) const;
-  // A reference to the memory for the duration of a call; null inside for 0 bytes.
+  // Returns a reference to the memory for the duration of a call; a null reference for 0 bytes.
   [[nodiscard]] Result<Ref<Allocation>> acquire_memory();
-  // What a write to the memory must wait for, or, with `writes` false, a read. Leaves out external
-  // work on the exported queue `except`, which is ordered by the program that submits it.
+  // Returns the events that a write to the memory must wait for or, if `writes` is false, a read.
+  // Excludes external work on the exported queue `except`, which the program that submits it
+  // orders.
   [[nodiscard]] Result<std::vector<Ref<Event>>> pending_on(const Endpoint& endpoint,
                                                            bool writes = true,
                                                            const Queue* except = nullptr) const;
-  // Detaches the export's reference, which `end_export` releases.
+  // Counts an export and detaches the endpoint's reference to the memory; `end_export` releases the
+  // reference.
   [[nodiscard]] void* retain_export(Endpoint&& endpoint) noexcept;
 
   Ref<Queue> queue_;
-  // For a slice, the whole buffer, even if it was made from a slice, so that chains stay flat.
+  // For a slice, the whole buffer, even if the slice was created from another slice.
   Ref<Buffer> base_;
-  Buffer* whole_ = nullptr;  // holds the allocation: this buffer, or the base
-  std::size_t offset_ = 0;   // into the whole
+  Buffer* whole_ = nullptr;  // refers to the allocation: this buffer, or the base
+  std::size_t offset_ = 0;   // in the whole buffer
   std::size_t nbytes_ = 0;
   std::size_t alignment_ = 0;
   UsmKind kind_ = ISTHMUS_KIND_DEVICE;
   bool read_only_ = false;
-  bool counted_view_ = false;  // on another queue than the whole's, recorded in the memory
+  bool counted_view_ =
+      false;  // uses another queue than the whole buffer, which the allocation records
   std::atomic<bool> freed_{false};
   std::atomic<std::size_t> exports_{0};
-  // Serializes new references with `free`; `memory_` itself never changes. A buffer that was not
-  // freed counts as one reference, and each export as one more.
+  // Serializes new references to the allocation with `free`; `memory_` itself never changes. A
+  // buffer that was not freed holds one reference, and each export one more.
   SpinLock lock_;
-  std::byte* memory_begin_ = nullptr;  // of the allocation; null for 0 bytes
+  std::byte* memory_begin_ = nullptr;  // start of the allocation; null for 0 bytes
   Allocation* memory_ = nullptr;
 };
 

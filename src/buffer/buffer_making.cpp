@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Obtains the memory of a new buffer.
+// Creates buffers and allocates their memory.
 
 #include <chrono>
 #include <utility>
@@ -16,12 +16,12 @@
 namespace isthmus {
 namespace {
 
-// The default of a pool.
+// The maximum wait for pending releases; a pool has the same default.
 constexpr std::chrono::nanoseconds k_max_wait = std::chrono::seconds{1};
 
-// Retries when a library thread has released as many bytes as requested since `returned` was read,
-// or all pending releases of that device and kind. So a program that frees memory faster than that
-// thread calls the driver does not fail.
+// Retries an allocation when a library thread has released as many bytes as requested since
+// `returned` was read, or has completed all pending releases of that device and kind. So a program
+// that frees memory faster than that thread calls the driver does not fail.
 Result<Ref<Allocation>> create_after_release(Queue& queue, const AllocationRequest& request,
                                              MemoryResource* resource, const Device& device,
                                              std::uint64_t returned, Error error) {
@@ -51,12 +51,14 @@ Result<Ref<Allocation>> create_after_release(Queue& queue, const AllocationReque
   return error;
 }
 
-// A warm pool calls no driver, so a new buffer would not notice the loss of its device. Once an
-// error has reported any device loss, the driver is queried, which waits for no work. A driver that
-// does not report how much memory is free reports no loss here either; the first operation does.
+// A warm pool calls no driver, so creating a buffer would not detect the loss of its device. After
+// an error has reported any device loss, the driver is queried here, which does not wait for work.
+// A driver that cannot report the amount of free memory does not report a loss here either; the
+// first operation reports it.
 Error check_not_lost(Device& device) {
   if (thread_cache_only()) {
-    return Error::no_memory();  // no driver may be called: the caller retries where one may
+    return Error::
+        no_memory();  // drivers must not be called here; the caller retries where they may
   }
   const auto losses = device_losses.load(std::memory_order_acquire);
   auto memory = device.memory();
@@ -131,7 +133,7 @@ Result<Ref<Buffer>> Buffer::create_from(Queue& queue, const BufferRequest& reque
     }
     if (is_short(allocation) && no_wait == 0 && &device == &queue.device() && resource != nullptr &&
         resource->as_pool() != nullptr && DefaultPools::only().has(*resource->as_pool())) {
-      // A pool obtains pieces of 64 KiB or more; the driver may have less than that.
+      // A pool requests 64 KiB or more from the driver, which may have less.
       auto unpooled = Allocation::create(queue, allocation_request, nullptr);
       allocation = unpooled ? std::move(unpooled) : std::move(allocation);
     }

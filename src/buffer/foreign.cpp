@@ -8,7 +8,8 @@
 namespace isthmus {
 namespace {
 
-// If the driver does not report the allocation: the last byte must be memory of the same kind.
+// Used if the driver does not report the size of the allocation: checks that the last byte is
+// memory of the same kind.
 Error check_last_byte(const Queue& queue, const ForeignMemory& memory, UsmKind kind) {
   const auto* const last = static_cast<const std::byte*>(memory.pointer) + (memory.nbytes - 1);
   if (facts_of(queue.context(), last).kind == kind) {

@@ -6,8 +6,8 @@
 
 namespace isthmus {
 
-// Returns its kind. INVALID_ARGUMENT, WRONG_CONTEXT or OUT_OF_RANGE if it cannot be a buffer on
-// `queue`.
+// Returns the kind of the memory. INVALID_ARGUMENT, WRONG_CONTEXT or OUT_OF_RANGE if the memory
+// cannot become a buffer on `queue`.
 [[nodiscard]] Result<UsmKind> check_foreign(const Queue& queue, const ForeignMemory& memory);
 
 }  // namespace isthmus

@@ -43,9 +43,9 @@ std::size_t alignment_of(const void* pointer) {
   return std::size_t{1} << std::min(std::countr_zero(address(pointer)), 30);
 }
 
-// Records the complete allocation: the driver returns the same address for each opening, so all
-// buffers over it share its uses. The lock ensures that only one of two threads that open it at
-// once records it first.
+// Records the complete allocation. The driver returns the same address each time the allocation is
+// opened, so all buffers over it share its uses. The lock prevents two threads that open it
+// concurrently from both recording it as new.
 Result<Ref<Allocation>> record_base_allocation(Queue& queue, std::unique_ptr<OpenedMemory> opened,
                                                std::size_t nbytes) {
   static std::mutex record_mutex;
@@ -65,7 +65,7 @@ Result<SharedBytes> Buffer::share() {
   if (auto error = check_can_share(queue_->device())) {
     return error;
   }
-  auto endpoint = at(0, nbytes_, false);  // holds the memory meanwhile
+  auto endpoint = at(0, nbytes_, false);  // keeps the memory alive during this call
   ISTHMUS_TRY(endpoint);
   if (!endpoint->memory) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a buffer of 0 bytes has no memory to share");

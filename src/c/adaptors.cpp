@@ -76,9 +76,9 @@ Result<void> write_statistics(const UsageCounter::Counts& counts, isthmus_statis
 isthmus_status_t isthmus_resource_custom(isthmus_context_t* context, isthmus_device_t* device,
                                          isthmus_kind_t kind,
                                          const isthmus_resource_operations_t* operations,
-                                         isthmus_owner_t keep,
+                                         isthmus_owner_t raw_owner,
                                          isthmus_resource_t** resource) noexcept {
-  Owner owner{keep};
+  Owner owner{raw_owner};
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(context);
     ISTHMUS_NEEDS(operations);
@@ -289,9 +289,9 @@ isthmus_status_t isthmus_log_flush(isthmus_resource_t* resource) noexcept {
 
 isthmus_status_t isthmus_resource_failure_callback(isthmus_resource_t* upstream,
                                                    isthmus_failure_function_t function,
-                                                   isthmus_owner_t keep,
+                                                   isthmus_owner_t raw_owner,
                                                    isthmus_resource_t** resource) noexcept {
-  Owner owner{keep};
+  Owner owner{raw_owner};
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(upstream);
     ISTHMUS_NEEDS(function);

@@ -39,9 +39,10 @@ isthmus_status_t isthmus_buffer_create(size_t nbytes, isthmus_kind_t kind, int64
 }
 
 isthmus_status_t isthmus_buffer_adopt(void* pointer, size_t nbytes, isthmus_kind_t kind,
-                                      int read_only, isthmus_queue_t* queue, isthmus_owner_t keep,
+                                      int read_only, isthmus_queue_t* queue,
+                                      isthmus_owner_t raw_owner,
                                       isthmus_buffer_t** buffer) noexcept {
-  Owner owner{keep};
+  Owner owner{raw_owner};
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(queue);
     ISTHMUS_NEEDS(buffer);
@@ -203,12 +204,12 @@ int isthmus_buffer_idle(const isthmus_buffer_t* buffer) noexcept {
 }
 
 size_t isthmus_buffer_watch(const isthmus_buffer_t* buffer, const unsigned char** flags,
-                            size_t room) noexcept {
+                            size_t capacity) noexcept {
   static constexpr unsigned char k_always_set = 1;
-  if (flags == nullptr || room == 0) {
+  if (flags == nullptr || capacity == 0) {
     return 0;
   }
-  if (buffer == nullptr || room < ISTHMUS_WATCHED) {
+  if (buffer == nullptr || capacity < ISTHMUS_WATCHED) {
     *flags = &k_always_set;
     return 1;
   }
@@ -258,19 +259,19 @@ void isthmus_buffer_unexport(isthmus_buffer_t* buffer) noexcept {
 }
 
 isthmus_status_t isthmus_buffer_disown(isthmus_buffer_t* buffer, void** pointer,
-                                       isthmus_owner_t* taker) noexcept {
+                                       isthmus_owner_t* owner) noexcept {
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(buffer);
     if (os::is_forked_child()) {
       return forked_child_error();
     }
     ISTHMUS_NEEDS(pointer);
-    ISTHMUS_NEEDS(taker);
+    ISTHMUS_NEEDS(owner);
     auto* address = object(buffer)->pointer();
-    auto owner = object(buffer)->disown();
-    ISTHMUS_TRY(owner);
+    auto memory_owner = object(buffer)->disown();
+    ISTHMUS_TRY(memory_owner);
     *pointer = address;
-    *taker = *owner;
+    *owner = *memory_owner;
     return {};
   });
 }

@@ -22,12 +22,12 @@ namespace isthmus::c {
 
 // A handle is the object's address under an opaque name.
 // NOLINTBEGIN(bugprone-macro-parentheses): the arguments are types
-#define ISTHMUS_HANDLE(noun, type)                                                       \
-  inline type* object(noun* handle) noexcept { return reinterpret_cast<type*>(handle); } \
-  inline const type* object(const noun* handle) noexcept {                               \
-    return reinterpret_cast<const type*>(handle);                                        \
-  }                                                                                      \
-  inline noun* handle(type* object) noexcept { return reinterpret_cast<noun*>(object); }
+#define ISTHMUS_HANDLE(type_name, type)                                                       \
+  inline type* object(type_name* handle) noexcept { return reinterpret_cast<type*>(handle); } \
+  inline const type* object(const type_name* handle) noexcept {                               \
+    return reinterpret_cast<const type*>(handle);                                             \
+  }                                                                                           \
+  inline type_name* handle(type* object) noexcept { return reinterpret_cast<type_name*>(object); }
 ISTHMUS_HANDLE(isthmus_platform_t, Platform)
 ISTHMUS_HANDLE(isthmus_device_t, Device)
 ISTHMUS_HANDLE(isthmus_context_t, Context)
@@ -65,11 +65,11 @@ Status guarded(Body&& body) noexcept {
 [[nodiscard]] Error is_too_small(const char* name, std::size_t actual, std::size_t expected);
 [[nodiscard]] Error forked_child_error();
 
-// NULL: the default device's queue.
+// `chosen` NULL: the default device's queue.
 [[nodiscard]] Result<Ref<Queue>> queue_or_default(isthmus_queue_t* chosen);
 
-// The device for which a resource is created. NULL: the first device of the context. WRONG_CONTEXT
-// for a device of another context, UNSUPPORTED for a kind that the device lacks.
+// The device for which a resource is created. `chosen` NULL: the first device of the context.
+// WRONG_CONTEXT for a device of another context, UNSUPPORTED for a kind that the device lacks.
 [[nodiscard]] Result<Device*> device_for(Context& context, isthmus_device_t* chosen,
                                          isthmus_kind_t kind);
 

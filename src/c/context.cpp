@@ -39,9 +39,10 @@ isthmus_status_t isthmus_context_default(isthmus_device_t* device,
   });
 }
 
-isthmus_status_t isthmus_context_adopt(isthmus_device_t* device, void* native, isthmus_owner_t keep,
+isthmus_status_t isthmus_context_adopt(isthmus_device_t* device, void* native,
+                                       isthmus_owner_t raw_owner,
                                        isthmus_context_t** context) noexcept {
-  Owner owner{keep};
+  Owner owner{raw_owner};
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(device);
     ISTHMUS_NEEDS(native);
@@ -55,17 +56,17 @@ isthmus_status_t isthmus_context_adopt(isthmus_device_t* device, void* native, i
   });
 }
 
-isthmus_status_t isthmus_context_share(isthmus_context_t* given_context, isthmus_device_t* device,
+isthmus_status_t isthmus_context_share(isthmus_context_t* other, isthmus_device_t* device,
                                        isthmus_context_t** context) noexcept {
   return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(given_context);
+    ISTHMUS_NEEDS(other);
     ISTHMUS_NEEDS(device);
     ISTHMUS_NEEDS(context);
     if (os::is_forked_child()) {
       return forked_child_error();
     }
-    return return_handle(
-        object(device)->platform().share_context(*object(device), *object(given_context)), context);
+    return return_handle(object(device)->platform().share_context(*object(device), *object(other)),
+                         context);
   });
 }
 

@@ -21,7 +21,7 @@ Result<void> return_suballocator(isthmus_resource_t* upstream, isthmus_resource_
   if (os::is_forked_child()) {
     return forked_child_error();
   }
-  ISTHMUS_TRY(CuttingResource::check_upstream(*object(upstream)));
+  ISTHMUS_TRY(SuballocatingResource::check_upstream(*object(upstream)));
   auto created = make_ref<Resource>(*object(upstream), std::forward<Args>(args)...);
   return return_handle(Result<Ref<MemoryResource>>{std::move(created)}, out);
 }
@@ -63,17 +63,18 @@ isthmus_status_t isthmus_resource_fixed_size(isthmus_resource_t* upstream, size_
     if (block_bytes == 0) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "the block size cannot be 0 bytes");
     }
-    using Made = FixedSizeResource;
-    const auto default_blocks = std::max(Made::k_default_bytes / block_bytes, Made::k_min_blocks);
+    using Resource = FixedSizeResource;
+    const auto default_blocks =
+        std::max(Resource::k_default_bytes / block_bytes, Resource::k_min_blocks);
     const auto blocks_per_slab = blocks != 0 ? blocks : default_blocks;
-    // Leaves room for rounding a block up to the device's alignment.
+    // Leaves space for rounding a block up to the device's alignment.
     constexpr auto k_max_bytes = SIZE_MAX / 2;
     const auto unit = object(upstream)->device().properties().base_alignment;
     if (block_bytes > k_max_bytes - unit || block_bytes + unit > k_max_bytes / blocks_per_slab) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} blocks of {} exceed the address space",
                   blocks_per_slab, describe_bytes(block_bytes));
     }
-    return return_suballocator<Made>(upstream, resource, block_bytes, blocks_per_slab);
+    return return_suballocator<Resource>(upstream, resource, block_bytes, blocks_per_slab);
   });
 }
 

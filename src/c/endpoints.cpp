@@ -57,7 +57,7 @@ Result<Endpoint> endpoint_at(void* start, const BytesAt& block) {
   const auto inside = address(pointer) - address(extent.base);
   if (block.before <= inside && endpoint.memory->facts().is_stated &&
       endpoint.memory->context().takes_host_memory()) {
-    return endpoint;  // ordered after operations on the known memory; the rest is any host memory
+    return endpoint;  // ordered after operations on the known memory; the rest is plain host memory
   }
   if (block.before > inside || !lies_within(inside - block.before, block.nbytes, extent.nbytes)) {
     return out_of_bounds_error(extent, pointer, block);
@@ -82,8 +82,8 @@ Error invalid_target_error(const void* pointer, const Queue* queue, DeviceWork w
       queue->device().properties().filter, pointer, remedy);
 }
 
-// Whether the device fills memory that its driver does not know: any host memory or, if the driver
-// has only SVM and cannot be queried, memory that may be another library's SVM.
+// Whether the device can fill memory that its driver does not know: any host memory or, if the
+// driver has only SVM and cannot be queried, memory that may be another library's SVM.
 bool fills_unknown_memory(const Device& device) noexcept {
   return device.reaches_host_memory() || !device.can(ISTHMUS_CAN_USM);
 }
@@ -129,27 +129,27 @@ Result<Endpoint> target_of(Endpoint endpoint, std::size_t nbytes, Queue* queue, 
   return endpoint;
 }
 
-Result<Endpoint> endpoint_around(const isthmus_endpoint_t& place, std::size_t before,
+Result<Endpoint> endpoint_around(const isthmus_endpoint_t& raw, std::size_t before,
                                  std::size_t nbytes, bool writes) {
-  if (place.buffer != nullptr) {
-    if (before > place.offset) {
+  if (raw.buffer != nullptr) {
+    if (before > raw.offset) {
       return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
                   "{} bytes before offset {} lie before the beginning of their buffer", before,
-                  place.offset);
+                  raw.offset);
     }
-    return object(place.buffer)->at(place.offset - before, nbytes, writes);
+    return object(raw.buffer)->at(raw.offset - before, nbytes, writes);
   }
-  if (place.pointer == nullptr && nbytes != 0) {
+  if (raw.pointer == nullptr && nbytes != 0) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "an endpoint has neither a buffer nor a pointer");
   }
-  if (place.pointer == nullptr) {
+  if (raw.pointer == nullptr) {
     return Endpoint{};  // no offset is added to a null pointer
   }
-  return endpoint_at(place.pointer, {place.offset, before, nbytes});
+  return endpoint_at(raw.pointer, {raw.offset, before, nbytes});
 }
 
-Result<Endpoint> endpoint_of(const isthmus_endpoint_t& place, std::size_t nbytes, bool writes) {
-  return endpoint_around(place, 0, nbytes, writes);
+Result<Endpoint> endpoint_of(const isthmus_endpoint_t& raw, std::size_t nbytes, bool writes) {
+  return endpoint_around(raw, 0, nbytes, writes);
 }
 
 }  // namespace isthmus::c

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Converts what callers pass (`isthmus_endpoint_t`) to endpoints of a transfer.
-// Checks here which memory they denote, and its bounds. Thread-safe.
+// Converts endpoints that callers pass (`isthmus_endpoint_t`) to endpoints of a transfer.
+// Determines the memory that they denote, and checks its bounds. Thread-safe.
 //
 // An address without a buffer is one of these:
 // - in a live block of the library: that block is the endpoint's memory, and its bounds apply;
 // - in memory that the library manages, but in no live block: INVALID_ARGUMENT;
-// - in no memory of the library: the library treats it as the caller's. For a copy it is plain host
-//   memory, and the driver is not queried; for work of a device see `target_of`.
+// - in no memory of the library: the memory is the caller's. For a copy it is plain host memory,
+//   and the driver is not queried; for work of a device see `target_of`.
 
 #include "backend/queue.hpp"
 #include "c/common.hpp"
@@ -15,16 +15,16 @@
 
 namespace isthmus::c {
 
-// The endpoint of `nbytes` from `place`. OUT_OF_RANGE, INVALID_ARGUMENT, and the errors of
+// The endpoint of `nbytes` from `raw`. OUT_OF_RANGE, INVALID_ARGUMENT, and the errors of
 // `Buffer::at`.
-[[nodiscard]] Result<Endpoint> endpoint_of(const isthmus_endpoint_t& place, std::size_t nbytes,
+[[nodiscard]] Result<Endpoint> endpoint_of(const isthmus_endpoint_t& raw, std::size_t nbytes,
                                            bool writes);
 
-// The same for `nbytes` that begin `before` bytes before `place`, which lies within them.
-[[nodiscard]] Result<Endpoint> endpoint_around(const isthmus_endpoint_t& place, std::size_t before,
+// The same for `nbytes` that begin `before` bytes before `raw`, which lies within them.
+[[nodiscard]] Result<Endpoint> endpoint_around(const isthmus_endpoint_t& raw, std::size_t before,
                                                std::size_t nbytes, bool writes);
 
-// What a device does with the memory: a fill writes it, a hint concerns it.
+// The work of a device on memory: a fill, which writes it, or a hint (prefetch, advice).
 enum class DeviceWork { fill, hint };
 
 // The endpoint of work of the device of `queue`, for memory at `endpoint`; `queue` is null if the

@@ -26,17 +26,17 @@ class Notification final : public Continuation {
   int descriptor_ = -1;
 };
 
-// Releases an owner when the event completes; that is how the caller is notified.
-class ExitDrain final : public Continuation {
+// Releases an owner when the event completes, which notifies the caller.
+class OwnerRelease final : public Continuation {
  public:
-  explicit ExitDrain(Owner owner) : owner_{std::move(owner)} {}
+  explicit OwnerRelease(Owner owner) : owner_{std::move(owner)} {}
   void run(Event&) noexcept override { delete this; }
 
  private:
   Owner owner_;
 };
 
-// The outcome of a completed event, which counts as reported from here on.
+// The outcome of a completed event. Marks a failure as reported.
 Error reported(Event& completed) {
   if (!completed.succeeded()) {
     completed.note_reported();
@@ -101,14 +101,14 @@ isthmus_status_t isthmus_event_notify(isthmus_event_t* event, int fd) noexcept {
   });
 }
 
-isthmus_status_t isthmus_event_then(isthmus_event_t* event, isthmus_owner_t told) noexcept {
-  Owner owner{told};
+isthmus_status_t isthmus_event_then(isthmus_event_t* event, isthmus_owner_t raw_owner) noexcept {
+  Owner owner{raw_owner};
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(event);
     if (os::is_forked_child()) {
       return forked_child_error();
     }
-    object(event)->on_complete(*new ExitDrain{std::move(owner)});
+    object(event)->on_complete(*new OwnerRelease{std::move(owner)});
     return {};
   });
 }
@@ -135,7 +135,7 @@ isthmus_status_t isthmus_event_complete(isthmus_event_t* event, isthmus_status_t
                   "can be completed");
     }
     const bool failed = is_error(status);
-    // Waits return TIMEOUT for an event that has not completed.
+    // TIMEOUT is reserved: a wait returns it for an event that has not completed.
     if ((!failed && status != ISTHMUS_OK) || status == ISTHMUS_ERROR_TIMEOUT) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                   "an event cannot be completed with status {}: use 0, or an error other than "
@@ -198,9 +198,9 @@ isthmus_status_t isthmus_event_elapsed(isthmus_event_t* event, isthmus_event_t* 
   return pending ? ISTHMUS_PENDING : code;
 }
 
-isthmus_status_t isthmus_event_adopt(isthmus_context_t* context, void* native, isthmus_owner_t keep,
-                                     isthmus_event_t** event) noexcept {
-  Owner owner{keep};
+isthmus_status_t isthmus_event_adopt(isthmus_context_t* context, void* native,
+                                     isthmus_owner_t raw_owner, isthmus_event_t** event) noexcept {
+  Owner owner{raw_owner};
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(context);
     ISTHMUS_NEEDS(native);

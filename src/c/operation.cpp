@@ -7,7 +7,7 @@
 namespace isthmus::c {
 namespace {
 
-// Takes over the owners: they are released even if this fails.
+// Takes ownership of `owners`: they are released even if this function throws.
 void take_owners(std::span<const isthmus_owner_t> owners, std::vector<Owner>& out) {
   try {
     out.reserve(owners.size());

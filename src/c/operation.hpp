@@ -8,7 +8,7 @@
 
 namespace isthmus::c {
 
-// Takes over the owners first, so that they are released in any case.
+// Takes ownership of the operation's owners first, so that they are released in any case.
 [[nodiscard]] Result<TransferOptions> options_of(const isthmus_operation_t* operation,
                                                  bool blocking);
 

@@ -16,9 +16,9 @@ Result<Device*> device_or_default(isthmus_device_t* chosen) {
 }  // namespace
 
 isthmus_status_t isthmus_pin_add(isthmus_device_t* device, const void* pointer, size_t nbytes,
-                                 int read_only, isthmus_owner_t owner,
+                                 int read_only, isthmus_owner_t raw_owner,
                                  isthmus_pin_t** pin) noexcept {
-  isthmus::Owner user{owner};  // released in any case
+  isthmus::Owner owner{raw_owner};  // released in any case
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(pin);
     if (os::is_forked_child()) {
@@ -28,7 +28,7 @@ isthmus_status_t isthmus_pin_add(isthmus_device_t* device, const void* pointer, 
     ISTHMUS_TRY(used_device);
     auto* const start = static_cast<std::byte*>(const_cast<void*>(pointer));
     return return_handle(
-        isthmus::Pin::make(**used_device, {start, nbytes, read_only != 0}, std::move(user)), pin);
+        isthmus::Pin::make(**used_device, {start, nbytes, read_only != 0}, std::move(owner)), pin);
   });
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allocation records of pointers, and operations on its memory.
+// Queries of the allocation records of pointers, and records of external work on their memory.
 
 #include <cstddef>
 
@@ -15,7 +15,7 @@ using namespace isthmus::c;
 
 namespace {
 
-// Size of the first published version of the structure, which many programs were compiled with.
+// Size of the first published version of the structure. Programs compiled with it pass this size.
 constexpr auto k_first_info_size = offsetof(isthmus_pointer_info_t, requested_bytes);
 
 void write_facts(const PointerFacts& facts, isthmus_pointer_info_t& info) noexcept {
@@ -25,7 +25,7 @@ void write_facts(const PointerFacts& facts, isthmus_pointer_info_t& info) noexce
   info.device = facts.device == nullptr ? nullptr : handle(facts.device);
 }
 
-// Writes these two fields if the caller's structure has them.
+// Writes `requested_bytes` and `queue_key` if the caller's structure has them.
 void write_request(const RequestFacts& request, isthmus_pointer_info_t& info) noexcept {
   if (info.struct_size >= offsetof(isthmus_pointer_info_t, queue_key)) {
     info.requested_bytes = request.nbytes;
@@ -59,15 +59,15 @@ void write_block(const BareBlock& block, isthmus_pointer_info_t& info) noexcept 
           ISTHMUS_MEMORY_LIVE};
 }
 
-// If the block does not record its request, looks it up in the tracking resources.
+// The request of the block, from the allocation trackers if the block does not record it.
 RequestFacts request_for(const PointerRecord& record, const void* pointer) noexcept {
   if (record.facts.kind == ISTHMUS_KIND_UNKNOWN || record.request.nbytes != 0 ||
       !TrackingResource::is_any()) {
     return record.request;
   }
-  const auto note =
-      TrackingResource::find_note_of(record.facts, pointer, suballocated_since(pointer));
-  return note ? RequestFacts{note->nbytes, note->queue} : record.request;
+  const auto block =
+      TrackingResource::find_record_of(record.facts, pointer, suballocated_since(pointer));
+  return block ? RequestFacts{block->nbytes, block->queue} : record.request;
 }
 
 [[gnu::noinline]] isthmus_status_t query_cold(isthmus_context_t* context, const void* pointer,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Behaviour of pools when memory is short: snapshots, out-of-memory stages (oom_stages) and
-// out-of-memory callbacks.
+// Pools that run out of memory: snapshots, out-of-memory stages (oom_stages) and callbacks.
 
 #include <algorithm>
 #include <cstddef>
@@ -79,7 +78,7 @@ isthmus_status_t isthmus_resource_snapshot(isthmus_resource_t* resource,
 isthmus_status_t isthmus_error_snapshot(isthmus_snapshot_t* snapshot) noexcept {
   const auto* const shortage = shortage_of(last_error());
   if (shortage == nullptr) {
-    return ISTHMUS_ERROR_NOT_FOUND;  // the last error stays the one that the caller queries
+    return ISTHMUS_ERROR_NOT_FOUND;  // leaves the last error unchanged
   }
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(snapshot);
@@ -116,20 +115,21 @@ isthmus_status_t isthmus_resource_oom_stage(isthmus_resource_t* resource,
   });
 }
 
-int isthmus_no_wait_swap(int wanted) noexcept {
-  return std::exchange(isthmus::no_wait, std::clamp(wanted, 0, 2));
+int isthmus_no_wait_swap(int requested) noexcept {
+  return std::exchange(isthmus::no_wait, std::clamp(requested, 0, 2));
 }
 
-isthmus_status_t isthmus_oom_callback_add(isthmus_oom_function_t function, isthmus_owner_t owner,
+isthmus_status_t isthmus_oom_callback_add(isthmus_oom_function_t function,
+                                          isthmus_owner_t raw_owner,
                                           isthmus_oom_callback_t** oom_callback) noexcept {
-  isthmus::Owner user{owner};  // released in any case
+  isthmus::Owner owner{raw_owner};  // released in any case
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(function);
     ISTHMUS_NEEDS(oom_callback);
     if (os::is_forked_child()) {
       return forked_child_error();
     }
-    auto callback = make_ref<isthmus::OomCallback>(function, std::move(user));
+    auto callback = make_ref<isthmus::OomCallback>(function, std::move(owner));
     process_oom_callbacks().add(callback);
     return return_handle(Result<Ref<isthmus::OomCallback>>{std::move(callback)}, oom_callback);
   });

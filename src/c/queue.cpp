@@ -13,7 +13,8 @@ using namespace isthmus::c;
 
 namespace {
 
-// A user's function with the memory that it works on, which is kept alive until it has run.
+// A user's function with the memory that it accesses, which is kept alive until the function has
+// run.
 class UserFunction final : public HostFunction {
  public:
   UserFunction(isthmus_function_t function, Owner owner, std::vector<Endpoint> endpoints,
@@ -67,7 +68,7 @@ Error check_function_access(const Queue& queue, const Buffer& buffer) {
               queue.device().properties().filter);
 }
 
-// Everything that a function works on, checked and kept alive.
+// The memory that a function accesses, checked and kept alive.
 struct FunctionArguments {
   std::vector<Endpoint> endpoints;
   std::vector<std::size_t> sizes;
@@ -151,9 +152,9 @@ isthmus_status_t isthmus_queue_default(isthmus_device_t* device, isthmus_queue_t
   });
 }
 
-isthmus_status_t isthmus_queue_adopt(isthmus_device_t* device, void* native, isthmus_owner_t keep,
-                                     isthmus_queue_t** queue) noexcept {
-  Owner owner{keep};
+isthmus_status_t isthmus_queue_adopt(isthmus_device_t* device, void* native,
+                                     isthmus_owner_t raw_owner, isthmus_queue_t** queue) noexcept {
+  Owner owner{raw_owner};
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(device);
     ISTHMUS_NEEDS(native);
@@ -259,10 +260,10 @@ isthmus_status_t isthmus_queue_close(isthmus_queue_t* queue) noexcept {
 }
 
 isthmus_status_t isthmus_queue_submit(isthmus_queue_t* queue, isthmus_function_t function,
-                                      isthmus_owner_t keep, isthmus_buffer_t* const* buffers,
+                                      isthmus_owner_t raw_owner, isthmus_buffer_t* const* buffers,
                                       size_t buffer_count, isthmus_event_t* const* after,
                                       size_t after_count, isthmus_event_t** event) noexcept {
-  Owner owner{keep};
+  Owner owner{raw_owner};
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(queue);
     ISTHMUS_NEEDS(function);

@@ -323,7 +323,7 @@ isthmus_status_t isthmus_resource_deallocate(isthmus_resource_t* resource, void*
 }
 
 isthmus_status_t isthmus_resource_trim(isthmus_resource_t* resource, uint64_t keep_bytes,
-                                       uint64_t* given_back) noexcept {
+                                       uint64_t* released_bytes) noexcept {
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(resource);
     if (os::is_forked_child()) {
@@ -331,8 +331,8 @@ isthmus_status_t isthmus_resource_trim(isthmus_resource_t* resource, uint64_t ke
     }
     release_on_demand();
     const auto bytes = object(resource)->trim(keep_bytes);
-    if (given_back != nullptr) {
-      *given_back = bytes;
+    if (released_bytes != nullptr) {
+      *released_bytes = bytes;
     }
     return {};
   });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tags, and resources that record live blocks.
+// Tags, and the allocation tracker.
 
 #include <algorithm>
 #include <cstring>
@@ -48,9 +48,10 @@ isthmus_status_t isthmus_tag_find(const char* name, const char** tag) noexcept {
 const char* isthmus_tag_swap(const char* tag) noexcept { return swap_tag(tag); }
 
 isthmus_status_t isthmus_resource_tracking(isthmus_resource_t* upstream, uint32_t frames,
-                                           isthmus_stack_function_t function, isthmus_owner_t keep,
+                                           isthmus_stack_function_t function,
+                                           isthmus_owner_t raw_owner,
                                            isthmus_resource_t** resource) noexcept {
-  Owner owner{keep};
+  Owner owner{raw_owner};
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(upstream);
     ISTHMUS_NEEDS(resource);
@@ -69,7 +70,7 @@ isthmus_status_t isthmus_resource_tracking(isthmus_resource_t* upstream, uint32_
 
 isthmus_status_t isthmus_allocation_tracker_visit(isthmus_resource_t* resource,
                                                   isthmus_tracked_function_t function,
-                                                  void* given) noexcept {
+                                                  void* user_data) noexcept {
   return guarded([&]() -> Result<void> {
     auto tracker = tracker_of(resource);
     ISTHMUS_TRY(tracker);
@@ -82,7 +83,7 @@ isthmus_status_t isthmus_allocation_tracker_visit(isthmus_resource_t* resource,
                                      each.nbytes,   each.queue,
                                      each.order,    each.thread,
                                      each.tag,      lines.c_str()};
-      function(given, &record);
+      function(user_data, &record);
     }
     return {};
   });
@@ -90,7 +91,7 @@ isthmus_status_t isthmus_allocation_tracker_visit(isthmus_resource_t* resource,
 
 isthmus_status_t isthmus_allocation_tracker_usage(isthmus_resource_t* resource,
                                                   isthmus_tag_usage_function_t function,
-                                                  void* given) noexcept {
+                                                  void* user_data) noexcept {
   return guarded([&]() -> Result<void> {
     auto tracker = tracker_of(resource);
     ISTHMUS_TRY(tracker);
@@ -100,25 +101,25 @@ isthmus_status_t isthmus_allocation_tracker_usage(isthmus_resource_t* resource,
       isthmus_statistics_t counts{};
       counts.struct_size = sizeof counts;
       write_counts(each.counts, counts);
-      function(given, each.tag, &counts);
+      function(user_data, each.tag, &counts);
     }
     return {};
   });
 }
 
 isthmus_status_t isthmus_allocation_tracker_report(isthmus_resource_t* resource, char* text,
-                                                   size_t room, size_t* length) noexcept {
+                                                   size_t capacity, size_t* length) noexcept {
   return guarded([&]() -> Result<void> {
     auto tracker = tracker_of(resource);
     ISTHMUS_TRY(tracker);
     release_on_demand();
     ISTHMUS_NEEDS(length);
-    if (room != 0) {
+    if (capacity != 0) {
       ISTHMUS_NEEDS(text);
     }
     const auto report = (*tracker)->report();
-    if (room != 0) {
-      const auto count = std::min(room - 1, report.size());
+    if (capacity != 0) {
+      const auto count = std::min(capacity - 1, report.size());
       std::memcpy(text, report.data(), count);
       text[count] = 0;
     }

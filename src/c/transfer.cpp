@@ -25,22 +25,22 @@ struct RangeSide {
 constexpr RangeSide writing{"destination", &isthmus_range_t::destination_offset, true};
 constexpr RangeSide reading{"source", &isthmus_range_t::source_offset, false};
 
-// The endpoint of `nbytes` from `begin` bytes after `place`.
-Result<Endpoint> endpoint_past(const isthmus_endpoint_t& place, size_t begin, size_t nbytes,
+// The endpoint of `nbytes` from `begin` bytes after `raw`.
+Result<Endpoint> endpoint_past(const isthmus_endpoint_t& raw, size_t begin, size_t nbytes,
                                bool writes) {
-  if (begin > SIZE_MAX - place.offset) {
+  if (begin > SIZE_MAX - raw.offset) {
     return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
-                "offset {} from {} runs past the end of the address space", begin, place.offset);
+                "offset {} from {} runs past the end of the address space", begin, raw.offset);
   }
-  return endpoint_of({place.buffer, place.pointer, place.offset + begin}, nbytes, writes);
+  return endpoint_of({raw.buffer, raw.pointer, raw.offset + begin}, nbytes, writes);
 }
 
 // The endpoint of all ranges together. If they exceed the bounds, the error names the range that
 // does.
-Result<Endpoint> endpoint_of_ranges(const isthmus_endpoint_t& place, size_t begin, size_t nbytes,
+Result<Endpoint> endpoint_of_ranges(const isthmus_endpoint_t& raw, size_t begin, size_t nbytes,
                                     std::span<const isthmus_range_t> ranges,
                                     const RangeSide& side) {
-  auto all = endpoint_past(place, begin, nbytes, side.writes);
+  auto all = endpoint_past(raw, begin, nbytes, side.writes);
   if (all || all.failure().code() != ISTHMUS_ERROR_OUT_OF_RANGE) {
     return all;
   }
@@ -49,7 +49,7 @@ Result<Endpoint> endpoint_of_ranges(const isthmus_endpoint_t& place, size_t begi
     if (each.nbytes == 0) {
       continue;
     }
-    const auto one = endpoint_past(place, each.*side.offset, each.nbytes, side.writes);
+    const auto one = endpoint_past(raw, each.*side.offset, each.nbytes, side.writes);
     if (!one) {
       return fail(one.failure().code(), "range {} does not lie within the {}: {}", index, side.name,
                   one.failure().message());
@@ -139,9 +139,9 @@ Result<FillPattern> pattern_of(const void* bytes, size_t pattern_bytes, size_t n
   return pattern;
 }
 
-Result<Endpoint> target_at(const isthmus_endpoint_t& place, size_t nbytes, isthmus_queue_t* queue,
+Result<Endpoint> target_at(const isthmus_endpoint_t& raw, size_t nbytes, isthmus_queue_t* queue,
                            DeviceWork work) {
-  auto endpoint = endpoint_of(place, nbytes, work == DeviceWork::fill);
+  auto endpoint = endpoint_of(raw, nbytes, work == DeviceWork::fill);
   ISTHMUS_TRY(endpoint);
   return target_of(*std::move(endpoint), nbytes, object(queue), work);
 }
@@ -259,25 +259,25 @@ isthmus_status_t isthmus_fill(isthmus_queue_t* queue, const isthmus_endpoint_t* 
   });
 }
 
-isthmus_status_t isthmus_prefetch(isthmus_queue_t* queue, const isthmus_endpoint_t* place,
+isthmus_status_t isthmus_prefetch(isthmus_queue_t* queue, const isthmus_endpoint_t* endpoint,
                                   size_t nbytes, int to_host, const isthmus_operation_t* operation,
                                   isthmus_event_t** event) noexcept {
   return operate(operation, event, [&](TransferOptions options) -> Submitted {
-    ISTHMUS_NEEDS(place);
-    auto endpoint = target_at(*place, nbytes, queue, DeviceWork::hint);
-    ISTHMUS_TRY(endpoint);
-    return prefetch(object(queue), *endpoint, nbytes, to_host != 0, std::move(options));
+    ISTHMUS_NEEDS(endpoint);
+    auto target = target_at(*endpoint, nbytes, queue, DeviceWork::hint);
+    ISTHMUS_TRY(target);
+    return prefetch(object(queue), *target, nbytes, to_host != 0, std::move(options));
   });
 }
 
-isthmus_status_t isthmus_advise(isthmus_queue_t* queue, const isthmus_endpoint_t* place,
+isthmus_status_t isthmus_advise(isthmus_queue_t* queue, const isthmus_endpoint_t* endpoint,
                                 size_t nbytes, uint32_t advice,
                                 const isthmus_operation_t* operation,
                                 isthmus_event_t** event) noexcept {
   return operate(operation, event, [&](TransferOptions options) -> Submitted {
-    ISTHMUS_NEEDS(place);
-    auto endpoint = target_at(*place, nbytes, queue, DeviceWork::hint);
-    ISTHMUS_TRY(endpoint);
-    return advise(object(queue), *endpoint, nbytes, advice, std::move(options));
+    ISTHMUS_NEEDS(endpoint);
+    auto target = target_at(*endpoint, nbytes, queue, DeviceWork::hint);
+    ISTHMUS_TRY(target);
+    return advise(object(queue), *target, nbytes, advice, std::move(options));
   });
 }

@@ -11,25 +11,25 @@ using namespace isthmus::c;
 
 namespace {
 
-using tracking::Means;
+using tracking::TrackingMechanism;
 
-Result<std::optional<Means>> means_of(isthmus_tracking_t method) {
+Result<std::optional<TrackingMechanism>> mechanism_of(isthmus_tracking_t method) {
   switch (method) {
-    case ISTHMUS_TRACKING_DEFAULT: return std::optional<Means>{};
-    case ISTHMUS_TRACKING_PAGES: return std::optional{Means::pages};
-    case ISTHMUS_TRACKING_BYTES: return std::optional{Means::bytes};
-    case ISTHMUS_TRACKING_HASHES: return std::optional{Means::hashes};
+    case ISTHMUS_TRACKING_DEFAULT: return std::optional<TrackingMechanism>{};
+    case ISTHMUS_TRACKING_PAGES: return std::optional{TrackingMechanism::pages};
+    case ISTHMUS_TRACKING_BYTES: return std::optional{TrackingMechanism::bytes};
+    case ISTHMUS_TRACKING_HASHES: return std::optional{TrackingMechanism::hashes};
     default:
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                   "{} is not a tracking method: use one of ISTHMUS_TRACKING_*", method);
   }
 }
 
-isthmus_tracking_t code_of(Means method) noexcept {
-  switch (method) {
-    case Means::pages: return ISTHMUS_TRACKING_PAGES;
-    case Means::bytes: return ISTHMUS_TRACKING_BYTES;
-    case Means::hashes: return ISTHMUS_TRACKING_HASHES;
+isthmus_tracking_t code_of(TrackingMechanism mechanism) noexcept {
+  switch (mechanism) {
+    case TrackingMechanism::pages: return ISTHMUS_TRACKING_PAGES;
+    case TrackingMechanism::bytes: return ISTHMUS_TRACKING_BYTES;
+    case TrackingMechanism::hashes: return ISTHMUS_TRACKING_HASHES;
   }
   return ISTHMUS_TRACKING_DEFAULT;
 }
@@ -51,14 +51,14 @@ Result<UnifiedRequest> request_of(std::size_t nbytes, const isthmus_unified_opti
   if (options->struct_size < sizeof *options) {
     return is_too_small("options", options->struct_size, sizeof *options);
   }
-  auto means = means_of(options->tracking);
-  ISTHMUS_TRY(means);
+  auto mechanism = mechanism_of(options->tracking);
+  ISTHMUS_TRY(mechanism);
   auto winner = winner_of(options->on_conflict);
   ISTHMUS_TRY(winner);
   request.pinned = options->pinned != 0;
   request.separate = options->separate != 0;
   request.on_conflict = *winner;
-  request.means = *means;
+  request.mechanism = *mechanism;
   request.element_bytes = std::max<std::size_t>(1, options->element_bytes);
   if (options->by_page != 0) {
     request.granularity = tracking::Granularity::page;
@@ -86,10 +86,10 @@ isthmus_status_t in_range(isthmus_unified_t* unified, std::size_t offset, std::s
   });
 }
 
-// The same for calls that need a driver: fails in a forked child.
+// As `in_range`, for calls that need a driver: fails in a forked child.
 template <class Call>
-isthmus_status_t in_range_here(isthmus_unified_t* unified, std::size_t offset, std::size_t nbytes,
-                               Call&& call) noexcept {
+isthmus_status_t in_range_with_driver(isthmus_unified_t* unified, std::size_t offset,
+                                      std::size_t nbytes, Call&& call) noexcept {
   return in_range(unified, offset, nbytes, [&](const ByteRange& range) -> Result<void> {
     if (os::is_forked_child()) {
       return forked_child_error();
@@ -166,7 +166,7 @@ isthmus_status_t isthmus_unified_info(isthmus_unified_t* unified,
     ISTHMUS_TRY(facts);
     info->nbytes = object(unified)->nbytes();
     info->state = static_cast<isthmus_unified_state_t>(facts->state);
-    info->tracking = facts->granule != 0 ? code_of(facts->means) : ISTHMUS_TRACKING_DEFAULT;
+    info->tracking = facts->granule != 0 ? code_of(facts->mechanism) : ISTHMUS_TRACKING_DEFAULT;
     info->granule = facts->granule;
     info->pinned = facts->is_pinned ? 1 : 0;
     info->one_memory = facts->is_one_memory ? 1 : 0;
@@ -235,24 +235,25 @@ isthmus_status_t isthmus_unified_read_host(isthmus_unified_t* unified, size_t of
 }
 
 isthmus_status_t isthmus_unified_begin_write(isthmus_unified_t* unified, size_t offset,
-                                             size_t nbytes, int keeps, void** pointer) noexcept {
-  return in_range_here(unified, offset, nbytes, [&](const ByteRange& range) -> Result<void> {
+                                             size_t nbytes, int keep_contents,
+                                             void** pointer) noexcept {
+  return in_range_with_driver(unified, offset, nbytes, [&](const ByteRange& range) -> Result<void> {
     ISTHMUS_NEEDS(pointer);
-    return return_pointer(object(unified)->begin_host_write(range, keeps != 0), pointer);
+    return return_pointer(object(unified)->begin_host_write(range, keep_contents != 0), pointer);
   });
 }
 
 isthmus_status_t isthmus_unified_end_write(isthmus_unified_t* unified, size_t offset, size_t nbytes,
-                                           int kept) noexcept {
-  return in_range_here(unified, offset, nbytes, [&](const ByteRange& range) {
-    return object(unified)->end_host_write(range, kept != 0);
+                                           int keep_contents) noexcept {
+  return in_range_with_driver(unified, offset, nbytes, [&](const ByteRange& range) {
+    return object(unified)->end_host_write(range, keep_contents != 0);
   });
 }
 
 isthmus_status_t isthmus_unified_device(isthmus_unified_t* unified, isthmus_queue_t* queue,
                                         size_t offset, size_t nbytes,
                                         isthmus_buffer_t** device) noexcept {
-  return in_range_here(unified, offset, nbytes, [&](const ByteRange& range) -> Result<void> {
+  return in_range_with_driver(unified, offset, nbytes, [&](const ByteRange& range) -> Result<void> {
     ISTHMUS_NEEDS(device);
     return return_handle(object(unified)->device({range, object(queue)}), device);
   });
@@ -262,7 +263,7 @@ isthmus_status_t isthmus_unified_begin_device_write(isthmus_unified_t* unified,
                                                     isthmus_queue_t* queue, size_t offset,
                                                     size_t nbytes,
                                                     isthmus_buffer_t** device) noexcept {
-  return in_range_here(unified, offset, nbytes, [&](const ByteRange& range) -> Result<void> {
+  return in_range_with_driver(unified, offset, nbytes, [&](const ByteRange& range) -> Result<void> {
     ISTHMUS_NEEDS(device);
     return return_handle(object(unified)->begin_device_write({range, object(queue)}), device);
   });
@@ -271,7 +272,7 @@ isthmus_status_t isthmus_unified_begin_device_write(isthmus_unified_t* unified,
 isthmus_status_t isthmus_unified_to_device(isthmus_unified_t* unified, isthmus_queue_t* queue,
                                            size_t offset, size_t nbytes,
                                            isthmus_event_t** event) noexcept {
-  return in_range_here(unified, offset, nbytes, [&](const ByteRange& range) {
+  return in_range_with_driver(unified, offset, nbytes, [&](const ByteRange& range) {
     return return_event(object(unified)->to_device({range, object(queue), waiting_of(event)}),
                         event);
   });
@@ -280,7 +281,7 @@ isthmus_status_t isthmus_unified_to_device(isthmus_unified_t* unified, isthmus_q
 isthmus_status_t isthmus_unified_to_host(isthmus_unified_t* unified, isthmus_queue_t* queue,
                                          size_t offset, size_t nbytes,
                                          isthmus_event_t** event) noexcept {
-  return in_range_here(unified, offset, nbytes, [&](const ByteRange& range) {
+  return in_range_with_driver(unified, offset, nbytes, [&](const ByteRange& range) {
     return return_event(object(unified)->to_host({range, object(queue), waiting_of(event)}), event);
   });
 }
@@ -320,22 +321,24 @@ isthmus_status_t isthmus_unified_synchronize(isthmus_unified_t* const* unified, 
 
 isthmus_status_t isthmus_unified_mark_host(isthmus_unified_t* unified, size_t offset,
                                            size_t nbytes) noexcept {
-  return in_range_here(unified, offset, nbytes,
-                       [&](const ByteRange& range) { return object(unified)->mark_host(range); });
+  return in_range_with_driver(unified, offset, nbytes, [&](const ByteRange& range) {
+    return object(unified)->mark_host(range);
+  });
 }
 
 isthmus_status_t isthmus_unified_mark_device(isthmus_unified_t* unified, size_t offset,
                                              size_t nbytes) noexcept {
-  return in_range_here(unified, offset, nbytes,
-                       [&](const ByteRange& range) { return object(unified)->mark_device(range); });
+  return in_range_with_driver(unified, offset, nbytes, [&](const ByteRange& range) {
+    return object(unified)->mark_device(range);
+  });
 }
 
-isthmus_status_t isthmus_unified_resolve(isthmus_unified_t* unified, isthmus_winner_t which,
+isthmus_status_t isthmus_unified_resolve(isthmus_unified_t* unified, isthmus_winner_t winner,
                                          size_t offset, size_t nbytes) noexcept {
-  return in_range_here(unified, offset, nbytes, [&](const ByteRange& range) -> Result<void> {
-    auto winner = winner_of(which);
-    ISTHMUS_TRY(winner);
-    return object(unified)->resolve(*winner, range);
+  return in_range_with_driver(unified, offset, nbytes, [&](const ByteRange& range) -> Result<void> {
+    auto side = winner_of(winner);
+    ISTHMUS_TRY(side);
+    return object(unified)->resolve(*side, range);
   });
 }
 
@@ -349,13 +352,13 @@ isthmus_status_t isthmus_unified_forget(isthmus_unified_t* unified) noexcept {
   });
 }
 
-isthmus_status_t isthmus_tracking_query(isthmus_tracking_t* which, uint64_t* granule,
+isthmus_status_t isthmus_tracking_query(isthmus_tracking_t* method, uint64_t* granule,
                                         const char** reason) noexcept {
   return guarded([&]() -> Result<void> {
     static const auto& initial = *new const tracking::ActiveTracking{tracking::active_mechanism()};
     const auto current = tracking::active_mechanism();
-    if (which != nullptr) {
-      *which = code_of(current.large);
+    if (method != nullptr) {
+      *method = code_of(current.large);
     }
     if (granule != nullptr) {
       *granule = current.granule;
@@ -367,10 +370,10 @@ isthmus_status_t isthmus_tracking_query(isthmus_tracking_t* which, uint64_t* gra
   });
 }
 
-isthmus_status_t isthmus_tracking_force(isthmus_tracking_t which) noexcept {
+isthmus_status_t isthmus_tracking_force(isthmus_tracking_t method) noexcept {
   return guarded([&]() -> Result<void> {
-    auto means = means_of(which);
-    ISTHMUS_TRY(means);
-    return tracking::force(*means);
+    auto mechanism = mechanism_of(method);
+    ISTHMUS_TRY(mechanism);
+    return tracking::force(*mechanism);
   });
 }

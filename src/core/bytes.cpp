@@ -48,7 +48,7 @@ void copy_wide_rows(const Copy2dShape& shape, bool bypass_caches) noexcept {
   }
 }
 
-// For rows so large that several threads copy each (`copy_bytes`).
+// For rows so large that several threads copy each row (`copy_bytes`).
 void copy_large_rows(const Copy2dShape& shape) noexcept {
   for (std::size_t row = 0; row < shape.height; ++row) {
     copy_bytes(advance(shape.destination, row * shape.destination_pitch),
@@ -137,7 +137,7 @@ void fill_chunk(std::byte* destination, const FillPattern& pattern, std::size_t 
     std::memset(destination, std::to_integer<int>(pattern.bytes[0]), nbytes);
     return;
   }
-  // The filled part is the source of the rest; 4 KiB stay in the L1 cache.
+  // The filled part is the source of the rest. Sources of up to 4 KiB fit the L1 cache.
   constexpr std::size_t k_longest_run = 4096;
   std::size_t done = std::min(pattern.nbytes, nbytes);
   std::memcpy(destination, pattern.bytes, done);

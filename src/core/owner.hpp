@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Keeps an object of the caller's alive and releases it exactly once, whatever path is taken.
+// Keeps an object of the caller alive and releases it exactly once, on every path.
 
 #include <isthmus/isthmus.h>
 

@@ -11,10 +11,10 @@
 
 namespace isthmus {
 
-// After this call `list` can grow by one entry more than the `reserved` ones before without
-// allocating, and `reserved` counts it. Returns `number` as read under the lock at that moment.
-// Throws std::bad_alloc, and then nothing has changed. Pre: `lock`, which guards all three, is not
-// held. Memory is allocated outside of the lock.
+// Increments `reserved`, the number of entries that `list` can still add without allocating.
+// Returns the value of `number` at that moment, read under the lock. Throws std::bad_alloc without
+// effect. Memory is allocated outside of the lock. Pre: `lock`, which guards the other three
+// arguments, is not held.
 template <class Entry, class Lock, class Count, class Number>
 Number reserve_entry(std::vector<Entry>& list, Lock& lock, Count& reserved, const Number& number) {
   {

@@ -21,7 +21,7 @@ void append(std::vector<ByteRange>& ranges, const ByteRange& range, std::size_t 
   }
 }
 
-// The first range of `all` that ends after `offset`, and what follows it.
+// An iterator to the first range of `all` that ends after `offset`.
 template <class Ranges>
 auto first_ending_after(const Ranges& all, std::size_t offset) noexcept {
   return std::partition_point(all.begin(), all.end(),
@@ -94,10 +94,10 @@ RangeSet::Change RangeSet::removing(const RangeSet& other) {
   return prepare(first, last, std::move(remaining));
 }
 
-// The ranges from the first to the last that the span of `other` overlaps or, if `touching` is 1,
-// touches. Pre: `other` is not empty.
-std::pair<RangeSet::Place, RangeSet::Place> RangeSet::span_of(const RangeSet& other,
-                                                              std::size_t touching) const noexcept {
+// The ranges that the span of `other` overlaps or, if `touching` is 1, touches, as a pair of
+// iterators. Pre: `other` is not empty.
+std::pair<RangeSet::Iterator, RangeSet::Iterator> RangeSet::span_of(
+    const RangeSet& other, std::size_t touching) const noexcept {
   const auto span = other.span();
   const auto first = std::partition_point(
       ranges_.begin(), ranges_.end(),
@@ -108,7 +108,7 @@ std::pair<RangeSet::Place, RangeSet::Place> RangeSet::span_of(const RangeSet& ot
   return {first, last};
 }
 
-RangeSet::Change RangeSet::prepare(Place first, Place last, std::vector<ByteRange> ranges) {
+RangeSet::Change RangeSet::prepare(Iterator first, Iterator last, std::vector<ByteRange> ranges) {
   Change change;
   change.first = first - ranges_.cbegin();
   change.count = last - first;

@@ -23,9 +23,9 @@ struct ByteRange {
   friend bool operator==(const ByteRange&, const ByteRange&) noexcept = default;
 };
 
-// Adding ranges in ascending order costs a constant each. Combining two sets searches for where the
-// smaller one begins and ends, visits the ranges of both in between and moves those after it.
-// Functions that add or remove may throw std::bad_alloc and then leave the set unchanged.
+// Adding ranges in ascending order costs a constant each. Combining two sets searches for the ends
+// of the smaller one, visits the ranges of both between these ends, and moves the ranges after
+// them. Functions that add or remove may throw std::bad_alloc and then leave the set unchanged.
 class RangeSet {
  public:
   RangeSet() noexcept = default;
@@ -64,10 +64,10 @@ class RangeSet {
   friend bool operator==(const RangeSet&, const RangeSet&) noexcept = default;
 
  private:
-  using Place = std::vector<ByteRange>::const_iterator;
-  [[nodiscard]] std::pair<Place, Place> span_of(const RangeSet& other,
-                                                std::size_t touching) const noexcept;
-  [[nodiscard]] Change prepare(Place first, Place last, std::vector<ByteRange> ranges);
+  using Iterator = std::vector<ByteRange>::const_iterator;
+  [[nodiscard]] std::pair<Iterator, Iterator> span_of(const RangeSet& other,
+                                                      std::size_t touching) const noexcept;
+  [[nodiscard]] Change prepare(Iterator first, Iterator last, std::vector<ByteRange> ranges);
 
   std::vector<ByteRange> ranges_;  // no range is empty or touches the next one
 };

@@ -48,13 +48,13 @@ class RefCounted {
     auto& root = counting_root();
     return root.immortal_ ? UINT32_MAX : root.count_.load(std::memory_order_acquire);
   }
-  // From here on the object and its children live as long as the process and are not counted: the
-  // counting of all threads would contend for one cache line. Pre: called by the creator before
-  // other threads know the object.
+  // Makes the object and its children live as long as the process. Their references are no longer
+  // counted, since the counting of all threads would contend for one cache line. Pre: called by the
+  // creator before other threads know the object.
   void make_immortal() noexcept { immortal_ = true; }
   // Called once by `make_ref`. An independent object starts with its creator's reference; a child
   // adds the creator's reference to its parent.
-  void count_maker() noexcept {
+  void count_creator() noexcept {
     if (parent_ != nullptr) {
       retain();
     }
@@ -123,7 +123,7 @@ class Ref {
 template <class T, class... Args>
 [[nodiscard]] Ref<T> make_ref(Args&&... args) {
   auto* object = new T(std::forward<Args>(args)...);
-  object->count_maker();
+  object->count_creator();
   return Ref<T>::adopt(object);
 }
 

@@ -15,11 +15,11 @@ struct MoveDimension {
   std::ptrdiff_t source_stride;       // 0: the same bytes repeatedly
 };
 
-template <std::size_t Most>
+template <std::size_t MaxDimensions>
 class RowWalk {
  public:
-  // Iterates over the dimensions outside the row, starting at row `row`. There are at most `Most`
-  // dimensions, and they outlive this object.
+  // Iterates over the dimensions outside the row, starting at row `row`. There are at most
+  // `MaxDimensions` dimensions, and they outlive this object.
   RowWalk(std::span<const MoveDimension> outer, std::size_t row) noexcept : outer_{outer} {
     for (std::size_t i = outer_.size(); i-- > 0;) {
       const auto& dimension = outer_[i];
@@ -50,7 +50,7 @@ class RowWalk {
 
  private:
   std::span<const MoveDimension> outer_;
-  std::array<std::size_t, Most> index_;  // only the first `outer_.size()` are initialized
+  std::array<std::size_t, MaxDimensions> index_;  // only the first `outer_.size()` are initialized
   std::ptrdiff_t destination_offset_ = 0;
   std::ptrdiff_t source_offset_ = 0;
 };

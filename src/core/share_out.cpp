@@ -14,7 +14,7 @@ namespace {
 // Fewer threads do not saturate the memory bandwidth of a server: for 1 GiB, 16 threads copied 107
 // GB/s, 8 of them 78 (Xeon of a machine with an H100).
 constexpr std::size_t k_max_threads = 16;
-// What a thread claims at a time: small, so that a delayed thread delays the end by little.
+// The bytes that a thread claims at a time. Few, so that a delayed thread delays the end by little.
 constexpr std::size_t k_chunk_bytes = std::size_t{256} << 10;
 constexpr std::size_t k_min_chunks_per_thread = 16;
 
@@ -49,8 +49,8 @@ class WorkChunks {
     at.store(k_none);
     return has_chunk;
   }
-  // In bytes. `next_` is read first: a chunk claimed before that is published in `current_` until
-  // it is done.
+  // The bytes done from the start of the range without a gap. `next_` is read first: a chunk
+  // claimed before that is published in `current_` until it is done.
   [[nodiscard]] std::size_t done_upto() const noexcept {
     auto first = std::min(next_.load(), count());
     for (const auto& each : current_) {
@@ -58,8 +58,9 @@ class WorkChunks {
     }
     return std::min(first * k_chunk_bytes, nbytes_);
   }
-  // On the calling thread alone. `done_upto` may fall below a value reported earlier, when a thread
-  // has published a number but not yet claimed its chunk; reported values never decrease.
+  // Called on the calling thread of `share_out` alone. `done_upto` may fall below a value reported
+  // earlier, when a thread has published a number but not yet claimed its chunk; reported values
+  // never decrease.
   [[nodiscard]] bool report_progress() noexcept {
     reported_ = std::max(reported_, done_upto());
     return work_.done == nullptr || work_.done(context_, reported_);

@@ -25,22 +25,22 @@ struct SharedWork {
 // started, the caller processes all chunks.
 void share_out(std::size_t nbytes, const SharedWork& work, void* context) noexcept;
 
-template <class Piece>
-void share_out(std::size_t nbytes, Piece process_chunk) noexcept {
+template <class ProcessChunk>
+void share_out(std::size_t nbytes, ProcessChunk process_chunk) noexcept {
   const auto call = [](void* context, std::size_t at, std::size_t n) {
-    (*static_cast<Piece*>(context))(at, n);
+    (*static_cast<ProcessChunk*>(context))(at, n);
   };
   share_out(nbytes, SharedWork{call, nullptr}, &process_chunk);
 }
 
-template <class Piece, class Done>
-void share_out_in_order(std::size_t nbytes, Piece process_chunk, Done done) noexcept {
+template <class ProcessChunk, class Done>
+void share_out_in_order(std::size_t nbytes, ProcessChunk process_chunk, Done done) noexcept {
   struct Both {
-    Piece& piece;
+    ProcessChunk& process_chunk;
     Done& done;
   } calls{process_chunk, done};
   const auto call_chunk = [](void* context, std::size_t at, std::size_t n) {
-    static_cast<Both*>(context)->piece(at, n);
+    static_cast<Both*>(context)->process_chunk(at, n);
   };
   const auto call_done = [](void* context, std::size_t upto) {
     return static_cast<Both*>(context)->done(upto);

@@ -3,8 +3,8 @@
 // An index of items by the byte range that they span. A search among n items takes O(log n) plus
 // the items found.
 //
-// Items are sorted by their begin, separately for each power of two of their length, so that a long
-// item does not widen the search among short ones.
+// Items are sorted by their begin, separately for each power of two of their length. So a long item
+// does not widen the search among short ones.
 
 #include <algorithm>
 #include <bit>

@@ -36,7 +36,7 @@ bool continues(const StridedDimension& outer, const StridedDimension& inner, Sid
   return outer.stride(side) == inner.stride(side) * inner.count;
 }
 
-// Joins the first two contiguous dimensions. False if there are none.
+// Joins the first two contiguous dimensions. False if no two are contiguous.
 bool join_two(StridedCopy& copy) noexcept {
   for (std::size_t i = 0; i + 1 < copy.rank; ++i) {
     const auto outer = copy.dimensions[i];

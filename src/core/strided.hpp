@@ -29,7 +29,7 @@ struct StridedCopy {
   void* destination = nullptr;
   const void* source = nullptr;
   std::size_t width = 0;  // contiguous bytes on both sides
-  // Outermost first. One more than callers may pass, for copies that are divided.
+  // Outermost first. One dimension more than callers may pass, for copies that are divided.
   std::array<StridedDimension, k_max_dimensions + 1> dimensions{};
   std::size_t rank = 0;
 
@@ -52,7 +52,7 @@ struct StridedCopy {
 // outermost.
 [[nodiscard]] StridedCopy simplified(StridedCopy copy, Side side) noexcept;
 
-// Its runs, with offsets from the two pointers.
+// The runs of the copy, with offsets from its two pointers.
 [[nodiscard]] std::vector<CopyRange> list_runs(const StridedCopy& copy);
 
 // Copies on the host.

@@ -51,7 +51,7 @@ std::uint32_t claim_thread_number() noexcept {
   if (detail::cached_thread_number == 0) {
     const auto* held = thread_held_number.get();
     if (held == nullptr) {
-      return k_thread_numbers;  // for now: a later call may find memory
+      return k_thread_numbers;  // not cached: a later call may obtain memory
     }
     detail::cached_thread_number = held->get();
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Runs a function at the end of a scope unless it was dismissed, to roll back when the rest fails
-// by an error or an exception.
+// Runs a function at the end of a scope unless it was dismissed, to roll back if the rest fails
+// with an error or an exception.
 
 #include <utility>
 

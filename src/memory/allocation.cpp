@@ -93,8 +93,8 @@ Result<Ref<Allocation>> Allocation::record_new(Queue& queue, const Facts& facts,
   if (source != nullptr && &source->device() != &queue.device()) {
     allocation->other_device_ = &source->device();
   }
-  // The pool may hand out memory before the work it was freed after has completed, but only on the
-  // queue of that work.
+  // The pool may allocate memory that unfinished work of its previous owner still uses, but only on
+  // the queue of that work.
   if (pool != nullptr && pool->frees_after_work()) {
     ISTHMUS_TRY(allocation->inherit(queue));
   }
@@ -105,7 +105,7 @@ Result<Ref<Allocation>> Allocation::record_new(Queue& queue, const Facts& facts,
   return Error::no_memory();
 }
 
-// The events stay separate: a single event for all of them would have to watch each of them.
+// The events are not combined into one, since the combined event would have to watch each of them.
 Result<void> Allocation::record_queue_work(Queue& queue) {
   if (queue.is_known_idle()) {
     return {};
@@ -139,7 +139,7 @@ Result<void> Allocation::record_use(Queue& queue, const ByteRange& range) {
 }
 
 void Allocation::register_with(MemoryResource* resource) {
-  resource_ = Ref<MemoryResource>{resource};  // first: look-ups in the registry read it
+  resource_ = Ref<MemoryResource>{resource};  // set first, since registry look-ups read it
   process_registry().add(*this);
   origin_ = Origin::internal;
   if (!outer_) {
@@ -167,7 +167,7 @@ bool Allocation::any_nested() noexcept {
   return any_nested_allocation.load(std::memory_order_relaxed);
 }
 
-// Marks the outermost record, the one that look-ups find.
+// Marks the outermost record, since look-ups find that one.
 void Allocation::mark_as_divided() noexcept {
   if (outer_) {
     outer_->mark_as_divided();
@@ -194,8 +194,8 @@ void Allocation::hold_by_pointer() noexcept {
   held_by_pointer_.store(true, std::memory_order_release);
 }
 
-// If the queue cannot be queried now, it is queried after the last reference was dropped, and as
-// often as necessary.
+// If the queue cannot be queried now, it is queried after the last reference was dropped,
+// repeatedly until a query succeeds.
 bool Allocation::drop_pointer(Queue* after) noexcept {
   if (!held_by_pointer_.exchange(false, std::memory_order_acq_rel)) {
     return false;
@@ -218,7 +218,7 @@ Result<Ref<Allocation>> Allocation::adopt(Queue& queue, const Facts& facts, Owne
   release_large_on_demand();
   auto allocation = make_ref<Allocation>(queue, facts);
   allocation->set_outer(std::move(outer));
-  if (!allocation->outer_) {  // else look-ups of its addresses find the outer allocation
+  if (!allocation->outer_) {  // otherwise look-ups find the outer allocation
     process_registry().add(*allocation);
   }
   allocation->origin_ = Origin::foreign;
@@ -234,8 +234,8 @@ void Allocation::begin_view(Queue& queue) {
   }
 }
 
-// Adds the work that runs on an exported queue now to the uses. Returns false if that is not
-// possible: the queue then counts as a view's for the rest of the allocation's lifetime.
+// Adds the unfinished work of an exported queue to the uses. Returns false if the queue cannot be
+// queried now: it then remains in `views_` for the rest of the allocation's lifetime.
 bool Allocation::record_view_work(Queue& queue) {
   if (!queue.is_exported()) {
     return true;
@@ -262,13 +262,13 @@ void Allocation::end_view(Queue& queue) noexcept {
       views_.end(queue);
     }
   } catch (const std::bad_alloc&) {
-    // As if the driver could not be queried: the view still counts.
+    // As when the driver cannot be queried, the queue remains in `views_`.
   }
 }
 
 std::vector<Ref<Queue>> Allocation::exported_queues() {
   if (outer_) {
-    return outer_->exported_queues();  // includes this one's queue, as that of a view
+    return outer_->exported_queues();  // includes `queue_`, which `set_outer` added as a view's
   }
   std::vector<Ref<Queue>> queues;
   if (queue_->is_exported()) {

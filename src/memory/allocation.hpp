@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The allocation record: what the library knows about one live USM allocation, and what keeps it
-// alive.
+// The allocation record: the metadata of one live USM allocation, and the references that keep the
+// allocation alive.
 //
 // Records are reference-counted. The buffer, its exports and the calls that currently use the
 // memory each hold a reference. When the last reference is dropped, the memory is returned to its
 // origin. Device memory of a pool is returned at once if all pending operations on it are on a
-// single queue: the free is then ordered on that queue. All other memory is returned only after
-// these operations have completed. A library thread does that, and no free waits for it; only an
-// allocation that finds no memory does.
+// single queue: the free is then ordered on that queue. Other memory with pending operations is
+// returned by a library thread after they have completed. A free never waits for that; an
+// allocation waits only if it would fail otherwise.
 //
 // Thread-safe, except where a function states a precondition. Relies on the registry
 // (registry.hpp), the use list (use_list.hpp) and deferred release (deferred_release.hpp).
@@ -35,17 +35,17 @@ class Allocation final : public RefCounted, public Releasable {
     std::size_t nbytes = 0;
     std::size_t alignment = 0;
     UsmKind kind = ISTHMUS_KIND_DEVICE;
-    // The extent was stated by the adopter: the owner's memory may begin before it and extend past
-    // it.
+    // Base and size were passed by the code that adopted the memory: the owner's memory may begin
+    // before the base and extend past the end.
     bool is_stated = false;
   };
 
-  // For `create` and `adopt`, which also register the record.
+  // Called only by the static functions below, which also register the record.
   Allocation(Queue& queue, const Facts& facts) noexcept : facts_{facts}, queue_{&queue} {}
 
-  // Allocates from a memory resource, or from the driver if `resource` is null. Errors as
-  // `Context::allocate`. If a resource cuts the block out of an allocation that has a record, the
-  // new record lies within that one, as in `adopt`.
+  // Allocates from a memory resource, or from the driver if `resource` is null. Fails as
+  // `Context::allocate` does. If the resource sub-allocates the block from an allocation that has a
+  // record, the new record is nested in that one, as described at `adopt`.
   [[nodiscard]] static Result<Ref<Allocation>> create(Queue& queue,
                                                       const AllocationRequest& request,
                                                       MemoryResource* resource);
@@ -53,19 +53,21 @@ class Allocation final : public RefCounted, public Releasable {
   // returned to `resource`.
   [[nodiscard]] static Result<Ref<Allocation>> take_ownership(Queue& queue, const Facts& facts,
                                                               MemoryResource* resource);
-  // Creates the record of a block that a resource handed out without one. The block's bare pointer
-  // then holds a reference. Throws std::bad_alloc; the block is then unchanged.
+  // Creates the record of a block that a resource returned as a bare pointer, without a record. The
+  // pointer then holds a reference to the record. Throws std::bad_alloc, in which case the block is
+  // unchanged.
   [[nodiscard]] static Ref<Allocation> record(Queue& queue, const Facts& facts,
                                               MemoryResource& resource);
-  // Adopts memory of another library, which `owner` frees. Precondition: the caller has validated
-  // the arguments. If the memory lies in `outer`, an allocation with a record, the new record
-  // keeps `outer` alive and shares its uses.
+  // Adopts memory of another library, which `owner` frees. Pre: the caller has validated the
+  // arguments. If the memory lies in `outer`, an allocation with a record, the new record keeps
+  // `outer` alive and shares its uses.
   [[nodiscard]] static Result<Ref<Allocation>> adopt(Queue& queue, const Facts& facts, Owner owner,
                                                      Ref<Allocation> outer);
 
-  // Makes the caller's bare pointer hold a reference. `drop_pointer` drops it; all work submitted
-  // to `after` so far (may be null) then counts as a use of the memory. It returns false if no
-  // pointer holds a reference: it was freed before, or something else owns the memory.
+  // Adds a reference that the caller's bare pointer holds. `drop_pointer` drops that reference, and
+  // records all work submitted so far to `after` (may be null) as a use of the memory. It returns
+  // false if there is no such reference, because the pointer was freed before or the memory has
+  // another owner.
   void hold_by_pointer() noexcept;
   [[nodiscard]] bool drop_pointer(Queue* after) noexcept;
   [[nodiscard]] bool came_from(const MemoryResource& candidate) const noexcept {
@@ -80,28 +82,29 @@ class Allocation final : public RefCounted, public Releasable {
   [[nodiscard]] Context& context() const noexcept;
   [[nodiscard]] Device& device() const noexcept;
   [[nodiscard]] UseList& uses() noexcept { return outer_ ? outer_->uses() : uses_; }
-  // The address that the ranges of its uses are relative to.
+  // The address to which the ranges in `uses()` are relative.
   [[nodiscard]] const void* start_of_uses() const noexcept {
     return outer_ ? outer_->start_of_uses() : facts_.base;
   }
   [[nodiscard]] bool host_can_touch() const noexcept { return facts_.kind != ISTHMUS_KIND_DEVICE; }
   [[nodiscard]] bool contains(const void* pointer) const noexcept;
   [[nodiscard]] bool is_block() const noexcept { return is_block_; }
-  // Whether it lies in another allocation that has a record.
+  // Whether this allocation lies in another one that has a record.
   [[nodiscard]] bool is_nested() const noexcept { return static_cast<bool>(outer_); }
-  // Whether other allocations lie in it, now or earlier. Only for an allocation that lies in no
-  // other.
+  // Whether other allocations lie, or once lay, in this one. Pre: `is_nested()` is false.
   [[nodiscard]] bool is_divided() const noexcept {
     return is_divided_.load(std::memory_order_relaxed);
   }
-  // Marks it as cut into blocks by a resource. From here on it is not a block of its own.
+  // Marks the allocation as memory that a resource sub-allocates. It then no longer counts as a
+  // block itself.
   void mark_as_chunk() noexcept;
   [[nodiscard]] bool is_chunk() const noexcept { return is_chunk_.load(std::memory_order_relaxed); }
-  // Whether any allocation of the process lies in another one, now or earlier.
+  // Whether any allocation of the process lies, or once lay, in another one.
   [[nodiscard]] static bool any_nested() noexcept;
 
-  // While all of these are false nothing can be pending on the memory: no operation of the library,
-  // and no external work on an exported queue, be it the allocation's own queue or one of a view.
+  // While all of these flags are false, no work is pending on the memory. No operation of the
+  // library is pending, and there is no external work, since neither the allocation's queue nor a
+  // view's queue was exported.
   struct Signs {
     const std::atomic<bool>* operations;
     const std::atomic<bool>* own_queue;
@@ -112,35 +115,37 @@ class Allocation final : public RefCounted, public Releasable {
                   : Signs{&uses_.may_run(), &queue_->exported_flag(), &views_.any_flag()};
   }
 
-  // Between these calls, views of the memory submit operations to `queue` as well. External work
-  // may still run there when the view ends: it is then added to the uses.
+  // Between these two calls, a view of the memory may submit operations to `queue`. `end_view` adds
+  // external work that still runs on that queue to the uses.
   void begin_view(Queue& queue);
   void end_view(Queue& queue) noexcept;
-  // Whether the handle of a queue that its operations go to was exported, so that external work may
-  // use the memory.
+  // Whether external work may use the memory, because the handle of its queue or of a view's queue
+  // was exported.
   [[nodiscard]] bool has_exported_queue() noexcept;
-  // Appends events for the unfinished work on those queues, except on `except` (may be null). A
-  // lost device has no unfinished work.
+  // Appends events for the unfinished work on the exported queues, except on `except` (may be
+  // null). A lost device has no unfinished work.
   [[nodiscard]] Result<void> unfinished_on_exported(const Queue* except,
                                                     std::vector<Ref<Event>>& out);
 
-  // Records that all work currently on the queue may use the memory. Does not wait. Errors as
-  // `Queue::unfinished`, except for a lost device, where nothing runs. Throws std::bad_alloc.
+  // Records all work that is currently on the queue as a use of the memory. Does not wait. Fails as
+  // `Queue::unfinished` does, but succeeds for a lost device, which runs nothing. Throws
+  // std::bad_alloc.
   [[nodiscard]] Result<void> record_queue_work(Queue& queue);
 
-  // As `record_queue_work`, for memory that a pool has just handed out, possibly before the work it
-  // was freed after has completed. Precondition: no other thread can find the record yet.
+  // As `record_queue_work`, for memory that a pool has just allocated. Work of the previous owner
+  // on that queue may still use the memory. Pre: no other thread can find the record yet.
   [[nodiscard]] Result<void> inherit(Queue& queue);
 
-  // As `record_queue_work` for a range of its uses, declared by the user of the memory: failures of
-  // that work are not reported to later operations. Errors as `Queue::fence`.
+  // As `record_queue_work`, for external work that the caller declares, and for one range of the
+  // memory, relative to `start_of_uses()`. Failures of that work are not reported to later
+  // operations. Fails as `Queue::fence` does.
   [[nodiscard]] Result<void> record_use(Queue& queue, const ByteRange& range);
 
-  // As `release`, for a reference that is likely the last one. Needs fewer atomic operations for a
-  // pool's block that no operation has used.
+  // As `release`, for a reference that is probably the last one. Needs fewer atomic operations for
+  // a pool's block that no operation has used.
   void release_last() noexcept;
 
-  // The steps below run without a reference: they release memory whose last reference was dropped.
+  // The functions below are called after the last reference was dropped. They release the memory.
   void release_now() noexcept override;
   [[nodiscard]] Ref<Queue> sole_queue() noexcept override;
   [[nodiscard]] bool is_released_on_demand() noexcept override;
@@ -165,47 +170,49 @@ class Allocation final : public RefCounted, public Releasable {
   [[nodiscard]] bool try_record_queue_work(Queue& queue) noexcept;
   [[nodiscard]] static Result<void> unfinished_on(Queue& queue, std::vector<Ref<Event>>& out);
   [[nodiscard]] Result<std::vector<Ref<Event>>> running_events();
-  // Whether its owner submitted no operation on it, and no external work can use it.
+  // Whether the owner submitted no operation that uses the memory, and no external work can use it.
   [[nodiscard]] bool never_used() noexcept {
     return !outer_ && !uses_.ever_used() && !views_.any() && !freed_after_ &&
            !queue_->is_exported();
   }
-  // Whether everything submitted later to its queue runs after the work that it inherited, if any.
-  // Accesses by the host are not ordered by a queue.
+  // Whether all operations submitted to the queue from now on run after the inherited work
+  // (`inherit`), if any. False for inherited work on memory that the host can access, since a queue
+  // does not order host accesses.
   [[nodiscard]] bool inherits_in_order() const noexcept {
     return !uses_.inherits() ||
            (!host_can_touch() && queue_->is_in_order() && !queue_->has_deferred_operations());
   }
-  // Whether all its uses are known to have completed. Precondition: no references are left.
+  // Whether all its uses are known to have completed. Pre: no references are left.
   [[nodiscard]] bool is_idle() noexcept {
     return !outer_ && uses_.is_known_idle() && !has_exported_queue() && !freed_after_;
   }
-  // Whether the queues have to be queried for its uses, and by a library thread instead of the
-  // thread that dropped the last reference.
+  // Whether a library thread must determine the uses, because the thread that dropped the last
+  // reference must not query the queues.
   [[nodiscard]] bool needs_library_thread() noexcept {
     return in_continuation() ||
            (has_exported_queue() && (queue_->query_may_block() || is_queried_on_demand()));
   }
   [[nodiscard]] bool is_queried_on_demand() noexcept;
   [[nodiscard]] bool end_unused_block() noexcept;
-  // The queue in whose order the memory can be freed now; null: none.
+  // The queue in whose order the memory can be freed now; null if there is none.
   [[nodiscard]] Ref<Queue> ordering_queue() noexcept;
   [[nodiscard]] Ref<Queue> find_queue(std::uint64_t serial) noexcept;
   // Returns false if the memory is released later.
   bool release_or_defer() noexcept;
   bool release_after_uses();
-  // Notifies the resource, for memory that is released later.
+  // Notifies the resource of the free. Called for memory that is released later.
   void notify_freed() noexcept;
-  // Counts the memory as pending release. An allocation that finds no memory in the pool may wait
-  // for it, until it has been released or until it is unknown when it will be.
+  // Between these calls the memory counts as pending release, so that an allocation that would fail
+  // otherwise may wait for it. Memory whose time of release is unknown is not counted.
   void begin_pending_release() noexcept;
   void end_pending_release() noexcept;
-  // The pool that the memory came from, through whatever adaptors; null: none.
+  // The pool at the end of the chain of upstreams from which the memory was allocated; null if that
+  // resource is not a pool.
   [[nodiscard]] Pool* pool_below() const noexcept;
   [[nodiscard]] std::int64_t pending_bytes() const noexcept {
     return static_cast<std::int64_t>(facts_.nbytes);
   }
-  // Precondition: nothing but work on `after` (may be null) uses the memory.
+  // Pre: only work on `after` (may be null) uses the memory.
   static void return_memory(const Facts& facts, Queue& queue, MemoryResource* resource,
                             Queue* after) noexcept;
   void destroy(Queue* after) noexcept;
@@ -214,7 +221,7 @@ class Allocation final : public RefCounted, public Releasable {
 
   Facts facts_;
   Ref<Queue> queue_;
-  Device* other_device_ = nullptr;  // null: the queue's device
+  Device* other_device_ = nullptr;  // null: the device of `queue_`
   Ref<MemoryResource> resource_;
   Owner owner_;
   // While `unregistered`, the memory still belongs to the creator of the record.
@@ -226,12 +233,12 @@ class Allocation final : public RefCounted, public Releasable {
   // The queue that was passed to `drop_pointer`, if its work could not be added to the uses; else
   // null.
   Ref<Queue> freed_after_;
-  bool unused_ = false;      // no operation uses it any more
+  bool unused_ = false;      // no operation uses the memory any more
   bool is_pending_ = false;  // counted as pending release, by its pool or else by its device
   std::atomic<bool> is_divided_{false};
   std::atomic<bool> is_chunk_{false};
-  bool is_block_ = false;     // of a pool, and in no other allocation; constant once registered
-  std::uint64_t hashed_ = 0;  // hash of the base address; the registry's, like `entry_`
+  bool is_block_ = false;           // from a pool and not nested; constant once registered
+  std::uint64_t hashed_ = 0;        // hash of the base address; set by the registry, as is `entry_`
   RegistryEntry* entry_ = nullptr;  // null: not in the registry
 };
 

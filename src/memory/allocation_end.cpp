@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the memory of an allocation is released: at once, in the order of a queue, or after its uses
-// have completed.
+// Releases the memory of an allocation: at once, in the order of a queue, or after its uses have
+// completed.
 
 #include "core/undo.hpp"
 #include "memory/allocation.hpp"
@@ -16,7 +16,8 @@
 namespace isthmus {
 namespace {
 
-// Counted by the pool that the memory is returned to, or by the device if that is the driver.
+// The pool that the memory is returned to has the counter, or the device if the memory is returned
+// to the driver.
 void count_pending_release(Pool* pool, Device& device, UsmKind kind, std::int64_t nbytes) noexcept {
   if (pool != nullptr) {
     pool->count_pending(nbytes);
@@ -78,13 +79,13 @@ Ref<Queue> Allocation::ordering_queue() noexcept {
   if (!queue || (queue_->is_exported() && is_other(queue_)) || is_other(freed_after_)) {
     return {};
   }
-  // Operations that are held back on the host now could be overtaken later, by external work of the
-  // next user of the memory, once the queue's handle is exported.
+  // Excludes a queue with operations that the host still defers. If its handle were exported later,
+  // external work of the memory's next owner could run before them.
   const bool is_in_order = queue->is_in_order() && !queue->has_deferred_operations();
   return is_in_order && !queue->check_allocation() ? queue : Ref<Queue>{};
 }
 
-// Serial number 0 stands for any queue, as no known operation is pending.
+// Serial number 0 means that no known operation is pending, so that any queue is suitable.
 Ref<Queue> Allocation::find_queue(std::uint64_t serial) noexcept {
   if (serial == 0) {
     return freed_after_ ? freed_after_ : queue_;
@@ -107,7 +108,7 @@ bool Allocation::release_after_uses() {
   }
   notify_freed();
   if (!running) {
-    retry_release(*this);  // it may still be in use, which cannot be determined now
+    retry_release(*this);  // whether it is in use cannot be determined now
     return false;
   }
   unused_ = true;  // before another thread can release it
@@ -149,8 +150,8 @@ bool Allocation::end_unused_block() noexcept {
 }
 
 void Allocation::on_last_release() noexcept {
-  // Memory freed in a forked child still belongs to the parent. Memory freed at the end of the
-  // process is freed with it.
+  // In a forked child the memory still belongs to the parent process. At process exit the memory is
+  // released with the process.
   if (os::drivers_unavailable()) {
     return;
   }
@@ -175,8 +176,8 @@ void Allocation::release_now() noexcept {
     release_or_defer();
     return;
   }
-  // Copied, since `release_or_defer` may delete this object. They keep the pool and the device
-  // alive.
+  // Copies, since `release_or_defer` may delete this object. The references keep the pool and the
+  // device alive.
   const auto resource = resource_;
   const auto outer = outer_;
   const auto queue = queue_;
@@ -251,7 +252,7 @@ bool Allocation::release_or_defer() noexcept {
   }
 }
 
-// The record stays in the registry until here, so that a double free is detected meanwhile.
+// The record is removed from the registry only here, so that a double free is detected until then.
 void Allocation::destroy(Queue* after) noexcept {
   if (origin_ == Origin::internal || !outer_) {
     process_registry().remove(*this);
@@ -264,8 +265,8 @@ void Allocation::destroy(Queue* after) noexcept {
 
 void Allocation::destroy() noexcept { destroy(queue_->is_exported() ? nullptr : queue_.get()); }
 
-// The next user of the block on this queue is ordered after that work, also through its record,
-// which inherits the work (`Allocation::inherit`).
+// The queue runs operations of the block's next owner after the pending work. The next owner's
+// record also inherits that work (`Allocation::inherit`).
 void Allocation::destroy_after_queue(Queue& queue) noexcept {
   if (auto* const pool = resource_->as_pool()) {
     pool->note_free_after_work();

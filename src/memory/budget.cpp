@@ -30,7 +30,8 @@ void Budget::unclaim(std::size_t nbytes) noexcept {
   held_.fetch_sub(nbytes, std::memory_order_relaxed);
 }
 
-// What no member holds belongs to pools that were released while their memory is still in use.
+// The difference between the budget's held bytes and those of its members belongs to pools that
+// were released while their memory was still in use.
 Error Budget::refusal(const Device& device, UsmKind kind, std::size_t nbytes) {
   const auto held = held_.load(std::memory_order_relaxed);
   std::size_t of_members = 0;
@@ -55,8 +56,8 @@ Error Budget::refusal(const Device& device, UsmKind kind, std::size_t nbytes) {
       describe_bytes(held), holders);
 }
 
-// The pools with the most free memory come first. Pools return whole regions, so one of them may
-// return more than is missing.
+// Trims the pools with the most free memory first. Pools return whole regions, so that one of them
+// may return more than is missing.
 bool Budget::make_room(const Pool& requester, std::size_t nbytes) noexcept try {
   struct Candidate {
     std::size_t free_bytes;

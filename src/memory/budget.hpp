@@ -2,8 +2,8 @@
 #pragma once
 // A limit on the driver memory that several pools hold together, whether in use or free.
 //
-// A pool that would exceed it first returns its own free memory, then makes the other pools return
-// their free memory, and fails only if that is not enough.
+// A pool whose growth would exceed the limit first returns its own free memory, then trims the
+// other pools. The request fails only if that does not suffice.
 
 #include <atomic>
 #include <cstddef>
@@ -14,8 +14,8 @@
 
 namespace isthmus {
 
-// Thread-safe. No lock is held while a pool returns memory, so several pools may make each other do
-// so at the same time.
+// Thread-safe. No lock is held while a pool returns memory, so that several pools may trim each
+// other at the same time.
 class Budget final : public RefCounted {
  public:
   explicit Budget(std::size_t limit_bytes) noexcept : limit_{limit_bytes} {}
@@ -24,7 +24,7 @@ class Budget final : public RefCounted {
   // limit. Returns false if they would exceed it.
   [[nodiscard]] bool claim(std::size_t nbytes) noexcept;
   void unclaim(std::size_t nbytes) noexcept;
-  // The error for a pool that would need `nbytes` more: it lists what each pool holds.
+  // The error for a pool that cannot grow by `nbytes`. It lists the memory that each pool holds.
   [[nodiscard]] Error refusal(const Device& device, UsmKind kind, std::size_t nbytes);
 
   [[nodiscard]] std::size_t limit_bytes() const noexcept { return limit_; }
@@ -32,17 +32,17 @@ class Budget final : public RefCounted {
     return held_.load(std::memory_order_relaxed);
   }
   [[nodiscard]] PoolList& members() noexcept { return members_; }
-  // Makes the other pools return free memory to the driver, at least `nbytes` if they have that
-  // much. Returns whether they returned any.
+  // Trims the other pools until they have returned `nbytes` to the driver, or all their free
+  // memory. Returns whether they returned any.
   [[nodiscard]] bool make_room(const Pool& requester, std::size_t nbytes) noexcept;
 
   struct State {
     std::size_t limit_bytes = 0;
     std::size_t held_bytes = 0;
-    std::size_t free_bytes = 0;  // of these, not in use in their pools
+    std::size_t free_bytes = 0;  // the part of `held_bytes` that the pools do not use
     std::size_t peak_held_bytes = 0;
     std::size_t pools = 0;
-    std::uint64_t refusals = 0;        // how often a pool's growth did not fit at once
+    std::uint64_t refusals = 0;        // calls of `claim` that returned false
     std::uint64_t released_bytes = 0;  // returned by pools on behalf of other pools
   };
   [[nodiscard]] State state();

@@ -31,7 +31,8 @@ CentralShard& CentralLists::ClassLists::open(unsigned shard) noexcept {
   return at(shard);
 }
 
-// Returns `empty_slabs` with the slabs that now have all their blocks prepended.
+// Prepends the slabs that now hold all their blocks to the list `empty_slabs`, and returns that
+// list.
 Slab* CentralLists::ClassLists::return_to_slabs(std::span<void* const> blocks, Ticket freed,
                                                 Slab* empty_slabs) const noexcept {
   while (!blocks.empty()) {
@@ -41,30 +42,30 @@ Slab* CentralLists::ClassLists::return_to_slabs(std::span<void* const> blocks, T
   return empty_slabs;
 }
 
-std::size_t CentralLists::take_own(unsigned size_class, std::span<void*> out, QueueSlots::Slot slot,
-                                   unsigned shard) noexcept {
-  const auto taken = classes_[size_class].open(shard).take(out, slot);
+std::size_t CentralLists::take_own(unsigned size_class, std::span<void*> out,
+                                   QueueSlots::EntryIndex entry, unsigned shard) noexcept {
+  const auto taken = classes_[size_class].open(shard).take(out, entry);
   count(size_class, -static_cast<std::int64_t>(taken), shard);
   return taken;
 }
 
 std::size_t CentralLists::take_other_shards(unsigned size_class, std::span<void*> out,
-                                            QueueSlots::Slot slot, unsigned shard) noexcept {
+                                            QueueSlots::EntryIndex entry, unsigned shard) noexcept {
   std::size_t taken = 0;
   for (unsigned step = 1; step < k_shards && taken == 0; ++step) {
     if (auto* const other = classes_[size_class].find((shard + step) % k_shards)) {
-      taken = other->take(out, slot);
+      taken = other->take(out, entry);
     }
   }
   count(size_class, -static_cast<std::int64_t>(taken), shard);
   return taken;
 }
 
-bool CentralLists::has(unsigned size_class, QueueSlots::Slot slot) const noexcept {
+bool CentralLists::has(unsigned size_class, QueueSlots::EntryIndex entry) const noexcept {
   const auto& shards = classes_.at(size_class).shards;
-  return std::any_of(shards.begin(), shards.end(), [slot](const auto& each) {
+  return std::any_of(shards.begin(), shards.end(), [entry](const auto& each) {
     auto* const found = each.load(std::memory_order_acquire);
-    return found != nullptr && found->has(slot);
+    return found != nullptr && found->has(entry);
   });
 }
 
@@ -72,7 +73,7 @@ std::size_t CentralLists::add(unsigned size_class, Slab& slab, std::span<void*> 
                               unsigned shard) noexcept {
   auto& list = classes_[size_class];
   list.slabs.fetch_add(1, std::memory_order_relaxed);
-  // Read first: another thread may release the slab once it is added.
+  // Read before the slab is added, since another thread may release it after that.
   const auto blocks = slab.blocks;
   const auto taken = list.open(shard).add(slab, out);
   count(size_class, static_cast<std::int64_t>(blocks - taken), shard);
@@ -97,7 +98,7 @@ Slab* CentralLists::flush(unsigned size_class) noexcept {
     Ticket freed;
     auto* const source = list.find(shard);
     const auto max_batches = source != nullptr ? CentralShard::k_max_batches : 0;
-    // Bounded, as other threads may add batches meanwhile.
+    // The loop is bounded, since other threads may add batches meanwhile.
     for (std::size_t index = 0; index < max_batches; ++index) {
       const auto count = source->take_batch(batch, freed);
       empty_slabs = list.return_to_slabs({batch.data(), count}, freed, empty_slabs);
@@ -111,7 +112,7 @@ Slab* CentralLists::flush(unsigned size_class) noexcept {
   return count_removed(size_class, empty_slabs, 0);
 }
 
-// Subtracts slabs that have left the lists from the counters.
+// Subtracts slabs that were removed from the lists from the counters.
 Slab* CentralLists::count_removed(unsigned size_class, Slab* empty_slabs, unsigned shard) noexcept {
   for (const auto* each = empty_slabs; each != nullptr; each = each->next) {
     classes_[size_class].slabs.fetch_sub(1, std::memory_order_relaxed);

@@ -6,8 +6,8 @@
 // Each thread uses one shard, so that threads that allocate and free a lot do not contend for one
 // lock, and each mostly gets blocks of slabs that it alone uses. A thread whose shard has no block
 // takes blocks from the other shards. However, if the free blocks in slabs are only a small part of
-// what the pool holds, the thread first tries to get a new slab, since threads that use blocks of
-// one slab in turn write the same cache lines. A block returns to the shard of its slab, a batch to
+// the pool's memory, the thread first tries to get a new slab, since threads that use blocks of one
+// slab alternately write the same cache lines. A block returns to the shard of its slab, a batch to
 // the shard of the thread that freed it.
 
 #include <array>
@@ -22,7 +22,7 @@
 
 namespace isthmus {
 
-// Thread-safe: each shard has a lock of its own (central_shard.hpp); the counters are atomic.
+// Thread-safe: each shard has its own lock (central_shard.hpp); the counters are atomic.
 class CentralLists {
  public:
   static constexpr unsigned k_shards = 16;
@@ -37,33 +37,36 @@ class CentralLists {
     }
   }
 
-  // Takes blocks that the queue of entry `slot` may use now. Returns how many; 0 if there are none.
+  // Takes blocks from `shard` that the queue of entry `entry` may use now. Returns the number of
+  // blocks taken.
   [[nodiscard]] std::size_t take_own(unsigned size_class, std::span<void*> out,
-                                     QueueSlots::Slot slot, unsigned shard) noexcept;
+                                     QueueSlots::EntryIndex entry, unsigned shard) noexcept;
   // As `take_own`, from the shards other than `shard`.
   [[nodiscard]] std::size_t take_other_shards(unsigned size_class, std::span<void*> out,
-                                              QueueSlots::Slot slot, unsigned shard) noexcept;
+                                              QueueSlots::EntryIndex entry,
+                                              unsigned shard) noexcept;
   // Whether `take_own` or `take_other_shards` would find a block.
-  [[nodiscard]] bool has(unsigned size_class, QueueSlots::Slot slot) const noexcept;
-  // Whether that many blocks, if returned, would stay a batch instead of returning to their slabs.
+  [[nodiscard]] bool has(unsigned size_class, QueueSlots::EntryIndex entry) const noexcept;
+  // Whether `return_blocks` would store that many blocks as a batch instead of returning them to
+  // their slabs.
   [[nodiscard]] bool would_keep(unsigned size_class, std::size_t blocks,
                                 unsigned shard) const noexcept {
     return classes_.at(size_class).at(shard).has_room_for(blocks);
   }
-  // How many blocks of a slab are in the list. Precondition: the caller holds another block of the
-  // slab, so that the slab remains.
+  // The number of blocks of a slab that are in the list. Pre: the caller holds another block of the
+  // slab, so that the slab is not released.
   [[nodiscard]] CentralShard::Share share_of(unsigned size_class, const Slab& slab) const noexcept {
     return classes_.at(size_class).at(slab.shard).share_of(slab);
   }
-  // Returns blocks to the list. The result is a list, linked by `next`, of the slabs that now have
+  // Returns blocks to the list. The result is a list, linked by `next`, of the slabs that now hold
   // all their blocks; the caller returns them to the run heap.
   [[nodiscard]] Slab* return_blocks(unsigned size_class, std::span<void* const> blocks,
                                     Ticket freed, unsigned shard) noexcept;
-  // Adds a new slab and takes its first blocks. Returns how many.
+  // Adds a new slab and takes its first blocks. Returns the number of blocks taken.
   [[nodiscard]] std::size_t add(unsigned size_class, Slab& slab, std::span<void*> out,
                                 unsigned shard) noexcept;
-  // Returns the blocks of all batches to their slabs. The result is that of `return_blocks`, plus
-  // the slabs of which no block was taken.
+  // Returns the blocks of all batches to their slabs. The result is as for `return_blocks`, but
+  // also contains the slabs of which no block was taken.
   [[nodiscard]] Slab* flush(unsigned size_class) noexcept;
   // The number of slabs of that class. May be out of date when it returns.
   [[nodiscard]] std::uint32_t slabs(unsigned size_class) const noexcept {
@@ -71,7 +74,7 @@ class CentralLists {
   }
   // The bytes of all blocks in the lists. May be out of date when it returns.
   [[nodiscard]] std::size_t free_bytes() const noexcept;
-  // INTERNAL if a slab is inconsistent or a block is in two places.
+  // Fails with INTERNAL if a slab is inconsistent or a block is listed twice.
   [[nodiscard]] Result<void> verify() noexcept;
 
  private:
@@ -86,12 +89,12 @@ class CentralLists {
     [[nodiscard]] CentralShard* find(unsigned shard) const noexcept {
       return shards[shard].load(std::memory_order_acquire);
     }
-    // The first shard, which always exists, if that one does not.
+    // As `find`, but returns the first shard, which always exists, instead of null.
     [[nodiscard]] CentralShard& at(unsigned shard) const noexcept {
       auto* const found = find(shard);
       return found != nullptr ? *found : *find(0);
     }
-    // Creates the shard if necessary; the first shard if there is no memory for that.
+    // Creates the shard if necessary. Returns the first shard if there is no host memory for that.
     [[nodiscard]] CentralShard& open(unsigned shard) noexcept;
     [[nodiscard]] Slab* return_to_slabs(std::span<void* const> blocks, Ticket freed,
                                         Slab* empty_slabs) const noexcept;
@@ -100,8 +103,8 @@ class CentralLists {
     CentralShard::Layout layout{};
     std::atomic<std::uint32_t> slabs{0};
   };
-  // Bytes added less bytes taken, by the threads of one shard. One of them may be negative; the sum
-  // over all shards is what the lists hold.
+  // Bytes added minus bytes taken by the threads of one shard. A single account may be negative;
+  // the sum of all accounts is the number of bytes in the lists.
   struct alignas(64) Account {
     std::atomic<std::int64_t> bytes{0};
   };

@@ -16,11 +16,11 @@ CentralShard::CentralShard(const Layout& layout, unsigned number) noexcept
       slots_{layout.slots},
       slabs_{*layout.slots, layout.poison} {}
 
-std::size_t CentralShard::take(std::span<void*> out, QueueSlots::Slot slot) noexcept {
+std::size_t CentralShard::take(std::span<void*> out, QueueSlots::EntryIndex entry) noexcept {
   const std::lock_guard hold{lock_};
   for (auto at = batches_; at-- != 0;) {
     auto& batch = stack_.at(at);
-    if (slots_->is_usable(batch.freed, slot)) {
+    if (slots_->is_usable(batch.freed, entry)) {
       const auto taken = std::min(batch.count, out.size());
       std::ranges::copy(blocks_of(at).last(taken), out.begin());
       batch.count -= taken;
@@ -31,14 +31,14 @@ std::size_t CentralShard::take(std::span<void*> out, QueueSlots::Slot slot) noex
       return taken;
     }
   }
-  return slabs_.take(out, slot);
+  return slabs_.take(out, entry);
 }
 
-bool CentralShard::has(QueueSlots::Slot slot) noexcept {
+bool CentralShard::has(QueueSlots::EntryIndex entry) noexcept {
   const std::lock_guard hold{lock_};
   return std::any_of(stack_.begin(), stack_.begin() + batches_,
-                     [&](const Batch& each) { return slots_->is_usable(each.freed, slot); }) ||
-         slabs_.has(slot);
+                     [&](const Batch& each) { return slots_->is_usable(each.freed, entry); }) ||
+         slabs_.has(entry);
 }
 
 bool CentralShard::has_room_for(std::size_t blocks) noexcept {

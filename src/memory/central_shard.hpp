@@ -5,9 +5,10 @@
 //
 // A batch moves blocks from a thread that frees to one that allocates, with one lock acquisition on
 // each side and without touching their slabs. The batches lie in a fixed array and are limited in
-// bytes, so that a free never needs memory; further blocks return to their slabs. For a batch the
-// two threads share the first cache line, which holds the lock, and the lines of the batch itself.
-// Moving one cache line between cores takes as long as about ten allocations from a thread cache.
+// bytes, so that a free never allocates; blocks beyond that limit return to their slabs. To move a
+// batch, the two threads share the first cache line, which holds the lock, and the lines of the
+// batch itself. Moving one cache line between cores takes as long as about ten allocations from a
+// thread cache.
 
 #include <array>
 #include <cstddef>
@@ -32,36 +33,37 @@ class alignas(64) CentralShard {
   };
   CentralShard(const Layout& layout, unsigned number) noexcept;
 
-  // Takes blocks of a batch that the queue of entry `slot` may use now, else blocks of the slabs.
-  // Returns how many; 0 if there are none.
-  [[nodiscard]] std::size_t take(std::span<void*> out, QueueSlots::Slot slot) noexcept;
+  // Takes blocks of a batch that the queue of entry `entry` may use now, else blocks of the slabs.
+  // Returns the number of blocks taken.
+  [[nodiscard]] std::size_t take(std::span<void*> out, QueueSlots::EntryIndex entry) noexcept;
   // Whether `take` would find a block.
-  [[nodiscard]] bool has(QueueSlots::Slot slot) noexcept;
-  // Returns false, without effect, if the blocks are not a full batch or there are enough batches.
+  [[nodiscard]] bool has(QueueSlots::EntryIndex entry) noexcept;
+  // Stores the blocks as a batch. Returns false, without effect, if they are not a full batch or
+  // the shard has no space for another batch.
   [[nodiscard]] bool keep_batch(std::span<void* const> blocks, Ticket freed) noexcept;
-  // Whether `keep_batch` would keep so many blocks.
+  // Whether `keep_batch` would accept that many blocks.
   [[nodiscard]] bool has_room_for(std::size_t blocks) noexcept;
-  // How many blocks of a slab are in the shard. Precondition: the slab is of this shard, and the
-  // caller holds another block of it.
+  // The number of blocks of a slab that are in the shard. Pre: the slab belongs to this shard, and
+  // the caller holds another block of the slab.
   struct Share {
     std::uint32_t blocks;
     Ticket until;
   };
   [[nodiscard]] Share share_of(const Slab& slab) noexcept;
-  // Takes a batch whose blocks are to be returned to slabs. Returns the number of blocks; 0 if
-  // there is no batch.
+  // Removes a batch, so that the caller can return its blocks to their slabs. Returns the number of
+  // blocks; 0 if there is no batch.
   [[nodiscard]] std::size_t take_batch(std::span<void*, k_max_batch_blocks> out,
                                        Ticket& freed) noexcept;
-  // Returns blocks to their slabs, up to the first block whose slab is of another shard. Returns
-  // how many. Slabs that now have all their blocks leave the shard and are prepended to
-  // `empty_slabs`, linked by `next`.
+  // Returns blocks to their slabs, up to the first block whose slab belongs to another shard.
+  // Returns the number of these blocks. Slabs that now hold all their blocks are removed from the
+  // shard and prepended to `empty_slabs`, linked by `next`.
   [[nodiscard]] std::size_t return_blocks(std::span<void* const> blocks, Ticket freed,
                                           Slab*& empty_slabs) noexcept;
-  // As `return_blocks`, for slabs of which no block was taken.
+  // Removes the slabs of which no block was taken, and prepends them to `empty_slabs`.
   void take_unused_slabs(Slab*& empty_slabs) noexcept;
-  // Adds a new slab and takes its first blocks. Returns how many.
+  // Adds a new slab and takes its first blocks. Returns the number of blocks taken.
   [[nodiscard]] std::size_t add(Slab& slab, std::span<void*> out) noexcept;
-  // INTERNAL if a slab is inconsistent or a block is in two places.
+  // Fails with INTERNAL if a slab is inconsistent or a block is listed twice.
   [[nodiscard]] Result<void> verify() noexcept;
 
  private:

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A filter for look-ups in the registry: which size classes the records near an address have. With
-// it a look-up probes one or two classes instead of all classes that the process uses.
+// A filter for look-ups in the registry. It returns the size classes that records near an address
+// may have, so that a look-up probes one or two classes instead of all classes that the process
+// uses.
 //
 // A record marks its class in every granule of the address space that it overlaps. Granules are 64
 // KiB for small records and 1 GiB for others, so that a record has few of them. Granules share the
-// cells of a table, and marks are never removed. Both can cause unnecessary probes, never a missed
-// one. Thread-safe and lock-free.
+// cells of a table, and marks are never removed. Both can cause unnecessary probes, but never hide
+// a record. Thread-safe and lock-free.
 
 #include <array>
 #include <atomic>
@@ -16,10 +17,10 @@ namespace isthmus {
 
 class ClassHints {
  public:
-  // Call it before look-ups can find the record. Precondition: nbytes > 0, size_class < 64.
+  // Must be called before look-ups can find the record. Pre: nbytes > 0, size_class < 64.
   void mark(const void* base, std::size_t nbytes, unsigned size_class) noexcept;
 
-  // A bit for each class.
+  // Bit n is set if records near `pointer` may have class n.
   [[nodiscard]] std::uint64_t classes_at(const void* pointer) const noexcept;
 
  private:

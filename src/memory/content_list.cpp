@@ -9,10 +9,10 @@
 namespace isthmus {
 namespace {
 
-// Limits of the cleanup in one call, which keep the lock short: it drops at most so many entries of
-// copies that succeeded, and stops after so many others.
+// Limits of the cleanup in one call, so that the lock is held only briefly: the number of entries
+// inspected, and the number of those that could not be dropped.
 constexpr int k_max_scanned = 256;
-constexpr int k_max_kept = 4;
+constexpr int k_max_retained = 4;
 
 bool has_failed(const Event& event) noexcept { return event.settled() && !event.succeeded(); }
 
@@ -32,7 +32,7 @@ void ContentList::Entry::drop_failed(EventList& dropped) noexcept {
   }
 }
 
-// Only the first write is inspected. Later ones usually complete later, so they wait for it.
+// Only the first write is inspected, since later ones usually complete later.
 bool ContentList::Entry::is_finished() const noexcept {
   return filled->succeeded() || (!written.empty() && written.front()->succeeded());
 }
@@ -58,7 +58,7 @@ void ContentList::extract(Entry& entry, EntryList& target) noexcept {
   target.splice(target.end(), entries_, entry.self);
 }
 
-// The entries found are out of the index while their ranges change.
+// Each entry is removed from the index while its ranges change, since they determine its index key.
 void ContentList::remove(const RangeSet& ranges, RemovedEntries& removed) noexcept {
   EntryList found;
   index_.visit_near(ranges.span(),
@@ -75,7 +75,7 @@ void ContentList::remove(const RangeSet& ranges, RemovedEntries& removed) noexce
   }
 }
 
-// Either takes effect as a whole or throws std::bad_alloc.
+// Throws std::bad_alloc, in which case nothing was changed.
 void ContentList::replace_in(Entry& entry, const RangeSet& ranges, const Ref<Event>& written) {
   auto common = entry.ranges.common(ranges);
   if (common.empty() || entry.is_last(written)) {
@@ -86,25 +86,25 @@ void ContentList::replace_in(Entry& entry, const RangeSet& ranges, const Ref<Eve
   remaining.remove(common);
   if (!remaining.empty()) {
     Seat other;
-    auto& kept = other.node_.front();
-    kept.filled = entry.filled;
-    kept.written = entry.written;
-    kept.number = ++last_number_;
+    auto& rest = other.node_.front();
+    rest.filled = entry.filled;
+    rest.written = entry.written;
+    rest.number = ++last_number_;
     EntryList split;
     extract(entry, split);
     entry.ranges = std::move(common);
-    kept.ranges = std::move(remaining);
+    rest.ranges = std::move(remaining);
     add(split, entry);
-    add(other.node_, kept);
+    add(other.node_, rest);
   }
   entry.written.splice(entry.written.end(), next);
 }
 
-// Drops more entries than a call adds, so that they do not accumulate. Entries that stay move to
-// the end and are inspected again after all others.
+// Drops more entries than one call adds, so that they do not accumulate. Entries that cannot be
+// dropped move to the end, and are inspected again after all others.
 void ContentList::drop_some(RemovedEntries& removed) noexcept {
-  int kept = 0;
-  for (int scanned = 0; scanned < k_max_scanned && kept < k_max_kept && !entries_.empty();
+  int retained = 0;
+  for (int scanned = 0; scanned < k_max_scanned && retained < k_max_retained && !entries_.empty();
        ++scanned) {
     auto& first = entries_.front();
     first.drop_failed(removed.writes);
@@ -112,13 +112,13 @@ void ContentList::drop_some(RemovedEntries& removed) noexcept {
       extract(first, removed.entries);
     } else {
       entries_.splice(entries_.end(), entries_, first.self);
-      ++kept;
+      ++retained;
     }
   }
 }
 
-// Completed entries are dropped at once because an empty list costs its users only one load. After
-// a caller has waited for these bytes, no entry of the copies that filled them is left.
+// Finished entries near the range are dropped at once, since calls on an empty list cost only one
+// load. Once a caller has waited for the copies to the range, no entry of these copies is left.
 void ContentList::drop_finished(const ByteRange& range, RemovedEntries& removed) noexcept {
   EntryList finished;
   index_.visit_near(range, [&](Entry& each) {
@@ -172,7 +172,7 @@ void ContentList::replace(const RangeSet& ranges, const Ref<Event>& written) noe
     replace_in(*each, ranges, written);
   }
 } catch (const std::bad_alloc&) {
-  // Each entry that was changed is consistent, and the others count as before.
+  // Each entry that was changed is consistent, and the others are unchanged.
 }
 
 void ContentList::collect(const ByteRange& range, std::vector<Ref<Event>>& after) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The bytes of an allocation that pending or failed copies were to fill.
+// The bytes of an allocation whose contents depend on copies that are pending or have failed.
 //
 // An operation that reads such bytes depends on the copy: it fails with DEPENDENCY if the copy
 // fails, before or after the reader was submitted. This is separate from the conflicts of a use
-// list (use_list.hpp), which order operations but propagate no failure. An entry leaves the list
-// when its copy has succeeded, or when other contents were written to its bytes. Cost of a call:
-// one load if the list is empty; with n entries, log n plus the entries that it finds.
+// list (use_list.hpp), which order operations but propagate no failure. An entry is removed from
+// the list when its copy has succeeded, or when other contents were written to its bytes. Cost of a
+// call: one load if the list is empty; with n entries, O(log n) plus the number of entries found.
 
 #include <atomic>
 #include <cstdint>
@@ -28,7 +28,8 @@ class ContentList {
   using Index = SpanIndex<std::uint64_t, Entry>;
 
  public:
-  // An entry, created before its copy is submitted so that `record_fill` needs no memory.
+  // A preallocated entry: created before its copy is submitted, so that `record_fill` does not
+  // allocate.
   class Seat {
    public:
     Seat();  // throws std::bad_alloc
@@ -42,15 +43,14 @@ class ContentList {
   };
 
   [[nodiscard]] bool any() const noexcept { return any_.load(std::memory_order_acquire); }
-  // Records that `filled` fills the ranges. It replaces the copies recorded for them before.
-  // Precondition: `ranges` is not empty.
+  // Records that the copy `filled` fills the ranges. Replaces the copies recorded for them before.
+  // Pre: `ranges` is not empty.
   void record_fill(Seat seat, RangeSet ranges, const Ref<Event>& filled) noexcept;
-  // The ranges have contents that depend on no copy in this list.
+  // Removes the ranges from the list, because their contents no longer depend on a copy.
   void forget(const RangeSet& ranges) noexcept;
-  // As `forget`, on condition that `written`, which is to write the ranges, or an earlier write of
-  // them succeeds. Until all of these have failed no reader depends on the copies. If there is no
-  // memory, the copies may still count, so that readers may fail unnecessarily. Repeating the call
-  // with the same event adds nothing.
+  // Records that the operation `written` writes the ranges. Readers depend on the copies again only
+  // if all such operations have failed. If there is no host memory, readers may still depend on the
+  // copies, and so fail unnecessarily. A repeated call with the same event has no effect.
   void replace(const RangeSet& ranges, const Ref<Event>& written) noexcept;
   // Appends the copies that a reader of the range depends on. Throws std::bad_alloc.
   void collect(const ByteRange& range, std::vector<Ref<Event>>& after);
@@ -60,14 +60,14 @@ class ContentList {
   struct Entry {
     RangeSet ranges;
     Ref<Event> filled;
-    // The operations that write there after the copy, in the order of submission. One success is
-    // enough: a later failure leaves the contents that were there.
+    // The operations that write the ranges after the copy, in the order of submission. One success
+    // suffices: a later failure does not invalidate the contents.
     EventList written{};
     std::uint64_t number = 0;
     EntryList::iterator self{};
-    Index::Seat index_seat{};  // of an entry that is not in the index
+    Index::Seat index_seat{};  // valid while the entry is not in the index
 
-    // Whether the bytes have contents. Precondition: `drop_failed` was called.
+    // Whether the copy or a later write has succeeded. Pre: `drop_failed` was called.
     [[nodiscard]] bool is_finished() const noexcept;
     // Whether readers depend on the copy.
     [[nodiscard]] bool is_dependency() const noexcept;
@@ -76,17 +76,17 @@ class ContentList {
     }
     // Moves the leading failed writes to `dropped`, so that each is inspected only once.
     void drop_failed(EventList& dropped) noexcept;
-    // Removes ranges. Returns whether none are left. If there is no memory they stay, so that
-    // readers may fail unnecessarily.
+    // Removes ranges. Returns whether none are left. If there is no host memory, the ranges are not
+    // removed, so that readers may fail unnecessarily.
     [[nodiscard]] bool remove_ranges(const RangeSet& removed) noexcept;
   };
-  // What has left the list; destroyed after the lock is released.
+  // Entries and events that were removed from the list, to be destroyed after the lock is released.
   struct RemovedEntries {
     EntryList entries;
     EventList writes;
   };
 
-  // Precondition of these: the lock is held.
+  // Pre for these functions: the lock is held.
   void add(EntryList& source, Entry& added) noexcept;
   void extract(Entry& entry, EntryList& target) noexcept;
   void remove(const RangeSet& ranges, RemovedEntries& removed) noexcept;

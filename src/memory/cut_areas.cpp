@@ -48,16 +48,16 @@ CutAreas::Entry CutAreas::add(Area area) {
   return {depth, at};
 }
 
-CutAreas::Taken CutAreas::extract(const Entry& entry) noexcept {
+CutAreas::ExtractedArea CutAreas::extract(const Entry& entry) noexcept {
   const std::unique_lock hold{lock_};
   count_.fetch_sub(1, std::memory_order_relaxed);
   return {entry.depth, levels_[entry.depth].extract(entry.position)};
 }
 
-CutAreas::Entry CutAreas::reinsert(Taken taken) noexcept {
+CutAreas::Entry CutAreas::reinsert(ExtractedArea extracted) noexcept {
   const std::unique_lock hold{lock_};
   count_.fetch_add(1, std::memory_order_relaxed);
-  return {taken.depth, levels_[taken.depth].insert(std::move(taken.node)).position};
+  return {extracted.depth, levels_[extracted.depth].insert(std::move(extracted.node)).position};
 }
 
 void CutAreas::end_block(const Entry& entry) noexcept {
@@ -88,9 +88,9 @@ Ref<MemoryResource> CutAreas::resource_at(const void* pointer, bool above_pool) 
 }
 
 CutAreas::Place CutAreas::position_of(const void* pointer, const MemoryResource& resource,
-                                      bool in_pool) noexcept {
+                                      bool above_pool) noexcept {
   const std::shared_lock hold{lock_};
-  const auto* const area = innermost(pointer, in_pool);
+  const auto* const area = innermost(pointer, above_pool);
   if (area != nullptr && area->resource == &resource) {
     return Place::innermost;
   }
@@ -115,7 +115,7 @@ CutChunk::CutChunk(Ref<Allocation> memory, MemoryResource& resource) : memory_{s
 
 CutChunk::~CutChunk() { remove_area(); }
 
-// The area is removed first: once the memory is released, another owner may get it.
+// Called before the memory is released, since another owner may obtain it afterwards.
 void CutChunk::remove_area() noexcept {
   if (memory_) {
     process_cut_areas().remove(area_);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The areas of memory that resources cut into blocks, found by address. Thread-safe.
+// A table of the areas of memory that resources sub-allocate, searched by address. Thread-safe.
 //
-// The upstream of such a resource may be another one, whose block is then an area itself. So areas
-// nest, and each is one level deeper than the area around it. A look-up takes a shared lock and
-// searches each level. It is needed only for memory whose record says that other allocations lie in
-// it, or that has no record.
+// The upstream of such a resource may itself be such a resource, whose block is then an area inside
+// another area. Each area is one level deeper than the area around it. A look-up takes a shared
+// lock and searches each level. It is needed only for memory that has no record, or whose record is
+// marked as divided (`Allocation::is_divided`).
 //
-// Lock order: this table's lock, then those of the cutting resource. The resource must hold none of
-// its locks when it adds or removes an area.
+// Lock order: the table's lock, then the locks of the resource that owns the area. That resource
+// must hold none of its locks when it adds or removes an area.
 
 #include <atomic>
 #include <cstdint>
@@ -28,13 +28,13 @@ class CutAreas {
     std::byte* base = nullptr;
     std::size_t nbytes = 0;
     MemoryResource* resource = nullptr;
-    // The block of an area that has only one. Otherwise the resource is queried.
+    // The block, for an area that has only one. Otherwise the resource is queried (`block_at`).
     std::optional<CutBlock> sole_block;
-    // The area lies in a pool's block, and contains no pool's regions. Set by `add`.
+    // The area lies in a pool's block, and contains no regions of a pool. Set by `add`.
     bool is_above_pool = false;
-    // A number from core/order.hpp. Of the notes about an address here, those about blocks in the
-    // area have greater numbers and those about the memory around it have smaller ones. Set by
-    // `add`.
+    // A number from core/order.hpp, set by `add`. Block records of a tracking resource have greater
+    // numbers if they describe blocks in the area, and smaller ones if they describe the memory
+    // around it.
     std::uint64_t since = 0;
   };
 
@@ -47,19 +47,19 @@ class CutAreas {
     std::size_t depth = 0;
     Level::iterator position;
   };
-  // An area that was extracted; reinserting it needs no memory.
-  struct Taken {
+  // An area that was extracted from the table. Reinserting it does not allocate.
+  struct ExtractedArea {
     std::size_t depth = 0;
     Level::node_type node;
   };
 
-  // Precondition: the area belongs to the resource until it is removed, and the resource lives as
-  // long. Throws std::bad_alloc; the table is then unchanged.
+  // Pre: until the area is removed, the resource exists and the memory belongs to it. Throws
+  // std::bad_alloc; the table is then unchanged.
   [[nodiscard]] Entry add(Area area);
-  [[nodiscard]] Taken extract(const Entry& entry) noexcept;
-  [[nodiscard]] Entry reinsert(Taken taken) noexcept;
+  [[nodiscard]] ExtractedArea extract(const Entry& entry) noexcept;
+  [[nodiscard]] Entry reinsert(ExtractedArea extracted) noexcept;
   void remove(const Entry& entry) noexcept { static_cast<void>(extract(entry)); }
-  // The only block of such an area is no longer live.
+  // Marks the only block of an area (`sole_block`) as no longer live.
   void end_block(const Entry& entry) noexcept;
 
   [[nodiscard]] bool is_empty() const noexcept {
@@ -68,24 +68,24 @@ class CutAreas {
 
   struct Found {
     MemoryResource* resource = nullptr;  // borrowed from the owner of the memory
-    CutBlock block;                      // not live: the address was not handed out
+    CutBlock block;                      // not live: the address is in no allocated block
     std::uint64_t since = 0;             // the area's
   };
-  // Looks in the innermost area that holds `pointer`. Returns nothing if it lies in no area.
-  // `above_pool`: consider only areas that lie in a pool's block, for an address that the page map
-  // knows.
+  // Finds the innermost area that contains `pointer`, and the block there. Returns nothing if there
+  // is no such area. `above_pool`: considers only areas that lie in a pool's block, for an address
+  // in the page map.
   [[nodiscard]] std::optional<Found> find(const void* pointer, bool above_pool) noexcept;
   // As `find`, but returns a reference to the resource; null if the last reference to it was
   // dropped.
   [[nodiscard]] Ref<MemoryResource> resource_at(const void* pointer, bool above_pool) noexcept;
   // Whether `pointer` lies in an area of `resource` and, if so, whether another area inside that
-  // one holds it too.
+  // one contains it too.
   enum class Place { outside, innermost, below_another };
   [[nodiscard]] Place position_of(const void* pointer, const MemoryResource& resource,
-                                  bool in_pool) noexcept;
+                                  bool above_pool) noexcept;
 
  private:
-  // Precondition of these: the lock is held.
+  // Pre for these functions: the lock is held.
   [[nodiscard]] const Area* innermost(const void* pointer, bool above_pool) const noexcept;
   [[nodiscard]] static const Area* in_level(const Level& level, const void* pointer) noexcept;
 
@@ -97,8 +97,8 @@ class CutAreas {
 // The table of the process; never destroyed.
 [[nodiscard]] CutAreas& process_cut_areas() noexcept;
 
-// A block of upstream memory that a resource cuts: its allocation record and its area. Precondition
-// of the destructor: none of the resource's locks is held.
+// A block of upstream memory that a resource sub-allocates: its allocation record and its area. Pre
+// for the destructor: none of the resource's locks is held.
 class CutChunk {
  public:
   CutChunk() noexcept = default;
@@ -114,7 +114,7 @@ class CutChunk {
 
   [[nodiscard]] Allocation* operator->() const noexcept { return memory_.get(); }
   [[nodiscard]] Allocation& operator*() const noexcept { return *memory_; }
-  // Leaves the memory allocated for the rest of the process, as it is unknown what uses it.
+  // Leaves the memory allocated for the rest of the process, since its uses cannot be determined.
   void leak() noexcept;
 
  private:

@@ -3,9 +3,9 @@
 // Decay: free memory that was not used for some time is returned to the driver.
 //
 // Blocks do not store when they were freed. Instead a pool tracks the least amount of free memory
-// in a window of time: that much was unused throughout the window. So memory is returned between
-// one and two windows after its last use, and the fast paths of allocations and frees do no work
-// for this.
+// during a window of time: that much was unused throughout the window. So memory is returned
+// between one and two windows after its last use, and the fast paths of allocations and frees do no
+// work for this.
 //
 // Both classes are thread-safe.
 
@@ -25,7 +25,8 @@ class DecayWindow {
 
   [[nodiscard]] bool is_enabled() const noexcept { return length_ > Clock::duration::zero(); }
   [[nodiscard]] Clock::time_point end() const noexcept;
-  // Whether the window has ended. Returns true to one caller only, and the next window then begins.
+  // Returns true if the window has ended, and then begins the next window. Of several concurrent
+  // callers, only one gets true.
   [[nodiscard]] bool advance(Clock::time_point now) noexcept;
 
  private:
@@ -33,19 +34,20 @@ class DecayWindow {
   std::atomic<Clock::rep> start_;
 };
 
-// The pools whose memory also decays while no thread calls them, by an idle thread of the library.
+// The pools whose memory decays even while no thread calls them: an idle library thread performs
+// the decay.
 class DecayingPools {
  public:
   [[nodiscard]] static DecayingPools& only();
   // Throws std::bad_alloc.
   void join(Pool& member);
   void leave(Pool& member) noexcept { members_.remove(member); }
-  // Called by a pool when it holds memory again.
+  // Called by a pool that held no memory, when it obtains some.
   void schedule(const DecayWindow& window) noexcept;
 
  private:
   [[nodiscard]] static os::Deadline decay_due() noexcept;
-  // Returns when the next window ends; nothing if the pools hold no memory. Throws std::bad_alloc.
+  // Returns the end of the next window; nothing if the pools hold no memory. Throws std::bad_alloc.
   [[nodiscard]] os::Deadline decay_all();
   PoolList members_;
 };

@@ -10,8 +10,8 @@
 namespace isthmus {
 namespace {
 
-// Whether buffers need a separate pool there.
-bool has_two(Context& context, Device& device, UsmKind kind) noexcept {
+// Whether buffers need a separate pool, because remapped memory cannot be shared.
+bool needs_buffer_pool(Context& context, Device& device, UsmKind kind) noexcept {
   return device.can(ISTHMUS_CAN_IPC) && context.chunks(device, kind) != nullptr;
 }
 
@@ -40,7 +40,7 @@ Result<Ref<Pool>> DefaultPools::find(Context& context, Device& device, UsmKind k
     return bad;
   }
   drop_unused();
-  auto pool = use == Use::buffers && !has_two(context, device, kind)
+  auto pool = use == Use::buffers && !needs_buffer_pool(context, device, kind)
                   ? find(context, device, kind, Use::arrays)
                   : create(context, device, kind, use);
   ISTHMUS_TRY(pool);
@@ -92,7 +92,7 @@ void DefaultPools::drop_unused() noexcept try {
     });
   }
 } catch (const std::bad_alloc&) {
-  // The pools stay in the table.
+  // The pools remain in the table.
 }
 
 bool DefaultPools::is_second_entry(std::size_t at) const noexcept {

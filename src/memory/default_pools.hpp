@@ -3,12 +3,12 @@
 // The default pools: they serve requests without a resource, from every language. There is one for
 // each context, device and memory kind. Thread-safe.
 //
-// Memory that a pool remaps cannot be shared with other processes. Where the driver can do both,
+// Memory that a pool remaps cannot be shared with other processes. Where the driver supports both,
 // there are two pools. The one that remaps holds less memory for the same blocks and serves arrays.
 // The other one serves buffers, whose memory other libraries may share (docs/pools.md).
 //
-// A pool exists while it is referenced or holds memory. It returns memory that was not used for
-// `k_decay` to the driver, and then leaves the table.
+// A pool is in the table while it is referenced or holds memory. It returns memory that was unused
+// for `k_decay` to the driver. A pool that holds no memory and is not referenced is removed.
 
 #include <chrono>
 #include <cstdint>
@@ -21,9 +21,9 @@
 
 namespace isthmus {
 
-// While an object of this class lives, buffers that the calling thread creates without a resource
-// come from the driver. A resource creates one around its calls of the program's allocation
-// functions, because the upstream of a pool may be that resource.
+// While an object of this class exists, buffers that the calling thread creates without a resource
+// are allocated by the driver. A resource creates one while it calls the program's allocation
+// functions, because that resource may be the upstream of a pool.
 class DriverServesThread {
  public:
   DriverServesThread() noexcept { ++depth_; }
@@ -47,8 +47,8 @@ class DefaultPools {
   // Never destroyed.
   [[nodiscard]] static DefaultPools& only();
 
-  // About ten nanoseconds if the pool exists. Otherwise creates it: errors as `Pool::create`,
-  // UNSUPPORTED for a kind that the device lacks. Precondition: not in a forked child. Throws
+  // Finds the pool, in about ten nanoseconds, or creates it. Fails as `Pool::create` does, and with
+  // UNSUPPORTED for a kind that the device lacks. Pre: not in a forked child. Throws
   // std::bad_alloc.
   [[nodiscard]] Result<Ref<Pool>> find(Context& context, Device& device, UsmKind kind, Use use);
   // Drops the pools that hold no memory and have no other reference. Their release may call a
@@ -57,10 +57,10 @@ class DefaultPools {
   // Makes all pools return their free memory to the drivers, and drops those that are then unused.
   // Returns the bytes returned.
   std::size_t trim() noexcept;
-  // Adds the live blocks of the default pools, of one kind or of all (UNKNOWN). The memory that
-  // these pools hold is not counted as live otherwise. Exact while no other thread allocates or
-  // frees, even if a pool returns memory meanwhile. Takes about 30 ns for each 64 KiB of these
-  // pools.
+  // Adds the live blocks of the default pools to `total`, for one kind or for all (UNKNOWN). The
+  // memory that these pools obtain is not counted as live elsewhere. Exact while no other thread
+  // allocates or frees, even if a pool returns memory meanwhile. Takes about 30 ns for each 64 KiB
+  // of these pools.
   void count_blocks(LiveTotal& total, UsmKind kind) noexcept;
   [[nodiscard]] std::size_t count() noexcept;  // number of pools
   [[nodiscard]] bool has(const Pool& pool) noexcept;
@@ -81,22 +81,22 @@ class DefaultPools {
     Ref<Pool> pool;
     std::uint64_t number;
   };
-  // The pool of the first entry numbered above `last` that is the first entry of its pool; its
-  // number is stored in `last`. Null if there is none.
+  // The pool of the first entry numbered above `last`, skipping second entries of a pool; null if
+  // there is none. Stores the number of that entry in `last`.
   [[nodiscard]] Ref<Pool> next(std::uint64_t& last) noexcept;
-  // Visits each pool that stays in the table meanwhile exactly once, even if others leave. The lock
-  // is not held during a visit.
+  // Visits each pool that is in the table throughout the call exactly once, even if other pools are
+  // removed meanwhile. The lock is not held during a visit.
   template <class Visit>
   void for_each(Visit&& visit);
-  // Precondition: the lock is held.
+  // Pre: the lock is held.
   [[nodiscard]] bool is_second_entry(std::size_t at) const noexcept;
-  // Null if there is none. Precondition: the lock is held.
+  // Null if there is none. Pre: the lock is held.
   [[nodiscard]] Pool* find_entry(const Key& key) noexcept;
   [[nodiscard]] static Result<Ref<Pool>> create(Context& context, Device& device, UsmKind kind,
                                                 Use use);
   // Adds the pool, unless another thread has added one for the key. Returns the pool in the table.
   [[nodiscard]] Ref<Pool> insert(const Key& key, Ref<Pool> pool);
-  // Precondition: the lock is held.
+  // Pre: the lock is held.
   [[nodiscard]] bool is_unused(Pool& pool) const noexcept;
 
   SpinLock lock_;

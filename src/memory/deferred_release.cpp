@@ -22,7 +22,7 @@ class DeferredRelease {
  public:
   class ReleaseBatch;
 
-  // Announces an object that will be pushed later. While any is expected, `wait` waits.
+  // Announces an object that will be pushed later. `wait` blocks while any object is expected.
   void expect() noexcept {
     const std::lock_guard hold{lock_};
     ++expected_;
@@ -34,7 +34,8 @@ class DeferredRelease {
     changed_.notify_one();
   }
 
-  // These do not count as expected, since they may never be released.
+  // Adds an object to be tried again. It does not count as expected, since it may never be
+  // released.
   void on_deferred(Releasable& object) noexcept {
     const std::lock_guard hold{lock_};
     start();
@@ -47,7 +48,8 @@ class DeferredRelease {
     changed_.notify_one();
   }
 
-  // Joins the releases on demand at once, not on the library thread, so the next demand finds it.
+  // Adds an object that is released on demand to that list at once, instead of on the library
+  // thread, so that the next demand includes it.
   void push_or_defer(Releasable& object) noexcept {
     if (!object.is_released_on_demand() || !add_on_demand(object, 1)) {
       push(object);
@@ -61,7 +63,7 @@ class DeferredRelease {
     }
     std::unique_lock hold{lock_};
     const Demand demand{*this, hold};
-    const auto has_queried = [&] { return !has_thread_ || (ready_ == nullptr && !is_at_work_); };
+    const auto has_queried = [&] { return !has_thread_ || (ready_ == nullptr && !is_working_); };
     ended_.wait_for(hold, k_max_query, has_queried);
     return true;
   }
@@ -97,8 +99,9 @@ class DeferredRelease {
   }
 
  private:
-  // While one exists, a thread of the program is in a library call, so queues may be queried on
-  // demand. Its end waits 4 ms at most for a query in progress. Pre: `lock_` is held at both ends.
+  // While an object of this class exists, a thread of the program is in a library call, so queues
+  // may be queried on demand. The destructor waits at most 4 ms for a query in progress. Pre:
+  // `lock_` is held during construction and destruction.
   class Demand {
    public:
     Demand(DeferredRelease& release, std::unique_lock<std::mutex>& hold) noexcept
@@ -124,7 +127,8 @@ class DeferredRelease {
     std::unique_lock<std::mutex>& hold_;
   };
 
-  // If no thread can be started, objects stay in the lists until the next try: only memory waits.
+  // If no thread can be started, the objects remain in the lists until the next attempt, which only
+  // delays their release.
   void start() noexcept {
     if (has_thread_) {
       return;
@@ -141,12 +145,12 @@ class DeferredRelease {
     is_library_thread_ = true;
     std::unique_lock hold{lock_};
     for (;;) {
-      is_at_work_ = false;
+      is_working_ = false;
       if (demands_ != 0) {
         ended_.notify_all();
       }
       auto* retries = wait_for_work(hold);
-      is_at_work_ = true;
+      is_working_ = true;
       auto* batch = std::exchange(ready_, nullptr);
       hold.unlock();
       std::vector<ReleaseBatch*> batches;
@@ -162,7 +166,7 @@ class DeferredRelease {
     }
   }
 
-  // Notes that `expected` less objects are expected and, if `released`, that one was released.
+  // Subtracts `expected` from the number of expected objects and, if `released`, counts a release.
   void report_release(std::uint64_t expected, bool released) noexcept {
     const std::lock_guard hold{lock_};
     expected_ -= expected;
@@ -173,7 +177,8 @@ class DeferredRelease {
     }
   }
 
-  // Handles the first object of a list. `expected`: 1 if that list's objects are expected, else 0.
+  // Removes the first object of a list, and releases it or adds it to the releases on demand.
+  // `expected`: 1 if that list's objects are expected, else 0.
   void release_first(Releasable*& first, std::vector<ReleaseBatch*>& batches,
                      std::uint64_t expected) noexcept {
     auto* const next = std::exchange(first, first->next_ready_);
@@ -181,20 +186,21 @@ class DeferredRelease {
       report_release(expected, release_one(*next, batches));
     }
   }
-  // False if it was added to a batch (`ReleaseBatch`), or if the process is ending.
+  // Returns false if the object was added to a batch (`ReleaseBatch`), or if the process is ending.
   [[nodiscard]] bool release_one(Releasable& object, std::vector<ReleaseBatch*>& batches) noexcept {
     const os::DriverCall call;
     if (!call) {
       return false;
     }
-    const auto user = object.sole_queue();
-    if (user && join(batches, user, object)) {
+    const auto queue = object.sole_queue();
+    if (queue && join(batches, queue, object)) {
       return false;
     }
     object.release_now();
     return true;
   }
-  // Adds it to the releases on demand. It is expected, as waiting is a demand. False during one.
+  // Adds an object to the releases on demand. It counts as expected there, since `wait` creates a
+  // demand. Returns false, without adding the object, while a demand exists.
   [[nodiscard]] bool add_on_demand(Releasable& object, std::uint64_t expected) noexcept {
     const std::lock_guard hold{lock_};
     if (demands_ != 0) {
@@ -206,12 +212,13 @@ class DeferredRelease {
     object.next_ready_ = std::exchange(on_demand_, &object);
     return true;
   }
-  // Adds `object` to the batch of `user`. False if there is no memory for that.
-  [[nodiscard]] bool join(std::vector<ReleaseBatch*>& batches, const Ref<Queue>& user,
+  // Adds `object` to the batch of `queue`. Returns false if there is no memory for that.
+  [[nodiscard]] bool join(std::vector<ReleaseBatch*>& batches, const Ref<Queue>& queue,
                           Releasable& object) noexcept;
   void push_all(const std::vector<ReleaseBatch*>& batches) noexcept;
 
-  // Returns the deferred objects once they are due, however much other work there is.
+  // Waits until objects are ready or due. Returns the deferred objects if they are due, even if
+  // other objects are ready; else null.
   Releasable* wait_for_work(std::unique_lock<std::mutex>& hold) noexcept {
     const auto is_due = [this] { return deferred_ != nullptr && os::Clock::now() >= due_; };
     while (ready_ == nullptr && !is_due()) {
@@ -239,13 +246,13 @@ class DeferredRelease {
   std::mutex lock_;  // guards all but the atomics; no driver is called under it
   std::condition_variable changed_;
   std::condition_variable ended_;
-  Releasable* ready_ = nullptr;      // to be released, or to be queried for, now
+  Releasable* ready_ = nullptr;      // to be released, or their queues to be queried, now
   Releasable* deferred_ = nullptr;   // to be tried again at `due_`
   Releasable* on_demand_ = nullptr;  // wait for a demand
   std::atomic<std::size_t> on_demand_bytes_{0};
   int demands_ = 0;
   bool is_querying_ = false;  // a queue is being queried on demand
-  bool is_at_work_ = false;
+  bool is_working_ = false;
   std::chrono::milliseconds pause_{k_min_pause};
   os::Clock::time_point due_;  // valid while `deferred_` is not empty
   bool is_retrying_ = false;   // objects deferred now were deferred before
@@ -264,14 +271,15 @@ DeferredRelease& process_deferred_release() noexcept {
 
 }  // namespace
 
-// The objects of one pass that wait for the same queue. It is queried after all of them were added.
+// The objects of one pass of the library thread that wait for the same queue. The queue is queried
+// after all of them were added.
 class DeferredRelease::ReleaseBatch final : public Releasable {
  public:
-  explicit ReleaseBatch(Ref<Queue> user) noexcept : user_{std::move(user)} {}
+  explicit ReleaseBatch(Ref<Queue> queue) noexcept : queue_{std::move(queue)} {}
 
-  [[nodiscard]] bool is_of(const Queue& user) const noexcept { return user_.get() == &user; }
+  [[nodiscard]] bool is_of(const Queue& queue) const noexcept { return queue_.get() == &queue; }
   [[nodiscard]] bool is_released_on_demand() noexcept override {
-    return !was_queried_ && user_->is_queried_on_demand();
+    return !was_queried_ && queue_->is_queried_on_demand();
   }
   void add(Releasable& object) noexcept {
     nbytes_ += std::max(object.nbytes(), k_min_bytes);
@@ -289,10 +297,11 @@ class DeferredRelease::ReleaseBatch final : public Releasable {
   }
 
  private:
-  // Queries the queue. False if it cannot report its work now, or if there is no memory for that.
+  // Queries the queue. Returns false if it cannot report its work now, or if there is no memory for
+  // that.
   [[nodiscard]] bool query_queue() noexcept try {
     std::vector<Ref<Event>> running;
-    const auto result = user_->unfinished(running);
+    const auto result = queue_->unfinished(running);
     const bool is_lost = !result && result.failure().code() == ISTHMUS_ERROR_DEVICE_LOST;
     if (!result && !is_lost) {
       return false;
@@ -313,13 +322,13 @@ class DeferredRelease::ReleaseBatch final : public Releasable {
   }
   void release_all() noexcept;
 
-  const Ref<Queue> user_;
+  const Ref<Queue> queue_;
   Releasable* first_ = nullptr;
   std::size_t nbytes_ = 0;
   bool was_queried_ = false;
 };
 
-// Reports each release, so that a thread which waits for the first need not wait for the last.
+// Reports each release separately, so that a waiting thread continues after the first one.
 void DeferredRelease::ReleaseBatch::release_all() noexcept {
   while (first_ != nullptr) {
     std::exchange(first_, first_->next_ready_)->release_idle();
@@ -328,12 +337,12 @@ void DeferredRelease::ReleaseBatch::release_all() noexcept {
   delete this;
 }
 
-bool DeferredRelease::join(std::vector<ReleaseBatch*>& batches, const Ref<Queue>& user,
+bool DeferredRelease::join(std::vector<ReleaseBatch*>& batches, const Ref<Queue>& queue,
                            Releasable& object) noexcept try {
-  auto found = std::ranges::find_if(batches, [&](auto* each) { return each->is_of(*user); });
+  auto found = std::ranges::find_if(batches, [&](auto* each) { return each->is_of(*queue); });
   if (found == batches.end()) {
     batches.reserve(batches.size() + 1);
-    batches.push_back(new ReleaseBatch{user});
+    batches.push_back(new ReleaseBatch{queue});
     expect();
     found = batches.end() - 1;
   }
@@ -352,9 +361,9 @@ void DeferredRelease::push_all(const std::vector<ReleaseBatch*>& batches) noexce
 namespace {
 
 // Pushes an object to the library thread's list once nothing uses it.
-class Handover final : public Continuation {
+class PushOnCompletion final : public Continuation {
  public:
-  explicit Handover(Releasable& object) : object_{object} {}
+  explicit PushOnCompletion(Releasable& object) : object_{object} {}
   void run(Event&) noexcept override {
     process_deferred_release().push(object_);
     delete this;
@@ -367,7 +376,7 @@ class Handover final : public Continuation {
 }  // namespace
 
 void release_after(Releasable& object, const std::vector<Ref<Event>>& running) {
-  auto ready = std::make_unique<Handover>(object);
+  auto ready = std::make_unique<PushOnCompletion>(object);
   const auto ended = end_of_all(running);
   process_deferred_release().expect();
   ended->on_complete(*ready.release());

@@ -18,22 +18,22 @@ namespace isthmus {
 class Releasable {
  public:
   virtual ~Releasable() = default;
-  // Releases the object if nothing uses it; else finds out what does, and has it released after
-  // that. Never blocks.
+  // Releases the object if nothing uses it. Otherwise determines its uses, and schedules its
+  // release after them. Never blocks.
   virtual void release_now() noexcept = 0;
-  // If only work on a single queue may use the object, all that was submitted there so far: that
-  // queue. It is queried once for many objects.
+  // The queue, if only work that was submitted so far to a single queue may use the object; else
+  // null. That queue is then queried once for many objects.
   [[nodiscard]] virtual Ref<Queue> sole_queue() noexcept { return {}; }
-  // Whether finding its uses requires a queue that is queried on demand only
+  // Whether its uses can be determined only by querying a queue that is queried on demand
   // (`Queue::is_queried_on_demand`).
   [[nodiscard]] virtual bool is_released_on_demand() noexcept { return false; }
   // The bytes of memory that its release will return.
   [[nodiscard]] virtual std::size_t nbytes() const noexcept { return 0; }
-  // As `release_now`, after that work has completed.
+  // As `release_now`, after the work on the sole queue has completed.
   virtual void release_idle() noexcept { release_now(); }
-  // Called when its uses cannot be determined now, nor the time when they can.
+  // Called when its uses cannot be determined now, and it is unknown when they can be.
   virtual void on_deferred() noexcept {}
-  // Called when its uses are known: it is released after they have completed.
+  // Called when its uses are known, so that its release follows their completion.
   virtual void on_scheduled() noexcept {}
 
  private:
@@ -42,37 +42,40 @@ class Releasable {
 };
 
 // Releases `object` on the library thread after all of `running` have completed. Never blocks.
-// Throws std::bad_alloc, and then nothing is done.
+// Throws std::bad_alloc, without effect.
 void release_after(Releasable& object, const std::vector<Ref<Event>>& running);
 // Releases `object` as soon as possible, on the library thread: for callers that must not query a
 // driver.
 void defer_release(Releasable& object) noexcept;
-// The same after a release failed because there was no memory, or because a driver could not report
-// what is running. It is tried again after one millisecond, then after twice as long each time, up
-// to a second.
+// Tries the release of `object` again, after an attempt failed because there was no host memory or
+// a driver could not report its running work. The first delay is one millisecond; it doubles with
+// each attempt, up to one second.
 void retry_release(Releasable& object) noexcept;
-// Starts the library thread if there was no memory for it before; otherwise costs one load. For
-// callers that allocate memory or return it to the driver.
+// Starts the library thread if an earlier attempt failed for lack of memory; otherwise costs one
+// load. For callers that allocate memory or return it to the driver.
 void start_release_thread() noexcept;
-// Performs the releases that wait for a demand, and waits, at most 4 ms, until their queues have
-// been queried. False if there are none, and on a library thread. For calls of the program that
-// allocate memory or return it to the driver, while they hold no lock. `wait_for_release` does the
-// same. Also releases lingering queues (backend/lingering.hpp).
+// Starts the releases on demand (`Releasable::is_released_on_demand`), and waits, at most 4 ms,
+// until their queues have been queried. Returns false if there are none, or on a library thread.
+// For calls of the program that allocate memory or return it to the driver, while they hold no
+// lock. `wait_for_release` does the same. Also releases expired queues
+// (backend/delayed_release.hpp).
 bool release_on_demand() noexcept;
-// The same, except for lingering queues, if these releases amount to 64 MiB or more, each counted
-// as at least 1 MiB; otherwise costs one load. For frequent calls: querying takes some 0.1 ms.
+// As `release_on_demand`, but only if these releases amount to 64 MiB or more, each counted as at
+// least 1 MiB; otherwise costs one load. Releases no expired queues. For frequent calls, since a
+// query takes about 0.1 ms.
 bool release_large_on_demand() noexcept;
 // The number of releases so far.
 [[nodiscard]] std::uint64_t release_count() noexcept;
-// Waits until more than `seen` releases have been made. False if none is pending, at `until`, and
-// on the thread that makes them.
+// Waits until `release_count` exceeds `seen`. Returns false if no release is pending, at `until`,
+// or on the library thread, which makes the releases.
 [[nodiscard]] bool sleep_for_release(std::uint64_t seen, const os::Deadline& until) noexcept;
-// The same; CALLBACK where the thread's interrupt function ended the wait.
+// As `sleep_for_release`; fails with CALLBACK if the thread's interrupt function ended the wait.
 [[nodiscard]] inline Result<bool> wait_for_release(std::uint64_t seen, const os::Deadline& until) {
   bool released = false;
   auto result = wait_in_slices(until, [&](const os::Deadline& slice) {
     released = sleep_for_release(seen, slice);
-    return released || !slice || os::Clock::now() < *slice;  // before its end: none is pending
+    // A return without a release before the slice ends means that none is pending.
+    return released || !slice || os::Clock::now() < *slice;
   });
   ISTHMUS_TRY(result);
   return released;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Counters of the driver memory that a resource holds, and of how often it was mapped and unmapped.
+// Counters of the driver memory that a resource holds, and of its mappings and unmappings.
 // Thread-safe; the counters are independent, so relaxed atomics suffice.
 
 #include <atomic>

@@ -11,8 +11,8 @@
 namespace isthmus {
 namespace {
 
-// Looks up a pointer without taking a lock. A block's record covers the whole block, also the bytes
-// after those that were requested.
+// Looks up a pointer without taking a lock. A block's record covers the whole block, including the
+// bytes beyond the requested size.
 struct LookupResult {
   PoolPage* page = nullptr;  // null: in no pool
   PooledBlock block;
@@ -30,7 +30,7 @@ struct LookupResult {
     return has_record ? process_registry().lookup_block(block.start) : std::nullopt;
   }
   [[nodiscard]] bool is_dying() const noexcept { return record && record->is_dying; }
-  // For memory that is divided further, or that has no record: the facts of the innermost block.
+  // The innermost block, if a resource sub-allocates the memory; else nothing.
   [[nodiscard]] std::optional<InnerBlock> inner_part(const void* pointer) const noexcept {
     const bool is_divided =
         record ? record->has_parts && !is_dying() : page == nullptr && is_suballocated(pointer);
@@ -42,45 +42,45 @@ struct LookupResult {
   }
 };
 
-// For memory of a pool from the pool's page runs, else from the record.
-RequestFacts request_of(const LookupResult& at) noexcept {
-  if (at.page == nullptr) {
-    return {at.record->facts.nbytes, at.record->queue_key};
+// Read from the pool's page run for memory of a pool, else from the record.
+RequestFacts request_of(const LookupResult& lookup) noexcept {
+  if (lookup.page == nullptr) {
+    return {lookup.record->facts.nbytes, lookup.record->queue_key};
   }
-  if (at.page->is_slab()) {
+  if (lookup.page->is_slab()) {
     return {};
   }
-  const auto& origin = at.table().origin_of(at.table().number_of(at.block.first));
+  const auto& origin = lookup.table().origin_of(lookup.table().number_of(lookup.block.first));
   return {origin.nbytes.load(k_relaxed), origin.queue_key.load(k_relaxed)};
 }
 
-PointerRecord record_in(const LookupResult& at) noexcept {
-  const auto& record = *at.record;
-  return {record.facts, record.context, record.resource, ISTHMUS_MEMORY_LIVE, request_of(at)};
+PointerRecord record_in(const LookupResult& lookup) noexcept {
+  const auto& record = *lookup.record;
+  return {record.facts, record.context, record.resource, ISTHMUS_MEMORY_LIVE, request_of(lookup)};
 }
 
-PointerRecord record_in_pool(const LookupResult& at) noexcept {
-  if (at.block.first == nullptr || at.is_dying()) {
-    const auto state = at.is_dying() ? ISTHMUS_MEMORY_WAITING : ISTHMUS_MEMORY_FREE;
+PointerRecord record_in_pool(const LookupResult& lookup) noexcept {
+  if (lookup.block.first == nullptr || lookup.is_dying()) {
+    const auto state = lookup.is_dying() ? ISTHMUS_MEMORY_WAITING : ISTHMUS_MEMORY_FREE;
     return {{}, nullptr, nullptr, state, {}};
   }
-  const auto& common = at.table().common();
-  return {
-      {common.kind.load(k_relaxed), at.block.start, at.block.nbytes, common.device.load(k_relaxed)},
-      common.context.load(k_relaxed),
-      common.resource.load(k_relaxed),
-      ISTHMUS_MEMORY_LIVE,
-      request_of(at)};
+  const auto& common = lookup.table().common();
+  return {{common.kind.load(k_relaxed), lookup.block.start, lookup.block.nbytes,
+           common.device.load(k_relaxed)},
+          common.context.load(k_relaxed),
+          common.resource.load(k_relaxed),
+          ISTHMUS_MEMORY_LIVE,
+          request_of(lookup)};
 }
 
-// If the part is live, the memory around it has a record: `at.record`.
-PointerRecord record_of_part(const LookupResult& at, const InnerBlock& part) noexcept {
-  if (part.state != InnerBlock::State::live || !at.record) {
+// If the part is live, the memory around it has a record: `lookup.record`.
+PointerRecord record_of_part(const LookupResult& lookup, const InnerBlock& part) noexcept {
+  if (part.state != InnerBlock::State::live || !lookup.record) {
     const auto state =
         part.state == InnerBlock::State::waiting ? ISTHMUS_MEMORY_WAITING : ISTHMUS_MEMORY_FREE;
     return {{}, nullptr, nullptr, state, {}};
   }
-  auto facts = at.record->facts;
+  auto facts = lookup.record->facts;
   facts.base = part.base;
   facts.nbytes = part.nbytes;
   RequestFacts request;
@@ -88,10 +88,10 @@ PointerRecord record_of_part(const LookupResult& at, const InnerBlock& part) noe
     facts.kind = part.record->known.facts.kind;
     request = {part.nbytes, part.record->known.queue_key};
   }
-  return {facts, at.record->context, part.resource, ISTHMUS_MEMORY_LIVE, request};
+  return {facts, lookup.record->context, part.resource, ISTHMUS_MEMORY_LIVE, request};
 }
 
-// For memory without a record: what the driver knows, if there is a context to query.
+// For memory without a record: queries the driver, if there is a context.
 PointerRecord record_from_driver(Context* context, const void* pointer, bool is_dying) {
   PointerRecord record{
       {}, context, nullptr, is_dying ? ISTHMUS_MEMORY_WAITING : ISTHMUS_MEMORY_UNKNOWN, {}};
@@ -109,7 +109,7 @@ PointerRecord record_from_driver(Context* context, const void* pointer, bool is_
   return record;
 }
 
-PointerOrigin origin_of_part(const void* pointer, const LookupResult& at,
+PointerOrigin origin_of_part(const void* pointer, const LookupResult& lookup,
                              const InnerBlock& part) noexcept {
   if (part.state != InnerBlock::State::live) {
     return {};
@@ -118,7 +118,7 @@ PointerOrigin origin_of_part(const void* pointer, const LookupResult& at,
     const auto& held = *part.record->held;
     return {Ref<Context>{&held.context()}, Ref<MemoryResource>{held.resource()}};
   }
-  auto resource = process_cut_areas().resource_at(pointer, at.page != nullptr);
+  auto resource = process_cut_areas().resource_at(pointer, lookup.page != nullptr);
   return resource ? PointerOrigin{Ref<Context>{&resource->context()}, std::move(resource)}
                   : PointerOrigin{};
 }
@@ -126,21 +126,21 @@ PointerOrigin origin_of_part(const void* pointer, const LookupResult& at,
 }  // namespace
 
 PointerRecord record_of(Context* context, const void* pointer) {
-  const LookupResult at{pointer};
-  const auto part = at.inner_part(pointer);
-  if (at.page == nullptr && !part && (!at.record || at.is_dying())) {
-    return record_from_driver(context, pointer, at.is_dying());
+  const LookupResult lookup{pointer};
+  const auto part = lookup.inner_part(pointer);
+  if (lookup.page == nullptr && !part && (!lookup.record || lookup.is_dying())) {
+    return record_from_driver(context, pointer, lookup.is_dying());
   }
-  // Drivers accept a pointer of another context without an error (Intel's OpenCL runtime does), so
-  // it is refused here.
-  if (context != nullptr && (at.record || at.page != nullptr) &&
-      at.context_key() != context->key()) {
+  // Some drivers, such as Intel's OpenCL runtime, accept a pointer of another context without an
+  // error. Therefore such a pointer is rejected here.
+  if (context != nullptr && (lookup.record || lookup.page != nullptr) &&
+      lookup.context_key() != context->key()) {
     return {};
   }
   if (part) {
-    return record_of_part(at, *part);
+    return record_of_part(lookup, *part);
   }
-  return at.record && !at.is_dying() ? record_in(at) : record_in_pool(at);
+  return lookup.record && !lookup.is_dying() ? record_in(lookup) : record_in_pool(lookup);
 }
 
 PointerFacts facts_of(Context& context, const void* pointer) {
@@ -148,22 +148,22 @@ PointerFacts facts_of(Context& context, const void* pointer) {
 }
 
 PointerOrigin origin_of(const void* pointer) {
-  const LookupResult at{pointer};
-  if (const auto part = at.inner_part(pointer)) {
-    return origin_of_part(pointer, at, *part);
+  const LookupResult lookup{pointer};
+  if (const auto part = lookup.inner_part(pointer)) {
+    return origin_of_part(pointer, lookup, *part);
   }
-  if (at.record) {
+  if (lookup.record) {
     auto& registry = process_registry();
     const auto held =
-        at.page == nullptr ? registry.find(pointer) : registry.find_block(at.block.start);
+        lookup.page == nullptr ? registry.find(pointer) : registry.find_block(lookup.block.start);
     return held ? PointerOrigin{Ref<Context>{&held->context()},
                                 Ref<MemoryResource>{held->resource()}}
                 : PointerOrigin{};
   }
-  if (at.block.first == nullptr) {
+  if (lookup.block.first == nullptr) {
     return {};
   }
-  auto owner = at.table().owner();
+  auto owner = lookup.table().owner();
   return owner ? PointerOrigin{Ref<Context>{&owner->context()}, std::move(owner)} : PointerOrigin{};
 }
 

@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What is known about a pointer: by the registry and the pools, else by the driver. Thread-safe.
+// Looks up the memory at a pointer: in the registry and the pools, else by querying the driver.
+// Thread-safe.
 
 #include "memory/memory_resource.hpp"
 
 namespace isthmus {
 
-// As seen from `context`: UNKNOWN for memory of another context. Any pointer into the memory will
-// do.
+// The facts of the memory that contains `pointer`. The kind is UNKNOWN for memory of a context
+// other than `context`.
 [[nodiscard]] PointerFacts facts_of(Context& context, const void* pointer);
 
-// The request that live memory was allocated for. Zeros if that is not known: for a block of a
+// The size and queue of the request that allocated live memory. Zeros if unknown: for a block of a
 // slab, and for memory of another library.
 struct RequestFacts {
   std::size_t nbytes = 0;
   std::uintptr_t queue_key = 0;
 };
 
-// As `facts_of`, with the state of the memory. Context and resource are borrowed from its owner.
+// The facts of `facts_of`, and the state of the memory. Context and resource are borrowed from the
+// owner of the memory.
 struct PointerRecord {
   PointerFacts facts;
   Context* context = nullptr;
@@ -25,10 +27,10 @@ struct PointerRecord {
   isthmus_memory_state_t state = ISTHMUS_MEMORY_UNKNOWN;
   RequestFacts request;
 };
-// `context` null: as seen from any context that the registry knows.
+// If `context` is null, memory of any context is found, and no driver is queried.
 [[nodiscard]] PointerRecord record_of(Context* context, const void* pointer);
 
-// References to context and resource; null where the registry does not know them.
+// References to the context and resource of memory; null if unknown.
 struct PointerOrigin {
   Ref<Context> context;
   Ref<MemoryResource> resource;

@@ -3,14 +3,14 @@
 // Poisons the free memory of a pool for AddressSanitizer, where the host can access it. Costs
 // nothing in other builds.
 //
-// Memory that was freed after work that may still run must remain accessible to that work. It is
-// poisoned when the pool next finds that the work has completed: when it coalesces the slab or page
-// run, or when a page run is returned. Until then a use after free goes unnoticed, but no valid
-// access is reported.
+// Memory that was freed after work that may still run must remain accessible to that work. The pool
+// poisons it when it next detects that the work has completed: when it coalesces the slab or page
+// run, or when a page run is returned. Until then a use after free is not detected, but no valid
+// access is reported as an error.
 //
-// In such a build a poisoned page run is not joined with a neighbour that is not poisoned yet, even
-// if both are usable by the same queue. So a pool whose memory cannot be remapped holds more than
-// in other builds.
+// In such a build a poisoned page run is not merged with an adjacent one that is not poisoned yet,
+// even if both are usable by the same queue. So a pool whose memory cannot be remapped holds more
+// memory than in other builds.
 
 #include "core/poison.hpp"
 #include "memory/host_memory.hpp"
@@ -19,7 +19,7 @@ namespace isthmus {
 
 class FreePoison {
  public:
-  // Does nothing: for memory that only a device can access.
+  // An instance that does nothing, for memory that only a device can access.
   constexpr FreePoison() noexcept = default;
   FreePoison(const Device& device, UsmKind kind) noexcept
       : is_enabled_{k_address_sanitizer && HostMemory::is_host_memory(device, kind)} {}
@@ -30,13 +30,13 @@ class FreePoison {
       poison(begin, nbytes);
     }
   }
-  // For memory that is handed to a caller.
+  // Called for memory that is allocated by a caller.
   void remove(const void* begin, std::size_t nbytes) const noexcept {
     if (is_enabled()) {
       unpoison(begin, nbytes);
     }
   }
-  // For addresses that are unmapped.
+  // Called for addresses that are unmapped.
   void discard(const void* begin, std::size_t nbytes) const noexcept {
     if (is_enabled()) {
       unpoison_permanently(begin, nbytes);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Which tags hold a pool's memory, as far as tracking resources above the pool record it.
-// Thread-safe.
+// Determines which tags hold a pool's memory, as far as tracking resources above the pool record
+// that. Thread-safe.
 
 #include <string>
 
@@ -10,9 +10,9 @@
 
 namespace isthmus {
 
-// Stores the tags that hold most; none if there is no memory for counting.
+// Stores the tags that hold the most memory in `out`; none if there is no host memory for counting.
 void find_holders(const MemoryResource& base, Snapshot& out) noexcept;
-// "; of what is live layer1 has 3 MiB in 12 blocks, ...", or "" if nothing is recorded.
+// Returns "; of the live memory, layer1 has 3 MiB in 12 blocks, ...", or "" if no tag is recorded.
 [[nodiscard]] std::string describe_holders(const Snapshot& snapshot);
 
 }  // namespace isthmus

@@ -12,11 +12,12 @@
 namespace isthmus {
 namespace {
 
-// `check_available` takes about 10 us, as long as a small allocation by a driver. So between two
-// such checks requests may take this much altogether, less what was freed.
+// `check_available` takes about 10 us, as long as a small allocation by a driver. Therefore
+// requests may reserve this many bytes altogether between two such checks, not counting bytes that
+// were freed.
 constexpr std::size_t k_allowance = std::size_t{1} << 20;
 
-constexpr std::size_t less(std::size_t first, std::size_t value) noexcept {
+constexpr std::size_t subtract_or_zero(std::size_t first, std::size_t value) noexcept {
   return first > value ? first - value : 0;
 }
 
@@ -56,8 +57,8 @@ bool HostMemory::is_host_memory(const Device& device, UsmKind kind) noexcept {
 Result<void> HostMemory::reserve(const Device& device, const AllocationRequest& request) {
   const auto nbytes = request.nbytes;
   Undo uncount{[&] { count_device_owned(device, std::size_t{0} - nbytes); }};
-  // Counted before `reserved_`, so that meanwhile a `check_available` by another thread assumes too
-  // few untouched pages of this process rather than too many.
+  // Counted before `reserved_`, so that a concurrent `check_available` underestimates the untouched
+  // memory of this process instead of overestimating it.
   count_device_owned(device, nbytes);
   auto reserved = reserved_.load(std::memory_order_relaxed);
   do {
@@ -109,22 +110,22 @@ bool HostMemory::take_from_allowance(std::size_t nbytes) noexcept {
   return false;
 }
 
-// The kernel still counts memory as available that was reserved but not touched yet. Its exact
-// amount is unknown, but it is at least what was reserved beyond the memory that the process has,
-// resident or swapped out.
+// The kernel counts reserved memory as available until it is touched. The exact amount of untouched
+// memory is unknown. It is at least the reserved memory minus the resident and swapped-out memory
+// of the process.
 Result<void> HostMemory::check_available(const Device& device, const AllocationRequest& request) {
-  const auto reserved = less(reserved_.load(std::memory_order_relaxed),
-                             device_owned_.load(std::memory_order_relaxed));
-  auto required = std::max(request.nbytes, less(reserved, bounds_.resident()));
+  const auto reserved = subtract_or_zero(reserved_.load(std::memory_order_relaxed),
+                                         device_owned_.load(std::memory_order_relaxed));
+  auto required = std::max(request.nbytes, subtract_or_zero(reserved, bounds_.resident()));
   const auto available = bounds_.available(required + k_allowance);
   if (required > available.bytes && required > request.nbytes) {
-    required = std::max(request.nbytes, less(required, bounds_.swapped()));
+    required = std::max(request.nbytes, subtract_or_zero(required, bounds_.swapped()));
   }
   if (required > available.bytes) {
     return refusal(
         device, request,
         formatted(
-            "{} are available according to {}, while {} of live allocations are not written to yet",
+            "{} are available according to {}, while {} of live allocations were never written to",
             describe_bytes(available.bytes), available.bound,
             describe_bytes(required - request.nbytes)));
   }

@@ -12,24 +12,25 @@
 
 namespace isthmus {
 
-// The total memory for a kind on a device: the device's own, or the host's as far as the process
-// may use it.
+// The total memory for a kind on a device: that of the device, or the host memory that the process
+// may use.
 [[nodiscard]] std::size_t memory_for(const Device& device, UsmKind kind);
 
 // Thread-safe.
 class HostMemory {
  public:
-  // Allows `total` bytes altogether, and at any time no more than `bounds` report as available.
+  // Limits reservations to `total` bytes altogether, and at any time to the memory that `bounds`
+  // report as available.
   HostMemory(const os::MemoryBounds& bounds, std::size_t total) noexcept
       : bounds_{bounds}, total_{total} {}
   // The instance of the process.
   [[nodiscard]] static HostMemory& only();
 
-  // Whether memory of a kind lies in host memory: shared and host kind do, and the device kind of
-  // CPU drivers.
+  // Whether memory of a kind lies in host memory: the shared and host kinds always do, the device
+  // kind does on CPU devices.
   [[nodiscard]] static bool is_host_memory(const Device& device, UsmKind kind) noexcept;
 
-  // Called before the driver allocates. OUT_OF_MEMORY; nothing is counted then. Precondition:
+  // Called before the driver allocates. Fails with OUT_OF_MEMORY, without counting anything. Pre:
   // `is_host_memory`.
   [[nodiscard]] Result<void> reserve(const Device& device, const AllocationRequest& request);
   void release(const Device& device, std::size_t nbytes) noexcept;
@@ -44,9 +45,9 @@ class HostMemory {
   const os::MemoryBounds& bounds_;
   const std::size_t total_;
   std::atomic<std::size_t> reserved_{0};
-  // Part of `reserved_`: for devices other than CPUs, so not in pages of this process.
+  // The part of `reserved_` for devices other than CPUs, which is not in pages of this process.
   std::atomic<std::size_t> device_owned_{0};
-  // What small requests may take before the next `check_available`.
+  // The bytes that requests may still reserve before the next `check_available`.
   std::atomic<std::size_t> allowance_{0};
 };
 

@@ -35,7 +35,7 @@ std::optional<InnerBlock> inner_part_at(const void* pointer, bool in_pool) noexc
   if (!block.is_live) {
     return InnerBlock{};
   }
-  // A block's record covers the whole block, also the bytes after those that were requested.
+  // A block's record covers the whole block, including the bytes beyond the requested size.
   auto record = process_registry().innermost_part(block.base);
   if (record && is_inside(record->known, block)) {
     return of_record(std::move(*record));
@@ -45,12 +45,12 @@ std::optional<InnerBlock> inner_part_at(const void* pointer, bool in_pool) noexc
 }
 
 std::uint64_t suballocated_since(const void* pointer) noexcept {
-  auto* const in = process_page_map.find(pointer);
-  if (const auto area = process_cut_areas().find(pointer, in != nullptr)) {
+  auto* const page = process_page_map.find(pointer);
+  if (const auto area = process_cut_areas().find(pointer, page != nullptr)) {
     return area->since;
   }
-  const auto owner = in != nullptr ? PoolPageTable::of(in).owner() : Ref<Pool>{};
-  return owner ? owner->since(*in) : 0;
+  const auto owner = page != nullptr ? PoolPageTable::of(page).owner() : Ref<Pool>{};
+  return owner ? owner->since(*page) : 0;
 }
 
 bool is_suballocated(const void* pointer) noexcept {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The innermost block at an address: of resources that allocate from each other, the block of the
-// topmost one. Thread-safe.
+// Finds the innermost block at an address. If resources allocate from each other, that is the block
+// of the topmost resource. Thread-safe.
 
 #include <optional>
 
@@ -10,38 +10,39 @@
 
 namespace isthmus {
 
-// A block in divided memory that the registry or the page map knows.
+// A block in memory that a resource sub-allocates, and that is in the registry or the page map.
 struct InnerBlock {
   enum class State { live, waiting, free } state = State::free;
-  std::byte* base = nullptr;  // this and what follows: of live memory only
+  std::byte* base = nullptr;  // this and the fields below: only for live memory
   std::size_t nbytes = 0;
   MemoryResource* resource = nullptr;    // borrowed from the owner of the block
-  std::optional<Registry::Part> record;  // none: handed out as a bare pointer
+  std::optional<Registry::Part> record;  // none: allocated as a bare pointer
 };
-// None: the memory there is not divided. `in_pool`: the page map knows the address.
+// Returns nothing if the memory there is not divided. `in_pool`: the address is in the page map.
 [[nodiscard]] std::optional<InnerBlock> inner_part_at(const void* pointer, bool in_pool) noexcept;
 
-// When the memory around the innermost block was obtained by the resource that cut the block out of
-// it, as a number from core/order.hpp. Of the notes about that address, those about the block have
-// greater numbers, those about the memory around it do not. 0: the block was not cut out of another
-// resource's memory.
+// The number from core/order.hpp that marks when a resource obtained the memory that it
+// sub-allocates at `pointer`. Block records of a tracking resource have greater numbers if they
+// describe the innermost block, and smaller ones if they describe the memory around it. 0 if the
+// memory is not sub-allocated.
 [[nodiscard]] std::uint64_t suballocated_since(const void* pointer) noexcept;
 
-// Whether a resource cuts memory there that no pool knows.
+// Whether a resource other than a pool sub-allocates the memory at `pointer`.
 [[nodiscard]] bool is_suballocated(const void* pointer) noexcept;
 
 // A block, and the record that orders operations on it.
 struct BlockExtent {
-  // Its own record, else that of the memory around it; null: not the library's memory.
+  // The block's record, else that of the memory around it; null: the library does not manage the
+  // memory.
   Ref<Allocation> memory;
   std::byte* base = nullptr;
   std::size_t nbytes = 0;
 
-  // As a range of the memory's uses.
+  // The block as a range of the uses of `memory`.
   [[nodiscard]] ByteRange range() const noexcept;
 };
-// The innermost block that holds `pointer`. INVALID_ARGUMENT if it lies in memory that this library
-// manages, but in no live block.
+// The innermost block that holds `pointer`. Fails with INVALID_ARGUMENT if `pointer` lies in memory
+// that this library manages, but in no live block.
 [[nodiscard]] Result<BlockExtent> innermost_at(const void* pointer);
 
 }  // namespace isthmus

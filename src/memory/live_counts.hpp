@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Counts and bytes of live memory, by kind. Thread-safe. The counters are spread over cache lines
-// by address, so that threads do not contend; reading adds them up, and is exact if nothing changes
-// meanwhile.
+// Counters of the live allocations and their bytes, by kind. Thread-safe. The counters are spread
+// over cache lines by address, so that threads do not contend. A reader adds them up; the total is
+// exact if no other thread changes them meanwhile.
 
 #include <array>
 #include <atomic>
@@ -21,7 +21,7 @@ class LiveCounts {
  public:
   void add(const void* pointer, UsmKind kind, std::size_t nbytes) noexcept;
   void remove(const void* pointer, UsmKind kind, std::size_t nbytes) noexcept;
-  // Of one kind, or of all (UNKNOWN).
+  // The total of one kind, or of all kinds (UNKNOWN).
   [[nodiscard]] LiveTotal total(UsmKind kind) const noexcept;
 
  private:
@@ -35,7 +35,7 @@ class LiveCounts {
   std::array<Shard, 64> shards_;
 };
 
-// Of the process; never destroyed.
+// The counters of the process; never destroyed.
 [[nodiscard]] LiveCounts& process_live_counts() noexcept;
 
 }  // namespace isthmus

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A memory resource: allocates memory in one context, on one device, as a rule of one kind.
+// A memory resource: allocates memory in one context, on one device, usually of one kind.
 //
 // The interface of the provider, of pools and of adaptors. Resources compose: an adaptor allocates
-// from an upstream resource. Allocation and deallocation are ordered by a queue, so memory may be
-// freed and reused before the work that uses it has completed. Implementations are thread-safe.
+// from an upstream resource. Allocation and deallocation are ordered by a queue, so that memory may
+// be freed and reused before the work that uses it has completed. Implementations are thread-safe.
 
 #include <algorithm>
 #include <vector>
@@ -30,25 +30,26 @@ class MemoryResource : public RefCounted {
   [[nodiscard]] static constexpr KindSet set_of(UsmKind kind) noexcept {
     return KindSet{1} << static_cast<unsigned>(kind);
   }
-  // The kinds of memory that it may return.
+  // The kinds of memory that `allocate` may return.
   [[nodiscard]] KindSet kinds() const noexcept { return nature_.kinds; }
   // This resource, if it is a pool, else null. Avoids virtual calls, each of which would take as
   // long as a pool's fast path.
   [[nodiscard]] Pool* as_pool() const noexcept { return self_; }
-  // Adds the resources at the end of its chain of upstreams, each once; itself if it has none.
+  // Adds the resources at the ends of its chains of upstreams to `out`, each once. Adds itself if
+  // it has no upstream.
   virtual void collect_bases(std::vector<MemoryResource*>& out) {
     if (std::find(out.begin(), out.end(), this) == out.end()) {
       out.push_back(this);
     }
   }
 
-  // The memory may be used by work that is submitted to `queue`, a queue of this context, from now
-  // on. Pre: nbytes > 0; alignment is 0 or any number.
+  // The memory may be used by work that is submitted later to `queue`, a queue of this context.
+  // Pre: nbytes > 0. Any alignment is accepted; 0 requests the device's base alignment.
   [[nodiscard]] virtual Result<void*> allocate(std::size_t nbytes, std::size_t alignment,
                                                Queue& queue) = 0;
-  // The fast paths of `allocate` and `deallocate`, at the cost of those of a pool. Returns null, or
-  // false, if more is needed and for every error: the caller then calls the full function. Pre: not
-  // in a forked child.
+  // Fast paths of `allocate` and `deallocate`, which cost as much as those of a pool. They return
+  // null or false for every request that they cannot serve and for every error; the caller then
+  // calls the full function. Pre: not in a forked child.
   [[nodiscard]] virtual void* allocate_fast([[maybe_unused]] std::size_t nbytes,
                                             [[maybe_unused]] std::size_t alignment,
                                             [[maybe_unused]] Queue* queue) noexcept {
@@ -60,15 +61,15 @@ class MemoryResource : public RefCounted {
     return false;
   }
   // Whether all memory of this resource may be deallocated while work on the queue still uses it.
-  // If false, this may still hold for the resource that a block came from (`resource_of`); where it
-  // does not, the caller waits until nothing uses the block.
+  // If false, the resource that allocated a block (`resource_of`) may still allow it; otherwise the
+  // caller must wait until nothing uses the block.
   [[nodiscard]] bool orders_frees() const noexcept { return nature_.orders_frees; }
-  // The memory is reused only after all work submitted to `after`, a queue of this context. Null
-  // if nothing uses the memory, as is required where `orders_frees` is false. INVALID_ARGUMENT, and
-  // nothing is done, for a pointer that did not come from here or was freed before, as far as the
-  // resource can detect it.
+  // The memory is reused only after all work submitted so far to `after`, a queue of this context.
+  // `after` is null if nothing uses the memory. Pre: nothing uses it if `orders_frees` is false.
+  // Fails with INVALID_ARGUMENT, without effect, for a pointer that this resource did not allocate
+  // or that was freed before, as far as the resource can detect that.
   virtual Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* after) noexcept = 0;
-  // The resource at the end of the chain of upstreams that a block came from.
+  // The resource at the end of the chain of upstreams from which a block was allocated.
   [[nodiscard]] virtual MemoryResource& resource_of([[maybe_unused]] const void* pointer,
                                                     [[maybe_unused]] std::size_t nbytes) noexcept {
     return *this;
@@ -82,15 +83,15 @@ class MemoryResource : public RefCounted {
     return {};
   }
 
-  // Whether its memory comes from the driver, directly or through a pool that obtains it there.
-  // Then a free calls no other resource, so locks of other resources may be held.
+  // Whether its memory comes from the driver, directly or through a pool. A free then calls no
+  // other resource, so the caller may hold locks of other resources.
   [[nodiscard]] virtual bool is_driver_backed() const noexcept { return false; }
   // Whether it may release blocks that the caller has not freed, as a monotonic resource does.
   [[nodiscard]] virtual bool may_release_early() const noexcept { return false; }
 
   struct MemoryUsage {
     std::size_t held_bytes = 0;  // obtained from the driver
-    std::size_t free_bytes = 0;  // of those: in no caller's block, thread cache or slab
+    std::size_t free_bytes = 0;  // part of these: in no block, thread cache or slab
     std::uint64_t maps = 0;      // allocations by the driver so far, and mappings at a new address
     std::uint64_t unmaps = 0;    // releases to the driver so far, and removed mappings
 
@@ -106,8 +107,8 @@ class MemoryResource : public RefCounted {
   // Returns free memory to the driver while more than `keep` bytes are held. Returns the bytes
   // released.
   virtual std::size_t trim([[maybe_unused]] std::size_t keep) noexcept { return 0; }
-  // Checks all metadata of the resource for damage: INTERNAL for its own, INVALID_ARGUMENT for
-  // damage by the caller. Takes long and may block other threads.
+  // Checks all metadata of the resource. Fails with INTERNAL for damage by the resource itself, and
+  // INVALID_ARGUMENT for damage by the caller. Slow; may block other threads.
   [[nodiscard]] virtual Result<void> verify() { return {}; }
 
  protected:

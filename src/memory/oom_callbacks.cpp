@@ -52,11 +52,11 @@ void OomCallback::close(bool waits) noexcept {
   }
   if (waits && current_callback == nullptr) {
     static_cast<void>(wait_in_slices(
-        std::nullopt, [this](const os::Deadline& slice) { return calls_end(slice); }));
+        std::nullopt, [this](const os::Deadline& slice) { return wait_for_calls(slice); }));
   }
 }
 
-bool OomCallback::calls_end(const os::Deadline& until) noexcept {
+bool OomCallback::wait_for_calls(const os::Deadline& until) noexcept {
   const auto is_over = [this] { return running_ == 0; };
   std::unique_lock hold{lock_};
   if (until) {
@@ -73,14 +73,14 @@ void OomCallbacks::add(Ref<OomCallback> callback) {
 }
 
 void OomCallbacks::remove(OomCallback& callback, bool waits) noexcept {
-  Ref<OomCallback> last;  // dropped after the lock: it releases the user's object
+  Ref<OomCallback> removed;  // outlives the lock, since its release may release the user's object
   {
     const std::lock_guard hold{lock_};
     const auto found = std::find_if(all_.begin(), all_.end(), [&](const Entry& each) {
       return each.callback.get() == &callback;
     });
     if (found != all_.end()) {
-      last = std::move(found->callback);
+      removed = std::move(found->callback);
       all_.erase(found);
     }
   }
@@ -105,7 +105,7 @@ OomCallbacks::Outcome OomCallbacks::call_all(const isthmus_oom_request_t& reques
   if (current_callback != nullptr) {
     return outcome;
   }
-  const auto newest_now = newest();  // callbacks that a callback adds are called the next time
+  const auto newest_now = newest();  // excludes callbacks that a callback adds
   for (auto each = next(0, newest_now); each.callback; each = next(each.number, newest_now)) {
     outcome.bytes += each.callback->call(request);
     ++outcome.called;

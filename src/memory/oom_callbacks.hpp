@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The program's out-of-memory callbacks (`OomCallback`): called before a request for memory fails,
-// to release what they can.
+// so that the program can release memory.
 
 #include <isthmus/isthmus.h>
 
@@ -25,17 +25,18 @@ class OomCallback final : public RefCounted {
   OomCallback(isthmus_oom_function_t function, Owner user) noexcept
       : function_{function}, user_{std::move(user)} {}
 
-  // Calls it. Returns the bytes that it reports to have released; 0 once it is closed.
+  // Calls the function. Returns the bytes that it reports as released; 0, without a call, after
+  // `close`.
   [[nodiscard]] std::uint64_t call(const isthmus_oom_request_t& request) noexcept;
-  // It is not called from here on. With `waits`, blocks until its calls have ended, but not inside
-  // any callback: two that waited for one another would never return. The thread's interrupt
-  // function may end that wait.
+  // Prevents further calls. If `waits`, blocks until calls in progress have returned, except inside
+  // a callback: two callbacks that waited for each other would never return. The thread's interrupt
+  // function may end the wait.
   void close(bool waits) noexcept;
 
  private:
   ~OomCallback() override = default;
-  // Waits for the end of its calls. False if some still run at `until`.
-  [[nodiscard]] bool calls_end(const os::Deadline& until) noexcept;
+  // Waits until no call is in progress. Returns false if one still is at `until`.
+  [[nodiscard]] bool wait_for_calls(const os::Deadline& until) noexcept;
 
   const isthmus_oom_function_t function_;
   const Owner user_;
@@ -50,13 +51,13 @@ class OomCallbacks {
  public:
   struct Outcome {
     std::size_t called = 0;   // callbacks called
-    std::uint64_t bytes = 0;  // that they report to have released
+    std::uint64_t bytes = 0;  // reported by them as released
   };
   // Throws std::bad_alloc.
   void add(Ref<OomCallback> callback);
-  // Closes it too.
+  // Also closes the callback.
   void remove(OomCallback& callback, bool waits) noexcept;
-  // Calls all callbacks in the order in which they were added; none from inside a callback.
+  // Calls all callbacks in the order in which they were added. Calls none inside a callback.
   [[nodiscard]] Outcome call_all(const isthmus_oom_request_t& request) noexcept;
 
  private:
@@ -64,22 +65,22 @@ class OomCallbacks {
     std::uint64_t number = 0;
     Ref<OomCallback> callback;
   };
-  // The first with a number above `last` and up to `newest`; an empty entry if there is none.
+  // The first entry with a number above `last` and up to `newest`; an empty entry if there is none.
   [[nodiscard]] Entry next(std::uint64_t last, std::uint64_t newest) noexcept;
   [[nodiscard]] std::uint64_t newest() noexcept;
 
   std::mutex lock_;
   std::uint64_t last_number_ = 0;
-  std::vector<Entry> all_;  // by number
+  std::vector<Entry> all_;  // sorted by number
 };
 [[nodiscard]] OomCallbacks& process_oom_callbacks() noexcept;
 
 [[nodiscard]] isthmus_oom_request_t request_for(Device& device, UsmKind kind,
                                                 std::size_t nbytes) noexcept;
 // Whether the caller may wait for pending releases, or call the callbacks, after `refusal`. False
-// for failures other than out of memory, for requests that never fit, if a pool is upstream (which
-// does both in its own out-of-memory stages), and where neither is allowed (`no_wait` or in a
-// continuation).
+// for failures other than out of memory and for requests that never fit. Also false if a pool is
+// upstream, since its out-of-memory stages do both, and where both are forbidden (`no_wait`, or in
+// a continuation).
 [[nodiscard]] bool may_retry_after_release(const Error& refusal, Device& device,
                                            const AllocationRequest& request,
                                            MemoryResource* resource) noexcept;

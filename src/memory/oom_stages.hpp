@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The out-of-memory stages (`OomStage`): what a pool tries before a request fails, cheap stages
-// first. Each try is counted. Thread-safe.
+// The out-of-memory stages (`OomStage`): the steps that a pool tries before a request fails, cheap
+// ones first. Each attempt is counted. Thread-safe.
 
 #include <array>
 #include <atomic>
@@ -19,7 +19,7 @@ enum class OomStage : unsigned {
   budget,        // other pools of the budget return their free memory
   device_wait,   // make the request's queue wait, on the device, for work that uses freed memory
   callback,      // call the program's out-of-memory callbacks (oom_callbacks.hpp)
-  wait,          // wait for such work on the host, for a limited time
+  wait,          // wait on the host for such work, for a limited time
 };
 inline constexpr std::size_t k_oom_stages = 8;
 
@@ -29,9 +29,10 @@ inline constexpr std::size_t k_oom_stages = 8;
   return k_names.at(static_cast<std::size_t>(stage));
 }
 
-// Not 0 while this thread holds a lock that the long-running stages may need: its requests skip
-// these stages. 2 and more: pools serve it from its thread cache alone, since another thread may
-// hold a pool's lock while it is in a driver call that waits for the lock that this thread holds.
+// Not 0 while this thread holds a lock that the long-running stages may need: its requests then
+// skip these stages. If 2 or more, pools serve this thread only from its thread caches. Another
+// thread may then hold a pool's lock during a driver call that waits for the lock that this thread
+// holds.
 ISTHMUS_TLS_MODEL inline thread_local constinit int no_wait = 0;
 [[nodiscard]] inline bool thread_cache_only() noexcept { return no_wait > 1; }
 

@@ -49,8 +49,8 @@ std::vector<Candidate> candidates(const DriverShortage& shortage) {
   return found;
 }
 
-// A request that exceeds the whole memory of both the device and the host must not cost the pools
-// their caches. Throws std::bad_alloc.
+// Excludes requests that exceed the total memory of both the device and the host, which must not
+// empty the caches of the pools. Throws std::bad_alloc.
 bool can_ever_be_served(const DriverShortage& shortage) {
   return shortage.nbytes <= shortage.device.properties().memory_bytes ||
          shortage.nbytes <= os::physical_memory().total;
@@ -60,7 +60,7 @@ std::size_t trim_pool(const DriverShortage& shortage, Pool& pool, std::size_t ke
   return shortage.driver_owned_only ? pool.trim_free(keep) : pool.trim(keep);
 }
 
-// One after another, an adaptor before those that it allocates from.
+// Visits the adaptors one after another, each before those that it allocates from.
 template <class Visit>
 void visit_caching_adaptors(const DriverShortage& shortage, Visit&& visit) {
   const auto fits = [&](const CachingAdaptor& adaptor) {
@@ -87,7 +87,7 @@ std::size_t trim_pools(const DriverShortage& shortage, bool all) {
   return released;
 }
 
-// The work that free memory waits for. Throws std::bad_alloc.
+// Returns the unfinished work that uses freed memory. Throws std::bad_alloc.
 std::vector<Ref<Event>> running_work(const DriverShortage& shortage) {
   std::vector<Ref<Event>> running;
   const auto add = [&](std::vector<Ref<Event>> more) {
@@ -107,7 +107,7 @@ PoolList& process_pools() noexcept {
   return *only;
 }
 
-// Pools last, because adaptors may release memory to them.
+// Pools are trimmed last, because adaptors may release memory to them.
 std::size_t release_unused(const DriverShortage& shortage, Releases releases) noexcept try {
   if (!can_ever_be_served(shortage)) {
     return 0;
@@ -130,8 +130,8 @@ Result<std::size_t> trim_after_work(const DriverShortage& shortage,
   for (const auto& each : running_work(shortage)) {
     ISTHMUS_TRY(each->wait_interruptibly(until));
   }
-  // The continuation that marks a fence's tickets as passed may still have to run on another
-  // thread. `running_work` does that for every fence that has completed.
+  // The continuation that marks the tickets of a completed fence as passed may not have run yet on
+  // another thread. `running_work` does the same for every completed fence.
   static_cast<void>(running_work(shortage));
   return release_unused(shortage, Releases::everything);
 } catch (const std::bad_alloc&) {

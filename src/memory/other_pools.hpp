@@ -4,10 +4,10 @@
 // refused a request.
 //
 // Pools cache freed memory, so a driver may be out of memory while none is in use. Whenever a
-// driver refuses a request, all pools of that memory return their free memory: for requests of
-// pools as for direct ones, also through other resources. If that does not suffice, memory that
-// adaptors such as arenas retain unused is released too. It comes last because adaptors obtain it
-// again in large chunks only.
+// driver refuses a request, all pools whose memory can serve it return their free memory. This
+// applies to requests of pools, to direct requests, and to requests through other resources. If
+// that does not suffice, unused memory of adaptors such as arenas is released too. It is released
+// last, because adaptors can obtain it again only in large chunks.
 
 #include <cstddef>
 
@@ -23,12 +23,12 @@ namespace isthmus {
 // All pools of the process that are referenced. Never destroyed; thread-safe.
 [[nodiscard]] PoolList& process_pools() noexcept;
 
-// Requests of this thread that a driver, or a resource of the program, refused for lack of memory.
-// A caller compares two values to distinguish such a refusal from that of a limit, which releasing
-// other pools' memory does not change.
+// The number of requests of this thread that a driver, or a resource of the program, refused for
+// lack of memory. A caller compares two values to distinguish such a refusal from one by a limit,
+// against which releasing memory of other pools does not help.
 ISTHMUS_TLS_MODEL inline thread_local constinit std::uint64_t driver_refusals = 0;
-// The size of the last of these requests: a resource that sub-allocates requests larger chunks than
-// its caller does. 0: unknown.
+// The size of the last of these requests. It may exceed that of the caller's request, since a
+// resource that sub-allocates requests larger chunks. 0: unknown.
 ISTHMUS_TLS_MODEL inline thread_local constinit std::size_t driver_refused_bytes = 0;
 
 struct DriverShortage {
@@ -36,20 +36,21 @@ struct DriverShortage {
   UsmKind kind;
   std::size_t nbytes;
   const Pool* requester = nullptr;  // the requesting pool, which is not trimmed; null: no pool
-  // Release only memory of resources that are `is_driver_backed`, since the caller may hold locks
-  // of other resources.
+  // Release only memory of resources for which `is_driver_backed` is true, since the caller may
+  // hold locks of other resources.
   bool driver_owned_only = true;
 };
 
-// What is released, in the order in which it is tried: as much of the pools' free memory as is
-// missing, if they have that much; all of the pools' free memory; also what adaptors retain unused.
+// The memory to release, in the order of the attempts. `missing`: only as much of the pools' free
+// memory as the request lacks. `pools`: all free memory of the pools. `everything`: also unused
+// memory of adaptors.
 enum class Releases : std::uint8_t { missing, pools, everything };
-// Returns the bytes released, 0 if there were none; some may have been released to the requesting
-// pool, or be counted twice. Calls the driver, so the caller holds no lock, except those of
+// Returns the number of bytes released. Some of these may have been released to the requesting
+// pool, or be counted twice. Calls the driver, so the caller must hold no lock, except locks of
 // resources if `shortage.driver_owned_only` is set.
 std::size_t release_unused(const DriverShortage& shortage, Releases releases) noexcept;
-// Waits, until `until` at most, for the work that freed memory still waits for, then releases
-// everything unused. CALLBACK if the thread's interrupt function ended the wait.
+// Waits, at most until `until`, for unfinished work that uses freed memory, then releases all
+// unused memory. Fails with CALLBACK if the thread's interrupt function ended the wait.
 [[nodiscard]] Result<std::size_t> trim_after_work(const DriverShortage& shortage,
                                                   const os::Deadline& until) noexcept;
 
@@ -59,8 +60,8 @@ template <class Value>
 }
 
 // Returns `refused` if nothing could be released, else the result of `retry`. The released memory
-// may be in pieces that are too small, or be taken by another thread, so more is released as long
-// as `retry` fails.
+// may be in pieces that are too small, or another thread may allocate it. Therefore more is
+// released as long as `retry` fails.
 template <class Retry>
 [[nodiscard]] auto with_other_pools(const DriverShortage& shortage, Retry&& retry,
                                     decltype(retry()) refused) -> decltype(retry()) {
@@ -72,10 +73,11 @@ template <class Retry>
   return refused;
 }
 
-// The same for a refused request of a caller; `refusals` is the value of `driver_refusals` before
-// it. Also releases memory that comes from other resources, unless the call comes from within such
-// a resource. If no pool served the request (pools wait themselves), it waits at most one second
-// for work that still uses freed memory. Pre: the caller holds no lock of the library.
+// As `with_other_pools`, for a refused request of a caller. `refusals` is the value of
+// `driver_refusals` before that request. Also releases memory that comes from other resources,
+// unless the call comes from within such a resource. If `shortage.requester` is null, it also
+// waits, at most one second, for unfinished work that uses freed memory; pools do that themselves.
+// Pre: the caller holds no lock of the library.
 template <class Retry>
 [[nodiscard]] auto with_all_pools(DriverShortage shortage, std::uint64_t refusals, Retry&& retry,
                                   decltype(retry()) refused) -> decltype(retry()) {

@@ -17,7 +17,7 @@ void sort_unique(std::vector<CacheEntry>& all) {
   all.erase(duplicates.begin(), duplicates.end());
 }
 
-// The elements with one key.
+// The entries with this key.
 template <class CacheEntry, class Key>
 auto find_sorted(const std::vector<CacheEntry>& all, Key key) noexcept {
   return std::ranges::equal_range(all, key, {}, &CacheEntry::key);
@@ -85,18 +85,19 @@ void OwnCaches::collect_contents() {
   sort_unique(slabs_);
 }
 
-// Of the memory that a flush returns to the pool: it waits for the next fence of the cache's queue.
+// The readiness of memory that a flush of the cache returns to the pool. That memory waits for the
+// next fence of the cache's queue.
 Readiness OwnCaches::readiness_of_cache(const ThreadCache& cache) const noexcept {
-  const auto slot = cache.slot;
-  return slot == QueueSlots::k_no_queue || slots_.is_idle(slot) ? Readiness::any_queue
-         : slot == current_slot()                               ? Readiness::in_order
-                                                                : Readiness::none;
+  const auto entry = cache.entry;
+  return entry == QueueSlots::k_no_queue || slots_.is_idle(entry) ? Readiness::any_queue
+         : entry == current_entry()                               ? Readiness::in_order
+                                                                  : Readiness::none;
 }
 
 Readiness OwnCaches::readiness_of_run(std::uint32_t first) const noexcept {
   auto found = Readiness::none;
-  for (const auto& [run, by] : find_sorted(runs_, first)) {
-    visit(*by, [&](const ThreadCache& cache) {
+  for (const auto& [run, holder] : find_sorted(runs_, first)) {
+    visit(*holder, [&](const ThreadCache& cache) {
       if (std::ranges::any_of(cache.runs, [first](const ThreadCache::PageRun& each) {
             return each.count != 0 && each.first == first;
           })) {
@@ -119,17 +120,17 @@ std::uint32_t OwnCaches::blocks_for(const Slab& owner, unsigned size_class,
              : static_cast<std::uint32_t>(found);
 }
 
-// A slab exists as long as a thread cache has one of its blocks, so only then is its share read. A
-// slab that was released meanwhile has none.
+// A slab is not released while a thread cache holds one of its blocks, so only then is its share
+// read. If it was released meanwhile, no thread cache holds its blocks.
 Readiness OwnCaches::readiness_of_slab(const Slab& owner, unsigned size_class) const noexcept {
   if (size_class >= SizeClasses::k_max_count) {
-    return Readiness::none;  // the page belongs to a page run by now
+    return Readiness::none;  // the page was assigned to a page run meanwhile
   }
   auto found = Readiness::any_queue;
   std::uint32_t blocks = 0;  // of the slab, in this thread's caches
   CentralShard::Share in_slab{};
-  for (const auto& [slab, by] : find_sorted(slabs_, &owner)) {
-    visit(*by, [&](const ThreadCache& cache) {
+  for (const auto& [slab, holder] : find_sorted(slabs_, &owner)) {
+    visit(*holder, [&](const ThreadCache& cache) {
       if (const auto block_count = blocks_for(owner, size_class, cache); block_count != 0) {
         blocks += block_count;
         found = std::min(found, readiness_of_cache(cache));

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The contents of the calling thread's caches (`ThreadCache`) of a pool, for counting the pool's
-// memory (snapshot.hpp). Reports what the thread's next request could obtain from them: a request
-// that finds nothing else flushes them all (`Pool::coalesce`). Changes nothing.
+// A read-only view of the calling thread's caches (`ThreadCache`) of a pool, used to count the
+// pool's memory (snapshot.hpp). It reports the memory that the thread's next request could obtain
+// from these caches: a request that cannot be served otherwise flushes all of them
+// (`Pool::coalesce`).
 //
-// Used by one thread. Costs: n log n once, for n blocks and page runs in the caches, then log n for
-// each page run or slab that is queried, regardless of the number of caches.
+// Used by one thread. Construction costs O(n log n) for n blocks and page runs in the caches. A
+// query for a page run or slab costs O(log n), regardless of the number of caches.
 
 #include <array>
 #include <compare>
@@ -18,8 +19,8 @@
 
 namespace isthmus {
 
-// Who could reuse memory that is returned to the pool, once the fences that a request submits have
-// completed.
+// Which requests could reuse memory that is returned to the pool, once the fences that they submit
+// have completed.
 enum class Readiness : std::uint8_t {
   none,      // no request yet: work on another queue is unfinished
   in_order,  // a request on the queue whose work is unfinished
@@ -32,21 +33,24 @@ class OwnCaches {
   // host has no memory for the sorted lists, no page runs and slabs are counted.
   OwnCaches(const Pool& pool, QueueSlots& slots, const CentralLists& central) noexcept;
 
-  // The entry of that queue; k_no_queue if the thread has no cache of the pool.
-  [[nodiscard]] QueueSlots::Slot current_slot() const noexcept {
-    return last_ != nullptr ? last_->slot : QueueSlots::k_no_queue;
+  // The entry of the queue on which the thread used the pool last; k_no_queue if the thread has no
+  // cache of the pool.
+  [[nodiscard]] QueueSlots::EntryIndex current_entry() const noexcept {
+    return last_ != nullptr ? last_->entry : QueueSlots::k_no_queue;
   }
   [[nodiscard]] std::size_t cache_count() const noexcept { return count_; }
   [[nodiscard]] Readiness readiness_of(Ticket when) const noexcept {
     return slots_.would_pass(when, all_idle_) ? Readiness::any_queue
-           : when.slot() == current_slot()    ? Readiness::in_order
+           : when.entry() == current_entry()  ? Readiness::in_order
                                               : Readiness::none;
   }
-  // Of a page run that begins at that page; none if it is in another thread's cache.
+  // The readiness of the page run that begins at page `first`; none if it is not in a cache of this
+  // thread.
   [[nodiscard]] Readiness readiness_of_run(std::uint32_t first) const noexcept;
-  // Of a slab; none unless it would then hold all its blocks.
+  // The readiness of a slab after a flush of this thread's caches; none unless the slab would then
+  // hold all its blocks.
   [[nodiscard]] Readiness readiness_of_slab(const Slab& owner, unsigned size_class) const noexcept;
-  // Whether the thread cache alone can serve a request of that class.
+  // Whether the thread cache that was used last can serve a request of that class.
   [[nodiscard]] bool has_block(unsigned size_class) const noexcept;
 
  private:
@@ -62,7 +66,7 @@ class OwnCaches {
     friend auto operator<=>(const CacheEntry&, const CacheEntry&) noexcept = default;
   };
   void collect_contents();
-  // Calls visit(cache) if it still belongs to the pool and no other thread is revoking it.
+  // Calls visit(cache) if the cache still belongs to the pool and no other thread is revoking it.
   template <class Visit>
   void visit(ThreadCache& cache, Visit&& visit) const noexcept;
   [[nodiscard]] Readiness readiness_of_cache(const ThreadCache& cache) const noexcept;

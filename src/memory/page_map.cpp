@@ -9,7 +9,8 @@ namespace isthmus {
 constinit PageMap process_page_map;
 constinit const MapEntry PageMap::k_empty_entry;
 
-// Leaves are never freed: another region in the same GiB is likely, and a reader may be using one.
+// Leaves are never freed: another region in the same GiB is likely, and a reader may be using the
+// leaf.
 PageMap::Leaf* PageMap::leaf_for(std::size_t number) {
   auto& cell = root_[number >> k_leaf_bits];
   auto* found = cell.load(std::memory_order_acquire);
@@ -20,7 +21,7 @@ PageMap::Leaf* PageMap::leaf_for(std::size_t number) {
   if (!pages) {
     return nullptr;
   }
-  auto* leaf = static_cast<Leaf*>(*pages);  // zeroed memory is empty entries
+  auto* leaf = static_cast<Leaf*>(*pages);  // zeroed memory represents empty entries
   if (cell.compare_exchange_strong(found, leaf, std::memory_order_acq_rel)) {
     return leaf;
   }

@@ -6,9 +6,9 @@
 // whole pages. The map has two levels, indexed by bits of the address: the root is part of the map,
 // and each GiB in use has a leaf of 256 KiB. Similar to the page maps of tcmalloc and snmalloc.
 //
-// Reading takes no lock and two loads, at any time and for any address. Only pools write: before
-// they allocate memory and after it was freed. Leaves are published with release and never freed;
-// readers load them with acquire.
+// A lookup takes two loads and no lock, and is allowed at any time and for any address. Only pools
+// write to the map: before they allocate memory and after it was freed. Leaves are published with
+// release and never freed; readers load them with acquire.
 
 #include <array>
 #include <atomic>
@@ -25,9 +25,9 @@ struct Slab;
 inline constexpr unsigned k_pool_page_bits = 16;
 inline constexpr std::size_t k_pool_page_bytes = std::size_t{1} << k_pool_page_bits;
 
-// The entry of a page: its record and, if the page is in a slab, what a free and a lookup need.
-// They then do not read the record, which would be another cache line and a load that depends on
-// this one.
+// The entry of a page: its record and, if the page is in a slab, the data that a free and a lookup
+// need. So these need not read the record, which would take another cache line and a load that
+// depends on this one.
 //
 // States of `word_`: 0 (memory of no pool), a record, or a record with a size class and `k_is_bare`
 // (slab pages in which no block begins that has an allocation record). The slab is stored before
@@ -35,7 +35,7 @@ inline constexpr std::size_t k_pool_page_bytes = std::size_t{1} << k_pool_page_b
 // `k_is_bare` also sees the slab.
 class MapEntry {
  public:
-  // One consistent reading of the word.
+  // The word as one load read it, so its parts are consistent.
   class Seen {
    public:
     explicit constexpr Seen(std::uint64_t word) noexcept : word_{word} {}
@@ -45,12 +45,12 @@ class MapEntry {
     }
     // Whether the page is in a slab and no block that begins in it has an allocation record.
     [[nodiscard]] bool is_bare() const noexcept { return (word_ & k_is_bare) != 0; }
-    // The same, and the record is in the `count` bytes from `table` on. Pre: `count` is a power of
-    // two and `table` is aligned to it.
+    // Whether the page is bare and its record lies in the `count` bytes from `table` on. Pre:
+    // `count` is a power of two and `table` is aligned to it.
     [[nodiscard]] bool is_bare_of(const void* table, std::size_t count) const noexcept {
       return (word_ & (k_is_bare | (k_record & ~(count - 1)))) == (k_is_bare | address(table));
     }
-    // Pre: bare.
+    // Pre: `is_bare()`.
     [[nodiscard]] unsigned size_class() const noexcept {
       return static_cast<unsigned>(word_ >> k_class_shift) & k_class_mask;
     }
@@ -100,8 +100,8 @@ class PageMap {
     return at(pointer).load().record();
   }
 
-  // Allocates the leaves for `count` pages from `begin` on. OUT_OF_MEMORY; UNSUPPORTED for
-  // addresses that the map does not cover.
+  // Allocates the leaves for `count` pages from `begin` on. OUT_OF_MEMORY if the host has no memory
+  // for a leaf; UNSUPPORTED for addresses that the map does not cover.
   [[nodiscard]] Result<void> prepare(const void* begin, std::size_t count);
   // Enters pages whose records are consecutive, from `first` on. Pre: prepared; `begin` is the
   // start of a page; none of the pages is in the map.
@@ -111,7 +111,7 @@ class PageMap {
   // Pre: the pages are in the map.
   void set_slab(const void* begin, std::size_t count, Slab& owner, unsigned size_class) noexcept;
   void clear_slab(const void* begin, std::size_t count) noexcept;
-  // Notes that the live block or page run which begins at `pointer` has an allocation record. Does
+  // Marks that the live block or page run that begins at `pointer` has an allocation record. Does
   // nothing for memory of no pool.
   void note_record(const void* pointer) noexcept;
 
@@ -127,11 +127,11 @@ class PageMap {
   template <class Visit>
   void visit(const void* begin, std::size_t count, Visit&& visit) noexcept;
 
-  // In .bss: only those of its OS pages that are touched take memory.
+  // In .bss, so only OS pages that are touched take memory.
   std::array<std::atomic<Leaf*>, std::size_t{1} << k_root_bits> root_{};
 };
 
-// Of the whole process. Never destroyed.
+// The page map of the process. Never destroyed.
 extern constinit PageMap process_page_map;
 
 }  // namespace isthmus

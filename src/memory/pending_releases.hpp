@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a pool knows about its blocks that are pending release by a library thread, and about the
-// success of its waits for them. Thread-safe. The fields are not updated together, so one may
-// belong to another thread's wait; they only decide whether and how long to wait.
+// Counts a pool's blocks that are pending release by a library thread, and the pool's failed waits
+// for them. Thread-safe. The fields are not updated together, so their values may belong to
+// different waits; they only decide whether and how long to wait.
 
 #include <algorithm>
 #include <atomic>
@@ -14,7 +14,7 @@ struct PendingReleases {
   static constexpr int k_max_failed_waits = 4;
 
   std::atomic<std::int64_t> bytes{0};
-  // In excess of the waits that succeeded; at most `k_max_failed_waits`.
+  // The failed waits less the successful ones; from 0 to `k_max_failed_waits`.
   std::atomic<int> failed_waits{0};
 
   // Whether a wait is worthwhile: more memory was released since the last failed wait, or the pool

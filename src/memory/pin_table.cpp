@@ -168,7 +168,7 @@ void PinTable::unpin(const PinnedRanges& ranges, bool waits) noexcept {
   }
 }
 
-// Pre: this thread set its state to `changing`.
+// Pre: this thread set the range's state to `changing`.
 void PinTable::unregister(const std::shared_ptr<PinnedRange>& range) noexcept {
   if (range->is_own_registration_ && !os::drivers_unavailable()) {
     range->device_->unregister_host(range->bytes_.start);

@@ -18,9 +18,9 @@ Error refuse_device_memory(const Pin::Request& request) {
               describe_bytes(request.nbytes), static_cast<const void*>(request.start));
 }
 
-// Whether all of it is memory of the driver already, allocated or registered by this library or
-// other code: then there is nothing to register.
-Result<bool> is_drivers_own(Device& device, const Pin::Request& request) {
+// Whether the driver already knows all of the memory, because this library or other code allocated
+// or registered it. Then there is nothing to register.
+Result<bool> is_known_to_driver(Device& device, const Pin::Request& request) {
   auto block = innermost_at(request.start);  // fails for a resource's memory outside of live blocks
   ISTHMUS_TRY(block);
   auto facts = record_of(nullptr, request.start).facts;
@@ -42,8 +42,8 @@ Result<bool> is_drivers_own(Device& device, const Pin::Request& request) {
          !process_pins().has(device.platform(), request.start);
 }
 
-// The address space of a process on any current processor. For more, CUDA would misleadingly report
-// that registration is unsupported.
+// The address space of a process on any current processor. For larger sizes, CUDA would
+// misleadingly report that registration is unsupported.
 constexpr std::size_t k_max_process_bytes = std::size_t{1} << 57;
 
 Error check(const Device& device, const Pin::Request& request) {
@@ -78,9 +78,9 @@ Result<Ref<Pin>> Pin::make(Device& device, const Request& request, Owner owner) 
   }
   PinnedRanges ranges;
   if (request.nbytes != 0) {
-    auto is_own = is_drivers_own(device, request);
-    ISTHMUS_TRY(is_own);
-    if (!*is_own && device.registers_host_memory()) {
+    auto is_known = is_known_to_driver(device, request);
+    ISTHMUS_TRY(is_known);
+    if (!*is_known && device.registers_host_memory()) {
       auto pinned = process_pins().pin(device, {request.start, request.nbytes, request.read_only},
                                        shared_owner);
       ISTHMUS_TRY(pinned);

@@ -4,7 +4,7 @@
 // of the bus and asynchronously.
 //
 // Ranges of bytes are registered, each once per driver. Pins that overlap share ranges: a pin of
-// memory that is pinned in part registers only the gaps, as ranges of their own. Ranges are not
+// memory that is pinned in part registers only the gaps, as separate ranges. Ranges are not
 // extended to whole OS pages, because CUDA rejects copies, including those of other libraries, that
 // begin in registered memory and end beyond it. A range stays registered until no pin contains it
 // and no copy of it is in flight.
@@ -42,7 +42,7 @@ class PinnedRange final : public Releasable {
 
   Ref<Device> device_;
   const HostRange bytes_;
-  std::shared_ptr<const Owner> owner_;  // keeps the memory alive: of the pin that registered it
+  std::shared_ptr<const Owner> owner_;  // of the pin that registered it; keeps the memory alive
   std::size_t pins_ = 0;
   std::size_t uses_ = 0;     // copies in flight
   std::size_t waiting_ = 0;  // threads that wait for those copies, to unregister it
@@ -57,13 +57,13 @@ using PinnedRanges = std::vector<std::shared_ptr<PinnedRange>>;
 class PinTable {
  public:
   // Registers the parts of `range` that no range contains, and adds a pin to all ranges in `range`.
-  // On failure nothing new stays registered.
+  // On failure, no range is newly registered.
   [[nodiscard]] Result<PinnedRanges> pin(Device& device, const HostRange& range,
                                          const std::shared_ptr<const Owner>& owner);
-  // Removes one pin from each range and unregisters those that no other pin contains. With `waits`
-  // that has happened when this returns; else it may happen later, on a library thread.
+  // Removes one pin from each range and unregisters those that no other pin contains. If `waits` is
+  // true, they are unregistered when this returns; otherwise possibly later, on a library thread.
   void unpin(const PinnedRanges& ranges, bool waits) noexcept;
-  // Waits for the copies of the ranges that are in flight. TIMEOUT.
+  // Waits for the copies of the ranges that are in flight. TIMEOUT if the deadline passes first.
   [[nodiscard]] Result<void> wait(const PinnedRanges& ranges, const os::Deadline& until);
   // The platform's ranges that overlap [start, start + nbytes). They stay registered until
   // `release_now`.
@@ -116,11 +116,12 @@ class Pin final : public RefCounted {
   [[nodiscard]] Device& device() const noexcept { return *device_; }
   [[nodiscard]] const Request& request() const noexcept { return request_; }
   // False if there was nothing to register, because the driver copies the memory as fast without
-  // that.
+  // registration.
   [[nodiscard]] bool is_registered() const noexcept { return !ranges_.empty(); }
-  // Waits for the copies of the memory that are in flight. TIMEOUT.
+  // Waits for the copies of the memory that are in flight. TIMEOUT if the deadline passes first.
   [[nodiscard]] Result<void> wait(const os::Deadline& until);
-  // Pre: called once. With `waits` the caller may free the memory as soon as this returns.
+  // Ends the pin. If `waits` is true, the caller may free the memory as soon as this returns. Pre:
+  // called once.
   void end(bool waits) noexcept;
 
  private:

@@ -17,14 +17,14 @@ namespace {
 
 constexpr std::size_t k_bin_bytes = std::size_t{2} << 20;
 
-// Callers expect the alignment of the driver's own allocations from a pool too.
+// Callers expect a pool's blocks to be aligned like the driver's own allocations.
 std::size_t unit_for(const Device& device) noexcept {
   return std::clamp(std::bit_ceil(device.properties().base_alignment), SizeClasses::k_smallest_unit,
                     SizeClasses::k_largest_unit);
 }
 
-// The capacity of a bin: two batches, and at most `k_bin_bytes`. The larger a batch, the less each
-// block pays for moving between threads. Blocks above 4 KiB get smaller batches, since one thread
+// The capacity of a bin: two batches, and at most `k_bin_bytes`. A larger batch costs less per
+// block when blocks move between threads. Blocks above 4 KiB get smaller batches, since one thread
 // would otherwise cache too much memory.
 std::uint32_t max_in_bin(std::size_t block_bytes) noexcept {
   const auto limit =
@@ -148,7 +148,7 @@ void Pool::set_bin_capacities(ThreadCache& cache, std::uint32_t share) const noe
 }
 
 void Pool::flush(ThreadCache& cache) noexcept {
-  const auto freed = slots_->next(cache.slot);
+  const auto freed = slots_->next(cache.entry);
   for (unsigned each = 0; each < classes_.count(); ++each) {
     auto& bin = cache.bins.at(each);
     return_to_central(each, {bin.blocks.data(), bin.count}, freed, cache.shard);
@@ -198,8 +198,8 @@ Result<void*> Pool::allocate_block(unsigned size_class, Queue* queue) {
   return unpoison(block, classes_.bytes_of(size_class));
 }
 
-// Looks the thread cache up again: finding the blocks may have called code of the program, which
-// may have used this thread's caches for something else.
+// Looks the thread cache up again: obtaining the blocks may have called code of the program, and
+// this code may have reassigned the thread's caches.
 void Pool::keep_blocks(unsigned size_class, std::span<void* const> blocks, Queue* queue,
                        Queue* key) noexcept {
   auto* const cache = blocks.empty() ? nullptr : thread_cache_for(key);
@@ -234,7 +234,7 @@ Result<void*> Pool::allocate_run(std::size_t nbytes, std::size_t alignment, Queu
 }
 
 void Pool::flush_runs(ThreadCache& cache) noexcept {
-  const auto freed = slots_->next(cache.slot);
+  const auto freed = slots_->next(cache.entry);
   for (auto& cached : cache.runs) {
     if (cached.count != 0) {
       regions_.deallocate(cached.first, freed);
@@ -287,15 +287,15 @@ Result<void> Pool::free_block(PoolPage& page, void* pointer, Queue* queue) noexc
   return {};
 }
 
-void Pool::reserve_slot_for(Queue& queue) noexcept {
-  if (!slots_->has_slot_for(queue)) {
+void Pool::reserve_entry_for(Queue& queue) noexcept {
+  if (!slots_->has_entry_for(queue)) {
     ThreadCache::detach_dead(*this);
   }
 }
 
 Ticket Pool::ticket_after(Queue* queue) noexcept {
   if (queue != nullptr) {
-    reserve_slot_for(*queue);
+    reserve_entry_for(*queue);
   }
   return slots_->ticket_after(queue);
 }
@@ -315,8 +315,8 @@ bool Pool::keep_block(ThreadCache& cache, unsigned size_class, void* block) noex
   }
   auto& bin = cache.bins[size_class];
   if (bin.count == bin.capacity) [[unlikely]] {
-    const auto batch = bin.capacity / 2;  // the oldest, which are the coldest
-    return_to_central(size_class, {bin.blocks.data(), batch}, slots_->next(cache.slot),
+    const auto batch = bin.capacity / 2;  // the oldest blocks, least likely in a CPU cache
+    return_to_central(size_class, {bin.blocks.data(), batch}, slots_->next(cache.entry),
                       cache.shard);
     std::copy(bin.blocks.begin() + batch, bin.blocks.begin() + bin.count, bin.blocks.begin());
     bin.count -= batch;
@@ -359,7 +359,7 @@ bool Pool::keep_run(ThreadCache& cache, const ThreadCache::PageRun& freed) noexc
   }
   auto& oldest = cache.runs[++cache.newest % ThreadCache::k_runs];
   if (oldest.count != 0) {
-    regions_.deallocate(oldest.first, slots_->next(cache.slot));
+    regions_.deallocate(oldest.first, slots_->next(cache.entry));
     cache.cached_pages -= std::exchange(oldest.count, 0);
   }
   if (cache.cached_pages + freed.count > ThreadCache::k_max_cached_pages) {

@@ -2,18 +2,19 @@
 #pragma once
 // The pool: a memory resource that caches freed memory and sub-allocates.
 //
-// Choose it for everything that allocates more than once: a warm allocation and its free take some
+// Use it for all memory that is allocated repeatedly: a warm allocation with its free takes about
 // ten nanoseconds, however long the driver takes. Requests up to 256 KiB are served from slabs of
 // their size class, through the thread cache (`ThreadCache`). Larger ones are runs of pages
 // (`PoolPage`), of which a thread cache retains the last few. All metadata is on the host, apart
 // from the memory. Thread-safe.
 //
-// A free never allocates or fails. It calls the driver only for a queue whose order the pool cannot
-// rely on (`Queue::is_in_order`: one that external work may use), to submit a fence. Memory that
-// was freed while work on a queue used it is reused on that queue at once, elsewhere after that
-// work has completed (queue_slots.hpp). Memory returns to the driver by `trim`, by decay, when this
-// pool or another one of its budget cannot grow otherwise, and when the pool is destroyed. Where
-// the driver can remap memory, free chunks are joined at new addresses (region_heap.hpp).
+// A free never allocates or fails. It calls the driver only to submit a fence, and only for a queue
+// whose order the pool cannot rely on, because external work may use the queue
+// (`Queue::is_in_order`). Memory that was freed while work on a queue used it is reusable on that
+// queue immediately, and on other queues after that work has completed (queue_slots.hpp). Memory
+// returns to the driver on `trim`, by decay, when this pool or another one of its budget cannot
+// grow otherwise, and when the pool is destroyed. Where the driver can remap memory, free chunks
+// are joined at new addresses (region_heap.hpp).
 
 #include <array>
 #include <atomic>
@@ -36,17 +37,18 @@ class Pool final : public MemoryResource, public Releasable {
     std::size_t growth_bytes = 0;        // minimum size of a driver request; 0: chosen by the pool
     std::size_t initial_bytes = 0;       // obtained from the driver on creation
     std::size_t limit_bytes = SIZE_MAX;  // maximum that it holds
-    bool checks = true;                  // detects invalid and double frees; some 3 ns
+    bool checks = true;                  // detects invalid and double frees; costs about 3 ns
     bool remaps = true;                  // remaps free memory for large requests, if the driver can
     // Before the pool would exceed it, it returns its free memory to the driver.
     std::size_t soft_limit_bytes = SIZE_MAX;
-    Ref<Budget> shared = {};  // limits what it holds together with other pools
-    // Where its memory comes from, of the same context, device and kind. Null: the driver.
+    Ref<Budget> shared = {};  // limits the memory that it and other pools hold together
+    // The resource that it obtains its memory from, of the same context, device and kind. Null: the
+    // driver.
     Ref<MemoryResource> upstream = {};
     // Memory that was not needed for this long returns to the driver (decay.hpp). 0: never.
     std::chrono::nanoseconds decay{0};
     std::chrono::nanoseconds max_wait = std::chrono::seconds{1};  // before a request fails
-    bool device_wait = false;  // the request's queue waits for work of other queues, not the host
+    bool device_wait = false;  // a request's queue, not the host, waits for work of other queues
     // Counts memory obtained from the driver. Null: not counted; default pools count blocks
     // instead.
     LiveCounts* live = &process_live_counts();
@@ -54,25 +56,25 @@ class Pool final : public MemoryResource, public Releasable {
 
   [[nodiscard]] static Result<Ref<Pool>> create(Context& context, Device& device, UsmKind kind,
                                                 const Options& options);
-  // Only for `create`.
+  // Called by `create`.
   Pool(Context& context, Device& device, UsmKind kind, const Options& options);
 
   [[nodiscard]] Result<void*> allocate(std::size_t nbytes, std::size_t alignment,
                                        Queue& queue) override;
-  // The fast paths, in this thread's cache alone. Return null, or false, if more is needed and for
-  // every error. Pre: not in a forked child.
+  // The fast paths, which use only this thread's cache. They return null, or false, if the cache
+  // does not suffice and for every error. Pre: not in a forked child.
   [[nodiscard]] void* allocate_fast(std::size_t nbytes, std::size_t alignment,
                                     Queue* queue) noexcept override;
   [[nodiscard]] bool deallocate_fast(void* pointer, std::size_t nbytes,
                                      Queue* queue) noexcept override;
-  // INVALID_ARGUMENT for a pointer that is no block of this pool, points inside a block, or was
+  // INVALID_ARGUMENT for a pointer that is not a block of this pool, points inside a block, or was
   // freed before.
   Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* queue) noexcept override;
 
   // Frees a block whose allocation record has ended, without searching for a record.
   void recycle(void* pointer, Queue* queue) noexcept;
 
-  // The same in two steps. After `end_block` the block is no longer live but not reusable yet;
+  // As `recycle`, in two steps. After `end_block` the block is no longer live but not reusable yet;
   // `recycle_ended` makes it reusable. `page` is the record of the page where the block begins.
   void end_block(PoolPage& page, void* pointer) noexcept {
     if (!page.is_slab()) {
@@ -93,30 +95,32 @@ class Pool final : public MemoryResource, public Releasable {
   // Whether any block was freed in the order of a queue while work there may still have used it:
   // work that the library submitted or, for a block freed by its bare pointer, work unknown to it.
   [[nodiscard]] bool frees_after_work() const noexcept { return frees_after_work_.load(k_relaxed); }
-  // Writes the flag once only, since it shares a cache line with fields that every thread reads.
+  // Sets this flag. Writes it only once, since it shares a cache line with fields that every thread
+  // reads.
   void note_free_after_work() noexcept {
     if (!frees_after_work_.load(k_relaxed)) [[unlikely]] {
       frees_after_work_.store(true, k_relaxed);
     }
   }
 
-  // Adds to the bytes of its blocks that are pending releases (deferred_release.hpp). Negative when
-  // they are released, or when it is unknown when they will be.
+  // Adds `nbytes` to the bytes of blocks that are pending release (deferred_release.hpp). `nbytes`
+  // is negative when blocks are released, or when the time of their release is unknown.
   void count_pending(std::int64_t nbytes) noexcept {
     pending_releases_.bytes.fetch_add(nbytes, std::memory_order_relaxed);
   }
 
-  // Creates, or finds, the record of a block that was allocated without one. Errors as
-  // `Context::create_queue`.
+  // Returns the record of a block that was allocated without one, and creates the record if
+  // necessary. Errors as `Context::create_queue`.
   [[nodiscard]] Result<Ref<Allocation>> record(const PooledBlock& block);
 
   [[nodiscard]] MemoryUsage usage() noexcept override;
   // As `RegionHeap::trim`, after flushing the thread caches of all threads. Memory that has decayed
   // is released even if less than `keep` bytes remain.
   std::size_t trim(std::size_t keep) noexcept override;
-  // The same for its own memory alone: calls no other resource and performs no pending releases.
+  // As `trim`, for its own free memory only: does not trim upstream, and performs no pending
+  // releases.
   std::size_t trim_free(std::size_t keep) noexcept;
-  // If true, `trim_free` calls no other resource either.
+  // If true, `trim_free` calls no other resource.
   [[nodiscard]] bool is_driver_backed() const noexcept override {
     return !source_.upstream().is_set();
   }
@@ -126,7 +130,8 @@ class Pool final : public MemoryResource, public Releasable {
   std::size_t decay(DecayWindow::Clock::time_point now = DecayWindow::Clock::now()) noexcept;
   [[nodiscard]] const DecayWindow& window() const noexcept { return window_; }
   [[nodiscard]] Snapshot count() const { return regions_.count(nullptr).snapshot; }
-  // The same, with the largest request that this thread could make without growing the pool.
+  // As `count`, and also determines the largest request that this thread could make without growing
+  // the pool.
   [[nodiscard]] Snapshot count_with_largest_request() const noexcept;
   // As `RegionHeap::since`.
   [[nodiscard]] std::uint64_t since(const PoolPage& page) const noexcept {
@@ -139,11 +144,12 @@ class Pool final : public MemoryResource, public Releasable {
   [[nodiscard]] QueueSlots& slots() noexcept { return *slots_; }
   [[nodiscard]] ThreadCache* thread_caches() const noexcept { return thread_caches_; }
   void set_thread_caches(ThreadCache* first) noexcept { thread_caches_ = first; }
-  // Sets the capacity of the bins of a thread cache: 1 / `share` of that of a thread's only cache.
+  // Sets the capacity of the bins of a thread cache to 1 / `share` of the capacity in a thread's
+  // only cache.
   void set_bin_capacities(ThreadCache& cache, std::uint32_t share) const noexcept;
-  // If the pool knows as many queues as it can, detaches the thread caches of queues that only
-  // pools still reference, so that `queue` can reuse their entry.
-  void reserve_slot_for(Queue& queue) noexcept;
+  // If all queue entries are in use, detaches the thread caches of queues that only pools still
+  // reference, so that `queue` can reuse one of their entries.
+  void reserve_entry_for(Queue& queue) noexcept;
   void flush(ThreadCache& cache) noexcept;
 
  private:
@@ -178,7 +184,7 @@ class Pool final : public MemoryResource, public Releasable {
   }
   [[nodiscard]] Result<void*> allocate_block(unsigned size_class, Queue* queue);
   [[nodiscard]] Result<void*> allocate_run(std::size_t nbytes, std::size_t alignment, Queue* queue);
-  // Gets at least one block, at most as many as `out` has elements.
+  // Obtains at least one block, and at most as many as `out` has elements.
   [[nodiscard]] Result<std::size_t> refill(unsigned size_class, std::span<void*> out, Queue* queue,
                                            unsigned shard);
   void keep_blocks(unsigned size_class, std::span<void* const> blocks, Queue* queue,
@@ -205,7 +211,7 @@ class Pool final : public MemoryResource, public Releasable {
     RegionHeap::Index count;      // pages
     RegionHeap::Index min_count;  // pages that suffice if there are no more
     std::size_t alignment;
-    QueueSlots::Slot slot;
+    QueueSlots::EntryIndex entry;
   };
   [[nodiscard]] Result<RegionHeap::PageRun> grow(const WantedRun& wanted);
   [[nodiscard]] Result<void> grow_initially(std::size_t nbytes);
@@ -246,7 +252,7 @@ class Pool final : public MemoryResource, public Releasable {
   ThreadCache* thread_caches_ = nullptr;
   int release_tries_ = 0;
   OomStages oom_stages_;
-  // When thread caches are next searched for idle ones.
+  // The time of the next search for idle thread caches.
   std::atomic<std::chrono::steady_clock::time_point> next_revoke_{};
   PendingReleases pending_releases_;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a pool obtains memory from the driver and returns it: growth, trimming and decay.
+// Obtains memory for a pool from the driver and returns it: growth, trimming and decay.
 
 #include <algorithm>
 #include <array>
@@ -17,8 +17,8 @@ namespace isthmus {
 namespace {
 
 // The number of threads that are collecting a pool's free memory for decay. Each counter is shared
-// by several pools. While memory moves from thread caches and slabs to the run heap no request
-// finds it, so a program in steady state would grow its pool.
+// by several pools. While memory moves from thread caches and slabs to the run heap, no request can
+// use it. Without the wait below, a program in steady state would then grow its pool.
 constinit std::array<std::atomic<int>, 64> collecting{};
 
 std::atomic<int>& collecting_of(const Pool& pool) noexcept {
@@ -39,7 +39,7 @@ class Collection {
 };
 
 // Waits for a collection to end, which takes some 10 us. The wait is bounded, since the collecting
-// thread may be descheduled or in a driver call, and growing instead is no error.
+// thread may be descheduled or in a driver call, and growing the pool instead is not an error.
 void wait_for_collection(const Pool& pool) noexcept {
   constexpr auto k_max_wait = std::chrono::milliseconds{5};
   const auto& count = collecting_of(pool);
@@ -54,9 +54,9 @@ void wait_for_collection(const Pool& pool) noexcept {
 
 }  // namespace
 
-// Calls `grow`. If the budget refused, has the other pools of the budget release free memory and
-// tries again: several times, since another pool may take what was released, but not indefinitely,
-// since those pools may grow as fast as they release.
+// Calls `grow`. If the budget refuses, makes the other pools of the budget release free memory, and
+// retries. It retries several times, since another pool may take the released memory first, but not
+// indefinitely, since those pools may grow as fast as they release.
 template <class Grow>
 auto Pool::with_budget_pools(std::size_t needed, Grow&& grow) -> decltype(grow()) {
   constexpr int k_max_attempts = 4;
@@ -89,7 +89,7 @@ Result<void> Pool::grow_initially(std::size_t nbytes) {
 Result<RegionHeap::PageRun> Pool::grow(const WantedRun& wanted) {
   if (window_.is_enabled() && no_wait == 0) {
     wait_for_collection(*this);
-    if (const auto found = regions_.allocate(wanted.count, wanted.alignment, wanted.slot,
+    if (const auto found = regions_.allocate(wanted.count, wanted.alignment, wanted.entry,
                                              RegionHeap::Cut::sparing_idle);
         found.count != 0) {
       return found;
@@ -97,7 +97,7 @@ Result<RegionHeap::PageRun> Pool::grow(const WantedRun& wanted) {
   }
   decay();
   shrink(std::size_t{wanted.count} * k_pool_page_bytes);
-  auto grown = regions_.grow(wanted.count, wanted.alignment, wanted.slot);
+  auto grown = regions_.grow(wanted.count, wanted.alignment, wanted.entry);
   if (window_.is_enabled()) {
     DecayingPools::only().schedule(window_);
   }
@@ -110,9 +110,9 @@ Result<RegionHeap::PageRun> Pool::grow_with_budget_pools(const WantedRun& wanted
 }
 
 // Releases memory before the pool grows. Above the soft limit: all free memory that exceeds it.
-// Where memory cannot be remapped: free regions that did not fit the request, as many bytes as it
-// is about to obtain. A recorded training run held 1.5 times what it requested without this, and
-// 1.05 times with it.
+// Where memory cannot be remapped: free regions that did not fit the request, until they amount to
+// the bytes that the pool is about to obtain. A recorded training run held 1.5 times what it
+// requested without this, and 1.05 times with it.
 void Pool::shrink(std::size_t needed) noexcept {
   const auto held = source_.counts().held_bytes();
   const auto soft_limit = source_.sizes().soft_limit_bytes;
@@ -123,8 +123,8 @@ void Pool::shrink(std::size_t needed) noexcept {
   }
 }
 
-// Flushes this thread's caches, so that their memory can be coalesced with free memory, then does
-// what `coalesce_shared` does.
+// Flushes this thread's caches, so that their memory can be coalesced with free memory, then calls
+// `coalesce_shared`.
 void Pool::coalesce() noexcept {
   ThreadCache::flush_own(*this);
   coalesce_shared();
@@ -151,7 +151,7 @@ bool Pool::revoke_idle_thread_caches() noexcept {
 }
 
 // Makes all free memory available to every request: flushes this thread's caches, those of other
-// threads (`idle`: only ones not used recently) and the central lists. A cache that its thread is
+// threads (`idle`: only those not used recently) and the central lists. A cache that its thread is
 // using at the moment may retain some blocks.
 void Pool::flush_caches(ThreadCache::Revoked scope) noexcept {
   ThreadCache::flush_own(*this);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a pool does without a free page run: the out-of-memory stages in order, then the error.
+// The out-of-memory stages of a pool, for a request without a suitable free page run.
 
 #include <algorithm>
 #include <chrono>
@@ -17,16 +17,15 @@
 #include "os/futex.hpp"
 
 namespace isthmus {
-
 namespace {
 
-// How long a thread may have to wait for a CPU on a loaded machine. Many times what querying an
-// idle queue takes, and little compared with a driver's first touch of memory.
+// The time that a thread may have to wait for a CPU on a loaded machine. It is many times as long
+// as a query of an idle queue, and short compared with a driver's first touch of memory.
 constexpr std::chrono::nanoseconds k_base_wait = std::chrono::milliseconds{4};
 
 }  // namespace
 
-// One request's way through the out-of-memory stages. Used by one thread.
+// Runs the stages in order for one request, on one thread, and creates the error if all fail.
 class Pool::OomStageRunner {
  public:
   OomStageRunner(Pool& pool, const WantedRun& wanted, Queue& queue) noexcept
@@ -66,7 +65,7 @@ class Pool::OomStageRunner {
   [[nodiscard]] bool is_allowed(OomStage stage) const noexcept {
     if ((stage == OomStage::wait && pool_.max_wait_ <= pool_.max_wait_.zero()) ||
         (stage == OomStage::device_wait &&
-         (!pool_.device_wait_ || wanted_.slot == QueueSlots::k_no_queue)) ||
+         (!pool_.device_wait_ || wanted_.entry == QueueSlots::k_no_queue)) ||
         (stage == OomStage::budget && pool_.source_.shared() == nullptr && !driver_refused())) {
       return false;
     }
@@ -103,7 +102,7 @@ class Pool::OomStageRunner {
     return refusal_;
   }
 
-  // False if only a limit or budget refused the request, which pools outside of it cannot change.
+  // False if only a limit or budget refused the request: then pools outside of it cannot help.
   [[nodiscard]] bool driver_refused() const noexcept { return driver_refusals != refusals_before_; }
   [[nodiscard]] DriverShortage driver_shortage() const noexcept {
     return {pool_.device(), pool_.kind(), needed(), &pool_};
@@ -116,7 +115,8 @@ class Pool::OomStageRunner {
   }
 
   [[nodiscard]] Result<RegionHeap::PageRun> allocate(RegionHeap::Cut cut = RegionHeap::Cut::any) {
-    const auto found = pool_.regions_.allocate(wanted_.count, wanted_.alignment, wanted_.slot, cut);
+    const auto found =
+        pool_.regions_.allocate(wanted_.count, wanted_.alignment, wanted_.entry, cut);
     return found.count != 0 ? Result<RegionHeap::PageRun>{found}
                             : Result<RegionHeap::PageRun>{refusal_};
   }
@@ -137,8 +137,9 @@ class Pool::OomStageRunner {
     return pool_.revoke_idle_thread_caches() ? coalesce(RegionHeap::Cut::sparing_idle)
                                              : Result<RegionHeap::PageRun>{refusal_};
   }
-  // Tries in order: pending releases; the driver; if it refuses, regions spared so far
-  // (`RegionHeap::Cut`), then this thread's caches; from here on the minimum number of pages.
+  // Tries, in order: pending releases; the driver; if the driver refuses, regions spared so far
+  // (`RegionHeap::Cut`); and this thread's caches. If all fail, reduces the request to the minimum
+  // number of pages, which later stages use too, and tries the driver again.
   [[nodiscard]] Result<RegionHeap::PageRun> grow() {
     if (auto found = allocate_released_on_demand()) {
       return found;
@@ -156,7 +157,7 @@ class Pool::OomStageRunner {
     wanted_.count = wanted_.min_count;
     return grow_or_allocate();
   }
-  // From pending releases whose queue is queried on demand only.
+  // Allocates from pending releases whose queues are queried only on demand.
   [[nodiscard]] Result<RegionHeap::PageRun> allocate_released_on_demand() {
     if (no_wait != 0 || !release_large_on_demand()) {
       return refusal_;
@@ -164,10 +165,10 @@ class Pool::OomStageRunner {
     pool_.coalesce_shared();
     return allocate();
   }
-  // Waits for pending releases if they are half of what the pool holds or more. Otherwise a program
-  // that releases memory faster than the library thread queries the driver would grow the pool
-  // without bound. If no memory is released in time, the pool grows without a wait until it holds
-  // twice as much or memory was released; the next wait is twice as long.
+  // Waits for pending releases if they are at least half of the memory that the pool holds. Without
+  // this, a program that releases memory faster than the library thread queries the driver would
+  // grow the pool without bound. If no memory is released in time, the pool grows without a wait
+  // until it holds twice as much or memory was released; the next wait is twice as long.
   [[nodiscard]] Result<RegionHeap::PageRun> allocate_pending() {
     if (!may_wait_for_pending()) {
       return refusal_;
@@ -242,9 +243,9 @@ class Pool::OomStageRunner {
                   waits.failure().message());
     }
     undo.dismiss();
-    // All of the run is ordered on this queue now. If it becomes a slab, the blocks that this
+    // The whole run is now ordered on this queue. If it becomes a slab, the blocks that this
     // request does not take are usable by the next request on the queue.
-    found.until = pool_.slots_->next(wanted_.slot);
+    found.until = pool_.slots_->next(wanted_.entry);
     return found;
   }
 
@@ -255,12 +256,13 @@ class Pool::OomStageRunner {
   }
 
   // Never waits indefinitely: collectives may wait for one another, and for this thread
-  // (tensorflow#50699). Waits first for work that freed memory waits for, on the request's own
-  // queue only if chunks wait for it that no request can use (`RegionHeap::deferred_bytes`). Then
-  // waits for pending releases, and for other threads that are in the upstream resource.
+  // (tensorflow#50699). First waits for the work that still uses freed memory. This includes work
+  // on the request's own queue only if chunks that no request can use depend on it
+  // (`RegionHeap::deferred_bytes`). Then waits for pending releases, and for other threads that are
+  // calling the upstream resource.
   [[nodiscard]] Result<RegionHeap::PageRun> wait() {
     const auto until = os::deadline_after(pool_.max_wait_.count());
-    auto first = wait_for(pool_.slots_->running(wanted_.slot), until);
+    auto first = wait_for(pool_.slots_->running(wanted_.entry), until);
     if (is_short(first) && pool_.regions_.deferred_bytes() != 0) {
       first = wait_for(pool_.slots_->running(), until);
     }
@@ -291,8 +293,8 @@ class Pool::OomStageRunner {
       }
     }
   }
-  // Memory may have been returned since the last try. If the driver refused, first waits for work
-  // that the memory of other pools waits for.
+  // Retries once more, since memory may have been returned since the last attempt. If the driver
+  // refused, first waits for the work that still uses freed memory of other pools.
   [[nodiscard]] Result<RegionHeap::PageRun> try_last(const os::Deadline& until) {
     if (driver_refused()) {
       ISTHMUS_TRY(trim_after_work(driver_shortage(), until));
@@ -316,7 +318,7 @@ class Pool::OomStageRunner {
     return coalesce();
   }
 
-  // The stages tried and what they released, for the error message.
+  // Describes the stages tried and the bytes that they released, for the error message.
   [[nodiscard]] std::string describe_stages() const {
     std::string text;
     for (unsigned each = 0; each < k_oom_stages; ++each) {
@@ -392,7 +394,7 @@ class Pool::OomStageRunner {
 };
 
 Result<RegionHeap::PageRun> Pool::take_run(const WantedRun& wanted, Queue* queue) {
-  const auto found = regions_.allocate(wanted.count, wanted.alignment, wanted.slot);
+  const auto found = regions_.allocate(wanted.count, wanted.alignment, wanted.entry);
   return found.count != 0 ? Result<RegionHeap::PageRun>{found}
                           : OomStageRunner{*this, wanted, *queue}.run();
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The record of one page (`PoolPage`), which is 64 KiB of a pool's address space: what lies there.
+// The record of one page (`PoolPage`), which is 64 KiB of a pool's address space: it describes the
+// use of the page.
 //
 // A pool keeps the records of its pages in one table, so that adjacent pages have adjacent records.
 // A record that is never free separates regions. Records are written under the lock of the page-run
-// heap, with two exceptions that the owner of a run or block writes: the states `live`, `recorded`
-// and `cached`, and the change from `slab` to `slab_recorded`. Any thread that has an address may
-// read a record at any time, without a lock.
+// heap, with two exceptions, which the owner of a run or block writes: the states `live`,
+// `recorded` and `cached`, and the change from `slab` to `slab_recorded`. Any thread that has an
+// address may read a record at any time, without a lock.
 
 #include <atomic>
 #include <cstdint>
@@ -34,8 +35,8 @@ struct PoolPage {
   static constexpr std::uint64_t k_is_list = std::uint64_t{1} << 63;
 
   std::atomic<State> state{State::none};
-  // First page of a run: its pages. `body`, `free_last`: pages back to the first one. `slab`: its
-  // size class.
+  // First page of a run: the number of its pages. `body`, `free_last`: the number of pages back to
+  // the first one. `slab`: its size class.
   std::atomic<std::uint32_t> span{0};
   // `free_head`: the runs before and after it in its list. `slab`: its address.
   std::atomic<std::uint64_t> link{0};
@@ -71,8 +72,8 @@ struct PoolPage {
   void mark_recorded() noexcept {
     state.store(is_slab() ? State::slab_recorded : State::recorded, k_relaxed);
   }
-  // Null if the page is no longer of a slab, which look-ups of stale pointers may find. A caller
-  // that holds no block of the slab needs acquire, so as to see the slab's fields.
+  // Null if the page no longer belongs to a slab. Look-ups of stale pointers may find such pages. A
+  // caller that holds no block of the slab needs acquire, so as to see the slab's fields.
   [[nodiscard]] Slab* in_slab(std::memory_order order = k_relaxed) const noexcept {
     const auto at = link.load(order);
     return (at & k_is_list) != 0 ? nullptr : reinterpret_cast<Slab*>(at);
@@ -85,8 +86,8 @@ struct PoolPage {
   }
 };
 
-// The first page of the run in use or cached that holds this page; null if there is none. Records
-// that an earlier run left are recognized by the length of the run that is there now.
+// The first page of the live or cached run that contains this page; null if there is none. Stale
+// records of an earlier run are recognized by the length of the present run.
 [[nodiscard]] inline PoolPage* first_of_run(PoolPage* page) noexcept {
   const auto state = page->state.load(k_relaxed);
   const auto distance =

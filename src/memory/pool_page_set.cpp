@@ -31,7 +31,8 @@ void PoolPageSet::erase(Index number) noexcept {
   }
 }
 
-// Goes up to the first level whose word has a member from there on, then down to its first member.
+// Ascends to the first level whose word has a member at or after the position, then descends to the
+// first member there.
 PoolPageSet::Index PoolPageSet::next(Index index) const noexcept {
   auto at = index;
   auto end = k_end;

@@ -2,7 +2,7 @@
 #pragma once
 // A set of the pages (`PoolPage`) of a table, as bits in four levels: a bit shows whether the word
 // below it has any member. Finding the next member takes at most seven steps, whatever the
-// distance. The set reserves 2 MiB of address space; only what is touched takes memory.
+// distance. The set reserves 2 MiB of address space; only touched pages take memory.
 
 #include <array>
 #include <cstddef>
@@ -17,7 +17,8 @@ class PoolPageSet {
   static constexpr Index k_none = 0;  // never a member
   static constexpr Index k_end = Index{1} << 24;
 
-  // Precondition of both: 0 < number < k_end. No change if it already is, or is not, a member.
+  // Precondition of both: 0 < number < k_end. `insert` of a member and `erase` of another number
+  // change nothing.
   void insert(Index number) noexcept;
   void erase(Index number) noexcept;
   [[nodiscard]] bool has(Index number) const noexcept;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// All metadata of a pool's pages (`PoolPage`), in one reserved range of which only what is touched
-// takes memory: 24 bytes a page (0.037 %), and 16 more for the first page of a run in use.
+// All metadata of a pool's pages (`PoolPage`), in one reserved address range. Only its touched
+// parts take memory: 24 bytes per page (0.037 %), and 16 more for the first page of a live run.
 //
-// A table is aligned to a power of two not below its size, so that a page's record, found by the
-// page map, leads to its table, and the table to its pool. Tables are never unmapped, since
-// look-ups take no lock. The table of a destroyed pool is cleared and reused by another pool.
+// A table is aligned to a power of two not below its size, so the address of a page's record, found
+// in the page map, determines the table, and the table has a pointer to its pool. Tables are never
+// unmapped, since look-ups take no lock. The table of a destroyed pool is cleared and reused by
+// another pool.
 
 #include <array>
 #include <bit>
@@ -55,7 +56,7 @@ class PoolPageTable {
   };
   [[nodiscard]] Origin& origin_of(Index number) noexcept { return origins_[number]; }
 
-  // What all memory of the pool has in common.
+  // The facts that all memory of the pool has in common.
   struct CommonFacts {
     std::atomic<Device*> device{nullptr};
     std::atomic<std::uintptr_t> context_key{0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much of a pool's memory the calling thread's next request could get without growth.
+// Determines the largest request that the calling thread could make without growing the pool.
 
 #include <algorithm>
 
@@ -16,7 +16,7 @@ std::size_t Pool::largest_block(const OwnCaches& caches,
   for (auto each = classes_.count(); each-- != 0;) {
     const auto slab_pages = next_slab(each).pages;
     const auto longest = caches.cache_count() <= slab_pages ? runs.longest : runs.longest_free;
-    if (caches.has_block(each) || central_.has(each, caches.current_slot()) ||
+    if (caches.has_block(each) || central_.has(each, caches.current_entry()) ||
         slab_pages <= longest) {
       return classes_.bytes_of(each);
     }

@@ -94,25 +94,26 @@ Result<void> RegionHeap::verify() noexcept {
 }
 
 const Slab* SlabList::find_damaged() const noexcept {
-  const auto is_sound = [](Slab& slab, std::size_t in) {
+  const auto is_sound = [](Slab& slab, std::size_t list) {
     std::uint32_t free_count = 0;
     std::uint32_t waiting = 0;
-    bool apart = true;
+    bool are_disjoint = true;
     for (std::size_t word = 0; word < slab.words(); ++word) {
       free_count += static_cast<std::uint32_t>(std::popcount(slab.free_bitmap()[word]));
       waiting += static_cast<std::uint32_t>(std::popcount(slab.waiting_bitmap()[word]));
-      apart = apart && (slab.free_bitmap()[word] & slab.waiting_bitmap()[word]) == 0;
+      are_disjoint = are_disjoint && (slab.free_bitmap()[word] & slab.waiting_bitmap()[word]) == 0;
     }
     for (std::uint32_t block = 0; block < slab.blocks; ++block) {
       const auto own = slab.free_bitmap()[block / 64] | slab.waiting_bitmap()[block / 64];
-      apart = apart && !((own >> block % 64 & 1) != 0 && slab.is_live(block));
+      are_disjoint = are_disjoint && !((own >> block % 64 & 1) != 0 && slab.is_live(block));
     }
-    return apart && list_of(slab) == in && free_count == slab.free_count && waiting == slab.waiting;
+    return are_disjoint && list_of(slab) == list && free_count == slab.free_count &&
+           waiting == slab.waiting;
   };
-  for (std::size_t in = 0; in <= k_waiting; ++in) {
+  for (std::size_t list = 0; list <= k_waiting; ++list) {
     const Slab* before = nullptr;
-    for (auto* each = first_.at(in); each != nullptr; each = each->next) {
-      if (each->previous != before || !is_sound(*each, in)) {
+    for (auto* each = first_.at(list); each != nullptr; each = each->next) {
+      if (each->previous != before || !is_sound(*each, list)) {
         return each;
       }
       before = each;
@@ -141,8 +142,8 @@ Result<void> CentralShard::verify() noexcept {
   return {};
 }
 
-// Metadata that other threads are changing may be seen half changed, so only damage that persists
-// is reported.
+// A check may read metadata that other threads are changing, so only damage that persists is
+// reported.
 Result<void> Pool::verify() {
   constexpr int k_max_tries = 100;
   Result<void> status;

@@ -56,11 +56,11 @@ Error is_free_in_pool(const void* pointer, const PoolPage& page) {
 
 }  // namespace
 
-Error not_allocated(const void* pointer, std::string_view in) {
+Error not_allocated(const void* pointer, std::string_view location) {
   return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
               "{} is not allocated: it lies in {}; use an address in memory that was allocated and "
               "not freed",
-              pointer, in);
+              pointer, location);
 }
 
 PooledBlock block_containing(PoolPage& page, const void* pointer) noexcept {

@@ -17,8 +17,8 @@ struct PooledBlock {
 };
 
 // The block that contains `pointer`; none if the memory is free. A pool without checks does not
-// know which blocks of a slab are live, so there a free block is found too. `page` is the record of
-// the page in the page map.
+// know which blocks of a slab are live, so for such a pool this may return a free block. `page` is
+// the record of the page in the page map.
 [[nodiscard]] PooledBlock block_containing(PoolPage& page, const void* pointer) noexcept;
 
 // A live block without an allocation record, and the facts common to all memory of its pool. Empty
@@ -42,7 +42,7 @@ struct BareBlock {
     return {};
   }
   auto* start = owner.address_of(number);
-  // Only the entry of the page that a block begins in shows that it has a record.
+  // Only the entry of the page that a block begins in shows whether the block has a record.
   const bool is_bare = address(start) >> k_pool_page_bits == address(pointer) >> k_pool_page_bits ||
                        process_page_map.at(start).load().is_bare();
   return is_bare ? BareBlock{&common, start, owner.block_bytes} : BareBlock{};
@@ -56,8 +56,9 @@ struct BareBlock {
 // `innermost_at` finds the inner one.
 [[nodiscard]] Result<Ref<Allocation>> allocation_at(const void* pointer);
 
-// The error INVALID_ARGUMENT for such a pointer. `in` says where it lies, as part of a sentence.
-[[nodiscard]] Error not_allocated(const void* pointer, std::string_view in);
+// The INVALID_ARGUMENT error for a pointer to memory that is not allocated. `location` describes
+// that memory, as part of a sentence.
+[[nodiscard]] Error not_allocated(const void* pointer, std::string_view location);
 inline constexpr std::string_view k_freed_in_use = "memory that was freed while work used it";
 
 }  // namespace isthmus

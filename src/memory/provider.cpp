@@ -10,33 +10,33 @@ namespace isthmus {
 namespace {
 
 template <class Value>
-void note_refusal(const Result<Value>& result, std::size_t nbytes) noexcept {
+void record_refusal(const Result<Value>& result, std::size_t nbytes) noexcept {
   if (is_short(result)) {
     ++driver_refusals;
     driver_refused_bytes = nbytes;
   }
 }
 
-// Calls the driver through `allocate`. If the memory is on the host, it is counted in the host's
-// memory first, and refused if there is not enough.
+// Calls the driver through `allocate`. Memory that resides on the host is first reserved in
+// `HostMemory`, and refused if there is not enough.
 template <class Allocate>
 auto allocate_counted(Context& context, Device& device, const AllocationRequest& request,
                       Allocate&& allocate) -> decltype(allocate()) {
   start_release_thread();
   if (!HostMemory::is_host_memory(device, request.kind)) {
     auto result = allocate();
-    note_refusal(result, request.nbytes);
+    record_refusal(result, request.nbytes);
     return result;
   }
   if (auto reserved = HostMemory::only().reserve(device, request); !reserved) {
-    note_refusal(reserved, request.nbytes);
-    // A bad kind or alignment takes precedence, as it does for a size that fits.
+    record_refusal(reserved, request.nbytes);
+    // The error for an invalid kind or alignment takes precedence, as for a size that fits.
     auto invalid = context.check(device, request);
     return invalid ? std::move(invalid) : reserved.take_error();
   }
   auto result = allocate();
   if (!result) {
-    note_refusal(result, request.nbytes);
+    record_refusal(result, request.nbytes);
     HostMemory::only().release(device, request.nbytes);
   }
   return result;

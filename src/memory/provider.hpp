@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The provider: allocates from the driver, counts what it obtains, and refuses requests before the
-// machine runs out of memory. Thread-safe.
+// The provider: allocates from the driver, counts the memory that it obtains, and refuses requests
+// before the machine runs out of memory. Thread-safe.
 
 #include <span>
 
@@ -11,28 +11,28 @@
 
 namespace isthmus {
 
-// Allocates from the driver. Also OUT_OF_MEMORY where the driver would overcommit host memory:
-// drivers do that, and the kernel then kills the process on the first touch.
+// Allocates from the driver. Returns OUT_OF_MEMORY also where the driver would overcommit host
+// memory: the kernel would then kill the process on the first touch.
 //
 // `live` counts the allocations, here and below; null: they are not counted.
 [[nodiscard]] Result<void*> provider_allocate(Context& context, Device& device,
                                               const AllocationRequest& request,
                                               LiveCounts* live = &process_live_counts());
-// The same for a request that does not come from a pool: if the driver is out of memory, all pools
-// of that memory return their free memory first. Calls no other resource, so the caller may hold
-// locks of resources.
+// As `provider_allocate`, for a request that does not come from a pool. If the driver is out of
+// memory, all pools of that memory release their free memory, and the request is retried. Calls no
+// other resource, so the caller may hold locks of resources.
 [[nodiscard]] Result<void*> provider_allocate_or_trim(Context& context, Device& device,
                                                       const AllocationRequest& request);
 void provider_deallocate(Context& context, Device& device, UsmKind kind, void* pointer,
                          std::size_t nbytes, LiveCounts* live = &process_live_counts()) noexcept;
 
-// The same for chunks, at reserved addresses.
+// As `provider_allocate` and `provider_deallocate`, for chunks at reserved addresses.
 [[nodiscard]] Result<void> provider_create(ChunkSource& source, Context& context, Device& device,
                                            const AllocationRequest& request, void* at,
                                            LiveCounts* live);
 void provider_destroy(ChunkSource& source, Device& device, UsmKind kind, void* at,
                       std::size_t nbytes, LiveCounts* live) noexcept;
-// From here on one chunk counts as two.
+// Counts one chunk as two from now on.
 void provider_divided(UsmKind kind, std::span<std::byte> front, std::span<std::byte> rest,
                       LiveCounts* live) noexcept;
 void provider_moved(UsmKind kind, void* source, void* destination, std::size_t nbytes,

@@ -41,21 +41,21 @@ QueueSlotTable::Index QueueSlotTable::add() noexcept {
   return index;
 }
 
-void QueueSlotTable::assign(Index slot, std::uint64_t serial) noexcept {
-  auto& entry = (*this)[slot];
+void QueueSlotTable::assign(Index index, std::uint64_t serial) noexcept {
+  auto& entry = (*this)[index];
   if (entry.serial.load(std::memory_order_relaxed) != 0) {
-    unlink(slot);
+    unlink(index);
   }
   auto& chain = chain_of(serial);
   entry.serial.store(serial, std::memory_order_release);
   entry.next.store(chain.load(std::memory_order_relaxed), std::memory_order_release);
-  chain.store(slot, std::memory_order_release);
+  chain.store(index, std::memory_order_release);
 }
 
-void QueueSlotTable::unlink(Index slot) noexcept {
-  const auto& entry = (*this)[slot];
+void QueueSlotTable::unlink(Index index) noexcept {
+  const auto& entry = (*this)[index];
   auto* link = &chain_of(entry.serial.load(std::memory_order_relaxed));
-  while (link->load(std::memory_order_relaxed) != slot) {
+  while (link->load(std::memory_order_relaxed) != index) {
     link = &(*this)[link->load(std::memory_order_relaxed)].next;
   }
   link->store(entry.next.load(std::memory_order_relaxed), std::memory_order_release);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The entries (`QueueSlot`) of a pool's queues, found by the queue's serial number at a cost that
+// The entries (`QueueEntry`) of a pool's queues, found by the queue's serial number at a cost that
 // does not grow with the number of queues.
 //
 // Entries are allocated in blocks of 64 as queues are added: the table of a pool with few queues
@@ -19,10 +19,10 @@
 namespace isthmus {
 
 // The fences of a queue are numbered from 1 on. `issued` is raised before the fence is submitted to
-// the driver, `done` after it has completed. A ticket has the number issued + 1 of the moment of
-// the free, so `wanted` > `issued` means that a fence has to be submitted, and `wanted` > `done`
-// that memory still waits. (queue_slots.hpp explains the protocol.)
-struct alignas(64) QueueSlot {
+// the driver, `done` after it has completed. A ticket gets the number `issued` + 1 at the time of
+// the free. So `wanted` > `issued` means that a fence must be submitted, and `wanted` > `done`
+// means that memory still waits. (queue_slots.hpp explains the protocol.)
+struct alignas(64) QueueEntry {
   std::atomic<std::uint64_t> serial{0};  // of the queue; 0: never used
   std::atomic<std::uint64_t> wanted{0};  // the highest number that a ticket has
   std::atomic<std::uint64_t> issued{0};  // of the fence begun last
@@ -49,11 +49,11 @@ class QueueSlotTable {
   QueueSlotTable(const QueueSlotTable&) = delete;
   QueueSlotTable& operator=(const QueueSlotTable&) = delete;
 
-  [[nodiscard]] QueueSlot& operator[](Index slot) noexcept {
-    return chunk_of(slot)[slot % k_chunk];
+  [[nodiscard]] QueueEntry& operator[](Index index) noexcept {
+    return chunk_of(index)[index % k_chunk];
   }
-  [[nodiscard]] const QueueSlot& operator[](Index slot) const noexcept {
-    return chunk_of(slot)[slot % k_chunk];
+  [[nodiscard]] const QueueEntry& operator[](Index index) const noexcept {
+    return chunk_of(index)[index % k_chunk];
   }
   [[nodiscard]] Index used() const noexcept { return used_.load(std::memory_order_acquire); }
 
@@ -63,20 +63,20 @@ class QueueSlotTable {
   [[nodiscard]] Index add() noexcept;
   // Assigns the entry to the queue, and removes it from its previous one. Pre: the queue has no
   // other entry.
-  void assign(Index slot, std::uint64_t serial) noexcept;
+  void assign(Index index, std::uint64_t serial) noexcept;
 
  private:
   static constexpr Index k_chunk = 64;
   static constexpr Index k_chains = 1024;
-  using Chunk = std::array<QueueSlot, k_chunk>;
+  using Chunk = std::array<QueueEntry, k_chunk>;
 
-  [[nodiscard]] Chunk& chunk_of(Index slot) const noexcept {
-    return *chunks_[slot / k_chunk].load(std::memory_order_acquire);
+  [[nodiscard]] Chunk& chunk_of(Index index) const noexcept {
+    return *chunks_[index / k_chunk].load(std::memory_order_acquire);
   }
   [[nodiscard]] std::atomic<Index>& chain_of(std::uint64_t serial) noexcept {
     return chains_[serial % k_chains];
   }
-  void unlink(Index slot) noexcept;
+  void unlink(Index index) noexcept;
 
   Chunk first_;
   std::array<std::atomic<Chunk*>, (k_max + k_chunk) / k_chunk> chunks_{&first_};

@@ -50,32 +50,33 @@ class QueueSlots::PassingOfSeveral final {
 // Runs when a fence has completed: passes its number.
 class QueueSlots::Passing final : public Continuation {
  public:
-  Passing(QueueSlots& slots, Slot slot, std::uint64_t number, PassingOfSeveral* also) noexcept
-      : slots_{&slots}, slot_{slot}, number_{number}, also_{also} {}
+  Passing(QueueSlots& slots, EntryIndex index, std::uint64_t number,
+          PassingOfSeveral* group) noexcept
+      : slots_{&slots}, index_{index}, number_{number}, group_{group} {}
   void run(Event&) noexcept override {
-    slots_->pass(slot_, number_);
-    if (also_ != nullptr) {
-      also_->end();
+    slots_->pass(index_, number_);
+    if (group_ != nullptr) {
+      group_->end();
     }
     delete this;
   }
 
  private:
   const Ref<QueueSlots> slots_;
-  const Slot slot_;
+  const EntryIndex index_;
   const std::uint64_t number_;
-  PassingOfSeveral* const also_;
+  PassingOfSeveral* const group_;
 };
 
-void QueueSlots::pass(Slot slot, std::uint64_t number) noexcept {
+void QueueSlots::pass(EntryIndex index, std::uint64_t number) noexcept {
   passes_begun_.fetch_add(1, std::memory_order_acq_rel);
-  raise_to(entries_[slot].done, number);
+  raise_to(entries_[index].done, number);
   passes_ended_.fetch_add(1, std::memory_order_release);
 }
 
-QueueSlots::Slot QueueSlots::entry_of(Queue& queue) noexcept {
-  if (const auto known = entries_.find(queue.serial()); known != k_no_queue) {
-    return known;
+QueueSlots::EntryIndex QueueSlots::entry_of(Queue& queue) noexcept {
+  if (const auto existing = entries_.find(queue.serial()); existing != k_no_queue) {
+    return existing;
   }
   // Entries of released queues become reusable only after their fences, which possibly no request
   // needs. Therefore every 64th new entry makes fences due: the next allocation submits them, not
@@ -93,21 +94,21 @@ QueueSlots::Slot QueueSlots::entry_of(Queue& queue) noexcept {
 
 // Whether the entry is reusable: only pools still reference its queue, and no thread cache or
 // ticket depends on it. Checked in this order, because the last other owner of the queue may have
-// got a thread cache or a ticket just before it released the queue.
-bool QueueSlots::is_reusable(const QueueSlot& entry) noexcept {
+// obtained a thread cache or a ticket just before it released the queue.
+bool QueueSlots::is_reusable(const QueueEntry& entry) noexcept {
   return entry.queue->has_only_pool_references() &&
          entry.thread_cache_count.load(std::memory_order_acquire) == 0 &&
          entry.wanted.load(std::memory_order_acquire) <= entry.done.load(std::memory_order_acquire);
 }
 
 // Continues where the last search ended. Pre: the lock is held.
-QueueSlots::Slot QueueSlots::find_reusable(Slot max_examined) noexcept {
+QueueSlots::EntryIndex QueueSlots::find_reusable(EntryIndex max_examined) noexcept {
   const auto used = entries_.used();
   for (auto remaining = std::min(used - (k_several + 1), max_examined); remaining != 0;
        --remaining) {
-    oldest_ = oldest_ + 1 < used ? oldest_ + 1 : k_several + 1;
-    if (is_reusable(entries_[oldest_])) {
-      return oldest_;
+    last_examined_ = last_examined_ + 1 < used ? last_examined_ + 1 : k_several + 1;
+    if (is_reusable(entries_[last_examined_])) {
+      return last_examined_;
     }
   }
   return k_no_queue;
@@ -116,15 +117,15 @@ QueueSlots::Slot QueueSlots::find_reusable(Slot max_examined) noexcept {
 // A new queue reuses the entry of a released one, so that the number of entries stays close to that
 // of the queues in use. Only a few entries are inspected, so that the cost does not depend on their
 // number.
-QueueSlots::Slot QueueSlots::enter(Queue& queue) noexcept {
+QueueSlots::EntryIndex QueueSlots::enter(Queue& queue) noexcept {
   Ref<Queue> previous_queue;  // both are released after the lock
   Ref<Event> previous_fence;
   const std::lock_guard hold{lock_};
-  if (const auto known = entries_.find(queue.serial()); known != k_no_queue) {
-    return known;
+  if (const auto existing = entries_.find(queue.serial()); existing != k_no_queue) {
+    return existing;
   }
-  constexpr Slot k_few = 64;
-  auto found = find_reusable(k_few);
+  constexpr EntryIndex k_max_examined = 64;
+  auto found = find_reusable(k_max_examined);
   if (found == k_no_queue) {
     found = entries_.add();
   }
@@ -144,34 +145,34 @@ QueueSlots::Slot QueueSlots::enter(Queue& queue) noexcept {
   return found;
 }
 
-QueueSlots::Slot QueueSlots::find(Queue* queue) noexcept {
+QueueSlots::EntryIndex QueueSlots::find(Queue* queue) noexcept {
   return queue == nullptr || !queue->is_in_order() ? k_no_queue : entry_of(*queue);
 }
 
 Ref<Queue> QueueSlots::find(std::uint64_t serial) noexcept {
   const std::lock_guard hold{lock_};
-  const auto known = entries_.find(serial);
-  if (known == k_no_queue) {
+  const auto existing = entries_.find(serial);
+  if (existing == k_no_queue) {
     return {};
   }
-  auto* const queue = entries_[known].queue.get();
+  auto* const queue = entries_[existing].queue.get();
   return queue->retain_unless_only_pools() ? Ref<Queue>::adopt(queue) : Ref<Queue>{};
 }
 
 // `submit` raises `issued` before it calls the driver, so memory that is freed after the fence was
 // submitted gets a later number.
-Ticket QueueSlots::next(Slot slot) noexcept {
-  if (slot == k_no_queue) {
+Ticket QueueSlots::next(EntryIndex index) noexcept {
+  if (index == k_no_queue) {
     return {};
   }
-  auto& entry = entries_[slot];
+  auto& entry = entries_[index];
   const auto number = entry.issued.load(std::memory_order_acquire) + 1;
   raise_to(entry.wanted, number);
-  return {slot, number};
+  return {index, number};
 }
 
 Ticket QueueSlots::joined(Ticket a, Ticket b) noexcept {
-  if (a.slot() == b.slot()) {
+  if (a.entry() == b.entry()) {
     return a.number() < b.number() ? b : a;
   }
   if (a == Ticket::never() || b == Ticket::never()) {
@@ -191,49 +192,50 @@ Ticket QueueSlots::joined(Ticket a, Ticket b) noexcept {
   return next(k_several);
 }
 
-void QueueSlots::submit(Slot slot, PassingOfSeveral* also) noexcept {
-  auto& entry = entries_[slot];
+void QueueSlots::submit(EntryIndex index, PassingOfSeveral* group) noexcept {
+  auto& entry = entries_[index];
   const auto number = entry.issued.fetch_add(1, std::memory_order_acq_rel) + 1;
-  if (!try_submit(slot, number, also)) {
+  if (!try_submit(index, number, group)) {
     raise_to(entry.wanted, number + 1);  // the next fence replaces this one too
-    if (also != nullptr) {
-      also->mark_incomplete();
+    if (group != nullptr) {
+      group->mark_incomplete();
     }
   }
 }
 
 // Under the lock, since another thread may reassign the entry at any moment, or be doing so.
-Ref<Queue> QueueSlots::queue_of(Slot slot) noexcept {
+Ref<Queue> QueueSlots::queue_of(EntryIndex index) noexcept {
   const std::lock_guard hold{lock_};
-  return entries_[slot].queue;
+  return entries_[index].queue;
 }
 
-bool QueueSlots::try_submit(Slot slot, std::uint64_t number, PassingOfSeveral* also) noexcept try {
-  const auto queue = queue_of(slot);
+bool QueueSlots::try_submit(EntryIndex index, std::uint64_t number,
+                            PassingOfSeveral* group) noexcept try {
+  const auto queue = queue_of(index);
   if (!queue || os::drivers_unavailable()) {
     return false;
   }
   auto event = queue->pending();
   if (!event && event.failure().code() == ISTHMUS_ERROR_DEVICE_LOST) {
-    pass(slot, number);  // nothing runs on a lost device
+    pass(index, number);  // nothing runs on a lost device
     return true;
   }
-  auto* continuation = event ? new (std::nothrow) Passing{*this, slot, number, also} : nullptr;
+  auto* continuation = event ? new (std::nothrow) Passing{*this, index, number, group} : nullptr;
   if (continuation == nullptr) {
     return false;
   }
-  if (also != nullptr) {
-    also->begin();
+  if (group != nullptr) {
+    group->begin();
   }
-  note_fence(slot, {*event, number});
+  record_fence(index, {*event, number});
   (*event)->on_complete(*continuation);
   return true;
 } catch (const std::bad_alloc&) {
   return false;
 }
 
-void QueueSlots::note_fence(Slot slot, Fenced fenced) noexcept {
-  auto& entry = entries_[slot];
+void QueueSlots::record_fence(EntryIndex index, Fenced fenced) noexcept {
+  auto& entry = entries_[index];
   const std::lock_guard hold{lock_};
   if (entry.fence_number < fenced.number) {
     std::swap(entry.fence, fenced.end);  // the previous one is released after the lock
@@ -241,64 +243,65 @@ void QueueSlots::note_fence(Slot slot, Fenced fenced) noexcept {
   }
 }
 
-QueueSlots::Fenced QueueSlots::last_fence(Slot slot) noexcept {
-  const auto& entry = entries_[slot];
+QueueSlots::Fenced QueueSlots::last_fence(EntryIndex index) noexcept {
+  const auto& entry = entries_[index];
   const std::lock_guard hold{lock_};
   return {entry.fence, entry.fence_number};
 }
 
-QueueSlots::Fenced QueueSlots::covering_fence(Slot slot) noexcept {
-  const auto wanted = entries_[slot].wanted.load(std::memory_order_acquire);
-  auto last = last_fence(slot);
+QueueSlots::Fenced QueueSlots::covering_fence(EntryIndex index) noexcept {
+  const auto wanted = entries_[index].wanted.load(std::memory_order_acquire);
+  auto last = last_fence(index);
   if (!last.end || last.number < wanted) {
-    submit(slot, nullptr);
-    last = last_fence(slot);
+    submit(index, nullptr);
+    last = last_fence(index);
   }
   return last.number < wanted ? Fenced{} : std::move(last);
 }
 
-// Makes `also` wait for an entry whose tickets are all covered by submitted fences.
-void QueueSlots::follow(Slot slot, PassingOfSeveral& also) noexcept {
-  const auto last = covering_fence(slot);
+// Makes `group` wait for an entry whose tickets are all covered by submitted fences.
+void QueueSlots::follow(EntryIndex index, PassingOfSeveral& group) noexcept {
+  const auto last = covering_fence(index);
   auto* continuation =
-      last.end ? new (std::nothrow) Passing{*this, slot, last.number, &also} : nullptr;
+      last.end ? new (std::nothrow) Passing{*this, index, last.number, &group} : nullptr;
   if (continuation == nullptr) {
-    also.mark_incomplete();
+    group.mark_incomplete();
     return;
   }
-  also.begin();
+  group.begin();
   last.end->on_complete(*continuation);
 }
 
-// A queue that no memory waits for is not used: its owner may have destroyed its stream.
-bool QueueSlots::is_waited_for(const QueueSlot& entry) noexcept {
+// Whether memory waits for the queue of the entry. Other queues are not used, since their owners
+// may have destroyed their streams.
+bool QueueSlots::is_waited_for(const QueueEntry& entry) noexcept {
   return entry.wanted.load(std::memory_order_acquire) > entry.done.load(std::memory_order_acquire);
 }
 
 void QueueSlots::fence() noexcept {
-  PassingOfSeveral* also = nullptr;
+  PassingOfSeveral* group = nullptr;
   auto& several = entries_[k_several];
   if (several.wanted.load(std::memory_order_acquire) >
       several.issued.load(std::memory_order_relaxed)) {
     const auto number = several.issued.fetch_add(1, std::memory_order_acq_rel) + 1;
     std::atomic_thread_fence(std::memory_order_seq_cst);  // see `joined`
-    also = new (std::nothrow) PassingOfSeveral{*this, number};
-    if (also == nullptr) {
+    group = new (std::nothrow) PassingOfSeveral{*this, number};
+    if (group == nullptr) {
       raise_to(several.wanted, number + 1);
     }
   }
   const auto used = entries_.used();
-  for (Slot each = k_several + 1; each < used; ++each) {
+  for (EntryIndex each = k_several + 1; each < used; ++each) {
     const auto& entry = entries_[each];
     if (entry.wanted.load(std::memory_order_acquire) >
         entry.issued.load(std::memory_order_acquire)) {
-      submit(each, also);
-    } else if (also != nullptr && is_waited_for(entry)) {
-      follow(each, *also);
+      submit(each, group);
+    } else if (group != nullptr && is_waited_for(entry)) {
+      follow(each, *group);
     }
   }
-  if (also != nullptr) {
-    also->end();
+  if (group != nullptr) {
+    group->end();
   }
 }
 
@@ -310,10 +313,10 @@ void QueueSlots::fence_if_due() noexcept {
 }
 
 Ticket QueueSlots::fence_after(Queue& queue) noexcept {
-  const auto slot = entry_of(queue);
-  if (slot != k_no_queue) {
-    const auto ticket = next(slot);
-    submit(slot, nullptr);
+  const auto index = entry_of(queue);
+  if (index != k_no_queue) {
+    const auto ticket = next(index);
+    submit(index, nullptr);
     return ticket;
   }
   try {
@@ -330,20 +333,20 @@ Ticket QueueSlots::ticket_after(Queue* queue) noexcept {
   if (queue == nullptr) {
     return {};
   }
-  const auto slot = find(queue);
-  return slot == k_no_queue ? fence_after(*queue) : next(slot);
+  const auto index = find(queue);
+  return index == k_no_queue ? fence_after(*queue) : next(index);
 }
 
 // Also passes the tickets of fences that have completed: their continuation may not have run yet,
 // because its thread waits for a CPU, and a caller that polls would give up before it does.
-std::vector<Ref<Event>> QueueSlots::running(Slot slot) {
+std::vector<Ref<Event>> QueueSlots::running(EntryIndex index) {
   std::vector<Ref<Event>> found;
   const auto used = entries_.used();
   const bool all = is_waited_for(entries_[k_several]);
   const auto several_issued = entries_[k_several].issued.load(std::memory_order_acquire);
   bool all_ended = all;
-  for (Slot each = k_several + 1; each < used; ++each) {
-    const bool matters = (all || each != slot) && is_waited_for(entries_[each]);
+  for (EntryIndex each = k_several + 1; each < used; ++each) {
+    const bool matters = (all || each != index) && is_waited_for(entries_[each]);
     if (!matters) {
       continue;
     }
@@ -366,9 +369,9 @@ std::vector<Ref<Event>> QueueSlots::running(Slot slot) {
 Result<void> QueueSlots::add_dependency(Ticket ticket, Queue& queue) {
   std::vector<Ref<Event>> ends;
   const auto used = entries_.used();
-  for (Slot each = k_several + 1; each < used; ++each) {
+  for (EntryIndex each = k_several + 1; each < used; ++each) {
     const bool matters =
-        (ticket.slot() == each || ticket.slot() == k_several) && is_waited_for(entries_[each]);
+        (ticket.entry() == each || ticket.entry() == k_several) && is_waited_for(entries_[each]);
     if (!matters || queue_of(each).get() == &queue) {
       continue;
     }
@@ -388,7 +391,7 @@ Result<void> QueueSlots::add_dependency(Ticket ticket, Queue& queue) {
 
 void QueueSlots::drop_queues() noexcept {
   const auto used = entries_.used();
-  for (Slot each = k_several + 1; each < used; ++each) {
+  for (EntryIndex each = k_several + 1; each < used; ++each) {
     const auto queue = std::exchange(entries_[each].queue, nullptr);
     queue->remove_pool();
     const auto last = std::exchange(entries_[each].fence, nullptr);

@@ -3,11 +3,11 @@
 // Queue order in a pool: which requests may reuse memory that was freed while work may still use
 // it.
 //
-// Each queue on which memory was freed has an entry (`QueueSlot`), and the memory has a ticket: the
-// entry, and the number of a fence of the queue that completes after that work. On its own queue
-// memory is reusable at once, since the next use is ordered after that work; elsewhere it is once
-// the fence has passed, which a single load shows. A free submits nothing: fences are submitted
-// when a request finds too little reusable memory (`fence`).
+// Each queue on which memory was freed has an entry (`QueueEntry`), and the memory has a ticket:
+// the entry, and the number of a fence of the queue that completes after that work. On that queue
+// the memory is reusable immediately, since the next use is ordered after that work. On other
+// queues it is reusable once the fence has passed, which a single load shows. A free submits
+// nothing: fences are submitted when a request finds too little reusable memory (`fence`).
 //
 // Protocol, for the counters of an entry (queue_slot_table.hpp): `next` reads `issued`, returns a
 // ticket for the following number and raises `wanted` to it. `submit` raises `issued` before it
@@ -28,15 +28,16 @@ namespace isthmus {
 
 class Ticket {
  public:
-  // Has passed: nothing uses the memory.
+  // A ticket that has passed: nothing uses the memory.
   constexpr Ticket() noexcept = default;
-  constexpr Ticket(unsigned slot, std::uint64_t number) noexcept
-      : bits_{std::uint64_t{slot} << k_number_bits | number} {}
+  constexpr Ticket(unsigned index, std::uint64_t number) noexcept
+      : bits_{std::uint64_t{index} << k_number_bits | number} {}
 
-  // Never passes: for memory that may still be in use, where the end of that use is never known.
+  // A ticket that never passes, for memory whose last use may still run and whose completion cannot
+  // be determined.
   [[nodiscard]] static constexpr Ticket never() noexcept;
 
-  [[nodiscard]] constexpr unsigned slot() const noexcept {
+  [[nodiscard]] constexpr unsigned entry() const noexcept {
     return static_cast<unsigned>(bits_ >> k_number_bits);
   }
   [[nodiscard]] constexpr std::uint64_t number() const noexcept {
@@ -52,26 +53,28 @@ class Ticket {
 // Thread-safe. Reference-counted, since pending fences outlive their pool.
 class QueueSlots final : public RefCounted {
  public:
-  using Slot = QueueSlotTable::Index;
-  static constexpr Slot k_no_queue = QueueSlotTable::k_none;
+  using EntryIndex = QueueSlotTable::Index;
+  static constexpr EntryIndex k_no_queue = QueueSlotTable::k_none;
   // For memory that waits for more than one queue: it then waits for all queues of the pool.
-  static constexpr Slot k_several = 1;
-  // In place of the request's queue: the caller waits for the memory's work itself.
-  static constexpr Slot k_any_queue = QueueSlotTable::k_max;
+  static constexpr EntryIndex k_several = 1;
+  // Passed in place of the request's queue by a caller that waits for the work on the memory
+  // itself.
+  static constexpr EntryIndex k_any_queue = QueueSlotTable::k_max;
 
-  // The entry of `queue`. k_no_queue for null, for queues that are not `is_in_order` (even there
-  // memory is reusable only after its fence has passed), and if all entries are in use.
-  [[nodiscard]] Slot find(Queue* queue) noexcept;
+  // The entry of `queue`. k_no_queue for null, for queues that are not `is_in_order` (whose memory
+  // is reusable only after its fence has passed, even on the same queue), and if all entries are in
+  // use.
+  [[nodiscard]] EntryIndex find(Queue* queue) noexcept;
   // While a thread cache holds memory that was freed on the entry's queue, which has no ticket yet,
   // the entry is not assigned to another queue.
-  void attach_thread_cache(Slot slot) noexcept {
-    entries_[slot].thread_cache_count.fetch_add(1, std::memory_order_relaxed);
+  void attach_thread_cache(EntryIndex index) noexcept {
+    entries_[index].thread_cache_count.fetch_add(1, std::memory_order_relaxed);
   }
-  void detach_thread_cache(Slot slot) noexcept {
-    entries_[slot].thread_cache_count.fetch_sub(1, std::memory_order_release);
+  void detach_thread_cache(EntryIndex index) noexcept {
+    entries_[index].thread_cache_count.fetch_sub(1, std::memory_order_release);
   }
 
-  // The number of fences that have passed so far: while it does not change no ticket passes.
+  // The number of fences that have passed so far. While it does not change, no ticket passes.
   // nullopt while a fence is passing. `pass` raises `passes_begun_` before `done` and
   // `passes_ended_` after it; this reads them in the opposite order, so equal values mean that no
   // pass was in progress.
@@ -85,19 +88,20 @@ class QueueSlots final : public RefCounted {
   // still reference it.
   [[nodiscard]] Ref<Queue> find(std::uint64_t serial) noexcept;
 
-  // Whether the queue has an entry, or gets one here. Also for exported queues.
-  [[nodiscard]] bool has_slot_for(Queue& queue) noexcept { return entry_of(queue) != k_no_queue; }
+  // Whether the queue has an entry, after assigning one if necessary and possible. Also for
+  // exported queues.
+  [[nodiscard]] bool has_entry_for(Queue& queue) noexcept { return entry_of(queue) != k_no_queue; }
 
-  // The ticket of memory that is freed after all work on the entry's queue.
-  [[nodiscard]] Ticket next(Slot slot) noexcept;
+  // The ticket of memory that is freed now, after all work on the entry's queue.
+  [[nodiscard]] Ticket next(EntryIndex index) noexcept;
   [[nodiscard]] bool passed(Ticket ticket) const noexcept {
-    return ticket.number() <= entries_[ticket.slot()].done.load(std::memory_order_acquire);
+    return ticket.number() <= entries_[ticket.entry()].done.load(std::memory_order_acquire);
   }
-  // Whether a request on the queue of entry `slot` may use the memory.
-  [[nodiscard]] bool is_usable(Ticket ticket, Slot slot) const noexcept;
+  // Whether a request on the queue of entry `index` may use memory with this ticket.
+  [[nodiscard]] bool is_usable(Ticket ticket, EntryIndex index) const noexcept;
   // Whether one ticket can replace both without excluding a request that one of them allows.
   [[nodiscard]] bool joins(Ticket a, Ticket b) const noexcept {
-    return a.slot() == b.slot() || (passed(a) && passed(b));
+    return a.entry() == b.entry() || (passed(a) && passed(b));
   }
   // A ticket that replaces both: at worst one of k_several.
   [[nodiscard]] Ticket joined(Ticket a, Ticket b) noexcept;
@@ -106,12 +110,12 @@ class QueueSlots final : public RefCounted {
   // driver refuses a fence, the next one replaces it, and until then the memory is reusable on its
   // own queue only.
   void fence() noexcept;
-  // The same, if many queues were created and released, so that their entries become reusable.
+  // Calls `fence` if many queues were created and released, so that their entries become reusable.
   void fence_if_due() noexcept;
   // Whether no work is left on the entry's queue, so that `fence` would pass its tickets at once.
   // Does not call the driver, so it may be false for work whose completion was not noticed yet.
-  [[nodiscard]] bool is_idle(Slot slot) noexcept {
-    const auto queue = queue_of(slot);
+  [[nodiscard]] bool is_idle(EntryIndex index) noexcept {
+    const auto queue = queue_of(index);
     return queue && queue->is_known_idle();
   }
   // Whether no work is left on any queue that a ticket of k_several may wait for. Visits all
@@ -120,29 +124,29 @@ class QueueSlots final : public RefCounted {
   // Whether the ticket has passed or `fence` would pass it at once. `all_are_idle` is the result of
   // `all_idle`.
   [[nodiscard]] bool would_pass(Ticket ticket, bool all_are_idle) noexcept {
-    return passed(ticket) || (ticket.slot() == k_several ? all_are_idle && ticket != Ticket::never()
-                                                         : is_idle(ticket.slot()));
+    return passed(ticket) ||
+           (ticket.entry() == k_several ? all_are_idle && ticket != Ticket::never()
+                                        : is_idle(ticket.entry()));
   }
   // Submits a fence to one queue, exported or not. Returns a ticket that passes when all work that
-  // is on the queue now has completed. If the queue can have no entry, waits for that work instead,
-  // and returns a passed ticket, or `never` if the wait failed.
+  // is on the queue now has completed. If no entry can be assigned to the queue, waits for that
+  // work instead, and returns a passed ticket, or `never` if the wait failed.
   [[nodiscard]] Ticket fence_after(Queue& queue) noexcept;
   // The ticket of memory that is freed after all work that is on the queue now, exported or not.
   // Null: nothing uses the memory.
   [[nodiscard]] Ticket ticket_after(Queue* queue) noexcept;
-  // The completion of the work on the queues that tickets still wait for, except tickets that wait
-  // for `slot` alone, whose memory a request on that queue can use. Throws std::bad_alloc.
-  [[nodiscard]] std::vector<Ref<Event>> running(Slot slot = k_no_queue);
-  // Work that is submitted to `queue` from here on waits, on the device, for the work of the
-  // ticket, and possibly for more. Errors as `Queue::fence`; throws std::bad_alloc. Pre: not
-  // `never`.
+  // Completion events of the work that tickets still wait for. Excludes tickets that wait only for
+  // entry `index`, since a request on that queue can use their memory. Throws std::bad_alloc.
+  [[nodiscard]] std::vector<Ref<Event>> running(EntryIndex index = k_no_queue);
+  // Makes later work on `queue` wait, on the device, for the work of the ticket, and possibly for
+  // more work. Errors as `Queue::fence`; throws std::bad_alloc. Pre: not `never`.
   [[nodiscard]] Result<void> add_dependency(Ticket ticket, Queue& queue);
-  // Drops the references to queues as the pool is destroyed: pending fences may outlive it, on
-  // threads that must not release a queue.
+  // Drops the references to queues. Called when the pool is destroyed: pending fences may outlive
+  // it, on threads that must not release a queue.
   void drop_queues() noexcept;
 
  private:
-  static constexpr Slot k_fence_every = 64;
+  static constexpr EntryIndex k_fence_every = 64;
   struct Fenced {
     Ref<Event> end;
     std::uint64_t number = 0;
@@ -151,29 +155,31 @@ class QueueSlots final : public RefCounted {
   class PassingOfSeveral;
 
   ~QueueSlots() override = default;
-  [[nodiscard]] Slot enter(Queue& queue) noexcept;
-  [[nodiscard]] Slot find_reusable(Slot max_examined) noexcept;
-  [[nodiscard]] static bool is_reusable(const QueueSlot& entry) noexcept;
-  [[nodiscard]] static bool is_waited_for(const QueueSlot& entry) noexcept;
-  [[nodiscard]] Slot entry_of(Queue& queue) noexcept;
-  [[nodiscard]] Ref<Queue> queue_of(Slot slot) noexcept;
-  void submit(Slot slot, PassingOfSeveral* also) noexcept;
-  void follow(Slot slot, PassingOfSeveral& also) noexcept;
-  void note_fence(Slot slot, Fenced fenced) noexcept;
-  [[nodiscard]] Fenced last_fence(Slot slot) noexcept;
+  [[nodiscard]] EntryIndex enter(Queue& queue) noexcept;
+  [[nodiscard]] EntryIndex find_reusable(EntryIndex max_examined) noexcept;
+  [[nodiscard]] static bool is_reusable(const QueueEntry& entry) noexcept;
+  [[nodiscard]] static bool is_waited_for(const QueueEntry& entry) noexcept;
+  [[nodiscard]] EntryIndex entry_of(Queue& queue) noexcept;
+  [[nodiscard]] Ref<Queue> queue_of(EntryIndex index) noexcept;
+  void submit(EntryIndex index, PassingOfSeveral* group) noexcept;
+  void follow(EntryIndex index, PassingOfSeveral& group) noexcept;
+  void record_fence(EntryIndex index, Fenced fenced) noexcept;
+  [[nodiscard]] Fenced last_fence(EntryIndex index) noexcept;
   // A fence for all memory that waits for the entry's queue: the last one submitted, if it
   // suffices. Then the queue is not used, since its stream may belong to another library and may
   // have been destroyed. `end` is null if the queue accepts no fence.
-  [[nodiscard]] Fenced covering_fence(Slot slot) noexcept;
-  [[nodiscard]] bool try_submit(Slot slot, std::uint64_t number, PassingOfSeveral* also) noexcept;
-  void pass(Slot slot, std::uint64_t number) noexcept;
+  [[nodiscard]] Fenced covering_fence(EntryIndex index) noexcept;
+  [[nodiscard]] bool try_submit(EntryIndex index, std::uint64_t number,
+                                PassingOfSeveral* group) noexcept;
+  void pass(EntryIndex index, std::uint64_t number) noexcept;
 
   SpinLock lock_;  // guards the assignment of entries, and their `queue`, `fence`, `fence_number`
   std::atomic<bool> fence_is_due_{false};
   std::atomic<std::uint64_t> passes_begun_{0};
   std::atomic<std::uint64_t> passes_ended_{0};
   QueueSlotTable entries_{k_several + 1};
-  Slot oldest_ = k_several + 1;  // where the search for a reusable entry ended; under the lock
+  // Where the last search for a reusable entry ended. Guarded by the lock.
+  EntryIndex last_examined_ = k_several + 1;
 };
 
 constexpr Ticket Ticket::never() noexcept {
@@ -183,15 +189,15 @@ constexpr Ticket Ticket::never() noexcept {
 inline bool QueueSlots::all_idle() noexcept {
   bool all = true;
   const auto used = entries_.used();
-  for (Slot each = k_several + 1; all && each < used; ++each) {
+  for (EntryIndex each = k_several + 1; all && each < used; ++each) {
     all = !is_waited_for(entries_[each]) || is_idle(each);
   }
   return all;
 }
 
-inline bool QueueSlots::is_usable(Ticket ticket, Slot slot) const noexcept {
-  return ticket.slot() == slot || passed(ticket) ||
-         (slot == k_any_queue && ticket != Ticket::never());
+inline bool QueueSlots::is_usable(Ticket ticket, EntryIndex index) const noexcept {
+  return ticket.entry() == index || passed(ticket) ||
+         (index == k_any_queue && ticket != Ticket::never());
 }
 
 }  // namespace isthmus

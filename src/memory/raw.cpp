@@ -22,8 +22,8 @@ Error is_in_use(const void* pointer) {
               pointer);
 }
 
-// Whether the block that begins at `pointer`, which a caller wants to free, is not held by a bare
-// pointer: a resource above sub-allocates it, or it has a record, for example that of a buffer.
+// Whether a block that a caller wants to free is in use other than by the bare pointer: a resource
+// above sub-allocates it, or it has a record, for example that of a buffer.
 bool is_used_above(MemoryResource& resource, const void* pointer, std::size_t nbytes) noexcept {
   auto& source = resource.resource_of(pointer, nbytes);
   const auto* const page = process_page_map.find(pointer);

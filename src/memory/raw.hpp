@@ -13,8 +13,8 @@ namespace isthmus {
 [[nodiscard]] Result<void*> allocate_raw(MemoryResource& resource, std::size_t nbytes,
                                          std::size_t alignment, Queue& queue);
 // Frees the memory after all work on `queue`; null: after the work known to the library.
-// INVALID_ARGUMENT, and nothing is done, for a pointer that was not allocated here, as far as that
-// can be detected, or was freed before.
+// INVALID_ARGUMENT, without effect, for a pointer that was freed before or, as far as this can be
+// detected, was not allocated by this resource.
 Result<void> deallocate_raw(MemoryResource& resource, void* pointer, std::size_t nbytes,
                             Queue* queue);
 // The same for memory that has a record.

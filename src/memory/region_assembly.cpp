@@ -28,16 +28,16 @@ std::size_t chunk_bytes(std::size_t nbytes) noexcept {
                     k_max_chunk_bytes);
 }
 
-// The share of the request below which a free piece is not moved if the driver is called anyway: as
-// part of the one new chunk that memory is not split again. On recorded table operations 1/32 held
-// 1.018 times the requested bytes with 47 maps and unmaps in 1,000 operations; without this rule it
-// was 1.023 times with 58.
+// The share of the request below which a free piece is not moved if the driver is called anyway:
+// the memory is then part of the one new chunk, and is not split again. On recorded table
+// operations 1/32 held 1.018 times the requested bytes with 47 maps and unmaps in 1,000 operations;
+// without this rule it was 1.023 times with 58.
 constexpr std::size_t k_min_share = 32;
 
 }  // namespace
 
-// Assembles a row of adjacent chunks from free pieces and new memory. What was not entered in the
-// heap at the end is released to the driver: it was free, so nothing is lost.
+// Assembles a row of adjacent chunks from free pieces and new memory. The destructor releases
+// memory that was not entered in the heap to the driver. That memory was free, so no data are lost.
 class RegionHeap::Assembly {
  public:
   Assembly(RegionHeap& heap, std::vector<Piece> to_move) noexcept
@@ -134,8 +134,8 @@ class RegionHeap::Assembly {
   bool is_move_blocked_ = false;
 };
 
-// A moved chunk also stays mapped at its old address until nothing uses it there. The driver frees
-// its memory only when that mapping is released.
+// A moved chunk also remains mapped at its old address until nothing uses it there. The driver
+// frees its memory only when that mapping is released.
 bool RegionHeap::has_old_mapping(const Region& region) const noexcept {
   return std::any_of(deferred_.begin(), deferred_.end(), [&](const Piece& each) {
     return each.is_old_mapping && each.region.chunk == region.chunk;
@@ -160,7 +160,7 @@ void RegionHeap::drop(const Piece& piece) noexcept {
   }
 }
 
-// Old mappings first, since chunks wait for them.
+// Releases old mappings first, since chunks cannot be released before their old mappings.
 std::size_t RegionHeap::drop_ended() noexcept {
   const auto deferred_before = deferred_bytes();
   const auto drop_ended_of = [this](bool are_old_mappings) {
@@ -180,19 +180,19 @@ std::size_t RegionHeap::drop_ended() noexcept {
   return deferred_before - deferred_bytes();
 }
 
-// Chooses what to move: one piece that suffices by itself; else the longest first, so that fewer
-// have to move, and as the last one the shortest that suffices. The surplus stays in one piece
-// after the run: split off, it would be one more piece to move next time.
+// Chooses the pieces to move: one piece that suffices alone; otherwise the longest pieces first, so
+// that few are moved, and as the last one the shortest that suffices. The surplus remains attached
+// to the run: if it were split off, it would be one more piece to move next time.
 std::vector<RegionHeap::Piece> RegionHeap::remove_to_move(std::size_t needed,
-                                                          QueueSlots::Slot slot) {
+                                                          QueueSlots::EntryIndex entry) {
   std::unique_lock hold{lock_};
   // Otherwise a chunk that consists of two free runs, one of them used by work of this queue, would
   // count as in use: recorded training whose host runs ahead held 1.027 times the requested bytes
   // without this, 1.015 with it.
   if (source_.moves_in_order()) {
-    unite_all(slot, hold);
+    unite_all(entry, hold);
   }
-  auto all = find_unused(slot);
+  auto all = find_unused(entry);
   std::stable_sort(all.begin(), all.end(),
                    [](const Unused& a, const Unused& b) { return a.count > b.count; });
   std::vector<Unused> chosen;
@@ -225,8 +225,8 @@ std::vector<RegionHeap::Piece> RegionHeap::remove_to_move(std::size_t needed,
   return pieces;
 }
 
-// Requests from the driver only what is missing beside the moved pieces. What was assembled before
-// an error is free memory like any other. False if a failed move left less than is needed.
+// Requests from the driver only the bytes that the moved pieces lack. Memory that was assembled
+// before an error becomes ordinary free memory. False if a failed move left less than is needed.
 Result<bool> RegionHeap::assemble_from(std::vector<Piece> to_move, std::size_t needed,
                                        std::size_t wanted) {
   Assembly assembly{*this, std::move(to_move)};
@@ -256,9 +256,9 @@ Result<bool> RegionHeap::assemble_from(std::vector<Piece> to_move, std::size_t n
 }
 
 Result<void> RegionHeap::assemble(std::size_t needed, std::size_t wanted,
-                                  QueueSlots::Slot slot) try {
+                                  QueueSlots::EntryIndex entry) try {
   drop_ended();
-  auto moved = assemble_from(remove_to_move(needed, slot), needed, wanted);
+  auto moved = assemble_from(remove_to_move(needed, entry), needed, wanted);
   ISTHMUS_TRY(moved);
   if (!*moved) {
     ISTHMUS_TRY(assemble_from({}, needed, wanted));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a region heap obtains more memory.
+// Growth of a region heap: obtains memory from the driver or from upstream.
 
 #include <new>
 #include <utility>
@@ -13,8 +13,8 @@ namespace isthmus {
 
 namespace {
 
-// How often this thread has returned from the upstream of the heap whose `begin_upstream_wait` it
-// called last. `wait_for_upstream` does not count these returns.
+// The number of times that this thread has returned from the upstream of the heap whose
+// `begin_upstream_wait` it called last. `wait_for_upstream` does not count these returns.
 struct ThreadReturns {
   const RegionHeap* heap = nullptr;
   std::uint32_t count = 0;
@@ -76,19 +76,19 @@ Error RegionHeap::exceeds_max(std::size_t nbytes) {
 }
 
 // Chunks that one thread has removed to move are invisible to other threads. So threads grow the
-// heap one at a time, and each first tries the memory that the one before it added.
+// heap one at a time, and each first tries the memory that the previous thread added.
 Result<RegionHeap::PageRun> RegionHeap::grow(Index count, std::size_t alignment,
-                                             QueueSlots::Slot slot) {
+                                             QueueSlots::EntryIndex entry) {
   Turn turn{*this};
   for (auto cut = Cut::sparing_idle;; cut = Cut::any) {
-    if (const auto found = allocate(count, alignment, slot, cut); found.count != 0) {
+    if (const auto found = allocate(count, alignment, entry, cut); found.count != 0) {
       return found;
     }
-    ISTHMUS_TRY(grow_for(count, alignment, slot, turn));
+    ISTHMUS_TRY(grow_for(count, alignment, entry, turn));
   }
 }
 
-Result<void> RegionHeap::grow_for(Index count, std::size_t alignment, QueueSlots::Slot slot,
+Result<void> RegionHeap::grow_for(Index count, std::size_t alignment, QueueSlots::EntryIndex entry,
                                   Turn& turn) {
   const auto slack = alignment > k_pool_page_bytes ? alignment - k_pool_page_bytes : 0;
   const auto needed = count * k_pool_page_bytes + slack;
@@ -97,7 +97,7 @@ Result<void> RegionHeap::grow_for(Index count, std::size_t alignment, QueueSlots
   }
   const auto wanted = source_.growth_for(needed);
   if (source_.moves()) {
-    return assemble(needed, wanted, slot);
+    return assemble(needed, wanted, entry);
   }
   return wanted > needed && add_region(wanted, turn) ? Result<void>{} : add_region(needed, turn);
 }

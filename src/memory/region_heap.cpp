@@ -51,7 +51,7 @@ std::byte* RegionHeap::address_of(Index first) const noexcept {
   return region.base + std::size_t{first - region.first} * k_pool_page_bytes;
 }
 
-// The page comes from an address of a caller's: its region may have been released.
+// The page was looked up from a caller's address, so its region may have been released.
 std::uint64_t RegionHeap::since(const PoolPage& page) const noexcept {
   if (!source_.upstream().is_set()) {
     return 0;
@@ -79,44 +79,45 @@ bool RegionHeap::is_spared(Index found, Index count, Cut cut) const noexcept {
 }
 
 // Pre: `hold` owns the lock, which is released and reacquired in between.
-RegionHeap::Index RegionHeap::unite(Index wanted, QueueSlots::Slot slot,
+RegionHeap::Index RegionHeap::unite(Index wanted, QueueSlots::EntryIndex entry,
                                     std::unique_lock<SpinLock>& hold) noexcept {
   const auto state = runs_.state();
-  if (state && state == failed_search_.state && slot == failed_search_.slot &&
+  if (state && state == failed_search_.state && entry == failed_search_.entry &&
       wanted >= failed_search_.wanted) {
     return RunHeap::k_none;
   }
   RunHeap::Search search;
   for (;;) {
-    runs_.unite(search, wanted, slot);
+    runs_.unite(search, wanted, entry);
     if (search.found != RunHeap::k_none || search.next == RunHeap::k_none) {
       break;
     }
     yield_lock(hold);
   }
   if (search.found == RunHeap::k_none) {
-    failed_search_ = {state, wanted, slot};
+    failed_search_ = {state, wanted, entry};
   }
   return search.found;
 }
 
-void RegionHeap::unite_all(QueueSlots::Slot slot, std::unique_lock<SpinLock>& hold) noexcept {
-  for (auto progress = runs_.unite_all(1, slot); progress.next != RunHeap::k_none;) {
+void RegionHeap::unite_all(QueueSlots::EntryIndex entry,
+                           std::unique_lock<SpinLock>& hold) noexcept {
+  for (auto progress = runs_.unite_all(1, entry); progress.next != RunHeap::k_none;) {
     yield_lock(hold);
-    progress = runs_.unite_all(progress.next, slot);
+    progress = runs_.unite_all(progress.next, entry);
   }
 }
 
-RegionHeap::PageRun RegionHeap::allocate(Index count, std::size_t alignment, QueueSlots::Slot slot,
-                                         Cut cut) noexcept {
+RegionHeap::PageRun RegionHeap::allocate(Index count, std::size_t alignment,
+                                         QueueSlots::EntryIndex entry, Cut cut) noexcept {
   const auto slack =
       alignment > k_pool_page_bytes ? static_cast<Index>(alignment / k_pool_page_bytes) - 1 : 0;
   std::unique_lock hold{lock_};
   const auto wanted = count + slack;
   swap_credit_ = std::min(swap_credit_ + (cut == Cut::sparing ? 1 : 0), k_max_swap_credit);
-  auto first = runs_.find(wanted, slot);
+  auto first = runs_.find(wanted, entry);
   if (first == RunHeap::k_none && runs_.free_pages() >= wanted) {
-    first = unite(wanted, slot, hold);
+    first = unite(wanted, entry, hold);
   }
   if (first == RunHeap::k_none || is_spared(first, wanted, cut)) {
     return {};
@@ -140,7 +141,7 @@ bool RegionHeap::poison_if_unused(Index first, Index count, Ticket until) const 
   return is_unused;
 }
 
-// Call before free runs are joined, since only one ticket remains of those joined.
+// Call before free runs are joined, since joined runs retain only one ticket.
 void RegionHeap::poison_ended_runs() const noexcept {
   if (source_.poison().is_enabled()) {
     runs_.visit_free(1, [this](Index first, Index count, Ticket until) {
@@ -158,7 +159,7 @@ void RegionHeap::deallocate(Index first, Ticket freed) noexcept {
   runs_.deallocate(first, poisoned ? Ticket{} : freed);
 }
 
-// What could not be joined when it was freed still cannot be, until a ticket passes.
+// Runs that could not be joined when they were freed can be joined only after a ticket has passed.
 void RegionHeap::coalesce() noexcept {
   std::unique_lock hold{lock_};
   const auto passes = slots_.passes();
@@ -174,7 +175,7 @@ void RegionHeap::coalesce() noexcept {
   coalesced_at_ = passes;
 }
 
-// The first of `count` consecutive free page numbers with a number of no region on either side.
+// The first of `count` consecutive free page numbers that have an unused number on either side.
 // Pre: the lock is held.
 RegionHeap::Index RegionHeap::find_numbers(Index count) noexcept {
   Index first = 1;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The page runs of a pool, over regions obtained from the driver, and their entries in the page
-// map.
+// Manages the page runs of a pool, in regions obtained from the driver, and their entries in the
+// page map.
 //
 // Where regions can move they are chunks, mapped at reserved addresses, and a run may span adjacent
 // chunks. If no free run is long enough, free chunks are remapped side by side to new addresses,
-// and only the missing bytes are requested from the driver. So fragments do not add up. GMLake (Guo
-// et al., 2024) works similarly; here whole chunks move, and only while they are free. Where a
-// chunk can be mapped at two addresses, memory freed on a queue moves for use on that queue before
-// the queue's work has ended. Without this a training run holds 1.6 times the live bytes (H100),
-// with it 1.014 times.
+// and only the missing bytes are requested from the driver. So fragmentation does not accumulate.
+// GMLake (Guo et al., 2024) works similarly; here whole chunks move, and only while they are free.
+// Where a chunk can be mapped at two addresses, memory freed on a queue moves for use on that queue
+// before the queue's work has ended. Without this a training run holds 1.6 times the live bytes
+// (H100), with it 1.014 times.
 
 #include <atomic>
 #include <cstddef>
@@ -37,7 +37,7 @@ class RegionHeap {
     std::byte* base = nullptr;
     Index first = RunHeap::k_none;
     Index count = 0;
-    Ticket until;  // what still uses it
+    Ticket until;  // passes when nothing uses it any more
   };
 
   // All its memory comes from `source`, which must outlive it.
@@ -57,16 +57,18 @@ class RegionHeap {
   // times with sparing. `sparing` also spares regions on which work may still run, since that was
   // not checked; `sparing_idle` does not; `any` spares none.
   enum class Cut { sparing, sparing_idle, any };
-  // Takes a run from free memory that is usable by queue entry `slot` (queue_slots.hpp); count 0 if
-  // no run is long enough. `alignment` in bytes, a power of two.
-  [[nodiscard]] PageRun allocate(Index count, std::size_t alignment, QueueSlots::Slot slot,
+  // Allocates a run from free memory that is usable by the queue of `entry` (queue_slots.hpp). The
+  // count is 0 if no run is long enough. `alignment` in bytes, a power of two.
+  [[nodiscard]] PageRun allocate(Index count, std::size_t alignment, QueueSlots::EntryIndex entry,
                                  Cut cut = Cut::sparing) noexcept;
   // Joins neighbouring runs that waited for different queues and no longer wait.
   void coalesce() noexcept;
   // As `allocate`, but obtains more memory unless another thread added enough meanwhile. Errors as
   // `RegionSource::allocate`. Threads that call the driver wait for one another. Threads that call
-  // an upstream resource do not: it may be the program's code and wait for this thread.
-  [[nodiscard]] Result<PageRun> grow(Index count, std::size_t alignment, QueueSlots::Slot slot);
+  // an upstream resource do not wait: upstream may be code of the program that waits for this
+  // thread.
+  [[nodiscard]] Result<PageRun> grow(Index count, std::size_t alignment,
+                                     QueueSlots::EntryIndex entry);
   // Adds a region of at least `nbytes` bytes.
   [[nodiscard]] Result<void> grow_by(std::size_t nbytes);
   void deallocate(Index first, Ticket freed) noexcept;
@@ -94,8 +96,8 @@ class RegionHeap {
   }
   // Whether the page of a map entry holds blocks of this heap of which none has an allocation
   // record.
-  [[nodiscard]] bool has_bare_blocks(MapEntry::Seen in) const noexcept {
-    return in.is_bare_of(table_, k_pool_page_table_alignment);
+  [[nodiscard]] bool has_bare_blocks(MapEntry::Seen seen) const noexcept {
+    return seen.is_bare_of(table_, k_pool_page_table_alignment);
   }
   // Bytes of chunks that were removed from the heap and are released once the work on them has
   // ended. No request can use them, not even on the queue of that work.
@@ -106,8 +108,8 @@ class RegionHeap {
   // The minimum of the free bytes since the previous call: memory that no request needed.
   [[nodiscard]] std::size_t min_free_bytes() noexcept;
   // How the memory is used, and the pages of the longest run that a request of this thread could
-  // obtain without more memory from the driver: `longest` includes what the thread caches
-  // (`caches`), `longest_free` counts free memory alone. Both are 0 if `caches` is null.
+  // obtain without more memory from the driver: `longest` includes the memory in the thread's
+  // caches (`caches`); `longest_free` counts only free memory. Both are 0 if `caches` is null.
   struct Counted {
     Snapshot snapshot;
     Index longest = 0;
@@ -122,16 +124,16 @@ class RegionHeap {
 
  private:
   class Assembly;
-  // Held around driver calls: one thread at a time, locked before `lock_`. With an upstream
-  // resource in place of the driver it excludes no thread and only counts those in a call.
+  // Held during driver calls, by one thread at a time; locked before `lock_`. With an upstream
+  // resource in place of the driver it excludes no thread, and only counts the threads in a call.
   class Turn {
    public:
     explicit Turn(RegionHeap& heap) noexcept;
     ~Turn();
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
-    // Call when memory is about to be added, of which this thread will cut a run: until the turn
-    // ends no whole region is released.
+    // Call before adding memory from which this thread will allocate a run: until the turn ends, no
+    // whole region is released.
     void begin_adding() noexcept;
 
    private:
@@ -139,9 +141,9 @@ class RegionHeap {
     bool adds_memory_ = false;
   };
   static constexpr auto k_max_bytes = std::size_t{PoolPageTable::k_pages} * k_pool_page_bytes;
-  // In pages, of a part of a chunk that divides: a smaller part is not worth its own mapping, of
-  // which a process on Linux has some 65,000. A whole chunk may be smaller: no mapping remains of
-  // it.
+  // The minimum size, in pages, of a part of a chunk that divides. A smaller part is not worth a
+  // separate mapping, of which a process on Linux can have about 65,000. A whole chunk may be
+  // smaller, since no mapping of it remains.
   static constexpr Index k_min_part = 32;
   static constexpr std::uint32_t k_swap_cost = 16;
   static constexpr std::uint32_t k_max_swap_credit = 16 * k_swap_cost;
@@ -154,7 +156,7 @@ class RegionHeap {
     Ticket until;
   };
   // A region that was removed from the heap, or the old mapping of a region that moved
-  // (`is_old_mapping`), and what still uses it.
+  // (`is_old_mapping`). Nothing uses it once `until` has passed.
   struct Piece {
     Region region;
     Ticket until;
@@ -181,11 +183,11 @@ class RegionHeap {
   [[nodiscard]] Index max_movable(Index movable) const noexcept;
   [[nodiscard]] SpanOfPages pages_from(Index number) const noexcept;
   [[nodiscard]] static Error exceeds_max(std::size_t nbytes);
-  [[nodiscard]] Result<void> grow_for(Index count, std::size_t alignment, QueueSlots::Slot slot,
-                                      Turn& turn);
+  [[nodiscard]] Result<void> grow_for(Index count, std::size_t alignment,
+                                      QueueSlots::EntryIndex entry, Turn& turn);
   [[nodiscard]] Result<void> add_region(std::size_t nbytes, Turn& turn);
   [[nodiscard]] Result<void> assemble(std::size_t needed, std::size_t wanted,
-                                      QueueSlots::Slot slot);
+                                      QueueSlots::EntryIndex entry);
   [[nodiscard]] Result<bool> assemble_from(std::vector<Piece> to_move, std::size_t needed,
                                            std::size_t wanted);
   [[nodiscard]] Result<void> enter(std::vector<Piece>& row);
@@ -197,14 +199,14 @@ class RegionHeap {
   std::size_t drop_ended() noexcept;       // bytes released to the driver
   template <class Visit>
   bool any_row(Visit&& visit) noexcept;
-  [[nodiscard]] Index unite(Index wanted, QueueSlots::Slot slot,
+  [[nodiscard]] Index unite(Index wanted, QueueSlots::EntryIndex entry,
                             std::unique_lock<SpinLock>& hold) noexcept;
-  void unite_all(QueueSlots::Slot slot, std::unique_lock<SpinLock>& hold) noexcept;
+  void unite_all(QueueSlots::EntryIndex entry, std::unique_lock<SpinLock>& hold) noexcept;
   [[nodiscard]] Index find_numbers(Index count) noexcept;
   [[nodiscard]] Index min_releasable() const noexcept;
-  [[nodiscard]] std::vector<Unused> find_unused(QueueSlots::Slot slot) const;
+  [[nodiscard]] std::vector<Unused> find_unused(QueueSlots::EntryIndex entry) const;
   [[nodiscard]] std::vector<Region> remove_unused(const std::vector<Unused>& unused);
-  [[nodiscard]] std::vector<Piece> remove_to_move(std::size_t needed, QueueSlots::Slot slot);
+  [[nodiscard]] std::vector<Piece> remove_to_move(std::size_t needed, QueueSlots::EntryIndex entry);
   [[nodiscard]] std::vector<Region> remove_to_trim(std::size_t keep);
   [[nodiscard]] Region remove_smallest_free(std::size_t max_bytes) noexcept;
   [[nodiscard]] bool is_spared(Index found, Index count, Cut cut) const noexcept;
@@ -229,7 +231,7 @@ class RegionHeap {
   struct {
     std::optional<RunHeap::State> state;
     Index wanted = 0;
-    QueueSlots::Slot slot = QueueSlots::k_no_queue;
+    QueueSlots::EntryIndex entry = QueueSlots::k_no_queue;
   } failed_search_;
   std::uint64_t min_free_ = 0;  // in pages
   // Credit for releasing a region to obtain a smaller one: a request earns one, a swap costs

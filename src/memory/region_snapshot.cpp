@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts what the memory of a region heap is used for.
+// Counts how the memory of a region heap is used.
 
 #include <algorithm>
 
@@ -42,8 +42,8 @@ RegionHeap::SpanOfPages RegionHeap::pages_from(Index number) const noexcept {
   return {first, found->first + found->count - first};
 }
 
-// How many pages of [first, end) can move where they are needed: whole chunks or, where chunks
-// divide, parts that are large enough. The others are released to the driver instead.
+// The number of pages in [first, end) that can be moved to another address: whole chunks or, where
+// chunks divide, parts that are large enough. The others are released to the driver instead.
 RegionHeap::Index RegionHeap::movable_in(Index first, Index end) const noexcept {
   Index found = 0;
   while (first < end) {
@@ -54,8 +54,8 @@ RegionHeap::Index RegionHeap::movable_in(Index first, Index end) const noexcept 
   return found;
 }
 
-// The same for a limited number of regions, since this holds the lock. Returns where to continue,
-// and the pages found.
+// As `movable_in`, for a limited number of regions, since this holds the lock. Returns where to
+// continue, and the pages found.
 std::pair<RegionHeap::Index, RegionHeap::Index> RegionHeap::some_movable_in(
     Index first, Index end) const noexcept {
   constexpr int k_max_regions = 64;
@@ -85,8 +85,9 @@ std::size_t RegionHeap::live_blocks_in(Slab& slab) const noexcept {
   return table_->common().has_live_marks.load(k_relaxed) ? slab.count_live() : slab.blocks;
 }
 
-// A stretch of pages that no caller holds serves one request, once the thread's caches are flushed
-// and neighbours are joined. Where chunks move, those of all stretches serve one request together.
+// A stretch of pages that no caller holds can serve one request, once the thread's caches are
+// flushed and neighbours are joined. Where chunks move, those of all stretches serve one request
+// together.
 class RegionHeap::Stretches {
  public:
   // `caches` null: counts nothing.
@@ -154,8 +155,8 @@ class RegionHeap::Stretches {
   Index movable_ = 0;
 };
 
-// Reads every run and slab, and holds the lock for one free run, or for some regions, at a time:
-// the whole may take milliseconds.
+// Reads every run and slab, and holds the lock for one free run, or for some regions, at a time,
+// since the whole count may take milliseconds.
 RegionHeap::Counted RegionHeap::count(const OwnCaches* caches) const {
   Snapshot snapshot;
   Stretches stretches{*this, caches};

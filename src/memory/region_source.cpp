@@ -42,8 +42,9 @@ RegionSource::RegionSource(Context& context, Device& device, UsmKind kind, const
       live_{live},
       poison_{device, kind} {}
 
-// Separate allocations are few and large, as what is left of one cannot extend another. Chunks are
-// small, in multiples of 2 MiB: huge pages, which CUDA maps and which are fast for the host.
+// Separate allocations are few and large, since the free rest of one cannot extend another. Chunks
+// are small, in multiples of 2 MiB: these are huge pages, which CUDA maps and which are fast for
+// the host.
 std::size_t RegionSource::growth_for(std::size_t needed) const noexcept {
   const auto held = counts_.held_bytes();
   const auto own = moves() ? std::clamp(held / 128, 2 * k_mib, k_default_growth) : k_default_growth;
@@ -86,7 +87,7 @@ std::size_t RegionSource::driver_bytes_for(std::size_t needed) const noexcept {
   if (moves()) {
     return round_up(needed, chunks_->granularity());
   }
-  // The driver may not align to pages: then one page more is requested.
+  // If the driver may not align to pages, one page more is requested.
   const bool aligns = device_.properties().max_alignment >= k_pool_page_bytes;
   return round_up(needed, k_pool_page_bytes) + (aligns ? 0 : k_pool_page_bytes);
 }

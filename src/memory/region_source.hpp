@@ -37,8 +37,8 @@ struct Region {
   PoolPageTable::Index first = PoolPageTable::k_none;
   // Identifies a chunk, which may be mapped at several addresses; 0 if chunks divide.
   std::uint32_t chunk = 0;
-  // Of upstream's memory, an order number (core/order.hpp): blocks that the pool cuts from it have
-  // greater numbers, upstream's own block has a smaller one.
+  // An order number (core/order.hpp), if the memory is from upstream: blocks that the pool
+  // allocates from it have greater numbers, upstream's own block has a smaller one.
   std::uint64_t since = 0;
 
   [[nodiscard]] std::size_t nbytes() const noexcept {
@@ -52,9 +52,9 @@ class RegionSource {
  public:
   struct Sizes {
     std::size_t growth_bytes;      // minimum per driver request; 0: see `growth_for`
-    std::size_t soft_limit_bytes;  // beyond it, only what is needed is requested
+    std::size_t soft_limit_bytes;  // beyond it, only the needed bytes are requested
     std::size_t limit_bytes;       // never exceeded
-    std::size_t initial_bytes;     // requested at once; not released for other requests
+    std::size_t initial_bytes;     // requested on creation; not released for other requests
   };
   // `shared`: a budget shared with other sources; may be null, as may `upstream`. `live` counts the
   // driver's allocations; may be null.
@@ -69,14 +69,14 @@ class RegionSource {
   // Chunk sizes are multiples of this many bytes. Pre: `moves()`.
   [[nodiscard]] std::size_t unit() const noexcept { return chunks_->granularity(); }
   [[nodiscard]] bool divides() const noexcept { return moves() && chunks_->can_split(); }
-  // Splits the first `count` pages off a chunk; `region` keeps the rest. Calls no driver. Pre:
+  // Splits the first `count` pages off a chunk; `region` becomes the rest. Calls no driver. Pre:
   // `divides()`.
   [[nodiscard]] Region split(Region& region, PoolPageTable::Index count) noexcept;
   // Bytes to request when `needed` bytes are needed.
   [[nodiscard]] std::size_t growth_for(std::size_t needed) const noexcept;
 
-  // A region that cannot move. OUT_OF_MEMORY beyond the limit or the budget; otherwise the driver's
-  // errors.
+  // Allocates a region that cannot move. OUT_OF_MEMORY beyond the limit or the budget; otherwise
+  // the driver's errors.
   [[nodiscard]] Result<Region> allocate(std::size_t nbytes);
   void deallocate(const Region& region) noexcept;
 
@@ -92,13 +92,13 @@ class RegionSource {
   [[nodiscard]] bool moves_in_order() const noexcept {
     return moves() && chunks_->keeps_old_mapping();
   }
-  // Returns the old mapping, to be passed to `unmap_old` once nothing uses it. On failure the chunk
-  // stays where it is, and nothing more may be mapped in the reservation. Pre: nothing uses the
-  // chunk, unless `moves_in_order()`. May throw std::bad_alloc, without effect.
+  // Moves a chunk. Returns the old mapping, to be passed to `unmap_old` once nothing uses it. On
+  // failure the chunk is not moved, and nothing more may be mapped in the reservation. Pre: nothing
+  // uses the chunk, unless `moves_in_order()`. May throw std::bad_alloc, without effect.
   [[nodiscard]] Result<Region> move(Region& region, Reservation& target);
   void unmap_old(const Region& old) noexcept;
 
-  // OUT_OF_MEMORY for more than the limit or the budget ever allows.
+  // OUT_OF_MEMORY if `nbytes` exceeds the limit or the whole budget.
   [[nodiscard]] Result<void> fits(std::size_t nbytes) const;
   // Advice for a refused request for `needed` bytes while `free` of the bytes held were free.
   [[nodiscard]] const char* remedy(std::size_t needed, std::size_t free) const noexcept;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a region heap releases memory.
+// Release of the memory of a region heap.
 
 #include <algorithm>
 #include <iterator>
@@ -24,12 +24,12 @@ RegionHeap::Index RegionHeap::min_releasable() const noexcept {
 // Unused regions, and unused parts of regions that divide, sorted by first page. Those with pending
 // work are included only where regions move in order, for the queue of that work. Pre: the lock is
 // held.
-std::vector<RegionHeap::Unused> RegionHeap::find_unused(QueueSlots::Slot slot) const {
+std::vector<RegionHeap::Unused> RegionHeap::find_unused(QueueSlots::EntryIndex entry) const {
   std::vector<Unused> found;
   found.reserve(regions_.size());
   const bool divides = source_.divides();
   runs_.visit_free(min_releasable(), [&](Index first, Index count, Ticket until) {
-    if (!(source_.moves_in_order() ? slots_.is_usable(until, slot) : slots_.passed(until))) {
+    if (!(source_.moves_in_order() ? slots_.is_usable(until, entry) : slots_.passed(until))) {
       return;
     }
     const auto end = first + count;
@@ -157,7 +157,7 @@ std::size_t RegionHeap::trim_one_by_one(std::size_t keep) noexcept {
 std::size_t RegionHeap::trim(std::size_t keep) noexcept {
   const Turn turn{*this};
   try {
-    auto released = drop_ended();  // first, as chunks wait for their old mappings
+    auto released = drop_ended();  // first, as chunks cannot be released before these
     const auto all = remove_to_trim(keep);
     for (const auto& region : all) {
       source_.deallocate(region);

@@ -11,8 +11,8 @@
 
 namespace isthmus {
 
-// While it exists the shard's version is odd: entries read meanwhile may be inconsistent. Pre: the
-// shard's lock is held.
+// Marks a shard as changing: while an instance exists, the shard's version is odd, and entries that
+// are read meanwhile may be inconsistent. Pre: the shard's lock is held.
 class Registry::Change {
  public:
   explicit Change(Shard& shard) noexcept : version_{shard.version} { step(); }
@@ -67,9 +67,9 @@ void Registry::grow(Shard& shard) {
 }
 
 void Registry::make_entries(Shard& shard) {
-  constexpr std::size_t k_many = 32;
-  auto* const first = shard.entries.emplace_back(std::make_unique<RegistryEntry[]>(k_many)).get();
-  for (auto* each = first; each != first + k_many; ++each) {
+  constexpr std::size_t k_batch = 32;
+  auto* const first = shard.entries.emplace_back(std::make_unique<RegistryEntry[]>(k_batch)).get();
+  for (auto* each = first; each != first + k_batch; ++each) {
     each->next.store(std::exchange(shard.spare, each), std::memory_order_relaxed);
   }
 }
@@ -139,14 +139,14 @@ bool Registry::visit_hashes(const void* pointer, Visit&& visit) noexcept {
 // Stops if the version has changed: an entry may have moved to another chain, and the walk with it.
 // A dying record is returned only if no other one contains the pointer: the same external memory
 // may have been adopted again meanwhile.
-const RegistryEntry* Registry::walk(const Shard& shard, const Sought& sought,
+const RegistryEntry* Registry::walk(const Shard& shard, const Query& query,
                                     std::uint32_t version) noexcept {
   const auto chains = shard.chains.load(std::memory_order_acquire);
   const auto* entry =
-      chains.count() == 0 ? nullptr : chains.chain(sought.hashed).first_for(sought.hashed);
+      chains.count() == 0 ? nullptr : chains.chain(query.hashed).first_for(query.hashed);
   const RegistryEntry* dying = nullptr;
   while (entry != nullptr && shard.version.load(std::memory_order_relaxed) == version) {
-    if (entry->contains(sought.pointer, sought.is_block)) {
+    if (entry->contains(query.pointer, query.is_block)) {
       if (!entry->is_dying()) {
         return entry;
       }
@@ -157,10 +157,10 @@ const RegistryEntry* Registry::walk(const Shard& shard, const Sought& sought,
   return dying;
 }
 
-bool Registry::read(const Sought& sought, KnownMemory& out) noexcept {
-  auto& shard = shard_of(sought.hashed);
+bool Registry::read(const Query& query, KnownMemory& out) noexcept {
+  auto& shard = shard_of(query.hashed);
   const auto read_at = [&](std::uint32_t version) {
-    const auto* const found = walk(shard, sought, version);
+    const auto* const found = walk(shard, query, version);
     if (found != nullptr) {
       out = found->read();
     }
@@ -262,7 +262,7 @@ Ref<Allocation> Registry::find_block(const void* base) noexcept {
 
 // References are dropped when no lock is held, since dropping the last one takes locks.
 std::optional<Registry::Part> Registry::innermost_part(const void* pointer) noexcept {
-  std::array<Part, 16> found;  // more than allocations nest
+  std::array<Part, 16> found;  // more than the levels to which allocations nest
   std::size_t count = 0;
   visit_hashes(pointer, [&](std::uint64_t hashed) {
     return visit_holders(hashed, pointer, [&](Allocation& each) {

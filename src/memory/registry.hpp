@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The registry of live allocations: maps any pointer, also one inside an allocation, to the
+// The registry of live allocations: maps any pointer, including one inside an allocation, to the
 // allocation record. Thread-safe.
 //
-// Records lie in a hash table under (size class, address / size class) of their base. A lookup thus
-// probes two keys for each size class, whatever the number of records, and only those size classes
-// that occur near that address (`ClassHints`). Blocks of pools lie under their bases, which the
-// page map provides. Shards, each with a lock, keep threads apart.
+// The records are in a hash table; the key is (size class, address / size class) of their base. So
+// a lookup probes two keys for each size class, whatever the number of records, and only size
+// classes that occur near that address (`ClassHints`). The key of a block of a pool is its base,
+// which the page map provides. Shards, each with a lock, keep threads apart.
 //
-// Queries that return a copy take no lock. Each entry holds beside the record's address a copy of
-// what the record says, in memory that the table never frees, and a version number per shard lets a
-// reader detect that what it read was changing (a sequence lock: Boehm, "Can seqlocks get along
-// with programming language memory models?", 2012; memory orders in registry_entry.hpp). Only a
-// query that returns a reference to the record takes the shard's lock, for a few instructions.
+// Queries that return a copy take no lock. Each entry has the record's address and a copy of the
+// record's facts, in memory that the table never frees. A version number per shard lets a reader
+// detect that the data were changing while it read them (a sequence lock: Boehm, "Can seqlocks get
+// along with programming language memory models?", 2012; memory orders in registry_entry.hpp). Only
+// a query that returns a reference to the record takes the shard's lock, for a few instructions.
 
 #include <array>
 #include <atomic>
@@ -38,28 +38,31 @@ class Registry {
   // whether it did.
   template <class Condition>
   bool remove_if(Allocation& record, Condition&& is_wanted) noexcept;
-  // No references remain; the record stays in the table until its memory has been released.
+  // Marks that no references to the record remain. The record remains in the table until its memory
+  // has been released.
   static void mark_dying(Allocation& record) noexcept;
-  // From here on other allocations lie in it. Pre: the caller holds a reference.
+  // Marks that other allocations lie in the record's memory from now on. Pre: the caller holds a
+  // reference.
   static void mark_divided(Allocation& record) noexcept;
 
-  // What is known of the allocation whose [base, base + nbytes) contains `pointer`. Ignores
+  // The known facts of the allocation whose [base, base + nbytes) contains `pointer`. Ignores
   // allocations that lie within another one, and blocks of pools. A dying one is returned only if
   // there is no other. Takes no lock unless other threads keep changing the same shard.
   [[nodiscard]] std::optional<KnownMemory> lookup(const void* pointer) noexcept;
-  // A reference to that record; null if there is none or it is dying.
+  // A reference to the record that `lookup` describes; null if there is none or it is dying.
   [[nodiscard]] Ref<Allocation> find(const void* pointer) noexcept;
-  // A reference to a record that came from the resource `resource`, also one that lies within
+  // A reference to a record whose memory came from `resource`, including one that lies within
   // another.
   [[nodiscard]] Ref<Allocation> find(const void* pointer, const MemoryResource& resource) noexcept;
   // Whether `pointer` lies in an allocation that has no references and whose memory has not been
   // released yet.
   [[nodiscard]] bool is_dying(const void* pointer) noexcept;
-  // Whether `pointer` lies in such memory of the library's and in no live allocation: the caller
-  // has freed it. False for adopted memory, which its owner may still use. Takes no lock.
+  // Whether `pointer` lies in memory of the library that the caller has freed and that has not been
+  // released yet, and in no live allocation. False for adopted memory, which its owner may still
+  // use. Takes no lock.
   [[nodiscard]] bool is_pending_release(const void* pointer) noexcept;
-  // As `lookup`, `find` and `is_dying`, of a block of a pool, by its base as found in the page map:
-  // the memory that the pool lies in may have a record too.
+  // As `lookup`, `find` and `is_dying`, for a block of a pool. `base` is its base from the page
+  // map. These are separate, since the memory that the pool lies in may have a record too.
   [[nodiscard]] std::optional<KnownMemory> lookup_block(const void* base) noexcept;
   [[nodiscard]] Ref<Allocation> find_block(const void* base) noexcept;
   // The smallest allocation with a record that contains `pointer`, lies within another one and is
@@ -125,17 +128,18 @@ class Registry {
   [[nodiscard]] static std::uint64_t hash_of_block(const void* base) noexcept {
     return hash(key_of_block(base));
   }
-  // visit(hashed) for each key that the pointer's record may lie under, until it returns true.
+  // Calls visit(hashed) for each key that the pointer's record may lie under, until it returns
+  // true.
   template <class Visit>
   bool visit_hashes(const void* pointer, Visit&& visit) noexcept;
-  struct Sought {
+  struct Query {
     std::uint64_t hashed;
     const void* pointer;
     bool is_block;
   };
-  [[nodiscard]] static const RegistryEntry* walk(const Shard& shard, const Sought& sought,
+  [[nodiscard]] static const RegistryEntry* walk(const Shard& shard, const Query& query,
                                                  std::uint32_t version) noexcept;
-  [[nodiscard]] bool read(const Sought& sought, KnownMemory& out) noexcept;
+  [[nodiscard]] bool read(const Query& query, KnownMemory& out) noexcept;
   // Calls `visit`, under the shard's lock, for the records of that key that contain the pointer,
   // until it returns true; returns whether it did.
   template <class Visit>

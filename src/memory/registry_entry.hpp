@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// An entry of the registry's table: a record's address and a copy of what the record says; and
-// chains of entries. Written under the shard's lock. Read without it at any time, as their memory
-// is never freed; the reader then checks the shard's version (registry.hpp).
+// The entries of the registry's table, and chains of them. An entry has a record's address and a
+// copy of the record's facts. Entries are written under the shard's lock. They may be read without
+// it at any time, since their memory is never freed; the reader then checks the shard's version
+// (registry.hpp).
 
 #include <atomic>
 #include <cstdint>
@@ -12,8 +13,8 @@
 
 namespace isthmus {
 
-// What a record says, for a caller that holds no reference to it: the context and the resource may
-// be destroyed at any time afterwards.
+// A copy of the facts in a record, for a caller that holds no reference to it: the context and the
+// resource may be destroyed at any time afterwards.
 struct KnownMemory {
   PointerFacts facts;
   Context* context = nullptr;
@@ -22,7 +23,7 @@ struct KnownMemory {
   std::uintptr_t queue_key = 0;
   bool is_dying = false;   // no references, but memory not yet released
   bool has_parts = false;  // other allocations lie in it
-  // Of a dying one: the memory was adopted and stays with its owner.
+  // For a dying allocation: the memory was adopted, and remains with its owner.
   bool stays_with_owner = false;
 };
 
@@ -45,9 +46,10 @@ struct alignas(64) RegistryEntry {
   static constexpr std::uint64_t k_has_parts = 0x40;
   static constexpr std::uint64_t k_stays_with_owner = 0x80;  // set together with `k_is_dying`
 
-  // Stores release and loads acquire. So a reader that sees any part of a change also sees the odd
-  // version that was set before it, and none of its loads is reordered after its second load of the
-  // version. Pre: the shard's lock is held, during a `Registry::Change`.
+  // Stores use release order, and loads use acquire order. So a reader that sees any part of a
+  // change also sees the odd version that was set before it, and none of its loads is reordered
+  // after its second load of the version. Pre: the shard's lock is held, during a
+  // `Registry::Change`.
   void set(Allocation& allocation) noexcept {
     constexpr auto k_release = std::memory_order_release;
     const auto& facts = allocation.facts();
@@ -91,8 +93,8 @@ struct alignas(64) RegistryEntry {
 };
 
 // A chain of entries. One word holds the address of the first entry, of 48 bits, and above it a
-// filter: a bit for the hash of each entry that was added since the chain was empty. Most lookups
-// that find nothing thus touch no entry.
+// filter: a bit for the hash of each entry that was added since the chain was empty. So most
+// lookups that find nothing touch no entry.
 class RegistryChain {
  public:
   [[nodiscard]] RegistryEntry* first() const noexcept { return first_of(load()); }

@@ -23,7 +23,7 @@ namespace {
 constexpr std::size_t k_min_cached_bytes = std::size_t{64} << 10;
 
 // A share of physical memory within bounds: enough for several results, also of large jobs, and
-// little enough that the machine does not miss it.
+// small compared with the memory of the machine.
 std::size_t max_cached_bytes() {
   constexpr std::size_t k_share = 16;
   return std::clamp(os::physical_memory().total / k_share, std::size_t{64} << 20,
@@ -78,7 +78,7 @@ class ResultCache {
   void lock() { lock_.lock(); }
   void unlock() { lock_.unlock(); }
 
-  // False if `pointer` is none of these blocks.
+  // False if `pointer` is not one of these blocks.
   bool free(void* pointer) noexcept {
     std::vector<Block> dropped;
     {
@@ -148,10 +148,10 @@ class ResultCache {
   std::atomic<std::size_t> untouched_{0};   // blocks, allocated and cached
 };
 
-// Constructed when the library is loaded, so that no fork finds it half constructed. A fork waits
-// for the lock, so that the child's copy is consistent and usable.
+// Constructed when the library is loaded, so that no fork can happen during its construction. A
+// fork waits for the lock, so that the child's copy is consistent and usable.
 ResultCache& process_results = *new ResultCache;
-[[maybe_unused]] const int watches_forks =
+[[maybe_unused]] const int has_fork_handlers =
     pthread_atfork([] { process_results.lock(); }, [] { process_results.unlock(); },
                    [] { process_results.unlock(); });
 

@@ -69,7 +69,7 @@ void RunHeap::unlink(Index first) noexcept {
       doublings_ &= ~(1U << doubling);
     }
   }
-  // A lookup of a stale pointer must not take it for the beginning of a run.
+  // A lookup of a stale pointer must not mistake the page for the beginning of a run.
   table_[first].state.store(PoolPageState::none, k_relaxed);
   table_[first + count - 1].state.store(PoolPageState::none, k_relaxed);
   free_ -= count;
@@ -89,11 +89,12 @@ void RunHeap::mark_allocated(Index first, Index count) noexcept {
 }
 
 // Examines the first few runs of a list.
-RunHeap::Index RunHeap::usable_in(List list, Index count, QueueSlots::Slot slot) const noexcept {
-  constexpr int k_few = 8;
+RunHeap::Index RunHeap::usable_in(List list, Index count,
+                                  QueueSlots::EntryIndex entry) const noexcept {
+  constexpr int k_max_scanned_runs = 8;
   auto at = heads_.at(list.doubling).at(list.part);
-  for (int examined = 0; at != k_none && examined < k_few; ++examined) {
-    if (table_[at].span.load(k_relaxed) >= count && slots_->is_usable(tickets_[at], slot)) {
+  for (int examined = 0; at != k_none && examined < k_max_scanned_runs; ++examined) {
+    if (table_[at].span.load(k_relaxed) >= count && slots_->is_usable(tickets_[at], entry)) {
       return at;
     }
     at = table_[at].next();
@@ -119,10 +120,10 @@ bool RunHeap::next_longer(List& list) const noexcept {
   return true;
 }
 
-RunHeap::Index RunHeap::find(Index count, QueueSlots::Slot slot) const noexcept {
+RunHeap::Index RunHeap::find(Index count, QueueSlots::EntryIndex entry) const noexcept {
   auto list = list_for(count);
   do {
-    if (const auto found = usable_in(list, count, slot); found != k_none) {
+    if (const auto found = usable_in(list, count, entry); found != k_none) {
       return found;
     }
   } while (next_longer(list));
@@ -217,8 +218,8 @@ bool RunHeap::is_free(Index first) const noexcept {
   return table_[first].state.load(k_relaxed) == PoolPageState::free_head;
 }
 
-bool RunHeap::is_free_for(Index first, QueueSlots::Slot slot) const noexcept {
-  return is_free(first) && slots_->is_usable(tickets_[first], slot);
+bool RunHeap::is_free_for(Index first, QueueSlots::EntryIndex entry) const noexcept {
+  return is_free(first) && slots_->is_usable(tickets_[first], entry);
 }
 
 RunHeap::Progress RunHeap::coalesce(Index index) noexcept {
@@ -234,11 +235,11 @@ RunHeap::Progress RunHeap::coalesce(Index index) noexcept {
   return {border};
 }
 
-RunHeap::Progress RunHeap::unite_all(Index index, QueueSlots::Slot slot) noexcept {
+RunHeap::Progress RunHeap::unite_all(Index index, QueueSlots::EntryIndex entry) noexcept {
   auto border = borders_->next(index);
   for (int examined = 0; border != k_none && examined < k_max_examined; ++examined) {
     const auto before = first_before(border);
-    if (is_free_for(before, slot) && is_free_for(border, slot)) {
+    if (is_free_for(before, entry) && is_free_for(border, entry)) {
       join_two(before);
     }
     border = borders_->next(border + 1);
@@ -248,29 +249,29 @@ RunHeap::Progress RunHeap::unite_all(Index index, QueueSlots::Slot slot) noexcep
 
 // A sequence of usable neighbours begins at the first border whose preceding run is usable. Each
 // free run is examined once or twice, and once more when it is joined.
-void RunHeap::unite(Search& search, Index wanted, QueueSlots::Slot slot,
+void RunHeap::unite(Search& search, Index wanted, QueueSlots::EntryIndex entry,
                     int max_examined) noexcept {
   for (int examined = 0; examined < max_examined && search.next != k_none && search.found == k_none;
        ++examined) {
-    unite_one(search, wanted, slot);
+    unite_one(search, wanted, entry);
   }
 }
 
-void RunHeap::unite_one(Search& search, Index wanted, QueueSlots::Slot slot) noexcept {
+void RunHeap::unite_one(Search& search, Index wanted, QueueSlots::EntryIndex entry) noexcept {
   if (search.joins) {
-    join_one(search, wanted, slot);
+    join_one(search, wanted, entry);
   } else if (search.first != k_none) {
-    count_one(search, wanted, slot);
+    count_one(search, wanted, entry);
   } else {
-    begin_one(search, wanted, slot);
+    begin_one(search, wanted, entry);
   }
 }
 
-void RunHeap::begin_one(Search& search, Index wanted, QueueSlots::Slot slot) const noexcept {
+void RunHeap::begin_one(Search& search, Index wanted, QueueSlots::EntryIndex entry) const noexcept {
   const auto border = borders_->next(search.next);
   search.next = border == k_none ? k_none : border + 1;
   const auto first = border == k_none ? k_none : first_before(border);
-  if (first != k_none && slots_->is_usable(tickets_[first], slot)) {
+  if (first != k_none && slots_->is_usable(tickets_[first], entry)) {
     search.first = first;
     search.end = border;
     search.joins = border - first >= wanted;
@@ -279,8 +280,8 @@ void RunHeap::begin_one(Search& search, Index wanted, QueueSlots::Slot slot) con
 
 // If the next run is not usable, or no free run begins there any more, the search continues after
 // it.
-void RunHeap::count_one(Search& search, Index wanted, QueueSlots::Slot slot) const noexcept {
-  if (is_free_for(search.end, slot)) {
+void RunHeap::count_one(Search& search, Index wanted, QueueSlots::EntryIndex entry) const noexcept {
+  if (is_free_for(search.end, entry)) {
     search.end += length_of(search.end);
     search.joins = search.end - search.first >= wanted;
   } else {
@@ -289,13 +290,13 @@ void RunHeap::count_one(Search& search, Index wanted, QueueSlots::Slot slot) con
   }
 }
 
-// Runs after those that suffice keep their own tickets.
-void RunHeap::join_one(Search& search, Index wanted, QueueSlots::Slot slot) noexcept {
-  const bool is_usable = is_free_for(search.first, slot);
+// Joins no more runs than suffice, so that further ones retain their own tickets.
+void RunHeap::join_one(Search& search, Index wanted, QueueSlots::EntryIndex entry) noexcept {
+  const bool is_usable = is_free_for(search.first, entry);
   const auto after = is_usable ? search.first + length_of(search.first) : search.first;
   if (is_usable && after - search.first >= wanted) {
     search.found = search.first;
-  } else if (is_usable && is_free_for(after, slot)) {
+  } else if (is_usable && is_free_for(after, entry)) {
     join_two(search.first);
   } else {
     search.next = std::max(search.next, after + 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Page runs: found, split and joined in constant time.
+// Manages page runs: finds, splits and joins them in constant time.
 //
 // Two-level segregated fit (Masmano et al., 2004) with all bookkeeping in the table of pages
 // (`PoolPageTable`): lists of free runs by length, sixteen per doubling, and bitmaps of the lists
@@ -25,32 +25,33 @@ class RunHeap {
   using Index = PoolPageTable::Index;
   static constexpr Index k_none = PoolPageTable::k_none;
 
-  // `tickets` has an element for every record of the table; those of first pages count. `borders`
-  // is empty.
+  // `tickets` has an element for every record of the table, but only those of first pages are used.
+  // `borders` is empty.
   RunHeap(PoolPage* table, Ticket* tickets, PoolPageSet* borders, QueueSlots& slots) noexcept
       : table_{table}, tickets_{tickets}, borders_{borders}, slots_{&slots} {}
 
   // Adds a region, free as a whole. Pre: the records before and after it stay `none`.
   void add(Index first, Index count, Ticket until = {}) noexcept;
-  // Removes pages of a region. Pre: they lie in the free run that begins at `run`, whose other
-  // pages stay.
+  // Removes pages of a region. Pre: the pages lie in the free run that begins at `run`. The other
+  // pages of that run remain free.
   void remove(Index run, Index first, Index count) noexcept;
   // visit(first, count, ticket) for every free run of at least `min_count` pages.
   template <class Visit>
   void visit_free(Index min_count, Visit&& visit) const;
 
-  // The first page of a free run of at least `count` pages that is usable by queue entry `slot`;
+  // The first page of a free run of at least `count` pages that is usable by the queue of `entry`;
   // k_none if none was found. Examines only a few runs of each list, so it may miss one that comes
   // after waiting ones.
-  [[nodiscard]] Index find(Index count, QueueSlots::Slot slot) const noexcept;
+  [[nodiscard]] Index find(Index count, QueueSlots::EntryIndex entry) const noexcept;
   [[nodiscard]] Index length_of(Index first) const noexcept {
     return table_[first].span.load(k_relaxed);
   }
-  // Cuts a free run to its first `count` pages, which become live and keep its ticket.
+  // Allocates the first `count` pages of a free run, which become live and retain its ticket. The
+  // rest remains free.
   void allocate(Index first, Index count) noexcept;
   [[nodiscard]] Ticket ticket_of(Index first) const noexcept { return tickets_[first]; }
-  // Keeps `count` pages, from `skip` on, of an allocated run, and frees the rest. Returns the first
-  // page of those.
+  // Shrinks an allocated run to the `count` pages from `skip` on, and frees the rest. Returns the
+  // first remaining page.
   Index keep_part(Index first, Index skip, Index count) noexcept;
   // Pre: `first` is the first page of an allocated run.
   void deallocate(Index first, Ticket freed) noexcept;
@@ -63,10 +64,10 @@ class RunHeap {
   };
   // Joins neighbours that could not be joined when they were freed and can be now.
   [[nodiscard]] Progress coalesce(Index index) noexcept;
-  // Joins all neighbours that are usable by queue entry `slot`, whatever their length.
-  [[nodiscard]] Progress unite_all(Index index, QueueSlots::Slot slot) noexcept;
+  // Joins all neighbours that are usable by the queue of `entry`, whatever their length.
+  [[nodiscard]] Progress unite_all(Index index, QueueSlots::EntryIndex entry) noexcept;
   // A search for neighbours that are all usable by one queue and together long enough. They are
-  // counted before they are joined, since joined they are usable by fewer queues. Counted runs may
+  // counted before they are joined, since joined runs are usable by fewer queues. Counted runs may
   // be allocated while the lock is released, so everything is checked again when they are joined.
   struct Search : Progress {
     Index first = k_none;  // of the neighbours being counted or joined; k_none: none
@@ -75,7 +76,7 @@ class RunHeap {
   };
   // Joins no more neighbours than needed for `wanted` pages; then `found` is the run. Only tests
   // pass a smaller `max_examined`.
-  void unite(Search& search, Index wanted, QueueSlots::Slot slot,
+  void unite(Search& search, Index wanted, QueueSlots::EntryIndex entry,
              int max_examined = k_max_examined) noexcept;
 
   struct Finding {
@@ -88,7 +89,7 @@ class RunHeap {
   [[nodiscard]] std::uint64_t free_pages() const noexcept { return free_; }
   // Pairs of adjacent free runs that could not be joined when they were freed.
   [[nodiscard]] std::uint64_t neighbours() const noexcept { return borders_->size(); }
-  // While it is unchanged, neighbours that did not suffice still do not.
+  // While this is unchanged, a search for neighbours that failed would fail again.
   struct State {
     std::uint64_t borders = 0;  // created so far
     std::uint64_t passes = 0;   // `QueueSlots::passes`
@@ -112,18 +113,19 @@ class RunHeap {
   [[nodiscard]] static List list_for(Index count) noexcept;
   [[nodiscard]] bool is_sound_free(Index first) const noexcept;
   [[nodiscard]] bool is_sound_allocated(Index first) const noexcept;
-  [[nodiscard]] Index usable_in(List list, Index count, QueueSlots::Slot slot) const noexcept;
+  [[nodiscard]] Index usable_in(List list, Index count,
+                                QueueSlots::EntryIndex entry) const noexcept;
   [[nodiscard]] bool next_longer(List& list) const noexcept;
   [[nodiscard]] Index first_before(Index first) const noexcept;
   void add_border(Index at) noexcept;
   Index join(Index first) noexcept;
   void join_two(Index first) noexcept;
   [[nodiscard]] bool is_free(Index first) const noexcept;
-  [[nodiscard]] bool is_free_for(Index first, QueueSlots::Slot slot) const noexcept;
-  void unite_one(Search& search, Index wanted, QueueSlots::Slot slot) noexcept;
-  void begin_one(Search& search, Index wanted, QueueSlots::Slot slot) const noexcept;
-  void count_one(Search& search, Index wanted, QueueSlots::Slot slot) const noexcept;
-  void join_one(Search& search, Index wanted, QueueSlots::Slot slot) noexcept;
+  [[nodiscard]] bool is_free_for(Index first, QueueSlots::EntryIndex entry) const noexcept;
+  void unite_one(Search& search, Index wanted, QueueSlots::EntryIndex entry) noexcept;
+  void begin_one(Search& search, Index wanted, QueueSlots::EntryIndex entry) const noexcept;
+  void count_one(Search& search, Index wanted, QueueSlots::EntryIndex entry) const noexcept;
+  void join_one(Search& search, Index wanted, QueueSlots::EntryIndex entry) noexcept;
   void link(Index first, Index count) noexcept;
   void unlink(Index first) noexcept;
   void mark_allocated(Index first, Index count) noexcept;

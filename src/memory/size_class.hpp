@@ -2,9 +2,10 @@
 #pragma once
 // Size classes: the sizes that a pool rounds small requests up to.
 //
-// 1 to 8 units, then eight classes per doubling: at most an eighth of a block is lost, 6 % on
-// average for sizes spread evenly over a doubling. The blocks of a class begin at multiples of its
-// size in a slab, so they are aligned to the largest power of two that divides it.
+// The first classes have 1 to 8 units; after them there are eight classes per doubling. At most an
+// eighth of a block is lost, 6 % on average for sizes spread evenly over a doubling. The blocks of
+// a class begin at multiples of its size in a slab, so they are aligned to the largest power of two
+// that divides it.
 
 #include <bit>
 #include <cstddef>

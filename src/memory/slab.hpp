@@ -3,10 +3,10 @@
 // A slab: a page run that is divided into blocks of one size class, and described by a record
 // outside of it.
 //
-// After the record come live marks, of the blocks that callers hold, and two bitmaps of the blocks
-// that the slab holds: those usable by any queue (free) and those usable by one queue until a fence
-// has passed (waiting). A block in none of these is in a thread cache or in a batch on its way to
-// or from one. A slab that holds all its blocks returns to the run heap.
+// The record is followed by live marks, for the blocks that callers hold, and by two bitmaps of the
+// blocks that the slab holds: those usable by any queue (free) and those usable by one queue until
+// a fence has passed (waiting). A block in none of these is in a thread cache or in a batch that is
+// moving to or from one. A slab that holds all its blocks returns to the run heap.
 //
 // The live marks and `base` are atomic; what the slab holds is guarded by the lock of its class.
 //
@@ -48,7 +48,7 @@ struct SlabShape {
   [[nodiscard]] static constexpr SlabShape of_later(std::size_t block_bytes) noexcept {
     return of(block_bytes, 2048, block_bytes >= k_min_byte_marked);
   }
-  // Used if there is no memory for more: the fewest pages that hold a block.
+  // The fewest pages that hold a block, for use if there is no memory for more.
   [[nodiscard]] static constexpr SlabShape smallest(std::size_t block_bytes) noexcept {
     return in_pages(block_bytes, (block_bytes - 1) / k_pool_page_bytes + 1, true);
   }
@@ -62,11 +62,11 @@ struct SlabShape {
     constexpr std::size_t k_max_pages = 32;
     const auto min_blocks =
         std::clamp<std::size_t>((std::size_t{512} << 10) / block_bytes, 4, max_enough);
-    const auto is_good = [&](std::size_t nbytes) {
+    const auto is_suitable = [&](std::size_t nbytes) {
       return nbytes / block_bytes >= min_blocks && nbytes % block_bytes <= nbytes / 64;
     };
     std::size_t count = 1;
-    while (count < k_max_pages && !is_good(count * k_pool_page_bytes)) {
+    while (count < k_max_pages && !is_suitable(count * k_pool_page_bytes)) {
       ++count;
     }
     return in_pages(block_bytes, count, by_byte);
@@ -101,7 +101,7 @@ struct Slab {
   std::uint32_t waiting = 0;     // waiting blocks held, all for `until`
   Ticket until;
   std::uint32_t first_page = 0;
-  std::uint32_t shard = 0;  // which lists it (central_lists.hpp)
+  std::uint32_t shard = 0;  // the shard that lists it (central_lists.hpp)
   std::atomic<std::byte*> base{nullptr};
   const std::uint64_t reciprocal;  // 2**k_shift / block size, rounded up
   const std::uint32_t block_bytes;
@@ -109,7 +109,7 @@ struct Slab {
   const bool by_byte;
 
  private:
-  const std::uint8_t mark_shift_;  // a block's byte is at its number times 2 to this
+  const std::uint8_t mark_shift_;  // byte index of a mark: block number << mark_shift_
 
  public:
   [[nodiscard]] std::uint32_t pages() const noexcept {
@@ -135,7 +135,7 @@ struct Slab {
   // The number of the block that contains `pointer`; k_no_block after the last. Exact: an offset is
   // below 2**21, and the reciprocal is too large by less than 2**18 / 2**k_shift.
   [[nodiscard]] std::uint32_t block_containing(const void* pointer) const noexcept {
-    // Compares the offset, since that of a stale pointer may be anything.
+    // Checks the offset, since a stale pointer may have any offset.
     const auto offset = offset_of(pointer);
     return offset < std::uint64_t{blocks} * block_bytes ? number_at(offset) : k_no_block;
   }

@@ -85,7 +85,7 @@ void SlabList::free_waiting(Slab& slab) const noexcept {
   slab.until = {};
 }
 
-std::size_t SlabList::take_waiting(std::span<void*> out, QueueSlots::Slot slot) noexcept {
+std::size_t SlabList::take_waiting(std::span<void*> out, QueueSlots::EntryIndex entry) noexcept {
   std::size_t taken = 0;
   auto* next = first_[k_waiting];
   for (int examined = 0; next != nullptr && taken < out.size() && examined < k_max_examined;
@@ -96,7 +96,7 @@ std::size_t SlabList::take_waiting(std::span<void*> out, QueueSlots::Slot slot) 
       const auto more = take_bits(slab, slab.free_bitmap(), out.subspan(taken));
       slab.free_count -= static_cast<std::uint32_t>(more);
       taken += more;
-    } else if (slab.until.slot() == slot) {
+    } else if (slab.until.entry() == entry) {
       const auto more = take_bits(slab, slab.waiting_bitmap(), out.subspan(taken));
       slab.waiting -= static_cast<std::uint32_t>(more);
       taken += more;
@@ -106,7 +106,7 @@ std::size_t SlabList::take_waiting(std::span<void*> out, QueueSlots::Slot slot) 
   return taken;
 }
 
-std::size_t SlabList::take(std::span<void*> out, QueueSlots::Slot slot) noexcept {
+std::size_t SlabList::take(std::span<void*> out, QueueSlots::EntryIndex entry) noexcept {
   std::size_t taken = 0;
   for (std::size_t grade = 0; grade < k_grades; ++grade) {
     while (first_.at(grade) != nullptr && taken < out.size()) {
@@ -117,17 +117,17 @@ std::size_t SlabList::take(std::span<void*> out, QueueSlots::Slot slot) noexcept
       move(slab, grade);
     }
   }
-  return taken != 0 ? taken : take_waiting(out, slot);
+  return taken != 0 ? taken : take_waiting(out, entry);
 }
 
-bool SlabList::has(QueueSlots::Slot slot) const noexcept {
+bool SlabList::has(QueueSlots::EntryIndex entry) const noexcept {
   if (std::any_of(first_.begin(), first_.begin() + k_grades,
                   [](const Slab* each) { return each != nullptr; })) {
     return true;
   }
   const auto* next = first_[k_waiting];
   for (int examined = 0; next != nullptr && examined < k_max_examined; ++examined) {
-    if (slots_->is_usable(next->until, slot)) {
+    if (slots_->is_usable(next->until, entry)) {
       return true;
     }
     next = next->next;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The slabs of one size class that hold blocks. Blocks are taken from the fullest ones (fewest free
-// blocks) first, so that the others empty and can be released.
+// The slabs of one size class that hold blocks for allocation. Blocks are taken first from the
+// fullest slabs (those with the fewest free blocks), so that other slabs become empty and can be
+// released.
 
 #include <array>
 #include <span>
@@ -18,13 +19,14 @@ class SlabList {
   explicit SlabList(QueueSlots& slots, FreePoison poison = {}) noexcept
       : slots_{&slots}, poison_{poison} {}
 
-  // Adds a new slab, and takes blocks of it for the thread that created it. Returns how many.
+  // Adds a new slab, and takes blocks of it for the thread that created it. Returns the number of
+  // blocks taken.
   [[nodiscard]] std::size_t add(Slab& slab, std::span<void*> out) noexcept;
-  // Takes blocks that are usable by queue entry `slot` from the fullest slabs. Returns how many.
-  // Examines only a few waiting slabs.
-  [[nodiscard]] std::size_t take(std::span<void*> out, QueueSlots::Slot slot) noexcept;
-  // Whether `take` would find any.
-  [[nodiscard]] bool has(QueueSlots::Slot slot) const noexcept;
+  // Takes blocks that are usable by the queue of `entry` from the fullest slabs. Returns the number
+  // of blocks taken. Examines only a few waiting slabs.
+  [[nodiscard]] std::size_t take(std::span<void*> out, QueueSlots::EntryIndex entry) noexcept;
+  // Whether `take` would return any block.
+  [[nodiscard]] bool has(QueueSlots::EntryIndex entry) const noexcept;
   // Returns a block to its slab. Returns the slab, removed from the list, if it now holds all its
   // blocks; else null.
   [[nodiscard]] Slab* return_block(Slab& slab, void* block, Ticket freed) noexcept;
@@ -35,12 +37,12 @@ class SlabList {
   [[nodiscard]] const Slab* find_damaged() const noexcept;
 
  private:
-  // Lists by the quarter of its blocks that a slab has free; after these, one of slabs whose blocks
-  // all wait.
+  // One list for each quarter of the share of free blocks, then one for slabs whose blocks all
+  // wait.
   static constexpr std::size_t k_grades = 4;
   static constexpr std::size_t k_waiting = k_grades;
   static constexpr std::size_t k_unlisted = k_grades + 1;
-  static constexpr int k_max_examined = 8;  // waiting slabs examined
+  static constexpr int k_max_examined = 8;  // waiting slabs
 
   [[nodiscard]] static std::size_t list_of(const Slab& slab) noexcept {
     if (slab.free_count == 0) {
@@ -54,7 +56,8 @@ class SlabList {
   void move(Slab& slab, std::size_t old_list) noexcept;
   void poison_waiting(Slab& slab) const noexcept;
   void free_waiting(Slab& slab) const noexcept;
-  [[nodiscard]] std::size_t take_waiting(std::span<void*> out, QueueSlots::Slot slot) noexcept;
+  [[nodiscard]] std::size_t take_waiting(std::span<void*> out,
+                                         QueueSlots::EntryIndex entry) noexcept;
 
   QueueSlots* slots_ = nullptr;
   FreePoison poison_;

@@ -36,7 +36,7 @@ class SlabStore {
  private:
   static constexpr std::size_t k_chunk_bytes = std::size_t{1} << 20;
 
-  // A class has at most three shapes; the two that are marked by bytes differ in their pages.
+  // A class has at most three shapes; the two with byte marks differ in their number of pages.
   [[nodiscard]] Slab*& spare_for(const SlabShape& shape) noexcept {
     const bool is_smallest = shape.pages == SlabShape::smallest(shape.block_bytes).pages;
     const std::size_t shape_index = !shape.by_byte ? 0 : is_smallest ? 1 : 2;

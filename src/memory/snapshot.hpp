@@ -20,16 +20,16 @@ struct Holder {
 // In bytes. Concurrent changes by other threads may be seen in part.
 struct Snapshot {
   std::size_t held = 0;          // obtained from the driver
-  std::size_t live = 0;          // callers hold it; all slabs, if unchecked
+  std::size_t live = 0;          // held by callers; all slabs, if unchecked
   std::size_t live_blocks = 0;   // the number of blocks in `live`
   std::size_t cached = 0;        // in thread caches and slabs, for reuse
   std::size_t waiting = 0;       // free once the work on its queue has ended
   std::size_t free = 0;          // usable by any queue
-  std::size_t largest_free = 0;  // longest run of these
-  // Where it was counted: the largest request that the calling thread, on the queue that it last
-  // used the pool on, could make without more memory from the driver. Counts free runs as they can
-  // be joined or moved, what this thread caches, and blocks in slabs and central lists, but not
-  // what other threads cache or what waits for other queues.
+  std::size_t largest_free = 0;  // longest run of free pages
+  // If counted: the largest request that the calling thread, on the queue that it last used the
+  // pool on, could make without more memory from the driver. Includes free runs as they can be
+  // joined or moved, memory that this thread caches, and blocks in slabs and central lists.
+  // Excludes memory that other threads cache or that waits for other queues.
   std::size_t largest_request = 0;
   // The tags with the most live bytes, as far as is known (holders.hpp), the largest first.
   std::array<Holder, ISTHMUS_MAX_HOLDERS> holders{};
@@ -41,7 +41,7 @@ struct Snapshot {
   }
 };
 
-// A request that failed for lack of memory, and what its pool had.
+// A request that failed for lack of memory, and the state of its pool.
 struct Shortage {
   Snapshot snapshot;
   // The device's filter string, copied: an error outlives devices and keeps none alive.
@@ -52,9 +52,9 @@ struct Shortage {
   const char* advice = nullptr;  // never freed
 };
 
-// Remembers it for `shortage_of` on this thread, until the next such failure there.
+// Stores the shortage for `shortage_of` on this thread, until the next such failure on this thread.
 void remember_shortage(const Error& failure, const Shortage& shortage) noexcept;
-// Null if `failure` is not the one remembered.
+// The stored shortage; null if it belongs to another failure than `failure`.
 [[nodiscard]] const Shortage* shortage_of(const Error& failure) noexcept;
 
 }  // namespace isthmus

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Tags: names under which a thread allocates, so that reports can say what holds memory. A tag is
-// the unique, never freed text of its name: two tags are the same if their addresses are.
+// Tags: names under which a thread allocates, so that reports can attribute memory to them. A tag
+// is the unique, never freed text of its name: two tags are the same if their addresses are.
 // Thread-safe.
 
 #include <string_view>

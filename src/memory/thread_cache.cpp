@@ -24,21 +24,21 @@ thread_local constinit ThreadCache* detail::last_thread_cache = &detail::no_thre
 
 namespace {
 
-// Guards which pool a thread cache belongs to, and the spare ones. Held while one is emptied, so
-// that its pool is not destroyed meanwhile; never held during a driver call.
+// Guards the assignment of thread caches to pools, and the list of spare ones. Held while a thread
+// cache is emptied, so that its pool is not destroyed meanwhile; never held during a driver call.
 std::mutex& thread_caches_lock() noexcept {
   static NeverDestroyed<std::mutex> only;
   return *only;
 }
 ThreadCache* spare_thread_caches = nullptr;
 
-// Which threads use which shard of the central lists. Guarded by `thread_caches_lock()`.
+// Assigns the threads to shards of the central lists. Guarded by `thread_caches_lock()`.
 class ShardNumbers {
  public:
   [[nodiscard]] unsigned join() noexcept {
-    const auto least = std::ranges::min_element(threads_);
-    ++*least;
-    return static_cast<unsigned>(least - threads_.begin());
+    const auto least_used = std::ranges::min_element(threads_);
+    ++*least_used;
+    return static_cast<unsigned>(least_used - threads_.begin());
   }
   void leave(unsigned shard) noexcept { --threads_[shard]; }
 
@@ -47,10 +47,10 @@ class ShardNumbers {
 };
 ShardNumbers shards;
 
-void attach(ThreadCache& cache, Pool& pool, Queue* key, QueueSlots::Slot slot,
+void attach(ThreadCache& cache, Pool& pool, Queue* key, QueueSlots::EntryIndex entry,
             std::uint32_t share) noexcept {
-  cache.slot = slot;
-  pool.slots().attach_thread_cache(slot);
+  cache.entry = entry;
+  pool.slots().attach_thread_cache(entry);
   cache.queue = key;
   cache.queue_key = key != nullptr ? key->key() : 0;
   cache.previous = nullptr;
@@ -66,7 +66,7 @@ void attach(ThreadCache& cache, Pool& pool, Queue* key, QueueSlots::Slot slot,
 void detach(ThreadCache& cache) noexcept {
   auto& pool = *cache.owner.load(k_relaxed);
   pool.flush(cache);
-  pool.slots().detach_thread_cache(cache.slot);
+  pool.slots().detach_thread_cache(cache.entry);
   if (cache.previous != nullptr) {
     cache.previous->next = cache.next;
   } else {
@@ -94,8 +94,8 @@ ThreadCache* new_thread_cache() noexcept {
   return pages ? new (*pages) ThreadCache : nullptr;
 }
 
-// The thread caches of one thread, hashed by pool and queue into sets, so that a search takes as
-// long among a hundred as among two. The most recently used one of a set comes first.
+// The thread caches of one thread, hashed by pool and queue into sets, so that the time of a search
+// does not depend on their number. The most recently used one of a set comes first.
 class ThreadCaches {
  public:
   // Precondition: thread_caches_lock() is held.
@@ -104,11 +104,11 @@ class ThreadCaches {
   [[nodiscard]] ThreadCache* find(Pool& pool, Queue* key) noexcept {
     const auto hashed = hash_of(hash_of(address(&pool)) ^ address(key));
     auto& set = sets_[hashed >> (64 - k_set_bits)];
-    auto found = std::find_if(set.begin(), set.end(), [&](const Place& each) {
+    auto found = std::find_if(set.begin(), set.end(), [&](const CacheEntry& each) {
       return each.hashed == hashed && each.cache != nullptr && each.cache->serves(pool, key);
     });
     if (found == set.end()) {
-      found = std::ranges::find_if(set, &Place::is_free);
+      found = std::ranges::find_if(set, &CacheEntry::is_free);
       if (found == set.end()) {
         found = std::prev(found);  // the least recently used one is reused
       }
@@ -163,15 +163,15 @@ class ThreadCaches {
  private:
   static constexpr unsigned k_set_bits = 6;
   static constexpr std::uint32_t k_caches_before_sharing = 16;  // of one pool
-  struct Place {
-    std::uint64_t hashed = 0;  // hash it was last found by; most others are not accessed
+  struct CacheEntry {
+    std::uint64_t hashed = 0;  // of its pool and queue; if it differs, the cache is not accessed
     ThreadCache* cache = nullptr;
 
     [[nodiscard]] bool is_free() const noexcept {
       return cache == nullptr || cache->owner.load(k_relaxed) == nullptr;
     }
   };
-  using ThreadCacheSet = std::array<Place, 8>;
+  using ThreadCacheSet = std::array<CacheEntry, 8>;
 
   [[nodiscard]] std::uint32_t count(const Pool& pool) noexcept {
     std::uint32_t found = 0;
@@ -192,11 +192,11 @@ class ThreadCaches {
 
   [[nodiscard]] bool serve(ThreadCache*& cache, Pool& pool, Queue* key) noexcept {
     if (key != nullptr) {
-      pool.reserve_slot_for(*key);
+      pool.reserve_entry_for(*key);
     }
-    const auto slot = pool.slots().find(key);
-    if (slot == QueueSlots::k_no_queue && key != nullptr) {
-      return false;  // no longer in one order, or no free entry is left
+    const auto entry = pool.slots().find(key);
+    if (entry == QueueSlots::k_no_queue && key != nullptr) {
+      return false;  // the queue is no longer in order, or no free entry is left
     }
     const std::lock_guard hold{thread_caches_lock()};
     if (cache == nullptr) {
@@ -212,11 +212,11 @@ class ThreadCaches {
       detach(*cache);
     }
     cache->shard = shard_;
-    attach(*cache, pool, key, slot, 1 + count(pool) / k_caches_before_sharing);
+    attach(*cache, pool, key, entry, 1 + count(pool) / k_caches_before_sharing);
     return true;
   }
 
-  // Takes one of a destroyed pool or unused queue, so that no more exist than were used at once.
+  // Takes one of a destroyed pool or an unused queue: no more exist than were used at once.
   [[nodiscard]] ThreadCache* take_idle() noexcept {
     ThreadCache* idle = nullptr;
     for_each([&](ThreadCache*& each) {
@@ -231,7 +231,7 @@ class ThreadCaches {
   std::size_t unflushed_pages_ = 0;
   std::uint64_t finds_ = 0;
   std::array<ThreadCacheSet, std::size_t{1} << k_set_bits> sets_{};
-  static_assert(sizeof sets_ / sizeof(Place) == ThreadCache::k_max_own);
+  static_assert(sizeof sets_ / sizeof(CacheEntry) == ThreadCache::k_max_own);
 };
 
 // On separate pages, since static thread-local storage is small.

@@ -6,9 +6,9 @@
 //
 // A thread finds its last thread cache through one pointer in static thread-local storage, where
 // available (core/tls.hpp; the general model costs 4.6 ns a pair). If that one serves another pool
-// or queue it searches its other thread caches. Thread caches are never unmapped. The one of an
-// ended thread is reused for the next new one; the one of a destroyed pool is empty, and its thread
-// reuses it for another pool.
+// or queue it searches its other thread caches. Thread caches are never unmapped. That of an ended
+// thread is reused when another thread needs a new one. That of a destroyed pool is empty, and its
+// thread reuses it for another pool.
 //
 // Memory that a thread caches without using it would be lost to other threads. Therefore another
 // thread can revoke a thread cache, that is, flush it. The owner marks its accesses
@@ -38,19 +38,19 @@ class Pool;
 
 class ThreadCache {
  public:
-  // The last blocks of one size class that the thread freed or got from the central list.
+  // The last blocks of one size class that the thread freed or obtained from the central list.
   struct Bin {
     static constexpr std::uint32_t k_max_blocks = 2 * CentralShard::k_max_batch_blocks;
     std::uint32_t count = 0;
     std::uint32_t capacity = 0;
-    std::uint32_t refill_count = 0;  // blocks to get with the next refill
+    std::uint32_t refill_count = 0;  // blocks to obtain with the next refill
     std::array<void*, k_max_blocks> blocks{};
 
     void reset_refill() noexcept { refill_count = std::max(capacity / 16, 1U); }
   };
   struct PageRun {
     std::byte* base = nullptr;
-    std::uint32_t first = 0;  // its page
+    std::uint32_t first = 0;  // its first page
     std::uint32_t count = 0;  // pages; 0: none
   };
   static constexpr std::size_t k_runs = 16;
@@ -60,7 +60,7 @@ class ThreadCache {
   // necessary. Null if there is no memory or no entry in `QueueSlots`, if the thread is ending, or
   // on a thread of the library, which frees but does not allocate.
   [[nodiscard]] static ThreadCache* find(Pool& pool, Queue* key) noexcept;
-  // Moves what the calling thread caches of the pool to the pool's central lists.
+  // Moves the memory of the pool in the calling thread's caches to the pool's central lists.
   static void flush_own(Pool& pool) noexcept;
   // Adds `page_count` to the pages that this thread has requested, of any pool, since this last
   // returned true. Returns whether they justify flushing all its thread caches of this pool: at
@@ -68,10 +68,10 @@ class ThreadCache {
   [[nodiscard]] static bool should_flush_own(const Pool& pool, std::size_t page_count) noexcept;
   // As `flush_own` for all threads, or only for thread caches that were not used since the last
   // such call. A thread cache that is in constant use may retain its content, and all may if the
-  // kernel has come to forbid the fence.
+  // kernel no longer allows the fence.
   enum class Revoked { idle, all };
   static void revoke(Pool& pool, Revoked scope) noexcept;
-  // Stores this thread's thread caches of a pool. Returns how many.
+  // Stores this thread's thread caches of a pool in `out`. Returns their number.
   static constexpr std::size_t k_max_own = 512;
   [[nodiscard]] static std::size_t find_own(const Pool& pool,
                                             std::span<ThreadCache*, k_max_own> out) noexcept;
@@ -85,11 +85,11 @@ class ThreadCache {
 
   // Takes one of the cached blocks of a class; null if there is none.
   [[nodiscard]] void* take_block(unsigned size_class) noexcept;
-  // How many blocks of a class to get from the central list: few at first, then twice as many each
-  // time, up to half a bin. A thread with many thread caches that needs little of each thus caches
-  // little.
+  // The number of blocks of a class to obtain from the central list: few at first, then twice as
+  // many each time, up to half a bin. A thread with many thread caches that needs little of each
+  // thus caches little.
   [[nodiscard]] std::size_t next_refill(unsigned size_class) noexcept;
-  // Caches as many of the blocks as the bin has space for. Returns how many.
+  // Caches as many of the blocks as the bin has space for. Returns their number.
   [[nodiscard]] std::size_t keep_blocks(unsigned size_class,
                                         std::span<void* const> blocks) noexcept;
   // Takes the most recently cached run with as many pages as the request needs, and makes it live;
@@ -100,8 +100,8 @@ class ThreadCache {
 
   // As `take_run`, for the most recently cached run only. Precondition: held.
   [[nodiscard]] void* take_last_run(std::size_t nbytes, PoolPageTable& table) noexcept;
-  // Caches the live run that begins there. Returns false if there is no space, or no live run
-  // begins there. Precondition: held.
+  // Caches the live run that begins at `base`. Returns false if there is no space, or no live run
+  // begins at that address. Precondition: held.
   [[nodiscard]] bool keep_run(PoolPage& first, std::byte* base, PoolPageTable& table) noexcept;
 
   // Whether it belongs to this pool and queue. The entry in `QueueSlots` keeps the queue alive, so
@@ -131,7 +131,7 @@ class ThreadCache {
   Queue* queue =
       nullptr;  // its queue; only the owner accesses this and the fields below, except the links
   std::uintptr_t queue_key = 0;  // of `queue`
-  QueueSlots::Slot slot = QueueSlots::k_no_queue;
+  QueueSlots::EntryIndex entry = QueueSlots::k_no_queue;
   unsigned shard = 0;           // the thread's shard of the pool's central lists
   std::uint64_t found_at = 0;   // number of the thread's last search that found it; only grows
   ThreadCache* next = nullptr;  // in the pool's list or that of spare ones

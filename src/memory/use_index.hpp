@@ -2,14 +2,15 @@
 #pragma once
 // The uses of a `UseList`, found by their bytes and by their queue in logarithmic time.
 //
-// By bytes: a tree sorted by the first byte, in which every node stores the furthest end in its
-// subtree, the furthest end of a write, and the newest number. So the uses that overlap a range are
+// By bytes: a tree sorted by the first byte, in which every node stores the greatest end in its
+// subtree, the greatest end of a write, and the newest number. So the uses that overlap a range are
 // found without visiting the rest, for a read only writes are visited, and recent uses are found
-// without visiting older ones. By queue: a tree sorted by queue. A use that leaves stays in both
-// trees until `drop`, which releases events and so must not run everywhere.
+// without visiting older ones. By queue: a tree sorted by queue. A use that is marked as leaving
+// remains in both trees until `drop`, whose caller then releases the events; this is not allowed
+// everywhere.
 //
-// No function visits more uses than the caller allows, so that a lock around it is held only that
-// long. The exception is `visit_queue`, since a queue has few uses (use_list.hpp).
+// No function visits more uses than the caller allows, so that the caller can limit the time for
+// which it holds a lock. The exception is `visit_queue`, since a queue has few uses (use_list.hpp).
 
 #include <cstddef>
 #include <cstdint>
@@ -26,15 +27,17 @@ namespace isthmus {
 class Device;
 
 struct Use {
-  // The serial number of a queue, since its address may be another queue's while an operation of it
-  // still runs. 0: no queue of the library's; an event that the caller recorded.
+  // The serial number of the queue. Its address does not identify it, since another queue may reuse
+  // the address while an operation still runs. 0: an event that the caller recorded, of no queue of
+  // the library.
   std::uint64_t queue_serial = 0;
   ByteRange range;
   bool writes = false;
-  // By the memory's previous owner: it is waited for, but its outcome does not matter here.
+  // The use is by the memory's previous owner: operations wait for it, but its outcome does not
+  // affect them.
   bool is_previous_owners = false;
-  // It was submitted after everything that conflicts with it and was in the list when it began: its
-  // end implies theirs.
+  // The operation was submitted after all conflicting uses that were in the list when it began, so
+  // its end implies theirs.
   bool follows_conflicts = false;
   // The device and context of the queue. Operations of one device end together if it is lost,
   // whatever they wait for; those of another device or context continue.
@@ -46,7 +49,7 @@ struct PendingUse {
   Use use;
   Ref<Event> event;
   std::uint64_t number = 0;  // unique; 0: in no list
-  unsigned joins = 0;        // how often the uses it stands for were joined
+  unsigned joins = 0;        // how often the uses that it represents were joined
 };
 
 // Not thread-safe. Only `Chain` releases memory or events: destroy it outside of locks.
@@ -54,9 +57,9 @@ class UseIndex {
  public:
   struct Node : PendingUse {
     std::uint32_t priority = 0;
-    bool is_leaving = false;    // it has ended, or another use stands for it
-    std::size_t end = 0;        // the furthest in this subtree
-    std::size_t write_end = 0;  // the furthest of a write
+    bool is_leaving = false;    // it has ended, or another use represents it
+    std::size_t end = 0;        // the greatest in this subtree
+    std::size_t write_end = 0;  // the greatest of a write
     std::uint64_t newest = 0;   // the greatest number in it
     TreeLinks<Node> by_bytes{};
     TreeLinks<Node> by_queue{};
@@ -70,14 +73,14 @@ class UseIndex {
   UseIndex& operator=(const UseIndex&) = delete;
   ~UseIndex();
 
-  // Spare nodes: `insert` takes one for each use.
+  // The number of spare nodes, of which `insert` takes one for each use.
   [[nodiscard]] std::size_t spare() const noexcept { return spare_count_; }
   void add_spare(std::unique_ptr<Node> node) noexcept;
   // Pre: there is a spare node; the number is unique.
   void insert(PendingUse added) noexcept;
   void remove(Node& node, Chain& out) noexcept;
 
-  // Includes the uses that leave, until they are dropped.
+  // Includes leaving uses, until they are dropped.
   [[nodiscard]] std::size_t size() const noexcept { return active_.count + leaving_.count; }
   // Pre: there is exactly one.
   [[nodiscard]] const PendingUse& only() const noexcept { return *bytes_.root(); }
@@ -89,28 +92,29 @@ class UseIndex {
   // Marks ended uses as leaving, from the first on, until one has not ended or `max` are marked.
   // False if the next one has ended too.
   [[nodiscard]] bool mark_first_ended(std::size_t max) noexcept;
-  // Examines the first `count` uses: those that have ended leave, the others become the last.
+  // Examines the first `count` uses: marks those that have ended as leaving, and moves the others
+  // to the end.
   void examine(std::size_t count) noexcept;
-  // Removes at most `max` of those that leave. False if some are left.
+  // Removes at most `max` leaving uses. False if any are left.
   bool drop(std::size_t max, Chain& out) noexcept;
 
-  // Null if it was removed.
+  // The node of the use; null if it was removed.
   [[nodiscard]] Node* find(const PendingUse& use) const noexcept;
-  // Visits what overlaps a range, leaving or not, ordered by first byte and number; only writes if
-  // `only_writes`. It keeps its position in that order, whatever is added and removed between two
-  // calls.
+  // Visits the uses that overlap a range, including leaving ones, in the order of first byte and
+  // number; only writes if `only_writes`. Its position in that order remains valid, whatever is
+  // added and removed between two calls.
   class Walk {
    public:
     explicit Walk(const ByteRange& range, bool only_writes = false) noexcept
         : range_{range}, only_writes_{only_writes} {}
-    // visit(node) for at most `max` of the next uses; it may mark nodes as leaving. Returns
-    // whether they were the last.
+    // Calls visit(node) for at most `max` of the next uses; `visit` may mark nodes as leaving.
+    // Returns whether they were the last.
     template <class Visit>
     bool visit_next(const UseIndex& in, std::size_t max, Visit&& visit) {
       visit_below(in.bytes_.root(), max, visit);
       return max != 0;
     }
-    // Starts again, with only those uses that have the number `first` or a greater one.
+    // Restarts the walk, for uses whose number is at least `first`.
     void restart(std::uint64_t first) noexcept {
       min_number_ = first;
       last_begin_ = 0;
@@ -131,9 +135,10 @@ class UseIndex {
     std::size_t last_begin_ = 0;  // of the use visited last
     std::uint64_t last_number_ = 0;
   };
-  // A walk that does not miss uses replaced between two calls: the use that then stands for them is
-  // newer and may come before what was visited already. So uses added meanwhile are visited
-  // afterwards, then those added during that, until none were.
+  // A walk that does not miss uses that are replaced between two calls: the use that then
+  // represents them is newer, and may precede the uses visited so far. So uses that were added
+  // meanwhile are visited in another pass, and uses added during that pass in a further one, until
+  // none are added.
   class Scan {
    public:
     explicit Scan(const ByteRange& range, bool only_writes = false) noexcept
@@ -153,7 +158,7 @@ class UseIndex {
     Walk walk_;
     std::uint64_t pass_begin_ = 0;  // the next number when this pass began
   };
-  // visit(node) for each use of a queue, by number; it may mark nodes as leaving.
+  // Calls visit(node) for each use of a queue, by number; `visit` may mark nodes as leaving.
   template <class Visit>
   void visit_queue(std::uint64_t key, Visit&& visit) const {
     visit_queue_below(queues_.root(), key, visit);

@@ -46,9 +46,10 @@ void UseList::cancel() noexcept {
   --reserved_;
 }
 
-// Whether the newer use's end implies the older one's, and whatever conflicts with the older one
-// conflicts with the newer: it was submitted later to the same queue, or was ordered after it on
-// the same device. On another device the newer one may end alone, when that device is lost.
+// Whether the newer use supersedes the older one: its end implies that of the older one, and every
+// operation that conflicts with the older one conflicts with the newer one. So the newer one was
+// submitted later to the same queue, or was ordered after the older one on the same device. On
+// another device the newer one may end alone, when that device is lost.
 bool UseList::superseded(const PendingUse& older, const Use& newer,
                          std::uint64_t began_at) noexcept {
   if (older.event->settled()) {
@@ -61,14 +62,14 @@ bool UseList::superseded(const PendingUse& older, const Use& newer,
   return follows && newer.range.covers(older.use.range) && (newer.writes || !older.use.writes);
 }
 
-// As `superseded`, for what was inherited. Pre: there is some; the lock is held.
+// As `superseded`, for inherited work. Pre: there is inherited work; the lock is held.
 bool UseList::is_inherited_superseded(const Use& newer) const noexcept {
   return inherited_->settled() || (newer.queue_serial == inherited_queue_ && newer.writes &&
                                    newer.range.covers(inherited_range_));
 }
 
-// Visits some of the uses that `newest` follows; returns whether they were the last. Pre, also of
-// the next two: the lock is held.
+// Visits some of the uses that `newest` follows, and marks those that it supersedes as leaving.
+// Returns whether they were the last. Pre, also of the next two: the lock is held.
 bool UseList::mark_superseded(UseIndex::Walk& followed, const Use& newest,
                               std::uint64_t began_at) noexcept {
   return !newest.follows_conflicts || !newest.writes ||
@@ -106,15 +107,15 @@ void UseList::mark_own_superseded(const Use& newest, std::uint64_t began_at) noe
 
 UseList::Growth UseList::insert(const Use& use, const Ref<Event>& event, std::uint64_t began_at,
                                 UseIndex::Walk& followed) noexcept {
-  constexpr std::size_t k_examined = 4;  // > 1: ended uses leave faster than new ones come
-  Ref<Event> over;                       // these are released outside the lock
+  constexpr std::size_t k_examined = 4;  // > 1: ended uses leave faster than others are added
+  Ref<Event> ended;                      // these are released outside the lock
   UseIndex::Chain dropped;
   PendingUse newest{use, event};
   ever_used_.store(true, std::memory_order_release);
   const std::lock_guard hold{lock_};
   may_run_.store(true, std::memory_order_release);
   if (inherited_ && is_inherited_superseded(use)) {
-    over = std::move(inherited_);
+    ended = std::move(inherited_);
   }
   newest.number = next_number_++;
   --reserved_;
@@ -197,11 +198,11 @@ void UseList::shorten() noexcept try {
   const std::lock_guard hold{lock_};
   next_scan_length_ = 2 * std::max(k_max_per_queue, uses_.size());
 } catch (const std::bad_alloc&) {
-  // The list stays long.
+  // The list is not shortened.
 }
 
 // Joins only uses that conflict with the same operations and that were joined equally often, so
-// that the events that stand for several form a tree of logarithmic depth.
+// that the events that represent several uses form a tree of logarithmic depth.
 void UseList::join(std::vector<PendingUse> found) {
   const auto kind = [](const PendingUse& pending) {
     const auto& use = pending.use;
@@ -225,7 +226,7 @@ void UseList::join(std::vector<PendingUse> found) {
   }
 }
 
-// A use that was dropped meanwhile has ended, or a later use of its queue stands for it.
+// A use that was dropped meanwhile has ended, or a later use of its queue represents it.
 PendingUse UseList::join_uses(std::span<const PendingUse> uses) {
   std::vector<Ref<Event>> ends;
   PendingUse joined{uses.front().use, nullptr, 0, uses.front().joins + 1};
@@ -268,7 +269,7 @@ void UseList::add(const Use& use, const Ref<Event>& event, std::uint64_t began_a
   }
 }
 
-// All have the number of the first one: a later one must not replace an earlier one.
+// All get the number of the first one, since a later one must not replace an earlier one.
 void UseList::add_all(const Use& use, const std::vector<Ref<Event>>& ends) {
   std::optional<std::uint64_t> first;
   for (const auto& each : ends) {
@@ -320,7 +321,7 @@ void UseList::collect(const Use& wanted, std::vector<Ref<Event>>& out) {
 std::optional<std::uint64_t> UseList::only_queue() noexcept {
   std::uint64_t only = 0;
   bool are_several = false;
-  const auto note = [&](std::uint64_t key) {
+  const auto record = [&](std::uint64_t key) {
     are_several = are_several || key == 0 || (only != 0 && only != key);
     only = key;
   };
@@ -328,11 +329,11 @@ std::optional<std::uint64_t> UseList::only_queue() noexcept {
   for (bool all = false; !all && !are_several;) {
     const std::lock_guard hold{lock_};
     if (inherited_ && !inherited_->settled()) {
-      note(inherited_queue_);
+      record(inherited_queue_);
     }
     all = at.visit_next(uses_, next_number_, k_visited, [&](const UseIndex::Node& each) {
       if (!each.is_leaving && !each.event->settled()) {
-        note(each.use.queue_serial);
+        record(each.use.queue_serial);
       }
     });
   }

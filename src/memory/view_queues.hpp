@@ -17,7 +17,7 @@ class ViewQueues {
  public:
   // Counts one more view on that queue. Throws std::bad_alloc, without effect.
   void begin(Queue& queue);
-  // Counts one view less. Pre: it was begun.
+  // Counts one view less on that queue. Pre: `begin` was called for the view.
   void end(Queue& queue) noexcept;
   [[nodiscard]] bool any() const noexcept { return any_.load(std::memory_order_acquire); }
   [[nodiscard]] const std::atomic<bool>& any_flag() const noexcept { return any_; }

@@ -3,7 +3,7 @@
 // Host memory that this process can still allocate before the kernel invokes the OOM killer.
 //
 // It is the minimum of the machine's MemAvailable and, for the process's control group and each of
-// its ancestors, the limit less the usage. Inactive files do not count as usage, since the kernel
+// its ancestors, the limit minus the usage. Inactive files do not count as usage, since the kernel
 // drops them first. Supports control groups of versions 1 and 2. The files are located once per
 // process, and again in a forked child. Every call reads their values with one system call per file
 // and does not allocate.
@@ -21,7 +21,7 @@ struct AvailableMemory {
   const char* bound = "";  // the limiting factor: "MemAvailable" or a control group's directory
 };
 
-// A file that stays open. Each read returns the kernel's current text.
+// A file that remains open. Each read returns the kernel's current text.
 class OpenFile {
  public:
   explicit OpenFile(const std::string& path) noexcept;
@@ -29,9 +29,9 @@ class OpenFile {
   ~OpenFile();
   [[nodiscard]] bool is_open() const noexcept { return descriptor_ >= 0; }
   // As much of the text as `buffer` holds; "" if it cannot be read.
-  template <std::size_t k_room>
-  [[nodiscard]] std::string_view read(char (&buffer)[k_room]) const noexcept {
-    return read(buffer, k_room);
+  template <std::size_t k_size>
+  [[nodiscard]] std::string_view read(char (&buffer)[k_size]) const noexcept {
+    return read(buffer, k_size);
   }
 
  private:
@@ -42,11 +42,11 @@ class OpenFile {
 // Immutable, so thread-safe.
 class MemoryBounds {
  public:
-  // `root` is prepended to the path of each file ("" for the machine's own). Throws std::bad_alloc.
+  // `root` is prepended to the path of each file; "" for the real files. Throws std::bad_alloc.
   explicit MemoryBounds(const std::string& root);
 
-  // Exact below `enough`; if there is more, fewer files are read. `bound` lives as long as this
-  // object.
+  // Exact if the result is below `enough`. If more is available, fewer files are read. `bound`
+  // lives as long as this object.
   [[nodiscard]] AvailableMemory available(std::size_t enough = SIZE_MAX) const noexcept;
   // The lowest limit of the control groups; SIZE_MAX without one.
   [[nodiscard]] std::size_t limit() const noexcept;

@@ -7,7 +7,7 @@
 namespace isthmus::os {
 namespace {
 
-constexpr bool is_space(char name) noexcept { return name == ' ' || name == '\t' || name == '\n'; }
+constexpr bool is_space(char c) noexcept { return c == ' ' || c == '\t' || c == '\n'; }
 
 // Removes and returns the text before `mark`, and removes the mark; all of the text if there is
 // none.
@@ -29,7 +29,7 @@ bool list_contains(std::string_view names, std::string_view name) noexcept {
 
 // mountinfo escapes white space as a backslash and three octal digits.
 std::string unescaped(std::string_view text) {
-  constexpr auto is_octal = [](char name) { return name >= '0' && name <= '7'; };
+  constexpr auto is_octal = [](char c) { return c >= '0' && c <= '7'; };
   std::string result;
   result.reserve(text.size());
   for (std::size_t at = 0; at < text.size(); ++at) {
@@ -91,9 +91,9 @@ std::optional<std::string_view> below(std::string_view path, std::string_view ro
 std::optional<std::uint64_t> number_in(std::string_view text) noexcept {
   std::uint64_t value = 0;
   const auto* end = text.data() + text.size();
-  const auto [behind, problem] = std::from_chars(text.data(), end, value);
-  return problem == std::errc{} && behind != end && is_space(*behind) ? std::optional{value}
-                                                                      : std::nullopt;
+  const auto [next, problem] = std::from_chars(text.data(), end, value);
+  return problem == std::errc{} && next != end && is_space(*next) ? std::optional{value}
+                                                                  : std::nullopt;
 }
 
 std::optional<std::uint64_t> number_after(std::string_view text, std::string_view key) noexcept {

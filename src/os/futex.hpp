@@ -10,7 +10,7 @@
 namespace isthmus::os {
 
 using Clock = std::chrono::steady_clock;
-// When to stop waiting; none: wait indefinitely.
+// The time at which a wait ends; none: wait indefinitely.
 using Deadline = std::optional<Clock::time_point>;
 
 // From a timeout in nanoseconds as in the C ABI: negative means indefinitely.

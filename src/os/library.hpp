@@ -24,8 +24,8 @@ namespace isthmus::os {
 // Sets an environment variable unless it is set. Not safe while other threads read the environment:
 // call it only when a driver is opened.
 void set_environment_default(const char* name, const char* value) noexcept;
-// Whether it is set, and not by `set_environment_default`. `name` is the one passed there; only one
-// name per process is supported.
+// Whether the variable is set, and not by `set_environment_default`. `name` is the one passed
+// there; only one name per process is supported.
 [[nodiscard]] bool is_set_externally(const char* name) noexcept;
 
 }  // namespace isthmus::os

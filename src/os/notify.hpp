@@ -8,7 +8,8 @@ namespace isthmus::os {
 
 // A new descriptor of the same file; INVALID_ARGUMENT if `descriptor` is invalid.
 [[nodiscard]] Result<int> duplicate_descriptor(int descriptor);
-// Writes the number 1 as 8 bytes, as an eventfd requires.
+// Writes the number 1 as 8 bytes, as an eventfd requires, unless that would block; then closes the
+// descriptor.
 void notify_and_close(int descriptor) noexcept;
 
 }  // namespace isthmus::os

@@ -30,8 +30,9 @@ void watch_forks() noexcept;
 // driver, so that this exit handler runs before the driver's own.
 void watch_process() noexcept;
 
-// Called once as the process ends, in no particular order, when no thread of the library is in a
-// driver call any more and drivers are still usable. Must end by itself within some seconds.
+// A function that is called once as the process ends; several are called in unspecified order. No
+// thread of the library is then in a driver call, and drivers are still usable. `run` must return
+// within some seconds.
 struct LastDriverCalls {
   void (*run)() noexcept;
   LastDriverCalls* next = nullptr;
@@ -52,9 +53,9 @@ void add_last_driver_calls(LastDriverCalls& calls) noexcept;
 }
 
 // Encloses a driver's calls on a thread of the library. False once the process is ending; then no
-// call may follow. The end of the process waits for calls in progress, for 5 seconds at most. What
-// began before it is completed, nested calls included: operations that were submitted and are not
-// waited for would run while the driver is torn down.
+// call may follow. The end of the process waits for calls in progress, for 5 seconds at most. Calls
+// that began before are completed, including the calls nested in them: operations that were
+// submitted but not waited for would run while the driver is torn down.
 class DriverCall {
  public:
   DriverCall() noexcept;

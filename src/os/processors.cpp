@@ -25,7 +25,7 @@ bool set_affinity(const ProcessorSet& processors) noexcept {
   return sched_setaffinity(0, sizeof mask, &mask) == 0;
 }
 
-// Processors for that much time in each period; SIZE_MAX without a limit.
+// The number of processors that amounts to `time` in each `period`; SIZE_MAX without a limit.
 std::size_t processors_for_quota(std::optional<std::uint64_t> time,
                                  std::optional<std::uint64_t> period) {
   if (!time || !period || *period == 0) {
@@ -36,8 +36,8 @@ std::size_t processors_for_quota(std::optional<std::uint64_t> time,
 
 std::size_t limit_of(const std::string& directory, CgroupVersion version) {
   if (version == CgroupVersion::v2) {
-    const auto both = read_text_file(directory + "/cpu.max");
-    return processors_for_quota(number_in(both), second_number_in(both));
+    const auto line = read_text_file(directory + "/cpu.max");
+    return processors_for_quota(number_in(line), second_number_in(line));
   }
   return processors_for_quota(number_in(read_text_file(directory + "/cpu.cfs_quota_us")),
                               number_in(read_text_file(directory + "/cpu.cfs_period_us")));
@@ -51,26 +51,26 @@ ProcessorSet processors_in(std::string_view list) noexcept {
   const auto* const end = at + list.size();
   for (;;) {
     std::size_t first = 0;
-    auto [behind, problem] = std::from_chars(at, end, first);
+    auto [next, problem] = std::from_chars(at, end, first);
     auto last = first;
-    if (problem == std::errc{} && behind != end && *behind == '-') {
-      const auto second = std::from_chars(behind + 1, end, last);
-      behind = second.ptr;
+    if (problem == std::errc{} && next != end && *next == '-') {
+      const auto second = std::from_chars(next + 1, end, last);
+      next = second.ptr;
       problem = second.ec;
     }
-    if (problem != std::errc{} || last < first || last >= result.size() || behind == end) {
+    if (problem != std::errc{} || last < first || last >= result.size() || next == end) {
       return {};
     }
     for (auto i = first; i <= last; ++i) {
       result.set(i);
     }
-    if (*behind == '\n') {
+    if (*next == '\n') {
       return result;
     }
-    if (*behind != ',') {
+    if (*next != ',') {
       return {};
     }
-    at = behind + 1;
+    at = next + 1;
   }
 }
 

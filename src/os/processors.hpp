@@ -10,7 +10,7 @@
 
 namespace isthmus::os {
 
-// By the kernel's numbers. Empty means unknown.
+// Processors by the kernel's numbers. An empty set means that they are unknown.
 using ProcessorSet = std::bitset<1024>;
 
 // Parses a set as the kernel writes it, "0-3,8\n"; empty if the text is damaged.
@@ -24,12 +24,12 @@ using ProcessorSet = std::bitset<1024>;
 // std::bad_alloc.
 [[nodiscard]] std::size_t processor_limit(const std::string& root);
 
-// The processors nearest to the device at that address of the PCI bus ("0000:17:00.0"). Throws
+// The processors nearest to the device at an address of the PCI bus ("0000:17:00.0"). Throws
 // std::bad_alloc.
 [[nodiscard]] ProcessorSet processors_near(const std::string& pci_address, const std::string& root);
 
-// While it lives the calling thread runs on those processors, or where it ran before if they cannot
-// be set.
+// While it lives the calling thread runs on these processors only. If they cannot be set, the
+// thread's processors remain unchanged.
 class BoundThread {
  public:
   explicit BoundThread(const ProcessorSet& processors) noexcept;

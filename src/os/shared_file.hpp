@@ -9,7 +9,7 @@
 
 namespace isthmus::os {
 
-// Mappings remain valid after it is closed.
+// Mappings remain valid after the file is closed.
 class SharedFile {
  public:
   // `nbytes` is a multiple of the page size. The descriptor is closed on exec.
@@ -21,7 +21,7 @@ class SharedFile {
   // Maps read-write at `at`, which the caller has reserved, or anywhere if it is null.
   [[nodiscard]] Result<void*> map(void* at, std::size_t offset, std::size_t nbytes) const;
   // The same for a forked child, as a private mapping: pages that parent or child write from now on
-  // are not shared. If the kernel cannot, any access there faults. May be called after a fork.
+  // are not shared. If the kernel refuses, any access there faults. May be called after a fork.
   void map_privately(void* at, std::size_t offset, std::size_t nbytes) const noexcept;
   // Makes the pages zero and releases their memory, in every mapping. False if that is not certain:
   // they must not be used again then. Pre: whole pages.
@@ -33,8 +33,8 @@ class SharedFile {
   int descriptor_;
 };
 
-// Faults shared pages in for writing; their contents stay. OUT_OF_MEMORY if touching them would end
-// the process. Pre: whole pages, Linux 5.14.
+// Faults shared pages in for writing; their contents are preserved. OUT_OF_MEMORY if touching them
+// would end the process. Pre: whole pages, Linux 5.14.
 [[nodiscard]] Result<void> populate_shared(void* at, std::size_t nbytes);
 // Enters pages that are resident in the page table, with their current protection.
 void map_present_pages(void* at, std::size_t nbytes) noexcept;

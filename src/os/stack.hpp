@@ -9,8 +9,8 @@
 
 namespace isthmus::os {
 
-// Stores return addresses, the innermost first, without the leading ones that lie in this library.
-// Returns their number.
+// Stores return addresses, the innermost first, without the leading addresses in this library.
+// Returns the number of addresses.
 [[nodiscard]] std::size_t capture_stack(std::span<void*> out) noexcept;
 
 // "function+0x1f in library", as far as the dynamic loader knows the names.

@@ -18,7 +18,7 @@ inline constexpr std::size_t k_huge_page = std::size_t{2} << 20;
 // Zeroed pages that take memory only once touched, without huge pages: for tables much larger than
 // the part in use. `alignment` is a power of two. Released by `unmap_pages`.
 [[nodiscard]] Result<void*> map_sparse_pages(std::size_t nbytes, std::size_t alignment = 1);
-// Makes sparse pages zero again and releases their memory; they stay mapped.
+// Makes sparse pages zero again and releases their memory; they remain mapped.
 void clear_sparse_pages(void* pointer, std::size_t nbytes) noexcept;
 // Faults all pages in for writing, in one call where the kernel supports it. The contents of the
 // range may be lost.
@@ -32,22 +32,22 @@ void unmap_pages(void* pointer, std::size_t nbytes) noexcept;
 [[nodiscard]] Result<void> commit_pages(void* at, std::size_t nbytes);
 // Requests huge pages where they fit; does nothing for less than one. `at` is aligned to pages.
 void prefer_huge_pages(void* at, std::size_t nbytes) noexcept;
-// From here on no huge page is mapped there.
+// Prevents huge pages from being mapped there from now on.
 void avoid_huge_pages(void* at, std::size_t nbytes) noexcept;
-// Releases the memory; the addresses stay reserved.
+// Releases the memory; the addresses remain reserved.
 void decommit_pages(void* at, std::size_t nbytes) noexcept;
 // The state of the source addresses after a move.
 enum class LeftPages { reserved, unmapped };
 // Moves committed pages, with their contents, to other reserved addresses. On failure the pages
-// stay, but `destination` may belong to another mapping: the kernel unmaps it before it tries, and
-// another thread may have mapped something there first. `destination_lost` reports that; then the
-// caller must not access or unmap `destination`. UNSUPPORTED before Linux 5.7 if addresses are to
-// stay reserved. Pre: whole pages, no overlap.
+// remain at `source`, but `destination` may belong to another mapping: the kernel unmaps it before
+// it tries, and another thread may have mapped something there first. `destination_lost` reports
+// that; then the caller must not access or unmap `destination`. UNSUPPORTED before Linux 5.7 if
+// `source_state` is `reserved`. Pre: whole pages, no overlap.
 [[nodiscard]] Result<void> move_pages(void* source, void* destination, std::size_t nbytes,
                                       LeftPages source_state, bool& destination_lost);
 
-// One range of memory with two addresses: any access at `inaccessible` faults, it only gives the
-// memory its address; the bytes are accessed at `accessible`.
+// One range of memory with two addresses. `inaccessible` only identifies the memory: any access
+// there faults. The bytes are accessed at `accessible`.
 struct DualMapping {
   void* inaccessible = nullptr;
   void* accessible = nullptr;

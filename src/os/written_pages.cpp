@@ -70,7 +70,7 @@ Result<WrittenPages> WrittenPages::open() {
   return WrittenPages{uffd, pagemap};
 }
 
-// Its descriptors stay open until the process ends.
+// The descriptors of the object remain open until the process ends.
 Result<WrittenPages*> WrittenPages::only() {
   watch_forks();
   static auto opened = open();
@@ -93,8 +93,8 @@ bool WrittenPages::watch(void* at, std::size_t nbytes) const noexcept {
   return ioctl(uffd_, UFFDIO_REGISTER, &range) == 0 && scan(at, nbytes, [](void*, void*) {});
 }
 
-// The kernel protects the listed pages in the same step. What does not fit the list remains for the
-// next call.
+// The kernel protects the listed pages in the same step. Pages that do not fit the list are
+// reported by the next call.
 bool WrittenPages::scan(void* at, std::size_t nbytes, const Visitor& visit,
                         const std::function<void()>& prepare) const {
   std::array<PageRun, k_max_runs> runs;

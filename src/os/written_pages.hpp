@@ -8,9 +8,9 @@
 //
 // Linux 6.7. Reported as unavailable where a container forbids it, as Docker's default profile
 // does. In memory of huge pages one write marks 2 MiB, and the page stays whole. Scanning 1 GiB
-// without writes takes 0.01 ms and a first write costs 1.3 us; with small pages it is 0.2 ms, and
-// 0.6 us for each 4 KiB (H200). Documentation in Linux: admin-guide/mm/userfaultfd.rst and
-// pagemap.rst.
+// without writes takes 0.01 ms, and a first write costs 1.3 us. With small pages the scan takes 0.2
+// ms, and the first write to each 4 KiB 0.6 us (H200). Documentation in Linux:
+// admin-guide/mm/userfaultfd.rst and pagemap.rst.
 
 #include <cstddef>
 #include <functional>
@@ -19,16 +19,16 @@
 
 namespace isthmus::os {
 
-// One object per process, thread-safe. A forked child has none, as the kernel would scan the
-// parent's memory: there `only` and all calls fail.
+// One object per process, thread-safe. In a forked child `only` and all calls fail, as the kernel
+// would scan the parent's memory.
 class WrittenPages {
  public:
   // UNSUPPORTED, with the reason, where the kernel or a sandbox does not provide it.
   [[nodiscard]] static Result<WrittenPages*> only();
 
-  // From here on the whole range, a mapping of shared memory in whole pages, counts as unwritten,
-  // until it is unmapped. To be tracked by huge pages it must consist of huge pages beforehand.
-  // False if the kernel refuses.
+  // Tracks the range, a mapping of shared memory in whole pages, until it is unmapped. All of it
+  // counts as unwritten at first. To be tracked by huge pages it must already consist of huge
+  // pages. False if the kernel refuses.
   [[nodiscard]] bool watch(void* at, std::size_t nbytes) const noexcept;
   // Passes each run of written pages to `visit`, in order. Each page counts as unwritten from the
   // moment it is scanned: a later write is reported by the next call. So a caller that copies the
@@ -39,12 +39,13 @@ class WrittenPages {
     return scan(at, nbytes, visit, [] {});
   }
   // The same, and calls `prepare` before each step, which reports `k_max_runs` at most. If
-  // `prepare` throws, that step does not happen: what was not reported yet still counts as written.
+  // `prepare` throws, that step does not happen, and pages that were not reported yet still count
+  // as written.
   static constexpr std::size_t k_max_runs = 512;
   [[nodiscard]] bool scan(void* at, std::size_t nbytes, const Visitor& visit,
                           const std::function<void()>& prepare) const;
-  // From here on memory in huge pages is tracked by small pages. The whole range counts as
-  // unwritten, including writes not yet scanned: the caller must treat it as written.
+  // Makes the kernel track memory in huge pages by small pages. The whole range then counts as
+  // unwritten, even where writes were not yet scanned: the caller must treat it as written.
   [[nodiscard]] bool split(void* at, std::size_t nbytes) const noexcept;
   // Tracks a split range by huge pages again where the kernel can. The whole range counts as
   // written, and must be scanned once more before new writes are reported. Pre: whole huge pages.
@@ -58,8 +59,8 @@ class WrittenPages {
   int pagemap_;  // /proc/self/pagemap
 };
 
-// Moves memory into huge pages, if the kernel has free ones now. Pre: aligned to huge pages, whole
-// ones, each touched, not watched.
+// Moves memory into huge pages, if the kernel has free ones now. Pre: the range consists of whole
+// huge pages, all touched, and is not watched.
 bool collapse_pages(void* at, std::size_t nbytes) noexcept;
 
 }  // namespace isthmus::os

@@ -17,7 +17,7 @@ std::uint64_t ns_since(Ticks::time_point start) noexcept {
       std::chrono::duration_cast<std::chrono::nanoseconds>(Ticks::now() - start).count());
 }
 
-// The minimal difference of two consecutive clock readings.
+// Returns the minimum difference of two consecutive clock readings.
 std::uint64_t clock_overhead_ns() noexcept {
   auto min_ns = ~std::uint64_t{0};
   for (int i = 0; i < 1000; ++i) {
@@ -26,7 +26,7 @@ std::uint64_t clock_overhead_ns() noexcept {
   return min_ns;
 }
 
-// Checks everything that an event refers to, so that replaying needs no checks.
+// Checks all fields of an event, so that the replay needs no checks.
 [[nodiscard]] Result<void> check_event(std::size_t number, const TraceEvent& event,
                                        std::size_t events, std::size_t queues) {
   if (event.action > ISTHMUS_TRACE_ALLOCATE) {
@@ -40,8 +40,9 @@ std::uint64_t clock_overhead_ns() noexcept {
                 event.id, events);
   }
   if (event.queue >= queues) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "event {} of the trace is on queue {} of {}",
-                number, event.queue, queues);
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "event {} of the trace has queue {}, not below the number of queues, {}", number,
+                event.queue, queues);
   }
   return {};
 }
@@ -55,7 +56,7 @@ std::uint64_t clock_overhead_ns() noexcept {
     if (allocates == live[event.id]) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "event {} of the trace {} block {}, which is {}",
                   number, allocates ? "allocates" : "frees", event.id,
-                  allocates ? "there" : "not there");
+                  allocates ? "already allocated" : "not allocated");
     }
     if (allocates && event.nbytes == 0) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "event {} of the trace allocates 0 bytes",
@@ -66,7 +67,7 @@ std::uint64_t clock_overhead_ns() noexcept {
   return {};
 }
 
-// The blocks that are live while a trace is replayed; frees them at its end.
+// Owns the live blocks during a replay; the destructor frees the remaining ones.
 class Player {
  public:
   Player(MemoryResource& resource, std::span<Queue* const> queues, std::size_t events)
@@ -79,7 +80,7 @@ class Player {
     }
   }
 
-  // Pre: checked.
+  // Pre: the event was checked by `check_all`.
   [[nodiscard]] Result<void> play(const TraceEvent& event) {
     auto& block = blocks_[event.id];
     auto* queue = queues_[event.queue];

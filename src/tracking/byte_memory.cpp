@@ -11,7 +11,7 @@
 namespace isthmus::tracking {
 namespace {
 
-// Below this size memory of the C library costs less than pages mapped from the kernel.
+// Below this size an allocation from the C library costs less than mapping pages.
 constexpr std::size_t k_min_page_mapped_bytes = std::size_t{64} << 10;
 
 Result<std::byte*> zeroed(std::size_t nbytes) {
@@ -65,14 +65,14 @@ void ByteMemory::take(RangeSet& written) {
   written.add(found);
 }
 
-Result<const std::byte*> ByteMemory::snapshot(const RangeSet& ranges, Writers /*who*/) {
+Result<const std::byte*> ByteMemory::snapshot(const RangeSet& ranges, Writers /*writers*/) {
   for (const auto& each : ranges) {
     copy_unwatched(library_ + each.begin, view_ + each.begin, each.nbytes());
   }
   return library_;
 }
 
-Result<void> ByteMemory::publish(const RangeSet& ranges, Writers /*who*/) {
+Result<void> ByteMemory::publish(const RangeSet& ranges, Writers /*writers*/) {
   for (const auto& each : ranges) {
     copy_unwatched(view_ + each.begin, library_ + each.begin, each.nbytes());
   }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Tracked memory that finds writes by comparison: `library` holds the bytes of the last
+// Tracked memory that detects writes by comparison: `library` holds the bytes of the last
 // synchronization, and the view is compared with them byte by byte. This is exact, and for small
-// memory cheaper than a query of the kernel. It takes twice the memory. Thread safety: see
+// memory cheaper than a query of the kernel. It needs twice the memory. Thread safety: see
 // tracked_memory.hpp.
 //
-// Bytes that were taken are found again by each `take` until they are snapshotted or published.
+// Each `take` reports written bytes again until `snapshot` or `publish` is called for them.
 
 #include "tracking/tracked_memory.hpp"
 
@@ -19,13 +19,16 @@ class ByteMemory final : public TrackedMemory {
   [[nodiscard]] std::size_t granule() const noexcept override { return 1; }
   void take(RangeSet& written) override;
   [[nodiscard]] Result<const std::byte*> snapshot(const RangeSet& ranges, Writers writers) override;
-  [[nodiscard]] bool is_snapshot_stable(Writers /*who*/) const noexcept override { return false; }
+  [[nodiscard]] bool is_snapshot_stable(Writers /*writers*/) const noexcept override {
+    return false;
+  }
   [[nodiscard]] Result<void> publish(const RangeSet& ranges, Writers writers) override;
   void refine(const ByteRange& /*range*/) override {}
-  void coarsen(const RangeSet& /*still*/) override {}
+  void coarsen(const RangeSet& /*needed*/) override {}
 
  private:
-  explicit ByteMemory(std::size_t nbytes) noexcept : TrackedMemory{Means::bytes, nbytes} {}
+  explicit ByteMemory(std::size_t nbytes) noexcept
+      : TrackedMemory{TrackingMechanism::bytes, nbytes} {}
 };
 
 }  // namespace isthmus::tracking

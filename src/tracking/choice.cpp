@@ -22,12 +22,12 @@ using os::k_huge_page;
 constexpr std::uint8_t k_automatic = 0xff;
 constexpr std::size_t k_tested = 2 * k_huge_page;
 
-Error not_reported_error(const char* name) {
-  return fail(ISTHMUS_ERROR_UNSUPPORTED, "the kernel does not report written pages: {}", name);
+Error not_reported_error(const char* reason) {
+  return fail(ISTHMUS_ERROR_UNSUPPORTED, "the kernel does not report written pages: {}", reason);
 }
 
-// The range that the kernel reports after a write to the byte at offset `written`, relative to
-// `memory`. Empty if the kernel fails.
+// Writes the byte at offset `written` and returns the range that the kernel then reports, relative
+// to `memory`. Empty if the query fails.
 ByteRange reported_range(const os::WrittenPages& kernel, std::byte* memory, std::size_t written) {
   static_cast<volatile std::byte*>(memory)[written] = std::byte{1};
   ByteRange all{k_tested, 0};
@@ -38,15 +38,15 @@ ByteRange reported_range(const os::WrittenPages& kernel, std::byte* memory, std:
   return is_reported ? all : ByteRange{};
 }
 
-struct Tested {
+struct KernelTest {
   Error failure;
   std::size_t granule = 0;
-  std::chrono::nanoseconds fault{};  // of one small page
+  std::chrono::nanoseconds fault{};  // time of a write fault of one small page
 };
 
-// Cost of one write fault: the minimum over several rounds, since interruptions make others longer.
-// Pre: small pages, watched.
-std::chrono::nanoseconds fault_of(const os::WrittenPages& kernel, std::byte* memory) {
+// Measures the time of one write fault: the minimum of several rounds, since interruptions prolong
+// some of them. Pre: `memory` consists of small pages that are watched.
+std::chrono::nanoseconds fault_time(const os::WrittenPages& kernel, std::byte* memory) {
   constexpr std::size_t k_rounds = 5;
   const auto pages = std::min<std::size_t>(64, k_huge_page / os::page_size());
   auto min_time = std::chrono::nanoseconds::max();
@@ -62,9 +62,9 @@ std::chrono::nanoseconds fault_of(const os::WrittenPages& kernel, std::byte* mem
   return min_time / pages;
 }
 
-// Tests the first half of a mapping with huge pages, where the kernel has some, and the second half
-// with small ones.
-Tested test_kernel(const os::WrittenPages& kernel) {
+// Tests a mapping whose first half has a huge page, if the kernel provides one, and whose second
+// half has small pages.
+KernelTest test_kernel(const os::WrittenPages& kernel) {
   auto pages = os::map_twice(k_tested, k_huge_page);
   if (!pages) {
     return {not_reported_error(pages.failure().message())};
@@ -87,61 +87,62 @@ Tested test_kernel(const os::WrittenPages& kernel) {
   if (small != page || kernel.scan(memory, k_tested, [](void*, void*) {}) == false) {
     return {not_reported_error("it reported wrong small pages in a test")};
   }
-  return {{}, huge.nbytes(), fault_of(kernel, memory + k_huge_page)};
+  return {{}, huge.nbytes(), fault_time(kernel, memory + k_huge_page)};
 }
 
-Tested test() {
+KernelTest test() {
   auto kernel = os::WrittenPages::only();
-  return kernel ? test_kernel(**kernel) : Tested{kernel.take_error()};
+  return kernel ? test_kernel(**kernel) : KernelTest{kernel.take_error()};
 }
 
-Tested test_result() {
+KernelTest test_result() {
   static const auto result = test();
   return result;
 }
 
 std::atomic<std::uint8_t> forced{k_automatic};
 
-// Reads the environment once. Later changes by the program are meant for its child processes.
-Result<std::optional<Means>> requested_means() {
+// Reads the environment once: later changes by the program are intended for its child processes.
+Result<std::optional<TrackingMechanism>> requested_mechanism() {
   // NOLINTNEXTLINE(concurrency-mt-unsafe)
-  static const auto requested = parse_means(std::getenv("ISTHMUS_TRACKING"));
-  const auto means = forced.load(std::memory_order_relaxed);
-  if (means != k_automatic) {
-    return std::optional{static_cast<Means>(means)};
+  static const auto requested = parse_mechanism(std::getenv("ISTHMUS_TRACKING"));
+  const auto mechanism = forced.load(std::memory_order_relaxed);
+  if (mechanism != k_automatic) {
+    return std::optional{static_cast<TrackingMechanism>(mechanism)};
   }
   return requested;
 }
 
 }  // namespace
 
-const char* means_name(Means means) noexcept {
-  switch (means) {
-    case Means::pages: return "pages";
-    case Means::bytes: return "bytes";
-    case Means::hashes: return "hashes";
+const char* mechanism_name(TrackingMechanism mechanism) noexcept {
+  switch (mechanism) {
+    case TrackingMechanism::pages: return "pages";
+    case TrackingMechanism::bytes: return "bytes";
+    case TrackingMechanism::hashes: return "hashes";
   }
   return "unknown";
 }
 
-Result<std::optional<Means>> parse_means(const char* text) {
+Result<std::optional<TrackingMechanism>> parse_mechanism(const char* text) {
   if (text == nullptr || *text == '\0') {
-    return std::optional<Means>{};
+    return std::optional<TrackingMechanism>{};
   }
-  for (const auto each : {Means::pages, Means::bytes, Means::hashes}) {
-    if (std::string_view{text} == means_name(each)) {
+  for (const auto each :
+       {TrackingMechanism::pages, TrackingMechanism::bytes, TrackingMechanism::hashes}) {
+    if (std::string_view{text} == mechanism_name(each)) {
       return std::optional{each};
     }
   }
   return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-              "ISTHMUS_TRACKING is {}: set \"pages\", \"bytes\" or \"hashes\", or unset it for the "
-              "best available",
+              "ISTHMUS_TRACKING is {}: set \"pages\", \"bytes\" or \"hashes\", or unset it for an "
+              "automatic choice",
               quoted(text));
 }
 
 Result<void> pages_are_reported() {
   if (os::is_forked_child()) {
-    return not_reported_error("after a fork");
+    return not_reported_error("this process is a forked child");
   }
   if (auto found = test_result(); found.failure) {
     return found.failure;
@@ -157,37 +158,38 @@ std::size_t copies_of_dense_writes() {
   return std::max<std::size_t>(1, static_cast<std::size_t>(all / k_copy));
 }
 
-Result<Means> means_for(std::size_t nbytes) {
-  auto requested = requested_means();
+Result<TrackingMechanism> mechanism_for(std::size_t nbytes) {
+  auto requested = requested_mechanism();
   ISTHMUS_TRY(requested);
   if (nbytes < k_min_paged_bytes) {
-    return Means::bytes;
+    return TrackingMechanism::bytes;
   }
-  if (*requested == Means::pages) {
+  if (*requested == TrackingMechanism::pages) {
     ISTHMUS_TRY(pages_are_reported());
   }
-  return requested->value_or(pages_are_reported() ? Means::pages : Means::hashes);
+  return requested->value_or(pages_are_reported() ? TrackingMechanism::pages
+                                                  : TrackingMechanism::hashes);
 }
 
 ActiveTracking active_mechanism() {
-  auto chosen = means_for(k_huge_page);
+  auto chosen = mechanism_for(k_huge_page);
   if (!chosen) {
-    return {Means::hashes, 64 << 10, chosen.failure().message()};
+    return {TrackingMechanism::hashes, 64 << 10, chosen.failure().message()};
   }
   switch (*chosen) {
-    case Means::pages: return {*chosen, test_result().granule, ""};
-    case Means::bytes: return {*chosen, 1, "requested"};
-    case Means::hashes: break;
+    case TrackingMechanism::pages: return {*chosen, test_result().granule, ""};
+    case TrackingMechanism::bytes: return {*chosen, 1, "requested"};
+    case TrackingMechanism::hashes: break;
   }
   auto status = pages_are_reported();
   return {*chosen, 64 << 10, status ? "requested" : status.failure().message()};
 }
 
-Result<void> force(std::optional<Means> method) {
-  if (method == Means::pages) {
+Result<void> force(std::optional<TrackingMechanism> mechanism) {
+  if (mechanism == TrackingMechanism::pages) {
     ISTHMUS_TRY(pages_are_reported());
   }
-  forced.store(method ? static_cast<std::uint8_t>(*method) : k_automatic,
+  forced.store(mechanism ? static_cast<std::uint8_t>(*mechanism) : k_automatic,
                std::memory_order_relaxed);
   return {};
 }

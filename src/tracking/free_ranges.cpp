@@ -57,7 +57,7 @@ void FreeRanges::release(const ByteRange& range) noexcept {
     } catch (const std::bad_alloc&) {
       by_begin_.erase(at);
     }
-  } catch (const std::bad_alloc&) {  // lost
+  } catch (const std::bad_alloc&) {  // the range remains allocated
   }
 }
 

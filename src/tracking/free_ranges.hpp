@@ -23,8 +23,8 @@ class FreeRanges {
   // Returns the beginning of the allocated part, or nothing if no free part is large enough.
   // Allocates no memory.
   [[nodiscard]] std::optional<std::size_t> allocate(std::size_t nbytes) noexcept;
-  // Frees a range and joins it with adjacent free ranges. If the nodes cannot be allocated the
-  // range is lost: it stays allocated.
+  // Frees a range and joins it with adjacent free ranges. If the memory for a node cannot be
+  // allocated the range remains allocated permanently.
   void release(const ByteRange& range) noexcept;
   // Calls visit(range) for each maximal range of [0, end) that is not free, in order.
   template <class Visit>
@@ -50,9 +50,9 @@ class FreeRanges {
   // Extends `range` by the adjacent free ranges and removes their nodes.
   void join(ByteRange& range) noexcept;
 
-  std::map<std::size_t, std::size_t> by_begin_;  // to the end
+  std::map<std::size_t, std::size_t> by_begin_;  // begin to end
   std::set<Sized> by_size_;
-  // Nodes of removed ranges, cached so that `release` usually needs no memory.
+  // Nodes of removed ranges, cached so that `release` usually allocates no memory.
   std::map<std::size_t, std::size_t>::node_type spare_begin_;
   std::set<Sized>::node_type spare_size_;
 };

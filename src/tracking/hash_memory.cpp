@@ -19,7 +19,7 @@
 namespace isthmus::tracking {
 namespace {
 
-// Calls visit(chunk number, part of the chunk) for each chunk that `range` touches, in order.
+// Calls visit(number, part) for each chunk that `range` overlaps, in order. `part` is the overlap.
 template <class Visit>
 void visit_chunks(const ByteRange& range, const Visit& visit) {
   for (auto at = range.begin; at < range.end;) {
@@ -42,8 +42,8 @@ void visit_chunks(const RangeSet& ranges, const Visit& visit) {
   }
 }
 
-// Secret of this process, so that no data can be crafted in which a change keeps the hash and is
-// missed. Forked children inherit it together with the hashes.
+// A random secret per process, so that an attacker cannot craft a change that leaves the hash
+// unchanged and is missed. Forked children inherit the secret together with the hashes.
 class HashSecret {
  public:
   static constexpr std::size_t k_nbytes = 192;  // the length of XXH3's own secret
@@ -90,7 +90,7 @@ HashMemory::Hash HashMemory::hash_copy(std::size_t number, ChunkCopy& copy) cons
 
 // The memory is zeroed, so the initial hashes are those of zeros.
 HashMemory::HashMemory(std::size_t nbytes)
-    : TrackedMemory{Means::hashes, nbytes}, chunks_((nbytes + k_chunk - 1) / k_chunk) {
+    : TrackedMemory{TrackingMechanism::hashes, nbytes}, chunks_((nbytes + k_chunk - 1) / k_chunk) {
   static constexpr ChunkCopy k_zeros{};
   const auto chunk_hash = hash_of(k_zeros.data(), k_chunk);
   for (auto& each : chunks_) {
@@ -127,28 +127,30 @@ ByteRange HashMemory::range_of(std::size_t number) const noexcept {
 
 void HashMemory::mark_synchronized(std::size_t number, const Hash& hash) noexcept {
   chunks_[number].synchronized_hash = hash;
-  chunks_[number].last = Same::by_hash;
+  chunks_[number].sync_state = SyncState::by_hash;
 }
 
 void HashMemory::scan(std::size_t number) noexcept {
   auto& chunk = chunks_[number];
   chunk.scanned_hash = hash_chunk(number, view_ + range_of(number).begin);
   chunk.is_scanned = true;
-  if (chunk.last == Same::unhashed) {
+  if (chunk.sync_state == SyncState::unhashed) {
     mark_synchronized(number, chunk.scanned_hash);
   }
-  chunk.is_written = chunk.last == Same::unknown || chunk.scanned_hash != chunk.synchronized_hash;
+  chunk.is_written =
+      chunk.sync_state == SyncState::unknown || chunk.scanned_hash != chunk.synchronized_hash;
 }
 
-// Uses a copy that stays in the core's cache, so that memory is read and written once.
+// Works on a copy that fits into the core's cache, so that main memory is read and written only
+// once.
 void HashMemory::scan_and_snapshot(std::size_t number) noexcept {
   auto& chunk = chunks_[number];
   const auto range = range_of(number);
   ChunkCopy copy;
   copy_unwatched(copy.data(), view_ + range.begin, range.nbytes());
   const auto hash = hash_copy(number, copy);
-  chunk.is_written = chunk.last == Same::unknown ||
-                     (chunk.last == Same::by_hash && hash != chunk.synchronized_hash);
+  chunk.is_written = chunk.sync_state == SyncState::unknown ||
+                     (chunk.sync_state == SyncState::by_hash && hash != chunk.synchronized_hash);
   if (chunk.is_written) {
     stream_copy(library_ + range.begin, copy.data(), range.nbytes());
   }
@@ -156,7 +158,7 @@ void HashMemory::scan_and_snapshot(std::size_t number) noexcept {
   mark_synchronized(number, hash);
 }
 
-void HashMemory::scan_and_keep(std::size_t number) noexcept {
+void HashMemory::scan_in_place(std::size_t number) noexcept {
   scan(number);
   mark_synchronized(number, chunks_[number].scanned_hash);
 }
@@ -171,7 +173,7 @@ void HashMemory::add_written(const ByteRange& range, RangeSet& written) const {
   written.add(found);
 }
 
-// 16 MiB take 0.3 ms to copy (H100), so the cost of starting another copy is negligible.
+// Copying 16 MiB takes 0.3 ms (H100), so the cost of starting another copy is negligible.
 std::size_t HashMemory::min_part_bytes() const noexcept {
   return std::size_t{nbytes_ < k_large_bytes ? 1U : 16U} << 20;
 }
@@ -182,20 +184,23 @@ void HashMemory::take(RangeSet& written) {
   add_written(all, written);
 }
 
-// Passes the completed ranges to the visitor of `take_in_parts`.
-class HashMemory::PartsDone {
+// Passes scanned sub-ranges to the visitor of `take_in_parts`.
+class HashMemory::PartReporter {
  public:
-  PartsDone(const HashMemory& memory, const std::byte* source, const PartVisitor& visitor) noexcept
+  PartReporter(const HashMemory& memory, const std::byte* source,
+               const PartVisitor& visitor) noexcept
       : memory_{memory}, source_{source}, visitor_{visitor} {}
 
-  // Reports that [0, upto) has been scanned. Returns whether to continue.
-  bool report(std::size_t upto) noexcept try {
-    const bool is_part = upto == memory_.nbytes() || upto - reported_ >= memory_.min_part_bytes();
-    if (outcome_ && is_part && upto != reported_) {
-      const ByteRange part{reported_, upto};
+  // Notes that [0, scanned_end) has been scanned, and passes the new part to the visitor if it is
+  // large enough. Returns whether to continue.
+  bool report(std::size_t scanned_end) noexcept try {
+    const bool is_part =
+        scanned_end == memory_.nbytes() || scanned_end - reported_ >= memory_.min_part_bytes();
+    if (outcome_ && is_part && scanned_end != reported_) {
+      const ByteRange part{reported_, scanned_end};
       RangeSet found;
       memory_.add_written(part, found);
-      reported_ = upto;
+      reported_ = scanned_end;
       outcome_ = visitor_(part, std::move(found), source_);
     }
     return static_cast<bool>(outcome_);
@@ -203,8 +208,8 @@ class HashMemory::PartsDone {
     outcome_ = Error::no_memory();
     return false;
   } catch (...) {
-    outcome_ =
-        fail(ISTHMUS_ERROR_INTERNAL, "an exception while the written bytes were being processed");
+    outcome_ = fail(ISTHMUS_ERROR_INTERNAL,
+                    "an exception was thrown while written bytes were being processed");
     return false;
   }
   [[nodiscard]] Result<void>& outcome() noexcept { return outcome_; }
@@ -218,26 +223,26 @@ class HashMemory::PartsDone {
   Result<void> outcome_;
 };
 
-// On failure, chunks past the last reported range may already be recorded as synchronized although
-// they were not reported. They become unknown, so that they count as written.
+// On failure, chunks after the last reported sub-range may already be recorded as synchronized.
+// Their state becomes `unknown`, so that they count as written.
 Result<void> HashMemory::take_in_parts(Writers writers, const PartVisitor& visitor) {
   const bool is_stable = writers == Writers::none;
-  PartsDone done{*this, is_stable ? view_ : library_, visitor};
+  PartReporter reporter{*this, is_stable ? view_ : library_, visitor};
   share_out_in_order(
       nbytes_,
       [&](std::size_t at, std::size_t n) {
         visit_chunks(ByteRange{at, at + n}, [&](std::size_t number, const ByteRange&) {
-          is_stable ? scan_and_keep(number) : scan_and_snapshot(number);
+          is_stable ? scan_in_place(number) : scan_and_snapshot(number);
         });
       },
-      [&](std::size_t upto) { return done.report(upto); });
-  if (!done.outcome()) {
-    for (auto number = (done.reported() + k_chunk - 1) / k_chunk; number < chunks_.size();
+      [&](std::size_t scanned_end) { return reporter.report(scanned_end); });
+  if (!reporter.outcome()) {
+    for (auto number = (reporter.reported() + k_chunk - 1) / k_chunk; number < chunks_.size();
          ++number) {
-      chunks_[number].last = Same::unknown;
+      chunks_[number].sync_state = SyncState::unknown;
     }
   }
-  return std::move(done.outcome());
+  return std::move(reporter.outcome());
 }
 
 void HashMemory::expect_writers() {
@@ -246,7 +251,7 @@ void HashMemory::expect_writers() {
   }
   RangeSet unhashed;
   for (std::size_t number = 0; number < chunks_.size(); ++number) {
-    if (chunks_[number].last == Same::unhashed) {
+    if (chunks_[number].sync_state == SyncState::unhashed) {
       unhashed.add(range_of(number));
     }
   }
@@ -263,7 +268,7 @@ Result<const std::byte*> HashMemory::snapshot(const RangeSet& ranges, Writers wr
       visit_chunks(range, [this](std::size_t number, const ByteRange&) {
         auto& chunk = chunks_[number];
         chunk.synchronized_hash = chunk.scanned_hash;
-        chunk.last = chunk.is_scanned ? Same::by_hash : Same::unhashed;
+        chunk.sync_state = chunk.is_scanned ? SyncState::by_hash : SyncState::unhashed;
       });
     }
     return view_;
@@ -287,15 +292,15 @@ void HashMemory::copy_chunk(std::size_t number, ChunkCopy& copy) noexcept {
   const auto range = range_of(number);
   copy_unwatched(copy.data(), view_ + range.begin, range.nbytes());
   const auto hash = hash_copy(number, copy);
-  if (chunk.last == Same::unhashed) {
+  if (chunk.sync_state == SyncState::unhashed) {
     mark_synchronized(number, hash);
   } else if (hash != chunk.synchronized_hash) {
-    chunk.last = Same::unknown;
+    chunk.sync_state = SyncState::unknown;
   }
 }
 
-// One copy of the complete chunk shows whether the chunk changed. If it did, the hash cannot show
-// which part did, so the rest of the chunk counts as written.
+// Copies the complete chunk to detect whether it changed. The hash cannot show which part changed,
+// so if it did the rest of the chunk counts as written.
 void HashMemory::snapshot_part(std::size_t number, const ByteRange& part) noexcept {
   ChunkCopy copy;
   copy_chunk(number, copy);
@@ -316,7 +321,7 @@ void HashMemory::publish_chunk(std::size_t number, const ByteRange& part,
   auto& chunk = chunks_[number];
   chunk.is_scanned = false;
   if (writers == Writers::none) {
-    chunk.last = Same::unhashed;
+    chunk.sync_state = SyncState::unhashed;
   } else if (part == range_of(number)) {
     mark_synchronized(number, hash_chunk(number, library_ + part.begin));
   } else {
@@ -325,19 +330,20 @@ void HashMemory::publish_chunk(std::size_t number, const ByteRange& part,
   copy_unwatched(view_ + part.begin, library_ + part.begin, part.nbytes());
 }
 
-// The rest of the chunk is unchanged only if the complete chunk was, immediately before.
+// The hash is computed only if the complete chunk is unchanged at this moment; otherwise the rest
+// of the chunk counts as written.
 void HashMemory::hash_with_part(std::size_t number, const ByteRange& part) noexcept {
   const auto range = range_of(number);
   ChunkCopy copy;
   copy_chunk(number, copy);
-  if (chunks_[number].last == Same::by_hash) {
+  if (chunks_[number].sync_state == SyncState::by_hash) {
     std::memcpy(copy.data() + (part.begin - range.begin), library_ + part.begin, part.nbytes());
     mark_synchronized(number, hash_copy(number, copy));
   }
 }
 
-// Without other writers the rest of the chunks that the write touches stays synchronized, whatever
-// their state was.
+// Without other writers the view is written directly. The chunks that the write overlaps become
+// `unhashed` and thus count as synchronized, whatever their state was.
 Result<std::byte*> HashMemory::begin_write(const ByteRange& range, bool keep_contents,
                                            Writers writers) {
   if (writers == Writers::some) {
@@ -351,13 +357,13 @@ Result<std::byte*> HashMemory::begin_write(const ByteRange& range, bool keep_con
 void HashMemory::mark_unhashed(const ByteRange& range) noexcept {
   all_hashed_ = false;
   visit_chunks(range, [this](std::size_t number, const ByteRange&) {
-    chunks_[number].last = Same::unhashed;
+    chunks_[number].sync_state = SyncState::unhashed;
     chunks_[number].is_scanned = false;
   });
 }
 
 // If there are other writers by now, `expect_writers` has hashed these chunks with zeros in place
-// of the write. They now get the hashes of their complete contents.
+// of the written range. Replaces these hashes by those of the complete contents.
 Result<void> HashMemory::end_write(const ByteRange& range, const RangeSet& written,
                                    const std::byte* begin_address, Writers writers) {
   if (begin_address != view_ + range.begin) {
@@ -383,10 +389,11 @@ void HashMemory::end_write_in_place(std::size_t number, const ByteRange& part) n
   const auto hash = hash_copy(number, copy);
   std::memset(copy.data() + (part.begin - range.begin), 0, part.nbytes());
   chunk.is_scanned = false;
-  if (chunk.last == Same::by_hash && hash_copy(number, copy) == chunk.synchronized_hash) {
+  if (chunk.sync_state == SyncState::by_hash &&
+      hash_copy(number, copy) == chunk.synchronized_hash) {
     mark_synchronized(number, hash);
   } else {
-    chunk.last = Same::unknown;
+    chunk.sync_state = SyncState::unknown;
   }
 }
 

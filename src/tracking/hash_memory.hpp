@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Tracked memory with a 128-bit hash of each 64 KiB chunk as of its last synchronization: for
-// kernels that do not report written pages. Every scan reads all of the memory. Thread safety: see
-// tracked_memory.hpp.
+// Tracked memory for kernels that do not report written pages. Detects writes by a 128-bit hash of
+// each 64 KiB chunk as of its last synchronization. Every scan reads the complete memory. Thread
+// safety: see tracked_memory.hpp.
 //
-// `library` takes memory only where data was in transit while other threads could write the view.
-// Without writers, data is copied directly from and to the view, and is hashed only when writers
-// are expected.
+// Pages of `library` are touched only where data was in transit while other threads could write the
+// view. Without writers, data is copied directly from and to the view, and is hashed only when
+// writers are expected.
 //
-// Chunks that were taken may be found again until they are snapshotted or published.
+// `take` may report written chunks again until `snapshot` or `publish` is called for them.
 
 #include <array>
 #include <cstdint>
@@ -40,19 +40,21 @@ class HashMemory final : public TrackedMemory {
   [[nodiscard]] Result<void> end_write(const ByteRange& range, const RangeSet& written,
                                        const std::byte* begin_address, Writers writers) override;
   void refine(const ByteRange& /*range*/) override {}
-  void coarsen(const RangeSet& /*still*/) override {}
+  void coarsen(const RangeSet& /*needed*/) override {}
 
  private:
-  class PartsDone;
+  class PartReporter;
   using Hash = std::array<std::uint64_t, 2>;
   using ChunkCopy = std::array<std::byte, k_chunk>;
-  // How the last synchronized contents of a chunk are known: by a hash; they are the current
-  // contents of the view, not hashed yet; or not at all, so that the chunk counts as written.
-  enum class Same : std::uint8_t { by_hash, unhashed, unknown };
+  // Record of the last synchronized contents of a chunk: their hash (`by_hash`); they are the
+  // current contents of the view and not hashed yet (`unhashed`); or none, so that the chunk counts
+  // as written (`unknown`).
+  enum class SyncState : std::uint8_t { by_hash, unhashed, unknown };
   struct Chunk {
-    Same last = Same::by_hash;
+    SyncState sync_state = SyncState::by_hash;
     bool is_written = false;  // result of the last scan
-    // Whether `scanned_hash` is current: scanned, and not written by the library since.
+    // Whether the chunk was scanned and the library has not written it since, so that
+    // `scanned_hash` is current.
     bool is_scanned = false;
     Hash synchronized_hash{};
     Hash scanned_hash{};
@@ -61,35 +63,36 @@ class HashMemory final : public TrackedMemory {
   explicit HashMemory(std::size_t nbytes);
   [[nodiscard]] static Hash hash_of(const std::byte* bytes, std::size_t nbytes) noexcept;
   [[nodiscard]] ByteRange range_of(std::size_t number) const noexcept;
-  // Hash of the chunk's contents at `bytes`. Ranges of open `host_write` blocks that write to the
-  // view itself are hashed as zeros. `hash_copy` hashes a private copy, which it may change.
+  // Returns the hash of the chunk's contents at `bytes`. Ranges in `in_place_writes_` are hashed as
+  // zeros. `hash_copy` hashes a private copy, which it may change.
   [[nodiscard]] Hash hash_chunk(std::size_t number, const std::byte* bytes) const noexcept;
   [[nodiscard]] Hash hash_copy(std::size_t number, ChunkCopy& copy) const noexcept;
   [[nodiscard]] bool is_written_in_place(const ByteRange& range) const noexcept;
   void mark_synchronized(std::size_t number, const Hash& hash) noexcept;
   void scan(std::size_t number) noexcept;
-  // Scan a chunk and record it as synchronized. `scan_and_snapshot` is for other writers: it copies
-  // a written chunk to `library`. `scan_and_keep` is for none: it leaves the data in the view.
+  // Scan a chunk and record it as synchronized. `scan_and_snapshot` is used with concurrent
+  // writers: it copies a written chunk to `library`. `scan_in_place` is used without: the data
+  // remains in the view only.
   void scan_and_snapshot(std::size_t number) noexcept;
-  void scan_and_keep(std::size_t number) noexcept;
+  void scan_in_place(std::size_t number) noexcept;
   void add_written(const ByteRange& range, RangeSet& written) const;
-  // Copies the chunk from the view. If it changed since its last synchronization its state becomes
-  // unknown.
+  // Copies the chunk from the view. If the chunk changed since its last synchronization its state
+  // becomes `unknown`.
   void copy_chunk(std::size_t number, ChunkCopy& copy) noexcept;
   // For one chunk: copy `part` from the view to `library` (`snapshot_chunk`), and from `library` to
   // the view (`publish_chunk`).
   void snapshot_chunk(std::size_t number, const ByteRange& part) noexcept;
   void publish_chunk(std::size_t number, const ByteRange& part, Writers writers) noexcept;
   void mark_unhashed(const ByteRange& range) noexcept;
-  // `snapshot_chunk` of less than a complete chunk.
+  // Does the work of `snapshot_chunk` if `part` is less than the chunk.
   void snapshot_part(std::size_t number, const ByteRange& part) noexcept;
-  // Computes the hash that the chunk will have with `part` copied from `library`.
+  // Records the hash that the chunk will have once `part` has been copied from `library`.
   void hash_with_part(std::size_t number, const ByteRange& part) noexcept;
   void end_write_in_place(std::size_t number, const ByteRange& part) noexcept;
 
   std::vector<Chunk> chunks_;
   bool all_hashed_ = true;                  // no chunk is `unhashed`
-  std::vector<ByteRange> in_place_writes_;  // begun writes directly to the view
+  std::vector<ByteRange> in_place_writes_;  // writes in progress directly to the view
 };
 
 }  // namespace isthmus::tracking

@@ -21,8 +21,8 @@ using os::k_huge_page;
 
 constexpr std::size_t k_segment = std::size_t{64} << 20;
 constexpr std::size_t k_gib = std::size_t{1} << 30;
-// Address space to reserve: the largest size that the process can have. ThreadSanitizer leaves
-// little space between its own mappings.
+// Sizes of the address space to try; the largest that the process can reserve is used.
+// ThreadSanitizer leaves little space between its own mappings.
 constexpr std::array k_sizes = {k_thread_sanitizer ? 256 * k_gib : 4096 * k_gib,
                                 1024 * k_gib,
                                 256 * k_gib,
@@ -30,8 +30,8 @@ constexpr std::array k_sizes = {k_thread_sanitizer ? 256 * k_gib : 4096 * k_gib,
                                 16 * k_gib,
                                 4 * k_gib};
 
-// Whether the arena's file is the parent's, so that this process must not change it.
-bool is_parents() noexcept { return os::is_forked_child(); }
+// Whether the arena's file belongs to the parent process, so that this process must not change it.
+bool is_owned_by_parent() noexcept { return os::is_forked_child(); }
 
 Result<PageArena::Mappings> reserve_both(std::size_t nbytes) {
   auto view = os::reserve_addresses(nbytes, k_huge_page);
@@ -55,7 +55,7 @@ Result<PageArena*> PageArena::open() {
   ISTHMUS_TRY(kernel);
   Error last;
   for (const auto nbytes : k_sizes) {
-    FreeRanges large{{0, nbytes}};  // allocates, so it comes before the file
+    FreeRanges large{{0, nbytes}};  // before the file, since it may throw std::bad_alloc
     auto file = os::SharedFile::open(nbytes);
     auto all = file ? reserve_both(nbytes) : Result<Mappings>{file.take_error()};
     if (all) {
@@ -69,9 +69,10 @@ Result<PageArena*> PageArena::open() {
 }
 
 Result<PageArena*> PageArena::instance() {
-  if (is_parents()) {
-    return fail(ISTHMUS_ERROR_UNSUPPORTED,
-                "pages are not tracked in a forked child: the kernel reports the parent's");
+  if (is_owned_by_parent()) {
+    return fail(
+        ISTHMUS_ERROR_UNSUPPORTED,
+        "written pages are not tracked in a forked child: the kernel reports only the parent's");
   }
   static auto opened = open();
   return opened;
@@ -138,12 +139,12 @@ Result<void> PageArena::map_both(std::size_t offset, std::size_t nbytes) {
   return {};
 }
 
-// Unmaps the addresses first: a use after free faults instead of reading another buffer's bytes. A
-// range that could not be cleared is not reused.
+// Unmaps the addresses before clearing the file, so that a use after free faults instead of reading
+// another buffer's bytes. A range that could not be cleared is not reused.
 void PageArena::free_large(std::size_t offset, std::size_t nbytes) noexcept {
   os::decommit_pages(all_.view + offset, nbytes);
   os::decommit_pages(all_.library + offset, nbytes);
-  if (!is_parents() && !file_.clear(offset, nbytes)) {
+  if (!is_owned_by_parent() && !file_.clear(offset, nbytes)) {
     return;
   }
   const std::lock_guard lock{lock_};
@@ -156,8 +157,8 @@ void PageArena::deallocate(const Mappings& unused) noexcept {
     free_large(offset, unused.nbytes);
     return;
   }
-  if (is_parents()) {
-    return;  // the file is the parent's, and a child allocates nothing here
+  if (is_owned_by_parent()) {
+    return;  // a forked child must not change the file and does not allocate from the arena
   }
   if (!file_.clear(offset, unused.nbytes)) {
     return;
@@ -198,8 +199,8 @@ void PageArena::take(std::span<const TrackedMemory::Taking> requests) {
   }
 }
 
-// Throws std::bad_alloc before a step for whose result there is no memory: the pages of that step
-// still count as written.
+// Throws std::bad_alloc before a step of the scan if its result cannot be stored; the pages of that
+// step then still count as written.
 void PageArena::scan(std::byte* begin, std::byte* end) {
   const auto visit_live = [this](void* source, void* destination, const auto& visit) {
     auto each = live_.upper_bound(static_cast<std::byte*>(source));
@@ -232,7 +233,7 @@ void PageArena::coarsen(PageMemory& memory, const RangeSet& needed) {
   memory.coarsen_locked(kernel_, needed);
 }
 
-// In a grandchild these mappings are private copies already.
+// In a child of a forked child these mappings are private copies already.
 void PageArena::make_private() noexcept {
   if (os::forks() > 1) {
     return;

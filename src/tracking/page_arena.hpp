@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Address space in which the kernel reports written pages. One file is mapped twice, over two
-// address ranges: the user's view and the library's. A byte of the file has the same offset in
-// both, so one scan of the kernel covers any number of tracked memories.
+// Address space in which the kernel reports written pages. One file is mapped to two address
+// ranges: the view of the program and that of the library. A byte of the file has the same offset
+// in both, so one scan by the kernel covers any number of tracked memories.
 //
-// Memory of 2 MiB or more has pages of its own and begins at a huge page. Smaller memory shares
-// segments of 64 MiB, in which each has whole small pages of its own; segments are never freed.
+// Memory of 2 MiB or more has its own pages and begins at a huge-page boundary. Smaller memories
+// share segments of 64 MiB, in which each occupies whole small pages. Segments are never freed.
 
 #include <map>
 #include <mutex>
@@ -24,17 +24,18 @@ namespace isthmus::tracking {
 
 class PageMemory;
 
-// One per process, thread-safe, never destroyed. A forked child gets private copies of its memory
-// and cannot allocate from it.
+// There is one arena per process; it is thread-safe and never destroyed. A forked child has private
+// copies of the arena's memory and cannot allocate from the arena.
 class PageArena {
  public:
   PageArena(const PageArena&) = delete;
   PageArena& operator=(const PageArena&) = delete;
-  // UNSUPPORTED, with the reason, where the kernel does not report written pages and in a forked
-  // child.
+  // Returns the process's arena. UNSUPPORTED, with the reason, if the kernel does not report
+  // written pages or the process is a forked child.
   [[nodiscard]] static Result<PageArena*> instance();
 
-  // The beginnings of both mappings of zeroed memory. Untouched pages may not be backed yet.
+  // The addresses of zeroed memory in both mappings. Untouched pages may not be backed by physical
+  // memory yet.
   struct Mappings {
     std::byte* view = nullptr;
     std::byte* library = nullptr;
@@ -43,7 +44,8 @@ class PageArena {
   [[nodiscard]] Result<Mappings> allocate(std::size_t nbytes);
   void deallocate(const Mappings& unused) noexcept;
 
-  // Writes to its view are reported from here on, and earlier ones are not. Throws std::bad_alloc.
+  // Registers `live`: writes to its view after this call are reported, earlier writes are not.
+  // Throws std::bad_alloc.
   [[nodiscard]] Result<void> add(PageMemory& live);
   void remove(const PageMemory& memory) noexcept;
 
@@ -65,7 +67,8 @@ class PageArena {
   [[nodiscard]] Result<void> map_both(std::size_t offset, std::size_t nbytes);
   void unmap_large(std::size_t offset, std::size_t nbytes) noexcept;
   void free_large(std::size_t offset, std::size_t nbytes) noexcept;
-  // Scans [begin, end) and makes each live memory there record its written pages. Pre: locked.
+  // Scans [begin, end) and records the written pages in the live memories there. Pre: the lock is
+  // held.
   void scan(std::byte* begin, std::byte* end);
   void make_private() noexcept;
 
@@ -74,9 +77,9 @@ class PageArena {
   const Mappings all_;
 
   std::mutex lock_;
-  FreeRanges large_;                        // in whole huge pages
-  FreeRanges small_;                        // in whole small pages, of the segments
-  std::map<std::byte*, PageMemory*> live_;  // by the beginning of the view
+  FreeRanges large_;                        // units of huge pages
+  FreeRanges small_;                        // units of small pages, within the segments
+  std::map<std::byte*, PageMemory*> live_;  // keyed by the beginning of the view
 };
 
 }  // namespace isthmus::tracking

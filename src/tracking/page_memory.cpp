@@ -19,7 +19,7 @@ namespace {
 
 using os::k_huge_page;
 
-// The kernel collapses a range into a huge page only if one page of it is present.
+// The kernel collapses a range into a huge page only if at least one of its pages is present.
 void make_huge(std::byte* at, std::size_t nbytes) noexcept {
   for (std::size_t next = 0; next < nbytes; next += k_huge_page) {
     if (!os::populate_shared(at + next, os::page_size())) {
@@ -29,7 +29,7 @@ void make_huge(std::byte* at, std::size_t nbytes) noexcept {
   os::collapse_pages(at, nbytes);
 }
 
-// The kernel zeroes the pages during this call, so several threads pay off from some size on.
+// The kernel zeroes the pages during this call, so large ranges are divided among several threads.
 void make_huge_in_parallel(std::byte* at, std::size_t nbytes) noexcept {
   constexpr std::size_t k_max_helpers = 7, k_min_bytes_per_thread = std::size_t{32} << 20;
   const std::size_t processors = std::max(1U, std::thread::hardware_concurrency());
@@ -58,8 +58,8 @@ std::size_t whole_chunks(const Request& request) noexcept {
   return request.granularity == Granularity::automatic ? request.nbytes / k_huge_page : 0;
 }
 
-// All pages are faulted in at once, and pages that the machine does not have invoke the OOM killer,
-// so the request is checked first.
+// All pages are faulted in immediately, and pages that cannot be backed invoke the OOM killer, so
+// the request is checked first.
 Result<void> check_available_memory(std::size_t nbytes) {
   if (nbytes < k_huge_page) {
     return {};
@@ -75,7 +75,7 @@ Result<void> check_available_memory(std::size_t nbytes) {
 }  // namespace
 
 PageMemory::PageMemory(PageArena& arena, const PageArena::Mappings& pages, const Request& request)
-    : TrackedMemory{Means::pages, request.nbytes},
+    : TrackedMemory{TrackingMechanism::pages, request.nbytes},
       arena_{arena},
       pages_{pages},
       granularity_{request.granularity},
@@ -106,8 +106,8 @@ PageMemory::~PageMemory() {
   arena_.deallocate(pages_);
 }
 
-// Faults in all pages: a page that cannot be backed is an error here, where later it would end the
-// process.
+// Faults in all pages: a page that cannot be backed causes an error here, but would terminate the
+// process on a later access.
 Result<void> PageMemory::fault_in() const {
   if (const auto huge = nbytes_ / k_huge_page * k_huge_page; huge != 0) {
     make_huge_in_parallel(view_, huge);
@@ -121,14 +121,14 @@ Result<void> PageMemory::begin(os::WrittenPages& kernel) const {
                                     : kernel.scan(view_, pages_.nbytes, [](void*, void*) {});
   if (!is_watched ||
       (granularity_ == Granularity::page && huge != 0 && !kernel.split(view_, huge))) {
-    return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "the kernel refused to watch {} more",
+    return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "the kernel refused to watch {} of memory for writes",
                 describe_bytes(nbytes_));
   }
   return {};
 }
 
-// Reported runs are separated by at least one unwritten page, so their number is at most half of
-// the pages.
+// Reported runs are separated by at least one unwritten page, so there are at most half as many
+// runs as pages, rounded up.
 void PageMemory::reserve_records() {
   collect(recorded_);
   const auto max_runs = pages_.nbytes / os::page_size() / 2 + 1;
@@ -172,8 +172,8 @@ void PageMemory::take_all(std::span<const Taking> requests) {
   static_cast<PageMemory*>(requests.front().memory)->arena_.take(requests);
 }
 
-// Pages that are split or merged are already in `found_` completely. The caller copies them after
-// this, so no write in between is lost.
+// Huge pages that are split or merged are completely in `found_` by then. The caller copies them
+// afterwards, so no write in between is lost.
 void PageMemory::take_locked(os::WrittenPages& kernel, RangeSet& written) {
   collect(recorded_);
   if (all_found_) {
@@ -190,7 +190,7 @@ void PageMemory::change(os::WrittenPages& kernel, const Refinement::Changes& cha
   for (const auto each : changes.merge) {
     auto* const at = view_ + each * k_huge_page;
     found_.add(ByteRange{each * k_huge_page, (each + 1) * k_huge_page});
-    // If this fails the next scan reports too much, never too little.
+    // A failure is ignored: the next scan then reports too many pages, never too few.
     if (kernel.merge(at, k_huge_page)) {
       static_cast<void>(kernel.scan(at, k_huge_page, [](void*, void*) {}));
     }
@@ -202,8 +202,9 @@ void PageMemory::change(os::WrittenPages& kernel, const Refinement::Changes& cha
   }
 }
 
-// Both mappings are the same memory, except in a forked child, which has a copy of each.
-Result<const std::byte*> PageMemory::snapshot(const RangeSet& ranges, Writers /*who*/) {
+// Both mappings refer to the same memory, except in a forked child, which has a separate copy of
+// each.
+Result<const std::byte*> PageMemory::snapshot(const RangeSet& ranges, Writers /*writers*/) {
   if (os::is_forked_child()) {
     for (const auto& each : ranges) {
       copy_unwatched(library_ + each.begin, view_ + each.begin, each.nbytes());
@@ -212,7 +213,7 @@ Result<const std::byte*> PageMemory::snapshot(const RangeSet& ranges, Writers /*
   return library_;
 }
 
-Result<void> PageMemory::publish(const RangeSet& ranges, Writers /*who*/) {
+Result<void> PageMemory::publish(const RangeSet& ranges, Writers /*writers*/) {
   if (os::is_forked_child()) {
     for (const auto& each : ranges) {
       copy_unwatched(view_ + each.begin, library_ + each.begin, each.nbytes());
@@ -264,9 +265,9 @@ void PageMemory::coarsen_locked(os::WrittenPages& kernel, const RangeSet& needed
   }
 }
 
-// A change of the page size discards what was written since the preceding scan, so the bytes are
-// compared with a copy made before that scan. All memory is allocated before both: if that fails
-// nothing has changed, and no unwritten page counts as written.
+// A change of the page size discards the kernel's records of writes since the preceding scan. So
+// the chunk is compared with a copy made before that scan. All memory is allocated first: if this
+// fails nothing has changed, and no unwritten page counts as written.
 template <class Change>
 void PageMemory::change_unwritten(os::WrittenPages& kernel, std::size_t chunk, Change change) {
   const auto first = chunk * k_huge_page;
@@ -287,7 +288,7 @@ void PageMemory::change_unwritten(os::WrittenPages& kernel, std::size_t chunk, C
   record_differences(first, before.get());
 }
 
-// Pre: `unevaluated_` has capacity for them.
+// Pre: `unevaluated_` has sufficient capacity.
 void PageMemory::record_differences(std::size_t first, const std::byte* before) noexcept {
   const auto page = os::page_size();
   for (std::size_t at = 0; at < k_huge_page; at += page) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Tracked memory whose written pages the kernel reports. Thread safety: see tracked_memory; the
-// arena's lock protects what the kernel's scans record.
+// Tracked memory whose written pages the kernel reports. Thread safety: see tracked_memory.hpp; the
+// arena's lock protects the results of the kernel's scans.
 //
-// Memory of 2 MiB or more lies in huge pages where the kernel has some, and one write counts for 2
-// MiB until such a page proves to be written sparsely (refinement.hpp) or is refined (`refine`). In
-// smaller memory, and where there was no huge page, a write counts for a small page.
+// Memory of 2 MiB or more lies in huge pages if the kernel provides them. A write to a huge page
+// dirties 2 MiB, unless the page proves to be written sparsely (refinement.hpp) or is refined
+// (`refine`). In smaller memory, and where no huge page was available, a write dirties a small
+// page.
 
 #include <vector>
 
@@ -21,20 +22,22 @@ class PageMemory final : public TrackedMemory {
 
   [[nodiscard]] std::size_t granule() const noexcept override;
   void take(RangeSet& written) override;
-  // Pre: all are `PageMemory`, and the process is not a forked child.
+  // Pre: all memories are `PageMemory`, and the process is not a forked child.
   static void take_all(std::span<const Taking> requests);
   [[nodiscard]] Result<const std::byte*> snapshot(const RangeSet& ranges, Writers writers) override;
-  [[nodiscard]] bool is_snapshot_stable(Writers /*who*/) const noexcept override { return true; }
+  [[nodiscard]] bool is_snapshot_stable(Writers /*writers*/) const noexcept override {
+    return true;
+  }
   [[nodiscard]] Result<void> publish(const RangeSet& ranges, Writers writers) override;
   void refine(const ByteRange& range) override;
   void coarsen(const RangeSet& needed) override;
 
-  // For the arena, which holds its lock.
+  // The following functions are called by the arena with its lock held.
   [[nodiscard]] const PageArena::Mappings& pages() const noexcept { return pages_; }
   [[nodiscard]] Result<void> begin(os::WrittenPages& kernel) const;
   // Reserves capacity for the result of one step of the kernel's scan. Throws std::bad_alloc.
   void reserve_records();
-  // Pre: capacity is reserved. The kernel reports a page once, so this must not fail.
+  // Pre: `reserve_records` was called. The kernel reports a write only once, so this must not fail.
   void record(const std::byte* source, const std::byte* destination) noexcept;
   void record_all() noexcept { all_found_ = true; }
   void take_locked(os::WrittenPages& kernel, RangeSet& written);
@@ -53,11 +56,11 @@ class PageMemory final : public TrackedMemory {
   PageArena& arena_;
   const PageArena::Mappings pages_;
   const Granularity granularity_;
-  RangeSet found_;                   // by scans, not taken yet
-  std::vector<ByteRange> recorded_;  // the same, since the last `collect`, in order
+  RangeSet found_;                   // reported by scans, not taken yet
+  std::vector<ByteRange> recorded_;  // the same since the last `collect`, in ascending order
   bool all_found_ = false;
-  // Pages written before or during a change of their page size, and not taken yet. They show
-  // nothing about how the memory was written since, so `refinement_` does not count them.
+  // Pages that were written before or during a change of their page size and are not taken yet.
+  // `refinement_` does not count them, since they say nothing about writes after the change.
   std::vector<ByteRange> unevaluated_;
   Refinement refinement_;
 };

@@ -9,9 +9,9 @@ namespace isthmus::tracking {
 namespace {
 
 constexpr std::size_t k_chunk = os::k_huge_page;
-constexpr std::size_t k_max_gained_bytes =
-    k_chunk / 8;  // bytes written: above, a whole page is cheaper
-// Trials cost at most a sixteenth of the copies before them.
+// If more bytes than this are written per scan, tracking the chunk whole is cheaper.
+constexpr std::size_t k_max_gained_bytes = k_chunk / 8;
+// Trials cost at most a sixteenth of the copies of whole chunks since the previous trial.
 constexpr std::size_t k_trial_divisor = 16;
 constexpr std::size_t k_max_price_factor = 256;
 constexpr std::uint16_t k_min_hot_scans = 2;
@@ -60,7 +60,7 @@ void Refinement::evaluate_chunk(std::size_t number) noexcept {
   if (chunk.state != Resolution::whole) {
     evaluate_small(number);
   } else if (chunk.written < k_chunk) {
-    keep_small(number);  // the kernel had no huge page, or split it
+    keep_small(number);  // the kernel provided no huge page, or split it
   } else {
     ++copies_since_trial_;
     chunk.heat = static_cast<std::uint16_t>(std::min(chunk.heat + 1, 0xffff));
@@ -79,7 +79,7 @@ void Refinement::evaluate_small(std::size_t number) noexcept {
   if (chunk.written <= k_max_gained_bytes) {
     chunk.state = Resolution::small;
     trial_size_ = was_on_trial ? std::min(2 * trial_size_, max_small_) : trial_size_;
-    price_ = was_on_trial ? min_price_ / k_trial_divisor : price_;  // it was found to pay
+    price_ = was_on_trial ? min_price_ / k_trial_divisor : price_;  // the trial succeeded
     return;
   }
   chunk = {.written = chunk.written};

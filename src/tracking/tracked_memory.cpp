@@ -14,11 +14,14 @@
 namespace isthmus::tracking {
 namespace {
 
-Result<std::unique_ptr<TrackedMemory>> create_by(Means method, const Request& request) {
-  switch (method) {
-    case Means::pages: ISTHMUS_TRY(pages_are_reported()); return PageMemory::create(request);
-    case Means::bytes: return ByteMemory::create(request);
-    case Means::hashes: break;
+Result<std::unique_ptr<TrackedMemory>> create_by(TrackingMechanism mechanism,
+                                                 const Request& request) {
+  switch (mechanism) {
+    case TrackingMechanism::pages:
+      ISTHMUS_TRY(pages_are_reported());
+      return PageMemory::create(request);
+    case TrackingMechanism::bytes: return ByteMemory::create(request);
+    case TrackingMechanism::hashes: break;
   }
   return HashMemory::create(request);
 }
@@ -30,12 +33,12 @@ Result<std::unique_ptr<TrackedMemory>> TrackedMemory::create(const Request& requ
     if (request.nbytes > SIZE_MAX / 2) {
       return Error::no_memory();
     }
-    if (request.means) {
-      return create_by(*request.means, request);
+    if (request.mechanism) {
+      return create_by(*request.mechanism, request);
     }
-    auto means = means_for(request.nbytes);
-    ISTHMUS_TRY(means);
-    return create_by(*means, request);
+    auto mechanism = mechanism_for(request.nbytes);
+    ISTHMUS_TRY(mechanism);
+    return create_by(*mechanism, request);
   } catch (const std::bad_alloc&) {
     return Error::no_memory();
   }
@@ -50,7 +53,7 @@ Result<void> TrackedMemory::take_in_parts(Writers writers, const PartVisitor& vi
 }
 
 Result<std::byte*> TrackedMemory::begin_write(const ByteRange& range, bool keep_contents,
-                                              Writers /*who*/) {
+                                              Writers /*writers*/) {
   if (keep_contents) {
     ISTHMUS_TRY(snapshot({range}, Writers::some));
   }
@@ -58,13 +61,13 @@ Result<std::byte*> TrackedMemory::begin_write(const ByteRange& range, bool keep_
 }
 
 Result<void> TrackedMemory::end_write(const ByteRange& /*range*/, const RangeSet& written,
-                                      const std::byte* /*begun*/, Writers writers) {
+                                      const std::byte* /*begin_address*/, Writers writers) {
   return publish(written, writers);
 }
 
 void TrackedMemory::take_all(std::span<const Taking> requests) {
   const auto is_kernel_scan = [](const Taking& one) {
-    return one.memory->means() == Means::pages && !os::is_forked_child();
+    return one.memory->mechanism() == TrackingMechanism::pages && !os::is_forked_child();
   };
   std::vector<Taking> together;
   for (const auto& one : requests) {

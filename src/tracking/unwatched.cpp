@@ -10,8 +10,8 @@
 namespace isthmus::tracking {
 namespace {
 
-// ThreadSanitizer intercepts memcpy and memcmp, so under it bytes are handled one by one. They are
-// volatile because the compiler would otherwise turn these loops into such calls.
+// ThreadSanitizer intercepts memcpy and memcmp, so in its builds bytes are processed one by one.
+// The pointers are volatile because the compiler would otherwise replace these loops by such calls.
 [[maybe_unused]] __attribute__((no_sanitize("thread"))) void copy_bytewise(
     volatile std::byte* destination, const volatile std::byte* source,
     std::size_t nbytes) noexcept {

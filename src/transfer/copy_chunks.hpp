@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A copy divided into chunks that pass through host memory, one after another or several
-// at a time, each packed there. The host, or a queue of either side, brings a chunk from its source
-// or to its destination. Immutable, so thread-safe for different chunks.
+// A copy divided into chunks, each of which is packed in host memory on its way. Chunks are
+// processed one after another or several at a time. The host, or a queue of either side, copies a
+// chunk from the source to the packed memory and from there to the destination. Immutable, so calls
+// for different chunks may be concurrent.
 //
-// The host converts elements: in `gather` or `scatter`, or in `convert` if it can access neither
-// side.
+// If elements are converted, the host converts them: in `gather` or `scatter`, or in `convert` if
+// the host can access neither side.
 
 #include <cstddef>
 #include <memory>
@@ -25,7 +26,7 @@ class CopyChunks {
   virtual ~CopyChunks() = default;
 
   [[nodiscard]] virtual std::size_t count() const noexcept = 0;
-  // Size of the largest chunk, packed.
+  // Packed size of the largest chunk.
   [[nodiscard]] virtual std::size_t bytes() const noexcept = 0;
 
   virtual void gather(std::size_t index, std::byte* packed) const noexcept = 0;
@@ -36,7 +37,7 @@ class CopyChunks {
                                                  std::byte* /*spare*/) const noexcept {
     return packed;
   }
-  // Faults in the pages that `scatter` of the chunk would be the first to touch.
+  // Faults in the destination pages that `scatter` of the chunk would otherwise fault in.
   virtual void fault_in(std::size_t /*index*/) const noexcept {}
   [[nodiscard]] virtual Submitted read(Queue& queue, std::size_t index, std::byte* packed,
                                        WaitList after) const = 0;
@@ -44,11 +45,12 @@ class CopyChunks {
                                         WaitList after) const = 0;
 };
 
-// Chunks consist of whole rows; rows longer than `max_bytes` are divided.
+// Divides a copy into chunks of whole rows; rows longer than `max_bytes` are split.
 [[nodiscard]] std::unique_ptr<const CopyChunks> cut_rows(const Copy2dShape& rows,
                                                          std::size_t max_bytes);
-// Chunks consist of whole ranges, except those that straddle the boundary of two chunks. A range
-// that is packed retains its word alignment on `device_side`, so that it can be moved word by word.
+// Divides a copy into chunks of whole ranges; a range that does not fit into the rest of a chunk is
+// split. A packed range has the same alignment to 16-byte words as on `device_side`, so that it can
+// be copied word by word.
 [[nodiscard]] std::unique_ptr<const CopyChunks> cut_ranges(const RangedCopy& copy, Side device_side,
                                                            std::size_t max_bytes);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Executes a checked copy by the cheapest means: by the host itself, through the staging ring, by
-// the driver, or through host memory between two devices. Thread-safe.
+// Executes a validated copy in the cheapest way: on the host, through the staging ring, by the
+// driver, or between two devices through host memory. Thread-safe.
 
 #include "os/virtual_memory.hpp"
 #include "transfer/pageable.hpp"
@@ -10,8 +10,8 @@
 
 namespace isthmus {
 
-// `host_copy()` performs the complete copy, and owns everything it needs except the endpoints'
-// memory.
+// `host_copy()` performs the complete copy on the host. It owns everything that it accesses except
+// the endpoints' memory.
 template <class Effect>
 Submitted make_checked_copy(Queue* queue, const CopyPlan& plan, TransferOptions options,
                             const Effect& host_copy) {

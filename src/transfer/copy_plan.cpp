@@ -7,8 +7,8 @@ namespace isthmus {
 
 namespace {
 
-// The side whose order of elements packed chunks have. If the device can reorder elements, it is
-// the host's side, so that the host copies long runs. Otherwise it is the device's side.
+// Chooses the side whose element order packed chunks use. If the device can reorder elements this
+// is the host's side, so that the host copies long runs. Otherwise it is the device's side.
 Side packing_side(const Endpoint& destination, const Endpoint& source) {
   const bool to_host = destination.host_can_touch();
   const auto& device_endpoint = to_host ? source : destination;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A checked copy: its endpoints, and which bytes move. Refers to the endpoints and ranges,
-// which must outlive it.
+// A validated copy: its endpoints and the bytes to copy. Refers to the endpoints and ranges, which
+// must outlive the plan. Immutable once built, so thread-safe.
 
 #include <memory>
 
@@ -16,11 +16,11 @@ struct CopyPlan {
   // From the pointer to the end of the last byte.
   std::size_t destination_bytes = 0;
   std::size_t source_bytes = 0;
-  std::size_t nbytes = 0;  // to be copied
-  Copy2dShape rows{};      // what is copied, unless one of the next two is set
+  std::size_t nbytes = 0;  // to copy
+  Copy2dShape rows{};      // the bytes to copy, unless `ranges` or `block` is set
   std::span<const CopyRange> ranges{};
-  const StridedCopy* block = nullptr;  // or null
-  bool is_fresh = false;  // destination on the host, none of whose pages was touched yet
+  const StridedCopy* block = nullptr;
+  bool is_fresh = false;  // the destination is host memory whose pages were never touched
 
   [[nodiscard]] static CopyPlan of_block(const Endpoint& destination, const Endpoint& source,
                                          const StridedCopy& block) noexcept {
@@ -34,13 +34,13 @@ struct CopyPlan {
             &block};
   }
 
-  // Whether it is more than rows: runs that the host gathers before one operation, or scatters
-  // after it.
+  // Whether the copy is a block or a list of ranges, so that staging gathers runs before an
+  // operation or scatters them after it.
   [[nodiscard]] bool is_chunked() const noexcept { return block != nullptr || !ranges.empty(); }
   [[nodiscard]] bool is_one_run() const noexcept { return !is_chunked() && rows.height == 1; }
-  // Chunks of at most that many bytes.
+  // Divides the copy into chunks of at most `max_bytes` bytes.
   [[nodiscard]] std::unique_ptr<const CopyChunks> cut(std::size_t max_bytes) const;
-  // Submits it as one operation of a queue that reaches both endpoints.
+  // Submits the copy as one operation. Pre: `queue` can access both endpoints.
   [[nodiscard]] Submitted submit_to(Queue& queue, WaitList after) const;
 };
 

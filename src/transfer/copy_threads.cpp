@@ -11,27 +11,27 @@ namespace {
 
 constexpr std::size_t k_max_copy_threads = StagingRing::k_max_slot_pairs;
 
-// Processors of the calling thread, which its helpers share. Empty, and not queried, if the copy
-// needs no helper.
+// Returns the processors that the calling thread may use; helper threads share them. If the copy
+// needs no helper the processors are not queried and the result is empty.
 os::ProcessorSet allowed_for(std::size_t nbytes) noexcept {
   return nbytes < 2 * k_min_bytes_per_thread ? os::ProcessorSet{} : os::processors_of_thread();
 }
 
 std::size_t max_threads(std::size_t nbytes, const os::ProcessorSet& allowed) {
   static const auto limit = os::processor_limit("");
-  const auto worth = nbytes / k_min_bytes_per_thread;
+  const auto needed = nbytes / k_min_bytes_per_thread;
   const auto usable = allowed.any() ? allowed.count() : k_max_copy_threads;
-  return std::max<std::size_t>(1, std::min({worth, usable, limit, k_max_copy_threads}));
+  return std::max<std::size_t>(1, std::min({needed, usable, limit, k_max_copy_threads}));
 }
 
-// Processors near the device, unless there are fewer of them than threads.
+// Returns the processors near the device, or all allowed ones if fewer than `threads` are near it.
 os::ProcessorSet processors_for(std::size_t threads, const os::ProcessorSet& allowed,
                                 const os::ProcessorSet& near) noexcept {
   const auto both = allowed & near;
   return both.count() >= threads ? both : allowed;
 }
 
-// Reads the environment once. Later changes by the program are meant for its child processes.
+// Reads the environment once: later changes by the program are intended for its child processes.
 Result<std::size_t> requested_threads() {
   // NOLINTNEXTLINE(concurrency-mt-unsafe)
   static const auto requested = parse_threads(std::getenv("ISTHMUS_COPY_THREADS"));
@@ -47,11 +47,11 @@ Result<std::size_t> parse_threads(const char* text) {
   const std::string_view digits{text};
   std::size_t threads = 0;
   const auto* const end = digits.data() + digits.size();
-  const auto [behind, problem] = std::from_chars(digits.data(), end, threads);
-  if (problem != std::errc{} || behind != end || threads == 0 || threads > k_max_copy_threads) {
+  const auto [parsed_end, problem] = std::from_chars(digits.data(), end, threads);
+  if (problem != std::errc{} || parsed_end != end || threads == 0 || threads > k_max_copy_threads) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "ISTHMUS_COPY_THREADS is \"{}\": set a number of threads from 1 to {}, or unset it "
-                "to have the best number measured",
+                "for an automatic choice",
                 digits, k_max_copy_threads);
   }
   return threads;

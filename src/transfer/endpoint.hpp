@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// An endpoint of a transfer: plain host memory of the caller's, or part of an allocation.
+// The source or destination of a transfer: plain host memory of the caller, or part of an
+// allocation. Not thread-safe.
 
 #include <vector>
 
@@ -15,15 +16,15 @@ struct Endpoint {
   Queue* preferred = nullptr;
 
   [[nodiscard]] bool host_can_touch() const noexcept { return !memory || memory->host_can_touch(); }
-  // Whether the library's own copies on the host can access it.
+  // Whether copies that the library executes on the host can access the endpoint.
   [[nodiscard]] bool host_can_copy() const noexcept {
     return host_can_touch() || memory->device().keeps_memory_on_host();
   }
   [[nodiscard]] bool in_context_of(const Queue& queue) const noexcept;
-  // Whether operations of that queue may access it: it is accessible to the host, or belongs to the
-  // queue's context and device.
+  // Whether operations on `queue` may access the endpoint: the host can access it, or it belongs to
+  // the queue's context and device.
   [[nodiscard]] bool is_reachable_by(const Queue& queue) const noexcept;
-  // [pointer, pointer + nbytes) as a range of its allocation.
+  // Returns [pointer, pointer + nbytes) as offsets in the allocation. Pre: `memory` is not null.
   [[nodiscard]] ByteRange range(std::size_t nbytes) const noexcept;
 };
 
@@ -32,13 +33,13 @@ struct TransferUse {
   Use use;
 };
 
-// What an operation waits for, and what must live until it has completed.
+// Events that an operation waits for, and objects that must stay alive until it has completed.
 struct TransferOptions {
   std::vector<Ref<Event>> after;
   std::vector<Owner> owners;
   bool blocking = true;
-  // Whether it depends on copies that are to fill what it reads (memory/content_list.hpp): it then
-  // fails if they do. Otherwise it is only ordered after them.
+  // Whether the operation fails if an earlier copy into the memory that it reads fails
+  // (memory/content_list.hpp). If false, the operation is only ordered after such copies.
   bool reads_contents = true;
 };
 

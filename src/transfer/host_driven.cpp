@@ -16,8 +16,8 @@ HostDriven::HostDriven(const CopyPlan& plan)
   touched_.add(plan.source, plan.source_bytes, false);
 }
 
-// Work that other libraries submitted to a default stream comes first, and only the driver knows
-// it.
+// On a default stream the operation must also run after work that other libraries submitted there.
+// Only the driver can report that work, so a fence is submitted.
 Result<void> HostDriven::collect(Queue* queue) {
   touched_.collect(nullptr, conflicts_);
   if (queue != nullptr && queue->is_default_stream()) {
@@ -40,9 +40,10 @@ Error HostDriven::run_guarded() noexcept try {
   return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "no host memory for the intermediate storage of a copy");
 }
 
-// Runs on a library thread. No driver object is left when the end is reported, since the process
-// may exit immediately afterwards. It ends after everything that it is ordered after, even if it
-// fails: later users of the memory wait only for this operation.
+// Runs on a library thread. All driver objects are released before the completion is reported,
+// since the process may exit immediately afterwards. Even if the operation fails, it completes only
+// after everything that it is ordered after: later users of the memory wait only for this
+// operation.
 Error HostDriven::run_to_completion() noexcept {
   auto outcome = wait_for_dependencies().take_error();
   if (outcome) {
@@ -51,7 +52,7 @@ Error HostDriven::run_to_completion() noexcept {
   }
   const os::DriverCall calls;
   if (!calls) {
-    return fail(ISTHMUS_ERROR_FORKED, "the process is ending");
+    return fail(ISTHMUS_ERROR_FORKED, "the copy was not executed: the process is exiting");
   }
   if (!outcome) {
     outcome = run_guarded();
@@ -69,9 +70,9 @@ void HostDriven::release_all() noexcept {
   conflicts_.clear();
 }
 
-// Waits and copies on a library thread; later work on `queue` waits for it. Nothing fails or blocks
-// after the fence is submitted: `done` may depend on events that the caller completes only once
-// this has returned.
+// Waits and copies on a library thread; a fence makes later work on `queue` wait for the operation.
+// Nothing may fail or block after the fence is submitted: `done` may depend on events that the
+// caller completes only after this function has returned.
 Submitted HostDriven::run_async(Queue* queue, const std::shared_ptr<HostDriven>& operation) {
   const Ref<Event> done{operation->done_};
   auto work = ReservedWork::make([operation] {
@@ -101,7 +102,7 @@ Submitted carry_out(Queue* queue, const std::shared_ptr<HostDriven>& operation,
   if (!options.blocking && (queue == nullptr || queue->device().can(ISTHMUS_CAN_WAIT_FOR_HOST))) {
     return HostDriven::run_async(queue, operation);
   }
-  const Undo cleanup{[&] {  // other references to it may remain
+  const Undo cleanup{[&] {  // other references to the operation may remain
     operation->release_all();
     operation->owners_.clear();
   }};

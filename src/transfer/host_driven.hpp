@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Copies and fills that the host executes itself, in the order of a queue or of none: on the
-// caller's thread if the call blocks, else on a library thread, for which later work on the queue
-// then waits.
+// Copies and fills that the host executes, optionally in the order of a queue. A blocking call
+// executes them on the caller's thread. Otherwise a library thread executes them, and later work on
+// the queue waits for that thread.
 
 #include <memory>
 
@@ -11,18 +11,19 @@
 
 namespace isthmus {
 
-// An operation of this kind; owns what it needs while it is in flight.
+// A copy or fill that the host executes. Owns the resources that it needs while it is in flight.
+// Used by one thread at a time.
 class HostDriven {
  public:
-  HostDriven() = default;  // of plain memory alone
+  HostDriven() = default;  // accesses plain host memory only
   explicit HostDriven(const CopyPlan& plan);
   HostDriven(const HostDriven&) = delete;
   HostDriven& operator=(const HostDriven&) = delete;
   virtual ~HostDriven() = default;
 
  protected:
-  // Called once everything that it is ordered after has ended. Must leave nothing in flight,
-  // whatever it returns. May throw std::bad_alloc.
+  // Executes the operation. Called after everything that it is ordered after has completed. Must
+  // leave nothing in flight, even on failure. May throw std::bad_alloc.
   [[nodiscard]] virtual Result<void> move() = 0;
   // Must release all driver objects.
   virtual void release_resources() noexcept {}
@@ -47,8 +48,8 @@ class HostDriven {
   Ref<LibraryEvent> done_ = make_ref<LibraryEvent>();
 };
 
-// `queue` null: in the order of no queue. If it blocks, or the queue cannot wait for the host, the
-// operation has ended when this returns.
+// Executes `operation` in the order of `queue`, or of no queue if null. If the call blocks, or the
+// queue cannot wait for the host, the operation has completed when this returns.
 [[nodiscard]] Submitted carry_out(Queue* queue, const std::shared_ptr<HostDriven>& operation,
                                   TransferOptions options);
 

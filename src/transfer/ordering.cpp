@@ -78,7 +78,7 @@ void note_overwritten(const Endpoint& endpoint, std::size_t nbytes,
     written ? contents.replace(all, written) : contents.forget(all);
   }
 } catch (const std::bad_alloc&) {
-  // The operation was submitted and is in flight, so this must not be reported as a refusal.
+  // The operation was submitted and is in flight, so the caller must not receive an error.
 }
 
 void TouchedMemory::collect(const Queue* queue, std::vector<Ref<Event>>& after) {
@@ -135,25 +135,25 @@ void TouchedMemory::publish(const Queue* queue, const Ref<Event>& event) noexcep
   }
 }
 
-struct OwnerKeeper::LastStop final : Continuation {
-  explicit LastStop(std::vector<Owner> owners) : kept{std::move(owners)} {}
+struct OwnerKeeper::OwnerHolder final : Continuation {
+  explicit OwnerHolder(std::vector<Owner> owners) : held_owners{std::move(owners)} {}
   void run(Event&) noexcept override { delete this; }
 
-  std::vector<Owner> kept;
+  std::vector<Owner> held_owners;
 };
 
 OwnerKeeper::OwnerKeeper(std::vector<Owner> owners) {
   if (!owners.empty()) {
-    last_stop_.reset(new LastStop{std::move(owners)});
+    holder_.reset(new OwnerHolder{std::move(owners)});
   }
 }
 
 void OwnerKeeper::keep_until(Event& event) noexcept {
-  if (last_stop_) {
-    event.on_complete_lazily(*last_stop_.release());
+  if (holder_) {
+    event.on_complete_lazily(*holder_.release());
   }
 }
 
-void OwnerKeeper::Deleter::operator()(LastStop* unused) const noexcept { delete unused; }
+void OwnerKeeper::Deleter::operator()(OwnerHolder* unused) const noexcept { delete unused; }
 
 }  // namespace isthmus

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Orders an operation after those in flight on the memory that it accesses, and records it for
-// later ones. An object belongs to one operation and is not thread-safe; the lists of uses that it
-// changes are.
+// Orders an operation after the operations in flight on the memory that it accesses, and records it
+// so that later operations are ordered after it. An object belongs to one operation and is not
+// thread-safe. The lists of uses that it changes are thread-safe.
 
 #include <array>
 #include <cstdint>
@@ -20,34 +20,37 @@ class TouchedMemory {
   TouchedMemory& operator=(const TouchedMemory&) = delete;
   ~TouchedMemory() { cancel(); }
 
-  // `writes` false: the operation reads.
+  // If `writes` is false the operation reads the memory.
   void add(const Endpoint& endpoint, std::size_t nbytes, bool writes);
   void add_read_and_written(const Endpoint& endpoint, std::size_t nbytes);
 
-  // Call before `collect` and before the submission of an operation that is to be published;
-  // `publish` then needs no memory. Throws std::bad_alloc.
+  // Allocates everything that `publish` needs, so that `publish` cannot fail. Must be called before
+  // `collect` and before the operation is submitted. Throws std::bad_alloc.
   void reserve();
-  // Cancels `reserve`: nothing was submitted. Pre: the memory reserved for is still referenced.
+  // Cancels `reserve` if nothing was submitted. Pre: the caller still holds references to the
+  // memory.
   void cancel() noexcept;
 
-  // Adds to `after` what an operation on queue `queue` must wait for. Null: on no queue, so all
-  // conflicting operations.
+  // Adds to `after` the events that an operation on `queue` must wait for. If `queue` is null these
+  // are the events of all conflicting operations.
   void collect(const Queue* queue, std::vector<Ref<Event>>& after);
-  // The same for work that callers submitted themselves to exported queues of the memory, except
-  // `queue`.
+  // The same for external work on the memory's exported queues other than `queue`.
   [[nodiscard]] Result<void> collect_exported(const Queue* queue, std::vector<Ref<Event>>& after);
-  // Both of these, as dependencies that order and do not propagate failure. They belong in the
-  // wait list of the operation that is then published, on the same queue. Pre: `reserve`.
+  // Does the work of `collect` and `collect_exported`, but adds events that do not propagate
+  // failure. The caller submits the operation with this wait list and publishes it, both on
+  // `queue`. Pre: `reserve` was called.
   [[nodiscard]] Result<void> order_after_conflicts(const Queue* queue,
                                                    std::vector<Ref<Event>>& after);
-  // Adds the copies that an operation with these options depends on, for what it reads.
+  // Adds the pending copies into the memory that the operation reads, if `options.reads_contents`
+  // is set. Their failure fails the operation.
   void add_contents(TransferOptions& options);
-  // For direct access by the host in the order of `queue` (may be null): adds what is unfinished
-  // there, and on every exported queue of the memory, where external work may run.
+  // For direct access by the host in the order of `queue` (may be null): adds the unfinished work
+  // of `queue` and of every exported queue of the memory, where external work may run.
   [[nodiscard]] Result<void> collect_queues(Queue* queue, std::vector<Ref<Event>>& after);
-  // Whether nothing is in flight on the memory, as far as is known without a driver call.
+  // Whether nothing is in flight on the memory, determined without a driver call. May return false
+  // for idle memory.
   [[nodiscard]] bool is_known_idle();
-  // Records the operation that completes with `event` as in flight. Pre: `reserve`.
+  // Records the operation that completes with `event` as in flight. Pre: `reserve` was called.
   void publish(const Queue* queue, const Ref<Event>& event) noexcept;
 
  private:
@@ -64,26 +67,26 @@ class TouchedMemory {
   bool follows_conflicts_ = false;
 };
 
-// Records that a submitted operation, which completes with `written`, writes all of these bytes, or
-// that they have been written already (null). Unless it fails, no earlier copy determines their
-// contents. If memory is short an earlier copy may remain recorded: readers may then fail
-// unnecessarily.
+// Records that the operation of event `written` overwrites all of these bytes, or that they were
+// overwritten already (null). Readers of the bytes then no longer depend on earlier copies into
+// them, unless the operation fails. If host memory is short an earlier copy may remain recorded,
+// and readers may fail unnecessarily.
 void note_overwritten(const Endpoint& endpoint, std::size_t nbytes,
                       const Ref<Event>& written) noexcept;
 
-// Keeps owners alive until an event has completed. Construct it before the submission, since
-// nothing may fail afterwards.
+// Keeps owners alive until an event has completed. Must be constructed before the submission, since
+// `keep_until` must not fail.
 class OwnerKeeper {
  public:
   explicit OwnerKeeper(std::vector<Owner> owners);
   void keep_until(Event& event) noexcept;
 
  private:
-  struct LastStop;
+  struct OwnerHolder;
   struct Deleter {
-    void operator()(LastStop* unused) const noexcept;
+    void operator()(OwnerHolder* unused) const noexcept;
   };
-  std::unique_ptr<LastStop, Deleter> last_stop_;
+  std::unique_ptr<OwnerHolder, Deleter> holder_;
 };
 
 }  // namespace isthmus

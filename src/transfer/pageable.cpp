@@ -7,11 +7,11 @@
 namespace isthmus {
 namespace {
 
-// For smaller copies a thread that copies while the caller continues costs more than it saves.
+// For smaller copies, using a library thread while the caller continues costs more than it saves.
 constexpr std::size_t k_min_async_bytes = std::size_t{2} << 20;
 
-// Whether `memory` is accessible to its device only, and `host` to the host: pageable or pinned
-// memory, or memory of another driver.
+// Whether the host cannot access `memory` but can access `host`, which is pageable or pinned memory
+// or memory of another driver.
 bool is_device_only(const Endpoint& memory, const Endpoint& host) noexcept {
   return !memory.host_can_touch() && host.host_can_touch();
 }
@@ -28,8 +28,8 @@ bool is_scattered(const CopyPlan& plan) noexcept {
          shape.dimensions[shape.rank - 1].destination_stride != shape.width;
 }
 
-// Whether it writes short runs to host memory. If the device writes them itself they cross the
-// bus one by one: 2 Mi runs of 4 bytes in 4.3 ms (H100).
+// Whether the copy writes short runs to host memory. If the device writes the runs itself they
+// cross the bus one by one: 2 Mi runs of 4 bytes take 4.3 ms (H100).
 bool is_scattered_to_host(const Device& device, const CopyPlan& plan) {
   const auto& memory = plan.destination.memory;
   return plan.nbytes >= k_min_async_bytes &&
@@ -50,9 +50,9 @@ bool is_faster_staged(const Device& device, const CopyPlan& plan, bool to_device
 
 }  // namespace
 
-// A program that submits work of its own to the queue's stream expects it to run after a copy that
-// was submitted before it. A copy that host threads execute later cannot be ordered so. Without
-// pinned memory the driver copies.
+// Asynchronous copies on a queue with external work are not staged: work that the program submits
+// to the queue's stream must run after copies submitted earlier, and a copy that host threads
+// execute later cannot be ordered before it. If no pinned memory is available the driver copies.
 bool is_better_staged(const Queue& queue, const CopyPlan& plan, bool blocking) {
   const bool to_device = is_device_only(plan.destination, plan.source);
   if (!to_device && !is_device_only(plan.source, plan.destination)) {

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Copies between a device and host memory that it accesses slowly: through pinned memory, by
-// several threads at once (parallel_copy.hpp). Thread-safe.
+// Copies between a device and host memory to which its access is slow. The copies go through pinned
+// memory and use several threads (parallel_copy.hpp). Thread-safe.
 
 #include "transfer/copy_plan.hpp"
 
 namespace isthmus {
 
-// Whether staging such a copy, in the order of `queue`, is better than passing it to the driver
-// unchanged.
+// Whether the copy, in the order of `queue`, should be staged rather than passed to the driver.
 [[nodiscard]] bool is_better_staged(const Queue& queue, const CopyPlan& plan, bool blocking);
 
-// Pre: `is_better_staged`.
+// Pre: `is_better_staged` returned true.
 [[nodiscard]] Submitted copy_pageable(Queue& queue, const CopyPlan& plan, TransferOptions options);
 
 }  // namespace isthmus

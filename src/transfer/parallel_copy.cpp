@@ -23,14 +23,14 @@ namespace {
 using SlotPair = StagingRing::SlotPair;
 using Slot = StagingRing::Slot;
 
-// Smallest chunk: the bytes that are worth a thread, divided among the slots of its pair.
-constexpr std::size_t k_min_piece_bytes = k_min_bytes_per_thread / StagingRing::k_slots;
+// Smallest chunk: the minimum bytes for one thread, divided among the slots of its pair.
+constexpr std::size_t k_min_chunk_bytes = k_min_bytes_per_thread / StagingRing::k_slots;
 
-// Within a device a slot holds a chunk twice: as read, and as it will be written.
+// If both sides are device memory, a slot holds a chunk twice: before and after its conversion.
 constexpr std::size_t k_half_slot = StagingRing::k_slot_bytes / 2;
 
-std::size_t piece_bytes(std::size_t nbytes, std::size_t threads, bool same_device) noexcept {
-  return std::clamp(nbytes / (threads * StagingRing::k_slots), k_min_piece_bytes,
+std::size_t chunk_bytes(std::size_t nbytes, std::size_t threads, bool same_device) noexcept {
+  return std::clamp(nbytes / (threads * StagingRing::k_slots), k_min_chunk_bytes,
                     same_device ? k_half_slot : StagingRing::k_slot_bytes);
 }
 
@@ -40,7 +40,7 @@ class ParallelCopy final : public HostDriven, public std::enable_shared_from_thi
                const Cutter& cut)
       : HostDriven{plan},
         threads_{threads},
-        chunks_{cut(piece_bytes(plan.nbytes, threads.threads, route.is_within_device()))},
+        chunks_{cut(chunk_bytes(plan.nbytes, threads.threads, route.is_within_device()))},
         nbytes_{plan.nbytes},
         route_{route},
         is_fresh_{plan.is_fresh},
@@ -48,13 +48,14 @@ class ParallelCopy final : public HostDriven, public std::enable_shared_from_thi
         ring_{route.ring} {}
 
  protected:
-  // This thread copies too, with as many helpers as chunks, slot pairs and threads allow.
+  // Copies on this thread and on helper threads. Fewer helpers start than `threads_` allows if slot
+  // pairs or memory are short.
   [[nodiscard]] Result<void> move() override {
-    const os::BoundThread here{on_library_thread() ? threads_.processors : os::ProcessorSet{}};
-    auto& own = ring_.acquire();
+    const os::BoundThread binding{on_library_thread() ? threads_.processors : os::ProcessorSet{}};
+    auto& own_pair = ring_.acquire();
     const auto start = os::Clock::now();
     const bool all_started = start_helpers();
-    copy_pieces(own, false);
+    copy_chunks(own_pair, false);
     auto outcome = end();
     if (reports_time_ && outcome && all_started && !returned_pair_early_) {
       ring_.threads(route_.writes).record(nbytes_, threads_.threads, os::Clock::now() - start);
@@ -63,8 +64,8 @@ class ParallelCopy final : public HostDriven, public std::enable_shared_from_thi
   }
 
  private:
-  // Returns false if there was no memory or slot pair for a helper; the threads that already run
-  // then copy everything.
+  // Starts the helper threads. Returns false if there was no memory or slot pair for one of them;
+  // the threads that already run then copy everything.
   bool start_helpers() noexcept try {
     for (std::size_t helpers = 1; helpers < threads_.threads; ++helpers) {
       auto* const pair = ring_.reserve();
@@ -83,17 +84,17 @@ class ParallelCopy final : public HostDriven, public std::enable_shared_from_thi
   } catch (const std::bad_alloc&) {
     return false;
   }
-  // Runs on a library thread, possibly after the copy has ended. The slot pair is created on this
-  // thread so that its memory, too, is near the device.
+  // Runs on a library thread, possibly after the copy has completed. The slot pair is created on
+  // this thread, which runs near the device, so that its memory is near the device too.
   void run_helper(SlotPair& pair) noexcept {
     const os::DriverCall calls;
     if (!calls || !join()) {
       ring_.release(pair);
       return;
     }
-    const os::BoundThread here{threads_.processors};
+    const os::BoundThread binding{threads_.processors};
     if (ring_.make_ready(pair)) {
-      copy_pieces(pair, true);
+      copy_chunks(pair, true);
     } else {
       ring_.release(pair);
     }
@@ -101,32 +102,33 @@ class ParallelCopy final : public HostDriven, public std::enable_shared_from_thi
   }
   [[nodiscard]] bool join() noexcept {
     const std::lock_guard hold{lock_};
-    helpers_ += is_over_ ? 0 : 1;
-    return !is_over_;
+    helpers_ += has_ended_ ? 0 : 1;
+    return !has_ended_;
   }
   void leave() noexcept {
     const std::lock_guard hold{lock_};
     --helpers_;
-    helped_.notify_all();
+    helper_left_.notify_all();
   }
-  // Does not wait for threads that have not begun to help: on a busy machine that takes long.
+  // Waits only for helpers that have started copying: on a busy machine the others may start late.
   [[nodiscard]] Result<void> end() {
     std::unique_lock hold{lock_};
-    is_over_ = true;
-    helped_.wait(hold, [this] { return helpers_ == 0; });
+    has_ended_ = true;
+    helper_left_.wait(hold, [this] { return helpers_ == 0; });
     return failed_ ? Result<void>{std::move(failure_)} : Result<void>{};
   }
 
-  // Called while the device copies the chunk.
+  // Faults in the destination pages of a chunk while the device reads the chunk.
   void fault_in(std::size_t index) const noexcept {
     if (is_fresh_) {
       chunks_->fault_in(index);
     }
   }
 
-  // `is_helper`: called by a helper, whose slot pair may be returned before the copy ends.
-  void copy_pieces(SlotPair& pair, bool is_helper) noexcept {
-    auto outcome = try_copy_pieces(pair, is_helper);
+  // If `is_helper` is true the calling thread is a helper and may release its slot pair before the
+  // copy is complete.
+  void copy_chunks(SlotPair& pair, bool is_helper) noexcept {
+    auto outcome = try_copy_chunks(pair, is_helper);
     for (auto& each : pair.slots) {
       auto status = each.end();
       if (outcome && !status) {
@@ -142,15 +144,16 @@ class ParallelCopy final : public HostDriven, public std::enable_shared_from_thi
     }
   }
 
-  [[nodiscard]] Result<void> try_copy_pieces(SlotPair& pair, bool is_helper) noexcept try {
-    return route_.is_within_device() ? convert_pieces(pair, is_helper)
-           : route_.writes           ? write_pieces(pair, is_helper)
-                                     : read_pieces(pair, is_helper);
+  [[nodiscard]] Result<void> try_copy_chunks(SlotPair& pair, bool is_helper) noexcept try {
+    return route_.is_within_device() ? convert_chunks(pair, is_helper)
+           : route_.writes           ? write_chunks(pair, is_helper)
+                                     : read_chunks(pair, is_helper);
   } catch (const std::bad_alloc&) {
     return Error::no_memory();
   }
 
-  // Returns false once no chunk is left, one has failed, or another copy needs this slot pair.
+  // Sets `index` to the next chunk. Returns false if no chunk remains, a chunk has failed, or
+  // another copy needs this slot pair.
   [[nodiscard]] bool next(std::size_t& index, bool is_helper) noexcept {
     if (failed_.load(std::memory_order_relaxed)) {
       return false;
@@ -163,7 +166,7 @@ class ParallelCopy final : public HostDriven, public std::enable_shared_from_thi
     return index < chunks_->count();
   }
 
-  [[nodiscard]] Result<void> write_pieces(SlotPair& pair, bool is_helper) {
+  [[nodiscard]] Result<void> write_chunks(SlotPair& pair, bool is_helper) {
     std::size_t index = 0;
     for (std::size_t round = 0; next(index, is_helper); ++round) {
       auto& slot = pair.slots[round % StagingRing::k_slots];
@@ -176,7 +179,7 @@ class ParallelCopy final : public HostDriven, public std::enable_shared_from_thi
     return {};
   }
 
-  [[nodiscard]] Result<void> read_pieces(SlotPair& pair, bool is_helper) {
+  [[nodiscard]] Result<void> read_chunks(SlotPair& pair, bool is_helper) {
     std::array<std::size_t, StagingRing::k_slots> indices{};
     bool more = true;
     for (std::size_t round = 0;; ++round) {
@@ -199,8 +202,8 @@ class ParallelCopy final : public HostDriven, public std::enable_shared_from_thi
     }
   }
 
-  // While the chunk of one slot is converted on the host, the other slot's is in flight.
-  [[nodiscard]] Result<void> convert_pieces(SlotPair& pair, bool is_helper) {
+  // While the host converts the chunk in one slot, the chunk in the other slot is in flight.
+  [[nodiscard]] Result<void> convert_chunks(SlotPair& pair, bool is_helper) {
     std::array<std::size_t, StagingRing::k_slots> indices{};
     for (std::size_t count = indices.size(); count == indices.size();) {
       for (count = 0; count < indices.size() && next(indices[count], is_helper); ++count) {
@@ -228,15 +231,15 @@ class ParallelCopy final : public HostDriven, public std::enable_shared_from_thi
   const std::size_t nbytes_;
   const RingDirection route_;
   const bool is_fresh_;
-  const bool reports_time_;  // whether to report the time of this copy
+  const bool reports_time_;  // whether to record the time of this copy for the choice of threads
   StagingRing& ring_;
   std::atomic<std::size_t> next_{0};
   std::atomic<bool> failed_{false};
   std::atomic<bool> returned_pair_early_{false};
   std::mutex lock_;
-  std::condition_variable helped_;
+  std::condition_variable helper_left_;
   std::size_t helpers_ = 0;
-  bool is_over_ = false;
+  bool has_ended_ = false;
   Error failure_;
 };
 

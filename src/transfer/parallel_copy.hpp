@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Copies through a device's pinned memory, by several copy threads at once. Each thread has a slot
-// pair: it fills, empties or converts one slot while the device copies the other. Thread-safe.
+// Copies through a device's staging ring with several copy threads. Each thread has a slot pair:
+// the thread fills, empties or converts one slot while the device copies the other. Thread-safe.
 //
-// A driver does the same on one thread, at 6 to 10 GB/s (H100). Eight threads reach the bandwidth
-// of the host's memory.
+// A driver stages such copies on one thread, at 6 to 10 GB/s (H100). Eight threads reach the
+// bandwidth of the host's memory.
 
 #include <functional>
 
@@ -14,22 +14,22 @@
 namespace isthmus {
 
 // Which sides of a copy are memory of the ring's device: the source (`reads`), the destination
-// (`writes`).
+// (`writes`), or both.
 struct RingDirection {
   StagingRing& ring;
   bool reads = false;
   bool writes = false;
-  bool converts = false;  // the host's work limits the speed, not the bus
+  bool converts = false;  // elements are converted: the host limits the speed, not the bus
 
   [[nodiscard]] bool is_within_device() const noexcept { return reads && writes; }
 };
 
-// Divides a copy into chunks of at most that many bytes.
+// Divides a copy into chunks of at most `max_bytes` bytes.
 using Cutter = std::function<std::unique_ptr<const CopyChunks>(std::size_t max_bytes)>;
 
-// Copies in the order of `queue`. The host can access the side that is not the device's; if both
-// are the device's, the chunks are converted in between (`CopyChunks::convert`). `cut` is called
-// before this returns. Pre: the ring has a slot pair.
+// Copies in the order of `queue`. If both sides are memory of the device, `CopyChunks::convert` is
+// called between reading and writing a chunk. `cut` is called before this returns. Pre: the host
+// can access a side that is not memory of the device, and the ring has a slot pair.
 [[nodiscard]] Submitted copy_in_parallel(Queue& queue, const CopyPlan& plan, RingDirection route,
                                          const Cutter& cut, TransferOptions options);
 

@@ -20,7 +20,7 @@ Result<void> check_end(const CopyRange& range, std::size_t index) {
   return {};
 }
 
-// Indices sorted by destination; empty if the ranges are sorted already.
+// Returns the indices of the ranges sorted by destination; empty if the ranges are sorted already.
 std::vector<std::size_t> sorted_order(std::span<const CopyRange> ranges) {
   const auto is_before = [](const CopyRange& one, const CopyRange& other) {
     return one.destination_offset < other.destination_offset;
@@ -72,20 +72,21 @@ void rebase(RangeList& list) {
   }
 }
 
-// The destination range that `range` reads from, if any. Pre: `all` is sorted by destination.
+// Returns the range of `all` whose destination overlaps the source of `range`, or null. Pre: `all`
+// is sorted by destination.
 const CopyRange* overlapping_destination(std::span<const CopyRange> all, const CopyRange& range,
                                          std::uintptr_t destination, std::uintptr_t source) {
   const auto begin = source + range.source_offset;
   const auto first = std::partition_point(all.begin(), all.end(), [=](const CopyRange& each) {
     return destination + each.destination_offset + each.nbytes <= begin;
   });
-  const bool is_common =
+  const bool overlaps =
       first != all.end() && destination + first->destination_offset < begin + range.nbytes;
-  return is_common ? &*first : nullptr;
+  return overlaps ? &*first : nullptr;
 }
 
-Result<void> check_apart(const Endpoint& destination, const Endpoint& source,
-                         const RangeList& ranges) {
+Result<void> check_disjoint(const Endpoint& destination, const Endpoint& source,
+                            const RangeList& ranges) {
   const auto destination_address = address(destination.pointer);
   const auto source_address = address(source.pointer);
   if (destination_address >= source_address + ranges.source_bytes ||
@@ -114,7 +115,7 @@ Result<RangeList> list_ranges(std::span<const CopyRange> ranges) {
   const auto order = sorted_order(ranges);
   RangeList list;
   list.ranges.reserve(ranges.size());
-  std::size_t last = 0;  // that was not empty
+  std::size_t last = 0;  // index of the last range that was not empty
   for (std::size_t at = 0; at < ranges.size(); ++at) {
     const auto index = order.empty() ? at : order[at];
     const auto& next = ranges[index];
@@ -144,14 +145,16 @@ Submitted copy_ranges(Queue* requested, const Endpoint& destination, const Endpo
   }
   auto chosen = choose_queue(requested, destination, source);
   ISTHMUS_TRY(chosen);
-  ISTHMUS_TRY(check_apart(destination, source, ranges));
+  ISTHMUS_TRY(check_disjoint(destination, source, ranges));
   const CopyPlan plan{destination,         source,        ranges.destination_bytes,
                       ranges.source_bytes, ranges.nbytes, {},
                       ranges.ranges};
-  // The function owns the list's memory, to which `plan` refers.
+  // The lambda takes ownership of the list, to which `plan` refers.
   return make_copy(*chosen, plan, std::move(options),
-                   [to = destination.pointer, from = source.pointer,
-                    all = std::move(ranges.ranges)] { copy_ranges({to, from, all}); });
+                   [destination_pointer = destination.pointer, source_pointer = source.pointer,
+                    all = std::move(ranges.ranges)] {
+                     copy_ranges({destination_pointer, source_pointer, all});
+                   });
 }
 
 }  // namespace isthmus

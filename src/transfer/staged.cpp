@@ -13,25 +13,25 @@
 namespace isthmus {
 namespace {
 
-// Large enough that a driver's fixed cost of a copy is negligible, small enough to stay in the
-// caches.
+// Chunk size in pageable memory: large enough that the fixed cost of a driver's copy is negligible,
+// small enough for the processor caches.
 constexpr std::size_t k_staged_bytes = std::size_t{4} << 20;
 
 using Slot = StagingRing::Slot;
 
-// Plain memory that a chunk passes through. The destructor waits for operations on it, also if an
+// Pageable memory for one chunk. The destructor waits for operations on the memory, also when an
 // exception is thrown.
-struct OwnStage final : Slot {
-  explicit OwnStage(std::size_t nbytes) { memory = new std::byte[nbytes]; }
-  OwnStage(const OwnStage&) = delete;
-  OwnStage& operator=(const OwnStage&) = delete;
-  ~OwnStage() {
+struct StagingMemory final : Slot {
+  explicit StagingMemory(std::size_t nbytes) { memory = new std::byte[nbytes]; }
+  StagingMemory(const StagingMemory&) = delete;
+  StagingMemory& operator=(const StagingMemory&) = delete;
+  ~StagingMemory() {
     static_cast<void>(end());
     release(memory);
   }
 
-  // When the process is ending it is unknown whether a submitted operation still runs; the memory
-  // is then not freed.
+  // While the process exits it is unknown whether a submitted operation still runs, so the memory
+  // is not freed then.
   static void release(void* memory) noexcept {
     if (!os::drivers_unavailable()) {
       delete[] static_cast<std::byte*>(memory);
@@ -39,12 +39,12 @@ struct OwnStage final : Slot {
   }
 };
 
-// Reads one chunk after another from one side and writes it to the other: reads chunk n while chunk
-// n - 1 is being written.
+// Copies chunk by chunk: reads chunk n from the source while chunk n - 1 is being written to the
+// destination.
 class StagedCopy : public HostDriven {
  public:
-  StagedCopy(const CopyPlan& plan, std::size_t piece_bytes)
-      : HostDriven{plan}, chunks_{plan.cut(piece_bytes)} {}
+  StagedCopy(const CopyPlan& plan, std::size_t chunk_bytes)
+      : HostDriven{plan}, chunks_{plan.cut(chunk_bytes)} {}
 
  protected:
   [[nodiscard]] Result<void> move_through(Slot& first, Slot& second, Queue& read_queue,
@@ -69,18 +69,18 @@ class StagedCopy : public HostDriven {
   std::unique_ptr<const CopyChunks> chunks_;
 };
 
-// Through plain memory.
-class PlainlyStaged final : public StagedCopy {
+// A copy through pageable memory.
+class PageableStagedCopy final : public StagedCopy {
  public:
-  PlainlyStaged(const CopyPlan& plan, Ref<Queue> read_queue, Ref<Queue> write_queue)
+  PageableStagedCopy(const CopyPlan& plan, Ref<Queue> read_queue, Ref<Queue> write_queue)
       : StagedCopy{plan, k_staged_bytes},
         read_queue_{std::move(read_queue)},
         write_queue_{std::move(write_queue)} {}
 
  protected:
   [[nodiscard]] Result<void> move() override {
-    OwnStage first{largest()};
-    OwnStage second{largest()};
+    StagingMemory first{largest()};
+    StagingMemory second{largest()};
     return move_through(first, second, *read_queue_, *write_queue_);
   }
   void release_resources() noexcept override {
@@ -93,10 +93,11 @@ class PlainlyStaged final : public StagedCopy {
   Ref<Queue> write_queue_;
 };
 
-// Through pinned memory of one side, on the queue of a slot pair, and a queue of the other side.
-class PinnedStaged final : public StagedCopy {
+// A copy through the staging ring of one side: a slot pair's queue accesses that side,
+// `other_queue` the other.
+class PinnedStagedCopy final : public StagedCopy {
  public:
-  PinnedStaged(const CopyPlan& plan, StagingRing& ring, Side ring_side, Ref<Queue> other_queue)
+  PinnedStagedCopy(const CopyPlan& plan, StagingRing& ring, Side ring_side, Ref<Queue> other_queue)
       : StagedCopy{plan, StagingRing::k_slot_bytes},
         ring_{ring},
         ring_side_{ring_side},
@@ -123,8 +124,8 @@ class PinnedStaged final : public StagedCopy {
   Ref<Queue> other_queue_;
 };
 
-// For a queue of the destination that cannot wait for a library thread: reads the source now, and
-// writes in the queue's order.
+// Reads the source before it returns, then writes to the destination in the order of `queue`. Used
+// if `queue` belongs to the destination and cannot wait for a library thread.
 Submitted write_snapshot(Queue& queue, Queue& read_queue, const CopyPlan& plan,
                          TransferOptions options) {
   TouchedMemory read;
@@ -142,7 +143,7 @@ Submitted write_snapshot(Queue& queue, Queue& read_queue, const CopyPlan& plan,
   ISTHMUS_TRY(read_event);
   ISTHMUS_TRY((*read_event)->wait(std::nullopt));
   options.owners.reserve(options.owners.size() + 1);
-  options.owners.emplace_back(isthmus_owner_t{snapshot.release(), &OwnStage::release});
+  options.owners.emplace_back(isthmus_owner_t{snapshot.release(), &StagingMemory::release});
   OwnerKeeper keeper{std::move(options.owners)};
   TouchedMemory written;
   written.add(plan.destination, plan.destination_bytes, true);
@@ -187,14 +188,15 @@ Submitted copy_staged(Queue& queue, const CopyPlan& plan, TransferOptions option
   }
   std::shared_ptr<HostDriven> operation;
   if (to_ring) {
-    operation = std::make_shared<PinnedStaged>(plan, StagingRing::of(destination_memory.device()),
-                                               Side::destination, std::move(read_queue));
+    operation =
+        std::make_shared<PinnedStagedCopy>(plan, StagingRing::of(destination_memory.device()),
+                                           Side::destination, std::move(read_queue));
   } else if (from_ring) {
-    operation = std::make_shared<PinnedStaged>(plan, StagingRing::of(source_memory.device()),
-                                               Side::source, std::move(write_queue));
+    operation = std::make_shared<PinnedStagedCopy>(plan, StagingRing::of(source_memory.device()),
+                                                   Side::source, std::move(write_queue));
   } else {
     operation =
-        std::make_shared<PlainlyStaged>(plan, std::move(read_queue), std::move(write_queue));
+        std::make_shared<PageableStagedCopy>(plan, std::move(read_queue), std::move(write_queue));
   }
   return carry_out(&queue, operation, std::move(options));
 }

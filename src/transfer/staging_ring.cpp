@@ -47,7 +47,7 @@ StagingRing::~StagingRing() {
   }
 }
 
-// Pre: taken, so that no other thread accesses it.
+// Pre: `empty.taken` is set, so no other thread accesses the pair.
 Result<void> StagingRing::create(SlotPair& empty) {
   auto context = device_->platform().default_context();
   ISTHMUS_TRY(context);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Pinned memory of a device, with queues of the device, for copies of pageable host memory.
-// Thread-safe.
+// Pinned host memory and queues of a device, for copies from and to pageable memory. Thread-safe.
 //
-// It is divided into staging slots, in pairs. A thread has a pair for itself while it copies: it
-// fills or empties one slot while the device copies the other. A pair is created on first use,
-// which takes some milliseconds, and lives until the process ends: 32 MiB a device at most.
+// The memory is divided into pairs of staging slots. A thread that copies has exclusive use of a
+// pair: it fills or empties one slot while the device copies the other. A pair is created on first
+// use, which takes some milliseconds, and exists until the process exits. All pairs of a device
+// occupy at most 32 MiB.
 
 #include <array>
 #include <atomic>
@@ -22,16 +22,16 @@ class StagingRing {
  public:
   static constexpr std::size_t k_slot_bytes = std::size_t{2} << 20;
   static constexpr std::size_t k_slots = 2;
-  // Slot pairs, and so threads that copy at a time. With 12 pairs 64 MiB took as long, 1 GiB to the
-  // device hardly less, and 1 GiB to the host ran at 48 GB/s against 39 (H100, 16 cores), for 16
-  // MiB more.
+  // Maximum number of slot pairs, and so of concurrent copy threads. On an H100 with 16 cores, 12
+  // pairs took 16 MiB more memory. A copy of 64 MiB took as long, 1 GiB to the device hardly less,
+  // and 1 GiB to the host ran at 48 GB/s against 39 GB/s.
   static constexpr std::size_t k_max_slot_pairs = 8;
 
   struct Slot {
     std::byte* memory = nullptr;
     Ref<Event> in_flight;
 
-    // Waits until it may be used again.
+    // Waits until the slot may be reused.
     [[nodiscard]] Result<void> end() {
       return in_flight ? std::exchange(in_flight, nullptr)->wait(std::nullopt) : Result<void>{};
     }
@@ -39,36 +39,37 @@ class StagingRing {
   struct SlotPair {
     Ref<Queue> queue;  // null: not created yet
     std::array<Slot, k_slots> slots;
-    bool taken = false;  // protected by the ring's lock
+    bool taken = false;  // in use or reserved; protected by the ring's lock
   };
 
-  // The ring of the device. Never destroyed; keeps the device's platform alive.
+  // Returns the ring of `device`. Rings are never destroyed and keep the device's platform alive.
   [[nodiscard]] static StagingRing& of(Device& device);
   explicit StagingRing(Device& device);
   StagingRing(const StagingRing&) = delete;
   StagingRing& operator=(const StagingRing&) = delete;
-  // Pre: no pair is taken.
+  // Pre: no pair is in use.
   ~StagingRing();
 
-  // Whether there is a pair, free or not. Creates the first.
+  // Whether the ring has a slot pair, in use or not. Creates the first pair if there is none.
   [[nodiscard]] bool is_available() noexcept;
-  // Acquires a free pair; waits while all are in use. Pre: `is_available` was true.
+  // Acquires a free pair; waits while all are in use. Pre: `is_available` returned true.
   [[nodiscard]] SlotPair& acquire() noexcept;
-  // The same without waiting; null if all are in use, or no more can be created.
+  // The same without waiting. Null if all pairs are in use and no more can be created.
   [[nodiscard]] SlotPair* try_acquire() noexcept;
-  // The same, without creating its memory and queue; null if all are in use.
+  // The same, without creating the pair's memory and queue. Null if all pairs are in use.
   [[nodiscard]] SlotPair* reserve() noexcept;
-  // Whether a reserved one has memory and a queue now. Creates them if not, in some milliseconds.
+  // Creates the memory and queue of a reserved pair if it has none, which takes some milliseconds.
+  // Returns whether the pair has them.
   [[nodiscard]] bool make_ready(SlotPair& reserved) noexcept;
-  // Pre: nothing is in flight there.
+  // Pre: nothing is in flight on the pair's slots.
   void release(SlotPair& pair) noexcept;
-  // Whether a thread waits for a pair that no other copy has promised. On true the caller, a copy
-  // that has several, must release one, so that a small copy need not wait for the end of a large
-  // one.
+  // Called by a copy that has several pairs. Returns true if a thread waits for a pair and no other
+  // copy has agreed to release one. The caller must then release a pair, so that a small copy does
+  // not wait until a large one is complete.
   [[nodiscard]] bool must_release_one() noexcept;
 
-  // Number of threads, chosen by the times of earlier copies of pageable memory to the device, or
-  // back.
+  // Chooses the number of threads from the times of earlier copies of pageable memory in the same
+  // direction.
   [[nodiscard]] ThreadChoice& threads(bool to_device) noexcept {
     return to_device ? threads_to_device_ : threads_to_host_;
   }
@@ -77,7 +78,8 @@ class StagingRing {
   }
 
  private:
-  // Pre: the lock is held. Null: none is free.
+  // Marks a free pair as taken and returns it; null if there is none. `is_created` selects pairs
+  // with memory and a queue, or without. Pre: the lock is held.
   [[nodiscard]] SlotPair* claim(bool is_created) noexcept;
   [[nodiscard]] Result<void> create(SlotPair& empty);
 
@@ -87,7 +89,7 @@ class StagingRing {
   std::condition_variable freed_;
   std::array<SlotPair, k_max_slot_pairs> slot_pairs_;
   std::atomic<std::size_t> waiting_{0};  // changed under the lock
-  std::size_t promised_ = 0;
+  std::size_t promised_ = 0;             // pairs that copies have agreed to release
   std::atomic<bool> is_available_{false};
   ThreadChoice threads_to_device_;
   ThreadChoice threads_to_host_;

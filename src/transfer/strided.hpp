@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Copies of N-dimensional blocks in the fewest operations: one run, or rows at one distance, are
-// copied as such; otherwise many runs are one operation.
+// Copies N-dimensional blocks in as few operations as possible. A contiguous block is copied as one
+// run and equidistant rows by a 2-D copy; any other block is one operation of many runs.
+// Thread-safe.
 //
-// Pageable memory in many runs is gathered or scattered through the staging ring if the device
-// has one, packed in the device's order.
+// Pageable memory of many runs is gathered or scattered through the staging ring if the device has
+// one.
 
 #include "core/strided.hpp"
 #include "transfer/transfer.hpp"
@@ -18,8 +19,9 @@ namespace isthmus {
                                      const Endpoint& source, const StridedCopy& copy,
                                      TransferOptions options);
 
-// The same if the caller knows that the two sides share no byte, however they interleave. The
-// strides of the destination need not nest: runs of one dimension may lie between those of another.
+// The same without the check for overlap. Pre: the two sides share no byte; they may interleave.
+// The strides of the destination need not nest: runs of one dimension may lie between those of
+// another.
 [[nodiscard]] Submitted copy_strided_disjoint(Queue* queue, const Endpoint& destination,
                                               const Endpoint& source, const StridedCopy& copy,
                                               TransferOptions options);

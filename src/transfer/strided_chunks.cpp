@@ -9,10 +9,10 @@
 namespace isthmus {
 namespace {
 
-// Limit of one operation, which may list its runs: 24 MiB.
+// Limit of one operation. A backend may list the runs, which then takes 24 MiB.
 constexpr std::size_t k_max_runs = std::size_t{1} << 20;
 
-// `count` indices of the outermost dimension, from `begin`.
+// Returns the part of `copy` with `count` indices of the outermost dimension, from `begin`.
 StridedCopy slice(StridedCopy copy, std::size_t begin, std::size_t count) noexcept {
   auto& outer = copy.dimensions[0];
   copy.destination = advance(copy.destination, begin * outer.destination_stride);
@@ -110,7 +110,7 @@ class StridedChunks final : public CopyChunks {
     chunk.destination = advance(chunk.destination, index * dimension.destination_stride);
     chunk.source = advance(chunk.source, index * dimension.source_stride);
   }
-  // The chunk with one of its sides packed.
+  // `reading` returns a chunk with a packed destination, `writing` one with a packed source.
   [[nodiscard]] StridedCopy reading(std::size_t index, std::byte* packed) const noexcept {
     auto chunk = at(index);
     chunk.destination = packed;
@@ -132,10 +132,10 @@ class StridedChunks final : public CopyChunks {
   }
 
   StridedCopy whole_;
-  std::size_t block_ = 0;   // bytes of the dimensions that every chunk has completely
-  std::size_t cut_ = 0;     // the first of those; the dimension before it is divided
-  std::size_t step_ = 1;    // indices of that dimension in a chunk
-  std::size_t chunks_ = 1;  // chunks along it
+  std::size_t block_ = 0;   // bytes of the dimensions that every chunk contains completely
+  std::size_t cut_ = 0;     // index of the first of these; the dimension before it is divided
+  std::size_t step_ = 1;    // indices of the divided dimension per chunk
+  std::size_t chunks_ = 1;  // chunks along the divided dimension
 };
 
 }  // namespace

@@ -8,7 +8,7 @@ namespace isthmus {
 Result<Queue*> choose_queue(Queue* requested, const Endpoint& destination, const Endpoint& source) {
   const bool plain = !destination.memory && !source.memory;
   if (requested == nullptr) {
-    // An endpoint of 0 bytes has no memory, but its buffer's queue.
+    // An endpoint of 0 bytes has no memory, but `preferred` is the queue of its buffer.
     const bool is_the_destinations = destination.memory || destination.preferred != nullptr;
     requested = is_the_destinations ? destination.preferred : source.preferred;
   } else if (!plain && !destination.in_context_of(*requested) &&
@@ -43,7 +43,7 @@ Result<Ref<Queue>> execution_queue_for(Queue& chosen, const Endpoint& destinatio
 
 namespace {
 
-// Below this size submission to a queue costs more than the copy.
+// Up to this size the submission to a queue costs more than the copy.
 constexpr std::size_t k_inline_bytes = std::size_t{256} << 10;
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Common parts of copies and fills: which queue or thread executes one, and in whose order.
-// Thread-safe.
+// Functions shared by copies and fills: they choose the queue or thread that executes an operation,
+// and order it in a queue. Thread-safe.
 
 #include <algorithm>
 #include <memory>
@@ -20,38 +20,39 @@
 
 namespace isthmus {
 
-// The queue that orders the operation, not closed. Null if there is none, so the host must execute
-// it. Errors: WRONG_CONTEXT, CLOSED.
+// Returns the queue in whose order the operation runs. Null if neither the caller nor an endpoint
+// provides one; the host must then execute the operation. Errors: WRONG_CONTEXT, CLOSED.
 [[nodiscard]] Result<Queue*> choose_queue(Queue* requested, const Endpoint& destination,
                                           const Endpoint& source);
 
-// The queue that executes the operation: the chosen one if it reaches both sides, else one of the
-// side that only its own context or device reaches, created if necessary. Null: no queue reaches
-// both, so the copy goes through the host.
+// Returns the queue that executes the operation: `chosen` if it can access both sides, else a
+// preferred queue of an endpoint that can, else a new queue. Null if no queue can access both
+// sides, so that the copy must go through the host.
 [[nodiscard]] Result<Ref<Queue>> execution_queue_for(Queue& chosen, const Endpoint& destination,
                                                      const Endpoint& source);
 
-// Whether the host executes it: if the caller waits anyway, and for small operations that nothing
-// is ordered before. Pre: the host can access both sides.
+// Whether the host executes the operation: if the call blocks anyway, or if the operation is small
+// and nothing pending is ordered before it. Pre: the host can access both sides.
 [[nodiscard]] bool host_executes(Queue* queue, TouchedMemory& touched,
                                  const TransferOptions& options, std::size_t nbytes);
 
 [[nodiscard]] bool overlap(const std::byte* a, std::size_t a_bytes, const std::byte* b,
                            std::size_t b_bytes) noexcept;
 
-// INVALID_ARGUMENT.
+// Returns INVALID_ARGUMENT for a copy of `nbytes` whose source and destination overlap.
 [[nodiscard]] Error overlap_error(std::size_t nbytes);
 
-// Keeps memory that the caller pinned registered until the driver has used it.
+// If the endpoint is pinned memory of the caller, adds an owner to `owners` that keeps it
+// registered until the driver has used it.
 void keep_pinned(const Queue& queue, const Endpoint& endpoint, std::size_t nbytes,
                  std::vector<Owner>& owners);
 void keep_pinned(const Queue& queue, const CopyPlan& plan, std::vector<Owner>& owners);
 
-// An operation that moves nothing. It is ordered in the queue like any other, and fails if an event
-// that it depends on has failed.
+// Submits an operation that copies nothing. It is ordered in the queue like any other and fails if
+// an event that it depends on has failed.
 [[nodiscard]] Submitted submit_no_op(Queue* queue, TransferOptions& options);
 
-// `call()`, with std::bad_alloc returned as an error.
+// Returns `call()`, or an error if it throws std::bad_alloc.
 template <class Call>
 Submitted without_throwing(const Call& call) noexcept try {
   return call();
@@ -75,8 +76,8 @@ class PlainEffect final : public HostDriven {
   Effect effect_;
 };
 
-// An operation without a queue. If it does not block, it does not block for its dependencies
-// either: a library thread waits for them.
+// Executes `effect` in the order of no queue. If the call does not block and a dependency is
+// pending, a library thread waits for the dependencies and executes it.
 template <class Effect>
 Submitted run_without_queue(TransferOptions& options, const Effect& effect) {
   const auto is_pending = [](const Ref<Event>& each) { return each->pending(); };
@@ -88,8 +89,8 @@ Submitted run_without_queue(TransferOptions& options, const Effect& effect) {
   return options.blocking ? Ref<Event>{} : completed_event();
 }
 
-// Runs `effect` on this thread, in the order of `queue`, after everything in flight that conflicts
-// with it.
+// Runs `effect` on this thread, in the order of `queue` and after all conflicting operations in
+// flight.
 template <class Effect>
 Submitted run_on_host(Queue* queue, TouchedMemory& touched, TransferOptions& options,
                       Effect&& effect) {
@@ -106,10 +107,10 @@ Submitted run_on_host(Queue* queue, TouchedMemory& touched, TransferOptions& opt
   return options.blocking ? Ref<Event>{} : completed_event();
 }
 
-// Submits `call` to `execution_queue`, in the order of `queue` and after what conflicts with it,
-// and publishes it. Everything that may fail comes before the submission, except the entry into the
-// order of `queue` if that is another queue whose handle was exported: the operation then ends with
-// that error.
+// Submits `call` to `execution_queue`, in the order of `queue` and after conflicting operations,
+// and publishes it. All steps that may fail come before the submission, with one exception: if
+// `queue` is another queue whose handle was exported, the insertion into its order may fail. The
+// operation then fails with that error.
 template <class Call>
 Submitted submit_on_queue(Queue& queue, Queue& execution_queue, TouchedMemory& touched,
                           TransferOptions& options, Call&& call) {
@@ -123,7 +124,7 @@ Submitted submit_on_queue(Queue& queue, Queue& execution_queue, TouchedMemory& t
     options.after.push_back(order_only(*fence));
     queue.reserve_off_queue();
   }
-  Undo cancel_place{[&] {
+  Undo cancel_reservation{[&] {
     if (is_other_queue) {
       queue.cancel_off_queue();
     }
@@ -142,7 +143,7 @@ Submitted submit_on_queue(Queue& queue, Queue& execution_queue, TouchedMemory& t
     return Ref<Event>{};
   }
   if (is_other_queue) {
-    cancel_place.dismiss();
+    cancel_reservation.dismiss();
     if (auto error = queue.insert_off_queue(*submitted)) {
       return order_failure->after(**submitted, std::move(error));
     }

@@ -8,25 +8,26 @@ namespace isthmus {
 namespace {
 
 constexpr std::array<std::size_t, 8> k_steps{1, 2, 3, 4, 6, 8, 12, 16};
-// The best number for an H100 with 16 cores.
+// The fastest number for an H100 with 16 cores.
 constexpr std::size_t k_initial_threads = 8;
-// Threads that save less than 1/32 of the time are better left to the program.
+// More threads are used only if they save at least 1/32 of the time; otherwise the processors are
+// left to the program.
 constexpr double k_max_time_ratio = 1.0 - 1.0 / 32;
 
-std::size_t above(std::size_t threads, std::size_t max) noexcept {
+std::size_t larger_step(std::size_t threads, std::size_t max) noexcept {
   const auto next = std::upper_bound(k_steps.begin(), k_steps.end(), threads);
   return next == k_steps.end() ? max : std::min(*next, max);
 }
 
-std::size_t below(std::size_t threads) noexcept {
+std::size_t smaller_step(std::size_t threads) noexcept {
   const auto next = std::lower_bound(k_steps.begin(), k_steps.end(), threads);
   return next == k_steps.begin() ? threads : *std::prev(next);
 }
 
 }  // namespace
 
-// Tries larger numbers while they are faster, then smaller ones while nothing is lost against the
-// best.
+// Tries larger numbers while they are faster, then smaller numbers while they are not noticeably
+// slower than the best one.
 ThreadChoice::Choice ThreadChoice::choose(const Samples& samples, std::size_t max) noexcept {
   const auto is_known = [&samples](std::size_t threads) {
     return samples.at(threads).count >= k_samples;
@@ -35,7 +36,7 @@ ThreadChoice::Choice ThreadChoice::choose(const Samples& samples, std::size_t ma
     return samples.at(more).min_time < samples.at(fewer).min_time * k_max_time_ratio;
   };
   auto best = std::min(k_initial_threads, max);
-  for (auto next = best;; next = above(best, max)) {
+  for (auto next = best;; next = larger_step(best, max)) {
     if (!is_known(next)) {
       return {next, false};
     }
@@ -48,7 +49,7 @@ ThreadChoice::Choice ThreadChoice::choose(const Samples& samples, std::size_t ma
     }
   }
   auto chosen = best;
-  for (auto next = below(best); next != chosen; next = below(chosen)) {
+  for (auto next = smaller_step(best); next != chosen; next = smaller_step(chosen)) {
     if (!is_known(next)) {
       return {next, false};
     }

@@ -9,7 +9,8 @@
 namespace isthmus {
 namespace {
 
-// Rows of one pitch may interleave, like two column blocks of one matrix.
+// Rows with the same pitch may interleave without overlapping, like two column blocks of one
+// matrix.
 bool rows_overlap(const Endpoint& destination, const Endpoint& source, const Pitched& shape) {
   const auto destination_bytes = shape.extent(shape.destination_pitch);
   const auto source_bytes = shape.extent(shape.source_pitch);
@@ -25,12 +26,12 @@ bool rows_overlap(const Endpoint& destination, const Endpoint& source, const Pit
   const auto distance =
       (destination_address > source_address ? destination_address - source_address
                                             : source_address - destination_address) %
-      pitch;  // the test is symmetric
+      pitch;  // the order of the two does not matter
   return distance < shape.width || pitch - distance < shape.width;
 }
 
-// Joins rows that follow each other without a gap into one.
-Pitched simplest(const Pitched& shape) {
+// Joins rows without gaps between them into one row.
+Pitched merge_rows(const Pitched& shape) {
   if (shape.destination_pitch != shape.width || shape.source_pitch != shape.width) {
     return shape;
   }
@@ -66,7 +67,7 @@ Submitted copy_2d(Queue* requested, const Endpoint& destination, const Endpoint&
   if (!chosen) {
     return chosen.take_error();
   }
-  const auto shape = simplest(pitched);
+  const auto shape = merge_rows(pitched);
   if (shape.width == 0 || shape.height == 0) {
     return submit_no_op(*chosen, options);
   }
@@ -80,7 +81,7 @@ Submitted copy_2d_disjoint(Queue* requested, const Endpoint& destination, const 
                            const Pitched& shape, TransferOptions options) {
   auto chosen = choose_queue(requested, destination, source);
   ISTHMUS_TRY(chosen);
-  return move_rows(*chosen, destination, source, simplest(shape), std::move(options));
+  return move_rows(*chosen, destination, source, merge_rows(shape), std::move(options));
 }
 
 Submitted fill(Queue* requested, const Endpoint& destination, const FillPattern& pattern,
@@ -96,9 +97,9 @@ Submitted fill(Queue* requested, const Endpoint& destination, const FillPattern&
   TouchedMemory touched;
   touched.add(destination, nbytes, true);
   if (destination.host_can_copy() && host_executes(queue, touched, options, nbytes)) {
-    auto done = run_on_host(queue, touched, options, [to = destination.pointer, pattern, nbytes] {
-      fill_bytes(to, pattern, nbytes);
-    });
+    auto done = run_on_host(
+        queue, touched, options,
+        [pointer = destination.pointer, pattern, nbytes] { fill_bytes(pointer, pattern, nbytes); });
     ISTHMUS_TRY(done);
     note_overwritten(destination, nbytes, *done);
     return done;
@@ -116,7 +117,7 @@ Submitted fill(Queue* requested, const Endpoint& destination, const FillPattern&
 
 namespace {
 
-// `call(queue, after)` on a queue that reaches the memory, ordered after writes there.
+// Submits `call(queue, after)` to a queue that can access the memory, ordered after writes to it.
 template <class Call>
 Submitted submit_hint(Queue* requested, const Endpoint& endpoint, std::size_t nbytes,
                       TransferOptions options, const Call& call) {

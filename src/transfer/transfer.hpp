@@ -2,20 +2,21 @@
 #pragma once
 // All copies and fills of the library. Thread-safe.
 //
-// If the host can access both sides and the caller blocks anyway, the host copies: 20 to 40 times
-// faster than a driver's queue at 4 KiB (measured on Intel's OpenCL runtime). It also makes copies
-// of at most 256 KiB if nothing pending is ordered before them. Everything else goes to a queue;
-// copies between contexts or devices go through host memory, in chunks.
+// If the host can access both sides and the call blocks anyway, the host copies. At 4 KiB this is
+// 20 to 40 times faster than a driver's queue (Intel's OpenCL runtime). The host also executes
+// copies of at most 256 KiB if nothing pending is ordered before them. All other operations go to a
+// queue; copies between contexts or devices go through host memory, in chunks.
 
 #include "transfer/endpoint.hpp"
 
 namespace isthmus {
 
-// A null event: the operation has completed (blocking form).
+// The event of a submitted operation. Null if the call blocked and the operation has completed.
 using Submitted = Result<Ref<Event>>;
 
-// `queue` null: the destination's preferred queue, else the source's. Errors: INVALID_ARGUMENT for
-// overlap, WRONG_CONTEXT if `queue` is in the context of neither side; those of the queue.
+// If `queue` is null the destination's preferred queue is used, else the source's. Errors:
+// INVALID_ARGUMENT if the sides overlap, WRONG_CONTEXT if `queue` is in the context of neither
+// side, and the errors of the queue.
 [[nodiscard]] Submitted copy(Queue* queue, const Endpoint& destination, const Endpoint& source,
                              std::size_t nbytes, TransferOptions options);
 
@@ -25,7 +26,7 @@ struct Pitched {
   std::size_t width = 0;
   std::size_t height = 0;
 
-  // Bytes from the first to the last, with that pitch.
+  // Bytes from the beginning of the first row to the end of the last, with that pitch.
   [[nodiscard]] std::size_t extent(std::size_t pitch) const noexcept {
     return width == 0 || height == 0 ? 0 : pitch * (height - 1) + width;
   }

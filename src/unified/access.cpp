@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pointers to either copy, for reading, for writing, and for writing exactly some bytes.
+// Access to the two copies: views, pointers for reading, and writes of exact ranges.
 
 #include <algorithm>
 
@@ -17,10 +17,10 @@ Result<const std::byte*> UnifiedBuffer::read_host(const ByteRange& range) {
   return read;
 }
 
-// If nothing is dirty or in flight this costs a few loads.
+// Downloads the range if necessary. If nothing is dirty or in flight this costs only a few loads.
 Result<const std::byte*> UnifiedBuffer::updated_host(const ByteRange& range) {
-  if (auto bad = validate(range)) {
-    return bad;
+  if (auto error = validate(range)) {
+    return error;
   }
   if (!host_is_valid_ || !device_dirty_.empty() || !inflight_.empty() || !failed_.empty() ||
       has_uncounted()) {
@@ -38,7 +38,8 @@ Result<std::byte*> UnifiedBuffer::begin_host_view(const ByteRange& range) {
   return const_cast<std::byte*>(*read);
 }
 
-// Sets `has_unscanned_writes_` first: a scan that no longer sees the view then sees the flag.
+// Sets `has_unscanned_writes_` before it decrements `views_`, so that a scan that no longer sees
+// the view sees the flag.
 void UnifiedBuffer::end_host_view() noexcept {
   has_unscanned_writes_.store(true, std::memory_order_seq_cst);
   if (views_.fetch_sub(1, std::memory_order_seq_cst) == 1 &&
@@ -49,8 +50,8 @@ void UnifiedBuffer::end_host_view() noexcept {
 
 Result<std::byte*> UnifiedBuffer::begin_host_write(const ByteRange& range, bool keep_contents) {
   const auto held = enter();
-  if (auto bad = validate(range)) {
-    return bad;
+  if (auto error = validate(range)) {
+    return error;
   }
   if (keep_contents) {
     ISTHMUS_TRY(download({range, nullptr, Waiting::this_call}));
@@ -67,7 +68,7 @@ Result<std::byte*> UnifiedBuffer::begin_host_write(const ByteRange& range, bool 
   return pointer;
 }
 
-// A failed copy is reported by the next call.
+// Does not report failed copies; the next call does.
 Result<void> UnifiedBuffer::end_host_write(const ByteRange& range, bool contents_kept) {
   const auto held = enter();
   const auto found = std::find_if(writing_.rbegin(), writing_.rend(), [&](const ExactWrite& each) {
@@ -78,18 +79,19 @@ Result<void> UnifiedBuffer::end_host_write(const ByteRange& range, bool contents
                 range.begin, range.end);
   }
   const auto write = std::prev(found.base());
-  if (auto bad = validate(range)) {
+  if (auto error = validate(range)) {
     writing_.erase(write);
     release_host();
-    return bad;
+    return error;
   }
   write->contents_kept = contents_kept;
   write->has_ended = true;
-  ISTHMUS_TRY(publish(*write));  // first, and without memory: views may be written from here on
+  ISTHMUS_TRY(publish(
+      *write));  // before anything that may fail: afterwards other threads may write through views
   return complete_all();
 }
 
-// Orders `queue` after the uploads in flight on other queues.
+// Orders `queue` after the uploads of the range in flight on other queues.
 Result<void> UnifiedBuffer::order_after_uploads(Queue& queue, const ByteRange& range) const {
   std::vector<Ref<Event>> uploads;
   for (const auto* each : inflight_.overlapping(range, true)) {
@@ -102,25 +104,26 @@ Result<void> UnifiedBuffer::order_after_uploads(Queue& queue, const ByteRange& r
 
 Result<Ref<Buffer>> UnifiedBuffer::device(const SyncRequest& request) {
   const auto held = enter();
-  if (auto bad = validate(request.range)) {
-    return bad;
+  if (auto error = validate(request.range)) {
+    return error;
   }
   ISTHMUS_TRY(upload(request));
   device_holds_nothing_ = false;
   auto& queue = queue_for(request);
-  // Holds a reference during the wait: a callback that runs meanwhile may request memory, for which
-  // unused device copies are released, or free this buffer.
+  // Holds a reference during the wait. A callback that runs meanwhile may free this buffer, or
+  // request memory, for which unused device copies are released.
   const auto buffer = device_;
   ISTHMUS_TRY(order_after_uploads(queue, request.range));
-  if (auto bad = validate(request.range)) {
-    return bad;
+  if (auto error = validate(request.range)) {
+    return error;
   }
   return &queue == queue_.get() ? Result<Ref<Buffer>>{buffer} : buffer->on_queue(queue);
 }
 
-// Hashed chunks are uploaded completely, so that the host's next writes to them can be found.
+// Rounds to whole chunks if the host copy is hashed: after a complete upload of a chunk, later host
+// writes to it can be detected.
 ByteRange UnifiedBuffer::whole_chunks(const ByteRange& range) const noexcept {
-  if (!host_ || host_->means() != tracking::Means::hashes) {
+  if (!host_ || host_->mechanism() != tracking::TrackingMechanism::hashes) {
     return range;
   }
   const auto chunk = host_->granule();
@@ -129,8 +132,8 @@ ByteRange UnifiedBuffer::whole_chunks(const ByteRange& range) const noexcept {
 
 Result<Ref<Buffer>> UnifiedBuffer::begin_device_write(const SyncRequest& request) {
   const auto held = enter();
-  if (auto bad = validate(request.range)) {
-    return bad;
+  if (auto error = validate(request.range)) {
+    return error;
   }
   const bool is_new = open_device_write(request.range) == device_writes_.end();
   if (is_new) {
@@ -142,7 +145,9 @@ Result<Ref<Buffer>> UnifiedBuffer::begin_device_write(const SyncRequest& request
     }
   }};
   if (host_is_valid_ && !one_memory_) {
-    host_->refine(request.range);  // first: writes found in whole granules go with the upload
+    host_->refine(
+        request
+            .range);  // before the upload, which also sends the host writes found in whole granules
   }
   auto first = request;
   first.range = whole_chunks(request.range);

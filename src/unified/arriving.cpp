@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Downloads that a caller can wait for outside the buffer's lock.
+// Events with which a caller waits for downloads outside the buffer's lock.
 
 #include "unified/arriving.hpp"
 
@@ -11,7 +11,7 @@
 namespace isthmus {
 namespace {
 
-// A copy of at most this size is short enough to wait for.
+// A download of at most this size is short enough to wait for under the lock.
 constexpr std::size_t k_max_wait_bytes = std::size_t{1} << 30;
 
 }  // namespace
@@ -29,7 +29,8 @@ Result<bool> has_pending_work(Queue& queue, Buffer& memory) {
   return !status;
 }
 
-// Whether a download would wait for more than one copy of bounded size.
+// Whether a download of the range would block for longer than one copy of at most
+// `k_max_wait_bytes`.
 Result<bool> UnifiedBuffer::would_wait(const SyncRequest& request) {
   if (!device_is_valid_ || (host_is_valid_ && !device_dirty_.overlaps(request.range))) {
     return false;
@@ -40,8 +41,8 @@ Result<bool> UnifiedBuffer::would_wait(const SyncRequest& request) {
 
 Submitted UnifiedBuffer::arrival(const SyncRequest& request, BeforeArrival mode) {
   const auto held = enter();
-  if (auto bad = validate(request.range)) {
-    return bad;
+  if (auto error = validate(request.range)) {
+    return error;
   }
   const bool is_current = inflight_.empty() && device_dirty_.empty() && host_is_valid_;
   if (os::is_forked_child() || (is_current && !has_uncounted())) {
@@ -52,7 +53,8 @@ Submitted UnifiedBuffer::arrival(const SyncRequest& request, BeforeArrival mode)
   ISTHMUS_TRY(waits);
   if (*waits) {
     auto fetched = download({request.range, request.queue, Waiting::next_use});
-    // The download found no memory to arrive in. A blocking call needs none.
+    // OUT_OF_MEMORY is ignored: there is no memory for the block of an asynchronous download, and
+    // the caller's blocking call needs none.
     if (!fetched && fetched.failure().code() != ISTHMUS_ERROR_OUT_OF_MEMORY) {
       return fetched;
     }
@@ -70,8 +72,7 @@ Submitted UnifiedBuffer::arrival(const SyncRequest& request, BeforeArrival mode)
       pending.push_back(each->event);
     }
   }
-  // A separate event: a caller that sees a failure through it has not received the report of that
-  // failure.
+  // A separate event, because waiting for it must not count as a report of a failed copy.
   return pending.empty() ? Submitted{Ref<Event>{}} : end_of_all(pending);
 }
 

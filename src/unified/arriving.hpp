@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What must complete before the copies of a unified buffer can run.
+// Checks for earlier work that a copy of a unified buffer would wait for. Thread-safe.
 
 #include "backend/queue.hpp"
 #include "buffer/buffer.hpp"

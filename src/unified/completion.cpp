@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts transfers that have completed, and reports those that failed.
+// Updates the dirty ranges when transfers complete, and reports failed transfers.
 
 #include "os/process.hpp"
 #include "unified/range_offsets.hpp"
@@ -8,7 +8,7 @@
 namespace isthmus {
 namespace {
 
-// The error for a copy whose failure a later call reports.
+// Returns the error with which a later call reports a failed copy.
 Error describe_failed(const Event& event, bool to_device) {
   return fail(event.outcome().code(),
               "a copy of this unified buffer to the {} failed after the call that started it had "
@@ -23,7 +23,7 @@ Result<void> UnifiedBuffer::complete_and_report() {
   return report_failed();
 }
 
-// Returns one error for the failed copies, without those whose failure a caller has already seen
+// Returns one error for all failed copies, except those whose failure a caller has already seen
 // through the copy's event.
 Result<void> UnifiedBuffer::report_failed() {
   std::erase_if(failed_, [](const FailedCopy& each) { return each.event->reported(); });
@@ -45,8 +45,9 @@ Result<void> UnifiedBuffer::complete_all() {
   return count_ended_writes();
 }
 
-// Before a download counts as completed, the host copy is scanned for writes made meanwhile. A
-// transfer that cannot be counted now stays in the list.
+// Before a download counts as completed, the host copy is scanned for writes since its beginning.
+// If a completed transfer cannot be counted, for example for lack of memory, it remains in the
+// list.
 Result<void> UnifiedBuffer::complete_inflight() {
   for (auto each = inflight_.begin(); each != inflight_.end();) {
     if (each->second.event->pending()) {
@@ -71,7 +72,7 @@ Result<void> UnifiedBuffer::complete(InflightTransfer& done) {
 }
 
 // Makes the ranges of a failed upload dirty again, except those that a later device write or a
-// later upload has replaced: the former would be a false conflict.
+// later upload has replaced. After a device write they would be a false conflict.
 void UnifiedBuffer::restore_failed_upload(const InflightTransfer& failed) {
   auto restored = failed.ranges;
   restored.remove(failed.outdated);
@@ -86,7 +87,7 @@ void UnifiedBuffer::restore_failed_upload(const InflightTransfer& failed) {
   host_dirty_.add(restored);
 }
 
-// The ranges of a failed download stay dirty.
+// The ranges of a failed download remain dirty.
 Result<void> UnifiedBuffer::count_completed(InflightTransfer& done) {
   const bool succeeded = done.event->poll() == ISTHMUS_OK;
   if (done.to_device) {
@@ -102,7 +103,8 @@ Result<void> UnifiedBuffer::count_completed(InflightTransfer& done) {
     return {};
   }
   ISTHMUS_TRY(scan_host());
-  // Excludes what the device wrote since, and what host writers hold or have written meanwhile.
+  // Excludes bytes that the device has written since, that the host has written, or that an open
+  // exact write covers.
   auto arrived = without_open_writes(done.ranges.common(device_dirty_));
   arrived.remove(done.outdated);
   arrived.remove(host_dirty_);
@@ -118,12 +120,12 @@ Result<void> UnifiedBuffer::count_completed(InflightTransfer& done) {
   return {};
 }
 
-// Changes both sets or neither: host writes are found only in `host_held_`, so writes to bytes that
-// were synchronized but not in it would be missed.
+// Changes both sets or neither: host writes are detected only in `host_held_`, so writes to bytes
+// that are clean but not in `host_held_` would be missed.
 void UnifiedBuffer::on_downloaded(const RangeSet& ranges) {
-  const auto arriving = host_held_.adding(ranges);
+  const auto held_change = host_held_.adding(ranges);
   device_dirty_.remove(ranges);
-  host_held_.apply(arriving);
+  host_held_.apply(held_change);
   if (device_writes_.empty()) {
     host_->coarsen(device_dirty_);
   } else {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds what each side wrote, and where both did.
+// Determines the ranges that each side wrote, and the conflicts between them.
 
 #include <iterator>
 
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t k_max_named = 4;
 
-// "0 to 4096, 8192 to 12288 and 3 more"
+// Returns a text like "0 to 4096, 8192 to 12288 and 3 more".
 std::string name_ranges(const RangeSet& ranges) {
   std::string text;
   std::size_t named = 0;
@@ -43,15 +43,16 @@ RangeSet UnifiedBuffer::without_open_writes(RangeSet ranges) const {
   return ranges;
 }
 
-// Views begin under the lock, so a thread that holds it and sees no view has exclusive access.
-// `views_` is loaded first: a view that ends between the loads is then seen in one of the two.
+// Views begin under the lock, so a thread that holds the lock and sees no view has exclusive
+// access. `views_` is loaded before `has_unscanned_writes_`, so that a view that ends between the
+// two loads is visible in at least one of them.
 tracking::Writers UnifiedBuffer::current_writers() const noexcept {
   const bool none = views_.load(std::memory_order_acquire) == 0 &&
                     !has_unscanned_writes_.load(std::memory_order_acquire);
   return none ? tracking::Writers::none : tracking::Writers::some;
 }
 
-// A view that ends during the scan leaves `has_unscanned_writes_` set for the next one.
+// If a view ends during the scan, `has_unscanned_writes_` remains set for the next scan.
 Result<void> UnifiedBuffer::scan_host() {
   if (!needs_scan() || os::is_forked_child()) {
     return {};
@@ -64,10 +65,11 @@ Result<void> UnifiedBuffer::scan_host() {
   return {};
 }
 
-// Extends ranges to whole elements. Larger granules (pages, chunks) are used as they are.
+// Extends ranges that were detected by comparison to whole elements. Ranges of pages and hashed
+// chunks are not changed.
 RangeSet UnifiedBuffer::rounded_to_elements(const RangeSet& ranges) const {
   const auto item = request_.element_bytes;
-  if (item == 1 || ranges.empty() || host_->means() != tracking::Means::bytes) {
+  if (item == 1 || ranges.empty() || host_->mechanism() != tracking::TrackingMechanism::bytes) {
     return ranges;
   }
   RangeSet rounded;
@@ -78,15 +80,15 @@ RangeSet UnifiedBuffer::rounded_to_elements(const RangeSet& ranges) const {
   return rounded;
 }
 
-// The kernel reports a write once, so it stays in `found_` until it is counted.
+// The kernel reports a write only once, so the range remains in `found_` until it is counted.
 Result<void> UnifiedBuffer::add_found_writes() {
   ISTHMUS_TRY(add_host_writes(without_open_writes(rounded_to_elements(found_))));
   found_.clear();
   return {};
 }
 
-// Writes are found in granules. The host cannot have written the bytes of a granule that its copy
-// never held.
+// Writes are detected in granules. Bytes of a granule that the host copy never held cannot have
+// been written by the host.
 Result<void> UnifiedBuffer::add_host_writes(RangeSet written) {
   if (!host_held_.covers(written)) {
     written = written.common(host_held_);
@@ -97,8 +99,8 @@ Result<void> UnifiedBuffer::add_host_writes(RangeSet written) {
   host_dirty_again_.remove(written);
   RangeSet both;
   if (one_memory_) {
-    written.remove(
-        device_dirty_);  // the device may have written these: one memory cannot distinguish
+    // One memory does not show which side wrote these bytes; they count as written by the device.
+    written.remove(device_dirty_);
   } else if (request_.on_conflict != Winner::none) {
     both = written.common(device_dirty_);
   }
@@ -113,7 +115,8 @@ Result<void> UnifiedBuffer::add_host_writes(RangeSet written) {
   return {};
 }
 
-// These writes count as synchronized from here on, since the device's bytes will replace them.
+// Discards host writes: the bytes count as synchronized, since the device's bytes will replace
+// them.
 Result<void> UnifiedBuffer::drop_host_writes(const RangeSet& ranges) {
   if (ranges.empty()) {
     return {};
@@ -153,8 +156,8 @@ BufferState UnifiedBuffer::current_state() const noexcept {
 
 Result<void> UnifiedBuffer::mark_host(const ByteRange& range) {
   const auto held = enter();
-  if (auto bad = validate(range)) {
-    return bad;
+  if (auto error = validate(range)) {
+    return error;
   }
   if (!host_is_valid_) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
@@ -167,10 +170,11 @@ Result<void> UnifiedBuffer::mark_host(const ByteRange& range) {
   }
   host_held_.add(range);
   ISTHMUS_TRY(add_host_writes({range}));
-  return report_failed();  // the mark is made all the same
+  return report_failed();  // after the range was marked
 }
 
-// The device wrote these bytes, so they no longer depend on the outcome of earlier copies to them.
+// Records that the device wrote these bytes, so that readers no longer depend on earlier copies
+// into them.
 void UnifiedBuffer::note_device_written(const RangeSet& ranges) {
   for (const auto& each : ranges) {
     if (auto endpoint = device_->at(each.begin, each.nbytes(), false)) {
@@ -181,8 +185,8 @@ void UnifiedBuffer::note_device_written(const RangeSet& ranges) {
 
 Result<void> UnifiedBuffer::mark_device(const ByteRange& range) {
   const auto held = enter();
-  if (auto bad = validate(range)) {
-    return bad;
+  if (auto error = validate(range)) {
+    return error;
   }
   if (!device_is_valid_) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
@@ -195,7 +199,7 @@ Result<void> UnifiedBuffer::mark_device(const ByteRange& range) {
   }
   ISTHMUS_TRY(complete_all());
   ISTHMUS_TRY(count_device_write(range));
-  return report_failed();  // the mark is made all the same
+  return report_failed();  // after the range was marked
 }
 
 // Pre: completed transfers are counted.
@@ -212,7 +216,8 @@ Result<void> UnifiedBuffer::count_device_write(const ByteRange& range) {
   }
   device_held_.add(marked);
   note_device_written(marked);
-  const auto replaced = host_dirty_again_.common(marked);  // as if the upload were still in flight
+  const auto replaced = host_dirty_again_.common(
+      marked);  // the failed upload preceded the device write, so there is no conflict
   auto both = host_dirty_.common(marked);
   both.remove(replaced);
   device_dirty_.add(marked);
@@ -228,51 +233,51 @@ Result<void> UnifiedBuffer::count_device_write(const ByteRange& range) {
 
 Result<void> UnifiedBuffer::resolve(Winner winner, const ByteRange& range) {
   const auto held = enter();
-  if (auto bad = validate(range)) {
-    return bad;
+  if (auto error = validate(range)) {
+    return error;
   }
   if (winner != Winner::host && winner != Winner::device) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "a conflict can be resolved only for the host or the device");
   }
-  ISTHMUS_TRY(
-      wait_for_downloads(range));  // a download in flight would overwrite the winner's bytes
+  // A download in flight would overwrite the winner's bytes.
+  ISTHMUS_TRY(wait_for_downloads(range));
   if (winner == Winner::device) {
-    ISTHMUS_TRY(
-        wait_for_uploads(range));  // afterwards the device has their bytes, or never had them
+    ISTHMUS_TRY(wait_for_uploads(range));  // so that `device_held_` is final for their bytes
   }
   ISTHMUS_TRY(scan_host());
   if (winner == Winner::host) {
-    const auto lost = device_dirty_.common({range}).common(host_held_);
-    host_dirty_again_.remove(lost);
-    const auto won = host_dirty_.adding(lost);
-    device_dirty_.remove(lost);
-    host_dirty_.apply(won);
+    const auto losing = device_dirty_.common({range}).common(host_held_);
+    host_dirty_again_.remove(losing);
+    const auto dirty_change = host_dirty_.adding(losing);
+    device_dirty_.remove(losing);
+    host_dirty_.apply(dirty_change);
     return {};
   }
-  const auto lost = host_dirty_.common({range}).common(device_held_);
-  const auto won = device_dirty_.adding(lost);
-  ISTHMUS_TRY(drop_host_writes(lost));
-  device_dirty_.apply(won);
-  note_device_written(lost);
+  const auto losing = host_dirty_.common({range}).common(device_held_);
+  const auto dirty_change = device_dirty_.adding(losing);
+  ISTHMUS_TRY(drop_host_writes(losing));
+  device_dirty_.apply(dirty_change);
+  note_device_written(losing);
   if (!host_is_valid_ || !device_is_valid_) {
     ISTHMUS_TRY(download({range, nullptr, Waiting::this_call}));
     return {};
   }
-  // No second scan: it would find dropped writes again if they cover only part of a hashed granule.
+  // Downloads without a second scan, which would report the dropped writes again if they cover only
+  // part of a hashed granule.
   ISTHMUS_TRY(download_known({range, nullptr, Waiting::this_call}, false));
   return {};
 }
 
 Result<void> UnifiedBuffer::forget() {
   const auto held = enter();
-  if (auto bad = validate(all())) {
-    return bad;
+  if (auto error = validate(all())) {
+    return error;
   }
   ISTHMUS_TRY(wait_for_transfers(all(), false));
-  ISTHMUS_TRY(complete_all());  // failures of these copies are reported by their own events alone
+  ISTHMUS_TRY(complete_all());  // failures of these copies are reported only by their events
   ISTHMUS_TRY(scan_host());
-  // Everything that needs memory comes before anything changes.
+  // All allocations come before the first change, so that a failure changes nothing.
   if (host_ && !host_dirty_.empty()) {
     ISTHMUS_TRY(host_->snapshot(without_open_writes(host_dirty_), tracking::Writers::some));
   }

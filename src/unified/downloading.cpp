@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Downloads: copies what the device wrote to the host copy.
+// Downloads: copies ranges that the device wrote to the host copy.
 
 #include <iterator>
 
@@ -60,8 +60,8 @@ Error describe_missing_ranges(const Error& failure, const RangeSet& ranges) {
   }
   return fail(ISTHMUS_ERROR_DEVICE_LOST,
               "{}: the host copy is complete except for {} that the device wrote in bytes {} to "
-              "{}; those hold the last synchronized contents, or a part of what the device wrote; "
-              "call resolve() for the host to continue with them",
+              "{}; those hold the last synchronized contents or part of the device's writes; call "
+              "resolve() for the host to continue with them",
               failure.message(), describe_bytes(ranges.nbytes()), ranges.begin()->begin,
               std::prev(ranges.end())->end);
 }
@@ -91,11 +91,13 @@ Submitted UnifiedBuffer::fetch(const RangeSet& ranges, const SyncRequest& reques
   Endpoint destination{host_->library() + list.destination_begin, nullptr, nullptr};
   TransferOptions options;
   options.blocking = request.waiting == Waiting::this_call;
-  options.reads_contents = false;  // it reads what the device wrote after any upload
+  options.reads_contents = false;  // it reads bytes that the device wrote after any upload
   options.owners.push_back(owner_of(host_));
-  // Copies through a block if a scan may need `library` meanwhile, and if a difference from
-  // `library` counts as a write: a download that fails halfway must not leave differences.
-  if ((!options.blocking && !host_->is_one_memory()) || host_->means() == tracking::Means::bytes) {
+  // Downloads into a separate block in two cases: if a scan may use `library` during the copy, and
+  // if a difference from `library` counts as a write. In the second case a partly failed download
+  // would otherwise leave differences.
+  if ((!options.blocking && !host_->is_one_memory()) ||
+      host_->mechanism() == tracking::TrackingMechanism::bytes) {
     auto block = block_for(ranges);
     ISTHMUS_TRY(block);
     seat->block = *std::move(block);
@@ -125,8 +127,8 @@ Submitted UnifiedBuffer::fetch(const RangeSet& ranges, const SyncRequest& reques
 
 Submitted UnifiedBuffer::to_host(const SyncRequest& request) {
   const auto held = enter();
-  if (auto bad = validate(request.range)) {
-    return bad;
+  if (auto error = validate(request.range)) {
+    return error;
   }
   return download(request);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes of exact ranges that have ended. They are counted at their end, or by the next call if
-// that failed, for example for lack of memory. Until then no call moves bytes of the buffer. If the
-// next call counts both a host write and a device write of the same bytes, the device's counts as
-// the later one.
+// Counts writes of exact ranges when they end. If that fails, for example for lack of memory, the
+// next call counts the write; until then no call copies bytes of the buffer. If the next call
+// counts both a host write and a device write of the same bytes, the device write counts as the
+// later one.
 
 #include <algorithm>
 
@@ -11,8 +11,7 @@
 namespace isthmus {
 namespace {
 
-// Counts and removes the ended writes. The first that cannot be counted stays, and so do all after
-// it.
+// Counts and removes the ended writes, up to the first that cannot be counted.
 template <class Writes, class Count>
 Result<void> remove_ended(Writes& writes, Count&& count) {
   for (auto each = writes.begin(); each != writes.end();) {
@@ -40,7 +39,8 @@ std::vector<UnifiedBuffer::DeviceWrite>::iterator UnifiedBuffer::open_device_wri
   });
 }
 
-// Makes the bytes visible in views, once: later writes through views are not overwritten.
+// Makes the bytes visible in views. This happens only once, so that later writes through views are
+// not overwritten.
 Result<void> UnifiedBuffer::publish(ExactWrite& write) {
   if (!write.is_published) {
     ISTHMUS_TRY(host_->end_write(write.range, write.written, write.address, current_writers()));
@@ -49,8 +49,7 @@ Result<void> UnifiedBuffer::publish(ExactWrite& write) {
   return {};
 }
 
-// Without `contents_kept` the complete range was written, so what the device wrote there is
-// obsolete.
+// Without `contents_kept` the host wrote the complete range, so device writes there are obsolete.
 Result<void> UnifiedBuffer::count_host_write(ExactWrite& write) {
   ISTHMUS_TRY(publish(write));
   host_held_.add(write.written);
@@ -66,7 +65,7 @@ Result<void> UnifiedBuffer::count_ended_writes() {
                       [this](const auto& each) { return count_device_write(each.range); });
 }
 
-// What the host copy lacks, and what open device writes cover.
+// Returns the device's dirty ranges and the ranges of open device writes.
 RangeSet UnifiedBuffer::written_by_device() const {
   auto all = device_dirty_;
   for (const auto& each : device_writes_) {

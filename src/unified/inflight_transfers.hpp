@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The pending transfers of a unified buffer, indexed by the bytes that they move and by
-// their queue. Not thread-safe: the buffer's lock protects it.
+// The pending transfers of a unified buffer, indexed by their bytes and by their queue. Not
+// thread-safe: the buffer's lock protects the index.
 //
-// With n transfers each function takes O(log n), plus its results. Transfers of one queue complete
-// in order, so only the first of each queue has to be polled.
+// With n transfers each function takes O(log n), plus the number of its results. Transfers on one
+// queue complete in order, so only the first of each queue has to be polled.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,17 +20,17 @@
 namespace isthmus {
 
 struct InflightTransfer {
-  // Serial number of the queue, and number of transfers made before. Queue 0: on no queue,
-  // unordered.
+  // Serial number of the queue, then the number of transfers created before. Serial number 0 stands
+  // for no queue, without an order.
   using Key = std::pair<std::uint64_t, std::uint64_t>;
 
   Ref<Event> event;
   RangeSet ranges;  // not empty
   bool to_device = false;
-  // Memory into which a download goes until it may be published, one range after the other. Null:
-  // it goes to the host copy directly.
+  // Separate memory of a download, with the ranges one after the other, until the bytes may be
+  // published. Null if the download writes to the host copy directly.
   std::shared_ptr<std::byte> block{};
-  RangeSet outdated{};        // written by the device, or by a later upload, since it began
+  RangeSet outdated{};        // written by the device or by a later upload since it began
   bool is_forgotten = false;  // only its own event reports its failure
   Key key{};
 
@@ -48,7 +48,7 @@ class InflightTransfers {
  public:
   using iterator = InOrder::iterator;
 
-  // A transfer that is not submitted yet. Adding it after the submission needs no memory.
+  // A transfer that is not submitted yet, with all memory that `add` needs after the submission.
   class Seat {
    public:
     [[nodiscard]] InflightTransfer& operator*() noexcept { return node_.mapped(); }
@@ -59,9 +59,9 @@ class InflightTransfers {
     InOrder::node_type node_;
     ByRange::Seat span_entry_;
   };
-  // Throws std::bad_alloc, without effect.
+  // Throws std::bad_alloc and then has no effect.
   [[nodiscard]] Seat make(std::uint64_t queue_serial, bool to_device, RangeSet ranges);
-  // Pre: its event is set.
+  // Pre: the event of the transfer is set.
   void add(Seat seat) noexcept;
   iterator erase(iterator position) noexcept;
   void erase(const InflightTransfer& transfer) noexcept { erase(transfers_.find(transfer.key)); }
@@ -71,10 +71,11 @@ class InflightTransfers {
   // Ordered by queue; transfers of one queue in the order in which they began.
   [[nodiscard]] iterator begin() noexcept { return transfers_.begin(); }
   [[nodiscard]] iterator end() noexcept { return transfers_.end(); }
-  // The next transfer that may have completed although `pending` has not.
+  // Returns the next transfer that may have completed although `pending` has not.
   [[nodiscard]] iterator next_after(iterator pending) noexcept;
 
-  // Transfers that move some of these bytes. May throw std::bad_alloc.
+  // Returns the transfers in the given direction that copy bytes of `range`. May throw
+  // std::bad_alloc.
   [[nodiscard]] std::vector<InflightTransfer*> overlapping(const ByteRange& range,
                                                            bool to_device) const;
 

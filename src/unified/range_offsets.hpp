@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Source and destination offsets of the ranges of a transfer: the same offsets in both copies, or
-// one range after the other in a separate block.
+// one range after the other in a separate block. Thread-safe.
 
 #include <cstddef>
 #include <memory>
@@ -12,13 +12,14 @@
 
 namespace isthmus {
 
-// The same offsets on both sides, relative to the first range. Pre of all functions here: `ranges`
-// is not empty.
+// Uses the same offsets on both sides, relative to the first range. Pre of all functions in this
+// file: `ranges` is not empty.
 [[nodiscard]] RangeList same_offsets(const RangeSet& ranges);
-// From one block into ranges, and the reverse.
+// Copy from a block into the ranges, and from the ranges into a block.
 [[nodiscard]] RangeList from_block(const RangeSet& ranges);
 [[nodiscard]] RangeList to_block(const RangeSet& ranges);
 
+// Allocates a block for the bytes of `ranges`.
 [[nodiscard]] Result<std::shared_ptr<std::byte>> block_for(const RangeSet& ranges);
 // Copies `subset` out of a block that holds `ranges`. Pre: `subset` is a subset of `ranges`.
 void scatter(std::byte* destination, const RangeSet& ranges, const std::byte* block,

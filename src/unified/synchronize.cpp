@@ -24,8 +24,8 @@ Result<void> UnifiedBuffer::to_device(std::span<UnifiedBuffer* const> buffers, Q
   }};
   for (std::size_t i = 0; i < all.size(); ++i) {
     held.push_back(all[i]->enter());
-    if (auto bad = all[i]->validate(all[i]->all())) {
-      return bad;
+    if (auto error = all[i]->validate(all[i]->all())) {
+      return error;
     }
     ISTHMUS_TRY(all[i]->complete_and_report());
     if (all[i]->needs_scan()) {
@@ -45,7 +45,7 @@ Result<void> UnifiedBuffer::to_device(std::span<UnifiedBuffer* const> buffers, Q
   return upload_all(all, queue);
 }
 
-// Submits all uploads before it waits for the first.
+// Submits all uploads before waiting for the first.
 Result<void> UnifiedBuffer::upload_all(std::span<UnifiedBuffer* const> buffers, Queue* queue) {
   std::vector<Ref<Event>> events;
   Result<void> outcome;

@@ -71,22 +71,23 @@ Error UnifiedBuffer::validate(const ByteRange& range) const {
   return {};
 }
 
-// Transfers in flight own the memory that they use.
+// Transfers in flight own the memory that they use, so it remains valid until they complete.
 void UnifiedBuffer::free() noexcept {
   if (os::is_forked_child()) {
     return;
   }
   const auto held = enter();
-  // Sequentially consistent, as the load of `views_` below and the pair in `end_host_view`: of a
-  // free and the end of the last view at least one sees the other, and frees the host copy.
+  // Sequentially consistent, like the load of `views_` in `release_host` and both accesses in
+  // `end_host_view`. If `free` and the end of the last view run concurrently, at least one of them
+  // sees the other and frees the host copy.
   freed_.store(true, std::memory_order_seq_cst);
   device_ = {};
   std::erase_if(writing_, [](const ExactWrite& each) { return each.has_ended; });
   release_host();
 }
 
-// Retains the host copy while a caller has, or may have, a pointer to it. The last reference then
-// frees it.
+// Releases the host copy, unless a caller has, or may have, a pointer to it. In that case the last
+// reference to the buffer releases it.
 void UnifiedBuffer::release_host() noexcept {
   if (views_.load(std::memory_order_seq_cst) != 0 || !writing_.empty() || has_read_pointers_) {
     return;
@@ -122,7 +123,7 @@ Result<void> UnifiedBuffer::ensure_host() {
                 "before the fork, or start the child with spawn");
   }
   auto tracked =
-      tracking::TrackedMemory::create({request_.nbytes, request_.granularity, request_.means});
+      tracking::TrackedMemory::create({request_.nbytes, request_.granularity, request_.mechanism});
   ISTHMUS_TRY(tracked);
   host_ = counted(*std::move(tracked));
   if (auto pinned = ensure_pin(); !pinned) {
@@ -132,21 +133,23 @@ Result<void> UnifiedBuffer::ensure_host() {
   return {};
 }
 
-// Pins the memory that most copies read.
+// Pins the mapping that most copies use.
 Result<void> UnifiedBuffer::ensure_pin() {
   if (!request_.pinned || one_memory_) {
     return {};
   }
-  auto* const start = host_->means() == tracking::Means::hashes ? host_->view() : host_->library();
+  auto* const start =
+      host_->mechanism() == tracking::TrackingMechanism::hashes ? host_->view() : host_->library();
   auto pin = Pin::make(queue_->device(), {start, host_->nbytes(), false}, owner_of(host_));
   ISTHMUS_TRY(pin);
   pin_ = *std::move(pin);
   return {};
 }
 
-// If this fails, copies of that memory only take longer.
+// Pins the other mapping of hashed memory. A failure is ignored: copies of that mapping are then
+// only slower.
 void UnifiedBuffer::ensure_library_pin() {
-  if (!pin_ || library_pin_ || host_->means() != tracking::Means::hashes) {
+  if (!pin_ || library_pin_ || host_->mechanism() != tracking::TrackingMechanism::hashes) {
     return;
   }
   auto pin =
@@ -159,7 +162,7 @@ void UnifiedBuffer::ensure_library_pin() {
 Result<Ref<Buffer>> UnifiedBuffer::device_of_host() {
   ISTHMUS_TRY(ensure_host());
   auto* start = host_->is_one_memory() ? host_->library() : host_->view();
-  constexpr std::size_t k_alignment = 64;  // guaranteed for every mechanism
+  constexpr std::size_t k_alignment = 64;  // guaranteed by every tracking mechanism
   auto memory = Allocation::adopt(*queue_, {start, request_.nbytes, k_alignment, ISTHMUS_KIND_HOST},
                                   owner_of(host_), {});
   ISTHMUS_TRY(memory);
@@ -175,10 +178,10 @@ Result<void> UnifiedBuffer::ensure_device() {
                             : Buffer::create(*queue_, {request_.nbytes, ISTHMUS_KIND_DEVICE, 0},
                                              resource_.get());
   ISTHMUS_TRY(buffer);
-  // The request may have run callbacks of the program that used or freed this buffer: the lock is
-  // recursive.
-  if (auto bad = validate(all())) {
-    return bad;
+  // The allocation may have run callbacks of the program that used or freed this buffer, since the
+  // lock is recursive.
+  if (auto error = validate(all())) {
+    return error;
   }
   if (!device_) {
     device_ = *std::move(buffer);
@@ -197,7 +200,7 @@ Result<UnifiedFacts> UnifiedBuffer::facts() {
   result.host_views = views_.load(std::memory_order_relaxed);
   result.counts = counts_;
   if (host_) {
-    result.means = host_->means();
+    result.mechanism = host_->mechanism();
     result.granule = host_->granule();
   }
   return result;
@@ -205,8 +208,8 @@ Result<UnifiedFacts> UnifiedBuffer::facts() {
 
 Result<BufferState> UnifiedBuffer::state() {
   const auto held = enter();
-  if (auto bad = validate(all())) {
-    return bad;
+  if (auto error = validate(all())) {
+    return error;
   }
   ISTHMUS_TRY(complete_all());
   ISTHMUS_TRY(scan_host());

@@ -4,24 +4,24 @@
 //
 // Two sets of ranges describe the difference: dirty ranges of the host (`host_dirty_`), which the
 // device copy lacks, and dirty ranges of the device (`device_dirty_`), which the host copy lacks.
-// Host writes are found when the state is needed (tracking/); the program reports device writes. A
-// range becomes clean only when its copy has succeeded: an upload in flight removes its ranges from
-// the set and restores them if it fails. Bytes in both sets are a write conflict: they are not
-// copied until it is resolved. A device write counts as later than every upload of its bytes that
-// began before it was marked, whatever the outcome of the upload; it conflicts with host writes
-// since then.
+// Host writes are detected when the state is needed (tracking/); the program reports device writes.
+// A range becomes clean only when its copy has succeeded: an upload removes its ranges from the set
+// when it is submitted and restores them if it fails. Bytes in both sets are a write conflict: they
+// are not copied until the conflict is resolved. A device write counts as later than every upload
+// of its bytes that began before the write was marked, whatever the outcome of the upload. It
+// conflicts with host writes since then.
 //
 // Invariants:
 //  - No byte is copied from a side that never held it. Two more sets (`host_held_`, `device_held_`)
 //    record what each copy has held since it was created; `send` and `fetch` refuse anything else
 //    (INTERNAL).
 //  - Every failed copy is reported: by the call that waits for it, by its event, or else once by
-//    the next call that moves, marks or returns bytes of the buffer. Queries do not report.
-//  - An operation that reads bytes of the device copy which an upload was to fill depends on that
-//    upload (memory/content_list.hpp).
+//    the next call that copies, marks or returns bytes of the buffer. Queries do not report it.
+//  - An operation that reads bytes of the device copy depends on the last upload of these bytes
+//    (memory/content_list.hpp).
 //
-// Where the device accesses host memory at full speed, one memory serves as both copies. The sets
-// are maintained as usual but nothing is copied. As no write can be lost, the side whose write was
+// If the device accesses host memory at full speed, one memory serves as both copies. The sets are
+// maintained as usual, but nothing is copied. Since no write can be lost, the side whose write was
 // reported last counts as the newer one.
 
 #include <atomic>
@@ -43,39 +43,39 @@ namespace isthmus {
 struct UnifiedRequest {
   std::size_t nbytes = 0;
   bool pinned = false;    // the host copy is registered with the driver
-  bool separate = false;  // two copies even where one memory would suffice
+  bool separate = false;  // two copies even if one memory would suffice
   Winner on_conflict = Winner::none;
   tracking::Granularity granularity = tracking::Granularity::automatic;
-  std::optional<tracking::Means> means;
-  std::size_t element_bytes = 1;  // found writes are extended to whole elements
+  std::optional<tracking::TrackingMechanism> mechanism;
+  std::size_t element_bytes = 1;  // detected writes are extended to whole elements
 };
 
 struct UnifiedCounts {
   std::uint64_t bytes_to_device = 0;
   std::uint64_t bytes_to_host = 0;
-  std::uint64_t copies = 0;  // operations; of any number of ranges each
+  std::uint64_t copies = 0;  // operations, each of any number of ranges
 };
 
 struct UnifiedFacts {
   BufferState state = BufferState::uninitialized;
-  // Largest number of bytes reported for a write of one byte; 0 before there is a host copy.
+  // Largest number of bytes reported for a write of one byte; 0 if there is no host copy.
   std::uint64_t granule = 0;
-  tracking::Means means = tracking::Means::bytes;
+  tracking::TrackingMechanism mechanism = tracking::TrackingMechanism::bytes;
   bool is_pinned = false;
   bool is_one_memory = false;
   std::size_t host_views = 0;
   UnifiedCounts counts;
 };
 
-// What waits until a transfer has read its source, or has written the host copy: the call itself;
-// its caller, by the event; or the next use of the copy.
+// Where the program waits until an upload has read its source or a download has written the host
+// copy: in the call itself, by the caller through the event, or in the next use of the copy.
 enum class Waiting : std::uint8_t { this_call, by_caller, next_use };
 
-// What `arrival` does besides waiting for downloads in flight.
+// What the event of `arrival` covers besides downloads in flight.
 enum class BeforeArrival {
   nothing,
-  fetch,  // begins downloads that would have to wait for work on the device
-  work,   // also waits for the work on the device copy and on the queue
+  fetch,  // begins downloads that would wait for work on the device, and covers them
+  work,   // covers the work on the device copy and on the queue
 };
 
 struct SyncRequest {
@@ -84,9 +84,10 @@ struct SyncRequest {
   Waiting waiting = Waiting::this_call;
 };
 
-// Thread-safe: calls are serialized by a lock, which writes through host views and `end_host_view`
-// do not need. The lock is recursive, since calls may run callbacks of the program that use the
-// buffer or free it. In a forked child only calls that need no driver work, on a private copy.
+// Thread-safe: a lock serializes calls, except `end_host_view`; writes through host views do not
+// need it either. The lock is recursive, since calls may run callbacks of the program that use the
+// buffer or free it. In a forked child only calls that need no driver can succeed; they use a
+// private copy.
 class UnifiedBuffer final : public RefCounted {
  public:
   UnifiedBuffer(Queue& queue, const UnifiedRequest& request, MemoryResource* resource);
@@ -97,10 +98,11 @@ class UnifiedBuffer final : public RefCounted {
   [[nodiscard]] std::size_t nbytes() const noexcept { return request_.nbytes; }
   [[nodiscard]] ByteRange all() const noexcept { return {0, request_.nbytes}; }
   [[nodiscard]] Queue& queue() const noexcept { return *queue_; }
-  // Releases both copies; the host copy once its last view has ended. Freeing twice does nothing.
+  // Releases the device copy at once, and the host copy when its last view has ended. Further calls
+  // have no effect.
   void free() noexcept;
 
-  // The queries are exact when they return: they scan for host writes first.
+  // The following queries scan for host writes first, so their results are exact when they return.
   [[nodiscard]] Result<UnifiedFacts> facts();
   [[nodiscard]] Result<BufferState> state();
   struct Dirty {
@@ -109,29 +111,34 @@ class UnifiedBuffer final : public RefCounted {
   };
   [[nodiscard]] Result<Dirty> dirty_ranges();
 
-  // The host copy, current in `range`. Writes to it are found until `end_host_view`.
+  // Returns the host copy, current in `range`. Writes to it are detected until `end_host_view`.
   [[nodiscard]] Result<std::byte*> begin_host_view(const ByteRange& range);
   void end_host_view() noexcept;
-  // The same for reading only, valid while the caller has a reference.
+  // The same for reading only. The pointer is valid while the caller holds a reference to the
+  // buffer.
   [[nodiscard]] Result<const std::byte*> read_host(const ByteRange& range);
-  // Memory for a host write of exactly this range, which needs no dirty tracking. `keep_contents`:
-  // it holds the present contents. Views show the bytes after `end_host_write` at the latest, which
-  // ends the write in any case: if it fails, the next call counts the write.
+  // Returns memory for a host write of exactly this range, which needs no dirty tracking. With
+  // `keep_contents` the memory holds the present contents. Views show the bytes at the latest when
+  // `end_host_write` returns. `end_host_write` ends the write even if it fails; the next call then
+  // counts the write.
   [[nodiscard]] Result<std::byte*> begin_host_write(const ByteRange& range, bool keep_contents);
   [[nodiscard]] Result<void> end_host_write(const ByteRange& range, bool contents_kept);
-  // The complete device copy, current in the range, with its operations on that queue.
+  // Returns the complete device copy, current in the requested range, as a buffer on the requested
+  // queue.
   [[nodiscard]] Result<Ref<Buffer>> device(const SyncRequest& request);
-  // The same before a device writes exactly that range. `mark_device` of the same range ends the
-  // write and leaves failed copies to the next call. If it fails, the next call makes the mark.
+  // The same for a device write of exactly that range. `mark_device` of the same range ends the
+  // write; it does not report failed copies, which the next call does. If `mark_device` fails, the
+  // next call marks the range.
   [[nodiscard]] Result<Ref<Buffer>> begin_device_write(const SyncRequest& request);
 
-  // The event is null if nothing is in flight. Errors: CONFLICT, and those of allocation and
-  // copies, after which all dirty ranges are still dirty.
+  // Upload or download the dirty ranges. The returned event is null if nothing is in flight.
+  // Errors: CONFLICT, and the errors of allocations and copies. After an error all dirty ranges are
+  // still dirty.
   [[nodiscard]] Submitted to_device(const SyncRequest& request);
   [[nodiscard]] Submitted to_host(const SyncRequest& request);
-  // The end of what a call on the range would wait for, apart from its own copy; null if there is
-  // nothing. A caller that waits for it first does so outside the buffer's lock, and can stop
-  // waiting. Errors as `to_host`; an event of several operations does not fail.
+  // Returns an event for everything that a call on the range would wait for, except its own copy;
+  // null if there is nothing. A caller can wait for the event outside the buffer's lock, and stop
+  // waiting. Errors as for `to_host`; an event of several operations does not fail.
   [[nodiscard]] Submitted arrival(const SyncRequest& request, BeforeArrival mode);
   // Uploads many buffers, with one scan for host writes and concurrent copies.
   [[nodiscard]] static Result<void> to_device(std::span<UnifiedBuffer* const> buffers,
@@ -139,16 +146,16 @@ class UnifiedBuffer final : public RefCounted {
 
   [[nodiscard]] Result<void> mark_host(const ByteRange& range);
   [[nodiscard]] Result<void> mark_device(const ByteRange& range);
-  // Resolves conflicts in the range: the losing side's dirty bytes are dropped. Bytes that the
-  // winner's copy never held stay dirty on the other side.
+  // Resolves conflicts in the range: the losing side's writes are discarded. Bytes that the
+  // winner's copy never held remain dirty on the other side.
   [[nodiscard]] Result<void> resolve(Winner winner, const ByteRange& range);
-  // Makes both copies count as synchronized whatever they hold, for a caller that overwrites
-  // everything next. A device copy without a host copy then holds nothing until it is returned to a
-  // caller or marked.
+  // Marks both copies as synchronized regardless of their contents, for a caller that overwrites
+  // everything next. A device copy without a host copy then counts as empty until it is returned to
+  // a caller or marked.
   [[nodiscard]] Result<void> forget();
 
-  // Releases the device copy if it is unused, and the host copy is current or the device copy holds
-  // nothing. Returns the bytes released.
+  // Releases the device copy if it is unused and no data is lost: the host copy is current, or the
+  // device copy holds nothing. Returns the number of released bytes.
   [[nodiscard]] std::uint64_t release_device_copy();
   [[nodiscard]] bool uses_device(const isthmus::Device& device) const noexcept;
 
@@ -164,7 +171,7 @@ class UnifiedBuffer final : public RefCounted {
     RangeSet written;    // the same, allocated at the beginning of the write
     std::byte* address;  // the address that the writer received
     bool contents_kept = false;
-    bool has_ended = false;  // to be counted by the next call
+    bool has_ended = false;  // not counted yet; the next call counts it
     bool is_published = false;
   };
   struct DeviceWrite {
@@ -173,8 +180,8 @@ class UnifiedBuffer final : public RefCounted {
   };
 
   ~UnifiedBuffer() override;
-  // Takes no lock in a forked child: it has no other thread, and a thread of the parent may have
-  // held the lock.
+  // Locks the buffer, except in a forked child: it has no other threads, and a thread of the parent
+  // may have held the lock.
   [[nodiscard]] Lock enter();
   [[nodiscard]] Error validate(const ByteRange& range) const;
   [[nodiscard]] Result<const std::byte*> updated_host(const ByteRange& range);
@@ -197,7 +204,7 @@ class UnifiedBuffer final : public RefCounted {
 
   // conflicts.cpp
   [[nodiscard]] bool needs_scan() const noexcept;
-  // Without ranges that are being written.
+  // Returns `ranges` without the ranges of open exact writes.
   [[nodiscard]] RangeSet without_open_writes(RangeSet ranges) const;
   [[nodiscard]] RangeSet rounded_to_elements(const RangeSet& ranges) const;
   [[nodiscard]] tracking::Writers current_writers() const noexcept;
@@ -211,9 +218,8 @@ class UnifiedBuffer final : public RefCounted {
   [[nodiscard]] Result<void> count_device_write(const ByteRange& range);
   [[nodiscard]] BufferState current_state() const noexcept;
 
-  // completion.cpp
-  // Counts completed transfers, then reports failed copies whose failure no caller has seen through
-  // their events.
+  // completion.cpp Counts completed transfers, then reports the failed copies whose failure no
+  // caller has seen through an event.
   [[nodiscard]] Result<void> complete_and_report();
   [[nodiscard]] Result<void> complete_all();
   [[nodiscard]] Result<void> complete_inflight();
@@ -223,7 +229,7 @@ class UnifiedBuffer final : public RefCounted {
   // Pre: the transfer has completed.
   [[nodiscard]] Result<void> count_completed(InflightTransfer& done);
   [[nodiscard]] Result<void> complete(InflightTransfer& done);
-  // The host copy now has these bytes of the device.
+  // Called when the host copy has received these bytes of the device.
   void on_downloaded(const RangeSet& ranges);
   // Waits for the transfers of the range in one direction, and counts them.
   [[nodiscard]] Result<void> wait_for_transfers(const ByteRange& range, bool to_device);
@@ -233,8 +239,8 @@ class UnifiedBuffer final : public RefCounted {
   [[nodiscard]] Submitted upload(const SyncRequest& request);
   [[nodiscard]] Result<bool> should_upload_in_parts(const SyncRequest& request);
   [[nodiscard]] Submitted upload_in_parts(Queue& queue);
-  // A scanned sub-range of the host copy. Its dirty bytes are at `source`, at their offsets in the
-  // buffer.
+  // A scanned sub-range of the host copy. `source` is the address of offset 0 of the buffer, from
+  // which its dirty bytes are copied.
   struct PartOfHost {
     ByteRange range;
     const std::byte* source;
@@ -268,42 +274,43 @@ class UnifiedBuffer final : public RefCounted {
   const bool one_memory_;
   std::recursive_mutex lock_;
   std::atomic<bool> freed_{false};
-  // Views begin under the lock and end without it. A view that ends sets `has_unscanned_writes_`
-  // and then decrements `views_` (release). So a thread that holds the lock, loads `views_` as 0
-  // (acquire) and then `has_unscanned_writes_` as false knows that no view has written since the
-  // last scan.
+  // Views begin under the lock and end without it. The end of a view sets `has_unscanned_writes_`
+  // and then decrements `views_` (release). A thread that holds the lock may load 0 from `views_`
+  // (acquire) and then false from `has_unscanned_writes_`. Then no view has written since the last
+  // scan.
   std::atomic<std::size_t> views_{0};
   std::atomic<bool> has_unscanned_writes_{false};
 
-  // Exact host writes that have begun and are not counted yet. Their bytes belong to the writer:
-  // they are not scanned for writes, sent or dropped.
+  // Exact host writes that have begun and are not counted yet. Their bytes are reserved for the
+  // writer: they are not scanned, uploaded or discarded.
   std::vector<ExactWrite> writing_;
-  // The same for device writes; no range occurs twice among the open ones. While a write is open
-  // the device copy is not released, and if there was a host copy when it began, host writes next
-  // to its range are found in the smallest granules.
+  // The same for device writes; all open ones have different ranges. While a write is open the
+  // device copy is not released. If there was a host copy when it began, host writes next to its
+  // range are detected in the smallest granules.
   std::vector<DeviceWrite> device_writes_;
-  bool has_read_pointers_ = false;  // pointers were returned whose last use is unknown
+  bool has_read_pointers_ =
+      false;  // pointers were returned whose last use is unknown, so the host copy is retained
 
-  // Shared with transfers in flight.
+  // Shared with the transfers in flight.
   std::shared_ptr<tracking::TrackedMemory> host_;
   Ref<Pin> pin_;
-  Ref<Pin> library_pin_;  // of hashed memory, whose view has `pin_`
+  Ref<Pin> library_pin_;  // pins `library` of hashed memory; `pin_` pins its view
   Ref<Buffer> device_;
-  bool host_is_valid_ = false;         // requested, so its contents count
-  bool device_is_valid_ = false;       // the same
-  bool device_holds_nothing_ = false;  // forgotten, and neither returned nor marked since
-  // What each copy has held since it was created: everything if it was the first, else what was
-  // copied to it or written there.
+  bool host_is_valid_ = false;         // the copy was requested, so its contents count
+  bool device_is_valid_ = false;       // the same for the device copy
+  bool device_holds_nothing_ = false;  // neither returned nor marked since `forget`
+  // The ranges that each copy has held since it was created: everything if it was the first copy,
+  // else the ranges that were copied to it or written in it.
   RangeSet host_held_;
   RangeSet device_held_;
-  // Failed copies that the next call reports, unless a caller has seen the failure through the
-  // event.
+  // Failed copies that the next call reports, unless a caller sees the failure through the event
+  // first.
   std::vector<FailedCopy> failed_;
-  RangeSet found_;  // by scans, not counted yet
+  RangeSet found_;  // reported by scans, not counted yet
   RangeSet host_dirty_;
   RangeSet device_dirty_;
-  // The part of `host_dirty_` that became dirty again because an upload failed and that the host
-  // has not written since that upload began. May contain ranges that are no longer dirty.
+  // The part of `host_dirty_` that an upload failed to copy and that the host has not written since
+  // that upload began. May contain ranges that are no longer dirty.
   RangeSet host_dirty_again_;
   InflightTransfers inflight_;
   UnifiedCounts counts_;

@@ -64,13 +64,13 @@ std::uint64_t UnifiedList::release_device_copies(const Device& device,
       }
     }
   } catch (const std::bad_alloc&) {
-    return released;  // the host has no memory for the search
+    return released;  // there is no host memory for the search
   }
   return released;
 }
 
-// Retains the device copy if the buffer is in use, even by the call of this thread whose request
-// found no memory.
+// Does not release the device copy of a buffer that is in use, even if the user is the call of this
+// thread whose allocation failed.
 std::uint64_t UnifiedBuffer::release_device_copy() {
   const Lock held{lock_, std::try_to_lock};
   if (!held || !device_ || !device_is_valid_ || one_memory_ || !device_writes_.empty() ||

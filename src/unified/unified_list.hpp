@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// All unified buffers of the process. When device memory is short they release device copies whose
-// contents the host copy has too.
+// The list of all unified buffers of the process. When device memory is short it releases device
+// copies whose contents the host copy has too. Thread-safe.
 
 #include <mutex>
 #include <unordered_set>
@@ -11,16 +11,16 @@
 
 namespace isthmus {
 
-// Never destroyed. Thread-safe.
+// One per process; never destroyed.
 class UnifiedList {
  public:
-  // Adds an out-of-memory callback, after those that the program has added so far.
+  // Adds an out-of-memory callback, which runs after those that the program has added before.
   UnifiedList();
   // Throws std::bad_alloc.
   void add(UnifiedBuffer& buffer);
   void remove(UnifiedBuffer& buffer) noexcept;
-  // Releases device copies on that device until `nbytes` are released or none is left. Returns the
-  // bytes.
+  // Releases device copies on `device` until `nbytes` bytes are released or no copy is left.
+  // Returns the number of released bytes.
   std::uint64_t release_device_copies(const Device& device, std::uint64_t nbytes) noexcept;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Uploads: copies what the host wrote to the device copy.
+// Uploads: copies ranges that the host wrote to the device copy.
 
 #include <algorithm>
 #include <cstring>
@@ -25,7 +25,8 @@ Result<std::shared_ptr<std::byte>> gather(const std::byte* source, const RangeSe
   return block;
 }
 
-// Converts ranges of the buffer to offsets in the memory of `first`, where the first range begins.
+// Converts ranges of the buffer to offsets in the allocation of `first`, which points to the
+// beginning of the first range.
 RangeSet in_memory(const Endpoint& first, const RangeSet& ranges) {
   const auto begin = first.range(0).begin;
   const auto shift = ranges.begin()->begin;
@@ -44,7 +45,7 @@ void note_reported(std::span<const Ref<Event>> events) noexcept {
 
 }  // namespace
 
-// Waits for all of them, whichever fail. Returns the first failure.
+// Waits for all events, including after a failure. Returns the first failure.
 Result<void> UnifiedBuffer::wait_for_events(std::span<const Ref<Event>> events) {
   Result<void> outcome;
   for (const auto& each : events) {
@@ -67,9 +68,9 @@ Submitted UnifiedBuffer::upload(const SyncRequest& request) {
   return upload_known(request);
 }
 
-// True if a scan takes as long as a copy, nothing can conflict, no exact write is open, and the
-// copies would not wait for earlier work. The device copy is created first: out-of-memory callbacks
-// of the program that its request runs may use this buffer.
+// Returns true if a scan takes as long as a copy, no conflict is possible, no exact write is open,
+// and the copies would not wait for earlier work. The device copy is created first, since its
+// allocation may run out-of-memory callbacks of the program that use this buffer.
 Result<bool> UnifiedBuffer::should_upload_in_parts(const SyncRequest& request) {
   if (request.waiting != Waiting::this_call || request.range != all() || one_memory_ ||
       os::is_forked_child()) {
@@ -85,7 +86,7 @@ Result<bool> UnifiedBuffer::should_upload_in_parts(const SyncRequest& request) {
   return !*must_wait;
 }
 
-// Each sub-range is copied while the next is scanned. All copies have completed when this returns,
+// Copies each sub-range while the next one is scanned. All copies have completed when this returns,
 // since they read memory that the next scan may write.
 Submitted UnifiedBuffer::upload_in_parts(Queue& queue) {
   begin_device();
@@ -109,14 +110,14 @@ Submitted UnifiedBuffer::upload_in_parts(Queue& queue) {
   restore_unscanned.dismiss();
   drain.dismiss();
   auto outcome = wait_for_events(events);
-  note_reported(events);  // one failure stands for all of this copy's
+  note_reported(events);  // `outcome` reports the first failure on behalf of all
   ISTHMUS_TRY(complete_all());
   ISTHMUS_TRY(outcome);
   return Ref<Event>{};
 }
 
-// Dirty ranges that this scan did not find were found earlier and have no snapshot yet. Pre:
-// `found_` is what this scan found in this sub-range alone.
+// Dirty ranges that this scan did not report were reported by an earlier scan and have no snapshot
+// yet. Pre: `found_` contains only the ranges that this scan reported in this sub-range.
 Result<void> UnifiedBuffer::upload_part(const PartOfHost& part, Queue& queue,
                                         std::vector<Ref<Event>>& events) {
   const auto found = found_;
@@ -183,8 +184,8 @@ Submitted UnifiedBuffer::upload_known(const SyncRequest& request) {
   return ranges.empty() ? Submitted{Ref<Event>{}} : send(ranges, request);
 }
 
-// Copies directly from the host copy if its bytes are read before this returns, or stay unchanged
-// until the caller knows that they were read. Otherwise copies from a separate block.
+// Uploads directly from the host copy if its bytes are read before this returns, or do not change
+// until the caller knows that they were read. Otherwise uploads from a separate block.
 Submitted UnifiedBuffer::send(const RangeSet& ranges, const SyncRequest& request) {
   auto& queue = queue_for(request);
   auto must_wait = has_pending_work(queue, *device_);
@@ -193,16 +194,17 @@ Submitted UnifiedBuffer::send(const RangeSet& ranges, const SyncRequest& request
   const bool is_stable = host_->is_snapshot_stable(writers);
   const bool is_direct = *must_wait ? is_stable && request.waiting == Waiting::next_use
                                     : is_stable || request.waiting == Waiting::this_call;
-  auto snapped = host_->snapshot(ranges, writers);
-  ISTHMUS_TRY(snapped);
+  auto snapshot = host_->snapshot(ranges, writers);
+  ISTHMUS_TRY(snapshot);
   TransferOptions options;
   options.blocking = is_direct && request.waiting == Waiting::this_call;
-  auto submitted = submit_upload(ranges, *snapped, is_direct, std::move(options), queue);
+  auto submitted = submit_upload(ranges, *snapshot, is_direct, std::move(options), queue);
   const bool may_write = !is_direct && request.waiting != Waiting::next_use;
   return submitted && may_write ? Submitted{Ref<Event>{}} : std::move(submitted);
 }
 
-// One operation, from memory that begins at `origin`, or from a block gathered from it.
+// Submits the ranges as one operation. If `is_direct` is set the source is memory that begins at
+// `origin`, otherwise a block that is gathered from it.
 Submitted UnifiedBuffer::submit_upload(const RangeSet& ranges, const std::byte* origin,
                                        bool is_direct, TransferOptions options, Queue& queue) {
   if (!host_held_.covers(ranges)) {
@@ -220,26 +222,26 @@ Submitted UnifiedBuffer::submit_upload(const RangeSet& ranges, const std::byte* 
   }
   auto destination = device_->at(list.destination_begin, list.destination_bytes, true);
   ISTHMUS_TRY(destination);
-  ISTHMUS_TRY(choose_queue(&queue, *destination, source));  // a refusal here changes no bytes
-  // Nothing after the copy needs memory, so no submitted transfer is lost track of.
+  ISTHMUS_TRY(choose_queue(&queue, *destination, source));  // an error here changes no bytes
+  // All allocations come before the copy, so that every submitted transfer is recorded.
   auto seat = inflight_.make(queue.serial(), true, ranges);
-  const auto sending = host_dirty_.removing(ranges);
-  const auto arriving = device_held_.adding(ranges);
+  const auto dirty_change = host_dirty_.removing(ranges);
+  const auto held_change = device_held_.adding(ranges);
   auto filled = in_memory(*destination, ranges);
   auto& contents = destination->memory->uses().contents();
   ContentList::Seat awaited;
   const auto failed = make_ref<HostEvent>();
   auto submitted = copy_ranges(&queue, *destination, source, std::move(list), std::move(options));
-  if (!submitted) {  // some of the bytes may have arrived
+  if (!submitted) {  // some of the bytes may have been copied
     failed->finish(submitted.failure());
     contents.record_fill(std::move(awaited), std::move(filled), failed);
     return submitted;
   }
-  host_dirty_.apply(sending);
+  host_dirty_.apply(dirty_change);
   counts_.bytes_to_device += ranges.nbytes();
   counts_.copies += 1;
   if (!*submitted) {
-    device_held_.apply(arriving);
+    device_held_.apply(held_change);
     contents.forget(filled);
     return Ref<Event>{};
   }
@@ -251,8 +253,8 @@ Submitted UnifiedBuffer::submit_upload(const RangeSet& ranges, const std::byte* 
 
 Submitted UnifiedBuffer::to_device(const SyncRequest& request) {
   const auto held = enter();
-  if (auto bad = validate(request.range)) {
-    return bad;
+  if (auto error = validate(request.range)) {
+    return error;
   }
   return upload(request);
 }

@@ -90,11 +90,11 @@ TEST_P(replays, of_what_cannot_have_happened_play_nothing) {
   const auto from = im::resource::provider(queue_.context(), kinds().front(), device_);
   const std::vector<im::trace_event> good{allocate(0, 10), release(0)};
   const std::vector<std::pair<im::trace_event, std::string>> bad{
-      {allocate(0, 10), "event 1 of the trace allocates block 0, which is there"},
+      {allocate(0, 10), "event 1 of the trace allocates block 0, which is already allocated"},
       {allocate(1, 0), "event 1 of the trace allocates 0 bytes"},
-      {release(1), "event 1 of the trace frees block 1, which is not there"},
+      {release(1), "event 1 of the trace frees block 1, which is not allocated"},
       {allocate(2, 10), "event 1 of the trace has id 2"},
-      {allocate(1, 10, 1), "event 1 of the trace is on queue 1 of 1"},
+      {allocate(1, 10, 1), "event 1 of the trace has queue 1, not below the number of queues, 1"},
       {{10, 1, 0, 2}, "event 1 of the trace has action 2"},
   };
   for (const auto& [event, message] : bad) {

@@ -168,7 +168,7 @@ def test_reshape(q: Queue, kind: str) -> None:
     assert made[0, 0, :1].reshape(()).shape == ()
     assert made[:0].reshape(0, 7).shape == (0, 7)
     for wrong in ((7,), (-1, 7), (0, -1), (-2,)):
-        with pytest.raises(ValueError, match=r"cannot take|0 or more"):
+        with pytest.raises(ValueError, match=r"cannot be reshaped|0 or more"):
             made.reshape(wrong)
     copied = made[:, ::2].reshape(-1)
     assert (copied.to_numpy() == MODEL[:, ::2].reshape(-1)).all()

@@ -328,9 +328,9 @@ BAD_AXES: list[tuple[str, Callable[[Array], object], type[Exception], str]] = [
         "63 bits",
     ),
     ("negative", lambda a: isthmus.broadcast_to(a, (-1, 5, 4)), ValueError, "0 or more"),
-    ("reshape", lambda a: a.reshape(7), ValueError, "120 elements cannot take"),
+    ("reshape", lambda a: a.reshape(7), ValueError, "120 elements cannot be reshaped"),
     ("reshape to two", lambda a: a.reshape(-1, -1), ValueError, "one of them -1"),
-    ("reshape to -1", lambda a: a.reshape(-1, 7), ValueError, "cannot take"),
+    ("reshape to -1", lambda a: a.reshape(-1, 7), ValueError, "cannot be reshaped"),
     ("reshape by a bad flag", lambda a: a.reshape(-1, copy=1), TypeError, "True or False"),  # type: ignore[arg-type]
     ("ravel", lambda a: a.T.ravel(), ValueError, "needs a copy"),
     ("no array", lambda _: isthmus.flip(MODEL), TypeError, "must be an Array, not numpy"),  # type: ignore[arg-type]

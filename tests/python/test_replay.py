@@ -197,11 +197,11 @@ def test_a_driver_that_fails() -> None:
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([(10, 0, 0, FREE)], "event 0 of the trace frees block 0, which is not there"),
-        ([(10, 0, 0, ALLOCATE)] * 2, "event 1 of the trace allocates block 0, which is there"),
+        ([(10, 0, 0, FREE)], "event 0 of the trace frees block 0, which is not allocated"),
+        ([(10, 0, 0, ALLOCATE)] * 2, "event 1 of the trace allocates block 0, which is already"),
         ([(0, 0, 0, ALLOCATE)], "event 0 of the trace allocates 0 bytes"),
         ([(10, 1, 0, ALLOCATE)], "event 0 of the trace has id 1, not below the number of events"),
-        ([(10, 0, 1, ALLOCATE)], "event 0 of the trace is on queue 1 of 1"),
+        ([(10, 0, 1, ALLOCATE)], "event 0 of the trace has queue 1, not below the number of"),
         ([(10, 0, 0, 7)], "event 0 of the trace has action 7"),
     ],
 )

@@ -185,7 +185,7 @@ def test_views_are_dead_afterwards(q: Queue, run_kind: str) -> None:
 def test_kept_views_are_an_error(q: Queue, run_kind: str, keep) -> None:  # type: ignore[no-untyped-def]
     buffer, kept = filled(DATA, kind=run_kind, queue=q), []
     event = q.submit(lambda view: kept.append(keep(view)), buffer)
-    with pytest.raises(BufferError, match="copy the data to keep"):
+    with pytest.raises(BufferError, match="copy the data to retain"):
         event.wait()
     buffer.free()
     assert len(kept) == 1

@@ -31,10 +31,10 @@ isthmus::resource new_pool() {
                                  isthmus::kind::device);
 }
 
-// Streams passed as `streams::stay` are created before the pool, and so destroyed after it.
+// Streams passed as `streams::persistent` are created before the pool, and so destroyed after it.
 void buffers() {
   const rmm::cuda_stream stream;
-  const isthmus::rmm_resource memory(new_pool(), isthmus::streams::stay);
+  const isthmus::rmm_resource memory(new_pool(), isthmus::streams::persistent);
   const std::vector<char> data(1 << 20, 7);
   rmm::device_buffer first(data.data(), data.size(), cuda::stream_ref(stream.value()), memory);
   rmm::device_buffer second(first, cuda::stream_ref(stream.value()), memory);
@@ -133,8 +133,8 @@ int main() {
   const isthmus::rmm_resource memory(new_pool());
   buffers();
   refusals(memory);
-  threads(isthmus::streams::stay);
-  threads(isthmus::streams::come_and_go);
+  threads(isthmus::streams::persistent);
+  threads(isthmus::streams::transient);
   streams_that_go(memory);
   the_stream_of_each_thread(memory);
   as_the_current_one(memory);

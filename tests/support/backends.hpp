@@ -36,10 +36,9 @@ inline bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-// A driver that cannot cancel what waits for a failed event (PoCL 3.1) runs the dependent operation
-// anyway. The message of that operation's failure then says so.
-// dependent's failure, and then the dependent has run.
-inline bool ran_despite_failure() { return contains(isthmus_error_message(), "so it ran"); }
+// Whether the operation that just failed with DEPENDENCY ran all the same: a driver that cannot
+// cancel operations (PoCL 3.1) runs them, and the message says so.
+inline bool ran_despite_failure() { return contains(isthmus_error_message(), "cannot cancel"); }
 
 inline std::string opencl_name(const im::device& device) {
   const im::platform platform = device.platform();

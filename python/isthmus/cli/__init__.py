@@ -2,7 +2,7 @@
 """The command ``isthmus``: one module for each of its subcommands.
 
 Exit status: 0 success, 1 failure (the reason is on stderr, in one line), 2 wrong usage, 130 Ctrl-C.
-Drivers, NumPy and rich are loaded by the subcommand that needs them, so ``--version`` is instant.
+Drivers, NumPy and rich are loaded by the subcommand that needs them, so ``--version`` is fast.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``isthmus bench``: every direction and kind, beside the peers that are installed."""
+"""``isthmus bench``: measures every direction and kind, and compares with the peers that are
+installed.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
     from .contestants import Case, Contestant
 
-_HELP = "bandwidth and latency of every direction and kind, and what an allocation costs"
+_HELP = "bandwidth and latency of every direction and kind, and the cost of an allocation"
 _UNITS = {"": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
 _SIZES = [64, 4 << 10, 1 << 20, 64 << 20]
 _DEFAULT_SIZES = [1 << 10, 1 << 20]
@@ -98,7 +100,7 @@ def measure(
     budget: float,
     report: Progress,
 ) -> list[dict[str, Any]]:
-    """A row for each case: what, kind, bytes, seconds of each contestant, ratio."""
+    """A row for each case: its name, kind, bytes, seconds of each contestant, ratio."""
     cases = list(_cases(device, wanted))
     rows = []
     for index, case in enumerate(cases):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``isthmus config``: where compilers and build systems find the library."""
+"""``isthmus config``: the paths of the library for compilers and build systems."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Isthmus and its peers, each with its own way to copy, to allocate and to wait."""
+"""Isthmus and its peers as contestants: their functions to copy, to allocate and to wait."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Work = Callable[[], object]
 
 @dataclass(frozen=True)
 class Case:
-    """One thing to measure. ``nbytes`` is 0 if it has no size."""
+    """One operation to measure. ``nbytes`` is 0 if it has no size."""
 
     what: str
     kind: str
@@ -32,12 +32,14 @@ class Case:
 
 
 class Contestant(ABC):
-    """Makes a function to time for a case; None if it does not support the case."""
+    """Creates the function to time for a case; None if the contestant does not support the case."""
 
     name = ""
 
     def __init__(self, device: isthmus.Device) -> None:  # noqa: B027 (some have nothing to open)
-        """Raises ImportError, or anything else with the reason, if it cannot take part."""
+        """Raises ImportError, or another exception with the reason, if the contestant is not
+        available.
+        """
 
     @abstractmethod
     def work(self, case: Case, source: Any, destination: Any) -> Work | None:
@@ -49,7 +51,7 @@ class Contestant(ABC):
 
 
 class Isthmus(Contestant):
-    """Blocking calls on a queue of its own."""
+    """Blocking calls on a new queue."""
 
     name = "isthmus"
 
@@ -103,7 +105,7 @@ class NumPy(Contestant):
 def import_dpctl() -> None:
     """Imports dpctl, if it is installed, after Isthmus has found the drivers that pip installed.
 
-    dpctl lists the drivers when it is first used, and never again.
+    dpctl lists the drivers only once, on its first use.
     """
     isthmus.devices()
     with contextlib.suppress(ImportError):
@@ -120,7 +122,7 @@ def dpctl_queue(device: isthmus.Device) -> Any:
         kind = found.device_type.name
         if kind == device.type and found.has_aspect_usm_device_allocations:
             return dpctl.SyclQueue(found)
-    raise LookupError(f"it finds no {device.type} device with USM")
+    raise LookupError(f"dpctl finds no {device.type} device with USM")
 
 
 class Dpctl(Contestant):
@@ -155,14 +157,14 @@ class Dpctl(Contestant):
 
 
 class PyOpenCL(Contestant):
-    """cl.Buffer, on the same context as Isthmus; it has device memory only."""
+    """cl.Buffer, on the same context as Isthmus, for device memory only."""
 
     name = "pyopencl"
 
     def __init__(self, device: isthmus.Device) -> None:
         self._cl: Any = importlib.import_module("pyopencl")
         if device.backend != "opencl":
-            raise LookupError(f"it has no {device.backend} devices")
+            raise LookupError(f"pyopencl has no {device.backend} devices")
         self._opened = isthmus.Queue(device)
         self._queue = self._cl.CommandQueue.from_int_ptr(self._opened.native_handle)
         self._context = self._cl.Context.from_int_ptr(self._opened.context.native_handle)
@@ -323,7 +325,7 @@ _PEERS: tuple[type[Contestant], ...] = (NumPy, Dpctl, CuPy, PyTorch, PyOpenCL, R
 
 
 def gather(device: isthmus.Device) -> tuple[list[Contestant], dict[str, str]]:
-    """Isthmus and the available peers; and the unavailable ones, with the reason."""
+    """Isthmus and the available peers; and the reasons for the unavailable ones."""
     contestants: list[Contestant] = [Isthmus(device)]
     absent: dict[str, str] = {}
     for peer in _PEERS:

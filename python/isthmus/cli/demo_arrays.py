@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``isthmus demo arrays``: a thousand batches of real pixels through arrays, in constant memory."""
+"""``isthmus demo arrays``: processes a thousand batches of real pixels through arrays, in constant
+memory.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ _COLUMNS = 60  # of a line of bars
 
 
 def add_to(commands: Any) -> Any:
-    """Adds the demo to the parser's subcommands, and returns its own parser."""
+    """Adds the demo to the parser's subcommands, and returns the demo's parser."""
     command = commands.add_parser("arrays", help=HELP, description=HELP)
     command.add_argument(
         "--batches", type=batches, default=1000, metavar="N",
@@ -60,7 +62,7 @@ def patches(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the demo; 1 if a result differs from NumPy's, or the memory grew."""
+    """Runs the demo; returns 1 if a result differs from NumPy's, or the memory grew."""
     from isthmus.demo.arrays.outcome import Options
     from isthmus.demo.arrays.run import run as run_demo
 
@@ -109,7 +111,7 @@ def _print(outcome: Outcome) -> None:
 
 def _print_times(outcome: Outcome) -> None:
     labels = {
-        "cut": "patches cut out of the photographs, on the host",
+        "cut": "extracting patches from the photographs, on the host",
         "upload": "isthmus.asarray(batch, kind='device')",
         "kernel": "contrast of each patch, on the device",
         "download": "result.to_numpy()",
@@ -123,7 +125,7 @@ def _print_times(outcome: Outcome) -> None:
             (labels[each.name], time_text(seconds / outcome.options.batches), time_text(seconds),
              rate_text(moved, seconds) if moved else "")
         )  # fmt: skip
-    print_table("where the time went", ("what", ">a batch", ">all", ">of pixels"), rows)
+    print_table("time of each step", ("what", ">a batch", ">all", ">of pixels"), rows)
 
 
 def _print_memory(memory: Memory) -> None:
@@ -142,7 +144,7 @@ def _range_row(values: list[int], text: Any) -> tuple[str, str, str]:
 
 
 def _line(values: list[int]) -> str:
-    """A line of bars, each the maximum of as many batches."""
+    """A line of bars, each the maximum of equally many batches."""
     size = -(-len(values) // _COLUMNS)
     maximum = max(1, *values)
     heights = [max(values[start : start + size]) for start in range(0, len(values), size)]

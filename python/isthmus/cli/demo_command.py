@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``isthmus demo``: a photograph, a kernel of the user's own, and what was copied where."""
+"""``isthmus demo``: runs a user's kernel on a photograph, and reports the copies."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ from .output import (
 if TYPE_CHECKING:
     from isthmus.demo.run import Outcome
 
-_HELP = "brings a photograph to a device, runs a kernel on it, brings it back; writes a picture"
+_HELP = "copies a photograph to a device, runs a kernel on it, copies it back; writes a picture"
 
 
 def add_to(commands: Any) -> None:
-    """Adds the command to the parser's subcommands; without a demo's name it runs the photograph's.
+    """Adds the command to the parser's subcommands; without a demo's name it runs the photograph
+    demo.
 
-    Options of all demos may stand on either side of the name.
+    Options of all demos may precede or follow the name.
     """
     command = commands.add_parser("demo", help=_HELP, description=_HELP)
     command.add_argument(
@@ -37,9 +38,9 @@ def add_to(commands: Any) -> None:
     _add_common(command, output=".", device="", json=False)
     command.set_defaults(run=run)
     demos = command.add_subparsers(title="other demos", metavar="[DEMO]")
-    kept = argparse.SUPPRESS  # otherwise a default would replace what stood before the name
+    suppressed = argparse.SUPPRESS  # a default would replace the option before the name
     for demo in (demo_unified, demo_arrays):
-        _add_common(demo.add_to(demos), output=kept, device=kept, json=kept)
+        _add_common(demo.add_to(demos), output=suppressed, device=suppressed, json=suppressed)
 
 
 def _add_common(command: argparse.ArgumentParser, output: str, device: str, json: Any) -> None:
@@ -66,7 +67,7 @@ def size(text: str) -> tuple[int, int]:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the demo; 1 if a result differs from NumPy's."""
+    """Runs the demo; returns 1 if a result differs from NumPy's."""
     from isthmus.demo.run import run as run_demo
 
     with progress("demo") as report:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``isthmus demo unified``: a map that both sides edit, and how little of it is copied."""
+"""``isthmus demo unified``: edits a map on both sides, and reports how little of it is copied."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MOSTLY_DIRTY_FROM = 0.05
 
 
 def add_to(commands: Any) -> Any:
-    """Adds the demo to the parser's subcommands, and returns its own parser."""
+    """Adds the demo to the parser's subcommands, and returns the demo's parser."""
     command = commands.add_parser("unified", help=HELP, description=HELP)
     command.add_argument(
         "--rows", type=rows, default=6400, metavar="N",
@@ -63,7 +63,7 @@ def rounds(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the demo; 1 if a result differs from NumPy's."""
+    """Runs the demo; returns 1 if a result differs from NumPy's."""
     from isthmus.demo.unified.outcome import Options
     from isthmus.demo.unified.run import run as run_demo
 
@@ -150,7 +150,7 @@ def _print_totals(outcome: Outcome) -> None:
     seconds = sum(each.sync_seconds for each in later)
     copies = sum(each.whole_seconds for each in later)
     print_line(
-        f"time        {time_text(seconds)} to bring the device up to date in rounds 1 to "
+        f"time        {time_text(seconds)} to update the device in rounds 1 to "
         f"{later[-1].number}; {time_text(copies)} with whole copies"
     )
     wrong = outcome.wrong_bytes_on_host + outcome.wrong_bytes_on_device

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``isthmus info``: platforms and devices, their capabilities, and what is missing and why."""
+"""``isthmus info``: platforms and devices, their capabilities, and missing drivers with the
+reasons.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,8 @@ from .output import bytes_text, print_json, print_line, print_table
 if TYPE_CHECKING:
     import argparse
 
-_HELP = "platforms, devices, kinds, limits, memory, and what is missing and why"
-# How to get a driver that was not found.
+_HELP = "platforms, devices, kinds, limits, memory, and missing drivers with the reasons"
+# Instructions to install a driver that was not found.
 _REMEDIES = {"opencl": "pip install 'isthmus[opencl]' installs Intel's driver for processors"}
 _VARIABLES = (
     "ISTHMUS_DEVICE",
@@ -66,7 +68,9 @@ def gather() -> dict[str, Any]:
 
 
 def _tracking() -> dict[str, Any]:
-    """What detects host writes to unified buffers; the reason is "" for the kernel's pages."""
+    """The mechanism that detects host writes to unified buffers; the reason is "" for page
+    tracking.
+    """
     means, granule, reason = _core._tracking_in_force()
     return {"means": means, "granule": granule, "reason": reason}
 
@@ -103,7 +107,7 @@ def _device(device: isthmus.Device) -> dict[str, Any]:
 
 
 def _memory(device: isthmus.Device) -> tuple[int | None, int]:
-    """Free memory is None if the driver does not report it."""
+    """Free and total memory; the free memory is None if the driver does not report it."""
     try:
         return device.memory_info()
     except isthmus.UnsupportedError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times of alternatives, measured alternately so that a busy machine affects all alike."""
+"""Times of alternatives, measured alternately so that load on the machine affects all equally."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def interleaved(
     seconds: float = 1e-4,
     budget: float = 1.0,
 ) -> dict[str, float]:
-    """Median seconds of one call of each.
+    """Median seconds of one call of each alternative.
 
-    In each round each runs for about ``seconds``, or once if that takes longer, and another one
-    goes first. Rounds are many and short: on a busy machine most of them are not interrupted. No
-    new round begins after ``budget`` seconds, except the first few. The garbage collector is off
-    while the clock runs.
+    In each round every alternative runs for about ``seconds``, or once if that takes longer. The
+    order rotates between rounds. Rounds are many and short: on a busy machine most of them are not
+    interrupted. No new round begins after ``budget`` seconds, except the first few. The garbage
+    collector is off while the clock runs.
     """
     timers = {name: _timer(work) for name, work in contestants.items()}
     numbers = {name: _calibrated(timer, seconds) for name, timer in timers.items()}
@@ -45,7 +45,7 @@ def _timer(work: Work) -> Timer:
 
 
 def _calibrated(timer: Timer, seconds: float) -> int:
-    """How many calls take about that long; they warm caches, too."""
+    """The number of calls that take about ``seconds``. Measuring it also warms caches."""
     number = 1
     while True:
         elapsed = min(timer.timeit(number) for _ in range(3))

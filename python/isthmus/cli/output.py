@@ -29,7 +29,7 @@ def console() -> Console:
 
 
 def verdict(exact: bool) -> int:
-    """The exit status of a demo; reports it if a result differs from NumPy's."""
+    """The exit status of a demo; reports a result that differs from NumPy's."""
     if not exact:
         print("isthmus: a result differs from NumPy's: please report it", file=sys.stderr)
     return 0 if exact else 1

@@ -27,9 +27,9 @@ _HELP = "replays recorded allocations: the time of each, memory held over memory
 _RESOURCES = ("pool", "unchecked", "unmoved", "provider")
 _POOLS = _RESOURCES[:3]
 _NUMBERS = ("ns", "p50", "p99", "max", "requested", "held", "ratio", "maps", "unmaps")
-_STYLES = ("-", "--", "-.", ":")  # two resources may hold the same
+_STYLES = ("-", "--", "-.", ":")  # distinguishes resources that hold equal amounts
 _MAX_GROWTH = 1 << 28  # MiB: 256 TiB, the size of the address space
-_MAX_POINTS = 4000  # of a line in a picture: more than it has dots
+_MAX_POINTS = 4000  # of a line in a picture, which has fewer pixels
 
 
 def add_to(commands: Any) -> None:
@@ -81,13 +81,13 @@ def _growth(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Replays, then prints everything at once, then draws."""
+    """Replays the trace, then prints all results, then draws them."""
     from isthmus.testing import open_device
     from isthmus.trace import TraceError, load
 
     names = _names(args)
     if args.plot:
-        import matplotlib as mpl  # a missing package is reported before anything is replayed
+        import matplotlib as mpl  # reports a missing package before anything is replayed
 
         mpl.use("Agg")
     trace = load(args.trace)
@@ -116,7 +116,7 @@ def run(args: argparse.Namespace) -> int:
 def _names(args: argparse.Namespace) -> tuple[str, ...]:
     """The names of the resources to use; ends the program if the options contradict each other."""
     name = args.resource or _RESOURCES[0]
-    if args.compare:  # named ones come first: their errors are reported before much is replayed
+    if args.compare:  # the named resource is first, so that its errors are reported early
         return tuple(dict.fromkeys((name, *_RESOURCES)))
     if args.growth is not None and name not in _POOLS:
         args.refuse(f"argument --growth: applies to {', '.join(_POOLS)}, not to {name}")
@@ -126,7 +126,7 @@ def _names(args: argparse.Namespace) -> tuple[str, ...]:
 def _play(
     trace: Trace, names: tuple[str, ...], args: argparse.Namespace, device: Device, report: Progress
 ) -> dict[str, Replay | Exception]:
-    """The result of each resource, or why there is none."""
+    """The result of each resource, or the exception that prevented it."""
     from isthmus.trace import replay
 
     results: dict[str, Replay | Exception] = {}
@@ -135,7 +135,8 @@ def _play(
         try:
             results[name] = replay(trace, make_resource(name, args.kind, device, args.growth))
         except (isthmus.Error, MemoryError) as error:
-            # Its frames would keep the resource, and with it memory that the next one needs.
+            # Its frames would keep the resource alive, and with it memory that the next resource
+            # needs.
             results[name] = error.with_traceback(None)
     return results
 
@@ -166,7 +167,7 @@ def _resource_from_function(name: str, kind: str, device: Device) -> MemoryResou
         resource = make(kind, device)
     except (isthmus.Error, OSError, MemoryError):
         raise
-    except Exception as error:  # anything that a user's function may raise
+    except Exception as error:  # a user's function may raise any exception
         raise ValueError(
             f"{name}, called with {kind!r} and the device, raised {type(error).__name__}: {error}"
         ) from error
@@ -179,7 +180,7 @@ def _resource_from_function(name: str, kind: str, device: Device) -> MemoryResou
 
 def _function(name: str) -> Any:
     module, _, function = name.partition(":")
-    sys.path.insert(0, "")  # `python -m` also looks in the working directory first
+    sys.path.insert(0, "")  # `python -m` also searches the working directory first
     try:
         target = getattr(importlib.import_module(module), function, None)
     finally:
@@ -209,7 +210,7 @@ def _print(results: dict[str, Replay | Exception], trace: Trace, memory: str) ->
     print_line(
         "the first, event by event. requested, held: peak bytes; ratio: held over requested."
     )
-    print_line("maps, unmaps: how often memory came from the driver, and was returned to it.")
+    print_line("maps, unmaps: how often the driver provided memory, and received it back.")
 
 
 def _table_row(name: str, result: Replay | Exception) -> list[str]:
@@ -229,7 +230,7 @@ def _table_row(name: str, result: Replay | Exception) -> list[str]:
 
 
 def _draw(replays: dict[str, Replay], file: Path) -> None:
-    """Draws the bytes requested and held, after each event."""
+    """Draws the bytes requested and held after each event."""
     from matplotlib import pyplot as plt
 
     first = next(iter(replays.values()))
@@ -247,7 +248,7 @@ def _draw(replays: dict[str, Replay], file: Path) -> None:
 
 
 def _downsample(nbytes: np.ndarray[Any, Any]) -> tuple[Any, Any]:
-    """The event numbers and MiB to draw: the maximum of each stretch."""
+    """The event numbers and MiB to draw: the maximum of each interval."""
     import numpy as np
 
     starts = np.arange(0, len(nbytes), -(-len(nbytes) // _MAX_POINTS))

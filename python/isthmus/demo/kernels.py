@@ -2,9 +2,9 @@
 """The user-defined kernel: Sobel edges of each colour as ink on white paper, in integers.
 
 For each byte it computes ``255 - min(255, (|gx| + |gy|) >> 1)``, with neighbours at a distance of
-``reach`` pixels; neighbours outside of the picture are replaced by the edge. The same bytes result
-from a kernel in OpenCL C, one in CUDA C, PyTorch tensors, a function for ``queue.submit``, and the
-NumPy reference that all of these are compared with.
+``reach`` pixels; neighbours outside of the picture are replaced by the edge. A kernel in OpenCL C,
+one in CUDA C, PyTorch tensors and a function for ``queue.submit`` compute the same bytes as the
+NumPy reference, with which they are compared.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ extern "C" __global__ void ink(const unsigned char* photo, unsigned char* result
 
 # Rows of tensors processed at a time, to keep intermediate tensors small.
 _TENSOR_BAND = 1024
-# Rows processed at a time, so that intermediate values stay in the processor's cache.
+# Rows processed at a time, so that intermediate values fit in the processor's cache.
 _BAND = 8
 _SOBEL_X = ((-1, 0, 1), (-2, 0, 2), (-1, 0, 1))
 

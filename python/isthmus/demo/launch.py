@@ -23,7 +23,7 @@ _THREADS = 256  # CUDA threads in a block, along x
 
 
 def span(event: isthmus.Event | None, began: float) -> Span:
-    """Waits for ``event`` and returns when it ran.
+    """Waits for ``event`` and returns the start and end time of its operation.
 
     The times are those of the device's clock if it has one, otherwise of the host's.
     """
@@ -49,14 +49,14 @@ class Program(Protocol):
     def run(
         self, name: str, items: Items, buffers: Sequence[isthmus.Buffer], numbers: Sequence[int]
     ) -> Span:
-        """Runs the kernel, waits for it, and returns when it ran.
+        """Runs the kernel, waits for it, and returns its start and end time.
 
         These kernels are external work, so the buffers that they use are declared by ``record``.
         """
 
 
 class OpenCLProgram:
-    """pyopencl on Isthmus' own context and queue, without copies or a second context."""
+    """pyopencl on Isthmus' context and queue, without copies or a second context."""
 
     def __init__(self, queue: isthmus.Queue, source: str, names: Sequence[str]) -> None:
         import pyopencl as cl
@@ -92,7 +92,9 @@ class OpenCLProgram:
 
 
 def _pointer_setter(device: isthmus.Device, platform: int) -> Any:
-    """The driver's function that sets a USM address as a kernel argument; pyopencl lacks one."""
+    """The driver's function that sets a USM address as a kernel argument; pyopencl lacks such a
+    function.
+    """
     library = ctypes.CDLL(device.platform.library)
     signature = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_uint, ctypes.c_void_p)
     if "usm" not in device.capabilities:
@@ -106,7 +108,7 @@ def _pointer_setter(device: isthmus.Device, platform: int) -> Any:
 
 
 class CudaProgram:
-    """CuPy on Isthmus' own stream, with CuPy arrays over its memory, without a copy."""
+    """CuPy on Isthmus' stream, with CuPy arrays over its memory, without a copy."""
 
     def __init__(self, queue: isthmus.Queue, source: str, names: Sequence[str]) -> None:
         import cupy
@@ -141,7 +143,7 @@ class CudaProgram:
 
 
 class TorchStream:
-    """PyTorch on Isthmus' own stream, with tensors over its memory, without a copy."""
+    """PyTorch on Isthmus' stream, with tensors over its memory, without a copy."""
 
     def __init__(self, queue: isthmus.Queue) -> None:
         import torch
@@ -185,7 +187,7 @@ def _cuda_span(milliseconds: float) -> Span:
 def run_function(
     queue: isthmus.Queue, function: Callable[..., None], *buffers: isthmus.Buffer
 ) -> Span:
-    """Runs ``function`` on memoryviews of the buffers, of which it writes the last.
+    """Runs ``function`` on memoryviews of the buffers; the function writes to the last one.
 
     If functions cannot access device memory, they receive shared memory with its contents instead.
     """
@@ -215,7 +217,7 @@ class Ways(Generic[Worker]):
     function: Callable[[isthmus.Queue], Worker]
 
     def choose(self, wanted: str) -> tuple[isthmus.Device, Worker, list[str]]:
-        """The device of the filter, its worker, and notes on why these are not the best ones."""
+        """The device of the filter, its worker, and the reasons if these are not the best ones."""
         device = open_device(wanted)
         if device.backend == "cuda":
             return device, *self._choose_on_cuda(isthmus.Queue(device))

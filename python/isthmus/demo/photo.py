@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real photograph from an installed package, enlarged to the size of a large camera's."""
+"""A real photograph from an installed package, enlarged to the size of a picture of a large
+camera.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def find_all() -> list[str]:
 
 
 def load(path: str, size: tuple[int, int] | None = None) -> NDArray[np.uint8]:
-    """The photograph at ``size`` (width, height; None: its own), as height x width x 3 bytes."""
+    """The photograph at ``size`` (width, height; None: the original size), as height x width x 3
+    bytes.
+    """
     try:
         from PIL import Image
     except ImportError:

@@ -26,7 +26,7 @@ def draw(outcome: Outcome, source: NDArray[np.uint8], result: NDArray[np.uint8],
     )  # fmt: skip
     width, height = outcome.size
     _image(figure.add_subplot(grid[0, 0]), source, f"the photograph, {width} x {height}")
-    _image(figure.add_subplot(grid[0, 1]), result, "its edges, by a kernel of the user's own")
+    _image(figure.add_subplot(grid[0, 1]), result, "its edges, by a user-defined kernel")
     _timeline(figure.add_subplot(grid[1, :]), outcome)
     _heading(figure, outcome)
     figure.savefig(path)

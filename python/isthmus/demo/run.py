@@ -112,7 +112,7 @@ def run(size: tuple[int, int], wanted: str, output: str, report: Progress) -> Ou
     path = photo.find()
     source, reach = photo.load(path, size), photo.reach_of(path, size)
     outcome = Outcome(path, size, device.filter, device.name.strip(), worker.name, notes)
-    report("NumPy draws it for comparison", 0.15)
+    report("computing NumPy's result for comparison", 0.15)
     expected = kernels.reference(source, reach)
     result = np.zeros_like(source)
     trip = Trip(outcome, worker)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds data files of installed packages without importing these, which would take seconds."""
+"""Finds data files of installed packages without importing the packages, which would take
+seconds.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The workers that run the photograph's kernel: OpenCL C, CUDA C, PyTorch, a Python function.
 
-``launch`` contains how each of them accesses memory of Isthmus.
+``launch`` implements their access to memory of Isthmus.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Worker(Protocol):
     queue: isthmus.Queue
 
     def run(self, photo: isthmus.Buffer, result: isthmus.Buffer, shape: Shape, reach: int) -> Span:
-        """Runs the kernel, waits for it, and returns when it ran."""
+        """Runs the kernel, waits for it, and returns its start and end time."""
 
 
 class OpenCLWorker:
@@ -60,7 +60,7 @@ class CuPyWorker:
 class TorchWorker:
     """PyTorch, as a sequence of operations."""
 
-    name = "operations of PyTorch's, on Isthmus' stream and memory"
+    name = "PyTorch operations, on Isthmus' stream and memory"
 
     def __init__(self, queue: isthmus.Queue) -> None:
         self.queue = queue
@@ -82,7 +82,7 @@ class TorchWorker:
 class FunctionWorker:
     """A Python function submitted to the queue, for the host and for simulated devices."""
 
-    name = "a NumPy function, given to queue.submit"
+    name = "a NumPy function, run by queue.submit"
 
     def __init__(self, queue: isthmus.Queue) -> None:
         self.queue = queue
@@ -92,7 +92,7 @@ class FunctionWorker:
 
 
 def choose(wanted: str) -> tuple[isthmus.Device, Worker, list[str]]:
-    """The device of the filter, its worker, and notes on why these are not the preferred ones."""
+    """The device of the filter, its worker, and the reasons if these are not the preferred ones."""
     return _WAYS.choose(wanted)
 
 

@@ -11,8 +11,8 @@ passed as an argument::
     low_level.unsafe_copyto(ctx, dev, ptr, data, 256).wait()
     low_level.free(ctx, ptr)
 
-oneAPI.jl calls them "unsafe". Here a pointer knows the bounds of its memory, the memory of a copy
-is kept alive until the copy has ended, and using a freed pointer is an error. A bare address is
+oneAPI.jl calls them "unsafe". Here a pointer stores the bounds of its memory, the memory of a copy
+is kept alive until the copy has completed, and using a freed pointer is an error. A bare address is
 accepted too; the caller keeps its memory alive. Safe to use from any thread.
 """
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Advice on shared memory by name, prefetch, residency. What a driver lacks is an error.
+"""Advice on shared memory by name, prefetch, residency. Features that a driver lacks are errors.
 
-The driver's own numbers of an advice are for ``Buffer.advise``.
+``Buffer.advise`` accepts the driver's own numbers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Advice(enum.Enum):
     """Read far more often than written: each side may keep a copy."""
     CLEAR_READ_MOSTLY = "clear_read_mostly"
     PREFERRED_LOCATION = "preferred_location"
-    """Where the memory should reside, whichever side accesses it."""
+    """The memory should reside on that device or host, whichever side accesses it."""
     CLEAR_PREFERRED_LOCATION = "clear_preferred_location"
     ACCESSED_BY = "accessed_by"
     """The device accesses it and should do so without page faults."""
@@ -66,7 +66,7 @@ _LEVEL_ZERO = {  # ze_memory_advice_t, which SYCL passes on unchanged
     _A.BIAS_UNCACHED: 7,
 }
 _LEVEL_ZERO_HOST = {_A.PREFERRED_LOCATION: 8, _A.CLEAR_PREFERRED_LOCATION: 9}
-_SIM = {advice: number for number, advice in enumerate(_A)}  # accepts any, and does nothing
+_SIM = {advice: number for number, advice in enumerate(_A)}  # accepts any number, and ignores it
 
 
 def advise(
@@ -82,9 +82,9 @@ def advise(
     """Advises the driver how ``nbytes`` bytes (None: all) from ``ptr`` on are used: a hint.
 
     ``ptr``: a pointer, an Array without gaps or a Buffer. Advice on memory of other kinds than
-    shared, which does not move, does nothing. ``device``: the device that the advice is about,
-    "host" or the memory's own (None). ``queue`` None: the memory's. Order and ``blocking``: as
-    Buffer.copy_from.
+    shared, which does not migrate, does nothing. ``device``: the device that the advice is about,
+    "host", or None for the memory's device. ``queue`` None: the memory's queue. Order and
+    ``blocking``: as Buffer.copy_from.
 
     Raises UnsupportedError, before anything is done, if the driver has no such advice; ValueError
     for an unknown name, OutOfRangeError past the end.
@@ -154,7 +154,7 @@ def prefetch(
 ) -> Event | None:
     """Requests that the driver move ``nbytes`` bytes (None: all) from ``ptr`` on: a hint.
 
-    ``ptr`` as in ``advise``. ``device``: "host", or the memory's own (None). The order and
+    ``ptr`` as in ``advise``. ``device``: "host", or None for the memory's device. The order and
     ``blocking`` are those of Buffer.copy_from. Raises UnsupportedError for a device without the
     capability "prefetch", and for any other device.
     """
@@ -176,7 +176,7 @@ def prefetched(ptr: Any, nbytes: int | None, device: Device | str | None) -> tup
 def prefetch_on(
     queue: Queue | None, target: Endpoint, to_host: bool, after: Any = (), blocking: bool = False
 ) -> Event | None:
-    """The same on that queue (None: the memory's)."""
+    """The same on that queue (None: the memory's queue)."""
     event: Event | None = target.holder.prefetch(
         offset=target.offset, nbytes=target.nbytes, to_host=to_host, queue=queue, after=after,
         blocking=blocking,
@@ -197,7 +197,7 @@ def _target(ptr: Any, nbytes: int | None) -> Endpoint:
 
 
 def _is_host(named: Device | str | None, own: Device) -> bool:
-    """Whether the host is meant. UnsupportedError for another device than the memory's own."""
+    """Whether ``named`` is the host. UnsupportedError for another device than the memory's."""
     if named is None or named == own:
         return False
     if not isinstance(named, (str, Device)):
@@ -216,14 +216,16 @@ def _is_host(named: Device | str | None, own: Device) -> bool:
 def make_resident(ctx: Context, dev: Device, ptr: Any, nbytes: int | None = None) -> None:
     """Always UnsupportedError: no supported driver needs it or has a call for it.
 
-    Allocated memory is resident. Level Zero, which has the call, is used through SYCL, which makes
+    Allocated memory is resident. Level Zero, which has the call, is used through SYCL, which calls
     it itself.
     """
     _refuse_residency(ctx, dev, ptr, nbytes)
 
 
 def evict(ctx: Context, dev: Device, ptr: Any, nbytes: int | None = None) -> None:
-    """Always UnsupportedError, like ``make_resident``; ``free`` what is not needed."""
+    """Always UnsupportedError, like ``make_resident``; use ``free`` for memory that is not
+    needed.
+    """
     _refuse_residency(ctx, dev, ptr, nbytes)
 
 

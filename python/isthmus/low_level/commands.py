@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations that are submitted to a queue together, in their order."""
+"""Lists of operations that are submitted to a queue together, in order."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class CommandList:
         """``pattern``, as in ``unsafe_fill``, over ``nbytes`` bytes (None: all from ``ptr`` on).
 
         Raises InvalidArgumentError if the size is not a multiple of the pattern's, OverflowError
-        and TypeError for a value that the type does not hold, ReadOnlyError, ClosedError.
+        and TypeError for a value that the type cannot represent, ReadOnlyError, ClosedError.
         """
         destination = usm_endpoint(ptr, "destination", writes=True)
         _check_not_freed(destination)
@@ -72,7 +72,7 @@ class CommandList:
                 f"{count} bytes are not a multiple of the pattern's {size} bytes"
             )
         if destination.dtype is not None:
-            elements_of(destination, 0).fill(pattern)  # fills nothing, but refuses the same values
+            elements_of(destination, 0).fill(pattern)  # fills nothing, but rejects the same values
         self._operations.append(
             partial(fill_on, dst=destination, pattern=pattern, nbytes=count, after=after)
         )
@@ -121,13 +121,13 @@ class CommandList:
 def execute(
     queue: Queue, operations: Callable[[CommandList], object] | Iterable[Operation]
 ) -> Event:
-    """Submits operations to the queue, in their order, and returns the event of the last one.
+    """Submits operations to the queue, in order, and returns the event of the last one.
 
     ``operations``: a function, which is called with a ``CommandList`` and appends to it; such a
-    list; or functions that take a queue and return an event. What the function raises, and errors
-    found when operations are appended, are raised before anything is submitted. If a submission
+    list; or functions that take a queue and return an event. Exceptions of the function, and errors
+    detected when operations are appended, are raised before anything is submitted. If a submission
     fails later, the operations before it are on the queue and run, and none after it is submitted.
-    Does not wait. Without operations the event is that of everything on the queue.
+    Does not wait. Without operations the event is that of all work on the queue.
     """
     if not isinstance(queue, Queue):
         raise TypeError(f"queue must be an isthmus.Queue, not {type(queue).__name__}")

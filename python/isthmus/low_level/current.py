@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where work goes that names no queue: the current device and context, and their queue."""
+"""The queue of work that names none: the current device and context, and their queue."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from isthmus._core import Context, Device, Queue, current_device, current_queue
 
 __all__ = ["context", "device", "global_queue"]
 
-# For contexts that are not the default ones of their devices. A queue without references has no
-# work that order could matter for: operations on the same memory are ordered on any queues.
+# For contexts that are not the default ones of their devices. A queue may be dropped without
+# affecting order: operations on the same memory are ordered even across queues.
 _queues: weakref.WeakValueDictionary[tuple[Context, Device], Queue] = weakref.WeakValueDictionary()
 _lock = threading.Lock()
 
@@ -29,8 +29,8 @@ def context() -> Context:
 def global_queue(ctx: Context, dev: Device) -> Queue:
     """The queue that all users of that device in that context share.
 
-    In the device's default context it is the device's default queue. Always the same one while it
-    is referenced. Raises WrongContextError for a device that is not in the context.
+    In the device's default context it is the device's default queue. Always returns the same object
+    while that is referenced. Raises WrongContextError for a device that is not in the context.
     """
     check(ctx, dev)
     if dev.default_context == ctx:
@@ -43,7 +43,7 @@ def global_queue(ctx: Context, dev: Device) -> Queue:
 
 
 def check(ctx: object, dev: object) -> None:
-    """TypeError if they are not a context and a device."""
+    """TypeError if the arguments are not a context and a device."""
     if not isinstance(ctx, Context):
         raise TypeError(f"ctx must be an isthmus.Context, not {type(ctx).__name__}")
     if not isinstance(dev, Device):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sources, destinations and pointers: where their bytes lie, how many, of which type."""
+"""Sources, destinations and pointers: the location, number and type of their bytes."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _INTERFACES = ("__sycl_usm_array_interface__", "__cuda_array_interface__")
 
 
 class Endpoint(NamedTuple):
-    """Bytes from ``offset`` of ``holder`` on, which copies accept as it is."""
+    """Bytes of ``holder`` from ``offset`` on. Copies accept ``holder`` unchanged."""
 
     holder: Any
     offset: int
     nbytes: int | None
-    """None: as many as the holder has; the copy itself checks the bounds."""
+    """None: all bytes of the holder; the copy itself checks the bounds."""
     dtype: Any
     """The type of the elements; None: bytes."""
 
@@ -40,14 +40,15 @@ class Endpoint(NamedTuple):
         """OutOfRangeError if there are fewer than ``nbytes`` bytes."""
         if self.nbytes is not None and nbytes > self.nbytes:
             raise OutOfRangeError(
-                f"{nbytes} bytes exceed the {name}, which has {self.nbytes} bytes from there on"
+                f"{nbytes} bytes exceed the {name}, which has {self.nbytes} bytes from "
+                "that offset on"
             )
 
 
 def usm_endpoint(obj: Any, name: str, *, writes: bool = False) -> Endpoint:
-    """From memory of Isthmus; ReadOnlyError if it is read-only and would be written.
+    """Converts memory of Isthmus; ReadOnlyError if ``writes`` and the memory is read-only.
 
-    TypeError for anything else, ValueError for an array with gaps.
+    TypeError for other objects, ValueError for an array with gaps.
     """
     if isinstance(obj, UsmPointer):
         _check_writes(obj.buffer, name, writes)
@@ -75,7 +76,7 @@ def _check_writes(obj: Array | Buffer, name: str, writes: bool) -> None:
 
 
 def endpoint(obj: Any, name: str, *, writes: bool = False) -> Endpoint:
-    """The same, and from host memory with the buffer protocol or an array interface."""
+    """The same, but also for host memory with the buffer protocol or an array interface."""
     if isinstance(obj, (UsmPointer, Buffer, Array)):
         return usm_endpoint(obj, name, writes=writes)
     if any(hasattr(obj, interface) for interface in _INTERFACES):
@@ -95,12 +96,13 @@ def endpoint(obj: Any, name: str, *, writes: bool = False) -> Endpoint:
 
 
 def is_address(obj: Any) -> bool:
-    """Whether it is a number; a UsmPointer, which has more information, is not."""
+    """Whether ``obj`` is a number; a UsmPointer, which has more information, is not."""
     return isinstance(obj, numbers.Integral)
 
 
 def endpoint_at(address: Any, name: str, nbytes: int, queue: Queue) -> Endpoint:
-    """From an address of USM that the library or the queue's context knows, else of host memory.
+    """Converts an address of USM that the library or the queue's context knows, else of host
+    memory.
 
     WrongContextError for USM of another context. Memory of the host device is host memory.
     """

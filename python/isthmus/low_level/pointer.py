@@ -28,7 +28,7 @@ class UsmPointer:
     """An address in memory of ``device_alloc``, ``shared_alloc`` or ``host_alloc``.
 
     It converts to a number (``int(ptr)``, ``hex(ptr)``, ``ctypes.c_void_p(int(ptr))``) and keeps
-    the memory alive, as do all pointers derived from it. After ``free`` any use of them is a
+    the memory alive, as do all pointers derived from it. After ``free`` any use of them raises
     ClosedError. ``ptr + n`` and ``ptr - n`` are pointers ``n`` bytes further, within the allocation
     (OutOfRangeError). ``cast`` sets the element type, which counts of elements refer to. Pointers
     compare by address, with numbers too. Immutable; safe to use from any thread.
@@ -39,7 +39,7 @@ class UsmPointer:
     def __init__(self, buffer: Buffer, offset: int = 0, dtype: Any = None) -> None:
         """Points ``offset`` bytes into the buffer, at elements of ``dtype`` (None: bytes).
 
-        ``dtype`` is what ``isthmus.DType`` accepts; TypeError for a type that arrays do not
+        ``dtype``: any argument of ``isthmus.DType``; TypeError for a type that arrays do not
         support.
         """
         if not isinstance(buffer, Buffer):
@@ -77,7 +77,7 @@ class UsmPointer:
 
     @property
     def device(self) -> Device:
-        """The device that it was allocated for."""
+        """The device that the memory was allocated for."""
         return self._buffer.device
 
     @property
@@ -139,16 +139,16 @@ class UsmPointer:
 def device_alloc(ctx: Context, dev: Device, nbytes: int, alignment: int = 1) -> UsmPointer:
     """``nbytes`` bytes that only the device can access, aligned to a power of two.
 
-    They come from the current resource (``isthmus.using``), else from the default pool, and are
-    freed with the last pointer unless ``free`` was called before. Raises what Buffer() raises:
-    ValueError, USMAllocationError, UnsupportedError for a kind that the device does not have; and
-    WrongContextError for a device that is not in the context.
+    They are allocated from the current resource (``isthmus.using``), else from the default pool,
+    and are freed with the last pointer unless ``free`` was called before. Raises the errors of
+    Buffer(): ValueError, USMAllocationError, UnsupportedError for a kind that the device does not
+    have; and WrongContextError for a device that is not in the context.
     """
     return _allocated(ctx, dev, "device", nbytes, alignment)
 
 
 def shared_alloc(ctx: Context, dev: Device | None, nbytes: int, alignment: int = 1) -> UsmPointer:
-    """``device_alloc`` for memory that migrates to where it is used.
+    """``device_alloc`` for memory that migrates to the processor that uses it.
 
     ``dev`` None: the context's first device.
     """
@@ -161,11 +161,11 @@ def host_alloc(ctx: Context, nbytes: int, alignment: int = 1) -> UsmPointer:
 
 
 def free(ctx: Context, ptr: UsmPointer) -> None:
-    """Ends ``ptr``, and all pointers into its allocation, at once. Freeing twice does nothing.
+    """Frees the allocation of ``ptr`` and of all pointers into it. Freeing twice does nothing.
 
-    The memory is returned when the last operation on it has ended. Never blocks. Raises TypeError
-    for an object that is not from the functions above, WrongContextError for another context's,
-    InvalidArgumentError for a pointer past the allocation's start.
+    The memory is returned after the last operation on it has completed. Never blocks. Raises
+    TypeError for an object that is not from the functions above, WrongContextError for a pointer of
+    another context, InvalidArgumentError for a pointer past the allocation's start.
     """
     if not isinstance(ptr, UsmPointer):
         raise TypeError(

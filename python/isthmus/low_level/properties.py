@@ -32,7 +32,7 @@ class MemoryProperties(NamedTuple):
 
     total_size: int
     free_size: int | None
-    """Free at the time of the call; None if the driver does not report it."""
+    """Free bytes at the time of the call; None if the driver does not report it."""
     max_allocation: int
     """The largest single allocation."""
     base_alignment: int
@@ -65,10 +65,10 @@ class Access(enum.IntFlag):
 
 
 class AccessProperties(NamedTuple):
-    """What access a device has to each kind of memory.
+    """The access of a device to each kind of memory.
 
     ``RW``, or nothing. No backend queries its driver for atomic and concurrent access, so neither
-    is promised, except where the device is the host itself.
+    is reported, except if the device is the host itself.
     """
 
     host: Access
@@ -97,7 +97,7 @@ def properties(ptr: Any) -> PointerInfo:
 
 
 def lookup_alloc(ctx: Context, ptr: Any) -> PointerInfo:
-    """The same; the driver of the context is queried for memory that the library does not know."""
+    """The same, but queries the driver of the context for memory that the library does not know."""
     return query(_address_of(ptr), context=ctx)
 
 

@@ -21,13 +21,13 @@ def unsafe_copyto(ctx: Context, dev: Device, dst: Any, src: Any, n: int) -> Even
 
     ``dst`` and ``src``: pointers, Arrays without gaps, Buffers, NumPy arrays and others with the
     buffer protocol or one of the array interfaces, or addresses, of host memory or of USM. The
-    element type is that of whichever has one; without any it is a byte. Both are kept alive until
-    the copy has ended, except memory at a bare address. Ordered after earlier work on the queue and
-    after other work on the memory.
+    element type is that of the argument that has one; if neither has, it is a byte. Both are kept
+    alive until the copy has completed, except memory at a bare address. Ordered after earlier work
+    on the queue and after other work on the memory.
 
     Raises OutOfRangeError past either end, as far as that is known, TypeError for two types,
-    ValueError if it is not contiguous, WrongContextError for memory of other contexts by address,
-    ReadOnlyError.
+    ValueError for memory that is not contiguous, WrongContextError for memory of other contexts by
+    address, ReadOnlyError.
     """
     queue = global_queue(ctx, dev)
     operands = {"destination": dst, "source": src}
@@ -45,7 +45,7 @@ def unsafe_copyto(ctx: Context, dev: Device, dst: Any, src: Any, n: int) -> Even
 
 
 def copy_on(queue: Queue, dst: Endpoint, src: Endpoint, nbytes: int, after: Any = ()) -> Event:
-    """Submits nothing if either has too few bytes."""
+    """Submits a copy, unless an endpoint has too few bytes."""
     dst.check_bounds(nbytes, "destination")
     src.check_bounds(nbytes, "source")
     event = queue.copy(
@@ -60,11 +60,11 @@ def unsafe_fill(ctx: Context, dev: Device, ptr: Any, pattern: Any, n: int) -> Ev
     """Repeats ``pattern`` ``n`` times from ``ptr``, on ``global_queue(ctx, dev)``; does not wait.
 
     ``ptr``: a pointer, an Array without gaps, a Buffer, or the address of USM. If it has a type,
-    ``pattern`` is a number that this type holds, as in ``Array.fill``. Otherwise it is an integer
-    from 0 to 255, or bytes or a NumPy scalar of 1, 2, 4, 8 or 16 bytes.
+    ``pattern`` is a number that this type can represent, as in ``Array.fill``. Otherwise it is an
+    integer from 0 to 255, or bytes or a NumPy scalar of 1, 2, 4, 8 or 16 bytes.
 
-    Raises OutOfRangeError past the end, OverflowError and TypeError for a value that the type does
-    not hold, WrongContextError, ReadOnlyError.
+    Raises OutOfRangeError past the end, OverflowError and TypeError for a value that the type
+    cannot represent, WrongContextError, ReadOnlyError.
     """
     queue = global_queue(ctx, dev)
     if is_address(ptr):
@@ -76,7 +76,7 @@ def unsafe_fill(ctx: Context, dev: Device, ptr: Any, pattern: Any, n: int) -> Ev
 
 
 def fill_on(queue: Queue, dst: Endpoint, pattern: Any, nbytes: int, after: Any = ()) -> Event:
-    """``nbytes`` is a multiple of the pattern's bytes."""
+    """Submits a fill. Pre: ``nbytes`` is a multiple of the pattern's bytes."""
     dst.check_bounds(nbytes, "destination")
     if dst.dtype is None:
         event = queue.fill(
@@ -90,12 +90,14 @@ def fill_on(queue: Queue, dst: Endpoint, pattern: Any, nbytes: int, after: Any =
 
 
 def elements_of(typed: Endpoint, count: int) -> Array:
-    """An Array of that many elements from there on. ClosedError if the memory was freed."""
+    """An Array of ``count`` elements from the start of ``typed`` on. ClosedError if the memory was
+    freed.
+    """
     return Array(typed.holder, count, typed.dtype, offset=typed.offset)
 
 
 def raw(pattern: Any) -> bytes:
-    """The pattern of memory without a type."""
+    """Converts the pattern for memory without a type to bytes."""
     if isinstance(pattern, (bytes, bytearray)):
         return bytes(pattern)
     if isinstance(pattern, int) and not isinstance(pattern, bool):

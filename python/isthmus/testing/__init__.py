@@ -52,7 +52,7 @@ def open_device(wanted: str) -> isthmus.Device:
 
 
 def sim_device(**options: Option) -> isthmus.Device:
-    """Creates a simulated device on a platform of its own.
+    """Creates a simulated device on a new platform.
 
     The options are those of ``ISTHMUS_SIM``, described in the documentation of the simulated
     device: ``sim_device(capacity="64MiB", fail={"copy": 3}, effect="late", seed=7)``. In a ``with``
@@ -80,7 +80,7 @@ class SimState(NamedTuple):
 
 
 def sim_state(device: isthmus.Device) -> SimState:
-    """The device's virtual time, and the memory that is live on it."""
+    """The device's virtual time, and its live memory."""
     return SimState(*_core.sim_state(device))
 
 
@@ -90,7 +90,7 @@ def options_text(options: Mapping[str, Option]) -> str:
 
 
 def _option_texts(key: str, value: Option) -> Iterator[str]:
-    if isinstance(value, Mapping):  # faults: which call of which kind
+    if isinstance(value, Mapping):  # faults: the number of the failing call of each kind
         for kind, number in value.items():
             yield f"{key}={kind}:{number}"
     elif isinstance(value, (tuple, list)):

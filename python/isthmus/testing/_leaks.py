@@ -23,10 +23,11 @@ class LeakError(AssertionError):
 def leak_check(timeout: float = _TIMEOUT) -> Iterator[None]:
     """Fails with ``LeakError`` if more memory of Isthmus is live afterwards than before.
 
-    Memory is returned once the work on it has ended; this waits up to ``timeout`` seconds for that.
-    Memory of default pools counts by block. Other pools count by the memory that they hold of the
-    driver: a small block that leaks inside of memory that was held before is not detected. An
-    exception that leaves the block keeps its variables alive, so nothing is checked then.
+    Memory is returned after the work on it has completed; the check waits up to ``timeout`` seconds
+    for that. Memory of default pools counts by block. Other pools count by the memory that they
+    hold of the driver: a small block that leaks inside of memory that was held before is not
+    detected. An exception that leaves the block keeps its variables alive, so no check is done
+    then.
     """
     before = live_now()
     yield
@@ -42,7 +43,7 @@ def live_now() -> Counts:
 
 
 def leaks(before: Counts, timeout: float = _TIMEOUT) -> str:
-    """A text about what leaked since ``before``; "" if nothing did."""
+    """A text about the memory that leaked since ``before``; "" if none did."""
     deadline = time.monotonic() + timeout
     while True:
         leaked = _increase(before, live_now())

@@ -92,7 +92,7 @@ def pytest_runtest_makereport(
 
 @pytest.hookimpl(trylast=True)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Parametrizes ``device`` if that fixture is the one of this module."""
+    """Parametrizes ``device`` if that fixture is this module's."""
     if "device" not in metafunc.fixturenames or not _is_ours(metafunc):
         return
     filters = _found(tuple(metafunc.config.getoption("--isthmus-device")))
@@ -100,7 +100,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _is_ours(metafunc: pytest.Metafunc) -> bool:
-    """Whether it is neither the project's own fixture nor a parameter that is set already."""
+    """Whether ``device`` is neither the project's own fixture nor a parameter that is already
+    set.
+    """
     definitions = metafunc._arg2fixturedefs.get("device", ())
     if not definitions or definitions[-1].func.__module__ != __name__:
         return False

@@ -43,17 +43,17 @@ def load(path: str | Path) -> Trace:
     ``.npz``: arrays of integers ``op`` (1 allocate, 0 free), ``id``, ``size`` in bytes and, if
     there are streams, ``stream``. ``.csv``: the columns Action (allocate, free), Pointer, Size and,
     if there are streams, Stream, as RMM logs them. Other columns are ignored, and failed
-    allocations are left out. ``.pickle``, ``.pkl``: a memory snapshot of PyTorch
+    allocations are omitted. ``.pickle``, ``.pkl``: a memory snapshot of PyTorch
     (``torch.cuda.memory._dump_snapshot``, that of ``torch.xpu`` or ``torch_npu``), of which the
     first device with allocations or frees in its history is read. A block is freed once, by the
     first of ``free_requested``, ``free_completed`` and ``free`` that follows its allocation. Logs
-    and snapshots may begin in the middle of a program: frees of earlier allocations are left out,
+    and snapshots may begin in the middle of a program: frees of earlier allocations are omitted,
     and counted in ``frees_before``.
 
     A file has at most 1 GiB and 16,777,216 events. Raises TraceError if it contains no trace,
     OSError if it cannot be read. Safe for untrusted files: nothing in a file is executed, and time
-    and memory are proportional to its size; an array of an .npz file takes at most what the
-    permitted number of events takes.
+    and memory are proportional to its size; an array of an .npz file takes at most as much as the
+    permitted number of events.
     """
     file = Path(path)
     reader = _READERS.get(file.suffix.lower())
@@ -65,12 +65,14 @@ def load(path: str | Path) -> Trace:
         return from_events(file.stem, events(data), unit, recorded=recorded)
     except TraceError as error:
         raise TraceError(f"{file}: {error}") from None
-    except Exception as error:  # from zipfile, NumPy and the pickle: garbage can raise nearly any
+    except Exception as error:  # zipfile, NumPy and the pickle can raise nearly any exception
         raise TraceError(f"{file}: not a {file.suffix} trace file: {_error_text(error)}") from error
 
 
 def _read_bytes(file: Path) -> bytes:
-    """Reads the bytes in chunks: one read of the limit would allocate as much for any file."""
+    """Reads the bytes in chunks: a single read would allocate the size of the limit for every
+    file.
+    """
     chunks: list[bytes] = []
     remaining = _MAX_BYTES
     with file.open("rb") as stream:
@@ -102,7 +104,7 @@ def _npz(data: bytes) -> Iterator[Event]:
 
 
 def _column(archive: zipfile.ZipFile, name: str) -> np.ndarray[Any, Any]:
-    """Never decompresses more than the permitted number of events."""
+    """Reads an array. Never decompresses more than the permitted number of events."""
     file = f"{name}.npy"
     count = archive.namelist().count(file)
     if count != 1:
@@ -155,7 +157,7 @@ def _csv(data: bytes) -> Iterator[Event]:
 
 def _rows(data: bytes) -> Iterator[tuple[int, list[str]]]:
     """The lines that are not empty, with their numbers. Logs have no quoting."""
-    # Bytes that are not UTF-8 are kept: they only name blocks and streams.
+    # Bytes that are not UTF-8 are preserved: they only name blocks and streams.
     text = io.TextIOWrapper(io.BytesIO(data), "utf-8-sig", "surrogateescape")
     for number, line in enumerate(iter(lambda: text.readline(_MAX_LINE_LENGTH + 1), ""), 1):
         if len(line) > _MAX_LINE_LENGTH:
@@ -165,7 +167,7 @@ def _rows(data: bytes) -> Iterator[tuple[int, list[str]]]:
 
 
 def _column_indices(names: list[str]) -> dict[str, int]:
-    """The indices of the columns; that of streams may be missing."""
+    """The indices of the columns; the column of streams may be missing."""
     indices = {name: index for index, name in enumerate(names)}
     for name in ("Action", "Pointer", "Size"):
         if name not in indices:
@@ -216,18 +218,18 @@ def _snapshot(data: bytes) -> Iterator[Event]:
             yield number, ALLOCATE, address, nbytes, stream
 
 
-# The bit that each spelling of a free adds to those seen. PyTorch writes the first when the program
-# frees a block and the second when the last stream that uses it has passed. Which of them are
-# recorded is an option, and other tools that write snapshots use the third.
+# The bit of each spelling of a free in the set of spellings seen. PyTorch writes the first when the
+# program frees a block and the second when the last stream that uses it has passed. Which of them
+# are recorded is an option, and other tools that write snapshots use the third.
 _SPELLINGS = {"free_requested": 1, "free_completed": 2, "free": 4}
-_REPLAYED = ("alloc", *_SPELLINGS)  # compared, as an action in a file may not be hashable
+_REPLAYED = ("alloc", *_SPELLINGS)  # a tuple, as an action in a file may not be hashable
 
 
 class _Freeing:
-    """Decides which entries of a history are the one free of their block.
+    """Decides which entry of a history is the only free of its block.
 
-    That is the first spelling after an allocation; another spelling reports the same free again.
-    The same spelling twice is a second free, which needs another allocation in between.
+    The first spelling after an allocation is the free; another spelling reports the same free
+    again. The same spelling twice is a second free, which needs another allocation in between.
     """
 
     def __init__(self) -> None:

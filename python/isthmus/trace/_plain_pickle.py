@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads a pickle of builtin containers and scalars, and nothing else.
+"""Reads pickles that contain only builtin containers and scalars.
 
 The standard unpickler, even if it admits no class, can be made to fill memory with the slots of a
 memo that its input only names, to hash objects nested too deep for the stack, and to return objects
 that a program registered as an extension. This one has no operation that names, calls or builds an
 object, and the size of its result is proportional to the input.
 
-The time is proportional too. Each operation takes constant time or consumes as many bytes, or items
-of the stack, as it copies. A pickle names a key again in two bytes, so three rules keep
-dictionaries linear. A key is short: comparing two equal ones takes time in proportion to their
-length. Only text and bytes may be keys in any number: their hashes are keyed per process, while
-those of numbers and tuples can be chosen so that each key is compared with all others. The memo is
-a list, not a dictionary of numbers.
+The time is proportional too. Each operation takes constant time, or consumes as many bytes or stack
+items as it copies. A pickle names a key again in two bytes, so three rules keep dictionaries
+linear. A key is short: comparing two equal ones takes time in proportion to their length. Only text
+and bytes may be keys in any number: their hashes are keyed per process, while those of numbers and
+tuples can be chosen so that each key is compared with all others. The memo is a list, not a
+dictionary of numbers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["loads"]
 
-_KEYED_HASH = frozenset({str, bytes})  # keyed per process and kept by the object
+_KEYED_HASH = frozenset({str, bytes})  # keyed per process and cached by the object
 _SCALARS = frozenset({str, int, float, bool, bytes, type(None)})
 _MAX_KEY_LENGTH = 1 << 10  # characters or bytes of a key
 _MAX_TUPLE_MEMBERS = 16  # of a tuple as a key
@@ -41,8 +41,8 @@ def loads(data: bytes) -> Any:
     Keys and members of sets are text and bytes of at most 1,024 elements; at most 256 in each may
     be other scalars, including integers of 64 bits, or tuples of at most 16 such. Memo entries are
     numbered from 0 in the order of their creation, as in all picklers. Raises ValueError, with
-    position and opcode, for anything else that a pickle may contain; any Exception if it is not a
-    pickle. Takes time and memory in proportion to the length of ``data``.
+    position and opcode, for other contents of a pickle; any Exception if ``data`` is not a pickle.
+    Takes time and memory in proportion to the length of ``data``.
     """
     return _Reader(data).load()
 
@@ -122,7 +122,7 @@ class _Reader:
         return data
 
     def decimal(self) -> int:
-        """A memo index, as protocol 0 writes it."""
+        """A memo index in the format of protocol 0."""
         return int(_short(self.line()))
 
     def put(self, index: int) -> None:
@@ -165,8 +165,8 @@ class _Reader:
     def check_keys(self, keys: list[Any], present: Collection[Any]) -> None:
         """Checks keys before they are hashed, for a container that has those ``present`` already.
 
-        Repeated keys count each time, and so do all those present: a container may be refused
-        although it would have ended with fewer.
+        Repeated keys count each time, and so do all those present: a container may be rejected
+        although it would finally have fewer keys.
         """
         other_keys = 0
         for key in keys:
@@ -209,7 +209,7 @@ def _refused(opcode: int) -> str:
 
 
 def _check_scalar(key: Any) -> None:
-    """Ensures that hashing it, and comparing it with an equal one, takes constant time."""
+    """Ensures that hashing the key, and comparing it with an equal key, takes constant time."""
     if type(key) not in _SCALARS:
         raise ValueError(f"a key is, or contains, a {type(key).__name__}, which is not read")
     if type(key) in _KEYED_HASH and len(key) > _MAX_KEY_LENGTH:
@@ -226,7 +226,7 @@ def _short(line: bytes) -> bytes:
 
 
 def _integer(line: bytes) -> int:
-    """As protocol 0 writes it, booleans included."""
+    """An integer or boolean in the format of protocol 0."""
     return line == b"01" if line in (b"00", b"01") else int(_short(line).removesuffix(b"L"))
 
 
@@ -239,7 +239,7 @@ def _signed(raw: bytes) -> int:
 
 
 def _sized(count: int, decode: Callable[[bytes], Any]) -> Callable[[_Reader], None]:
-    """A value preceded by its length, in that many bytes."""
+    """A reader of a value that is preceded by its length in ``count`` bytes."""
     return lambda reader: reader.push(decode(reader.take(reader.number(count))))
 
 

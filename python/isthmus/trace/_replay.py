@@ -68,9 +68,10 @@ class Replay:
 def replay(trace: Trace, resource: MemoryResource) -> Replay:
     """Replays all events twice: with a measurement after each, then once more for the total time.
 
-    Memory that the resource held before counts as held. Blocks without the interpreter's lock;
-    Ctrl-C does not interrupt it. Nothing stays allocated. Raises isthmus.memory.USMAllocationError
-    if there is not enough memory, ValueError for an impossible sequence of events.
+    Memory that the resource held before the call counts as held. Blocks without the interpreter's
+    lock; Ctrl-C does not interrupt it. All memory is freed at the end. Raises
+    isthmus.memory.USMAllocationError if there is not enough memory, ValueError for an impossible
+    sequence of events.
     """
     if trace.events.dtype != EVENT:
         raise ValueError(f"events have the dtype {trace.events.dtype}, but must have EVENT")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from reprlib import repr as shown  # bounded, whatever a file contains; no control characters
+from reprlib import repr as shown  # of bounded length and without control characters for any file
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,7 @@ FREE, ALLOCATE = 0, 1
 # isthmus_trace_event_t
 EVENT = np.dtype([("nbytes", "u8"), ("id", "u4"), ("queue", "u2"), ("action", "u2")])
 _PACKED = Struct("=QIHH")
-# Some GiB while it is read: the limit on what a file may cost, however small it is on disk.
+# Some GiB while a file is read: limits the cost of a file, however small it is on disk.
 MAX_EVENTS = 1 << 24
 _MAX_QUEUES = 1024
 _MAX_BYTES = 2**63 - 1
@@ -51,9 +51,9 @@ class TraceError(ValueError):
 class Trace:
     """Events in the order in which they happened: ``events`` has the dtype ``EVENT``.
 
-    An id stands for one block from its allocation to its free, which repeats the block's size;
-    queues are numbered from 0. What ``load`` returns has been checked, and ``replay`` checks again.
-    Must not be modified; safe to use from any thread.
+    An id identifies one block from its allocation to its free, which repeats the block's size;
+    queues are numbered from 0. ``load`` checks the events, and ``replay`` checks them again. Must
+    not be modified; safe to use from any thread.
     """
 
     name: str
@@ -76,15 +76,14 @@ class Trace:
 def from_events(
     name: str, events: Iterable[Event], unit: str = "event", *, recorded: bool = False
 ) -> Trace:
-    """Numbers blocks and streams; a free gets the size of its block, whatever size it has itself.
+    """Numbers blocks and streams; a free gets the size of its block, and its own size is ignored.
 
-    Allocations of 0 bytes take no memory; they, and their frees, are left out. A ``recorded`` trace
+    Allocations of 0 bytes take no memory; they and their frees are omitted. A ``recorded`` trace
     may begin in the middle of a program: the first free of a block that was not named before is
-    left out, and counted. Raises TraceError, with ``unit`` and position, for a block that is
+    omitted, and counted. Raises TraceError, with ``unit`` and position, for a block that is
     allocated while it is live, that has less than 0 bytes, or that is freed while it is not live,
     for more than 2**63 bytes live at once, 1,024 streams or 16,777,216 events, for a number of more
-    than 64 bits and a name of more than 4,096 characters. Takes linear time, whatever the names
-    are.
+    than 64 bits and a name of more than 4,096 characters. Takes linear time for any names.
     """
     numbering = _Numbering(recorded)
     position = 0
@@ -102,7 +101,9 @@ class _ImpossibleError(ValueError):
 
 
 def fits_64_bits(value: int) -> bool:
-    """Whether it is a 64-bit integer, signed or unsigned: PyTorch writes addresses as either."""
+    """Whether ``value`` is a 64-bit integer, signed or unsigned: PyTorch writes addresses as
+    either.
+    """
     return -(1 << 63) <= value < 1 << 64
 
 
@@ -183,5 +184,5 @@ class _Numbering:
 
 
 def _number(value: int) -> str:
-    """A decimal number. Conversion takes quadratic time, so only a short one is accepted."""
+    """A decimal number. Conversion takes quadratic time, so only short ones are converted."""
     return shown(value) if fits_64_bits(value) else f"(an integer of {value.bit_length()} bits)"

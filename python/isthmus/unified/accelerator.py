@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``get_accelerator()``: the devices by number, and how much memory is free on them."""
+"""``get_accelerator()``: the devices by number, and their free memory."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Accelerator:
 
     @property
     def devices(self) -> tuple[Device, ...]:
-        """All of them. The first call opens every driver."""
+        """All devices. The first call opens every driver."""
         return tuple(devices())
 
     @property
@@ -93,7 +93,7 @@ class Accelerator:
         return any(device.backend == "cuda" for device in devices())
 
     def get_device(self, device_id: int | Device | str) -> Device:
-        """A device by number, or by a filter as ``Device`` takes it. ValueError otherwise."""
+        """A device by number, or by a filter as ``Device`` accepts it. ValueError otherwise."""
         if isinstance(device_id, (Device, str)):
             return Device(device_id)
         number, devices = integer("device_id", device_id), self.devices
@@ -102,10 +102,10 @@ class Accelerator:
         return devices[number]
 
     def set_device(self, device_id: int | Device | str) -> Device:
-        """Makes it the current one of this thread or asyncio task from here on, and returns it.
+        """Makes a device current for this thread or asyncio task from here on, and returns it.
 
-        Not inside ``with device:``, which then ends with a RuntimeError: use that statement
-        instead.
+        Must not be called inside ``with device:``, which would then end with a RuntimeError: use
+        that statement instead.
         """
         device, before = self.get_device(device_id), _selected.get()
         if before is not None:
@@ -118,7 +118,7 @@ class Accelerator:
     select_device = set_device
 
     def synchronize(self, device_id: int | Device | str | None = None) -> None:
-        """Waits for the device's default queue, and for the current one if it is on that device.
+        """Waits for the device's default queue, and for the current queue if it is on that device.
 
         None: the current device. For work on other queues use ``Queue.wait``.
         """
@@ -132,10 +132,10 @@ class Accelerator:
         """Free and total bytes of a device's memory; None: the current one's.
 
         Memory that the default pools of buffers cache on the device counts as free, so that the
-        difference between two calls is what was allocated between them. Free memory is what the
-        driver reports. If it reports nothing, and for memory of the host, which the system provides
-        page by page as it is written, it is the total minus this library's allocations.
-        ``Device.memory_info()`` includes what other programs use.
+        difference between two calls is the memory allocated between them. The driver reports the
+        free memory. If it does not, and for memory of the host, which the system provides page by
+        page on writes, free memory is the total minus this library's allocations.
+        ``Device.memory_info()`` includes the use by other programs.
         """
         device = self._device(device_id)
         cached = _cached_bytes(device)
@@ -175,7 +175,7 @@ def _cached_by(resource: MemoryResource) -> int:
 
 
 def _live_bytes(device: Device) -> int:
-    """For all devices, as if they shared the memory. Too much if there are several."""
+    """The live bytes of all devices, which is too high for one device if there are several."""
     kinds = ("device", "shared", "host") if device.type == "cpu" else ("device", "shared")
     return sum(live(kind)[1] for kind in kinds)
 

@@ -81,14 +81,14 @@ class UnifiedArray:
 
     @property
     def queue(self) -> Queue:
-        """The queue whose order its copies follow if none is named."""
+        """The queue of transfers for which no queue is named."""
         return self._whole._queue
 
     @property
     def state(self) -> BufferState:
-        """The state of the copies now: checks for host writes.
+        """The current state of the copies: checks for host writes.
 
-        Of the whole buffer, for a part too. ClosedError after ``free``.
+        For a part, the state of the whole buffer. ClosedError after ``free``.
         """
         return STATES[self._whole._state()]
 
@@ -104,7 +104,7 @@ class UnifiedArray:
         return TransferStatistics(info["bytes_to_device"], info["bytes_to_host"], info["copies"])
 
     def dirty_ranges(self) -> DirtyRanges:
-        """What each copy has newer than the other, as ranges in flat elements of this array."""
+        """The bytes of each copy that the other lacks, as ranges in flat elements of this array."""
         whole, window = self._whole, (self._offset, self.nbytes, self.itemsize)
         return DirtyRanges(*(in_elements(whole._dirty(side), *window) for side in (False, True)))
 
@@ -144,25 +144,25 @@ class UnifiedArray:
     def sync_to_device(
         self, range: Range = None, *, queue: Queue | None = None, blocking: bool = True
     ) -> Event | None:
-        """Uploads to the device what the host wrote in ``range`` (None: anywhere).
+        """Uploads host writes in ``range`` (None: anywhere) to the device.
 
         Ordered after earlier work on ``queue`` (None: the buffer's own). Returns when the host may
         write again, without waiting for kernels: if there are kernels before the upload, its data
         are copied to temporary memory first. With ``blocking=False`` it returns at once, and the
-        Event completes when the host may write again; None if there is nothing to upload.
-        ConflictError, and what a copy or an allocation raises: the ranges remain dirty then.
+        Event completes when the host may write again; None if there is nothing to upload. Raises
+        ConflictError and the errors of copies and allocations; the ranges then remain dirty.
         """
         return self._whole._to_device(*self._bytes(range), queue, blocking)
 
     def sync_to_host(
         self, range: Range = None, *, queue: Queue | None = None, blocking: bool = True
     ) -> Event | None:
-        """Downloads what the device wrote in ``range`` (None: anywhere), in place.
+        """Downloads device writes in ``range`` (None: anywhere), in place.
 
-        Host arrays obtained before show it from then on. With ``blocking=False`` it returns at
-        once, and the Event completes when the data have arrived. The next access, such as `host`,
-        shows them; a host write there before that is a conflict. None if there is nothing to
-        download.
+        Host arrays obtained before then contain the new data. With ``blocking=False`` it returns at
+        once, and the Event completes when the data have arrived. They are visible from the next
+        access on, such as `host`; an earlier host write to the same bytes is a conflict. None if
+        there is nothing to download.
         """
         return self._whole._to_host(*self._bytes(range), queue, blocking)
 
@@ -195,7 +195,6 @@ class UnifiedArray:
 
     def mark_host_dirty(self, range: Range = None) -> None:
         """Declares host writes that are not detected: by io_uring's fixed buffers, RDMA, devices.
-
         All others are detected. ``range``: along the first axis, None: all.
         """
         self._whole._mark(*self._bytes(range), False)
@@ -208,7 +207,7 @@ class UnifiedArray:
         self._whole._mark(*self._bytes(range), True)
 
     def resolve(self, winner: str, range: Range = None) -> None:
-        """Chooses whose bytes win in ``range``: ``"host"`` or ``"device"``.
+        """Chooses the side whose bytes are retained in ``range``: ``"host"`` or ``"device"``.
 
         The other side's writes there are dropped.
         """
@@ -228,12 +227,13 @@ class UnifiedArray:
     def host_write(self, range: Range = None) -> Iterator[NDArray[Any]]:
         """A writable array of ``range``; only that range is synchronized, and counts as written.
 
-        Host arrays obtained before show the writes at the end of ``with`` at the latest. The array
-        may have an address of its own: do not compute it element by element from a host array of
-        the same elements. It is read-only after the end, since later writes would not count.
+        Host arrays obtained before contain the writes at the end of ``with`` at the latest. The
+        array may have another address than those: do not compute it element by element from a host
+        array of the same elements. It is read-only after the end: later writes are not detected.
         """
         shape, begin, end = self._rows(range)
-        whole = self._whole  # read once: the write ends where it began, whatever is freed meanwhile
+        # Read once: the write ends on the same buffer, even if that is freed meanwhile.
+        whole = self._whole
         array = self._array(whole._begin_write(begin, end, True), shape)
         with ended(whole._end_write, begin, end, True):
             try:
@@ -267,11 +267,11 @@ class UnifiedArray:
     # -- contents
 
     def copy_from(self, source: Any) -> Self:
-        """Copies ``source`` into the host copy: anything that NumPy makes an array of.
+        """Copies ``source``, any object that NumPy converts to an array, into the host copy.
 
         Its shape is broadcast. Its dtype is cast as NumPy's ``same_kind`` allows; Python integers,
-        alone and in lists, are cast to any integers that they fit. TypeError, ValueError,
-        OverflowError: nothing has changed then. Earlier writes of both sides are dropped.
+        alone and in lists, are cast to any integer type that they fit. Raises TypeError, ValueError
+        or OverflowError without changing anything. Earlier writes of both sides are dropped.
         """
         import numpy as np
 
@@ -291,8 +291,8 @@ class UnifiedArray:
 
         if not isinstance(target, np.ndarray):
             raise TypeError(
-                f"target must be a numpy.ndarray, not {type(target).__name__}; numpy.asarray makes "
-                "one of other writable memory"
+                f"target must be a numpy.ndarray, not {type(target).__name__}; numpy.asarray "
+                "creates one over other writable memory"
             )
         with self.host_read() as array:
             np.copyto(target, array, casting="same_kind")
@@ -381,12 +381,12 @@ class UnifiedPart(UnifiedArray):
 
     @property
     def base(self) -> UnifiedBuffer:
-        """The buffer that it is a part of."""
+        """The buffer that this is a part of."""
         return self._base
 
     @property
     def host(self) -> NDArray[Any]:
-        """Its elements in the host copy, synchronized."""
+        """The part's elements in the host copy, synchronized."""
         whole = self._base._host(self._begin, self._begin + self.nbytes)
         first = self._begin // self.itemsize
         part: NDArray[Any] = whole.reshape(-1)[first : first + self.size].reshape(self.shape)
@@ -394,7 +394,7 @@ class UnifiedPart(UnifiedArray):
 
     @property
     def device(self) -> Any:
-        """Its elements in the device copy, synchronized."""
+        """The part's elements in the device copy, synchronized."""
         return self._device_part(self._base, None, None, is_written=False)
 
     def __repr__(self) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``batches``: data in batches, which become smaller if memory does not suffice."""
+"""``batches``: data in batches, which become smaller if memory is insufficient."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Batch = TypeVar("Batch")
 Batch_co = TypeVar("Batch_co", covariant=True)
 Result = TypeVar("Result")
 
-# By name, since a program that has not imported these libraries does not get their errors.
+# By name, since a program that has not imported these libraries cannot receive their errors.
 _FOREIGN = {"cupy": "OutOfMemoryError", "torch": "OutOfMemoryError", "pyopencl": "MemoryError"}
 
 
@@ -53,13 +53,13 @@ def batches(
     copy. With ``fn`` the results ``fn(batch)`` are yielded instead, and ``size`` (None: all of
     ``data`` at once) is the size that is tried first. If ``fn`` runs out of memory, with
     USMAllocationError or any other MemoryError, or with the corresponding error of CuPy, PyTorch or
-    pyopencl, the same elements are tried again in batches of half the size, which also applies to
-    the rest: what ``fn`` did to them before it raised is done again. The error for a single element
-    is raised, with a note of the sizes.
+    pyopencl, the same elements are processed again in batches of half the size, and so is the rest.
+    Work that ``fn`` did on them before it raised is repeated. The error for a single element is
+    raised, with a note of the sizes.
 
     ``fn`` runs when results are requested: ``list(batches(data, fn))`` for all of them.
     ``progress`` shows a bar on stderr if that is a terminal. TypeError for ``data`` without a
-    length or slices, ValueError for a ``size`` below 1; both are raised at once, before anything
+    length or slices, ValueError for a ``size`` below 1; both are raised at once, before ``fn``
     runs.
     """
     length = _length_of(data)
@@ -112,7 +112,7 @@ def _iterate(
 def _call_with_smaller(
     data: Sliceable[Any], start: int, count: int, size: int, fn: Callable[[Any], Any]
 ) -> tuple[Any, int]:
-    """The result of ``fn`` for at most ``count`` elements from there, and the size from here on."""
+    """The result of ``fn`` for at most ``count`` elements, and the batch size from here on."""
     tried_sizes = []
     while True:
         try:
@@ -124,7 +124,8 @@ def _call_with_smaller(
             if count == 1:
                 _add_note(failed, start, tried_sizes)
                 raise
-        # After the handler: the error keeps the frames alive, and what they had allocated.
+        # After the handler, because the error keeps the frames alive, with the memory that they
+        # allocated.
         size = count = count // 2
         gc.collect()
 

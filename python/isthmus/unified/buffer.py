@@ -64,18 +64,18 @@ def _one_of(name: str, value: Any, codes: dict[Any, int]) -> int:
 class UnifiedBuffer(_core._UnifiedMemory, UnifiedArray):
     """One array on the host and on a device; only changed ranges are copied, and no write is lost.
 
-    ``shape``: extents in elements. ``dtype``: anything NumPy takes except objects. Memory is
+    ``shape``: extents in elements. ``dtype``: anything that NumPy accepts except objects. Memory is
     allocated at first access. ``host`` and ``device`` are synchronized when they are accessed. Host
     writes are detected automatically, also through arrays obtained long before. Writes of a device
-    are declared by ``mark_device_dirty``, or made in ``with buf.device_write()``.
+    are declared by ``mark_device_dirty``, or done in ``with buf.device_write()``.
 
     ``pinned``: registers the host copy with the device's driver: faster copies, slower creation.
-    ``device``, ``queue``: where the device copy is, and whose order its copies follow; None: the
-    current ones. ``separate``: two copies even if the device accesses host memory at full speed and
-    one would suffice. ``granularity``: ``"page"`` if writes are sparse from the start.
-    ``on_conflict``: whose bytes win if both sides wrote, ``"host"`` or ``"device"``; None: a
-    ConflictError. ``tracking``: forces a mechanism of dirty tracking, ``"pages"``, ``"bytes"`` or
-    ``"hashes"``. ``resource``: of the device copy; None: the current one.
+    ``device``, ``queue``: the location of the device copy, and the queue of transfers; None: the
+    current ones. ``separate``: two copies even if the device accesses host memory at full speed, so
+    that one would suffice. ``granularity``: ``"page"`` if writes are sparse from the start.
+    ``on_conflict``: the side whose bytes are retained if both wrote, ``"host"`` or ``"device"``;
+    None: a ConflictError. ``tracking``: forces a mechanism of dirty tracking, ``"pages"``,
+    ``"bytes"`` or ``"hashes"``. ``resource``: of the device copy; None: the current one.
 
     Thread-safe, except that concurrent writes of the same bytes have no order.
     """
@@ -116,9 +116,9 @@ class UnifiedBuffer(_core._UnifiedMemory, UnifiedArray):
         return 0
 
     def free(self) -> None:
-        """Frees both copies; twice does nothing. Use afterwards is a ClosedError.
+        """Frees both copies; freeing twice does nothing. Later use raises ClosedError.
 
-        Host arrays stay valid: their memory is freed with the last of them.
+        Host arrays remain valid: their memory is freed with the last of them.
         """
         self._free()
 
@@ -159,7 +159,7 @@ def load(
     shape: tuple[int, ...] | None = None,
     dtype: Any = None,
 ) -> UnifiedBuffer:
-    """Recreates a pickled buffer, on its device if that exists here, else on the default one."""
+    """Recreates a pickled buffer, on its device if that exists, else on the default device."""
     from isthmus._pickle import device_or_default
 
     array = pickled_array(contents, shape, dtype)
@@ -185,9 +185,9 @@ def pickled_array(contents: Any, shape: tuple[int, ...] | None, dtype: Any) -> N
 def synchronize(buffers: Iterable[UnifiedArray], *, queue: Queue | None = None) -> None:
     """Synchronizes the device copies of many buffers, with one check for host writes.
 
-    The copies run concurrently, on ``queue`` (None: each on its own). Returns when
-    ``sync_to_device`` would. If one fails the others are still made; the first failure is raised.
-    TypeError for anything except unified buffers and parts of them.
+    The copies run concurrently, on ``queue`` (None: each on its buffer's queue). Returns when
+    ``sync_to_device`` would. If one fails the others are still performed; the first failure is
+    raised. TypeError for objects other than unified buffers and parts of them.
     """
     if isinstance(buffers, UnifiedArray):
         raise TypeError("synchronize() takes several unified buffers: pass a list of them")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be copied into a unified buffer: anything that NumPy makes an array of that fits."""
+"""Converts the sources of copies into a unified buffer: objects that NumPy converts to arrays."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def array_for(source: Any, dtype: Any, shape: tuple[int, ...]) -> NDArray[Any]:
     import numpy as np
 
     array: NDArray[Any] = source
-    # Most have exactly this type, and the checks below take longer than a small copy.
+    # Most sources have exactly this type, and the checks below take longer than a small copy.
     if type(source) is not np.ndarray or source.dtype != dtype or source.shape != shape:
         array = host_array(readable(source))
         _check_cast(source, array, dtype)
@@ -34,7 +34,7 @@ def array_for(source: Any, dtype: Any, shape: tuple[int, ...]) -> NDArray[Any]:
 
 
 def assignable(source: Any) -> Any:
-    """What NumPy can assign to elements in place of ``source``."""
+    """An object that NumPy can assign to elements in place of ``source``."""
     return source if type(source) in _NUMBERS else checked(readable(source))
 
 
@@ -42,7 +42,7 @@ def readable(source: Any) -> Any:
     """``source``, or a copy of it on the host if NumPy would not read its memory."""
     import numpy as np
 
-    # Most are of these types, and the checks below cost more than setting an element.
+    # Most sources are of these types, and the checks below cost more than setting an element.
     if isinstance(source, (np.ndarray, np.generic, int, float, complex, list, tuple)):
         return source
     if hasattr(source, "to_numpy"):
@@ -66,7 +66,7 @@ def _check_cast(source: Any, array: NDArray[Any], dtype: Any) -> None:
     import numpy as np
 
     if isinstance(source, (int, list, tuple)) and _are_integers(array.dtype, dtype):
-        _check_bounds(array, dtype)  # numbers without a type of their own take the buffer's
+        _check_bounds(array, dtype)  # numbers without a type get the buffer's type
     elif not np.can_cast(array.dtype, dtype, "same_kind"):
         raise TypeError(f"a source of {array.dtype} cannot be cast to {dtype}: use astype() first")
 
@@ -97,10 +97,10 @@ def _check_bounds(array: NDArray[Any], dtype: Any) -> None:
 
 
 def _may_be_a_host_copy(array: Any) -> bool:
-    """Whether it may lie in a unified buffer's host copy.
+    """Whether the array may lie in a unified buffer's host copy.
 
-    The library writes that through another mapping, so NumPy cannot see from the addresses that
-    source and target overlap.
+    The library writes host copies through another mapping, so NumPy cannot see from the addresses
+    that source and target overlap.
     """
     import mmap
 

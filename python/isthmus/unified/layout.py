@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shapes as callers pass them, and ranges of an array as bytes."""
+"""Conversion of the caller's shapes, and of ranges of an array to bytes."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ def rows_of(bounds: Range, shape: tuple[int, ...]) -> tuple[int, int]:
     """``bounds`` along the first axis as ``(start, stop)``.
 
     A slice has step 1 and may count from the end. Unlike in Python, bounds outside of the array are
-    an error and not clipped, since data would silently not be copied. OutOfRangeError, TypeError,
-    ValueError.
+    an error and not clipped, since clipping would silently omit data. Raises OutOfRangeError,
+    TypeError, ValueError.
     """
     if bounds is None:
         return 0, shape[0] if shape else 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``pipeline``: uploads, work and downloads of neighbouring batches at the same time."""
+"""``pipeline``: overlaps uploads, work and downloads of neighbouring batches."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ def pipeline(
     progress: bool = False,
     total: int | None = None,
 ) -> Generator[Any, None, None]:
-    """Yields what ``fn`` makes of each batch, in their order.
+    """Yields the results of ``fn`` for each batch, in order.
 
-    While the device works on one batch, the next is read and uploaded and the one before is
-    downloaded. ``batches``: arrays, or what NumPy makes arrays of, of any shape and dtype. They are
-    read by a thread of the pipeline, one ahead, in the caller's context.
+    While the device works on one batch, the next one is read and uploaded and the previous one is
+    downloaded. ``batches``: arrays, or objects that NumPy converts to arrays, of any shape and
+    dtype. They are read by a thread of the pipeline, one ahead, in the caller's context.
 
     ``fn(array)`` is called with the batch as in ``UnifiedBuffer.device``, on the caller's thread,
     with ``queue`` as the current queue, and submits its work there (None: the default queue of
-    ``device``, or the current one). For work that it submits elsewhere it must wait itself. What is
-    yielded depends on what it returns:
+    ``device``, or the current one). It must wait itself for work that it submits to other queues.
+    The yielded value depends on its result:
 
-    - None, or the array itself: it worked in place, and the batch's new contents are yielded, as an
-      array of its own, or with ``copy=False`` as a view that is valid until the next step;
+    - None, or the array itself: it worked in place, and the batch's new contents are yielded, as a
+      new array, or with ``copy=False`` as a view that is valid until the next step;
     - an ``Array`` or another array with ``__cuda_array_interface__`` or
       ``__sycl_usm_array_interface__``: downloaded, as a NumPy array;
     - anything else: unchanged, except that a NumPy array over the batch's memory is copied, or with
@@ -61,11 +61,11 @@ def pipeline(
     number of batches is ``total``, or their length if they have one.
 
     An error of ``batches``, of ``fn`` or of a copy is raised after the results before it. At the
-    end, early or not, all memory is returned, and the thread has ended: if ``batches`` blocks,
-    ``close()`` waits for it. An exception of a signal handler, such as Ctrl-C, waits for nothing:
-    the memory is released once it is unused, and what ``batches`` still yields is dropped. In
-    ``fn`` an Exception counts as an error of ``fn``, whatever raised it. Nothing begins before the
-    first step. TypeError and ValueError for impossible arguments are raised at once.
+    end, early or not, all memory is returned and the thread is joined: if ``batches`` blocks,
+    ``close()`` waits for it. An exception of a signal handler, such as Ctrl-C, does not wait: the
+    memory is released once it is unused, and later batches are dropped. In ``fn`` an Exception
+    counts as an error of ``fn``, whatever raised it. Nothing begins before the first step.
+    TypeError and ValueError for impossible arguments are raised at once.
     """
     if not callable(fn):
         raise TypeError(f"fn must be callable, not {type(fn).__name__}")
@@ -83,7 +83,7 @@ class _Launched(NamedTuple):
 
     buf: UnifiedBuffer
     events: tuple[Event, ...]
-    """The events of everything that uses the buffer, and of other downloads."""
+    """The events of all operations that use the buffer, and of other downloads."""
     value: Any
     is_in_place: bool
 
@@ -107,7 +107,7 @@ class _Run:
         self._source, self._fn, self._depth = source, fn, depth
         self._work, self._pinned, self._copy = work, pinned, copy
         self._launched: deque[_Launched] = deque()
-        # Of the source, fn or a copy; raised after what was launched is delivered.
+        # An error of the source, fn or a copy; raised after the launched batches were delivered.
         self._failure: BaseException | None = None
         self._exhausted = False
         self._is_interrupted = False
@@ -137,7 +137,7 @@ class _Run:
             self._end(reader, upload, pool)
 
     def _is_interrupt(self, error: BaseException) -> bool:
-        # A signal handler may raise anything: what was not raised here is an interrupt.
+        # A signal handler may raise any exception: one that was not raised here is an interrupt.
         is_own = error is self._failure or isinstance(error, (GeneratorExit, Error, MemoryError))
         return not is_own
 
@@ -163,7 +163,7 @@ class _Run:
     def _step(self, reader: Reader) -> None:
         try:
             item = reader.get()
-        except BaseException:  # it raises nothing itself
+        except BaseException:  # the statement itself raises nothing
             self._is_interrupted = True
             raise
         if item is None or isinstance(item, Failure):
@@ -203,7 +203,7 @@ class _Run:
         return _Launched(buf, events, host, False)
 
     def _call(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Calls a function of the user: whatever it raises is the pipeline's failure."""
+        """Calls a function of the user: its exceptions are failures of the pipeline."""
         try:
             return function(*args)
         except Exception as failed:
@@ -237,7 +237,7 @@ class _Run:
             is_idle = self._wait(reader, upload, timeout)
         finally:
             # An interrupt, also of these waits, waits neither for the source nor for the work,
-            # which keeps its memory until it has ended.
+            # which keeps its memory alive until it has completed.
             if is_idle:
                 self._free(reader, upload, pool)
             else:
@@ -249,7 +249,9 @@ class _Run:
         self._free(reader, upload, pool)
 
     def _wait(self, reader: Reader, upload: Queue, timeout: float | None) -> bool:
-        """Whether no buffer is in use any more; waits at most that long for each that is."""
+        """Whether no buffer is in use; waits at most ``timeout`` seconds for each event of those in
+        use.
+        """
         if not reader.is_idle(timeout):
             return False
         fences: list[Event] = []
@@ -269,12 +271,12 @@ class _Run:
 
 
 _INTERRUPTED_SECONDS = 0.1
-# Raised by copies, also of results that are not arrays. Anything else is from a signal handler.
+# Exceptions of copies, also of results that are not arrays. Others are from a signal handler.
 _COPY_ERRORS = (Error, MemoryError, TypeError, ValueError, BufferError)
 
 
 def _wait_for(events: list[Event], timeout: float | None) -> bool:
-    """Whether all of them have ended, successfully or not; waits that long for each."""
+    """Whether all events have completed, successfully or not; waits up to ``timeout`` for each."""
     for event in events:
         with suppress(Error):
             event.wait(timeout)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``BufferPool``: released unified buffers, kept for requests of the same kind."""
+"""``BufferPool``: released unified buffers, cached for requests of the same kind."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ __all__ = ["BufferPool", "BufferPoolStats", "get_memory_pool"]
 
 @dataclass(frozen=True)
 class BufferPoolStats:
-    """The activity of a pool so far, and what it keeps now."""
+    """The activity of a pool so far, and its current cache."""
 
     pool_size: int
     """Buffers in the cache."""
     total_acquired: int
     total_released: int
     cache_hits: int
-    """Acquired buffers that came from the cache."""
+    """Acquired buffers that were taken from the cache."""
     cache_misses: int
     """Acquired buffers that were newly created."""
     cached_bytes: int
@@ -42,11 +42,12 @@ class BufferPoolStats:
 
 
 class BufferPool:
-    """Keeps released buffers: ``BufferPool(max_buffers=100, max_buffer_bytes=1 << 30)``.
+    """Caches released buffers: ``BufferPool(max_buffers=100, max_buffer_bytes=1 << 30)``.
 
-    At most ``max_buffers`` are kept, none larger than ``max_buffer_bytes`` bytes; beyond that,
-    those that were released longest ago are freed. 0: keeps none. Kept buffers release their device
-    copies if a device runs out of memory, but not their host memory: ``clear()`` releases that.
+    At most ``max_buffers`` are cached, none larger than ``max_buffer_bytes`` bytes; beyond that,
+    those that were released longest ago are freed. 0: caches none. Cached buffers release their
+    device copies if a device runs out of memory, but not their host memory: ``clear()`` releases
+    that.
 
     A buffer that was acquired and is dropped without a release is freed, like any buffer.
     Thread-safe.
@@ -67,12 +68,12 @@ class BufferPool:
 
     @property
     def max_buffers(self) -> int:
-        """The maximum number of buffers that it keeps."""
+        """The maximum number of cached buffers."""
         return self._max_buffers
 
     @property
     def max_buffer_bytes(self) -> int:
-        """Bytes of the largest buffer that it keeps."""
+        """The maximum bytes of a cached buffer."""
         return self._max_buffer_bytes
 
     def acquire(
@@ -87,7 +88,7 @@ class BufferPool:
         """The buffer of that shape, dtype, pinning and queue that was released last, or a new one.
 
         Arguments and errors are those of ``UnifiedBuffer``; with neither ``device`` nor ``queue``
-        it is for the current queue. Its contents and state are not specified.
+        it uses the current queue. The buffer's contents and state are not specified.
         """
         import numpy as np
 
@@ -105,21 +106,21 @@ class BufferPool:
         return buf
 
     def release(self, buf: UnifiedBuffer) -> None:
-        """Returns a buffer to the pool, whatever its state; its contents are not kept.
+        """Returns a buffer to the pool, in any state; its contents are discarded.
 
-        Arrays and parts of it must not be used any more: they see what the next user writes.
+        Arrays and parts of it must no longer be used: they share memory with the next user.
         ValueError for a buffer that is not from ``acquire`` of this pool or was released already,
         and for a part of one; ClosedError for one that was freed.
         """
         with self._lock:
             key = self._remove_acquired(buf)
         # The next user overwrites the bytes, so they are neither copied nor cleared: both copies
-        # count as equal from here on, so that pending writes, and a conflict, end with this owner.
+        # count as equal from here on, which discards pending writes and conflicts.
         try:
             buf._forget()
         except ClosedError:
             raise
-        except Error:  # for example its device is lost; not this caller's error
+        except Error:  # for example device loss, which is not an error of the caller
             buf.free()
         else:
             for evicted in self._cache(buf, key):
@@ -143,7 +144,7 @@ class BufferPool:
             self.release(buf)
 
     def clear(self) -> None:
-        """Frees all buffers that it keeps. Those in use can be released as before."""
+        """Frees all cached buffers. Buffers in use can be released as before."""
         with self._lock:
             cached = [buf for buf, _ in self._cached.values()]
             self._cached.clear()
@@ -153,7 +154,7 @@ class BufferPool:
             buf.free()
 
     def stats(self) -> BufferPoolStats:
-        """Its activity so far, and what it keeps now."""
+        """The pool's activity so far, and its current cache."""
         with self._lock:
             return BufferPoolStats(
                 pool_size=len(self._cached),
@@ -185,7 +186,7 @@ class BufferPool:
     def _add_acquired(self, buf: UnifiedBuffer, key: Key) -> None:
         number, acquired = id(buf), self._acquired
 
-        # Without the lock: no other buffer gets the number before this returns.
+        # Needs no lock: no other buffer gets the number before this returns.
         def dropped(_: weakref.ref[UnifiedBuffer]) -> None:
             acquired.pop(number, None)
 
@@ -204,7 +205,7 @@ class BufferPool:
         )
 
     def _cache(self, buf: UnifiedBuffer, key: Key) -> list[UnifiedBuffer]:
-        """Returns what has to be freed for that, possibly the buffer itself."""
+        """Caches a buffer. Returns the buffers to free for that, possibly ``buf`` itself."""
         if buf.nbytes > self._max_buffer_bytes or self._max_buffers == 0:
             return [buf]
         with self._lock:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Failure(NamedTuple):
-    """Takes the place of a batch: what reading or filling it raised."""
+    """The exception of reading a batch or filling its buffer, in place of the batch."""
 
     error: BaseException
 
@@ -46,10 +46,10 @@ class Reader:
         self._slots = threading.Semaphore(depth)
         self._filled: SimpleQueue[UnifiedBuffer | Failure | None] = SimpleQueue()
         self._stopped = threading.Event()
-        self._idle = threading.Event()  # cleared before `_stopped` is checked, so that both agree
+        self._idle = threading.Event()  # cleared before `_stopped` is checked
         self._idle.set()
         self._is_in_source = True
-        self.in_use: dict[int, UnifiedBuffer] = {}  # filled and not given back, by id()
+        self.in_use: dict[int, UnifiedBuffer] = {}  # filled and not recycled, by id()
         # The caller's current device, resource and tag apply to the source.
         run = contextvars.copy_context().run
         # A daemon, as a source may block indefinitely and an interrupted program must be able to
@@ -62,7 +62,7 @@ class Reader:
         self._thread.start()
 
     def get(self) -> UnifiedBuffer | Failure | None:
-        """Waits for the next filled one and returns it. None at the end."""
+        """Waits for the next filled buffer and returns it. None at the end."""
         return self._filled.get()
 
     @property
@@ -71,13 +71,13 @@ class Reader:
         return self._is_in_source and self._filled.empty()
 
     def recycle(self, buf: UnifiedBuffer) -> None:
-        """Nothing uses it any more: it can be filled again."""
+        """Allows a buffer to be filled again. Pre: it is no longer used."""
         del self.in_use[id(buf)]
         self._pool.release(buf)
         self._slots.release()
 
     def stop(self) -> None:
-        """What it reads from now on is dropped."""
+        """Drops all batches that are read from now on."""
         self._stopped.set()
         self._slots.release()
 
@@ -87,7 +87,7 @@ class Reader:
             self._thread.join(timeout)
 
     def is_idle(self, timeout: float | None) -> bool:
-        """Whether it uses no buffer any more; waits at most that long.
+        """Whether the reader no longer uses any buffer; waits at most ``timeout`` seconds.
 
         Pre: it was stopped. The thread itself may still be blocked in the source.
         """
@@ -103,12 +103,12 @@ class Reader:
                     return
                 filled = self._fill(batch)
                 self._idle.set()
-                self._is_in_source = True  # before it can be got: `get` knows what it waits for
+                self._is_in_source = True  # set before the buffer is available, for `is_reading`
                 self._filled.put(filled)
                 if self._stopped.is_set():
                     return
             self._filled.put(None)
-        except BaseException as failed:  # any exception is raised where the batch is requested
+        except BaseException as failed:  # `get` returns any exception to the caller
             self._filled.put(Failure(failed))
         finally:
             self._idle.set()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``BufferRegistry``: unified buffers by an id, so that a message only has to carry the id."""
+"""``BufferRegistry``: unified buffers by an id, so that a message need only contain the id."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ class UnknownBufferError(KeyError):
     def __init__(self, buffer_id: object) -> None:
         super().__init__(buffer_id)
         self.buffer_id = buffer_id
-        """The id as it was given."""
+        """The id as it was passed."""
 
     def __str__(self) -> str:
         return (
-            f"no buffer is registered as {self.buffer_id!r}: it never was, was released as often "
-            "as registered, or was registered with weak=True and is not referenced any more"
+            f"no buffer is registered as {self.buffer_id!r}: it was never registered, was "
+            "released as often as registered, or was registered with weak=True and is no longer "
+            "referenced"
         )
 
 
@@ -40,11 +41,11 @@ class _Entry:
         self.number = number  # id() of the buffer
         self.count = 0
         self.buffer: UnifiedBuffer | None = None  # set while the count is not 0
-        self.is_weak = False  # may be found with a count of 0 too
+        self.is_weak = False  # may be looked up with a count of 0 too
 
 
 class BufferRegistry:
-    """Gives unified buffers ids, by which other threads find them; nothing is copied.
+    """Assigns ids to unified buffers, by which other threads look them up; nothing is copied.
 
     Registrations are counted, and keep the buffer alive until it was released as often:
 
@@ -52,8 +53,9 @@ class BufferRegistry:
         registry.get(buffer_id).device           # there
         registry.release(buffer_id)              # by the last user
 
-    With ``weak=True`` it does neither, and the buffer is found only while it is referenced
-    elsewhere. Ids are valid in this process only. Thread-safe.
+    A registration with ``weak=True`` is not counted and does not keep the buffer alive, which is
+    available only while it is referenced elsewhere. Ids are valid in this process only.
+    Thread-safe.
     """
 
     def __init__(self) -> None:
@@ -64,7 +66,8 @@ class BufferRegistry:
         self._ids: dict[int, str] = {}  # by id() of the buffer, which lives as long as the entry
 
     def register(self, buf: UnifiedBuffer, *, weak: bool = False) -> str:
-        """Its id, a UUID as text: the same one for the same buffer while it is registered.
+        """Returns the buffer's id, a UUID as text, which is the same while the buffer is
+        registered.
 
         TypeError unless it is a whole ``UnifiedBuffer``; for a part, register its buffer.
         """
@@ -92,11 +95,10 @@ class BufferRegistry:
         return buf
 
     def release(self, buffer_id: str) -> int:
-        """Ends one registration; returns how many are left that keep the buffer alive.
+        """Ends one registration; returns the number of remaining ones that keep the buffer alive.
 
         After the last one the id is unknown, unless the buffer was registered with ``weak=True``
-        too: that lasts until the buffer ends, or until it is released once more.
-        UnknownBufferError.
+        too: that lasts until the buffer is destroyed or released once more. UnknownBufferError.
         """
         with self._lock:
             entry = self._entries.get(buffer_id)
@@ -116,7 +118,7 @@ class BufferRegistry:
             return 0
 
     def count(self, buffer_id: str) -> int:
-        """How often it has to be released; 0 if it is only registered weakly.
+        """The number of registrations to release; 0 if the buffer is only registered weakly.
 
         UnknownBufferError.
         """
@@ -127,7 +129,9 @@ class BufferRegistry:
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of the buffers that it keeps alive, each counted once, not for each copy."""
+        """Bytes of the buffers that the registry keeps alive, each counted once, not for each
+        copy.
+        """
         return sum(entry.nbytes for entry in list(self._entries.values()) if entry.count)
 
     def clear(self) -> None:
@@ -136,7 +140,7 @@ class BufferRegistry:
             ended = list(self._entries.values())
             self._entries.clear()
             self._ids.clear()
-        del ended  # buffers end outside of the lock
+        del ended  # destroys buffers outside of the lock
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -157,7 +161,7 @@ class BufferRegistry:
         buffer_id, number = str(uuid4()), id(buf)
         entries, ids = self._entries, self._ids
 
-        # Without the lock: no other buffer gets the number before this returns.
+        # Needs no lock: no other buffer gets the number before this returns.
         def dropped(_: weakref.ref[UnifiedBuffer]) -> None:
             if entries.pop(buffer_id, None) is not None:
                 ids.pop(number, None)

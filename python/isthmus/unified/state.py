@@ -27,7 +27,7 @@ class BufferState(enum.Enum):
     DEVICE_ONLY = 2
     """There is only a device copy."""
     SYNCHRONIZED = 3
-    """Both copies hold the same contents."""
+    """Both copies have the same contents."""
     HOST_DIRTY = 4
     """The host wrote bytes that the device lacks."""
     DEVICE_DIRTY = 5
@@ -42,9 +42,9 @@ STATES = tuple(BufferState)
 
 
 class DirtyRanges(NamedTuple):
-    """What one copy has newer than the other, as ``(start, stop)`` in flat elements.
+    """The bytes of one copy that the other lacks, as ``(start, stop)`` in flat elements.
 
-    A range that begins or ends within an element is widened to whole ones.
+    A range that begins or ends within an element is widened to whole elements.
     """
 
     host: tuple[tuple[int, int], ...]

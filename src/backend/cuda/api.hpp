@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The part of CUDA's driver API that this library uses, declared by hand: no toolkit is needed to
-// build and no driver to start. tests/abi/cuda_api.cpp compares it with NVIDIA's own header where
-// that is installed.
+// The part of CUDA's driver API that this library uses, declared by hand, so that building needs no
+// toolkit and starting needs no driver. tests/abi/cuda_api.cpp compares it with NVIDIA's own header
+// where that is installed.
 //
 // The handles have NVIDIA's names, so that the types are identical. NVIDIA's enumerations are plain
 // numbers here. A function has the name that the library exports, with its version suffix.
@@ -24,7 +24,7 @@ using CUevent = ::CUevent_st*;
 using CUmodule = ::CUmod_st*;
 using CUfunction = ::CUfunc_st*;
 using CUresult = unsigned;  // 0: success
-using CUdevice = int;       // of a device
+using CUdevice = int;       // the ordinal of a device
 using CUdeviceptr = unsigned long long;
 using CUmemGenericAllocationHandle = unsigned long long;
 using Flags = unsigned long long;

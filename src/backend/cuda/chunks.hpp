@@ -4,12 +4,13 @@
 // that are mapped where they are needed. Thread-safe.
 //
 // A device's chunks are created so that they can be exported as file descriptors, if the driver
-// supports that. They are mapped for those peers of the device that are in use.
+// supports that. Peers of the device can access them if the peer's context existed when the chunk
+// was mapped.
 //
 // A chunk is one handle of the driver, whatever its size. Mapping costs per handle: about 45 us
-// with access rights. For pinned memory mapping takes 0.2 ms for 2 MiB and 0.3 for 8, creation 0.2
-// and 0.9 (H100). These calls do not wait for the device, whereas freeing memory of cuMemHostAlloc
-// does.
+// with access rights. For pinned memory, mapping takes 0.2 ms for 2 MiB and 0.3 ms for 8 MiB,
+// creation 0.2 ms and 0.9 ms (H100). These calls do not wait for the device, whereas freeing memory
+// of cuMemHostAlloc does.
 
 #include <atomic>
 #include <memory>
@@ -25,15 +26,16 @@ namespace isthmus::cuda {
 
 class Chunks final : public ChunkSource {
  public:
-  // Both return null if the driver does not support it.
+  // Both return null if the driver does not support virtual memory management for this memory.
   [[nodiscard]] static std::unique_ptr<Chunks> of_device(const Device& device);
-  // Near that device if there is memory; accessible by all of `users`, which include it, and by the
-  // host.
+  // Host memory on the NUMA node nearest to `device`, or elsewhere if that has no free memory. The
+  // host and all of `users`, which include `device`, can access it.
   [[nodiscard]] static std::unique_ptr<Chunks> of_host(const Device& device,
                                                        std::span<isthmus::Device* const> users);
 
-  // Whether the driver can create a chunk. Its attributes are not sufficient: it may refuse a
-  // location, or one of several devices. True if it only lacks memory.
+  // Whether the driver can create a chunk, determined by creating one. The driver's attributes are
+  // not sufficient, since it may refuse a location or one of several devices. Also true if memory
+  // is exhausted.
   [[nodiscard]] bool can_create() noexcept;
 
   [[nodiscard]] std::size_t granularity() const noexcept override { return granularity_; }
@@ -43,7 +45,7 @@ class Chunks final : public ChunkSource {
   [[nodiscard]] Result<void> move(void* source, void* destination, std::size_t nbytes,
                                   bool& destination_lost) override;
   // One handle may be mapped at two addresses. Operations submitted later use the new address and
-  // see what was written through the old one before.
+  // see all data written before through the old one.
   [[nodiscard]] bool keeps_old_mapping() const noexcept override { return true; }
   void unmap_old(void* source, std::size_t nbytes) noexcept override;
   void destroy(void* address, std::size_t nbytes) noexcept override;
@@ -52,8 +54,7 @@ class Chunks final : public ChunkSource {
   struct Properties {
     UsmKind kind;
     bool rdma_capable;
-    std::vector<CUmemLocation>
-        locations;  // in order of preference: the next one if memory is exhausted
+    std::vector<CUmemLocation> locations;  // in order of preference
     std::vector<CUmemAccessDesc> users;
   };
   [[nodiscard]] static std::unique_ptr<Chunks> make(const Device& device, Properties properties);

@@ -50,9 +50,10 @@ Error allocation_failed(const Device& device, UsmKind kind, std::size_t nbytes, 
 
 Error exceeds_free_memory(const Device& device, std::size_t nbytes, std::size_t free_bytes) {
   return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
-              "{} has {} free, and other shared memory counts against it: {} of shared memory "
-              "would exceed it, which can hang the device; use the host kind, or allocate less",
-              device.properties().filter, describe_bytes(free_bytes), describe_bytes(nbytes));
+              "cannot allocate {} of shared memory on {}: with the existing shared memory it would "
+              "exceed the {} that are free, which can hang the device; use the host kind, or "
+              "allocate less",
+              describe_bytes(nbytes), device.properties().filter, describe_bytes(free_bytes));
 }
 
 }  // namespace
@@ -67,7 +68,7 @@ Context::Context(Platform& platform, std::vector<isthmus::Device*> members,
   }
 }
 
-// Preferably a device whose context exists: creating one takes device memory.
+// Prefers a device whose context exists, since creating a context takes device memory.
 Device& Context::any_device() const noexcept {
   const auto initialized = std::find_if(devices().begin(), devices().end(), [](const auto* member) {
     return static_cast<const Device*>(member)->primary_or_null() != nullptr;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The memory of the primary contexts of some devices. In CUDA all contexts of a process share one
-// address space. The library's contexts still separate their memory, as on every other backend.
+// A context over the primary contexts of some devices. In CUDA all contexts of a process share one
+// address space, but memory of different contexts of this library is kept separate, as on every
+// other backend.
 
 #include <memory>
 #include <mutex>
@@ -48,8 +49,9 @@ class Context final : public isthmus::Context {
   Platform& driver_;
   std::vector<ChunkSources>
       chunk_sources_;  // parallel to `devices()`; null where memory cannot be remapped
-  // CUDA takes no alignment: to exceed its own, the context allocates more and aligns the start
-  // itself. Maps the aligned start to the driver's allocation.
+  // CUDA's allocation functions have no alignment parameter. For a larger alignment than CUDA's
+  // own, the context allocates more and aligns the start itself. `overaligned_` maps the aligned
+  // start to the driver's allocation.
   struct DriverAllocation {
     void* base;
     std::size_t nbytes;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies.
+// Contiguous and two-dimensional copies.
 //
 // The driver derives the direction of a copy from the addresses. A copy from or to pageable memory
-// goes through a staging buffer of the driver. The source may change once the call returns, but the
-// call returns only when that much has been copied, so it may block the submitting thread.
+// goes through a staging buffer of the driver. The source may be changed once the call returns. The
+// call may therefore block the submitting thread until the driver has copied the source.
 
 #include <algorithm>
 
@@ -15,13 +15,15 @@ namespace isthmus::cuda {
 namespace {
 
 // From these sizes a copy of pageable memory takes longer with the driver's staging than with the
-// library's. To the device 256 KiB took 30 us against 35 and 1 MiB 100 against 92; from the device
-// 1 MiB took 98 against 116 and 4 MiB 334 against 232 (H100).
+// library's. Times with the driver's and the library's staging (H100): to the device 30 and 35 us
+// for 256 KiB, 100 and 92 us for 1 MiB; from the device 98 and 116 us for 1 MiB, 334 and 232 us for
+// 4 MiB.
 constexpr std::size_t k_min_staged_to_device = std::size_t{512} << 10;
 constexpr std::size_t k_min_staged_from_device = std::size_t{2} << 20;
-// Rows up to this width are copied faster by a kernel: 4 MiB in rows of 64 bytes in 117 us to the
-// device and 15 inside it against the driver's 137 and 25, in rows of 4 bytes in 346 and 17 against
-// 1,826 and 135. To the device rows of 128 took 109 against 107 (H100).
+// A kernel copies rows up to this width faster than the driver. Times of the kernel and the driver
+// for 4 MiB (H100): in rows of 64 bytes 117 and 137 us to the device, 15 and 25 us within it; in
+// rows of 4 bytes 346 and 1,826 us to the device, 17 and 135 us within it. To the device, rows of
+// 128 bytes took 109 and 107 us.
 constexpr std::size_t k_max_kernel_width = 64;
 
 unsigned memory_type(const Api& calls, const void* pointer) noexcept {
@@ -36,7 +38,7 @@ bool Device::is_pageable(const void* pointer) const noexcept {
   return query_pointer(calls_, pointer).kind == ISTHMUS_KIND_UNKNOWN;
 }
 
-// Also true for memory that is only partly registered.
+// Memory that is only partly registered counts as pageable.
 bool Device::copies_better_staged(const void* first, const void* last, std::size_t nbytes,
                                   bool to_device) const noexcept {
   return nbytes >= (to_device ? k_min_staged_to_device : k_min_staged_from_device) &&
@@ -45,7 +47,7 @@ bool Device::copies_better_staged(const void* first, const void* last, std::size
 
 namespace {
 
-// The bytes from `pointer` that lie in one registered range of the driver.
+// The number of bytes from `pointer` on that lie in one registered range of the driver.
 std::size_t bytes_in_range(const Api& calls, CUdeviceptr pointer, std::size_t nbytes) noexcept {
   const auto attributes = query_pointer(calls, to_pointer(pointer));
   return attributes.kind == ISTHMUS_KIND_HOST
@@ -57,8 +59,8 @@ std::size_t bytes_in_range(const Api& calls, CUdeviceptr pointer, std::size_t nb
 }  // namespace
 
 // The driver refuses a copy that begins in registered memory and goes beyond it, whichever library
-// registered it. It accepts one that begins before it. Refused copies are divided at the
-// boundaries.
+// registered it. It accepts a copy that begins before registered memory. Refused copies are divided
+// at the boundaries of registered ranges.
 CUresult Queue::copy_bytes(CUdeviceptr destination, CUdeviceptr source,
                            std::size_t nbytes) const noexcept {
   auto outcome = calls().copy(destination, source, nbytes, stream());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// CUDA's calls use the calling thread's current context, which belongs to the caller. So each call
-// sets it and restores it.
+// Sets and restores the current context around driver calls. CUDA's calls use the calling thread's
+// current context, but that setting belongs to the program.
 
 #include <optional>
 
@@ -12,15 +12,16 @@
 
 namespace isthmus::cuda {
 
-// While it lives a context is current on this thread; the destructor restores the previous one.
-// Costs 0.06 us, less if the context was current already.
+// Makes a context current on this thread until the destructor restores the previous one. Costs 0.06
+// us, less if the context was current already.
 //
-// It also prevents calls from invalidating a capture of other code. While a capture in the mode
-// "global" is active, as PyTorch's are, querying an event, allocating and freeing on any thread
-// would end it with an error (H100). So the thread's capture mode is relaxed meanwhile.
+// It also prevents calls from invalidating a capture of other code. While a capture in mode
+// "global" is active, such as PyTorch's, a call on any thread that queries an event, allocates or
+// frees would end the capture with an error (H100). The thread's capture mode is therefore relaxed
+// until the destructor restores it.
 //
-// On the library's own threads it also counts as a driver call, so that the end of the process
-// waits for it. Once that has begun it fails with DEINITIALIZED.
+// On library threads a guard also counts as a driver call, so that process exit waits for it. Once
+// exit has begun, the guard's outcome is DEINITIALIZED.
 class ContextGuard {
  public:
   ContextGuard(const Api& calls, CUcontext context) noexcept : calls_{calls} {

@@ -13,7 +13,7 @@
 namespace isthmus::cuda {
 namespace {
 
-// 0 if the driver does not know the attribute.
+// Returns 0 if the driver does not support the attribute.
 int attribute(const Api& calls, unsigned attribute_id, CUdevice ordinal) noexcept {
   int value = 0;
   return calls.device_attribute(&value, attribute_id, ordinal) == cu::k_success ? value : 0;
@@ -25,7 +25,7 @@ std::string name_of(const Api& calls, CUdevice ordinal) {
   return outcome == cu::k_success ? text.data() : "CUDA device";
 }
 
-// In lower case, as the kernel writes it.
+// Returns the address in lower case, as the Linux kernel writes it.
 std::string pci_address_of(const Api& calls, CUdevice ordinal) {
   std::array<char, 32> text{};
   const auto outcome = calls.pci_address(text.data(), static_cast<int>(text.size()) - 1, ordinal);
@@ -43,8 +43,9 @@ std::string version_text(const Api& calls) {
   return formatted("{}.{}", version / 1000, version % 1000 / 10);
 }
 
-// Without concurrent access the host must not touch managed memory while the device works, and a
-// program that is correct on every other device would crash. So such devices have no shared kind.
+// Devices without concurrent managed access have no shared kind. The host must not access their
+// managed memory while the device executes work, so a program that is correct on every other device
+// would crash.
 bool has_shared_kind(const Api& calls, CUdevice ordinal) noexcept {
   return attribute(calls, cu::k_attribute_managed_memory, ordinal) != 0 &&
          attribute(calls, cu::k_attribute_concurrent_managed_access, ordinal) != 0;

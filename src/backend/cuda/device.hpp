@@ -21,9 +21,9 @@ struct DeviceTraits {
   int max_pitch = 0;
   bool virtual_memory = false;
   bool host_virtual_memory = false;
-  int host_numa_node = -1;  // the NUMA node of host memory nearest to it; -1: unknown
+  int host_numa_node = -1;  // of the host memory nearest to the device; -1: unknown
   bool can_register_read_only = false;
-  bool rdma_with_virtual_memory = false;  // whether it can be created with support for RDMA
+  bool rdma_with_virtual_memory = false;  // remappable memory can support RDMA
 };
 
 struct DeviceDescription {
@@ -47,8 +47,8 @@ class Device final : public isthmus::Device {
   [[nodiscard]] const DeviceTraits& traits() const noexcept { return traits_; }
   [[nodiscard]] CUdevice index() const noexcept { return index_; }
   [[nodiscard]] QueueTable<CUstream>& streams() noexcept { return streams_; }
-  // Created at the first call, which takes some 0.1 s and some 500 MiB of device memory, and
-  // retained until the process ends.
+  // Returns the primary context. The first call creates it, which takes about 0.1 s and 500 MiB of
+  // device memory. It is retained until the process ends.
   [[nodiscard]] Result<CUcontext> primary() const;
   // Pre: `primary` has succeeded.
   [[nodiscard]] CUcontext primary_or_null() const noexcept {
@@ -66,16 +66,16 @@ class Device final : public isthmus::Device {
   [[nodiscard]] Kernel& ranges_kernel() noexcept { return ranges_kernel_; }
   [[nodiscard]] RangeLists& range_lists() noexcept { return range_lists_; }
   [[nodiscard]] Kernel& strided_kernel() noexcept { return strided_kernel_; }
-  // Whether kernels may access `nbytes` at this address directly. Host memory may be pinned by
-  // other code in part only. Pre: a context of the device is current.
+  // Whether kernels may access `nbytes` at this address directly. Other code may have pinned only
+  // part of that host memory. Pre: a context of the device is current.
   [[nodiscard]] bool kernels_can_access(const void* pointer, std::size_t nbytes) const noexcept;
-  // Whether the driver does not know the pointer. Pre: the primary context exists.
+  // Whether the pointer is unknown to the driver. Pre: the primary context exists.
   [[nodiscard]] bool is_pageable(const void* pointer) const noexcept;
   [[nodiscard]] EventCache& events() const noexcept { return events_; }
 
-  // Counts managed memory against the free memory: allocating more than the device has free can
-  // hang it. Allocated managed memory counts in full, since it may not be resident yet. False if
-  // there is not enough.
+  // Reserves part of the free memory for a managed allocation, since allocating more managed memory
+  // than the device has free can hang it. Allocated managed memory counts in full, since it may not
+  // be resident yet. Returns false if too little memory is free.
   [[nodiscard]] bool claim_managed(std::size_t nbytes, std::size_t free_bytes) noexcept;
   void unclaim_managed(std::size_t nbytes) noexcept {
     managed_bytes_.fetch_sub(nbytes, std::memory_order_relaxed);

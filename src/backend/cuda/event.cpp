@@ -20,14 +20,15 @@ Operation::~Operation() {
   }
 }
 
-// The resolution is half a microsecond.
+// The resolution of CUDA's times is half a microsecond.
 Result<std::int64_t> Operation::elapsed_since(Event& earlier) {
   auto* const begin = dynamic_cast<Operation*>(&earlier);
   if (begin == nullptr || &begin->device_ != &device_) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "the earlier event is not one of {}: mark the beginning and the end on queues of "
-                "one device",
-                device_.properties().filter);
+    return fail(
+        ISTHMUS_ERROR_INVALID_ARGUMENT,
+        "the earlier event does not belong to {}: mark the beginning and the end on queues of "
+        "one device",
+        device_.properties().filter);
   }
   if (!has_timing_ || !begin->has_timing_) {
     return fail(
@@ -52,7 +53,7 @@ Result<std::int64_t> Operation::elapsed_since(Event& earlier) {
   return std::llround(double{milliseconds} * 1e6);
 }
 
-// Not queried before it is recorded: the driver would report it as completed.
+// Does not query an event that was not recorded yet: the driver would report it as completed.
 void Operation::refresh() noexcept {
   if (!is_enqueued()) {
     return;
@@ -64,7 +65,7 @@ void Operation::refresh() noexcept {
   const ContextGuard guard{device_.calls(), device_.primary_or_null()};
   const auto outcome =
       guard.outcome() == cu::k_success ? device_.calls().query(handle_) : guard.outcome();
-  // During a capture an older driver does not report the state, and the operation may still run.
+  // During a capture an older driver does not report the state; the operation may still be running.
   if (outcome != cu::k_error_NOT_READY && !is_capture_error(outcome)) {
     complete(outcome == cu::k_success ? Error{} : call_failed("the operation", outcome));
   }

@@ -7,11 +7,11 @@
 
 namespace isthmus::cuda {
 
-// Its completion is polled, as CUDA's notifications are worse: a host function delays the stream
-// that it runs in, and is never called once the context is lost.
+// Completion is polled, since a notification by a CUDA host function has drawbacks: it would delay
+// the stream in which it runs, and would never be called once the context is lost.
 class Operation final : public PolledEvent {
  public:
-  // Takes over `handle`. `has_timing`: the handle was created with timing.
+  // Takes ownership of `handle`. `has_timing`: the handle was created with timing.
   Operation(const Device& device, CUevent handle, bool has_timing) noexcept
       : device_{device}, handle_{handle}, has_timing_{has_timing} {}
   ~Operation() override;

@@ -13,16 +13,16 @@
 
 namespace isthmus::cuda {
 
-// Thread-safe. An event that is still waited for may be returned to the cache: recording it anew
-// affects later waits, not those already submitted.
+// Thread-safe. An event for which a stream still waits may be returned to the cache: recording it
+// again affects later waits, not those already submitted.
 class EventCache {
  public:
-  // Null if there is none.
+  // Returns null if the cache is empty.
   [[nodiscard]] CUevent acquire() noexcept {
     const std::lock_guard hold{lock_};
     return count_ != 0 ? cached_[--count_] : nullptr;
   }
-  // False if the cache is full.
+  // Returns false if the cache is full.
   [[nodiscard]] bool recycle(CUevent event) noexcept {
     const std::lock_guard hold{lock_};
     if (count_ == cached_.size()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fills.
+// Fills of memory with a pattern.
 
 #include <algorithm>
 #include <cstring>
@@ -11,8 +11,8 @@
 namespace isthmus::cuda {
 namespace {
 
-// A fill by columns writes the memory once for each column. So only this much is filled that way
-// and then copied repeatedly: this writes 1.4 TB/s, a plain fill 3.1 (H100).
+// A fill by columns writes the memory once for each column. Therefore only this many bytes are
+// filled that way and then copied repeatedly. This writes 1.4 TB/s, a plain fill 3.1 TB/s (H100).
 constexpr std::size_t k_max_filled_by_columns = std::size_t{64} << 10;
 
 template <class T>
@@ -31,8 +31,8 @@ FillPattern shortened(FillPattern pattern) noexcept {
   return pattern;
 }
 
-// One fill on one stream. CUDA fills with elements of 1, 2 or 4 bytes at addresses aligned to them.
-// Other patterns are filled as several columns of such elements.
+// One fill on one stream. CUDA fills with elements of 1, 2 or 4 bytes, at addresses aligned to the
+// element's size. Other patterns are written as several columns of such elements.
 class FillCommand {
  public:
   FillCommand(const Api& calls, CUstream stream, CUdeviceptr destination,
@@ -58,7 +58,7 @@ class FillCommand {
   }
 
   // Host memory is filled by columns entirely: copies within it would block the caller until all
-  // earlier work is done.
+  // earlier work has completed.
   [[nodiscard]] CUresult fill_by_columns(std::size_t nbytes, bool is_on_device) const noexcept {
     const auto column_bytes = is_on_device ? std::min(nbytes, k_max_filled_by_columns) : nbytes;
     const auto outcome = fill_columns(column_bytes);
@@ -115,7 +115,7 @@ Result<Ref<Event>> Queue::do_fill(void* destination, const FillPattern& pattern,
                                   WaitList after) {
   if (device_.is_pageable(destination)) {
     return fail(ISTHMUS_ERROR_UNSUPPORTED,
-                "{} is pageable memory, which CUDA does not fill: fill it on the host, or use "
+                "{} is pageable memory, which CUDA cannot fill: fill it on the host, or use "
                 "host-kind memory",
                 destination);
   }

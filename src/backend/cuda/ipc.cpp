@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory shared between processes, by CUDA's legacy IPC: handles of whole allocations of
-// cuMemAlloc. It does not support remappable, managed or pinned memory, nor memory of the driver's
-// other allocators.
+// Shares memory between processes by CUDA's legacy IPC, whose handles represent whole allocations
+// of cuMemAlloc. Legacy IPC does not support remappable, managed or pinned memory, nor memory of
+// the driver's other allocators.
 
 #include <algorithm>
 
@@ -29,11 +29,12 @@ Error open_failed(const Device& device, CUresult outcome) {
                 filter, code_name(outcome), outcome);
   }
   if (is_handle_error(outcome)) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "{} cannot open the IPC handle: cuIpcOpenMemHandle: {} ({}): pass it unchanged "
-                "from a process "
-                "of this machine that still owns the memory, and open it on the same device",
-                filter, code_name(outcome), outcome);
+    return fail(
+        ISTHMUS_ERROR_INVALID_ARGUMENT,
+        "{} cannot open the IPC handle: cuIpcOpenMemHandle: {} ({}): pass it unchanged "
+        "from a process of this machine that still owns the memory, and open it on the same "
+        "device",
+        filter, code_name(outcome), outcome);
   }
   return call_failed("cuIpcOpenMemHandle", outcome);
 }

@@ -28,12 +28,14 @@ bool is_kernel_error(CUresult failure) noexcept {
   }
 }
 
-// An attempt may take a millisecond, and many operations query the kernel.
+// Limits attempts to load a kernel, since one may take a millisecond and many operations need the
+// kernel.
 constexpr auto k_retry_interval = 100ms;
 
 }  // namespace
 
-// The module stays loaded if its function is not found: the next attempt continues from there.
+// The module remains loaded if its function is not found, so that the next attempt need not load it
+// again.
 CUresult Kernel::load(const Api& calls, CUfunction& function) noexcept {
   if (module_ == nullptr) {
     if (const auto outcome = calls.load_module(&module_, text_); outcome != cu::k_success) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A kernel of this library, which the driver compiles for its device from PTX text.
+// A kernel of this library. The driver compiles it from PTX text for its device.
 
 #include <atomic>
 #include <mutex>
@@ -19,9 +19,9 @@ class Kernel {
   // `text` and `name` are string literals.
   Kernel(const char* text, const char* name) noexcept : text_{text}, name_{name} {}
 
-  // Null if the driver does not accept the kernel, or failed to load it within the last 100 ms. The
-  // first call loads it, which takes some milliseconds. Thread-safe. Pre: the device's context is
-  // current.
+  // Returns null if the driver does not accept the kernel, or failed to load it within the last 100
+  // ms. The first call loads the kernel, which takes some milliseconds. Thread-safe. Pre: the
+  // device's context is current.
   [[nodiscard]] CUfunction get_function(const Api& calls) noexcept;
 
  private:
@@ -34,7 +34,7 @@ class Kernel {
   CUmodule module_ = nullptr;
   os::Clock::time_point next_attempt_{};
   // True once the outcome is final. Stored with release after `function_`, under `load_lock_`; a
-  // thread that reads true with acquire sees that `function_`.
+  // thread that reads true with acquire also reads the final `function_`.
   std::atomic<bool> resolved_{false};
   std::atomic<CUfunction> function_{nullptr};
 };

@@ -7,7 +7,7 @@
 namespace isthmus::cuda {
 namespace {
 
-// The name of the first core function that the library lacks, or null.
+// Returns the name of the first core function that the library lacks, or null.
 const char* load_functions(void* opened, Api& calls) noexcept {
   const char* missing = nullptr;
 #define ISTHMUS_CUDA_LOAD(member, name, ...) \
@@ -36,7 +36,7 @@ Result<Library> open_library(const char* name) {
   Library library;
   library.path = os::library_path(*opened);
   if (const char* missing = load_functions(*opened, library.calls)) {
-    return fail(ISTHMUS_ERROR_NOT_FOUND, "{}: not a driver of CUDA 10.0 or later, it has no {}",
+    return fail(ISTHMUS_ERROR_NOT_FOUND, "{} is not a driver of CUDA 10.0 or later: it has no {}",
                 name, missing);
   }
   if (const auto outcome = library.calls.init(0); outcome != cu::k_success) {

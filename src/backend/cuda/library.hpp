@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The driver's library, opened and never closed.
+// Opens the library of CUDA's driver, which is never closed.
 
 #include <string>
 
@@ -14,7 +14,8 @@ struct Library {
   std::string path;
 };
 
-// NOT_FOUND with the reason if it cannot be opened, is not a CUDA driver, or does not start.
+// NOT_FOUND with the reason if the library cannot be opened, is not a CUDA driver, or fails to
+// initialize.
 [[nodiscard]] Result<Library> open_library(const char* name);
 
 }  // namespace isthmus::cuda

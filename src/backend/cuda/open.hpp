@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Entry point of NVIDIA's driver for the table of drivers.
+// Opens NVIDIA's driver, for the table of drivers (drivers.hpp).
 
 #include <vector>
 

@@ -75,8 +75,9 @@ Error check_stream(const Device& device, CUcontext primary, CUstream handle) {
   const ContextGuard guard{device.calls(), primary};
   CUcontext context = nullptr;
   const auto outcome = device.calls().stream_context(handle, &context);
+  // These errors concern the stream, not the primary context.
   if (outcome == cu::k_error_INVALID_CONTEXT || outcome == cu::k_error_INVALID_HANDLE ||
-      outcome == cu::k_error_CONTEXT_IS_DESTROYED) {  // belongs to another context, which is valid
+      outcome == cu::k_error_CONTEXT_IS_DESTROYED) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "{} is not a stream of {}, or was destroyed: cuStreamGetCtx: {} ({})",
                 static_cast<void*>(handle), device.properties().filter, code_name(outcome),
@@ -139,7 +140,7 @@ Result<std::vector<Ref<isthmus::Platform>>> open() {
   auto* platform = new Platform(std::move(platform_properties), opened->calls, reasons);
   if (platform->devices().empty()) {
     return fail(ISTHMUS_ERROR_NOT_FOUND, "{}: {}", opened->path,
-                reasons.empty() ? "it lists no device" : reasons);
+                reasons.empty() ? "the driver lists no device" : reasons);
   }
   return std::vector<Ref<isthmus::Platform>>{Ref<isthmus::Platform>{platform}};
 }

@@ -3,8 +3,8 @@
 // NVIDIA's driver as a platform, with all devices that it lists. It is never freed, so that events
 // and handles never outlive it. Thread-safe.
 //
-// In one process all devices and the host share one address space, and each device has one context
-// of the process. So the default context is the only one that can be adopted.
+// In a process all devices and the host share one address space, and each device has one primary
+// context. The default context is therefore the only one that can be adopted.
 
 #include "backend/cuda/api.hpp"
 #include "backend/cuda/device.hpp"
@@ -14,7 +14,7 @@ namespace isthmus::cuda {
 
 class Platform final : public isthmus::Platform {
  public:
-  // Lists the devices. Appends to `reasons` why a device cannot be used.
+  // Lists the devices. For each device that cannot be used, appends the reason to `reasons`.
   Platform(PlatformProperties properties, const Api& calls, std::string& reasons);
 
   [[nodiscard]] const Api& calls() const noexcept { return calls_; }

@@ -55,7 +55,7 @@ Result<CUevent> acquire_event(const Device& device, bool has_timing) {
 
 }  // namespace
 
-// If this fails for lack of memory and the cache is full, the driver's event is leaked.
+// If memory is exhausted and the cache is full, the driver's event is leaked.
 Result<Ref<Operation>> make_operation(const Device& device, bool has_timing) {
   auto handle = acquire_event(device, has_timing);
   ISTHMUS_TRY(handle);
@@ -79,9 +79,10 @@ CUresult Queue::enqueue_waits(WaitList after) const noexcept {
   return cu::k_success;
 }
 
-// Operations submitted to a stream that is being captured run when the graph does, and their events
-// never complete. The legacy default stream accepts nothing while a stream that waits for it is
-// captured. This query does no harm, whereas a copy would end the capture with an error.
+// Operations submitted to a stream that is being captured run when the graph is launched, and their
+// events never complete. The legacy default stream accepts no work while a stream that waits for it
+// is being captured. This query does not affect the capture, whereas a copy would end it with an
+// error.
 Error Queue::check_not_capturing() const {
   if (!has_external_work()) {
     return {};
@@ -129,8 +130,8 @@ Result<Ref<Event>> Queue::do_prefetch(const void* pointer, std::size_t nbytes, b
   });
 }
 
-// The driver applies advice at once, not in the queue's order. 0 is not one of CUDA's values, and
-// advice has no effect on memory that cannot migrate.
+// The driver applies advice immediately, not in the queue's order. 0 is not a value of CUDA's
+// advice, and advice has no effect on memory that cannot migrate.
 Result<Ref<Event>> Queue::do_advise(const void* pointer, std::size_t nbytes, std::uint32_t advice,
                                     WaitList after) {
   if (!device_.can(ISTHMUS_CAN_ADVISE)) {

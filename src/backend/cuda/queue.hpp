@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A CUDA stream as a queue. Streams of the library do not wait for the legacy default stream, nor
-// does it wait for them. A device's default queue is that stream, as in PyTorch and CuPy.
-// Thread-safe.
+// A queue for a CUDA stream. The legacy default stream and the streams that the library creates do
+// not wait for each other. A device's default queue is the legacy default stream, as in PyTorch and
+// CuPy. Thread-safe.
 //
-// A stream never waits for the host (deferring_queue.hpp). CUDA could make it wait for a word of
-// memory, but streams share the device's few hardware channels: when four streams waited like that
-// ahead of copies to the device, no other stream's copies to the device progressed; when sixteen
-// did, nothing progressed (H100, driver 580).
+// A stream never waits for the host (deferring_queue.hpp). CUDA supports waits for the value of a
+// word in memory, but streams share the device's few hardware channels. When four streams waited
+// like that before copies to the device, no other stream's copies to the device progressed. With
+// sixteen such streams, nothing progressed (H100, driver 580).
 //
-// The per-thread default stream has one handle, which denotes a different stream on each thread. A
-// queue of it belongs to its thread. Operations that are deferred, or that other threads submit, go
-// to the legacy default stream. The order is the same: that stream waits for everything submitted
-// to the per-thread streams before, and they wait for it.
+// The per-thread default stream has one handle, which denotes a different stream on each thread.
+// Each queue for it belongs to one thread. Operations that are deferred, or that other threads
+// submit, are submitted to the legacy default stream. The order is the same: that stream waits for
+// all work submitted before to the per-thread streams, and they wait for it.
 
 #include "backend/cuda/context.hpp"
 #include "backend/cuda/event.hpp"
@@ -36,7 +36,7 @@ struct OwnerThread {
 
 class Queue final : public DeferringQueue {
  public:
-  // Takes over the stream, unless it is the legacy default stream.
+  // Takes ownership of the stream, unless it is the legacy default stream.
   Queue(Context& context, Device& device, CUstream handle, bool platform_owned)
       : DeferringQueue{context, device, platform_owned},
         context_{context},
@@ -60,8 +60,8 @@ class Queue final : public DeferringQueue {
       mark_ordered();
     }
   }
-  // The per-thread default stream of that thread. Fences on it do not fail after the thread has
-  // ended.
+  // Uses the per-thread default stream of `owner`. Fences on this queue do not fail after that
+  // thread has ended.
   Queue(Context& context, Device& device, OwnerThread owner)
       : DeferringQueue{context, device, false},
         context_{context},
@@ -96,8 +96,8 @@ class Queue final : public DeferringQueue {
   [[nodiscard]] void* native() const noexcept override { return stream(); }
 
  private:
-  // Submits one operation to the driver, now or deferred. command() returns CUDA's code; `call`
-  // names it in messages.
+  // Submits one operation to the driver, now or deferred. `command` submits it and returns CUDA's
+  // code; `call` is its name in messages.
   template <class Command>
   Result<Ref<Event>> submit(const char* call, WaitList after, Command&& command,
                             bool has_timing = false);
@@ -120,7 +120,7 @@ class Queue final : public DeferringQueue {
   Device& device_;
   CUstream handle_;
   bool adopted_ = false;
-  std::uint64_t owner_thread_ = 0;  // the owner of the per-thread default stream; 0: any thread
+  std::uint64_t owner_thread_ = 0;  // owner of a per-thread default stream; 0: none
 };
 
 }  // namespace isthmus::cuda

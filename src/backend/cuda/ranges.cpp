@@ -16,7 +16,7 @@ RangeLists::RangeLists() {
   in_use_.reserve(k_max_blocks);
 }
 
-// Lists in flight are inspected outside the lock, since that queries the driver.
+// Inspects lists in flight outside the lock, since this queries the driver.
 void RangeLists::recycle_completed() {
   std::vector<PendingBlocks> scanned;
   scanned.reserve(k_max_blocks);
@@ -43,7 +43,7 @@ bool RangeLists::take_free(std::size_t count, std::vector<Block>& out) {
   return out.size() == count;
 }
 
-// Null at the limit, or if the driver has no memory.
+// Returns null if the limit is reached or the driver's memory is exhausted.
 RangeLists::Block RangeLists::allocate_block(const Api& calls) noexcept {
   {
     const std::lock_guard hold{lock_};
@@ -92,14 +92,15 @@ void RangeLists::release_after(std::vector<Block> blocks, Ref<Event> reading) no
 
 namespace {
 
-// From this size a range gets a copy of its own, which costs 2.4 us and then reaches 55 GB/s of the
-// bus where the kernel reaches 48 (H100).
+// Ranges of at least this size are copied by separate commands. A command costs 2.4 us but reaches
+// 55 GB/s on the bus; the kernel reaches 48 GB/s (H100).
 constexpr std::size_t k_min_separate_copy = std::size_t{1} << 20;
-// Up to this many copies cost less than a kernel with its list.
+// Up to this many separate copies cost less than a kernel with its list.
 constexpr std::size_t k_max_without_kernel = 4;
-// Bytes that a row of threads copies at a time: limited, so that long ranges do not delay the end.
+// The most bytes of an entry, which one row of threads copies. Longer ranges are divided, so that
+// they do not delay completion.
 constexpr std::size_t k_entry_bytes = std::size_t{16} << 10;
-// Shorter entries are processed by a warp each.
+// If entries are shorter on average, a warp copies each of them, otherwise a block.
 constexpr std::size_t k_min_block_entry = 1024;
 constexpr unsigned k_warp = 32;
 
@@ -131,14 +132,14 @@ class ListWriter {
       : plan_{plan}, blocks_{blocks} {}
 
   void add(const CopyRange& range) {
-    for (std::size_t at = 0; at < range.nbytes; at += k_entry_bytes) {
+    for (std::size_t offset = 0; offset < range.nbytes; offset += k_entry_bytes) {
       if (entry_count_ % RangeLists::k_entries_per_block == 0) {
         plan_.launches.push_back({blocks_[plan_.launches.size()], 0, k_threads_per_block});
       }
       auto& launch = plan_.launches.back();
-      launch.list[launch.count++] = {plan_.destination + range.destination_offset + at,
-                                     plan_.source + range.source_offset + at,
-                                     std::min(range.nbytes - at, k_entry_bytes)};
+      launch.list[launch.count++] = {plan_.destination + range.destination_offset + offset,
+                                     plan_.source + range.source_offset + offset,
+                                     std::min(range.nbytes - offset, k_entry_bytes)};
       ++entry_count_;
     }
     nbytes_ += range.nbytes;

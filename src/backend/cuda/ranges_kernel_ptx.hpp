@@ -6,9 +6,9 @@
 namespace isthmus::cuda {
 
 inline constexpr char k_ranges_ptx[] = R"ptx(
-// The list: `count` entries of {destination, source, nbytes}, 8 bytes each, none of which overlaps
-// what another one writes. Blocks of (x, y) threads: a row of x, 32 at least, takes an entry at a
-// time, and reads and writes nothing outside it.
+// The list has `count` entries of {destination, source, nbytes}, 8 bytes each. No entry overlaps
+// the destination of another one. A block has (x, y) threads. Each row of x threads, at least 32,
+// copies one entry at a time, and accesses no byte outside it.
 .version 4.3
 .target sm_30
 .address_size 64
@@ -46,14 +46,14 @@ next_entry:
   cvta.to.global.u64 read_at, read_at;
   ld.global.u64 left, [entry+16];
 
-  // Units of 16 bytes where both sides can have them, else of 4.
+  // Uses units of 16 bytes if both sides can be aligned to them, else of 4.
   xor.b64 mask, write_at, read_at;
   and.b64 mask, mask, 15;
   setp.eq.u64 is_aligned, mask, 0;
   selp.u64 mask, 15, 3, is_aligned;
 
-  // The bytes before the destination's first whole unit, one a thread. The word of the source that
-  // the first unit is from must not begin before the range does.
+  // Copies the bytes before the destination's first whole unit, one per thread. The source word
+  // that contains the beginning of that unit must not begin before the range.
   sub.u64 head, 0, write_at;
   and.b64 head, head, mask;
   add.u64 shift, read_at, head;
@@ -91,8 +91,8 @@ units_end:
   shl.b64 offset, units, 4;
   bra tail;
 
-  // Each is cut out of two words of the source that follow each other, or is one of them. What the
-  // second has of them must not lie past the range.
+  // Each unit of 4 bytes is extracted from two consecutive words of the source, or is a whole word.
+  // The second word must not extend beyond the range.
 words:
   setp.ne.u64 is_shifted, shift, 0;
   sub.u64 read_at, read_at, shift;
@@ -124,7 +124,7 @@ words_end:
   add.u64 read_at, read_at, shift;
   shl.b64 offset, units, 2;
 
-  // The bytes after the last whole unit, one a thread.
+  // Copies the bytes after the last whole unit, one per thread.
 tail:
   add.u64 offset, offset, lane;
   setp.ge.u64 is_done, offset, left;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pinning: registration of the caller's host memory with the driver.
 //
-// The driver registers a range of bytes once, for all devices, and does not report who registered
-// it. Registration takes 25 to 115 ms per GiB and its reversal 20 to 50 (H100; huge pages are the
-// fastest).
+// The driver registers a range of bytes once, for all devices, and does not report which code
+// registered it. Registration takes 25 to 115 ms per GiB, unregistration 20 to 50 ms (H100; huge
+// pages are the fastest).
 
 #include "backend/cuda/current.hpp"
 #include "backend/cuda/device.hpp"
@@ -63,8 +63,8 @@ Error registration_failed(const Device& device, const HostRange& range, CUresult
 
 }  // namespace
 
-// Memory declared read-only is registered as writable first: it may be writable after all, the heap
-// for example.
+// First tries to register memory declared read-only as writable, since it may be writable
+// nevertheless, for example on the heap.
 Result<bool> Device::register_host(const HostRange& range) {
   auto context = primary();
   ISTHMUS_TRY(context);

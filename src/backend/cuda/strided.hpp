@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Copies of elements at regular distances by one kernel, between memory that it can access: device,
-// managed and pinned memory. Transposing 4 Mi elements of 4 bytes took 52 us inside the device and
-// 436 from pinned memory; as a list of ranges it took 118 and 120 ms (H100,
+// Copies of elements at constant strides by one kernel, between memory that it can access: device,
+// managed and pinned memory. Transposing 4 Mi elements of 4 bytes took 52 us within the device and
+// 436 us from pinned memory. As a list of ranges it took 118 ms and 120 ms (H100,
 // bench/micro/copy_nd.py).
 
 #include <array>
@@ -23,7 +23,7 @@ struct StridedLaunch {
     unsigned count = 1;
     unsigned unused = 0;
   };
-  // Two more if a tile is split off, one if a run has several units.
+  // A tile adds two dimensions, a run of several units adds one.
   static constexpr std::size_t k_max_dimensions = StridedCopy::k_max_dimensions + 4;
 
   CUdeviceptr destination = 0;
@@ -35,10 +35,10 @@ struct StridedLaunch {
   std::array<Dimension, k_max_dimensions> dimensions{};  // the innermost first
 };
 
-// The launch for a copy, in the largest units that all addresses and strides are aligned to.
-// Consecutive threads copy neighbours on the host's side or, if neither side is the host's, in the
-// destination. Empty if the kernel cannot access both sides, the driver does not accept the kernel,
-// the runs are long, or there are too many units.
+// Returns the launch for a copy, in the largest units to which all addresses and strides are
+// aligned. Consecutive threads copy neighbours in host memory or, if neither side is host memory,
+// in the destination. Returns no launch if the kernel cannot access both sides, the driver does not
+// accept the kernel, the runs are long, or there are too many units.
 [[nodiscard]] std::optional<StridedLaunch> launch_of(Device& device, const StridedCopy& copy);
 
 }  // namespace isthmus::cuda

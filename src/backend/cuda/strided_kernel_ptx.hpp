@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The PTX text of the kernel that copies elements at regular distances, compiled by the driver for
+// The PTX text of the kernel that copies elements at constant strides, compiled by the driver for
 // its device. It uses PTX 4.3 and compute capability 3.0, so that every driver since CUDA 7.5
 // accepts it.
 
 namespace isthmus::cuda {
 
 inline constexpr char k_strided_ptx[] = R"ptx(
-// What it copies is a strided_launch (strided.hpp): units of 1, 2, 4, 8 or 16 bytes, none of which
-// overlaps what another one writes. A thread takes a unit at a time. Its place along each dimension
-// is a digit of the unit's number, the innermost dimension's the lowest.
+// Copies the units that a StridedLaunch (strided.hpp) describes. A unit has 1, 2, 4, 8 or 16 bytes,
+// and does not overlap the destination of another one. Each thread copies one unit at a time. The
+// unit's index along each dimension is a digit of its number; the innermost dimension has the
+// lowest digit.
 .version 4.3
 .target sm_30
 .address_size 64

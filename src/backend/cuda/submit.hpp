@@ -33,7 +33,7 @@ Error Queue::submit_now(Operation& event, const char* call, WaitList after,
     call = outcome == cu::k_success ? call : "cuEventRecord";
   }
   if (outcome != cu::k_success) {
-    calls().finish(stream());  // a later command was refused: leave none in flight
+    calls().finish(stream());  // a later command was refused: wait for the earlier ones
     return call_failed(call, outcome);
   }
   event.mark_enqueued();
@@ -43,12 +43,13 @@ Error Queue::submit_now(Operation& event, const char* call, WaitList after,
 template <class Command>
 Result<Ref<Event>> Queue::submit(const char* call, WaitList after, Command&& command,
                                  bool has_timing) {
-  // Created first: nothing may fail once the driver has received the operation.
+  // Creates the event first: nothing may fail once the driver has received the operation.
   auto event = make_operation(device_, has_timing);
   ISTHMUS_TRY(event);
-  return enqueue_or_defer(*event, after,
-                          [this, to = *event, call, what = std::forward<Command>(command)](
-                              WaitList ready) { return submit_now(*to, call, ready, what); });
+  return enqueue_or_defer(
+      *event, after,
+      [this, operation = *event, call, submit_command = std::forward<Command>(command)](
+          WaitList ready) { return submit_now(*operation, call, ready, submit_command); });
 }
 
 }  // namespace isthmus::cuda

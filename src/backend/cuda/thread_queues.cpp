@@ -42,7 +42,7 @@ Result<Ref<isthmus::Queue>> current_thread_queue(Context& context, Device& devic
   const auto found = std::find_if(own_queues->queues.begin(), own_queues->queues.end(),
                                   [&](const auto& each) { return &each->device() == &device; });
   if (found != own_queues->queues.end()) {
-    if ((*found)->closed()) {  // by one of its users: continue with a new queue
+    if ((*found)->closed()) {  // replaced by a new queue
       *found = make_ref<Queue>(context, device, OwnerThread{own_queues->thread});
     }
     return *found;

@@ -23,16 +23,18 @@ class PageChunks final : public ChunkSource {
   }
   void release(void* base, std::size_t nbytes) noexcept override { os::unmap_pages(base, nbytes); }
 
-  Result<void> create(void* at, std::size_t nbytes) override {
-    ISTHMUS_TRY(os::commit_pages(at, nbytes));
-    os::prefer_huge_pages(at, nbytes);
+  Result<void> create(void* address, std::size_t nbytes) override {
+    ISTHMUS_TRY(os::commit_pages(address, nbytes));
+    os::prefer_huge_pages(address, nbytes);
     return {};
   }
   Result<void> move(void* source, void* destination, std::size_t nbytes,
                     bool& destination_lost) override {
     return os::move_pages(source, destination, nbytes, os::LeftPages::unmapped, destination_lost);
   }
-  void destroy(void* at, std::size_t nbytes) noexcept override { os::unmap_pages(at, nbytes); }
+  void destroy(void* address, std::size_t nbytes) noexcept override {
+    os::unmap_pages(address, nbytes);
+  }
 };
 
 bool supports_moves(ChunkSource& source) noexcept try {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Movable host memory, by mremap. Like all memory of the process it is private: a forked child gets
-// a copy, whereas it would share the pages of a memfd.
+// Host memory that is moved with mremap. It is private, like other memory of the process: a forked
+// child gets a copy, whereas it would share the pages of a memfd.
 
 #include "backend/chunk_source.hpp"
 

@@ -23,7 +23,7 @@ Task::Task(std::function<Error()> effect, WaitList after)
 void Task::execute() noexcept {
   Error outcome = wait_for_all(after_).take_error();
   if (outcome) {
-    wait_until_ended(after_);  // this task's end stands for theirs
+    wait_until_ended(after_);  // completion of this task implies theirs
   }
   times_.started_ns = now_ns();
   if (!outcome) {
@@ -31,7 +31,7 @@ void Task::execute() noexcept {
   }
   times_.ended_ns = now_ns();
   {
-    const os::DriverCall calls;  // the events may be another driver's
+    const os::DriverCall calls;  // releasing another driver's events may call that driver
     after_.clear();
     effect_ = nullptr;
   }
@@ -45,7 +45,7 @@ Result<EventTimes> Task::times() {
   return times_;
 }
 
-// One clock, the host's, for all its queues.
+// All queues of the host share one clock.
 const void* Task::clock() const noexcept {
   static const char only = 0;
   return &only;

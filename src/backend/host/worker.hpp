@@ -21,12 +21,12 @@ namespace isthmus::host {
 // A task is its own event: one allocation per operation. `execute` is called once, by one thread.
 class Task final : public Event {
  public:
-  // `effect` does the work and returns its outcome.
+  // `effect` performs the work and returns its outcome.
   Task(std::function<Error()> effect, WaitList after);
 
-  // Waits for `after`, does the work and completes the event.
+  // Waits for `after`, performs the work and completes the event.
   void execute() noexcept;
-  // Whether it can run without waiting.
+  // Whether the task can run without waiting.
   [[nodiscard]] bool ready() const noexcept { return after_.empty(); }
   [[nodiscard]] Result<EventTimes> times() override;
   [[nodiscard]] const void* clock() const noexcept override;
@@ -42,7 +42,7 @@ class Worker : public std::enable_shared_from_this<Worker> {
   // Runs `next` on the calling thread if it is `small`, is ready and no task precedes it. Otherwise
   // passes it to the worker's thread.
   [[nodiscard]] Result<void> submit(const Ref<Task>& next, bool small);
-  // Called once there will be no more tasks.
+  // Called after the last task was submitted.
   void retire() noexcept;
 
  private:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The part of OpenCL that this library uses, declared by hand: no vendor's header is needed to
-// build and no library to start. tests/abi/opencl_api.cpp compares it with Khronos' own headers
-// where those are installed.
+// The part of OpenCL that this library uses, declared by hand, so that building needs no vendor's
+// header and starting needs no OpenCL library. tests/abi/opencl_api.cpp compares it with Khronos'
+// own headers where those are installed.
 //
 // The handles have Khronos' names, so that the types are identical. All other names are this
 // library's.

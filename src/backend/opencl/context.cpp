@@ -11,7 +11,8 @@
 namespace isthmus::opencl {
 namespace {
 
-// The largest alignment that SVM must support. Larger ones are often refused without an error code.
+// The largest alignment that SVM must support. Drivers often refuse larger ones without an error
+// code.
 constexpr std::size_t k_svm_alignment = 128;
 
 UsmKind kind_of(Number type) noexcept {
@@ -82,7 +83,7 @@ void* Context::allocate_usm(const Device& device, UsmKind kind, std::size_t nbyt
   }
 }
 
-// Null if the driver has no memory, or none with this alignment.
+// Returns null if memory is exhausted or the driver does not support the alignment.
 void* Context::allocate_native(const Device& device, UsmKind kind, std::size_t nbytes,
                                std::size_t alignment, Code& outcome) noexcept {
   void* pointer = nullptr;
@@ -132,8 +133,7 @@ Result<void*> Context::do_allocate(isthmus::Device& device, const AllocationRequ
   return pointer;
 }
 
-// A driver's devices may differ in whether they have USM. If they do, the driver is queried about
-// the pointer.
+// Queries the driver for the pointer only if some of its devices have USM and others do not.
 bool Context::is_usm(const void* pointer) noexcept {
   const auto has_usm = [](const auto* member) {
     return static_cast<const Device*>(member)->traits().usm;

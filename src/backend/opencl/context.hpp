@@ -12,7 +12,7 @@ namespace isthmus::opencl {
 
 class Context final : public isthmus::Context {
  public:
-  // Takes over one reference to `handle`. `owner` is released after it.
+  // Takes ownership of one reference to `handle`. `owner` is released after that reference.
   Context(Platform& platform, ContextHandle handle, std::vector<isthmus::Device*> devices,
           isthmus::Platform* owning_platform, Owner owner)
       : isthmus::Context{std::move(devices), owning_platform},
@@ -48,7 +48,8 @@ class Context final : public isthmus::Context {
   Platform& driver_;
   ContextHandle handle_;
   // If the driver refuses an alignment, the context allocates more and aligns the start itself.
-  // Maps the aligned start to the driver's pointer. Empty with drivers that support all alignments.
+  // `padded_` maps the aligned start to the driver's pointer. It is empty with drivers that support
+  // all alignments.
   std::mutex padded_lock_;
   std::unordered_map<void*, void*> padded_;
   std::atomic<std::size_t> padded_count_{0};

@@ -12,13 +12,13 @@
 namespace isthmus::opencl {
 namespace {
 
-// Rows of at least this size get a command each, which several threads of the driver execute.
-// Shorter rows cost more in commands (2 to 30 us each) than in bytes: 256 rows of 16 KiB take 0.2
-// ms in one native kernel and 3 to 8 ms as commands.
+// Rows of at least this size are copied by one command each, which several threads of the driver
+// execute. Shorter rows take less time to copy than to submit (2 to 30 us per command): 256 rows of
+// 16 KiB take 0.2 ms in one native kernel and 3 to 8 ms as commands.
 constexpr std::size_t k_min_command_bytes = std::size_t{1} << 20;
 
-// Native kernels run in the queue's order, on a thread of a driver whose memory is the host's. The
-// driver copies their arguments at submission.
+// Native kernels run in the queue's order on a thread of the driver, if the device's memory is the
+// host's. The driver copies their arguments at submission.
 void copy_rows_natively(void* arguments) {
   isthmus::copy_rows(*static_cast<const Copy2dShape*>(arguments));
 }
@@ -71,16 +71,16 @@ Code Queue::enqueue_copy(void* destination, const void* source, std::size_t nbyt
 Result<Ref<Event>> Queue::do_copy(void* destination, const void* source, std::size_t nbytes,
                                   WaitList after) {
   if (nbytes >= k_large_bytes && device_.traits().native_kernels) {
-    // Intel's CPU runtime copies through the caches, which takes 1.3 to 2 times as long.
+    // Intel's CPU runtime would copy through the caches, which takes 1.3 to 2 times as long.
     Copy2dShape row{destination, nbytes, source, nbytes, nbytes, 1};
     return run_native(copy_rows_natively, &row, sizeof row, after);
   }
-  const CopyDivision parts{destination, nbytes};
-  return submit(copy_name(), parts.count(), after,
+  const CopyDivision chunks{destination, nbytes};
+  return submit(copy_name(), chunks.count(), after,
                 [&, this](std::size_t index, const CommandEvents& events) {
-                  const auto offset = parts.begin(index);
+                  const auto offset = chunks.begin(index);
                   return enqueue_copy(advance(destination, offset), advance(source, offset),
-                                      parts.size(index), events);
+                                      chunks.size(index), events);
                 });
 }
 

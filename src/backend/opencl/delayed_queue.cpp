@@ -17,19 +17,20 @@ void DelayedQueue::begin(Ref<Context> context, const Device& device, QueueHandle
 }
 
 void DelayedQueue::begin(Ref<Context> context, const Device& device, QueueHandle handle,
-                         WaitList running, bool is_over) {
-  const auto held = std::make_shared<DelayedQueue>(std::move(context), device, handle, is_over);
+                         WaitList running, bool no_more_work) {
+  const auto delayed_queue =
+      std::make_shared<DelayedQueue>(std::move(context), device, handle, no_more_work);
   try {
-    release_later(address(handle), running, held);
+    release_later(address(handle), running, delayed_queue);
   } catch (const std::bad_alloc&) {
-    held->handle_ = nullptr;
+    delayed_queue->handle_ = nullptr;
     throw;
   }
 }
 
 DelayedQueue::DelayedQueue(Ref<Context> context, const Device& device, QueueHandle handle,
-                           bool is_over) noexcept
-    : context_{std::move(context)}, device_{device}, handle_{handle}, is_over_{is_over} {
+                           bool no_more_work) noexcept
+    : context_{std::move(context)}, device_{device}, handle_{handle}, no_more_work_{no_more_work} {
   if (device.traits().needs_drain_at_exit) {
     ExitDrain::instance().add(*this);
   }
@@ -38,7 +39,7 @@ DelayedQueue::DelayedQueue(Ref<Context> context, const Device& device, QueueHand
 DelayedQueue::~DelayedQueue() {
   const CallOfAnyThread counted;
   if (handle_ != nullptr && counted) {
-    if (!is_over_ && holds_last_reference()) {
+    if (!no_more_work_ && holds_last_reference()) {
       release_after_barrier();
     } else {
       calls().release_queue(handle_);
@@ -53,8 +54,8 @@ bool DelayedQueue::holds_last_reference() const noexcept {
   return references == 1;
 }
 
-// Its owner may have submitted work before releasing the queue, and can no longer wait for it. A
-// barrier reports the end of that work.
+// The queue's owner may have submitted work before releasing the queue, and can no longer wait for
+// that work. A barrier reports its completion.
 void DelayedQueue::release_after_barrier() noexcept try {
   std::vector<Ref<Event>> running;
   auto operation = make_ref<Operation>(context_->driver(), context_->handle(), device_, GateList{});

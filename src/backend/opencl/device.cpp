@@ -13,16 +13,16 @@
 namespace isthmus::opencl {
 namespace {
 
-// Queries of one device. The value is 0 or empty for a query that it does not know.
-class Questions {
+// Queries properties of one device. A property that the driver does not support is 0 or empty.
+class DeviceQueries {
  public:
-  Questions(const Api& calls, DeviceHandle handle) noexcept : calls_{calls}, handle_{handle} {}
+  DeviceQueries(const Api& calls, DeviceHandle handle) noexcept : calls_{calls}, handle_{handle} {}
 
   template <class T>
   [[nodiscard]] T value(Number number) const noexcept {
-    T answer{};
-    const auto outcome = calls_.get_device_info(handle_, number, sizeof answer, &answer, nullptr);
-    return outcome == cl::k_success ? answer : T{};
+    T result{};
+    const auto outcome = calls_.get_device_info(handle_, number, sizeof result, &result, nullptr);
+    return outcome == cl::k_success ? result : T{};
   }
   [[nodiscard]] std::string text(Number number) const {
     std::size_t nbytes = 0;
@@ -30,11 +30,11 @@ class Questions {
         nbytes == 0) {
       return {};
     }
-    std::string answer(nbytes, '\0');
-    calls_.get_device_info(handle_, number, nbytes, answer.data(), nullptr);
-    answer.resize(std::min(answer.find('\0'), answer.size()));
-    const auto first = answer.find_first_not_of(' ');
-    return first == std::string::npos ? std::string{} : answer.substr(first);
+    std::string result(nbytes, '\0');
+    calls_.get_device_info(handle_, number, nbytes, result.data(), nullptr);
+    result.resize(std::min(result.find('\0'), result.size()));
+    const auto first = result.find_first_not_of(' ');
+    return first == std::string::npos ? std::string{} : result.substr(first);
   }
 
  private:
@@ -60,7 +60,7 @@ const char* type_name(isthmus_device_type_t type) noexcept {
   }
 }
 
-DeviceTraits traits_of(const Questions& query, const Api& calls, const PlatformFacts& facts,
+DeviceTraits traits_of(const DeviceQueries& query, const Api& calls, const PlatformFacts& facts,
                        isthmus_device_type_t type) {
   DeviceTraits traits;
   traits.usm = calls.allocate_device != nullptr && calls.copy_usm != nullptr &&
@@ -70,7 +70,7 @@ DeviceTraits traits_of(const Questions& query, const Api& calls, const PlatformF
   traits.is_host = type == ISTHMUS_DEVICE_CPU;
   traits.native_kernels = traits.is_host && (query.value<Bits>(cl::k_device_execution) &
                                              cl::k_runs_native_kernels) != 0;
-  // PoCL 7 reports it too, but refuses to fill such memory.
+  // PoCL 7 reports system SVM too, but refuses to fill such memory.
   traits.accepts_host_pointers = traits.is_host && facts.is_intel &&
                                  (query.value<Bits>(cl::k_device_svm) & cl::k_svm_system) != 0;
   traits.ends_dependents = traits.is_host && facts.is_intel;
@@ -82,8 +82,8 @@ constexpr std::uint64_t flag_if(bool condition, std::uint64_t capability) noexce
   return condition ? capability : 0;
 }
 
-// The USM kinds, by the queries of the extension.
-std::uint64_t usm_kinds(const Questions& query) {
+// The supported USM kinds, as reported by the extension.
+std::uint64_t usm_kinds(const DeviceQueries& query) {
   const auto offers = [&](Number kind, std::uint64_t capability) {
     return flag_if((query.value<Bits>(kind) & cl::k_memory_access) != 0, capability);
   };
@@ -92,20 +92,20 @@ std::uint64_t usm_kinds(const Questions& query) {
          offers(cl::k_device_host_memory, ISTHMUS_CAN_HOST_KIND);
 }
 
-std::uint64_t svm_kinds(const Questions& query) {
+std::uint64_t svm_kinds(const DeviceQueries& query) {
   const bool fine_grained = (query.value<Bits>(cl::k_device_svm) & cl::k_svm_fine) != 0;
   return ISTHMUS_CAN_DEVICE_KIND | flag_if(fine_grained, ISTHMUS_CAN_SHARED_KIND);
 }
 
-std::uint64_t capabilities_of(const Questions& query, const Api& calls,
+std::uint64_t capabilities_of(const DeviceQueries& query, const Api& calls,
                               const DeviceTraits& traits) {
   std::uint64_t capabilities =
       ISTHMUS_CAN_WAIT_FOR_HOST | ISTHMUS_CAN_PROFILE | ISTHMUS_CAN_EXPORT_HANDLES;
   if (traits.usm) {
     capabilities |= ISTHMUS_CAN_USM | usm_kinds(query);
     capabilities |= flag_if(calls.migrate != nullptr, ISTHMUS_CAN_PREFETCH);
-    // Intel's CPU runtime accepts some advice and refuses other with CL_INVALID_VALUE, by no
-    // documented rule. Advice would have no effect there.
+    // Intel's CPU runtime accepts some advice and refuses other advice with CL_INVALID_VALUE, by no
+    // documented rule. Advice would have no effect on that runtime.
     capabilities |= flag_if(calls.advise != nullptr && !traits.is_host, ISTHMUS_CAN_ADVISE);
   } else if (traits.svm) {
     capabilities |= svm_kinds(query);
@@ -132,7 +132,7 @@ std::string missing_features(const DeviceTraits& traits, std::uint64_t capabilit
                    : "nothing for the shared and host kinds");
 }
 
-// A driver takes the alignment as a 32-bit number. If the context aligns by allocating more, the
+// Drivers accept the alignment as a 32-bit number. If the context aligns by allocating more, the
 // largest allocation must leave space for it, and device memory is too scarce to align to more than
 // a huge page.
 std::uint64_t max_alignment_of(const DeviceTraits& traits, std::uint64_t max_allocation) {
@@ -142,7 +142,7 @@ std::uint64_t max_alignment_of(const DeviceTraits& traits, std::uint64_t max_all
                   std::bit_floor(max_allocation / 4));
 }
 
-std::uint64_t base_alignment_of(const Questions& query) {
+std::uint64_t base_alignment_of(const DeviceQueries& query) {
   const std::uint64_t alignment = query.value<Number>(cl::k_device_base_alignment) / 8;
   return is_power_of_two(alignment) ? alignment : 64;
 }
@@ -151,7 +151,7 @@ std::uint64_t base_alignment_of(const Questions& query) {
 
 Result<DeviceDescription> describe(const Api& calls, const PlatformFacts& facts,
                                    DeviceHandle handle, TypeNumbers& numbers) {
-  const Questions query{calls, handle};
+  const DeviceQueries query{calls, handle};
   const auto type = type_of(query.value<Bits>(cl::k_device_type));
   if (type == 0 || query.value<Number>(cl::k_device_available) == cl::k_false) {
     return fail(ISTHMUS_ERROR_NOT_FOUND, "device '{}' is not available",
@@ -167,7 +167,7 @@ Result<DeviceDescription> describe(const Api& calls, const PlatformFacts& facts,
   properties.driver_version = query.text(cl::k_device_driver_version);
   properties.type = type;
   properties.compute_units = query.value<Number>(cl::k_device_compute_units);
-  properties.copy_engines = 1;  // OpenCL does not report it
+  properties.copy_engines = 1;  // OpenCL does not report the number
   properties.capabilities = capabilities_of(query, calls, description.traits);
   properties.memory_bytes = query.value<Bits>(cl::k_device_memory_bytes);
   properties.max_allocation_bytes = query.value<Bits>(cl::k_device_max_allocation);

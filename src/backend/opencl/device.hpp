@@ -10,20 +10,20 @@
 
 namespace isthmus::opencl {
 
-// How the driver must be used, determined when the device is listed.
+// Properties that determine how the driver must be used. Queried when the device is listed.
 struct DeviceTraits {
   bool usm = false;
   bool svm = false;
-  // Its memory is the host's: the library's code can access what the driver calls device memory.
-  // Native kernels do this in queue order, where the driver has them.
+  // The device's memory is the host's: library code can access memory of device kind directly. If
+  // the driver has native kernels, they do so in queue order.
   bool is_host = false;
   bool native_kernels = false;
   bool accepts_host_pointers = false;  // kernels accept any host pointer
-  // On an in-order queue a failed user event ends what waits for it and nothing else. True for
-  // Intel's CPU runtime. PoCL 3.1 ends everything queued after it. Both crash on out-of-order
-  // queues.
+  // On an in-order queue a failed user event terminates only the commands that wait for it. True
+  // for Intel's CPU runtime. PoCL 3.1 terminates all commands queued after the event. Both crash on
+  // out-of-order queues.
   bool ends_dependents = false;
-  // Its queues must be drained before the driver is torn down (exit_drain.hpp).
+  // The device's queues must be drained before the driver is unloaded (exit_drain.hpp).
   bool needs_drain_at_exit = false;
 };
 
@@ -37,7 +37,7 @@ using TypeNumbers = std::array<unsigned, ISTHMUS_DEVICE_ACCELERATOR + 1>;
 
 struct PlatformFacts {
   bool is_intel = false;
-  bool has_svm = false;  // OpenCL 2.0 or later, and its functions were found
+  bool has_svm = false;  // OpenCL 2.0 or later, with all SVM functions
 };
 
 // NOT_FOUND for a device that is unavailable or of a type that this library cannot use.
@@ -57,7 +57,8 @@ class Device final : public isthmus::Device {
   [[nodiscard]] bool reaches_host_memory() const noexcept override {
     return traits_.accepts_host_pointers;
   }
-  // If the device is the host, the memory of the machine. OpenCL itself cannot report free memory.
+  // Reports the memory of the machine if the device is the host. OpenCL itself cannot report free
+  // memory.
   [[nodiscard]] Result<MemoryInfo> memory() const override;
 
  private:

@@ -16,7 +16,7 @@ namespace isthmus::opencl {
 namespace {
 
 // A wait with a deadline polls for this long before it sleeps: a callback and a sleep cost 15 us on
-// Intel's CPU runtime, where a 4 KiB copy takes 9.
+// Intel's CPU runtime, where a 4 KiB copy takes 9 us.
 constexpr std::chrono::microseconds k_spin_before_sleep{20};
 
 }  // namespace
@@ -31,7 +31,7 @@ bool DriverEvent::may_be_ended() {
   GateList gates;
   add_gates(gates);
   return std::any_of(gates.begin(), gates.end(),
-                     [](const auto& before) { return before->ends_dependents(); });
+                     [](const auto& gate) { return gate->ends_dependents(); });
 }
 
 Operation::Operation(const Platform& driver, ContextHandle context, const isthmus::Device& device,
@@ -46,16 +46,16 @@ Operation::~Operation() {
   }
 }
 
-// Gates that have opened are omitted; otherwise a chain of operations would accumulate them.
+// Omits gates that have succeeded; otherwise a chain of operations would accumulate them.
 void Operation::add_gates(GateList& all) {
   std::copy_if(gates_.begin(), gates_.end(), std::back_inserter(all),
                [](const Ref<Gate>& gate) { return !gate->succeeded(); });
 }
 
 Error Operation::failure_of_gates() const {
-  for (const auto& before : gates_) {
-    if (before->poll() < ISTHMUS_OK) {
-      return before->failure_of_dependents();
+  for (const auto& gate : gates_) {
+    if (gate->poll() < ISTHMUS_OK) {
+      return gate->failure_of_dependents();
     }
   }
   return {};
@@ -66,7 +66,7 @@ Error Operation::failure(Code outcome) const {
               "the driver ended the operation with {} ({})", code_name(outcome), outcome);
 }
 
-// The first error of the first and the inner event, or success. Pre: both have ended.
+// Returns the first error of the first and the inner event, or success. Pre: both have completed.
 Code Operation::outcome_of_commands() const noexcept {
   for (auto* event : {first_, inner_}) {
     Code status = cl::k_complete;
@@ -100,10 +100,11 @@ void Operation::refresh() noexcept {
   const auto outcome =
       calls.get_event_info(handle(), cl::k_event_status, sizeof status, &status, nullptr);
   if (outcome != cl::k_success) {
-    complete(failure(outcome));  // it may still be running
+    complete(failure(outcome));  // the operation may still be running
   } else if (status <= cl::k_complete) {
-    // Intel's runtime reports success for commands that it ended because of a failed dependency. A
-    // wait returns the true outcome. It costs 0.15 us here, since the event has completed.
+    // Intel's runtime reports success for commands that it terminated because of a failed
+    // dependency, but a wait returns their true outcome. The wait costs 0.15 us here, since the
+    // event has completed.
     const EventHandle own = handle();
     complete_with(status < cl::k_complete ? status : calls.wait_for_events(1, &own));
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Events of OpenCL: of operations, and of external events that operations wait for (gate.hpp).
+// OpenCL events: those of operations, and those that represent external events (gate.hpp).
 // Thread-safe.
 
 #include <atomic>
@@ -19,7 +19,7 @@ using GateList = std::vector<Ref<Gate>>;
 
 class DriverEvent : public Event {
  public:
-  // Takes over one reference to `handle`, which may be null at first.
+  // Takes ownership of one reference to `handle`, which may be null until `set_handle`.
   DriverEvent(const Platform& driver, ContextHandle context, EventHandle handle) noexcept
       : driver_{driver}, context_{context}, handle_{handle} {}
   ~DriverEvent() override;
@@ -29,7 +29,7 @@ class DriverEvent : public Event {
   [[nodiscard]] void* native() noexcept override { return handle_; }
   // Adds to `all` the gates whose failure is also the failure of this event.
   virtual void add_gates(GateList& all) = 0;
-  // Whether the driver may still end it with an error because a gate failed.
+  // Whether the driver may still terminate the command of this event because a gate failed.
   [[nodiscard]] bool may_be_ended();
 
  protected:
@@ -84,7 +84,7 @@ class Operation final : public DriverEvent {
   EventHandle first_ = nullptr;
   EventHandle inner_ = nullptr;
   GateList gates_;
-  // Set by the one thread that registers the callback.
+  // Set by the thread that registers the callback, so that it is registered once.
   std::atomic<bool> armed_{false};
 };
 

@@ -14,11 +14,11 @@
 namespace isthmus::opencl {
 namespace {
 
-// For all queues together, since a user event of other code may never be set.
+// Limits the wait for all queues together, since a user event of other code may never be set.
 constexpr std::chrono::seconds k_max_wait{5};
 constexpr std::chrono::microseconds k_poll_interval{50};
 
-// Objects created here are released by the end of the process.
+// Does not release the objects that it creates: the process is exiting.
 void drain_queue(const Api& calls, QueueHandle handle, os::Clock::time_point until) noexcept {
   EventHandle last = nullptr;
   if (os::Clock::now() < until &&
@@ -80,8 +80,8 @@ bool ExitDrain::end_next_gate() noexcept {
   }
   auto& gate = static_cast<Gate&>(*gates_.next_);
   unlink(gate);
-  const Ref<Gate> reference{
-      &gate};  // still alive: its opener removes it from the list before releasing it
+  // The gate still exists: `open` removes it from the list before its last release.
+  const Ref<Gate> reference{&gate};
   hold.unlock();
   gate.end_unopened();
   return true;
@@ -99,7 +99,7 @@ bool ExitDrain::drain_next(List& queues, os::Clock::time_point until) noexcept {
     return true;
   }
   // Retains the driver's queue in place of `queue`, which may be destroyed once the lock is
-  // released. The reference is released by the end of the process.
+  // released. This reference is never released: the process is exiting.
   const auto& calls = queue.calls();
   auto* const handle = queue.handle();
   if (calls.retain_queue(handle) == cl::k_success) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Drains queues at the end of the process, before Intel's CPU runtime is torn down. The runtime
-// hangs if queues in flight wait for one another, and crashes if an out-of-order queue has commands
-// in flight. So this ends unfinished work. First it fails the gates that never opened, with
-// everything that waits for them. Then it waits until the queues are empty, for 5 seconds at most.
+// Drains queues at process exit, before Intel's CPU runtime is unloaded. Otherwise the runtime
+// hangs if queues with unfinished work wait for one another, and crashes if an out-of-order queue
+// has commands in flight. First fails the gates that never opened, and thus all work that waits for
+// them. Then waits until the queues are empty, for at most 5 seconds.
 
 #include <mutex>
 
@@ -15,7 +15,7 @@ class Gate;
 class DelayedQueue;
 class Queue;
 
-// An entry of one of the lists of ExitDrain while its owner is in use.
+// The base of objects that can be in a list of ExitDrain.
 class DrainedAtExit {
  public:
   DrainedAtExit() = default;
@@ -31,7 +31,7 @@ class DrainedAtExit {
   DrainedAtExit* next_ = this;
 };
 
-// Never destroyed, since it outlives every thread. Thread-safe; the lock is held for a few
+// Never destroyed, since it must outlive every thread. Thread-safe; the lock is held for a few
 // instructions.
 class ExitDrain {
  public:
@@ -41,7 +41,7 @@ class ExitDrain {
   void add(Gate& gate) noexcept;
   void add(Queue& queue) noexcept;
   void add(DelayedQueue& queue) noexcept;
-  // Call this before the member is destroyed. Does nothing if it is not in a list, and in a forked
+  // Called before the member is destroyed. Does nothing if it is not in a list, or in a forked
   // child.
   void remove(DrainedAtExit& member) noexcept;
 

@@ -18,12 +18,12 @@ namespace isthmus::opencl {
 // ends.
 class GateKeeper {
  public:
-  // Never destroyed, since it outlives every thread.
+  // Never destroyed, since it must outlive every thread.
   static GateKeeper& instance() {
     static NeverDestroyed<GateKeeper> keeper;
     return *keeper;
   }
-  // Takes over one reference. Does not allocate; the lock is held for a few instructions.
+  // Takes ownership of one reference. Does not allocate; the lock is held for a few instructions.
   void enqueue(Gate& ready) noexcept {
     const std::lock_guard hold{lock_};
     ready.next_ = first_;
@@ -84,7 +84,7 @@ Result<Ref<Gate>> Gate::create(const Platform& driver, ContextHandle context, Ev
     return call_failed("clCreateUserEvent", outcome);
   }
   auto gate = make_ref<Gate>(driver, context, handle, ends_dependents);
-  gate->retain();  // released once it has been opened
+  gate->retain();  // released after the gate was opened
   if (needs_drain_at_exit(driver)) {
     ExitDrain::instance().add(*gate);
   }
@@ -100,7 +100,7 @@ Result<Ref<Gate>> Gate::join(const GateList& gates, bool ends_dependents) {
 }
 
 void Gate::run(Event& completed) noexcept {
-  // Completed before it opens, so that whatever waits for it finds the outcome here.
+  // Completes the gate before it opens, so that operations that wait for it read its outcome.
   complete(completed.outcome());
   if (!os::drivers_unavailable()) {
     GateKeeper::instance().enqueue(*this);
@@ -128,8 +128,8 @@ Error Gate::failure_of_dependents() const {
     return failed_dependency(outcome());
   }
   return fail(ISTHMUS_ERROR_DEPENDENCY,
-              "an event that it waited for had failed: {}; this driver cannot cancel operations on "
-              "such a queue, so it ran: its results are invalid",
+              "an event that the operation waited for failed: {}; this driver cannot cancel "
+              "operations on such a queue, so the operation ran and its results are invalid",
               outcome().message());
 }
 

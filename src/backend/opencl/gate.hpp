@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A gate: an event of the library that opens when an external event, of the host or of another
-// platform, has completed. It is an OpenCL user event; commands that wait for it wait in the
-// driver. Thread-safe.
+// A gate: an OpenCL user event that represents an external event, of the host or of another
+// platform. The gate opens (the user event is set) when the external event has completed. Commands
+// that wait for a gate wait in the driver. Thread-safe.
 //
 // The effect of a failed external event depends on the driver (DeviceTraits::ends_dependents). If a
-// failed user event ends only its dependents, they do not run. With other drivers the gate opens as
-// if the event had succeeded, since the driver would hang, crash or drop everything queued after
-// it. Then the dependents run, with whatever data their source holds. In both cases their events
-// fail with DEPENDENCY, and later operations run.
+// failed user event terminates only its dependents, the user event fails and they do not run. With
+// other drivers the gate opens as if the external event had succeeded, since the driver would hang,
+// crash or drop everything queued after the user event. The dependents then run, even if their
+// source data is invalid. In both cases their events fail with DEPENDENCY, and later operations
+// run.
 //
-// A library thread sets the user event, because a continuation must not call a driver. Besides,
-// Intel's runtime ends commands inside clSetUserEventStatus and runs their callbacks there.
+// A library thread sets the user event, because a continuation must not call a driver. Moreover,
+// Intel's runtime completes commands inside clSetUserEventStatus and runs their callbacks there.
 
 #include "backend/opencl/event.hpp"
 #include "backend/opencl/exit_drain.hpp"
@@ -20,11 +21,11 @@ namespace isthmus::opencl {
 
 class Gate final : public DriverEvent, public DrainedAtExit, private Continuation {
  public:
-  // OUT_OF_MEMORY or DRIVER if it cannot be created.
+  // OUT_OF_MEMORY or DRIVER if the gate cannot be created.
   [[nodiscard]] static Result<Ref<Gate>> create(const Platform& driver, ContextHandle context,
                                                 Event& foreign, bool ends_dependents);
-  // A gate in place of several others: it opens once all have completed, with the outcome of the
-  // first failed one. Pre: two or more gates of one context.
+  // Creates a gate that replaces several others: it opens once all have completed, with the outcome
+  // of the first one that failed. Pre: two or more gates of one context.
   [[nodiscard]] static Result<Ref<Gate>> join(const GateList& gates, bool ends_dependents);
 
   Gate(const Platform& driver, ContextHandle context, EventHandle handle,
@@ -35,11 +36,11 @@ class Gate final : public DriverEvent, public DrainedAtExit, private Continuatio
   [[nodiscard]] bool ends_dependents() const noexcept { return ends_dependents_; }
   // Pre: the gate has failed.
   [[nodiscard]] Error failure_of_dependents() const;
-  // Sets the user event; called on the gates' own thread. False once the process is ending: then
-  // the gate remains for `end_unopened`.
+  // Sets the user event. Called on the thread that opens gates. Returns false if the process is
+  // exiting: the gate then remains in the list of ExitDrain, which calls `end_unopened`.
   [[nodiscard]] bool open() noexcept;
-  // At the end of the process: fails the commands that wait for it, or lets them run if the driver
-  // cannot fail them.
+  // Called at process exit. Fails the commands that wait for the gate, or allows them to run if the
+  // driver cannot fail them.
   void end_unopened() noexcept;
 
  private:

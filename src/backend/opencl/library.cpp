@@ -7,7 +7,7 @@
 namespace isthmus::opencl {
 namespace {
 
-// The name of the first core function that the library lacks, or null.
+// Returns the name of the first core function that the library lacks, or null.
 const char* load_functions(void* opened, Api& calls) noexcept {
   const char* missing = nullptr;
 #define ISTHMUS_OPENCL_LOAD(member, name, ...) \
@@ -32,7 +32,7 @@ Result<std::vector<PlatformHandle>> list_platforms(const Api& calls) {
     outcome = calls.get_platforms(count, handles.data(), nullptr);
   }
   if (outcome == cl::k_no_icd_platform || (outcome == cl::k_success && count == 0)) {
-    return fail(ISTHMUS_ERROR_NOT_FOUND, "no driver is registered with it");
+    return fail(ISTHMUS_ERROR_NOT_FOUND, "no driver is registered with this loader");
   }
   if (outcome != cl::k_success) {
     return call_failed("clGetPlatformIDs", outcome);
@@ -50,7 +50,7 @@ Result<Library> open_library(const std::string& name) {
   Library library;
   library.path = os::library_path(*opened);
   if (const char* missing = load_functions(*opened, library.calls)) {
-    return fail(ISTHMUS_ERROR_NOT_FOUND, "{}: not a library of OpenCL 1.2, it has no {}", name,
+    return fail(ISTHMUS_ERROR_NOT_FOUND, "{} is not a library of OpenCL 1.2: it has no {}", name,
                 missing);
   }
   auto platforms = list_platforms(library.calls);

@@ -16,7 +16,7 @@ struct Library {
   std::vector<PlatformHandle> platforms;
 };
 
-// NOT_FOUND with the reason if it cannot be opened or lists no platform.
+// NOT_FOUND with the reason if the library cannot be opened or lists no platform.
 [[nodiscard]] Result<Library> open_library(const std::string& name);
 
 }  // namespace isthmus::opencl

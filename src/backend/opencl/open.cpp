@@ -15,14 +15,15 @@
 namespace isthmus::opencl {
 namespace {
 
-// The paths are set by the user, or by the Python package to what pip installed.
+// Returns the configured library paths. The user sets them, or the Python package does for
+// libraries that pip installed.
 std::vector<std::string> named_libraries() {
   const auto all = driver_library("opencl");
   if (all.empty()) {
     return {};
   }
-  // Makes a Khronos loader that is opened later, by dpctl or pyopencl, find the same drivers: it
-  // has no other source for these paths.
+  // Allows a Khronos loader that dpctl or pyopencl opens later to find the same drivers. It has no
+  // other source for these paths.
   os::set_environment_default("OCL_ICD_FILENAMES", all.c_str());
   std::vector<std::string> paths;
   for (std::size_t begin = 0; begin <= all.size();) {
@@ -74,7 +75,7 @@ class Search {
   }
 
  private:
-  // A driver that is found both in its own library and through the loader is one platform.
+  // A driver that is listed both by its own library and by the loader counts as one platform.
   [[nodiscard]] bool is_duplicate(PlatformHandle handle,
                                   const PlatformProperties& properties) const {
     return std::find(handles_.begin(), handles_.end(), handle) != handles_.end() ||

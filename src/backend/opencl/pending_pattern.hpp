@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Keeps the pattern of a fill alive until the fill has ended. OpenCL lets the caller reuse the
-// pattern's memory when the call returns. NVIDIA's driver (OpenCL 3.0 CUDA 13.0.98) does not copy
-// it in a context of several devices. If a command ahead of the fill waits for a user event, the
-// driver reads the pattern when the fill begins, and writes whatever is at that address by then. So
-// the pattern has separate memory, which is freed once the driver reports the end of the fill
-// command. The end of the whole operation does not suffice: one of its commands may be refused
-// before the fill has begun.
+// Keeps the pattern of a fill alive until the fill has completed. OpenCL allows the caller to reuse
+// the pattern's memory when the call returns, but NVIDIA's driver (OpenCL 3.0 CUDA 13.0.98) does
+// not copy the pattern in a context of several devices. If a command before the fill waits for a
+// user event, the driver reads the pattern only when the fill begins, and uses the bytes that are
+// at its address then. The pattern therefore has separate memory, which is freed once the driver
+// reports the completion of the fill command. Completion of the whole operation does not suffice:
+// one of its commands may be refused before the fill has begun.
 
 #include <memory>
 
@@ -19,7 +19,7 @@ inline void free_pattern(EventHandle, Code, void* pattern) noexcept {
   delete static_cast<FillPattern*>(pattern);
 }
 
-// If the driver does not report the end, the fill may begin at any time, so the memory is never
+// If the driver does not report completion, the fill may begin at any time, so the memory is never
 // freed.
 inline void keep_until_ended(const Api& calls, EventHandle fill,
                              std::unique_ptr<FillPattern> pattern) noexcept {

@@ -46,10 +46,10 @@ std::string platform_text(const Api& calls, PlatformHandle handle, Number number
       nbytes == 0) {
     return {};
   }
-  std::string answer(nbytes, '\0');
-  calls.get_platform_info(handle, number, nbytes, answer.data(), nullptr);
-  answer.resize(std::min(answer.find('\0'), answer.size()));
-  return answer;
+  std::string result(nbytes, '\0');
+  calls.get_platform_info(handle, number, nbytes, result.data(), nullptr);
+  result.resize(std::min(result.find('\0'), result.size()));
+  return result;
 }
 
 Platform::Platform(PlatformProperties properties, const Api& calls, PlatformHandle handle,

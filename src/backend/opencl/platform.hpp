@@ -11,7 +11,7 @@ namespace isthmus::opencl {
 
 class Platform final : public isthmus::Platform {
  public:
-  // Lists the devices. Appends to `reasons` why a device cannot be used.
+  // Lists the devices. For each device that cannot be used, appends the reason to `reasons`.
   Platform(PlatformProperties properties, const Api& calls, PlatformHandle handle,
            TypeNumbers& numbers, std::vector<std::string>& reasons);
 
@@ -36,7 +36,7 @@ class Platform final : public isthmus::Platform {
   PlatformHandle handle_;
 };
 
-// "" if the driver does not report it.
+// Returns "" if the driver does not report the property.
 [[nodiscard]] std::string platform_text(const Api& calls, PlatformHandle handle, Number number);
 
 }  // namespace isthmus::opencl

@@ -63,8 +63,8 @@ Result<Ref<Event>> Queue::do_prefetch(const void* pointer, std::size_t nbytes, b
   if (!device_.can(ISTHMUS_CAN_PREFETCH)) {
     return isthmus::Queue::do_prefetch(pointer, nbytes, to_host, after);
   }
-  // If host and device share memory there is nothing to migrate. Intel's CPU runtime accepts one
-  // such call per allocation and refuses the next.
+  // If host and device share memory, no data has to migrate. Intel's CPU runtime accepts one such
+  // call per allocation and refuses later ones.
   if (device_.traits().is_host) {
     return do_fence(after);
   }
@@ -88,8 +88,8 @@ Result<Ref<Event>> Queue::do_advise(const void* pointer, std::size_t nbytes, std
                 });
 }
 
-// Commands that a failed gate may end must not be in an out-of-order queue, where drivers crash on
-// that. Such an event is imported like an external one.
+// Commands that a failed gate may terminate must not be in an out-of-order queue, where this would
+// crash drivers. An event of such a command is imported like an external one.
 bool Queue::can_wait_for(Event& candidate) const noexcept {
   auto* event = dynamic_cast<DriverEvent*>(&candidate);
   if (event == nullptr || event->context() != context_.handle()) {
@@ -106,7 +106,8 @@ Result<Ref<Event>> Queue::import(Event& foreign) {
   return Ref<Event>{*std::move(gate)};
 }
 
-// An operation that depends on no gate that may fail can only fail because of the device.
+// An operation that depends on no gate that may still fail can only fail with a device error, so
+// its event can be used unchanged.
 Result<Ref<Event>> Queue::order_only_event(const Ref<Event>& event, const Ref<Event>& end) {
   GateList gates;
   static_cast<DriverEvent&>(*event).add_gates(gates);

@@ -3,8 +3,8 @@
 // An OpenCL command queue. Thread-safe.
 //
 // Queues that this library creates are in order and record times. An adopted queue may be out of
-// order. A barrier then precedes each operation of the library, so that they run one after the
-// other and a fence covers everything before it.
+// order. A barrier then precedes each operation of the library, so that these operations run one
+// after the other and a fence covers all work before it.
 
 #include <mutex>
 
@@ -20,10 +20,11 @@ struct QueueFacts {
   DeviceHandle device = nullptr;
   Bits properties = 0;
 };
-// INVALID_ARGUMENT if the driver does not know the queue.
+// INVALID_ARGUMENT if `handle` is not a queue of this driver.
 [[nodiscard]] Result<QueueFacts> query_queue(const Api& calls, QueueHandle handle);
 
-// The events that a command waits for, and where the driver stores the command's own event.
+// The events that a command waits for, and the address at which the driver stores the command's
+// event.
 struct CommandEvents {
   Number wait_count;
   const EventHandle* waits;  // null if there are none
@@ -32,7 +33,7 @@ struct CommandEvents {
 
 class Queue final : public isthmus::Queue, public DrainedAtExit {
  public:
-  // Takes over one reference to `handle`, a queue that this library created.
+  // Takes ownership of one reference to `handle`, a queue that this library created.
   Queue(Context& context, Device& device, QueueHandle handle, bool platform_owned)
       : isthmus::Queue{context, device, platform_owned},
         context_{context},
@@ -40,7 +41,7 @@ class Queue final : public isthmus::Queue, public DrainedAtExit {
         handle_{handle} {
     add_to_exit_drain();
   }
-  // Takes over one reference to an adopted queue.
+  // Takes ownership of one reference to an adopted queue.
   Queue(Context& context, Device& device, QueueHandle handle, Bits properties, Owner owner)
       : isthmus::Queue{context, device, false},
         owner_{std::move(owner)},
@@ -79,8 +80,8 @@ class Queue final : public isthmus::Queue, public DrainedAtExit {
   [[nodiscard]] void* native() const noexcept override { return handle_; }
 
  private:
-  // Submits `count` consecutive commands to the driver as one operation: command(index, events)
-  // returns OpenCL's code. `call` names it in messages.
+  // Submits `count` consecutive commands to the driver as one operation. command(index, events)
+  // submits one command and returns OpenCL's code; `call` is its name in messages.
   template <class Command>
   Result<Ref<Event>> submit(const char* call, std::size_t count, WaitList after, Command&& command);
   template <class Command>
@@ -119,7 +120,7 @@ class Queue final : public isthmus::Queue, public DrainedAtExit {
   QueueHandle handle_;
   bool out_of_order_ = false;
   // Held while the commands of one operation are submitted, so that those of two threads do not
-  // interleave. The driver does not wait in these calls. Its callbacks never take the lock.
+  // interleave. The driver does not wait in these calls, and its callbacks never acquire the lock.
   std::mutex enqueue_lock_;
 };
 

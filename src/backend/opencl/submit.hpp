@@ -31,35 +31,35 @@ void drop_duplicates(std::vector<T>& all) {
   all.erase(std::unique(all.begin(), all.end(), same), all.end());
 }
 
-// The gates that an operation after `after` depends on. Pre: all are events of this driver, as
-// `can_wait_for` has checked.
+// Returns the gates on which an operation that waits for `after` depends. Pre: `can_wait_for` is
+// true for all of `after`.
 inline GateList gates_before(WaitList after) {
   GateList gates;
-  for (const auto& before : after) {
-    static_cast<DriverEvent&>(*before).add_gates(gates);
+  for (const auto& dependency : after) {
+    static_cast<DriverEvent&>(*dependency).add_gates(gates);
   }
   drop_duplicates(gates);
   return gates;
 }
 
-// The events that the driver must wait for. They include the gates: a command that was ended by a
-// failed gate counts as complete for a command that waits for it alone.
+// The events that the driver must wait for. They include the gates: for a command that waits only
+// for another command, that other command counts as complete even if a failed gate terminated it.
 inline std::vector<EventHandle> handles_of(WaitList after, const GateList& gates) {
   std::vector<EventHandle> handles;
-  for (const auto& before : after) {
-    if (dynamic_cast<const Gate*>(std::to_address(before)) == nullptr) {
-      handles.push_back(static_cast<DriverEvent&>(*before).handle());
+  for (const auto& dependency : after) {
+    if (dynamic_cast<const Gate*>(std::to_address(dependency)) == nullptr) {
+      handles.push_back(static_cast<DriverEvent&>(*dependency).handle());
     }
   }
-  for (const auto& before : gates) {
-    handles.push_back(before->handle());
+  for (const auto& gate : gates) {
+    handles.push_back(gate->handle());
   }
   drop_duplicates(handles);
   return handles;
 }
 
-// In an in-order queue only the first command has to wait, unless a failed gate must end all of
-// them. Only the first and last command need events, which give the operation's times and end.
+// In an in-order queue only the first command has to wait, unless a failed gate must terminate all
+// of them. Only the first and last command need events, for the operation's times and completion.
 template <class Command>
 Code Queue::enqueue_in_order(std::size_t count, std::span<const EventHandle> waits, bool each_waits,
                              Command& command, OperationEvents& events) {
@@ -100,9 +100,9 @@ inline Error call_failed_without_throwing(const char* call, Code outcome) noexce
   return Error::no_memory();
 }
 
-// Encloses commands that a failed gate may end in two barriers. Intel's runtime ends such commands
-// while earlier commands of the queue, or the other events that they wait for (`earlier`), are
-// still running, and would then start the commands after them.
+// Encloses commands that a failed gate may terminate in two barriers. Intel's runtime terminates
+// such commands while earlier commands of the queue, or the other events that they wait for
+// (`earlier`), are still pending. Without the barriers it would then start the commands after them.
 template <class Command>
 Code Queue::enqueue_between_barriers(std::size_t count, std::span<const EventHandle> waits,
                                      std::span<const EventHandle> earlier, Command& command,
@@ -127,8 +127,8 @@ Result<Ref<Event>> Queue::submit(const char* call, std::size_t count, WaitList a
   auto gates = gates_before(after);
   const bool may_be_ended = !gates.empty() && ends_dependents();
   if (may_be_ended && gates.size() > 1) {
-    // Intel's runtime ends a command once for each failed user event that it waits for, and crashes
-    // the second time. At the end of the process it fails all user events that have not been set.
+    // Intel's runtime terminates a command once for each failed user event that it waits for, and
+    // crashes the second time. At process exit the runtime fails all user events that were not set.
     auto joint = Gate::join(gates, true);
     if (!joint) {
       return joint.take_error();
@@ -137,7 +137,7 @@ Result<Ref<Event>> Queue::submit(const char* call, std::size_t count, WaitList a
   }
   const auto waits = handles_of(after, gates);
   const auto earlier = may_be_ended ? handles_of(after, {}) : std::vector<EventHandle>{};
-  // Created first: nothing may fail once the driver has received the operation.
+  // Creates the operation first: nothing may fail once the driver has received its commands.
   auto operation =
       make_ref<Operation>(context_.driver(), context_.handle(), device(), std::move(gates));
   const bool may_be_partial = count > 1 || may_be_ended;
@@ -155,7 +155,7 @@ Result<Ref<Event>> Queue::submit(const char* call, std::size_t count, WaitList a
   if (outcome != cl::k_success && !is_partial) {
     return call_failed(call, outcome);
   }
-  calls().flush(handle_);  // otherwise a waiter that does not flush could wait indefinitely
+  calls().flush(handle_);  // otherwise a thread that waits without flushing could wait indefinitely
   return is_partial ? failure->after(*operation, call_failed_without_throwing(call, outcome))
                     : Ref<Event>{operation};
 }

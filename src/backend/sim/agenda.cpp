@@ -19,24 +19,26 @@ Ref<Operation> EndedList::pop_front() noexcept {
   return Ref<Operation>::adopt(operation);
 }
 
-void Agenda::schedule(Engine& engine, const std::shared_ptr<CopyEngine>& copy_engine) noexcept {
-  if (copy_engine->keep_alive) {
+void Agenda::schedule(Engine& engine,
+                      const std::shared_ptr<QueueOperations>& queue_operations) noexcept {
+  if (queue_operations->keep_alive) {
     return;
   }
-  copy_engine->keep_alive = engine.shared_from_this();
-  (first_copy_engine_ == nullptr ? first_copy_engine_ : last_copy_engine_->next) = copy_engine;
-  last_copy_engine_ = copy_engine.get();
+  queue_operations->keep_alive = engine.shared_from_this();
+  (first_queue_ == nullptr ? first_queue_ : last_queue_->next) = queue_operations;
+  last_queue_ = queue_operations.get();
 }
 
-// Keeps the engine alive while it runs: an operation that ends there may hold its last reference.
-void Agenda::run_first_copy_engine() noexcept {
-  const auto copy_engine = std::exchange(first_copy_engine_, nullptr);
-  first_copy_engine_ = std::exchange(copy_engine->next, nullptr);
-  const auto engine = copy_engine->keep_alive;
-  engine->run(copy_engine, *this);
+// Keeps the engine alive while it runs: an operation that ends meanwhile may hold the last
+// reference to it.
+void Agenda::run_first_queue() noexcept {
+  const auto queue_operations = std::exchange(first_queue_, nullptr);
+  first_queue_ = std::exchange(queue_operations->next, nullptr);
+  const auto engine = queue_operations->keep_alive;
+  engine->run(queue_operations, *this);
 }
 
-// Demands come first, so that everything demanded is known before any of it runs.
+// Applies demands first, so that all demanded operations are known before any of them runs.
 bool Agenda::step() noexcept {
   if (demand) {
     const auto demanded = *std::exchange(demand, std::nullopt);
@@ -49,8 +51,8 @@ bool Agenda::step() noexcept {
     auto passed = releases.pop_front();
     passed->waiting->engine().pass_event(*passed, *this);
     passed_events.push_back(std::move(passed));
-  } else if (first_copy_engine_ != nullptr) {
-    run_first_copy_engine();
+  } else if (first_queue_ != nullptr) {
+    run_first_queue();
   } else if (!ended.empty()) {
     ended.pop_front()->end();
   } else {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What remains to be done after an engine's lock was released.
+// The steps that remain to be executed after an engine's lock was released.
 //
-// A step of one engine enables steps of others, on other devices too. The agenda records them and
-// executes them in a loop. So no engine's lock is taken under another one, no continuation or
-// destructor runs under one, and a chain of any length needs no stack. It allocates nothing either:
-// the nodes were allocated when the operations were submitted. An agenda belongs to one thread.
+// A step of one engine can enable further steps, also of the engines of other devices. The agenda
+// records these steps and executes them in a loop. Thus no thread acquires an engine's lock while
+// it holds another one, no continuation or destructor runs under such a lock, and a chain of steps
+// of any length causes no recursion. Recording a step allocates nothing, since the nodes were
+// allocated when the operations were submitted. An agenda is used by one thread.
 
 #include <memory>
 #include <optional>
@@ -14,13 +15,13 @@
 
 namespace isthmus::sim {
 
-// Operations that ended, in order. An intrusive list that holds a reference to each.
+// Operations that have ended, in order. An intrusive list that holds a reference to each.
 class EndedList {
  public:
   EndedList() noexcept = default;
   EndedList(const EndedList&) = delete;
   EndedList& operator=(const EndedList&) = delete;
-  ~EndedList() = default;  // empty by then
+  ~EndedList() = default;  // the list is empty at this time
 
   [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
   void push_back(Ref<Operation> added) noexcept;
@@ -28,17 +29,17 @@ class EndedList {
 
  private:
   Operation* first_ = nullptr;
-  Operation* last_ = nullptr;  // valid if there is a first
+  Operation* last_ = nullptr;  // valid if the list is not empty
 };
 
 class Agenda {
  public:
-  // The caller's demand on the engine.
+  // The demand of the thread that owns the agenda.
   std::optional<Demanded> demand;
   Chain<Demanded> demands;
   Chain<PassedEvent> releases;
   EndedList ended;  // to complete, in this order
-  // Destroyed when everything is done.
+  // Destroyed at the end of `run_all`.
   Chain<Demanded> dropped;
   Chain<PassedEvent> passed_events;
 
@@ -47,18 +48,18 @@ class Agenda {
   Agenda& operator=(const Agenda&) = delete;
   ~Agenda() { run_all(); }
 
-  // Continues with the operations of `copy_engine`. Pre: the lock of their engine is held. A copy
-  // engine that is in another agenda already is left to that one.
-  void schedule(Engine& engine, const std::shared_ptr<CopyEngine>& copy_engine) noexcept;
+  // Schedules the execution of `queue_operations`. Does nothing if another agenda has scheduled it
+  // already. Pre: the lock of `engine` is held.
+  void schedule(Engine& engine, const std::shared_ptr<QueueOperations>& queue_operations) noexcept;
   // Pre: the caller holds no engine's lock. Post: the agenda is empty.
   void run_all() noexcept;
 
  private:
   [[nodiscard]] bool step() noexcept;
-  void run_first_copy_engine() noexcept;
+  void run_first_queue() noexcept;
 
-  std::shared_ptr<CopyEngine> first_copy_engine_;
-  CopyEngine* last_copy_engine_ = nullptr;  // valid if there is a first
+  std::shared_ptr<QueueOperations> first_queue_;
+  QueueOperations* last_queue_ = nullptr;  // valid if the list is not empty
 };
 
 }  // namespace isthmus::sim

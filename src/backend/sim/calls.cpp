@@ -50,15 +50,15 @@ Error CallLog::record_operation(const std::string& filter) {
               filter, call_count(Call::operation));
 }
 
-void CallLog::add(const Fault& planned) {
-  const auto so_far = call_count(planned.kind);
-  const auto max_increment = std::numeric_limits<std::uint64_t>::max() - so_far;
-  faults_.push_back({planned.kind, so_far + std::min(planned.nth, max_increment)});
+void CallLog::add(const Fault& fault) {
+  const auto current_count = call_count(fault.kind);
+  const auto max_increment = std::numeric_limits<std::uint64_t>::max() - current_count;
+  faults_.push_back({fault.kind, current_count + std::min(fault.nth, max_increment)});
 }
 
 bool CallLog::take_fault(Call kind) noexcept {
-  const auto is_due = [&](const Fault& planned) {
-    return planned.kind == kind && planned.nth == call_count(kind);
+  const auto is_due = [&](const Fault& fault) {
+    return fault.kind == kind && fault.nth == call_count(kind);
   };
   return std::erase_if(faults_, is_due) != 0;
 }

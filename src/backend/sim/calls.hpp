@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The calls that the simulated driver receives: how many of each kind, and which of them are to
-// fail.
+// Counts the calls that the simulated driver receives, by kind, and determines which of them fail.
 
 #include <array>
 #include <cstdint>
@@ -14,9 +13,10 @@
 
 namespace isthmus::sim {
 
-// `any` counts all calls. Two are not calls: `operation` counts the copies and fills that the
-// device has reached, possibly long after their calls returned; `violation` counts what no correct
-// program does, such as freeing memory twice or while an operation uses it.
+// `any` counts all calls. `operation` and `violation` do not count calls. `operation` counts the
+// copies and fills that the device has started, possibly long after their calls returned.
+// `violation` counts errors of the program, such as freeing memory twice or while an operation uses
+// it.
 enum class Call : std::uint8_t {
   allocate,
   free,
@@ -42,7 +42,7 @@ constexpr std::size_t k_calls = static_cast<std::size_t>(Call::violation) + 1;
 // "allocate, free, ..., any", for messages.
 [[nodiscard]] std::string call_names();
 
-// Makes the `nth` call of a kind fail, counted from when the fault is set.
+// Causes the `nth` call of a kind to fail, counted from the time at which the fault is set.
 struct Fault {
   Call kind = Call::any;
   std::uint64_t nth = 1;
@@ -51,15 +51,15 @@ struct Fault {
 // Guarded by the engine's lock.
 class CallLog {
  public:
-  // Counts a call. Returns the error with which it is to fail, if it is.
+  // Counts a call. Returns the error with which the call must fail, or none.
   [[nodiscard]] Error record(Call kind, const std::string& filter);
-  // Counts an operation that is about to move bytes. Returns the error with which it ends instead,
-  // if any.
+  // Counts an operation that is about to move bytes. Returns the error with which the operation
+  // must fail instead, or none.
   [[nodiscard]] Error record_operation(const std::string& filter);
   void record_violation() noexcept { ++count(Call::violation); }
   [[nodiscard]] std::uint64_t call_count(Call kind) const noexcept { return counts_[index(kind)]; }
 
-  void add(const Fault& planned);
+  void add(const Fault& fault);
   void clear_faults() noexcept { faults_.clear(); }
   // The device is lost after this number of further calls.
   void lose_after(std::uint64_t calls) noexcept { lost_at_ = call_count(Call::any) + calls; }

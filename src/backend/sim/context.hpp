@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A context of simulated devices, which memory and queues belong to. Thread-safe.
+// A context of simulated devices and its memory. Thread-safe.
 
 #include "backend/context.hpp"
 #include "backend/sim/chunks.hpp"
@@ -11,8 +11,8 @@ namespace isthmus::sim {
 class Context final : public isthmus::Context {
  public:
   Context(std::vector<isthmus::Device*> devices, isthmus::Platform* owning_platform);
-  // Pre: its queues are destroyed. Ends their remaining operations and frees memory that the caller
-  // did not.
+  // Pre: its queues were destroyed. Completes their remaining operations and frees all memory that
+  // the caller has not freed.
   ~Context() override;
 
   [[nodiscard]] PointerFacts query(const void* pointer) noexcept override;

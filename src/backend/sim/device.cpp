@@ -17,7 +17,7 @@ std::uint64_t capabilities(const Options& options) noexcept {
     flags |= ISTHMUS_CAN_REMAP;
   }
   if (options.wait_for_host) {
-    // A function runs between two fences, of which the second waits for the host.
+    // A host function runs between two fences, of which the second one waits for the host.
     flags |= ISTHMUS_CAN_WAIT_FOR_HOST | ISTHMUS_CAN_RUN_FUNCTIONS;
   }
   return flags;
@@ -58,8 +58,8 @@ DeviceProperties describe(const std::string& filter, const Options& options) {
   return properties;
 }
 
-// Removes the one-time options. The rest describes the device.
-Options without_orders(Options options) {
+// Only the remaining options describe the device.
+Options without_one_time_options(Options options) {
   options.reseed = false;
   options.clear_faults = false;
   options.faults.clear();
@@ -72,7 +72,7 @@ Options without_orders(Options options) {
 Device::Device(isthmus::Platform& platform, const std::string& filter, const Options& options)
     : isthmus::Device{platform, describe(filter, options)},
       engine_{std::make_shared<sim::Engine>(filter, options)},
-      options_{without_orders(options)} {}
+      options_{without_one_time_options(options)} {}
 
 Result<void> Device::configure(std::string_view changes) {
   const std::lock_guard hold{options_lock_};
@@ -81,7 +81,7 @@ Result<void> Device::configure(std::string_view changes) {
     return options.take_error();
   }
   engine_->change(*options);
-  options_ = without_orders(*std::move(options));
+  options_ = without_one_time_options(*std::move(options));
   return {};
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A simulated device, and access to its engine for the other files of this folder.
+// A simulated device, and access to its engine for the other files of this folder. Thread-safe.
 
 #include <memory>
 

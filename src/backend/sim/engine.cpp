@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests to an engine from outside: calls, memory accounting, submissions, polls and waits.
+// The public functions of an engine: calls, memory accounting, submissions, polls and waits.
 #include "backend/sim/engine.hpp"
 
 #include <utility>
@@ -10,11 +10,11 @@
 namespace isthmus::sim {
 namespace {
 
-// Notifies an operation that an event which is not simulated has completed. An event that only
-// orders completes with success.
-class ForeignPassed final : public Continuation {
+// Notifies an operation that an event which is not simulated has completed. An order-only event
+// always completes with success.
+class ForeignEventContinuation final : public Continuation {
  public:
-  explicit ForeignPassed(std::unique_ptr<PassedEvent> waiting) noexcept
+  explicit ForeignEventContinuation(std::unique_ptr<PassedEvent> waiting) noexcept
       : waiting_{std::move(waiting)} {}
 
   void run(Event& completed) noexcept override {
@@ -31,12 +31,12 @@ class ForeignPassed final : public Continuation {
   std::unique_ptr<PassedEvent> waiting_;
 };
 
-// How an operation learns that an event it waits for has passed.
+// Notifies an operation that an event which it waits for has passed.
 struct Dependency {
   Event* event = nullptr;
-  Operation* simulated = nullptr;          // `event`, if it is simulated
-  std::unique_ptr<PassedEvent> waiting;    // for a simulated event
-  std::unique_ptr<ForeignPassed> foreign;  // for another event
+  Operation* simulated = nullptr;                     // `event`, if it is simulated
+  std::unique_ptr<PassedEvent> waiting;               // for a simulated event
+  std::unique_ptr<ForeignEventContinuation> foreign;  // for another event
 };
 
 std::vector<Dependency> dependencies(const Ref<Operation>& operation, WaitList after) {
@@ -50,7 +50,7 @@ std::vector<Dependency> dependencies(const Ref<Operation>& operation, WaitList a
     each.waiting = std::make_unique<PassedEvent>(operation);
     each.waiting->order_only = awaited.order_only;
     if (each.simulated == nullptr) {
-      each.foreign = std::make_unique<ForeignPassed>(std::move(each.waiting));
+      each.foreign = std::make_unique<ForeignEventContinuation>(std::move(each.waiting));
     }
   }
   return all;
@@ -67,7 +67,7 @@ Engine::Engine(std::string filter, const Options& options)
   change(options);
 }
 
-// An agenda declared before the lock guard runs after the lock was released.
+// An agenda is declared before the lock guard, so that it runs after the lock was released.
 Result<void> Engine::begin(Call kind) {
   Agenda next;
   const std::lock_guard hold{lock_};
@@ -92,8 +92,8 @@ void Engine::change(const Options& options) {
   if (options.clear_faults) {
     log_.clear_faults();
   }
-  for (const auto& planned : options.faults) {
-    log_.add(planned);
+  for (const auto& fault : options.faults) {
+    log_.add(fault);
   }
   if (options.lost_after) {
     log_.lose_after(*options.lost_after);
@@ -146,27 +146,28 @@ void Engine::record_violation() noexcept {
   log_.record_violation();
 }
 
-std::shared_ptr<CopyEngine> Engine::add_copy_engine(const void* context) {
-  auto copy_engine = std::make_shared<CopyEngine>();
-  copy_engine->context = context;
+std::shared_ptr<QueueOperations> Engine::add_queue_operations(const void* context) {
+  auto queue_operations = std::make_shared<QueueOperations>();
+  queue_operations->context = context;
   const std::lock_guard hold{lock_};
-  copy_engines_.push_back(copy_engine);
-  return copy_engine;
+  all_queue_operations_.push_back(queue_operations);
+  return queue_operations;
 }
 
-void Engine::release_copy_engine(const std::shared_ptr<CopyEngine>& copy_engine) noexcept {
+void Engine::release_queue_operations(
+    const std::shared_ptr<QueueOperations>& queue_operations) noexcept {
   const std::lock_guard hold{lock_};
-  copy_engine->queue_destroyed = true;
-  if (copy_engine->waiting.empty()) {
-    std::erase(copy_engines_, copy_engine);
+  queue_operations->queue_destroyed = true;
+  if (queue_operations->waiting.empty()) {
+    std::erase(all_queue_operations_, queue_operations);
   }
 }
 
-Ref<Event> Engine::submit(const std::shared_ptr<CopyEngine>& copy_engine, Work work, WaitList after,
-                          isthmus::Queue& queue) {
+Ref<Event> Engine::submit(const std::shared_ptr<QueueOperations>& queue_operations, Work work,
+                          WaitList after, isthmus::Queue& queue) {
   Agenda next;
-  const auto operation = make_ref<Operation>(shared_from_this(), copy_engine, std::move(work));
-  // Nothing may fail once the copy engine has the operation: later ones would wait indefinitely.
+  const auto operation = make_ref<Operation>(shared_from_this(), queue_operations, std::move(work));
+  // Nothing may fail once the operation was enqueued: later operations would wait indefinitely.
   auto waits = dependencies(operation, after);
   auto submission = std::make_unique<PassedEvent>(operation);
   std::uint32_t foreign = 0;
@@ -196,8 +197,8 @@ bool Engine::poll(Operation& operation) noexcept {
   const std::lock_guard hold{lock_};
   handle_loss(next);
   timeline_.advance_by(k_call_ns);
-  // The first poll of an operation that no thread waits for finds it pending, so that a program
-  // which polls only once cannot pass its tests.
+  // The first poll of an operation that no thread waits for returns PENDING, so that tests detect a
+  // program which polls only once.
   if (!operation.passed_ && ++operation.polls_ > 1) {
     next.demand = {Ref<Operation>{&operation}, false};
   }
@@ -213,16 +214,16 @@ void Engine::demand(Operation& operation) noexcept {
 }
 
 void Engine::drain(const void* context) noexcept {
-  const auto matches = [context](const CopyEngine& copy_engine) {
-    return context == nullptr || copy_engine.context == context;
+  const auto matches = [context](const QueueOperations& queue_operations) {
+    return context == nullptr || queue_operations.context == context;
   };
   {
     Agenda next;
     const std::lock_guard hold{lock_};
-    for (const auto& copy_engine : copy_engines_) {
-      if (matches(*copy_engine)) {
-        demand_below(*copy_engine, copy_engine->next_number, next);
-        next.schedule(*this, copy_engine);
+    for (const auto& queue_operations : all_queue_operations_) {
+      if (matches(*queue_operations)) {
+        demand_below(*queue_operations, queue_operations->next_number, next);
+        next.schedule(*this, queue_operations);
       }
     }
   }
@@ -231,13 +232,13 @@ void Engine::drain(const void* context) noexcept {
   const auto abandoned =
       fail(ISTHMUS_ERROR_ABANDONED,
            "{} was destroyed while this operation waited for an event of another device", filter_);
-  for (const auto& copy_engine : copy_engines_) {
-    if (matches(*copy_engine) && !copy_engine->busy) {
-      fail_waiting(*copy_engine, abandoned, next);
+  for (const auto& queue_operations : all_queue_operations_) {
+    if (matches(*queue_operations) && !queue_operations->busy) {
+      fail_waiting(*queue_operations, abandoned, next);
     }
   }
   for (const auto* done = ending_; done != nullptr; done = done->next_) {
-    if (matches(*done->copy_engine_)) {
+    if (matches(*done->queue_operations_)) {
       timeline_.advance_to(done->times_.ended_ns);
     }
   }

@@ -3,14 +3,14 @@
 // The core of a simulated device: its clock, memory accounting, faults, and the operations of its
 // queues.
 //
-// It has no thread. An operation takes effect on the thread that submits it, or later on a thread
-// that waits for it, polls it or completes an event that it waited for; a single-threaded program
-// is therefore deterministic.
+// An engine has no thread. An operation takes effect on the thread that submits it, or later on a
+// thread that waits for it, polls it or completes an event that it waits for. A single-threaded
+// program is therefore deterministic.
 //
-// Thread-safe. The lock is held for bookkeeping only, never while bytes move: while a copy engine
-// is `busy`, one thread moves the bytes of its first operation. Operations hold references to the
-// engine, and it holds references to them until they have ended; the platform drains the engine
-// before it is destroyed.
+// Thread-safe. The lock is held for bookkeeping only, never while bytes move: while a
+// `QueueOperations` is `busy`, one thread moves the bytes of its first operation. Operations hold
+// references to the engine, and the engine holds references to them until they have ended. The
+// platform's destructor drains its engines, which ends these reference cycles.
 
 #include <deque>
 #include <memory>
@@ -31,45 +31,47 @@ class Engine;
 
 // The operations of one queue that have not taken effect yet, oldest first. Guarded by the engine's
 // lock.
-struct CopyEngine {
+struct QueueOperations {
   const void* context = nullptr;
   std::deque<Ref<Operation>> waiting;
   std::uint64_t next_number = 0;
-  std::uint64_t demanded_below = 0;  // effects of operations below this number are demanded
+  std::uint64_t demanded_below = 0;  // operations below this number are demanded
   std::uint64_t end_ns = 0;          // end time of the last operation that took effect
   bool busy = false;
   bool queue_destroyed = false;
-  // Set while this is in an agenda, which links its copy engines by `next`; keeps the engine alive.
+  // Keeps the engine alive. Set while this object is in an agenda, which links its entries by
+  // `next`.
   std::shared_ptr<Engine> keep_alive;
-  std::shared_ptr<CopyEngine> next;
+  std::shared_ptr<QueueOperations> next;
 };
 
 class Engine : public std::enable_shared_from_this<Engine> {
  public:
   Engine(std::string filter, const Options& options);
 
-  // Called first by every driver call. Returns DEVICE_LOST or the fault that was set for this call.
+  // Called at the start of every driver call. Returns DEVICE_LOST, or the error of a fault that was
+  // set for this call.
   [[nodiscard]] Result<void> begin(Call kind);
   void change(const Options& options);
   [[nodiscard]] std::uint64_t calls(Call kind) const;
   [[nodiscard]] SimulationState state() const;
   [[nodiscard]] Result<MemoryInfo> memory() const;
 
-  // Subtracts the bytes from the capacity. OUT_OF_MEMORY if too few are left.
+  // Accounts for an allocation. OUT_OF_MEMORY if device memory of this size is not free.
   [[nodiscard]] Result<void> reserve(const AllocationRequest& request);
   void release_bytes(UsmKind kind, std::size_t nbytes) noexcept;
   void record_violation() noexcept;
 
-  [[nodiscard]] std::shared_ptr<CopyEngine> add_copy_engine(const void* context);
-  void release_copy_engine(const std::shared_ptr<CopyEngine>& copy_engine) noexcept;
-  // Pre: `after` contains events as the `do_` functions of a queue receive them; `queue` is the
-  // queue of `copy_engine`.
-  [[nodiscard]] Ref<Event> submit(const std::shared_ptr<CopyEngine>& copy_engine, Work work,
-                                  WaitList after, isthmus::Queue& queue);
+  [[nodiscard]] std::shared_ptr<QueueOperations> add_queue_operations(const void* context);
+  void release_queue_operations(const std::shared_ptr<QueueOperations>& queue_operations) noexcept;
+  // Pre: `after` satisfies the preconditions of the queue's `do_` functions; `queue` is the queue
+  // of `queue_operations`.
+  [[nodiscard]] Ref<Event> submit(const std::shared_ptr<QueueOperations>& queue_operations,
+                                  Work work, WaitList after, isthmus::Queue& queue);
 
-  // The host polls a pending event once. Returns whether the operation has ended.
+  // Performs one poll by the host. Returns whether the operation has ended.
   [[nodiscard]] bool poll(Operation& operation) noexcept;
-  // The host waits for an operation.
+  // Performs a wait by the host: demands the operation and advances the clock to its end.
   void demand(Operation& operation) noexcept;
   // Ends all operations of a context (null: of all contexts), in order. An operation that still
   // waits for another device, which itself waits for the host, fails with ABANDONED.
@@ -77,26 +79,26 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
  private:
   friend class Agenda;
-  using CopyEngines = std::vector<std::shared_ptr<CopyEngine>>;
+  using QueueOperationsList = std::vector<std::shared_ptr<QueueOperations>>;
   // Called by an agenda, without the lock.
   void apply_demand(const Demanded& demanded, Agenda& next) noexcept;
   void pass_event(PassedEvent& passed, Agenda& next) noexcept;
-  void run(const std::shared_ptr<CopyEngine>& copy_engine, Agenda& next) noexcept;
+  void run(const std::shared_ptr<QueueOperations>& queue_operations, Agenda& next) noexcept;
   void depend(Operation& operation, std::unique_ptr<PassedEvent> waiting, Agenda& next) noexcept;
 
   // Pre: the lock is held.
   [[nodiscard]] bool is_early();
   [[nodiscard]] Error check_operation(Operation& head);
-  [[nodiscard]] bool may_run(const CopyEngine& copy_engine) const;
+  [[nodiscard]] bool may_run(const QueueOperations& queue_operations) const;
   void enqueue(const Ref<Operation>& submitted, std::size_t blockers, std::uint32_t foreign,
                isthmus::Queue& queue);
-  void demand_below(CopyEngine& copy_engine, std::uint64_t below, Agenda& next) noexcept;
+  void demand_below(QueueOperations& queue_operations, std::uint64_t below, Agenda& next) noexcept;
   void pass(const Ref<Operation>& done, Error failure, Agenda& next) noexcept;
   void end_in_order(const Ref<Operation>& done) noexcept;
   void retire(const Ref<Operation>& done, Agenda& next) noexcept;
   void retire_due(Agenda& next) noexcept;
   void handle_loss(Agenda& next) noexcept;
-  void fail_waiting(CopyEngine& copy_engine, const Error& error, Agenda& next) noexcept;
+  void fail_waiting(QueueOperations& queue_operations, const Error& error, Agenda& next) noexcept;
   [[nodiscard]] Error lost_error() const;
 
   const std::string filter_;
@@ -109,11 +111,11 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::uint64_t device_bytes_ = 0;
   std::uint64_t host_bytes_ = 0;
   bool lost_ = false;
-  CopyEngines copy_engines_;
-  // Operations that have passed and not ended, by end time on the virtual clock, then by order of
-  // passing. An intrusive list that holds a reference to each.
+  QueueOperationsList all_queue_operations_;
+  // Operations that have passed but not ended, sorted by end time on the virtual clock, then by the
+  // order in which they passed. An intrusive list that holds a reference to each.
   Operation* ending_ = nullptr;
-  Operation* ending_last_ = nullptr;  // valid if there is a first
+  Operation* ending_last_ = nullptr;  // valid if the list is not empty
 };
 
 }  // namespace isthmus::sim

@@ -23,7 +23,7 @@ bool any_freed(const Work& work) noexcept {
 
 Error used_after_free() {
   return {ISTHMUS_ERROR_DRIVER,
-          "use after free: memory of this operation was freed before it had ended"};
+          "use after free: memory was freed before an operation that uses it had ended"};
 }
 
 void begin_use(const Place& place) {
@@ -52,13 +52,13 @@ bool Engine::is_early() {
   return effect_ == Effect::early || lost_;
 }
 
-// If it throws, nothing has changed.
+// Throws std::bad_alloc without any effect.
 void Engine::enqueue(const Ref<Operation>& submitted, std::size_t blockers, std::uint32_t foreign,
                      isthmus::Queue& queue) {
   auto& operation = *submitted;
-  auto& copy_engine = *operation.copy_engine_;
-  copy_engine.waiting.push_back(submitted);
-  Undo undo_push{[&] { copy_engine.waiting.pop_back(); }};
+  auto& queue_operations = *operation.queue_operations_;
+  queue_operations.waiting.push_back(submitted);
+  Undo undo_push{[&] { queue_operations.waiting.pop_back(); }};
   begin_use(operation.work_.destination);
   Undo undo_use{[&] { end_use(operation.work_.destination); }};
   begin_use(operation.work_.source);
@@ -67,7 +67,7 @@ void Engine::enqueue(const Ref<Operation>& submitted, std::size_t blockers, std:
   timeline_.advance_by(k_call_ns);
   operation.times_.submitted_ns = timeline_.now();
   operation.early_ = is_early();
-  operation.number_ = copy_engine.next_number++;
+  operation.number_ = queue_operations.next_number++;
   operation.blockers_ += static_cast<std::uint32_t>(blockers);
   operation.foreign_ = foreign;
   if (operation.foreign_ != 0) {
@@ -75,7 +75,7 @@ void Engine::enqueue(const Ref<Operation>& submitted, std::size_t blockers, std:
   }
 }
 
-// Called on the engine of the event waited for.
+// Called on the engine of `operation`, for which `waiting` waits.
 void Engine::depend(Operation& operation, std::unique_ptr<PassedEvent> waiting,
                     Agenda& next) noexcept {
   const std::lock_guard hold{lock_};
@@ -85,7 +85,8 @@ void Engine::depend(Operation& operation, std::unique_ptr<PassedEvent> waiting,
   }
   const bool same_engine = &waiting->waiting->engine() == this;
   if (!same_engine) {
-    // Each device has its own clock: the other one begins only once this clock has reached the end.
+    // Each device has its own clock: an operation of another device starts only once this clock has
+    // reached the end of `operation`.
     timeline_.advance_to(operation.times_.ended_ns);
     retire_due(next);
   }
@@ -108,7 +109,7 @@ void Engine::pass_event(PassedEvent& passed, Agenda& next) noexcept {
     waiting.dependency_failure_ = failed_dependency(passed.failure);
   }
   if (--waiting.blockers_ == 0 && !waiting.passed_) {
-    next.schedule(*this, waiting.copy_engine_);
+    next.schedule(*this, waiting.queue_operations_);
   }
 }
 
@@ -117,33 +118,34 @@ void Engine::apply_demand(const Demanded& demanded, Agenda& next) noexcept {
   const std::lock_guard hold{lock_};
   operation.awaited_ = operation.awaited_ || demanded.to_the_end;
   if (!operation.passed_) {
-    demand_below(*operation.copy_engine_, operation.number_ + 1, next);
-    next.schedule(*this, operation.copy_engine_);
+    demand_below(*operation.queue_operations_, operation.number_ + 1, next);
+    next.schedule(*this, operation.queue_operations_);
   } else if (demanded.to_the_end) {
     timeline_.advance_to(operation.times_.ended_ns);
     retire_due(next);
   }
 }
 
-// Demands the earlier operations of the copy engine too, and everything that these wait for.
-void Engine::demand_below(CopyEngine& copy_engine, std::uint64_t below, Agenda& next) noexcept {
+// Demands all operations below this number, and everything that they wait for.
+void Engine::demand_below(QueueOperations& queue_operations, std::uint64_t below,
+                          Agenda& next) noexcept {
   const auto is_demanded = [&](const Ref<Operation>& operation) {
-    return operation->number_ < copy_engine.demanded_below;
+    return operation->number_ < queue_operations.demanded_below;
   };
-  auto it =
-      std::partition_point(copy_engine.waiting.begin(), copy_engine.waiting.end(), is_demanded);
-  for (; it != copy_engine.waiting.end() && (*it)->number_ < below; ++it) {
+  auto it = std::partition_point(queue_operations.waiting.begin(), queue_operations.waiting.end(),
+                                 is_demanded);
+  for (; it != queue_operations.waiting.end() && (*it)->number_ < below; ++it) {
     next.demands.splice((*it)->waits_);
   }
-  copy_engine.demanded_below = std::max(copy_engine.demanded_below, below);
+  queue_operations.demanded_below = std::max(queue_operations.demanded_below, below);
 }
 
-bool Engine::may_run(const CopyEngine& copy_engine) const {
-  if (copy_engine.busy || copy_engine.waiting.empty()) {
+bool Engine::may_run(const QueueOperations& queue_operations) const {
+  if (queue_operations.busy || queue_operations.waiting.empty()) {
     return false;
   }
-  const auto& head = *copy_engine.waiting.front();
-  return head.blockers_ == 0 && (head.early_ || head.number_ < copy_engine.demanded_below);
+  const auto& head = *queue_operations.waiting.front();
+  return head.blockers_ == 0 && (head.early_ || head.number_ < queue_operations.demanded_below);
 }
 
 Error Engine::check_operation(Operation& head) {
@@ -159,38 +161,38 @@ Error Engine::check_operation(Operation& head) {
   return head.work_.action == Action::none ? Error{} : log_.record_operation(filter_);
 }
 
-void Engine::run(const std::shared_ptr<CopyEngine>& copy_engine, Agenda& next) noexcept {
+void Engine::run(const std::shared_ptr<QueueOperations>& queue_operations, Agenda& next) noexcept {
   std::unique_lock hold{lock_};
-  copy_engine->keep_alive = nullptr;
-  while (may_run(*copy_engine)) {
-    const auto head = copy_engine->waiting.front();
+  queue_operations->keep_alive = nullptr;
+  while (may_run(*queue_operations)) {
+    const auto head = queue_operations->waiting.front();
     auto failure = check_operation(*head);
     if (!failure) {
-      copy_engine->busy = true;
+      queue_operations->busy = true;
       hold.unlock();
       perform(head->work_);
       hold.lock();
-      copy_engine->busy = false;
+      queue_operations->busy = false;
       failure = lost_ ? lost_error() : Error{};
     }
-    copy_engine->waiting.pop_front();
+    queue_operations->waiting.pop_front();
     pass(head, std::move(failure), next);
     if (lost_) {
-      fail_waiting(*copy_engine, lost_error(), next);
+      fail_waiting(*queue_operations, lost_error(), next);
     }
   }
-  if (copy_engine->queue_destroyed && copy_engine->waiting.empty()) {
-    std::erase(copy_engines_, copy_engine);
+  if (queue_operations->queue_destroyed && queue_operations->waiting.empty()) {
+    std::erase(all_queue_operations_, queue_operations);
   }
   retire_due(next);
 }
 
 void Engine::pass(const Ref<Operation>& done, Error failure, Agenda& next) noexcept {
-  auto& copy_engine = *done->copy_engine_;
-  const auto ready = std::max(done->ready_ns_, copy_engine.end_ns);
+  auto& queue_operations = *done->queue_operations_;
+  const auto ready = std::max(done->ready_ns_, queue_operations.end_ns);
   const auto route = failure ? Route::none : done->work_.route;
   done->times_ = timeline_.occupy(route, done->work_.nbytes, done->times_.submitted_ns, ready);
-  copy_engine.end_ns = done->times_.ended_ns;
+  queue_operations.end_ns = done->times_.ended_ns;
   done->passed_ = true;
   done->failure_ = std::move(failure);
   next.dropped.splice(done->waits_);
@@ -208,7 +210,7 @@ void Engine::pass(const Ref<Operation>& done, Error failure, Agenda& next) noexc
   end_in_order(done);
 }
 
-// Most operations end last, hence the check of the list's end.
+// Checks the end of the list first, since most operations end last.
 void Engine::end_in_order(const Ref<Operation>& done) noexcept {
   auto* const added = Ref<Operation>{done}.detach();
   const auto end = added->times_.ended_ns;
@@ -250,25 +252,26 @@ void Engine::retire_due(Agenda& next) noexcept {
   }
 }
 
-// Pre: the copy engine is not busy.
-void Engine::fail_waiting(CopyEngine& copy_engine, const Error& error, Agenda& next) noexcept {
-  while (!copy_engine.waiting.empty()) {
-    const auto waiting = std::move(copy_engine.waiting.front());
-    copy_engine.waiting.pop_front();
+// Pre: `queue_operations` is not busy.
+void Engine::fail_waiting(QueueOperations& queue_operations, const Error& error,
+                          Agenda& next) noexcept {
+  while (!queue_operations.waiting.empty()) {
+    const auto waiting = std::move(queue_operations.waiting.front());
+    queue_operations.waiting.pop_front();
     pass(waiting, error, next);
   }
 }
 
-// A busy copy engine handles the loss once its bytes have moved: later operations must not end
-// before that.
+// If a `QueueOperations` is busy, the thread that moves its bytes handles the loss afterwards:
+// later operations must not end before that.
 void Engine::handle_loss(Agenda& next) noexcept {
   if (lost_ || !log_.lost()) {
     return;
   }
   lost_ = true;
-  for (const auto& copy_engine : copy_engines_) {
-    if (!copy_engine->busy) {
-      fail_waiting(*copy_engine, lost_error(), next);
+  for (const auto& queue_operations : all_queue_operations_) {
+    if (!queue_operations->busy) {
+      fail_waiting(*queue_operations, lost_error(), next);
     }
   }
   retire_due(next);

@@ -43,7 +43,7 @@ bool MappedChunks::cover(std::size_t offset, std::size_t nbytes) const noexcept 
   return offset < it->first + it->second || nbytes == 0;
 }
 
-MappedChunks::Part MappedChunks::contiguous_range_at(std::size_t offset) const noexcept {
+MappedChunks::Range MappedChunks::contiguous_range_at(std::size_t offset) const noexcept {
   const std::lock_guard hold{lock_};
   auto first = chunks_.upper_bound(offset);
   if (first == chunks_.begin() || offset >= std::prev(first)->first + std::prev(first)->second) {
@@ -74,12 +74,12 @@ void MappedChunks::begin_use(std::size_t offset, std::size_t nbytes) {
 
 void MappedChunks::end_use(std::size_t offset, std::size_t nbytes) noexcept {
   const std::lock_guard hold{lock_};
-  uses_.erase(std::find(uses_.begin(), uses_.end(), Part{offset, nbytes}));
+  uses_.erase(std::find(uses_.begin(), uses_.end(), Range{offset, nbytes}));
 }
 
 bool MappedChunks::in_use(std::size_t offset, std::size_t nbytes) const noexcept {
   const std::lock_guard hold{lock_};
-  return std::any_of(uses_.begin(), uses_.end(), [&](const Part& each) {
+  return std::any_of(uses_.begin(), uses_.end(), [&](const Range& each) {
     return each.offset < offset + nbytes && offset < each.offset + each.nbytes;
   });
 }

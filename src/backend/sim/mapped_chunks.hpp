@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Which parts of a reservation contain chunks, and which parts operations use.
+// Records which ranges of a reservation contain chunks, and which ranges operations use.
 
 #include <cstddef>
 #include <map>
@@ -20,13 +20,14 @@ class MappedChunks {
   [[nodiscard]] bool cover(std::size_t offset, std::size_t nbytes) const noexcept;
   [[nodiscard]] std::size_t total_bytes() const noexcept;
 
-  struct Part {
+  struct Range {
     std::size_t offset = 0;
     std::size_t nbytes = 0;
-    friend bool operator==(const Part&, const Part&) = default;
+    friend bool operator==(const Range&, const Range&) = default;
   };
-  // The adjacent chunks around an offset, as one range; of size 0 if no chunk is there.
-  [[nodiscard]] Part contiguous_range_at(std::size_t offset) const noexcept;
+  // Returns the range of adjacent chunks that contains an offset. Its size is 0 if no chunk
+  // contains the offset.
+  [[nodiscard]] Range contiguous_range_at(std::size_t offset) const noexcept;
 
   void begin_use(std::size_t offset, std::size_t nbytes);
   void end_use(std::size_t offset, std::size_t nbytes) noexcept;
@@ -35,7 +36,7 @@ class MappedChunks {
  private:
   mutable std::mutex lock_;
   std::map<std::size_t, std::size_t> chunks_;  // size by offset
-  std::vector<Part> uses_;
+  std::vector<Range> uses_;
 };
 
 }  // namespace isthmus::sim

@@ -12,14 +12,14 @@
 namespace isthmus::sim {
 namespace {
 
-// Number of freed device addresses that are not reused yet, so that a use after free is reported
-// instead of crashing.
+// The number of freed device addresses that are withheld from reuse, so that a use after free is
+// reported instead of crashing.
 constexpr std::size_t k_max_quarantined = 64;
 // Drivers do not guarantee zeroed memory. The first bytes of an allocation, up to this many, are
 // filled with `k_pattern_byte`.
 constexpr std::size_t k_pattern_bytes = std::size_t{64} << 10;
 constexpr int k_pattern_byte = 0xA5;
-// Smaller requests use the C++ allocator, which sanitizers check; others get pages of their own.
+// Smaller requests use the C++ allocator, which sanitizers check; larger ones map separate pages.
 constexpr std::size_t k_min_mapped_bytes = std::size_t{1} << 20;
 
 }  // namespace
@@ -85,7 +85,8 @@ Result<void> Allocation::map() {
   return {};
 }
 
-// The inaccessible mapping of device memory belongs to the address book from `add` on.
+// The inaccessible mapping of device memory is not unmapped here: the address book owns it after
+// `add`.
 Allocation::~Allocation() {
   if (accessible_base_ == nullptr || keeps_addresses_.load(std::memory_order_relaxed)) {
     return;
@@ -141,8 +142,8 @@ std::vector<std::shared_ptr<Allocation>> AddressBook::remove_all(const void* con
   std::vector<std::shared_ptr<Allocation>> removed;
   const std::lock_guard hold{lock_};
   std::vector<std::uintptr_t> starts;
-  for (const auto& [start, held] : entries_) {
-    if (held.live && held.live->context() == context) {
+  for (const auto& [start, entry] : entries_) {
+    if (entry.live && entry.live->context() == context) {
       starts.push_back(start);
     }
   }
@@ -183,28 +184,28 @@ Result<Place> AddressBook::resolve(const void* pointer, std::size_t nbytes, cons
   if (found == entries_.end()) {
     return Place{bytes, nullptr, 0, 0};
   }
-  const auto& [first, held] = *found;
-  if (!held.live) {
+  const auto& [first, entry] = *found;
+  if (!entry.live) {
     return fail(ISTHMUS_ERROR_DRIVER, "invalid pointer: {} lies in device memory that was freed",
                 fmt::ptr(pointer));
   }
-  if (held.live->context() != context && held.live->kind() == ISTHMUS_KIND_DEVICE) {
+  if (entry.live->context() != context && entry.live->kind() == ISTHMUS_KIND_DEVICE) {
     return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
                 "invalid pointer: {} is device memory of another context", fmt::ptr(pointer));
   }
-  if (start < first || !lies_within(start - first, nbytes, held.nbytes)) {
+  if (start < first || !lies_within(start - first, nbytes, entry.nbytes)) {
     return fail(ISTHMUS_ERROR_DRIVER,
                 "invalid pointer: {} bytes at {} do not lie within the {} bytes at {}", nbytes,
-                fmt::ptr(pointer), held.nbytes, fmt::ptr(held.live->base()));
+                fmt::ptr(pointer), entry.nbytes, fmt::ptr(entry.live->base()));
   }
   const auto offset = start - first;
-  if (const auto* chunks = held.live->chunks();
+  if (const auto* chunks = entry.live->chunks();
       chunks != nullptr && !chunks->cover(offset, nbytes)) {
     return fail(ISTHMUS_ERROR_DRIVER,
                 "invalid pointer: not all {} bytes at {} are backed by memory", nbytes,
                 fmt::ptr(pointer));
   }
-  return Place{held.live->accessible_address(bytes), held.live, offset, nbytes};
+  return Place{entry.live->accessible_address(bytes), entry.live, offset, nbytes};
 }
 
 }  // namespace isthmus::sim

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Memory of simulated devices, and the address book that records which allocation owns which
-// address.
+// Memory of simulated devices, and the address book that maps addresses to allocations.
 //
-// Device memory has two mappings. The one whose address users receive faults on any access by the
-// host, as on hardware; the simulated device accesses the bytes through the other one. The process
-// has one book, so that a device's memory is distinguished from that of other devices and from the
-// caller's. Thread-safe.
+// Device memory has two mappings. Users receive the address of one mapping, which faults on any
+// access by the host, as on hardware. The simulated device accesses the bytes through the other
+// mapping. The process has one book, which distinguishes the memory of each device from that of
+// other devices and of the caller. Thread-safe.
 
 #include <atomic>
 #include <cstdint>
@@ -55,7 +54,7 @@ class Allocation {
   }
   // Null for memory that does not consist of chunks.
   [[nodiscard]] MappedChunks* chunks() const noexcept { return chunks_.get(); }
-  // Other code may own part of the addresses, so they are never unmapped.
+  // Called if other code may own part of the addresses: they are then never unmapped.
   void keep_addresses() noexcept { keeps_addresses_.store(true, std::memory_order_relaxed); }
   [[nodiscard]] std::size_t offset_of(const void* pointer) const noexcept {
     return static_cast<std::size_t>(static_cast<const std::byte*>(pointer) - base_);
@@ -88,7 +87,7 @@ class Allocation {
   const void* context_;
   Device& device_;
   AllocationRequest request_;
-  // The address that users know, and the accessible one. They differ for device memory only.
+  // The address that users receive, and the accessible address. They differ only for device memory.
   std::byte* base_ = nullptr;
   std::byte* accessible_base_ = nullptr;
   std::unique_ptr<MappedChunks> chunks_;
@@ -97,8 +96,8 @@ class Allocation {
   std::atomic<bool> keeps_addresses_{false};
 };
 
-// An endpoint of an operation: where its bytes are, and the allocation that must stay mapped for
-// it; null for the caller's memory.
+// The source or destination of an operation: its address, and its allocation, which remains mapped
+// until the operation has ended. The allocation is null for the caller's memory.
 struct Place {
   std::byte* address = nullptr;
   std::shared_ptr<Allocation> allocation;
@@ -112,21 +111,21 @@ class AddressBook {
   [[nodiscard]] static AddressBook& instance();
 
   void add(std::shared_ptr<Allocation> allocation);
-  // Removes the allocation that starts at `pointer` if `context` owns it. A device address is
-  // remembered as freed for a while.
+  // Removes the allocation that starts at `pointer` if `context` owns it. A freed device address
+  // remains recorded while it is withheld from reuse, so that later uses are detected.
   [[nodiscard]] std::shared_ptr<Allocation> remove(const void* pointer, const void* context);
   [[nodiscard]] std::vector<std::shared_ptr<Allocation>> remove_all(const void* context);
 
   // The live allocation of `context` that contains `pointer`, else null.
   [[nodiscard]] std::shared_ptr<Allocation> find(const void* pointer, const void* context);
-  // Finds the endpoint for an operation on [pointer, pointer + nbytes) in `context`. DRIVER if the
-  // range does not lie wholly within one live allocation, WRONG_CONTEXT for device memory of
+  // Finds the allocation for an operation on [pointer, pointer + nbytes) in `context`. DRIVER if
+  // the range does not lie wholly within one live allocation, WRONG_CONTEXT for device memory of
   // another context.
   [[nodiscard]] Result<Place> resolve(const void* pointer, std::size_t nbytes, const void* context);
 
  private:
   struct Entry {
-    std::shared_ptr<Allocation> live;  // null: freed
+    std::shared_ptr<Allocation> live;  // null if freed
     std::size_t nbytes = 0;
     std::size_t span = 0;  // including the inaccessible rest of its last page
   };

@@ -12,7 +12,7 @@ namespace isthmus::sim {
 // set.
 [[nodiscard]] Result<std::vector<Ref<isthmus::Platform>>> open();
 
-// Whether the event was made by this backend.
+// Whether this backend created the event.
 [[nodiscard]] bool owns_event(Event& candidate) noexcept;
 
 }  // namespace isthmus::sim

@@ -30,7 +30,8 @@ void perform(const Work& work) noexcept {
 
 Result<EventTimes> Operation::times() {
   if (!settled()) {
-    return fail(ISTHMUS_PENDING, "the operation has not ended: its times are not known");
+    return fail(ISTHMUS_PENDING,
+                "the operation has not completed: its times are available afterwards");
   }
   return times_;
 }
@@ -43,7 +44,7 @@ void Operation::end() noexcept {
   complete(failure_);
 }
 
-// An operation that has ended completes here if the thread that ended it has not come to that yet.
+// Completes an operation that has ended if the thread that ended it has not completed it yet.
 // Otherwise the event of a later operation could complete before this one.
 void Operation::refresh() noexcept {
   if (engine_->poll(*this)) {
@@ -53,7 +54,7 @@ void Operation::refresh() noexcept {
 
 void Operation::arm() noexcept { engine_->demand(*this); }
 
-// A wait without time is a poll.
+// A wait whose deadline has passed only polls.
 void Operation::block(const os::Deadline& until) noexcept {
   if (!until || *until > os::Clock::now()) {
     Event::block(until);

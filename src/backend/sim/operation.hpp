@@ -2,9 +2,9 @@
 #pragma once
 // An operation of a simulated queue, which is its own event.
 //
-// It goes through three stages, controlled by the engine of its device. It is submitted. It passes:
-// its effect happens (the bytes move), its times are known, and operations that wait for it may
-// continue. It ends, once the virtual clock has reached its end time, and completes as an event.
+// The engine of its device controls its three stages. First it is submitted. Then it passes: its
+// effect happens (the bytes move), its times are determined, and operations that wait for it may
+// continue. It ends once the virtual clock has reached its end time, and completes as an event.
 
 #include <memory>
 #include <string>
@@ -19,11 +19,11 @@
 namespace isthmus::sim {
 
 class Engine;
-struct CopyEngine;
+struct QueueOperations;
 
 enum class Action : std::uint8_t { none, copy, copy_ranges, fill };
 
-// What an operation does. A plain copy or fill has one row.
+// The work of an operation. A plain copy or fill has one row.
 struct Work {
   Action action = Action::none;
   Place destination;
@@ -35,7 +35,7 @@ struct Work {
   std::vector<CopyRange> ranges;
   FillPattern pattern;
   Route route = Route::none;
-  std::size_t nbytes = 0;  // that the timing model counts
+  std::size_t nbytes = 0;  // for the timing model
 };
 
 // Moves the bytes.
@@ -63,7 +63,7 @@ struct PassedEvent {
   PassedEvent* next = nullptr;
 };
 
-// An entry of a wait list, as seen by a simulated queue.
+// An entry of a wait list, as interpreted by a simulated queue.
 struct AwaitedEvent {
   Operation* simulated = nullptr;  // null for events that are not simulated
   bool order_only = false;         // its failure does not propagate
@@ -73,8 +73,11 @@ struct AwaitedEvent {
 
 class Operation final : public Event {
  public:
-  Operation(std::shared_ptr<Engine> engine, std::shared_ptr<CopyEngine> copy_engine, Work work)
-      : engine_{std::move(engine)}, copy_engine_{std::move(copy_engine)}, work_{std::move(work)} {}
+  Operation(std::shared_ptr<Engine> engine, std::shared_ptr<QueueOperations> queue_operations,
+            Work work)
+      : engine_{std::move(engine)},
+        queue_operations_{std::move(queue_operations)},
+        work_{std::move(work)} {}
 
   [[nodiscard]] Result<EventTimes> times() override;
   [[nodiscard]] const void* clock() const noexcept override { return engine_.get(); }
@@ -94,13 +97,13 @@ class Operation final : public Event {
   void end() noexcept;
 
   const std::shared_ptr<Engine> engine_;
-  const std::shared_ptr<CopyEngine> copy_engine_;
+  const std::shared_ptr<QueueOperations> queue_operations_;
 
   // Guarded by the engine's lock until the operation has ended, and not written afterwards.
   Work work_;
-  std::uint64_t number_ = 0;    // in its copy engine
+  std::uint64_t number_ = 0;    // in its queue
   std::uint32_t blockers_ = 1;  // events that have not passed, and the submission itself
-  std::uint32_t foreign_ = 0;   // those of them that are not simulated
+  std::uint32_t foreign_ = 0;   // blocking events that are not simulated
   std::uint32_t polls_ = 0;
   bool early_ = true;
   bool awaited_ = false;  // a thread waits: the clock advances to the end
@@ -112,12 +115,12 @@ class Operation final : public Event {
   Error dependency_failure_;       // failure of an event that it waits for
   Chain<Demanded> waits_;          // simulated events waited for, until they are demanded
   Chain<PassedEvent> dependents_;  // operations that wait for this one to pass
-  // Keeps the queue, and so its device, alive while this operation waits for the host, which the
-  // engine cannot influence.
+  // Keeps the queue, and thus its device, alive while this operation waits for events that are not
+  // simulated, whose completion the engine cannot force.
   Ref<isthmus::Queue> queue_;
-  Ref<isthmus::Queue>
-      released_queue_;  // `queue_` of an operation that ended first; released outside the lock
-  Operation* next_ = nullptr;  // link in the list of ending or of ended operations
+  // `queue_` of an operation that ended while it was set. Released outside the lock.
+  Ref<isthmus::Queue> released_queue_;
+  Operation* next_ = nullptr;  // in the engine's list of ending operations, or in an EndedList
 };
 
 }  // namespace isthmus::sim

@@ -16,7 +16,7 @@ struct Item {
 };
 
 Error invalid_value(const Item& item, std::string_view allowed) {
-  return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "simulated device: {}={} is not possible: use {}",
+  return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "simulated device: {}={} is invalid: use {}",
               item.key, quoted(item.value), allowed);
 }
 
@@ -191,7 +191,7 @@ std::string_view trimmed(std::string_view text) noexcept {
 
 class Reader {
  public:
-  Reader(Source source, Options base) : source_{source}, read_{std::move(base)} {}
+  Reader(Source source, Options base) : source_{source}, options_{std::move(base)} {}
 
   Result<void> read(std::string_view text) {
     const auto equals = text.find('=');
@@ -208,33 +208,39 @@ class Reader {
       return unknown_option(item.key);
     }
     ISTHMUS_TRY(check_allowed(item, *rule));
-    return rule->set(item, read_);
+    return rule->set(item, options_);
   }
 
-  [[nodiscard]] Options take() noexcept { return std::move(read_); }
+  [[nodiscard]] Options take() noexcept { return std::move(options_); }
 
  private:
   Result<void> check_allowed(const Item& item, const OptionRule& rule) {
     if (source_ == Source::change && !rule.can_change) {
-      return invalid_value(
-          item,
-          "it when the device is created: it cannot change during the lifetime of the device");
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                  "simulated device: {} cannot change during the lifetime of the device: set {}={} "
+                  "when the device is created",
+                  item.key, item.key, quoted(item.value));
     }
     if (source_ != Source::environment && item.key == "devices") {
-      return invalid_value(
-          item, "it in the environment variable ISTHMUS_SIM: this call creates one device");
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                  "simulated device: {}={} is not allowed, since this call creates one device: set "
+                  "it in the environment variable ISTHMUS_SIM",
+                  item.key, quoted(item.value));
     }
     const bool is_repeated =
         std::find(seen_keys_.begin(), seen_keys_.end(), item.key) != seen_keys_.end();
     if (is_repeated && item.key != "fail") {
-      return invalid_value(item, "each option once; only fail may be repeated");
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                  "simulated device: {}={} repeats an option: use each option once; only fail may "
+                  "be repeated",
+                  item.key, quoted(item.value));
     }
     seen_keys_.push_back(item.key);
     return {};
   }
 
   Source source_;
-  Options read_;
+  Options options_;
   std::vector<std::string_view> seen_keys_;
 };
 

@@ -14,8 +14,8 @@
 
 namespace isthmus::sim {
 
-// When an operation's bytes move: as soon as its dependencies allow, only on demand, or at random
-// either way.
+// When an operation's bytes move: as soon as its dependencies allow, only on demand, or at either
+// time, chosen at random.
 enum class Effect : std::uint8_t { early, late, random };
 
 constexpr std::uint64_t k_all_kinds =
@@ -30,7 +30,7 @@ struct Options {
   bool wait_for_host = true;
   bool usm = true;
   bool remap = true;
-  // These may change.
+  // Options that may change during the lifetime.
   std::uint64_t bandwidth = 16'000'000'000;  // bytes per second between host and device
   std::uint64_t device_bandwidth = 400'000'000'000;
   std::uint64_t latency_ns = 5'000;
@@ -43,12 +43,12 @@ struct Options {
   std::optional<std::uint64_t> lost_after;
 };
 
-// Where the text comes from, which limits what it may contain: `devices` is for the environment
-// only, and `change` allows only the options that may change.
+// The source of the text, which determines the allowed options: only `environment` allows
+// `devices`, and `change` allows only the options that may change.
 enum class Source : std::uint8_t { environment, creation, change };
 
-// `base` holds the values of options that the text does not mention. INVALID_ARGUMENT names the
-// key, the value and what is allowed.
+// `base` holds the values of options that the text does not mention. The message of
+// INVALID_ARGUMENT contains the key, the value and the allowed values.
 [[nodiscard]] Result<Options> parse_options(std::string_view text, Source source,
                                             Options base = {});
 

@@ -11,7 +11,7 @@ class Platform final : public isthmus::Platform {
  public:
   // Creates `options.devices` devices. Their filters are `prefix` and a number, from `first` on.
   Platform(const Options& options, const std::string& prefix, std::uint64_t first);
-  // Ends the operations that no thread waited for.
+  // Completes the operations that no thread has waited for.
   ~Platform() override;
 
  protected:

@@ -16,9 +16,9 @@ std::size_t extent(std::size_t pitch, std::size_t width, std::size_t height) noe
 Queue::Queue(isthmus::Context& context, isthmus::Device& device, bool platform_owned)
     : isthmus::Queue{context, device, platform_owned},
       engine_{engine_of(device).shared_from_this()},
-      copy_engine_{engine_->add_copy_engine(&context)} {}
+      queue_operations_{engine_->add_queue_operations(&context)} {}
 
-Queue::~Queue() { engine_->release_copy_engine(copy_engine_); }
+Queue::~Queue() { engine_->release_queue_operations(queue_operations_); }
 
 bool Queue::can_wait_for(Event& candidate) const noexcept {
   if (device().can(ISTHMUS_CAN_WAIT_FOR_HOST)) {
@@ -46,9 +46,9 @@ bool Queue::is_local(const Place& place) const noexcept {
 
 Result<void> Queue::begin(Call kind, WaitList after) {
   ISTHMUS_TRY(engine_->begin(kind));
-  for (const auto& before : after) {
-    // The driver needs a new event for each event that it did not make.
-    if (AwaitedEvent::of(*before).simulated == nullptr) {
+  for (const auto& dependency : after) {
+    // The driver creates an event for each event that is not simulated.
+    if (AwaitedEvent::of(*dependency).simulated == nullptr) {
       ISTHMUS_TRY(engine_->begin(Call::event));
     }
   }
@@ -56,7 +56,7 @@ Result<void> Queue::begin(Call kind, WaitList after) {
 }
 
 Result<Ref<Event>> Queue::submit(Work work, WaitList after) {
-  return engine_->submit(copy_engine_, std::move(work), after, *this);
+  return engine_->submit(queue_operations_, std::move(work), after, *this);
 }
 
 Result<Work> Queue::make_copy_work(void* destination, std::size_t destination_bytes,

@@ -12,7 +12,7 @@ namespace isthmus::sim {
 class Queue final : public isthmus::Queue {
  public:
   Queue(isthmus::Context& context, isthmus::Device& device, bool platform_owned);
-  // Demands nothing: submitted operations stay with the device.
+  // Does not demand pending operations; the device still executes them.
   ~Queue() override;
 
  protected:
@@ -32,16 +32,17 @@ class Queue final : public isthmus::Queue {
  private:
   [[nodiscard]] Result<Place> resolve(const void* pointer, std::size_t nbytes);
   [[nodiscard]] bool is_local(const Place& place) const noexcept;
-  // Shared by all copies. Pre: the extents of both sides are in bytes.
+  // Prepares the work of a copy. `destination_bytes` and `source_bytes` are the extents of both
+  // sides.
   [[nodiscard]] Result<Work> make_copy_work(void* destination, std::size_t destination_bytes,
                                             const void* source, std::size_t source_bytes);
   [[nodiscard]] Result<Ref<Event>> copy_rows(Call kind, const Copy2dShape& shape, WaitList after);
-  // Counts the call and one more for each event that the driver did not make.
+  // Counts the call, and one more call for each event that is not simulated.
   [[nodiscard]] Result<void> begin(Call kind, WaitList after);
   [[nodiscard]] Result<Ref<Event>> submit(Work work, WaitList after);
 
   std::shared_ptr<Engine> engine_;
-  std::shared_ptr<CopyEngine> copy_engine_;
+  std::shared_ptr<QueueOperations> queue_operations_;
 };
 
 }  // namespace isthmus::sim

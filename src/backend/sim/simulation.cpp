@@ -7,7 +7,7 @@
 namespace isthmus {
 namespace {
 
-// Numbers the private devices for messages. Filters do not find them.
+// Numbers the private devices for messages. Filter strings cannot select these devices.
 std::atomic<std::uint64_t> private_devices{0};
 
 Error not_simulated(const Device& target) {

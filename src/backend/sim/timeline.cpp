@@ -7,7 +7,7 @@
 namespace isthmus::sim {
 namespace {
 
-// 146 years, later than any test waits for. The sum of two stays below 2^64.
+// 146 years, which no test reaches. The sum of two such times is below 2^64.
 constexpr std::uint64_t k_end_of_time = std::uint64_t{1} << 62;
 
 std::uint64_t sum(std::uint64_t a, std::uint64_t b) noexcept {

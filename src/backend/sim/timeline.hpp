@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The virtual clock of a device and its copy engines: the duration of operations, and which must
-// wait for which.
+// The virtual clock of a device and its copy engines. Computes when each operation starts and ends.
 //
 // Guarded by the engine's lock. Reads no real clock.
 
@@ -12,11 +11,11 @@
 
 namespace isthmus::sim {
 
-// What an operation occupies on the device: nothing, a copy engine of either direction, or the
-// engine that moves bytes within the device.
+// The engine that an operation occupies on the device: none, the copy engine of either direction,
+// or the engine that moves bytes within the device.
 enum class Route : std::uint8_t { none, to_device, from_device, inside };
 
-// The host's cost of submitting an operation and of polling an event.
+// The time that the host takes to submit an operation or to poll an event.
 constexpr std::uint64_t k_call_ns = 1'000;
 
 class Timeline {
@@ -26,10 +25,10 @@ class Timeline {
 
   [[nodiscard]] std::uint64_t now() const noexcept { return now_; }
   void advance_by(std::uint64_t ns) noexcept;
-  // Advances to this time, as a waiting host does.
-  void advance_to(std::uint64_t at) noexcept { now_ = at > now_ ? at : now_; }
+  // Advances the clock to this time if it is later, as for a host that waits until then.
+  void advance_to(std::uint64_t time) noexcept { now_ = time > now_ ? time : now_; }
 
-  // Occupies the engine from `ready_ns` on or later, and returns the times.
+  // Occupies the engine of `route`, at `ready_ns` or later, and returns the operation's times.
   [[nodiscard]] EventTimes occupy(Route route, std::uint64_t nbytes, std::uint64_t submitted_ns,
                                   std::uint64_t ready_ns) noexcept;
 
@@ -38,7 +37,7 @@ class Timeline {
   [[nodiscard]] std::uint64_t& free_at(Route route) noexcept;
 
   std::uint64_t now_ = 0;
-  // When each engine is free again.
+  // The time from which each engine is free.
   std::uint64_t to_device_free_ = 0;
   std::uint64_t from_device_free_ = 0;
   std::uint64_t inside_free_ = 0;

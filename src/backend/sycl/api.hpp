@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The part of dpctl's C interface to SYCL (libDPCTLSyclInterface) that is used, declared by hand:
-// the build needs no SYCL compiler and no header, and the program starts without the library.
-// tests/abi/sycl_api.cpp checks the declarations against dpctl's own headers where they are
-// installed.
+// The part of dpctl's C interface to SYCL (libDPCTLSyclInterface) that this library uses, declared
+// by hand. Building needs no SYCL compiler and no header, and starting does not need dpctl's
+// library. tests/abi/sycl_api.cpp checks the declarations against dpctl's own headers where they
+// are installed.
 //
-// A reference is an opaque handle of a SYCL object. The caller deletes what a function returns. A
-// function that fails returns null or 0, and the reason appears only in dpctl's log. Some functions
-// let exceptions of SYCL escape (dpctl 0.22): waits, `free`, `allocate_host`, `pointer_type` and
-// `pointer_device`.
+// A reference is an opaque handle of a SYCL object. The caller deletes the references and strings
+// that functions return. A function that fails returns null or 0, and the reason appears only in
+// dpctl's log. Some functions propagate SYCL's exceptions (dpctl 0.22): waits, `free`,
+// `allocate_host`, `pointer_type` and `pointer_device`.
 
 #include <cstddef>
 #include <cstdint>
@@ -137,7 +137,7 @@ struct Api {
 #undef ISTHMUS_SYCL_MEMBER
   // The underlying driver's handle of a context, retained once. SYCL's own library exports the
   // function under a name that is stable within a major version but that no header declares. Null
-  // if it lacks it.
+  // if that library lacks the function.
   Entry<std::uintptr_t(ContextReference)> context_native = nullptr;
 };
 

@@ -10,7 +10,7 @@
 namespace isthmus::sycl {
 namespace {
 
-// dpctl's functions take pointers to memory as opaque references.
+// dpctl's functions accept pointers to memory as opaque references.
 MemoryReference as_reference(const void* pointer) noexcept {
   return static_cast<MemoryReference>(const_cast<void*>(pointer));
 }
@@ -32,8 +32,7 @@ Error call_failed(const char* name) {
               "{} failed; dpctl only logs SYCL's reason: run with DPCTL_VERBOSITY=error", name);
 }
 
-// dpctl lets an exception escape if it is queried for the device of a pointer that does not belong
-// to this context.
+// dpctl propagates an exception if the device of a pointer of another context is queried.
 PointerFacts Context::query(const void* pointer) noexcept {
   PointerFacts facts;
   if (os::drivers_unavailable()) {
@@ -62,9 +61,9 @@ Result<OwnedQueue> Context::open_queue(const Device& device) const {
 
 Result<QueueReference> Context::allocator_of(const Device& device) {
   const std::lock_guard hold{allocators_lock_};
-  for (const auto& [of, made] : allocators_) {
-    if (of == &device) {
-      return made.get();
+  for (const auto& [allocator_device, allocator] : allocators_) {
+    if (allocator_device == &device) {
+      return allocator.get();
     }
   }
   auto queue = open_queue(device);

@@ -12,7 +12,7 @@ namespace isthmus::sycl {
 
 class Context final : public isthmus::Context {
  public:
-  // `owner` is released after the reference.
+  // `owner` is released after `reference`.
   Context(Platform& platform, OwnedContext reference, std::vector<isthmus::Device*> devices,
           isthmus::Platform* owning_platform, Owner owner)
       : isthmus::Context{std::move(devices), owning_platform},
@@ -37,15 +37,15 @@ class Context final : public isthmus::Context {
                                                        bool platform_owned) override;
 
  private:
-  // dpctl allocates through a queue, which determines device and context. One is opened for each
-  // device on first use.
+  // dpctl allocates through a queue, which determines device and context. One such queue is opened
+  // for each device on first use.
   [[nodiscard]] Result<OwnedQueue> open_queue(const Device& device) const;
   [[nodiscard]] Result<QueueReference> allocator_of(const Device& device);
 
   Owner owner_;
   Platform& driver_;
   OwnedContext reference_;
-  const std::uintptr_t key_;  // read once: every request for memory needs it
+  const std::uintptr_t key_;  // cached, since every allocation needs it
   std::mutex allocators_lock_;
   // Guarded by allocators_lock_.
   std::vector<std::pair<const Device*, OwnedQueue>> allocators_;

@@ -9,7 +9,7 @@
 namespace isthmus::sycl {
 namespace {
 
-// dpctl does not report it. No known runtime aligns to less.
+// dpctl does not report the base alignment. No known runtime has a smaller one.
 constexpr std::uint64_t k_base_alignment = 64;
 
 isthmus_device_type_t type_of(int native_type) noexcept {
@@ -44,8 +44,8 @@ std::uint64_t capabilities_of(const Api& calls, DeviceReference device,
          offers(dp::k_aspect_usm_host, ISTHMUS_CAN_HOST_KIND) | host_capabilities;
 }
 
-// As for OpenCL devices: an allocation needs space for its alignment, and a device's own memory is
-// too scarce to align to more than a huge page.
+// As for OpenCL devices, an allocation needs additional space for its alignment, and device memory
+// is too scarce for alignments above a huge page.
 std::uint64_t max_alignment_of(isthmus_device_type_t type, std::uint64_t max_allocation) {
   constexpr std::uint64_t k_max_on_host = std::uint64_t{1} << 31;
   constexpr std::uint64_t k_max_on_device = std::uint64_t{1} << 21;
@@ -68,7 +68,7 @@ Result<DeviceProperties> describe(const Api& calls, DeviceReference reference,
   properties.vendor = take_text(calls, calls.device_vendor(reference));
   properties.driver_version = take_text(calls, calls.device_driver(reference));
   properties.compute_units = calls.compute_units(reference);
-  properties.copy_engines = 1;  // dpctl does not report them
+  properties.copy_engines = 1;  // dpctl does not report the number
   properties.capabilities = capabilities_of(calls, reference, properties.type);
   properties.memory_bytes = calls.memory_bytes(reference);
   properties.max_allocation_bytes = calls.max_allocation(reference);

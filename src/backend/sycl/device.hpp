@@ -10,7 +10,7 @@
 
 namespace isthmus::sycl {
 
-// The next number of each type, over all SYCL platforms, for filters.
+// The next number of each device type, counted over all SYCL platforms, for filter strings.
 using TypeNumbers = std::array<unsigned, ISTHMUS_DEVICE_ACCELERATOR + 1>;
 
 // NOT_FOUND for a device without USM or of an unsupported type.
@@ -28,7 +28,7 @@ class Device final : public isthmus::Device {
 
   [[nodiscard]] DeviceReference reference() const noexcept { return reference_.get(); }
   [[nodiscard]] void* native() const noexcept override { return reference_.get(); }
-  // Whether its memory is the host's.
+  // Whether the device's memory is the host's.
   [[nodiscard]] bool is_host() const noexcept { return properties().type == ISTHMUS_DEVICE_CPU; }
   [[nodiscard]] bool reaches_host_memory() const noexcept override {
     return accepts_host_pointers_;
@@ -36,10 +36,11 @@ class Device final : public isthmus::Device {
   [[nodiscard]] bool keeps_memory_on_host() const noexcept override { return is_host(); }
   // Queues by SYCL's hash, without the default queue.
   [[nodiscard]] QueueTable<std::size_t>& known_queues() noexcept { return known_queues_; }
-  // Held from the lookup in `known_queues` until the addition to it, so that a queue is adopted
-  // once.
+  // Held from the lookup in `known_queues` until the addition to it, so that each queue is adopted
+  // only once.
   [[nodiscard]] std::mutex& adoption_lock() noexcept { return adoption_lock_; }
-  // The machine's memory, for a CPU device. UNSUPPORTED for others, since dpctl does not report it.
+  // The machine's memory, for a CPU device. UNSUPPORTED for other devices, whose memory dpctl does
+  // not report.
   [[nodiscard]] Result<MemoryInfo> memory() const override;
 
  private:

@@ -27,7 +27,7 @@ void Operation::refresh() noexcept {
   }
 }
 
-// In SYCL's own wait, a runtime on the host may let the calling thread do the work.
+// Uses SYCL's own wait, in which a runtime on the host may execute commands on the calling thread.
 void Operation::block(const os::Deadline& until) noexcept {
   if (!until && !on_library_thread() && wait_until_enqueued(until) && !settled() &&
       !os::drivers_unavailable()) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The event of an operation. SYCL does not notify of its completion, so the event is polled.
-// Thread-safe.
+// The event of an operation. SYCL has no completion callbacks, so the event is polled. Thread-safe.
 
 #include "backend/polled_event.hpp"
 #include "backend/sycl/context.hpp"
@@ -19,7 +18,7 @@ class Operation final : public PolledEvent {
   [[nodiscard]] void* native() noexcept override {
     return is_enqueued() ? reference_.get() : nullptr;
   }
-  // Called once the driver has the operation.
+  // Called when the driver has received the operation.
   void submitted(OwnedEvent reference) noexcept;
   // UNSUPPORTED for queues created without profiling, such as the library's own: with profiling a
   // command of Intel's CPU runtime takes 4 us more.
@@ -35,8 +34,8 @@ class Operation final : public PolledEvent {
   OwnedEvent reference_;
 };
 
-// The event of work that the host does in queue order. The thread that does it completes the event,
-// so it is not polled.
+// The event of work that the host performs in queue order. The thread that performs the work
+// completes the event, so the event is not polled.
 class HostOperation final : public PolledEvent {
  public:
   void finish() noexcept {

@@ -14,7 +14,7 @@
 namespace isthmus::sycl {
 namespace {
 
-// For all queues together.
+// Limits the wait for all queues together.
 constexpr std::chrono::seconds k_max_wait{5};
 constexpr std::chrono::microseconds k_poll_interval{50};
 
@@ -44,8 +44,8 @@ void ExitDrain::remove(Place position) noexcept {
   queues_.erase(position);
 }
 
-// Submits a barrier to every queue first, so that they are drained in parallel. Copied references
-// replace the queues, which may be destroyed meanwhile.
+// Submits a barrier to every queue first, so that they are drained in parallel. Copies the
+// references, since the queues may be destroyed meanwhile.
 void ExitDrain::run() noexcept try {
   std::vector<std::pair<const Api*, OwnedQueue>> queues;
   {
@@ -56,8 +56,8 @@ void ExitDrain::run() noexcept try {
     }
   }
   std::vector<std::pair<const Api*, EventReference>> ends;
-  for (const auto& [calls, open] : queues) {
-    ends.emplace_back(calls, open ? calls->barrier(open.get()) : nullptr);
+  for (const auto& [calls, queue] : queues) {
+    ends.emplace_back(calls, queue ? calls->barrier(queue.get()) : nullptr);
   }
   const auto until = os::Clock::now() + k_max_wait;
   for (const auto& [calls, end] : ends) {
@@ -69,7 +69,7 @@ void ExitDrain::run() noexcept try {
     }
   }
 } catch (const std::bad_alloc&) {
-  // The process ends anyway.
+  // Without memory the remaining queues are not drained.
 }
 
 }  // namespace isthmus::sycl

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Drains the known queues before SYCL is unloaded at exit, for some seconds at most: Intel's CPU
-// runtime crashes if commands are in flight then.
+// Drains all registered queues at process exit, before SYCL is unloaded, for at most 5 seconds.
+// Intel's CPU runtime crashes if commands are in flight at that time.
 
 #include <list>
 #include <mutex>

@@ -24,7 +24,7 @@ class HeldQueue {
 
   [[nodiscard]] const Api& calls() const noexcept { return calls_; }
   [[nodiscard]] QueueReference get() const noexcept { return reference_.get(); }
-  // The reference is never released.
+  // Leaks the reference.
   void abandon() noexcept { reference_.abandon(); }
 
  private:

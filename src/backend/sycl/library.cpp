@@ -6,8 +6,8 @@
 namespace isthmus::sycl {
 namespace {
 
-// sycl::context::getNative() const. A member function is called as a function that takes its
-// object.
+// sycl::context::getNative() const. A member function can be called as a function whose first
+// parameter is the object.
 constexpr auto k_context_native = "_ZNK4sycl3_V17context9getNativeEv";
 
 // Returns the name of the first function that the library lacks, or null.
@@ -34,7 +34,7 @@ Result<Library> open_library(const std::string& name) {
       os::find_symbol(*opened, k_context_native));
   if (const char* missing = load_functions(*opened, library.calls)) {
     return fail(ISTHMUS_ERROR_NOT_FOUND,
-                "{}: not the C interface of dpctl 0.17 or later, it has no {}", library.path,
+                "{} is not the C interface of dpctl 0.17 or later: it has no {}", library.path,
                 missing);
   }
   return library;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// dpctl's C interface to SYCL. Opened once and never closed.
+// Loads dpctl's C interface to SYCL. The library is opened once and never closed.
 
 #include <string>
 

@@ -83,12 +83,12 @@ Result<std::vector<Ref<isthmus::Platform>>> open() {
   if (!search.platforms().empty()) {
     return std::move(search.platforms());
   }
-  const bool came_too_late = was_loaded && !was_set && !drivers.empty();
+  const bool is_too_late = was_loaded && !was_set && !drivers.empty();
   return fail(ISTHMUS_ERROR_NOT_FOUND, "{}{}{}", search.reasons(),
-              came_too_late ? "; dpctl was used before isthmus could add the OpenCL driver: query "
-                              "isthmus for its devices first, or set OCL_ICD_FILENAMES="
-                            : "",
-              came_too_late ? drivers : std::string{});
+              is_too_late ? "; dpctl was used before isthmus could add the OpenCL driver: query "
+                            "isthmus for its devices first, or set OCL_ICD_FILENAMES="
+                          : "",
+              is_too_late ? drivers : std::string{});
 }
 
 bool owns_event(Event& candidate) noexcept {

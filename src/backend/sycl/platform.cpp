@@ -90,7 +90,7 @@ Result<Device*> Platform::find_or_add_sub_device(Device& member, DeviceReference
   return sub_devices_.back().get();
 }
 
-// The platform's default context is SYCL's own default one, so that its memory is usable on dpctl's
+// The platform's default context is SYCL's default context, so that its memory is usable on dpctl's
 // default queues.
 Result<Ref<isthmus::Context>> Platform::make_context(std::vector<isthmus::Device*> members,
                                                      isthmus::Platform* owning_platform) {

@@ -9,7 +9,7 @@ namespace isthmus::sycl {
 
 class Platform final : public isthmus::Platform {
  public:
-  // Lists the devices. For each device that cannot be used, adds the reason to `reasons`.
+  // Lists the devices. For each device that cannot be used, appends the reason to `reasons`.
   Platform(PlatformProperties properties, const Api& calls, OwnedPlatform reference,
            TypeNumbers& numbers, std::vector<std::string>& reasons);
 
@@ -33,8 +33,8 @@ class Platform final : public isthmus::Platform {
   [[nodiscard]] Result<Ref<isthmus::Context>> copy_context(ContextReference native,
                                                            std::vector<isthmus::Device*> members,
                                                            Owner owner);
-  // Returns `member` itself or a sub-device of it. A sub-device that is seen for the first time
-  // becomes a device, which is not listed. WRONG_CONTEXT for any other device.
+  // Returns `member` itself or a sub-device of it. The first use of a sub-device creates a Device
+  // object for it, which is not listed. WRONG_CONTEXT for any other device.
   [[nodiscard]] Result<Device*> find_or_add_sub_device(Device& member, DeviceReference reference);
   [[nodiscard]] Device* find_sub_device_locked(DeviceReference reference) const noexcept;
   [[nodiscard]] bool is_sub_device_of(const Device& parent,

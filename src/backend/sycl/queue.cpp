@@ -11,7 +11,7 @@
 namespace isthmus::sycl {
 namespace {
 
-// WorkChunks of at least this size on average are worth a command each.
+// Rows or ranges of at least this size on average are copied by one command each.
 constexpr std::size_t k_min_command_bytes = std::size_t{1} << 20;
 
 }  // namespace
@@ -70,12 +70,12 @@ bool Queue::can_wait_for(Event& candidate) const noexcept {
   return operation != nullptr && operation->context().is_same_as(context_);
 }
 
-// Orders the next command on the queue after those of the events that have not ended.
+// Orders the next command on the queue after the commands of the events that are still pending.
 bool Queue::order_next_after(WaitList after) const {
   std::vector<EventReference> pending;
-  for (const auto& before : after) {
-    if (!before->settled()) {
-      pending.push_back(static_cast<Operation&>(*before).reference());
+  for (const auto& dependency : after) {
+    if (!dependency->settled()) {
+      pending.push_back(static_cast<Operation&>(*dependency).reference());
     }
   }
   if (!in_order_ && !enqueue_barrier()) {
@@ -128,9 +128,8 @@ Result<Ref<Event>> Queue::submit(const char* call, std::size_t count, WaitList a
   auto operation = make_ref<Operation>(context_);
   return enqueue_or_defer(
       operation, after,
-      [this, operation, call, count, what = std::forward<Command>(command)](WaitList ready) {
-        return enqueue(*operation, call, count, ready, what);
-      });
+      [this, operation, call, count, submit_command = std::forward<Command>(command)](
+          WaitList ready) { return enqueue(*operation, call, count, ready, submit_command); });
 }
 
 template <class Work>
@@ -142,13 +141,13 @@ Result<Ref<Event>> Queue::run_on_host(WaitList after, Work&& work) {
                    [this](std::size_t) { return enqueue_barrier(); });
   };
   auto host_work = [host_operation, fence_operation,
-                    what = std::forward<Work>(work)](WaitList) -> Error {
+                    host_function = std::forward<Work>(work)](WaitList) -> Error {
     ISTHMUS_TRY(fence_operation->wait(std::nullopt));
-    const CallOfAnyThread counted;  // the driver owns the memory
+    const CallOfAnyThread counted;  // the driver must not be unloaded meanwhile: it owns the memory
     if (!counted) {
       return process_is_ending();
     }
-    what();
+    host_function();
     host_operation->finish();
     return {};
   };
@@ -170,10 +169,10 @@ Result<Ref<Event>> Queue::do_copy(void* destination, const void* source, std::si
     return submit("sycl::queue::memcpy", 1, after,
                   [=, this](std::size_t) { return enqueue_copy(destination, source, nbytes); });
   }
-  const CopyDivision parts{destination, nbytes};
-  return submit("sycl::queue::memcpy", parts.count(), after, [=, this](std::size_t index) {
-    const auto begin = parts.begin(index);
-    return enqueue_copy(advance(destination, begin), advance(source, begin), parts.size(index));
+  const CopyDivision chunks{destination, nbytes};
+  return submit("sycl::queue::memcpy", chunks.count(), after, [=, this](std::size_t index) {
+    const auto begin = chunks.begin(index);
+    return enqueue_copy(advance(destination, begin), advance(source, begin), chunks.size(index));
   });
 }
 
@@ -201,11 +200,11 @@ Result<Ref<Event>> Queue::do_copy_ranges(const RangedCopy& copy, WaitList after)
     });
   }
   return submit("sycl::queue::memcpy", copy.ranges.size(), after,
-                [this, to = copy.destination, from = copy.source,
+                [this, destination = copy.destination, source = copy.source,
                  ranges = std::move(ranges)](std::size_t index) {
                   const auto& range = ranges[index];
-                  return enqueue_copy(advance(to, range.destination_offset),
-                                      advance(from, range.source_offset), range.nbytes);
+                  return enqueue_copy(advance(destination, range.destination_offset),
+                                      advance(source, range.source_offset), range.nbytes);
                 });
 }
 
@@ -246,8 +245,8 @@ FillPattern rotated(const FillPattern& pattern, std::size_t step) noexcept {
 
 }  // namespace
 
-// The bytes before and after the aligned multiples of the pattern's size are filled singly, with
-// fewer than 31 commands, since the host may not be able to access the memory.
+// Fills the bytes before and after the aligned multiples of the pattern's size with one command
+// each, fewer than 31 in total, since the host may be unable to access the memory.
 Result<Ref<Event>> Queue::do_fill(void* destination, const FillPattern& pattern, std::size_t nbytes,
                                   WaitList after) {
   const auto misalignment = address(destination) % pattern.nbytes;
@@ -270,7 +269,7 @@ Result<Ref<Event>> Queue::do_fill(void* destination, const FillPattern& pattern,
       });
 }
 
-// SYCL cannot prefetch to the host, and if host and device are the same there is nothing to move.
+// SYCL cannot prefetch to the host, and if the device is the host no data has to move.
 Result<Ref<Event>> Queue::do_prefetch(const void* pointer, std::size_t nbytes, bool to_host,
                                       WaitList after) {
   if (to_host || device_.is_host()) {

@@ -2,15 +2,15 @@
 #pragma once
 // A SYCL queue. Thread-safe.
 //
-// The library's own queues are in order. An adopted one may be out of order, which is dpctl's
-// default: there a barrier precedes each operation of the library, so that these run one after the
-// other and a fence covers everything before it. A SYCL queue cannot wait for the host
-// (deferring_queue.hpp).
+// Queues that the library creates are in order. An adopted queue may be out of order, which is
+// dpctl's default. A barrier then precedes each operation of the library, so that these operations
+// run one after the other and a fence covers all work before it. A SYCL queue cannot wait for the
+// host (deferring_queue.hpp).
 //
-// A barrier takes a lock of SYCL that waits for SYCL's host tasks, which may free memory: a thread
-// that frees memory must not submit one.
+// Submitting a barrier acquires a lock of SYCL that waits for SYCL's host tasks. These may free
+// memory, so a thread that is freeing memory must not submit a barrier.
 //
-// dpctl's only copy command takes one contiguous range and costs 5 us. If the device's memory is
+// dpctl's only copy command copies one contiguous range and costs 5 us. If the device's memory is
 // the host's, the host copies data in many ranges, in queue order.
 
 #include "backend/deferring_queue.hpp"
@@ -21,7 +21,7 @@ namespace isthmus::sycl {
 
 class Queue final : public DeferringQueue {
  public:
-  // A queue of the library's own.
+  // A queue that the library created.
   Queue(Context& context, Device& device, OwnedQueue reference, bool platform_owned);
   // An adopted queue: `reference` is a copy of its owner's reference.
   Queue(Context& context, Device& device, OwnedQueue reference, Owner owner);
@@ -47,8 +47,8 @@ class Queue final : public DeferringQueue {
   [[nodiscard]] void* native() const noexcept override { return reference(); }
 
  private:
-  // Submits `count` commands, now or later, as a single operation. command(index) submits one and
-  // returns its SYCL event. `call` is the name for messages.
+  // Submits `count` commands, now or later, as a single operation. command(index) submits one
+  // command and returns its SYCL event; `call` is its name in messages.
   template <class Command>
   Result<Ref<Event>> submit(const char* call, std::size_t count, WaitList after, Command&& command);
   template <class Command>
@@ -56,8 +56,8 @@ class Queue final : public DeferringQueue {
                 const Command& command) const;
   template <class Command>
   [[nodiscard]] OwnedEvent enqueue_all(std::size_t count, const Command& command) const;
-  // Runs `work` on the host once everything before it has ended. Pre: the device's memory is the
-  // host's.
+  // Runs `work` on the host once all earlier work on the queue has completed. Pre: the device's
+  // memory is the host's.
   template <class Work>
   Result<Ref<Event>> run_on_host(WaitList after, Work&& work);
   [[nodiscard]] bool order_next_after(WaitList after) const;
@@ -70,7 +70,7 @@ class Queue final : public DeferringQueue {
   Context& context_;
   Device& device_;
   std::shared_ptr<HeldQueue> held_;
-  const std::uintptr_t key_;  // read once: every request for memory needs it
+  const std::uintptr_t key_;  // cached, since every allocation needs it
   bool in_order_ = true;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Access to dpctl: calls without exceptions, and references that are deleted with their owner, in
-// counted calls.
+// Helpers for dpctl: calls that catch exceptions, and owned references, whose deletion counts as a
+// driver call.
 
 #include <string>
 #include <utility>
@@ -11,10 +11,10 @@
 
 namespace isthmus::sycl {
 
-// Calls a function that may let exceptions of SYCL escape (api.hpp). Then returns false, null or
-// nothing.
-template <class Result, class... Taken, class... Given>
-Result call_safely(Result (*function)(Taken...), Given... arguments) noexcept {
+// Calls a function that may propagate SYCL's exceptions (api.hpp). After an exception returns
+// false, null or nothing.
+template <class Result, class... Parameters, class... Arguments>
+Result call_safely(Result (*function)(Parameters...), Arguments... arguments) noexcept {
   try {
     return function(arguments...);
   } catch (...) {
@@ -22,8 +22,8 @@ Result call_safely(Result (*function)(Taken...), Given... arguments) noexcept {
   }
 }
 
-// A reference with one owner. `Delete` is the member of `Api` that deletes it. Once the drivers
-// have been torn down, nothing is deleted.
+// A reference with one owner. `Delete` is the member of `Api` that deletes it. Once the drivers are
+// unavailable, nothing is deleted.
 template <class Handle, auto Delete>
 class Owned {
  public:
@@ -61,7 +61,7 @@ using OwnedEvent = Owned<EventReference, &Api::delete_event>;
 using OwnedPlatforms = Owned<Vector, &Api::delete_platforms>;
 using OwnedDevices = Owned<Vector, &Api::delete_devices>;
 
-// Takes ownership of a string of dpctl's. Returns "" for null.
+// Copies a string that dpctl returned, and deletes it. Returns "" for null.
 [[nodiscard]] inline std::string take_text(const Api& calls, const char* text) {
   std::string copied = text == nullptr ? "" : text;
   if (text != nullptr) {

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Base class of the resources over an upstream resource. It has the kind, context and device of
-// upstream, and forwards to it what a derived class does not change. Thread-safe, as all resources
-// are.
+// Base class of resources that have an upstream resource. An adaptor has the kind, context and
+// device of its upstream, and forwards to it every call that the derived class does not override.
+// Thread-safe, like all resources.
 //
-// A deallocation goes to upstream and returns its result: misuse that upstream detects changes no
-// counter. The fast paths are those of the pool at the bottom, plus one virtual call for each
-// resource above the lowest one.
+// A deallocation is forwarded to upstream and returns upstream's result, so misuse that upstream
+// detects changes no counter of the adaptor. The fast paths are those of the pool at the bottom,
+// plus one virtual call for each resource above the lowest one.
 
 #include "memory/free_listener.hpp"
 #include "memory/pool.hpp"
 
 namespace isthmus {
 
-// The fast paths of a resource. For a pool they make no virtual call, as in the C interface.
+// Call the fast paths of a resource. For a pool they make no virtual call, as in the C interface.
 [[nodiscard]] inline void* allocate_fast_from(MemoryResource& resource, std::size_t nbytes,
                                               std::size_t alignment, Queue* queue) noexcept {
   auto* pool = resource.as_pool();
@@ -60,7 +60,8 @@ class Adaptor : public MemoryResource, public FreeListener {
 
  protected:
   [[nodiscard]] MemoryResource& upstream() const noexcept { return *upstream_; }
-  // Upstream if it is a pool, else null: one load instead of two dependent ones.
+  // Upstream if it is a pool, else null. Cached, since this takes one load instead of two dependent
+  // ones.
   [[nodiscard]] Pool* upstream_pool() const noexcept { return upstream_pool_; }
 
  private:

@@ -35,7 +35,8 @@ void Arena::delay_reuse(const Superblock& superblock, Ticket until) noexcept {
   }
 }
 
-// Pre: the block at `position` is free. Both parts are free afterwards.
+// Splits a block after its first `first` bytes. Pre: the block is free; both parts are free
+// afterwards.
 void Arena::split(Blocks::iterator position, std::size_t first) {
   auto& block = position->second;
   const auto added = blocks_.try_emplace(address(block.begin + first)).first;
@@ -52,13 +53,13 @@ void Arena::split(Blocks::iterator position, std::size_t first) {
   free_.insert(std::move(node));
 }
 
-std::byte* Arena::allocate(std::size_t nbytes, std::size_t alignment, QueueSlots::Slot slot,
+std::byte* Arena::allocate(std::size_t nbytes, std::size_t alignment, QueueSlots::EntryIndex entry,
                            const QueueSlots& slots) {
   const auto padding_of = [alignment](const Block& at) {
     return (0 - address(at.begin)) & (alignment - 1);
   };
   const auto fits = [&](const Block* each) {
-    return padding_of(*each) <= each->nbytes - nbytes && slots.is_usable(each->freed, slot);
+    return padding_of(*each) <= each->nbytes - nbytes && slots.is_usable(each->freed, entry);
   };
   const auto found = std::find_if(free_.lower_bound<std::size_t>(nbytes), free_.end(), fits);
   if (found == free_.end()) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// One arena: superblocks that are divided into blocks, in use and free.
+// One arena: a set of superblocks, each divided into live and free blocks.
 //
-// Every byte of a superblock belongs to one block. Free blocks are found by size, those of equal
-// size by address; neighbours that one ticket can cover are joined. A free needs no memory: while a
-// block is in use it retains its node of the set of free blocks. Not thread-safe: its owner holds
-// `lock`.
+// Every byte of a superblock belongs to one block. Free blocks are sorted by size, and by address
+// among equal sizes. Adjacent free blocks are joined if one ticket can cover both. A free needs no
+// memory, because a block that is not free owns its node of the set of free blocks. Not
+// thread-safe: the caller holds `lock`.
 
 #include <cstddef>
 #include <cstdint>
@@ -44,35 +44,37 @@ class alignas(64) Arena {
     std::size_t nbytes = 0;
     Ticket freed;
     enum { free, live, freeing } state = free;  // freeing: its ticket is being obtained
-    BySize::node_type node;                     // of `free_`, while it is not free
+    BySize::node_type node;                     // its node of `free_`, while it is not free
   };
   using Blocks = std::map<std::uintptr_t, Block>;
 
   // Pre, of all functions: `lock` is held.
   std::mutex lock;
 
-  // Throws std::bad_alloc, without effect.
+  // Adds the superblock as one free block. Throws std::bad_alloc, without effect.
   void add(Superblock& superblock);
-  // Its free blocks become usable by other queues only once `until` has passed.
+  // Other queues can use the superblock's free blocks only once `until` has passed.
   void delay_reuse(const Superblock& superblock, Ticket until) noexcept;
-  // Null if no free block that is usable by queue entry `slot` is large enough. Throws
+  // Returns null if no sufficiently large free block is usable by the queue of `entry`. Throws
   // std::bad_alloc.
   [[nodiscard]] std::byte* allocate(std::size_t nbytes, std::size_t alignment,
-                                    QueueSlots::Slot slot, const QueueSlots& slots);
+                                    QueueSlots::EntryIndex entry, const QueueSlots& slots);
   [[nodiscard]] bool has_free() const noexcept { return !free_.empty(); }
-  // The block that contains `pointer`; of 0 bytes if there is none.
+  // The block that contains `pointer`. If there is none, the result has 0 bytes.
   [[nodiscard]] CutBlock block_at(const void* pointer) noexcept;
-  // Begins the free of a block; `end_free` completes it. INVALID_ARGUMENT if no live block of the
-  // arena begins there.
+  // Begins freeing the block at `pointer`; `end_free` completes it. INVALID_ARGUMENT if no live
+  // block of the arena begins at that address.
   [[nodiscard]] Result<Blocks::iterator> begin_free(const void* pointer) noexcept;
   void end_free(Blocks::iterator position, Ticket freed, QueueSlots& slots) noexcept;
-  // Joins everything that could not be joined when it was freed and can be now.
+  // Joins adjacent free blocks whose tickets did not allow it when the blocks were freed, but do
+  // now.
   void coalesce(QueueSlots& slots) noexcept;
-  // False, without effect, if a block of it is not free or is still in use by work.
+  // Removes the superblock. Returns false, without effect, if any of its blocks is not free or is
+  // still used by work.
   [[nodiscard]] bool remove(Superblock& superblock, const QueueSlots& slots) noexcept;
 
  private:
-  // The end of `blocks_` if no block contains it.
+  // Finds the block that contains `pointer`. Returns the end of `blocks_` if there is none.
   [[nodiscard]] Blocks::iterator find(const void* pointer) noexcept;
   void split(Blocks::iterator position, std::size_t first);
   [[nodiscard]] bool can_coalesce(Blocks::iterator first, Blocks::iterator second,

@@ -52,14 +52,15 @@ Result<void*> ArenaResource::allocate(std::size_t nbytes, std::size_t alignment,
   return allocate_from_new(arena, size, *checked, queue);
 }
 
-// Fences make blocks usable that were freed on other queues, and allow blocks to be joined.
+// If no block fits, submits fences: these make blocks that were freed on other queues usable, and
+// allow free blocks to be joined.
 std::byte* ArenaResource::allocate_from_held(Arena& arena, std::size_t nbytes,
                                              std::size_t alignment, Queue& queue) {
   slots().fence_if_due();
-  const auto slot = slots().find(&queue);
+  const auto entry = slots().find(&queue);
   {
     const std::lock_guard hold{arena.lock};
-    auto* const block = arena.allocate(nbytes, alignment, slot, slots());
+    auto* const block = arena.allocate(nbytes, alignment, entry, slots());
     if (block != nullptr || !arena.has_free()) {
       return block;
     }
@@ -67,7 +68,7 @@ std::byte* ArenaResource::allocate_from_held(Arena& arena, std::size_t nbytes,
   slots().fence();
   const std::lock_guard hold{arena.lock};
   arena.coalesce(slots());
-  return arena.allocate(nbytes, alignment, slot, slots());
+  return arena.allocate(nbytes, alignment, entry, slots());
 }
 
 Result<ArenaResource::HeldSuperblock> ArenaResource::allocate_superblock(std::size_t nbytes,
@@ -113,14 +114,14 @@ Result<void*> ArenaResource::allocate_from_new(Arena& arena, std::size_t nbytes,
   const std::lock_guard hold{lock_};
   auto& added = superblocks_.emplace(base, *std::move(held)).first->second.superblock;
   added.arena = &arena;
-  const std::lock_guard also{arena.lock};
+  const std::lock_guard arena_hold{arena.lock};
   arena.add(added);
   auto* const block = arena.allocate(nbytes, alignment, QueueSlots::k_no_queue, slots());
-  arena.delay_reuse(added, until);  // upstream ordered it for this queue alone
+  arena.delay_reuse(added, until);  // upstream ordered the memory for `queue` only
   return static_cast<void*>(block);
 }
 
-// The ticket is obtained with no lock held, since that may query a driver.
+// Obtains the ticket with no lock held, since this may query a driver.
 Result<void> ArenaResource::deallocate(void* pointer, std::size_t, Queue* after) noexcept {
   auto* const arena = arena_at(pointer);
   if (arena == nullptr) {
@@ -150,7 +151,8 @@ CutBlock ArenaResource::block_at(const void* pointer) noexcept {
   return arena->block_at(pointer);
 }
 
-// What is taken out is released after the locks.
+// The memory of the removed superblocks is released after the locks, since `released` is destroyed
+// last.
 std::size_t ArenaResource::release_free_chunks() noexcept {
   decltype(superblocks_) released;
   std::size_t nbytes = 0;
@@ -158,7 +160,7 @@ std::size_t ArenaResource::release_free_chunks() noexcept {
   for (auto each = superblocks_.begin(); each != superblocks_.end();) {
     auto& superblock = each->second.superblock;
     const auto next = std::next(each);
-    const std::lock_guard also{superblock.arena->lock};
+    const std::lock_guard arena_hold{superblock.arena->lock};
     if (superblock.arena->remove(superblock, slots())) {
       nbytes += superblock.nbytes();
       released.insert(superblocks_.extract(each));

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Blocks of any size, cut from superblocks that threads do not share.
+// Sub-allocates blocks of any size from superblocks, which are divided among several arenas.
 //
 // Use it if memory that different threads free must stay separate, or over an upstream that no pool
-// can use. A pool is nearly always faster. A pair of a thread and a queue uses one of a fixed
-// number of arenas (arena.hpp), so that nothing remains when a thread or queue ends. If an arena
-// has no suitable block it gets a new superblock. Superblocks that are unused in other arenas are
-// released only if upstream, or the limit, has no more. A free finds the arena of its block among
-// the superblocks by address; it takes two locks, neither of which is held during a call of
-// upstream.
+// can use. A pool is nearly always faster. Each pair of a thread and a queue uses one arena of a
+// fixed set (arena.hpp), so no state remains when a thread or queue ends. An arena without a
+// suitable block gets a new superblock. Unused superblocks of other arenas are released only if
+// upstream has no more memory or the limit is reached. A free searches the superblocks by address
+// for the arena of its block. It takes two locks, neither of which is held while upstream is
+// called.
 
 #include <array>
 #include <atomic>
@@ -17,34 +17,35 @@
 #include <utility>
 
 #include "memory/adaptors/arena.hpp"
-#include "memory/adaptors/keeping_resource.hpp"
+#include "memory/adaptors/retaining_resource.hpp"
 
 namespace isthmus {
 
-class ArenaResource final : public KeepingResource {
+class ArenaResource final : public RetainingResource {
  public:
-  // Pre: `check_upstream` succeeded. All superblocks together have at most `limit_bytes`.
+  // Pre: `check_upstream` succeeded. The superblocks together hold at most `limit_bytes` bytes.
   ArenaResource(MemoryResource& upstream, std::uint64_t limit_bytes)
-      : KeepingResource{upstream}, limit_{limit_bytes} {}
+      : RetainingResource{upstream}, limit_{limit_bytes} {}
 
   static constexpr std::size_t k_arenas = 64;
   static constexpr std::size_t k_superblock_bytes = std::size_t{1} << 20;
 
   [[nodiscard]] Result<void*> allocate(std::size_t nbytes, std::size_t alignment,
                                        Queue& queue) override;
-  // INVALID_ARGUMENT if `pointer` is no block, lies inside one, or was freed before.
+  // INVALID_ARGUMENT if `pointer` is not a block of this resource, lies inside one, or was freed
+  // before.
   Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* after) noexcept override;
   [[nodiscard]] CutBlock block_at(const void* pointer) noexcept override;
 
  private:
-  // The bytes of the limit that one superblock uses.
+  // The part of the limit that one superblock uses. The destructor returns it.
   class Share {
    public:
-    // Empty if less than `nbytes` is left.
+    // Empty if less than `nbytes` of the limit is left.
     Share(std::atomic<std::uint64_t>& held, std::uint64_t nbytes, std::uint64_t limit) noexcept;
     Share(Share&& other) noexcept : held_{other.held_}, nbytes_{std::exchange(other.nbytes_, 0)} {}
     Share& operator=(Share other) noexcept {
-      std::swap(nbytes_, other.nbytes_);  // of the same resource
+      std::swap(nbytes_, other.nbytes_);  // both have the same `held_`
       return *this;
     }
     ~Share() { held_.fetch_sub(nbytes_, std::memory_order_relaxed); }
@@ -69,7 +70,8 @@ class ArenaResource final : public KeepingResource {
                                               std::size_t alignment, Queue& queue);
   [[nodiscard]] Result<HeldSuperblock> allocate_superblock(std::size_t nbytes,
                                                            std::size_t alignment, Queue& queue);
-  // A superblock for a request of `nbytes`. Releases unused ones if there is no more memory.
+  // Allocates a superblock for a request of `nbytes`. If there is no memory, releases unused
+  // superblocks and retries.
   [[nodiscard]] Result<HeldSuperblock> grow(std::size_t nbytes, std::size_t alignment,
                                             Queue& queue);
   [[nodiscard]] Result<void*> allocate_from_new(Arena& arena, std::size_t nbytes,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The base resources of a resource that has several upstreams, each once, and their sums. Not
-// changed after the owner's construction, so it needs no lock.
+// The base resources below a resource that has several upstreams, each listed once, and the sums
+// over them. Constant after the owner's construction, so no lock is needed.
 
 #include "memory/memory_resource.hpp"
 
@@ -9,13 +9,13 @@ namespace isthmus {
 
 class Bases {
  public:
-  // Adds those of `upstream`, which the owner keeps alive.
+  // Adds the base resources of `upstream`, which the owner keeps alive.
   void add(MemoryResource& upstream) { upstream.collect_bases(all_); }
   void collect(std::vector<MemoryResource*>& out) const;
 
   [[nodiscard]] MemoryResource::MemoryUsage usage() const noexcept;
-  // Trims the last added first. Each may hold what the current holdings of the other resources
-  // leave of `keep`.
+  // Trims the base resources in reverse order of their addition. Each may retain `keep` less the
+  // bytes that the others hold at that moment. Returns the bytes released.
   std::size_t trim(std::size_t keep) const noexcept;
 
  private:

@@ -9,18 +9,19 @@ namespace isthmus {
 Result<Ref<BinningResource>> BinningResource::create(MemoryResource& upstream,
                                                      std::vector<Bin> bins) {
   for (std::size_t index = 0; index < bins.size(); ++index) {
-    const auto& [most, from] = bins[index];
-    if (from->context().key() != upstream.context().key()) {
-      return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
-                  "bin {} allocates memory on {}, and the resource for larger requests memory on "
-                  "{}: all must be of one context",
-                  index, from->device().properties().filter, upstream.device().properties().filter);
+    const auto& [max_bytes, resource] = bins[index];
+    if (resource->context().key() != upstream.context().key()) {
+      return fail(
+          ISTHMUS_ERROR_WRONG_CONTEXT,
+          "bin {} allocates memory on {}, and the resource for larger requests allocates it "
+          "on {}, in another context: use resources of one context",
+          index, resource->device().properties().filter, upstream.device().properties().filter);
     }
-    if (index != 0 && most <= bins[index - 1].max_bytes) {
+    if (index != 0 && max_bytes <= bins[index - 1].max_bytes) {
       return fail(
           ISTHMUS_ERROR_INVALID_ARGUMENT,
-          "bin {} is for {}, and the one before it for {}: sort the bins by increasing size", index,
-          describe_bytes(most), describe_bytes(bins[index - 1].max_bytes));
+          "bin {} serves up to {}, and the previous bin up to {}: sort the bins by increasing size",
+          index, describe_bytes(max_bytes), describe_bytes(bins[index - 1].max_bytes));
     }
   }
   return make_ref<BinningResource>(upstream, std::move(bins));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Sends each request to a resource chosen by its size; these may be of different kinds. Costs a
-// search among the bins. There is no lock and no record of blocks: the size of a request also
-// selects the resource that its block returns to.
+// Forwards each request to a resource that is chosen by the size of the request. The resources may
+// be of different kinds. A request costs a search among the bins. There is no lock and no record of
+// blocks, because the size also selects the resource for a deallocation.
 
 #include <vector>
 
@@ -17,8 +17,8 @@ class BinningResource final : public Adaptor {
     std::size_t max_bytes;
     Ref<MemoryResource> resource;
   };
-  // `upstream` serves what is larger than every bin. WRONG_CONTEXT for a bin of another context,
-  // INVALID_ARGUMENT if the bins are not in increasing order.
+  // `upstream` serves requests that are larger than every bin. WRONG_CONTEXT if a bin's resource
+  // has another context; INVALID_ARGUMENT if the bins are not in increasing order of size.
   [[nodiscard]] static Result<Ref<BinningResource>> create(MemoryResource& upstream,
                                                            std::vector<Bin> bins);
   // Called by `create`.

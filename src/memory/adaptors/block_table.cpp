@@ -48,7 +48,7 @@ BlockTable::~BlockTable() {
   os::unmap_pages(all_roots_, sum_of(&root_length, k_sizes) * sizeof(Root));
 }
 
-// Fresh pages are zero, which is an empty leaf.
+// New pages are zeroed, which represents an empty leaf.
 BlockTable::Leaf* BlockTable::add_leaf(Root& at) {
   const std::lock_guard hold{lock_};
   auto* leaf = at.load(std::memory_order_relaxed);
@@ -61,7 +61,8 @@ BlockTable::Leaf* BlockTable::add_leaf(Root& at) {
   return leaf;
 }
 
-// For a block that is freed with another size than it was allocated with.
+// Searches all cell sizes and the map: for a small block without a cell, and for one that is freed
+// with another size than it was allocated with.
 bool BlockTable::extract_slow(const void* pointer, BlockRecord& out) noexcept {
   for (unsigned size = 0; size < k_sizes; ++size) {
     auto* cell = cell_in(size, pointer);
@@ -77,15 +78,15 @@ bool BlockTable::extract_slow(const void* pointer, BlockRecord& out) noexcept {
   return true;
 }
 
-// The note's cell still exists. A block without a cell had a note in the map, and needs memory for
-// another.
-void BlockTable::restore(const BlockRecord& note) noexcept try {
+// Needs memory only for a block without a cell, whose record is in the map: cells are never
+// removed.
+void BlockTable::restore(const BlockRecord& record) noexcept try {
   BlockRecord other;
-  if (!find(note.pointer, other)) {
-    insert(note);
+  if (!find(record.pointer, other)) {
+    insert(record);
   }
 } catch (const std::bad_alloc&) {
-  // The block stays without a note.
+  // The block remains without a record.
 }
 
 bool BlockTable::find(const void* pointer, BlockRecord& out) noexcept {
@@ -120,12 +121,12 @@ std::vector<BlockRecord> BlockTable::all() {
     const std::lock_guard hold{lock_};
     leaves = leaves_;
   }
-  std::vector<BlockRecord> notes;
+  std::vector<BlockRecord> records;
   for (const auto* each : leaves) {
-    collect(*each, notes);
+    collect(*each, records);
   }
-  overflow_.visit([&](const BlockRecord& each) { notes.push_back(each); });
-  return notes;
+  overflow_.visit([&](const BlockRecord& each) { records.push_back(each); });
+  return records;
 }
 
 }  // namespace isthmus

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Notes of live blocks, found by address without a lock or a search, whatever their number.
-// Thread-safe.
+// A table of the records of live blocks. A lookup by address needs no lock and no search, however
+// many blocks there are. Thread-safe.
 //
-// Cells are aligned pieces of the address space. Two blocks that are at least as large as a cell
-// never begin in the same cell. So for each of several sizes of cells, each four times the one
-// before, there is a sparse array of notes over all addresses, and the note of a block is that of
-// the largest cell that is not larger than the block. This takes 64 to 256 bytes per block, or less
-// for large ones. A block below 256 bytes that does not begin with a smallest cell has its note in
-// a map with locks. Only the owner of a block writes its note; other threads may read it at any
-// time.
+// The address space is divided into aligned cells of several sizes, each four times the previous
+// one. For each size, a sparse array over all addresses has one record per cell. A block uses the
+// largest cell size that does not exceed its own size. Two blocks that are at least as large as a
+// cell never begin in the same cell, so each has its own record. This takes 64 to 256 bytes per
+// block, and less for large blocks. A block below 256 bytes that does not begin at the start of a
+// smallest cell has its record in a map with locks. Only the owner of a block writes its record;
+// other threads may read it at any time.
 
 #include <array>
 #include <atomic>
@@ -27,15 +27,15 @@ namespace isthmus {
 
 struct BlockRecord {
   const void* pointer = nullptr;
-  std::size_t nbytes = 0;    // requested
-  std::uintptr_t queue = 0;  // its key
-  std::uint64_t order = 0;   // grows with time
-  std::uint64_t thread = 0;  // the system's number
+  std::size_t nbytes = 0;    // as requested
+  std::uintptr_t queue = 0;  // key of its queue
+  std::uint64_t order = 0;   // increases with time
+  std::uint64_t thread = 0;  // the operating system's id
   const char* tag = nullptr;
   const void* stack = nullptr;
 };
 
-// "3 MiB (3145728 bytes) in 2 blocks".
+// For example "3 MiB (3145728 bytes) in 2 blocks".
 [[nodiscard]] std::string describe_blocks(std::size_t nbytes, std::size_t count);
 
 class BlockTable {
@@ -46,16 +46,18 @@ class BlockTable {
   ~BlockTable();
 
   // Throws std::bad_alloc, without effect.
-  void insert(const BlockRecord& note) {
-    if (auto* cell = cell_for(note.pointer, note.nbytes)) [[likely]] {
-      cell->store(note);
+  void insert(const BlockRecord& record) {
+    if (auto* cell = cell_for(record.pointer, record.nbytes)) [[likely]] {
+      cell->store(record);
     } else {
-      overflow_.insert(note.pointer, note);
+      overflow_.insert(record.pointer, record);
     }
   }
-  // Reinserts a note that was extracted, unless there is another one.
-  void restore(const BlockRecord& note) noexcept;
-  // Removes the note; false if there is none. Fast if `nbytes` is the size of the allocation.
+  // Reinserts an extracted record, unless the block has another one by then. If there is no memory
+  // for it, the record is lost.
+  void restore(const BlockRecord& record) noexcept;
+  // Removes the record and stores it in `out`; false if there is none. Fast if `nbytes` is the size
+  // of the allocation.
   [[nodiscard]] bool extract(const void* pointer, std::size_t nbytes, BlockRecord& out) noexcept {
     auto* cell = find_cell(pointer, nbytes);
     if (cell != nullptr && cell->try_take(pointer, out)) [[likely]] {
@@ -63,35 +65,37 @@ class BlockTable {
     }
     return extract_slow(pointer, out);
   }
-  // Reads the note of the block that begins at `pointer`; false if there is none.
+  // Reads the record of the block that begins at `pointer`; false if there is none.
   [[nodiscard]] bool find(const void* pointer, BlockRecord& out) noexcept;
-  // All notes; may include some of the concurrent changes. Throws std::bad_alloc.
+  // All records. Concurrent changes may be included or not. Throws std::bad_alloc.
   [[nodiscard]] std::vector<BlockRecord> all();
 
  private:
-  // The note of one cell, in one cache line. Only the block's owner writes, so writes do not
-  // overlap. `nbytes` is not 0 while there is a note: stored last, by release, it publishes the
-  // other fields. `order` and `thread` together identify a note. They are stored first, before a
-  // release fence, and read both before the other fields and after them, following an acquire
-  // fence. So a reader that reads a later note in any of those fields sees that it has changed.
+  // The record of one cell, in one cache line. Only the block's owner writes it, so writes do not
+  // overlap. `nbytes_` is not 0 while there is a record; stored last, with release, it publishes
+  // the other fields. `order_` and `thread_` together identify a record. A writer stores them
+  // first, before a release fence. A reader loads them before the other fields and, following an
+  // acquire fence, after them. So a reader that loads any field of a later record sees that they
+  // have changed.
   class alignas(64) Cell {
    public:
-    // Called only by the block's owner. May overwrite the note of a block that was freed elsewhere.
-    void store(const BlockRecord& note) noexcept {
+    // Called only by the block's owner. May overwrite the record of an earlier block whose free
+    // this table did not see.
+    void store(const BlockRecord& record) noexcept {
       if (nbytes_.load(k_relaxed) != 0) [[unlikely]] {
-        nbytes_.store(0, k_relaxed);  // else a reader could take its fields for the new note's
+        nbytes_.store(0, k_relaxed);  // else a reader could mix old and new fields
         std::atomic_thread_fence(std::memory_order_release);
       }
-      order_.store(note.order, k_relaxed);
-      thread_.store(note.thread, k_relaxed);
+      order_.store(record.order, k_relaxed);
+      thread_.store(record.thread, k_relaxed);
       std::atomic_thread_fence(std::memory_order_release);
-      pointer_.store(note.pointer, k_relaxed);
-      queue_.store(note.queue, k_relaxed);
-      tag_.store(note.tag, k_relaxed);
-      stack_.store(note.stack, k_relaxed);
-      nbytes_.store(note.nbytes, std::memory_order_release);
+      pointer_.store(record.pointer, k_relaxed);
+      queue_.store(record.queue, k_relaxed);
+      tag_.store(record.tag, k_relaxed);
+      stack_.store(record.stack, k_relaxed);
+      nbytes_.store(record.nbytes, std::memory_order_release);
     }
-    // If two threads free a block at the same moment both may take its note: upstream detects the
+    // If two threads free a block concurrently, both may take its record; upstream detects the
     // double free.
     [[nodiscard]] bool try_take(const void* pointer, BlockRecord& out) noexcept {
       const auto nbytes = nbytes_.load(std::memory_order_acquire);
@@ -108,7 +112,7 @@ class BlockTable {
       nbytes_.store(0, std::memory_order_release);
       return true;
     }
-    // False if there is none, or it is changing.
+    // False if there is no record, or if it is being changed.
     [[nodiscard]] bool try_read(BlockRecord& out) const noexcept {
       const auto order = order_.load(k_relaxed);
       const auto thread = thread_.load(k_relaxed);
@@ -127,7 +131,7 @@ class BlockTable {
 
    private:
     static constexpr auto k_relaxed = std::memory_order_relaxed;
-    std::atomic<std::size_t> nbytes_;  // 0: there is no note
+    std::atomic<std::size_t> nbytes_;  // 0: there is no record
     std::atomic<const void*> pointer_;
     std::atomic<std::uintptr_t> queue_;
     std::atomic<std::uint64_t> order_;
@@ -145,7 +149,7 @@ class BlockTable {
   static constexpr std::size_t k_leaf_cells = std::size_t{1} << k_leaf_bits;
   static constexpr std::size_t k_words = k_leaf_cells >> k_page_cells_bits >> 6;
 
-  // In sparse pages. `used_pages` has a bit for each page of cells that was ever written to.
+  // Lies in sparse pages. `used_pages` has a bit for each page of cells that was ever written to.
   struct Leaf {
     std::array<std::atomic<std::uint64_t>, k_words> used_pages;
     std::array<Cell, k_leaf_cells> cells;
@@ -158,13 +162,13 @@ class BlockTable {
   [[nodiscard]] static constexpr std::size_t root_length(unsigned size) noexcept {
     return std::size_t{1} << (k_address_bits - cell_bits(size) - k_leaf_bits);
   }
-  // Of the cells for blocks of `nbytes` bytes. Pre: nbytes > 0.
+  // The number of the cell size for blocks of `nbytes` bytes. Pre: nbytes > 0.
   [[nodiscard]] static unsigned size_for(std::size_t nbytes) noexcept {
     const auto bits = static_cast<unsigned>(std::bit_width(nbytes)) - 1;
     const auto size = bits < k_smallest_bits ? 0 : (bits - k_smallest_bits) / k_step_bits;
     return size < k_sizes ? size : k_sizes - 1;
   }
-  // Several blocks may lie in a smallest cell; the one that begins with it has it.
+  // Several blocks may lie in one smallest cell. It belongs to the block that begins at its start.
   [[nodiscard]] static bool has_cell(const void* pointer, unsigned size) noexcept {
     return address(pointer) >> k_address_bits == 0 &&
            (size != 0 || address(pointer) % (std::size_t{1} << k_smallest_bits) == 0);
@@ -180,7 +184,8 @@ class BlockTable {
   [[nodiscard]] Cell* find_cell(const void* pointer, std::size_t nbytes) const noexcept {
     return nbytes == 0 ? nullptr : cell_in(size_for(nbytes), pointer);
   }
-  // Null if the block has none.
+  // The cell of a block; null if the block has none. Adds the leaf if necessary, and throws
+  // std::bad_alloc if it cannot.
   [[nodiscard]] Cell* cell_for(const void* pointer, std::size_t nbytes) {
     const auto size = size_for(nbytes);
     const auto at = address(pointer) >> cell_bits(size);

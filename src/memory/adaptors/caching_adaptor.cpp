@@ -26,7 +26,7 @@ void CachingAdaptors::add(CachingAdaptor& adaptor) noexcept {
   }
   const std::lock_guard hold{lock_};
   if (adaptor.is_listed_.exchange(true, std::memory_order_relaxed)) {
-    return;  // another thread did it meanwhile
+    return;  // another thread has added it meanwhile
   }
   adaptor.older_ = newest_;
   if (newest_ != nullptr) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// An adaptor that caches upstream memory which is not allocated to any caller.
+// Base class of adaptors that cache upstream memory which no caller has allocated.
 //
-// It returns that memory whenever the driver refuses a request (other_pools.hpp). The request may
-// be its own, so it holds no lock while it calls upstream. It is in the list of the process from
-// its first upstream memory until its last reference is dropped.
+// An adaptor releases this memory whenever the driver refuses a request (other_pools.hpp). It may
+// have made that request itself, so it holds no lock while it calls upstream. It is in the
+// process-wide list from its first upstream allocation until its last reference is dropped.
 
 #include <mutex>
 #include <vector>
@@ -19,10 +19,10 @@ class CachingAdaptor : public Adaptor {
     upstream.collect_bases(bases_);
   }
 
-  // Returns to upstream what is neither allocated nor in use, and reports the bytes. Does not wait
-  // for work.
+  // Releases memory that is neither allocated nor used by work, and returns the bytes released.
+  // Does not wait for work.
   virtual std::size_t release_unused() noexcept = 0;
-  // Events of unfinished work that prevents the release of such memory. Throws std::bad_alloc.
+  // Events of unfinished work that prevents the release of cached memory. Throws std::bad_alloc.
   [[nodiscard]] virtual std::vector<Ref<Event>> running() = 0;
 
   [[nodiscard]] const std::vector<MemoryResource*>& bases() const noexcept { return bases_; }
@@ -31,10 +31,11 @@ class CachingAdaptor : public Adaptor {
   }
 
  protected:
-  // Call after an allocation from upstream, before its memory is cached. Cheap after the first
-  // time.
+  // Adds the adaptor to the list. Call after an allocation from upstream, before its memory is
+  // cached. Further calls cost one load.
   void ensure_listed() noexcept;
-  // Call before destruction begins, since the list calls virtual functions.
+  // Removes the adaptor from the list. Call before destruction begins, since virtual functions of
+  // listed adaptors are called.
   void unlist() noexcept;
   void on_last_release() noexcept override;
 
@@ -48,16 +49,17 @@ class CachingAdaptor : public Adaptor {
   CachingAdaptor* older_ = nullptr;
 };
 
-// All referenced adaptors that have or had upstream memory. Thread-safe; allocates nothing. An
-// adaptor over another one is newer in the list: its upstream provided memory first.
+// The list of caching adaptors that are referenced and have obtained upstream memory. Thread-safe;
+// allocates nothing. An adaptor is newer in the list than the adaptors below it, since those
+// provided memory first.
 class CachingAdaptors {
  public:
   void add(CachingAdaptor& adaptor) noexcept;
   void remove(CachingAdaptor& adaptor) noexcept;
-  // The newest adaptor that is older than `last` (null: of all) and that `fits` accepts; null if
-  // there is none. `fits` is called under the lock; no reference is taken to an adaptor that it
-  // rejects, so none is destroyed here. Pre: the caller has a reference to `last`, which this
-  // function returned.
+  // The newest adaptor that `fits` accepts among those older than `last`, or among all if `last` is
+  // null. Returns null if there is none. `fits` is called under the lock. No reference is taken to
+  // an adaptor that it rejects, so none is destroyed here. Pre: the caller has a reference to
+  // `last`, which this function returned.
   template <class Fits>
   [[nodiscard]] Ref<CachingAdaptor> next(const CachingAdaptor* last, Fits&& fits) {
     const std::lock_guard hold{lock_};

@@ -21,13 +21,13 @@ isthmus_queue_t* handle_of(Queue* queue) noexcept {
 Result<void> CustomResource::check(const void* pointer, const AllocationRequest& request) noexcept
     try {
   if (pointer == nullptr) {
-    return fail(ISTHMUS_ERROR_CALLBACK, "a custom resource returned NULL for {}, and no error",
+    return fail(ISTHMUS_ERROR_CALLBACK, "a custom resource returned NULL without an error for {}",
                 describe_bytes(request.nbytes));
   }
   if (address(pointer) % request.alignment != 0) {
     return fail(ISTHMUS_ERROR_CALLBACK,
-                "a custom resource returned {}, which is not aligned to {}, for {}", pointer,
-                request.alignment, describe_bytes(request.nbytes));
+                "a custom resource returned {}, which is not aligned to {}, for a request of {}",
+                pointer, request.alignment, describe_bytes(request.nbytes));
   }
   return check_location(facts_of(context(), pointer), pointer, request);
 } catch (const std::bad_alloc&) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A resource that the program implements as a table of functions. Checks the memory that these
-// functions return. Thread-safe if they are.
+// functions return. Thread-safe if these functions are.
 
 #include "core/owner.hpp"
 #include "memory/memory_resource.hpp"

@@ -33,8 +33,8 @@ const std::byte* find_mismatch(const std::byte* at, std::byte expected,
   return mismatch == end ? nullptr : mismatch;
 }
 
-// Whether nothing on the queue uses memory freed on it earlier; waits for it where that is allowed.
-// CALLBACK if the thread's interrupt function ended the wait.
+// Whether no work on the queue can still use memory that was freed on it earlier. Waits for the
+// work where waiting is allowed. CALLBACK if the thread's interrupt function ended the wait.
 Result<bool> is_idle(Queue& queue) noexcept try {
   if (queue.is_known_idle()) {
     return true;
@@ -53,7 +53,7 @@ Result<bool> is_idle(Queue& queue) noexcept try {
 }  // namespace
 
 Result<Ref<DebugResource>> DebugResource::create(MemoryResource& upstream,
-                                                 std::size_t max_kept_bytes) {
+                                                 std::size_t max_quarantined_bytes) {
   if ((upstream.kinds() & set_of(ISTHMUS_KIND_DEVICE)) != 0) {
     return fail(ISTHMUS_ERROR_UNSUPPORTED,
                 "a debug resource inspects its blocks, and the host cannot access device memory: "
@@ -64,23 +64,23 @@ Result<Ref<DebugResource>> DebugResource::create(MemoryResource& upstream,
                 "a debug resource inspects blocks after they were freed, and a monotonic upstream "
                 "may release them earlier: put the monotonic resource over the debug resource");
   }
-  return make_ref<DebugResource>(upstream, max_kept_bytes);
+  return make_ref<DebugResource>(upstream, max_quarantined_bytes);
 }
 
-// Damaged blocks that were not freed again are returned to upstream now.
+// Returns damaged blocks to upstream, since they were not returned when they were freed.
 DebugResource::~DebugResource() {
   release_oldest(0);
-  live_.visit([this](const Note& note) {
-    if (note.is_damaged) {
-      auto copy = note;
+  live_.visit([this](const BlockRecord& record) {
+    if (record.is_damaged) {
+      auto copy = record;
       static_cast<void>(return_to_upstream(copy, nullptr));
     } else {
-      process_cut_areas().remove(note.area);
+      process_cut_areas().remove(record.area);
     }
   });
 }
 
-// Releases the quarantined blocks before it reports that there is no memory.
+// If upstream is out of memory, releases the quarantined blocks and retries.
 Result<std::byte*> DebugResource::allocate_block(std::size_t nbytes, std::size_t alignment,
                                                  Queue& queue) {
   auto memory = Adaptor::allocate(nbytes, alignment, queue);
@@ -105,33 +105,34 @@ Result<void*> DebugResource::allocate(std::size_t nbytes, std::size_t alignment,
   Undo rollback{[&] { static_cast<void>(Adaptor::deallocate(*base, nbytes + 2 * zone, &queue)); }};
   auto idle = is_idle(queue);
   ISTHMUS_TRY(idle);
-  auto note = *idle ? Note{*base + zone, nbytes, zone} : Note{*base, nbytes + 2 * zone, 0};
-  if (note.zone != 0) {  // before the note can be found
-    fill(note.base(), k_zone, zone);
-    fill(note.start, k_never_written, nbytes);
-    fill(note.start + nbytes, k_zone, zone);
+  auto record =
+      *idle ? BlockRecord{*base + zone, nbytes, zone} : BlockRecord{*base, nbytes + 2 * zone, 0};
+  if (record.zone != 0) {  // before another thread can find the record
+    fill(record.base(), k_zone, zone);
+    fill(record.start, k_never_written, nbytes);
+    fill(record.start + nbytes, k_zone, zone);
   }
-  insert(note);
+  insert(record);
   rollback.dismiss();
-  return static_cast<void*>(note.start);
+  return static_cast<void*>(record.start);
 }
 
 // Throws std::bad_alloc, without effect.
-void DebugResource::insert(Note& note) {
+void DebugResource::insert(BlockRecord& record) {
   auto& areas = process_cut_areas();
-  note.area =
-      areas.add({note.base(), note.all_bytes(), this, CutBlock{note.start, note.nbytes, true}});
-  Undo rollback{[&] { areas.remove(note.area); }};
-  live_.insert(note.start, note);
+  record.area = areas.add(
+      {record.base(), record.all_bytes(), this, CutBlock{record.start, record.nbytes, true}});
+  Undo rollback{[&] { areas.remove(record.area); }};
+  live_.insert(record.start, record);
   rollback.dismiss();
 }
 
-Result<void> DebugResource::return_to_upstream(Note& note, Queue* after) noexcept {
+Result<void> DebugResource::return_to_upstream(BlockRecord& record, Queue* after) noexcept {
   auto& areas = process_cut_areas();
-  auto area = areas.extract(note.area);
-  auto done = Adaptor::deallocate(note.base(), note.all_bytes(), after);
+  auto area = areas.extract(record.area);
+  auto done = Adaptor::deallocate(record.base(), record.all_bytes(), after);
   if (!done) {
-    note.area = areas.reinsert(std::move(area));
+    record.area = areas.reinsert(std::move(area));
   }
   return done;
 }
@@ -157,7 +158,7 @@ Result<void> DebugResource::deallocate(void* pointer, std::size_t, Queue*) noexc
     process_cut_areas().end_block(block.area);
     fill(block.start, k_freed, block.nbytes);
     quarantine(std::move(entry));
-    release_oldest(max_kept_bytes_);
+    release_oldest(max_quarantined_bytes_);
   }
   if (!done) {
     live_.reinsert(std::move(entry));
@@ -165,24 +166,26 @@ Result<void> DebugResource::deallocate(void* pointer, std::size_t, Queue*) noexc
   return done;
 }
 
-Error DebugResource::damage_of_live(const Note& note) noexcept {
-  const auto* found = find_mismatch(note.base(), k_zone, note.zone);
+Error DebugResource::damage_of_live(const BlockRecord& record) noexcept {
+  const auto* found = find_mismatch(record.base(), k_zone, record.zone);
   if (found == nullptr) {
-    found = find_mismatch(note.start + note.nbytes, k_zone, note.zone);
+    found = find_mismatch(record.start + record.nbytes, k_zone, record.zone);
   }
   return found == nullptr ? Error{}
-                          : written_to(note, found, "outside of it, so the block is not freed");
+                          : written_to(record, found, "outside of it, so the block is not freed");
 }
 
-Error DebugResource::damage_of_freed(const Note& note) noexcept {
-  const auto* found = find_mismatch(note.start, k_freed, note.nbytes);
-  return found == nullptr ? damage_of_live(note) : written_to(note, found, "after it was freed");
+Error DebugResource::damage_of_freed(const BlockRecord& record) noexcept {
+  const auto* found = find_mismatch(record.start, k_freed, record.nbytes);
+  return found == nullptr ? damage_of_live(record)
+                          : written_to(record, found, "after it was freed");
 }
 
-Error DebugResource::written_to(const Note& note, const std::byte* at, const char* text) noexcept {
+Error DebugResource::written_to(const BlockRecord& record, const std::byte* at,
+                                const char* text) noexcept {
   return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-              "something wrote to offset {} of the block of {} bytes at {}, {}", at - note.start,
-              note.nbytes, static_cast<void*>(note.start), text);
+              "something wrote to offset {} of the block of {} bytes at {}, {}", at - record.start,
+              record.nbytes, static_cast<void*>(record.start), text);
 }
 
 void DebugResource::report(const Error& error) noexcept {
@@ -193,24 +196,24 @@ void DebugResource::report(const Error& error) noexcept {
   }
 }
 
-// Inserts the note into `freed_` before the list: a thread that finds it in the list extracts it
-// from `freed_`.
-void DebugResource::quarantine(PointerTable<Note>::Entry freed) noexcept {
+// Inserts the record into `freed_` before the list, since a thread that pops it from the list
+// extracts it from `freed_`.
+void DebugResource::quarantine(PointerTable<BlockRecord>::Entry freed) noexcept {
   auto& last = freed.mapped();
   freed_.reinsert(std::move(freed));
   const std::lock_guard hold{lock_};
   (newest_ == nullptr ? oldest_ : newest_->next) = &last;
   newest_ = &last;
-  kept_bytes_ += last.all_bytes();
+  quarantined_bytes_ += last.all_bytes();
 }
 
-DebugResource::Note* DebugResource::pop_oldest(std::size_t max) noexcept {
+DebugResource::BlockRecord* DebugResource::pop_oldest(std::size_t max) noexcept {
   const std::lock_guard hold{lock_};
-  auto* const first = kept_bytes_ > max ? oldest_ : nullptr;
+  auto* const first = quarantined_bytes_ > max ? oldest_ : nullptr;
   if (first != nullptr) {
     oldest_ = first->next;
     newest_ = oldest_ == nullptr ? nullptr : newest_;
-    kept_bytes_ -= first->all_bytes();
+    quarantined_bytes_ -= first->all_bytes();
   }
   return first;
 }
@@ -239,10 +242,10 @@ std::size_t DebugResource::trim(std::size_t keep) noexcept {
 
 Result<void> DebugResource::verify() {
   Error error;
-  const auto checker_of = [&error](Error (*damage)(const Note&) noexcept) {
-    return [&error, damage](const Note& note) {
+  const auto checker_of = [&error](Error (*damage)(const BlockRecord&) noexcept) {
+    return [&error, damage](const BlockRecord& record) {
       if (!error) {
-        error = damage(note);
+        error = damage(record);
       }
     };
   };

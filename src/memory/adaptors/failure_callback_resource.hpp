@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Calls a function of the program when there is no memory; it may free some and request a retry.
+// Calls a function of the program when upstream is out of memory. The function may free memory and
+// request a retry.
 
 #include "core/owner.hpp"
 #include "memory/adaptors/adaptor.hpp"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Uses a second resource when the first has no memory. Blocks of the second are recorded by
-// address; while there are none, a free costs one load more than the first's own.
+// Allocates from a second resource when the first is out of memory. Blocks of the second are
+// recorded by address. While there are none, a free costs one load more than a free of the first
+// resource.
 
 #include "memory/adaptors/adaptor.hpp"
 #include "memory/adaptors/bases.hpp"
@@ -37,7 +38,7 @@ class FallbackResource final : public Adaptor {
     return Adaptor::may_release_early() || second_->may_release_early();
   }
   [[nodiscard]] MemoryUsage usage() noexcept override { return bases_.usage(); }
-  // Trims the second first, since its memory serves only when the first has none.
+  // Trims the second resource first, since it is used only when the first is out of memory.
   std::size_t trim(std::size_t keep) noexcept override { return bases_.trim(keep); }
   [[nodiscard]] Result<void> verify() override {
     ISTHMUS_TRY(Adaptor::verify());

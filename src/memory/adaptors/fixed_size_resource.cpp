@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::size_t k_max_alignment = 4096;
 
-// A block begins where the device's own allocations may begin.
+// The distance between blocks: their size, rounded up to the alignment of the device's own
+// allocations.
 std::size_t stride_of(const Device& device, std::size_t block_bytes) noexcept {
   const auto unit = device.properties().base_alignment;
   return (block_bytes + unit - 1) / unit * unit;
@@ -27,7 +28,7 @@ std::size_t alignment_of_stride(const Device& device, std::size_t stride) noexce
 
 FixedSizeResource::FixedSizeResource(MemoryResource& upstream, std::size_t block_bytes,
                                      std::size_t slab_blocks)
-    : KeepingResource{upstream},
+    : RetainingResource{upstream},
       requested_bytes_{block_bytes},
       block_bytes_{stride_of(upstream.device(), block_bytes)},
       slab_blocks_{slab_blocks},
@@ -73,7 +74,7 @@ Result<FixedSizeResource::Block*> FixedSizeResource::live_block_at(const void* p
 }
 
 void FixedSizeResource::push_free(Block& block) noexcept {
-  const auto number = list_of(block.freed.slot());
+  const auto number = list_of(block.freed.entry());
   auto& list = lists_.at(number);
   used_lists_ = std::max(used_lists_, number + 1);
   block.previous = nullptr;
@@ -84,18 +85,19 @@ void FixedSizeResource::push_free(Block& block) noexcept {
 }
 
 void FixedSizeResource::remove(Block& block) noexcept {
-  auto& list = lists_.at(list_of(block.freed.slot()));
+  auto& list = lists_.at(list_of(block.freed.entry()));
   (block.previous != nullptr ? block.previous->next : list.first) = block.next;
   (block.next != nullptr ? block.next->previous : list.last) = block.previous;
   ++block.slab->live_blocks;
   --free_;
 }
 
-// Prefers the block freed last on the queue itself, which is in the processor's caches, then takes
-// one that any queue may use.
-FixedSizeResource::Block* FixedSizeResource::take_free_block(QueueSlots::Slot slot) noexcept {
-  auto* found = lists_.at(list_of(slot)).first;
-  if (found != nullptr && !slots().is_usable(found->freed, slot)) {
+// Prefers the block that was freed last on the request's queue, since it is in the processor's
+// caches. Otherwise takes a block that any queue may use.
+FixedSizeResource::Block* FixedSizeResource::take_free_block(
+    QueueSlots::EntryIndex entry) noexcept {
+  auto* found = lists_.at(list_of(entry)).first;
+  if (found != nullptr && !slots().is_usable(found->freed, entry)) {
     found = nullptr;
   }
   for (std::size_t index = 0; found == nullptr && index < used_lists_; ++index) {
@@ -125,16 +127,16 @@ Result<void> FixedSizeResource::check_request(std::size_t nbytes, std::size_t al
   return {};
 }
 
-// Fences make blocks usable that were freed on other queues. One attempt, since the work before a
-// fence may run indefinitely.
+// If no block is usable, submits fences, which make blocks that were freed on other queues usable.
+// It does so only once, since the work before a fence may run indefinitely.
 Result<void*> FixedSizeResource::allocate(std::size_t nbytes, std::size_t alignment, Queue& queue) {
   ISTHMUS_TRY(check_request(nbytes, alignment));
   slots().fence_if_due();
-  const auto slot = slots().find(&queue);
+  const auto entry = slots().find(&queue);
   for (bool fenced = false;; fenced = true) {
     {
       const std::lock_guard hold{lock_};
-      if (auto* block = take_free_block(slot)) {
+      if (auto* block = take_free_block(entry)) {
         return address_of(*block);
       }
       fenced = fenced || free_ == 0;
@@ -155,7 +157,7 @@ Result<void*> FixedSizeResource::allocate_from_new(Queue& queue) {
   const auto until = slots().ticket_after(queue.is_known_idle() ? nullptr : &queue);
   for (auto& each : slab->blocks) {
     each.slab = slab.get();
-    each.freed = until;  // upstream ordered it for this queue alone
+    each.freed = until;  // upstream ordered the memory for `queue` only
   }
   const auto base = address(slab->memory->facts().base);
   const std::lock_guard hold{lock_};
@@ -171,7 +173,7 @@ Result<void*> FixedSizeResource::allocate_from_new(Queue& queue) {
   return added.memory->facts().base;
 }
 
-// The ticket is obtained with no lock held, since that may query a driver.
+// Obtains the ticket with no lock held, since this may query a driver.
 Result<void> FixedSizeResource::deallocate(void* pointer, std::size_t, Queue* after) noexcept {
   Block* block = nullptr;
   {
@@ -205,7 +207,7 @@ bool FixedSizeResource::is_free(const Slab& slab) const noexcept {
                      [&](const Block& each) { return slots().passed(each.freed); });
 }
 
-// Needs memory only for its result; without it all slabs stay.
+// Needs memory only for its result. If there is none, removes no slab.
 FixedSizeResource::Slabs FixedSizeResource::extract_free_slabs() noexcept try {
   const std::lock_guard hold{lock_};
   Slabs free_slabs;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Blocks of one size, cut from slabs.
+// Sub-allocates blocks of one size from slabs.
 //
-// Use it if all blocks have one size: no request is rounded up to a size class, and a slab has no
-// other blocks. A block that was freed on a queue lies in the list of that queue, most recently
-// freed first. It is usable there at once, and elsewhere once its ticket has passed
-// (queue_slots.hpp), the oldest first. Each block has its own ticket, so that none is lost when
-// lists are searched. There is one lock, not held during calls of upstream. A free finds its slab
-// by a search among their addresses and needs no memory.
+// Use it if all blocks have the same size: no request is rounded up to a size class, and a slab has
+// no blocks of other sizes. A block that was freed on a queue is in the list of that queue, most
+// recently freed first. That queue can reuse it immediately. Other queues can once its ticket has
+// passed (queue_slots.hpp), the oldest block first. Each block has its own ticket, so that no
+// ticket is lost when lists are searched. There is one lock, which is not held while upstream is
+// called. A free searches the slabs by address for the slab of its block, and needs no memory.
 
 #include <algorithm>
 #include <array>
@@ -15,11 +15,11 @@
 #include <mutex>
 #include <vector>
 
-#include "memory/adaptors/keeping_resource.hpp"
+#include "memory/adaptors/retaining_resource.hpp"
 
 namespace isthmus {
 
-class FixedSizeResource final : public KeepingResource {
+class FixedSizeResource final : public RetainingResource {
  public:
   // Pre: `check_upstream` succeeded; both numbers are above 0, and their product fits a
   // std::size_t.
@@ -28,10 +28,12 @@ class FixedSizeResource final : public KeepingResource {
   static constexpr std::size_t k_default_bytes = std::size_t{1} << 20;  // of a slab
   static constexpr std::size_t k_min_blocks = 8;
 
-  // INVALID_ARGUMENT for a request that is larger than a block, or aligned to more than blocks are.
+  // INVALID_ARGUMENT for a request that is larger than a block, or whose alignment exceeds that of
+  // the blocks.
   [[nodiscard]] Result<void*> allocate(std::size_t nbytes, std::size_t alignment,
                                        Queue& queue) override;
-  // INVALID_ARGUMENT if `pointer` is no block, lies inside one, or was freed before.
+  // INVALID_ARGUMENT if `pointer` is not a block of this resource, lies inside one, or was freed
+  // before.
   Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* after) noexcept override;
   [[nodiscard]] CutBlock block_at(const void* pointer) noexcept override;
 
@@ -47,10 +49,10 @@ class FixedSizeResource final : public KeepingResource {
   struct Slab {
     Chunk memory;
     std::vector<Block> blocks;
-    std::size_t live_blocks = 0;  // its blocks that are in no list
+    std::size_t live_blocks = 0;  // blocks that are in no list
   };
-  // Free blocks of one queue entry, most recently freed first. The last list is of all entries from
-  // there on.
+  // The number of lists of free blocks. Each list belongs to one queue entry, the last one to all
+  // remaining entries. The most recently freed block comes first.
   static constexpr std::size_t k_lists = 1024;
   struct List {
     Block* first = nullptr;
@@ -72,10 +74,10 @@ class FixedSizeResource final : public KeepingResource {
   // Pre, of these: `lock_` is held.
   [[nodiscard]] Slab* slab_of(const void* pointer) noexcept;
   [[nodiscard]] Result<Block*> live_block_at(const void* pointer) noexcept;
-  [[nodiscard]] static std::size_t list_of(QueueSlots::Slot slot) noexcept {
-    return std::min<std::size_t>(slot, k_lists - 1);
+  [[nodiscard]] static std::size_t list_of(QueueSlots::EntryIndex entry) noexcept {
+    return std::min<std::size_t>(entry, k_lists - 1);
   }
-  [[nodiscard]] Block* take_free_block(QueueSlots::Slot slot) noexcept;
+  [[nodiscard]] Block* take_free_block(QueueSlots::EntryIndex entry) noexcept;
   void push_free(Block& block) noexcept;
   void remove(Block& block) noexcept;
   [[nodiscard]] bool is_free(const Slab& slab) const noexcept;
@@ -89,7 +91,7 @@ class FixedSizeResource final : public KeepingResource {
   std::mutex lock_;
   Slabs slabs_;  // sorted by address
   std::array<List, k_lists> lists_{};
-  std::size_t used_lists_ = 0;  // the lists from here on were never used
+  std::size_t used_lists_ = 0;  // lists from this number on were never used
   std::size_t free_ = 0;        // blocks in lists
 };
 

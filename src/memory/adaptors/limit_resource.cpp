@@ -5,8 +5,8 @@
 
 namespace isthmus {
 
-// Acquires what `unreserve` released: a resource above that counts sees a free before the
-// allocation that it made possible.
+// The acquire order synchronizes with the release order of `unreserve`. So a counting resource
+// above sees a free before the allocation that the free made possible.
 bool LimitResource::reserve(std::uint64_t nbytes, std::uint64_t& in_use) noexcept {
   in_use = in_use_.load(std::memory_order_relaxed);
   do {
@@ -80,7 +80,7 @@ void LimitResource::freed(const void* pointer, std::size_t nbytes) noexcept try 
     pending_bytes_.fetch_add(nbytes, std::memory_order_relaxed);
   }
 } catch (const std::bad_alloc&) {
-  // It counts until the memory is returned.
+  // The block counts as live until its memory is returned.
 }
 
 bool LimitResource::deallocate_fast(void* pointer, std::size_t nbytes, Queue* queue) noexcept {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Refuses requests that would raise the live bytes, as requested, above a limit. An allocation with
-// its free costs two atomic operations on one shared counter.
+// Refuses requests that would raise the live bytes, counted by requested size, above a limit. An
+// allocation with its free costs two atomic operations on one shared counter.
 
 #include <algorithm>
 #include <atomic>
@@ -24,7 +24,8 @@ class LimitResource final : public Adaptor {
                                      Queue* queue) noexcept override;
 
   [[nodiscard]] std::uint64_t limit() const noexcept { return limit_; }
-  // Excludes what was freed and has not been returned yet, which still counts against the limit.
+  // The live bytes. Excludes freed memory that has not been returned yet, which still counts
+  // against the limit.
   [[nodiscard]] std::uint64_t in_use() const noexcept {
     const auto pending = pending_bytes_.load(std::memory_order_relaxed);
     const auto held = in_use_.load(std::memory_order_relaxed);
@@ -35,14 +36,15 @@ class LimitResource final : public Adaptor {
   // Adds `nbytes`, or returns false if that exceeds the limit; `in_use` receives the bytes that
   // were in use before.
   [[nodiscard]] bool reserve(std::uint64_t nbytes, std::uint64_t& in_use) noexcept;
-  // Call once upstream has the memory. Never falls below 0: memory of another resource may be freed
-  // here, and must not make this one refuse everything.
+  // Subtracts `nbytes`. Call after the memory was returned to upstream. The count never falls below
+  // 0: memory of another resource may be freed here, and an underflow would make this resource
+  // refuse every request.
   void unreserve(std::uint64_t nbytes) noexcept;
 
   const std::uint64_t limit_;
   std::atomic<std::uint64_t> in_use_{0};
   std::atomic<std::uint64_t> pending_bytes_{0};
-  PointerTable<std::uint64_t> pending_;  // blocks freed, but not returned yet
+  PointerTable<std::uint64_t> pending_;  // blocks that were freed, but not returned yet
 };
 
 }  // namespace isthmus

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t k_no_row = UINT64_MAX;
 
-// The logs to be written when the process exits. Never destroyed.
+// The open logs, which are flushed when the process exits. Never destroyed.
 struct OpenLogs {
   std::mutex lock;
   std::vector<LogResource*> all;
@@ -41,7 +41,7 @@ Result<Ref<LogResource>> LogResource::create(MemoryResource& upstream, const cha
                 "written to it: use another file, or close that log first",
                 path);
   }
-  // Unbuffered: a forked child would write what is left in a buffer a second time.
+  // Unbuffered, since a forked child would write the content of a buffer a second time.
   if (!open || std::setvbuf(open.get(), nullptr, _IONBF, 0) != 0 ||
       std::fputs("Thread,Time,Action,Pointer,Size,Stream\n", open.get()) < 0) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "cannot create the log {}: {}", path,
@@ -109,7 +109,7 @@ void LogResource::log_allocation(const Row& row) {
   bool should_flush = false;
   {
     const std::lock_guard hold{lock_};
-    reserve_rows(rows_.size() + live_ + 2);  // this row, its free's, and those of all live blocks
+    reserve_rows(rows_.size() + live_ + 2);  // this row, and those of the frees of all live blocks
     rows_.push_back(row);
     live_ += row.action == Action::allocate ? 1 : 0;
     should_flush = rows_.size() >= k_flush_rows;
@@ -120,7 +120,7 @@ void LogResource::log_allocation(const Row& row) {
   }
 }
 
-// Rows of refused frees may have used up the capacity reserved for other frees.
+// Reserves again, since rows of refused frees may have used the capacity reserved for other frees.
 std::uint64_t LogResource::begin_free(const Row& row) noexcept {
   const std::lock_guard hold{lock_};
   try {
@@ -134,7 +134,7 @@ std::uint64_t LogResource::begin_free(const Row& row) noexcept {
 
 void LogResource::end_free(std::uint64_t number, bool freed) noexcept {
   const std::lock_guard hold{lock_};
-  live_ -= freed && live_ != 0 ? 1 : 0;  // memory from elsewhere was not counted
+  live_ -= freed && live_ != 0 ? 1 : 0;  // memory of another resource was not counted
   if (number == k_no_row) {
     dropped_rows_ += freed ? 1 : 0;
     return;

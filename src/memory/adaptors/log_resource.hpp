@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Logs the calls that go through it to a file, in the format of RMM:
+// Logs its allocations and deallocations to a file, in RMM's format:
 // Thread,Time,Action,Pointer,Size,Stream.
 //
-// Rows are buffered as records. The allocation that finds some thousands of them writes them; so do
-// `flush`, the drop of the last reference, and the exit of the process. A free adds its row before
-// the block returns to upstream, so that rows of one address are in order, and strikes it out if
-// upstream refuses. A free never writes, and nearly always has memory for its row: each allocation
-// reserves some for its free. Writing needs no memory. An allocation with its free costs some 100
-// ns, under one lock.
+// Rows are buffered in memory. They are written by the allocation that fills the buffer (some
+// thousands of rows), by `flush`, when the last reference is dropped, and when the process exits. A
+// free adds its row before the block returns to upstream, so that rows of one address are in order.
+// If upstream refuses the block, the row is removed. A free never writes to the file, and nearly
+// always has memory for its row, since each allocation reserves memory for the row of its free.
+// Writing needs no memory. An allocation with its free costs about 100 ns, under one lock.
 
 #include <array>
 #include <cstdio>
@@ -25,13 +25,13 @@ namespace isthmus {
 
 class LogResource final : public Adaptor {
  public:
-  // INVALID_ARGUMENT for a file that cannot be created, or that another log is being written to;
-  // any other existing file is truncated.
+  // INVALID_ARGUMENT if the file cannot be created, or if another log is being written to it. Any
+  // other existing file is truncated.
   [[nodiscard]] static Result<Ref<LogResource>> create(MemoryResource& upstream, const char* path);
-  struct Closes {
+  struct Closer {
     void operator()(std::FILE* open) const noexcept { os::close_exclusive(open); }
   };
-  using File = std::unique_ptr<std::FILE, Closes>;
+  using File = std::unique_ptr<std::FILE, Closer>;
   // Called by `create`.
   LogResource(MemoryResource& upstream, File open);
 
@@ -63,21 +63,21 @@ class LogResource final : public Adaptor {
   // Returns the number of the row, for `end_free`.
   [[nodiscard]] std::uint64_t begin_free(const Row& row) noexcept;
   void end_free(std::uint64_t number, bool freed) noexcept;
-  // Takes complete rows, the oldest first, as many as `batch_` can hold.
+  // Moves complete rows to `batch_`, the oldest first, as many as it can hold.
   [[nodiscard]] std::span<const Row> take_complete_rows() noexcept;
   void write_complete_rows() noexcept;
   void write(std::span<const Row> rows) noexcept;
   static void flush_all() noexcept;
 
   const File file_;
-  // Locked before `lock_`. Guards the fields up to there.
+  // Locked before `lock_`. Guards the fields from here to `lock_`.
   std::mutex writing_;
   std::array<Row, k_flush_rows> batch_;
   std::array<char, 64 * k_max_characters> text_;
   int write_errno_ = 0;
   std::uint64_t lost_rows_ = 0;
   std::mutex lock_;
-  std::vector<Row> rows_;  // capacity includes the frees of all live blocks
+  std::vector<Row> rows_;  // has capacity for the frees of all live blocks
   std::uint64_t first_number_ = 0;
   std::size_t live_ = 0;
   std::uint64_t dropped_rows_ = 0;

@@ -10,7 +10,7 @@
 
 namespace isthmus {
 
-void* MonotonicResource::allocate_from(Piece& source, std::size_t nbytes, std::size_t alignment) {
+void* MonotonicResource::allocate_from(Chunk& source, std::size_t nbytes, std::size_t alignment) {
   const auto& facts = source.memory->facts();
   const auto base = address(facts.base);
   const auto begin = ((base + source.used_bytes + alignment - 1) & ~(alignment - 1)) - base;
@@ -22,8 +22,8 @@ void* MonotonicResource::allocate_from(Piece& source, std::size_t nbytes, std::s
   return static_cast<std::byte*>(facts.base) + begin;
 }
 
-// Examines the last few chunks only: a queue whose chunk comes before those of other queues soon
-// gets a new one.
+// Examines only the last few chunks. So a queue whose chunk lies before those of several other
+// queues soon gets a new one.
 void* MonotonicResource::try_allocate(std::size_t nbytes, std::size_t alignment,
                                       const Queue& queue) {
   constexpr int k_max_scanned = 8;
@@ -71,8 +71,8 @@ void* MonotonicResource::allocate_fast(std::size_t nbytes, std::size_t alignment
   return nullptr;
 }
 
-// The lock is not held during calls of upstream: threads that need a chunk at once take one each,
-// and what is left of all but the last remains unused.
+// Does not hold the lock while it calls upstream. Threads that need a chunk concurrently therefore
+// allocate one each, and the free space in all but the last of these remains unused.
 Result<void*> MonotonicResource::allocate(std::size_t nbytes, std::size_t alignment, Queue& queue) {
   auto checked = alignment_of(nbytes, alignment);
   ISTHMUS_TRY(checked);
@@ -93,31 +93,31 @@ Result<void*> MonotonicResource::allocate(std::size_t nbytes, std::size_t alignm
   ISTHMUS_TRY(chunk);
   auto until = queue.is_known_idle() ? Result<Ref<Event>>{Ref<Event>{}} : queue.pending();
   ISTHMUS_TRY(until);
-  Piece next{*std::move(chunk), *std::move(until), &queue};
+  Chunk next{*std::move(chunk), *std::move(until), &queue};
   void* const first = allocate_from(next, nbytes, *checked);
   const std::lock_guard hold{lock_};
-  chunks_.reserve(chunks_.size() + 1);  // a piece must not be destroyed under the lock
+  chunks_.reserve(chunks_.size() + 1);  // a chunk must not be destroyed under the lock
   chunks_.push_back(std::move(next));
   ++changes_;
   next_bytes_ = size <= SIZE_MAX / 2 ? 2 * size : size;
   return first;
 }
 
-// The last pieces are the largest, and most blocks lie in them.
-MonotonicResource::Place MonotonicResource::find_block(const void* pointer) noexcept {
-  const auto in = std::find_if(chunks_.rbegin(), chunks_.rend(), [&](const Piece& each) {
+// Searches the last chunks first: they are the largest and contain most blocks.
+MonotonicResource::BlockPosition MonotonicResource::find_block(const void* pointer) noexcept {
+  const auto chunk = std::find_if(chunks_.rbegin(), chunks_.rend(), [&](const Chunk& each) {
     return address(pointer) - address(each.memory->facts().base) < each.used_bytes;
   });
-  if (in == chunks_.rend()) {
+  if (chunk == chunks_.rend()) {
     return {};
   }
-  const auto offset = address(pointer) - address(in->memory->facts().base);
+  const auto offset = address(pointer) - address(chunk->memory->facts().base);
   const auto next =
-      std::upper_bound(in->blocks.begin(), in->blocks.end(), offset,
+      std::upper_bound(chunk->blocks.begin(), chunk->blocks.end(), offset,
                        [](std::size_t value, const Block& each) { return value < each.begin; });
   const bool is_inside =
-      next != in->blocks.begin() && offset - std::prev(next)->begin < std::prev(next)->nbytes;
-  return {&*in, is_inside ? &*std::prev(next) : nullptr};
+      next != chunk->blocks.begin() && offset - std::prev(next)->begin < std::prev(next)->nbytes;
+  return {&*chunk, is_inside ? &*std::prev(next) : nullptr};
 }
 
 CutBlock MonotonicResource::block_at(const void* pointer) noexcept {
@@ -126,7 +126,7 @@ CutBlock MonotonicResource::block_at(const void* pointer) noexcept {
   if (found.block == nullptr) {
     return {};
   }
-  auto* const base = static_cast<std::byte*>(found.piece->memory->facts().base);
+  auto* const base = static_cast<std::byte*>(found.chunk->memory->facts().base);
   return {base + found.block->begin, found.block->nbytes, found.block->live};
 }
 
@@ -136,7 +136,7 @@ Result<void> MonotonicResource::end_block(const void* pointer) noexcept {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "pointer {} was not allocated by this resource, or was released", pointer);
   }
-  if (address(found.piece->memory->facts().base) + found.block->begin != address(pointer)) {
+  if (address(found.chunk->memory->facts().base) + found.block->begin != address(pointer)) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "{} lies inside a block of this resource: free the pointer that was allocated",
                 pointer);
@@ -149,7 +149,7 @@ Result<void> MonotonicResource::end_block(const void* pointer) noexcept {
   return {};
 }
 
-// A block is live until what still uses it is recorded or has ended.
+// A block remains live until the work that may use it is recorded or has ended.
 Result<void> MonotonicResource::deallocate(void* pointer, std::size_t, Queue* after) noexcept {
   {
     const std::lock_guard hold{lock_};
@@ -163,7 +163,7 @@ Result<void> MonotonicResource::deallocate(void* pointer, std::size_t, Queue* af
 }
 
 void MonotonicResource::release_all() noexcept {
-  std::vector<Piece> released;
+  std::vector<Chunk> released;
   std::vector<Ref<Queue>> queues;
   {
     const std::lock_guard hold{lock_};
@@ -182,8 +182,8 @@ void MonotonicResource::release_all() noexcept {
   }
 }
 
-bool MonotonicResource::is_in_use(const Piece& piece) noexcept {
-  return std::any_of(piece.blocks.begin(), piece.blocks.end(),
+bool MonotonicResource::is_in_use(const Chunk& chunk) noexcept {
+  return std::any_of(chunk.blocks.begin(), chunk.blocks.end(),
                      [](const Block& each) { return each.live; });
 }
 
@@ -192,15 +192,15 @@ MonotonicResource::QueueSnapshot MonotonicResource::snapshot_queues() {
   return {queues_, changes_};
 }
 
-// Queues are inspected without the lock. After a change meanwhile any chunk may be in use: then all
-// stay.
+// Inspects the queues without the lock. If anything changed meanwhile, any chunk may be in use, so
+// none is released.
 std::size_t MonotonicResource::release_unused() noexcept try {
   const auto snapshot = snapshot_queues();
   if (!std::all_of(snapshot.all.begin(), snapshot.all.end(),
                    [](const auto& each) { return each->is_known_idle(); })) {
     return 0;
   }
-  std::vector<Piece> released;
+  std::vector<Chunk> released;
   const std::lock_guard hold{lock_};
   if (changes_ != snapshot.changes) {
     return 0;
@@ -216,7 +216,7 @@ std::size_t MonotonicResource::release_unused() noexcept try {
   return 0;
 }
 
-// Queues whose handle was exported are not queried: their streams may be destroyed.
+// Queues whose handle was exported are not queried, since their streams may have been destroyed.
 std::vector<Ref<Event>> MonotonicResource::running() {
   std::vector<Ref<Event>> events;
   for (const auto& each : snapshot_queues().all) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a resource records of some of its blocks, by address. Thread-safe. Extracting a note and
-// reinserting it needs no memory. A lookup in an empty table costs a load; else a lock, one of
-// several, and a search among the notes.
+// A table of records about some of a resource's blocks, by address. Thread-safe. Extracting a
+// record and reinserting it needs no memory. A lookup in an empty table costs one load; in another
+// one it takes one of several locks and searches a map.
 
 #include <array>
 #include <atomic>
@@ -14,38 +14,38 @@
 
 namespace isthmus {
 
-template <class Note>
+template <class Record>
 class PointerTable {
  public:
-  using Entry = typename std::map<const void*, Note>::node_type;
+  using Entry = typename std::map<const void*, Record>::node_type;
 
-  // A relaxed load suffices: a thread that looks up a block's note got the block after the note was
-  // inserted.
+  // A relaxed load suffices: a thread that looks up a block's record received the block after the
+  // record was inserted.
   [[nodiscard]] bool is_empty() const noexcept {
     return count_.load(std::memory_order_relaxed) == 0;
   }
   // Throws std::bad_alloc, without effect.
-  void insert(const void* pointer, Note note) {
+  void insert(const void* pointer, Record record) {
     auto& shard = shard_of(pointer);
     const std::lock_guard hold{shard.lock};
-    if (shard.notes.insert_or_assign(pointer, std::move(note)).second) {
+    if (shard.records.insert_or_assign(pointer, std::move(record)).second) {
       count_.fetch_add(1, std::memory_order_relaxed);
     }
   }
-  // For `reinsert`. Throws std::bad_alloc.
-  [[nodiscard]] static Entry make_entry(const void* pointer, Note note) {
-    std::map<const void*, Note> single;
-    single.emplace(pointer, std::move(note));
+  // Creates an entry for `reinsert`. Throws std::bad_alloc.
+  [[nodiscard]] static Entry make_entry(const void* pointer, Record record) {
+    std::map<const void*, Record> single;
+    single.emplace(pointer, std::move(record));
     return single.extract(single.begin());
   }
-  // Empty if there is none.
+  // Removes and returns the entry of `pointer`; empty if there is none.
   [[nodiscard]] Entry extract(const void* pointer) noexcept {
     if (is_empty()) [[likely]] {
       return {};
     }
     auto& shard = shard_of(pointer);
     const std::lock_guard hold{shard.lock};
-    auto entry = shard.notes.extract(pointer);
+    auto entry = shard.records.extract(pointer);
     count_.fetch_sub(entry.empty() ? 0 : 1, std::memory_order_relaxed);
     return entry;
   }
@@ -55,7 +55,7 @@ class PointerTable {
     }
     auto& shard = shard_of(entry.key());
     const std::lock_guard hold{shard.lock};
-    const bool inserted = shard.notes.insert(std::move(entry)).inserted;
+    const bool inserted = shard.records.insert(std::move(entry)).inserted;
     count_.fetch_add(inserted ? 1 : 0, std::memory_order_relaxed);
   }
   [[nodiscard]] bool has(const void* pointer) noexcept {
@@ -64,29 +64,29 @@ class PointerTable {
     }
     auto& shard = shard_of(pointer);
     const std::lock_guard hold{shard.lock};
-    return shard.notes.contains(pointer);
+    return shard.records.contains(pointer);
   }
-  // False if there is none.
-  [[nodiscard]] bool copy(const void* pointer, Note& out) noexcept {
+  // Copies the record to `out`; false if there is none.
+  [[nodiscard]] bool copy(const void* pointer, Record& out) noexcept {
     if (is_empty()) {
       return false;
     }
     auto& shard = shard_of(pointer);
     const std::lock_guard hold{shard.lock};
-    const auto found = shard.notes.find(pointer);
-    if (found == shard.notes.end()) {
+    const auto found = shard.records.find(pointer);
+    if (found == shard.records.end()) {
       return false;
     }
     out = found->second;
     return true;
   }
-  // Calls function(note) for each, under the lock of its shard.
+  // Calls function(record) for each record, under the lock of its shard.
   template <class Visit>
   void visit(Visit&& function) {
     for (auto& shard : shards_) {
       const std::lock_guard hold{shard.lock};
-      for (const auto& [pointer, note] : shard.notes) {
-        function(note);
+      for (const auto& [pointer, record] : shard.records) {
+        function(record);
       }
     }
   }
@@ -94,7 +94,7 @@ class PointerTable {
  private:
   struct alignas(64) Shard {
     std::mutex lock;
-    std::map<const void*, Note> notes;
+    std::map<const void*, Record> records;
   };
   [[nodiscard]] Shard& shard_of(const void* pointer) noexcept {
     return shards_[hash_of(address(pointer)) >> 60];

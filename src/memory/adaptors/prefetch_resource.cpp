@@ -7,8 +7,8 @@
 namespace isthmus {
 namespace {
 
-// Keeps the block's memory from being reused before `event` has completed. Waits for it if there is
-// no memory to record it, or if the block is unknown.
+// Prevents the reuse of the block's memory before `event` has completed. If the event cannot be
+// recorded, because there is no memory or the block is unknown, waits for it.
 void record_use_until(const Ref<Event>& event, const void* pointer, std::size_t nbytes) noexcept {
   try {
     auto allocation = allocation_at(pointer);
@@ -39,9 +39,9 @@ Result<void*> PrefetchResource::allocate(std::size_t nbytes, std::size_t alignme
   return memory;
 }
 
-// A hint: its failure is not an error of the request. If it has to be waited for and the queue is
-// busy, it is submitted to a separate queue: the caller's work may wait for an event that only the
-// caller completes.
+// The prefetch is a hint, so its failure does not fail the request. If this function must wait for
+// the prefetch and the queue is busy, it submits the prefetch to a separate queue: the caller's
+// work may wait for an event that only the caller completes.
 void PrefetchResource::prefetch(void* pointer, std::size_t nbytes, Queue& queue) noexcept try {
   const bool is_recorded = orders_frees();
   const bool may_wait_for_caller =
@@ -65,7 +65,7 @@ void PrefetchResource::prefetch(void* pointer, std::size_t nbytes, Queue& queue)
   // Nothing was submitted.
 }
 
-// Null if the driver refuses to create one.
+// The separate queue; null if the driver refuses to create one.
 Ref<Queue> PrefetchResource::own_queue() {
   const std::lock_guard hold{own_queue_lock_};
   if (!own_queue_) {
@@ -80,9 +80,9 @@ Result<void> PrefetchResource::deallocate(void* pointer, std::size_t nbytes,
                                           Queue* after) noexcept {
   auto entry = submitted_.extract(pointer);
   if (!entry.empty()) {
-    const auto& [ended, on] = entry.mapped();
-    if ((after == nullptr || after->serial() != on) && ended->pending()) {
-      record_use_until(ended, pointer, nbytes);
+    const auto& [event, queue_serial] = entry.mapped();
+    if ((after == nullptr || after->serial() != queue_serial) && event->pending()) {
+      record_use_until(event, pointer, nbytes);
     }
   }
   auto freed = Adaptor::deallocate(pointer, nbytes, after);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Has the driver move shared memory to the device when the memory is allocated.
+// Prefetches shared memory to the device when the memory is allocated.
 //
-// A block that is freed on another queue than it was allocated on is held back until the prefetch
-// has ended, since the work of the other queue may not be ordered after it.
+// A block that is freed on another queue than it was allocated on is not reused before the prefetch
+// has ended, since work on the other queue may not be ordered after the prefetch.
 
 #include <mutex>
 

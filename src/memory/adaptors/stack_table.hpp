@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The stacks in which blocks were allocated, each stored once, since many blocks come from few call
-// sites.
+// The call stacks of allocations, each stored once, since few call sites allocate most blocks.
 
 #include <mutex>
 #include <span>
@@ -11,8 +10,8 @@
 
 namespace isthmus {
 
-// Addresses of native code, which only `describe` looks up, and the text of the program's function
-// on frames that are not native.
+// The addresses of native frames, which only `describe` resolves, and the text that the program's
+// function returned for frames that are not native.
 struct CallStack {
   std::vector<void*> frames;
   std::string text;
@@ -21,7 +20,7 @@ struct CallStack {
   [[nodiscard]] std::string describe() const;
 };
 
-// Thread-safe. What it returns lives as long as the table.
+// Thread-safe. Returned stacks live as long as the table.
 class StackTable {
  public:
   // Throws std::bad_alloc.
@@ -29,7 +28,7 @@ class StackTable {
 
  private:
   std::mutex lock_;
-  std::unordered_map<std::string, CallStack> stacks_;  // by the bytes of both members
+  std::unordered_map<std::string, CallStack> stacks_;  // keyed by the bytes of both members
 };
 
 }  // namespace isthmus

@@ -15,8 +15,9 @@ thread_local constinit StatisticsScope* thread_scope ISTHMUS_TLS_MODEL = nullptr
 StatisticsScope::StatisticsScope(StatisticsResource& resource, StatisticsScope* outer)
     : resource_{&resource}, outer_{outer}, next_{innermost_of(resource, outer)} {}
 
-// Destroys the outer scopes one after the other: each as the last reference of the next would take
-// a stack as deep as they are nested, and tasks that each start another nest without limit.
+// Destroys the outer scopes in a loop. If each were destroyed as the last reference of its inner
+// scope, the stack would be as deep as the scopes are nested, and nesting is unlimited: each task
+// may start another one.
 StatisticsScope::~StatisticsScope() {
   auto outer = std::move(outer_);
   while (outer && outer->unique()) {
@@ -115,7 +116,7 @@ Result<void> StatisticsResource::deallocate(void* pointer, std::size_t nbytes,
   return freed;
 }
 
-// Recorded before it is counted: this count cannot fail and is never undone.
+// Records the block before it counts the free, since this count cannot fail and is never undone.
 void StatisticsResource::freed(const void* pointer, std::size_t nbytes) noexcept try {
   Adaptor::freed(pointer, nbytes);
   if (!pending_.has(pointer)) {
@@ -123,7 +124,7 @@ void StatisticsResource::freed(const void* pointer, std::size_t nbytes) noexcept
     static_cast<void>(count_free(pointer, nbytes));
   }
 } catch (const std::bad_alloc&) {
-  // It counts until the memory is returned.
+  // The block counts as live until its memory is returned.
 }
 
 auto StatisticsResource::count_free(const void* pointer,
@@ -152,8 +153,8 @@ void StatisticsResource::undo(CountedFree freed, std::size_t nbytes) noexcept {
   scopes_.reinsert(std::move(freed.entry));
 }
 
-// Over a pool, fast paths contain no call that returns to them and save no registers: longer parts
-// are tail calls.
+// Over a pool, the fast paths contain no call that returns to them, so they save no registers.
+// Longer parts are tail calls.
 void* StatisticsResource::allocate_fast(std::size_t nbytes, std::size_t alignment,
                                         Queue* queue) noexcept {
   if (StatisticsScope::thread_is_in_any()) [[unlikely]] {

@@ -2,8 +2,8 @@
 #pragma once
 // Counts of the live allocations under each tag. Thread-safe.
 //
-// A tag is found by the address of its text, without a lock; a new tag is added under one, and is
-// never removed. Costs some 3 ns for an allocation with its free.
+// A tag is looked up by the address of its text, without a lock. A new tag is added under a lock
+// and never removed. An allocation with its free costs about 3 ns.
 
 #include <array>
 #include <atomic>
@@ -35,8 +35,8 @@ class TagUsage {
   }
 
   // Calls function(tag, counter) for each tag so far.
-  template <class See>
-  void for_each(See&& function) {
+  template <class Function>
+  void for_each(Function&& function) {
     visit([&](Entry& each) { function(each.tag, each.counter); });
   }
 
@@ -81,7 +81,7 @@ class TagUsage {
   }
 
   std::array<std::atomic<Entry*>, k_buckets> buckets_{};
-  std::mutex lock_;  // guards adding
+  std::mutex lock_;  // guards additions
 };
 
 }  // namespace isthmus

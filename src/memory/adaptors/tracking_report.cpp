@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The report of live blocks as a text, grouped by where they were allocated.
+// Writes the report of live blocks, grouped by the stack and tag of their allocation.
 
 #include <algorithm>
 #include <map>
@@ -27,7 +27,7 @@ Groups grouped(const std::vector<BlockRecord>& live) {
     ++group.count;
   }
   Groups all;
-  for (const auto& [place, each] : by_origin) {
+  for (const auto& [origin, each] : by_origin) {
     all.push_back(each);
   }
   std::sort(all.begin(), all.end(), [](const Group& a, const Group& b) {

@@ -45,7 +45,7 @@ TrackingResource::~TrackingResource() {
   count_.store(trackers.all.size(), std::memory_order_relaxed);
 }
 
-// Pre: no lock is held, since the function may allocate.
+// Pre: no lock is held, since the program's function may allocate.
 [[gnu::noinline]] const void* TrackingResource::capture() {
   std::array<void*, k_max_frames> frames;
   const auto count = os::capture_stack(std::span{frames}.first(options_.frames));
@@ -76,27 +76,27 @@ Result<void> TrackingResource::deallocate(void* pointer, std::size_t nbytes,
     }
     return freed;
   }
-  BlockRecord note;
-  if (!extract_note(pointer, nbytes, note)) {
+  BlockRecord record;
+  if (!extract_record(pointer, nbytes, record)) {
     return unknown(pointer);
   }
   auto freed = Adaptor::deallocate(pointer, nbytes, after);
   if (!freed) {
-    restore_note(note);
+    restore_record(record);
   }
   return freed;
 }
 
 void TrackingResource::freed(const void* pointer, std::size_t nbytes) noexcept {
   Adaptor::freed(pointer, nbytes);
-  BlockRecord note;
-  if (pending_.has(pointer) || !extract_note(pointer, nbytes, note)) {
+  BlockRecord record;
+  if (pending_.has(pointer) || !extract_record(pointer, nbytes, record)) {
     return;
   }
   try {
-    pending_.insert(pointer, note);
+    pending_.insert(pointer, record);
   } catch (const std::bad_alloc&) {
-    restore_note(note);  // it counts until the memory is returned
+    restore_record(record);  // the block counts as live until its memory is returned
   }
 }
 
@@ -119,19 +119,19 @@ void* TrackingResource::allocate_fast(std::size_t nbytes, std::size_t alignment,
 }
 
 bool TrackingResource::deallocate_fast(void* pointer, std::size_t nbytes, Queue* queue) noexcept {
-  BlockRecord note;
-  if (!extract_note(pointer, nbytes, note)) [[unlikely]] {
+  BlockRecord record;
+  if (!extract_record(pointer, nbytes, record)) [[unlikely]] {
     return false;
   }
   const bool freed = deallocate_fast_to(upstream(), pointer, nbytes, queue);
   if (!freed) [[unlikely]] {
-    restore_note(note);
+    restore_record(record);
   }
   return freed;
 }
 
 std::vector<BlockRecord> TrackingResource::live() {
-  auto found = notes_.all();
+  auto found = records_.all();
   const auto since = since_.load(std::memory_order_relaxed);
   std::erase_if(found, [&](const BlockRecord& each) { return each.order < since; });
   std::sort(found.begin(), found.end(),
@@ -144,9 +144,9 @@ std::vector<TrackingResource::UseOfTag> TrackingResource::usage_by_tag() {
   by_tag_.for_each(
       [&](const char* tag, UsageCounter& each) { found.push_back({tag, each.read()}); });
   std::sort(found.begin(), found.end(), [](const UseOfTag& a, const UseOfTag& b) {
-    const auto more = a.counts.current.bytes;
-    const auto less = b.counts.current.bytes;
-    return more != less ? more > less : std::strcmp(a.tag, b.tag) < 0;
+    const auto a_bytes = a.counts.current.bytes;
+    const auto b_bytes = b.counts.current.bytes;
+    return a_bytes != b_bytes ? a_bytes > b_bytes : std::strcmp(a.tag, b.tag) < 0;
   });
   return found;
 }
@@ -168,15 +168,16 @@ void TrackingResource::visit_over(const MemoryResource& base,
   }
 }
 
-// A block of a custom resource may begin inside of what the library knows, at `pointer`.
-std::optional<BlockRecord> TrackingResource::find_note_of(const PointerFacts& block,
-                                                          const void* pointer,
-                                                          std::uint64_t since) noexcept {
+// Looks both addresses up: a block of a custom resource may begin at `pointer`, inside the block
+// that the library knows.
+std::optional<BlockRecord> TrackingResource::find_record_of(const PointerFacts& block,
+                                                            const void* pointer,
+                                                            std::uint64_t since) noexcept {
   std::optional<BlockRecord> newest;
   const auto scan = [&](TrackingResource& tracker, const void* start) {
     BlockRecord found;
     const bool is_of_block =
-        start != nullptr && tracker.notes_.find(start, found) && found.order > since &&
+        start != nullptr && tracker.records_.find(start, found) && found.order > since &&
         (block.nbytes == 0 ||
          lies_within(address(start) - address(block.base), found.nbytes, block.nbytes));
     if (is_of_block && (!newest || found.order > newest->order)) {

@@ -13,8 +13,9 @@
 namespace isthmus {
 namespace {
 
-// If two closings that take the fence, some microseconds with many threads, are fewer allocations
-// than this apart, slots stay closed for this many calls, which count under the lock.
+// A closing that needs the process fence takes some microseconds with many threads. If fewer
+// allocations than this lie between two such closings, entries stay closed for this many calls,
+// which count under the lock.
 constexpr std::uint32_t k_min_closing_interval = 256;
 
 [[nodiscard]] bool may_open() noexcept {
@@ -22,7 +23,8 @@ constexpr std::uint32_t k_min_closing_interval = 256;
   return armed;
 }
 
-// Modulo 2^64: a refused free may be of any number of bytes until it is restored.
+// Addition and subtraction modulo 2^64: until a refused free is restored, any number of bytes may
+// be counted for it.
 constexpr std::int64_t plus(std::int64_t a, std::int64_t b) noexcept {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
 }
@@ -30,14 +32,14 @@ constexpr std::int64_t minus(std::int64_t a, std::int64_t b) noexcept {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
 }
 
-// The calling thread's bit; 0 if its number has no slot.
+// The calling thread's bit; 0 if its number has no entry.
 std::uint64_t own_bit() noexcept {
   const auto thread = thread_number();
   return thread < k_thread_numbers ? std::uint64_t{1} << thread : 0;
 }
 
-// If the kernel refuses the fence it sleeps: by then a store in progress on another processor has
-// arrived.
+// If the kernel refuses the fence, sleeps instead. After that, a store that was in progress on
+// another processor is visible.
 void fence_all_threads() noexcept {
   if (!os::process_fence()) {
     std::this_thread::sleep_for(std::chrono::milliseconds{1});
@@ -74,9 +76,10 @@ void UsageCounter::Sum::reset(std::uint64_t all_in) noexcept {
   base_total = all_in;
 }
 
-UsageCounter::~UsageCounter() { delete[] extra_slots_.load(k_relaxed); }
+UsageCounter::~UsageCounter() { delete[] extra_entries_.load(k_relaxed); }
 
-// A forked child has none of the threads that may hold the lock.
+// Calls `body` under the lock. A forked child takes no lock, since a thread that does not exist
+// there may hold it.
 template <class Body>
 auto UsageCounter::locked(Body&& body) noexcept {
   std::unique_lock hold{lock_, std::defer_lock};
@@ -88,10 +91,10 @@ auto UsageCounter::locked(Body&& body) noexcept {
 
 void UsageCounter::finish_add(std::size_t nbytes, Rest rest) noexcept {
   locked([&] {
-    if (own_slot() == nullptr) {
+    if (own_entry() == nullptr) {
       claim();
-    } else if (needs_slots_) {
-      allocate_slots();
+    } else if (needs_entries_) {
+      allocate_entries();
     }
     auto& own = own_or_shared();
     if (rest == Rest::all) {
@@ -103,8 +106,8 @@ void UsageCounter::finish_add(std::size_t nbytes, Rest rest) noexcept {
 
 void UsageCounter::finish_remove(std::size_t nbytes, Rest rest) noexcept {
   locked([&] {
-    if (own_slot() == nullptr) {
-      needs_slots_ = claim_thread_number() != k_thread_numbers || needs_slots_;
+    if (own_entry() == nullptr) {
+      needs_entries_ = claim_thread_number() != k_thread_numbers || needs_entries_;
     }
     auto& own = own_or_shared();
     if (rest == Rest::all) {
@@ -117,15 +120,15 @@ void UsageCounter::finish_remove(std::size_t nbytes, Rest rest) noexcept {
 
 void UsageCounter::restore(std::size_t nbytes) noexcept {
   locked([&] {
-    auto& slot = own_or_shared();
-    Flow::raise(slot.bytes.out, 0 - std::uint64_t{nbytes});
-    Flow::raise(slot.count.out, ~std::uint64_t{0});
-    rebalance(slot);
+    auto& entry = own_or_shared();
+    Flow::raise(entry.bytes.out, 0 - std::uint64_t{nbytes});
+    Flow::raise(entry.count.out, ~std::uint64_t{0});
+    rebalance(entry);
   });
 }
 
-auto UsageCounter::own_or_shared() noexcept -> Slot& {
-  auto* own = own_slot();
+auto UsageCounter::own_or_shared() noexcept -> Entry& {
+  auto* own = own_entry();
   return own != nullptr ? *own : shared_;
 }
 
@@ -134,23 +137,24 @@ void UsageCounter::claim() noexcept {
   if (thread != k_thread_numbers && first_thread_.load(k_relaxed) == k_no_thread) {
     first_thread_.store(thread, k_relaxed);
   } else if (thread != k_thread_numbers) {
-    allocate_slots();
+    allocate_entries();
   }
 }
 
-void UsageCounter::allocate_slots() noexcept {
-  if (extra_slots_.load(k_relaxed) == nullptr) {
-    extra_slots_.store(new (std::nothrow) PaddedSlot[k_extra_slots], std::memory_order_release);
+void UsageCounter::allocate_entries() noexcept {
+  if (extra_entries_.load(k_relaxed) == nullptr) {
+    extra_entries_.store(new (std::nothrow) PaddedEntry[k_extra_entries],
+                         std::memory_order_release);
   }
-  needs_slots_ = false;
+  needs_entries_ = false;
 }
 
-auto UsageCounter::slot_of(std::uint32_t thread) noexcept -> Slot& {
+auto UsageCounter::entry_of(std::uint32_t thread) noexcept -> Entry& {
   return thread == first_thread_.load(k_relaxed) ? first_
-                                                 : extra_slots_.load(k_relaxed)[thread - 1];
+                                                 : extra_entries_.load(k_relaxed)[thread - 1];
 }
 
-void UsageCounter::rebalance(Slot& own) noexcept {
+void UsageCounter::rebalance(Entry& own) noexcept {
   collect(own);
   if (bytes_.slack < 0 || count_.slack < 0) {
     close_all();
@@ -160,15 +164,16 @@ void UsageCounter::rebalance(Slot& own) noexcept {
   open(own);
 }
 
-void UsageCounter::collect(Slot& own) noexcept {
+void UsageCounter::collect(Entry& own) noexcept {
   own.close();
   open_ &= &own == &shared_ ? open_ : ~own_bit();
   bytes_.collect(own.bytes);
   count_.collect(own.count);
 }
 
-// With a share of what may still be allocated before the peak rises, about equal for all threads.
-void UsageCounter::open(Slot& own) noexcept {
+// Gives the entry a share of the amount that may be allocated before the peak rises. The shares of
+// all threads are about equal.
+void UsageCounter::open(Entry& own) noexcept {
   if (&own == &shared_) {
     return;
   }
@@ -192,30 +197,30 @@ void UsageCounter::close_all() noexcept {
   }
   const auto for_each_open = [&](auto&& visit) {
     for (auto bits = open_; bits != 0; bits &= bits - 1) {
-      visit(slot_of(static_cast<std::uint32_t>(std::countr_zero(bits))));
+      visit(entry_of(static_cast<std::uint32_t>(std::countr_zero(bits))));
     }
   };
-  for_each_open([](Slot& each) { each.close(); });
+  for_each_open([](Entry& each) { each.close(); });
   const bool has_other_open = open_ != own_bit();
   if (has_other_open) {
     fence_all_threads();
   }
-  for_each_open([&](Slot& each) {
+  for_each_open([&](Entry& each) {
     bytes_.collect(each.bytes);
     count_.collect(each.count);
   });
   open_ = 0;
   if (has_other_open) {
-    const auto allocations = all_in(&Slot::count);
+    const auto allocations = all_in(&Entry::count);
     closed_calls_ = allocations - closed_at_ < k_min_closing_interval ? k_min_closing_interval : 0;
     closed_at_ = allocations;
   }
 }
 
-std::uint64_t UsageCounter::all_in(Flow Slot::*value) noexcept {
+std::uint64_t UsageCounter::all_in(Flow Entry::*value) noexcept {
   auto all = (shared_.*value).in.load(k_acquire);
   for (auto bits = claimed_; bits != 0; bits &= bits - 1) {
-    all += (slot_of(static_cast<std::uint32_t>(std::countr_zero(bits))).*value).in.load(k_acquire);
+    all += (entry_of(static_cast<std::uint32_t>(std::countr_zero(bits))).*value).in.load(k_acquire);
   }
   return all;
 }
@@ -237,15 +242,15 @@ auto UsageCounter::read_clamped(Difference min) noexcept -> Counts {
     return Counts{
         {live(bytes_), live(count_)},
         {bytes_.peak, count_.peak},
-        {all_in(&Slot::bytes) - bytes_.base_total, all_in(&Slot::count) - count_.base_total}};
+        {all_in(&Entry::bytes) - bytes_.base_total, all_in(&Entry::count) - count_.base_total}};
   });
 }
 
 void UsageCounter::reset() noexcept {
   locked([&] {
     close_all();
-    bytes_.reset(all_in(&Slot::bytes));
-    count_.reset(all_in(&Slot::count));
+    bytes_.reset(all_in(&Entry::bytes));
+    count_.reset(all_in(&Entry::count));
   });
 }
 

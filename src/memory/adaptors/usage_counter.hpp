@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Counts of what is live, its peak, and the total so far, in bytes and allocations. Thread-safe.
+// Counts live memory, its peak and the total so far, each in bytes and in allocations. Thread-safe.
 //
-// Each thread counts in its own slot by plain additions: two for an allocation and two for a free,
-// some 2 ns together, however many threads there are. Counts are exact nevertheless. An open slot
-// has a bound on how much more may be allocated than freed through it, and the bounds of all slots
-// together never exceed the peak. So a thread that stays within its bound need not read the counts
-// of other threads. A thread that exceeds it takes the lock. If what the peak leaves suffices, the
-// thread gets a new bound. Otherwise it closes all slots, adds up what is live, raises the peak if
-// that is above it, and opens its own slot; other slots open when their threads next take the lock.
-// While the peak rises each allocation takes the lock; after slots were closed twice in short
-// order, all counting does for some time.
+// Each thread counts in its own entry by plain additions: two for an allocation and two for a free,
+// about 2 ns together, for any number of threads. The counts are exact nevertheless. An open entry
+// has a bound: the maximum by which allocations through it may exceed frees. The bounds of all
+// entries together never exceed the peak. So a thread that stays within its bound need not read the
+// counts of other threads. A thread that exceeds its bound takes the lock. If the peak leaves
+// enough beyond the bounds, the thread gets a new bound. Otherwise it closes all entries, adds up
+// the live counts, raises the peak if their sum is above it, and opens its own entry. Other entries
+// are opened when their threads next take the lock. While the peak rises, each allocation takes the
+// lock. After entries were closed twice in a short time, all counting takes the lock for some time.
 //
-// A thread first counts and then reads its bound; only the compiler is prevented from changing that
-// order. A thread that closes slots therefore fences all threads of the process before it reads
-// their counts (os/process_fence.hpp): either it sees a count, or the thread that counts sees the
-// closed bound and then waits for the lock. Where the kernel has no such fence no slot opens. What
-// is counted but waits for the lock is not allocated or freed yet, so it is right both to include
-// it and not to. And the peak is never overstated: a free is counted before its memory can be
-// allocated again.
+// A thread first counts and then reads its bound; only a compiler fence enforces that order. A
+// thread that closes entries therefore fences all threads of the process before it reads their
+// counts (os/process_fence.hpp). Then either it sees a count, or the counting thread sees the
+// closed bound and waits for the lock. Where the kernel has no such fence, no entry is opened. An
+// operation that was counted and waits for the lock is still in progress, so a total may include it
+// or not. The peak is never overstated, since a free is counted before its memory can be allocated
+// again.
 
 #include <atomic>
 #include <cstddef>
@@ -45,27 +45,28 @@ class UsageCounter {
   UsageCounter& operator=(const UsageCounter&) = delete;
   ~UsageCounter();
 
-  // Call after the memory was allocated.
+  // Counts an allocation. Call after the memory was allocated.
   void add(std::size_t nbytes) noexcept {
     if (const auto rest = try_add(nbytes); rest != Rest::none) [[unlikely]] {
       finish_add(nbytes, rest);
     }
   }
-  // Call before the memory is returned.
+  // Counts a free. Call before the memory is returned.
   void remove(std::size_t nbytes) noexcept {
     if (const auto rest = try_remove(nbytes); rest != Rest::none) [[unlikely]] {
       finish_remove(nbytes, rest);
     }
   }
-  // The same in two steps, for callers whose fast path makes no call. The second step takes the
-  // result of the first, since another thread may create this one's slot between the two.
+  // As `add` and `remove`, in two steps, for callers whose fast path makes no call. The second step
+  // takes the result of the first, since another thread may create this thread's entry between the
+  // two.
   enum class Rest : std::uint8_t { none, bound_check, all };
   [[nodiscard]] Rest try_add(std::size_t nbytes) noexcept {
-    auto* own = own_slot();
+    auto* own = own_entry();
     return own == nullptr ? Rest::all : own->enter(nbytes) ? Rest::none : Rest::bound_check;
   }
   [[nodiscard]] Rest try_remove(std::size_t nbytes) noexcept {
-    auto* own = own_slot();
+    auto* own = own_entry();
     return own == nullptr ? Rest::all : own->leave(nbytes) ? Rest::none : Rest::bound_check;
   }
   void finish_add(std::size_t nbytes, Rest rest) noexcept;
@@ -74,9 +75,10 @@ class UsageCounter {
   void restore(std::size_t nbytes) noexcept;
 
   [[nodiscard]] Counts read() noexcept;
-  // What is live may be below 0, as two's complement, if more was removed than added.
+  // As `read`, but the live counts are negative, in two's complement, if more was removed than
+  // added.
   [[nodiscard]] Counts read_signed() noexcept;
-  // The peaks become what is live, the totals 0.
+  // Sets the peaks to the live counts, and the totals to 0.
   void reset() noexcept;
 
  private:
@@ -87,14 +89,14 @@ class UsageCounter {
   static constexpr auto k_relaxed = std::memory_order_relaxed;
   static constexpr auto k_acquire = std::memory_order_acquire;
 
-  // Bytes or allocations that were counted in one slot.
+  // Bytes or allocations that were counted in one entry.
   struct Flow {
-    Number in{0}, out{0};  // written by the slot's thread
-    // Maximum of `in` less `out`; written under the lock, as all below.
+    Number in{0}, out{0};  // written by the entry's thread
+    // The maximum of `in` less `out`. Written under the lock, like `bound`.
     std::atomic<Difference> limit{k_closed};
-    Difference bound = 0;  // `limit` while open; else what was live at its closing
+    Difference bound = 0;  // `limit` while open; else the live count when it was closed
 
-    // Pre: no other thread writes it.
+    // Pre: no other thread writes `own`.
     static std::uint64_t raise(Number& own, std::uint64_t amount) noexcept {
       const auto sum = own.load(k_relaxed) + amount;
       own.store(sum, std::memory_order_release);
@@ -105,15 +107,15 @@ class UsageCounter {
     }
     // Loads `in` before `out`, so that the result is never too large.
     [[nodiscard]] Difference live() const noexcept {
-      const auto entries = in.load(k_acquire);
-      return static_cast<Difference>(entries - out.load(k_acquire));
+      const auto entered = in.load(k_acquire);
+      return static_cast<Difference>(entered - out.load(k_acquire));
     }
   };
 
-  struct alignas(64) Slot {
+  struct alignas(64) Entry {
     Flow bytes, count;
 
-    // Called by the slot's thread. False: take the lock.
+    // Called by the entry's thread. If false, the caller must take the lock.
     [[nodiscard]] bool enter(std::uint64_t nbytes) noexcept {
       const auto entered_bytes = Flow::raise(bytes.in, nbytes);
       const auto entered_count = Flow::raise(count.in, 1);
@@ -131,65 +133,67 @@ class UsageCounter {
       count.limit.store(k_closed, k_relaxed);
     }
   };
-  // Cache lines are fetched in pairs, and adjacent slots are those of two threads.
-  struct alignas(128) PaddedSlot : Slot {};
+  // Padded to two cache lines, since these are fetched together and adjacent entries belong to
+  // different threads.
+  struct alignas(128) PaddedEntry : Entry {};
 
-  // Of bytes or allocations, all slots together; guarded by the lock.
+  // The sum of all entries, in bytes or in allocations. Guarded by the lock.
   struct Sum {
     std::uint64_t peak = 0;
-    Difference slack = 0;          // the peak less the bounds of all slots
+    Difference slack = 0;          // the peak less the bounds of all entries
     std::uint64_t base_total = 0;  // the total at the last reset
 
     void collect(Flow& flow) noexcept;
     void raise_peak() noexcept;
     void open(Flow& flow, Difference share) noexcept;
-    // Pre: all slots are closed.
+    // Pre: all entries are closed.
     [[nodiscard]] Difference live() const noexcept;
     void reset(std::uint64_t all_in) noexcept;
   };
 
-  // The slot of this thread; null if it has none, or none yet.
-  [[nodiscard]] Slot* own_slot() noexcept {
+  // The calling thread's entry; null if it has none yet, or cannot have one.
+  [[nodiscard]] Entry* own_entry() noexcept {
     const auto thread = thread_number();
     if (thread == first_thread_.load(k_relaxed)) [[likely]] {
       return &first_;
     }
-    auto* extra = extra_slots_.load(k_acquire);
-    return extra != nullptr && thread - 1 < k_extra_slots ? &extra[thread - 1] : nullptr;
+    auto* extra = extra_entries_.load(k_acquire);
+    return extra != nullptr && thread - 1 < k_extra_entries ? &extra[thread - 1] : nullptr;
   }
 
   // Pre, here and below: the lock is held.
-  [[nodiscard]] Slot& own_or_shared() noexcept;
-  // Gives this thread a slot, if possible.
+  [[nodiscard]] Entry& own_or_shared() noexcept;
+  // Assigns an entry to the calling thread, if possible.
   void claim() noexcept;
-  void allocate_slots() noexcept;
-  [[nodiscard]] Slot& slot_of(std::uint32_t thread) noexcept;
-  // Brings what was counted in this thread's slot within the peak, which rises if necessary.
-  void rebalance(Slot& own) noexcept;
-  void collect(Slot& own) noexcept;
-  void open(Slot& own) noexcept;
+  void allocate_entries() noexcept;
+  [[nodiscard]] Entry& entry_of(std::uint32_t thread) noexcept;
+  // Includes the counts of this thread's entry in the sums, raises the peak if necessary, and
+  // reopens the entry.
+  void rebalance(Entry& own) noexcept;
+  void collect(Entry& own) noexcept;
+  void open(Entry& own) noexcept;
   void close_all() noexcept;
-  [[nodiscard]] std::uint64_t all_in(Flow Slot::*value) noexcept;
+  [[nodiscard]] std::uint64_t all_in(Flow Entry::*value) noexcept;
   [[nodiscard]] Counts read_clamped(Difference min) noexcept;
   template <class Body>
   auto locked(Body&& body) noexcept;
 
   static constexpr std::uint32_t k_no_thread = ~std::uint32_t{0};
-  static constexpr std::size_t k_extra_slots =
-      k_thread_numbers - 1;  // slot i is that of thread i + 1
+  static constexpr std::size_t k_extra_entries =
+      k_thread_numbers - 1;  // entry i is that of thread i + 1
 
-  // Of the first thread that counted, and then of threads that have its number.
-  Slot first_;
-  Slot shared_;  // of threads without one, under the lock
+  // The entry of the first thread that counted, and later of threads that reuse its number.
+  Entry first_;
+  Entry shared_;  // for threads without one, under the lock
   std::atomic<std::uint32_t> first_thread_{k_no_thread};
-  std::atomic<PaddedSlot*> extra_slots_{nullptr};  // allocated when a second thread counts
+  std::atomic<PaddedEntry*> extra_entries_{nullptr};  // allocated when a second thread counts
   std::mutex lock_;
   Sum bytes_, count_;
-  bool needs_slots_ = false;        // a thread without a slot freed: a free allocates none
-  std::uint64_t open_ = 0;          // a bit per thread with an open slot
-  std::uint64_t claimed_ = 0;       // a bit per thread whose slot was used
+  bool needs_entries_ = false;      // a thread without an entry has freed: a free allocates none
+  std::uint64_t open_ = 0;          // a bit per thread with an open entry
+  std::uint64_t claimed_ = 0;       // a bit per thread whose entry was used
   std::uint64_t closed_at_ = 0;     // total allocations at the last closing
-  std::uint32_t closed_calls_ = 0;  // for so many more calls
+  std::uint32_t closed_calls_ = 0;  // entries stay closed for this many calls
 };
 
 }  // namespace isthmus

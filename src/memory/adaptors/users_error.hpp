@@ -6,8 +6,8 @@
 
 namespace isthmus {
 
-// Has `message` as its text; if null, a text that contains `name`. A status that is not an error
-// becomes CALLBACK.
+// The error has the text `message`, or, if that is null, a text that contains `name`. A status that
+// is not an error becomes CALLBACK.
 [[nodiscard]] inline Error callback_error(const char* name, Status status, const char* message) {
   const auto code = is_error(status) ? status : ISTHMUS_ERROR_CALLBACK;
   return message != nullptr ? Error{code, message}

@@ -23,7 +23,7 @@ constexpr auto k_slab_shape = SlabShape::of_first(k_block_bytes);
 constexpr SizeClasses k_finest{SizeClasses::k_smallest_unit};
 constexpr unsigned k_class = k_finest.class_of(k_block_bytes);
 constexpr std::size_t k_in_batch = 16;
-constexpr QueueSlots::Slot k_whoever = QueueSlots::k_no_queue;
+constexpr QueueSlots::EntryIndex k_whoever = QueueSlots::k_no_queue;
 
 // Slabs at addresses that are never accessed.
 class central_shards : public testing::Test {

@@ -64,7 +64,7 @@ TEST_F(host_memory_accounting, is_queried_for_each_large_allocation) {
 TEST_F(host_memory_accounting, that_was_promised_and_not_touched_is_not_available) {
   EXPECT_TRUE(take(60 * k_mib));
   expect_failure(take(60 * k_mib), ISTHMUS_ERROR_OUT_OF_MEMORY,
-                 "while 60 MiB (62914560 bytes) of live allocations are not written to yet");
+                 "while 60 MiB (62914560 bytes) of live allocations were never written to");
   process(30 * k_mib);
   expect_failure(take(71 * k_mib), ISTHMUS_ERROR_OUT_OF_MEMORY, "while 30 MiB");
   EXPECT_TRUE(take(70 * k_mib));

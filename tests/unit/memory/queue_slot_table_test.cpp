@@ -23,18 +23,18 @@ TEST_F(queue_slot_tables, find_what_was_assigned_last_and_nothing_else) {
   std::uint64_t last_serial = 0;
   for (int step = 0; step < 20'000; ++step) {
     last_serial += 1 + random() % 3 * 512;  // many in one hash chain
-    auto slot = static_cast<QueueSlotTable::Index>(k_reserved + random() % (model.size() + 1));
-    if (slot == table_->used()) {
-      slot = table_->add();
+    auto entry = static_cast<QueueSlotTable::Index>(k_reserved + random() % (model.size() + 1));
+    if (entry == table_->used()) {
+      entry = table_->add();
     }
-    table_->assign(slot, last_serial);
-    model[slot] = last_serial;
+    table_->assign(entry, last_serial);
+    model[entry] = last_serial;
     if (model.size() > 5000) {
       break;
     }
   }
-  for (const auto& [slot, serial] : model) {
-    ASSERT_EQ(table_->find(serial), slot);
+  for (const auto& [entry, serial] : model) {
+    ASSERT_EQ(table_->find(serial), entry);
   }
   EXPECT_EQ(table_->find(last_serial + 1), QueueSlotTable::k_none);
   EXPECT_EQ(table_->find(0), QueueSlotTable::k_none);

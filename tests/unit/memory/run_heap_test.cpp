@@ -80,7 +80,7 @@ class run_heap_test : public testing::Test {
     return found;
   }
 
-  index take(index count, QueueSlots::Slot whom) {
+  index take(index count, QueueSlots::EntryIndex whom) {
     const auto first = heap_.find(count, whom);
     if (first != RunHeap::k_none) {
       heap_.allocate(first, count);
@@ -94,7 +94,7 @@ class run_heap_test : public testing::Test {
       seen = heap_.coalesce(seen.next);
     }
   }
-  void unite_all(QueueSlots::Slot whom) {
+  void unite_all(QueueSlots::EntryIndex whom) {
     RunHeap::Progress seen;
     while (seen.next != RunHeap::k_none) {
       seen = heap_.unite_all(seen.next, whom);
@@ -102,7 +102,7 @@ class run_heap_test : public testing::Test {
   }
   // Other threads use the heap, as `between()` does, while the lock is free.
   template <class Between>
-  [[nodiscard]] index unite(index wanted, QueueSlots::Slot whom, const Between& between,
+  [[nodiscard]] index unite(index wanted, QueueSlots::EntryIndex whom, const Between& between,
                             int most_looks = RunHeap::k_max_examined) {
     RunHeap::Search seen;
     heap_.unite(seen, wanted, whom, most_looks);
@@ -112,10 +112,10 @@ class run_heap_test : public testing::Test {
     }
     return seen.found;
   }
-  [[nodiscard]] bool unite(index wanted, QueueSlots::Slot whom) {
+  [[nodiscard]] bool unite(index wanted, QueueSlots::EntryIndex whom) {
     return unite(wanted, whom, [] {}) != RunHeap::k_none;
   }
-  // Frees `count` adjacent runs of one page each. Slot 2 can use all of them, but their tickets
+  // Frees `count` adjacent runs of one page each. Entry 2 can use all of them, but their tickets
   // keep them from being joined when they are freed.
   std::vector<index> free_apart(index count) {
     std::vector<index> all(count);
@@ -192,7 +192,7 @@ TEST_F(run_heap_test, what_is_free_waits_for_no_neighbours_work) {
   EXPECT_EQ(take(30, 3), a);
   heap_.deallocate(a, {});
   heap_.deallocate(c, Ticket{3, 1});
-  for (QueueSlots::Slot whom : {0U, 3U}) {
+  for (QueueSlots::EntryIndex whom : {0U, 3U}) {
     EXPECT_FALSE(unite(60, whom));
     EXPECT_EQ(take(60, whom), RunHeap::k_none);
   }
@@ -417,12 +417,12 @@ TEST_F(run_heap_test, does_what_the_model_does) {
 TEST_F(run_heap_test, counts_free_runs_side_by_side) {
   constexpr index k_all = 600;
   const std::array<Ticket, 3> tickets{Ticket{}, {2, 1}, {3, 1}};
-  const std::array<QueueSlots::Slot, 3> slots{QueueSlots::k_no_queue, 2, 3};
+  const std::array<QueueSlots::EntryIndex, 3> slots{QueueSlots::k_no_queue, 2, 3};
   std::mt19937 random{11};
   std::vector<index> taken;
   std::uint64_t most = 0;
   heap_.add(1, k_all);
-  const auto take_or_give = [&](QueueSlots::Slot whom) {
+  const auto take_or_give = [&](QueueSlots::EntryIndex whom) {
     if (random() % 2 == 0 && !taken.empty()) {
       std::swap(taken.at(random() % taken.size()), taken.back());
       heap_.deallocate(taken.back(), tickets.at(random() % tickets.size()));

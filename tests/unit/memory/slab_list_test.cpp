@@ -14,9 +14,9 @@
 namespace isthmus {
 namespace {
 
-constexpr QueueSlots::Slot k_mine = 2;
-constexpr QueueSlots::Slot k_other = 3;
-constexpr Ticket k_behind_mine{k_mine, 1};  // no fence of these slots completes in this test
+constexpr QueueSlots::EntryIndex k_mine = 2;
+constexpr QueueSlots::EntryIndex k_other = 3;
+constexpr Ticket k_behind_mine{k_mine, 1};  // no fence of these entries completes in this test
 constexpr Ticket k_behind_other{k_other, 1};
 
 class slab_lists : public testing::Test {
@@ -45,7 +45,7 @@ class slab_lists : public testing::Test {
     taken.resize(list_.add(made, taken));
     return taken;
   }
-  std::vector<void*> take(std::size_t most, QueueSlots::Slot whom) {
+  std::vector<void*> take(std::size_t most, QueueSlots::EntryIndex whom) {
     std::vector<void*> taken(most);
     taken.resize(list_.take(taken, whom));
     return taken;
@@ -112,7 +112,7 @@ TEST_F(slab_lists, what_waits_holds_nothing_else_back) {
   EXPECT_EQ(give(in, {taken[1]}, k_behind_mine), nullptr);
   EXPECT_EQ(give(in, {taken[2]}, k_behind_other), nullptr);
   EXPECT_TRUE(take(1, k_mine).empty()) << "behind more than one queue";
-  EXPECT_EQ(in.until.slot(), QueueSlots::k_several);
+  EXPECT_EQ(in.until.entry(), QueueSlots::k_several);
 }
 
 TEST_F(slab_lists, serve_blocks_without_pending_work_to_any_queue) {

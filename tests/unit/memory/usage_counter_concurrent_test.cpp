@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts of several threads, which each count in a slot of their own, compared with one model.
+// Counts of several threads, which each count in their own entry, compared with one model.
 
 #include "memory/adaptors/usage_counter.hpp"
 
@@ -183,7 +183,7 @@ TEST(usage_counter, sees_two_that_meet) {
   }
 }
 
-// One of them counts within its slot's credit, while the other withdraws that credit.
+// One of them counts within its entry's credit, while the other withdraws that credit.
 TEST(usage_counter, sees_what_is_counted_while_slots_are_closed) {
   constexpr int k_rounds = 5'000 / static_cast<int>(support::k_slower);
   constexpr int k_till_slots_may_open = 300;
@@ -261,7 +261,7 @@ TEST(usage_counter, counts_more_threads_than_have_numbers) {
   EXPECT_EQ(seen.current.count, 0U);
 }
 
-// A thread with a number finds its slot as soon as another thread makes the slots exist: here
+// A thread with a number finds its entry as soon as another thread makes the entries exist: here
 // between the two steps of one operation.
 TEST(usage_counter, loses_nothing_where_slots_are_made_meanwhile) {
   for (const bool frees : {true, false}) {
@@ -301,7 +301,7 @@ TEST(usage_counter, takes_back_a_free_of_any_size) {
   }
 }
 
-// Each thread reuses the slot of the one before it, with the counts left there.
+// Each thread reuses the entry of the one before it, with the counts left there.
 TEST(usage_counter, counts_threads_that_end) {
   UsageCounter counter;
   counts_model wanted;

@@ -14,12 +14,13 @@ namespace {
 constexpr std::size_t k_large = std::size_t{1} << 20;
 
 TEST(choice, of_texts) {
-  EXPECT_EQ(*parse_means(nullptr), std::nullopt);
-  EXPECT_EQ(*parse_means(""), std::nullopt);
-  for (const auto each : {Means::pages, Means::bytes, Means::hashes}) {
-    EXPECT_EQ(*parse_means(means_name(each)), each);
+  EXPECT_EQ(*parse_mechanism(nullptr), std::nullopt);
+  EXPECT_EQ(*parse_mechanism(""), std::nullopt);
+  for (const auto each :
+       {TrackingMechanism::pages, TrackingMechanism::bytes, TrackingMechanism::hashes}) {
+    EXPECT_EQ(*parse_mechanism(mechanism_name(each)), each);
   }
-  auto wrong = parse_means("page");
+  auto wrong = parse_mechanism("page");
   ASSERT_FALSE(wrong);
   EXPECT_EQ(wrong.failure().code(), ISTHMUS_ERROR_INVALID_ARGUMENT);
 }
@@ -28,26 +29,27 @@ TEST(choice, by_itself_is_by_size_and_kernel) {
   if (std::getenv("ISTHMUS_TRACKING") != nullptr) {
     GTEST_SKIP() << "ISTHMUS_TRACKING is set";
   }
-  const auto large = pages_are_reported() ? Means::pages : Means::hashes;
-  EXPECT_EQ(make_tracked({.nbytes = k_large})->means(), large);
-  EXPECT_EQ(make_tracked({.nbytes = 64 << 10})->means(), large);
-  EXPECT_EQ(make_tracked({.nbytes = (64 << 10) - 1})->means(), Means::bytes);
+  const auto large = pages_are_reported() ? TrackingMechanism::pages : TrackingMechanism::hashes;
+  EXPECT_EQ(make_tracked({.nbytes = k_large})->mechanism(), large);
+  EXPECT_EQ(make_tracked({.nbytes = 64 << 10})->mechanism(), large);
+  EXPECT_EQ(make_tracked({.nbytes = (64 << 10) - 1})->mechanism(), TrackingMechanism::bytes);
   const auto told = active_mechanism();
   EXPECT_EQ(told.large, large);
-  EXPECT_EQ(told.reason.empty(), large == Means::pages);
+  EXPECT_EQ(told.reason.empty(), large == TrackingMechanism::pages);
   EXPECT_GE(told.granule, os::page_size());
 }
 
 TEST(choice, is_forced) {
   const Undo by_itself{[] { EXPECT_TRUE(force(std::nullopt)); }};
-  for (const auto each : {Means::hashes, Means::bytes}) {
+  for (const auto each : {TrackingMechanism::hashes, TrackingMechanism::bytes}) {
     ASSERT_TRUE(force(each));
-    EXPECT_EQ(make_tracked({.nbytes = k_large})->means(), each);
-    EXPECT_EQ(make_tracked({.nbytes = 100})->means(), Means::bytes);
+    EXPECT_EQ(make_tracked({.nbytes = k_large})->mechanism(), each);
+    EXPECT_EQ(make_tracked({.nbytes = 100})->mechanism(), TrackingMechanism::bytes);
     EXPECT_EQ(active_mechanism().large, each);
     EXPECT_FALSE(active_mechanism().reason.empty());
   }
-  EXPECT_EQ(static_cast<bool>(force(Means::pages)), static_cast<bool>(pages_are_reported()));
+  EXPECT_EQ(static_cast<bool>(force(TrackingMechanism::pages)),
+            static_cast<bool>(pages_are_reported()));
 }
 
 }  // namespace

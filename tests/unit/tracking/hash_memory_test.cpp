@@ -23,7 +23,8 @@ class hash_memory_test : public testing::Test {
     return at ? *at : nullptr;
   }
 
-  memory_pointer memory_ = make_tracked({.nbytes = 4 * k_hashed, .means = Means::hashes});
+  memory_pointer memory_ =
+      make_tracked({.nbytes = 4 * k_hashed, .mechanism = TrackingMechanism::hashes});
   const ByteRange across_{100, k_hashed + 70};
 };
 
@@ -168,7 +169,7 @@ TEST_F(hash_memory_test, ranges_found_are_copied_in_the_same_scan) {
 // Large enough for several threads and several chunks.
 TEST(hash_memory_parts, are_reported_in_order_until_one_is_refused_and_the_rest_stays_dirty) {
   constexpr std::size_t nbytes = (std::size_t{70} << 20) + 5;
-  const auto memory = make_tracked({.nbytes = nbytes, .means = Means::hashes});
+  const auto memory = make_tracked({.nbytes = nbytes, .mechanism = TrackingMechanism::hashes});
   const auto refuse_from = memory->min_part_bytes();
   std::memset(memory->view(), 1, nbytes);
   std::size_t upto = 0;

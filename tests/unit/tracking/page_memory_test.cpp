@@ -168,7 +168,8 @@ TEST_F(page_memory_test, without_huge_pages_is_reported_by_small_ones) {
 }
 
 TEST_F(page_memory_test, more_than_the_machine_has_is_an_error) {
-  auto made = TrackedMemory::create({.nbytes = std::size_t{1} << 43, .means = Means::pages});
+  auto made = TrackedMemory::create(
+      {.nbytes = std::size_t{1} << 43, .mechanism = TrackingMechanism::pages});
   ASSERT_FALSE(made);
   EXPECT_EQ(made.failure().code(), ISTHMUS_ERROR_OUT_OF_MEMORY) << made.failure().message();
 }
@@ -237,8 +238,9 @@ TEST_F(page_memory_test, is_a_forked_childs_own) {
     int status = 1;
     waitpid(grandchild, &status, 0);
     auto made = TrackedMemory::create({.nbytes = k_mib});
-    is_right = is_right && status == 0 && made && (*made)->means() == Means::hashes &&
-               !TrackedMemory::create({.nbytes = k_mib, .means = Means::pages});
+    is_right = is_right && status == 0 && made &&
+               (*made)->mechanism() == TrackingMechanism::hashes &&
+               !TrackedMemory::create({.nbytes = k_mib, .mechanism = TrackingMechanism::pages});
     small.reset();
     large.reset();
     _exit(is_right ? 0 : 1);

@@ -18,10 +18,10 @@ namespace {
 using namespace std::chrono_literals;
 using word = std::uint64_t;
 
-class tracked_concurrent : public testing::TestWithParam<Means> {
+class tracked_concurrent : public testing::TestWithParam<TrackingMechanism> {
  protected:
   void SetUp() override {
-    if (GetParam() == Means::pages && !pages_are_reported()) {
+    if (GetParam() == TrackingMechanism::pages && !pages_are_reported()) {
       GTEST_SKIP();
     }
   }
@@ -44,7 +44,7 @@ void write_for_a_while(const TrackedMemory& memory, unsigned seed,
 }
 
 TEST_P(tracked_concurrent, loses_nothing_beside_threads_that_write) {
-  const auto memory = make_tracked({.nbytes = 9 * k_mib + 8, .means = GetParam()});
+  const auto memory = make_tracked({.nbytes = 9 * k_mib + 8, .mechanism = GetParam()});
   bytes copy(memory->nbytes());
   RangeSet owed;
   const auto copy_over = [&](const RangeSet& ranges) {
@@ -89,8 +89,9 @@ TEST_P(tracked_concurrent, loses_nothing_beside_threads_that_write) {
 }
 
 INSTANTIATE_TEST_SUITE_P(each, tracked_concurrent,
-                         testing::Values(Means::pages, Means::bytes, Means::hashes),
-                         [](const auto& by) { return means_name(by.param); });
+                         testing::Values(TrackingMechanism::pages, TrackingMechanism::bytes,
+                                         TrackingMechanism::hashes),
+                         [](const auto& by) { return mechanism_name(by.param); });
 
 // A scan for one memory also finds writes to others, which must still be reported for those.
 TEST_F(with_pages, scans_of_several_threads_find_all) {

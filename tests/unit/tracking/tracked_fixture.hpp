@@ -57,7 +57,7 @@ class with_pages : public testing::Test {
     }
   }
   static memory_pointer make(std::size_t nbytes, Granularity granularity = Granularity::automatic) {
-    return make_tracked({nbytes, granularity, Means::pages});
+    return make_tracked({nbytes, granularity, TrackingMechanism::pages});
   }
 };
 

@@ -14,13 +14,13 @@ namespace isthmus::tracking {
 namespace {
 
 struct kind {
-  Means by;
+  TrackingMechanism by;
   std::size_t nbytes;
   Granularity grain = Granularity::automatic;
 };
 
 std::string kind_name(const testing::TestParamInfo<kind>& info) {
-  return std::string{means_name(info.param.by)} + "_" + std::to_string(info.param.nbytes) +
+  return std::string{mechanism_name(info.param.by)} + "_" + std::to_string(info.param.nbytes) +
          (info.param.grain == Granularity::page ? "_page" : "");
 }
 
@@ -28,7 +28,7 @@ std::string kind_name(const testing::TestParamInfo<kind>& info) {
 class tracked_memory_test : public testing::TestWithParam<kind> {
  protected:
   void SetUp() override {
-    if (GetParam().by == Means::pages) {
+    if (GetParam().by == TrackingMechanism::pages) {
       if (auto told = pages_are_reported(); !told) {
         GTEST_SKIP() << told.failure().message();
       }
@@ -62,7 +62,7 @@ class tracked_memory_test : public testing::TestWithParam<kind> {
   }
   // Page tracking reports what was written, the other means what differs.
   RangeSet must_be_told() {
-    if (memory_->means() == Means::pages) {
+    if (memory_->mechanism() == TrackingMechanism::pages) {
       return changed_;
     }
     RangeSet differing;
@@ -81,7 +81,7 @@ class tracked_memory_test : public testing::TestWithParam<kind> {
     }
     owed_.add(found);
     changed_.clear();
-    if (memory_->means() != Means::hashes) {  // hashes may have been discarded
+    if (memory_->mechanism() != TrackingMechanism::hashes) {  // hashes may have been discarded
       found.remove(allowed);
       EXPECT_EQ(found.nbytes(), 0U);
     }
@@ -196,8 +196,8 @@ TEST_P(tracked_memory_test, is_zeroed_and_unwritten_at_first) {
   EXPECT_TRUE(taken(*memory_).empty());
   EXPECT_TRUE(same({memory_->view(), memory_->nbytes()}, view_));
   EXPECT_TRUE(taken(*memory_).empty());
-  EXPECT_EQ(memory_->means(), GetParam().by);
-  EXPECT_EQ(memory_->is_one_memory(), GetParam().by == Means::pages);
+  EXPECT_EQ(memory_->mechanism(), GetParam().by);
+  EXPECT_EQ(memory_->is_one_memory(), GetParam().by == TrackingMechanism::pages);
 }
 
 TEST_P(tracked_memory_test, reports_a_write_by_its_granule) {
@@ -228,16 +228,18 @@ TEST_P(tracked_memory_test, does_not_report_what_the_library_published) {
   EXPECT_TRUE(taken(*memory_).empty());
 }
 
-INSTANTIATE_TEST_SUITE_P(each, tracked_memory_test,
-                         testing::Values(kind{Means::pages, 5}, kind{Means::pages, 100 * k_kib + 3},
-                                         kind{Means::pages, 2 * k_mib},
-                                         kind{Means::pages, 7 * k_mib + 12345},
-                                         kind{Means::pages, 7 * k_mib + 12345, Granularity::page},
-                                         kind{Means::bytes, 5}, kind{Means::bytes, 3000},
-                                         kind{Means::bytes, 100 * k_kib + 3},
-                                         kind{Means::hashes, 5}, kind{Means::hashes, 64 * k_kib},
-                                         kind{Means::hashes, 3 * k_mib + 12345}),
-                         kind_name);
+INSTANTIATE_TEST_SUITE_P(
+    each, tracked_memory_test,
+    testing::Values(kind{TrackingMechanism::pages, 5},
+                    kind{TrackingMechanism::pages, 100 * k_kib + 3},
+                    kind{TrackingMechanism::pages, 2 * k_mib},
+                    kind{TrackingMechanism::pages, 7 * k_mib + 12345},
+                    kind{TrackingMechanism::pages, 7 * k_mib + 12345, Granularity::page},
+                    kind{TrackingMechanism::bytes, 5}, kind{TrackingMechanism::bytes, 3000},
+                    kind{TrackingMechanism::bytes, 100 * k_kib + 3},
+                    kind{TrackingMechanism::hashes, 5}, kind{TrackingMechanism::hashes, 64 * k_kib},
+                    kind{TrackingMechanism::hashes, 3 * k_mib + 12345}),
+    kind_name);
 
 TEST(tracked_memory, take_all_returns_the_ranges_of_each_memory) {
   std::vector<memory_pointer> all;
@@ -270,13 +272,14 @@ TEST(tracked_memory, take_all_returns_the_ranges_of_each_memory) {
 }
 
 TEST(tracked_memory, exceeding_the_capacity_is_an_error) {
-  for (const auto by : {Means::pages, Means::bytes, Means::hashes}) {
-    if (by == Means::pages && !pages_are_reported()) {
+  for (const auto by :
+       {TrackingMechanism::pages, TrackingMechanism::bytes, TrackingMechanism::hashes}) {
+    if (by == TrackingMechanism::pages && !pages_are_reported()) {
       continue;
     }
     for (const auto nbytes : {SIZE_MAX, SIZE_MAX / 2, std::size_t{1} << 47}) {
-      auto made = TrackedMemory::create({.nbytes = nbytes, .means = by});
-      ASSERT_FALSE(made) << means_name(by) << nbytes;
+      auto made = TrackedMemory::create({.nbytes = nbytes, .mechanism = by});
+      ASSERT_FALSE(made) << mechanism_name(by) << nbytes;
       EXPECT_EQ(made.failure().code(), ISTHMUS_ERROR_OUT_OF_MEMORY) << made.failure().message();
     }
   }

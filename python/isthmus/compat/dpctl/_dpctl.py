@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Imports dpctl after Isthmus has made the pip-installed OpenCL driver visible to it.
+"""Imports dpctl after Isthmus has registered the pip-installed OpenCL driver, which dpctl then
+finds.
 
-The order matters: dpctl lists its platforms on first use and never again.
+The order matters: dpctl lists its platforms only once, on first use.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def check(module: Any) -> None:
     expected = (_HEAD + len(_FIELDS)) * _WORD
     if (fields, functions, size) != (_FIELDS, _FUNCTIONS, expected):
         raise ImportError(
-            "isthmus.compat.dpctl does not know how this dpctl lays out its memory objects: "
+            "isthmus.compat.dpctl does not support the ABI layout of this dpctl's memory objects: "
             f"{size} bytes for {expected}, fields {fields}, functions {functions} in {path}. It "
             "knows dpctl 0.22; isthmus.memory has the same classes for any"
         )

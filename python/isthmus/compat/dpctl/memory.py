@@ -39,7 +39,7 @@ _KINDS = ("device", "shared", "host")
 
 
 class USMAllocationError(isthmus.USMAllocationError, TheirError):  # type: ignore[misc]
-    """The allocation failed; the message states what was requested and what is left."""
+    """The allocation failed; the message states the request and the free memory."""
 
 
 class _AlignmentError(USMAllocationError, ValueError):
@@ -52,7 +52,7 @@ _lock = threading.Lock()
 
 
 def _pools(context: isthmus.Context, device: isthmus.Device) -> tuple[Any, ...]:
-    """A queue and a pool for each kind, the same ones as long as any of the pools is in use."""
+    """A queue and a pool for each kind; cached for as long as any of the pools is in use."""
     with _lock:
         pools = _cache.get((context, device))
         if pools is None:

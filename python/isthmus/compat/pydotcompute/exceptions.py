@@ -3,8 +3,8 @@
 
 Errors that Isthmus raises through this package are instances of both libraries' classes, for
 example of ``BufferSyncError`` and of ``isthmus.ConflictError``. So ``except PyDotComputeError``
-catches what it always caught, and ``except MemoryError`` also works, which PyDotCompute never
-raises.
+catches the same errors as before, and ``except MemoryError`` also works, although PyDotCompute
+never raises that.
 """
 
 from __future__ import annotations

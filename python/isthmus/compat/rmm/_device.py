@@ -52,7 +52,9 @@ def number_of(device: Device) -> int:
 
 @cache
 def _several_cuda() -> tuple[list[Device], Callable[[], int]] | None:
-    """CUDA's devices and a function that reports the thread's current one; None if under two."""
+    """CUDA's devices and a function that reports the thread's current one; None if there are fewer
+    than two.
+    """
     found = devices("cuda")
     if len(found) < 2:
         return None

@@ -17,7 +17,7 @@ _FACTORS = {"": 1, "b": 1} | {
     for tail, base in (("b", 1000), ("ib", 1024))
 }
 _TEXT = re.compile(r"([0-9]+(?:\.[0-9]*)?)[\t ]*([A-Za-z]*)$")
-_MAX_DIGITS = 400  # a finite number has fewer before its point
+_MAX_DIGITS = 400  # a finite number has fewer before its decimal point
 _WORD = 1 << 64
 
 

@@ -53,10 +53,10 @@ def reinitialize(
     The resource has device memory, or shared memory if ``managed_memory``; it is a pool if
     ``pool_allocator``, with the sizes of ``mr.PoolMemoryResource``, and logged if ``logging``, as
     by ``mr.LoggingResourceAdaptor``. Raises the errors of these classes, and ValueError for a
-    device that does not exist. Other devices return to driver memory. Existing buffers stay valid:
-    their memory returns to the resource that it came from. Invalid arguments raise before the hooks
-    are called. On a later failure the former resources are restored; if ``logging``, without the
-    logs that they had.
+    device that does not exist. Other devices return to driver memory. Existing buffers remain
+    valid: their memory returns to the resource that allocated it. Invalid arguments raise before
+    the hooks are called. On a later failure the former resources are restored; if ``logging``,
+    without the logs that they had.
     """
     initialize = initialization(
         pool_allocator,

@@ -39,7 +39,7 @@ __all__ = [
 
 
 def enable_statistics() -> None:
-    """Puts a ``StatisticsResourceAdaptor`` over the current resource, unless it already is one."""
+    """Wraps the current resource in a ``StatisticsResourceAdaptor``, unless it already is one."""
     current = mr.get_current_device_resource()
     if not isinstance(current, StatisticsResourceAdaptor):
         mr.set_current_device_resource(StatisticsResourceAdaptor(current))
@@ -73,9 +73,9 @@ def pop_statistics() -> Statistics | None:
 def statistics() -> Iterator[None]:
     """Starts counters at 0 for a block. Enables statistics during it if they are not enabled.
 
-    If the block itself raises nothing, its end raises ValueError if the current resource was
-    changed within it, which is then left in place, and RuntimeError if the thread or task is not
-    the one that entered the block.
+    Unless the block itself raises, its end raises ValueError if the current resource was changed
+    within it (the change remains), and RuntimeError on another thread or task than that of its
+    entry.
     """
     before, counting = mr.get_current_device_resource(), _counting()
     block = None if counting is None else _Block(counting)
@@ -149,14 +149,14 @@ class ProfilerRecords:
             self.records.items(), key=lambda item: getattr(item[1], ordered_by), reverse=True
         )
         if not records:
-            return f"{title}No data: nothing ran under a profiler while statistics were enabled"
+            return f"{title}No data: no call ran under a profiler while statistics were enabled"
         lines = [
             f"{record.num_calls:6,d} {record.memory_peak:15,d} {record.memory_total:15,d}  {name}"
             for name, record in records
         ]
         head = (
-            "  ncalls       - calls, or times that a block was entered\n"
-            "  memory_peak  - the most bytes of one call's that were live at a time\n"
+            "  ncalls       - number of calls, or of entries of a block\n"
+            "  memory_peak  - the maximum of live bytes of one call\n"
             "  memory_total - bytes allocated in all calls\n\n"
             f"Ordered by: {ordered_by}\n\n"
             "ncalls     memory_peak    memory_total  filename:lineno(function)\n"
@@ -225,7 +225,7 @@ class ProfilerContext:
     def __exit__(self, kind: type[BaseException] | None, *exc: object) -> None:
         """Ends the block.
 
-        If the block raised nothing, RuntimeError on another thread or task than that of its entry.
+        Unless the block raised, RuntimeError on another thread or task than that of its entry.
         """
         with nullcontext() if kind is None else suppress(RuntimeError):
             self._leave()
@@ -247,8 +247,8 @@ def profiler(
 ) -> ProfilerContext:
     """A decorator for functions and a context manager for blocks, which need a ``name``.
 
-    It counts the calling thread or task, if statistics are enabled when the call or block begins.
-    ``name``: the name of the record; if empty, a function's file, line and name.
+    It counts allocations of the calling thread or task, if statistics are enabled when the call or
+    block begins. ``name``: the name of the record; if empty, a function's file, line and name.
     """
     return ProfilerContext(records, name)
 

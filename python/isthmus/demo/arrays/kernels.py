@@ -77,7 +77,7 @@ def function(patches: memoryview, result: memoryview) -> None:
 
 
 def measure_with_torch(torch: Any, patches: Any, result: Any) -> None:
-    """``contrast`` on flat tensors of bytes; those of ``result`` are floats."""
+    """``contrast`` on flat tensors of bytes; the bytes of ``result`` represent floats."""
     planes = patches.view(patches.numel() // BYTES, 3, SIDE, SIDE).to(torch.int16)
     total = planes.diff(dim=2).abs().sum((1, 2, 3)) + planes.diff(dim=3).abs().sum((1, 2, 3))
     result.view(torch.float32).copy_(total)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-# Batches until one-time allocations have happened: pools, memory of the interpreter and NumPy.
+# The number of batches after which one-time allocations are done: pools, interpreter, NumPy.
 WARM_UP = 20
 # Tolerated growth of resident memory, since Python, NumPy and drivers allocate, too.
 RESIDENT_SLACK = 32 << 20
@@ -54,7 +54,7 @@ class Outcome:
     worker: str
     options: Options
     notes: list[str]
-    nbytes: int = 0  # that went through the device
+    nbytes: int = 0  # processed by the device
     seconds: Seconds = field(default_factory=Seconds)
     memory: Memory = field(default_factory=Memory)
     wrong_batches: list[int] = field(default_factory=list)
@@ -72,7 +72,8 @@ class Outcome:
 
     @property
     def flat(self) -> bool | None:
-        """Whether memory held, driver allocations and resident memory did not grow after warm-up.
+        """Whether held memory, driver allocations and resident memory stopped growing after
+        warm-up.
 
         None: there was no batch after the warm-up. Memory in use is not compared: it depends on
         whether the device had just finished with a batch.

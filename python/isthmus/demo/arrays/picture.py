@@ -33,11 +33,11 @@ def draw(outcome: Outcome, shown: Batch, path: str) -> str:
     if outcome.beside:
         name = f"held by {os.path.basename(outcome.options.beside)}"
         pools.append((name, np.array(outcome.beside) / _MIB))
-    _lines(figure.add_subplot(grid[0, :]), "memory of the pool behind each batch, MiB", pools)
+    _lines(figure.add_subplot(grid[0, :]), "memory of the pool after each batch, MiB", pools)
     _lines(figure.add_subplot(grid[1, 0]), "the process in RAM, MiB", (
         ("resident", np.array(memory.resident) / _MIB),
     ))  # fmt: skip
-    _lines(figure.add_subplot(grid[1, 1]), "times that the driver gave memory", (
+    _lines(figure.add_subplot(grid[1, 1]), "allocations by the driver", (
         ("so far", np.array(memory.driver_allocations)),
     ))  # fmt: skip
     _patches(figure.add_subplot(grid[2, :]), shown)
@@ -47,8 +47,8 @@ def draw(outcome: Outcome, shown: Batch, path: str) -> str:
 
 
 def _heading(figure: Any, outcome: Outcome) -> None:
-    verdict = "every number as NumPy has it" if outcome.exact else "NOT what NumPy says"
-    flat = {True: "flat memory", False: "memory that is NOT flat", None: "too few to tell memory"}[
+    verdict = "every number equals NumPy's" if outcome.exact else "DIFFERS from NumPy's"
+    flat = {True: "flat memory", False: "memory that is NOT flat", None: "too few for memory"}[
         outcome.flat
     ]
     figure.text(

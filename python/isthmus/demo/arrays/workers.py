@@ -30,7 +30,9 @@ class Worker(Protocol):
     queue: isthmus.Queue
 
     def contrast(self, patches: isthmus.Array, result: isthmus.Array) -> Span:
-        """Writes the contrast of each patch (of bytes) to ``result``; returns when it ran."""
+        """Writes the contrast of each patch (of bytes) to ``result``; returns the start and end
+        time.
+        """
 
 
 class _ProgramWorker:
@@ -66,7 +68,7 @@ class CuPyWorker(_ProgramWorker):
 class TorchWorker:
     """PyTorch, as a sequence of operations."""
 
-    name = "operations of PyTorch's, on Isthmus' stream and memory"
+    name = "PyTorch operations, on Isthmus' stream and memory"
 
     def __init__(self, queue: isthmus.Queue) -> None:
         self.queue = queue
@@ -83,7 +85,7 @@ class TorchWorker:
 class FunctionWorker:
     """A NumPy function, submitted to the queue."""
 
-    name = "a NumPy function, given to queue.submit"
+    name = "a NumPy function, run by queue.submit"
 
     def __init__(self, queue: isthmus.Queue) -> None:
         self.queue = queue
@@ -94,7 +96,7 @@ class FunctionWorker:
 
 
 def choose(wanted: str) -> tuple[isthmus.Device, Worker, list[str]]:
-    """The device of the filter, its worker, and notes on why these are not the preferred ones."""
+    """The device of the filter, its worker, and the reasons if these are not the preferred ones."""
     return _WAYS.choose(wanted)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the map was dirty: how much of each block of a coarse grid had to be copied."""
+"""The dirty parts of the map: the share of each block of a coarse grid that had to be copied."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The edits on the host: a survey that follows the coast, and corrections anywhere on it.
 
-The survey's window moves along the coast. Alternately the sea takes one cell of land all along the
-shore in the window, and the land takes one cell of sea. Each correction is one cell. An edit is
+The survey's window moves along the coast. Alternately, one cell of land becomes sea all along the
+shore in the window, and one cell of sea becomes land. Each correction is one cell. An edit is
 deterministic: it makes the same changes in equal arrays, which keeps the NumPy copy equal to the
 unified buffer.
 """

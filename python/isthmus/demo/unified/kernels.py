@@ -3,8 +3,8 @@
 
 ``count`` computes two integers for each row: its number of land cells, and the sum of their
 columns, which also detects a misplaced cell (at most 43200 * 43199 / 2, less than 2**32). ``stamp``
-keeps each cell's lowest bit and writes a number above it. There are forms in OpenCL C, in CUDA C,
-as operations of PyTorch, and as functions for ``queue.submit``.
+preserves each cell's lowest bit and writes a number above it. There are forms in OpenCL C, in CUDA
+C, as operations of PyTorch, and as functions for ``queue.submit``.
 """
 
 from __future__ import annotations

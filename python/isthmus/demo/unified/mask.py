@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real map, from an installed package: which cells of the Earth are land.
+"""A real map, from an installed package: the cells of the Earth that are land.
 
 It is derived from the GLOBE elevations at 30 arc seconds: 21600 rows from the north by 43200
 columns from 180 degrees west, of one byte each: 1 is land, 0 is sea. The package's own module would
@@ -69,7 +69,7 @@ def _check_header(stream: Any, path: str) -> None:
     np.lib.format.read_magic(stream)
     shape, by_columns, kind = np.lib.format.read_array_header_1_0(stream)
     if (shape, by_columns, kind) != ((ROWS, COLUMNS), False, np.dtype(np.bool_)):
-        raise ValueError(f"{path} holds {shape} of {kind}, not the expected map")
+        raise ValueError(f"{path} contains {shape} of {kind}, not the expected map")
 
 
 def _skip(stream: Any, nbytes: int) -> None:

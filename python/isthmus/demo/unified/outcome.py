@@ -14,7 +14,7 @@ class Options:
     rounds: int = 12
     device: str = ""
     granularity: str = "page"
-    one_copy: bool = False  # if the device can access host memory; otherwise two copies are kept
+    one_copy: bool = False  # if the device can access host memory; otherwise there are two copies
     seed: int = 1
 
 

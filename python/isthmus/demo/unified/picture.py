@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .outcome import Outcome
 
 _WHOLE, _OURS = "#c9c9c9", "#d1782f"
-_LAND = 0.35  # how dark
+_LAND = 0.35  # darkness of land
 
 
 def draw(outcome: Outcome, land: NDArray[np.float64], dirty: NDArray[np.float64], path: str) -> str:
@@ -35,7 +35,7 @@ def draw(outcome: Outcome, land: NDArray[np.float64], dirty: NDArray[np.float64]
     _bars(figure.add_subplot(grid[1, 0]), nbytes, whole, "bytes moved in each round", "bytes")
     seconds = [each.sync_seconds * 1e3 for each in outcome.rounds]
     copies = [each.whole_seconds * 1e3 for each in outcome.rounds]
-    _bars(figure.add_subplot(grid[1, 1]), seconds, copies, "time to bring the device up to date",
+    _bars(figure.add_subplot(grid[1, 1]), seconds, copies, "time to update the device",
           "ms")  # fmt: skip
     _heading(figure, outcome)
     figure.savefig(path)
@@ -43,7 +43,7 @@ def draw(outcome: Outcome, land: NDArray[np.float64], dirty: NDArray[np.float64]
 
 
 def _heading(figure: Any, outcome: Outcome) -> None:
-    verdict = "every result as NumPy has it" if outcome.exact else "NOT what NumPy says"
+    verdict = "every result equals NumPy's" if outcome.exact else "DIFFERS from NumPy's"
     figure.text(
         0.055, 0.945, f"{outcome.nbytes / 1e6:.0f} MB on host and device, edited by both: "
         f"{outcome.bytes_moved / 1e6:.0f} MB moved, {outcome.whole_bytes / 1e6:.0f} MB as whole "
@@ -55,7 +55,7 @@ def _heading(figure: Any, outcome: Outcome) -> None:
 
 
 def _map(axes: Any, land: NDArray[np.float64], dirty: NDArray[np.float64]) -> None:
-    """Draws land in grey, overlaid with the dirty blocks, darker where more was dirty."""
+    """Draws land in grey, overlaid with the dirty blocks, darker where a larger share was dirty."""
     axes.imshow(land * _LAND, cmap="Greys", vmin=0, vmax=1, aspect="auto", interpolation="none")
     shown = np.ma.masked_equal(dirty, 0)
     axes.imshow(shown, cmap="autumn_r", vmin=0, vmax=1, aspect="auto", interpolation="none")
@@ -73,7 +73,7 @@ def _bars(axes: Any, ours: list[Any], whole: list[Any], title: str, unit: str) -
     axes.bar(positions + 0.2, ours, 0.4, color=_OURS, label="unified buffer")
     axes.set_yscale("log")
     axes.set_ylabel(unit, color=FAINT)
-    axes.set_xlabel("round; the first brings all of it", color=FAINT)
+    axes.set_xlabel("round; the first copies the whole map", color=FAINT)
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set_title(title, loc="left", fontsize=12, color=TEXT)
     axes.legend(frameon=False, loc="upper right", ncols=2, bbox_to_anchor=(1, 1.17))

@@ -2,9 +2,9 @@
 """Runs the rounds: the host edits, the changes are copied, the device counts and stamps.
 
 In each round the host writes into ``buf.host`` as into any NumPy array. The synchronization detects
-what was written and copies it. The device counts the land of every row and stamps a band of rows,
-of which the host then reads only that band. All results are checked. For comparison, the same array
-is copied as a whole into a buffer, as by a library that copies whole arrays.
+the written cells and copies them. The device counts the land of every row and stamps a band of
+rows, of which the host then reads only that band. All results are checked. For comparison, the same
+array is copied as a whole into a buffer, as by a library that copies whole arrays.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ class Rounds:
             buffer.free()
 
     def go(self, number: int) -> None:
-        """Runs one round. The first copies the whole map and is left out of the dirty map."""
+        """Runs one round. The first round copies the whole map and is excluded from the dirty
+        map.
+        """
         edit = self._coast.edit(number)
         edit.apply(self.unified.host)
         self.truth.edit(edit)
@@ -138,7 +140,7 @@ def run(options: Options, output: str, report: Progress) -> Outcome:
         path, (rows, columns), source.cells.nbytes, device.filter, device.name.strip(),
         worker.name, options, notes,
     )  # fmt: skip
-    report("NumPy counts it for comparison", 0.1)
+    report("computing NumPy's counts for comparison", 0.1)
     with closing(Rounds(outcome, source, worker)) as rounds:
         for number in range(options.rounds + 1):
             report(f"round {number} of {options.rounds}", 0.2 + 0.6 * number / (options.rounds + 1))

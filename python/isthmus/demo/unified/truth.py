@@ -31,7 +31,7 @@ class Truth:
         self._count(edit.touched().tolist())
 
     def stamp(self, rows: slice, number: int) -> None:
-        """Applies the device's stamp. Land stays land, so the counts do not change."""
+        """Applies the device's stamp. Land remains land, so the counts do not change."""
         kernels.stamp_cells(self.cells[rows], number)
 
     def wrong_rows(self, counts: NDArray[np.uint32]) -> int:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     import isthmus
 
-    # The type of `UnifiedBuffer.device`: NumPy's if one copy serves both host and device.
+    # The type of `UnifiedBuffer.device`: a NumPy array if one copy serves both host and device.
     Array = NDArray[np.uint8] | isthmus.Array
 
 
@@ -83,7 +83,7 @@ class CuPyWorker(_ProgramWorker):
 class TorchWorker:
     """PyTorch, on the stream of the queue that the unified buffer uses."""
 
-    name = "operations of PyTorch's, on Isthmus' stream and memory"
+    name = "PyTorch operations, on Isthmus' stream and memory"
 
     def __init__(self, queue: isthmus.Queue) -> None:
         self.queue = queue
@@ -138,7 +138,7 @@ class FunctionWorker:
 
 
 def choose(wanted: str) -> tuple[isthmus.Device, Worker, list[str]]:
-    """The device of the filter, its worker, and notes on why these are not the preferred ones."""
+    """The device of the filter, its worker, and the reasons if these are not the preferred ones."""
     return _WAYS.choose(wanted)
 
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 import os
 import threading
 
-# Re-entrant, because a garbage collection while it is held may free buffers, which takes it again.
+# Re-entrant, because a garbage collection while it is held may free buffers, which acquires it
+# again.
 creation_lock = threading.RLock()
 # Held during a fork, so that the child never sees a partly created object.
 os.register_at_fork(

@@ -92,6 +92,6 @@ def _number_of(device: Device) -> int:
 
 def as_cupy(array: Array, buf: UnifiedBuffer, number: int) -> Any:
     """The same memory as a CuPy array. Work on the buffer's queue is ordered after its copies."""
-    cuda = cupy().cuda  # not via the array interface, where CuPy blocks on the queue
+    cuda = cupy().cuda  # not through the array interface, for which CuPy blocks on the queue
     memory = cuda.UnownedMemory(array.ptr, buf.nbytes, array, number)
     return cupy().ndarray(buf.shape, dtype=buf.dtype, memptr=cuda.MemoryPointer(memory, 0))

@@ -44,7 +44,7 @@ class DevicePools:
     def bytes_of(self, device: Device) -> tuple[int, int]:
         """Bytes in use by buffers, and bytes held in all.
 
-        Both include what replaced pools still hold, which counts as in use.
+        Both include the memory that replaced pools still hold, which counts as in use.
         """
         with creation_lock:
             pools = [pool for (other, _), pool in self._by_owner.items() if other == device]
@@ -56,9 +56,9 @@ class DevicePools:
         return used, held
 
     def limit(self, nbytes: int | None) -> None:
-        """Limits what each device and context may hold; None: no limit.
+        """Limits the memory that each device and context may hold; None: no limit.
 
-        What blocks of replaced pools hold at this moment is deducted from the new limit.
+        Memory held by blocks of replaced pools at this time is deducted from the new limit.
         """
         with creation_lock:
             self._limit_bytes = nbytes

@@ -47,12 +47,13 @@ class DeviceProperties:
     """Properties of a device. Properties that only CUDA defines are 1 or None elsewhere."""
 
     device_id: int
-    """Its index in ``Accelerator.devices``; -1 if it is not listed, as a simulated device."""
+    """Its index in ``Accelerator.devices``; -1 if it is not listed, for example a simulated
+    device."""
     device_type: DeviceType
     name: str
     compute_capability: tuple[int, int] | None
     total_memory: int
-    """In bytes; for the processor, what the process may use of the machine's memory."""
+    """In bytes; for the processor, the part of the machine's memory that the process may use."""
     multiprocessor_count: int
     max_threads_per_block: int
     max_block_dims: tuple[int, int, int]
@@ -98,7 +99,7 @@ class MemoryInfo(isthmus.MemoryInfo):
 class Accelerator:
     """All devices by number; ``Accelerator()`` always returns the same object.
 
-    Devices other than the processor come first, the best one leading, then the host. Drivers'
+    Devices other than the processor are first, the best one leading, followed by the host. Drivers'
     devices for the processor are not counted; ``isthmus.devices()`` lists them. Thread-safe.
     """
 
@@ -143,7 +144,7 @@ class Accelerator:
         return _properties(operator.index(device_id), _device(device_id))
 
     def set_device(self, device_id: int) -> None:
-        """Makes it the current device of this thread or asyncio task from now on.
+        """Makes the device current for this thread or asyncio task from now on.
 
         Raises the errors of ``get_device``. Must not be called inside ``with device:``, which would
         then end with a RuntimeError.

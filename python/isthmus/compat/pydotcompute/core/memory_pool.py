@@ -34,7 +34,7 @@ MIB = 1 << 20
 
 @dataclass
 class PoolStatistics:
-    """How a pool's memory is divided."""
+    """The division of a pool's memory."""
 
     used_bytes: int
     """In use by buffers, including cached ones."""
@@ -72,7 +72,7 @@ class MemoryPool(BufferPool):
     creates a new pool, which is not enabled. With ``max_pool_size`` (buffers, 100 if None) or
     ``max_buffer_size`` (bytes, 1 GiB if None) the call creates a separate pool.
 
-    ``enable()`` concerns the layer below: from then on the device copies of all new buffers of this
+    ``enable()`` applies to device memory: from then on the device copies of all new buffers of this
     package come from Isthmus' pools, one for each device. Thread-safe.
     """
 
@@ -110,7 +110,7 @@ class MemoryPool(BufferPool):
     def __init__(
         self, max_pool_size: int | None = None, max_buffer_size: int | None = None
     ) -> None:
-        """Does nothing: it runs again each time the process's pool is requested."""
+        """Does nothing: Python calls it again each time the process's pool is requested."""
 
     # -- the documented interface
 
@@ -198,8 +198,8 @@ class MemoryPool(BufferPool):
 
         Applies to buffers that are created, or allocated after ``free()``, from now on. One that
         does not fit raises USMAllocationError. Memory of older blocks is deducted from the limit as
-        it is at the time of the call. It returns to the driver when the last of those buffers is
-        dropped, freed or not.
+        it is at the time of the call. That memory returns to the driver when the last of those
+        buffers is dropped, freed or not.
         """
         limit = None if size_mb is None else at_least(0, "size_mb", size_mb) * MIB
         self._device_pools.limit(limit or None)

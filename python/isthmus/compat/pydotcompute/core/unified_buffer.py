@@ -49,7 +49,7 @@ T = TypeVar("T", bound="np.generic")
 class UnifiedBuffer(SyncErrorBuffer, Generic[T]):
     """A host copy and a device copy of one array: an ``isthmus.UnifiedBuffer``.
 
-    It differs where programs for PyDotCompute expect it: it has ``allocate()`` and
+    It differs where programs for PyDotCompute require it: it has ``allocate()`` and
     ``is_allocated``, can be used again after ``free()``, has ``ensure_on_host()`` and
     ``ensure_on_device()``, NumPy's indexing, a ``to_numpy()`` that copies, and errors that are also
     PyDotCompute's. Calling ``allocate()`` or marking host writes is not required: both copies are
@@ -60,8 +60,8 @@ class UnifiedBuffer(SyncErrorBuffer, Generic[T]):
     replaces a driver's device for the processor, so that ``device`` is a NumPy array there. On a
     CUDA device ``device`` is a CuPy array on CuPy's current stream, if CuPy is installed.
 
-    Thread-safe. An operation that another thread's ``free()`` overtakes raises ClosedError; one
-    that begins after it does not.
+    Thread-safe. An operation during which another thread calls ``free()`` raises ClosedError; one
+    that begins after ``free()`` does not.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class UnifiedBuffer(SyncErrorBuffer, Generic[T]):
             options["resource"] = resource_of(queue)
         super().__init__(shape, dtype, pinned=pinned, device=device, queue=queue, **options)
         self._cupy_device = cupy_device(queue)
-        self._is_original = True  # not freed yet: the memory is that of this object
+        self._is_original = True  # not freed yet: this object owns the memory
         self._reallocated: SyncErrorBuffer | None = None  # allocated after the last `free`
 
     # -- allocation, release and reallocation
@@ -112,9 +112,9 @@ class UnifiedBuffer(SyncErrorBuffer, Generic[T]):
         return self.state is not BufferState.UNINITIALIZED
 
     def allocate(self, *, host: bool = True, device: bool = True) -> Self:
-        """Creates the requested copies if they do not exist, and brings them up to date.
+        """Creates the requested copies if they do not exist, and synchronizes them.
 
-        With neither requested it creates the host copy. Existing contents are kept. Raises
+        With neither requested it creates the host copy. Existing contents are preserved. Raises
         BufferSyncError with its ``cause`` if memory is not available, and one that is also a
         ConflictError if both sides wrote the same bytes.
         """
@@ -127,7 +127,7 @@ class UnifiedBuffer(SyncErrorBuffer, Generic[T]):
     def free(self) -> None:
         """Frees both copies; the buffer is UNINITIALIZED afterwards and can be used again.
 
-        Idempotent. Host arrays obtained before stay valid. Parts obtained before, for example by
+        Idempotent. Host arrays obtained before remain valid. Parts obtained before, for example by
         ``reshape()``, and an unfinished ``with host_write()`` refer to the freed memory: they raise
         ClosedError, also after the buffer was allocated again.
         """
@@ -144,7 +144,7 @@ class UnifiedBuffer(SyncErrorBuffer, Generic[T]):
 
     @property
     def host(self) -> NDArray[Any]:
-        """The host copy, brought up to date, as a NumPy array. Writes to it are detected."""
+        """The host copy, synchronized, as a NumPy array. Writes to it are detected."""
         try:
             array: NDArray[Any] = get_host(self) if self._is_original else self._whole.host
             return array
@@ -155,7 +155,7 @@ class UnifiedBuffer(SyncErrorBuffer, Generic[T]):
 
     @property
     def device(self) -> Any:
-        """The device copy, brought up to date: a CuPy array, a NumPy array or an ``Array``."""
+        """The device copy, synchronized: a CuPy array, a NumPy array or an ``Array``."""
         try:
             array = get_device(self) if self._is_original else self._whole.device
             return array if self._cupy_device is None else as_cupy(array, self, self._cupy_device)
@@ -182,20 +182,22 @@ class UnifiedBuffer(SyncErrorBuffer, Generic[T]):
         return MetalError("Metal not available: Isthmus has no backend for it, use .device")
 
     def to_numpy(self) -> NDArray[Any]:
-        """A copy of the contents; ``host`` is the view."""
+        """A copy of the contents; ``host`` is a view instead."""
         with self.host_read() as array:
             copied: NDArray[Any] = array.copy()
         return copied
 
     def mark_host_dirty(self, range: Range = None) -> None:
-        """Declares host writes, which are detected anyway. BufferNotAllocatedError if no copy."""
+        """Declares host writes, which are detected even without it. BufferNotAllocatedError without
+        a copy.
+        """
         self._mark_dirty(range, is_device=False)
 
     def mark_device_dirty(self, range: Range = None) -> None:
         """Declares device writes in ``range``. BufferNotAllocatedError if there is no device copy.
 
         Earlier host writes are not dropped: if both sides wrote the same bytes, the next access
-        raises ConflictError, which ``resolve()`` settles.
+        raises ConflictError, which ``resolve()`` resolves.
         """
         self._mark_dirty(range, is_device=True)
 
@@ -208,12 +210,12 @@ class UnifiedBuffer(SyncErrorBuffer, Generic[T]):
             raise error(f"{NOT_ALLOCATED} ({cause})") from cause
 
     async def ensure_on_host(self) -> None:
-        """Brings the host copy up to date without blocking the event loop."""
+        """Synchronizes the host copy without blocking the event loop."""
         with sync_errors(TO_HOST):
             await self.on_host()
 
     async def ensure_on_device(self) -> None:
-        """Brings the device copy up to date without blocking the event loop."""
+        """Synchronizes the device copy without blocking the event loop."""
         with sync_errors(TO_DEVICE):
             await self.on_device()
 

@@ -37,7 +37,7 @@ def current_ordinal_reader(device: Device) -> Callable[[], int]:
 class BlockingStream:
     """A stream that synchronizes with the legacy default stream, as CUDA's streams do by default.
 
-    Isthmus' own streams do not. The stream is destroyed with this object, which a queue over the
+    The streams of Isthmus do not. The stream is destroyed with this object, which a queue over the
     stream keeps alive.
     """
 

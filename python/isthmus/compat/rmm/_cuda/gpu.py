@@ -52,7 +52,7 @@ class CUDADriverError(RuntimeError):
 def driverGetVersion() -> int:  # noqa: N802 (RMM's names, here and below)
     """The newest CUDA version that the driver supports: 13000 for 13.0.
 
-    Raises CUDARuntimeError, as do the functions below unless they say otherwise.
+    Raises CUDARuntimeError, as do the functions below unless stated otherwise.
     """
     return int(_answer(runtime.cudaDriverGetVersion()))
 

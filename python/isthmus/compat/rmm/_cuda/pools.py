@@ -81,13 +81,15 @@ class DriverPool:
         return pointer.value
 
     def deallocate(self, pointer: int, nbytes: int, queue: Queue | None) -> None:  # noqa: ARG002
-        """Frees memory. Precondition: no work uses it any more, so any stream is correct."""
+        """Frees memory. Precondition: all work on the memory has completed, so any stream is
+        correct.
+        """
         stream = c_void_p(queue.native_handle if queue is not None else None)
         with primary(self._device):
             check("cuMemFreeAsync", self._driver.cuMemFreeAsync(c_uint64(pointer), stream))
 
     def set_release_threshold(self, nbytes: int) -> None:
-        """Sets how many free bytes at most stay in the pool when streams are synchronized."""
+        """Sets the maximum of free bytes that the pool retains when streams are synchronized."""
         with primary(self._device):
             status = self._driver.cuMemPoolSetAttribute(
                 self._pool, c_int(_RELEASE_THRESHOLD), byref(c_uint64(nbytes))

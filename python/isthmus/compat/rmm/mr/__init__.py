@@ -2,7 +2,7 @@
 """RMM's memory resources, under its names, on the resources of Isthmus, for any device.
 
 They compose by their first argument, the upstream, which they keep alive. All are thread-safe.
-Memory returns to the resource that it came from, whichever resource is current at that time.
+Memory returns to the resource that allocated it, whichever resource is current at that time.
 """
 
 from __future__ import annotations

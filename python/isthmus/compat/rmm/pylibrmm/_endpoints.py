@@ -41,16 +41,16 @@ def host_bytes(obj: object, name: str, *, writable: bool = False) -> memoryview:
         )
     if view.ndim != 1 or not view.c_contiguous:
         raise ValueError(
-            f"{name} must be contiguous and of one dimension, not of shape {view.shape} and "
+            f"{name} must be contiguous and one-dimensional, not of shape {view.shape} and "
             f"strides {view.strides}"
         )
     if writable and view.readonly:
-        raise ReadOnlyError(f"{name} is read-only, but would be written")
+        raise ReadOnlyError(f"{name} is read-only: pass a writable object")
     return view.cast("B")
 
 
 def is_pinned(view: memoryview, queue: Queue) -> bool:
-    """Whether the driver knows that host memory, so that copies are asynchronous to the host."""
+    """Whether the driver knows the host memory, so that copies are asynchronous to the host."""
     import numpy as np
 
     address = np.frombuffer(view, np.uint8).ctypes.data

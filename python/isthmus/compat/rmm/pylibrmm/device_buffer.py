@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 _HOST = -1  # CUDA's cudaCpuDeviceId
-_MIN_VERSION = 2  # of the CUDA array interface that Isthmus itself reads; RMM's is 0
+_MIN_VERSION = 2  # of the CUDA array interface that Isthmus reads; RMM's is 0
 
 
 class DeviceBuffer:
@@ -50,8 +50,8 @@ class DeviceBuffer:
 
     Copies from and to the host complete before the call returns on the default stream, and if the
     host memory is not pinned. Otherwise they run in the stream's order, and the host memory must
-    stay unchanged until the stream is synchronized. The buffer is freed with its last reference, at
-    the end of ``with``, or by ``free()``, after which any use raises ClosedError; its memory is
+    remain unchanged until the stream is synchronized. The buffer is freed with its last reference,
+    at the end of ``with``, or by ``free()``, after which any use raises ClosedError; its memory is
     released once all work on it has completed. Thread-safe, except for calls that resize it.
     """
 
@@ -104,8 +104,8 @@ class DeviceBuffer:
     ) -> Self:
         """A DeviceBuffer over the memory of an ``isthmus.Buffer``, of any kind, without a copy.
 
-        That may be adopted from C++ with its owner, or come from another process or from DLPack.
-        When it grows it allocates from ``mr`` (None: its device's current resource). TypeError
+        The memory may be adopted from C++, or imported from another process or by DLPack. To grow,
+        the DeviceBuffer allocates from ``mr`` (None: its device's current resource). TypeError
         unless these are a buffer and a resource, ValueError for a resource of another device.
         """
         if not isinstance(buffer, Buffer):
@@ -136,17 +136,17 @@ class DeviceBuffer:
 
     @property
     def nbytes(self) -> int:
-        """The same as ``size``."""
+        """Same as ``size``."""
         return self._size
 
     @property
     def mr(self) -> DeviceMemoryResource:
-        """The resource that its memory comes from."""
+        """The resource that allocated its memory."""
         return self._mr
 
     @property
     def stream(self) -> Stream:
-        """The stream that it was created on."""
+        """The stream that the buffer was created on."""
         return self._stream
 
     @property
@@ -155,7 +155,7 @@ class DeviceBuffer:
         return self._memory if self._memory.nbytes == self._size else self._memory[: self._size]
 
     def capacity(self) -> int:
-        """The size that it can reach without reallocation."""
+        """The size that the buffer can reach without reallocation."""
         if self._memory.freed:
             raise ClosedError("this DeviceBuffer was freed")
         return self._memory.nbytes
@@ -239,9 +239,9 @@ class DeviceBuffer:
     def prefetch(self, device: int | None = None, stream: Stream | None = None) -> None:
         """Requests that shared memory move to the device of that number; None: the current one.
 
-        -1, CUDA's cudaCpuDeviceId: the host. ``stream``: None for the buffer's own. A hint, without
-        effect on memory that cannot migrate and for a device of another platform. ValueError for
-        a device that does not exist, OverflowError for other negative numbers.
+        -1, CUDA's cudaCpuDeviceId: the host. ``stream``: None for the buffer's own. This is a hint,
+        without effect on memory that cannot migrate and for a device of another platform.
+        ValueError for a device that does not exist, OverflowError for other negative numbers.
         """
         self.capacity()
         is_host = device == _HOST

@@ -27,9 +27,10 @@ class CudaStreamFlags(IntEnum):
     """How a new stream synchronizes with CUDA's legacy default stream."""
 
     SYNC_DEFAULT = 0
-    """It and the default stream wait for each other. On other backends as NON_BLOCKING."""
+    """The stream and the default stream wait for each other. Equal to NON_BLOCKING on other
+    backends."""
     NON_BLOCKING = 1
-    """Neither waits for the other."""
+    """Neither stream waits for the other."""
 
 
 class Stream:
@@ -39,9 +40,9 @@ class Stream:
     kept alive: a ``Stream``, a ``Queue`` of Isthmus, an object with ``__cuda_stream__`` (of version
     0, else NotImplementedError), or a stream of Numba, CuPy or PyTorch; TypeError for others.
     ``flags``: of ``CudaStreamFlags``, for new streams only, otherwise ValueError. A default stream
-    stands for that of the device it is used with; a stream over a device's default queue is that
-    device's default stream. Default streams of one kind compare equal whatever their device, as
-    RMM's do. Immutable and thread-safe.
+    represents the default stream of the device that it is used with; a stream over a device's
+    default queue is that device's default stream. Default streams of one kind compare equal for all
+    devices, as RMM's do. Immutable and thread-safe.
     """
 
     __slots__ = ("_number", "_queue")
@@ -138,8 +139,8 @@ class _Handle:
 def exported_queue(device: Device) -> Queue:
     """The queue of the legacy default stream, marked as having external work on CUDA.
 
-    Requesting its native handle marks it: from then on its operations allow for work that other
-    code submits, which costs more.
+    Requesting its native handle marks it: from then on its operations are ordered with work that
+    other code submits, which costs more.
     """
     queue = device.default_queue
     if device.backend == "cuda":
@@ -157,7 +158,7 @@ def as_stream(value: object) -> Stream:
 
 
 def _handle_of(stream: Any) -> int | None:
-    """The stream's handle; None if it has neither CUDA's protocol nor is Numba's or CuPy's."""
+    """The stream's handle; None unless it has CUDA's protocol or is a stream of Numba or CuPy."""
     if hasattr(stream, "__cuda_stream__"):
         version, handle = stream.__cuda_stream__()
         if version != 0:

@@ -122,7 +122,7 @@ def _line_of(block: TrackedBlock) -> str:
 class FailureCallbackResourceAdaptor(UpstreamResourceAdaptor):
     """When an allocation fails, ``callback(nbytes)`` decides whether to retry it.
 
-    An exception of the callback ends the allocation: MemoryError is raised as it is, others become
+    An exception of the callback ends the allocation: MemoryError is raised unchanged, others become
     a RuntimeError with the same text. TypeError if ``callback`` is not callable.
     """
 

@@ -57,7 +57,8 @@ class _OneKindAllocator:
         self._buffers: dict[int, Buffer] = {}
 
     def allocate(self, nbytes: int, alignment: int, queue: Queue) -> int:
-        # The program's functions take no alignment, so their memory may begin at any address.
+        # The program's functions have no alignment parameter, so their memory may begin at any
+        # address.
         buffer = Buffer(nbytes + alignment, queue=queue, resource=self._resource)
         pointer = -(-buffer.ptr // alignment) * alignment
         self._buffers[pointer] = buffer
@@ -85,7 +86,7 @@ class _FirstAllocator:
 
 
 class _OtherKindAllocator:
-    """Takes the memory that the first resource passed on, if it is of this kind."""
+    """Returns the memory that the first resource passed on, if it is of this kind."""
 
     def __init__(self, allocator: _Allocator, kind: str, handoff: local) -> None:
         self._allocator, self._kind, self._handoff = allocator, kind, handoff

@@ -12,7 +12,7 @@ from ._any_kind import of_one_kind
 
 __all__ = ["DeviceMemoryResource", "UpstreamResourceAdaptor"]
 
-# Buffers of allocate(). They live until deallocate(), even if the resource is dropped before. An
+# Buffers of allocate(). They exist until deallocate(), even if the resource is dropped earlier. An
 # address can occur twice: for a CallbackMemoryResource and for the resource that its functions use.
 _allocated: dict[tuple[DeviceMemoryResource, int], Buffer] = {}
 
@@ -72,8 +72,8 @@ class DeviceMemoryResource:
     def deallocate(self, ptr: int, nbytes: int, stream: Stream = DEFAULT_STREAM) -> None:
         """Frees memory of ``allocate``, ordered after all current work on ``stream``.
 
-        Raises ValueError, without any effect, for an address that was not allocated here or is
-        freed already, and for a different size.
+        Raises ValueError, without any effect, for an address that this resource did not allocate or
+        that is freed already, and for a different size.
         """
         queue = as_stream(stream)._queue_on(self._device)
         address, size = count_of(ptr, "ptr"), count_of(nbytes, "nbytes")
@@ -96,7 +96,7 @@ class DeviceMemoryResource:
         buffer.free()
 
     def _buffer(self, nbytes: int, queue: Queue) -> Buffer:
-        """The allocation function of the package. A size that the resource rejects: MemoryError."""
+        """The allocation function of the package. MemoryError if the resource rejects the size."""
         try:
             return Buffer(nbytes, queue=queue, resource=self._resource)
         except InvalidArgumentError as refused:

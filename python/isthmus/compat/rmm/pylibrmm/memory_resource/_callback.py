@@ -36,12 +36,12 @@ class CallbackMemoryResource(DeviceMemoryResource):
     """Allocates and frees with functions of the program, on the current device.
 
     ``allocate_func(nbytes, stream)`` returns an address or raises. The allocation raises its
-    MemoryError, for example if no memory is left, as it is; other exceptions become a RuntimeError
-    with the same text. ``deallocate_func(ptr, nbytes, stream)`` frees the memory once no work uses
-    it any more; its exceptions go to ``sys.unraisablehook``. Both may be called on any thread. The
-    memory may be of any kind, also of a different one each time. ``kind`` ("device", "shared" or
-    "host"), which RMM lacks, is the kind of memory unknown to the driver, and the nominal kind of
-    this resource. TypeError if a function is not callable.
+    MemoryError, for example if no memory is left, unchanged; other exceptions become a RuntimeError
+    with the same text. ``deallocate_func(ptr, nbytes, stream)`` frees the memory after all work on
+    it has completed; its exceptions go to ``sys.unraisablehook``. Both may be called on any thread.
+    The memory may be of any kind, and of a different kind each time. ``kind`` ("device", "shared"
+    or "host"), which RMM lacks, is the kind of memory unknown to the driver, and the nominal kind
+    of this resource. TypeError if a function is not callable.
     """
 
     _is_mixed = True
@@ -73,7 +73,7 @@ class _Functions:
 
     def allocate(self, nbytes: int, alignment: int, queue: Queue) -> int:  # noqa: ARG002
         with as_runtime_errors():
-            return count_of(self._allocate(nbytes, Stream(queue)), "what allocate_func returned")
+            return count_of(self._allocate(nbytes, Stream(queue)), "the result of allocate_func")
 
     def deallocate(self, pointer: int, nbytes: int, queue: Queue | None) -> None:
         self._deallocate(pointer, nbytes, DEFAULT_STREAM if queue is None else Stream(queue))

@@ -43,7 +43,7 @@ _TIMEOUT = 0.5  # seconds to wait for work in flight
 _resources: dict[Device, DeviceMemoryResource] = {}
 # Functions that are called whenever the resource of one of their devices changes.
 _followers: list[tuple[Follower, list[Device]]] = []
-_following = threading.RLock()  # orders their calls like the changes
+_following = threading.RLock()  # orders the calls of followers like the changes
 
 
 def get_current_device_resource() -> DeviceMemoryResource:
@@ -64,7 +64,7 @@ def get_per_device_resource(device: int) -> DeviceMemoryResource:
 def set_per_device_resource(device: int, mr: DeviceMemoryResource) -> None:
     """Sets the resource of the device of that number, for all threads.
 
-    Earlier allocations return to the resource that they came from. TypeError if ``mr`` is not a
+    Earlier allocations return to the resource that allocated them. TypeError if ``mr`` is not a
     resource, ValueError for a resource of another device and for a device that does not exist.
     """
     _set(_device.numbered(device), mr)
@@ -87,11 +87,10 @@ def available_device_memory() -> tuple[int, int]:
 
 
 def enable_logging(log_file_name: str | os.PathLike[str] | None = None) -> None:
-    """Puts a ``LoggingResourceAdaptor`` over the resource of each device in use.
+    """Wraps the resource of each device in use in a ``LoggingResourceAdaptor``.
 
-    Concerns the devices of the current device's platform; if none is in use, the first one. A
-    device that has a log already keeps it. Raises the errors of that class, and then changes
-    nothing.
+    Applies to the devices of the current device's platform; if none is in use, to the first one. A
+    device with a log retains that log. Raises the errors of that class, and then changes nothing.
     """
     in_use = _in_use() or {_device.numbered(0): get_per_device_resource(0)}
     logs = {
@@ -121,7 +120,7 @@ def _flush_logs() -> None:
 def get_log_filenames() -> dict[int, str | None]:
     """The log file of each device in use, by the device's number; None for a device without a log.
 
-    Concerns the devices of the current device's platform.
+    Applies to the devices of the current device's platform.
     """
     return {
         _device.number_of(device): resource.get_file_name()
@@ -182,9 +181,9 @@ def initialization(
 
 
 def _set_aside(resource: DeviceMemoryResource, *, ends_logs: bool) -> DeviceMemoryResource:
-    """Prepares a resource for replacement; returns what to restore if that fails.
+    """Prepares a resource for replacement; returns the resource to restore if that fails.
 
-    Releases what the new resources may need: its free memory and, if ``ends_logs``, log files. In
+    Releases what new resources may require: its free memory and, if ``ends_logs``, log files. In
     that case the result is the resource below its logs.
     """
     inner = resource
@@ -210,13 +209,13 @@ def _writable(name: str) -> str:
 def _log_over(upstream: DeviceMemoryResource, name: str) -> DeviceMemoryResource:
     """Creates a log, waiting for an earlier log of the same file to end.
 
-    That one ends once memory that was freed through it has been released.
+    The earlier log ends once memory that was freed through it has been released.
     """
     deadline = time.monotonic() + _TIMEOUT
     while True:
         try:
             return LoggingResourceAdaptor(upstream, name)
-        except InvalidArgumentError:  # noqa: PERF203 (it waits anyway)
+        except InvalidArgumentError:  # noqa: PERF203 (the loop waits anyway)
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.001)
@@ -253,7 +252,7 @@ def _set(device: Device, mr: DeviceMemoryResource) -> None:
     if mr.device != device:
         raise ValueError(
             f"{mr!r} allocates on {mr.device.filter}, but is set for {device.filter}: create it "
-            "while that device is the current one"
+            "while that device is current"
         )
     with _following:
         _resources[device] = mr

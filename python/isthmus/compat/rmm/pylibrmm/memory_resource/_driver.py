@@ -31,7 +31,9 @@ _PREFERRED_LOCATION = 3  # CU_MEM_ADVISE_SET_PREFERRED_LOCATION
 
 
 class DriverMemoryResource(DeviceMemoryResource):
-    """Driver memory of one kind, on the current device. A pool over it replaces it entirely."""
+    """Driver memory of one kind, on the current device. A pool over this resource calls the driver
+    directly.
+    """
 
     _kind: ClassVar[str]
 
@@ -57,7 +59,7 @@ class CudaMemoryResource(DriverMemoryResource):
 
 
 class ManagedMemoryResource(DriverMemoryResource):
-    """Memory that migrates to where it is used: Isthmus' shared kind."""
+    """Memory that migrates to the processor that uses it: Isthmus' shared kind."""
 
     _kind = "shared"
 
@@ -80,7 +82,7 @@ class SystemMemoryResource(DriverMemoryResource):
 class SamHeadroomMemoryResource(DeviceMemoryResource):
     """As ``SystemMemoryResource``, leaving ``headroom`` bytes of the device's memory free.
 
-    The part of each allocation that fits into the remaining free memory is advised to stay on the
+    The part of each allocation that fits into the remaining free memory is advised to reside on the
     device; the rest is placed on the host. If the driver does not support such advice, this is
     ordinary shared memory.
     """

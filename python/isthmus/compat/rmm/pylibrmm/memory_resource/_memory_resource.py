@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stands for RMM's compiled module of this name, which programs and RMM's own tests import."""
+"""Replaces RMM's compiled module of this name, which programs and RMM's own tests import."""
 
 from . import *  # noqa: F403
 from ._current import _flush_logs

@@ -44,8 +44,8 @@ class CudaAsyncMemoryResource(DeviceMemoryResource):
     """A stream-ordered pool of device memory: Isthmus' own pool, on any device.
 
     ``initial_pool_size``: bytes that are obtained at once. ``release_threshold``: if the pool holds
-    more than this, it returns free memory to the driver before it grows; None: it never does so by
-    itself. ``enable_ipc``: memory can be exported by ``isthmus.Buffer.ipc_handle()``;
+    more than this, it returns free memory to the driver before it grows; None: it never does so on
+    its own. ``enable_ipc``: memory can be exported by ``isthmus.Buffer.ipc_handle()``;
     UnsupportedError, a RuntimeError, on devices without the capability "ipc". ``enable_fabric``: a
     pool of the CUDA driver whose memory has fabric handles; UnsupportedError if the driver has no
     such pools.
@@ -103,8 +103,8 @@ class PoolMemoryResource(UpstreamResourceAdaptor):
     It obtains ``initial_pool_size`` bytes (None: none) at once and holds at most
     ``maximum_pool_size``, rounded up to 2 MiB (None: no limit). Both are integers or text: "1GiB".
     Directly over driver memory, free memory is remapped to serve larger requests. A pool cannot
-    have another pool as its upstream; arenas take its place in that case. RuntimeError for an
-    initial size beyond the maximum, and for a maximum of 0.
+    have another pool as its upstream; arenas replace it in that case. RuntimeError for an initial
+    size beyond the maximum, and for a maximum of 0.
     """
 
     def __init__(
@@ -211,9 +211,9 @@ class FixedSizeMemoryResource(UpstreamResourceAdaptor):
 
 
 class BinningMemoryResource(UpstreamResourceAdaptor):
-    """Selects a bin by the size of the request; larger requests go to ``upstream_mr``.
+    """Selects a bin by the size of the request; larger requests are passed to ``upstream_mr``.
 
-    Bins may have other kinds of memory than ``upstream_mr``. If both exponents are given, there is
+    Bins may have other kinds of memory than ``upstream_mr``. If both exponents are passed, there is
     a bin of fixed-size blocks for each power of two from ``2**min_size_exponent`` to
     ``2**max_size_exponent``.
     """
@@ -244,7 +244,7 @@ class BinningMemoryResource(UpstreamResourceAdaptor):
 
         ``bin_resource``: None for fixed-size blocks. An existing bin of that size is replaced; its
         memory still returns to it. RuntimeError if this is already the upstream of another
-        resource, which would not see the bin; ValueError for a resource of another device.
+        resource, which would not use the bin; ValueError for a resource of another device.
         """
         if self._is_below:
             raise RefusedError(
@@ -263,7 +263,7 @@ class BinningMemoryResource(UpstreamResourceAdaptor):
             is_other_kind = bin_resource.resource.kind != self._upstream_mr.resource.kind
             self._is_mixed = self._is_mixed or bin_resource._is_mixed or is_other_kind
             self._bin_mrs.append(bin_resource)
-        from ._current import changed  # here, as it imports this module
+        from ._current import changed  # not at module level, since it imports this module
 
         changed(self)
 
@@ -282,7 +282,7 @@ class BinningMemoryResource(UpstreamResourceAdaptor):
         if resource.device != self._device:
             raise ValueError(
                 f"bin_resource allocates on {resource.device.filter}, but the bins are for "
-                f"{self._device.filter}: create it while that device is the current one"
+                f"{self._device.filter}: create it while that device is current"
             )
         return resource.resource
 

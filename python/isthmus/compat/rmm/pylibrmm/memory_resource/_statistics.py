@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts of the allocations of a resource, and of those of a section of a program."""
+"""Counts the allocations of a resource, in total or in a section of a program."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Statistics:
     """Counts of requested bytes and of allocations."""
 
     current_bytes: int
-    """Currently live."""
+    """The value now."""
     current_count: int
     peak_bytes: int
-    """The maximum that was live at any time."""
+    """The maximum at any time."""
     peak_count: int
     total_bytes: int
     """The sum over all allocations so far."""
@@ -38,10 +38,11 @@ class StatisticsResourceAdaptor(UpstreamResourceAdaptor):
     """Counts the allocations that pass through it.
 
     ``push_counters`` starts new counters at 0, for the calling thread or asyncio task and the tasks
-    that it starts meanwhile; ``pop_counters`` ends them there. They nest. They count allocations
-    made between the two calls, frees of those allocations on any thread, and frees of older
-    memory made between the two calls. If those exceed the allocations, the live counts are
-    negative. Allocations of other threads are counted only by the resource's own counters.
+    that it starts meanwhile; ``pop_counters`` ends them in the same thread or task. They nest. They
+    count allocations made between the two calls, frees of those allocations on any thread, and
+    frees of older memory made between the two calls. If those exceed the allocations, the live
+    counts are negative. Allocations of other threads are counted only by the resource's own
+    counters.
     """
 
     def __init__(self, upstream_mr: DeviceMemoryResource) -> None:
@@ -82,7 +83,7 @@ class StatisticsResourceAdaptor(UpstreamResourceAdaptor):
     def end_block(self) -> Statistics:
         """``pop_counters`` at the end of a block: also ends counters of other resources within it.
 
-        RuntimeError if the block's counters have ended already.
+        RuntimeError if the block's counters were already ended.
         """
         index, pushed = self._innermost(), _pushed.get()
         if index is None:

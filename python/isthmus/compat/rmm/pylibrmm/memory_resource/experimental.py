@@ -17,7 +17,7 @@ __all__ = ["CudaAsyncManagedMemoryResource"]
 class CudaAsyncManagedMemoryResource(DeviceMemoryResource):
     """CUDA's default pool of managed memory, which exists from CUDA 13 on.
 
-    Without it, a pool of Isthmus with shared memory.
+    Without that pool, a pool of Isthmus with shared memory.
     """
 
     def __init__(self) -> None:
@@ -32,5 +32,5 @@ class CudaAsyncManagedMemoryResource(DeviceMemoryResource):
     def pool_handle(self) -> int:
         """The pool's ``cudaMemPool_t``. UnsupportedError, a RuntimeError, for Isthmus' pool."""
         if self._pool is None:
-            raise UnsupportedError("the pool is Isthmus' own and has no CUDA handle")
+            raise UnsupportedError("the pool is a pool of Isthmus, which has no CUDA handle")
         return self._pool.handle

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "memory/adaptors/cutting_resource.hpp"
+#include "memory/adaptors/suballocating_resource.hpp"
 
 #include "core/sizes.hpp"
 #include "os/process.hpp"
 
 namespace isthmus {
 
-Result<void> CuttingResource::check_upstream(const MemoryResource& upstream) {
+Result<void> SuballocatingResource::check_upstream(const MemoryResource& upstream) {
   if (upstream.kinds() != set_of(upstream.kind())) {
     return fail(ISTHMUS_ERROR_UNSUPPORTED,
                 "the upstream returns memory of several kinds, which a sub-allocating resource "
@@ -15,37 +15,38 @@ Result<void> CuttingResource::check_upstream(const MemoryResource& upstream) {
   return {};
 }
 
-bool CuttingResource::record_queue_work(Allocation& chunk, Queue& queue) noexcept try {
+bool SuballocatingResource::record_queue_work(Allocation& chunk, Queue& queue) noexcept try {
   return static_cast<bool>(chunk.record_queue_work(queue));
 } catch (const std::bad_alloc&) {
   return static_cast<bool>(wait_for(queue));
 }
 
-Result<void> CuttingResource::wait_for(Queue& queue) noexcept try {
+Result<void> SuballocatingResource::wait_for(Queue& queue) noexcept try {
   return queue.wait(std::nullopt);
 } catch (const std::bad_alloc&) {
   return Error::no_memory();
 }
 
-Result<std::size_t> CuttingResource::alignment_of(std::size_t nbytes, std::size_t alignment) const {
+Result<std::size_t> SuballocatingResource::alignment_of(std::size_t nbytes,
+                                                        std::size_t alignment) const {
   if (auto bad = context().check(device(), {kind(), nbytes, alignment})) {
     return bad;
   }
   return alignment != 0 ? alignment : device().properties().base_alignment;
 }
 
-Result<CuttingResource::Chunk> CuttingResource::allocate_chunk(std::size_t nbytes,
-                                                               std::size_t alignment,
-                                                               Queue& queue) {
+Result<SuballocatingResource::Chunk> SuballocatingResource::allocate_chunk(std::size_t nbytes,
+                                                                           std::size_t alignment,
+                                                                           Queue& queue) {
   auto memory = Allocation::create(queue, {kind(), nbytes, alignment}, &upstream());
   ISTHMUS_TRY(memory);
   ensure_listed();
   return Chunk{*std::move(memory), *this};
 }
 
-// Destruction may have to query a driver for running work, so it is deferred inside an event's
-// continuation.
-void CuttingResource::on_last_release() noexcept {
+// Destruction may query a driver for running work. Inside an event's continuation it is therefore
+// deferred.
+void SuballocatingResource::on_last_release() noexcept {
   unlist();
   if (os::drivers_unavailable()) {
     return;

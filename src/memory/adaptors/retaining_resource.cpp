@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "memory/adaptors/keeping_resource.hpp"
+#include "memory/adaptors/retaining_resource.hpp"
 
 #include <algorithm>
 #include <new>
 
 namespace isthmus {
 
-// As in a pool, chunks that pending work still uses are released after that work. While callers
-// hold blocks the resource is never destroyed.
-void KeepingResource::release_now() noexcept try {
+// Destroys the resource once all its chunks are released. Chunks that work still uses are released
+// after that work, as in a pool. While callers hold blocks, the resource is never destroyed.
+void RetainingResource::release_now() noexcept try {
   constexpr int k_max_attempts = 1000;
-  const auto running = slots_->running();  // before the fence: what ends meanwhile counts
+  const auto running =
+      slots_->running();  // before the fence, so that work that ends meanwhile is included
   release_unused();
   if (!has_chunks()) {
     delete this;
@@ -18,10 +19,10 @@ void KeepingResource::release_now() noexcept try {
     release_after(*this, running);
   }
 } catch (const std::bad_alloc&) {
-  // As with blocks in use.
+  // The resource is never destroyed, as if callers held blocks.
 }
 
-std::size_t KeepingResource::trim(std::size_t keep) noexcept {
+std::size_t RetainingResource::trim(std::size_t keep) noexcept {
   const auto before = upstream().usage().held_bytes;
   if (before > keep || before == 0) {  // 0: a custom resource need not report it
     release_unused();
@@ -31,12 +32,12 @@ std::size_t KeepingResource::trim(std::size_t keep) noexcept {
   return std::max(released, before - std::min(before, after));
 }
 
-std::size_t KeepingResource::release_unused() noexcept {
+std::size_t RetainingResource::release_unused() noexcept {
   slots_->fence();
   return release_free_chunks();
 }
 
-Result<Ref<Queue>> KeepingResource::own_queue() {
+Result<Ref<Queue>> RetainingResource::own_queue() {
   const std::lock_guard hold{own_lock_};
   if (!own_queue_) {
     auto queue = context().create_queue(device());
@@ -46,8 +47,8 @@ Result<Ref<Queue>> KeepingResource::own_queue() {
   return own_queue_;
 }
 
-Ticket KeepingResource::ticket_of_free(Allocation& chunk, const void* pointer, std::size_t nbytes,
-                                       Queue* after) noexcept try {
+Ticket RetainingResource::ticket_of_free(Allocation& chunk, const void* pointer, std::size_t nbytes,
+                                         Queue* after) noexcept try {
   auto& uses = chunk.uses();
   const auto begin = address(pointer) - address(chunk.start_of_uses());
   auto running =
