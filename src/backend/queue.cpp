@@ -16,7 +16,7 @@
 namespace isthmus {
 namespace {
 
-// Far longer than a shortage of memory lasts while other code frees some.
+// Much longer than a temporary shortage of memory lasts.
 constexpr std::chrono::milliseconds k_max_order_retry_time{1000};
 
 std::uint64_t next_serial() noexcept {
@@ -76,8 +76,8 @@ Result<void*> Queue::export_handle() noexcept {
 Error Queue::check_usable() const {
   if (os::drivers_unavailable()) {
     return fail(ISTHMUS_ERROR_FORKED,
-                "a queue cannot be used in a forked child (start it with spawn), nor after main "
-                "has returned");
+                "a queue cannot be used in a forked child (start the child with spawn), nor after "
+                "main has returned");
   }
   if (closed()) {
     return fail(ISTHMUS_ERROR_CLOSED, "this queue of {} was closed", device_.properties().filter);
@@ -97,8 +97,8 @@ Result<std::vector<Ref<Event>>> Queue::translate(WaitList after) {
         !device_.can(ISTHMUS_CAN_WAIT_FOR_HOST)) {
       static_cast<void>(dependency->wait(std::nullopt));
     }
-    // Not queried: the driver orders what is still pending, and on a simulated device a query
-    // counts as a poll, which may end the operation.
+    // The driver is not queried, since it orders pending events itself. On a simulated device a
+    // query would count as a poll, which may complete the operation.
     const auto status = dependency->settled() ? dependency->poll() : ISTHMUS_PENDING;
     if (status == ISTHMUS_OK || (wrapped != nullptr && status != ISTHMUS_PENDING)) {
       continue;
@@ -166,9 +166,9 @@ Error Queue::ordering_error(const Error& cause) const noexcept {
 }
 
 // Orders later external work on the driver's queue after the off-queue events. Retries rather than
-// waits for these events, since they may depend on one that the calling thread completes. A driver
-// may refuse permanently, and then the caller gets the error. On a lost device nothing runs, so
-// nothing can run too early.
+// waits for these events, since they may depend on an event that the calling thread completes
+// later. If the driver refuses permanently, returns its error. On a lost device no work runs, so
+// none can run too early.
 Error Queue::order_after_off_queue() noexcept {
   const auto until = os::Clock::now() + k_max_order_retry_time;
   for (;;) {
@@ -194,26 +194,27 @@ std::uint64_t Queue::add_off_queue_events(std::vector<Ref<Event>>& after) {
   if (!has_off_queue_.load(std::memory_order_acquire)) [[likely]] {
     return 0;
   }
-  std::vector<Ref<Event>> found;
+  std::vector<Ref<Event>> off_queue_events;
   const auto limit = [&] {
     const std::lock_guard hold{tails_lock_};
     for (const auto& each : tails_) {
       if (each.is_off_queue) {
-        found.push_back(each.last);
+        off_queue_events.push_back(each.last);
       }
     }
     return next_number_;
   }();
-  for (const auto& each : found) {
+  for (const auto& each : off_queue_events) {
     after.push_back(order_only(each));
   }
   return limit;
 }
 
-// Everything recorded before this submission began precedes it in the queue's order: its end
-// implies theirs. Concurrent submissions of other threads stay, and so do off-queue events that
-// this submission did not wait for. References are dropped outside the lock, one at a time: there
-// is a single tail unless threads submit concurrently.
+// Replaces all tails recorded before this submission began: they precede it in the queue's order,
+// so its completion implies theirs. Retains the tails of concurrent submissions, and off-queue
+// events that this submission did not wait for. Adds the new tail first, so that a concurrent query
+// never misses work. Releases references outside the lock, one at a time: there is a single tail
+// unless threads submit concurrently.
 void Queue::record_submission(Ref<Event> submitted, std::uint64_t begin_number,
                               std::uint64_t off_queue_limit) noexcept {
   const auto precedes = [=](const Tail& earlier) {
@@ -221,33 +222,28 @@ void Queue::record_submission(Ref<Event> submitted, std::uint64_t begin_number,
   };
   {
     const std::lock_guard hold{tails_lock_};
+    --reserved_;
     if (tails_.size() == 1 && off_queue_limit == 0 && precedes(tails_.front())) [[likely]] {
       tails_.front().number = next_number_++;
       std::swap(tails_.front().last, submitted);
-      --reserved_;
       return;
     }
+    tails_.push_back({next_number_++, std::move(submitted)});
   }
-  for (bool added = false; !added;) {
+  for (;;) {
     Ref<Event> dropped;
     const std::lock_guard hold{tails_lock_};
     const auto first = std::find_if(tails_.begin(), tails_.end(), precedes);
-    added = first == tails_.end() || std::none_of(first + 1, tails_.end(), precedes);
     if (first == tails_.end()) {
-      tails_.push_back({next_number_++, std::move(submitted)});
-    } else {
-      dropped = std::move(first->last);
-      if (added) {
-        *first = {next_number_++, std::move(submitted)};
-      } else {
-        tails_.erase(first);
-      }
+      break;
     }
-    reserved_ -= added ? 1 : 0;
-    if (added && off_queue_limit != 0) [[unlikely]] {
-      has_off_queue_.store(std::ranges::any_of(tails_, &Tail::is_off_queue),
-                           std::memory_order_release);
-    }
+    dropped = std::move(first->last);
+    tails_.erase(first);
+  }
+  if (off_queue_limit != 0) [[unlikely]] {
+    const std::lock_guard hold{tails_lock_};
+    has_off_queue_.store(std::ranges::any_of(tails_, &Tail::is_off_queue),
+                         std::memory_order_release);
   }
 }
 
@@ -347,7 +343,7 @@ Result<void> Queue::order_after(WaitList dependencies) {
   return {};
 }
 
-// If the function is rejected, at once or for lack of a thread, it is destroyed after the lock was
+// If the function is rejected, or no thread can be started, it is destroyed after the lock was
 // released.
 Result<Ref<Event>> Queue::run(std::unique_ptr<HostFunction> function, WaitList after) {
   FunctionStart start;
