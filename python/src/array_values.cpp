@@ -207,22 +207,6 @@ PyObject* number_of(const void* source, const ElementType& type) {
 
 }  // namespace
 
-bool is_array(nb::handle object) {
-  if (PyObject_CheckBuffer(object.ptr()) != 0) {
-    return true;
-  }
-  const auto type = reinterpret_cast<PyObject*>(Py_TYPE(object.ptr()));
-  for (const char* each : {"__dlpack__", "__array__", "__array_interface__", "__array_struct__",
-                           "__sycl_usm_array_interface__", "__cuda_array_interface__"}) {
-    // The type is queried first, which does not execute properties.
-    if (PyObject_HasAttrString(type, each) != 0 ||
-        PyObject_HasAttrString(object.ptr(), each) != 0) {
-      return true;
-    }
-  }
-  return false;
-}
-
 nb::object to_number(const void* element, const ElementType& type) {
   nb::object result = nb::steal(number_of(element, type));
   if (!result.is_valid()) {

@@ -23,9 +23,6 @@ struct ElementValue {
 // __index__ raises, returns nothing.
 [[nodiscard]] std::optional<ElementValue> to_value(nb::handle number, const ElementType& out,
                                                    isthmus_casting_t casting);
-// Whether the object exports elements, by the buffer protocol or another one. Such an object is an
-// array, not a number, whatever methods it has: arrays of any size have __index__.
-[[nodiscard]] bool is_array(nb::handle object);
 // Whether the object is a number only by its methods (__float__, __complex__, __int__, __index__),
 // like Decimal and Fraction: NumPy has no type for it.
 [[nodiscard]] bool is_untyped_number(nb::handle object);

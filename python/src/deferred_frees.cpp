@@ -6,8 +6,8 @@
 #include <exception>
 #include <mutex>
 
+#include "allocator_failure.hpp"
 #include "gil.hpp"
-#include "stream_allocator.hpp"
 #include "stream_uses.hpp"
 
 namespace isthmus::python {

@@ -3,7 +3,6 @@
 
 #include "numpy_items.hpp"
 
-#include "array_values.hpp"
 #include "errors.hpp"
 #include "objects.hpp"
 
@@ -102,6 +101,22 @@ nb::object to_check(nb::handle object) {
 }
 
 }  // namespace
+
+bool is_array(nb::handle object) {
+  if (PyObject_CheckBuffer(object.ptr()) != 0) {
+    return true;
+  }
+  const auto type = reinterpret_cast<PyObject*>(Py_TYPE(object.ptr()));
+  for (const char* each : {"__dlpack__", "__array__", "__array_interface__", "__array_struct__",
+                           "__sycl_usm_array_interface__", "__cuda_array_interface__"}) {
+    // The type is queried first, which does not execute properties.
+    if (PyObject_HasAttrString(type, each) != 0 ||
+        PyObject_HasAttrString(object.ptr(), each) != 0) {
+      return true;
+    }
+  }
+  return false;
+}
 
 bool is_numpy_scalar(nb::handle object) {
   load_types();

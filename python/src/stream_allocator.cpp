@@ -124,10 +124,6 @@ struct FollowedResources {
   std::unordered_map<void*, ResourceReference> owners;  // of live blocks
 };
 
-void throw_last_failure(const char* name) {
-  throw AllocatorFailure(std::string(name) + isthmus_error_message());
-}
-
 isthmus_queue_t* queue_of_stream_number(int device, CudaStream stream) {
   auto& queues = immortal<StreamQueues>();
   const StreamKey key{device, stream};

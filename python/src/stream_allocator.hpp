@@ -18,21 +18,13 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
-#include <stdexcept>
+
+#include "allocator_failure.hpp"
 
 namespace isthmus::python {
 
 // A CUDA stream as in the runtime API: null is the legacy default stream.
 using CudaStream = void*;
-
-// Frameworks convert it to an exception of their own.
-class AllocatorFailure final : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
-
-// Throws the library's message of this thread's last call after `name`, which may be empty.
-[[noreturn]] void throw_last_failure(const char* name);
 
 // The queue of a stream, created on first use and never released. Throws AllocatorFailure.
 [[nodiscard]] isthmus_queue_t* queue_of_stream_number(int device, CudaStream stream);

@@ -33,8 +33,8 @@ class PollList {
   ~PollList() = default;  // empty, or owned by a thread that never ends
 
   [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
-  void add(PolledEvent& pending) noexcept {
-    pending.retain();
+  void add(Pollable& pending) noexcept {
+    pending.begin_polling();
     pending.next_polled_ = std::exchange(first_, &pending);
   }
   void splice(PollList& other) noexcept {
@@ -50,11 +50,11 @@ class PollList {
     bool any = false;
     for (auto** link = &first_; *link != nullptr;) {
       auto* const each = *link;
-      if (each->pending()) {
+      if (each->poll_once()) {
         link = &each->next_polled_;
       } else {
         *link = each->next_polled_;
-        each->release();
+        each->end_polling();
         any = true;
       }
     }
@@ -62,7 +62,7 @@ class PollList {
   }
 
  private:
-  PolledEvent* first_ = nullptr;
+  Pollable* first_ = nullptr;
 };
 
 namespace {
@@ -118,7 +118,7 @@ void start(PolledEvents& events) noexcept try {
 
 }  // namespace
 
-void poll_until_complete(PolledEvent& pending) noexcept {
+void poll_until_complete(Pollable& pending) noexcept {
   auto& events = shared();
   const std::lock_guard hold{events.lock};
   events.added.add(pending);

@@ -7,14 +7,34 @@
 // with a delay of about 0.1 ms or an eighth of the operation's duration, whichever is longer, but
 // at most 1 ms. Without events to poll it sleeps until one is added. Thread-safe.
 
-#include "backend/polled_event.hpp"
+#include "os/futex.hpp"
 
 namespace isthmus {
 
-// Polls the event until it has completed. Pre: called at most once for each event. Retains the
-// event until then. Allocates nothing and never blocks. If the thread cannot be started now, a
+// An object that is polled until it has completed.
+class Pollable {
+ public:
+  Pollable() noexcept = default;
+  Pollable(const Pollable&) = delete;
+  Pollable& operator=(const Pollable&) = delete;
+
+ protected:
+  virtual ~Pollable() = default;
+
+ private:
+  friend class PollList;
+  virtual void begin_polling() noexcept = 0;  // takes a reference
+  // Queries the driver. Returns whether the object is still pending. Never blocks.
+  [[nodiscard]] virtual bool poll_once() noexcept = 0;
+  virtual void end_polling() noexcept = 0;  // releases the reference
+
+  Pollable* next_polled_ = nullptr;
+};
+
+// Polls the object until it has completed. Pre: called at most once for each object. Holds a
+// reference until then. Allocates nothing and never blocks. If the thread cannot be started now, a
 // later call of this function or of `ensure_poller_started` tries again.
-void poll_until_complete(PolledEvent& pending) noexcept;
+void poll_until_complete(Pollable& pending) noexcept;
 // Starts the thread if an earlier attempt failed. Otherwise costs a single load.
 void ensure_poller_started() noexcept;
 // Returns the time until which a thread that waits for an event should sleep. That is `until`, or

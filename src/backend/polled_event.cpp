@@ -5,8 +5,6 @@
 #include <chrono>
 #include <thread>
 
-#include "backend/event_poller.hpp"
-
 namespace isthmus {
 namespace {
 

@@ -4,10 +4,11 @@
 // (deferring_queue.hpp), and whose completion is detected by polling. Thread-safe.
 
 #include "backend/event.hpp"
+#include "backend/event_poller.hpp"
 
 namespace isthmus {
 
-class PolledEvent : public Event {
+class PolledEvent : public Event, private Pollable {
  public:
   PolledEvent() noexcept;
 
@@ -29,7 +30,6 @@ class PolledEvent : public Event {
   void block(const os::Deadline& until) noexcept override;
 
  private:
-  friend class PollList;
   // `k_enqueued`: the driver has received the operation, or it was rejected. `k_armed`: the event
   // must be polled. `k_awaited`: a thread sleeps on `progress_` until `k_enqueued`.
   //
@@ -37,11 +37,14 @@ class PolledEvent : public Event {
   // the one that observes the other's bit starts the polling, so that it starts exactly once.
   enum Progress : std::uint32_t { k_enqueued = 1, k_armed = 2, k_awaited = 4 };
 
+  void begin_polling() noexcept final { retain(); }
+  [[nodiscard]] bool poll_once() noexcept final { return pending(); }
+  void end_polling() noexcept final { release(); }
+
   std::uint32_t set_enqueued() noexcept;
   void start_polling() noexcept;
 
   std::atomic<std::uint32_t> progress_{0};
-  PolledEvent* next_polled_ = nullptr;  // in the poll list, which holds a reference
 };
 
 }  // namespace isthmus

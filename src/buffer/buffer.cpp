@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "backend/queue.hpp"
-#include "buffer/foreign.hpp"
 #include "core/sizes.hpp"
 #include "memory/innermost.hpp"
 #include "memory/pooled.hpp"

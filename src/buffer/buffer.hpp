@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "buffer/foreign.hpp"
 #include "core/spin_lock.hpp"
 #include "memory/allocation.hpp"
 #include "transfer/endpoint.hpp"
@@ -27,13 +28,6 @@ struct BufferRequest {
 struct SharedBytes {
   SharedAllocation location;
   std::size_t nbytes = 0;
-};
-
-struct ForeignMemory {
-  void* pointer = nullptr;
-  std::size_t nbytes = 0;
-  UsmKind kind = ISTHMUS_KIND_UNKNOWN;  // UNKNOWN selects the kind that the driver reports
-  bool read_only = false;
 };
 
 class Buffer final : public RefCounted {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "buffer/foreign.hpp"
 
-#include "backend/queue.hpp"
 #include "core/sizes.hpp"
 #include "memory/facts.hpp"
 

@@ -4,7 +4,6 @@
 #include "core/sizes.hpp"
 #include "memory/live_counts.hpp"
 #include "os/process.hpp"
-#include "unified/unified_list.hpp"
 
 namespace isthmus {
 
@@ -220,6 +219,29 @@ Result<UnifiedBuffer::Dirty> UnifiedBuffer::dirty_ranges() {
   const auto held = enter();
   ISTHMUS_TRY(state());
   return Dirty{host_dirty_, device_dirty_};
+}
+
+// Retains the device copy if the buffer is in use, even by the call of this thread whose request
+// found no memory.
+std::uint64_t UnifiedBuffer::release_device_copy() {
+  const Lock held{lock_, std::try_to_lock};
+  if (!held || !device_ || !device_is_valid_ || one_memory_ || !device_writes_.empty() ||
+      (!host_is_valid_ && !device_holds_nothing_)) {
+    return 0;
+  }
+  if (!device_->unique() || device_->exports() != 0 || !complete_all() || !inflight_.empty() ||
+      !scan_host() || !device_dirty_.empty()) {
+    return 0;
+  }
+  if (!host_dirty_.empty() && !drop_host_writes(RangeSet{host_dirty_})) {
+    return 0;
+  }
+  host_dirty_.clear();
+  host_dirty_again_.clear();
+  device_held_.clear();
+  device_is_valid_ = false;
+  device_ = {};
+  return request_.nbytes;
 }
 
 }  // namespace isthmus

@@ -37,6 +37,7 @@
 #include "transfer/transfer.hpp"
 #include "unified/inflight_transfers.hpp"
 #include "unified/state.hpp"
+#include "unified/unified_list.hpp"
 
 namespace isthmus {
 
@@ -84,11 +85,10 @@ struct SyncRequest {
   Waiting waiting = Waiting::this_call;
 };
 
-// Thread-safe: a lock serializes calls, except `end_host_view`; writes through host views do not
-// need it either. The lock is recursive, since calls may run callbacks of the program that use the
-// buffer or free it. In a forked child only calls that need no driver can succeed; they use a
-// private copy.
-class UnifiedBuffer final : public RefCounted {
+// Thread-safe: calls are serialized by a lock, which writes through host views and `end_host_view`
+// do not need. The lock is recursive, since calls may run callbacks of the program that use the
+// buffer or free it. In a forked child only calls that need no driver work, on a private copy.
+class UnifiedBuffer final : public ListedBuffer {
  public:
   UnifiedBuffer(Queue& queue, const UnifiedRequest& request, MemoryResource* resource);
   [[nodiscard]] static Result<Ref<UnifiedBuffer>> create(Queue& queue,
@@ -154,10 +154,10 @@ class UnifiedBuffer final : public RefCounted {
   // a caller or marked.
   [[nodiscard]] Result<void> forget();
 
-  // Releases the device copy if it is unused and no data is lost: the host copy is current, or the
-  // device copy holds nothing. Returns the number of released bytes.
-  [[nodiscard]] std::uint64_t release_device_copy();
-  [[nodiscard]] bool uses_device(const isthmus::Device& device) const noexcept;
+  // Releases the device copy if it is unused, and the host copy is current or the device copy holds
+  // nothing. Returns the bytes released.
+  [[nodiscard]] std::uint64_t release_device_copy() override;
+  [[nodiscard]] bool uses_device(const isthmus::Device& device) const noexcept override;
 
  private:
   friend class UnifiedList;

@@ -3,31 +3,43 @@
 // The list of all unified buffers of the process. When device memory is short it releases device
 // copies whose contents the host copy has too. Thread-safe.
 
+#include <cstdint>
 #include <mutex>
 #include <unordered_set>
+#include <vector>
 
 #include "core/ref.hpp"
-#include "unified/unified_buffer.hpp"
 
 namespace isthmus {
 
-// One per process; never destroyed.
+class Device;
+
+// A unified buffer, as the list calls it.
+class ListedBuffer : public RefCounted {
+ public:
+  [[nodiscard]] virtual bool uses_device(const Device& device) const noexcept = 0;
+  // Releases the device copy if the host copy has the same contents and nothing uses it. Returns the
+  // bytes.
+  [[nodiscard]] virtual std::uint64_t release_device_copy() = 0;
+};
+
+// Never destroyed. Thread-safe.
 class UnifiedList {
  public:
   // Adds an out-of-memory callback, which runs after those that the program has added before.
   UnifiedList();
   // Throws std::bad_alloc.
-  void add(UnifiedBuffer& buffer);
-  void remove(UnifiedBuffer& buffer) noexcept;
-  // Releases device copies on `device` until `nbytes` bytes are released or no copy is left.
-  // Returns the number of released bytes.
+  void add(ListedBuffer& buffer);
+  void remove(ListedBuffer& buffer) noexcept;
+  // Releases device copies on that device until `nbytes` are released or none is left. Returns the
+  // bytes.
   std::uint64_t release_device_copies(const Device& device, std::uint64_t nbytes) noexcept;
 
  private:
-  [[nodiscard]] std::vector<Ref<UnifiedBuffer>> alive();
+  [[nodiscard]] std::vector<Ref<ListedBuffer>> alive();
 
   std::mutex lock_;
-  std::unordered_set<UnifiedBuffer*> all_;
+  std::unordered_set<ListedBuffer*> all_;
 };
 [[nodiscard]] UnifiedList& process_unified_buffers();
 

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "backend/sycl/held_queue.hpp"
 #include "core/never_destroyed.hpp"
 #include "os/futex.hpp"
 #include "os/process.hpp"
@@ -34,12 +33,12 @@ ExitDrain& ExitDrain::instance() noexcept {
   return *drain;
 }
 
-ExitDrain::Place ExitDrain::add(const HeldQueue& queue) {
+ExitDrain::Position ExitDrain::add(const Api& calls, QueueReference queue) {
   const std::lock_guard hold{lock_};
-  return queues_.insert(queues_.end(), &queue);
+  return queues_.insert(queues_.end(), {&calls, queue});
 }
 
-void ExitDrain::remove(Place position) noexcept {
+void ExitDrain::remove(Position position) noexcept {
   const std::lock_guard hold{lock_};
   queues_.erase(position);
 }
@@ -50,9 +49,8 @@ void ExitDrain::run() noexcept try {
   std::vector<std::pair<const Api*, OwnedQueue>> queues;
   {
     const std::lock_guard hold{lock_};
-    for (const auto* queue : queues_) {
-      const auto& calls = queue->calls();
-      queues.emplace_back(&calls, OwnedQueue{calls, calls.copy_queue(queue->get())});
+    for (const auto& [calls, queue] : queues_) {
+      queues.emplace_back(calls, OwnedQueue{*calls, calls->copy_queue(queue)});
     }
   }
   std::vector<std::pair<const Api*, EventReference>> ends;

@@ -5,29 +5,31 @@
 
 #include <list>
 #include <mutex>
+#include <utility>
+
+#include "backend/sycl/reference.hpp"
 
 namespace isthmus::sycl {
-
-class HeldQueue;
 
 // Thread-safe. Never destroyed, since it must outlive every thread.
 class ExitDrain {
  public:
   static ExitDrain& instance() noexcept;
 
-  using Place = std::list<const HeldQueue*>::iterator;
+  using Queues = std::list<std::pair<const Api*, QueueReference>>;
+  using Position = Queues::iterator;
 
-  // Throws std::bad_alloc.
-  [[nodiscard]] Place add(const HeldQueue& queue);
+  // The caller's reference keeps the queue alive until `remove`. Throws std::bad_alloc.
+  [[nodiscard]] Position add(const Api& calls, QueueReference queue);
   // Called before the queue is destroyed. Pre: not in a forked child.
-  void remove(Place position) noexcept;
+  void remove(Position position) noexcept;
 
   // Called once, at exit.
   void run() noexcept;
 
  private:
   std::mutex lock_;
-  std::list<const HeldQueue*> queues_;
+  Queues queues_;
 };
 
 }  // namespace isthmus::sycl

@@ -13,7 +13,7 @@ class HeldQueue {
   HeldQueue(const Api& calls, OwnedQueue reference)
       : calls_{calls},
         reference_{std::move(reference)},
-        position_{ExitDrain::instance().add(*this)} {}
+        position_{ExitDrain::instance().add(calls_, reference_.get())} {}
   ~HeldQueue() {
     if (!os::is_forked_child()) {
       ExitDrain::instance().remove(position_);
@@ -30,7 +30,7 @@ class HeldQueue {
  private:
   const Api& calls_;
   OwnedQueue reference_;
-  ExitDrain::Place position_;
+  ExitDrain::Position position_;
 };
 
 }  // namespace isthmus::sycl
