@@ -8,6 +8,7 @@
 #include "buffer/buffer.hpp"
 #include "memory/default_pools.hpp"
 #include "memory/deferred_release.hpp"
+#include "memory/driver_serves_thread.hpp"
 #include "memory/oom_callbacks.hpp"
 #include "memory/other_pools.hpp"
 #include "memory/provider.hpp"

@@ -14,6 +14,7 @@
 #include "memory/pool.hpp"
 #include "memory/provider.hpp"
 #include "memory/raw.hpp"
+#include "memory/recorded_upstream.hpp"
 #include "memory/result_memory.hpp"
 #include "os/process.hpp"
 
@@ -169,7 +170,9 @@ isthmus_status_t isthmus_resource_pool_over(isthmus_resource_t* upstream,
     auto pool_options = options_of(options);
     ISTHMUS_TRY(pool_options);
     auto& upstream_resource = *object(upstream);
-    pool_options->upstream = Ref<MemoryResource>{&upstream_resource};
+    auto pool_upstream = RecordedUpstream::create(Ref<MemoryResource>{&upstream_resource});
+    ISTHMUS_TRY(pool_upstream);
+    pool_options->upstream = *std::move(pool_upstream);
     auto pool = Pool::create(upstream_resource.context(), upstream_resource.device(),
                              upstream_resource.kind(), *pool_options);
     ISTHMUS_TRY(pool);

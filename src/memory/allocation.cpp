@@ -36,6 +36,17 @@ Result<void*> allocate_memory(Queue& queue, const AllocationRequest& request,
   return provider_allocate_or_trim(queue.context(), queue.device(), request);
 }
 
+// For a pool: frees its block through the block's record.
+std::optional<Result<void>> free_recorded(const void* block, void* pointer, Queue* after) noexcept {
+  if (const auto record = process_registry().find_block(block)) {
+    return record->deallocate(pointer, after);
+  }
+  if (process_registry().is_dying_block(block)) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} was freed before", pointer);
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Allocation::~Allocation() {
@@ -143,7 +154,7 @@ void Allocation::register_with(MemoryResource* resource) {
   process_registry().add(*this);
   origin_ = Origin::internal;
   if (!outer_) {
-    process_page_map.note_record(facts_.base);
+    process_page_map.note_record(facts_.base, free_recorded);
   }
 }
 

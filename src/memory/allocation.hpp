@@ -70,6 +70,9 @@ class Allocation final : public RefCounted, public Releasable {
   // another owner.
   void hold_by_pointer() noexcept;
   [[nodiscard]] bool drop_pointer(Queue* after) noexcept;
+  // Drops the reference of the bare pointer, as a free by the caller does. INVALID_ARGUMENT, and
+  // nothing is done, if `pointer` lies inside the memory, or no pointer holds a reference.
+  Result<void> deallocate(const void* pointer, Queue* after) noexcept;
   [[nodiscard]] bool came_from(const MemoryResource& candidate) const noexcept {
     return resource_.get() == &candidate;
   }

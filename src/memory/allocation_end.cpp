@@ -28,6 +28,20 @@ void count_pending_release(Pool* pool, Device& device, UsmKind kind, std::int64_
 
 }  // namespace
 
+Result<void> Allocation::deallocate(const void* pointer, Queue* after) noexcept {
+  const auto* const base = facts_.base;
+  if (base != pointer) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "{} lies inside the allocation at {}: free the pointer that was allocated", pointer,
+                base);
+  }
+  if (!drop_pointer(after)) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "{} was freed before, or belongs to a buffer: free the buffer", pointer);
+  }
+  return {};
+}
+
 void Allocation::return_memory(const Facts& facts, Queue& queue, MemoryResource* resource,
                                Queue* after) noexcept {
   if (resource != nullptr && resource->as_pool() != nullptr) {

@@ -7,7 +7,6 @@
 
 #include "core/sizes.hpp"
 #include "core/text.hpp"
-#include "memory/pool.hpp"
 
 namespace isthmus {
 
@@ -36,7 +35,7 @@ Error Budget::refusal(const Device& device, UsmKind kind, std::size_t nbytes) {
   const auto held = held_.load(std::memory_order_relaxed);
   std::size_t of_members = 0;
   std::string holders;
-  members_.for_each([&](Pool& each) {
+  members_.for_each([&](ListedPool& each) {
     const auto usage = each.usage();
     of_members += usage.held_bytes;
     holders +=
@@ -58,10 +57,10 @@ Error Budget::refusal(const Device& device, UsmKind kind, std::size_t nbytes) {
 
 // Trims the pools with the most free memory first. Pools return whole regions, so that one of them
 // may return more than is missing.
-bool Budget::make_room(const Pool& requester, std::size_t nbytes) noexcept try {
+bool Budget::make_room(const MemoryResource& requester, std::size_t nbytes) noexcept try {
   struct Candidate {
     std::size_t free_bytes;
-    Ref<Pool> pool;
+    Ref<ListedPool> pool;
   };
   std::vector<Candidate> candidates;
   for (auto& each : members_.alive()) {
@@ -90,7 +89,7 @@ bool Budget::make_room(const Pool& requester, std::size_t nbytes) noexcept try {
 
 Budget::State Budget::state() {
   State result;
-  members_.for_each([&](Pool& each) {
+  members_.for_each([&](ListedPool& each) {
     result.free_bytes += each.usage().free_bytes;
     ++result.pools;
   });

@@ -32,9 +32,9 @@ class Budget final : public RefCounted {
     return held_.load(std::memory_order_relaxed);
   }
   [[nodiscard]] PoolList& members() noexcept { return members_; }
-  // Trims the other pools until they have returned `nbytes` to the driver, or all their free
+  // Makes the other pools return at least `nbytes` of free memory to the driver, or all their free
   // memory. Returns whether they returned any.
-  [[nodiscard]] bool make_room(const Pool& requester, std::size_t nbytes) noexcept;
+  [[nodiscard]] bool make_room(const MemoryResource& requester, std::size_t nbytes) noexcept;
 
   struct State {
     std::size_t limit_bytes = 0;

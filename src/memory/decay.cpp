@@ -6,8 +6,6 @@
 
 #include "backend/library_threads.hpp"
 #include "core/never_destroyed.hpp"
-#include "memory/default_pools.hpp"
-#include "memory/pool.hpp"
 #include "os/process.hpp"
 
 namespace isthmus {
@@ -29,7 +27,7 @@ DecayingPools& DecayingPools::only() {
   return *instance;
 }
 
-void DecayingPools::join(Pool& member) { members_.add(member); }
+void DecayingPools::join(ListedPool& member) { members_.add(member); }
 
 void DecayingPools::schedule(const DecayWindow& window) noexcept {
   run_when_idle(decay_due, window.end());
@@ -42,7 +40,9 @@ os::Deadline DecayingPools::decay_due() noexcept try {
     return {};
   }
   auto next = only().decay_all();
-  DefaultPools::only().drop_unused();
+  if (const auto after_decay = only().after_decay_.load()) {
+    after_decay();
+  }
   return next;
 } catch (const std::bad_alloc&) {
   return {};  // no more decay until a pool grows again
@@ -51,9 +51,9 @@ os::Deadline DecayingPools::decay_due() noexcept try {
 os::Deadline DecayingPools::decay_all() {
   os::Deadline next;
   for (const auto& each : members_.alive()) {
-    each->decay();
+    each->decay(os::Clock::now());
     if (each->usage().held_bytes != 0) {
-      next = std::min(next.value_or(os::Clock::time_point::max()), each->window().end());
+      next = std::min(next.value_or(os::Clock::time_point::max()), each->decay_end());
     }
   }
   return next;

@@ -40,8 +40,11 @@ class DecayingPools {
  public:
   [[nodiscard]] static DecayingPools& only();
   // Throws std::bad_alloc.
-  void join(Pool& member);
-  void leave(Pool& member) noexcept { members_.remove(member); }
+  void join(ListedPool& member);
+  void leave(ListedPool& member) noexcept { members_.remove(member); }
+  // Sets a function that is called after each decay, on the idle thread.
+  using AfterDecay = void (*)() noexcept;
+  void set_after_decay(AfterDecay function) noexcept { after_decay_.store(function); }
   // Called by a pool that held no memory, when it obtains some.
   void schedule(const DecayWindow& window) noexcept;
 
@@ -50,6 +53,7 @@ class DecayingPools {
   // Returns the end of the next window; nothing if the pools hold no memory. Throws std::bad_alloc.
   [[nodiscard]] os::Deadline decay_all();
   PoolList members_;
+  std::atomic<AfterDecay> after_decay_{nullptr};
 };
 
 }  // namespace isthmus

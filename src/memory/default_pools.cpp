@@ -5,7 +5,7 @@
 #include <mutex>
 #include <utility>
 
-#include "core/never_destroyed.hpp"
+#include "memory/decay.hpp"
 
 namespace isthmus {
 namespace {
@@ -20,6 +20,10 @@ bool needs_buffer_pool(Context& context, Device& device, UsmKind kind) noexcept 
 DefaultPools& DefaultPools::only() {
   static NeverDestroyed<DefaultPools> instance;
   return *instance;
+}
+
+DefaultPools::DefaultPools() noexcept {
+  DecayingPools::only().set_after_decay([]() noexcept { only().drop_unused(); });
 }
 
 Pool* DefaultPools::find_entry(const Key& key) noexcept {

@@ -14,27 +14,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/never_destroyed.hpp"
 #include "core/spin_lock.hpp"
-#include "core/tls.hpp"
 #include "memory/live_counts.hpp"
 #include "memory/pool.hpp"
 
 namespace isthmus {
-
-// While an object of this class exists, buffers that the calling thread creates without a resource
-// are allocated by the driver. A resource creates one while it calls the program's allocation
-// functions, because that resource may be the upstream of a pool.
-class DriverServesThread {
- public:
-  DriverServesThread() noexcept { ++depth_; }
-  DriverServesThread(const DriverServesThread&) = delete;
-  DriverServesThread& operator=(const DriverServesThread&) = delete;
-  ~DriverServesThread() { --depth_; }
-  [[nodiscard]] static bool is_active() noexcept { return depth_ != 0; }
-
- private:
-  ISTHMUS_TLS_MODEL static inline thread_local constinit int depth_ = 0;
-};
 
 class DefaultPools {
  public:
@@ -66,6 +51,9 @@ class DefaultPools {
   [[nodiscard]] bool has(const Pool& pool) noexcept;
 
  private:
+  friend NeverDestroyed<DefaultPools>;
+  DefaultPools() noexcept;
+
   // A pool keeps its context alive, so that no other context gets the key.
   struct Key {
     std::uintptr_t context_key;

@@ -49,8 +49,8 @@ std::uint64_t suballocated_since(const void* pointer) noexcept {
   if (const auto area = process_cut_areas().find(pointer, page != nullptr)) {
     return area->since;
   }
-  const auto owner = page != nullptr ? PoolPageTable::of(page).owner() : Ref<Pool>{};
-  return owner ? owner->since(*page) : 0;
+  const auto owner = page != nullptr ? PoolPageTable::of(page).owner() : Ref<MemoryResource>{};
+  return owner ? owner->as_pool()->since(*page) : 0;
 }
 
 bool is_suballocated(const void* pointer) noexcept {

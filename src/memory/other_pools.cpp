@@ -5,9 +5,8 @@
 #include <new>
 
 #include "core/never_destroyed.hpp"
-#include "memory/adaptors/caching_adaptor.hpp"
 #include "memory/host_memory.hpp"
-#include "memory/pool.hpp"
+#include "memory/memory_cache.hpp"
 #include "os/available_memory.hpp"
 
 namespace isthmus {
@@ -15,7 +14,7 @@ namespace {
 
 struct Candidate {
   std::size_t free_bytes;
-  Ref<Pool> pool;
+  Ref<ListedPool> pool;
 };
 
 // Whether memory that `resource` releases can serve the request: host memory is shared by the
@@ -34,7 +33,7 @@ bool may_call(const DriverShortage& shortage, const MemoryResource& resource) no
 // std::bad_alloc.
 std::vector<Candidate> candidates(const DriverShortage& shortage) {
   std::vector<Candidate> found;
-  const auto fits = [&](const Pool& pool) {
+  const auto fits = [&](const ListedPool& pool) {
     return &pool != shortage.requester && may_call(shortage, pool) && can_serve(shortage, pool);
   };
   for (auto& each : process_pools().alive(fits)) {
@@ -56,21 +55,22 @@ bool can_ever_be_served(const DriverShortage& shortage) {
          shortage.nbytes <= os::physical_memory().total;
 }
 
-std::size_t trim_pool(const DriverShortage& shortage, Pool& pool, std::size_t keep) noexcept {
+std::size_t trim_pool(const DriverShortage& shortage, ListedPool& pool, std::size_t keep) noexcept {
   return shortage.driver_owned_only ? pool.trim_free(keep) : pool.trim(keep);
 }
 
 // Visits the adaptors one after another, each before those that it allocates from.
 template <class Visit>
-void visit_caching_adaptors(const DriverShortage& shortage, Visit&& visit) {
-  const auto fits = [&](const CachingAdaptor& adaptor) {
-    return may_call(shortage, adaptor) &&
-           std::any_of(adaptor.bases().begin(), adaptor.bases().end(),
+void visit_memory_caches(const DriverShortage& shortage, Visit&& visit) {
+  const auto fits = [&](const MemoryCache& cache) {
+    return may_call(shortage, cache.owner()) &&
+           std::any_of(cache.bases().begin(), cache.bases().end(),
                        [&](auto* each) { return can_serve(shortage, *each); });
   };
-  auto& all = process_caching_adaptors();
-  for (auto each = all.next(nullptr, fits); each; each = all.next(each.get(), fits)) {
-    visit(*each);
+  auto& all = process_memory_caches();
+  for (auto each = all.next(nullptr, fits); each.cache != nullptr;
+       each = all.next(each.cache, fits)) {
+    visit(*each.cache);
   }
 }
 
@@ -93,9 +93,9 @@ std::vector<Ref<Event>> running_work(const DriverShortage& shortage) {
   const auto add = [&](std::vector<Ref<Event>> more) {
     running.insert(running.end(), more.begin(), more.end());
   };
-  visit_caching_adaptors(shortage, [&](CachingAdaptor& each) { add(each.running()); });
+  visit_memory_caches(shortage, [&](MemoryCache& each) { add(each.running()); });
   for (const auto& each : candidates(shortage)) {
-    add(each.pool->slots().running());
+    add(each.pool->running());
   }
   return running;
 }
@@ -114,8 +114,7 @@ std::size_t release_unused(const DriverShortage& shortage, Releases releases) no
   }
   std::size_t released = 0;
   if (releases == Releases::everything) {
-    visit_caching_adaptors(shortage,
-                           [&](CachingAdaptor& each) { released += each.release_unused(); });
+    visit_memory_caches(shortage, [&](MemoryCache& each) { released += each.release_unused(); });
   }
   return released + trim_pools(shortage, releases != Releases::missing);
 } catch (const std::bad_alloc&) {

@@ -12,7 +12,7 @@
 #include <cstddef>
 
 #include "core/tls.hpp"
-#include "memory/default_pools.hpp"
+#include "memory/driver_serves_thread.hpp"
 #include "memory/memory_resource.hpp"
 #include "memory/oom_stages.hpp"
 #include "memory/pool_list.hpp"
@@ -35,7 +35,8 @@ struct DriverShortage {
   Device& device;
   UsmKind kind;
   std::size_t nbytes;
-  const Pool* requester = nullptr;  // the requesting pool, which is not trimmed; null: no pool
+  // The requesting pool, which is not trimmed; null: no pool.
+  const MemoryResource* requester = nullptr;
   // Release only memory of resources for which `is_driver_backed` is true, since the caller may
   // hold locks of other resources.
   bool driver_owned_only = true;

@@ -71,8 +71,9 @@ void PageMap::clear_slab(const void* begin, std::size_t count) noexcept {
   visit(begin, count, [](MapEntry& entry, std::size_t) { entry.set(entry.load().record()); });
 }
 
-void PageMap::note_record(const void* pointer) noexcept {
+void PageMap::note_record(const void* pointer, FreeRecorded function) noexcept {
   if (auto* page = find(pointer)) {
+    free_recorded_.store(function, std::memory_order_relaxed);
     page->mark_recorded();
     clear_slab(pointer, 1);
   }

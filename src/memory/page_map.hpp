@@ -14,11 +14,14 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "core/sizes.hpp"
 #include "core/status.hpp"
 
 namespace isthmus {
+
+class Queue;
 
 struct PoolPage;
 struct Slab;
@@ -111,9 +114,17 @@ class PageMap {
   // Pre: the pages are in the map.
   void set_slab(const void* begin, std::size_t count, Slab& owner, unsigned size_class) noexcept;
   void clear_slab(const void* begin, std::size_t count) noexcept;
-  // Marks that the live block or page run that begins at `pointer` has an allocation record. Does
-  // nothing for memory of no pool.
-  void note_record(const void* pointer) noexcept;
+  // Frees a block of a pool through its allocation record, after the work on `after`. `block` is
+  // where the block begins. Returns nothing if it has no record.
+  using FreeRecorded = std::optional<Result<void>> (*)(const void* block, void* pointer,
+                                                       Queue* after) noexcept;
+  // Marks that the live block or page run that begins at `pointer` has an allocation record, which
+  // `function` frees it through. It is the same for all. Does nothing for memory of no pool.
+  void note_record(const void* pointer, FreeRecorded function) noexcept;
+  // That function. Pre: `PoolPage::is_recorded` was true for a page.
+  [[nodiscard]] FreeRecorded free_recorded() const noexcept {
+    return free_recorded_.load(std::memory_order_relaxed);
+  }
 
  private:
   static constexpr unsigned k_leaf_bits = 14;
@@ -129,6 +140,7 @@ class PageMap {
 
   // In .bss, so only OS pages that are touched take memory.
   std::array<std::atomic<Leaf*>, std::size_t{1} << k_root_bits> root_{};
+  std::atomic<FreeRecorded> free_recorded_{nullptr};
 };
 
 // The page map of the process. Never destroyed.

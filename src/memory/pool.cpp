@@ -7,9 +7,7 @@
 #include <utility>
 
 #include "memory/other_pools.hpp"
-#include "memory/pooled.hpp"
-#include "memory/raw.hpp"
-#include "memory/registry.hpp"
+#include "memory/pool_blocks.hpp"
 #include "os/process.hpp"
 
 namespace isthmus {
@@ -50,11 +48,7 @@ Error freed_before(const void* pointer) {
 
 Result<Ref<Pool>> Pool::create(Context& context, Device& device, UsmKind kind,
                                const Options& options) {
-  if (options.upstream) {
-    ISTHMUS_TRY(PoolUpstream::check(*options.upstream));
-  }
   auto pool = make_ref<Pool>(context, device, kind, options);
-  ISTHMUS_TRY(pool->source_.upstream().open());
   ISTHMUS_TRY(pool->regions_.open());
   auto& table = pool->regions_.table();
   table.common().kind.store(kind, k_relaxed);
@@ -77,7 +71,7 @@ Result<Ref<Pool>> Pool::create(Context& context, Device& device, UsmKind kind,
 }
 
 Pool::Pool(Context& context, Device& device, UsmKind kind, const Options& options)
-    : MemoryResource{context, device, kind, this},
+    : ListedPool{context, device, kind, this},
       classes_{unit_for(device)},
       checks_{options.checks},
       max_wait_{options.max_wait},
@@ -254,12 +248,9 @@ Result<void> Pool::deallocate(void* pointer, std::size_t, Queue* queue) noexcept
     return free_block(*page, pointer, queue);
   }
   if (page->is_recorded()) {
-    const auto* const start = block_containing(*page, pointer).start;  // the key of its record
-    if (auto record = process_registry().find_block(start)) {
-      return deallocate_recorded(*record, pointer, queue);
-    }
-    if (process_registry().is_dying_block(start)) {
-      return freed_before(pointer);
+    const auto* const start = block_containing(*page, pointer).start;
+    if (auto freed = process_page_map.free_recorded()(start, pointer, queue)) {
+      return *std::move(freed);
     }
   }
   return page->is_slab() ? free_block(*page, pointer, queue) : free_run(*page, pointer, queue);

@@ -24,14 +24,14 @@
 #include "memory/decay.hpp"
 #include "memory/deferred_release.hpp"
 #include "memory/oom_stages.hpp"
+#include "memory/page_map.hpp"
 #include "memory/pending_releases.hpp"
-#include "memory/pooled.hpp"
 #include "memory/region_heap.hpp"
 #include "memory/thread_cache.hpp"
 
 namespace isthmus {
 
-class Pool final : public MemoryResource, public Releasable {
+class Pool final : public ListedPool, public Releasable {
  public:
   struct Options {
     std::size_t growth_bytes = 0;        // minimum size of a driver request; 0: chosen by the pool
@@ -42,9 +42,8 @@ class Pool final : public MemoryResource, public Releasable {
     // Before the pool would exceed it, it returns its free memory to the driver.
     std::size_t soft_limit_bytes = SIZE_MAX;
     Ref<Budget> shared = {};  // limits the memory that it and other pools hold together
-    // The resource that it obtains its memory from, of the same context, device and kind. Null: the
-    // driver.
-    Ref<MemoryResource> upstream = {};
+    // Provides its memory, of the same context, device and kind. Null: the driver does.
+    std::shared_ptr<PoolUpstream> upstream = {};
     // Memory that was not needed for this long returns to the driver (decay.hpp). 0: never.
     std::chrono::nanoseconds decay{0};
     std::chrono::nanoseconds max_wait = std::chrono::seconds{1};  // before a request fails
@@ -109,26 +108,28 @@ class Pool final : public MemoryResource, public Releasable {
     pending_releases_.bytes.fetch_add(nbytes, std::memory_order_relaxed);
   }
 
-  // Returns the record of a block that was allocated without one, and creates the record if
-  // necessary. Errors as `Context::create_queue`.
-  [[nodiscard]] Result<Ref<Allocation>> record(const PooledBlock& block);
+  // For the creation of records of blocks that were allocated without one (pooled.cpp).
+  struct RecordCreation {
+    std::mutex lock;  // held while a record is created
+    Ref<Queue> queue;
+  };
+  [[nodiscard]] RecordCreation& record_creation() noexcept { return record_creation_; }
+  // The alignment of its blocks.
+  [[nodiscard]] std::size_t unit() const noexcept { return classes_.unit(); }
 
   [[nodiscard]] MemoryUsage usage() noexcept override;
   // As `RegionHeap::trim`, after flushing the thread caches of all threads. Memory that has decayed
   // is released even if less than `keep` bytes remain.
   std::size_t trim(std::size_t keep) noexcept override;
-  // As `trim`, for its own free memory only: does not trim upstream, and performs no pending
-  // releases.
-  std::size_t trim_free(std::size_t keep) noexcept;
+  std::size_t trim_free(std::size_t keep) noexcept override;
+  [[nodiscard]] std::vector<Ref<Event>> running() override { return slots_->running(); }
   // If true, `trim_free` calls no other resource.
   [[nodiscard]] bool is_driver_backed() const noexcept override {
-    return !source_.upstream().is_set();
+    return source_.upstream() == nullptr;
   }
   [[nodiscard]] Result<void> verify() override;
-  // If a decay window has ended, returns the memory that was not needed in it to the driver.
-  // Returns the bytes released.
-  std::size_t decay(DecayWindow::Clock::time_point now = DecayWindow::Clock::now()) noexcept;
-  [[nodiscard]] const DecayWindow& window() const noexcept { return window_; }
+  std::size_t decay(os::Clock::time_point now) noexcept override;
+  [[nodiscard]] os::Clock::time_point decay_end() const noexcept override { return window_.end(); }
   [[nodiscard]] Snapshot count() const { return regions_.count(nullptr).snapshot; }
   // As `count`, and also determines the largest request that this thread could make without growing
   // the pool.
@@ -255,9 +256,7 @@ class Pool final : public MemoryResource, public Releasable {
   // The time of the next search for idle thread caches.
   std::atomic<std::chrono::steady_clock::time_point> next_revoke_{};
   PendingReleases pending_releases_;
-
-  std::mutex records_lock_;
-  Ref<Queue> records_queue_;  // of blocks whose record is created after their allocation
+  RecordCreation record_creation_;
 };
 
 inline void* Pool::allocate_fast(std::size_t nbytes, std::size_t alignment, Queue* queue) noexcept {

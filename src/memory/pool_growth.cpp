@@ -95,7 +95,7 @@ Result<RegionHeap::PageRun> Pool::grow(const WantedRun& wanted) {
       return found;
     }
   }
-  decay();
+  decay(os::Clock::now());
   shrink(std::size_t{wanted.count} * k_pool_page_bytes);
   auto grown = regions_.grow(wanted.count, wanted.alignment, wanted.entry);
   if (window_.is_enabled()) {
@@ -166,8 +166,9 @@ void Pool::flush_caches(ThreadCache::Revoked scope) noexcept {
 std::size_t Pool::trim(std::size_t keep) noexcept {
   start_release_thread();
   release_on_demand();
-  const auto released = decay() + trim_free(keep);
-  return std::max(released, source_.upstream().trim(keep));
+  const auto released = decay(os::Clock::now()) + trim_free(keep);
+  auto* const upstream = source_.upstream();
+  return std::max(released, upstream != nullptr ? upstream->trim(keep) : 0);
 }
 
 std::size_t Pool::trim_free(std::size_t keep) noexcept {

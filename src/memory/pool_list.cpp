@@ -3,27 +3,25 @@
 
 #include <algorithm>
 
-#include "memory/pool.hpp"
-
 namespace isthmus {
 
-void PoolList::add(Pool& member) {
+void PoolList::add(ListedPool& member) {
   const std::lock_guard hold{lock_};
   members_.push_back(&member);
 }
 
-void PoolList::remove(Pool& member) noexcept {
+void PoolList::remove(ListedPool& member) noexcept {
   const std::lock_guard hold{lock_};
   std::erase(members_, &member);
 }
 
-std::vector<Ref<Pool>> PoolList::alive(const std::function<bool(const Pool&)>& fits) {
-  std::vector<Ref<Pool>> found;
+std::vector<Ref<ListedPool>> PoolList::alive(const std::function<bool(const ListedPool&)>& fits) {
+  std::vector<Ref<ListedPool>> found;
   const std::lock_guard hold{lock_};
   found.reserve(members_.size());
   for (auto* each : members_) {
     if ((!fits || fits(*each)) && each->try_retain()) {
-      found.push_back(Ref<Pool>::adopt(each));
+      found.push_back(Ref<ListedPool>::adopt(each));
     }
   }
   return found;

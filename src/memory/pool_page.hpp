@@ -64,13 +64,14 @@ struct PoolPage {
     const auto current = state.load(k_relaxed);
     return current == State::live || current == State::recorded;
   }
+  // Acquire, so that the caller sees what was stored before `mark_recorded`.
   [[nodiscard]] bool is_recorded() const noexcept {
-    const auto current = state.load(k_relaxed);
+    const auto current = state.load(std::memory_order_acquire);
     return current == State::recorded || current == State::slab_recorded;
   }
   // Precondition: live, or of a slab.
   void mark_recorded() noexcept {
-    state.store(is_slab() ? State::slab_recorded : State::recorded, k_relaxed);
+    state.store(is_slab() ? State::slab_recorded : State::recorded, std::memory_order_release);
   }
   // Null if the page no longer belongs to a slab. Look-ups of stale pointers may find such pages. A
   // caller that holds no block of the slab needs acquire, so as to see the slab's fields.

@@ -4,7 +4,7 @@
 #include <mutex>
 
 #include "core/sizes.hpp"
-#include "memory/pool.hpp"
+#include "memory/memory_resource.hpp"
 #include "os/virtual_memory.hpp"
 
 namespace isthmus {
@@ -51,15 +51,16 @@ Result<PoolPageTable*> PoolPageTable::acquire() {
 
 void PoolPageTable::release() noexcept { process_tables.release(*this); }
 
-void PoolPageTable::set_owner(Pool* owner) noexcept {
+void PoolPageTable::set_owner(MemoryResource* owner) noexcept {
   const std::lock_guard hold{lock_};
   owner_ = owner;
   common_.resource.store(owner, k_relaxed);
 }
 
-Ref<Pool> PoolPageTable::owner() noexcept {
+Ref<MemoryResource> PoolPageTable::owner() noexcept {
   const std::lock_guard hold{lock_};
-  return owner_ != nullptr && owner_->try_retain() ? Ref<Pool>::adopt(owner_) : Ref<Pool>{};
+  return owner_ != nullptr && owner_->try_retain() ? Ref<MemoryResource>::adopt(owner_)
+                                                   : Ref<MemoryResource>{};
 }
 
 }  // namespace isthmus

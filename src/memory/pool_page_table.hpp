@@ -23,7 +23,6 @@ namespace isthmus {
 class Context;
 class Device;
 class MemoryResource;
-class Pool;
 
 class PoolPageTable {
  public:
@@ -67,8 +66,8 @@ class PoolPageTable {
   };
   [[nodiscard]] CommonFacts& common() noexcept { return common_; }
   // Makes the pool findable by look-ups; null before it is destroyed.
-  void set_owner(Pool* owner) noexcept;
-  [[nodiscard]] Ref<Pool> owner() noexcept;
+  void set_owner(MemoryResource* owner) noexcept;
+  [[nodiscard]] Ref<MemoryResource> owner() noexcept;
 
  private:
   friend class PoolPageTables;
@@ -80,7 +79,7 @@ class PoolPageTable {
   PoolPageSet borders_;
   CommonFacts common_;
   SpinLock lock_;
-  Pool* owner_ = nullptr;
+  MemoryResource* owner_ = nullptr;
   PoolPageTable* next_spare_ = nullptr;
 };
 

@@ -158,7 +158,8 @@ Result<void> Pool::verify() {
     std::this_thread::sleep_for(std::chrono::milliseconds{1});
   }
   ISTHMUS_TRY(status);
-  return source_.upstream().verify();
+  auto* const upstream = source_.upstream();
+  return upstream != nullptr ? upstream->verify() : Result<void>{};
 }
 
 }  // namespace isthmus

@@ -12,37 +12,6 @@
 namespace isthmus {
 namespace {
 
-std::byte* start_of_page(const void* pointer) noexcept {
-  auto* at = const_cast<std::byte*>(static_cast<const std::byte*>(pointer));
-  return at - address(pointer) % k_pool_page_bytes;
-}
-
-PooledBlock slab_block(PoolPage& page, const void* pointer) noexcept {
-  auto* owner = page.in_slab();
-  if (owner == nullptr) {
-    return {};
-  }
-  const auto number = owner->block_containing(pointer);
-  if (number == Slab::k_no_block ||
-      (PoolPageTable::of(&page).common().has_live_marks.load(k_relaxed) &&
-       !owner->is_live(number))) {
-    return {};
-  }
-  auto* start = owner->address_of(number);
-  const auto page_distance =
-      (start_of_page(pointer) - start_of_page(start)) / std::ptrdiff_t{k_pool_page_bytes};
-  return {&page - page_distance, start, owner->block_bytes};
-}
-
-PooledBlock run_block(PoolPage& page, const void* pointer) noexcept {
-  auto* first = first_of_run(&page);
-  if (first == nullptr || first->state.load(k_relaxed) == PoolPage::State::cached) {
-    return {};
-  }
-  return {first, start_of_page(pointer) - (&page - first) * std::ptrdiff_t{k_pool_page_bytes},
-          first->span.load(k_relaxed) * k_pool_page_bytes};
-}
-
 // The error for an address in free memory of the pool that the page belongs to.
 Error is_free_in_pool(const void* pointer, const PoolPage& page) {
   const auto owner = PoolPageTable::of(&page).owner();
@@ -54,6 +23,23 @@ Error is_free_in_pool(const void* pointer, const PoolPage& page) {
                            owner->device().properties().filter));
 }
 
+// Creates, or finds, the record of a block that was allocated without one. Errors as
+// `Context::create_queue`.
+Result<Ref<Allocation>> record_block(Pool& pool, const PooledBlock& block) {
+  auto& creation = pool.record_creation();
+  const std::lock_guard hold{creation.lock};
+  if (auto record = process_registry().find_block(block.start)) {
+    return record;  // created by another thread meanwhile
+  }
+  if (!creation.queue) {
+    auto queue = pool.context().create_queue(pool.device());
+    ISTHMUS_TRY(queue);
+    creation.queue = *std::move(queue);
+  }
+  return Allocation::record(*creation.queue, {block.start, block.nbytes, pool.unit(), pool.kind()},
+                            pool);
+}
+
 }  // namespace
 
 Error not_allocated(const void* pointer, std::string_view location) {
@@ -61,24 +47,6 @@ Error not_allocated(const void* pointer, std::string_view location) {
               "{} is not allocated: it lies in {}; use an address in memory that was allocated and "
               "not freed",
               pointer, location);
-}
-
-PooledBlock block_containing(PoolPage& page, const void* pointer) noexcept {
-  return page.is_slab() ? slab_block(page, pointer) : run_block(page, pointer);
-}
-
-Result<Ref<Allocation>> Pool::record(const PooledBlock& block) {
-  const std::lock_guard hold{records_lock_};
-  if (auto record = process_registry().find_block(block.start)) {
-    return record;  // created by another thread meanwhile
-  }
-  if (!records_queue_) {
-    auto queue = context().create_queue(device());
-    ISTHMUS_TRY(queue);
-    records_queue_ = *std::move(queue);
-  }
-  return Allocation::record(*records_queue_, {block.start, block.nbytes, classes_.unit(), kind()},
-                            *this);
 }
 
 Result<Ref<Allocation>> allocation_at(const void* pointer) {
@@ -103,7 +71,7 @@ Result<Ref<Allocation>> allocation_at(const void* pointer) {
     }
   }
   auto pool = PoolPageTable::of(page).owner();
-  return pool ? pool->record(found) : is_free_in_pool(pointer, *page);
+  return pool ? record_block(*pool->as_pool(), found) : is_free_in_pool(pointer, *page);
 }
 
 }  // namespace isthmus

@@ -51,7 +51,8 @@ Result<void*> allocate_raw(MemoryResource& resource, std::size_t nbytes, std::si
   const auto allocate = [&] { return resource.allocate(nbytes, alignment, queue); };
   auto memory = allocate();
   if (is_short(memory)) {
-    memory = with_all_pools({resource.device(), resource.kind(), nbytes, resource.as_pool()},
+    memory = with_all_pools({resource.device(), resource.kind(), nbytes,
+                             resource.as_pool() != nullptr ? &resource : nullptr},
                             refusals, allocate, std::move(memory));
   }
   if (!memory && call_oom_callbacks(memory.failure(), refusals, resource.device(),
@@ -81,21 +82,7 @@ Result<void> deallocate_raw(MemoryResource& resource, void* pointer, std::size_t
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "pointer {} was not allocated by this resource, or was freed before", pointer);
   }
-  return deallocate_recorded(*record, pointer, queue);
-}
-
-Result<void> deallocate_recorded(Allocation& record, const void* pointer, Queue* queue) noexcept {
-  const auto* const base = record.facts().base;
-  if (base != pointer) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "{} lies inside the allocation at {}: free the pointer that was allocated", pointer,
-                base);
-  }
-  if (!record.drop_pointer(queue)) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "{} was freed before, or belongs to a buffer: free the buffer", pointer);
-  }
-  return {};
+  return record->deallocate(pointer, queue);
 }
 
 }  // namespace isthmus

@@ -17,7 +17,5 @@ namespace isthmus {
 // detected, was not allocated by this resource.
 Result<void> deallocate_raw(MemoryResource& resource, void* pointer, std::size_t nbytes,
                             Queue* queue);
-// The same for memory that has a record.
-Result<void> deallocate_recorded(Allocation& record, const void* pointer, Queue* queue) noexcept;
 
 }  // namespace isthmus

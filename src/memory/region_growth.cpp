@@ -24,7 +24,7 @@ thread_local constinit ThreadReturns own_turns;
 }  // namespace
 
 RegionHeap::Turn::Turn(RegionHeap& heap) noexcept : heap_{heap} {
-  if (heap_.source_.upstream().is_set()) {
+  if (heap_.source_.upstream() != nullptr) {
     heap_.at_upstream_.fetch_add(1, std::memory_order_relaxed);
   } else {
     heap_.growing_.lock();
@@ -35,7 +35,7 @@ RegionHeap::Turn::~Turn() {
   if (adds_memory_) {
     heap_.turns_adding_.fetch_sub(1, std::memory_order_relaxed);
   }
-  if (heap_.source_.upstream().is_set()) {
+  if (heap_.source_.upstream() != nullptr) {
     own_turns.count += own_turns.heap == &heap_ ? 1 : 0;
     heap_.upstream_returns_.fetch_add(
         1, std::memory_order_release);  // before `at_upstream_` can become 0

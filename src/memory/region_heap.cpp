@@ -53,7 +53,7 @@ std::byte* RegionHeap::address_of(Index first) const noexcept {
 
 // The page was looked up from a caller's address, so its region may have been released.
 std::uint64_t RegionHeap::since(const PoolPage& page) const noexcept {
-  if (!source_.upstream().is_set()) {
+  if (source_.upstream() == nullptr) {
     return 0;
   }
   const auto number = table_->number_of(&page);

@@ -29,7 +29,7 @@ ChunkSource* chunks_for(Context& context, Device& device, UsmKind kind,
 }  // namespace
 
 RegionSource::RegionSource(Context& context, Device& device, UsmKind kind, const Sizes& sizes,
-                           Ref<Budget> shared, Ref<MemoryResource> upstream, bool remaps,
+                           Ref<Budget> shared, std::shared_ptr<PoolUpstream> upstream, bool remaps,
                            LiveCounts* live) noexcept
     : context_{context},
       device_{device},
@@ -37,8 +37,8 @@ RegionSource::RegionSource(Context& context, Device& device, UsmKind kind, const
       sizes_{sizes},
       shared_{std::move(shared)},
       upstream_{std::move(upstream)},
-      chunks_{remaps && !upstream_.is_set() ? chunks_for(context, device, kind, sizes.limit_bytes)
-                                            : nullptr},
+      chunks_{remaps && !upstream_ ? chunks_for(context, device, kind, sizes.limit_bytes)
+                                   : nullptr},
       live_{live},
       poison_{device, kind} {}
 
@@ -116,11 +116,11 @@ void RegionSource::unclaim(std::size_t nbytes) noexcept {
 Result<Region> RegionSource::allocate_memory(const AllocationRequest& request) {
   Region region;
   region.driver_bytes = request.nbytes;
-  if (upstream_.is_set()) {
-    auto chunk = upstream_.allocate(request);
+  if (upstream_) {
+    auto chunk = upstream_->allocate(request);
     ISTHMUS_TRY(chunk);
-    region.driver_pointer = (*chunk)->facts().base;
-    region.upstream_allocation = chunk->detach();
+    region.driver_pointer = chunk->base;
+    region.upstream_holder = chunk->holder.detach();
     region.since = order_above_all();
   } else {
     auto pointer = provider_allocate(context_, device_, request, live_);
@@ -164,8 +164,8 @@ void RegionSource::deallocate(const Region& region) noexcept {
     return;
   }
   poison_.discard(region.base, region.nbytes());
-  if (region.upstream_allocation != nullptr) {
-    region.upstream_allocation->release();
+  if (region.upstream_holder != nullptr) {
+    region.upstream_holder->release();
   } else if (moves()) {
     provider_destroy(*chunks_, device_, kind_, region.driver_pointer, region.driver_bytes, live_);
   } else {

@@ -4,6 +4,7 @@
 // upstream resource.
 
 #include <atomic>
+#include <memory>
 
 #include "memory/budget.hpp"
 #include "memory/driver_counts.hpp"
@@ -32,8 +33,8 @@ struct Region {
   std::size_t driver_bytes = 0;
   std::byte* base = nullptr;
   PoolPageTable::Index count = 0;
-  Reservation* reservation = nullptr;         // set if the chunk does not divide
-  Allocation* upstream_allocation = nullptr;  // upstream's allocation, one reference
+  Reservation* reservation = nullptr;     // set if the chunk does not divide
+  RefCounted* upstream_holder = nullptr;  // of upstream's memory, one reference
   PoolPageTable::Index first = PoolPageTable::k_none;
   // Identifies a chunk, which may be mapped at several addresses; 0 if chunks divide.
   std::uint32_t chunk = 0;
@@ -59,11 +60,11 @@ class RegionSource {
   // `shared`: a budget shared with other sources; may be null, as may `upstream`. `live` counts the
   // driver's allocations; may be null.
   RegionSource(Context& context, Device& device, UsmKind kind, const Sizes& sizes,
-               Ref<Budget> shared, Ref<MemoryResource> upstream, bool remaps,
+               Ref<Budget> shared, std::shared_ptr<PoolUpstream> upstream, bool remaps,
                LiveCounts* live) noexcept;
 
-  [[nodiscard]] PoolUpstream& upstream() noexcept { return upstream_; }
-  [[nodiscard]] const PoolUpstream& upstream() const noexcept { return upstream_; }
+  // Null: the driver.
+  [[nodiscard]] PoolUpstream* upstream() const noexcept { return upstream_.get(); }
   // Whether its regions are chunks, which can be remapped.
   [[nodiscard]] bool moves() const noexcept { return chunks_ != nullptr; }
   // Chunk sizes are multiples of this many bytes. Pre: `moves()`.
@@ -121,7 +122,7 @@ class RegionSource {
   const UsmKind kind_;
   const Sizes sizes_;
   const Ref<Budget> shared_;
-  PoolUpstream upstream_;
+  const std::shared_ptr<PoolUpstream> upstream_;
   ChunkSource* const chunks_;
   LiveCounts* const live_;
   const FreePoison poison_;

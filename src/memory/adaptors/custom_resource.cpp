@@ -4,7 +4,7 @@
 #include "core/sizes.hpp"
 #include "core/threads.hpp"
 #include "memory/adaptors/users_error.hpp"
-#include "memory/default_pools.hpp"
+#include "memory/driver_serves_thread.hpp"
 #include "memory/facts.hpp"
 #include "memory/other_pools.hpp"
 

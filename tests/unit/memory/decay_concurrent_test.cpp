@@ -107,7 +107,7 @@ TEST(decay, does_nothing_before_its_time_or_where_there_is_none) {
     give(*from, *sim.queue, take(*from, *sim.queue, 4));
     for (int each = 0; each < 10; ++each) {
       EXPECT_EQ(from->trim(SIZE_MAX), 0U);
-      EXPECT_EQ(from->decay(), 0U);
+      EXPECT_EQ(from->decay(os::Clock::now()), 0U);
     }
     EXPECT_EQ(from->usage().held_bytes, 4 * k_mib);
   }

@@ -2,6 +2,7 @@
 // One pool for each kind of memory of a device in a context, destroyed when it is no longer needed.
 
 #include "memory/default_pools.hpp"
+#include "memory/driver_serves_thread.hpp"
 
 #include <gtest/gtest.h>
 
@@ -76,7 +77,7 @@ TEST(default_pools, are_bypassed_in_a_callback_of_a_resource) {
 TEST(default_pools, return_by_age_what_was_not_needed) {
   rig sim;
   auto from = find(sim);
-  EXPECT_LE(from->window().end(), DecayWindow::Clock::now() + DefaultPools::k_decay);
+  EXPECT_LE(from->decay_end(), DecayWindow::Clock::now() + DefaultPools::k_decay);
   auto made = expect_value(Buffer::create(*sim.queue, {2 * k_mib, ISTHMUS_KIND_DEVICE, 0}));
   made = {};
   const auto now = DecayWindow::Clock::now();

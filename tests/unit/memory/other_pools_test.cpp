@@ -2,6 +2,7 @@
 // When the driver refuses a request, all pools of that memory release what they have free.
 
 #include "memory/other_pools.hpp"
+#include "memory/recorded_upstream.hpp"
 
 #include <gtest/gtest.h>
 
@@ -87,7 +88,8 @@ TEST_F(other_pools, serve_what_a_pool_begins_with) {
 TEST_F(other_pools, over_other_resources_serve_too) {
   const auto below =
       make_ref<isthmus::Provider>(*sim_.test_context, *sim_.test_device, ISTHMUS_KIND_DEVICE);
-  const auto full = make({.growth_bytes = k_mib, .upstream = below});
+  const auto full = make(
+      {.growth_bytes = k_mib, .upstream = sim_test::expect_value(RecordedUpstream::create(below))});
   fill(*full);
   const auto made = Buffer::create(*sim_.queue, {4 * k_mib, ISTHMUS_KIND_DEVICE, 0}, below.get());
   EXPECT_TRUE(made) << made.failure().message();

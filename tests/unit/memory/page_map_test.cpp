@@ -90,17 +90,22 @@ TEST_F(page_maps, identify_the_pool_of_a_block) {
   EXPECT_FALSE(map_->at(nullptr).load().is_bare_of(records_.data(), k_bytes));
 }
 
+std::optional<Result<void>> refuse_free(const void*, void*, Queue*) noexcept {
+  return std::nullopt;
+}
+
 TEST_F(page_maps, send_to_the_record_where_a_block_has_an_allocation_record) {
   map_->set_slab(at(0), 2, slab_, 7);
   for (std::size_t each = 0; each < 2; ++each) {
     records_[each].set_slab(slab_, 7);
   }
-  map_->note_record(at(1, 8192));
+  map_->note_record(at(1, 8192), &refuse_free);
   EXPECT_TRUE(seen(0).is_bare());
   EXPECT_FALSE(seen(1).is_bare());
   EXPECT_TRUE(map_->find(at(1))->is_recorded());
+  EXPECT_EQ(map_->free_recorded(), &refuse_free);
   EXPECT_EQ(&map_->at(at(1)).last_slab(), &slab_);
-  map_->note_record(nullptr);
+  map_->note_record(nullptr, &refuse_free);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "memory/facts.hpp"
 #include "memory/live_counts.hpp"
 #include "memory/pool.hpp"
+#include "memory/pooled.hpp"
 #include "support/eventually.hpp"
 
 namespace isthmus {

@@ -21,6 +21,7 @@
 #include "memory/pool.hpp"
 #include "memory/provider.hpp"
 #include "memory/raw.hpp"
+#include "memory/recorded_upstream.hpp"
 #include "support/sizes.hpp"
 #include "unified/unified_buffer.hpp"
 #include "unit/backend/sim_fixture.hpp"
@@ -108,7 +109,9 @@ const requester k_requesters[] = {
     {"pool", [](const rig& sim) { take_of(sim, *pool_of(sim)); }},
     {"pool_over_other",
      [](const rig& sim) {
-       take_of(sim, *pool_of(sim, {.growth_bytes = k_mib, .upstream = provider_of(sim)}));
+       take_of(sim, *pool_of(sim, {.growth_bytes = k_mib,
+                                   .upstream = sim_test::expect_value(
+                                       RecordedUpstream::create(provider_of(sim)))}));
      }},
     {"initial_bytes",
      [](const rig& sim) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "memory/pool_upstream.hpp"
+#include "memory/recorded_upstream.hpp"
 
 #include <algorithm>
 #include <vector>
 
 #include "core/sizes.hpp"
+#include "memory/allocation.hpp"
 #include "memory/page_map.hpp"
 
 namespace isthmus {
@@ -20,9 +21,7 @@ bool is_pool_memory(const Allocation::Facts& facts) noexcept {
   return found;
 }
 
-}  // namespace
-
-Result<void> PoolUpstream::check(MemoryResource& resource) {
+Result<void> check(MemoryResource& resource) {
   const char* problem = nullptr;
   std::vector<MemoryResource*> bases;
   resource.collect_bases(bases);
@@ -48,17 +47,18 @@ Result<void> PoolUpstream::check(MemoryResource& resource) {
   return {};
 }
 
-Result<void> PoolUpstream::open() {
-  if (is_set()) {
-    auto queue = resource_->context().create_queue(resource_->device());
-    ISTHMUS_TRY(queue);
-    queue_ = *std::move(queue);
-  }
-  return {};
+}  // namespace
+
+Result<std::shared_ptr<PoolUpstream>> RecordedUpstream::create(Ref<MemoryResource> resource) {
+  ISTHMUS_TRY(check(*resource));
+  auto queue = resource->context().create_queue(resource->device());
+  ISTHMUS_TRY(queue);
+  return std::shared_ptr<PoolUpstream>{
+      std::make_shared<RecordedUpstream>(std::move(resource), *std::move(queue))};
 }
 
 // Waits for work that upstream submitted to the queue, for example a prefetch.
-Result<Ref<Allocation>> PoolUpstream::allocate(const AllocationRequest& request) {
+Result<PoolUpstream::Chunk> RecordedUpstream::allocate(const AllocationRequest& request) {
   auto chunk = Allocation::create(*queue_, request, resource_.get());
   ISTHMUS_TRY(chunk);
   if (!queue_->is_known_idle()) {
@@ -73,7 +73,7 @@ Result<Ref<Allocation>> PoolUpstream::allocate(const AllocationRequest& request)
                 "memory of the driver, or of a resource that is not a pool",
                 describe_bytes(facts.nbytes), facts.base);
   }
-  return chunk;
+  return Chunk{facts.base, *std::move(chunk)};
 }
 
 }  // namespace isthmus
