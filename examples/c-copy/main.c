@@ -12,13 +12,14 @@ static void check(isthmus_status_t status) {
 
 int main(void) {
   enum { k_count = 1 << 20 };
-  static float sent[k_count], back[k_count];
+  static float sent[k_count], received[k_count];
   isthmus_device_t* device = NULL;
   isthmus_queue_t* queue = NULL;
   isthmus_buffer_t* buffer = NULL;
   isthmus_event_t* done = NULL;
   isthmus_device_info_t info;
-  isthmus_endpoint_t there = {NULL, NULL, 0}, from = {NULL, NULL, 0}, to = {NULL, NULL, 0};
+  isthmus_endpoint_t on_device = {NULL, NULL, 0}, source = {NULL, NULL, 0},
+                     destination = {NULL, NULL, 0};
 
   for (int i = 0; i < k_count; ++i) sent[i] = (float)i;
   info.struct_size = sizeof info;
@@ -27,17 +28,18 @@ int main(void) {
   check(isthmus_queue_default(device, &queue));
   check(isthmus_buffer_create(sizeof sent, ISTHMUS_KIND_DEVICE, 0, queue, NULL, &buffer));
 
-  there.buffer = buffer;
-  from.pointer = sent;
-  to.pointer = back;
-  check(isthmus_copy(NULL, &there, &from, sizeof sent, NULL, NULL)); /* event is NULL: blocks */
-  check(isthmus_copy(NULL, &to, &there, sizeof back, NULL, &done));
+  on_device.buffer = buffer;
+  source.pointer = sent;
+  destination.pointer = received;
+  /* The event is NULL: the call blocks. */
+  check(isthmus_copy(NULL, &on_device, &source, sizeof sent, NULL, NULL));
+  check(isthmus_copy(NULL, &destination, &on_device, sizeof received, NULL, &done));
   check(isthmus_event_wait(done, -1));
 
   for (int i = 0; i < k_count; ++i) {
-    if (back[i] != sent[i]) return EXIT_FAILURE;
+    if (received[i] != sent[i]) return EXIT_FAILURE;
   }
-  printf("%d floats went to %s and back\n", (int)k_count, info.name);
+  printf("copied %d floats to %s and back\n", (int)k_count, info.name);
   isthmus_event_release(done);
   isthmus_buffer_release(buffer);
   isthmus_queue_release(queue);

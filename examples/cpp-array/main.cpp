@@ -47,7 +47,8 @@ std::vector<unsigned char> load(const char* path) {
 }
 
 // Fills `out` with a batch of patches from random positions of the pictures.
-void cut(const std::vector<unsigned char>& pixels, std::mt19937& random, std::vector<float>& out) {
+void cut_patches(const std::vector<unsigned char>& pixels, std::mt19937& random,
+                 std::vector<float>& out) {
   for (std::size_t patch = 0; patch < k_batch; ++patch) {
     const std::size_t picture = random() % (pixels.size() / k_picture) * k_picture;
     const std::size_t top = random() % (k_height - k_side), left = random() % (k_width - k_side);
@@ -76,7 +77,7 @@ void contrast(std::span<std::byte> to, std::span<std::byte> from) {
 
 // Compares the results with those of another formula in double precision: the mean of the squares
 // minus the square of the mean.
-bool is_right(const std::vector<float>& batch, const std::vector<float>& results) {
+bool is_correct(const std::vector<float>& batch, const std::vector<float>& results) {
   for (std::size_t patch = 0; patch < k_batch; ++patch) {
     double sum = 0, squares = 0;
     for (std::size_t at = 0; at < k_patch; ++at) {
@@ -92,7 +93,7 @@ bool is_right(const std::vector<float>& batch, const std::vector<float>& results
 }
 
 struct outcome {
-  bool right = true;
+  bool correct = true;
   std::uint64_t maps_after_warm_up = 0;
   double seconds = 0;  // in the pipeline, without the generation of patches and the checks
 };
@@ -103,23 +104,23 @@ outcome run(const std::vector<unsigned char>& pixels, const im::queue& queue, im
   const im::resource pool = im::default_pool(kind, queue);
   std::mt19937 random(7);
   std::vector<float> batch(k_batch * k_patch), results(k_batch);
-  outcome told;
+  outcome summary;
   std::uint64_t maps = 0;
   const auto result = im::empty<float>(k_batch, kind, {.queue = queue});  // allocated once
   for (std::size_t round = 0; round < k_batches; ++round) {
-    cut(pixels, random, batch);
+    cut_patches(pixels, random, batch);
     const auto start = steady::now();
     // Reuses the memory of the previous batch.
     const auto input = im::to_array(batch, {k_batch, k_patch}, kind, {.queue = queue});
     queue.submit(contrast, result.bytes(), input.bytes()).wait();
     im::copy(results, result);
-    told.seconds += std::chrono::duration<double>(steady::now() - start).count();
-    told.right = told.right && is_right(batch, results);
+    summary.seconds += std::chrono::duration<double>(steady::now() - start).count();
+    summary.correct = summary.correct && is_correct(batch, results);
     held << round << ',' << pool.usage().held << '\n';
     if (round == k_warm_up) maps = pool.usage().maps;
   }
-  told.maps_after_warm_up = pool.usage().maps - maps;
-  return told;
+  summary.maps_after_warm_up = pool.usage().maps - maps;
+  return summary;
 }
 
 int main(int count, char** arguments) try {
@@ -132,16 +133,16 @@ int main(int count, char** arguments) try {
   const std::string file = count > 2 ? arguments[2] : "/dev/null";
   std::ofstream held(file);
   held << "batch,held_bytes\n";
-  const outcome told = run(load(count > 1 ? arguments[1] : nullptr), queue, kind, held);
+  const outcome summary = run(load(count > 1 ? arguments[1] : nullptr), queue, kind, held);
   if (!held.flush()) throw std::runtime_error("cannot write " + file);
   const double mib = k_batches * k_batch * k_patch * sizeof(float) / 1048576.0;
   std::printf(
       "%.0f MiB through %s memory of %s in %.2f s: %s, %llu driver allocations after the "
       "first batches\n",
-      mib, im::name(kind).data(), std::string(device.info().name).c_str(), told.seconds,
-      told.right ? "every number right" : "WRONG NUMBERS",
-      static_cast<unsigned long long>(told.maps_after_warm_up));
-  return told.right && told.maps_after_warm_up == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+      mib, im::name(kind).data(), std::string(device.info().name).c_str(), summary.seconds,
+      summary.correct ? "all results correct" : "WRONG RESULTS",
+      static_cast<unsigned long long>(summary.maps_after_warm_up));
+  return summary.correct && summary.maps_after_warm_up == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 } catch (const std::exception& problem) {
   std::fprintf(stderr, "%s\n", problem.what());
   return EXIT_FAILURE;

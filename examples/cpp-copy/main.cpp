@@ -10,7 +10,7 @@
 namespace im = isthmus;
 
 // A "kernel" that runs on the host: doubles every float.
-void twice(std::span<std::byte> bytes) {
+void double_floats(std::span<std::byte> bytes) {
   for (std::size_t at = 0; at + sizeof(float) <= bytes.size(); at += sizeof(float)) {
     float value = 0;
     std::memcpy(&value, bytes.data() + at, sizeof value);
@@ -29,19 +29,20 @@ int main() try {
   // A kind that host and device can access, so that the function runs with every device.
   const im::kind kind = device.offers(im::kind::shared) ? im::kind::shared : im::kind::host;
   const im::buffer shared(all.size_bytes(), kind, {.queue = queue, .alignment = 64});
-  const im::buffer far(all.size_bytes(), im::kind::device, {.queue = queue});
+  const im::buffer on_device(all.size_bytes(), im::kind::device, {.queue = queue});
 
-  const im::event sent = im::copy_async(far, all);
-  const im::event moved = im::copy_async(shared, far, {.after = sent});
-  queue.submit_after(moved, twice, shared).wait();
-  std::vector<float> back(numbers.size());
-  im::copy(std::span(back), shared);
+  const im::event uploaded = im::copy_async(on_device, all);
+  const im::event copied = im::copy_async(shared, on_device, {.after = uploaded});
+  queue.submit_after(copied, double_floats, shared).wait();
+  std::vector<float> received(numbers.size());
+  im::copy(std::span(received), shared);
 
-  for (std::size_t i = 0; i < back.size(); ++i) {
-    if (back[i] != 2 * numbers[i]) return EXIT_FAILURE;
+  for (std::size_t i = 0; i < received.size(); ++i) {
+    if (received[i] != 2 * numbers[i]) return EXIT_FAILURE;
   }
   const im::device_info info = device.info();
-  std::printf("%zu floats doubled by way of %s\n", back.size(), std::string(info.name).c_str());
+  std::printf("copied %zu floats to %s and doubled them\n", received.size(),
+              std::string(info.name).c_str());
   return EXIT_SUCCESS;
 } catch (const im::error& problem) {
   std::fprintf(stderr, "%s\n", problem.what());

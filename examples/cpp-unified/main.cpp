@@ -14,13 +14,13 @@ constexpr std::size_t k_rounds = 20;
 
 // A "kernel": reads a range of the device copy, as a kernel of the program would.
 std::vector<float> read(const im::unified_buffer<float>& values, im::element_range range) {
-  std::vector<float> got(range.end - range.begin);
-  im::copy_n(std::span(got), im::at(values.device(), range.begin * sizeof(float)),
-             got.size() * sizeof(float));
-  return got;
+  std::vector<float> result(range.end - range.begin);
+  im::copy_n(std::span(result), im::at(values.device(), range.begin * sizeof(float)),
+             result.size() * sizeof(float));
+  return result;
 }
 
-bool host_writes_follow(const im::unified_buffer<float>& values) {
+bool uploads_host_writes(const im::unified_buffer<float>& values) {
   const im::unified_view<float> host = values.host();
   for (std::size_t round = 1; round <= k_rounds; ++round) {
     const std::size_t at = round * 100'000;
@@ -31,13 +31,13 @@ bool host_writes_follow(const im::unified_buffer<float>& values) {
 }
 
 // Device writes must be declared; here the end of device_write declares them.
-bool device_writes_follow(const im::unified_buffer<float>& values) {
+bool downloads_device_writes(const im::unified_buffer<float>& values) {
   const std::vector<float> sevens(1000, 7.0f);
   values.device_write({5000, 6000}, [&](const im::buffer& all) {
     im::copy(im::at(all, 5000 * sizeof(float)), std::as_bytes(std::span(sevens)));
   });
-  const std::span<const float> seen = values.host_read({4999, 6001});
-  return seen[0] == 4999.0f && seen[1] == 7.0f && seen[1000] == 7.0f && seen[1001] == 6000.0f;
+  const std::span<const float> host = values.host_read({4999, 6001});
+  return host[0] == 4999.0f && host[1] == 7.0f && host[1000] == 7.0f && host[1001] == 6000.0f;
 }
 
 int main() try {
@@ -49,10 +49,11 @@ int main() try {
   }
   values.sync_to_device();
   const im::unified_info before = values.info();
-  if (!host_writes_follow(values) || !device_writes_follow(values)) return EXIT_FAILURE;
+  if (!uploads_host_writes(values) || !downloads_device_writes(values)) return EXIT_FAILURE;
 
   const im::unified_info after = values.info();
-  std::printf("%zu rounds sent %llu bytes; whole copies would have been %zu\n", k_rounds,
+  std::printf("%zu rounds copied %llu bytes; copies of the whole array would be %zu bytes\n",
+              k_rounds,
               static_cast<unsigned long long>(after.bytes_to_device - before.bytes_to_device),
               k_rounds * values.nbytes());
   return EXIT_SUCCESS;

@@ -16,9 +16,9 @@ LARGEST = 64 * 1024
 
 
 def messages() -> list[np.ndarray]:
-    numbers = np.random.default_rng(1)
-    sizes = numbers.integers(16, LARGEST, MESSAGES)
-    return [numbers.integers(0, 256, size, np.uint8) for size in sizes]
+    generator = np.random.default_rng(1)
+    sizes = generator.integers(16, LARGEST, MESSAGES)
+    return [generator.integers(0, 256, size, np.uint8) for size in sizes]
 
 
 def pack(queue: Any, sent: list[np.ndarray]) -> Any:
@@ -46,13 +46,13 @@ def main() -> None:
         sent = messages()
         begin = time.perf_counter()
         received = unpack(pack(queue, sent), [len(message) for message in sent])
-        took = time.perf_counter() - begin
+        elapsed = time.perf_counter() - begin
     except (dpctl.SyclQueueCreationError, USMAllocationError) as problem:
-        sys.exit(f"nothing was sent: {problem}")
+        sys.exit(f"cannot pack the messages: {problem}")
     if not all(np.array_equal(*pair) for pair in zip(sent, received, strict=True)):
-        sys.exit("the received messages differ from the sent ones")
+        sys.exit("the unpacked messages differ from the packed ones")
     print(f"{MESSAGES} messages, {sum(map(len, sent)) >> 20} MiB", file=sys.stdout)
-    print(f"{took * 1e3:.0f} ms", file=sys.stderr)
+    print(f"{elapsed * 1e3:.0f} ms", file=sys.stderr)
 
 
 if __name__ == "__main__":

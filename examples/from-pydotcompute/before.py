@@ -16,23 +16,23 @@ SIZE, STEPS = 256, 500
 FLAME = 100.0
 
 
-def spread(plate: Any, spread_out: Any) -> None:
+def spread(plate: Any, result: Any) -> None:
     """Computes one step, with arrays of the device's library: CuPy or NumPy."""
     inner = plate[1:-1, 1:-1]
-    around = plate[:-2, 1:-1] + plate[2:, 1:-1] + plate[1:-1, :-2] + plate[1:-1, 2:]
-    spread_out[1:-1, 1:-1] = inner + 0.2 * (around - 4 * inner)
+    neighbours = plate[:-2, 1:-1] + plate[2:, 1:-1] + plate[1:-1, :-2] + plate[1:-1, 2:]
+    result[1:-1, 1:-1] = inner + 0.2 * (neighbours - 4 * inner)
 
 
-def place_of_flame(step: int) -> tuple[int, int]:
+def flame_position(step: int) -> tuple[int, int]:
     angle = 2 * np.pi * step / STEPS
-    row, column = (SIZE / 2 + SIZE / 3 * way for way in (np.sin(angle), np.cos(angle)))
+    row, column = (SIZE / 2 + SIZE / 3 * component for component in (np.sin(angle), np.cos(angle)))
     return int(row), int(column)
 
 
-def burned() -> UnifiedBuffer:
+def simulate() -> UnifiedBuffer:
     now, later = (UnifiedBuffer((SIZE, SIZE)).allocate().zeros() for _ in range(2))
     for step in range(STEPS):
-        now[place_of_flame(step)] = FLAME
+        now[flame_position(step)] = FLAME
         spread(now.device, later.device)
         later.mark_device_dirty()
         now, later = later, now
@@ -40,10 +40,10 @@ def burned() -> UnifiedBuffer:
     return now
 
 
-def expected() -> np.ndarray:
+def simulate_with_numpy() -> np.ndarray:
     now, later = np.zeros((2, SIZE, SIZE), np.float32)
     for step in range(STEPS):
-        now[place_of_flame(step)] = FLAME
+        now[flame_position(step)] = FLAME
         spread(now, later)
         now, later = later, now
     return now
@@ -53,11 +53,11 @@ def main() -> None:
     configure_memory_pool(max_size_mb=64)
     heat = np.empty((SIZE, SIZE), np.float32)
     try:
-        burned().copy_to(heat)
+        simulate().copy_to(heat)
     except PyDotComputeError as problem:
-        sys.exit(f"the plate stayed cold: {problem}")
-    if not np.allclose(heat, expected(), atol=1e-3):
-        sys.exit("this is not how heat spreads")
+        sys.exit(f"the simulation failed: {problem}")
+    if not np.allclose(heat, simulate_with_numpy(), atol=1e-3):
+        sys.exit("the result differs from NumPy's")
     row, column = np.unravel_index(heat.argmax(), heat.shape)
     print(f"hottest at {row}, {column}: {heat.max():.2f} degrees; {heat.mean():.4f} on average")
 

@@ -57,7 +57,7 @@ def batch_of(number: int) -> np.ndarray:
 
 
 def set_up(store: Store) -> None:
-    """Sets up a pool, limits the store to a share of it, spills the rest and counts it all."""
+    """Sets up a pool with a limit for the store, spilling on failure, and statistics."""
     pool = rmm.mr.PoolMemoryResource(rmm.mr.CudaMemoryResource(), "64MiB", "64MiB")
     limited = rmm.mr.LimitingResourceAdaptor(pool, SHARE)
     rmm.mr.set_current_device_resource(rmm.mr.FailureCallbackResourceAdaptor(limited, store.spill))
@@ -72,12 +72,12 @@ def main() -> None:
     on_device, on_host = len(store.on_device), len(store.on_host)
     for number in range(BATCHES):
         if not np.array_equal(store.get(number), batch_of(number)):
-            sys.exit(f"batch {number} came back changed")
+            sys.exit(f"batch {number} differs from the batch that was stored")
     counts = rmm.mr.get_current_device_resource().allocation_counts
     if counts.peak_bytes > SHARE:
-        sys.exit(f"{counts.peak_bytes} bytes were used of {SHARE}")
+        sys.exit(f"the peak of {counts.peak_bytes} bytes exceeds the limit of {SHARE}")
     print(f"{BATCHES} batches: {on_device} on the device, {on_host} on the host")
-    print(f"all came back, after {store.spills} spills; {counts.peak_bytes >> 20} MiB at the peak")
+    print(f"all verified after {store.spills} spills; peak {counts.peak_bytes >> 20} MiB")
     put, get = records.records["put"], records.records["get"]
     print(f"put allocated {put.memory_total >> 20} MiB, get {get.memory_total >> 20} MiB")
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory resources over other resources (adaptors), and user-defined ones. All are values like any
-// `resource`.
+// Adaptors, which are memory resources over other resources, and user-defined resources. Each is a
+// value, like any `resource`.
 //
 //   auto pool = isthmus::resource::pool(queue.context(), isthmus::kind::device);
 //   auto counted = isthmus::resource::statistics(isthmus::resource::limit(pool, 1 << 30));
@@ -9,20 +9,21 @@
 //
 // Which one to use:
 // - statistics() counts what a part of a program uses, and limit() bounds it.
-// - fallback() uses slower memory when no other is left, and failure_callback() frees memory on
-//   demand.
-// - aligned() and binning() choose by the size of the request.
-// - monotonic() serves blocks that are freed together, fixed_size() blocks of one size, arena()
-//   threads that must not share freed blocks.
-// - prefetch() serves shared memory that the device uses first.
+// - fallback() uses a second resource when the first has no memory left, and failure_callback()
+//   calls a function that may free memory.
+// - aligned() increases the alignment of large requests, and binning() selects an upstream by the
+//   size of the request.
+// - monotonic() is for blocks that are freed together, fixed_size() for blocks of one size, and
+//   arena() for threads that must not share freed blocks.
+// - prefetch() is for shared memory that the device uses before the host.
 // - log() records the allocations of a program for replay, and debug() finds writes outside of
 //   blocks.
 // - custom() wraps an allocator of the caller.
 //
-// An adaptor keeps its upstream alive and has its kind, context and device. Each block must be
+// An adaptor keeps its upstream alive and has the same kind, context and device. Each block must be
 // freed through the resource that allocated it.
 //
-// Cost: one more call each, and the costs that docs/resources.md states; log() takes a lock.
+// Cost: one more call per adaptor, and the costs in docs/resources.md. log() takes a lock.
 // Thread-safe, except for statistics_scope, which belongs to one thread.
 #pragma once
 
@@ -37,14 +38,14 @@ inline namespace v1 {
 
 namespace detail {
 
-// A copy of `text` that is valid until this thread's next call. Truncates long texts, at a
-// character, instead of allocating: the exception may have been std::bad_alloc.
+// A copy of `text` that is valid until this thread's next call. Truncates long texts between
+// characters. Does not allocate, because the exception may have been std::bad_alloc.
 inline const char* copy_to_thread_buffer(const char* text) noexcept {
   thread_local constinit std::array<char, 1024> storage{};
   const std::string_view whole{text};
   auto length = std::min(whole.size(), storage.size() - 1);
   while (length < whole.size() && (whole[length] & 0xC0) == 0x80) {
-    --length;  // never cuts a UTF-8 character in two
+    --length;  // does not split a UTF-8 character
   }
   storage[whole.copy(storage.data(), length)] = 0;
   return storage.data();
@@ -115,9 +116,9 @@ struct source_operations {
 
 }  // namespace detail
 
-// A resource that calls `source`, which is destroyed with the last reference to the resource and
-// its memory. The memory that it returns is checked: callback_failed for NULL, for a misaligned
-// pointer, and for memory of another kind as far as the driver reports it.
+// A resource that calls `source`, which is destroyed once neither the resource nor its memory is
+// referenced. Memory that `source` returns is checked: the request throws callback_failed for NULL,
+// for a misaligned pointer and, as far as the driver reports the kind, for memory of another kind.
 template <class Source>
   requires memory_source<std::decay_t<Source>>
 resource resource::custom(const context& context, isthmus::kind kind, Source&& source,
@@ -129,14 +130,14 @@ resource resource::custom(const context& context, isthmus::kind kind, Source&& s
                                 detail::make_owner(std::forward<Source>(source)));
 }
 
-// Counts allocations. Each count is exact, with threads too, provided that blocks are freed through
-// this resource. An allocation takes longer in a scope (statistics_scope) than outside.
+// Counts allocations. Counts are exact, also with several threads, provided that blocks are freed
+// through this resource. An allocation takes longer in a scope (statistics_scope) than outside.
 inline resource resource::statistics(const resource& upstream) {
   return detail::make<resource>(isthmus_resource_statistics, upstream.get());
 }
 
-// Bytes, as requested, and blocks: live now, the maximum since creation or reset, and the total
-// allocated since then.
+// Requested bytes and numbers of blocks: currently live, the maximum since creation or reset, and
+// the total allocated since then.
 struct statistics {
   std::uint64_t current_bytes = 0;
   std::uint64_t current_count = 0;
@@ -200,8 +201,8 @@ class statistics_scope {
   isthmus_scope_t* raw_ = nullptr;
 };
 
-// Throws out_of_memory for requests that would raise the live bytes, as requested, above
-// `limit_bytes`.
+// Limits the live bytes, as requested, to `limit_bytes`. A request that would exceed the limit
+// throws out_of_memory.
 inline resource resource::limit(const resource& upstream, std::uint64_t limit_bytes) {
   return detail::make<resource>(isthmus_resource_limit, upstream.get(), limit_bytes);
 }
@@ -239,17 +240,18 @@ inline resource resource::binning(const resource& upstream, const std::vector<bi
   return detail::make<resource>(isthmus_resource_binning, upstream.get(), raw.data(), raw.size());
 }
 
-// Detects writes outside of blocks and to freed ones, for programs under test: blocks lie between
+// Detects writes outside of blocks and to freed blocks, for programs under test: blocks lie between
 // red zones, and `kept_bytes` of freed blocks are poisoned and retained for a while. Allocations
-// wait for their queue. Findings are written to standard error and thrown by resource::verify().
-// Throws unsupported for an upstream that may provide device memory.
+// wait for the work on their queue. Detected damage is written to standard error and thrown by
+// resource::verify(). Throws unsupported for an upstream that may provide device memory.
 inline resource resource::debug(const resource& upstream, std::uint64_t kept_bytes) {
   return detail::make<resource>(isthmus_resource_debug, upstream.get(), kept_bytes);
 }
 
-// Cuts consecutive blocks from chunks and returns all chunks together: by release_monotonic(), or
-// with the last reference. The first chunk has `first_bytes` (0: 64 KiB), each further one twice
-// the size of the one before. Throws unsupported for an upstream of several kinds.
+// Cuts consecutive blocks from chunks and returns all chunks together, in release_monotonic() or
+// when the last reference is released. The first chunk has `first_bytes` (0: 64 KiB), and each
+// further chunk is twice as large as the previous one. Throws unsupported for an upstream that
+// provides memory of several kinds.
 inline resource resource::monotonic(const resource& upstream, std::size_t first_bytes) {
   return detail::make<resource>(isthmus_resource_monotonic, upstream.get(), first_bytes);
 }
@@ -262,36 +264,37 @@ inline void release_monotonic(const isthmus::resource& resource) {
 
 // Blocks of `block_bytes` each, cut from slabs of `blocks` blocks (0: as many as fill a MiB).
 // Throws invalid_argument for larger requests and for a `block_bytes` of 0; unsupported for an
-// upstream of several kinds.
+// upstream that provides memory of several kinds.
 inline resource resource::fixed_size(const resource& upstream, std::size_t block_bytes,
                                      std::size_t blocks) {
   return detail::make<resource>(isthmus_resource_fixed_size, upstream.get(), block_bytes, blocks);
 }
 
 // Blocks of any size, cut from superblocks that are divided among pairs of a thread and a queue.
-// The superblocks hold at most `limit_bytes` (0: no limit). Throws unsupported for an upstream of
-// several kinds.
+// The superblocks hold at most `limit_bytes` (0: no limit). Throws unsupported for an upstream that
+// provides memory of several kinds.
 inline resource resource::arena(const resource& upstream, std::uint64_t limit_bytes) {
   return detail::make<resource>(isthmus_resource_arena, upstream.get(), limit_bytes);
 }
 
-// Prefetches shared memory to the device when it is allocated, on the request's queue. It is a
-// hint: it does nothing for other kinds and for devices that cannot prefetch.
+// On allocation, prefetches shared memory to the device, on the request's queue. This is a hint: it
+// has no effect for other kinds and on devices that cannot prefetch.
 inline resource resource::prefetch(const resource& upstream) {
   return detail::make<resource>(isthmus_resource_prefetch, upstream.get());
 }
 
 // Writes a row for each allocation, failure and free to a file, in the columns of RMM's logs. The
-// last rows are written with the last reference, or when the process exits. Throws invalid_argument
-// for a file that cannot be created, or that another log writes.
+// last rows are written when the last reference is released, or when the process exits. Throws
+// invalid_argument for a file that cannot be created, or to which another log writes.
 inline resource resource::log(const resource& upstream, const std::string& path) {
   return detail::make<resource>(isthmus_resource_log, upstream.get(), path.c_str());
 }
-// Writes the rows so far. Throws invalid_argument for a resource that log() did not create;
-// driver_error, once, if rows were lost since the last flush because the file could not be written.
+// Writes all rows recorded so far. Throws invalid_argument for a resource that log() did not
+// create; driver_error, once, if rows were lost since the last flush because the file could not be
+// written.
 inline void flush_log(const resource& logged) { detail::check(isthmus_log_flush(logged.get())); }
 
-// Calls `function(nbytes)` when upstream has no memory for a request, on the requesting thread. The
+// Calls `function(nbytes)` on the requesting thread when upstream has no memory for a request. The
 // function returns whether to try again, and may free and allocate. If it throws, the request fails
 // with that error.
 template <class Function>

@@ -4,8 +4,8 @@
 //
 //   isthmus::advise(a.bytes(), isthmus::advice::read_mostly);
 //
-// Advice is a hint. Throws unsupported, before anything is done, for advice that the driver does
-// not have, and on a device without capability::advise. Cost: a driver call. Thread-safe.
+// Advice is a hint. Throws unsupported, without effect, if the driver does not support the advice
+// or the device lacks capability::advise. Cost: a driver call. Thread-safe.
 #pragma once
 
 #include <isthmus/fill.hpp>
@@ -52,12 +52,12 @@ enum class advice {
 
 namespace detail {
 
-// CUmem_advise: the same order, from 1.
+// The number in CUmem_advise, which has the same order and starts at 1.
 [[nodiscard]] constexpr std::optional<std::uint32_t> cuda_advice(isthmus::advice advice) noexcept {
   if (advice > isthmus::advice::clear_accessed_by) return std::nullopt;
   return static_cast<std::uint32_t>(advice) + 1U;
 }
-// ze_memory_advice_t, which SYCL passes on unchanged.
+// The number in ze_memory_advice_t, which SYCL passes to Level Zero unchanged.
 [[nodiscard]] constexpr std::optional<std::uint32_t> level_zero_advice(
     isthmus::advice advice) noexcept {
   switch (advice) {
@@ -72,7 +72,8 @@ namespace detail {
     default: return std::nullopt;
   }
 }
-// OpenCL's extension takes numbers but defines none. A simulated device accepts any.
+// The driver's number, or nothing if the driver does not support the advice. OpenCL's extension
+// accepts numbers but defines none. A simulated device accepts any number.
 [[nodiscard]] inline std::optional<std::uint32_t> advice_number(const isthmus::device& device,
                                                                 isthmus::advice advice) {
   const std::string_view backend = device.info().backend;
@@ -86,7 +87,7 @@ namespace detail {
   return backend == "sycl" && is_level_zero ? level_zero_advice(advice) : std::nullopt;
 }
 
-// The driver's number. Throws unsupported.
+// As advice_number(). Throws unsupported if there is no number.
 [[nodiscard]] inline std::uint32_t require_advice(const isthmus::device& device,
                                                   isthmus::advice advice) {
   const std::string filter(device.info().filter);
@@ -104,7 +105,7 @@ namespace detail {
 
 }  // namespace detail
 
-// Advises about the device of the buffer's queue.
+// Passes advice for the device of the buffer's queue.
 inline void advise(const buffer& memory, isthmus::advice advice,
                    isthmus::operation operation = {}) {
   advise(memory, detail::require_advice(memory.queue().device(), advice), std::move(operation));

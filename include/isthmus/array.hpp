@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An array: elements of T along N axes in memory of any kind, typed and strided.
+// A typed, strided array: elements of T along N axes, in memory of any kind.
 //
 //   auto a = isthmus::zeros<float>({1000, 1000});                     // device memory, from a pool
 //   auto b = isthmus::empty<float>({1000}, isthmus::kind::shared, {.queue = queue});
@@ -7,15 +7,16 @@
 //   isthmus::copy(column, values);                                    // array_copy.hpp
 //   b(7) = 1.0f;                                                      // waits for the last writer
 //
-// Copies and views of an array are references to the same elements and keep the memory alive. When
-// the last of them is dropped the memory is released, after the last operation on it. None of this
-// blocks. An array of const T is read-only. array_make.hpp creates arrays.
+// Copies and views of an array are references to the same elements and keep the memory alive. The
+// memory is released after the last of them has been dropped and the operations on it have
+// completed. None of this blocks. An array of const T is read-only. array_make.hpp creates arrays.
 //
-// Cost: a view takes some 10 ns and no allocation. An element of shared or host memory takes 2 to 3
-// ns while nothing is pending on its buffer, and otherwise waits for the pending operations. Loops
-// use host() instead. Thread safety: one array object is like any plain value, its elements like
-// plain memory. The caller ensures that no thread calls buffer().free() while another one is inside
-// an element access of the same buffer. Host views keep the memory alive regardless.
+// Cost: a view takes about 10 ns and does not allocate. An access to an element of shared or host
+// memory takes 2 to 3 ns while nothing is pending on its buffer, and otherwise waits for the
+// pending operations. Use host() in loops. Thread safety: one array object is like any plain value,
+// its elements are like plain memory. The caller ensures that no thread calls buffer().free() while
+// another one is inside an element access of the same buffer. Host views keep the memory alive
+// regardless.
 #pragma once
 
 #include <isthmus/array_memory.hpp>
@@ -56,7 +57,7 @@ class array : public detail::array_base<N> {
       : base(detail::array_memory(std::move(memory)), layout) {
     memory_.require(layout_, sizeof(T), alignof(T));
     if (memory_.read_only() && !std::is_const_v<T>) {
-      raise(status::read_only, "this buffer is read-only: its arrays are of const elements");
+      raise(status::read_only, "this buffer is read-only: use an array of const T");
     }
   }
   // Converts an array of T to one of const T.
@@ -72,8 +73,8 @@ class array : public detail::array_base<N> {
   [[nodiscard]] T* pointer() const noexcept { return reinterpret_cast<T*>(this->live_pointer()); }
   // True if the elements are in row-major order without gaps.
   [[nodiscard]] bool is_contiguous() const noexcept { return layout_.is_contiguous(k_item); }
-  // Exactly the array's bytes, for functions and hints that take a buffer. The returned buffer is
-  // writable if buffer() is, even if T is const. Throws invalid_argument if the array has gaps.
+  // A buffer of exactly the array's bytes, for functions that take a buffer. It is writable if
+  // buffer() is, even if T is const. Throws invalid_argument if the array has gaps.
   [[nodiscard]] v1::buffer bytes() const { return this->bytes_of(k_item); }
 
   // Waits for the operations that are pending on the array's bytes, on any queue. Errors of
@@ -118,8 +119,9 @@ class array : public detail::array_base<N> {
   [[nodiscard]] array permute(const axes<N>& order) const {
     return with_layout(layout_.permuted(order));
   }
-  // The elements, in row-major order, in another shape, of which one extent may be -1 and is then
-  // computed. Throws invalid_argument if that needs a copy; to_array(*this) creates one.
+  // The elements, in row-major order, with another shape. One extent may be -1 and is then
+  // computed. Throws invalid_argument if the new shape requires a copy; to_array(*this) creates
+  // one.
   template <std::size_t M>
   [[nodiscard]] array<T, M> reshape(const axes<M>& shape) const {
     return with_layout(layout_.reshaped(shape, k_item));
@@ -148,10 +150,10 @@ class array : public detail::array_base<N> {
     return array<other, N>(detail::array_memory(memory_), view_layout, detail::unchecked{});
   }
 
-  // True for the same elements of the same buffer. Arrays without memory are equal.
+  // True if both refer to the same elements of the same buffer. Arrays without memory are equal.
   friend bool operator==(const array& a, const array& b) noexcept { return a.is_same_view(b); }
 
-  // For the library. Precondition: `layout` is valid in `memory`.
+  // For use by the library only. Precondition: `layout` is valid in `memory`.
   array(detail::array_memory memory, const v1::layout<N>& layout, detail::unchecked) noexcept
       : base(std::move(memory), layout) {}
 
@@ -177,8 +179,8 @@ class array : public detail::array_base<N> {
   [[nodiscard]] detail::element_location location_at(std::int64_t offset) const noexcept {
     return {memory_.start() + offset, nullptr, 0};
   }
-  // Device memory, or a buffer that may have pending operations. Out of line, so that the common
-  // path stays short.
+  // The slow path: device memory, or a buffer that may have pending operations. Out of line, so
+  // that the common path stays short.
   [[nodiscard, gnu::noinline, gnu::cold]] detail::element_location location_at_slow(
       std::int64_t offset) const {
     if (this->is_device()) {

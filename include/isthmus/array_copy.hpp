@@ -14,9 +14,9 @@
 // `casting` does not allow. The default is casting::same_kind.
 //
 // The blocking functions return when the copy has completed. The `_async` functions return an
-// event. Plain memory must then live until the event completes (see `keep`), so that temporaries
-// are rejected; arrays may be dropped at once. Both are ordered after the operations pending on
-// either side, and before those that are submitted to it later.
+// event. Plain memory must then live until the event completes (see `keep`); temporaries are
+// therefore rejected. Arrays may be dropped at once. Copies and fills are ordered after the
+// operations pending on either side, and before operations that are submitted later on either side.
 //
 // Cost: as for copies of bytes if nothing is converted and each side is contiguous; otherwise also
 // the host's time to convert or to gather the elements. Thread-safe.
@@ -52,7 +52,7 @@ concept host_elements =
     !any_array<X> && std::ranges::contiguous_range<X> && std::ranges::sized_range<X> &&
     element<std::remove_reference_t<std::ranges::range_reference_t<X>>>;
 
-// std::mdspan and the like.
+// std::mdspan and similar types.
 template <class X>
 concept host_mdspan =
     !any_array<X> && !host_elements<X> && requires(const std::remove_cvref_t<X>& x) {
@@ -232,8 +232,8 @@ auto fill_checked(const dyn_array& target, const Value& value, isthmus::operatio
 
 }  // namespace detail
 
-// Copies `source` to `target`, of which at least one is an array. A casting rule must be given as a
-// `casting`: `{}` is not one.
+// Copies `source` to `target`, of which at least one is an array. A casting rule must have the type
+// `casting`: `{}` is not accepted.
 template <array_side To, array_side From>
   requires(any_array<To> || any_array<From>)
 void copy(To&& target, From&& source, isthmus::operation operation = {}) {

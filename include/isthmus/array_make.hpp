@@ -11,8 +11,8 @@
 // For arrays that are freed at the end of a scope or function see scratch.hpp.
 //
 // Throws invalid_argument for negative extents and for more bytes than memory can hold,
-// out_of_memory, and unsupported for a kind that the device lacks. Cost: a pool's allocation, some
-// ten to 100 nanoseconds. Functions that also fill or copy wait for that to complete. Thread-safe.
+// out_of_memory, and unsupported for a kind that the device lacks. Cost: one pool allocation, 10 to
+// 100 ns. Functions that also fill or copy wait until the fill or copy has completed. Thread-safe.
 #pragma once
 
 #include <isthmus/array_copy.hpp>
@@ -52,11 +52,11 @@ template <class T, any_array Array>
 
 }  // namespace detail
 
-// A shape: extents, or a number for one axis of as many elements. In braces the extents are given
-// directly.
+// A shape: extents, or the number of elements of a single axis. Extents may also be passed in
+// braces.
 template <class X>
 concept array_shape = requires(const X& shape) { detail::as_axes(shape); };
-// The array type of elements of T in such a shape.
+// The type of an array of elements of T with such a shape.
 template <class T, array_shape Shape>
 using array_of = array<T, decltype(detail::as_axes(std::declval<const Shape&>()))::size()>;
 
@@ -118,7 +118,8 @@ template <class T, std::size_t N>
   return ones<T>(detail::axes_of(shape), kind, options);
 }
 
-// The same for a dtype and a rank that are known at run time only. `value` is as fill() takes it.
+// The same for a dtype and a rank that are known at run time only. `value` is converted as by
+// fill().
 [[nodiscard]] inline dyn_array empty(dtype type, const axes<dynamic_rank>& shape,
                                      isthmus::kind kind = isthmus::kind::device,
                                      const array_options& options = {}) {
@@ -146,8 +147,8 @@ template <element Value>
   return full(type, shape, true, kind, options);
 }
 
-// An array of undefined elements with the shape, dtype and queue of `other`, and with its kind if
-// none is given. Dense, whatever the strides of `other`.
+// An array of undefined elements with the shape, dtype and queue of `other`, and with the kind of
+// `other` unless `kind` is given. The array is dense, whatever the strides of `other`.
 template <class T, std::size_t N>
 [[nodiscard]] array<std::remove_const_t<T>, N> like(const array<T, N>& other,
                                                     isthmus::kind kind = isthmus::kind::unknown) {
@@ -161,7 +162,7 @@ template <std::same_as<dyn_array> Array>
   return empty(other.type(), other.shape(), kind == isthmus::kind::unknown ? other.kind() : kind,
                {.queue = source_queue});
 }
-// The same, filled with `value`, zeros or ones.
+// As like(), filled with `value`, zeros or ones.
 template <class T, std::size_t N>
 [[nodiscard]] auto full_like(const array<T, N>& other,
                              const std::type_identity_t<std::remove_const_t<T>>& value,
@@ -190,8 +191,8 @@ template <any_array Array>
   return result;
 }
 
-// An array with a copy of plain memory: of one axis, or of the given shape in row-major order.
-// Throws invalid_argument if the shape does not have as many elements.
+// An array with a copy of plain memory. It has one axis, or the given shape in row-major order.
+// Throws invalid_argument if the numbers of elements differ.
 template <host_elements Values, std::size_t N>
 [[nodiscard]] auto to_array(const Values& values, const axes<N>& shape,
                             isthmus::kind kind = isthmus::kind::device,
@@ -211,7 +212,7 @@ template <host_elements Values>
                             const array_options& options = {}) {
   return to_array(values, axes<1>{std::ranges::size(values)}, kind, options);
 }
-// A copy of a std::mdspan or the like, of its shape.
+// A copy of a std::mdspan or a similar type, with the same shape.
 template <host_mdspan Values>
 [[nodiscard]] auto to_array(const Values& values, isthmus::kind kind = isthmus::kind::device,
                             const array_options& options = {}) {
@@ -223,7 +224,8 @@ template <host_mdspan Values>
   copy(result, values, casting::no);
   return result;
 }
-// A dense copy of another array, on its queue, and of its kind if none is given.
+// A dense copy of `other`, on the queue of `other`, and of the kind of `other` unless `kind` is
+// given.
 template <class T, std::size_t N>
 [[nodiscard]] auto to_array(const array<T, N>& other, isthmus::kind kind = isthmus::kind::unknown) {
   auto result = like(other, kind);
@@ -231,8 +233,8 @@ template <class T, std::size_t N>
   return result;
 }
 
-// All elements in row-major order, after the operations on them have ended. Elements of bool are
-// returned as a std::vector<bool>, through one byte each.
+// All elements in row-major order, after the operations on them have ended. An array of bool is
+// copied through a temporary vector with one byte per element.
 template <class T, std::size_t N>
 [[nodiscard]] std::vector<std::remove_const_t<T>> to_vector(const array<T, N>& source) {
   return detail::copy_to_vector<std::remove_const_t<T>>(source);

@@ -21,9 +21,9 @@ struct array_options {
   queue_choice queue{};          // {}: the default queue of the default device
   std::int64_t alignment = 0;    // of the first element; 0 or less: the device's base alignment
   isthmus::resource resource{};  // {}: the default pool of the kind, see default_pool.hpp
-  // The kind to use if no memory of the requested kind is left: shared or host, from its default
-  // pool. `unknown`: none, the request throws out_of_memory. kind() of the array reports the kind
-  // used.
+  // The kind (shared or host) to use, from its default pool, if no memory of the requested kind is
+  // left. `unknown`: no fallback; the request throws out_of_memory. The array's kind() reports the
+  // kind used.
   v1::kind fallback = v1::kind::unknown;
 };
 
@@ -39,7 +39,7 @@ namespace detail {
        .resource = options.resource ? options.resource
                                     : find_default_pool(kind, queue.get(), pool_use::arrays)});
 }
-// Allocates as requested, or from the default pool of the fallback kind.
+// Allocates as requested or, if no memory is left, from the default pool of the fallback kind.
 [[nodiscard]] inline buffer allocate(std::size_t nbytes, isthmus::kind kind,
                                      const array_options& options) {
   const queue queue = chosen_queue(options.queue);
@@ -102,7 +102,7 @@ class array_memory {
     watch_ = k_unwatched;
   }
   [[nodiscard]] std::byte* start() const noexcept { return start_; }
-  // The same, or NULL if another array or the caller freed the buffer.
+  // As start(), but NULL if the buffer was freed, for example through another array on it.
   [[nodiscard]] std::byte* live_start() const noexcept {
     return static_cast<std::byte*>(isthmus_buffer_pointer(buffer_.get()));
   }
@@ -137,13 +137,14 @@ class array_memory {
     }
   }
 
-  // True if the host can access the memory and nothing is pending on it, as far as the flags of
-  // isthmus_buffer_watch show: without a call. Loads each flag with acquire semantics, in order.
+  // True if the flags of isthmus_buffer_watch show that the host can access the memory and that
+  // nothing is pending on it. Does not call the library. Loads each flag with acquire semantics, in
+  // order.
   [[nodiscard]] bool looks_idle() const noexcept {
     static_assert(ISTHMUS_WATCHED == 5);
     return !is_set(0) && !is_set(1) && !is_set(2) && !is_set(3) && !is_set(4);
   }
-  // As isthmus_buffer_idle: queries the library.
+  // Exact, unlike looks_idle(), which may return false for idle memory. Calls the library.
   [[nodiscard]] bool idle() const noexcept { return isthmus_buffer_idle(buffer_.get()) != 0; }
   // Waits for the operations that are pending on these bytes. Throws closed for a freed buffer.
   void wait_for(std::int64_t begin, std::int64_t end) const { part(begin, end).wait(); }
@@ -155,7 +156,7 @@ class array_memory {
  private:
   using watch = std::array<const unsigned char*, ISTHMUS_WATCHED>;
 
-  // If the library has fewer flags, the others point to one that is never set.
+  // If the library has fewer flags, the remaining entries point to a flag that is never set.
   [[nodiscard]] static watch watched(const v1::buffer& buffer) noexcept {
     watch flags{};
     const auto count = isthmus_buffer_watch(buffer.get(), flags.data(), flags.size());
@@ -214,18 +215,18 @@ class array_base {
     return memory_.had_buffer() ? static_cast<std::size_t>(layout_.count()) : 0;
   }
   [[nodiscard]] bool empty() const noexcept { return size() == 0; }
-  // Of the first element, from the start of the buffer.
+  // The offset of the first element from the start of the buffer.
   [[nodiscard]] std::size_t byte_offset() const noexcept {
     return static_cast<std::size_t>(layout_.offset);
   }
   [[nodiscard]] const v1::layout<Rank>& layout() const noexcept { return layout_; }
-  // The whole buffer, even if the array is a part of it.
+  // The whole buffer, even if the array covers only a part of it.
   [[nodiscard]] const v1::buffer& buffer() const { return memory_.buffer(); }
 
   // Frees this array early: further use throws closed, a second free does nothing. Copies, views
-  // and host views of it remain usable and keep the memory alive. The memory is released with the
-  // last of them, after the operations on it. Never blocks. buffer().free() instead closes all
-  // arrays on the buffer.
+  // and host views of it remain usable and keep the memory alive. The memory is released after the
+  // last of them has been dropped and the operations on it have completed. Never blocks.
+  // buffer().free() instead closes all arrays on the buffer.
   void free() noexcept { memory_.release(); }
 
  protected:

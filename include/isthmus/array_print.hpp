@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text of arrays: prints the elements through a host copy of only those that are shown.
+// Printing of arrays. Only the elements that are shown are copied to the host.
 //
 //   std::cout << a;                                       // [[0.5   1]
 //                                                         //  [  2 3.5]]
@@ -8,11 +8,12 @@
 //
 // As in NumPy, an array of more than `threshold` elements is abbreviated: along each axis of more
 // than 2 * `edge` elements the first and last `edge` are shown, with "..." in between.
-// Floating-point numbers have the fewest digits that restore them exactly; complex ones are written
-// as streams write them. An array without memory, or a freed one, is "(no memory)".
+// Floating-point numbers are written with the fewest digits that restore them exactly, and complex
+// numbers in the format of streams. An array without memory, or a freed one, is printed as "(no
+// memory)".
 //
 // Blocks until the operations pending on the shown elements have ended. Errors of operations are
-// reported by their own events. Cost: one copy per corner. Thread-safe.
+// reported by their own events. Cost: one copy for each shown corner of the array. Thread-safe.
 #pragma once
 
 #include <isthmus/array_copy.hpp>
@@ -28,10 +29,10 @@
 namespace isthmus {
 inline namespace v1 {
 
-// How arrays are printed.
+// Options of to_string().
 struct print_options {
-  std::size_t threshold = 1000;  // up to this many elements are all shown
-  std::size_t edge = 3;          // beyond it, elements shown at either end of an axis
+  std::size_t threshold = 1000;  // arrays of up to this many elements are shown in full
+  std::size_t edge = 3;          // elements shown at each end of an axis of a larger array
   std::size_t width = 75;        // characters per line
 };
 
@@ -80,7 +81,7 @@ template <class T>
   return array && (array.empty() || array.pointer() != nullptr);
 }
 
-// The `count` elements of an axis from `begin`.
+// The part of `array` with the `count` positions along `axis` from `begin` on.
 [[nodiscard]] inline dyn_array slice_axis(const dyn_array& array, std::size_t axis,
                                           std::int64_t begin, std::int64_t count) {
   auto layout = array.layout();
@@ -89,7 +90,7 @@ template <class T>
   return {array.buffer(), array.type(), layout};
 }
 
-// Copies the corners of `source` that `target` consists of.
+// Copies the corners of `source` to `target`, where they are adjacent.
 inline void copy_corners(const dyn_array& target, const dyn_array& source, std::size_t axis = 0) {
   if (axis == target.rank()) {
     copy(target, source);
@@ -152,7 +153,8 @@ class array_formatter {
     }
     text_ += is_cut && shown_[axis] == 0 ? "...]" : "]";
   }
-  // Rows start new lines. One empty line more separates them for each axis more that they have.
+  // Separates elements by a space, or by a new line if the current line is full. Parts with n axes
+  // are separated by n new lines.
   void append_separator(std::size_t axis) {
     const auto inner = shown_.size() - axis - 1;
     const bool is_full = text_.size() - line_ + 1 + longest_ >= width_;
@@ -175,7 +177,7 @@ class array_formatter {
   std::size_t width_;
   axes<dynamic_rank> shown_ = array_.shape();
   std::vector<std::string> elements_;  // those shown, in row-major order
-  std::size_t longest_ = 0;            // of their texts
+  std::size_t longest_ = 0;            // length of the longest text
   std::size_t next_ = 0;
   std::string text_;
   std::size_t line_ = 0;  // start of the current line in the text
@@ -194,7 +196,7 @@ inline std::ostream& operator<<(std::ostream& out, const dyn_array& array) {
   return out << to_string(array);
 }
 
-// A line with kind, shape, dtype, size and device. Waits for nothing and calls no driver.
+// A line with kind, shape, dtype, size and device. Does not wait, and calls no driver.
 [[nodiscard]] inline std::string describe(const dyn_array& array) {
   std::string text = "array " + std::string(name(array.kind())) + " " + to_string(array.shape()) +
                      " " + std::string(name(array.type()));

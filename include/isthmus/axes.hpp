@@ -27,8 +27,8 @@ inline constexpr std::size_t dynamic_rank = std::numeric_limits<std::size_t>::ma
 // The maximum number of axes.
 inline constexpr std::size_t max_axes = 16;
 
-// A number of elements as a function argument, from any integer type. Throws invalid_argument for
-// unsigned values that do not fit int64.
+// A function argument that is a number of elements; converts from any integer type. Throws
+// invalid_argument for unsigned values that do not fit int64.
 struct axis_size {
   template <std::integral Integer>
   constexpr axis_size(Integer number) : value(static_cast<std::int64_t>(number)) {
@@ -51,7 +51,7 @@ class axes {
   constexpr axes(Number... each) : numbers_{axis_size(each).value...} {}
 
   [[nodiscard]] static constexpr std::size_t size() noexcept { return Rank; }
-  // Does nothing; for code that handles both forms.
+  // Does nothing; for code that handles fixed and dynamic ranks.
   constexpr void resize(std::size_t) noexcept {}
 
   [[nodiscard]] constexpr const std::int64_t* data() const noexcept { return numbers_.data(); }
@@ -151,7 +151,7 @@ template <std::size_t Rank>
   return result;
 }
 
-// The number of an axis. Throws out_of_range if there is no such axis.
+// The entry of an axis. Throws out_of_range if there is no such axis.
 template <std::size_t Rank>
 [[nodiscard]] constexpr std::int64_t number_at(const axes<Rank>& numbers, std::size_t axis) {
   if (axis >= numbers.size()) {

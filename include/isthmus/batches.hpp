@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Processes data in batches, if all of it does not fit in memory at once.
+// Processes data in batches, for data that does not fit in memory at once.
 //
 //   for (std::span<const float> batch : isthmus::batches(data, 1000)) {
 //     auto on_device = isthmus::to_array(batch);
@@ -8,10 +8,10 @@
 //   isthmus::batches(a, 100, [](const auto& rows) { ... });       // 100 rows of an array at a time
 //   isthmus::batches(data, [](const auto& batch) { ... });        // as many as fit in memory
 //
-// Batches are views; the last one may be shorter. If the function runs out of memory, the size of
-// batches is halved from there on, and the same elements are tried again. The function's work on
-// them before the failure is therefore repeated. Cost: a view per batch. Thread safety: as plain
-// values.
+// Batches are views; the last one may be shorter. If the function throws out_of_memory or
+// std::bad_alloc, it is called again for the same elements with batches of half the size, which is
+// also the size of the batches after them. Work that the function did on these elements before the
+// failure is therefore repeated. Cost: a view per batch. Thread safety: as plain values.
 #pragma once
 
 #include <isthmus/dyn_array.hpp>
@@ -47,7 +47,7 @@ struct array_source {
 
 }  // namespace detail
 
-// A range of batches of `size` elements, or rows, each. An input range: it may be iterated
+// A range of batches of `size` elements, or rows, each. An input range that may be iterated
 // repeatedly.
 template <class Source>
 class batch_range : public std::ranges::view_base {
@@ -158,7 +158,7 @@ void batches(Data&& data, std::size_t size, Function&& function) {
   const auto range = batch_range(detail::source_of(data), size);
   detail::call_with_batches(range.source(), size, function);
 }
-// The same, starting with a single batch of everything.
+// The same, starting with a single batch of all elements or rows.
 template <detail::has_batches Data, class Function>
   requires(!std::integral<std::remove_cvref_t<Function>>)
 void batches(Data&& data, Function&& function) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A budget limits the driver memory that several pools hold together. This header also parses sizes
-// as people write them.
+// such as "6GiB".
 //
 //   const isthmus::budget shared(isthmus::parse_bytes("6GiB"));
 //   auto a = isthmus::resource::pool(context, isthmus::kind::device, {.budget = shared});
@@ -8,7 +8,7 @@
 //
 // A pool that would exceed the budget first releases its own free memory, then the other pools
 // release their free memory, and then it throws out_of_memory, whose message lists what each pool
-// holds. Cost: none, except where a pool grows or releases memory. Thread-safe.
+// holds. Cost: none, except when a pool grows or releases memory. Thread-safe.
 #pragma once
 
 #include <isthmus/device.hpp>
@@ -18,8 +18,8 @@
 namespace isthmus {
 inline namespace v1 {
 
-// Parses "4096", "64MiB", "1.5GiB", or a share such as "80%" of the memory for `kind` that `device`
-// has; only a share needs these two. Throws invalid_argument for any other text.
+// Parses "4096", "64MiB", "1.5GiB", or a share such as "80%" of the memory that `device` has for
+// `kind`. Only a share needs these two arguments. Throws invalid_argument for any other text.
 [[nodiscard]] inline std::uint64_t parse_bytes(const std::string& text,
                                                const isthmus::device& device = isthmus::device(),
                                                isthmus::kind kind = isthmus::kind::unknown) {
@@ -29,7 +29,7 @@ inline namespace v1 {
   return bytes;
 }
 
-// The state of a budget, in bytes where nothing else is stated. See isthmus_budget_info_t.
+// The state of a budget, in bytes unless stated otherwise. See isthmus_budget_info_t.
 struct budget_info {
   std::uint64_t limit = 0;
   std::uint64_t held = 0;

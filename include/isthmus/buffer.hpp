@@ -10,9 +10,9 @@
 // Copies of a `buffer` are references to the same buffer. Neither free() nor dropping the last
 // reference blocks: the memory is released once the last operation on it has completed.
 //
-// Cost: an allocation from a pool takes some ten nanoseconds. It takes a driver call if
-// `resource` is one without a cache, such as resource::provider. A slice allocates no memory.
-// Thread-safe. Operations on one buffer from several queues wait for each other.
+// Cost: an allocation from a pool takes about 10 ns. From a resource without a cache, such as
+// resource::provider, it takes a driver call. A slice allocates no memory. Thread-safe. Operations
+// on one buffer from several queues wait for each other.
 #pragma once
 
 #include <isthmus/queue.hpp>
@@ -75,16 +75,16 @@ class buffer : public detail::handle<buffer, isthmus_buffer_t, isthmus_buffer_re
                                      isthmus_buffer_release> {
  public:
   buffer() noexcept = default;
-  // Allocates `nbytes` bytes, of which there may be 0. The contents are undefined. Throws
-  // out_of_memory, unsupported for a kind that the device lacks, invalid_argument for an alignment
-  // that is not a power of two, wrong_context for a resource of another context than the queue's.
+  // Allocates `nbytes` bytes; 0 is allowed. The contents are undefined. Throws out_of_memory,
+  // unsupported for a kind that the device lacks, invalid_argument for an alignment that is not a
+  // power of two, wrong_context for a resource of another context than the queue's.
   explicit buffer(std::size_t nbytes, v1::kind kind = v1::kind::device,
                   const buffer_options& options = {})
       : handle(create(nbytes, kind, options)) {}
 
   // A buffer over USM that another library allocated. `owner` (any object) keeps the memory alive
   // and is destroyed when the memory is no longer needed. The buffer is read-only if T is const.
-  // Throws wrong_context if the queue's context does not know the memory, out_of_range if it
+  // Throws wrong_context if the memory does not belong to the queue's context, out_of_range if it
   // extends past its allocation.
   template <class T, class Owner>
   [[nodiscard]] static buffer adopt(std::span<T> memory, Owner&& owner,
@@ -92,21 +92,22 @@ class buffer : public detail::handle<buffer, isthmus_buffer_t, isthmus_buffer_re
     return adopt_raw(memory.data(), memory.size_bytes(), std::is_const_v<T>, options,
                      detail::make_owner(std::forward<Owner>(owner)));
   }
-  // `count` elements, which the deleter of `memory` frees.
+  // Adopts `count` elements, which the deleter of `memory` frees.
   template <class T, class Deleter>
   [[nodiscard]] static buffer adopt(std::unique_ptr<T[], Deleter> memory, std::size_t count,
                                     const adopt_options& options = {}) {
     const std::span<T> all(memory.get(), count);
     return adopt(all, std::move(memory), options);
   }
-  // `count` elements, shared with the other owners of `memory`.
+  // Adopts `count` elements, shared with the other owners of `memory`.
   template <class T>
   [[nodiscard]] static buffer adopt(std::shared_ptr<T> memory, std::size_t count,
                                     const adopt_options& options = {}) {
     const std::span<std::remove_extent_t<T>> all(memory.get(), count);
     return adopt(all, std::move(memory), options);
   }
-  // `nbytes` bytes from `pointer`. Calls `deleter(pointer)` when the memory is no longer needed.
+  // Adopts `nbytes` bytes from `pointer` on. Calls `deleter(pointer)` when the memory is no longer
+  // needed.
   template <std::invocable<void*> Deleter>
   [[nodiscard]] static buffer adopt(void* pointer, std::size_t nbytes, Deleter&& deleter,
                                     const adopt_options& options = {}) {
@@ -137,8 +138,8 @@ class buffer : public detail::handle<buffer, isthmus_buffer_t, isthmus_buffer_re
   [[nodiscard]] buffer on_queue(const v1::queue& queue) const {
     return detail::make<buffer>(isthmus_buffer_on_queue, get(), queue.get());
   }
-  // Closes the buffer at once: further use, of its slices too, throws closed. The memory is
-  // released once operations and host views have ended. Freeing a slice closes only the slice. A
+  // Closes the buffer at once: further use of the buffer or of its slices throws closed. The memory
+  // is released once operations and host views have ended. Freeing a slice closes only the slice. A
   // second free does nothing. Never blocks.
   void free() const noexcept { isthmus_buffer_free(get()); }
 
@@ -147,7 +148,7 @@ class buffer : public detail::handle<buffer, isthmus_buffer_t, isthmus_buffer_re
     return {raw.pointer,        raw.nbytes,        raw.alignment, static_cast<v1::kind>(raw.kind),
             raw.read_only != 0, raw.is_slice != 0, raw.exports};
   }
-  // In bytes.
+  // The size in bytes.
   [[nodiscard]] std::size_t size() const { return raw_info().nbytes; }
   [[nodiscard]] v1::kind kind() const { return info().kind; }
   // The address of the first byte, to be passed to kernels; NULL for 0 bytes. The host accesses the
@@ -158,7 +159,7 @@ class buffer : public detail::handle<buffer, isthmus_buffer_t, isthmus_buffer_re
 
   // Waits for the operations that are pending on this buffer, on any queue. Errors of operations
   // are reported by their own events. Throws dependency_failed if a unified buffer's copy into
-  // these bytes has failed and they were not written since.
+  // these bytes has failed and the bytes were not written since.
   void wait() const { detail::check(isthmus_buffer_wait(get(), -1)); }
   // An event that completes once everything that is pending now has ended. It cannot fail.
   [[nodiscard]] event pending() const { return detail::make<event>(isthmus_buffer_pending, get()); }
@@ -170,8 +171,8 @@ class buffer : public detail::handle<buffer, isthmus_buffer_t, isthmus_buffer_re
   [[nodiscard]] host_view<T> host() const;
 
   // Declares external work, such as a kernel of the caller, that uses the memory. Until `work`, or
-  // everything now on that queue, has completed, the memory is not released and operations on other
-  // queues wait.
+  // all work submitted to that queue so far, has completed, the memory is not released and
+  // operations on other queues wait.
   void record(const event& work) const {
     detail::check(isthmus_buffer_record_event(get(), work.get()));
   }

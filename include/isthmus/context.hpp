@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A context, which USM memory belongs to. Most programs never name one, because queues use the
+// A context, which USM memory belongs to. Most programs need not create one, because queues use the
 // default context of their device. Create one to keep memory separate, or adopt a driver's context
 // to share memory with its owner.
 //
@@ -30,21 +30,23 @@ class context : public detail::handle<context, isthmus_context_t, isthmus_contex
     return detail::make<context>(isthmus_context_default, device.get());
   }
   // Adopts a driver's context (OpenCL: cl_context; SYCL: sycl::context, as dpctl's reference; CUDA:
-  // the primary CUcontext of `device`). The driver's reference count keeps it alive.
+  // the primary CUcontext of `device`). The driver's reference count keeps the driver's context
+  // alive.
   [[nodiscard]] static context adopt(const device& device, void* native) {
     return detail::make<context>(isthmus_context_adopt, device.get(), native, isthmus_owner_t{});
   }
-  // The same, kept alive by `owner`, any object. It is destroyed when the context is no longer
-  // needed.
+  // The same, but `owner` (any object) keeps the driver's context alive. `owner` is destroyed when
+  // the context is no longer needed.
   template <class Owner>
   [[nodiscard]] static context adopt(const device& device, void* native, Owner&& owner) {
     return detail::make<context>(isthmus_context_adopt, device.get(), native,
                                  detail::make_owner(std::forward<Owner>(owner)));
   }
 
-  // One driver context in two backends: this context, of SYCL on OpenCL, as a context of `device`,
-  // an OpenCL device. Throws unsupported for other backends, and if the SYCL library does not
-  // expose native handles; wrong_context if `device` is not one of this context's.
+  // One driver context in two backends: returns this context, a SYCL context on OpenCL, as an
+  // OpenCL context of `device`, an OpenCL device. Throws unsupported for other backends, and if the
+  // SYCL library does not expose native handles; wrong_context if `device` is not one of this
+  // context's.
   [[nodiscard]] context share_with(const device& device) const {
     return detail::make<context>(isthmus_context_share, get(), device.get());
   }

@@ -6,14 +6,14 @@
 //   isthmus::copy(std::span(values), isthmus::at(buffer, 4096));  // from an offset
 //   auto done = isthmus::copy_async(a, b, {.after = ready, .keep = isthmus::keep(owner)});
 //
-// A copy has the length of its source, or `nbytes` bytes for copy_n(); the destination must have as
-// many. Throws out_of_range if an endpoint is too small, invalid_argument for overlapping ranges,
-// closed for a freed buffer, read_only for a read-only destination. The `_async` functions return
-// an event, which reports the errors of the copy itself.
+// A copy has the size of its source, or `nbytes` bytes for copy_n(); the destination must be at
+// least as large. Throws out_of_range if an endpoint is too small, invalid_argument for overlapping
+// ranges, closed for a freed buffer, read_only for a read-only destination. The `_async` functions
+// return an event, which reports the errors of the copy itself.
 //
 // Cost: the host copies memory that it can access if nothing is pending on it; otherwise a queue
-// does. An asynchronous copy without `after` and `keep` allocates nothing in this header.
-// Thread-safe.
+// executes the copy. The code in this header does not allocate for an asynchronous copy without
+// `after` and `keep`. Thread-safe.
 #pragma once
 
 #include <isthmus/buffer.hpp>
@@ -30,7 +30,7 @@ struct buffer_part {
   return {buffer, offset};
 }
 
-// The source of a copy. Borrows the buffer or the memory: meant as an argument.
+// The source of a copy. Borrows the buffer or the memory: use it as a function argument only.
 class source {
  public:
   source(const buffer& whole) : source(buffer_part{whole, 0}) {}
@@ -52,7 +52,8 @@ class source {
   std::size_t nbytes_ = 0;
 };
 
-// The destination of a copy or fill. Borrows the buffer or the memory: meant as an argument.
+// The destination of a copy or fill. Borrows the buffer or the memory: use it as a function
+// argument only.
 class destination : public source {
  public:
   destination(const buffer& whole) : source(whole) {}
@@ -100,13 +101,14 @@ template <class... Values>
 // Options of an operation.
 struct operation {
   queue_choice queue{};  // {}: the destination buffer's queue, else the source's
-  dependencies after{};  // events that it waits for; their failure becomes the operation's
+  dependencies after{};  // events that it waits for; if one fails, the operation fails
   keepers keep{};        // objects that live until it has ended
 };
 
 namespace detail {
 
-// Calls `function(raw operation, raw event)` of the C ABI. A NULL event blocks.
+// Calls a function of the C ABI with the operation and `event`, and throws if it fails. If `event`
+// is null, the call blocks.
 template <class Function>
 void run(isthmus::operation& operation, isthmus_event_t** event, Function function) {
   const std::vector<isthmus_owner_t> owners = operation.keep.detach();
@@ -127,12 +129,12 @@ event run_async(isthmus::operation& operation, Function function) {
 
 inline void check_bounds(const source& endpoint, std::size_t nbytes, const char* name) {
   if (nbytes <= endpoint.size()) return;
-  raise(status::out_of_range, std::to_string(nbytes) + " bytes do not fit the " + name + " of " +
+  raise(status::out_of_range, std::to_string(nbytes) + " bytes do not fit in the " + name + " of " +
                                   std::to_string(endpoint.size()) + " bytes");
 }
 
-// The C call of one copy. Checks the bounds here, since the library does not know where the
-// caller's memory ends.
+// The call of the C ABI for one copy. Checks the bounds here, since the library does not know where
+// the caller's memory ends.
 inline auto copy_call(const isthmus::destination& destination, const isthmus::source& source,
                       std::size_t nbytes, queue_choice queue) {
   check_bounds(source, nbytes, "source");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies of `height` rows of `width` bytes, whose starts are `pitch` bytes apart on each side.
+// Copies of `height` rows of `width` bytes. The starts of the rows are `pitch` bytes apart; each
+// side has its own pitch.
 //
 //   isthmus::copy_2d({image, 8192}, {std::span(tile), 256}, {.width = 256, .height = 64});
 //

@@ -11,7 +11,7 @@
 // dimensions and for strides that isthmus_copy_nd does not allow, out_of_range if the elements
 // exceed an endpoint.
 //
-// Cost: some nanoseconds per element and thread if a side has isolated elements. Thread-safe.
+// Cost: a few nanoseconds per element and thread if a side has isolated elements. Thread-safe.
 #pragma once
 
 #include <array>
@@ -70,9 +70,10 @@ namespace detail {
 
 inline void require_strides(const dimensions& shape, const dimensions& strides, const char* name) {
   if (shape.size() == strides.size()) return;
-  raise(status::invalid_argument, std::to_string(strides.size()) + " strides of the " + name +
-                                      " for a shape of " + std::to_string(shape.size()) +
-                                      " dimensions");
+  raise(status::invalid_argument, std::string("the ") + name + " has " +
+                                      std::to_string(strides.size()) + " strides for a shape of " +
+                                      std::to_string(shape.size()) +
+                                      " dimensions: pass one stride per dimension");
 }
 
 inline auto copy_nd_call(const strided<isthmus::destination>& destination,

@@ -11,7 +11,8 @@
 // call returns.
 //
 // Cost: with CUDA one kernel, 0.1 us per range of 4 KiB; elsewhere one copy per range, unless the
-// host copies. Ranges that are not sorted by destination are sorted first, in n log n. Thread-safe.
+// host copies. Ranges that are not sorted by destination are sorted first, in O(n log n).
+// Thread-safe.
 #pragma once
 
 #include <isthmus/copy.hpp>
@@ -29,7 +30,7 @@ inline void check_bounds(const source& endpoint, std::size_t offset, std::size_t
   if (offset <= endpoint.size() && nbytes <= endpoint.size() - offset) return;
   raise(status::out_of_range, "range " + std::to_string(index) + ": " + std::to_string(nbytes) +
                                   " bytes from offset " + std::to_string(offset) +
-                                  " do not fit the " + name + " of " +
+                                  " do not fit in the " + name + " of " +
                                   std::to_string(endpoint.size()) + " bytes");
 }
 

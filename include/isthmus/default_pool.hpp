@@ -5,7 +5,7 @@
 //   isthmus::default_pool(isthmus::kind::device, queue).trim();   // returns free memory
 //
 // A pool lives while a resource refers to it or its memory is in use. Memory that was not used for
-// 10 s is returned to the driver automatically. Cost: a lookup under a lock, some ten nanoseconds.
+// 10 s is returned to the driver automatically. Cost: a lookup under a lock, about 10 ns.
 // Thread-safe.
 #pragma once
 
@@ -15,12 +15,12 @@ namespace isthmus {
 inline namespace v1 {
 
 // Buffers and arrays share one pool, except on devices that can share memory with other processes
-// and whose memory can move (CUDA). There the pool of buffers does not move its memory.
+// and whose memory can move (CUDA). On those devices the pool of buffers does not move its memory.
 enum class pool_use { arrays, buffers };
 
 namespace detail {
 
-// The queue itself, or the default queue of the default device.
+// `queue` itself or, if none was chosen, the default queue of the default device.
 [[nodiscard]] inline isthmus::queue chosen_queue(queue_choice queue) {
   return queue.get() != nullptr
              ? isthmus::queue::share(queue.get())

@@ -47,11 +47,12 @@ enum class dtype : isthmus_dtype_t {
   clongdouble = ISTHMUS_CLONGDOUBLE,
 };
 
-// Which conversions of dtype a copy may make: NumPy's rules. Each includes those before it.
+// The conversions of dtype that a copy may perform, by NumPy's rules. Each rule includes the
+// previous ones.
 enum class casting : isthmus_casting_t {
   no = ISTHMUS_CASTING_NO,
   safe = ISTHMUS_CASTING_SAFE,  // every value is preserved
-  // Within a kind, or to a later one of bool, unsigned integer, integer, float, complex.
+  // Within a kind, or to a later kind in the order bool, unsigned integer, integer, float, complex.
   same_kind = ISTHMUS_CASTING_SAME_KIND,
   unsafe = ISTHMUS_CASTING_UNSAFE,
 };
@@ -104,7 +105,7 @@ template <class T>
 
 }  // namespace detail
 
-// A type that an array may hold. Elements of const T are only read.
+// A type that an array may hold. Elements of const T are read-only.
 template <class T>
 concept element =
     !std::is_volatile_v<T> && !std::is_reference_v<T> && detail::dtype_number<T>() != 0;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// An array whose dtype and rank (up to 16 axes) are known at run time only, as when they come from
-// a file or another language.
+// An array whose dtype and rank (up to 16 axes) are known at run time only, for example those of
+// data from a file or from another language.
 //
 //   auto any = isthmus::empty(isthmus::dtype::float32, {2, 3, 4});      // array_make.hpp
 //   auto typed = any.as<float, 3>();                  // the same elements; throws for other types
 //   float x = any.get<float>({0, 1, 2});
 //
-// Everything else, cost and thread safety included, is as for array<T, N>, which converts to it.
+// Everything else, including cost and thread safety, is as for array<T, N>, which converts to
+// dyn_array.
 #pragma once
 
 #include <isthmus/array.hpp>
@@ -93,7 +94,7 @@ class dyn_array : public detail::array_base<dynamic_rank> {
     at(index).template as<T, 0>()() = value;
   }
 
-  // As the functions of array. An index list of the wrong length throws invalid_argument.
+  // As the functions of array with these names. More keys than axes throw invalid_argument.
   template <array_key... Keys>
   [[nodiscard]] dyn_array view(const Keys&... keys) const {
     dyn_array result(memory_, type_, read_only_);
@@ -124,10 +125,10 @@ class dyn_array : public detail::array_base<dynamic_rank> {
     return result;
   }
 
-  // Waits for the operations that are pending on its bytes, on any queue.
+  // Waits for the operations that are pending on the array's bytes, on any queue.
   void wait() const { wait_for(item()); }
 
-  // True for the same elements of the same buffer. Arrays without memory are equal.
+  // True if both refer to the same elements of the same buffer. Arrays without memory are equal.
   friend bool operator==(const dyn_array& a, const dyn_array& b) noexcept {
     return a.type_ == b.type_ && a.is_same_view(b);
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A reference to one element of an array: the result of `a(i, j)`. It converts to the element's
 // value and can be assigned to. It borrows the array and must be used at once: its operations are
-// rvalue-qualified, so that one that is stored in a variable does not compile.
+// rvalue-qualified, so that code that stores a reference in a variable and then uses it does not
+// compile.
 //
 //   const float x = a(1, 2);
 //   a(1, 2) = 3;
@@ -9,8 +10,8 @@
 //
 // Elements of shared or host memory are read and written in place, by copying their bytes: reading
 // them as another type is defined, and for bool any byte other than 0 is true. Each access to an
-// element of device memory is a copy and takes some microseconds. It throws unsupported, with
-// advice, on a thread without an allow_scalar. Thread safety: as the elements themselves.
+// element of device memory is a copy and takes several microseconds. Such an access throws
+// unsupported on a thread without an allow_scalar. Thread safety: as the elements themselves.
 #pragma once
 
 #include <isthmus/copy.hpp>
@@ -21,14 +22,15 @@
 namespace isthmus {
 inline namespace v1 {
 
-// While one lives, its thread may access single elements of device memory. Scopes nest.
+// During the lifetime of such an object, the thread that created it may access single elements of
+// device memory. Scopes nest.
 class allow_scalar {
  public:
   allow_scalar() noexcept { ++depth_; }
   allow_scalar(const allow_scalar&) = delete;
   allow_scalar& operator=(const allow_scalar&) = delete;
   ~allow_scalar() { --depth_; }
-  // True if the calling thread has one.
+  // True if the calling thread may access single elements of device memory.
   [[nodiscard]] static bool active() noexcept { return depth_ != 0; }
 
  private:
@@ -93,8 +95,8 @@ class element_reference {
 
   [[nodiscard]] T get() const&& { return load(); }
   operator T() const&& { return load(); }
-  // C++ makes one user-defined conversion implicitly, and from float16 or bfloat16 to float it
-  // would take two.
+  // C++ performs at most one user-defined conversion implicitly. Without this operator, the
+  // conversion to float would take two.
   operator float() const&&
     requires(std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>)
   {

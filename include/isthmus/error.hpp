@@ -8,7 +8,7 @@
 // std::exception would catch it. (The std::pmr adaptor of resource.hpp does throw a
 // std::bad_alloc.)
 //
-// Cost: nothing until thrown. Thread safety: as plain values.
+// Cost: none unless an exception is thrown. Thread safety: as plain values.
 #pragma once
 
 #include <isthmus/status.hpp>
@@ -21,8 +21,7 @@
 namespace isthmus {
 inline namespace v1 {
 
-// The base of all exceptions of this API. Statuses without a class of their own are thrown as
-// `error` itself.
+// The base of all exceptions of this API. A status without a class is thrown as `error` itself.
 class error : public std::runtime_error {
  public:
   error(v1::status code, const std::string& message)
@@ -59,7 +58,7 @@ using conflict = error_of<status::conflict>;
 static_assert(std::copyable<error> && std::derived_from<error, std::runtime_error>);
 static_assert(std::is_nothrow_copy_constructible_v<out_of_memory>);
 
-// Throws the class that belongs to `code`.
+// Throws the exception class of `code`.
 [[noreturn]] inline void raise(status code, const std::string& message) {
   switch (code) {
     case status::invalid_argument: throw invalid_argument(message);
@@ -82,7 +81,7 @@ static_assert(std::is_nothrow_copy_constructible_v<out_of_memory>);
 
 namespace detail {
 
-// Throws the failure of a call of the C ABI, with the message that it left on this thread.
+// Throws if a call of the C ABI failed, with the message that isthmus_error_message() returns.
 inline void check(isthmus_status_t code) {
   if (code != ISTHMUS_OK) raise(static_cast<v1::status>(code), isthmus_error_message());
 }

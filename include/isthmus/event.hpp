@@ -44,7 +44,7 @@ class [[nodiscard]] event
     return detail::make<event>(isthmus_event_adopt, context.get(), native, isthmus_owner_t{});
   }
 
-  // Blocks until the operation has ended. Throws the error that it ended with.
+  // Blocks until the operation has ended. Throws the error of the operation.
   void wait() const { detail::check(isthmus_event_wait(get(), -1)); }
   // Blocks for at most `time`. Returns false if the operation has not ended by then; otherwise as
   // wait().
@@ -53,7 +53,7 @@ class [[nodiscard]] event
     isthmus_status_t code = isthmus_event_wait(get(), nanoseconds(time));
     if (code == ISTHMUS_ERROR_TIMEOUT) {
       if (!done()) return false;
-      code = isthmus_event_wait(get(), -1);  // it ended meanwhile, or failed with this very status
+      code = isthmus_event_wait(get(), -1);  // it ended meanwhile, or its own error is TIMEOUT
     }
     detail::check(code);
     return true;
@@ -79,9 +79,9 @@ class [[nodiscard]] event
                                      delete callback;
                                    }}));
   }
-  // Writes the number 1, as 8 bytes, to a duplicate of the file descriptor (an eventfd, for
-  // example) on completion, or at once if the event is complete: for event loops. Never blocks; if
-  // a pipe is full, nothing is written.
+  // For event loops: on completion, or at once if the event is complete, writes the number 1, as 8
+  // bytes, to a duplicate of the file descriptor, for example an eventfd. Never blocks; if a pipe
+  // is full, nothing is written.
   void notify(int descriptor) const { detail::check(isthmus_event_notify(get(), descriptor)); }
   // For co_await. On completion `scheduler(handle)` is called on any thread. The scheduler must
   // make another thread call `handle()`, because the thread that calls `scheduler` must not start
@@ -185,8 +185,8 @@ event_awaiter<std::decay_t<Scheduler>> event::on(Scheduler&& scheduler) const {
   return {*this, std::forward<Scheduler>(scheduler)};
 }
 
-// The events that an operation waits for, of any context or platform. Written as one event or as
-// {a, b}. It borrows the events, which must outlive it: meant as an argument.
+// The events that an operation waits for, of any context or platform. Pass one event or {a, b}.
+// Borrows the events, which must outlive this object: use it as a function argument only.
 class dependencies {
  public:
   dependencies() noexcept = default;

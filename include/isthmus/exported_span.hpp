@@ -2,8 +2,8 @@
 // A range of T in memory that an object of the library keeps valid: the base of the views of host
 // memory.
 //
-// Moves, and is not copied. Its destructor ends the access, once. Cost: three words. Thread safety:
-// as any plain object.
+// Movable, not copyable. The destructor ends the access, once. Cost: three words. Thread safety: as
+// any plain object.
 #pragma once
 
 #include <ranges>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fills, and hints about where memory will be used.
+// Fills of memory, and hints (prefetch and advice) about its use.
 //
 //   isthmus::fill(buffer, std::byte{0});
 //   isthmus::fill(buffer, 1.5f);              // a pattern of 1, 2, 4, 8 or 16 bytes
 //
 // The blocking functions throw the error of the operation; the `_async` functions return an event.
-// Cost: as copies. Thread-safe.
+// Cost: as for copies. Thread-safe.
 #pragma once
 
 #include <isthmus/copy.hpp>
@@ -77,8 +77,9 @@ inline event prefetch_async(const destination& destination,
   return detail::run_async(operation, detail::prefetch_call(destination, host, operation.queue));
 }
 
-// Passes an advice number of the driver (OpenCL: cl_mem_advice_intel; CUDA: CUmem_advise). Throws
-// unsupported without capability::advise. For advice by name see advice.hpp.
+// Passes advice to the driver, as a number that the driver defines (OpenCL: cl_mem_advice_intel;
+// CUDA: CUmem_advise). Throws unsupported without capability::advise. For advice by name see
+// advice.hpp.
 inline void advise(const destination& destination, std::uint32_t advice,
                    isthmus::operation operation = {}) {
   detail::run(operation, nullptr, detail::advise_call(destination, advice, operation.queue));

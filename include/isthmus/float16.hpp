@@ -8,7 +8,7 @@
 // These types only store numbers: arithmetic converts them to float. Numbers with more digits than
 // float has are rounded once, not twice.
 //
-// Cost: some instructions per conversion. Thread safety: as plain values.
+// Cost: a few instructions per conversion. Thread safety: as plain values.
 #pragma once
 
 #include <bit>
@@ -149,7 +149,7 @@ static_assert(sizeof(bfloat16) == 2 && std::is_trivially_copyable_v<bfloat16>);
 static_assert(float16(1.0F).bits() == 0x3c00 && float16(65520.0F).bits() == 0x7c00);
 static_assert(float16(0x1p-25F).bits() == 0 && float16(0x1.8p-25F).bits() == 1);
 static_assert(bfloat16(1.0F).bits() == 0x3f80);
-// Values beyond a midpoint by less than a float, or a double, resolves.
+// Values that exceed a midpoint by less than the resolution of float or of double.
 static_assert(float16(1.0L + 0x1p-11L + 0x1p-60L).bits() == 0x3c01 ||
               std::numeric_limits<long double>::digits < 61);
 static_assert(bfloat16((std::int64_t{1} << 62) + (std::int64_t{1} << 54) + 1).bits() == 0x5e81);

@@ -60,11 +60,12 @@ class handle {
   Raw* raw_ = nullptr;
 };
 
-// Passes an object of the caller to the library, which destroys it when it no longer needs it.
+// Transfers an object of the caller to the library, which destroys the object when it is no longer
+// needed.
 template <class Value>
 [[nodiscard]] isthmus_owner_t make_owner(Value&& value) {
   using stored = std::decay_t<Value>;
-  static_assert(std::is_nothrow_destructible_v<stored>, "the library cannot pass exceptions on");
+  static_assert(std::is_nothrow_destructible_v<stored>, "the library cannot propagate exceptions");
   return {new stored(std::forward<Value>(value)),
           [](void* object) { delete static_cast<stored*>(object); }};
 }

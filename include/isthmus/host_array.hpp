@@ -9,9 +9,9 @@
 // a view of one type must not be read through a view of another, and the bytes of a view of bool
 // must be 0 or 1. Single elements (element.hpp) have neither restriction.
 //
-// The memory lives as long as the view, even if the array is freed. Operations submitted to a queue
-// meanwhile do not wait for the view: the caller orders them with its own accesses. Moves, and is
-// not copied.
+// The memory lives as long as the view, even if the array is freed. Operations that are submitted
+// to a queue during this time do not wait for the view: the caller must synchronize them with
+// accesses through the view. Movable, not copyable.
 //
 // Cost: an element access takes one multiplication per axis; `at` also checks its indices. Thread
 // safety: the view is like any plain object.

@@ -5,8 +5,9 @@
 //   isthmus::host_view<float> values = buffer.host<float>();
 //   std::iota(values.begin(), values.end(), 0.0f);
 //
-// The memory lives as long as the view, even if the buffer is freed. Operations submitted to a
-// queue meanwhile do not wait for the view: the caller orders them with its own accesses.
+// The memory lives as long as the view, even if the buffer is freed. Operations that are submitted
+// to a queue during this time do not wait for the view: the caller must synchronize them with
+// accesses through the view.
 //
 // Cost: a wait for the operations pending on the buffer. Thread safety: the view is like any plain
 // object.
@@ -18,7 +19,7 @@
 namespace isthmus {
 inline namespace v1 {
 
-// A view of the elements of T that a buffer holds. Moves, and is not copied.
+// A view of the elements of T that a buffer holds. Movable, not copyable.
 template <class T = std::byte>
 class host_view : public detail::exported_span<T, buffer, isthmus_buffer_unexport> {
   static_assert(std::is_trivially_copyable_v<T>,

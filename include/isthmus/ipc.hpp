@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A buffer's bytes in several processes of one machine, where a device supports it: CUDA's legacy
-// IPC. Works for device memory of the driver's allocator, and of a pool that does not remap.
+// Shares a buffer's bytes between processes of one machine, on devices that support it: CUDA's
+// legacy IPC. Works for device memory of the driver's allocator, and of a pool that does not remap.
 //
 //   const auto handle = isthmus::ipc_handle::of(buffer);  // send it unchanged to another process
 //   isthmus::buffer imported = handle.open(queue);        // in the other process
@@ -29,7 +29,7 @@ struct ipc_handle {
   std::uint64_t nbytes = 0;
 
   // Exports a buffer. Waits for the operations pending on its bytes. Throws unsupported for memory
-  // that cannot be shared, invalid_argument for 0 bytes, closed.
+  // that cannot be shared, invalid_argument for 0 bytes, closed for a freed buffer.
   [[nodiscard]] static ipc_handle of(const buffer& memory) {
     isthmus_ipc_handle_t raw{};
     raw.struct_size = sizeof raw;
@@ -40,9 +40,9 @@ struct ipc_handle {
     result.nbytes = raw.nbytes;
     return result;
   }
-  // Opens the handle in another process, as a buffer of the same device. {}: on the default queue
-  // of the default device. Throws invalid_argument for a handle of this process or an invalid one,
-  // wrong_context for a queue of another device.
+  // Opens the handle in another process, as a buffer of the same device. `queue` {}: the default
+  // queue of the default device. Throws invalid_argument for a handle of this process or an invalid
+  // one, wrong_context for a queue of another device.
   [[nodiscard]] buffer open(const queue_choice& queue = {}) const {
     isthmus_ipc_handle_t raw{};
     raw.struct_size = sizeof raw;

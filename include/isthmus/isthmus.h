@@ -123,10 +123,10 @@ typedef struct isthmus_owner_s {
 /* ---- platforms and devices ------------------------------------------------------------------- */
 
 /* Sets the path of the library file to open for "cuda", "opencl" or "sycl"; "" selects the standard
- * file. Several OpenCL libraries are joined by ':'. Call it before devices are first queried, since
- * a driver is opened once. The environment variables ISTHMUS_CUDA_LIBRARY, ISTHMUS_OPENCL_LIBRARY
- * and ISTHMUS_SYCL_LIBRARY take precedence, except in programs that run with more privileges than
- * their caller. INVALID_ARGUMENT for another backend. */
+ * file. Separate several OpenCL libraries by ':'. Call it before devices are first queried, since a
+ * driver is opened once. The environment variables ISTHMUS_CUDA_LIBRARY, ISTHMUS_OPENCL_LIBRARY and
+ * ISTHMUS_SYCL_LIBRARY take precedence, except in programs that run with more privileges than their
+ * caller. INVALID_ARGUMENT for another backend. */
 ISTHMUS_API isthmus_status_t isthmus_driver_library(const char* backend,
                                                     const char* path) ISTHMUS_NOEXCEPT;
 
@@ -263,7 +263,7 @@ ISTHMUS_API isthmus_status_t isthmus_context_adopt(isthmus_device_t* device, voi
 /* One driver context in two backends: returns `other`, a SYCL context on OpenCL, as a context of
  * `device`, an OpenCL device. SYCL memory can then be adopted as OpenCL memory
  * (isthmus_buffer_adopt). UNSUPPORTED for other backends, and where this version of the SYCL
- * library does not expose native handles. WRONG_CONTEXT if `device` is not one of its devices. */
+ * library does not expose native handles. WRONG_CONTEXT if `device` is not a device of `other`. */
 ISTHMUS_API isthmus_status_t isthmus_context_share(isthmus_context_t* other,
                                                    isthmus_device_t* device,
                                                    isthmus_context_t** context) ISTHMUS_NOEXCEPT;
@@ -304,9 +304,9 @@ ISTHMUS_API isthmus_status_t isthmus_queue_default(isthmus_device_t* device,
  *
  * CU_STREAM_PER_THREAD returns the calling thread's queue for that stream. It needs no owner:
  * `owner` is released at once. The queue may be used on any thread, also after its own thread has
- * ended: from other threads its operations go to the legacy default stream, which has the same
- * order. CLOSED on a thread that is ending. INVALID_ARGUMENT for a NULL `native`: pass
- * CU_STREAM_LEGACY for CUDA's default stream. */
+ * ended: operations that other threads submit to it are executed on the legacy default stream,
+ * which has the same order. CLOSED on a thread that is ending. INVALID_ARGUMENT for a NULL
+ * `native`: pass CU_STREAM_LEGACY for CUDA's default stream. */
 ISTHMUS_API isthmus_status_t isthmus_queue_adopt(isthmus_device_t* device, void* native,
                                                  isthmus_owner_t owner,
                                                  isthmus_queue_t** queue) ISTHMUS_NOEXCEPT;
@@ -381,8 +381,8 @@ ISTHMUS_API isthmus_status_t isthmus_event_notify(isthmus_event_t* event, int fd
 ISTHMUS_API isthmus_status_t isthmus_event_then(isthmus_event_t* event,
                                                 isthmus_owner_t owner) ISTHMUS_NOEXCEPT;
 /* Adopts a driver's event (SYCL: sycl::event, as dpctl's reference). It completes when the driver
- * reports it. Ownership as in isthmus_context_adopt. INVALID_ARGUMENT for NULL; UNSUPPORTED for
- * other drivers; DRIVER if the driver fails. */
+ * reports its completion. Ownership as in isthmus_context_adopt. INVALID_ARGUMENT for NULL;
+ * UNSUPPORTED for other drivers; DRIVER if the driver fails. */
 ISTHMUS_API isthmus_status_t isthmus_event_adopt(isthmus_context_t* context, void* native,
                                                  isthmus_owner_t owner,
                                                  isthmus_event_t** event) ISTHMUS_NOEXCEPT;
@@ -428,10 +428,10 @@ isthmus_resource_write_combined(isthmus_context_t* context, isthmus_device_t* de
                                 isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
 
 /* Parses a size in bytes: "4096", "64MiB", "1.5GiB" (B, KiB, MiB, GiB, TiB), or a share such as
- * "80%" of the memory available for `kind` on `device`. That is the device's memory or, for memory
- * that resides on the host, what this process may use, limits of its control groups included. If
- * the text is not a share, `device` may be NULL and `kind` is ignored. INVALID_ARGUMENT for any
- * other text. */
+ * "80%" of the memory available for `kind` on `device`. The available memory is that of the device
+ * or, for kinds that reside on the host, the memory that this process may use, within the limits of
+ * its control groups. If the text is not a share, `device` may be NULL and `kind` is ignored.
+ * INVALID_ARGUMENT for any other text. */
 ISTHMUS_API isthmus_status_t isthmus_bytes_parse(const char* text, isthmus_device_t* device,
                                                  isthmus_kind_t kind,
                                                  uint64_t* bytes) ISTHMUS_NOEXCEPT;
@@ -460,11 +460,11 @@ typedef struct isthmus_budget_info_s {
 ISTHMUS_API isthmus_status_t isthmus_budget_query(isthmus_budget_t* budget,
                                                   isthmus_budget_info_t* info) ISTHMUS_NOEXCEPT;
 
-/* A pool caches freed memory: an allocation and its deallocation take about ten nanoseconds,
- * whatever the driver takes. Requests up to 256 KiB are rounded up to a size class (by at most
- * 1/8), larger ones to 64 KiB. Memory freed on a queue is reused at once on that queue, and
- * elsewhere when the work before the free has completed. With ISTHMUS_CAN_REMAP, free memory is
- * moved to serve larger requests. Thread-safe. */
+/* A pool caches freed memory: an allocation and its deallocation take about 10 ns, however long the
+ * driver takes. Requests up to 256 KiB are rounded up to a size class (by at most 1/8), larger ones
+ * to a multiple of 64 KiB. Memory freed on a queue is reused at once on that queue, and elsewhere
+ * when the work before the free has completed. With ISTHMUS_CAN_REMAP, free memory is moved to
+ * serve larger requests. Thread-safe. */
 enum {
   ISTHMUS_POOL_UNCHECKED = 1u << 0, /* does not detect misuse of small blocks; saves about 3 ns */
   ISTHMUS_POOL_NO_REMAP = 1u << 1,  /* its memory never moves */
@@ -504,23 +504,23 @@ ISTHMUS_API isthmus_status_t isthmus_resource_pool(isthmus_context_t* context,
  * if the device cannot align to that, 64 KiB more. It requests on a separate queue without work,
  * and deallocates exactly these blocks. It calls upstream where it would call the driver: without a
  * lock, so from several threads at once, and never from a free. OUT_OF_MEMORY of upstream starts
- * the out-of-memory stages, of which a trim includes upstream; any other error fails the request.
- * Such memory does not move (ISTHMUS_POOL_NO_REMAP). UNSUPPORTED for an upstream that is built on a
+ * the out-of-memory stages, whose trim also trims upstream; any other error fails the request. Such
+ * memory does not move (ISTHMUS_POOL_NO_REMAP). UNSUPPORTED for an upstream that is built on a
  * pool, that provides memory of several kinds, or that is monotonic. Upstream memory that a pool
  * already holds is rejected with CALLBACK. */
 ISTHMUS_API isthmus_status_t
 isthmus_resource_pool_over(isthmus_resource_t* upstream, const isthmus_pool_options_t* options,
                            isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
 
-/* The default pool: what requests without a resource use. There is one for each kind of memory of a
- * device in a context, for all languages. `queue` NULL: the default queue. It is created on first
- * use, with the default options except `decay_ns`, which is 10 s: memory that was not used for that
- * long is returned to the driver. The pool lives while it is referenced or its memory is in use.
- * ISTHMUS_DEFAULT_POOL_OF_ARRAYS selects the pool of arrays instead of that of buffers. The two are
- * the same pool except on devices with ISTHMUS_CAN_IPC whose memory can move (CUDA). There buffers
- * come from a pool with ISTHMUS_POOL_NO_REMAP, so that isthmus_buffer_ipc_handle and other
- * libraries can share their memory with other processes. UNSUPPORTED for a kind that the device
- * lacks. Takes about ten nanoseconds. */
+/* The default pool, which serves requests without a resource. There is one for each kind of memory
+ * of a device in a context, for all languages. `queue` NULL: the default queue. It is created on
+ * first use, with the default options except `decay_ns`, which is 10 s: memory that was not used
+ * for that long is returned to the driver. The pool lives while it is referenced or its memory is
+ * in use. ISTHMUS_DEFAULT_POOL_OF_ARRAYS selects the pool of arrays instead of that of buffers. The
+ * two are the same pool except on devices with ISTHMUS_CAN_IPC whose memory can move (CUDA). On
+ * those devices buffers are allocated from a pool with ISTHMUS_POOL_NO_REMAP, so that
+ * isthmus_buffer_ipc_handle and other libraries can share their memory with other processes.
+ * UNSUPPORTED for a kind that the device lacks. Takes about 10 ns. */
 enum { ISTHMUS_DEFAULT_POOL_OF_ARRAYS = 1u << 0 };
 ISTHMUS_API isthmus_status_t isthmus_default_pool(isthmus_queue_t* queue, isthmus_kind_t kind,
                                                   uint32_t flags,
@@ -538,21 +538,22 @@ ISTHMUS_API isthmus_status_t isthmus_resource_allocate(isthmus_resource_t* resou
                                                        void** pointer) ISTHMUS_NOEXCEPT;
 /* Frees memory of isthmus_resource_allocate after the work on `queue`. With a NULL `queue` the
  * caller guarantees two things: only uses known to the library still access the memory, and the
- * work that its queue had at the allocation has completed. NULL `pointer` does nothing.
- * INVALID_ARGUMENT, without effect, for a pointer that was not allocated here, an inner pointer, or
- * a second free (an unchecked pool cannot always detect these). It does not fail otherwise, and it
- * blocks in one case only: a pool with more than 65,533 queues in use at a time waits for the work
- * of a further queue. A free to a pool needs no memory, and calls the driver only in that case and
- * if the queue's handle was exported. If the queue cannot be queried now, the block is reused once
- * that is possible. */
+ * work that was pending on the allocation's queue at the allocation has completed. NULL `pointer`
+ * does nothing. INVALID_ARGUMENT, without effect, for a pointer that was not allocated here, an
+ * inner pointer, or a second free (an unchecked pool cannot always detect these). It does not fail
+ * otherwise, and it blocks in one case only: a pool with more than 65,533 queues in use at a time
+ * waits for the work of a further queue. A free to a pool needs no memory, and calls the driver
+ * only in that case and if the queue's handle was exported. If the queue cannot be queried now, the
+ * block is reused once that is possible. */
 ISTHMUS_API isthmus_status_t isthmus_resource_deallocate(isthmus_resource_t* resource,
                                                          void* pointer, size_t nbytes,
                                                          size_t alignment,
                                                          isthmus_queue_t* queue) ISTHMUS_NOEXCEPT;
 /* Declares that work unknown to the library uses the block that holds `pointer`. Until `event`, or
- * everything now on `queue`, has completed the block is not reused, even if it is freed, and
- * operations on other queues wait. For memory of buffers use isthmus_buffer_record_*. NOT_FOUND for
- * memory that is not the library's; INVALID_ARGUMENT for memory of a pool that is not allocated. */
+ * all work submitted to `queue` so far, has completed, the block is not reused, even if it is
+ * freed, and operations on other queues wait. For memory of buffers use isthmus_buffer_record_*.
+ * NOT_FOUND for memory that is not the library's; INVALID_ARGUMENT for memory of a pool that is not
+ * allocated. */
 ISTHMUS_API isthmus_status_t isthmus_record_event(const void* pointer,
                                                   isthmus_event_t* event) ISTHMUS_NOEXCEPT;
 ISTHMUS_API isthmus_status_t isthmus_record_queue(const void* pointer,
@@ -585,7 +586,7 @@ typedef struct isthmus_holder_s {
 } isthmus_holder_t;
 enum { ISTHMUS_MAX_HOLDERS = 8 };
 /* How the memory of a pool is divided, counted during the call; concurrent changes may be seen in
- * part. Takes some milliseconds for very large pools. */
+ * part. Takes several milliseconds for very large pools. */
 typedef struct isthmus_snapshot_s {
   size_t struct_size;
   uint64_t held_bytes;    /* from the driver; the sum of the next four */
@@ -652,10 +653,11 @@ ISTHMUS_API isthmus_status_t isthmus_resource_oom_stage(isthmus_resource_t* reso
 /* Limits the out-of-memory stages of the calling thread's requests until the next swap. 0, the
  * initial value: all stages. 1: none after growth, since later stages may take long and need locks
  * that the caller may hold, such as an interpreter's; resources other than pools call no
- * out-of-memory callback then either. 2: a pool serves only what is in this thread's cache for the
- * queue that the thread used last, if no other work is submitted to its stream, without a lock or
- * driver call; otherwise OUT_OF_MEMORY, also for resources over it. A resource without a pool
- * behaves as with 1. Returns the previous value. Other numbers are clamped to this range. */
+ * out-of-memory callback then either. 2: a pool serves requests only from this thread's cache for
+ * the queue that the thread used last, without a lock or driver call, and only if no other work is
+ * submitted to that queue's stream. Otherwise the pool returns OUT_OF_MEMORY, and so do resources
+ * over it. A resource without a pool behaves as with 1. Returns the previous value. Other numbers
+ * are clamped to this range. */
 ISTHMUS_API int isthmus_no_wait_swap(int no_wait) ISTHMUS_NOEXCEPT;
 
 /* Interrupts waits of the calling thread, for example on a signal. While a request for memory
@@ -676,7 +678,7 @@ ISTHMUS_API isthmus_interrupt_t isthmus_interrupt_swap(isthmus_interrupt_t inter
     ISTHMUS_NOEXCEPT;
 
 /* Out-of-memory callbacks. When a pool has no memory left, or the driver refuses a direct request,
- * they are called to release what they can, a cache for example. They run on the requesting thread,
+ * they are called to release memory, such as that of a cache. They run on the requesting thread,
  * before it waits for anything, without a lock of the library; on several threads at once if
  * several requests fail; never from inside a callback, nor in a driver's callback. A callback may
  * allocate and free, and must not throw. It returns the approximate number of bytes that it
@@ -695,8 +697,9 @@ isthmus_oom_callback_add(isthmus_oom_function_t function, isthmus_owner_t owner,
                          isthmus_oom_callback_t** oom_callback) ISTHMUS_NOEXCEPT;
 /* Removes a callback. No call of it begins after this returns. With `wait` not 0 none is running
  * either; the caller must then hold no lock that a callback takes. It does not wait from inside a
- * callback, this one or another; if isthmus_interrupt_t ends the wait, a call may still be running.
- * Releases the handle, and the owner after the last call has ended. NULL does nothing. */
+ * callback, this one or another; if the function of isthmus_interrupt_t interrupts the wait, a call
+ * may still be running. Releases the handle, and the owner after the last call has ended. NULL does
+ * nothing. */
 ISTHMUS_API void isthmus_oom_callback_remove(isthmus_oom_callback_t* oom_callback,
                                              int wait) ISTHMUS_NOEXCEPT;
 
@@ -708,9 +711,10 @@ typedef struct isthmus_resource_operations_s {
   size_t struct_size;
   /* Allocates memory of the resource's kind, aligned to `alignment`, a power of two (the device's
    * base alignment if the request has none). Work on `queue` uses the memory, and work on other
-   * queues may. Returns ISTHMUS_OK, or any error with a message copied from `message` (may be
-   * NULL); OUT_OF_MEMORY if no memory is left. A NULL or misaligned pointer, or one of another kind
-   * or device as far as the driver reports it, is rejected with CALLBACK and deallocated. */
+   * queues may use it too. Returns ISTHMUS_OK, or any error with a message copied from `message`
+   * (may be NULL); OUT_OF_MEMORY if no memory is left. A NULL or misaligned pointer, or one of
+   * another kind or device as far as the driver reports it, is rejected with CALLBACK and
+   * deallocated. */
   isthmus_status_t (*allocate)(void* object, size_t nbytes, size_t alignment,
                                isthmus_queue_t* queue, void** pointer, const char** message);
   /* Deallocates memory of `allocate`, with the requested size. No work uses it any more. `queue`
@@ -731,15 +735,15 @@ isthmus_resource_custom(isthmus_context_t* context, isthmus_device_t* device, is
                         const isthmus_resource_operations_t* operations, isthmus_owner_t owner,
                         isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
 
-/* The resources below are adaptors: each has an upstream, which it keeps alive and whose kind,
- * context and device it has. A block must be deallocated through the adaptor that allocated it, not
+/* The resources below are adaptors: each keeps its upstream alive and has the kind, context and
+ * device of its upstream. A block must be deallocated through the adaptor that allocated it, not
  * through its upstream. A pool cannot detect which of several adaptors over it allocated a block:
  * freeing it through another one makes their counts wrong, but no count drops below 0. Usage and
- * trim are those of the base resources, each counted once. */
+ * trim apply to the base resources, each counted once. */
 
-/* Counts allocations. Each count is exact, with threads too; `nbytes` of a deallocation must be the
- * allocated size. A buffer counts until it is freed, even if its memory is released later, when the
- * work on it has completed. */
+/* Counts allocations. Counts are exact, also with several threads; `nbytes` of a deallocation must
+ * be the allocated size. A buffer counts until it is freed, even if its memory is released later,
+ * when the work on it has completed. */
 ISTHMUS_API isthmus_status_t isthmus_resource_statistics(
     isthmus_resource_t* upstream, isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
 typedef struct isthmus_statistics_s {
@@ -767,14 +771,14 @@ ISTHMUS_API isthmus_status_t isthmus_scope_create(isthmus_resource_t* resource,
 ISTHMUS_API void isthmus_scope_retain(isthmus_scope_t* scope) ISTHMUS_NOEXCEPT;
 ISTHMUS_API void isthmus_scope_release(isthmus_scope_t* scope) ISTHMUS_NOEXCEPT;
 /* Puts the calling thread into `scope` (NULL: none). The caller keeps the scope alive until the
- * thread has left it. Returns the previous scope, NULL for none. Takes some nanoseconds: coroutine
+ * thread has left it. Returns the previous scope, NULL for none. Takes a few nanoseconds: coroutine
  * runtimes may call it at each switch. */
 ISTHMUS_API isthmus_scope_t* isthmus_scope_swap(isthmus_scope_t* scope) ISTHMUS_NOEXCEPT;
 ISTHMUS_API isthmus_status_t isthmus_scope_query(isthmus_scope_t* scope,
                                                  isthmus_statistics_t* statistics) ISTHMUS_NOEXCEPT;
 /* As isthmus_scope_query, minus memory from outside the scope that threads freed while they were in
- * it. If that is more, `current_bytes` and `current_count` are negative, in two's complement; the
- * peaks are those of these counts, at least 0. */
+ * it. If they freed more than the scope counts, `current_bytes` and `current_count` are negative,
+ * in two's complement; the peaks are those of these counts, at least 0. */
 ISTHMUS_API isthmus_status_t
 isthmus_scope_query_net(isthmus_scope_t* scope, isthmus_statistics_t* statistics) ISTHMUS_NOEXCEPT;
 
@@ -808,17 +812,18 @@ typedef struct isthmus_bin_s {
   isthmus_resource_t* resource;
 } isthmus_bin_t;
 /* Sends each request to the first bin, in ascending order of size, that it fits in, and larger ones
- * to `upstream`. All have one context; kinds may differ. `nbytes` of a deallocation must be the
- * allocated size: it selects the resource. */
+ * to `upstream`. All resources have one context; kinds may differ. `nbytes` of a deallocation must
+ * be the allocated size: it selects the resource. */
 ISTHMUS_API isthmus_status_t
 isthmus_resource_binning(isthmus_resource_t* upstream, const isthmus_bin_t* bins, size_t count,
                          isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
 
 /* Writes a row for each allocation, failure and free to a file, which is created or truncated, in
- * the columns of RMM's logs: Thread,Time,Action,Pointer,Size,Stream. Allocating threads write rows
- * some thousands at a time; rows are also written by a flush, when the last reference is released,
- * and when the process ends through `exit`. Any other end loses unwritten rows. INVALID_ARGUMENT
- * for a file that cannot be created, or that another log of any process writes. */
+ * the columns of RMM's logs: Thread,Time,Action,Pointer,Size,Stream. Allocating threads write
+ * several thousand rows at a time. Rows are also written by a flush, when the last reference is
+ * released, and when the process calls `exit`. Any other termination loses unwritten rows.
+ * INVALID_ARGUMENT for a file that cannot be created, or to which another log, of any process,
+ * writes. */
 ISTHMUS_API isthmus_status_t isthmus_resource_log(isthmus_resource_t* upstream, const char* path,
                                                   isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
 /* Writes all rows up to the first free that is in progress on another thread. INVALID_ARGUMENT for
@@ -826,14 +831,14 @@ ISTHMUS_API isthmus_status_t isthmus_resource_log(isthmus_resource_t* upstream, 
  * because the file could not be written. */
 ISTHMUS_API isthmus_status_t isthmus_log_flush(isthmus_resource_t* resource) ISTHMUS_NOEXCEPT;
 
-/* Detects writes outside of blocks and to freed ones, for programs under test. Each block lies
+/* Detects writes outside of blocks and to freed blocks, for programs under test. Each block lies
  * between red zones of 64 bytes, or of its alignment if that is larger; `kept_bytes` of freed
- * blocks are poisoned and retained for a while. An allocation waits for its queue; in a callback,
- * which must not wait, a block is not checked. Memory is freed once no work uses it. Findings are
- * written to standard error and reported by isthmus_resource_verify; a block with a damaged red
- * zone is retained until the resource is destroyed. UNSUPPORTED for an upstream that may provide
- * device memory, which the host cannot read, and for a monotonic one, which releases blocks that
- * were not freed. */
+ * blocks are poisoned and retained for a while. An allocation waits for the work on its queue; in a
+ * callback, which must not wait, a block is not checked. Memory is freed once no work uses it.
+ * Detected damage is written to standard error and reported by isthmus_resource_verify; a block
+ * with a damaged red zone is retained until the resource is destroyed. UNSUPPORTED for an upstream
+ * that may provide device memory, which the host cannot read, and for a monotonic one, which
+ * releases blocks that were not freed. */
 ISTHMUS_API isthmus_status_t isthmus_resource_debug(isthmus_resource_t* upstream,
                                                     uint64_t kept_bytes,
                                                     isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
@@ -856,20 +861,20 @@ ISTHMUS_API isthmus_status_t isthmus_resource_failure_callback(
  * INVALID_ARGUMENT for an empty name. */
 ISTHMUS_API isthmus_status_t isthmus_tag_find(const char* name, const char** tag) ISTHMUS_NOEXCEPT;
 /* Makes the calling thread allocate under `tag`, a result of isthmus_tag_find (NULL: none). Returns
- * the previous tag. Takes some nanoseconds. */
+ * the previous tag. Takes a few nanoseconds. */
 ISTHMUS_API const char* isthmus_tag_swap(const char* tag) ISTHMUS_NOEXCEPT;
 
-/* Returns the text of frames that are not native code, an interpreter's for example: one line for
- * each, innermost first; NULL or "" for none. Called on the allocating thread without a lock; it
- * may allocate. The text is copied. */
+/* Returns the text of frames that are not native code, such as those of an interpreter: one line
+ * for each, innermost first; NULL or "" for none. Called on the allocating thread without a lock;
+ * it may allocate. The text is copied. */
 typedef const char* (*isthmus_stack_function_t)(void* object);
 enum { ISTHMUS_MAX_FRAMES = 64 };
 /* The allocation tracker: records every live block that was allocated through it. Freeing a block
- * that it does not know is INVALID_ARGUMENT. It adds about ten nanoseconds to an allocation and its
- * free, whatever the number of blocks, and 64 to 256 bytes of host memory for each block. `frames`
- * (0 to ISTHMUS_MAX_FRAMES) is how many frames of native code are recorded for each allocation,
- * which takes a microsecond or more. `function` (may be NULL), called with `owner.object`, provides
- * other frames. INVALID_ARGUMENT for more frames. isthmus_pointer_query reports recorded blocks. */
+ * that it does not know is INVALID_ARGUMENT. It adds about 10 ns to an allocation and its free,
+ * whatever the number of blocks, and 64 to 256 bytes of host memory for each block. `frames` (0 to
+ * ISTHMUS_MAX_FRAMES) is the number of frames of native code to record for each allocation, which
+ * takes a microsecond or more. `function` (may be NULL), called with `owner.object`, provides other
+ * frames. INVALID_ARGUMENT for more frames. isthmus_pointer_query reports recorded blocks. */
 ISTHMUS_API isthmus_status_t isthmus_resource_tracking(
     isthmus_resource_t* upstream, uint32_t frames, isthmus_stack_function_t function,
     isthmus_owner_t owner, isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
@@ -909,13 +914,13 @@ ISTHMUS_API isthmus_status_t isthmus_allocation_tracker_usage(isthmus_resource_t
 ISTHMUS_API isthmus_status_t isthmus_allocation_tracker_reset(isthmus_resource_t* resource)
     ISTHMUS_NOEXCEPT;
 
-/* Cuts consecutive blocks from chunks of upstream memory and returns all chunks together: by
- * isthmus_monotonic_release, or with the last reference. The first chunk has `first_bytes` (0: 64
- * KiB), each further one twice the size of the one before, or the size of the request if that is
- * larger. A deallocation returns nothing. However, a chunk whose blocks were all freed is returned
- * if a request of any resource would fail without it, provided that no queue used here has work or
- * was exported. INVALID_ARGUMENT for a pointer that was not allocated here. A request takes about
- * 10 ns. */
+/* Cuts consecutive blocks from chunks of upstream memory and returns all chunks together, in
+ * isthmus_monotonic_release or when the last reference is released. The first chunk has
+ * `first_bytes` (0: 64 KiB), and each further chunk twice the size of the previous one, or the size
+ * of the request if that is larger. A deallocation returns nothing. However, a chunk whose blocks
+ * were all freed is returned if a request of any resource would fail without it, provided that no
+ * queue used here has work or was exported. INVALID_ARGUMENT for a pointer that was not allocated
+ * here. A request takes about 10 ns. */
 ISTHMUS_API isthmus_status_t
 isthmus_resource_monotonic(isthmus_resource_t* upstream, size_t first_bytes,
                            isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
@@ -928,10 +933,10 @@ ISTHMUS_API isthmus_status_t isthmus_monotonic_release(isthmus_resource_t* resou
 /* Allocates blocks of one size, cut from slabs of `blocks` each (0: as many as fill a MiB, at least
  * 8). The distance between blocks is `block_bytes` rounded up to the device's base alignment.
  * INVALID_ARGUMENT for a larger request, and for an alignment above the largest power of two, up to
- * 4096, that divides this distance: use isthmus_resource_binning to send these elsewhere. A block
- * freed on a queue is reused there at once, and elsewhere when the work before the free has
- * completed. A slab without live blocks is returned by trim, and if a request of any resource would
- * fail without it. INVALID_ARGUMENT for 0 bytes. */
+ * 4096, that divides this distance: use isthmus_resource_binning to serve such requests from
+ * another resource. A block freed on a queue is reused there at once, and elsewhere when the work
+ * before the free has completed. A slab without live blocks is returned by trim, and if a request
+ * of any resource would fail without it. INVALID_ARGUMENT for 0 bytes. */
 ISTHMUS_API isthmus_status_t
 isthmus_resource_fixed_size(isthmus_resource_t* upstream, size_t block_bytes, size_t blocks,
                             isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
@@ -939,18 +944,18 @@ isthmus_resource_fixed_size(isthmus_resource_t* upstream, size_t block_bytes, si
 /* Cuts blocks of any size from superblocks of upstream memory, each of 1 MiB or the size of the
  * request if that is larger. Each pair of a thread and a queue uses one of 64 arenas of
  * superblocks; an arena without space obtains another superblock instead of searching other arenas.
- * A block returns to its arena, and is reused as a pool's is. A superblock without live blocks is
- * returned by trim, and if a request of any resource would fail without it. The superblocks hold at
- * most `limit_bytes` (0: no limit); OUT_OF_MEMORY beyond. */
+ * A freed block returns to its arena, and is reused under the same rules as a block of a pool. A
+ * superblock without live blocks is returned by trim, and if a request of any resource would fail
+ * without it. The superblocks hold at most `limit_bytes` (0: no limit); OUT_OF_MEMORY beyond. */
 ISTHMUS_API isthmus_status_t isthmus_resource_arena(isthmus_resource_t* upstream,
                                                     uint64_t limit_bytes,
                                                     isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
 
-/* Prefetches shared memory to the device of the request's queue when it is allocated, on that
- * queue. It is a hint: it does nothing for other kinds nor without ISTHMUS_CAN_PREFETCH, and a
- * driver error of the prefetch does not fail the request. Over a resource that is not ordered by
- * queues, such as a provider, the request waits for the prefetch, on a separate queue if the
- * request's queue is busy. */
+/* On allocation, prefetches shared memory to the device of the request's queue, on that queue. This
+ * is a hint: it has no effect for other kinds or without ISTHMUS_CAN_PREFETCH, and a driver error
+ * of the prefetch does not fail the request. Over a resource that is not ordered by queues, such as
+ * a provider, the request waits for the prefetch, on a separate queue if the request's queue is
+ * busy. */
 ISTHMUS_API isthmus_status_t isthmus_resource_prefetch(
     isthmus_resource_t* upstream, isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
 
@@ -1024,13 +1029,13 @@ typedef struct isthmus_replay_result_s {
   uint64_t maps;            /* how often the driver provided or mapped memory */
   uint64_t unmaps;          /* how often memory was returned or unmapped */
 } isthmus_replay_result_t;
-/* Replays the events in order on the calling thread; blocks until done. `samples` NULL: only the
- * total is timed, and the clock is not read between events; else one sample is written for each
- * event. All queues belong to the resource's context. Blocks that are live after the last event, or
- * when one fails, are freed. INVALID_ARGUMENT, with the number of the event, before anything is
- * replayed: an allocation of a live id or of 0 bytes, a free of an id that is not live, or an
- * unknown id, queue or action. Errors of allocations are returned. Other threads may use the
- * resource meanwhile; their effects are included. */
+/* Replays the events in order on the calling thread. `samples` NULL: only the total is timed, and
+ * the clock is not read between events; else one sample is written for each event. All queues
+ * belong to the resource's context. Blocks that are live after the last event, or when one fails,
+ * are freed. INVALID_ARGUMENT, with the number of the event, before anything is replayed: an
+ * allocation of a live id or of 0 bytes, a free of an id that is not live, or an unknown id, queue
+ * or action. Errors of allocations are returned. Other threads may use the resource meanwhile;
+ * their effects are included. */
 ISTHMUS_API isthmus_status_t isthmus_resource_replay(
     isthmus_resource_t* resource, isthmus_queue_t* const* queues, size_t queue_count,
     const isthmus_trace_event_t* events, size_t event_count, isthmus_trace_sample_t* samples,
@@ -1068,14 +1073,14 @@ ISTHMUS_API void isthmus_buffer_retain(isthmus_buffer_t* buffer) ISTHMUS_NOEXCEP
 /* The memory is released once the last reference, slice and export has ended and the last operation
  * on it has completed. Never blocks. */
 ISTHMUS_API void isthmus_buffer_release(isthmus_buffer_t* buffer) ISTHMUS_NOEXCEPT;
-/* Closes this buffer at once: further use, of its slices too, is CLOSED. The memory is released as
- * by isthmus_buffer_release, after the last export has ended. A second free does nothing. Freeing a
- * slice affects only the slice. */
+/* Closes this buffer at once: further use of the buffer or of its slices returns CLOSED. The memory
+ * is released as by isthmus_buffer_release, after the last export has ended. A second free does
+ * nothing. Freeing a slice affects only the slice. */
 ISTHMUS_API void isthmus_buffer_free(isthmus_buffer_t* buffer) ISTHMUS_NOEXCEPT;
-/* Whether isthmus_buffer_free, or ending the last export or reference, may call the driver, whose
- * frees wait for all work on the device, or a custom resource. A caller that holds a lock which
- * such work may need, such as Python's, releases it first. 0: the memory returns to a pool. Takes
- * some nanoseconds. */
+/* 1 if isthmus_buffer_free, or the end of the last export or reference, may call a custom resource,
+ * or the driver, whose frees wait for all work on the device. A caller that holds a lock which such
+ * work may need, such as Python's, must release the lock first. 0 if the memory returns to a pool.
+ * Takes a few nanoseconds. */
 ISTHMUS_API int isthmus_buffer_free_may_wait(isthmus_buffer_t* buffer) ISTHMUS_NOEXCEPT;
 
 typedef struct isthmus_buffer_info_s {
@@ -1097,10 +1102,10 @@ ISTHMUS_API void* isthmus_buffer_pointer(const isthmus_buffer_t* buffer) ISTHMUS
 /* Waits for the work pending on the buffer's bytes, on any queue; errors of operations are reported
  * by their own events. TIMEOUT after `timeout_ns` (negative waits indefinitely, 0 polls).
  * DEPENDENCY, also instead of TIMEOUT, if a unified buffer's copy into some of the bytes has failed
- * and they were not written since. */
+ * and the bytes were not written since. */
 ISTHMUS_API isthmus_status_t isthmus_buffer_wait(isthmus_buffer_t* buffer,
                                                  int64_t timeout_ns) ISTHMUS_NOEXCEPT;
-/* As isthmus_buffer_wait, only for operations that write to the bytes, and for external work: a
+/* As isthmus_buffer_wait, but only for operations that write to the bytes, and for external work: a
  * read by the host need not wait for other reads. DEPENDENCY likewise. */
 ISTHMUS_API isthmus_status_t isthmus_buffer_wait_for_writers(isthmus_buffer_t* buffer,
                                                              int64_t timeout_ns) ISTHMUS_NOEXCEPT;
@@ -1147,14 +1152,15 @@ ISTHMUS_API void isthmus_buffer_unexport(isthmus_buffer_t* buffer) ISTHMUS_NOEXC
  * operations have completed. */
 ISTHMUS_API isthmus_status_t isthmus_buffer_disown(isthmus_buffer_t* buffer, void** pointer,
                                                    isthmus_owner_t* owner) ISTHMUS_NOEXCEPT;
-/* Declares that work unknown to the library uses the memory. Until `event`, or everything now on
- * `queue`, has completed the memory is not released, and operations on other queues wait. */
+/* Declares that work unknown to the library uses the memory. Until `event`, or all work submitted
+ * to `queue` so far, has completed, the memory is not released, and operations on other queues
+ * wait. */
 ISTHMUS_API isthmus_status_t isthmus_buffer_record_event(isthmus_buffer_t* buffer,
                                                          isthmus_event_t* event) ISTHMUS_NOEXCEPT;
 ISTHMUS_API isthmus_status_t isthmus_buffer_record_queue(isthmus_buffer_t* buffer,
                                                          isthmus_queue_t* queue) ISTHMUS_NOEXCEPT;
 
-/* A buffer's bytes in another process of this machine: CUDA's legacy IPC. `handle` is the
+/* Shares a buffer's bytes with another process of this machine: CUDA's legacy IPC. `handle` is the
  * CUipcMemHandle of the whole allocation that contains the buffer. Send it unchanged: CUDA does not
  * detect every modification. */
 typedef struct isthmus_ipc_handle_s {
@@ -1270,17 +1276,18 @@ ISTHMUS_API isthmus_status_t isthmus_prefetch(isthmus_queue_t* queue,
                                               const isthmus_endpoint_t* endpoint, size_t nbytes,
                                               int to_host, const isthmus_operation_t* operation,
                                               isthmus_event_t** event) ISTHMUS_NOEXCEPT;
-/* Passes an advice number of the driver (OpenCL: cl_mem_advice_intel; CUDA: CUmem_advise, 0 for
- * none). UNSUPPORTED without ISTHMUS_CAN_ADVISE. Addresses as for isthmus_prefetch. */
+/* Passes advice to the driver, as a number that the driver defines (OpenCL: cl_mem_advice_intel;
+ * CUDA: CUmem_advise, 0 for none). UNSUPPORTED without ISTHMUS_CAN_ADVISE. Addresses as for
+ * isthmus_prefetch. */
 ISTHMUS_API isthmus_status_t isthmus_advise(isthmus_queue_t* queue,
                                             const isthmus_endpoint_t* endpoint, size_t nbytes,
                                             uint32_t advice, const isthmus_operation_t* operation,
                                             isthmus_event_t** event) ISTHMUS_NOEXCEPT;
 
 /* Pins host memory of the caller for the platform of `device` (NULL: the default device). The
- * driver then copies it at bus speed while the host does something else. Succeeds without effect if
- * pinning is not needed: host memory of the driver itself or already registered with it, a device
- * that works on host memory, 0 bytes; isthmus_pin_info reports that. Overlapping pins share their
+ * driver then copies it at bus speed while the host continues. Succeeds without effect if pinning
+ * is not needed: host memory of the driver itself or already registered with it, a device that
+ * works on host memory, 0 bytes; isthmus_pin_info reports that. Overlapping pins share their
  * memory, which is unpinned with the last of them. With CUDA pinning takes 25 to 115 ms per GiB,
  * and unpinning as much: use it for memory that is copied several times. `read_only` not 0: the
  * memory is only read, and may be write-protected.
@@ -1312,9 +1319,10 @@ ISTHMUS_API isthmus_status_t isthmus_pin_wait(isthmus_pin_t* pin,
  * completed. NULL does nothing. */
 ISTHMUS_API void isthmus_pin_remove(isthmus_pin_t* pin, int wait) ISTHMUS_NOEXCEPT;
 
-/* Page-aligned host memory for results. First touches cost more than a copy, so freed large blocks
- * are cached for reuse (up to 1/16 of the memory that the process may use, and 2 GiB at most), and
- * the library's first copy into a fresh block faults its pages in at once. */
+/* Page-aligned host memory for results. The first access to a page costs more than copying the
+ * page, so freed large blocks are cached for reuse (up to 1/16 of the memory that the process may
+ * use, and 2 GiB at most), and the library's first copy into a fresh block faults in all its pages
+ * at once. */
 ISTHMUS_API isthmus_status_t isthmus_result_allocate(size_t nbytes,
                                                      void** pointer) ISTHMUS_NOEXCEPT;
 ISTHMUS_API void isthmus_result_free(void* pointer) ISTHMUS_NOEXCEPT;
@@ -1322,7 +1330,8 @@ ISTHMUS_API void isthmus_result_free(void* pointer) ISTHMUS_NOEXCEPT;
 /* ---- process --------------------------------------------------------------------------------- */
 
 /* Stops functions that were submitted to queues: those that have not started fail with CALLBACK,
- * running ones are waited for. Language bindings call it before their interpreter ends. */
+ * and the call waits for running ones. Language bindings call it before their interpreter shuts
+ * down. */
 ISTHMUS_API void isthmus_stop_functions(void) ISTHMUS_NOEXCEPT;
 
 /* ---- arrays ---------------------------------------------------------------------------------- */
@@ -1362,14 +1371,15 @@ typedef struct isthmus_dtype_info_s {
 ISTHMUS_API isthmus_status_t isthmus_dtype_info(isthmus_dtype_t dtype,
                                                 isthmus_dtype_info_t* info) ISTHMUS_NOEXCEPT;
 
-/* Which conversions a copy may make: NumPy's rules, each of which includes those before it. FLOAT16
- * and BFLOAT16 do not convert safely into each other. BFLOAT16 converts safely to FLOAT32 and to
- * all that FLOAT32 converts to; BOOL, INT8 and UINT8 convert safely to it. */
+/* The conversions that a copy may perform, by NumPy's rules. Each rule includes the previous ones.
+ * FLOAT16 and BFLOAT16 do not convert safely into each other. BFLOAT16 converts safely to FLOAT32
+ * and to all that FLOAT32 converts to; BOOL, INT8 and UINT8 convert safely to it. */
 typedef int32_t isthmus_casting_t;
 enum {
   ISTHMUS_CASTING_NO = 0,
   ISTHMUS_CASTING_SAFE = 1, /* every value is preserved, in the sense of NumPy */
-  /* Within a kind, or to a later one of bool, unsigned integer, integer, float, complex. */
+  /* Within a kind, or to a later kind in the order bool, unsigned integer, integer, float, complex.
+   */
   ISTHMUS_CASTING_SAME_KIND = 2,
   ISTHMUS_CASTING_UNSAFE = 3
 };
@@ -1506,17 +1516,18 @@ ISTHMUS_API isthmus_status_t isthmus_unified_info(isthmus_unified_t* unified,
                                                   isthmus_unified_info_t* info) ISTHMUS_NOEXCEPT;
 ISTHMUS_API isthmus_status_t isthmus_unified_state(isthmus_unified_t* unified,
                                                    isthmus_unified_state_t* state) ISTHMUS_NOEXCEPT;
-/* Writes up to `capacity` ranges, in ascending order, that the other side lacks; `*count` is their
- * number. `of_device` 0: ranges written by the host. */
+/* Writes up to `capacity` ranges, in ascending order, that the other side lacks; `*count` receives
+ * the number of all such ranges, which may exceed `capacity`. `of_device` 0: ranges written by the
+ * host. */
 ISTHMUS_API isthmus_status_t isthmus_unified_dirty_ranges(isthmus_unified_t* unified, int of_device,
                                                           isthmus_byte_range_t* ranges,
                                                           size_t capacity,
                                                           size_t* count) ISTHMUS_NOEXCEPT;
 
 /* The host copy from `offset` on, synchronized in the range. Any thread may read and write it until
- * isthmus_unified_end_host, which is called once for each of these; a write to bytes that are newer
- * on the device is a conflict. Waits for the download of device writes. CONFLICT; OUT_OF_MEMORY;
- * errors of copies; DEVICE_LOST, whose message names the missing bytes. */
+ * isthmus_unified_end_host, which is called once for each call of this function; a write to bytes
+ * that are newer on the device is a conflict. Waits for the download of device writes. CONFLICT;
+ * OUT_OF_MEMORY; errors of copies; DEVICE_LOST, whose message names the missing bytes. */
 ISTHMUS_API isthmus_status_t isthmus_unified_host(isthmus_unified_t* unified, size_t offset,
                                                   size_t nbytes, void** pointer) ISTHMUS_NOEXCEPT;
 ISTHMUS_API void isthmus_unified_end_host(isthmus_unified_t* unified) ISTHMUS_NOEXCEPT;
@@ -1545,18 +1556,18 @@ ISTHMUS_API isthmus_status_t isthmus_unified_device(isthmus_unified_t* unified,
                                                     size_t nbytes,
                                                     isthmus_buffer_t** device) ISTHMUS_NOEXCEPT;
 /* The same before a device write of exactly that range, which isthmus_unified_mark_device declares:
- * host writes next to it are tracked at the smallest granule. The mark of the same range leaves
- * failures of earlier copies to the next call. If the mark fails, the next call on the unified
- * buffer repeats it, or fails too. */
+ * host writes next to it are tracked at the smallest granule. The mark of the same range does not
+ * report failures of earlier copies; the next call does. If the mark fails, the next call on the
+ * unified buffer repeats it, or fails too. */
 ISTHMUS_API isthmus_status_t isthmus_unified_begin_device_write(
     isthmus_unified_t* unified, isthmus_queue_t* queue, size_t offset, size_t nbytes,
     isthmus_buffer_t** device) ISTHMUS_NOEXCEPT;
 
 /* Synchronize one copy in the range. With `event` (set to NULL if nothing has to be copied) they do
- * not block. To the device the event completes when the host may write again. To the host it
- * completes when the bytes have arrived: the next isthmus_unified_host, _read_host, _begin_write or
- * _to_host of the range shows them in the views without waiting. Host writes to the range before
- * that call are a conflict. */
+ * not block. The event of isthmus_unified_to_device completes when the host may write again. That
+ * of isthmus_unified_to_host completes when the bytes have arrived: the next isthmus_unified_host,
+ * _read_host, _begin_write or _to_host of the range shows them in the views without waiting. Host
+ * writes to the range before that call are a conflict. */
 ISTHMUS_API isthmus_status_t isthmus_unified_to_device(isthmus_unified_t* unified,
                                                        isthmus_queue_t* queue, size_t offset,
                                                        size_t nbytes,
@@ -1587,8 +1598,8 @@ ISTHMUS_API isthmus_status_t isthmus_unified_synchronize(isthmus_unified_t* cons
                                                          size_t count,
                                                          isthmus_queue_t* queue) ISTHMUS_NOEXCEPT;
 
-/* Declares writes that are not detected: those of a device, always; on the host those of io_uring's
- * fixed buffers, RDMA and other devices. INVALID_ARGUMENT if that side has no copy. */
+/* Declares writes that are not detected: all writes of a device; and writes to the host copy by
+ * io_uring's fixed buffers, RDMA and other devices. INVALID_ARGUMENT if that side has no copy. */
 ISTHMUS_API isthmus_status_t isthmus_unified_mark_host(isthmus_unified_t* unified, size_t offset,
                                                        size_t nbytes) ISTHMUS_NOEXCEPT;
 ISTHMUS_API isthmus_status_t isthmus_unified_mark_device(isthmus_unified_t* unified, size_t offset,
@@ -1605,8 +1616,8 @@ ISTHMUS_API isthmus_status_t isthmus_unified_resolve(isthmus_unified_t* unified,
 ISTHMUS_API isthmus_status_t isthmus_unified_forget(isthmus_unified_t* unified) ISTHMUS_NOEXCEPT;
 
 /* How writes to host copies of 64 KiB and more are detected in this process: the mechanism, its
- * granule in bytes, and why it is not the kernel's page tracking ("" if it is; never freed).
- * Outputs may be NULL. */
+ * granule in bytes, and the reason why it is not the kernel's page tracking ("" if it is; never
+ * freed). Outputs may be NULL. */
 ISTHMUS_API isthmus_status_t isthmus_tracking_query(isthmus_tracking_t* tracking, uint64_t* granule,
                                                     const char** reason) ISTHMUS_NOEXCEPT;
 /* Sets the mechanism for unified buffers whose host copy is allocated from now on; DEFAULT:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layout of an array: extents, strides in bytes, and the offset of the first element. Arrays
-// contain one; programs rarely name it.
+// The layout of an array: extents, strides in bytes, and the offset of the first element. Every
+// array contains a layout; programs rarely use this type directly.
 //
 //   const auto rows = isthmus::layout<2>::dense({3, 4}, sizeof(float));
 //   rows.permuted({1, 0}).strides;            // (4, 16)
@@ -91,7 +91,8 @@ struct layout {
     }
     return true;
   }
-  // The first byte of any element, and the one after the last; equal if there are no elements.
+  // The offsets of the first byte of the elements and of the byte after the last one; equal if
+  // there are no elements.
   struct bytes {
     std::int64_t begin;
     std::int64_t end;
@@ -106,8 +107,8 @@ struct layout {
     return range;
   }
 
-  // True if all elements lie within `nbytes` bytes. It also implies, for empty layouts too, that
-  // the distance along any axis fits int64: code that walks an axis need not check for overflow
+  // True if all elements lie within `nbytes` bytes. The distance along any axis then fits int64,
+  // for empty layouts too, so that code that iterates along an axis need not check for overflow
   // again.
   [[nodiscard]] constexpr bool lies_within(std::size_t nbytes, std::int64_t item) const noexcept {
     bytes corners{offset, offset};
@@ -125,7 +126,7 @@ struct layout {
     return corners.begin >= 0 && corners.end <= limit - item;
   }
 
-  // With the axes in reverse order.
+  // The layout with the axes in reverse order.
   [[nodiscard]] constexpr layout transposed() const noexcept {
     layout result = *this;
     for (std::size_t axis = 0; axis < rank(); ++axis) {
@@ -177,8 +178,8 @@ struct layout {
     return result;
   }
 
-  // The same elements in the same row-major order, in another shape, of which one extent may be -1
-  // and is then computed. Throws invalid_argument if that needs a copy.
+  // The same elements in the same row-major order, with another shape. One extent may be -1 and is
+  // then computed. Throws invalid_argument if the new shape requires a copy.
   template <std::size_t Wanted>
   [[nodiscard]] constexpr layout<Wanted> reshaped(const axes<Wanted>& requested,
                                                   std::int64_t item) const {
@@ -241,9 +242,9 @@ struct layout {
                                         " cannot have the shape " + to_string(requested));
   }
 
-  // Sets the strides of `result`, and returns false if that is impossible: groups of axes of either
-  // side that hold the same number of elements must have a common stride here. The algorithm of
-  // NumPy's reshape.
+  // Sets the strides of `result`, or returns false if there are none. Uses the algorithm of NumPy's
+  // reshape: it matches groups of axes of both layouts that have the same number of elements, and
+  // the axes of each group of this layout must have a common stride.
   template <std::size_t Wanted>
   [[nodiscard]] constexpr bool compute_strides(layout<Wanted>& result) const {
     const layout<dynamic_rank> old = squeezed();
@@ -274,7 +275,7 @@ struct layout {
     }
     return true;
   }
-  // Without the axes of extent 1.
+  // The layout without the axes of extent 1.
   [[nodiscard]] constexpr layout<dynamic_rank> squeezed() const {
     layout<dynamic_rank> result;
     result.offset = offset;

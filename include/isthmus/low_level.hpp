@@ -10,12 +10,12 @@
 //   low::free(ctx, p);
 //
 // "Unsafe", as in oneAPI.jl: plain host memory must have the stated length and live until the copy
-// has completed. The bounds of memory that these functions allocated are checked nevertheless
-// (out_of_range), and work on it is ordered with other work on it. Throws invalid_argument for an
-// address in memory that was freed or that a pool has not allocated; and for plain host memory as
-// the target of a prefetch, or of a fill by a device that cannot access it.
+// has completed. For memory that these functions allocated, the bounds are checked nevertheless
+// (out_of_range), and operations are ordered with other work on the memory. Throws invalid_argument
+// for an address in memory that was freed or that a pool has not allocated; and for plain host
+// memory as the target of a prefetch, or of a fill by a device that cannot access it.
 //
-// Cost: an allocation is a pool's, some ten nanoseconds; the rest costs what copies and fills cost.
+// Cost: an allocation from a pool takes about 10 ns; otherwise as for copies and fills.
 // Thread-safe, except for command_list, which is like any plain object.
 #pragma once
 
@@ -47,7 +47,7 @@ namespace low_level {
     std::mutex lock;
     std::map<std::pair<std::uintptr_t, isthmus_device_t*>, v1::queue> queues;
   };
-  static auto* const instance = new table;  // never destroyed, like the table of pools
+  static auto* const instance = new table;  // never destroyed
   const std::lock_guard hold(instance->lock);
   v1::queue& entry = instance->queues[{isthmus_context_key(ctx.get()), dev.get()}];
   if (!entry) entry = v1::queue(ctx, dev);
@@ -113,7 +113,7 @@ inline void free(const v1::context& ctx, void* pointer) {
 struct memory_properties_t {
   std::uint64_t total_size = 0;
   std::optional<std::uint64_t> free_size;  // currently; empty where the driver does not report it
-  std::uint64_t max_allocation = 0;        // the largest single one
+  std::uint64_t max_allocation = 0;        // the largest possible size
   std::uint64_t base_alignment = 0;        // of an allocation without an alignment
   std::uint64_t max_alignment = 0;
 };
@@ -153,8 +153,8 @@ struct memory_access_properties_t {
           no_access};
 }
 
-// Kind, device and extent of the allocation that contains a pointer, inner ones included: see
-// query().
+// Kind, device and extent of the allocation that contains the address, which need not be its start:
+// see query().
 [[nodiscard]] inline pointer_info properties(const void* pointer) { return query(pointer); }
 // The same, and queries the context's driver for memory that the library does not know.
 [[nodiscard]] inline pointer_info lookup_alloc(const v1::context& ctx, const void* pointer) {
@@ -284,7 +284,7 @@ inline void advise(const v1::queue& queue, const void* pointer, std::size_t nbyt
   }).wait();
 }
 // Always throws unsupported: all allocated memory is resident, and no supported driver has a call
-// for it.
+// to change that.
 [[noreturn]] inline void make_resident(const v1::context&, const v1::device& dev, const void*,
                                        std::size_t) {
   raise(status::unsupported, "the driver of " + std::string(dev.info().filter) +

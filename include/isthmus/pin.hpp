@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pins host memory of the caller. A device then copies it at bus speed while the host does
-// something else. Use it for memory that is copied several times and that another library
-// allocated; buffers of host kind are pinned from the start.
+// Pins host memory of the caller. A device then copies it at bus speed while the host continues.
+// Use it for memory that is copied several times and that another library allocated; buffers of
+// host kind are pinned from the start.
 //
 //   std::vector<float> values(1 << 28);
 //   const isthmus::pin pinned(std::span(values), queue.device());
@@ -23,7 +23,7 @@
 namespace isthmus {
 inline namespace v1 {
 
-// Pins memory while it lives. Moves, and is not copied.
+// Pins memory during its lifetime. Movable, not copyable.
 class pin {
  public:
   pin() noexcept = default;
@@ -54,7 +54,7 @@ class pin {
   // Waits for the pending copies, without unpinning.
   void wait() const { detail::check(isthmus_pin_wait(raw_, -1)); }
 
-  // In bytes.
+  // The size in bytes.
   [[nodiscard]] std::size_t size() const { return info().nbytes; }
   // False if no pinning was needed: the device copies the memory equally well without it.
   [[nodiscard]] bool is_registered() const { return info().is_registered != 0; }

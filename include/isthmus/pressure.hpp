@@ -56,9 +56,9 @@ struct snapshot {
   std::uint64_t free = 0;
   std::uint64_t largest_free = 0;
   std::vector<tag_holder> holders;  // the largest holders, in descending order
-  // Of an error: the failed request, and the device and kind of its pool. Empty in a pool's own
-  // snapshot.
-  std::string device = {};  // its filter
+  // Of an error: the failed request, and the device and kind of its pool. Empty in the snapshot of
+  // a pool.
+  std::string device = {};  // filter of the device
   isthmus::kind kind = kind::unknown;
   std::uint64_t requested = 0;
   std::vector<oom_stage> oom_stages = {};  // stages tried, in order
@@ -117,7 +117,7 @@ inline snapshot to_snapshot(const isthmus_snapshot_t& raw) {
 // How often a pool tried a stage, and how often the stage served the request.
 struct oom_stage_counts {
   std::uint64_t tried = 0;
-  std::uint64_t served = 0;  // requests that the stage served
+  std::uint64_t served = 0;
 };
 // Throws unsupported for a resource that is not a pool.
 [[nodiscard]] inline oom_stage_counts counts_of(const resource& pool, oom_stage stage) {
@@ -127,10 +127,10 @@ struct oom_stage_counts {
   return counts;
 }
 
-// While it lives, requests of the thread that created it try no stage after oom_stage::grow: for a
-// thread that holds a lock which callbacks or work on queues may need. With `cached_only` a pool
-// serves only what this thread's cache contains, without a lock or driver call, and throws
-// out_of_memory otherwise. Scopes nest and must end in reverse order.
+// During its lifetime, requests of the thread that created it try no stage after oom_stage::grow.
+// Use it on a thread that holds a lock which callbacks or work on queues may need. With
+// `cached_only` a pool serves only what this thread's cache contains, without a lock or driver
+// call, and throws out_of_memory otherwise. Scopes nest and must end in reverse order.
 class no_wait {
  public:
   explicit no_wait(bool cached_only = false) noexcept
@@ -155,15 +155,17 @@ struct oom_request {
 
 // An out-of-memory callback. While it lives, `function` is called before a request of any pool of
 // the process waits for memory or throws out_of_memory, and before a direct request to a driver
-// throws it. It is called on the requesting thread, on several threads at once if several requests
-// fail, never from inside such a call, and without a lock of the library. It may allocate and free,
-// must be noexcept, and returns the approximate number of bytes that it released.
+// throws out_of_memory. It is called on the requesting thread, on several threads at once if
+// several requests fail, never from inside an out-of-memory callback, and without a lock of the
+// library. It may allocate and free, must be noexcept, and returns the approximate number of bytes
+// that it released.
 class oom_callback {
  public:
   template <class Function>
   explicit oom_callback(Function function) {
-    static_assert(std::is_nothrow_invocable_r_v<std::uint64_t, Function&, const oom_request&>,
-                  "an out-of-memory callback is noexcept: the library cannot pass exceptions on");
+    static_assert(
+        std::is_nothrow_invocable_r_v<std::uint64_t, Function&, const oom_request&>,
+        "an out-of-memory callback must be noexcept: the library cannot propagate exceptions");
     detail::check(
         isthmus_oom_callback_add(call<Function>, detail::make_owner(std::move(function)), &raw_));
   }

@@ -5,8 +5,8 @@
 //   isthmus::queue second(device);                              // another one: runs concurrently
 //
 // Cost: of() is a lookup; a new queue takes a driver call. A queue of the host backend starts a
-// thread when it is first needed. Thread-safe. The order of operations that several threads submit
-// preserves the order of each thread.
+// thread on first use. Thread-safe. If several threads submit operations, those of each thread
+// remain in order.
 #pragma once
 
 #include <isthmus/context.hpp>
@@ -22,8 +22,8 @@ class queue
     : public detail::handle<queue, isthmus_queue_t, isthmus_queue_retain, isthmus_queue_release> {
  public:
   queue() noexcept = default;
-  // A new queue of the device, in the device's default context or in `context`, one of whose
-  // devices it must be. Throws wrong_context.
+  // A new queue of the device, in the device's default context or in `context`. Throws
+  // wrong_context for a device that is not in `context`.
   explicit queue(const v1::device& device) : handle(create(nullptr, device.get())) {}
   queue(const v1::context& context, const v1::device& device)
       : handle(create(context.get(), device.get())) {}
@@ -34,15 +34,15 @@ class queue
     return detail::make<queue>(isthmus_queue_default, device.get());
   }
   // Adopts a driver's queue (OpenCL: cl_command_queue; SYCL: sycl::queue, as dpctl's reference;
-  // CUDA: CUstream). The driver's reference count keeps it alive; CUDA has none, so that the stream
-  // must outlive the queue and all memory used on it. On an out-of-order queue each operation is
-  // preceded by a barrier. Throws wrong_context for a queue of another device. See
-  // isthmus_queue_adopt.
+  // CUDA: CUstream). The driver's reference count keeps the driver's queue alive. CUDA has no
+  // reference counts: the stream must outlive the queue and all memory used on it. On an
+  // out-of-order queue each operation is preceded by a barrier. Throws wrong_context for a queue of
+  // another device. See isthmus_queue_adopt.
   [[nodiscard]] static queue adopt(const v1::device& device, void* native) {
     return detail::make<queue>(isthmus_queue_adopt, device.get(), native, isthmus_owner_t{});
   }
-  // The same, kept alive by `owner`, any object. It is destroyed when the queue is no longer
-  // needed.
+  // The same, but `owner` (any object) keeps the driver's queue alive. `owner` is destroyed when
+  // the queue is no longer needed.
   template <class Owner>
   [[nodiscard]] static queue adopt(const v1::device& device, void* native, Owner&& owner) {
     return detail::make<queue>(isthmus_queue_adopt, device.get(), native,
@@ -77,8 +77,8 @@ class queue
   void close() const { detail::check(isthmus_queue_close(get())); }
 
   // Runs `function(std::span<std::byte>...)`, with one span per buffer, in this queue's order on a
-  // thread of the library. If it throws, the event fails with callback_failed and the exception's
-  // text. Defined in submit.hpp.
+  // thread of the library. If `function` throws, the event fails with callback_failed and the
+  // exception's text. Defined in submit.hpp.
   template <class Function, std::same_as<buffer>... Buffers>
   event submit(Function&& function, const Buffers&... buffers) const;
   // The same, after the events in `after`.
@@ -100,8 +100,8 @@ class queue
   }
 };
 
-// The queue of an operation. {} leaves the choice to the operation. Borrows the queue: meant as an
-// argument.
+// The queue of an operation. {} leaves the choice to the operation. Borrows the queue: use it as a
+// function argument only.
 class queue_choice {
  public:
   queue_choice() noexcept = default;

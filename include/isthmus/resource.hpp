@@ -7,8 +7,8 @@
 //   isthmus::host_resource memory(shared, queue);
 //   std::pmr::vector<float> values(1000, &memory);
 //
-// Cost: a provider takes a driver call (2 to 15 us with Intel's CPU runtime), a pool some ten
-// nanoseconds. Thread-safe.
+// Cost: a provider takes a driver call (2 to 15 us with Intel's CPU runtime), a pool takes about 10
+// ns. Thread-safe.
 #pragma once
 
 #include <isthmus/budget.hpp>
@@ -49,7 +49,7 @@ struct pool_options {
   // Minimum request to the driver; 0: the default of isthmus_pool_options_t.
   std::uint64_t growth_bytes = 0;
   std::uint64_t limit_bytes = 0;  // maximum of held bytes; 0: no limit
-  bool checked = true;            // detects misuse of small blocks too; takes some 3 ns
+  bool checked = true;            // detects misuse of small blocks too; takes about 3 ns
   // Moves free memory to other addresses to serve larger requests, if the device can.
   bool remap = true;
   // Above this size the pool releases its free memory before it requests more; 0: none.
@@ -60,8 +60,8 @@ struct pool_options {
   // Maximum wait of a request for memory that pending work still uses, before it throws
   // out_of_memory; 0: no wait.
   std::chrono::nanoseconds wait = std::chrono::seconds{1};
-  // If nothing else is free, makes the request's queue wait on the device for such work, before the
-  // host would wait.
+  // If nothing else is free, makes the request's queue wait on the device for such work. This
+  // precedes a wait of the host.
   bool device_wait = false;
 };
 
@@ -85,8 +85,8 @@ class resource : public detail::handle<resource, isthmus_resource_t, isthmus_res
  public:
   resource() noexcept = default;
 
-  // The driver's allocator of one kind, on `device`, which must be a device of the context, or on
-  // the context's first device. Throws unsupported for a kind that the device lacks.
+  // The driver's allocator of one kind on `device`, a device of the context. An empty `device`
+  // selects the context's first device. Throws unsupported for a kind that the device lacks.
   [[nodiscard]] static resource provider(const context& context, isthmus::kind kind,
                                          const isthmus::device& device = isthmus::device()) {
     return detail::make<resource>(isthmus_resource_provider, context.get(), device.get(),
@@ -160,9 +160,9 @@ class resource : public detail::handle<resource, isthmus_resource_t, isthmus_res
     detail::check(isthmus_resource_deallocate(get(), pointer, nbytes, alignment, queue.get()));
   }
 
-  // Declares that external work uses the block that contains `pointer`. Until `work`, or everything
-  // now on that queue, has completed, the block is not reused, even if it is freed. Throws
-  // not_found for memory that is not the library's.
+  // Declares that external work uses the block that contains `pointer`. Until `work`, or all work
+  // submitted to that queue so far, has completed, the block is not reused, even if it is freed.
+  // Throws not_found for memory that is not the library's.
   void record(const void* pointer, const event& work) const {
     detail::check(isthmus_record_event(pointer, work.get()));
   }
@@ -206,7 +206,8 @@ class resource : public detail::handle<resource, isthmus_resource_t, isthmus_res
     options.soft_limit_bytes = settings.soft_limit_bytes;
     options.budget = settings.budget.get();
     if (settings.decay.count() < 0)
-      raise(status::invalid_argument, "a pool's decay must be 0 or more");
+      raise(status::invalid_argument, "a pool's decay must be 0 or more, not " +
+                                          std::to_string(settings.decay.count()) + " ns");
     options.decay_ns = static_cast<std::uint64_t>(settings.decay.count());
     options.wait_ns = settings.wait.count() > 0 ? settings.wait.count() : -1;
     return options;
@@ -277,8 +278,8 @@ class host_resource final : public std::pmr::memory_resource {
   queue queue_;
 };
 
-// The number and the bytes of live allocations in the whole process. See isthmus_live for what is
-// counted.
+// The number and the bytes of live allocations in the whole process. isthmus_live describes which
+// allocations are counted.
 struct live_memory {
   std::uint64_t count = 0;
   std::uint64_t bytes = 0;
@@ -329,7 +330,7 @@ struct pointer_info {
                     resource::take(raw_resource),
                     static_cast<memory_state>(raw.state)};
   if (raw.context == query_context.get())
-    info.context = query_context;  // only its driver may know the memory
+    info.context = query_context;  // also for memory that only the driver knows
   return info;
 }
 

@@ -4,9 +4,9 @@
 //   isthmus::result_memory pixels(buffer.size());
 //   isthmus::copy(pixels.span(), buffer);
 //
-// Cost: first touches cost more than a copy. Freed large blocks are therefore cached (up to 1/16 of
-// the memory that the process may use, and 2 GiB at most) and reused; the first copy into a fresh
-// block faults its pages in at once. Thread-safe.
+// Cost: the first access to a page costs more than copying the page. Freed large blocks are
+// therefore cached (up to 1/16 of the memory that the process may use, and 2 GiB at most) and
+// reused; the first copy into a fresh block faults in all its pages at once. Thread-safe.
 #pragma once
 
 #include <isthmus/error.hpp>
@@ -18,7 +18,7 @@
 namespace isthmus {
 inline namespace v1 {
 
-// Owns a block of such memory. Moves, and is not copied.
+// Owns a block of result memory. Movable, not copyable.
 class result_memory {
  public:
   result_memory() noexcept = default;

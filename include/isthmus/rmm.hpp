@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A memory resource for RMM over one of Isthmus: rmm::device_buffer, cuDF and everything else that
-// takes an rmm::device_async_resource_ref then allocate from Isthmus.
+// A memory resource for RMM over a resource of Isthmus: rmm::device_buffer, cuDF and everything
+// else that takes an rmm::device_async_resource_ref then allocate from Isthmus.
 //
 //   const isthmus::device gpu("cuda:0");
 //   const auto pool = isthmus::resource::pool(isthmus::context::of(gpu), isthmus::kind::device);
@@ -40,7 +40,7 @@ namespace isthmus {
 inline namespace v1 {
 
 // The lifetime of the program's streams: persistent streams live as long as the upstream resource,
-// transient ones possibly shorter.
+// transient streams may be destroyed earlier.
 enum class streams { persistent, transient };
 
 // A model of cuda::mr::resource over a resource of a CUDA device.
@@ -64,8 +64,8 @@ class rmm_resource {
                   std::size_t alignment = k_alignment) noexcept {
     state_->deallocate(pointer, nbytes, alignment, stream.get());
   }
-  // The same without a stream: the memory may be used at once, and when it is deallocated no work
-  // may use it.
+  // The same without a stream. The memory may be used at once; deallocate it only when no work uses
+  // it any more.
   [[nodiscard]] void* allocate_sync(std::size_t nbytes, std::size_t alignment = k_alignment) {
     return state_->allocate_unordered(nbytes, alignment);
   }
@@ -84,7 +84,7 @@ class rmm_resource {
   static constexpr std::uintptr_t k_legacy = 1;    // CU_STREAM_LEGACY
   // CU_STREAM_PER_THREAD: a different stream on each thread.
   static constexpr std::uintptr_t k_per_thread = 2;
-  // What a NULL stream means depends on how the including program is compiled.
+  // The meaning of a NULL stream depends on whether the including program defines this macro.
 #ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
   static constexpr std::uintptr_t k_null = k_per_thread;
 #else
@@ -139,7 +139,7 @@ class rmm_resource {
     state(const resource& source, streams stream_lifetime)
         : upstream(source),
           cuda_device(device_of(source)),
-          unused(cuda_device),
+          idle_queue(cuda_device),
           lifetime(stream_lifetime) {}
 
     static device device_of(const resource& source) {
@@ -186,8 +186,8 @@ class rmm_resource {
     }
     [[nodiscard]] void* allocate_unordered(std::size_t nbytes, std::size_t alignment) {
       return translate_errors([&] {
-        void* const pointer = upstream.allocate(nbytes, alignment, unused);
-        unused.wait();  // a pool may have ordered the memory after other work
+        void* const pointer = upstream.allocate(nbytes, alignment, idle_queue);
+        idle_queue.wait();  // a pool may have ordered the memory after other work
         return pointer;
       });
     }
@@ -222,7 +222,7 @@ class rmm_resource {
 
     const resource upstream;
     const device cuda_device;
-    const queue unused;  // no work is ever submitted to it
+    const queue idle_queue;  // no work is ever submitted to it
     const streams lifetime;
     stream_queues queues;
   };

@@ -9,8 +9,9 @@
 //
 // The array is divided along the first axis as evenly as possible: if its extent is not a multiple
 // of the number of devices the first parts have one row more, and with fewer rows than devices some
-// parts are empty. Both functions block until all copies have completed. If a copy fails the other
-// ones are waited for too, the memory of the parts is released, and the first failure is thrown.
+// parts are empty. Both functions block until all copies have completed. If a copy fails, both
+// functions wait for the other copies and throw the first failure; scatter() also releases the
+// memory of the parts.
 //
 // Cost: an allocation and a copy per part. Thread-safe.
 #pragma once

@@ -80,8 +80,8 @@ class scratch {
                                  isthmus::kind kind = isthmus::kind::unknown) {
     return full<T>(detail::axes_of(shape), value, kind);
   }
-  // Frees an array that was created elsewhere at the end of this scope too, with all other arrays
-  // on its buffer. These include the array that a view is a view of.
+  // Adds an array that was created elsewhere. The end of this scope then frees it and all other
+  // arrays on its buffer, including the array that a view was created from.
   template <any_array Array>
   Array keep(Array array) {
     buffers_.push_back(array.buffer());

@@ -6,8 +6,8 @@
 //   a[isthmus::slice(std::nullopt, std::nullopt, -1)];
 //
 // Negative numbers count from the end, and the ends of slices are clamped to the extent. An integer
-// beyond the end throws out_of_range, a step of 0 invalid_argument. An unsigned number is never
-// negative: one that wrapped around is beyond every end.
+// beyond the end throws out_of_range, a step of 0 invalid_argument. Unsigned numbers never count
+// from the end: one that wrapped around lies beyond the end of any axis.
 //
 // Cost: some nanoseconds per axis. Thread safety: as plain values.
 #pragma once
@@ -41,7 +41,7 @@ template <array_index Integer>
                                   std::to_string(axis) + ", which has " + std::to_string(extent) +
                                   " elements");
 }
-// The position of an index that is not in [0, extent): it counts from the end, or throws
+// The position of an index outside of [0, extent): a negative index counts from the end. Throws
 // out_of_range.
 [[nodiscard]] constexpr std::int64_t normalize_negative_index(std::int64_t index,
                                                               std::int64_t extent,
@@ -147,7 +147,7 @@ template <class... Keys>
 inline constexpr std::size_t axes_used =
     sizeof...(Keys) - count_of<newaxis_t, Keys...> - count_of<ellipsis_t, Keys...>;
 
-// The rank of the view that `Keys` select from an array of that rank.
+// The rank of the view that `Keys` select from an array of rank `Rank`.
 template <std::size_t Rank, class... Keys>
 inline constexpr std::size_t rank_of_view =
     Rank == dynamic_rank ? dynamic_rank

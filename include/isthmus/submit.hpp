@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// queue::submit: C++ functions in the order of a queue, with the bytes of the buffers that they
-// work on.
+// queue::submit() runs C++ functions in the order of a queue, with the bytes of the buffers that
+// they access.
 //
 //   queue.submit([](std::span<std::byte> in, std::span<std::byte> out) { ... }, a, b).wait();
 //
-// Use it for host work between device operations. On the host and simulated backends it takes the
-// place of kernels. Buffers of device kind need capability::run_functions. If the function throws,
+// Use it for host work between device operations. On the host and simulated backends such functions
+// replace kernels. Buffers of device kind need capability::run_functions. If the function throws,
 // its event fails with callback_failed and the exception's text.
 //
 // Cost: one allocation, and a hand-over to a thread of the library. Thread-safe. The function runs
-// on a thread of the library, and must not wait for anything that comes after it in the queue.
+// on a thread of the library, and must not wait for operations that are submitted after it to the
+// same queue.
 #pragma once
 
 #include <isthmus/buffer.hpp>

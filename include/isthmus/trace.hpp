@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A trace is a recorded sequence of allocations and frees that is replayed on a memory resource.
-// Use it to compare time and memory held of several resources, without running the program again.
+// Use it to compare the time and the held memory of several resources, without running the program
+// again.
 //
 //   std::vector<isthmus::trace_event> events = ...;
 //   std::vector<isthmus::trace_sample> samples(events.size());
@@ -40,8 +41,9 @@ inline replay_result replay(const isthmus::resource& resource, std::span<const q
                             std::span<const trace_event> events,
                             std::span<trace_sample> samples = {}) {
   if (!samples.empty() && samples.size() != events.size()) {
-    raise(status::invalid_argument,
-          "replay: samples must be empty or have one entry for each event");
+    raise(status::invalid_argument, "replay: " + std::to_string(samples.size()) +
+                                        " samples do not match " + std::to_string(events.size()) +
+                                        " events: pass one sample per event, or none");
   }
   std::vector<isthmus_queue_t*> raw_queues;
   for (const queue& one : queues) raw_queues.push_back(one.get());

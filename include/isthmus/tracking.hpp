@@ -10,9 +10,9 @@
 //   }
 //   std::puts(isthmus::leak_report(tracked).c_str());  // live blocks, by allocating stack
 //
-// Cost: some ten nanoseconds for an allocation and its free, a microsecond or more with stacks, and
-// 64 to 256 bytes of host memory per live block. Thread-safe, except for tag_scope, which belongs
-// to one thread.
+// Cost: about 10 ns for an allocation and its free, a microsecond or more with stacks, and 64 to
+// 256 bytes of host memory per live block. Thread-safe, except for tag_scope, which belongs to one
+// thread.
 #pragma once
 
 #include <isthmus/adaptors.hpp>
@@ -59,7 +59,8 @@ struct tracked_block {
   return std::move(collected.blocks);
 }
 
-// A report on these blocks, grouped by the stack and the tag of their allocation, most bytes first.
+// A report on the blocks that live_blocks() returns, grouped by the stack and the tag of their
+// allocation, most bytes first.
 [[nodiscard]] inline std::string leak_report(const resource& tracked) {
   std::string text(4096, '\0');
   std::size_t length = 0;
@@ -104,8 +105,8 @@ inline void reset_tracking(const resource& tracked) {
   detail::check(isthmus_allocation_tracker_reset(tracked.get()));
 }
 
-// While it lives, the calling thread allocates under this tag. Scopes nest: those of a thread must
-// end in reverse order.
+// During its lifetime, the thread that created it allocates under this tag. Scopes nest: those of a
+// thread must end in reverse order.
 class tag_scope {
  public:
   // Throws invalid_argument for an empty name.

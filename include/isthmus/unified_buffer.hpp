@@ -4,8 +4,8 @@
 //   isthmus::unified_buffer<float> values(1 << 20);
 //   std::iota(values.host().begin(), values.host().end(), 0.0f);
 //   launch(values.device().pointer(), values.size());   // uploads the written elements
-//   values.mark_device();                                // the kernel wrote it
-//   float first = values.host()[0];                      // downloads it
+//   values.mark_device();                                // declares the kernel's writes
+//   float first = values.host()[0];                      // downloads them
 //
 // Each copy is allocated on first access. Host writes are detected automatically, also those
 // through older views. Device writes are declared by mark_device(), or by the end of
@@ -15,8 +15,8 @@
 // Copies of a `unified_buffer` are references to the same one. The calls throw closed after free(),
 // out_of_range for a range outside of the array, and the errors of copies and allocations.
 //
-// Cost: host() and device() with nothing to do take some ten nanoseconds. While a host view lives,
-// device() scans for writes, which takes 3 us and more. Thread-safe. Writes of the same elements by
+// Cost: host() and device() take about 10 ns if nothing has to be copied. While a host view lives,
+// device() scans for writes, which takes at least 3 us. Thread-safe. Writes of the same elements by
 // two threads are not ordered.
 #pragma once
 
@@ -125,8 +125,8 @@ template <class T>
 class unified_buffer;
 
 // A writable view of the host copy of a unified buffer, or of a part of it, as a range of T. It
-// keeps the memory alive. Writes through it are detected while it lives and after it has ended.
-// Moves, and is not copied.
+// keeps the memory alive. Writes through it are detected even if the scan takes place after its
+// destruction. Movable, not copyable.
 template <class T>
 class unified_view
     : public detail::exported_span<T, detail::unified_handle, isthmus_unified_end_host> {
@@ -193,7 +193,7 @@ class unified_buffer {
   [[nodiscard]] std::vector<element_range> dirty_on_host() const { return dirty(0); }
   [[nodiscard]] std::vector<element_range> dirty_on_device() const { return dirty(1); }
 
-  // Synchronizes the host copy in the range, all of it by default, and returns a view that may be
+  // Synchronizes the host copy in the range (default: all elements) and returns a view that may be
   // written while it lives. Waits for the download of device writes.
   [[nodiscard]] unified_view<T> host() const { return host(all()); }
   [[nodiscard]] unified_view<T> host(element_range range) const {
@@ -208,8 +208,8 @@ class unified_buffer {
     detail::check(isthmus_unified_read_host(raw_.get(), offset(range), bytes(range), &start));
     return {static_cast<const T*>(start), range.end - range.begin};
   }
-  // Calls `write(std::span<T>)` with the range, whose other elements keep their values. Exactly
-  // this range counts as written, even if `write` throws. Needs no scan.
+  // Calls `write(std::span<T>)` with the range. Elements that `write` does not assign keep their
+  // values. Exactly this range counts as written, even if `write` throws. Needs no scan.
   template <std::invocable<std::span<T>> Write>
   void host_write(element_range range, Write&& write) const {
     void* start = nullptr;
@@ -224,7 +224,7 @@ class unified_buffer {
     if (values.size() != count_) {
       raise(status::invalid_argument, std::to_string(values.size()) +
                                           " elements do not match a unified buffer of " +
-                                          std::to_string(count_));
+                                          std::to_string(count_) + " elements");
     }
     void* start = nullptr;
     detail::check(isthmus_unified_begin_write(raw_.get(), 0, nbytes(), 0, &start));
@@ -232,9 +232,9 @@ class unified_buffer {
     detail::check(isthmus_unified_end_write(raw_.get(), 0, nbytes(), 0));
   }
 
-  // Returns the device copy, synchronized in the range, all of it by default, for work submitted to
-  // the queue from now on ({}: the unified buffer's own queue). The buffer that it returns contains
-  // all elements. Returns when the host may write again, without waiting for kernels.
+  // Returns the device copy, synchronized in the range (default: all elements), for work submitted
+  // to the queue from now on ({}: the unified buffer's own queue). The buffer that it returns
+  // contains all elements. Returns when the host may write again, without waiting for kernels.
   [[nodiscard]] buffer device(queue_choice queue = {}) const { return device(all(), queue); }
   [[nodiscard]] buffer device(element_range range, queue_choice queue = {}) const {
     return detail::make<buffer>(isthmus_unified_device, raw_.get(), queue.get(), offset(range),
@@ -251,7 +251,7 @@ class unified_buffer {
         [&] { return isthmus_unified_mark_device(raw_.get(), offset(range), bytes(range)); });
   }
 
-  // Synchronizes the device copy in the range, all of it by default. Blocks until the host may
+  // Synchronizes the device copy in the range (default: all elements). Blocks until the host may
   // write again.
   void sync_to_device(queue_choice queue = {}) const { sync_to_device(all(), queue); }
   void sync_to_device(element_range range, queue_choice queue = {}) const {
@@ -264,9 +264,10 @@ class unified_buffer {
     detail::check(
         isthmus_unified_to_host(raw_.get(), queue.get(), offset(range), bytes(range), nullptr));
   }
-  // The same without blocking. To the device the event completes when the host may write again; to
-  // the host when the bytes have arrived, which the next host(), host_read(), host_write() or
-  // sync_to_host() of the range shows. Returns an empty event if there is nothing to copy.
+  // The same without blocking. The event of sync_to_device_async() completes when the host may
+  // write again, that of sync_to_host_async() when the bytes have arrived. The next host(),
+  // host_read(), host_write() or sync_to_host() of the range makes these bytes visible. Returns an
+  // empty event if there is nothing to copy.
   [[nodiscard]] event sync_to_device_async(element_range range, queue_choice queue = {}) const {
     return detail::make<event>(isthmus_unified_to_device, raw_.get(), queue.get(), offset(range),
                                bytes(range));
@@ -331,7 +332,7 @@ class unified_buffer {
     if (range.begin > range.end || range.end > count_) {
       raise(status::out_of_range,
             "elements " + std::to_string(range.begin) + " to " + std::to_string(range.end) +
-                " do not lie in a unified buffer of " + std::to_string(count_));
+                " do not lie in a unified buffer of " + std::to_string(count_) + " elements");
     }
     return range.begin * sizeof(T);
   }

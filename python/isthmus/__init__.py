@@ -3,8 +3,8 @@
 
 ``Buffer`` is memory of one of three kinds (``"device"``, ``"shared"``, ``"host"``) on any device
 that a driver offers, on a simulated device, or on the host alone. ``devices()`` lists the devices;
-``isthmus.memory`` has the names that SYCL users know. Drivers are opened when devices are first
-needed, and NumPy is imported when an array is.
+``isthmus.memory`` has the names that SYCL users know. Importing this package opens no driver and
+does not import NumPy: both happen on first use.
 """
 
 from __future__ import annotations
@@ -247,7 +247,7 @@ _copyreg.pickle(Array, _reduce_array)
 
 
 def get_include() -> str:
-    """The directory for the compiler's -I: it has ``isthmus/isthmus.h`` and ``isthmus.hpp``."""
+    """The directory for the compiler's -I: contains ``isthmus/isthmus.h`` and ``isthmus.hpp``."""
     return _installed_dir("include", _os.path.join("isthmus", "isthmus.h"))
 
 
@@ -264,7 +264,7 @@ def get_cmake_dir() -> str:
 
 
 def _installed_dir(directory: str, marker: str) -> str:
-    # In an installed package it is inside the package; in a build tree, beside the library or
+    # An installed package contains the directory; in a build tree, it is beside the library or the
     # sources.
     package = _os.path.dirname(_os.path.abspath(__file__))
     source = _os.path.dirname(_os.path.dirname(_os.path.realpath(__file__)))

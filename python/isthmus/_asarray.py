@@ -45,20 +45,20 @@ def asarray(
 
     ``copy`` None: a copy if one is needed; False: ValueError if one is needed; True: always a copy,
     in C order. Another ``dtype`` needs a copy, and the values are cast as by NumPy's ``astype``,
-    with its ComplexWarning. Python numbers become elements as by NumPy's ``asarray``, so that
-    complex ones as real elements are a TypeError.
+    with its ComplexWarning. Python numbers are converted as by NumPy's ``asarray``, which raises
+    TypeError for a complex number as a real element.
 
-    ``kind``, ``device`` and ``queue`` None: those of ``obj`` if a device has its memory, else
-    "device" and the current queue, so that plain host memory is copied; with ``kind="host"`` and a
-    queue of the host device it is adopted without a copy. Another queue of the same context and
-    device needs no copy. ``resource``: the resource to allocate a copy from, which also determines
-    kind and queue if none is named. ``fallback``: as in ``empty``, for a copy. ``usm_type`` and
-    ``sycl_queue`` are aliases of ``kind`` and ``queue``.
+    ``kind``, ``device`` and ``queue`` None: those of ``obj`` if its memory belongs to a device,
+    else "device" and the current queue, so that plain host memory is copied; with ``kind="host"``
+    and a queue of the host device it is adopted without a copy. Another queue of the same context
+    and device needs no copy. ``resource``: the resource to allocate a copy from, which also
+    determines kind and queue if none is named. ``fallback``: as in ``empty``, for a copy.
+    ``usm_type`` and ``sycl_queue`` are aliases of ``kind`` and ``queue``.
 
     Raises TypeError for elements that arrays do not support (objects, text, dates, records,
-    non-native byte order) and for two names of one argument, ValueError as above and for a bad
-    kind, OverflowError for Python integers that ``dtype`` cannot represent, BufferError for memory
-    that cannot be shared.
+    non-native byte order) and for an argument under both of its names, ValueError as above and for
+    an unknown kind, OverflowError for Python integers that ``dtype`` cannot represent, BufferError
+    for memory that cannot be shared.
     """
     kind = _one_of("kind", kind, "usm_type", usm_type)
     queue = _one_of("queue", queue, "sycl_queue", sycl_queue)
@@ -108,7 +108,9 @@ def _one_of(name: str, value: Any, alias: str, other: Any) -> Any:
 
 
 def _source_of(obj: Any, wanted: DType | None) -> Array | NDArray[Any]:
-    """An Array without a copy, if a device or the library knows the memory."""
+    """An Array over the memory of ``obj`` if the library or a driver knows that memory; else a
+    NumPy array.
+    """
     import numpy as np
 
     if isinstance(obj, Array):
@@ -117,7 +119,7 @@ def _source_of(obj: Any, wanted: DType | None) -> Array | NDArray[Any]:
         copy = obj.device
         if isinstance(copy, Array):
             return copy
-        # A NumPy array, if one memory of the host is both copies.
+        # A NumPy array, if host memory serves as both copies.
         return _adopt(copy, DType(copy.dtype), "host", obj.queue)
     if isinstance(obj, Buffer):
         return Array(obj, (obj.nbytes,), "uint8")
@@ -154,9 +156,9 @@ def _is_plain(obj: Any, source: Array) -> bool:
 
 
 def _from_protocols(obj: Any) -> Array | NDArray[Any] | None:
-    """An array over memory that another library exports; None if it has no such protocol."""
+    """An array over memory that another library exports; None if ``obj`` has no protocol for it."""
     if hasattr(obj, _SYCL_PROTOCOL):
-        tensor = getattr(obj, "__usm_ndarray__", obj)  # dpnp's arrays have one
+        tensor = getattr(obj, "__usm_ndarray__", obj)  # dpnp's arrays wrap a dpctl array
         return _core._array_from_interface(obj, getattr(tensor, "usm_data", None))
     if not hasattr(obj, "__dlpack_device__"):
         return _core._array_from_interface(obj)
@@ -166,7 +168,7 @@ def _from_protocols(obj: Any) -> Array | NDArray[Any] | None:
 
     try:
         array = np.from_dlpack(_Checked(obj))
-    # For a type that NumPy lacks, such as bfloat16. NumPy 1.x raises RuntimeError.
+    # Raised for types that NumPy lacks, such as bfloat16; RuntimeError by NumPy 1.x.
     except (BufferError, RuntimeError):
         return _core._array_from_dlpack(obj)
     # NumPy treats memory from DLPack before 1.0, which has no read-only flag, as read-only.
@@ -209,14 +211,15 @@ def _in_host_memory(obj: Any, wanted: DType | None) -> NDArray[Any]:
         return _as_strict(array, obj)
     array = _as_strict(host_array(obj), obj)
     if array.dtype.kind in "iufcO" and wanted is not None and wanted != array.dtype:
-        # OverflowError for 300 as uint8, TypeError for 1j as float64; 2**70 is a float. NumPy has
-        # no bfloat16.
+        # NumPy checks the values only if it converts the Python numbers to the type itself:
+        # OverflowError for 300 as uint8, TypeError for 1j as float64; 2**70 is accepted as a float.
+        # NumPy has no bfloat16.
         return host_array(obj, "float64" if wanted.name == "bfloat16" else wanted)
     if array.dtype.kind == "O" and array.ndim == 0 and not isinstance(obj, int):
         name = type(obj).__name__
         raise TypeError(
-            f"cannot make an array of {name}: pass arrays, Python or NumPy numbers, or lists of "
-            "them, or pass a dtype for other numbers"
+            f"cannot create an array of {name}: pass arrays, Python or NumPy numbers, or lists "
+            "of them, or pass a dtype for other numbers"
         )
     return array
 
@@ -234,9 +237,7 @@ class _Request:
     fallback: str | None
 
     def from_array(self, source: Array, *, is_plain: bool) -> Array:
-        """An array over the same memory, or a copy; ``is_plain``: host memory that no device
-        knows.
-        """
+        """An array over the same memory, or a copy. ``is_plain``: the result of ``_is_plain``."""
         kind = self.kind_or("device" if is_plain else source.kind)
         queue = self.queue_on(current_queue() if is_plain else source.queue)
         reasons = self.type_reasons(DType(source.dtype))
@@ -249,7 +250,7 @@ class _Request:
         return source if queue is source.queue else source.on_queue(queue)
 
     def from_host(self, source: NDArray[Any]) -> Array:
-        """The same for a NumPy array."""
+        """As ``from_array``, for a NumPy array."""
         dtype = DType(source.dtype)  # raises TypeError with the reason
         kind = self.kind_or("device")
         queue = self.queue_on(current_queue())
@@ -321,8 +322,8 @@ def _location_reasons(source: NDArray[Any], kind: str, queue: Queue) -> list[str
 
 
 def _adopt(source: NDArray[Any], dtype: DType, kind: str, queue: Queue) -> Array:
-    """An array over all memory that ``source`` is a view of, so that arrays over its parts share
-    it.
+    """An array over ``source``. Adopts all memory that ``source`` is a view of, so that arrays over
+    different views share that memory.
     """
     if source.size == 0:
         return empty(source.shape, dtype, kind=kind, queue=queue)

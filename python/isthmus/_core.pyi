@@ -311,7 +311,7 @@ class Context:
     def from_handle(handle: int, device: Device | str, owner: object = None) -> Context:
         """
         Adopts a driver's context (OpenCL: cl_context; CUDA: the primary one) of `device`'s
-        platform. It is kept alive by `owner` if given, else by the driver's own reference
+        platform. It is kept alive by `owner` if passed, else by the driver's own reference
         count. Raises UnsupportedError where contexts have no handles.
         """
 
@@ -400,10 +400,10 @@ class Event:
     def elapsed_since(self, earlier: Event) -> int:
         """
         Nanoseconds from the end of `earlier` to the end of this event, on their device's
-        clock; negative if this one ended first. Both must be events of Queue.mark(), on
-        queues of one device. Waits for both, and raises their errors. Raises
-        UnsupportedError for events without times, InvalidArgumentError for those of two
-        devices.
+        clock; negative if this event completed first. Both must be events of
+        Queue.mark(), on queues of one device. Waits for both, and raises their errors.
+        Raises UnsupportedError for events without times, InvalidArgumentError for those of
+        two devices.
         """
 
     @property
@@ -470,7 +470,7 @@ class Queue:
         """
         Adopts a driver's queue (OpenCL: cl_command_queue) of `device`'s platform. If it is
         out of order, every operation is enclosed by barriers. It is kept alive by `owner`
-        if given, else by the driver's own reference count. Raises UnsupportedError where
+        if passed, else by the driver's own reference count. Raises UnsupportedError where
         queues have no handles.
         """
 
@@ -480,9 +480,9 @@ class Queue:
         Adopts a CUDA stream of another library, which it keeps alive: an object with
         __cuda_stream__ (cuda.core, a Queue), a stream of PyTorch or CuPy. `device` None:
         the device of the stream; for a default stream that does not report one, the current
-        device if it is a CUDA device, else "cuda:0". External work on the stream is taken
-        into account. Raises TypeError for other objects, WrongContextError for a stream of
-        another device.
+        device if it is a CUDA device, else "cuda:0". Operations are ordered with external
+        work on the stream. Raises TypeError for other objects, WrongContextError for a stream
+        of another device.
 
         The per-thread default stream is the calling thread's. Its queue may be used on any
         thread: from other threads its operations go to the legacy default stream, which has
@@ -602,7 +602,7 @@ class Queue:
     def memcpy_async(self, dest: object, src: object, count: int, dEvents: Sequence[Event] | None = None) -> Event:
         """
         dpctl's name for copy(blocking=False), after the events `dEvents`. Source and
-        destination are kept alive until it has ended.
+        destination are kept alive until it has completed.
         """
 
     def prefetch(self, buf: Buffer, count: int = 0) -> None:
@@ -791,7 +791,7 @@ class PoolResource(MemoryResource):
     remap=False. Requests up to 256 KiB take at most 1/8 more than their size; larger ones are
     rounded up to 64 KiB. Memory freed after work on a queue is reused at once on that queue,
     and elsewhere after the work has completed. Raises USMAllocationError if the driver has
-    too little memory or a limit is reached, UnsupportedError as ProviderResource.
+    too little memory or a limit is reached, UnsupportedError as ProviderResource does.
 
     With `upstream`, for example a CustomResource, the pool obtains its memory from that
     instead of the driver, with its kind, device and context, and the memory does not move.
@@ -1163,7 +1163,7 @@ class FixedSizeResource(AdaptorResource):
     A slab has `blocks` blocks (0: 1 MiB of them, at least 8). A larger Buffer raises
     InvalidArgumentError: use a BinningResource to serve it from another resource. A block
     that is freed after work on a queue is reused at once on that queue, and elsewhere after
-    the work has ended. Slabs that are entirely free are returned by trim(), and when a
+    the work has completed. Slabs that are entirely free are returned by trim(), and when a
     request of any resource would otherwise fail. Raises UnsupportedError for an upstream that
     allocates memory of several kinds.
     """
@@ -1183,7 +1183,7 @@ class ArenaResource(AdaptorResource):
     another superblock, of 1 MiB or the size that the request needs, and does not search other
     arenas; a PoolResource does, and is nearly always the better choice. Superblocks that
     are entirely free are returned by trim(), and before memory runs out. They hold at most
-    `limit_bytes` (0: what upstream has). Raises UnsupportedError for an upstream that
+    `limit_bytes` (0: no limit). Raises UnsupportedError for an upstream that
     allocates memory of several kinds.
     """
 
@@ -1198,8 +1198,8 @@ class DebugResource(AdaptorResource):
     alignment if that is more. `kept_bytes` of freed blocks are poisoned, and retained for a
     while to detect such writes. An allocation waits for its queue, and memory is returned
     once nothing uses it. Detected writes are reported on the standard error stream, and
-    raised by verify(). Raises UnsupportedError for an upstream that may give device memory,
-    which the host cannot inspect.
+    raised by verify(). Raises UnsupportedError for an upstream that may allocate device
+    memory, which the host cannot inspect.
     """
 
     def __init__(self, upstream: MemoryResource, kept_bytes: int | str = '16MiB') -> None: ...
@@ -1214,7 +1214,7 @@ def live(kind: str | None = None) -> tuple[int, int]:
 
 def query(pointer: int, *, context: Context | None = None) -> PointerInfo:
     """
-    Returns what is known about an address, which may lie inside of a buffer: the whole
+    Returns information about an address, which may lie inside of a buffer: the whole
     block of a buffer belongs to it. For an address that the library does not know, the
     driver of `context` is queried, if that is passed; memory of other contexts is then
     unknown. Raises ValueError if `pointer` is not an address.
@@ -1342,7 +1342,7 @@ class Buffer:
 
     buf[100:200] is a view that keeps `buf` alive. memoryview(buf) and numpy.asarray(buf)
     access shared and host kinds without a copy, after the work pending on the buffer has
-    ended. Safe to use from any thread. Operations on one queue run in the order of their
+    completed. Safe to use from any thread. Operations on one queue run in the order of their
     calls. An operation also waits for those on this buffer that were submitted to other
     queues before.
     """
@@ -1475,7 +1475,7 @@ class Buffer:
         after the events `after`.
 
         With blocking=False it returns an Event at once, and source and destination are
-        kept alive until the copy has ended. Raises OutOfRangeError past either end,
+        kept alive until the copy has completed. Raises OutOfRangeError past either end,
         ValueError for an object that is not contiguous, TypeError for one without bytes.
         Ctrl-C interrupts the wait, not the copy.
         """
@@ -1483,7 +1483,7 @@ class Buffer:
     def copy_to(self, dst: object, *, nbytes: int | None = None, offset: int = 0, dst_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
         """
         Copies bytes of this buffer into `dst`: copy_from in the other direction. `nbytes`
-        None: all of this buffer from `offset`; bytes of `dst` past that are unchanged.
+        None: all of this buffer from `offset`; later bytes of `dst` are unchanged.
         Raises ReadOnlyError for a destination that cannot be written.
         """
 
@@ -1579,7 +1579,7 @@ class Buffer:
 
         `copy` True: a copy. None: a copy for the CPU if that cannot access the memory and
         `dl_device` is (1, 0). Raises BufferError for devices that cannot use the memory,
-        for streams where there are none, and for read-only memory without a version.
+        for a stream on a device without streams, and for read-only memory without a version.
         """
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -1709,8 +1709,8 @@ class allocated:
     `with isthmus.allocated() as a:` counts the arrays and buffers that this thread or asyncio
     task, and tasks started within it, allocate in the block, from any resource, in bytes as
     requested. Scopes nest: outer scopes include the counts of inner ones. May be read at any
-    time; nothing is counted after its end. A free counts when the buffer is freed or no
-    longer referenced, though work in flight may hold the memory longer. A scope can be
+    time; nothing is counted after the end of a scope. A free counts when the buffer is freed
+    or no longer referenced, though work in flight may hold the memory longer. A scope can be
     entered once. Allocations of a resource for other libraries are counted by its
     StatisticsResource.
     """
@@ -1772,8 +1772,9 @@ class Array:
     host kinds, and of device kind inside isthmus.allow_scalar(). array[1:3] = 0 and
     array[...] = other copy, as isthmus.copyto does. memoryview(array) and
     numpy.asarray(array) access shared and host kinds without a copy, after the work pending
-    on the buffer has ended. Other libraries access it through DLPack and the interfaces. Safe
-    to use from any thread; operations on the elements are ordered as those on the buffer.
+    on the buffer has completed. Other libraries access it through DLPack and the interfaces.
+    Safe to use from any thread; operations on the elements are ordered as those on the
+    buffer.
 
     Two arrays are equal if they are the same object. Elements are compared in copies, as in
     numpy.array_equal(one.to_numpy(), other.to_numpy()).
@@ -2415,8 +2416,8 @@ class _Memory(Buffer):
 
     def copy_to_host(self, obj: object = None) -> Any:
         """
-        Copies the bytes into `obj`, any writable contiguous buffer, and returns it. Bytes
-        of `obj` past that are unchanged, and a smaller one is filled from the start of
+        Copies the bytes into `obj`, any writable contiguous buffer, and returns it. Later
+        bytes of `obj` are unchanged, and a smaller `obj` is filled from the start of
         this memory. None: into a new uint8 ndarray. Blocks. Raises ReadOnlyError,
         ValueError if `obj` is not contiguous.
         """

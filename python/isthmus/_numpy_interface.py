@@ -24,8 +24,8 @@ def readable(obj: Any, outer: tuple[int, ...] = ()) -> Any:
     a list of such arrays.
 
     ValueError for impossible addresses, extents or strides, and if elements lie outside that
-    memory; TypeError if they are references. An interface with an address does not contain the size
-    of the memory, so that is not checked.
+    memory; TypeError if the elements are references to Python objects. An interface with an address
+    does not contain the size of the memory, so bounds are not checked in that case.
     """
     is_read = id(obj) not in outer and len(outer) <= _MAX_DEPTH
     found = _to_check(obj) if is_read else None
@@ -41,8 +41,8 @@ def readable(obj: Any, outer: tuple[int, ...] = ()) -> Any:
 
 
 def _array_of(obj: Any, entries: dict[str, Any]) -> Any:
-    """An array over the memory of the object that the entries name; ``obj`` if they have an
-    address.
+    """An array over the memory of the object that the entries name; ``obj`` itself if they
+    contain an address.
     """
     _require_sound(entries)
     if isinstance(entries.get("data", ()), tuple):
@@ -138,7 +138,7 @@ def _require_within(array: NDArray[Any], memory: memoryview) -> None:
 
 
 def extent_of(source: NDArray[Any]) -> tuple[int, int]:
-    """The addresses of the first byte of the elements, and past the last one."""
+    """The address of the elements' first byte, and the address after their last byte."""
     steps = [
         (extent - 1) * stride for extent, stride in zip(source.shape, source.strides, strict=True)
     ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Features of an optional library, which or whose dependencies may be absent."""
+"""Use of optional libraries, which may be missing or lack a dependency."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Argument = TypeVar("Argument")
 Result = TypeVar("Result")
 
 
-def try_make(make: Callable[[Argument], Result], argument: Argument) -> Result | str:
-    """The result of ``make(argument)``, or the reason why it is not available."""
+def try_call(function: Callable[[Argument], Result], argument: Argument) -> Result | str:
+    """The result of ``function(argument)``, or the reason for its failure as text."""
     try:
-        return make(argument)
+        return function(argument)
     except ModuleNotFoundError as missing:
         return f"{missing.name} is not installed"
     except Exception as reason:  # libraries raise any type of error if their driver is absent

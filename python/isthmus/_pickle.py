@@ -56,13 +56,13 @@ def load_array(buffer: Buffer, shape: tuple[int, ...], dtype: str) -> Array:
     if result.nbytes != buffer.nbytes:
         raise ValueError(
             f"the pickle is of an array of {result.nbytes} bytes, but its buffer has "
-            f"{buffer.nbytes}"
+            f"{buffer.nbytes} bytes"
         )
     return result
 
 
 def frame_of(contents: Any, nbytes: int | None) -> memoryview:
-    """A one-dimensional array of bytes; ValueError if it has gaps, or is not ``nbytes`` long."""
+    """One-dimensional bytes. ValueError if there are gaps, or not ``nbytes`` bytes."""
     view = memoryview(contents)
     if nbytes is not None and view.nbytes != nbytes:
         raise ValueError(
@@ -79,7 +79,8 @@ def frame_of(contents: Any, nbytes: int | None) -> memoryview:
 def device_or_default(name: str) -> Device:
     try:
         return Device(name)
-    except (DeviceNotFoundError, InvalidArgumentError):  # simulated by an exited process
+    # For example a simulated device of a process that has exited.
+    except (DeviceNotFoundError, InvalidArgumentError):
         default = Device("")
         warnings.warn(
             f"the buffer was pickled on {name}, which is not available: it is loaded on "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Information about a pointer: a plain value, which compares and prints as such."""
+"""``PointerInfo``: information about a pointer, as an immutable value."""
 
 from __future__ import annotations
 

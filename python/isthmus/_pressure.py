@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Information about a pool's memory: plain values, which compare, print and are pickled as such."""
+"""Information about a pool's memory, as immutable values that can be compared and pickled."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class TagHolder(NamedTuple):
     tag: str | None
     """None for allocations without a tag."""
     nbytes: int
-    """As requested."""
+    """The requested bytes."""
     blocks: int
     """Number of blocks."""
 
@@ -32,7 +32,7 @@ class Snapshot(NamedTuple):
     cached_bytes: int
     """Cached by threads, and by slabs of one size class, for later buffers."""
     waiting_bytes: int
-    """Freed, and usable after the work before the free has completed."""
+    """Freed; usable once the work submitted before the free has completed."""
     free_bytes: int
     """Usable by any buffer."""
     largest_free_bytes: int
@@ -78,11 +78,11 @@ class TrackedBlock(NamedTuple):
 
     pointer: int
     nbytes: int
-    """As requested."""
+    """The requested bytes."""
     queue_key: int
-    """Key of the queue that it was allocated on: equal for objects of one driver queue."""
+    """Key of the queue that it was allocated on; equal for all Queues over one driver queue."""
     order: int
-    """Grows with time; has no unit."""
+    """Allocations with a larger number were made later; the differences have no meaning."""
     thread: int
     """The thread that allocated the block: ``threading.get_native_id()``."""
     tag: str | None

@@ -15,8 +15,8 @@ from ._core import Array, Error, WaitTimeoutError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-# A kernel that does not end must not block a debugger, which prints variables.
-MAX_WAIT_SECONDS = 2.0  # seconds
+# Debuggers print variables, and a kernel that never completes must not block them.
+MAX_WAIT_SECONDS = 2.0
 
 
 def to_text(array: Array) -> str:

@@ -25,10 +25,10 @@ class allow_scalar:  # noqa: N801
     """Allows single elements of arrays of device kind to be read and written.
 
     ``with isthmus.allow_scalar():``, or as a decorator of a function or coroutine function. A
-    generator function is a TypeError, since the permission would remain in effect for its caller.
-    The permission applies to the thread and ``asyncio`` task that entered it; several may share one
-    object. Each element costs a transfer of some microseconds: suitable for inspection, not for
-    loops.
+    generator function raises TypeError, because the permission would remain in effect for its
+    caller. The permission applies to the thread and ``asyncio`` task that entered it; several may
+    share one object. Each element costs a transfer of some microseconds: suitable for inspection,
+    not for loops.
     """
 
     def __enter__(self) -> Self:
@@ -48,9 +48,9 @@ class allow_scalar:  # noqa: N801
     def __call__(self, function: Function) -> Function:
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise TypeError(
-                f"{function.__qualname__} is a generator function, and its caller would be "
-                "allowed single elements, too: use `with isthmus.allow_scalar():` in it, around "
-                "code without a yield"
+                f"{function.__qualname__} is a generator function: between its steps, its caller "
+                "would have the permission. Use `with isthmus.allow_scalar():` in the function, "
+                "around code without a yield"
             )
         if inspect.iscoroutinefunction(function):
 

@@ -37,14 +37,14 @@ def scatter(
     have none. ``data``: an Array, another library's array on a device, a NumPy array, or an object
     that NumPy converts to one; it may have gaps. ``devices``: Devices and filter strings, whose
     default queues are used, or Queues; one may be named several times. ``kind`` is that of the
-    parts, and ``fallback`` the kind for a device that has no such memory left. Their memory is
+    parts, and ``fallback`` the kind for a device that has no such memory left. The parts are
     allocated as by ``isthmus.empty``.
 
-    All memory is allocated first. Then the copies to all devices run at the same time, and are
-    waited for. If one fails the others are still waited for, the memory is freed, and the first
-    failure is raised. Raises ValueError without devices, for an axis that the data do not have, and
-    for data without dimensions; TypeError for elements that devices do not support; and the errors
-    of isthmus.empty.
+    All memory is allocated first. Then the copies to all devices run at the same time, and the call
+    waits for all of them. If a copy fails, the memory is freed and the first failure is raised
+    after all copies have completed. Raises ValueError without devices, for an axis that the data do
+    not have, and for data without dimensions; TypeError for elements that devices do not support;
+    and the errors of isthmus.empty.
     """
     queues = _queues_of(devices)
     source = _array_of(data)
@@ -63,13 +63,13 @@ def scatter(
 
 
 def gather(parts: Sequence[Any], out: Any = None, axis: int = 0) -> Any:
-    """Copies arrays, concatenated along ``axis``, into ``out``, and returns that.
+    """Copies arrays, concatenated along ``axis``, into ``out``, and returns ``out``.
 
     ``parts``: Arrays on any devices, as ``scatter`` returns them, and NumPy arrays. ``out``: a
     NumPy array or an Array with the type of the elements and the shape of the concatenation, on any
     device, in other memory than the parts; None: a new NumPy array. The copies from all devices run
-    at the same time and are waited for. If one fails the others are still waited for, and the first
-    failure is raised.
+    at the same time, and the call waits for all of them. If copies fail, the first failure is
+    raised after all have completed.
 
     Raises ValueError without parts, for shapes that differ elsewhere than along ``axis``, and for
     an ``out`` of another shape; TypeError for types that differ; ReadOnlyError; AttributeError for

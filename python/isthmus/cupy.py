@@ -51,8 +51,9 @@ def allocator_of(resource: MemoryResource | None = None) -> Callable[[int], Any]
         device = current_device()
         if resource is not None and resource.device != Device(f"cuda:{device}"):
             raise ValueError(
-                f"CuPy is on device {device}, but its resource is on "
-                f"{resource.device.filter}: create one for each device, or pass none"
+                f"CuPy's current device is {device}, but the resource is on "
+                f"{resource.device.filter}: create an allocator for each device, or pass no "
+                "resource"
             )
         pool = _core._device_pool(device) if resource is None else resource
         target = (pool, Queue.from_stream(stream, f"cuda:{device}"), device)
@@ -78,7 +79,7 @@ allocator = allocator_of()
 
 
 class use:  # noqa: N801 (called as a function, too)
-    """Makes Isthmus CuPy's allocator from here on; with ``with``, until the block ends."""
+    """Sets Isthmus as CuPy's allocator: permanently, or until the end of a ``with`` block."""
 
     def __init__(self, resource: MemoryResource | None = None) -> None:
         self._before = _cupy.cuda.get_allocator()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""USM memory by the names that SYCL users know from ``dpctl.memory``, resources and counts.
+"""USM memory under the names of ``dpctl.memory``, memory resources, and allocation counts.
 
 Resources compose: for example a ``StatisticsResource`` over a ``LimitResource`` over a
 ``PoolResource``, or over a ``CustomResource``, which calls an ``Allocator`` of the program.

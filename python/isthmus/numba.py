@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Isthmus as Numba's memory manager.
 
-``numba.cuda.set_memory_manager(isthmus.numba.MemoryManager)`` before Numba uses a device, or
-``NUMBA_CUDA_MEMORY_MANAGER=isthmus.numba`` in the environment. Numba does not report which stream
-an array is used on: freed memory is reused after all work that the streams had at that time has
-completed. Streams that were created not to wait for the default stream are excluded: wait for these
-before the last reference to an array is dropped.
+Call ``numba.cuda.set_memory_manager(isthmus.numba.MemoryManager)`` before Numba uses a device, or
+set ``NUMBA_CUDA_MEMORY_MANAGER=isthmus.numba`` in the environment. Numba does not report which
+stream an array is used on, so freed memory is reused after all work that was on the streams at the
+time of the free has completed. This excludes streams that do not synchronize with the default
+stream: wait for their work before the last reference to an array is dropped.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class _DefaultStream:
 
 
 class MemoryManager(_cuda.HostOnlyCUDAMemoryManager):  # type: ignore[misc]
-    """Device memory from each device's pool for frameworks that name no resource.
+    """Allocates from the pool that CuPy and PyTorch also use by default on each device.
 
     Numba still allocates pinned and managed memory itself. One object serves one context.
     """

@@ -48,7 +48,7 @@ class Stats:
 
 
 def use(resource: MemoryResource | None = None) -> None:
-    """Makes Isthmus PyTorch's CUDA allocator from here on, until the process ends.
+    """Sets Isthmus as PyTorch's CUDA allocator until the process exits.
 
     ``resource``, of device memory, serves its device; for the other devices, or for all devices if
     None, a pool is created with their first tensor. A second call with the same argument does

@@ -75,7 +75,7 @@ nb::object slice_bound(nb::handle slice, const char* name) {
                shown_integer(integer).ptr());
 }
 
-[[noreturn]] void raise_no_alignment(nb::handle integer) {
+[[noreturn]] void raise_bad_alignment(nb::handle integer) {
   raise_python(error_type(ISTHMUS_ERROR_INVALID_ARGUMENT),
                "alignment %U is not a power of two up to the device's max_alignment, nor 0 for the "
                "device's default",
@@ -178,7 +178,7 @@ std::int64_t to_alignment(nb::handle value) {
   int overflow = 0;
   const long long alignment = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
   if (overflow > 0) {
-    raise_no_alignment(value);
+    raise_bad_alignment(value);
   }
   return overflow < 0 ? -1 : alignment;
 }
@@ -191,7 +191,7 @@ std::int64_t to_exact_alignment(nb::handle value) {
   const nb::object index = to_integer(value, "alignment");
   const long long alignment = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
   if (overflow != 0 || alignment < 0) {
-    raise_no_alignment(index);
+    raise_bad_alignment(index);
   }
   return alignment;
 }

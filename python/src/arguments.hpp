@@ -17,10 +17,10 @@ namespace isthmus::python {
 // `cause`, unless that is null; take_foreign_error() names the exceptions that are thrown instead.
 [[nodiscard]] nb::object as_integer(nb::handle value,
                                     std::optional<nb::python_error>* cause = nullptr);
-// The same, but throws a TypeError whose __cause__ is the exception of __index__.
+// Like as_integer, but throws a TypeError whose __cause__ is the exception of __index__.
 [[nodiscard]] nb::object to_integer(nb::handle value, const char* name);
-// The integer as messages show it. One with many digits, which Python may refuse to convert to
-// text, is shown by its number of bits.
+// The integer as text for messages. For an integer with many digits, which Python may refuse to
+// convert to text, the number of its bits.
 [[nodiscard]] nb::object shown_integer(nb::handle integer);
 // TypeError if the value is not a str.
 void require_text(nb::handle value, const char* name);
@@ -30,7 +30,7 @@ void require_text(nb::handle value, const char* name);
 // ..."), with `cause` if there is one. Other errors of the object propagate.
 [[nodiscard]] nb::object to_tuple_of(nb::handle argument, const char* must_be,
                                      std::optional<nb::python_error> cause = {});
-// The bounds of a slice; in the slice each is an integer or None.
+// The bounds of a Python slice, whose own members are integers or None.
 struct SliceBounds {
   Py_ssize_t start = 0, stop = 0, step = 1;
 };
@@ -43,7 +43,7 @@ struct SliceBounds {
 [[nodiscard]] std::size_t to_size(nb::handle value, const char* name);
 // The same, but returns `default_size` for None.
 [[nodiscard]] std::size_t to_size_or(nb::handle value, const char* name, std::size_t default_size);
-// Returns 0 for None. Negative numbers, which dpctl treats as no alignment, stay negative.
+// Returns 0 for None. Negative numbers, which dpctl treats as no alignment, are returned unchanged.
 // InvalidArgumentError from 2**63 on, as for alignments that no device supports.
 [[nodiscard]] std::int64_t to_alignment(nb::handle value);
 // The same for a resource, where negative numbers are an error: InvalidArgumentError for a number
@@ -53,7 +53,7 @@ struct SliceBounds {
 [[nodiscard]] bool is_true(nb::handle value);
 // TypeError if it is neither True nor False.
 [[nodiscard]] bool to_flag(nb::handle value, const char* name);
-// An address: OutOfRangeError outside 0..2**64-1, TypeError if it is not an integer.
+// Converts an address. OutOfRangeError outside 0..2**64-1, TypeError if it is not an integer.
 [[nodiscard]] void* to_pointer(nb::handle value, const char* name);
 
 // Accepts "device", "shared" and "host". ValueError for other text, TypeError for other objects.
@@ -68,7 +68,7 @@ struct SliceBounds {
 // for negative numbers and NaN.
 inline constexpr auto k_infinite = std::numeric_limits<std::int64_t>::max();
 [[nodiscard]] std::int64_t to_nanoseconds(nb::handle seconds, const char* name);
-// The same as the timeout of a library call: -1 (no timeout) for None and infinity.
+// Seconds as the timeout of a library call: -1 (no timeout) for None and infinity.
 [[nodiscard]] std::int64_t to_timeout(nb::handle seconds);
 
 // Interned strings that are often compared or looked up.

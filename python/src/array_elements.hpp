@@ -11,8 +11,8 @@ namespace isthmus::python {
 // Memory of kind shared or host is read directly. Memory of kind device is copied, which
 // allow_scalar() must permit; otherwise TypeError.
 [[nodiscard]] nb::object read_element(const TypedArray& array, std::size_t offset);
-// The same for a write. False if the value is not a number that the host can store directly:
-// nothing was written then, but the permission for device kind was checked.
+// Writes the element under the same conditions. Returns false, and writes nothing, if the value is
+// not a number that the host can store directly; the permission for device kind was checked then.
 [[nodiscard]] bool write_element(const TypedArray& array, std::size_t offset, nb::handle value);
 
 // A view of one element.

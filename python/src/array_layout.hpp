@@ -59,15 +59,15 @@ enum class ElementOrder { c, fortran };
 
 // Strides of C order without gaps.
 [[nodiscard]] ArrayNumbers dense_strides(NumberSpan shape, std::int64_t item);
-// Whether the elements lie in that order without gaps. The stride of an extent of 1 or less is
-// ignored.
+// Whether the elements lie in C or Fortran order without gaps. The stride of an extent of 1 or less
+// is ignored.
 [[nodiscard]] bool is_dense(const ArrayLayout& layout, ElementOrder order);
 // Whether the layout is dense in either order.
 [[nodiscard]] bool is_contiguous(const ArrayLayout& layout);
 [[nodiscard]] bool is_empty(const ArrayLayout& layout) noexcept;
 
-// The bounding box of all elements, in bytes relative to the first one. If there are none, the box
-// of that first one.
+// The bounding box of all elements, in bytes relative to the first one. If the layout is empty, the
+// box of one element at offset 0.
 struct ArrayBox {
   std::int64_t start = 0;
   std::int64_t nbytes = 0;
@@ -147,12 +147,11 @@ void require_element_multiples(const void* first, const TypedLayout& layout, con
 // extents, OverflowError from 2**63 on.
 [[nodiscard]] ArrayNumbers to_shape(nb::handle argument);
 [[nodiscard]] nb::object to_tuple(NumberSpan numbers);
-// Strides counted in elements, as some protocols define them.
+// Converts strides in bytes to strides counted in elements, which some protocols use.
 [[nodiscard]] ArrayNumbers strides_in_items(NumberSpan strides, std::int64_t item);
 
-// The bytes of an element whose type is, for example, "<f4". A typestr that is not in the
-// protocol's own notation is passed to NumPy, as dpctl does. Returns 0 if the type is neither a
-// number nor a bool.
+// The element size, in bytes, of a type such as "<f4". A typestr that is not in the protocol's own
+// notation is passed to NumPy, as dpctl does. Returns 0 if the type is neither a number nor a bool.
 [[nodiscard]] std::size_t item_size_of(nb::handle typestr);
 
 }  // namespace isthmus::python

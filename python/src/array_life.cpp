@@ -58,11 +58,11 @@ nb::object header_of(const TypedArray& self) {
 }
 
 // Calls a function of isthmus._printing.
-nb::object printed(const char* function, nb::handle self) {
+nb::object call_printing(const char* function, nb::handle self) {
   return nb::module_::import_("isthmus._printing").attr(function)(self);
 }
 
-void bind_end(nb::class_<TypedArray>& bound) {
+void bind_free(nb::class_<TypedArray>& bound) {
   bound
       .def("free", &free_array,
            "Frees this array: using it afterwards raises ClosedError, freeing it again does\n"
@@ -126,20 +126,20 @@ void bind_text(nb::class_<TypedArray>& bound) {
       .def("_header", &header_of, nb::sig("def _header(self) -> str"),
            "One line that describes the array and its location.")
       .def(
-          "__repr__", [](nb::handle self) { return printed("to_repr", self); },
+          "__repr__", [](nb::handle self) { return call_printing("to_repr", self); },
           nb::sig("def __repr__(self) -> str"))
       .def(
-          "__str__", [](nb::handle self) { return printed("to_text", self); },
+          "__str__", [](nb::handle self) { return call_printing("to_text", self); },
           nb::sig("def __str__(self) -> str"))
       .def(
-          "_repr_html_", [](nb::handle self) { return printed("to_html", self); },
+          "_repr_html_", [](nb::handle self) { return call_printing("to_html", self); },
           nb::sig("def _repr_html_(self) -> str"));
 }
 
 }  // namespace
 
 void bind_array_lifetime(nb::class_<TypedArray>& bound) {
-  bind_end(bound);
+  bind_free(bound);
   bind_location(bound);
   bind_text(bound);
 }

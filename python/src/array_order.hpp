@@ -17,7 +17,8 @@ enum class RequestedOrder { c, fortran, any, keep };
 // Like dense_layout, with a cache: programs create arrays of a few shapes over and over.
 [[nodiscard]] SharedLayout recent_layout(ArrayNumbers&& shape, const ElementType& type);
 [[nodiscard]] SharedLayout fortran_layout(ArrayNumbers shape, const ElementType& type);
-// The shape of `like` without gaps, in an order that depends on the order of `like`.
+// A layout of the shape of `like` without gaps. With `any` and `keep`, the order of its axes
+// depends on that of `like`.
 [[nodiscard]] SharedLayout ordered_layout(const ArrayLayout& like, const ElementType& type,
                                           RequestedOrder order);
 

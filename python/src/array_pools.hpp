@@ -4,9 +4,9 @@
 // are the library's (isthmus_default_pool), cached for each kind of memory in a context of a
 // device.
 //
-// Programs create and destroy contexts, so an entry beyond `k_max_pools` replaces entries whose
-// pools hold no memory. A reference to an entry is valid until other Python code runs or the
-// interpreter's lock is released.
+// Programs create and destroy contexts, so before an entry beyond `k_max_pools` is added, all
+// entries whose pools hold no memory are dropped. A reference to an entry is valid until other
+// Python code runs or the interpreter's lock is released.
 
 #include <memory>
 #include <vector>
@@ -36,8 +36,8 @@ class DevicePools {
     }
     return nullptr;
   }
-  // Creates and caches a pool. Throws the driver's error if it does not provide such memory. May
-  // release the interpreter's lock. Pre: `find` returns nullptr.
+  // Creates and caches a pool. Throws the driver's error if the driver does not provide memory of
+  // that kind. May release the interpreter's lock. Pre: `find` returns nullptr.
   [[nodiscard]] const Resource& make(isthmus_kind_t kind, const Queue& queue, PoolUse use);
 
  private:

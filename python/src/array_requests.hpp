@@ -26,14 +26,14 @@ struct ArraySignature {
   bool is_like;  // takes a prototype, and a shape by keyword
 };
 
-// Like read_request, for calls with names or a wrong number of arguments.
+// Like read_request, for calls with keyword arguments or a wrong number of arguments.
 [[nodiscard]] ArrayRequest read_any_request(const ArraySignature& signature,
                                             PyObject* const* arguments, std::size_t positional,
                                             PyObject* names);
 
-// TypeError for too many or too few arguments, one passed twice, or an unknown name. `usm_type` and
-// `sycl_queue` are dpnp's names of kind and queue. Inline, so that a call without names and with a
-// constant signature compiles to a few stores.
+// TypeError for too many or too few arguments, one passed twice, or an unknown keyword. `usm_type`
+// and `sycl_queue` are dpnp's names of kind and queue. Inline, so that a call without keywords and
+// with a constant signature compiles to a few stores.
 [[nodiscard]] inline ArrayRequest read_request(const ArraySignature& signature,
                                                PyObject* const* arguments, std::size_t positional,
                                                PyObject* names) {

@@ -31,8 +31,8 @@ nb::python_error take_buffer_error() {
   return error;
 }
 
-// The side over the view that the object exports; std::nullopt if it exports none. If it has the
-// protocol, `error` is then the reason.
+// The side over the view that the object exports by the buffer protocol; std::nullopt if it exports
+// none. If the object has the protocol but the export failed, sets `error` to the reason.
 std::optional<ArraySide> host_side(nb::handle object, Access access, const char* role,
                                    std::optional<nb::python_error>& error) {
   if (PyObject_CheckBuffer(object.ptr()) == 0) {
@@ -148,7 +148,8 @@ bool is_integers(Py_UCS4 kind) { return kind == 'i' || kind == 'u'; }
 // Whether NumPy has to convert the object to the destination's type directly, so that an integer
 // that does not fit, or a complex number, is an error. `kind` is the kind of the array that NumPy
 // converts the object to by default.
-bool reads_again(nb::handle object, Py_UCS4 kind, const ElementType& out, Conversion conversion) {
+bool needs_direct_conversion(nb::handle object, Py_UCS4 kind, const ElementType& out,
+                             Conversion conversion) {
   if (conversion != Conversion::assign) {
     const bool is_python_sequence =
         PyList_Check(object.ptr()) != 0 || PyTuple_Check(object.ptr()) != 0;
@@ -163,7 +164,8 @@ bool reads_again(nb::handle object, Py_UCS4 kind, const ElementType& out, Conver
          (kind == 'f' || kind == 'c' || kind == 'O' || is_integers(kind));
 }
 
-// Exceptions of a foreign __float__ or __int__ do not become this call's own error.
+// Rethrows conversion errors. Any other exception, which comes from a foreign __float__ or __int__,
+// becomes the cause of a TypeError.
 [[noreturn]] void raise_conversion(nb::python_error& failed, const ElementType& out) {
   for (PyObject* own : {PyExc_TypeError, PyExc_ValueError, PyExc_ArithmeticError, PyExc_Warning,
                         PyExc_MemoryError}) {
@@ -184,7 +186,8 @@ nb::object native_type(nb::handle array) { return array.attr("dtype").attr("newb
 nb::object numpy_array_for(nb::handle object, const ElementType& out, Conversion conversion) {
   nb::object array = numpy_array_of(object);
   const nb::object kind = array.attr("dtype").attr("kind");  // one letter
-  const bool again = reads_again(object, PyUnicode_READ_CHAR(kind.ptr(), 0), out, conversion);
+  const bool again =
+      needs_direct_conversion(object, PyUnicode_READ_CHAR(kind.ptr(), 0), out, conversion);
   if (!again &&
       (conversion != Conversion::force || find_numpy_type(native_type(array)) != nullptr)) {
     return array;

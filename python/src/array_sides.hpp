@@ -28,14 +28,14 @@ struct ArraySide {
 [[nodiscard]] ArraySide to_side(nb::handle object, Access access, const char* role);
 // How to convert the elements of lists and of other objects that only NumPy converts to arrays.
 enum class Conversion {
-  cast,   // from the type that NumPy gives them; integers must fit the destination
-  force,  // the same, and by NumPy's astype for unsupported types: objects, text, dates
-  assign  // each by float(x), int(x) or bool(x), as NumPy assigns
+  cast,   // from the type that NumPy chooses for them; integers must fit the destination
+  force,  // like `cast`, but unsupported types (objects, text, dates) by NumPy's astype
+  assign  // each element by float(x), int(x) or bool(x), as in NumPy's assignments
 };
 // Like to_side, but also accepts objects that NumPy converts to arrays: nested lists, numbers,
 // non-native byte order. `out`: the type to convert to. OverflowError for integers of a list that
-// do not fit; with `assign` TypeError for complex numbers as real ones, and ValueError for NaN as
-// an integer.
+// do not fit. With `assign`, TypeError if a complex number would become a real one, and ValueError
+// if NaN would become an integer.
 [[nodiscard]] ArraySide to_source(nb::handle object, const ElementType& out, Conversion conversion);
 
 // The element type of an object that `to_side` accepts; no writable view is requested. nullptr for

@@ -51,7 +51,7 @@ const ElementType& complex128() {
 [[noreturn]] void raise_overflow(nb::handle value, const ElementType& type) {
   raise_python(PyExc_OverflowError, "%U does not fit in %s", shown_integer(value).ptr(), type.name);
 }
-[[noreturn]] void raise_no_value(nb::handle value, const ElementType& type) {
+[[noreturn]] void raise_not_convertible(nb::handle value, const ElementType& type) {
   raise_python(PyExc_TypeError, "%R cannot be converted to an element of %s", value.ptr(),
                type.name);
 }
@@ -105,7 +105,7 @@ ElementValue integer_value(nb::handle integer, const ElementType& out) {
 ElementValue float_value(nb::handle number, const ElementType& out, isthmus_casting_t casting) {
   const bool is_lossy = out.kind == 'i' || out.kind == 'u' || out.kind == 'b';
   if (is_lossy && casting != ISTHMUS_CASTING_UNSAFE) {
-    raise_no_value(number, out);
+    raise_not_convertible(number, out);
   }
   if (out.kind == 'i' || out.kind == 'u') {
     const nb::object integer = nb::steal(PyLong_FromDouble(PyFloat_AS_DOUBLE(number.ptr())));
@@ -124,7 +124,7 @@ ElementValue complex_value(nb::handle number, const ElementType& out, isthmus_ca
     return make_value(value.real != 0 || value.imag != 0, boolean());
   }
   if (out.kind != 'c') {
-    raise_no_value(number, out);
+    raise_not_convertible(number, out);
   }
   return make_value(value, complex128());
 }
@@ -137,7 +137,7 @@ std::optional<ElementValue> numpy_value(nb::handle number, const ElementType& ou
     return {};
   }
   if (isthmus_can_cast(type->dtype, out.dtype, casting) == 0) {
-    raise_no_value(number, out);
+    raise_not_convertible(number, out);
   }
   const nb::object bytes = number.attr("tobytes")();
   ElementValue value{};
@@ -221,7 +221,7 @@ void require_castable(nb::handle number, const ElementType& out, isthmus_casting
   }
   if (PyLong_CheckExact(number.ptr())) {
     if (out.kind == 'b') {
-      raise_no_value(number, out);
+      raise_not_convertible(number, out);
     }
     return;
   }
@@ -232,10 +232,10 @@ void require_castable(nb::handle number, const ElementType& out, isthmus_casting
   const bool is_object = source_type == nullptr && PyIndex_Check(number.ptr()) != 0 &&
                          PyLong_Check(number.ptr()) == 0 && !is_array(number);
   if (is_object) {
-    raise_no_value(number, out);
+    raise_not_convertible(number, out);
   }
   if (source_type != nullptr && isthmus_can_cast(source_type->dtype, out.dtype, casting) == 0) {
-    raise_no_value(number, out);
+    raise_not_convertible(number, out);
   }
 }
 

@@ -15,20 +15,22 @@ struct ElementValue {
   const ElementType* type = nullptr;
 };
 
-// Converts a Python or NumPy number to an element of `out`, or returns nothing for other objects.
-// An integer must fit (OverflowError). Other numbers may lose what `out` cannot represent if the
-// casting is UNSAFE, and then a float becomes an integer as by int(); otherwise TypeError. A Python
-// complex as a real number is a TypeError; for NumPy's the caller warns
-// (warn_if_imaginary_discarded). An object that exports elements is an array, not a number. If
-// __index__ raises, returns nothing.
+// Converts a Python or NumPy number to an element of `out`. Returns nothing for other objects,
+// which include all objects that export elements, and if __index__ raises.
+//
+// An integer must fit (OverflowError). A Python float as an integer or bool is a TypeError, unless
+// the casting is UNSAFE: it is then converted as by int() or bool(). A Python complex as an integer
+// or real floating-point number is a TypeError. A NumPy number of a type that the casting does not
+// allow is a TypeError; if a number loses its imaginary part, the caller warns
+// (warn_if_imaginary_discarded).
 [[nodiscard]] std::optional<ElementValue> to_value(nb::handle number, const ElementType& out,
                                                    isthmus_casting_t casting);
 // Whether the object is a number only by its methods (__float__, __complex__, __int__, __index__),
 // like Decimal and Fraction: NumPy has no type for it.
 [[nodiscard]] bool is_untyped_number(nb::handle object);
-// TypeError if numpy.copyto would not cast the number to an element of `out`. There, a Python int,
-// float or complex has any type of its kind or a higher one; a bool or a NumPy number has its own
-// type; and an integer by __index__ is an object.
+// TypeError if numpy.copyto would not cast the number to an element of `out`. NumPy treats a Python
+// int, float or complex as any type of its kind or a higher one, a bool or a NumPy number as its
+// own type, and an object that is an integer only by __index__ as an object.
 void require_castable(nb::handle number, const ElementType& out, isthmus_casting_t casting);
 // The element as a Python bool, int, float or complex; for long double as a NumPy number.
 [[nodiscard]] nb::object to_number(const void* element, const ElementType& type);

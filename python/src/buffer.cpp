@@ -370,7 +370,7 @@ void bind_buffer(nb::module_& module) {
       "the device does not have.\n\n"
       "buf[100:200] is a view that keeps `buf` alive. memoryview(buf) and numpy.asarray(buf)\n"
       "access shared and host kinds without a copy, after the work pending on the buffer has\n"
-      "ended. Safe to use from any thread. Operations on one queue run in the order of their\n"
+      "completed. Safe to use from any thread. Operations on one queue run in the order of their\n"
       "calls. An operation also waits for those on this buffer that were submitted to other\n"
       "queues before.");
   types.buffer = bound;

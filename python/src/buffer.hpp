@@ -33,13 +33,13 @@ struct Buffer {
   // The address as a Python integer, once it was requested. It never changes, and creating the
   // integer costs as much as the rest of the access. Guarded by the interpreter's lock.
   mutable nb::object address{};
-  mutable nb::object counted_by{};  // valid while an `allocated` scope counts its end
+  mutable nb::object counted_by{};  // valid if an `allocated` scope counts its free
 };
 
 [[nodiscard]] inline Buffer* buffer_of(nb::handle object) noexcept {
   return instance_of<Buffer>(types.buffer, object);
 }
-// TypeError for anything else, ValueError for a Buffer whose __init__ never ran.
+// TypeError for other objects, ValueError for a Buffer whose __init__ never ran.
 [[nodiscard]] Buffer& require_buffer(nb::handle object);
 [[nodiscard]] inline Queue& queue_of_buffer(const Buffer& buffer) noexcept {
   return *nb::inst_ptr<Queue>(buffer.queue_object);
@@ -76,11 +76,11 @@ struct BufferRequest {
 };
 // Constructs a new buffer at `buffer`, which nanobind has allocated.
 void construct_buffer(Buffer* buffer, const BufferRequest& request);
-// Whether a resource may return memory of another kind than requested, or that is a
-// USMAllocationError.
+// Whether a resource may return memory of another kind than requested. With `requested_only`, such
+// memory is a USMAllocationError.
 enum class KindsAllowed { any, requested_only };
-// If `resource` is null, the memory comes from the current resource, else from the default pool for
-// `use`.
+// If `resource` is null, allocates from the current resource, or without one from the default pool
+// for `use`.
 void construct_buffer(Buffer* buffer, std::size_t nbytes, isthmus_kind_t kind,
                       std::int64_t alignment, nb::object queue, const Resource* resource,
                       KindsAllowed allowed, PoolUse use = PoolUse::buffers);
@@ -108,7 +108,7 @@ void construct_alias(Buffer* buffer, nb::handle source, nb::handle queue);
 extern PyType_Slot buffer_slots[];
 
 // Whether freeing or destroying the buffer, or ending an export, may wait for the device or take
-// long. These are then done without the interpreter's lock.
+// long. The caller then releases the interpreter's lock for that call.
 [[nodiscard]] bool free_may_wait(const Buffer& buffer) noexcept;
 // Releases the reference to memory of `nbytes` bytes on the device of `queue`. During a garbage
 // collection the bytes count as freed by it, except for a view (`is_view`).

@@ -61,7 +61,7 @@ struct Creation {
 
 // Creates the buffer with the interpreter's lock held. False if that may take longer than releasing
 // the lock, or needs a driver that may wait for the lock.
-bool create_quickly(const Creation& create, BufferHandle& buffer) {
+bool try_create_with_lock(const Creation& create, BufferHandle& buffer) {
   const bool is_pool = create.resource != nullptr && create.resource->is_pool;
   const bool is_small_on_host = create.queue.is_on_host && create.nbytes <= k_quick_bytes;
   if (!is_pool && (create.resource != nullptr || !is_small_on_host)) {
@@ -153,7 +153,7 @@ BufferHandle create_buffer(std::size_t nbytes, isthmus_kind_t& kind, std::int64_
   {
     const WithinScope counted;
     const Creation create{nbytes, kind, alignment, queue, resource};
-    if (!create_quickly(create, buffer)) {
+    if (!try_create_with_lock(create, buffer)) {
       create_without_lock(create, buffer);
     }
   }

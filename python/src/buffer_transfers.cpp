@@ -71,7 +71,7 @@ void bind_copies(nb::class_<Buffer>& bound) {
            "ordered after earlier work on the queue, after other work on the two buffers, and\n"
            "after the events `after`.\n\n"
            "With blocking=False it returns an Event at once, and source and destination are\n"
-           "kept alive until the copy has ended. Raises OutOfRangeError past either end,\n"
+           "kept alive until the copy has completed. Raises OutOfRangeError past either end,\n"
            "ValueError for an object that is not contiguous, TypeError for one without bytes.\n"
            "Ctrl-C interrupts the wait, not the copy.")
       .def("copy_to", &copy_to, nb::arg("dst").none(), nb::kw_only(), nb::arg("nbytes") = none,
@@ -82,7 +82,7 @@ void bind_copies(nb::class_<Buffer>& bound) {
                "dst_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = "
                "(), blocking: bool = True) -> Event | None"),
            "Copies bytes of this buffer into `dst`: copy_from in the other direction. `nbytes`\n"
-           "None: all of this buffer from `offset`; bytes of `dst` past that are unchanged.\n"
+           "None: all of this buffer from `offset`; later bytes of `dst` are unchanged.\n"
            "Raises ReadOnlyError for a destination that cannot be written.");
 }
 

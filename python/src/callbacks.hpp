@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Calls from the library into Python functions. They may arrive on any thread, and take the
-// interpreter's lock (gil.hpp).
+// Calls from the library into Python functions. The library calls these on any of its threads or
+// the program's; each call takes the interpreter's lock (gil.hpp).
 
 #include "errors.hpp"
 #include "gil.hpp"
@@ -37,7 +37,7 @@ template <class Body>
     return ISTHMUS_OK;
   } catch (nb::python_error& failed) {
     const bool no_memory = failed.matches(PyExc_MemoryError);
-    *message = carry_exception(failed);
+    *message = store_in_exception_scope(failed);
     return no_memory ? ISTHMUS_ERROR_OUT_OF_MEMORY : ISTHMUS_ERROR_CALLBACK;
   } catch (const std::bad_alloc&) {
     *message = "MemoryError";

@@ -105,7 +105,7 @@ void bind_context(nb::module_& module) {
           nb::sig("def from_handle(handle: int, device: Device | str, owner: object = None) "
                   "-> Context"),
           "Adopts a driver's context (OpenCL: cl_context; CUDA: the primary one) of `device`'s\n"
-          "platform. It is kept alive by `owner` if given, else by the driver's own reference\n"
+          "platform. It is kept alive by `owner` if passed, else by the driver's own reference\n"
           "count. Raises UnsupportedError where contexts have no handles.")
       .def("share_with", &share_with, nb::arg("device").none() = "opencl",
            nb::sig("def share_with(self, device: Device | str = 'opencl') -> Context"),

@@ -3,8 +3,9 @@
 // A stack in a context variable: the entries of the `with` statements of a thread or asyncio task,
 // with the innermost on top. Needs the interpreter's lock.
 //
-// The variable holds (entry, the stack below) or None. Leaving restores the stack below, and an
-// entry stores nothing: threads, tasks and copied contexts may enter and leave the same object.
+// The variable holds (entry, the stack below) or None. Leaving restores the stack below. An entry
+// does not store its position, so threads, tasks and copied contexts may enter and leave the same
+// object.
 
 #include "errors.hpp"
 

@@ -52,7 +52,7 @@ NamedStream read_protocol(nb::handle stream) {
   return {to_number(result[1]), number_in(stream, "device_index")};
 }
 
-bool is_of(nb::handle object, const char* package) {
+bool is_from_package(nb::handle object, const char* package) {
   const nb::object module = nb::getattr(object.type(), "__module__", nb::str(""));
   const char* name = PyUnicode_Check(module.ptr()) != 0 ? PyUnicode_AsUTF8(module.ptr()) : "";
   return name != nullptr && std::strncmp(name, package, std::strlen(package)) == 0;
@@ -65,7 +65,7 @@ NamedStream read_stream(nb::handle stream) {
   if (nb::hasattr(stream, "cuda_stream")) {  // PyTorch
     return {to_number(stream.attr("cuda_stream")), number_in(stream, "device_index")};
   }
-  if (is_of(stream, "cupy") && nb::hasattr(stream, "ptr")) {
+  if (is_from_package(stream, "cupy") && nb::hasattr(stream, "ptr")) {
     return {to_number(stream.attr("ptr")), number_in(stream, "device_id")};
   }
   raise_python(PyExc_TypeError,

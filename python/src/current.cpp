@@ -29,7 +29,7 @@ nb::object default_queue() {
   if (process_queue.is_valid()) {
     return process_queue;
   }
-  before_drivers(nullptr);
+  prepare_drivers(nullptr);
   QueueHandle queue;
   isthmus_status_t status;
   {
@@ -104,7 +104,7 @@ void require_device_of(nb::handle queue, nb::handle device) {
 
 bool is_temporary(const Device& device) { return std::strcmp(info_of(device).backend, "sim") == 0; }
 
-void before_drivers(const char* filter) {
+void prepare_drivers(const char* filter) {
   static bool prepared = false;
   // The search for "host" always succeeds. Any other search may fail, and then opens every driver.
   const bool opens_none = filter != nullptr && std::strcmp(filter, "host") == 0;
@@ -120,7 +120,7 @@ void before_drivers(const char* filter) {
 }
 
 isthmus_status_t try_find_device(const char* filter, DeviceHandle& device) {
-  before_drivers(filter);
+  prepare_drivers(filter);
   const GilRelease released;
   return isthmus_device_find(filter, device.out());
 }

@@ -27,7 +27,7 @@ namespace isthmus::python {
 
 // To be called before anything that may open the drivers that `filter` allows: registers drivers
 // that pip installed with the library. Costs nothing after the first call.
-void before_drivers(const char* filter);
+void prepare_drivers(const char* filter);
 
 // The library's search for a device, without the interpreter's lock. Opens drivers.
 [[nodiscard]] isthmus_status_t try_find_device(const char* filter, DeviceHandle& device);

@@ -16,7 +16,7 @@ nb::object queue_or_none(isthmus_queue_t* raw) {
 // Like `run_callback_unraisable`, but if the call came from Python, the exception is raised there.
 template <class Body>
 void run_callback_reporting(nb::handle object, Body body) noexcept {
-  if (is_carrying()) {
+  if (has_exception_scope()) {
     const char* message = nullptr;
     static_cast<void>(run_callback(&message, body));
   } else {

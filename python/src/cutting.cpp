@@ -88,7 +88,7 @@ void bind_cutting(nb::module_& module) {
       "A slab has `blocks` blocks (0: 1 MiB of them, at least 8). A larger Buffer raises\n"
       "InvalidArgumentError: use a BinningResource to serve it from another resource. A block\n"
       "that is freed after work on a queue is reused at once on that queue, and elsewhere after\n"
-      "the work has ended. Slabs that are entirely free are returned by trim(), and when a\n"
+      "the work has completed. Slabs that are entirely free are returned by trim(), and when a\n"
       "request of any resource would otherwise fail. Raises UnsupportedError for an upstream that\n"
       "allocates memory of several kinds.")
       .def("__init__", &init_fixed_size, nb::arg("upstream").none(), nb::arg("block_bytes").none(),
@@ -107,7 +107,7 @@ void bind_cutting(nb::module_& module) {
       "another superblock, of 1 MiB or the size that the request needs, and does not search other\n"
       "arenas; a PoolResource does, and is nearly always the better choice. Superblocks that\n"
       "are entirely free are returned by trim(), and before memory runs out. They hold at most\n"
-      "`limit_bytes` (0: what upstream has). Raises UnsupportedError for an upstream that\n"
+      "`limit_bytes` (0: no limit). Raises UnsupportedError for an upstream that\n"
       "allocates memory of several kinds.")
       .def("__init__", &init_arena, nb::arg("upstream").none(), nb::arg("limit_bytes").none() = 0,
            nb::sig("def __init__(self, upstream: MemoryResource, limit_bytes: int | str = 0) -> "

@@ -31,8 +31,8 @@ void bind_debug(nb::module_& module) {
       "alignment if that is more. `kept_bytes` of freed blocks are poisoned, and retained for a\n"
       "while to detect such writes. An allocation waits for its queue, and memory is returned\n"
       "once nothing uses it. Detected writes are reported on the standard error stream, and\n"
-      "raised by verify(). Raises UnsupportedError for an upstream that may give device memory,\n"
-      "which the host cannot inspect.")
+      "raised by verify(). Raises UnsupportedError for an upstream that may allocate device\n"
+      "memory, which the host cannot inspect.")
       .def("__init__", &init_debug, nb::arg("upstream").none(),
            nb::arg("kept_bytes").none() = "16MiB",
            nb::sig("def __init__(self, upstream: MemoryResource, kept_bytes: int | str = '16MiB') "

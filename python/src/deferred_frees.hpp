@@ -29,7 +29,7 @@ class DeferredFrees {
       retry(1);
     }
   }
-  // Retries all. Returns whether there were any.
+  // Retries all deferred frees. Returns whether there were any.
   static bool retry_all() noexcept {
     const auto waiting = count().load(std::memory_order_relaxed);
     retry(waiting);

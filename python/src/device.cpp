@@ -154,7 +154,7 @@ void bind_properties(nb::class_<Device>& bound) {
 }
 
 isthmus_status_t try_find_native(const char* backend, void* native, DeviceHandle& device) {
-  before_drivers(backend);
+  prepare_drivers(backend);
   const GilRelease released;
   return isthmus_device_find_native(backend, native, device.out());
 }

@@ -9,8 +9,8 @@
 namespace isthmus::python {
 
 [[nodiscard]] nb::object from_dlpack(nb::handle object, nb::handle queue);
-// BufferError if a field of the tensor in it is not usable. For capsules passed on to NumPy, which
-// checks nothing.
+// BufferError if a field of the tensor in the capsule is not usable. For capsules that are passed
+// to NumPy, which checks nothing.
 void require_valid_capsule(nb::handle capsule);
 
 namespace dlpack {

@@ -80,7 +80,7 @@ bool serves(const Buffer& buffer, const dlpack::Device& device) {
   return is_its && device.id == cuda_number_of(queue_to_export(buffer));
 }
 
-dlpack::Device own_device(const Buffer& buffer) {
+dlpack::Device dlpack_device_of(const Buffer& buffer) {
   if (host_reachable(buffer.kind)) {
     return {dlpack::k_cpu, 0};
   }
@@ -163,7 +163,7 @@ nb::object copy_to_export(const ArrayView& view) {
 ExportRequest to_export_request(const ArrayView& view, nb::handle stream, nb::handle device,
                                 nb::handle copy) {
   const auto& buffer = view.buffer;
-  const auto target = device.is_none() ? own_device(buffer) : dlpack::to_device(device);
+  const auto target = device.is_none() ? dlpack_device_of(buffer) : dlpack::to_device(device);
   const bool may_copy = copy.is_none() || is_true(copy);
   const bool must_copy = !copy.is_none() && may_copy;
   const bool for_host = target == dlpack::Device{dlpack::k_cpu, 0};
@@ -270,7 +270,7 @@ nb::object make_capsule(const ExportRequest& request, const char* name,
   return capsule;
 }
 
-bool runs_backwards(const ArrayView& view) {
+bool has_negative_strides(const ArrayView& view) {
   bool is_backward = false;
   for (std::size_t i = 0; i < view.shape.size(); ++i) {
     is_backward = is_backward || (view.strides[i] < 0 && view.shape[i] > 1);
@@ -293,7 +293,7 @@ bool is_called_by_pytorch() {
 // its calling function. A consumer of a capsule without a version is assumed to be PyTorch too,
 // since NumPy, which supports such strides, requests a version.
 void require_forward_strides(const ArrayView& view, bool versioned) {
-  if (!runs_backwards(view) || (versioned && !is_called_by_pytorch())) {
+  if (!has_negative_strides(view) || (versioned && !is_called_by_pytorch())) {
     return;
   }
   raise_python(PyExc_BufferError,
@@ -348,7 +348,7 @@ dlpack::Device dlpack::device_of_producer(nb::handle producer) {
 }
 
 nb::object dlpack_device(const Buffer& self) {
-  const auto device = own_device(self);
+  const auto device = dlpack_device_of(self);
   return nb::make_tuple(device.type, device.id);
 }
 

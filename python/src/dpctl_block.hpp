@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The memory of an object of isthmus.compat.dpctl, which keeps it alive.
+// The memory of an object of isthmus.compat.dpctl, as a block that the object keeps alive.
 //
-// It is stored where dpctl stores the owner of its memory, a std::shared_ptr, so that views of
-// dpctl and of C++ programs share it.
+// The block is stored where dpctl stores the owner of its memory, a std::shared_ptr, so that views
+// of dpctl and of C++ programs share the block.
 
 #include <atomic>
 

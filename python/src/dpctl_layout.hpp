@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The ABI layout of a dpctl memory object, as its public declarations (dpctl/memory/_memory.pxd)
-// define it. isthmus.compat.dpctl._layout compares it with the installed ones.
+// define it. isthmus.compat.dpctl._layout compares it with the declarations of the installed dpctl.
 
 #include <cstddef>
 #include <memory>

@@ -177,10 +177,11 @@ nb::handle only_argument(const char* expected, PyObject* const* arguments, Py_ss
                          PyObject* names) {
   const Py_ssize_t named = names != nullptr ? PyTuple_GET_SIZE(names) : 0;
   if (count + named > 1) {
-    raise_python(PyExc_TypeError, "takes one argument, %s, not %zd", expected, count + named);
+    raise_python(PyExc_TypeError, "at most one argument, %s, is allowed, not %zd", expected,
+                 count + named);
   }
   if (named == 1 && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), expected) != 0) {
-    raise_python(PyExc_TypeError, "got an unexpected keyword argument '%U': the only one is %s",
+    raise_python(PyExc_TypeError, "unexpected keyword argument '%U': the only one is %s",
                  PyTuple_GET_ITEM(names, 0), expected);
   }
   return count + named == 1 ? nb::handle(arguments[0]) : nb::handle{};
@@ -197,7 +198,7 @@ struct NeededArgumentMethod {
   static constexpr const char* k_argument = "obj";
   static nb::object call(nb::handle self, nb::handle argument) {
     if (!argument.is_valid()) {
-      raise_python(PyExc_TypeError, "is missing its argument, obj");
+      raise_python(PyExc_TypeError, "missing argument 'obj'");
     }
     return Call(self, argument);
   }
@@ -218,7 +219,7 @@ PyObject* call_method(PyObject* self, PyObject* const* arguments, Py_ssize_t cou
 }
 
 template <nb::object (*Call)(nb::handle)>
-PyObject* call_alone(PyObject* self, PyObject*) noexcept {
+PyObject* call_without_arguments(PyObject* self, PyObject*) noexcept {
   return result_of([self] { return Call(self); });
 }
 
@@ -291,7 +292,7 @@ PyMethodDef methods[] = {
         "copy_to_host(obj=None)\n"
         "--\n\n"
         "Copies the bytes into `obj`, a writable contiguous buffer of one dimension of unsigned\n"
-        "bytes, and returns it. Bytes of `obj` past that are unchanged. None: into a new uint8\n"
+        "bytes, and returns it. Later bytes of `obj` are unchanged. None: into a new uint8\n"
         "ndarray. Blocks, and releases the interpreter's lock. Raises ValueError if `obj` is\n"
         "too small or has another layout, ValueError or BufferError if it is read-only,\n"
         "TypeError if it is not a buffer."),
@@ -316,12 +317,12 @@ PyMethodDef methods[] = {
         "--\n\n"
         "Sets every byte to the lower byte of `val`, 0..65535 (OverflowError). Blocks,\n"
         "and releases the interpreter's lock."),
-    {"tobytes", &call_alone<&as_bytes>, METH_NOARGS,
+    {"tobytes", &call_without_arguments<&as_bytes>, METH_NOARGS,
      "tobytes()\n"
      "--\n\n"
      "A copy of the bytes."},
-    {"__bytes__", &call_alone<&as_bytes>, METH_NOARGS, nullptr},
-    {"__reduce__", &call_alone<&reduce>, METH_NOARGS, nullptr},
+    {"__bytes__", &call_without_arguments<&as_bytes>, METH_NOARGS, nullptr},
+    {"__reduce__", &call_without_arguments<&reduce>, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
 PyGetSetDef getters[] = {

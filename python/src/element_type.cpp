@@ -49,7 +49,7 @@ const ElementType* find(char kind, std::int64_t item) {
 }
 
 // The reason that arrays do not support NumPy dtypes of that kind.
-const char* reason_against(char kind) {
+const char* unsupported_reason(char kind) {
   switch (kind) {
     case 'O': return "references to Python objects are not valid on a device";
     case 'V': return "a record has several fields: create one array for each";
@@ -69,7 +69,7 @@ const char* reason_against(char kind) {
   raise_python(
       PyExc_TypeError,
       "dtype must be a bool, integer, float or complex type in native byte order, not %R: %s",
-      argument.ptr(), reason_against(nb::cast<const char*>(kind)[0]));
+      argument.ptr(), unsupported_reason(nb::cast<const char*>(kind)[0]));
 }
 
 // The package ml_dtypes defines bfloat16 as a named void type of two bytes.

@@ -26,7 +26,7 @@ bool holds_references(const Py_buffer& view) {
 }
 
 // Checks the fields that an exporter sets for PyBUF_STRIDES, before anything is computed from them.
-void require_sound(const Py_buffer& view) {
+void require_valid_fields(const Py_buffer& view) {
   const bool is_incomplete = view.ndim > 0 && (view.shape == nullptr || view.strides == nullptr);
   if (view.ndim < 0 || view.ndim > PyBUF_MAX_NDIM || is_incomplete || view.itemsize < 0 ||
       view.len < 0) {
@@ -80,7 +80,7 @@ void require_no_references(const Py_buffer& view, const char* role) {
 }
 
 // Throws the reason that an object exported no view: read-only, not contiguous, or its own error.
-[[noreturn]] void raise_refusal(nb::handle object, Access access, const char* role) {
+[[noreturn]] void raise_view_error(nb::handle object, Access access, const char* role) {
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
   Pinned probe;
@@ -129,7 +129,7 @@ Place host_place(nb::handle object, Access access, const char* role) {
       return dense_foreign_place(object, *interface, access, role);
     }
     error.restore();
-    raise_refusal(object, access, role);
+    raise_view_error(object, access, role);
   }
   require_no_references(view, role);
   if (view.len < 0 || (view.len > 0 && view.buf == nullptr)) {
@@ -215,7 +215,7 @@ Place buffer_place(const Buffer& buffer) {
 }
 
 ArrayLayout layout_of(const Py_buffer& view) {
-  require_sound(view);
+  require_valid_fields(view);
   ArrayLayout layout;
   layout.item = view.itemsize;
   layout.type = element_type_of_format(view.format, view.itemsize);

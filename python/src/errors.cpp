@@ -185,7 +185,7 @@ struct Carried {
   }
 };
 
-const char* carry_exception(nb::python_error& failed) noexcept try {
+const char* store_in_exception_scope(nb::python_error& failed) noexcept try {
   nb::object exception = take_exception(failed, last_message);
   if (innermost != nullptr) {
     Carried::store(std::move(exception));
@@ -195,7 +195,7 @@ const char* carry_exception(nb::python_error& failed) noexcept try {
   return "MemoryError";
 }
 
-bool is_carrying() noexcept { return innermost != nullptr; }
+bool has_exception_scope() noexcept { return innermost != nullptr; }
 
 PyObject* error_type(isthmus_status_t status) noexcept {
   for (std::size_t i = 0; i < k_error_count; ++i) {

@@ -20,10 +20,10 @@ inline void check(isthmus_status_t status) {
 
 // Catches an exception. Returns the object, with its traceback, and stores its type and text.
 [[nodiscard]] nb::object take_exception(nb::python_error& failed, std::string& text);
-// While an object of this class lives, it stores the last exception that ended a Python function
+// While an object of this class exists, it stores the last exception that ended a Python function
 // which the library called on this thread. `raise_status` raises that exception if its text is the
 // library's message, and otherwise makes it the cause of the exception that it raises. If several
-// objects live, the innermost stores it. Creating and destroying one needs the interpreter's lock.
+// objects exist, the innermost stores it. Creating and destroying one needs the interpreter's lock.
 class ExceptionScope {
  public:
   ExceptionScope() noexcept;
@@ -41,8 +41,8 @@ class ExceptionScope {
 };
 // Passes an exception to the innermost ExceptionScope on this thread; without one the exception is
 // lost. Returns its text, which is valid until the next call.
-[[nodiscard]] const char* carry_exception(nb::python_error& failed) noexcept;
-[[nodiscard]] bool is_carrying() noexcept;
+[[nodiscard]] const char* store_in_exception_scope(nb::python_error& failed) noexcept;
+[[nodiscard]] bool has_exception_scope() noexcept;
 
 // Throws `type` with a message formatted as by PyErr_Format.
 [[noreturn]] void raise_python(PyObject* type, const char* format, ...);

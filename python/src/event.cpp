@@ -217,10 +217,10 @@ void bind_event(nb::module_& module) {
       .def("elapsed_since", &elapsed_since, nb::arg("earlier").none(),
            nb::sig("def elapsed_since(self, earlier: Event) -> int"),
            "Nanoseconds from the end of `earlier` to the end of this event, on their device's\n"
-           "clock; negative if this one ended first. Both must be events of Queue.mark(), on\n"
-           "queues of one device. Waits for both, and raises their errors. Raises\n"
-           "UnsupportedError for events without times, InvalidArgumentError for those of two\n"
-           "devices.")
+           "clock; negative if this event completed first. Both must be events of\n"
+           "Queue.mark(), on queues of one device. Waits for both, and raises their errors.\n"
+           "Raises UnsupportedError for events without times, InvalidArgumentError for those of\n"
+           "two devices.")
       .def_prop_ro(
           "native_handle",
           [](const Event& self) {

@@ -81,7 +81,8 @@ void order_after_pending(const Buffer& buffer, const Queue& queue) {
 
 // -- fresh host memory ----------------------------------------------------------------------------
 
-// Host memory of the library for results: large blocks are already faulted in.
+// Host memory of the library for results. Large blocks are reused, so their pages are usually
+// faulted in already.
 struct HostResult {
   explicit HostResult(std::size_t size) : nbytes{size} {
     check(isthmus_result_allocate(size, &pointer));
@@ -330,7 +331,7 @@ void bind_protocols(nb::class_<Buffer>& bound) {
            "work.\n\n"
            "`copy` True: a copy. None: a copy for the CPU if that cannot access the memory and\n"
            "`dl_device` is (1, 0). Raises BufferError for devices that cannot use the memory,\n"
-           "for streams where there are none, and for read-only memory without a version.")
+           "for a stream on a device without streams, and for read-only memory without a version.")
       .def("__dlpack_device__", &dlpack_device,
            nb::sig("def __dlpack_device__(self) -> tuple[int, int]"),
            "(1, 0), kDLCPU, for shared and host kinds; (2, n), kDLCUDA, for device kind on CUDA\n"

@@ -76,9 +76,9 @@ class NoWaits {
   const int previous_;
 };
 
-// Counts the threads inside; once the gate is closed no thread can enter. Code that takes the
-// interpreter's lock on a library thread, or calls the interpreter without it, runs inside a gate
-// that is closed before the interpreter ends.
+// Counts the threads inside the gate; once it is closed no thread can enter. Code that takes the
+// interpreter's lock on a library thread, or calls the interpreter without the lock, runs inside a
+// gate that is closed before the interpreter ends.
 //
 // enter() increments and then reads `closed_`; the closing thread stores `closed_` and then reads
 // the count. With sequentially consistent order at least one of the two sees the other, so that no
@@ -108,8 +108,8 @@ extern Gate callbacks_gate;
 
 // Holds the interpreter's lock during a call from the library into Python. Converts to false once
 // the interpreter is ending. A thread with a thread state does not enter the gate: it delays the
-// end of the interpreter no more than any other Python thread, and stops like those when it takes
-// the lock.
+// end of the interpreter no more than any other Python thread, and the interpreter stops it too
+// when it takes the lock.
 class CallbackLock {
  public:
   CallbackLock() noexcept

@@ -15,7 +15,9 @@ namespace isthmus::python {
 enum class Access { read, write };
 
 struct ArrayInterface {
-  Adoption memory{};   // the box of all elements, at least one; kind UNKNOWN: the driver's
+  // The bounding box of all elements, of at least one element. Kind UNKNOWN means the kind that the
+  // driver reports.
+  Adoption memory{};
   bool empty = false;  // there are no elements
   // The queue of syclobj, or of `stream`, which is adopted if there is one; otherwise the default
   // queue of the pointer's device.

@@ -94,8 +94,8 @@ void for_each_open(nb::handle stack, Tell update) {
   }
 }
 
-// Stores in the buffer what it needs to report its free: its number of bytes and the stack of
-// scopes.
+// Counts a new buffer in the open scopes, and stores in it the data for reporting its free: the
+// number of bytes and the stack of scopes.
 void count_in_scopes(const Buffer& buffer, std::chrono::nanoseconds duration) {
   const nb::object stack = counters.all();
   if (stack.is_none()) {
@@ -192,8 +192,8 @@ void bind_allocation_scopes(nb::module_& module) {
       "`with isthmus.allocated() as a:` counts the arrays and buffers that this thread or asyncio\n"
       "task, and tasks started within it, allocate in the block, from any resource, in bytes as\n"
       "requested. Scopes nest: outer scopes include the counts of inner ones. May be read at any\n"
-      "time; nothing is counted after its end. A free counts when the buffer is freed or no\n"
-      "longer referenced, though work in flight may hold the memory longer. A scope can be\n"
+      "time; nothing is counted after the end of a scope. A free counts when the buffer is freed\n"
+      "or no longer referenced, though work in flight may hold the memory longer. A scope can be\n"
       "entered once. Allocations of a resource for other libraries are counted by its\n"
       "StatisticsResource.");
   counts.def(nb::init<>())

@@ -238,8 +238,8 @@ void bind_copies(nb::class_<Memory, Buffer>& bound) {
   bound
       .def("copy_to_host", &copy_to_host, nb::arg("obj") = nb::none(),
            nb::sig("def copy_to_host(self, obj: object = None) -> Any"),
-           "Copies the bytes into `obj`, any writable contiguous buffer, and returns it. Bytes\n"
-           "of `obj` past that are unchanged, and a smaller one is filled from the start of\n"
+           "Copies the bytes into `obj`, any writable contiguous buffer, and returns it. Later\n"
+           "bytes of `obj` are unchanged, and a smaller `obj` is filled from the start of\n"
            "this memory. None: into a new uint8 ndarray. Blocks. Raises ReadOnlyError,\n"
            "ValueError if `obj` is not contiguous.")
       .def("copy_from_host", &copy_from_host, nb::arg("obj").none(),

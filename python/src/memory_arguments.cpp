@@ -23,11 +23,10 @@ void set_keyword(MemoryArguments& out, PyObject* name, PyObject* value) {
   const auto member = find_keyword(keywords(), name);
   if (member == nullptr) {
     raise_python(PyExc_TypeError,
-                 "got an unexpected keyword argument '%U': use other, alignment, queue and copy",
-                 name);
+                 "unexpected keyword argument '%U': use other, alignment, queue and copy", name);
   }
   if (member == &MemoryArguments::other && out.other.is_valid()) {
-    raise_python(PyExc_TypeError, "got other twice");
+    raise_python(PyExc_TypeError, "argument 'other' was passed twice: by position and by keyword");
   }
   out.*member = value;
 }
@@ -35,7 +34,8 @@ void set_keyword(MemoryArguments& out, PyObject* name, PyObject* value) {
 void set_positional(MemoryArguments& out, PyObject* const* arguments, std::size_t count) {
   if (count > 1) {
     raise_python(PyExc_TypeError,
-                 "takes one positional argument, not %zu: pass the others by keyword", count);
+                 "at most one positional argument is allowed, not %zu: pass the others by keyword",
+                 count);
   }
   if (count == 1) {
     out.other = arguments[0];
@@ -44,7 +44,8 @@ void set_positional(MemoryArguments& out, PyObject* const* arguments, std::size_
 
 MemoryArguments complete(const MemoryArguments& read) {
   if (!read.other.is_valid()) {
-    raise_python(PyExc_TypeError, "needs a number of bytes or an object with USM memory");
+    raise_python(PyExc_TypeError,
+                 "missing argument 'other': pass a number of bytes or an object with USM memory");
   }
   return read;
 }

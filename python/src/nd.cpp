@@ -109,8 +109,9 @@ Sizes strides_of(const Side& side, nb::handle argument, const Array& array) {
   if (!argument.is_none()) {
     auto strides = to_sizes(argument, "stride");
     if (strides.size() != array.shape.size()) {
-      raise_python(PyExc_ValueError, "%zu strides of the %s for %zu dimensions", strides.size(),
-                   side.role, array.shape.size());
+      raise_python(PyExc_ValueError,
+                   "strides of the %s must have one number for each of the %zu dimensions, not %zu",
+                   side.role, array.shape.size(), strides.size());
     }
     return strides;
   }
@@ -131,11 +132,12 @@ Array to_array(const NdRequest& request, const Side& target, const Side& source)
     return shape_of(target, source);
   }
   Array array{to_sizes(request.shape, "extent"), to_size_or(request.itemsize, "itemsize", 1)};
-  std::size_t all = array.item;
+  std::size_t nbytes = array.item;
   for (const auto extent : array.shape) {
-    if (__builtin_mul_overflow(all, std::max<std::size_t>(extent, 1), &all)) {
+    if (__builtin_mul_overflow(nbytes, std::max<std::size_t>(extent, 1), &nbytes)) {
       raise_python(error_type(ISTHMUS_ERROR_OUT_OF_RANGE),
-                   "an array of that shape does not fit in 64 bits");
+                   "an array of shape %R and itemsize %zu does not fit in 64 bits",
+                   request.shape.ptr(), array.item);
     }
   }
   return array;

@@ -44,7 +44,7 @@ struct Device {
   OwnedHandle<isthmus_device_t> raw;
   std::uintptr_t key;  // the result of `device_key_of`
   // Set on first use; never changes. Not set for simulated devices, which programs create and
-  // destroy: a queue holds its device.
+  // destroy, because a queue keeps its device alive.
   mutable nb::object default_queue;
   std::unique_ptr<DevicePools> pools;  // null before the first array or buffer
 };
@@ -80,7 +80,7 @@ struct Event {
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
   EventHandle raw;
-  PyObject* exception = nullptr;  // what a function submitted to a queue raised
+  PyObject* exception = nullptr;  // raised by a function submitted to a queue
 };
 
 // The entry of a resource in the table that maps handles to objects. Removed with this object.
@@ -107,7 +107,7 @@ struct Resource {
   OwnedHandle<isthmus_resource_t> raw;
   isthmus_kind_t kind = ISTHMUS_KIND_DEVICE;
   nb::object queue_object;    // used if no queue is named
-  bool has_upstream = false;  // the memory may be of other kinds than its own
+  bool has_upstream = false;  // the memory may be of another kind than `kind`
   bool is_pool = false;
   bool is_pool_over = false;  // a pool whose upstream may be a Python object
   RegisteredResource
@@ -145,10 +145,10 @@ extern BoundTypes types;
 [[nodiscard]] nb::object wrap(QueueHandle raw);
 [[nodiscard]] nb::object wrap(EventHandle raw);
 
-// The object that the library's resource was created as; not valid once that object is destroyed.
+// The Python object that created the library's resource; not valid once that object is destroyed.
 [[nodiscard]] nb::object find_resource(isthmus_resource_t* raw);
 void register_resource(Resource& resource, nb::handle object);
-// Constructs it in the object that nanobind allocated for `self`.
+// Moves `resource` into the storage that nanobind allocated for `self`, and registers it.
 template <class Resource>
 void construct_resource(Resource* self, Resource resource) {
   new (self) Resource(std::move(resource));
@@ -164,8 +164,8 @@ void construct_resource(Resource* self, Resource resource) {
 [[nodiscard]] inline Queue* queue_of(nb::handle object) noexcept {
   return instance_of<Queue>(types.queue, object);
 }
-// Exports the driver's handle of a CUDA, OpenCL or SYCL queue; null for other backends. Raises if
-// the library cannot export it now.
+// Exports the driver's handle of a CUDA, OpenCL or SYCL queue; null for other backends. Throws the
+// library's error if it cannot export the handle now.
 [[nodiscard]] void* export_handle(const Queue& queue);
 [[nodiscard]] inline Event* event_of(nb::handle object) noexcept {
   return instance_of<Event>(types.event, object);

@@ -37,7 +37,7 @@ nb::list device_list(const Platform& platform) {
 }
 
 std::vector<Platform> all_platforms() {
-  before_drivers(nullptr);
+  prepare_drivers(nullptr);
   std::size_t count = 0;
   isthmus_status_t status;
   {

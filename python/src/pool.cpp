@@ -21,7 +21,8 @@ std::uint64_t to_limit(nb::handle value, const char* name, nb::handle device, is
   }
   const auto bytes = to_bytes(value, name, device, kind);
   if (bytes == 0) {
-    raise_python(PyExc_ValueError, "%s must be above 0, or None for no limit", name);
+    raise_python(PyExc_ValueError, "%s must be above 0 bytes, or None for no limit, not %R", name,
+                 value.ptr());
   }
   return bytes;
 }
@@ -187,7 +188,7 @@ void bind_pool(nb::module_& module) {
       "remap=False. Requests up to 256 KiB take at most 1/8 more than their size; larger ones are\n"
       "rounded up to 64 KiB. Memory freed after work on a queue is reused at once on that queue,\n"
       "and elsewhere after the work has completed. Raises USMAllocationError if the driver has\n"
-      "too little memory or a limit is reached, UnsupportedError as ProviderResource.\n\n"
+      "too little memory or a limit is reached, UnsupportedError as ProviderResource does.\n\n"
       "With `upstream`, for example a CustomResource, the pool obtains its memory from that\n"
       "instead of the driver, with its kind, device and context, and the memory does not move.\n"
       "UnsupportedError for an upstream that uses a pool, allocates memory of several kinds, or\n"

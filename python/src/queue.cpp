@@ -261,7 +261,7 @@ void bind_operations(nb::class_<Queue>& bound) {
            nb::sig("def memcpy_async(self, dest: object, src: object, count: int, dEvents: "
                    "Sequence[Event] | None = None) -> Event"),
            "dpctl's name for copy(blocking=False), after the events `dEvents`. Source and\n"
-           "destination are kept alive until it has ended.")
+           "destination are kept alive until it has completed.")
       .def("prefetch", &queue_prefetch, nb::arg("buf").none(), nb::arg("count").none() = 0,
            nb::sig("def prefetch(self, buf: Buffer, count: int = 0) -> None"),
            "Buffer.prefetch of the first `count` bytes; 0, or more than there are, means all.\n"
@@ -302,7 +302,7 @@ void bind_queue(nb::module_& module) {
                   "Queue"),
           "Adopts a driver's queue (OpenCL: cl_command_queue) of `device`'s platform. If it is\n"
           "out of order, every operation is enclosed by barriers. It is kept alive by `owner`\n"
-          "if given, else by the driver's own reference count. Raises UnsupportedError where\n"
+          "if passed, else by the driver's own reference count. Raises UnsupportedError where\n"
           "queues have no handles.")
       .def_static(
           "from_stream", &from_stream, nb::arg("stream").none(), nb::arg("device") = nb::none(),
@@ -310,9 +310,9 @@ void bind_queue(nb::module_& module) {
           "Adopts a CUDA stream of another library, which it keeps alive: an object with\n"
           "__cuda_stream__ (cuda.core, a Queue), a stream of PyTorch or CuPy. `device` None:\n"
           "the device of the stream; for a default stream that does not report one, the current\n"
-          "device if it is a CUDA device, else \"cuda:0\". External work on the stream is taken\n"
-          "into account. Raises TypeError for other objects, WrongContextError for a stream of\n"
-          "another device.\n\n"
+          "device if it is a CUDA device, else \"cuda:0\". Operations are ordered with external\n"
+          "work on the stream. Raises TypeError for other objects, WrongContextError for a stream\n"
+          "of another device.\n\n"
           "The per-thread default stream is the calling thread's. Its queue may be used on any\n"
           "thread: from other threads its operations go to the legacy default stream, which has\n"
           "the same order. Adopting it again on its thread returns the same queue.")

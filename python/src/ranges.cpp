@@ -12,7 +12,7 @@ namespace {
 
 using RangeList = std::vector<isthmus_range_t>;
 
-[[noreturn]] void raise_shape(nb::handle ranges) {
+[[noreturn]] void raise_bad_shape(nb::handle ranges) {
   raise_python(PyExc_ValueError,
                "ranges must have 3 columns, destination offset, source offset and nbytes, or the "
                "first 2 with a common nbytes, not %R",
@@ -57,7 +57,7 @@ class Integers {
 RangeList from_array(nb::handle ranges, const Py_buffer& view, bool has_common,
                      std::size_t nbytes) {
   if (view.ndim != 2 || view.shape[1] != static_cast<Py_ssize_t>(columns_for(has_common))) {
-    raise_shape(ranges);
+    raise_bad_shape(ranges);
   }
   const Integers numbers{view};
   RangeList list;
@@ -81,7 +81,7 @@ RangeList from_sequence(nb::handle ranges, bool has_common, std::size_t nbytes) 
       raise_set();
     }
     if (nb::len(numbers) != columns_for(has_common)) {
-      raise_shape(row);
+      raise_bad_shape(row);
     }
     const auto index = list.size();
     list.push_back({to_number(numbers[0], "destination offset", index),

@@ -13,11 +13,12 @@ namespace isthmus::python {
 // raises is ignored; MemoryError and exceptions that are not an Exception, such as
 // KeyboardInterrupt, are rethrown.
 [[nodiscard]] bool reports_read_only(nb::handle object);
-// The same, and also whether the flag of DLPack 1.0 does; for that the memory is exported once,
-// without waiting.
+// Also considers the read-only flag of DLPack 1.0. To read it, exports the memory once, without
+// waiting.
 [[nodiscard]] bool is_read_only_by_any(nb::handle object);
-// The same for an object whose buffer protocol allows writing. Skips NumPy's own arrays, bytearray
-// and memoryview, whose protocols always agree.
+// Whether another protocol than the buffer protocol reports read-only memory. Pre: the buffer
+// protocol allows writing. Skips NumPy's own arrays, bytearray and memoryview, whose protocols
+// always agree.
 [[nodiscard]] bool is_read_only_elsewhere(nb::handle object);
 
 }  // namespace isthmus::python

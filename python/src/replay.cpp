@@ -23,8 +23,10 @@ class Elements {
     const auto address = reinterpret_cast<std::uintptr_t>(view_.buf);
     if (const auto all = nbytes(); all % sizeof(T) != 0 || address % alignof(T) != 0) {
       PyBuffer_Release(&view_);
-      raise_python(PyExc_ValueError, "%zu bytes are not a multiple of %zu, or are not aligned", all,
-                   sizeof(T));
+      raise_python(PyExc_ValueError,
+                   "%zu bytes at %p are not whole, aligned elements: their size must be a multiple "
+                   "of %zu, and their address of %zu",
+                   all, reinterpret_cast<void*>(address), sizeof(T), alignof(T));
     }
   }
   Elements(const Elements&) = delete;

@@ -345,7 +345,7 @@ void bind_resource(nb::module_& module) {
   module.def("query", &query, nb::arg("pointer").none(), nb::kw_only(),
              nb::arg("context") = nb::none(),
              nb::sig("def query(pointer: int, *, context: Context | None = None) -> PointerInfo"),
-             "Returns what is known about an address, which may lie inside of a buffer: the whole\n"
+             "Returns information about an address, which may lie inside of a buffer: the whole\n"
              "block of a buffer belongs to it. For an address that the library does not know, the\n"
              "driver of `context` is queried, if that is passed; memory of other contexts is then\n"
              "unknown. Raises ValueError if `pointer` is not an address.");

@@ -57,7 +57,7 @@ class DriverAllocationScope {
   DriverAllocationScope(const DriverAllocationScope&) = delete;
   DriverAllocationScope& operator=(const DriverAllocationScope&) = delete;
   ~DriverAllocationScope();
-  // Whether one lives on the calling thread.
+  // Whether an object of this class exists on the calling thread.
   [[nodiscard]] static bool is_active() noexcept { return depth_ != 0; }
 
  private:

@@ -15,7 +15,7 @@ extern bool scopes_in_use, tags_in_use;
 
 // The tag of this context; null if there is none. It is never freed.
 [[nodiscard]] const char* current_tag();
-// None for null.
+// The tag as a str; None for null.
 [[nodiscard]] nb::object tag_name(const char* tag);
 
 // While an object of this class exists, the library counts the thread's calls in the scope of its
@@ -47,8 +47,8 @@ class WithinScope {
   const char* const previous_tag_;
 };
 
-// The same for a free, without the tag. Never fails: if the scope cannot be determined, the free
-// counts outside of all scopes.
+// Like WithinScope, for a free and without the tag. Never fails: if the scope cannot be determined,
+// the free counts outside of all scopes.
 class FreeWithinScope {
  public:
   FreeWithinScope() noexcept {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Memory for frameworks that identify a CUDA device and a stream by number: which resource serves a
-// device, and which queue belongs to a stream.
+// Memory for frameworks that identify CUDA devices by number and streams by handle. Maps a device
+// to the resource that serves it, and a stream to a queue.
 //
-// Nothing here uses Python. Any thread may call it, with or without the interpreter's lock, and
-// after the interpreter has ended: what is created is never destroyed. A thread caches its last
-// lookups, so that a warm request takes some nanoseconds more than the resource itself.
+// Nothing here uses Python. The functions may be called by any thread, with or without the
+// interpreter's lock, and after the interpreter has ended, because queues and resources are never
+// destroyed. A thread caches its last lookups, so that a warm request takes only some nanoseconds
+// more than the resource itself.
 //
-// A stream is identified by its device and handle, as in the frameworks. When one is destroyed, no
-// memory that a framework allocated on it may be left.
+// A stream is identified by its device and handle, as in the frameworks. Before a stream is
+// destroyed, the framework must free all memory that it allocated on the stream.
 
 #include <isthmus/isthmus.h>
 
@@ -48,14 +49,15 @@ class StreamAllocator {
   StreamAllocator(const StreamAllocator&) = delete;
   StreamAllocator& operator=(const StreamAllocator&) = delete;
 
-  // From here on the resource serves its device, in place of a pool of the allocator. Pre: no
+  // From this call on, the resource serves its device, in place of a pool of the allocator. Pre: no
   // request was made yet.
   void set_resource(isthmus_resource_t* resource);
   [[nodiscard]] isthmus_resource_t* custom_resource() const noexcept { return custom_resource_; }
 
-  // From here on `resource` (null: a pool of the allocator) serves that device. From the first call
-  // on, a block is returned to the resource that it came from, whichever serves then. Costs two
-  // additional locks for an allocation and one for a free. Throws std::bad_alloc.
+  // From this call on, `resource` (null: a pool of the allocator) serves that device. From the
+  // first call on, every block is returned to the resource that allocated it, even if another one
+  // serves the device by then. Costs two additional locks for an allocation and one for a free.
+  // Throws std::bad_alloc.
   void follow(int device, isthmus_resource_t* resource);
 
   // All throw AllocatorFailure, except `deallocate`, which reports failures on the standard error
@@ -106,10 +108,11 @@ class StreamAllocator {
   std::atomic<FollowedResources*> followed_{nullptr};
 };
 
-// Records that the block is used on that stream too. Its free then waits for all work that the
-// stream has at that time. For blocks of any allocator here; does nothing for other memory.
+// Records that the block is used on that stream too. The free of the block is then ordered after
+// all work that the stream has at that time. Does nothing for memory that is not a live block.
 void record_stream_use(void* pointer, CudaStream stream);
-// The block that contains an address, and where it begins; the address itself if it is unknown.
+// Returns the start of the block that contains the address, and sets `nbytes`, unless it is null,
+// to the size of the block. For an unknown address, returns the address and does not set `nbytes`.
 [[nodiscard]] void* find_block(void* pointer, std::size_t* nbytes) noexcept;
 
 }  // namespace isthmus::python

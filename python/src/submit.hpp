@@ -8,8 +8,8 @@ namespace isthmus::python {
 
 [[nodiscard]] nb::object submit_function(const Queue& queue, nb::handle function, nb::args buffers,
                                          nb::handle after);
-// Stops calls from the library into Python. Waits for calls in progress; Ctrl-C then ends the
-// process.
+// Stops calls from the library into Python. Waits for calls in progress; Ctrl-C during that wait
+// ends the process.
 void stop_callbacks();
 void bind_submit(nb::module_& module);
 

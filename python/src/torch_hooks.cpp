@@ -23,8 +23,8 @@ struct Hooks {
   static void limit(double share, int device) { allocators[Number].limit(share, device); }
 };
 
-// Reports devices that PyTorch uses and the library did not find here, instead of at a later
-// tensor.
+// Throws if the library does not find a device that PyTorch uses. Without this check, the error
+// would be raised by a later allocation.
 void open_devices(int count) {
   for (int each = 0; each < count; ++each) {
     isthmus_device_t* found = nullptr;

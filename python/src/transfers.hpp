@@ -107,7 +107,7 @@ struct Copy2dRequest {
 [[nodiscard]] nb::object copy_2d(const Copy2dRequest& request, const OperationArguments& arguments);
 
 using Sizes = std::vector<std::size_t>;
-// Pre: none is negative.
+// Pre: no number is negative.
 [[nodiscard]] inline Sizes as_sizes(NumberSpan numbers) { return {numbers.begin(), numbers.end()}; }
 // Elements at two endpoints, with the arguments of isthmus_copy_nd.
 struct StridedCopy {
@@ -118,7 +118,7 @@ struct StridedCopy {
   Sizes shape;
   std::size_t item;
 };
-// Pre: all of them lie within the endpoints.
+// Pre: all elements lie within their endpoints.
 [[nodiscard]] nb::object copy_strided(const StridedCopy& copy, const OperationArguments& arguments);
 
 struct RangeRequest {
@@ -135,7 +135,8 @@ struct RangeRequest {
 void copy_places(Place& destination, Place& source, std::size_t nbytes);
 // Copies the elements, packed in C order, to an endpoint of that size; waits.
 void copy_packed(const ArrayView& source, Place& destination);
-// The same into host memory that no other code uses yet. `owner`, if valid, keeps it alive.
+// Like copy_packed, into host memory that no other code uses yet. `owner`, if valid, keeps that
+// memory alive.
 void copy_out(const ArrayView& source, void* destination, nb::object owner);
 // A Python bytes object for `copy_out` to fill. MemoryError.
 [[nodiscard]] nb::object make_bytes(std::size_t nbytes);

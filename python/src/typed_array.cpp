@@ -15,8 +15,9 @@ ArrayNumbers to_strides(nb::handle argument, const ArrayLayout& layout) {
     strides.push_back(to_int64(each, "stride"));
   }
   if (strides.size() != layout.shape.size()) {
-    raise_python(PyExc_ValueError, "%zu strides for %zu dimensions", strides.size(),
-                 layout.shape.size());
+    raise_python(PyExc_ValueError,
+                 "strides must have one number for each of the %zu dimensions, not %zu",
+                 layout.shape.size(), strides.size());
   }
   for (const auto each : strides) {
     if (each % layout.item != 0) {
@@ -45,7 +46,7 @@ SharedLayout to_layout(nb::handle shape, nb::handle dtype, nb::handle strides) {
 }
 
 // ClosedError for a freed buffer.
-void require_inside(const TypedArray& array) {
+void require_within_buffer(const TypedArray& array) {
   const auto& layout = *array.layout;
   const auto& buffer = buffer_in(array);
   if (array.offset > buffer.nbytes || layout.before > array.offset ||
@@ -74,7 +75,7 @@ void init(TypedArray* self, nb::handle buffer, nb::handle shape, nb::handle dtyp
   static_cast<void>(require_buffer(buffer));
   TypedArray array{ArrayMemory{nb::borrow(buffer)}, to_layout(shape, dtype, strides),
                    to_size(offset, "offset")};
-  require_inside(array);
+  require_within_buffer(array);
   new (self) TypedArray{std::move(array)};
 }
 
@@ -94,7 +95,7 @@ PyObject* iterate(PyObject* self) noexcept {
   return length_of(self) < 0 ? nullptr : PySeqIter_New(self);
 }
 
-int raise_no_contains(PyObject*, PyObject*) noexcept {
+int array_contains(PyObject*, PyObject*) noexcept {
   PyErr_SetString(PyExc_TypeError,
                   "an Array does not support `in`, because it does not compare elements: use a "
                   "copy, array.to_numpy()");
@@ -111,7 +112,7 @@ PyType_Slot typed_array_slots[] = {{Py_mp_length, slot(&length_of)},
                                    {Py_mp_ass_subscript, slot(&array_assign)},
                                    {Py_sq_length, slot(&length_of)},
                                    {Py_sq_item, slot(&array_item)},
-                                   {Py_sq_contains, slot(&raise_no_contains)},
+                                   {Py_sq_contains, slot(&array_contains)},
                                    {Py_tp_iter, slot(&iterate)},
                                    {Py_nb_bool, slot(&array_to_bool)},
                                    {Py_nb_int, slot(&array_to_int)},
@@ -204,8 +205,9 @@ void bind_typed_array(nb::module_& module) {
       "host kinds, and of device kind inside isthmus.allow_scalar(). array[1:3] = 0 and\n"
       "array[...] = other copy, as isthmus.copyto does. memoryview(array) and\n"
       "numpy.asarray(array) access shared and host kinds without a copy, after the work pending\n"
-      "on the buffer has ended. Other libraries access it through DLPack and the interfaces. Safe\n"
-      "to use from any thread; operations on the elements are ordered as those on the buffer.\n\n"
+      "on the buffer has completed. Other libraries access it through DLPack and the interfaces.\n"
+      "Safe to use from any thread; operations on the elements are ordered as those on the\n"
+      "buffer.\n\n"
       "Two arrays are equal if they are the same object. Elements are compared in copies, as in\n"
       "numpy.array_equal(one.to_numpy(), other.to_numpy()).\n\n"
       "The garbage collector does not traverse arrays: an instance of a subclass that refers to a\n"

@@ -189,7 +189,7 @@ void init_unified(Unified* unified, nb::handle shape, nb::handle dtype, nb::hand
       info.one_memory != 0};
 }
 
-void bind_moves(nb::class_<Unified>& bound) {
+void bind_transfers(nb::class_<Unified>& bound) {
   bound
       .def(
           "_to_device", &to_device, nb::arg("begin"), nb::arg("end"), nb::arg("queue").none(),
@@ -207,7 +207,7 @@ void bind_moves(nb::class_<Unified>& bound) {
       .def("_forget", &forget, nb::sig("def _forget(self) -> None"));
 }
 
-void bind_facts(nb::class_<Unified>& bound) {
+void bind_properties(nb::class_<Unified>& bound) {
   bound.def("_state", &state_of, nb::sig("def _state(self) -> int"))
       .def("_dirty", &dirty_bytes,
            nb::sig("def _dirty(self, of_device: bool) -> list[tuple[int, int]]"))
@@ -241,8 +241,8 @@ void bind_unified(nb::module_& module) {
               "Queue | None, device: Device | str | None, options: tuple[int, ...], resource: "
               "Any) -> None"));
   bind_unified_arrays(module, bound);
-  bind_moves(bound);
-  bind_facts(bound);
+  bind_transfers(bound);
+  bind_properties(bound);
   module.def("_synchronize", &synchronize_all, nb::arg("buffers"), nb::arg("queue").none(),
              nb::sig("def _synchronize(buffers: Sequence[_UnifiedMemory], queue: Queue | None) -> "
                      "None"));

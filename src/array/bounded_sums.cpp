@@ -7,7 +7,7 @@
 namespace isthmus {
 namespace {
 
-// Maximum number of multiples to try. One takes about 5 ns.
+// Maximum number of multiples to try. Each attempt takes about 5 ns.
 constexpr std::uint64_t k_max_work = 100'000;
 
 // Merges terms of equal stride and sorts by stride, largest first.

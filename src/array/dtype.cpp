@@ -42,7 +42,7 @@ constexpr std::array<DtypeFacts, k_dtypes> k_facts{
 int rank_of(char kind) noexcept { return static_cast<int>(std::string_view{"buifc"}.find(kind)); }
 
 // Returns the size in bytes of the largest integers that a float represents exactly by NumPy's
-// rules, by which float64 represents int64.
+// rules. These rules count float64 as representing int64.
 std::size_t integer_bytes_in(Dtype real) noexcept {
   switch (real) {
     case ISTHMUS_FLOAT16:

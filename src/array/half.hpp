@@ -52,11 +52,11 @@ namespace detail {
 // an unsigned integer of the same size.
 template <class Float, class Bits, int Digits, int Bias>
 [[nodiscard]] std::uint16_t half_bits(Float x) noexcept {
-  constexpr int k_dropped = Digits - 10;
+  constexpr int k_dropped_bits = Digits - 10;
   constexpr Bits k_one = 1;
   constexpr Bits k_sign = k_one << (sizeof(Bits) * 8 - 1);
   constexpr Bits k_infinity = static_cast<Bits>(2 * Bias + 1) << Digits;
-  constexpr Bits k_beyond = static_cast<Bits>(Bias + 16) << Digits;
+  constexpr Bits k_overflow = static_cast<Bits>(Bias + 16) << Digits;
   constexpr Bits k_min_normal = static_cast<Bits>(Bias - 14) << Digits;
   // The last digit of this number has the value of the smallest float16, so adding the number to
   // `x` rounds `x` to a multiple of that value.
@@ -65,16 +65,16 @@ template <class Float, class Bits, int Digits, int Bias>
   const Bits magnitude = all & ~k_sign;
   const auto sign = static_cast<std::uint16_t>(all >> (sizeof(Bits) * 8 - 16) & 0x8000);
 
-  const Bits payload = magnitude >> k_dropped & 0x3ff;
+  const Bits payload = magnitude >> k_dropped_bits & 0x3ff;
   const Bits nan = 0x7c00 | payload | (payload == 0 ? 1 : 0);
   const Bits large = magnitude > k_infinity ? nan : Bits{0x7c00};
   const auto sum = std::bit_cast<Float>(magnitude) + std::bit_cast<Float>(k_magic);
   const Bits small = std::bit_cast<Bits>(sum) - k_magic;
-  const Bits odd = magnitude >> k_dropped & 1;
-  const Bits rounded =
-      magnitude - (static_cast<Bits>(Bias - 15) << Digits) + ((k_one << (k_dropped - 1)) - 1) + odd;
-  const Bits normal = rounded >> k_dropped;
-  const Bits digits = magnitude >= k_beyond ? large : magnitude < k_min_normal ? small : normal;
+  const Bits odd = magnitude >> k_dropped_bits & 1;
+  const Bits rounded = magnitude - (static_cast<Bits>(Bias - 15) << Digits) +
+                       ((k_one << (k_dropped_bits - 1)) - 1) + odd;
+  const Bits normal = rounded >> k_dropped_bits;
+  const Bits digits = magnitude >= k_overflow ? large : magnitude < k_min_normal ? small : normal;
   return static_cast<std::uint16_t>(static_cast<std::uint16_t>(digits) | sign);
 }
 

@@ -100,11 +100,11 @@ Result<ArrayLayout> broadcast(const ArrayLayout& source_layout, const ArrayLayou
     dimension.stride = 0;
   }
   // Surplus leading dimensions must have 1 element.
-  const auto more = rank - std::min(rank, target_layout.dimensions.size());
+  const auto surplus = rank - std::min(rank, target_layout.dimensions.size());
   bool fits = true;
   for (std::size_t i = 0; i < rank; ++i) {
     const auto& dimension = source_layout.dimensions[i];
-    if (i < more) {
+    if (i < surplus) {
       fits = fits && dimension.count == 1;
       continue;
     }

@@ -29,7 +29,7 @@ class CallOfAnyThread {
 };
 
 // The error to return if the driver must not be called.
-[[nodiscard]] inline Error process_is_ending() {
+[[nodiscard]] inline Error driver_unavailable_error() {
   return fail(ISTHMUS_ERROR_FORKED,
               "the driver cannot be called: this is a forked child, or main has returned");
 }

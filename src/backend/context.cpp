@@ -42,7 +42,8 @@ Error check_request(const Device& device, const AllocationRequest& request) {
                 "{} is not a USM kind: use device (1), shared (2) or host (3)", request.kind);
   }
   if (!device.can(capability)) {
-    return fail(ISTHMUS_ERROR_UNSUPPORTED, "{} has no {} memory{}{}: see its capabilities",
+    return fail(ISTHMUS_ERROR_UNSUPPORTED,
+                "{} has no {} memory{}{}: use a kind that its capabilities include",
                 properties.filter, kind_name(request.kind),
                 properties.limitations.empty() ? "" : "; ", properties.limitations);
   }
@@ -110,7 +111,8 @@ namespace {
 
 Error ipc_unsupported(const Device& device) {
   return fail(ISTHMUS_ERROR_UNSUPPORTED,
-              "{} cannot share memory with other processes: see its capabilities",
+              "{} cannot share memory with other processes: use a device with the capability "
+              "\"ipc\"",
               device.properties().filter);
 }
 

@@ -38,8 +38,8 @@ class CopyDivision {
   // From this size on, an unaligned destination costs more time than an additional command (2 to 10
   // us).
   static constexpr std::size_t k_min_bytes_to_align = std::size_t{8} << 20;
-  // The runtime distributes a copy over its threads by a divisor of its size. 64 MiB less 48 bytes,
-  // which is 16 times a prime, takes 206 ms; 64 MiB less 4 KiB takes 21 ms. Whole pages are
+  // The runtime divides a copy among its threads by a divisor of the copy's size. 64 MiB less 48
+  // bytes, which is 16 times a prime, takes 206 ms; 64 MiB less 4 KiB takes 21 ms. Whole pages are
   // therefore copied separately from the rest.
   static constexpr std::size_t k_page_bytes = 4096;
   static constexpr std::size_t k_min_bytes_to_split = std::size_t{1} << 20;

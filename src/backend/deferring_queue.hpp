@@ -24,17 +24,17 @@ class DeferringQueue : public Queue {
   // Calls `enqueue(after)`, now or later. `enqueue` submits the operation to the driver or returns
   // the driver's error. At that time each event of `after` has completed, or the driver can wait
   // for it. On failure nothing is in flight.
-  template <class Put>
+  template <class Enqueue>
   [[nodiscard]] Result<Ref<Event>> enqueue_or_defer(Ref<PolledEvent> event, WaitList after,
-                                                    Put&& enqueue);
+                                                    Enqueue&& enqueue);
 
-  // Submits two operations with no other one between them. `enqueue` submits the first one as
-  // above; its event is `first`. Once the driver has received it, `then` submits the second one on
-  // a library thread; its event is `event`. Later operations are deferred until `then` has
-  // returned.
-  template <class Put>
+  // Submits two operations with no other one between them. `enqueue` submits the first one as in
+  // `enqueue_or_defer`; its event is `first`. Once the driver has received it, `then` submits the
+  // second one on a library thread; its event is `event`. Later operations are deferred until
+  // `then` has returned.
+  template <class Enqueue>
   [[nodiscard]] Result<Ref<Event>> enqueue_then_defer(Ref<PolledEvent> first, WaitList after,
-                                                      Put&& enqueue, Ref<PolledEvent> event,
+                                                      Enqueue&& enqueue, Ref<PolledEvent> event,
                                                       std::function<Error(WaitList)> then);
 
   // A foreign event needs no import, since a library thread waits for it.
@@ -57,9 +57,9 @@ class DeferringQueue : public Queue {
 
   // On failure `rejected` receives the operation if it had been deferred. The caller destroys it
   // after releasing `enqueue_lock_`: objects that it owns may submit to this queue when destroyed.
-  template <class Put>
-  [[nodiscard]] Error enqueue_or_defer_locked(Ref<PolledEvent> event, WaitList after, Put&& enqueue,
-                                              DeferredOperation& rejected);
+  template <class Enqueue>
+  [[nodiscard]] Error enqueue_or_defer_locked(Ref<PolledEvent> event, WaitList after,
+                                              Enqueue&& enqueue, DeferredOperation& rejected);
 
   [[nodiscard]] bool is_ready(const Ref<Event>& dependency) const noexcept {
     return dependency->settled() || (can_wait_for(*dependency) && dependency->is_enqueued());
@@ -77,35 +77,37 @@ class DeferringQueue : public Queue {
 };
 
 // Pre: `enqueue_lock_` is held.
-template <class Put>
-Error DeferringQueue::enqueue_or_defer_locked(Ref<PolledEvent> event, WaitList after, Put&& enqueue,
-                                              DeferredOperation& rejected) {
+template <class Enqueue>
+Error DeferringQueue::enqueue_or_defer_locked(Ref<PolledEvent> event, WaitList after,
+                                              Enqueue&& enqueue, DeferredOperation& rejected) {
   if (deferred_.empty() &&
       std::ranges::all_of(after, [this](const auto& dependency) { return is_ready(dependency); })) {
     return enqueue(after);
   }
-  return defer({std::move(event), {after.begin(), after.end()}, std::forward<Put>(enqueue)},
+  return defer({std::move(event), {after.begin(), after.end()}, std::forward<Enqueue>(enqueue)},
                rejected);
 }
 
-template <class Put>
+template <class Enqueue>
 Result<Ref<Event>> DeferringQueue::enqueue_or_defer(Ref<PolledEvent> event, WaitList after,
-                                                    Put&& enqueue) {
+                                                    Enqueue&& enqueue) {
   DeferredOperation rejected;
   const std::lock_guard hold{enqueue_lock_};
-  if (auto error = enqueue_or_defer_locked(event, after, std::forward<Put>(enqueue), rejected)) {
+  if (auto error =
+          enqueue_or_defer_locked(event, after, std::forward<Enqueue>(enqueue), rejected)) {
     return error;
   }
   return Ref<Event>{std::move(event)};
 }
 
-template <class Put>
+template <class Enqueue>
 Result<Ref<Event>> DeferringQueue::enqueue_then_defer(Ref<PolledEvent> first, WaitList after,
-                                                      Put&& enqueue, Ref<PolledEvent> event,
+                                                      Enqueue&& enqueue, Ref<PolledEvent> event,
                                                       std::function<Error(WaitList)> then) {
   DeferredOperation rejected;
   const std::lock_guard hold{enqueue_lock_};
-  if (auto error = enqueue_or_defer_locked(first, after, std::forward<Put>(enqueue), rejected)) {
+  if (auto error =
+          enqueue_or_defer_locked(first, after, std::forward<Enqueue>(enqueue), rejected)) {
     return error;
   }
   if (auto error = defer({event, {std::move(first)}, std::move(then)}, rejected)) {

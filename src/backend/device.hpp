@@ -45,7 +45,7 @@ struct DeviceProperties {
 struct HostRange {
   std::byte* start = nullptr;
   std::size_t nbytes = 0;
-  bool read_only = false;  // the library never writes to it; the process may be unable to
+  bool read_only = false;  // the library does not write to it; it may be write-protected
 };
 
 struct MemoryInfo {
@@ -104,8 +104,8 @@ class Device : public RefCounted {
   // The queue of the default context for callers that specify no queue. Created on first use.
   [[nodiscard]] Result<Ref<Queue>> default_queue();
 
-  // Counts bytes of a kind, outside of pools, whose release to the driver is pending on a library
-  // thread; negative to subtract.
+  // Adds to the number of bytes of this kind, outside of pools, whose release to the driver is
+  // pending on a library thread. A negative `nbytes` subtracts.
   void count_pending_release(UsmKind kind, std::int64_t nbytes) noexcept {
     release_counts(kind).pending += nbytes;
   }

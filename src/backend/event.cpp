@@ -13,7 +13,8 @@
 namespace isthmus {
 namespace {
 
-// Read by every free. The general thread-local storage model would cost a call.
+// How many calls that run continuations are nested on this thread. Every deallocation reads this
+// variable; the general thread-local storage model would add a function call to each access.
 ISTHMUS_TLS_MODEL thread_local constinit int continuations_running = 0;
 
 // Marks the stack of continuations of a completed event.
@@ -224,7 +225,7 @@ Result<void> wait_until_ended_interruptibly(WaitList events) {
 
 namespace {
 
-// Counts completions of several events; the last one completes `zero_`.
+// Counts the completions of several events. The last completion completes `zero_`.
 class Countdown {
  public:
   Countdown(std::size_t events, bool reports_failure)
@@ -248,7 +249,7 @@ class Countdown {
   Error failure_;
 };
 
-// Keeps its event alive until completion, since it may hold the only reference.
+// Holds a reference to its event until completion, since there may be no other one.
 class Step final : public Continuation {
  public:
   Step(Countdown& countdown, Ref<Event> event) : countdown_{countdown}, event_{std::move(event)} {}

@@ -69,9 +69,9 @@ class Event : public RefCounted {
   [[nodiscard]] bool reported() const noexcept { return reported_.load(std::memory_order_relaxed); }
   // Runs `continuation` at once if the event has completed. The event need not outlive the call.
   void on_complete(Continuation& continuation) noexcept;
-  // The same for a continuation that only releases objects. If the driver does not report
-  // completion, the continuation may be delayed until the next poll of this event, wait for it or
-  // later submission.
+  // Like `on_complete`, for a continuation that only releases objects. If the driver does not
+  // report completion, the continuation may be delayed until a thread polls this event, waits for
+  // it, or submits a later operation.
   void on_complete_lazily(Continuation& continuation) noexcept;
 
   // Times on the device's clock. UNSUPPORTED if the driver records none.
@@ -160,9 +160,9 @@ using WaitList = std::span<const Ref<Event>>;
 // Waits for the events in order. Returns DEPENDENCY at the first one that failed.
 [[nodiscard]] Result<void> wait_for_all(WaitList events);
 
-// Waits for events that only order: their failures are ignored.
+// Waits until all events have completed, and ignores their failures.
 void wait_until_ended(WaitList events);
-// The same up to a deadline. TIMEOUT if an event is still pending then.
+// The same up to a deadline. TIMEOUT if an event is still pending at the deadline.
 [[nodiscard]] Result<void> wait_until_ended(WaitList events, const os::Deadline& until);
 // The same without a deadline. CALLBACK if the thread's interrupt function ended the wait.
 [[nodiscard]] Result<void> wait_until_ended_interruptibly(WaitList events);

@@ -31,9 +31,9 @@ class Pollable {
   Pollable* next_polled_ = nullptr;
 };
 
-// Polls the object until it has completed. Pre: called at most once for each object. Holds a
-// reference until then. Allocates nothing and never blocks. If the thread cannot be started now, a
-// later call of this function or of `ensure_poller_started` tries again.
+// Polls the object until it has completed, and holds a reference to it for that time. Allocates
+// nothing and never blocks. If the polling thread cannot be started now, a later call of this
+// function or of `ensure_poller_started` tries again. Pre: called at most once for each object.
 void poll_until_complete(Pollable& pending) noexcept;
 // Starts the thread if an earlier attempt failed. Otherwise costs a single load.
 void ensure_poller_started() noexcept;

@@ -39,12 +39,12 @@ class ReservedWork {
   std::unique_ptr<WorkItem> item_;
 };
 
-// Performs the work that is due. Returns the time at which more work will be due, or no time if
-// none will be before the next `run_when_idle`.
+// Performs the work that is due. Returns the time at which more work will be due, or std::nullopt
+// if no more work is known until the next `run_when_idle`.
 using IdleWork = os::Deadline (*)() noexcept;
 // Calls `work` on an idle library thread at `when` or later, on one thread at a time. Pre: all
 // calls pass the same function. Starts the first thread if there is none. If all threads are busy,
-// the work waits for one. Never blocks.
+// the work is delayed until one is idle. Never blocks.
 void run_when_idle(IdleWork work, os::Clock::time_point when) noexcept;
 
 // Called before and after every call of a user's function. `try_begin_function` returns false after

@@ -30,7 +30,7 @@ class OrderOnlyEvent final : public Event, private Continuation {
   void run(Event& ended) noexcept override;
 
   const Ref<Event> wrapped_;
-  std::atomic<bool> armed_{false};  // if set, `wrapped_` retains this until it completes
+  std::atomic<bool> armed_{false};  // if set, this event is retained until `wrapped_` completes
 };
 
 // Throws std::bad_alloc. Returns an OrderOnlyEvent unchanged.

@@ -24,7 +24,8 @@ class PartialFailure {
     command.on_complete(*ending_.release());
     return event;
   }
-  // Keeps an object alive until that event has failed, or until this object is destroyed.
+  // Keeps `object` alive until the event that `after` returns has failed. If `after` is not called,
+  // releases `object` with this PartialFailure.
   void keep_alive(std::shared_ptr<void> object) noexcept { ending_->object = std::move(object); }
 
  private:

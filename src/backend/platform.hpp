@@ -55,8 +55,8 @@ class Platform : public RefCounted {
   [[nodiscard]] virtual Result<Ref<Context>> adopt_context(Device& member, void* native,
                                                            Owner owner);
   [[nodiscard]] virtual Result<Ref<Queue>> adopt_queue(Device& member, void* native, Owner owner);
-  // The same driver context as a context of this platform. Pre: `context` belongs to a backend that
-  // is built on this driver.
+  // Adopts the driver context on which `context`, a context of another backend, is built. Pre: that
+  // backend is built on this driver.
   [[nodiscard]] virtual Result<Ref<Context>> share_context(Device& member, Context& context);
 
  protected:

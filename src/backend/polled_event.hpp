@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The event of an operation that the driver may receive later than its submission
-// (deferring_queue.hpp), and whose completion is detected by polling. Thread-safe.
+// The event of an operation that a queue may pass to the driver with a delay (deferring_queue.hpp),
+// and whose completion is detected by polling. Thread-safe.
 
 #include "backend/event.hpp"
 #include "backend/event_poller.hpp"

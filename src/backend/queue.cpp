@@ -356,11 +356,14 @@ Result<Ref<Event>> Queue::run(std::unique_ptr<HostFunction> function, WaitList a
 }
 
 Result<Ref<Event>> Queue::do_prefetch(const void*, std::size_t, bool, WaitList) {
-  return fail(ISTHMUS_ERROR_UNSUPPORTED, "{} cannot prefetch", device_.properties().filter);
+  return fail(ISTHMUS_ERROR_UNSUPPORTED,
+              "{} cannot prefetch memory: it lacks the capability \"prefetch\"",
+              device_.properties().filter);
 }
 
 Result<Ref<Event>> Queue::do_advise(const void*, std::size_t, std::uint32_t, WaitList) {
-  return fail(ISTHMUS_ERROR_UNSUPPORTED, "{} does not support memory advice",
+  return fail(ISTHMUS_ERROR_UNSUPPORTED,
+              "{} does not support advice on memory: it lacks the capability \"advise\"",
               device_.properties().filter);
 }
 

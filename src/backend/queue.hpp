@@ -23,8 +23,8 @@
 namespace isthmus {
 
 // A function that runs in queue order on a library thread. It may block and call anything but must
-// not wait for later operations on its queue. `context` is the queue's; its `function_address`
-// returns the address at which the function may access device memory.
+// not wait for later operations on its queue. `context` is the queue's context, whose
+// `function_address` returns the address at which the function may access device memory.
 class HostFunction {
  public:
   HostFunction() = default;
@@ -43,17 +43,17 @@ class Queue : public RefCounted {
   [[nodiscard]] Context& context() const noexcept { return context_; }
   [[nodiscard]] Device& device() const noexcept { return device_; }
 
-  // Pre: the ranges are pageable host memory, or memory of this context that does not belong to
-  // another device only, and remain valid until the event has completed; nbytes > 0. Post: on
-  // failure nothing was submitted. If an event of `after` fails, this operation fails with
-  // DEPENDENCY, unless the event is wrapped by `order_only`.
+  // Pre: the ranges are pageable host memory, or memory of this context except device memory of
+  // another device, and remain valid until the event has completed; nbytes > 0. Post: on failure
+  // nothing was submitted. If an event of `after` fails, this operation fails with DEPENDENCY,
+  // unless the event is wrapped by `order_only`.
   [[nodiscard]] Result<Ref<Event>> copy(void* destination, const void* source, std::size_t nbytes,
                                         WaitList after);
   [[nodiscard]] Result<Ref<Event>> copy_2d(const Copy2dShape& shape, WaitList after);
   // Pre: there is at least one range, none is empty, and none overlaps the destination of another
   // one. The list of ranges need not outlive the call.
   [[nodiscard]] Result<Ref<Event>> copy_ranges(const RangedCopy& copy, WaitList after);
-  // Pre: its runs satisfy the precondition of `copy_ranges`.
+  // Pre: the runs of `copy` satisfy the preconditions of `copy_ranges`.
   [[nodiscard]] Result<Ref<Event>> copy_strided(const StridedCopy& copy, WaitList after);
   // Pre: nbytes is a multiple of the pattern's size.
   [[nodiscard]] Result<Ref<Event>> fill(void* destination, const FillPattern& pattern,
@@ -126,7 +126,8 @@ class Queue : public RefCounted {
   }
   [[nodiscard]] const std::atomic<bool>& exported_flag() const noexcept { return is_exported_; }
   // Whether `unfinished`, once the handle is exported, may wait for host functions that the driver
-  // runs. It must then not be called while freeing memory, since such a function may free memory.
+  // runs. If so, a thread that is freeing memory must not call `unfinished`, since such a function
+  // may free memory too.
   [[nodiscard]] bool query_may_block() const noexcept { return query_may_block_; }
   // Whether library threads may query this queue only while a thread of the program is in a call of
   // the library. That call waits at most 4 ms for the query, since the driver may block it. Intel's
@@ -178,9 +179,9 @@ class Queue : public RefCounted {
   [[nodiscard]] virtual Result<Ref<Event>> do_fence(WaitList after) = 0;
   // The default suits drivers whose fences record times.
   [[nodiscard]] virtual Result<Ref<Event>> do_mark() { return do_fence({}); }
-  // The start of a submitted function. `continuation` is attached to `start_event` after the
-  // queue's lock was released: if no thread can be started, the function is destroyed there, and
-  // objects that it owns may submit to this queue when destroyed.
+  // The start of a submitted function. `run` attaches `continuation` to `start_event` after it has
+  // released the queue's lock: if no thread can be started, the continuation destroys the function,
+  // and objects that the function owns may submit to this queue when destroyed.
   struct FunctionStart {
     Ref<Event> start_event;
     Continuation* continuation = nullptr;  // null: nothing to attach
@@ -230,8 +231,8 @@ class Queue : public RefCounted {
   // operation is in flight. Returns the number of the next tail.
   [[nodiscard]] std::uint64_t begin_submission();
   void cancel_submission() noexcept;
-  // Adds the off-queue events that this submission must follow. Returns a number greater than those
-  // of all their tails, or 0 if there are none.
+  // Adds the off-queue events that this submission must follow. Returns a number greater than the
+  // numbers of all their tails, or 0 if there are none.
   [[nodiscard]] std::uint64_t add_off_queue_events(std::vector<Ref<Event>>& after);
   void record_submission(Ref<Event> submitted, std::uint64_t begin_number,
                          std::uint64_t off_queue_limit) noexcept;

@@ -65,7 +65,8 @@ class FunctionContinuation final : public Continuation {
 Result<Ref<Event>> Queue::do_run(std::unique_ptr<HostFunction>& function, WaitList after,
                                  FunctionStart& start) {
   if (!device_.can(ISTHMUS_CAN_WAIT_FOR_HOST)) {
-    return fail(ISTHMUS_ERROR_UNSUPPORTED, "{} cannot wait for host functions",
+    return fail(ISTHMUS_ERROR_UNSUPPORTED,
+                "{} cannot wait for host functions: it lacks the capability \"wait_for_host\"",
                 device_.properties().filter);
   }
   auto end_event = make_ref<LibraryEvent>();

@@ -18,8 +18,8 @@ struct SimulationState {
 // Creates a simulated device on a separate platform, which exists as long as the device is
 // referenced.
 [[nodiscard]] Result<Ref<Device>> create_simulated_device(std::string_view options);
-// Errors of the following: INVALID_ARGUMENT if the device is not simulated or the option is
-// unknown.
+// The functions below fail with INVALID_ARGUMENT if the device is not simulated, or if an option or
+// a kind of call is unknown.
 [[nodiscard]] Result<void> configure_simulated_device(Device& target, std::string_view options);
 [[nodiscard]] Result<std::uint64_t> simulated_calls(const Device& target, std::string_view kind);
 [[nodiscard]] Result<SimulationState> state_of_simulated_device(const Device& target);

@@ -170,7 +170,8 @@ Result<Ref<Buffer>> Buffer::on_queue(Queue& other) {
   }
   if (!other.context().is_same_as(queue_->context())) {
     return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
-                "the queue of {} belongs to another context than the buffer",
+                "the queue of {} belongs to another context than the buffer: use a queue of the "
+                "buffer's context",
                 other.device().properties().filter);
   }
   return view(other, 0, nbytes_);
@@ -327,7 +328,7 @@ Result<isthmus_owner_t> Buffer::disown() {
     return closed();
   }
   if (is_slice() || memory_ == nullptr) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} has no memory of its own to transfer",
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} owns no memory that can be transferred",
                 is_slice() ? "a slice" : "a buffer of 0 bytes");
   }
   if (!memory_->unique() || !unique()) {

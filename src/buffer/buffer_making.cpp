@@ -100,9 +100,11 @@ Result<Ref<Buffer>> Buffer::create_from(Queue& queue, const BufferRequest& reque
   const auto alignment =
       request.alignment <= 0 ? std::uint64_t{0} : static_cast<std::uint64_t>(request.alignment);
   const AllocationRequest allocation_request{request.kind, request.nbytes, alignment};
-  const bool is_checked_below = request.nbytes != 0 && (resource == nullptr || resource->as_pool());
-  if (auto error =
-          is_checked_below ? Error{} : queue.context().check(queue.device(), allocation_request)) {
+  const bool is_checked_by_allocation =
+      request.nbytes != 0 && (resource == nullptr || resource->as_pool());
+  if (auto error = is_checked_by_allocation
+                       ? Error{}
+                       : queue.context().check(queue.device(), allocation_request)) {
     return error;
   }
   if (resource != nullptr && request.nbytes != 0 && resource->device().may_be_lost()) [[unlikely]] {

@@ -34,8 +34,8 @@ Error check_can_share(const Device& device) {
     return {};
   }
   return fail(ISTHMUS_ERROR_UNSUPPORTED,
-              "{} cannot share memory with other processes: only devices with the capability "
-              "\"ipc\" can",
+              "{} cannot share memory with other processes: use a device with the capability "
+              "\"ipc\"",
               device.properties().filter);
 }
 

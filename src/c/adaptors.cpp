@@ -203,10 +203,11 @@ isthmus_status_t isthmus_resource_fallback(isthmus_resource_t* first, isthmus_re
     ISTHMUS_NEEDS(second);
     ISTHMUS_NEEDS(resource);
     if (object(first)->context().key() != object(second)->context().key()) {
-      return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
-                  "the resources of {} and {} belong to different contexts",
-                  object(first)->device().properties().filter,
-                  object(second)->device().properties().filter);
+      return fail(
+          ISTHMUS_ERROR_WRONG_CONTEXT,
+          "the resources of {} and {} belong to different contexts: use resources of one context",
+          object(first)->device().properties().filter,
+          object(second)->device().properties().filter);
     }
     return return_new_resource<FallbackResource>(resource, *object(first), *object(second));
   });
@@ -222,9 +223,9 @@ isthmus_status_t isthmus_resource_aligned(isthmus_resource_t* upstream, size_t a
     if (alignment == 0) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "alignment must be a power of two, not 0");
     }
-    if (auto bad = upstream_resource.context().check(upstream_resource.device(),
-                                                     {upstream_resource.kind(), 0, alignment})) {
-      return bad;
+    if (auto error = upstream_resource.context().check(upstream_resource.device(),
+                                                       {upstream_resource.kind(), 0, alignment})) {
+      return error;
     }
     return return_new_resource<AlignedResource>(resource, upstream_resource, alignment, from_bytes);
   });

@@ -5,6 +5,7 @@
 
 #include <isthmus/isthmus.h>
 
+#include <exception>
 #include <new>
 
 #include "backend/drivers.hpp"
@@ -43,9 +44,12 @@ ISTHMUS_HANDLE(isthmus_unified_t, UnifiedBuffer)
 #undef ISTHMUS_HANDLE
 // NOLINTEND(bugprone-macro-parentheses)
 
-// Stores the error as this thread's last one and returns its code.
+// Stores the error as the last error of this thread and returns its code.
 Status set_last_error(Error failure) noexcept;
 [[nodiscard]] const Error& last_error() noexcept;
+
+// The error for an exception that no function of the library should throw.
+[[nodiscard]] Error unexpected_exception_error(const char* description);
 
 // Runs the body of an entry point and converts its `Result<void>` to a code.
 template <class Body>
@@ -55,9 +59,10 @@ Status guarded(Body&& body) noexcept {
     return outcome ? ISTHMUS_OK : set_last_error(outcome.take_error());
   } catch (const std::bad_alloc&) {
     return set_last_error(Error::no_memory());
+  } catch (const std::exception& error) {
+    return set_last_error(unexpected_exception_error(error.what()));
   } catch (...) {
-    return set_last_error(
-        fail(ISTHMUS_ERROR_INTERNAL, "an unexpected exception inside the library"));
+    return set_last_error(unexpected_exception_error("unknown type"));
   }
 }
 
@@ -65,11 +70,12 @@ Status guarded(Body&& body) noexcept {
 [[nodiscard]] Error is_too_small(const char* name, std::size_t actual, std::size_t expected);
 [[nodiscard]] Error forked_child_error();
 
-// `chosen` NULL: the default device's queue.
+// Returns `chosen` or, if it is NULL, the queue of the default device.
 [[nodiscard]] Result<Ref<Queue>> queue_or_default(isthmus_queue_t* chosen);
 
-// The device for which a resource is created. `chosen` NULL: the first device of the context.
-// WRONG_CONTEXT for a device of another context, UNSUPPORTED for a kind that the device lacks.
+// Returns the device for which a resource is created: `chosen` or, if it is NULL, the first device
+// of the context. WRONG_CONTEXT for a device of another context, UNSUPPORTED for a kind that the
+// device lacks.
 [[nodiscard]] Result<Device*> device_for(Context& context, isthmus_device_t* chosen,
                                          isthmus_kind_t kind);
 

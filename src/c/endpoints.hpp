@@ -27,11 +27,11 @@ namespace isthmus::c {
 // The work of a device on memory: a fill, which writes it, or a hint (prefetch, advice).
 enum class DeviceWork { fill, hint };
 
-// The endpoint of work of the device of `queue`, for memory at `endpoint`; `queue` is null if the
-// caller passed none. An endpoint without a record is memory that the driver knows, allocated by
-// another library, or for a fill plain host memory that the device can access. Without a queue the
-// host fills. INVALID_ARGUMENT for other addresses; OUT_OF_RANGE, WRONG_CONTEXT. Returns memory of
-// the library unchanged.
+// Returns the endpoint for work of the device of `queue` on the memory at `endpoint`. `queue` is
+// null if the caller passed none; the host then executes fills. An endpoint with an allocation
+// record is returned unchanged. Other memory must have been allocated by another library and be
+// known to the driver or, for a fill, be plain host memory that the device can access. Errors:
+// INVALID_ARGUMENT for other addresses, OUT_OF_RANGE, WRONG_CONTEXT.
 [[nodiscard]] Result<Endpoint> target_of(Endpoint endpoint, std::size_t nbytes, Queue* queue,
                                          DeviceWork work);
 

@@ -29,7 +29,8 @@ class UserFunction final : public HostFunction {
       return functions_stopped_error();
     }
     Error outcome = invoke(context);
-    // The owner may belong to an interpreter, which may be finalized once no function runs.
+    // Releases the owner first: it may belong to an interpreter, which may be finalized as soon as
+    // no function runs.
     owner_ = Owner{};
     end_function();
     return outcome;

@@ -28,8 +28,8 @@ Result<Device*> isthmus::c::device_for(Context& context, isthmus_device_t* chose
     return fail(ISTHMUS_ERROR_WRONG_CONTEXT, "{} is not a device of this context",
                 used_device->properties().filter);
   }
-  if (auto bad = context.check(*used_device, {kind, 0, 0})) {
-    return bad;
+  if (auto error = context.check(*used_device, {kind, 0, 0})) {
+    return error;
   }
   return used_device;
 }
@@ -38,7 +38,8 @@ namespace {
 
 Error wrong_context_error(const Queue& queue) {
   return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
-              "the queue of {} belongs to another context than the memory resource",
+              "the queue of {} belongs to another context than the memory resource: use a queue of "
+              "the resource's context",
               queue.device().properties().filter);
 }
 
@@ -61,8 +62,9 @@ Error check_options(const isthmus_pool_options_t& options) {
   constexpr std::uint32_t k_all_flags =
       ISTHMUS_POOL_UNCHECKED | ISTHMUS_POOL_NO_REMAP | ISTHMUS_POOL_DEVICE_WAIT;
   if ((options.flags & ~k_all_flags) != 0) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "options->flags {:#x} has unknown bits",
-                options.flags);
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "options->flags {:#x} has unknown bits: the known ones are {:#x}", options.flags,
+                k_all_flags);
   }
   if (options.limit_bytes != 0 && options.soft_limit_bytes > options.limit_bytes) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
@@ -89,8 +91,8 @@ Result<Pool::Options> options_of(const isthmus_pool_options_t* options) {
   }
   auto full = full_options(*options);
   ISTHMUS_TRY(full);
-  if (auto bad = check_options(*full)) {
-    return bad;
+  if (auto error = check_options(*full)) {
+    return error;
   }
   result.growth_bytes = full->growth_bytes;
   result.initial_bytes = full->initial_bytes;
@@ -133,8 +135,8 @@ isthmus_status_t isthmus_resource_write_combined(isthmus_context_t* context,
     auto& used_context = *object(context);
     auto used_device = device_for(used_context, device, ISTHMUS_KIND_HOST);
     ISTHMUS_TRY(used_device);
-    if (auto bad = used_context.check(**used_device, {ISTHMUS_KIND_HOST, 1, 0, true})) {
-      return bad;
+    if (auto error = used_context.check(**used_device, {ISTHMUS_KIND_HOST, 1, 0, true})) {
+      return error;
     }
     return return_handle(Result<Ref<MemoryResource>>{make_ref<Provider>(used_context, **used_device,
                                                                         ISTHMUS_KIND_HOST, true)},
@@ -188,7 +190,9 @@ isthmus_status_t isthmus_default_pool(isthmus_queue_t* queue, isthmus_kind_t kin
       return forked_child_error();
     }
     if ((flags & ~std::uint32_t{ISTHMUS_DEFAULT_POOL_OF_ARRAYS}) != 0) {
-      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "flags {:#x} has unknown bits", flags);
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                  "flags {:#x} has unknown bits: the known ones are {:#x}", flags,
+                  std::uint32_t{ISTHMUS_DEFAULT_POOL_OF_ARRAYS});
     }
     auto used_queue = queue_or_default(queue);
     ISTHMUS_TRY(used_queue);

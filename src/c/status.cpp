@@ -9,13 +9,13 @@
 namespace isthmus::c {
 namespace {
 
-thread_local constinit OwnedByThread<Error> last;
+thread_local constinit OwnedByThread<Error> thread_error;
 
 }  // namespace
 
 Status set_last_error(Error failure) noexcept {
   const auto code = failure.code();
-  if (auto* stored = last.get()) {
+  if (auto* stored = thread_error.get()) {
     *stored = std::move(failure);
   }
   return code;
@@ -24,8 +24,13 @@ Status set_last_error(Error failure) noexcept {
 const Error& last_error() noexcept {
   static NeverDestroyed<Error> none;
   static NeverDestroyed<Error> no_memory{Error::no_memory()};
-  const auto* stored = last.get();
-  return stored != nullptr ? *stored : last.is_destroyed() ? *none : *no_memory;
+  const auto* stored = thread_error.get();
+  return stored != nullptr ? *stored : thread_error.is_destroyed() ? *none : *no_memory;
+}
+
+Error unexpected_exception_error(const char* description) {
+  return fail(ISTHMUS_ERROR_INTERNAL,
+              "unexpected exception inside the library: {}; please report it", description);
 }
 
 Error is_null(const char* name) {

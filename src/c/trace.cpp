@@ -15,12 +15,15 @@ Result<std::vector<Queue*>> queues_of(isthmus_queue_t* const* queues, std::size_
   std::vector<Queue*> result;
   for (std::size_t i = 0; i < count; ++i) {
     if (queues[i] == nullptr) {
-      return is_null("a queue");
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "queue {} of {} is NULL", i, count);
     }
     result.push_back(object(queues[i]));
     if (result.back()->context().key() != resource.context().key()) {
-      return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
-                  "queue {} belongs to another context than the memory resource", i);
+      return fail(
+          ISTHMUS_ERROR_WRONG_CONTEXT,
+          "queue {} belongs to another context than the memory resource: use a queue of the "
+          "resource's context",
+          i);
     }
   }
   return result;

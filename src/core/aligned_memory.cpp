@@ -12,8 +12,8 @@
 namespace isthmus {
 namespace {
 
-// Without a header, so that AddressSanitizer also detects an access just before the memory, not
-// only one just after it.
+// Stores no header before the memory, so that AddressSanitizer detects accesses just before the
+// memory as well as just after it.
 void* allocate_without_header(std::size_t nbytes, std::size_t alignment) noexcept {
   void* pointer = nullptr;
   return posix_memalign(&pointer, std::max(alignment, sizeof(void*)), nbytes) == 0 ? pointer

@@ -48,7 +48,7 @@ void copy_wide_rows(const Copy2dShape& shape, bool bypass_caches) noexcept {
   }
 }
 
-// For rows so large that several threads copy each row (`copy_bytes`).
+// Copies row by row. Each row is so large that `copy_bytes` uses several threads for it.
 void copy_large_rows(const Copy2dShape& shape) noexcept {
   for (std::size_t row = 0; row < shape.height; ++row) {
     copy_bytes(advance(shape.destination, row * shape.destination_pitch),

@@ -34,7 +34,7 @@ struct RangedCopy {
     }
     return total;
   }
-  // From the pointer to the end of the last range.
+  // Number of bytes from the pointer to the end of the last range.
   [[nodiscard]] std::size_t destination_extent() const noexcept {
     return extent(&CopyRange::destination_offset);
   }
@@ -57,7 +57,7 @@ struct FillPattern {
   std::size_t nbytes = 1;  // 1, 2, 4, 8 or 16
 };
 
-// Uses several threads from `k_large_bytes` (share_out.hpp).
+// Uses several threads if `nbytes` is at least `k_large_bytes` (share_out.hpp).
 void copy_bytes(void* destination, const void* source, std::size_t nbytes) noexcept;
 void copy_rows(const Copy2dShape& shape) noexcept;
 // Runs on the calling thread. `bypass_caches`: it is one of several threads that together copy more

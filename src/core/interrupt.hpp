@@ -2,9 +2,9 @@
 #pragma once
 // Interrupting a wait: a thread can set a function that is called between slices of its waits.
 //
-// Only waits whose call can still fail without any effect use it: waits of memory requests, and
-// waits of a queue for other queues. A free always waits to the end. Each thread has its own
-// function, so no lock is needed.
+// Only waits in calls that can still fail without any effect can be interrupted: waits of memory
+// requests, and waits of a queue for other queues. The wait of a free cannot. Each thread has its
+// own function, so no lock is needed.
 
 #include <isthmus/isthmus.h>
 
@@ -21,8 +21,8 @@ namespace isthmus {
 ISTHMUS_TLS_MODEL inline thread_local constinit isthmus_interrupt_t thread_interrupt{};
 inline constexpr std::chrono::milliseconds k_interrupt_slice{50};
 
-// Calls the function. CALLBACK with its message if the wait is to end. Pre: the caller holds no
-// lock, since the function may call anything.
+// Calls the function. Returns CALLBACK, with the function's message, if the function interrupts the
+// wait. Pre: the caller holds no lock, since the function may call anything.
 [[nodiscard]] Result<void> call_interrupt();
 
 // `wait(deadline)` blocks at most until the deadline and returns whether the awaited condition

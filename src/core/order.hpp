@@ -33,8 +33,8 @@ ISTHMUS_TLS_MODEL inline thread_local constinit std::uint64_t thread_order = 0;
 // A number above all that were issued so far, and above the results of earlier calls. Calls of
 // `next_order` that happen after this one return numbers above it.
 [[nodiscard]] inline std::uint64_t order_above_all() noexcept {
-  constexpr auto k_ahead = 4 * detail::k_numbers_apart;
-  return detail::shared_order.fetch_add(k_ahead, std::memory_order_acq_rel) + k_ahead;
+  constexpr auto k_increment = 4 * detail::k_numbers_apart;
+  return detail::shared_order.fetch_add(k_increment, std::memory_order_acq_rel) + k_increment;
 }
 
 }  // namespace isthmus

@@ -13,7 +13,7 @@
 
 namespace isthmus {
 
-// Pre, of both: whole granules of 8 bytes.
+// Pre, of both functions: the range consists of whole granules of 8 bytes.
 inline void poison([[maybe_unused]] const void* begin,
                    [[maybe_unused]] std::size_t nbytes) noexcept {
 #if ISTHMUS_ADDRESS_SANITIZER

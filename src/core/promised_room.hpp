@@ -24,22 +24,22 @@ Number reserve_entry(std::vector<Entry>& list, Lock& lock, Count& reserved, cons
       return number;
     }
   }
-  std::vector<Entry> wider;
+  std::vector<Entry> larger;
   for (;;) {
     std::size_t needed = 0;
     {
       const std::lock_guard hold{lock};
       needed = list.size() + reserved + 1;
-      if (list.capacity() < needed && wider.capacity() >= needed) {
-        std::move(list.begin(), list.end(), std::back_inserter(wider));
-        list.swap(wider);
+      if (list.capacity() < needed && larger.capacity() >= needed) {
+        std::move(list.begin(), list.end(), std::back_inserter(larger));
+        list.swap(larger);
       }
       if (list.capacity() >= needed) {
         ++reserved;
         return number;
       }
     }
-    wider.reserve(needed == 1 ? 1 : 2 * needed);
+    larger.reserve(needed == 1 ? 1 : 2 * needed);
   }
 }
 

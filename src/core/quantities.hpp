@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Numbers with units, as people write them: "64MiB", "16GB/s", "5us". No locale, no overflow.
-// Thread-safe.
+// Numbers with units, as people write them: "64MiB", "16GB/s", "5us". Independent of the locale;
+// overflow is detected. Thread-safe.
 
 #include <cstdint>
 #include <optional>
@@ -10,15 +10,16 @@
 
 namespace isthmus {
 
-// Which units a value may have; `describe` lists them for messages.
+// The units that a value may have; `describe` lists them for messages.
 enum class Unit { none, bytes, time, bandwidth };
 
-// In bytes, nanoseconds or bytes per second. Empty if the text as a whole is not such a number, or
-// if the value is not an integer or does not fit 64 bits.
+// Returns the value in bytes, nanoseconds or bytes per second. Empty if the text as a whole is not
+// such a number, or if the value is not an integer or does not fit 64 bits.
 [[nodiscard]] std::optional<std::uint64_t> parse_quantity(std::string_view text,
                                                           Unit unit) noexcept;
 [[nodiscard]] const char* describe(Unit unit) noexcept;
-// "80%" or "12.5%" of `total`, rounded down. Empty if the text is not a percentage from 0 to 100.
+// Returns the share of `total` that a text like "80%" or "12.5%" denotes, rounded down. Empty if
+// the text is not a percentage from 0 to 100.
 [[nodiscard]] std::optional<std::uint64_t> parse_share(std::string_view text,
                                                        std::uint64_t total) noexcept;
 

@@ -144,11 +144,11 @@ bool RangeSet::overlaps(const ByteRange& range) const noexcept {
 }
 
 bool RangeSet::covers(const RangeSet& other) const noexcept {
-  auto own = other.empty() ? end() : first_ending_after(ranges_, other.begin()->begin);
+  auto own_range = other.empty() ? end() : first_ending_after(ranges_, other.begin()->begin);
   for (const auto& each : other) {
-    for (; own != end() && own->end < each.end; ++own) {
+    for (; own_range != end() && own_range->end < each.end; ++own_range) {
     }
-    if (own == end() || !own->covers(each)) {
+    if (own_range == end() || !own_range->covers(each)) {
       return false;
     }
   }
@@ -160,12 +160,12 @@ RangeSet RangeSet::common(const RangeSet& other) const {
   if (empty() || other.empty()) {
     return result;
   }
-  auto own = first_ending_after(ranges_, other.begin()->begin);
+  auto own_range = first_ending_after(ranges_, other.begin()->begin);
   auto other_range = first_ending_after(other, begin()->begin);
-  while (own != end() && other_range != other.end()) {
-    append(result.ranges_,
-           {std::max(own->begin, other_range->begin), std::min(own->end, other_range->end)});
-    ++(own->end < other_range->end ? own : other_range);
+  while (own_range != end() && other_range != other.end()) {
+    append(result.ranges_, {std::max(own_range->begin, other_range->begin),
+                            std::min(own_range->end, other_range->end)});
+    ++(own_range->end < other_range->end ? own_range : other_range);
   }
   return result;
 }

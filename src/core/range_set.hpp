@@ -23,8 +23,8 @@ struct ByteRange {
   friend bool operator==(const ByteRange&, const ByteRange&) noexcept = default;
 };
 
-// Adding ranges in ascending order costs a constant each. Combining two sets searches for the ends
-// of the smaller one, visits the ranges of both between these ends, and moves the ranges after
+// Adding ranges in ascending order takes constant time each. Combining two sets searches for the
+// ends of the smaller one, visits the ranges of both between these ends, and moves the ranges after
 // them. Functions that add or remove may throw std::bad_alloc and then leave the set unchanged.
 class RangeSet {
  public:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Iterates over the rows of a block: where the next row begins on each side, computed by additions
+// Iterates over the rows of a block. Computes the offset of the next row on each side by additions
 // alone. Not thread-safe.
 
 #include <array>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Which sanitizers the build uses. g++ defines a macro, clang reports a feature. The macro below is
-// for includes that exist only in a build with the sanitizer.
+// Detects which sanitizers the build uses: g++ defines a macro for each, clang reports a feature.
+// ISTHMUS_ADDRESS_SANITIZER is a macro because it guards an include that other builds lack.
 
 namespace isthmus {
 

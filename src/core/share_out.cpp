@@ -12,9 +12,10 @@ namespace isthmus {
 namespace {
 
 // Fewer threads do not saturate the memory bandwidth of a server: for 1 GiB, 16 threads copied 107
-// GB/s, 8 of them 78 (Xeon of a machine with an H100).
+// GB/s and 8 threads 78 GB/s (Xeon of a machine with an H100).
 constexpr std::size_t k_max_threads = 16;
-// The bytes that a thread claims at a time. Few, so that a delayed thread delays the end by little.
+// The bytes that a thread claims at a time. The value is small, so that one slow thread delays the
+// completion only slightly.
 constexpr std::size_t k_chunk_bytes = std::size_t{256} << 10;
 constexpr std::size_t k_min_chunks_per_thread = 16;
 
@@ -36,7 +37,7 @@ class WorkChunks {
     }
   }
 
-  // False if no chunk was left.
+  // Claims and processes the next chunk. False if no chunk was left.
   bool do_next(std::size_t thread) noexcept {
     auto& at = current_.at(thread);
     at.store(next_.load());  // a lower bound of the chunk claimed next, for `done_upto`

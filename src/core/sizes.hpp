@@ -28,7 +28,7 @@ inline constexpr unsigned k_address_bits = 48;
   return reinterpret_cast<std::uintptr_t>(pointer);
 }
 
-// Pre: at most PTRDIFF_MAX, which holds for the size of every object.
+// Pre: `number` is at most PTRDIFF_MAX, which holds for the size of every object.
 [[nodiscard]] constexpr std::ptrdiff_t signed_of(std::size_t number) noexcept {
   return static_cast<std::ptrdiff_t>(number);
 }

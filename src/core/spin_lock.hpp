@@ -13,7 +13,7 @@ class SpinLock {
   void lock() noexcept {
     for (int spins = 0; flag_.exchange(true, std::memory_order_acquire);) {
       while (flag_.load(std::memory_order_relaxed)) {
-        // Spinning does not help a preempted holder: with more threads than cores, yield.
+        // The thread that holds the lock may be waiting for this core, so yield.
         if (++spins > k_spins_before_yield) {
           std::this_thread::yield();
         }

@@ -95,7 +95,7 @@ class [[nodiscard]] Result {
  public:
   Result(T value) : state_{std::in_place_index<0>, std::move(value)} {}
   Result(isthmus::Error failure) : state_{std::in_place_index<1>, std::move(failure)} {
-    assert(std::get<1>(state_) && "a result made of an error needs one");
+    assert(std::get<1>(state_) && "a Result cannot be constructed from an empty Error");
   }
 
   [[nodiscard]] explicit operator bool() const noexcept { return state_.index() == 0; }

@@ -35,11 +35,10 @@ struct StridedCopy {
 
   [[nodiscard]] std::size_t runs() const noexcept;
   [[nodiscard]] std::size_t bytes() const noexcept { return width * runs(); }
-  // From the first byte to the end of the last.
+  // Number of bytes from the first byte to the end of the last one, on one side.
   [[nodiscard]] std::size_t extent(Side side) const noexcept;
 
-  // At most one dimension, whose rows do not overlap: a source stride below `width` would read
-  // bytes several times.
+  // Whether the block has at most one dimension and its rows do not overlap in the source.
   [[nodiscard]] bool is_rows() const noexcept {
     return rank == 0 || (rank == 1 && dimensions[0].source_stride >= width);
   }
@@ -48,11 +47,11 @@ struct StridedCopy {
   void remove(std::size_t index) noexcept;
 };
 
-// The same bytes in the fewest dimensions, sorted so that the largest strides on side `side` are
-// outermost.
+// Returns a copy of the same bytes with as few dimensions as possible, sorted so that the largest
+// strides on side `side` are outermost.
 [[nodiscard]] StridedCopy simplified(StridedCopy copy, Side side) noexcept;
 
-// The runs of the copy, with offsets from its two pointers.
+// Returns the runs of the copy, with offsets from its two pointers.
 [[nodiscard]] std::vector<CopyRange> list_runs(const StridedCopy& copy);
 
 // Copies on the host.

@@ -19,7 +19,7 @@ template <class... Args>
   return format_with(format, fmt::make_format_args(args...));
 }
 
-// In quotes, for messages. Unprintable characters are replaced and long text is shortened.
+// Returns `text` in quotes, for messages. Replaces unprintable characters and shortens long text.
 [[nodiscard]] std::string quoted(std::string_view text);
 
 template <class Range>

@@ -12,8 +12,8 @@ thread_local sigset_t starter_signal_mask;
 SignalsBlocked::SignalsBlocked() noexcept {
   sigset_t mask;
   sigfillset(&mask);
-  for (const int own_fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT}) {
-    sigdelset(&mask, own_fault);
+  for (const int fault_signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT}) {
+    sigdelset(&mask, fault_signal);
   }
   pthread_sigmask(SIG_BLOCK, &mask, &saved_mask_);
 }

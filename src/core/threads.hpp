@@ -9,8 +9,8 @@
 
 namespace isthmus {
 
-// While it lives the calling thread blocks those signals. A thread that it starts meanwhile blocks
-// them permanently.
+// Blocks those signals in the calling thread while the object exists. A thread that the calling
+// thread starts meanwhile blocks them permanently.
 class SignalsBlocked {
  public:
   SignalsBlocked() noexcept;
@@ -24,8 +24,9 @@ class SignalsBlocked {
   sigset_t saved_mask_;
 };
 
-// While it lives a library thread has the signal mask of the thread that started it. For calls of a
-// user's function, whose own threads and processes inherit the mask.
+// While the object exists, the calling library thread has the signal mask of the thread that
+// started it. Used around calls of a user's function, since threads and processes that the function
+// starts inherit the mask.
 class SignalsOfStarter {
  public:
   SignalsOfStarter() noexcept;

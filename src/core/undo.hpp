@@ -18,7 +18,7 @@ class [[nodiscard]] Undo {
       function_();
     }
   }
-  // Everything succeeded: nothing is undone.
+  // Called when everything has succeeded: the function will not run.
   void dismiss() noexcept { armed_ = false; }
 
  private:

@@ -185,7 +185,7 @@ class Allocation final : public RefCounted, public Releasable {
     return !uses_.inherits() ||
            (!host_can_touch() && queue_->is_in_order() && !queue_->has_deferred_operations());
   }
-  // Whether all its uses are known to have completed. Pre: no references are left.
+  // Whether all uses of the memory are known to have completed. Pre: no references are left.
   [[nodiscard]] bool is_idle() noexcept {
     return !outer_ && uses_.is_known_idle() && !has_exported_queue() && !freed_after_;
   }

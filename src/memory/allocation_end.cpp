@@ -16,8 +16,8 @@
 namespace isthmus {
 namespace {
 
-// The pool that the memory is returned to has the counter, or the device if the memory is returned
-// to the driver.
+// The counter belongs to the pool that the memory is returned to, or to the device if the memory is
+// returned to the driver.
 void count_pending_release(Pool* pool, Device& device, UsmKind kind, std::int64_t nbytes) noexcept {
   if (pool != nullptr) {
     pool->count_pending(nbytes);
@@ -122,7 +122,7 @@ bool Allocation::release_after_uses() {
   }
   notify_freed();
   if (!running) {
-    retry_release(*this);  // whether it is in use cannot be determined now
+    retry_release(*this);  // whether work uses the memory cannot be determined now
     return false;
   }
   unused_ = true;  // before another thread can release it

@@ -5,9 +5,9 @@
 // uses.
 //
 // A record marks its class in every granule of the address space that it overlaps. Granules are 64
-// KiB for small records and 1 GiB for others, so that a record has few of them. Granules share the
-// cells of a table, and marks are never removed. Both can cause unnecessary probes, but never hide
-// a record. Thread-safe and lock-free.
+// KiB for small records and 1 GiB for others, so that a record overlaps few of them. Granules share
+// the cells of a table, and marks are never removed. Both can cause unnecessary probes, but never
+// hide a record. Thread-safe and lock-free.
 
 #include <array>
 #include <atomic>

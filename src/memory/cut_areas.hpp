@@ -2,8 +2,8 @@
 #pragma once
 // A table of the areas of memory that resources sub-allocate, searched by address. Thread-safe.
 //
-// The upstream of such a resource may itself be such a resource, whose block is then an area inside
-// another area. Each area is one level deeper than the area around it. A look-up takes a shared
+// If the upstream of such a resource also sub-allocates, the resource's area lies inside an area of
+// the upstream. Each area is one level deeper than the area around it. A look-up takes a shared
 // lock and searches each level. It is needed only for memory that has no record, or whose record is
 // marked as divided (`Allocation::is_divided`).
 //
@@ -69,7 +69,7 @@ class CutAreas {
   struct Found {
     MemoryResource* resource = nullptr;  // borrowed from the owner of the memory
     CutBlock block;                      // not live: the address is in no allocated block
-    std::uint64_t since = 0;             // the area's
+    std::uint64_t since = 0;             // that of the area
   };
   // Finds the innermost area that contains `pointer`, and the block there. Returns nothing if there
   // is no such area. `above_pool`: considers only areas that lie in a pool's block, for an address

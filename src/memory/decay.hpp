@@ -45,7 +45,7 @@ class DecayingPools {
   // Sets a function that is called after each decay, on the idle thread.
   using AfterDecay = void (*)() noexcept;
   void set_after_decay(AfterDecay function) noexcept { after_decay_.store(function); }
-  // Called by a pool that held no memory, when it obtains some.
+  // Called by a pool after it has grown.
   void schedule(const DecayWindow& window) noexcept;
 
  private:

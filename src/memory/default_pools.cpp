@@ -81,10 +81,10 @@ void DefaultPools::drop_unused() noexcept try {
   std::vector<Ref<Pool>> dropped;
   const std::lock_guard hold{lock_};
   dropped.reserve(entries_.size());
-  for (std::size_t at = 0; at < entries_.size();) {
-    auto* const pool = entries_[at].pool.get();
+  for (std::size_t index = 0; index < entries_.size();) {
+    auto* const pool = entries_[index].pool.get();
     if (!is_unused(*pool)) {
-      ++at;
+      ++index;
       continue;
     }
     std::erase_if(entries_, [&](Entry& each) {
@@ -99,18 +99,18 @@ void DefaultPools::drop_unused() noexcept try {
   // The pools remain in the table.
 }
 
-bool DefaultPools::is_second_entry(std::size_t at) const noexcept {
-  const auto* const pool = entries_[at].pool.get();
-  return std::any_of(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(at),
+bool DefaultPools::is_second_entry(std::size_t index) const noexcept {
+  const auto* const pool = entries_[index].pool.get();
+  return std::any_of(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(index),
                      [pool](const Entry& each) { return each.pool.get() == pool; });
 }
 
 Ref<Pool> DefaultPools::next(std::uint64_t& last) noexcept {
   const std::lock_guard hold{lock_};
-  for (std::size_t at = 0; at < entries_.size(); ++at) {
-    if (entries_[at].number > last && !is_second_entry(at)) {
-      last = entries_[at].number;
-      return entries_[at].pool;
+  for (std::size_t index = 0; index < entries_.size(); ++index) {
+    if (entries_[index].number > last && !is_second_entry(index)) {
+      last = entries_[index].number;
+      return entries_[index].pool;
     }
   }
   return {};

@@ -77,7 +77,7 @@ class DefaultPools {
   template <class Visit>
   void for_each(Visit&& visit);
   // Pre: the lock is held.
-  [[nodiscard]] bool is_second_entry(std::size_t at) const noexcept;
+  [[nodiscard]] bool is_second_entry(std::size_t index) const noexcept;
   // Null if there is none. Pre: the lock is held.
   [[nodiscard]] Pool* find_entry(const Key& key) noexcept;
   [[nodiscard]] static Result<Ref<Pool>> create(Context& context, Device& device, UsmKind kind,

@@ -48,8 +48,8 @@ class DeferredRelease {
     changed_.notify_one();
   }
 
-  // Adds an object that is released on demand to that list at once, instead of on the library
-  // thread, so that the next demand includes it.
+  // Pushes an object. If it is released on demand, adds it to the releases on demand at once,
+  // instead of on the library thread, so that the next demand includes it.
   void push_or_defer(Releasable& object) noexcept {
     if (!object.is_released_on_demand() || !add_on_demand(object, 1)) {
       push(object);
@@ -297,8 +297,8 @@ class DeferredRelease::ReleaseBatch final : public Releasable {
   }
 
  private:
-  // Queries the queue. Returns false if it cannot report its work now, or if there is no memory for
-  // that.
+  // Queries the queue. Returns false if the queue cannot report its work now, or if there is no
+  // memory for the list of events.
   [[nodiscard]] bool query_queue() noexcept try {
     std::vector<Ref<Event>> running;
     const auto result = queue_->unfinished(running);

@@ -67,7 +67,7 @@ bool release_large_on_demand() noexcept;
 // The number of releases so far.
 [[nodiscard]] std::uint64_t release_count() noexcept;
 // Waits until `release_count` exceeds `seen`. Returns false if no release is pending, at `until`,
-// or on the library thread, which makes the releases.
+// or on the library thread, which performs the releases.
 [[nodiscard]] bool sleep_for_release(std::uint64_t seen, const os::Deadline& until) noexcept;
 // As `sleep_for_release`; fails with CALLBACK if the thread's interrupt function ended the wait.
 [[nodiscard]] inline Result<bool> wait_for_release(std::uint64_t seen, const os::Deadline& until) {

@@ -6,7 +6,7 @@
 
 namespace isthmus {
 
-// The sanitizer's shadow memory, an eighth of the bytes it describes, stays resident for the rest
+// The sanitizer's shadow memory, an eighth of the bytes it describes, remains resident for the rest
 // of the process. Memory that is often remapped would accumulate shadow pages throughout the
 // address space, so these pages are cleared.
 void FreePoison::unpoison_permanently([[maybe_unused]] const void* begin,

@@ -8,9 +8,9 @@
 // run, or when a page run is returned. Until then a use after free is not detected, but no valid
 // access is reported as an error.
 //
-// In such a build a poisoned page run is not merged with an adjacent one that is not poisoned yet,
-// even if both are usable by the same queue. So a pool whose memory cannot be remapped holds more
-// memory than in other builds.
+// In a build with AddressSanitizer, a poisoned page run is not merged with an adjacent one that is
+// not poisoned yet, even if both are usable by the same queue. So a pool whose memory cannot be
+// remapped holds more memory than in other builds.
 
 #include "core/poison.hpp"
 #include "memory/host_memory.hpp"

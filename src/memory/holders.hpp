@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Determines which tags hold a pool's memory, as far as tracking resources above the pool record
-// that. Thread-safe.
+// the tags. Thread-safe.
 
 #include <string>
 

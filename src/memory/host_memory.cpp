@@ -27,7 +27,7 @@ bool is_cpu(const Device& device) noexcept {
 
 Error refusal(const Device& device, const AllocationRequest& request, const std::string& reason) {
   return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
-              "cannot allocate {} of {} memory on {}: it would be host memory, of which {}; free "
+              "cannot allocate {} of {} memory on {}: it would reside on the host, where {}; free "
               "buffers, or request less",
               describe_bytes(request.nbytes), kind_name(request.kind), device.properties().filter,
               reason);

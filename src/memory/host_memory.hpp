@@ -20,7 +20,7 @@ namespace isthmus {
 class HostMemory {
  public:
   // Limits reservations to `total` bytes altogether, and at any time to the memory that `bounds`
-  // report as available.
+  // reports as available.
   HostMemory(const os::MemoryBounds& bounds, std::size_t total) noexcept
       : bounds_{bounds}, total_{total} {}
   // The instance of the process.

@@ -21,7 +21,7 @@ void MemoryCaches::add(MemoryCache& cache) noexcept {
   }
   const std::lock_guard hold{lock_};
   if (cache.is_listed_.exchange(true, std::memory_order_relaxed)) {
-    return;  // another thread did it meanwhile
+    return;  // another thread has added it meanwhile
   }
   cache.older_ = newest_;
   if (newest_ != nullptr) {

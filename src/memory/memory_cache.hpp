@@ -28,7 +28,7 @@ class MemoryCache {
   [[nodiscard]] const std::vector<MemoryResource*>& bases() const noexcept { return bases_; }
 
  protected:
-  // `upstream`: where the memory comes from. Throws std::bad_alloc.
+  // `upstream` provides the memory. Throws std::bad_alloc.
   MemoryCache(MemoryResource& owner, MemoryResource& upstream) : owner_{owner} {
     upstream.collect_bases(bases_);
   }
@@ -53,8 +53,8 @@ class MemoryCache {
 };
 
 // The list of caches that have obtained upstream memory and whose owners are referenced.
-// Thread-safe; allocates nothing. A cache is newer in the list than the caches below it, since those
-// provided memory first.
+// Thread-safe. Allocates nothing. A cache is newer in the list than the caches below it, since
+// those provided memory first.
 class MemoryCaches {
  public:
   void add(MemoryCache& cache) noexcept;

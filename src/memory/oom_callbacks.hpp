@@ -84,12 +84,12 @@ class OomCallbacks {
 [[nodiscard]] bool may_retry_after_release(const Error& refusal, Device& device,
                                            const AllocationRequest& request,
                                            MemoryResource* resource) noexcept;
-// Calls the callbacks, unless `may_retry_after_release` is false. Returns whether they report that
-// they released anything, so that a new request to `resource` (null: the driver) is worthwhile.
-// They receive the size of the request or, if larger, the size that a driver refused last: a
-// resource's chunk may be larger than the request. `refusals` is the value of `driver_refusals`
-// before the request; if it has not changed, no driver refused. Pre: the caller holds no lock of
-// the library.
+// Calls the callbacks, unless `may_retry_after_release` is false. Returns whether any callback
+// reports that it released memory, so that a new request to `resource` (null: the driver) is
+// worthwhile. The callbacks receive the size of the request or, if larger, the size that a driver
+// refused last: a resource's chunk may be larger than the request. `refusals` is the value of
+// `driver_refusals` before the request; if it has not changed, no driver refused. Pre: the caller
+// holds no lock of the library.
 [[nodiscard]] bool call_oom_callbacks(const Error& refusal, std::uint64_t refusals, Device& device,
                                       const AllocationRequest& request,
                                       MemoryResource* resource) noexcept;

@@ -30,9 +30,9 @@ inline constexpr std::size_t k_oom_stages = 8;
 }
 
 // Not 0 while this thread holds a lock that the long-running stages may need: its requests then
-// skip these stages. If 2 or more, pools serve this thread only from its thread caches. Another
-// thread may then hold a pool's lock during a driver call that waits for the lock that this thread
-// holds.
+// skip these stages. If 2 or more, pools serve this thread only from its thread caches, because
+// another thread may hold a pool's lock during a driver call that waits for the lock that this
+// thread holds.
 ISTHMUS_TLS_MODEL inline thread_local constinit int no_wait = 0;
 [[nodiscard]] inline bool thread_cache_only() noexcept { return no_wait > 1; }
 

@@ -3,7 +3,7 @@
 // Releases free memory of the process's pools, and unused memory of adaptors, after a driver
 // refused a request.
 //
-// Pools cache freed memory, so a driver may be out of memory while none is in use. Whenever a
+// Pools cache freed memory, so a driver may be out of memory while no memory is in use. Whenever a
 // driver refuses a request, all pools whose memory can serve it return their free memory. This
 // applies to requests of pools, to direct requests, and to requests through other resources. If
 // that does not suffice, unused memory of adaptors such as arenas is released too. It is released
@@ -75,10 +75,10 @@ template <class Retry>
 }
 
 // As `with_other_pools`, for a refused request of a caller. `refusals` is the value of
-// `driver_refusals` before that request. Also releases memory that comes from other resources,
-// unless the call comes from within such a resource. If `shortage.requester` is null, it also
-// waits, at most one second, for unfinished work that uses freed memory; pools do that themselves.
-// Pre: the caller holds no lock of the library.
+// `driver_refusals` before that request. Also releases memory of resources for which
+// `is_driver_backed` is false, unless this thread is inside an allocation function of the program.
+// If `shortage.requester` is null, it also waits, at most one second, for unfinished work that uses
+// freed memory; pools do that themselves. Pre: the caller holds no lock of the library.
 template <class Retry>
 [[nodiscard]] auto with_all_pools(DriverShortage shortage, std::uint64_t refusals, Retry&& retry,
                                   decltype(retry()) refused) -> decltype(retry()) {

@@ -106,8 +106,8 @@ class PageMap {
   // Allocates the leaves for `count` pages from `begin` on. OUT_OF_MEMORY if the host has no memory
   // for a leaf; UNSUPPORTED for addresses that the map does not cover.
   [[nodiscard]] Result<void> prepare(const void* begin, std::size_t count);
-  // Enters pages whose records are consecutive, from `first` on. Pre: prepared; `begin` is the
-  // start of a page; none of the pages is in the map.
+  // Adds pages whose records are consecutive, from `first` on. Pre: prepared; `begin` is the start
+  // of a page; none of the pages is in the map.
   void enter(const void* begin, std::size_t count, PoolPage* first) noexcept;
   void remove(const void* begin, std::size_t count) noexcept;
 
@@ -115,13 +115,14 @@ class PageMap {
   void set_slab(const void* begin, std::size_t count, Slab& owner, unsigned size_class) noexcept;
   void clear_slab(const void* begin, std::size_t count) noexcept;
   // Frees a block of a pool through its allocation record, after the work on `after`. `block` is
-  // where the block begins. Returns nothing if it has no record.
+  // the start of the block. Returns nothing if it has no record.
   using FreeRecorded = std::optional<Result<void>> (*)(const void* block, void* pointer,
                                                        Queue* after) noexcept;
-  // Marks that the live block or page run that begins at `pointer` has an allocation record, which
-  // `function` frees it through. It is the same for all. Does nothing for memory of no pool.
+  // Marks that the live block or page run that begins at `pointer` has an allocation record,
+  // through which `function` frees it. All calls pass the same function. Does nothing for memory of
+  // no pool.
   void note_record(const void* pointer, FreeRecorded function) noexcept;
-  // That function. Pre: `PoolPage::is_recorded` was true for a page.
+  // The function passed to `note_record`. Pre: `PoolPage::is_recorded` was true for a page.
   [[nodiscard]] FreeRecorded free_recorded() const noexcept {
     return free_recorded_.load(std::memory_order_relaxed);
   }

@@ -6,7 +6,7 @@
 // Ranges of bytes are registered, each once per driver. Pins that overlap share ranges: a pin of
 // memory that is pinned in part registers only the gaps, as separate ranges. Ranges are not
 // extended to whole OS pages, because CUDA rejects copies, including those of other libraries, that
-// begin in registered memory and end beyond it. A range stays registered until no pin contains it
+// begin in registered memory and end beyond it. A range remains registered until no pin contains it
 // and no copy of it is in flight.
 
 #include <condition_variable>
@@ -65,7 +65,7 @@ class PinTable {
   void unpin(const PinnedRanges& ranges, bool waits) noexcept;
   // Waits for the copies of the ranges that are in flight. TIMEOUT if the deadline passes first.
   [[nodiscard]] Result<void> wait(const PinnedRanges& ranges, const os::Deadline& until);
-  // The platform's ranges that overlap [start, start + nbytes). They stay registered until
+  // The platform's ranges that overlap [start, start + nbytes). They remain registered until
   // `release_now`.
   [[nodiscard]] PinnedRanges hold(const Platform& platform, const std::byte* start,
                                   std::size_t nbytes);

@@ -192,7 +192,7 @@ Result<void*> Pool::allocate_block(unsigned size_class, Queue* queue) {
   return unpoison(block, classes_.bytes_of(size_class));
 }
 
-// Looks the thread cache up again: obtaining the blocks may have called code of the program, and
+// Looks up the thread cache again: obtaining the blocks may have called code of the program, and
 // this code may have reassigned the thread's caches.
 void Pool::keep_blocks(unsigned size_class, std::span<void* const> blocks, Queue* queue,
                        Queue* key) noexcept {
@@ -334,12 +334,12 @@ Result<void> Pool::free_run(PoolPage& page, void* pointer, Queue* queue) noexcep
   return {};
 }
 
-void Pool::put_run_in_thread_cache(PoolPage& first, void* pointer, Queue* order) noexcept {
+void Pool::put_run_in_thread_cache(PoolPage& first, void* pointer, Queue* queue) noexcept {
   const ThreadCache::PageRun freed{static_cast<std::byte*>(pointer),
                                    regions_.table().number_of(&first), first.span.load(k_relaxed)};
-  poison(pointer, freed.count * k_pool_page_bytes, order);
-  if (auto* cache = thread_cache_after(order); cache == nullptr || !keep_run(*cache, freed)) {
-    regions_.deallocate(freed.first, ticket_after(order));
+  poison(pointer, freed.count * k_pool_page_bytes, queue);
+  if (auto* cache = thread_cache_after(queue); cache == nullptr || !keep_run(*cache, freed)) {
+    regions_.deallocate(freed.first, ticket_after(queue));
   }
 }
 

@@ -36,10 +36,10 @@ class Pool final : public ListedPool, public Releasable {
   struct Options {
     std::size_t growth_bytes = 0;        // minimum size of a driver request; 0: chosen by the pool
     std::size_t initial_bytes = 0;       // obtained from the driver on creation
-    std::size_t limit_bytes = SIZE_MAX;  // maximum that it holds
+    std::size_t limit_bytes = SIZE_MAX;  // maximum that the pool holds
     bool checks = true;                  // detects invalid and double frees; costs about 3 ns
     bool remaps = true;                  // remaps free memory for large requests, if the driver can
-    // Before the pool would exceed it, it returns its free memory to the driver.
+    // Before the pool grows beyond this limit, it returns free memory to the driver.
     std::size_t soft_limit_bytes = SIZE_MAX;
     Ref<Budget> shared = {};  // limits the memory that it and other pools hold together
     // Provides its memory, of the same context, device and kind. Null: the driver does.
@@ -94,8 +94,8 @@ class Pool final : public ListedPool, public Releasable {
   // Whether any block was freed in the order of a queue while work there may still have used it:
   // work that the library submitted or, for a block freed by its bare pointer, work unknown to it.
   [[nodiscard]] bool frees_after_work() const noexcept { return frees_after_work_.load(k_relaxed); }
-  // Sets this flag. Writes it only once, since it shares a cache line with fields that every thread
-  // reads.
+  // Sets the flag `frees_after_work`. Writes it only once, since it shares a cache line with fields
+  // that every thread reads.
   void note_free_after_work() noexcept {
     if (!frees_after_work_.load(k_relaxed)) [[unlikely]] {
       frees_after_work_.store(true, k_relaxed);
@@ -195,8 +195,8 @@ class Pool final : public ListedPool, public Releasable {
   [[nodiscard]] SlabShape next_slab(unsigned size_class) const noexcept;
   [[nodiscard]] std::size_t largest_block(const OwnCaches& caches,
                                           const RegionHeap::Counted& runs) const noexcept;
-  // Whether the free blocks in the central lists and one more slab are a small part of what the
-  // pool holds: at most 1 / k_spare_divisor.
+  // Whether the free blocks in the central lists and one more slab are a small part of the memory
+  // that the pool holds: at most 1 / k_spare_divisor.
   [[nodiscard]] bool can_spare_slab(unsigned size_class) const noexcept;
   // Cuts a slab from memory that is free now, without growing. Returns 0 if there is no page run.
   [[nodiscard]] std::size_t add_slab_without_growth(unsigned size_class, std::span<void*> out,
@@ -229,7 +229,7 @@ class Pool final : public ListedPool, public Releasable {
   [[nodiscard]] Result<void> free_block(PoolPage& page, void* pointer, Queue* queue) noexcept;
   void put_in_thread_cache(unsigned size_class, void* pointer, Queue* queue) noexcept;
   // Precondition: `first` is the first page of a run in state `cached` that is in no thread cache.
-  void put_run_in_thread_cache(PoolPage& first, void* pointer, Queue* order) noexcept;
+  void put_run_in_thread_cache(PoolPage& first, void* pointer, Queue* queue) noexcept;
   [[nodiscard]] Ticket ticket_after(Queue* queue) noexcept;
   [[nodiscard]] Result<void> free_run(PoolPage& page, void* pointer, Queue* queue) noexcept;
   // These return false while another thread revokes the thread cache.

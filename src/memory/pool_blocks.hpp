@@ -17,8 +17,8 @@ struct PooledBlock {
 };
 
 // The block that contains `pointer`; none if the memory is free. A pool without checks does not
-// know which blocks of a slab are live, so there a free block is found too. `page` is the record of
-// the page in the page map.
+// know which blocks of a slab are live, so for such a pool a free block is also returned. `page` is
+// the record of the page in the page map.
 [[nodiscard]] PooledBlock block_containing(PoolPage& page, const void* pointer) noexcept;
 
 // A live block without an allocation record, and the facts common to all memory of its pool. Empty

@@ -18,7 +18,7 @@ namespace {
 
 // The number of threads that are collecting a pool's free memory for decay. Each counter is shared
 // by several pools. While memory moves from thread caches and slabs to the run heap, no request can
-// use it. Without the wait below, a program in steady state would then grow its pool.
+// use it. Without `wait_for_collection`, a program in steady state would then grow its pool.
 constinit std::array<std::atomic<int>, 64> collecting{};
 
 std::atomic<int>& collecting_of(const Pool& pool) noexcept {
@@ -111,8 +111,8 @@ Result<RegionHeap::PageRun> Pool::grow_with_budget_pools(const WantedRun& wanted
 
 // Releases memory before the pool grows. Above the soft limit: all free memory that exceeds it.
 // Where memory cannot be remapped: free regions that did not fit the request, until they amount to
-// the bytes that the pool is about to obtain. A recorded training run held 1.5 times what it
-// requested without this, and 1.05 times with it.
+// the bytes that the pool is about to obtain. In a recorded training run, the pool held 1.5 times
+// the requested memory without this, and 1.05 times with it.
 void Pool::shrink(std::size_t needed) noexcept {
   const auto held = source_.counts().held_bytes();
   const auto soft_limit = source_.sizes().soft_limit_bytes;

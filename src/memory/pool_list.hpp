@@ -21,8 +21,8 @@ class ListedPool : public MemoryResource {
   virtual std::size_t trim_free(std::size_t keep) noexcept = 0;
   // Events of the work that still uses freed memory. Throws std::bad_alloc.
   [[nodiscard]] virtual std::vector<Ref<Event>> running() = 0;
-  // If a decay window has ended, returns the memory that was not needed in it to the driver.
-  // Returns the bytes released.
+  // If a decay window has ended, returns the memory that was not needed during the window to the
+  // driver. Returns the bytes released.
   virtual std::size_t decay(os::Clock::time_point now) noexcept = 0;
   // The end of the current decay window.
   [[nodiscard]] virtual os::Clock::time_point decay_end() const noexcept = 0;

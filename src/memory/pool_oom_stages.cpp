@@ -102,7 +102,8 @@ class Pool::OomStageRunner {
     return refusal_;
   }
 
-  // False if only a limit or budget refused the request: then pools outside of it cannot help.
+  // False if only a limit or the budget refused the request: releasing memory of pools outside the
+  // budget cannot help then.
   [[nodiscard]] bool driver_refused() const noexcept { return driver_refusals != refusals_before_; }
   [[nodiscard]] DriverShortage driver_shortage() const noexcept {
     return {pool_.device(), pool_.kind(), needed(), &pool_};

@@ -36,9 +36,9 @@ struct PoolPage {
 
   std::atomic<State> state{State::none};
   // First page of a run: the number of its pages. `body`, `free_last`: the number of pages back to
-  // the first one. `slab`: its size class.
+  // the first one. `slab`: the slab's size class.
   std::atomic<std::uint32_t> span{0};
-  // `free_head`: the runs before and after it in its list. `slab`: its address.
+  // `free_head`: the runs before and after it in its list. `slab`: the address of the slab.
   std::atomic<std::uint64_t> link{0};
 
   [[nodiscard]] std::uint32_t previous() const noexcept {
@@ -76,8 +76,8 @@ struct PoolPage {
   // Null if the page no longer belongs to a slab. Look-ups of stale pointers may find such pages. A
   // caller that holds no block of the slab needs acquire, so as to see the slab's fields.
   [[nodiscard]] Slab* in_slab(std::memory_order order = k_relaxed) const noexcept {
-    const auto at = link.load(order);
-    return (at & k_is_list) != 0 ? nullptr : reinterpret_cast<Slab*>(at);
+    const auto value = link.load(order);
+    return (value & k_is_list) != 0 ? nullptr : reinterpret_cast<Slab*>(value);
   }
   void set_slab(Slab& owner, std::uint32_t size_class) noexcept {
     state.store(State::none, k_relaxed);  // until all fields are written

@@ -65,7 +65,7 @@ class PoolPageTable {
     std::atomic<MemoryResource*> resource{nullptr};  // the pool, while look-ups may find it
   };
   [[nodiscard]] CommonFacts& common() noexcept { return common_; }
-  // Makes the pool findable by look-ups; null before it is destroyed.
+  // Sets the pool that look-ups find. Called with null before the pool is destroyed.
   void set_owner(MemoryResource* owner) noexcept;
   [[nodiscard]] Ref<MemoryResource> owner() noexcept;
 

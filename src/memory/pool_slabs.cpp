@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Refills and flushes a pool's thread caches: from and to the central lists, and slabs cut from
-// page runs.
+// Refills a pool's thread caches, from the central lists and from slabs cut from page runs, and
+// returns blocks to the central lists.
 
 #include <utility>
 
@@ -73,7 +73,7 @@ Result<std::size_t> Pool::add_slab(unsigned size_class, std::span<void*> out, Qu
 }
 
 // Takes the first blocks of a new slab for the caller before other threads can find the slab in the
-// central list, since they might take them all.
+// central list, since they might take all of these blocks.
 Result<std::size_t> Pool::cut_slab(unsigned size_class, const SlabShape& shape,
                                    const RegionHeap::PageRun& run, std::span<void*> out,
                                    unsigned shard) {

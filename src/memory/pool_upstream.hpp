@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Where a pool obtains its memory, if that is not the driver. `RecordedUpstream` implements it over
-// a resource.
+// The source of a pool's memory, if that is not the driver. `RecordedUpstream` implements it over a
+// resource.
 
 #include <cstddef>
 

@@ -77,17 +77,18 @@ Result<void> RegionHeap::verify() noexcept {
   });
   if (damaged != RunHeap::k_none) {
     return fail(ISTHMUS_ERROR_INTERNAL,
-                "the record of the 64 KiB at {} contradicts those beside it",
+                "the record of the 64 KiB page at {} contradicts the adjacent records",
                 static_cast<void*>(address_of(damaged)));
   }
   if (free != runs_.free_pages()) {
-    return fail(ISTHMUS_ERROR_INTERNAL, "{} are free, and {} are counted",
+    return fail(ISTHMUS_ERROR_INTERNAL,
+                "the page records show {} of free memory, but the counter shows {}",
                 describe_bytes(free * k_pool_page_bytes),
                 describe_bytes(runs_.free_pages() * k_pool_page_bytes));
   }
   if (neighbours != runs_.neighbours()) {
     return fail(ISTHMUS_ERROR_INTERNAL,
-                "{} pairs of free runs lie side by side, and {} are counted", neighbours,
+                "{} pairs of free page runs are adjacent, but {} are recorded", neighbours,
                 runs_.neighbours());
   }
   return {};

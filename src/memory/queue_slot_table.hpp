@@ -57,12 +57,13 @@ class QueueSlotTable {
   }
   [[nodiscard]] Index used() const noexcept { return used_.load(std::memory_order_acquire); }
 
-  // The entry of the queue with that serial number. Without the lock, k_none may be wrong.
+  // The entry of the queue with that serial number. Without the lock, the result may be k_none
+  // although the queue has an entry.
   [[nodiscard]] Index find(std::uint64_t serial) const noexcept;
   // Adds an entry without a queue. k_none at `k_max`, or if the host is out of memory.
   [[nodiscard]] Index add() noexcept;
-  // Assigns the entry to the queue, and removes it from its previous one. Pre: the queue has no
-  // other entry.
+  // Assigns the entry to the queue, and removes the entry from the chain of its previous queue.
+  // Pre: the queue has no other entry.
   void assign(Index index, std::uint64_t serial) noexcept;
 
  private:

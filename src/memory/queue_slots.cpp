@@ -78,9 +78,10 @@ QueueSlots::EntryIndex QueueSlots::entry_of(Queue& queue) noexcept {
   if (const auto existing = entries_.find(queue.serial()); existing != k_no_queue) {
     return existing;
   }
-  // Entries of released queues become reusable only after their fences, which possibly no request
-  // needs. Therefore every 64th new entry makes fences due: the next allocation submits them, not
-  // this call, which may be a free. They are submitted here only if no entry is left.
+  // Entries of released queues become reusable only after their fences have completed, but possibly
+  // no request needs these fences. Therefore every 64th new entry makes fences due: the next
+  // allocation submits them, not this call, which may be a free. They are submitted here only if no
+  // entry is left.
   const auto found = enter(queue);
   if (found == k_no_queue) {
     fence();
@@ -114,9 +115,9 @@ QueueSlots::EntryIndex QueueSlots::find_reusable(EntryIndex max_examined) noexce
   return k_no_queue;
 }
 
-// A new queue reuses the entry of a released one, so that the number of entries stays close to that
-// of the queues in use. Only a few entries are inspected, so that the cost does not depend on their
-// number.
+// A new queue reuses the entry of a released one, so that the number of entries remains close to
+// that of the queues in use. Only a few entries are inspected, so that the cost does not depend on
+// their number.
 QueueSlots::EntryIndex QueueSlots::enter(Queue& queue) noexcept {
   Ref<Queue> previous_queue;  // both are released after the lock
   Ref<Event> previous_fence;
@@ -203,7 +204,7 @@ void QueueSlots::submit(EntryIndex index, PassingOfSeveral* group) noexcept {
   }
 }
 
-// Under the lock, since another thread may reassign the entry at any moment, or be doing so.
+// Takes the lock, since another thread may reassign the entry concurrently.
 Ref<Queue> QueueSlots::queue_of(EntryIndex index) noexcept {
   const std::lock_guard hold{lock_};
   return entries_[index].queue;
@@ -338,7 +339,7 @@ Ticket QueueSlots::ticket_after(Queue* queue) noexcept {
 }
 
 // Also passes the tickets of fences that have completed: their continuation may not have run yet,
-// because its thread waits for a CPU, and a caller that polls would give up before it does.
+// because its thread waits for a CPU, and a caller that polls would otherwise give up too early.
 std::vector<Ref<Event>> QueueSlots::running(EntryIndex index) {
   std::vector<Ref<Event>> found;
   const auto used = entries_.used();

@@ -57,8 +57,8 @@ class QueueSlots final : public RefCounted {
   static constexpr EntryIndex k_no_queue = QueueSlotTable::k_none;
   // For memory that waits for more than one queue: it then waits for all queues of the pool.
   static constexpr EntryIndex k_several = 1;
-  // Passed in place of the request's queue by a caller that waits for the work on the memory
-  // itself.
+  // Passed in place of the request's queue by a caller that itself waits for the work on the
+  // memory.
   static constexpr EntryIndex k_any_queue = QueueSlotTable::k_max;
 
   // The entry of `queue`. k_no_queue for null, for queues that are not `is_in_order` (whose memory
@@ -178,7 +178,7 @@ class QueueSlots final : public RefCounted {
   std::atomic<std::uint64_t> passes_begun_{0};
   std::atomic<std::uint64_t> passes_ended_{0};
   QueueSlotTable entries_{k_several + 1};
-  // Where the last search for a reusable entry ended. Guarded by the lock.
+  // The entry at which the last search for a reusable one ended. Guarded by the lock.
   EntryIndex last_examined_ = k_several + 1;
 };
 

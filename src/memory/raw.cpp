@@ -17,9 +17,11 @@ bool has_no_record(MemoryResource& resource, const void* pointer, std::size_t nb
 }
 
 Error is_in_use(const void* pointer) {
-  return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-              "{} is in use by a buffer, or by a resource that is built on this one: free it there",
-              pointer);
+  return fail(
+      ISTHMUS_ERROR_INVALID_ARGUMENT,
+      "{} is in use by a buffer, or by a resource that is built on this one: free it through "
+      "that buffer or resource",
+      pointer);
 }
 
 // Whether a block that a caller wants to free is in use other than by the bare pointer: a resource

@@ -30,7 +30,7 @@ class RecordedUpstream final : public PoolUpstream {
  private:
   const Ref<MemoryResource> resource_;
   // Upstream returns memory that is usable on the queue of the request. This queue is used for
-  // nothing else, so what is usable on it is usable everywhere.
+  // nothing else, so memory that is usable on it is usable on every queue.
   const Ref<Queue> queue_;
 };
 

@@ -19,7 +19,7 @@ struct ThreadReturns {
   const RegionHeap* heap = nullptr;
   std::uint32_t count = 0;
 };
-thread_local constinit ThreadReturns own_turns;
+thread_local constinit ThreadReturns own_returns;
 
 }  // namespace
 
@@ -36,7 +36,7 @@ RegionHeap::Turn::~Turn() {
     heap_.turns_adding_.fetch_sub(1, std::memory_order_relaxed);
   }
   if (heap_.source_.upstream() != nullptr) {
-    own_turns.count += own_turns.heap == &heap_ ? 1 : 0;
+    own_returns.count += own_returns.heap == &heap_ ? 1 : 0;
     heap_.upstream_returns_.fetch_add(
         1, std::memory_order_release);  // before `at_upstream_` can become 0
     heap_.at_upstream_.fetch_sub(1, std::memory_order_release);
@@ -53,12 +53,12 @@ void RegionHeap::Turn::begin_adding() noexcept {
 }
 
 std::uint32_t RegionHeap::begin_upstream_wait() const noexcept {
-  own_turns = {this, 0};
+  own_returns = {this, 0};
   return upstream_returns_.load(std::memory_order_acquire);
 }
 
 Result<bool> RegionHeap::wait_for_upstream(std::uint32_t seen, const os::Deadline& until) const {
-  seen += own_turns.heap == this ? own_turns.count : 0;
+  seen += own_returns.heap == this ? own_returns.count : 0;
   const auto is_over = [&] {
     return at_upstream() == 0 || upstream_returns_.load(std::memory_order_acquire) != seen;
   };
@@ -71,12 +71,13 @@ Result<bool> RegionHeap::wait_for_upstream(std::uint32_t seen, const os::Deadlin
 }
 
 Error RegionHeap::exceeds_max(std::size_t nbytes) {
-  return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "a pool can hold at most {}, not {}",
-              describe_bytes(k_max_bytes), describe_bytes(nbytes));
+  return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "a pool cannot hold {}: the maximum is {}",
+              describe_bytes(nbytes), describe_bytes(k_max_bytes));
 }
 
-// Chunks that one thread has removed to move are invisible to other threads. So threads grow the
-// heap one at a time, and each first tries the memory that the previous thread added.
+// Chunks that one thread has removed in order to move them are invisible to other threads. So
+// threads grow the heap one at a time, and each first tries the memory that the previous thread
+// added.
 Result<RegionHeap::PageRun> RegionHeap::grow(Index count, std::size_t alignment,
                                              QueueSlots::EntryIndex entry) {
   Turn turn{*this};

@@ -37,10 +37,10 @@ class RegionHeap {
     std::byte* base = nullptr;
     Index first = RunHeap::k_none;
     Index count = 0;
-    Ticket until;  // passes when nothing uses it any more
+    Ticket until;  // passes when nothing uses the run any more
   };
 
-  // All its memory comes from `source`, which must outlive it.
+  // `source` provides all memory of the heap, and must outlive the heap.
   RegionHeap(RegionSource& source, QueueSlots& slots) noexcept : source_{source}, slots_{slots} {}
   // Releases all regions. Pre: nothing in them is in use.
   ~RegionHeap();
@@ -50,12 +50,12 @@ class RegionHeap {
   // Call before anything else. OUT_OF_MEMORY if the host has no address space for the table.
   [[nodiscard]] Result<void> open();
 
-  // Which free runs a request may be cut from. Where regions cannot move, an unused region that is
-  // larger than a request to the driver would be is spared from requests of less than half its
-  // size: it could be released instead (`release_unused`), but not with a small block in it.
-  // Recorded table operations held 1.37 times the requested bytes when every run was cut, 1.17
-  // times with sparing. `sparing` also spares regions on which work may still run, since that was
-  // not checked; `sparing_idle` does not; `any` spares none.
+  // The free runs from which a request may be cut. Where regions cannot move, an unused region is
+  // spared from requests of less than half its size if it is larger than the region that would be
+  // requested from the driver: a spared region can be released (`release_unused`), but not with a
+  // small block in it. Recorded table operations held 1.37 times the requested bytes when no region
+  // was spared, and 1.17 times with sparing. `sparing` does not check whether work still uses a
+  // region; `sparing_idle` spares only regions that no work uses; `any` spares none.
   enum class Cut { sparing, sparing_idle, any };
   // Allocates a run from free memory that is usable by the queue of `entry` (queue_slots.hpp). The
   // count is 0 if no run is long enough. `alignment` in bytes, a power of two.
@@ -116,8 +116,8 @@ class RegionHeap {
     Index longest_free = 0;
   };
   [[nodiscard]] Counted count(const OwnCaches* caches) const;
-  // The order number (`Region::since`) at which the page's region came from an upstream resource; 0
-  // if it came from the driver.
+  // The order number (`Region::since`) at which the page's region was obtained from an upstream
+  // resource; 0 if the driver allocated the region.
   [[nodiscard]] std::uint64_t since(const PoolPage& page) const noexcept;
   // INTERNAL if records contradict one another.
   [[nodiscard]] Result<void> verify() noexcept;
@@ -176,7 +176,7 @@ class RegionHeap {
     Ticket until;
   };
   [[nodiscard]] std::optional<FreeRun> free_run_at(Index first) const noexcept;
-  [[nodiscard]] std::size_t live_blocks_in(Slab& in) const noexcept;
+  [[nodiscard]] std::size_t live_blocks_in(Slab& slab) const noexcept;
   class Stretches;
   [[nodiscard]] Index movable_in(Index first, Index end) const noexcept;
   [[nodiscard]] std::pair<Index, Index> some_movable_in(Index first, Index end) const noexcept;

@@ -43,7 +43,7 @@ RegionHeap::SpanOfPages RegionHeap::pages_from(Index number) const noexcept {
 }
 
 // The number of pages in [first, end) that can be moved to another address: whole chunks or, where
-// chunks divide, parts that are large enough. The others are released to the driver instead.
+// chunks divide, parts that are large enough. Other pages are released to the driver instead.
 RegionHeap::Index RegionHeap::movable_in(Index first, Index end) const noexcept {
   Index found = 0;
   while (first < end) {
@@ -54,8 +54,8 @@ RegionHeap::Index RegionHeap::movable_in(Index first, Index end) const noexcept 
   return found;
 }
 
-// As `movable_in`, for a limited number of regions, since this holds the lock. Returns where to
-// continue, and the pages found.
+// As `movable_in`, for a limited number of regions, since it holds the lock. Returns the page at
+// which to continue, and the number of pages found.
 std::pair<RegionHeap::Index, RegionHeap::Index> RegionHeap::some_movable_in(
     Index first, Index end) const noexcept {
   constexpr int k_max_regions = 64;
@@ -85,9 +85,9 @@ std::size_t RegionHeap::live_blocks_in(Slab& slab) const noexcept {
   return table_->common().has_live_marks.load(k_relaxed) ? slab.count_live() : slab.blocks;
 }
 
-// A stretch of pages that no caller holds can serve one request, once the thread's caches are
-// flushed and neighbours are joined. Where chunks move, those of all stretches serve one request
-// together.
+// Determines the longest runs that a request could obtain. A stretch of pages that no caller holds
+// can serve one request, once the thread's caches are flushed and neighbours are joined. Where
+// chunks move, the chunks of all stretches together can serve one request.
 class RegionHeap::Stretches {
  public:
   // `caches` null: counts nothing.

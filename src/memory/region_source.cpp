@@ -47,8 +47,10 @@ RegionSource::RegionSource(Context& context, Device& device, UsmKind kind, const
 // the host.
 std::size_t RegionSource::growth_for(std::size_t needed) const noexcept {
   const auto held = counts_.held_bytes();
-  const auto own = moves() ? std::clamp(held / 128, 2 * k_mib, k_default_growth) : k_default_growth;
-  const auto growth = std::max(needed, sizes_.growth_bytes != 0 ? sizes_.growth_bytes : own);
+  const auto default_growth =
+      moves() ? std::clamp(held / 128, 2 * k_mib, k_default_growth) : k_default_growth;
+  const auto growth =
+      std::max(needed, sizes_.growth_bytes != 0 ? sizes_.growth_bytes : default_growth);
   const auto rounded = moves() && sizes_.growth_bytes == 0 ? round_up(growth, 2 * k_mib) : growth;
   const auto available = sizes_.soft_limit_bytes - std::min(held, sizes_.soft_limit_bytes);
   return std::clamp(rounded, needed, std::max(needed, available));

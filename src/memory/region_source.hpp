@@ -34,7 +34,7 @@ struct Region {
   std::byte* base = nullptr;
   PoolPageTable::Index count = 0;
   Reservation* reservation = nullptr;     // set if the chunk does not divide
-  RefCounted* upstream_holder = nullptr;  // of upstream's memory, one reference
+  RefCounted* upstream_holder = nullptr;  // one reference to the holder of upstream's memory
   PoolPageTable::Index first = PoolPageTable::k_none;
   // Identifies a chunk, which may be mapped at several addresses; 0 if chunks divide.
   std::uint32_t chunk = 0;
@@ -81,8 +81,8 @@ class RegionSource {
   [[nodiscard]] Result<Region> allocate(std::size_t nbytes);
   void deallocate(const Region& region) noexcept;
 
-  // Pre, of the rest up to `unmap_old`: `moves()`. One thread fills a reservation, from its first
-  // byte on, and then releases it with `release_user`.
+  // Pre, of the functions up to `unmap_old`: `moves()`. One thread fills a reservation, from its
+  // first byte on, and then releases it with `release_user`.
   [[nodiscard]] Result<Reservation*> reserve(std::size_t nbytes);
   // Drops one user. The last one releases the addresses.
   void release_user(Reservation& reservation) noexcept;

@@ -157,7 +157,7 @@ std::size_t RegionHeap::trim_one_by_one(std::size_t keep) noexcept {
 std::size_t RegionHeap::trim(std::size_t keep) noexcept {
   const Turn turn{*this};
   try {
-    auto released = drop_ended();  // first, as chunks cannot be released before these
+    auto released = drop_ended();  // first: chunks cannot be released before their old mappings
     const auto all = remove_to_trim(keep);
     for (const auto& region : all) {
       source_.deallocate(region);

@@ -136,9 +136,9 @@ bool Registry::visit_hashes(const void* pointer, Visit&& visit) noexcept {
   return false;
 }
 
-// Stops if the version has changed: an entry may have moved to another chain, and the walk with it.
-// A dying record is returned only if no other one contains the pointer: the same external memory
-// may have been adopted again meanwhile.
+// Stops if the version has changed: an entry may have moved to another chain, where the walk would
+// continue. A dying record is returned only if no other one contains the pointer: the same external
+// memory may have been adopted again meanwhile.
 const RegistryEntry* Registry::walk(const Shard& shard, const Query& query,
                                     std::uint32_t version) noexcept {
   const auto chains = shard.chains.load(std::memory_order_acquire);

@@ -6,7 +6,8 @@
 // The records are in a hash table; the key is (size class, address / size class) of their base. So
 // a lookup probes two keys for each size class, whatever the number of records, and only size
 // classes that occur near that address (`ClassHints`). The key of a block of a pool is its base,
-// which the page map provides. Shards, each with a lock, keep threads apart.
+// which the page map provides. The table is divided into shards, each with a lock, so that threads
+// seldom contend.
 //
 // Queries that return a copy take no lock. Each entry has the record's address and a copy of the
 // record's facts, in memory that the table never frees. A version number per shard lets a reader
@@ -46,8 +47,8 @@ class Registry {
   static void mark_divided(Allocation& record) noexcept;
 
   // The known facts of the allocation whose [base, base + nbytes) contains `pointer`. Ignores
-  // allocations that lie within another one, and blocks of pools. A dying one is returned only if
-  // there is no other. Takes no lock unless other threads keep changing the same shard.
+  // allocations that lie within another one, and blocks of pools. A dying allocation is returned
+  // only if there is no other. Takes no lock unless other threads keep changing the same shard.
   [[nodiscard]] std::optional<KnownMemory> lookup(const void* pointer) noexcept;
   // A reference to the record that `lookup` describes; null if there is none or it is dying.
   [[nodiscard]] Ref<Allocation> find(const void* pointer) noexcept;
@@ -128,8 +129,7 @@ class Registry {
   [[nodiscard]] static std::uint64_t hash_of_block(const void* base) noexcept {
     return hash(key_of_block(base));
   }
-  // Calls visit(hashed) for each key that the pointer's record may lie under, until it returns
-  // true.
+  // Calls visit(hashed) for each key that the pointer's record may have, until it returns true.
   template <class Visit>
   bool visit_hashes(const void* pointer, Visit&& visit) noexcept;
   struct Query {

@@ -125,7 +125,7 @@ class RegistryChain {
  private:
   static constexpr std::uint64_t k_marks = ~std::uint64_t{0} << k_address_bits;
 
-  // From bits that choose neither shard nor chain.
+  // The filter bit of a hash, derived from bits that select neither the shard nor the chain.
   [[nodiscard]] static std::uint64_t mark(std::uint64_t hashed) noexcept {
     return std::uint64_t{1} << (k_address_bits + (hashed & 15));
   }

@@ -15,8 +15,8 @@ namespace isthmus {
 
 // Page-aligned from 64 KiB up. Returns NULL for 0 bytes.
 [[nodiscard]] Result<void*> allocate_result(std::size_t nbytes);
-// True for the first call for a fresh block that begins at `start`. The caller is about to write to
-// the block, and first faults its pages in. Costs one load if there is no such block.
+// True for the first call for a fresh block that begins at `start`. The caller then faults in the
+// block's pages before it writes to the block. Costs one load if there is no such block.
 [[nodiscard]] bool take_untouched_result(const void* start) noexcept;
 // Does nothing for NULL. Never fails.
 void free_result(void* pointer) noexcept;

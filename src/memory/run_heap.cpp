@@ -45,8 +45,8 @@ void RunHeap::link(Index first, Index count) noexcept {
   }
 }
 
-void RunHeap::add_border(Index at) noexcept {
-  borders_->insert(at);
+void RunHeap::add_border(Index border) noexcept {
+  borders_->insert(border);
   ++borders_added_;
 }
 
@@ -77,8 +77,8 @@ void RunHeap::unlink(Index first) noexcept {
   borders_->erase(first + count);
 }
 
-// Readers check a page inside a run against the span of its first page (`first_of_run`), so what an
-// earlier run left there needs no clearing.
+// Readers check a page inside a run against the span of its first page (`first_of_run`), so records
+// that an earlier run left there need not be cleared.
 void RunHeap::mark_allocated(Index first, Index count) noexcept {
   for (Index offset = 1; offset < count; ++offset) {
     table_[first + offset].span.store(offset, k_relaxed);

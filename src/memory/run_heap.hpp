@@ -30,7 +30,7 @@ class RunHeap {
   RunHeap(PoolPage* table, Ticket* tickets, PoolPageSet* borders, QueueSlots& slots) noexcept
       : table_{table}, tickets_{tickets}, borders_{borders}, slots_{&slots} {}
 
-  // Adds a region, free as a whole. Pre: the records before and after it stay `none`.
+  // Adds a region, free as a whole. Pre: the records before and after the region remain `none`.
   void add(Index first, Index count, Ticket until = {}) noexcept;
   // Removes pages of a region. Pre: the pages lie in the free run that begins at `run`. The other
   // pages of that run remain free.
@@ -56,7 +56,8 @@ class RunHeap {
   // Pre: `first` is the first page of an allocated run.
   void deallocate(Index first, Ticket freed) noexcept;
   // The following functions process a limited number of free runs per call, so that the caller can
-  // release its lock between calls. They begin at number 1; `next` is k_none when nothing is left.
+  // release its lock between calls. The first call begins at number 1; `next` is k_none when
+  // nothing is left.
   static constexpr int k_max_examined = 256;  // a few microseconds of work
   struct Progress {
     Index next = 1;
@@ -71,7 +72,7 @@ class RunHeap {
   // be allocated while the lock is released, so everything is checked again when they are joined.
   struct Search : Progress {
     Index first = k_none;  // of the neighbours being counted or joined; k_none: none
-    Index end = k_none;    // where those found so far end
+    Index end = k_none;    // the end of the neighbours found so far
     bool joins = false;    // they sufficed when they were counted
   };
   // Joins no more neighbours than needed for `wanted` pages; then `found` is the run. Only tests
@@ -117,7 +118,7 @@ class RunHeap {
                                 QueueSlots::EntryIndex entry) const noexcept;
   [[nodiscard]] bool next_longer(List& list) const noexcept;
   [[nodiscard]] Index first_before(Index first) const noexcept;
-  void add_border(Index at) noexcept;
+  void add_border(Index border) noexcept;
   Index join(Index first) noexcept;
   void join_two(Index first) noexcept;
   [[nodiscard]] bool is_free(Index first) const noexcept;

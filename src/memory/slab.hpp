@@ -8,7 +8,8 @@
 // a fence has passed (waiting). A block in none of these is in a thread cache or in a batch that is
 // moving to or from one. A slab that holds all its blocks returns to the run heap.
 //
-// The live marks and `base` are atomic; what the slab holds is guarded by the lock of its class.
+// The live marks and `base` are atomic; the bitmaps and the counts of the blocks that the slab
+// holds are guarded by the lock of its class.
 //
 // A mark is a byte in the first few slabs of a class and in all slabs of large blocks, a bit
 // elsewhere. A byte is set by a plain store; a bit needs an atomic exchange because of concurrent
@@ -39,7 +40,7 @@ struct SlabShape {
   // The first slabs of a class are small and fast, the later ones large, with little metadata.
   static constexpr std::uint32_t k_first = 16;
   // From this block size on a byte per block is negligible: all slabs have byte marks, so that no
-  // branch depends on which slab it is.
+  // branch depends on the slab.
   static constexpr std::size_t k_min_byte_marked = std::size_t{16} << 10;
 
   [[nodiscard]] static constexpr SlabShape of_first(std::size_t block_bytes) noexcept {
@@ -56,7 +57,7 @@ struct SlabShape {
   [[nodiscard]] constexpr std::size_t words() const noexcept { return (blocks + 63) / 64; }
 
  private:
-  // The smallest slab with enough blocks that loses at most 1/64 of itself after the last one.
+  // The smallest slab with enough blocks that wastes at most 1/64 of its size after the last block.
   [[nodiscard]] static constexpr SlabShape of(std::size_t block_bytes, std::size_t max_enough,
                                               bool by_byte) noexcept {
     constexpr std::size_t k_max_pages = 32;
@@ -79,9 +80,9 @@ struct SlabShape {
   }
 };
 
-// The fields that an allocation and a free use come last: since the record starts at `k_offset` in
-// a cache line, they begin the next line. Bit marks follow immediately; byte marks begin in the
-// line after that.
+// The fields that an allocation and a free use are last: since the record starts at `k_offset` in a
+// cache line, these fields are at the start of the next line. Bit marks follow immediately; byte
+// marks begin in the line after that.
 struct Slab {
   static constexpr std::size_t k_line = 64;
   static constexpr std::size_t k_offset = 24;
@@ -132,18 +133,20 @@ struct Slab {
   [[nodiscard]] std::byte* address_of(std::size_t block) const noexcept {
     return base.load(std::memory_order_relaxed) + block * block_bytes;
   }
-  // The number of the block that contains `pointer`; k_no_block after the last. Exact: an offset is
-  // below 2**21, and the reciprocal is too large by less than 2**18 / 2**k_shift.
+  // The number of the block that contains `pointer`; k_no_block after the last. Exact: offset <
+  // 2**21 and reciprocal < 2**k_shift / block_bytes + 1, so offset * reciprocal is too large by
+  // less than 2**21. A wrong result would need an excess of at least 2**k_shift / block_bytes,
+  // which is 2**24 or more.
   [[nodiscard]] std::uint32_t block_containing(const void* pointer) const noexcept {
     // Checks the offset, since a stale pointer may have any offset.
     const auto offset = offset_of(pointer);
     return offset < std::uint64_t{blocks} * block_bytes ? number_at(offset) : k_no_block;
   }
-  // The same. Pre: `pointer` lies in a block.
+  // As `block_containing`. Pre: `pointer` lies in a block.
   [[nodiscard]] std::uint32_t number_of(const void* pointer) const noexcept {
     return number_at(offset_of(pointer));
   }
-  // The same for a block that begins at `pointer`; k_no_block also inside a block.
+  // As `block_containing`, but returns k_no_block unless a block begins at `pointer`.
   [[nodiscard]] std::uint32_t block_at(const void* pointer) const noexcept {
     const auto offset = offset_of(pointer);
     const auto number = number_at(offset);  // meaningless for a stale pointer
@@ -158,14 +161,14 @@ struct Slab {
       word_of(block).fetch_or(bit_of(block), std::memory_order_relaxed);
     }
   }
-  // False if it was not live: a double free. If several threads free it at once, exactly one gets
-  // true.
+  // Returns false if the block was not live, which is a double free. If several threads free the
+  // block at once, exactly one gets true.
   [[nodiscard]] bool mark_freed(std::uint32_t block) noexcept {
     return by_byte ? byte_of(block).exchange(0, std::memory_order_relaxed) != 0
                    : (word_of(block).fetch_and(~bit_of(block), std::memory_order_relaxed) &
                       bit_of(block)) != 0;
   }
-  // The same. Pre: no other thread can free it concurrently.
+  // As `mark_freed`, without a result. Pre: no other thread can free the block concurrently.
   void mark_freed_exclusive(std::uint32_t block) noexcept {
     if (by_byte) {
       byte_of(block).store(0, std::memory_order_relaxed);

@@ -7,7 +7,7 @@
 namespace isthmus {
 namespace {
 
-// Takes as many blocks from a bitmap as it has and `out` can hold.
+// Takes as many blocks as the bitmap has and `out` can hold.
 std::size_t take_bits(const Slab& slab, std::uint64_t* bitmap, std::span<void*> out) noexcept {
   std::size_t taken = 0;
   for (std::size_t word = 0; word < slab.words() && taken < out.size(); ++word) {

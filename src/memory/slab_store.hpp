@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Allocates the records of slabs. They belong to the process and are never unmapped, since a thread
-// that looks a pointer up takes no lock. A record created for a shape is reused for slabs of that
+// that looks up a pointer takes no lock. A record created for a shape is reused for slabs of that
 // shape only.
 
 #include "memory/slab.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// How a pool's memory is used at one moment: for the error of a request that failed, and for
+// The use of a pool's memory at one moment: for the error of a request that failed, and for
 // queries.
 
 #include <array>

@@ -78,7 +78,7 @@ void detach(ThreadCache& cache) noexcept {
   cache.owner.store(nullptr, k_relaxed);
 }
 
-// Whether its queue can no longer be used: only pools still reference it.
+// Whether the thread cache's queue can no longer be used: only pools still reference the queue.
 bool is_dead(const ThreadCache& cache) noexcept {
   return cache.queue != nullptr && cache.queue->has_only_pool_references();
 }
@@ -216,7 +216,8 @@ class ThreadCaches {
     return true;
   }
 
-  // Takes one of a destroyed pool or an unused queue: no more exist than were used at once.
+  // Takes a thread cache of a destroyed pool or an unused queue, so that no more exist than were
+  // used at once.
   [[nodiscard]] ThreadCache* take_idle() noexcept {
     ThreadCache* idle = nullptr;
     for_each([&](ThreadCache*& each) {
@@ -338,7 +339,7 @@ std::size_t ThreadCache::find_own(const Pool& pool,
   return own != nullptr ? own->collect(pool, out) : 0;
 }
 
-// Whether the owner used it since the last call.
+// Whether the owner has used the thread cache since the last call.
 bool ThreadCache::was_used_recently() noexcept {
   auto use = Use::recent;
   return use_.compare_exchange_strong(use, Use::none, std::memory_order_acq_rel) ||
@@ -366,7 +367,7 @@ void ThreadCache::flush_some(Pool& pool, Revoked scope, Choose&& choose) noexcep
       any = true;
     }
   }
-  // Without a fence the owner may be accessing its thread cache without being seen.
+  // Without a fence the owner may be accessing its thread cache without this thread seeing it.
   const bool is_fenced = !any || !detail::has_process_fence || os::process_fence();
   for (auto *each = pool.thread_caches(), *after = each; any && each != nullptr; each = after) {
     after = each->next;

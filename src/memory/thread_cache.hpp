@@ -5,10 +5,10 @@
 // or was freed after work on that queue.
 //
 // A thread finds its last thread cache through one pointer in static thread-local storage, where
-// available (core/tls.hpp; the general model costs 4.6 ns a pair). If that one serves another pool
-// or queue it searches its other thread caches. Thread caches are never unmapped. That of an ended
-// thread is reused when another thread needs a new one. That of a destroyed pool is empty, and its
-// thread reuses it for another pool.
+// available (core/tls.hpp; the general model costs 4.6 ns for an allocation with its free). If that
+// thread cache serves another pool or queue, the thread searches its other ones. Thread caches are
+// never unmapped. That of an ended thread is reused when another thread needs a new one. That of a
+// destroyed pool is empty, and its thread reuses it for another pool.
 //
 // Memory that a thread caches without using it would be lost to other threads. Therefore another
 // thread can revoke a thread cache, that is, flush it. The owner marks its accesses
@@ -67,8 +67,8 @@ class ThreadCache {
   // least one page for each.
   [[nodiscard]] static bool should_flush_own(const Pool& pool, std::size_t page_count) noexcept;
   // As `flush_own` for all threads, or only for thread caches that were not used since the last
-  // such call. A thread cache that is in constant use may retain its content, and all may if the
-  // kernel no longer allows the fence.
+  // such call. A thread cache that is in constant use may retain its content, and every thread
+  // cache may, if the kernel no longer allows the fence.
   enum class Revoked { idle, all };
   static void revoke(Pool& pool, Revoked scope) noexcept;
   // Stores this thread's thread caches of a pool in `out`. Returns their number.
@@ -104,8 +104,8 @@ class ThreadCache {
   // begins at that address. Precondition: held.
   [[nodiscard]] bool keep_run(PoolPage& first, std::byte* base, PoolPageTable& table) noexcept;
 
-  // Whether it belongs to this pool and queue. The entry in `QueueSlots` keeps the queue alive, so
-  // no other queue can have its address.
+  // Whether the thread cache belongs to this pool and queue. The entry in `QueueSlots` keeps the
+  // queue alive, so no other queue can have its address.
   [[nodiscard]] bool serves(const Pool& pool, const Queue* key) const noexcept {
     return owner.load(k_relaxed) == &pool && queue == key;
   }
@@ -222,7 +222,8 @@ inline bool ThreadCache::keep_run(PoolPage& first, std::byte* base, PoolPageTabl
 }
 
 // The key of the thread cache for a queue. Null for no queue, and for queues where work may
-// overtake other work (`is_in_order`). Query it once in a call, since that may change meanwhile.
+// overtake other work (`is_in_order`). Call this once per operation, since the result may change
+// meanwhile.
 [[nodiscard]] inline Queue* thread_cache_key(Queue* queue) noexcept {
   return queue == nullptr || !queue->is_in_order() ? nullptr : queue;
 }

@@ -110,8 +110,8 @@ class UseIndex {
     // Calls visit(node) for at most `max` of the next uses; `visit` may mark nodes as leaving.
     // Returns whether they were the last.
     template <class Visit>
-    bool visit_next(const UseIndex& in, std::size_t max, Visit&& visit) {
-      visit_below(in.bytes_.root(), max, visit);
+    bool visit_next(const UseIndex& index, std::size_t max, Visit&& visit) {
+      visit_below(index.bytes_.root(), max, visit);
       return max != 0;
     }
     // Restarts the walk, for uses whose number is at least `first`.
@@ -145,9 +145,10 @@ class UseIndex {
         : walk_{range, only_writes} {}
     // As `Walk::visit_next`. `next_number`: greater than that of any use in the index.
     template <class Visit>
-    bool visit_next(const UseIndex& in, std::uint64_t next_number, std::size_t max, Visit&& visit) {
+    bool visit_next(const UseIndex& index, std::uint64_t next_number, std::size_t max,
+                    Visit&& visit) {
       pass_begin_ = pass_begin_ == 0 ? next_number : pass_begin_;
-      if (!walk_.visit_next(in, max, visit)) {
+      if (!walk_.visit_next(index, max, visit)) {
         return false;
       }
       walk_.restart(pass_begin_);

@@ -269,7 +269,8 @@ void UseList::add(const Use& use, const Ref<Event>& event, std::uint64_t began_a
   }
 }
 
-// All get the number of the first one, since a later one must not replace an earlier one.
+// All operations get the number of the first one, since a later one must not replace an earlier
+// one.
 void UseList::add_all(const Use& use, const std::vector<Ref<Event>>& ends) {
   std::optional<std::uint64_t> first;
   for (const auto& each : ends) {

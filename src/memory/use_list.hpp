@@ -79,8 +79,7 @@ class UseList {
   // False if `is_known_idle` is known to hold, for readers that avoid the call.
   [[nodiscard]] const std::atomic<bool>& may_run() const noexcept { return may_run_; }
   // The serial number of the only queue whose uses are not known to have ended; 0 if all have.
-  // Empty if there are several, or if a use belongs to no queue of the library's. Queries no
-  // driver.
+  // Empty if there are several, or if a use belongs to no queue of the library. Queries no driver.
   [[nodiscard]] std::optional<std::uint64_t> only_queue() noexcept;
   // The events of all pending uses of that range, on any queue.
   [[nodiscard]] std::vector<Ref<Event>> pending(const ByteRange& range);
@@ -96,8 +95,8 @@ class UseList {
   [[nodiscard]] static bool superseded(const PendingUse& older, const Use& newer,
                                        std::uint64_t began_at) noexcept;
   [[nodiscard]] bool is_inherited_superseded(const Use& newer) const noexcept;
-  // The event of inherited work. Call before visiting the list, so that a use that represents it by
-  // then is found there.
+  // The event of inherited work. Call before visiting the list, so that a use that represents the
+  // inherited work by then is found there.
   [[nodiscard]] Ref<Event> inherited_end() noexcept;
   struct Growth {
     bool has_more_superseded = false;  // call `mark_superseded` again
@@ -122,8 +121,8 @@ class UseList {
   static constexpr std::size_t k_visited = FoundUses::k_max;  // or removed, per hold of the lock
   static constexpr std::size_t k_many = 256;
   static constexpr std::size_t k_joined = 32;
-  // Saves the lock for memory that is used only by operations that the host executes itself, which
-  // is most memory.
+  // Avoids the lock for memory that is used only by operations that the host executes itself, as
+  // most memory is.
   std::atomic<bool> ever_used_{false};
   // Whether any use may still run; false again once all are known to have ended.
   std::atomic<bool> may_run_{false};

@@ -32,7 +32,7 @@ constexpr FileNames k_versions[] = {
     {CgroupVersion::v2, "/memory.max", "/memory.current", "inactive_file"},
     {CgroupVersion::v1, "/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_inactive_file"}};
 
-// The value of the line that begins with `key`, in KiB there.
+// Returns the value of the line that begins with `key`, converted from KiB to bytes.
 std::optional<std::size_t> bytes_after(std::string_view text, std::string_view key) noexcept {
   const auto kib = number_after(text, key);
   return kib ? std::optional{*kib > SIZE_MAX / 1024 ? SIZE_MAX : *kib * 1024} : std::nullopt;

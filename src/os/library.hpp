@@ -9,12 +9,14 @@
 
 namespace isthmus::os {
 
-// NOT_FOUND with the loader's message. Symbols stay out of the global scope.
+// Opens a library without adding its symbols to the global scope. NOT_FOUND, with the loader's
+// message, if that fails.
 [[nodiscard]] Result<void*> open_library(const char* name);
 // Whether the process has loaded a library with that soname.
 [[nodiscard]] bool is_loaded(const char* soname) noexcept;
-// An environment variable that names code to load. Null if it is not set, and in a program that
-// runs with more privileges than its caller, whose environment must not choose its code.
+// Returns the value of an environment variable that names code to load. Null if it is not set, and
+// in a program that runs with more privileges than its caller: the caller's environment must not
+// choose the code.
 [[nodiscard]] const char* trusted_variable(const char* name) noexcept;
 // Null if there is no such symbol.
 [[nodiscard]] void* find_symbol(void* library, const char* name) noexcept;

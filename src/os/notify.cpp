@@ -45,7 +45,7 @@ class SigpipeBlocker {
 Result<int> duplicate_descriptor(int descriptor) {
   const int duplicate = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
   if (duplicate < 0) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is not a descriptor to write to: {}",
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "file descriptor {} cannot be duplicated: {}",
                 descriptor, std::strerror(errno));
   }
   return duplicate;

@@ -26,7 +26,7 @@ void end_driver_calls() noexcept {
   auto expected = detail::Drivers::active;
   if (!detail::state.compare_exchange_strong(expected, detail::Drivers::closing) ||
       is_forked_child()) {
-    return;  // once for all drivers; a child has none of the threads that are counted
+    return;  // done before, for all drivers; or a forked child, which has no counted threads
   }
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds{5};
   while (calls_in_progress.load(std::memory_order_seq_cst) != 0 &&

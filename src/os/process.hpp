@@ -4,12 +4,12 @@
 //
 // A child has the parent's memory but none of its threads, drivers or devices, and locks may be
 // held indefinitely by threads that do not exist in it. So every entry point of the library checks
-// this first, before any lock. Once `main` has returned the drivers' static objects are being
+// this first, before any lock. Once `main` has returned, the drivers' static objects are being
 // destroyed.
 //
-// `state` goes active -> closing -> closed. A `DriverCall` first counts itself, then reads the
-// state; the end of the process first sets `closing`, then waits for the count to reach 0. Both use
-// sequentially consistent operations, so at least one of them sees the other. Thread-safe.
+// `state` changes from active to closing to closed. A `DriverCall` first counts itself, then reads
+// the state; the end of the process first sets `closing`, then waits for the count to reach 0. Both
+// use sequentially consistent operations, so at least one of them sees the other. Thread-safe.
 
 #include <atomic>
 #include <cstdint>

@@ -28,8 +28,8 @@ using ProcessorSet = std::bitset<1024>;
 // std::bad_alloc.
 [[nodiscard]] ProcessorSet processors_near(const std::string& pci_address, const std::string& root);
 
-// While it lives the calling thread runs on these processors only. If they cannot be set, the
-// thread's processors remain unchanged.
+// Restricts the calling thread to these processors while the object exists. If the kernel refuses,
+// the thread's processors remain unchanged.
 class BoundThread {
  public:
   explicit BoundThread(const ProcessorSet& processors) noexcept;

@@ -32,8 +32,8 @@ bool is_within_file_limit(std::size_t nbytes) noexcept {
          (getrlimit(RLIMIT_FSIZE, &limit) != 0 || nbytes <= limit.rlim_cur);
 }
 
-// Not executable: where vm.memfd_noexec is 2, a file without this flag is refused. Kernels before
-// 6.3 do not know the flag.
+// Creates a file that is not executable: where vm.memfd_noexec is 2, the kernel refuses a file
+// without this flag. Kernels before 6.3 do not know the flag.
 int create_file() noexcept {
   constexpr unsigned k_noexec_seal = 8;
   const int descriptor = memfd_create("isthmus", MFD_CLOEXEC | k_noexec_seal);
@@ -93,7 +93,7 @@ bool SharedFile::clear(std::size_t offset, std::size_t nbytes) const noexcept {
     if (written < 0 && errno == EINTR) {
       continue;
     }
-    // ENOSPC: there is no memory for a page that is a hole, and that reads as zeros. Any other
+    // ENOSPC: there is no memory for a page that is a hole; the hole reads as zeros. Any other
     // failure may leave old contents.
     if (written <= 0 && errno != ENOSPC) {
       return false;

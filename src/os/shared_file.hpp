@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Memory that can be mapped several times: a file that only this process and its children have. Its
-// pages are zero and take no memory until they are touched. Thread-safe.
+// Memory that can be mapped several times: a file that only this process and its children can
+// access. Its pages are zero and take no memory until they are touched. Thread-safe.
 
 #include <cstddef>
 
@@ -24,7 +24,7 @@ class SharedFile {
   // are not shared. If the kernel refuses, any access there faults. May be called after a fork.
   void map_privately(void* at, std::size_t offset, std::size_t nbytes) const noexcept;
   // Makes the pages zero and releases their memory, in every mapping. False if that is not certain:
-  // they must not be used again then. Pre: whole pages.
+  // the pages must then not be used again. Pre: whole pages.
   [[nodiscard]] bool clear(std::size_t offset, std::size_t nbytes) const noexcept;
 
  private:

@@ -112,7 +112,7 @@ void populate_pages(void* pointer, std::size_t nbytes) noexcept {
   }
   auto* const bytes = static_cast<unsigned char*>(pointer);
   for (std::size_t at = 0; at < nbytes; at += page_size()) {
-    __atomic_fetch_or(bytes + at, 0, __ATOMIC_RELAXED);  // keeps the contents
+    __atomic_fetch_or(bytes + at, 0, __ATOMIC_RELAXED);  // preserves the contents
   }
 }
 
@@ -144,7 +144,8 @@ void avoid_huge_pages(void* at, std::size_t nbytes) noexcept {
 void decommit_pages(void* at, std::size_t nbytes) noexcept {
   constexpr int k_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
   if (mmap(at, nbytes, PROT_NONE, k_flags, -1, 0) == MAP_FAILED) {
-    madvise(at, nbytes, MADV_DONTNEED);  // out of mappings: at least the memory is released
+    // The process has reached its limit of mappings: release at least the memory.
+    madvise(at, nbytes, MADV_DONTNEED);
   }
 }
 

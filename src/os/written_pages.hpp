@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Which pages of shared memory were written, as reported by the kernel: userfaultfd's asynchronous
-// write protection, queried and renewed by PAGEMAP_SCAN. The first write to a page costs a fault
-// that the kernel resolves itself: no thread, signal or privilege is involved. Writes by the kernel
-// count too, for example those of read(2). Writes by devices and through another mapping of the
-// same memory do not.
+// Obtains from the kernel which pages of shared memory were written. It uses userfaultfd's
+// asynchronous write protection, which PAGEMAP_SCAN queries and renews. The first write to a page
+// costs a fault that the kernel resolves itself: no thread, signal or privilege is involved. Writes
+// by the kernel count too, for example those of read(2). Writes by devices and through another
+// mapping of the same memory do not.
 //
-// Linux 6.7. Reported as unavailable where a container forbids it, as Docker's default profile
-// does. In memory of huge pages one write marks 2 MiB, and the page stays whole. Scanning 1 GiB
-// without writes takes 0.01 ms, and a first write costs 1.3 us. With small pages the scan takes 0.2
-// ms, and the first write to each 4 KiB 0.6 us (H200). Documentation in Linux:
+// Requires Linux 6.7. Reported as unavailable where a container forbids it, as Docker's default
+// profile does. In memory of huge pages one write marks 2 MiB and does not split the page. Scanning
+// 1 GiB without writes takes 0.01 ms, and a first write costs 1.3 us. With small pages the scan
+// takes 0.2 ms, and the first write to each 4 KiB 0.6 us (H200). Documentation in Linux:
 // admin-guide/mm/userfaultfd.rst and pagemap.rst.
 
 #include <cstddef>

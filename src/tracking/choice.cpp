@@ -28,13 +28,15 @@ Error not_reported_error(const char* reason) {
 
 // Writes the byte at offset `written` and returns the range that the kernel then reports, relative
 // to `memory`. Empty if the query fails.
-ByteRange reported_range(const os::WrittenPages& kernel, std::byte* memory, std::size_t written) {
+ByteRange reported_range(const os::WrittenPages& written_pages, std::byte* memory,
+                         std::size_t written) {
   static_cast<volatile std::byte*>(memory)[written] = std::byte{1};
   ByteRange all{k_tested, 0};
-  const bool is_reported = kernel.scan(memory, k_tested, [&](void* source, void* destination) {
-    all.begin = std::min(all.begin, static_cast<std::size_t>(advance(source, 0) - memory));
-    all.end = std::max(all.end, static_cast<std::size_t>(advance(destination, 0) - memory));
-  });
+  const bool is_reported =
+      written_pages.scan(memory, k_tested, [&](void* source, void* destination) {
+        all.begin = std::min(all.begin, static_cast<std::size_t>(advance(source, 0) - memory));
+        all.end = std::max(all.end, static_cast<std::size_t>(advance(destination, 0) - memory));
+      });
   return is_reported ? all : ByteRange{};
 }
 
@@ -46,7 +48,7 @@ struct KernelTest {
 
 // Measures the time of one write fault: the minimum of several rounds, since interruptions prolong
 // some of them. Pre: `memory` consists of small pages that are watched.
-std::chrono::nanoseconds fault_time(const os::WrittenPages& kernel, std::byte* memory) {
+std::chrono::nanoseconds fault_time(const os::WrittenPages& written_pages, std::byte* memory) {
   constexpr std::size_t k_rounds = 5;
   const auto pages = std::min<std::size_t>(64, k_huge_page / os::page_size());
   auto min_time = std::chrono::nanoseconds::max();
@@ -57,14 +59,14 @@ std::chrono::nanoseconds fault_time(const os::WrittenPages& kernel, std::byte* m
     }
     min_time =
         std::min<std::chrono::nanoseconds>(min_time, std::chrono::steady_clock::now() - start);
-    static_cast<void>(kernel.scan(memory, pages * os::page_size(), [](void*, void*) {}));
+    static_cast<void>(written_pages.scan(memory, pages * os::page_size(), [](void*, void*) {}));
   }
   return min_time / pages;
 }
 
 // Tests a mapping whose first half has a huge page, if the kernel provides one, and whose second
 // half has small pages.
-KernelTest test_kernel(const os::WrittenPages& kernel) {
+KernelTest test_kernel(const os::WrittenPages& written_pages) {
   auto pages = os::map_twice(k_tested, k_huge_page);
   if (!pages) {
     return {not_reported_error(pages.failure().message())};
@@ -75,24 +77,24 @@ KernelTest test_kernel(const os::WrittenPages& kernel) {
   os::populate_pages(memory, os::page_size());
   os::collapse_pages(memory, k_huge_page);
   os::populate_pages(memory, k_tested);
-  if (!kernel.watch(memory, k_tested)) {
+  if (!written_pages.watch(memory, k_tested)) {
     return {not_reported_error("it refused to watch them")};
   }
-  const auto huge = reported_range(kernel, memory, 5);
-  const auto small = reported_range(kernel, memory, k_huge_page + 5);
+  const auto huge = reported_range(written_pages, memory, 5);
+  const auto small = reported_range(written_pages, memory, k_huge_page + 5);
   const ByteRange page{k_huge_page, k_huge_page + os::page_size()};
   if (!huge.covers({5, 6}) || !ByteRange{0, k_huge_page}.covers(huge)) {
     return {not_reported_error("it reported wrong pages in a test")};
   }
-  if (small != page || kernel.scan(memory, k_tested, [](void*, void*) {}) == false) {
+  if (small != page || written_pages.scan(memory, k_tested, [](void*, void*) {}) == false) {
     return {not_reported_error("it reported wrong small pages in a test")};
   }
-  return {{}, huge.nbytes(), fault_time(kernel, memory + k_huge_page)};
+  return {{}, huge.nbytes(), fault_time(written_pages, memory + k_huge_page)};
 }
 
 KernelTest test() {
-  auto kernel = os::WrittenPages::only();
-  return kernel ? test_kernel(**kernel) : KernelTest{kernel.take_error()};
+  auto written_pages = os::WrittenPages::only();
+  return written_pages ? test_kernel(**written_pages) : KernelTest{written_pages.take_error()};
 }
 
 KernelTest test_result() {

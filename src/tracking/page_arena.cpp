@@ -46,20 +46,21 @@ Result<PageArena::Mappings> reserve_both(std::size_t nbytes) {
 
 }  // namespace
 
-PageArena::PageArena(os::WrittenPages& kernel, os::SharedFile file, const Mappings& all,
+PageArena::PageArena(os::WrittenPages& written_pages, os::SharedFile file, const Mappings& all,
                      FreeRanges large) noexcept
-    : kernel_{kernel}, file_{std::move(file)}, all_{all}, large_{std::move(large)} {}
+    : written_pages_{written_pages}, file_{std::move(file)}, all_{all}, large_{std::move(large)} {}
 
 Result<PageArena*> PageArena::open() {
-  auto kernel = os::WrittenPages::only();
-  ISTHMUS_TRY(kernel);
+  auto written_pages = os::WrittenPages::only();
+  ISTHMUS_TRY(written_pages);
   Error last;
   for (const auto nbytes : k_sizes) {
     FreeRanges large{{0, nbytes}};  // before the file, since it may throw std::bad_alloc
     auto file = os::SharedFile::open(nbytes);
     auto all = file ? reserve_both(nbytes) : Result<Mappings>{file.take_error()};
     if (all) {
-      static NeverDestroyed<PageArena> arena{**kernel, std::move(*file), *all, std::move(large)};
+      static NeverDestroyed<PageArena> arena{**written_pages, std::move(*file), *all,
+                                             std::move(large)};
       watch_forks(*arena);
       return &*arena;
     }
@@ -106,7 +107,7 @@ Result<void> PageArena::add_segment() {
   ISTHMUS_TRY(offset);
   auto* const view = all_.view + *offset;
   os::avoid_huge_pages(view, k_segment);
-  if (!kernel_.watch(view, k_segment)) {
+  if (!written_pages_.watch(view, k_segment)) {
     free_large(*offset, k_segment);
     return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "the kernel refused to watch more pages");
   }
@@ -171,9 +172,9 @@ Result<void> PageArena::add(PageMemory& live) {
   const auto& pages = live.pages();
   const std::lock_guard lock{lock_};
   const auto at = live_.emplace(pages.view, &live).first;
-  Undo not_added{[&] { live_.erase(at); }};
-  ISTHMUS_TRY(live.begin(kernel_));
-  not_added.dismiss();
+  Undo undo_insertion{[&] { live_.erase(at); }};
+  ISTHMUS_TRY(live.begin(written_pages_));
+  undo_insertion.dismiss();
   return {};
 }
 
@@ -195,7 +196,7 @@ void PageArena::take(std::span<const TrackedMemory::Taking> requests) {
     scan(begin, end);
   }
   for (const auto& [from, written] : requests) {
-    static_cast<PageMemory*>(from)->take_locked(kernel_, *written);
+    static_cast<PageMemory*>(from)->take_locked(written_pages_, *written);
   }
 }
 
@@ -218,19 +219,19 @@ void PageArena::scan(std::byte* begin, std::byte* end) {
     visit_live(begin, end, [](PageMemory& each) { each.reserve_records(); });
   };
   const auto nbytes = static_cast<std::size_t>(end - begin);
-  if (!kernel_.scan(begin, nbytes, std::cref(record_pages), std::cref(prepare))) {
+  if (!written_pages_.scan(begin, nbytes, std::cref(record_pages), std::cref(prepare))) {
     visit_live(begin, end, [](PageMemory& each) { each.record_all(); });
   }
 }
 
 void PageArena::refine(PageMemory& memory, const ByteRange& range) {
   const std::lock_guard lock{lock_};
-  memory.refine_locked(kernel_, range);
+  memory.refine_locked(written_pages_, range);
 }
 
 void PageArena::coarsen(PageMemory& memory, const RangeSet& needed) {
   const std::lock_guard lock{lock_};
-  memory.coarsen_locked(kernel_, needed);
+  memory.coarsen_locked(written_pages_, needed);
 }
 
 // In a child of a forked child these mappings are private copies already.

@@ -2,9 +2,9 @@
 #pragma once
 // Address space in which the kernel reports written pages. One file is mapped to two address
 // ranges: the view of the program and that of the library. A byte of the file has the same offset
-// in both, so one scan by the kernel covers any number of tracked memories.
+// in both, so one scan by the kernel covers any number of tracked ranges.
 //
-// Memory of 2 MiB or more has its own pages and begins at a huge-page boundary. Smaller memories
+// A range of 2 MiB or more has its own pages and begins at a huge-page boundary. Smaller ranges
 // share segments of 64 MiB, in which each occupies whole small pages. Segments are never freed.
 
 #include <map>
@@ -56,7 +56,7 @@ class PageArena {
  private:
   friend class NeverDestroyed<PageArena>;
 
-  PageArena(os::WrittenPages& kernel, os::SharedFile file, const Mappings& all,
+  PageArena(os::WrittenPages& written_pages, os::SharedFile file, const Mappings& all,
             FreeRanges large) noexcept;
   [[nodiscard]] static Result<PageArena*> open();
   static void watch_forks(PageArena& created) noexcept;
@@ -72,7 +72,7 @@ class PageArena {
   void scan(std::byte* begin, std::byte* end);
   void make_private() noexcept;
 
-  os::WrittenPages& kernel_;
+  os::WrittenPages& written_pages_;
   const os::SharedFile file_;
   const Mappings all_;
 

@@ -115,12 +115,12 @@ Result<void> PageMemory::fault_in() const {
   return os::populate_shared(view_, pages_.nbytes);
 }
 
-Result<void> PageMemory::begin(os::WrittenPages& kernel) const {
+Result<void> PageMemory::begin(os::WrittenPages& written_pages) const {
   const auto huge = nbytes_ / k_huge_page * k_huge_page;
-  const bool is_watched = huge != 0 ? kernel.watch(view_, pages_.nbytes)
-                                    : kernel.scan(view_, pages_.nbytes, [](void*, void*) {});
+  const bool is_watched = huge != 0 ? written_pages.watch(view_, pages_.nbytes)
+                                    : written_pages.scan(view_, pages_.nbytes, [](void*, void*) {});
   if (!is_watched ||
-      (granularity_ == Granularity::page && huge != 0 && !kernel.split(view_, huge))) {
+      (granularity_ == Granularity::page && huge != 0 && !written_pages.split(view_, huge))) {
     return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "the kernel refused to watch {} of memory for writes",
                 describe_bytes(nbytes_));
   }
@@ -172,31 +172,31 @@ void PageMemory::take_all(std::span<const Taking> requests) {
   static_cast<PageMemory*>(requests.front().memory)->arena_.take(requests);
 }
 
-// Huge pages that are split or merged are completely in `found_` by then. The caller copies them
-// afterwards, so no write in between is lost.
-void PageMemory::take_locked(os::WrittenPages& kernel, RangeSet& written) {
+// A huge page that is split or merged is already completely in `found_`. The caller copies these
+// bytes after this call, so no write that happens during the change is lost.
+void PageMemory::take_locked(os::WrittenPages& written_pages, RangeSet& written) {
   collect(recorded_);
   if (all_found_) {
     found_ = {{0, nbytes_}};
     all_found_ = false;
   }
-  change(kernel, refinement_.evaluate(found_));
+  change(written_pages, refinement_.evaluate(found_));
   collect(unevaluated_);
   written.add(found_);
   found_.clear();
 }
 
-void PageMemory::change(os::WrittenPages& kernel, const Refinement::Changes& changes) {
+void PageMemory::change(os::WrittenPages& written_pages, const Refinement::Changes& changes) {
   for (const auto each : changes.merge) {
     auto* const at = view_ + each * k_huge_page;
     found_.add(ByteRange{each * k_huge_page, (each + 1) * k_huge_page});
     // A failure is ignored: the next scan then reports too many pages, never too few.
-    if (kernel.merge(at, k_huge_page)) {
-      static_cast<void>(kernel.scan(at, k_huge_page, [](void*, void*) {}));
+    if (written_pages.merge(at, k_huge_page)) {
+      static_cast<void>(written_pages.scan(at, k_huge_page, [](void*, void*) {}));
     }
   }
   for (const auto each : changes.split) {
-    if (!kernel.split(view_ + each * k_huge_page, k_huge_page)) {
+    if (!written_pages.split(view_ + each * k_huge_page, k_huge_page)) {
       refinement_.keep_small(each);
     }
   }
@@ -228,16 +228,16 @@ void PageMemory::refine(const ByteRange& range) {
   }
 }
 
-void PageMemory::refine_locked(os::WrittenPages& kernel, const ByteRange& range) {
+void PageMemory::refine_locked(os::WrittenPages& written_pages, const ByteRange& range) {
   const auto first = range.begin / k_huge_page, last = (range.end - 1) / k_huge_page;
   const auto is_partly_covered = [&](std::size_t chunk) {
     return !range.covers({chunk * k_huge_page, (chunk + 1) * k_huge_page});
   };
   for (const auto chunk : {first, last}) {
     if (refinement_.is_whole(chunk) && is_partly_covered(chunk)) {
-      change_unwritten(kernel, chunk, [&](std::byte* at) {
+      change_unwritten(written_pages, chunk, [&](std::byte* at) {
         refinement_.request_small(chunk);
-        if (!kernel.split(at, k_huge_page)) {
+        if (!written_pages.split(at, k_huge_page)) {
           refinement_.keep_small(chunk);
         }
       });
@@ -251,12 +251,12 @@ void PageMemory::coarsen(const RangeSet& needed) {
   }
 }
 
-void PageMemory::coarsen_locked(os::WrittenPages& kernel, const RangeSet& needed) {
+void PageMemory::coarsen_locked(os::WrittenPages& written_pages, const RangeSet& needed) {
   for (const auto chunk : refinement_.release_small_except(needed)) {
     try {
-      change_unwritten(kernel, chunk, [&](std::byte* at) {
-        if (kernel.merge(at, k_huge_page)) {
-          static_cast<void>(kernel.scan(at, k_huge_page, [](void*, void*) {}));
+      change_unwritten(written_pages, chunk, [&](std::byte* at) {
+        if (written_pages.merge(at, k_huge_page)) {
+          static_cast<void>(written_pages.scan(at, k_huge_page, [](void*, void*) {}));
         }
       });
     } catch (const std::bad_alloc&) {
@@ -269,14 +269,15 @@ void PageMemory::coarsen_locked(os::WrittenPages& kernel, const RangeSet& needed
 // the chunk is compared with a copy made before that scan. All memory is allocated first: if this
 // fails nothing has changed, and no unwritten page counts as written.
 template <class Change>
-void PageMemory::change_unwritten(os::WrittenPages& kernel, std::size_t chunk, Change change) {
+void PageMemory::change_unwritten(os::WrittenPages& written_pages, std::size_t chunk,
+                                  Change change) {
   const auto first = chunk * k_huge_page;
   const auto max_runs = k_huge_page / os::page_size() / 2 + 1;
   const auto before = std::make_unique_for_overwrite<std::byte[]>(k_huge_page);
   unevaluated_.reserve(unevaluated_.size() + 2 * max_runs);
   copy_unwatched(before.get(), library_ + first, k_huge_page);
   const bool is_reported =
-      kernel.scan(view_ + first, k_huge_page, [this](void* source, void* destination) {
+      written_pages.scan(view_ + first, k_huge_page, [this](void* source, void* destination) {
         unevaluated_.push_back(
             {static_cast<std::size_t>(static_cast<std::byte*>(source) - view_),
              static_cast<std::size_t>(static_cast<std::byte*>(destination) - view_)});

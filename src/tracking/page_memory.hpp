@@ -34,24 +34,24 @@ class PageMemory final : public TrackedMemory {
 
   // The following functions are called by the arena with its lock held.
   [[nodiscard]] const PageArena::Mappings& pages() const noexcept { return pages_; }
-  [[nodiscard]] Result<void> begin(os::WrittenPages& kernel) const;
+  [[nodiscard]] Result<void> begin(os::WrittenPages& written_pages) const;
   // Reserves capacity for the result of one step of the kernel's scan. Throws std::bad_alloc.
   void reserve_records();
   // Pre: `reserve_records` was called. The kernel reports a write only once, so this must not fail.
   void record(const std::byte* source, const std::byte* destination) noexcept;
   void record_all() noexcept { all_found_ = true; }
-  void take_locked(os::WrittenPages& kernel, RangeSet& written);
-  void refine_locked(os::WrittenPages& kernel, const ByteRange& range);
-  void coarsen_locked(os::WrittenPages& kernel, const RangeSet& needed);
+  void take_locked(os::WrittenPages& written_pages, RangeSet& written);
+  void refine_locked(os::WrittenPages& written_pages, const ByteRange& range);
+  void coarsen_locked(os::WrittenPages& written_pages, const RangeSet& needed);
 
  private:
   PageMemory(PageArena& arena, const PageArena::Mappings& pages, const Request& request);
   [[nodiscard]] Result<void> fault_in() const;
   void collect(std::vector<ByteRange>& records);
   template <class Change>
-  void change_unwritten(os::WrittenPages& kernel, std::size_t chunk, Change change);
+  void change_unwritten(os::WrittenPages& written_pages, std::size_t chunk, Change change);
   void record_differences(std::size_t first, const std::byte* before) noexcept;
-  void change(os::WrittenPages& kernel, const Refinement::Changes& changes);
+  void change(os::WrittenPages& written_pages, const Refinement::Changes& changes);
 
   PageArena& arena_;
   const PageArena::Mappings pages_;

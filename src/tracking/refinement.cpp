@@ -97,11 +97,11 @@ void Refinement::start_trials() noexcept {
   if (number == 0 || 4 * touched_.size() > 3 * chunks_.size()) {
     return;
   }
-  const auto hotter = [this](std::size_t one, std::size_t other) {
+  const auto is_hotter = [this](std::size_t one, std::size_t other) {
     return chunks_[one].heat > chunks_[other].heat;
   };
   const auto last = hot_.begin() + static_cast<std::ptrdiff_t>(number);
-  std::partial_sort(hot_.begin(), last, hot_.end(), hotter);
+  std::partial_sort(hot_.begin(), last, hot_.end(), is_hotter);
   changes_.split.assign(hot_.begin(), last);
   for (const auto each : changes_.split) {
     chunks_[each].state = Resolution::on_trial;

@@ -13,7 +13,7 @@ namespace isthmus {
 struct CopyPlan {
   const Endpoint& destination;
   const Endpoint& source;
-  // From the pointer to the end of the last byte.
+  // Number of bytes from the endpoint's pointer to the end of the last byte.
   std::size_t destination_bytes = 0;
   std::size_t source_bytes = 0;
   std::size_t nbytes = 0;  // to copy

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Copies between a device and host memory to which its access is slow. The copies go through pinned
-// memory and use several threads (parallel_copy.hpp). Thread-safe.
+// Copies between a device and host memory to which the device has slow access. The copies go
+// through pinned memory and use several threads (parallel_copy.hpp). Thread-safe.
 
 #include "transfer/copy_plan.hpp"
 

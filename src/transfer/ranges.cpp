@@ -11,11 +11,11 @@ namespace isthmus {
 namespace {
 
 Result<void> check_end(const CopyRange& range, std::size_t index) {
-  const auto furthest = std::max(range.destination_offset, range.source_offset);
-  if (range.nbytes > SIZE_MAX - furthest) {
+  const auto max_offset = std::max(range.destination_offset, range.source_offset);
+  if (range.nbytes > SIZE_MAX - max_offset) {
     return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
                 "range {}: {} bytes from offset {} run past the end of the address space", index,
-                range.nbytes, furthest);
+                range.nbytes, max_offset);
   }
   return {};
 }

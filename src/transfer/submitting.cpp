@@ -9,8 +9,8 @@ Result<Queue*> choose_queue(Queue* requested, const Endpoint& destination, const
   const bool plain = !destination.memory && !source.memory;
   if (requested == nullptr) {
     // An endpoint of 0 bytes has no memory, but `preferred` is the queue of its buffer.
-    const bool is_the_destinations = destination.memory || destination.preferred != nullptr;
-    requested = is_the_destinations ? destination.preferred : source.preferred;
+    const bool use_destination = destination.memory || destination.preferred != nullptr;
+    requested = use_destination ? destination.preferred : source.preferred;
   } else if (!plain && !destination.in_context_of(*requested) &&
              !source.in_context_of(*requested)) {
     return fail(ISTHMUS_ERROR_WRONG_CONTEXT,

@@ -32,7 +32,7 @@ ThreadChoice::Choice ThreadChoice::choose(const Samples& samples, std::size_t ma
   const auto is_known = [&samples](std::size_t threads) {
     return samples.at(threads).count >= k_samples;
   };
-  const auto gains = [&samples](std::size_t more, std::size_t fewer) {
+  const auto is_faster = [&samples](std::size_t more, std::size_t fewer) {
     return samples.at(more).min_time < samples.at(fewer).min_time * k_max_time_ratio;
   };
   auto best = std::min(k_initial_threads, max);
@@ -40,7 +40,7 @@ ThreadChoice::Choice ThreadChoice::choose(const Samples& samples, std::size_t ma
     if (!is_known(next)) {
       return {next, false};
     }
-    if (next != best && !gains(next, best)) {
+    if (next != best && !is_faster(next, best)) {
       break;
     }
     best = next;
@@ -53,7 +53,7 @@ ThreadChoice::Choice ThreadChoice::choose(const Samples& samples, std::size_t ma
     if (!is_known(next)) {
       return {next, false};
     }
-    if (gains(best, next)) {
+    if (is_faster(best, next)) {
       break;
     }
     chosen = next;

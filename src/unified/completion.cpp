@@ -34,7 +34,7 @@ Result<void> UnifiedBuffer::report_failed() {
   const auto cause = describe_failed(*all.front().event, all.front().to_device);
   return fail(
       cause.code(), "{}{}", cause.message(),
-      all.size() == 1 ? "" : fmt::format(" (and so did {} more copies of it)", all.size() - 1));
+      all.size() == 1 ? "" : fmt::format(" ({} more copies of it failed too)", all.size() - 1));
 }
 
 Result<void> UnifiedBuffer::complete_all() {

@@ -65,8 +65,8 @@ Result<void> UnifiedBuffer::scan_host() {
   return {};
 }
 
-// Extends ranges that were detected by comparison to whole elements. Ranges of pages and hashed
-// chunks are not changed.
+// If writes are detected by comparing bytes, extends the ranges to whole elements. Ranges of pages
+// and hashed chunks are returned unchanged.
 RangeSet UnifiedBuffer::rounded_to_elements(const RangeSet& ranges) const {
   const auto item = request_.element_bytes;
   if (item == 1 || ranges.empty() || host_->mechanism() != tracking::TrackingMechanism::bytes) {
@@ -99,7 +99,8 @@ Result<void> UnifiedBuffer::add_host_writes(RangeSet written) {
   host_dirty_again_.remove(written);
   RangeSet both;
   if (one_memory_) {
-    // One memory does not show which side wrote these bytes; they count as written by the device.
+    // With one memory it is unknown which side wrote these bytes; they count as written by the
+    // device.
     written.remove(device_dirty_);
   } else if (request_.on_conflict != Winner::none) {
     both = written.common(device_dirty_);

@@ -221,8 +221,8 @@ Result<UnifiedBuffer::Dirty> UnifiedBuffer::dirty_ranges() {
   return Dirty{host_dirty_, device_dirty_};
 }
 
-// Retains the device copy if the buffer is in use, even by the call of this thread whose request
-// found no memory.
+// Does not release the device copy if the buffer is in use. The use may be the call of this thread
+// whose request for memory failed.
 std::uint64_t UnifiedBuffer::release_device_copy() {
   const Lock held{lock_, std::try_to_lock};
   if (!held || !device_ || !device_is_valid_ || one_memory_ || !device_writes_.empty() ||

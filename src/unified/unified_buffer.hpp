@@ -87,7 +87,8 @@ struct SyncRequest {
 
 // Thread-safe: calls are serialized by a lock, which writes through host views and `end_host_view`
 // do not need. The lock is recursive, since calls may run callbacks of the program that use the
-// buffer or free it. In a forked child only calls that need no driver work, on a private copy.
+// buffer or free it. In a forked child only calls that need no driver succeed; they access a
+// private copy.
 class UnifiedBuffer final : public ListedBuffer {
  public:
   UnifiedBuffer(Queue& queue, const UnifiedRequest& request, MemoryResource* resource);
@@ -155,7 +156,7 @@ class UnifiedBuffer final : public ListedBuffer {
   [[nodiscard]] Result<void> forget();
 
   // Releases the device copy if it is unused, and the host copy is current or the device copy holds
-  // nothing. Returns the bytes released.
+  // nothing. Returns the number of bytes released.
   [[nodiscard]] std::uint64_t release_device_copy() override;
   [[nodiscard]] bool uses_device(const isthmus::Device& device) const noexcept override;
 
@@ -218,8 +219,10 @@ class UnifiedBuffer final : public ListedBuffer {
   [[nodiscard]] Result<void> count_device_write(const ByteRange& range);
   [[nodiscard]] BufferState current_state() const noexcept;
 
-  // completion.cpp Counts completed transfers, then reports the failed copies whose failure no
-  // caller has seen through an event.
+  // completion.cpp
+
+  // Counts completed transfers, then reports the failed copies whose failure no caller has seen
+  // through an event.
   [[nodiscard]] Result<void> complete_and_report();
   [[nodiscard]] Result<void> complete_all();
   [[nodiscard]] Result<void> complete_inflight();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The list of all unified buffers of the process. When device memory is short it releases device
-// copies whose contents the host copy has too. Thread-safe.
+// copies whose contents the host copy also holds. Thread-safe.
 
 #include <cstdint>
 #include <mutex>
@@ -14,12 +14,12 @@ namespace isthmus {
 
 class Device;
 
-// A unified buffer, as the list calls it.
+// The functions of a unified buffer that the list calls.
 class ListedBuffer : public RefCounted {
  public:
   [[nodiscard]] virtual bool uses_device(const Device& device) const noexcept = 0;
-  // Releases the device copy if the host copy has the same contents and nothing uses it. Returns the
-  // bytes.
+  // Releases the device copy if the host copy has the same contents and nothing uses it. Returns
+  // the number of bytes released.
   [[nodiscard]] virtual std::uint64_t release_device_copy() = 0;
 };
 
@@ -32,7 +32,7 @@ class UnifiedList {
   void add(ListedBuffer& buffer);
   void remove(ListedBuffer& buffer) noexcept;
   // Releases device copies on that device until `nbytes` are released or none is left. Returns the
-  // bytes.
+  // number of bytes released.
   std::uint64_t release_device_copies(const Device& device, std::uint64_t nbytes) noexcept;
 
  private:

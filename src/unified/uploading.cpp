@@ -27,7 +27,7 @@ Result<std::shared_ptr<std::byte>> gather(const std::byte* source, const RangeSe
 
 // Converts ranges of the buffer to offsets in the allocation of `first`, which points to the
 // beginning of the first range.
-RangeSet in_memory(const Endpoint& first, const RangeSet& ranges) {
+RangeSet offsets_in_allocation(const Endpoint& first, const RangeSet& ranges) {
   const auto begin = first.range(0).begin;
   const auto shift = ranges.begin()->begin;
   RangeSet shifted;
@@ -227,7 +227,7 @@ Submitted UnifiedBuffer::submit_upload(const RangeSet& ranges, const std::byte* 
   auto seat = inflight_.make(queue.serial(), true, ranges);
   const auto dirty_change = host_dirty_.removing(ranges);
   const auto held_change = device_held_.adding(ranges);
-  auto filled = in_memory(*destination, ranges);
+  auto filled = offsets_in_allocation(*destination, ranges);
   auto& contents = destination->memory->uses().contents();
   ContentList::Seat awaited;
   const auto failed = make_ref<HostEvent>();

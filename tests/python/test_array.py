@@ -108,7 +108,7 @@ BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"shape": 2, "offset": -4}, ValueError, "offset must be 0 or more, not -4"),
     ({"shape": -1}, ValueError, "must be 0 or more, not -1"),
     ({"shape": (2, -3)}, ValueError, "extent must be 0 or more, not -3"),
-    ({"shape": 2, "strides": (4, 4)}, ValueError, "2 strides for 1 dim"),
+    ({"shape": 2, "strides": (4, 4)}, ValueError, "for each of the 1 dim"),
     ({"shape": 2, "strides": (6,)}, ValueError, "multiples of the element size, 4"),
     ({"shape": 2, "strides": (-4,)}, isthmus.OutOfRangeError, "4 of them before its first"),
     ({"shape": 2, "strides": ("a",)}, TypeError, "stride must be an integer"),

@@ -138,7 +138,7 @@ def test_on_a_gpu_by(library: str, leak_check: None) -> None:
     pytest.importorskip(library)
     made = {"cupy": workers.CuPyWorker, "torch": workers.TorchWorker}[library]
     outcome = Outcome([], 0, "", "", "", replace(OPTIONS, batches=300), [])
-    Pipeline(outcome, small(), made(isthmus.Queue(isthmus.Device("cuda:0")))).go(quiet)
+    Pipeline(outcome, small(), made(isthmus.Queue(isthmus.Device("cuda:0")))).process_all(quiet)
     assert outcome.exact
     assert outcome.flat
 

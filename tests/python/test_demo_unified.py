@@ -133,9 +133,9 @@ def test_a_lost_write_is_detected(real: mask.Mask, leak_check: None) -> None:
     worker = workers.FunctionWorker(queue)
     outcome = Outcome("", WISH_SHAPE, real.cells.nbytes, "", "", "", OPTIONS, [])
     rounds = Rounds(outcome, mask.Mask("", real.cells.copy(), real.latitudes), worker)
-    rounds.go(0)
+    rounds.run_round(0)
     rounds.truth.edit(edits.Coast(rounds.truth.cells, 9).edit(0))  # without a change in the buffer
-    rounds.go(1)
+    rounds.run_round(1)
     rounds.close()
     assert outcome.rounds[0].wrong_rows == 0
     assert outcome.rounds[1].wrong_rows > 0
@@ -157,7 +157,7 @@ def test_on_a_gpu_by(library: str, real: mask.Mask, leak_check: None) -> None:
     source = mask.Mask("", real.cells.copy(), real.latitudes)
     rounds = Rounds(outcome, source, made(isthmus.Queue(device)))
     for number in range(4):
-        rounds.go(number)
+        rounds.run_round(number)
     rounds.finish()
     rounds.close()
     assert outcome.exact

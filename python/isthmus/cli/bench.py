@@ -157,7 +157,7 @@ def _print(summary: dict[str, Any]) -> None:
         columns = ("kind", ">size", *(f">{name}" for name in names), ">bandwidth", ">ratio")
         print_table(what, columns, rows)
     print_line()
-    print_line("medians, taken in turn; bandwidth: Isthmus'; ratio: the time of the fastest peer")
+    print_line("medians of interleaved calls; bandwidth: Isthmus'; ratio: time of the fastest peer")
     print_line("over that of Isthmus: above 1, Isthmus is faster. NumPy copies host memory only.")
 
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import isthmus
-from isthmus._optional import try_make
+from isthmus._optional import try_call
 
 UPLOAD, DOWNLOAD, BETWEEN = "host memory -> buffer", "buffer -> host memory", "buffer -> buffer"
 ALLOCATE, FENCE = "allocate and free", "fence and wait"
-# Created and dropped without arguments, on the current device: from its default pools.
+# Objects created with a size only, and dropped: memory of the current device's default pools.
 DEFAULTS = ("Buffer(n)", "empty(n)", "MemoryUSMDevice(n)")
 DIRECTIONS = (UPLOAD, DOWNLOAD, BETWEEN)
 
@@ -46,7 +46,7 @@ class Contestant(ABC):
         """``source`` and ``destination`` are host memory, NumPy arrays of ``case.nbytes`` bytes."""
 
     def default(self, case: Case) -> Work | None:  # noqa: ARG002 (a peer has none)
-        """The same for a case of ``DEFAULTS``."""
+        """As ``work``, for a case of ``DEFAULTS``."""
         return None
 
 
@@ -143,16 +143,16 @@ class Dpctl(Contestant):
         queue, nbytes = self._queue, case.nbytes
         if case.what == FENCE:
             return lambda: queue.submit_barrier().wait()
-        make = self._classes[case.kind]
+        allocate = self._classes[case.kind]
         if case.what == ALLOCATE:
-            return lambda: make(nbytes, queue=queue)
-        memory = make(nbytes, queue=queue)
+            return lambda: allocate(nbytes, queue=queue)
+        memory = allocate(nbytes, queue=queue)
         memory.memset(1)
         if case.what == UPLOAD:
             return lambda: memory.copy_from_host(source)
         if case.what == DOWNLOAD:
             return lambda: memory.copy_to_host(destination)
-        other = make(nbytes, queue=queue)
+        other = allocate(nbytes, queue=queue)
         return lambda: other.copy_from_device(memory)
 
 
@@ -176,18 +176,18 @@ class PyOpenCL(Contestant):
         if case.kind != "device":
             return None
 
-        def make() -> Any:
+        def allocate() -> Any:
             return cl.Buffer(self._context, cl.mem_flags.READ_WRITE, case.nbytes)
 
         if case.what == ALLOCATE:
-            return make
-        buffer = make()
+            return allocate
+        buffer = allocate()
         cl.enqueue_copy(queue, buffer, source)
         if case.what == UPLOAD:
             return lambda: cl.enqueue_copy(queue, buffer, source)
         if case.what == DOWNLOAD:
             return lambda: cl.enqueue_copy(queue, destination, buffer)
-        other = make()
+        other = allocate()
         return lambda: cl.enqueue_copy(queue, other, buffer).wait()
 
 
@@ -234,17 +234,17 @@ class PyTorch(Contestant):
         if case.kind != "device" or case.what == FENCE:
             return None
 
-        def make() -> Any:
+        def allocate() -> Any:
             device = "cuda" if self._gpu else "cpu"
             return torch.empty(case.nbytes, dtype=torch.uint8, device=device)
 
         if case.what == ALLOCATE:
-            return make
-        tensor = make().fill_(1)
+            return allocate
+        tensor = allocate().fill_(1)
         ways = {
             UPLOAD: (tensor, torch.from_numpy(source)),
             DOWNLOAD: (torch.from_numpy(destination), tensor),
-            BETWEEN: (make(), tensor),
+            BETWEEN: (allocate(), tensor),
         }
         destination, source = ways[case.what]
         return lambda: self._copy(destination, source)
@@ -271,18 +271,18 @@ class RMM(Contestant):
         if case.kind != "device":
             return None
 
-        def make() -> Any:
+        def allocate() -> Any:
             return self._rmm.DeviceBuffer(size=case.nbytes, mr=self._memory)
 
         if case.what == ALLOCATE:
-            return make
-        buffer = make()
+            return allocate
+        buffer = allocate()
         buffer.copy_from_host(source)
         if case.what == UPLOAD:
             return lambda: buffer.copy_from_host(source)
         if case.what == DOWNLOAD:
             return lambda: buffer.copy_to_host(destination)
-        other = make()
+        other = allocate()
         return lambda: (other.copy_from_device(buffer), stream.synchronize())
 
 
@@ -305,12 +305,12 @@ class CudaCore(Contestant):
         if case.kind != "device":
             return None
 
-        def make() -> Any:
+        def allocate() -> Any:
             return self._memory.allocate(nbytes, stream=stream)
 
         if case.what == ALLOCATE:
-            return lambda: make().close(stream)
-        destination, source = make(), make()
+            return lambda: allocate().close(stream)
+        destination, source = allocate(), allocate()
         if case.what == UPLOAD:
             source = self._over(source)
         if case.what == DOWNLOAD:
@@ -329,7 +329,7 @@ def gather(device: isthmus.Device) -> tuple[list[Contestant], dict[str, str]]:
     contestants: list[Contestant] = [Isthmus(device)]
     absent: dict[str, str] = {}
     for peer in _PEERS:
-        peer_or_reason = try_make(peer, device)
+        peer_or_reason = try_call(peer, device)
         if isinstance(peer_or_reason, str):
             absent[peer.name] = peer_or_reason
         else:

@@ -125,7 +125,7 @@ def _print_times(outcome: Outcome) -> None:
             (labels[each.name], time_text(seconds / outcome.options.batches), time_text(seconds),
              rate_text(moved, seconds) if moved else "")
         )  # fmt: skip
-    print_table("time of each step", ("what", ">a batch", ">all", ">of pixels"), rows)
+    print_table("time of each step", ("step", ">a batch", ">all", ">of pixels"), rows)
 
 
 def _print_memory(memory: Memory) -> None:
@@ -135,7 +135,7 @@ def _print_memory(memory: Memory) -> None:
         ("the process's RAM", *_range_row(memory.resident, bytes_text)),
         ("driver's allocations", *_range_row(memory.driver_allocations, str)),
     ]
-    print_table("memory after each batch", ("what", ">first", ">last", "from the first on"), rows)
+    print_table("memory after each batch", ("value", ">first", ">last", "from the first on"), rows)
     print_line()
 
 

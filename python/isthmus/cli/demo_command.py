@@ -85,7 +85,7 @@ def _print(outcome: Outcome) -> None:
     print_line(f"photograph  {outcome.photograph}")
     print_line(f"device      {outcome.device}: {outcome.device_name}")
     print_line(f"kernel      {outcome.kernel}")
-    columns = ("kind", "what", "from", "to", ">bytes", ">time", ">bandwidth")
+    columns = ("kind", "step", "from", "to", ">bytes", ">time", ">bandwidth")
     rows = [
         (
             step.kind,
@@ -98,7 +98,7 @@ def _print(outcome: Outcome) -> None:
         )
         for step in outcome.steps
     ]
-    print_table("what was copied where", columns, rows)
+    print_table("steps", columns, rows)
     print_line("times are of first use: they include the time that the system needs for new pages")
     print_line()
     for check in outcome.checks:

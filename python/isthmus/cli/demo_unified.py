@@ -99,7 +99,7 @@ def _print_rounds(outcome: Outcome) -> None:
         "round", "state", ">ranges", ">dirty", ">to device", ">to host", ">sync", ">whole copy",
         ">count", ">read band", ">land, km2", "as NumPy",
     )  # fmt: skip
-    print_table("what was copied in each round", columns, (_row(each) for each in outcome.rounds))
+    print_table("copies in each round", columns, (_row(each) for each in outcome.rounds))
     print_line("round 0 copies the map to the device for the first time, into new pages")
 
 

@@ -98,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
         )
     device = open_device(args.device)
     with progress(f"replay {trace.name}", quiet=args.json) as report:
-        results = _play(trace, names, args, device, report)
+        results = _replay_all(trace, names, args, device, report)
     succeeded = {name: each for name, each in results.items() if not isinstance(each, Exception)}
     if not succeeded:
         raise next(each for each in results.values() if isinstance(each, Exception))
@@ -123,7 +123,7 @@ def _names(args: argparse.Namespace) -> tuple[str, ...]:
     return (name,)
 
 
-def _play(
+def _replay_all(
     trace: Trace, names: tuple[str, ...], args: argparse.Namespace, device: Device, report: Progress
 ) -> dict[str, Replay | Exception]:
     """The result of each resource, or the exception that prevented it."""
@@ -162,9 +162,9 @@ def make_resource(name: str, kind: str, device: Device, growth: int | None) -> M
 def _resource_from_function(name: str, kind: str, device: Device) -> MemoryResource:
     from isthmus.memory import MemoryResource
 
-    make = _function(name)
+    create = _function(name)
     try:
-        resource = make(kind, device)
+        resource = create(kind, device)
     except (isthmus.Error, OSError, MemoryError):
         raise
     except Exception as error:  # a user's function may raise any exception

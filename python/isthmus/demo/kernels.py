@@ -36,7 +36,7 @@ uchar ink_at(__global const uchar* above, __global const uchar* here, __global c
   return 255 - min(255, (int)(abs(gx) + abs(gy)) >> 1);
 }
 
-__kernel __attribute__((vec_type_hint(short16)))  // it is in vectors already
+__kernel __attribute__((vec_type_hint(short16)))  // the code is vectorized already
 void ink(__global const uchar* photo, __global uchar* result, int width, int height,
          int reach_in_pixels) {
   const int row = 3 * width;

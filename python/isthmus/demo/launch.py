@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import isthmus
-from isthmus._optional import try_make
+from isthmus._optional import try_call
 from isthmus.testing import open_device
 
 if TYPE_CHECKING:
@@ -209,8 +209,8 @@ Worker = TypeVar("Worker")
 
 
 @dataclass(frozen=True)
-class Ways(Generic[Worker]):
-    """The workers for one job: on OpenCL, on CUDA (the first usable one), and otherwise."""
+class WorkerSelector(Generic[Worker]):
+    """Selects the worker for a device: OpenCL, the first usable one for CUDA, or a function."""
 
     opencl: Callable[[isthmus.Queue], Worker]
     cuda: tuple[Callable[[isthmus.Queue], Worker], ...]
@@ -235,8 +235,8 @@ class Ways(Generic[Worker]):
 
     def _choose_on_cuda(self, queue: isthmus.Queue) -> tuple[Worker, list[str]]:
         reasons = []
-        for make in self.cuda:
-            worker_or_reason = try_make(make, queue)
+        for worker_class in self.cuda:
+            worker_or_reason = try_call(worker_class, queue)
             if not isinstance(worker_or_reason, str):
                 return worker_or_reason, []
             reasons.append(worker_or_reason)

@@ -34,7 +34,7 @@ def draw(outcome: Outcome, source: NDArray[np.uint8], result: NDArray[np.uint8],
 
 
 def _heading(figure: Any, outcome: Outcome) -> None:
-    verdict = "every byte as NumPy has it" if outcome.exact else "NOT what NumPy says"
+    verdict = "every byte equals NumPy's" if outcome.exact else "DIFFERS from NumPy's"
     megabytes = outcome.steps[0].nbytes / 1e6
     figure.text(
         0.055, 0.95, f"{megabytes:.0f} MB to {outcome.device} and back, {verdict}",
@@ -72,7 +72,7 @@ def _timeline(axes: Any, outcome: Outcome) -> None:
     axes.set_xlim(0, longest * 1.06)
     axes.set_xlabel("milliseconds since the photograph left the host's memory", color=TEXT)
     axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, frameon=False)
-    axes.set_title("what moved when", loc="left", fontsize=12, color=TEXT)
+    axes.set_title("transfers over time", loc="left", fontsize=12, color=TEXT)
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
     axes.tick_params(axis="y", length=0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from . import kernels
-from .launch import CudaProgram, OpenCLProgram, Span, TorchStream, Ways, run_function
+from .launch import CudaProgram, OpenCLProgram, Span, TorchStream, WorkerSelector, run_function
 
 if TYPE_CHECKING:
     import isthmus
@@ -93,7 +93,9 @@ class FunctionWorker:
 
 def choose(wanted: str) -> tuple[isthmus.Device, Worker, list[str]]:
     """The device of the filter, its worker, and the reasons if these are not the preferred ones."""
-    return _WAYS.choose(wanted)
+    return _SELECTOR.choose(wanted)
 
 
-_WAYS: Ways[Worker] = Ways(OpenCLWorker, (CuPyWorker, TorchWorker), FunctionWorker)
+_SELECTOR: WorkerSelector[Worker] = WorkerSelector(
+    OpenCLWorker, (CuPyWorker, TorchWorker), FunctionWorker
+)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory below arrays: pointers, copies counted in elements, lists of operations, advice.
+"""Memory without arrays: pointers, copies counted in elements, lists of operations, advice.
 
 The names are those of oneAPI.jl's low level, without its exclamation marks. The current device and
 context are ``isthmus.current_device()`` and the context of the current queue; everything else is
@@ -11,9 +11,9 @@ passed as an argument::
     low_level.unsafe_copyto(ctx, dev, ptr, data, 256).wait()
     low_level.free(ctx, ptr)
 
-oneAPI.jl calls them "unsafe". Here a pointer stores the bounds of its memory, the memory of a copy
-is kept alive until the copy has completed, and using a freed pointer is an error. A bare address is
-accepted too; the caller keeps its memory alive. Safe to use from any thread.
+oneAPI.jl calls these functions "unsafe". Here a pointer stores the bounds of its memory, the memory
+of a copy is kept alive until the copy has completed, and using a freed pointer is an error. A bare
+address is accepted too; the caller must keep its memory alive. Safe to use from any thread.
 """
 
 from __future__ import annotations

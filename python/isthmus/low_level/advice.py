@@ -33,7 +33,7 @@ class Advice(enum.Enum):
     """The memory should reside on that device or host, whichever side accesses it."""
     CLEAR_PREFERRED_LOCATION = "clear_preferred_location"
     ACCESSED_BY = "accessed_by"
-    """The device accesses it and should do so without page faults."""
+    """The device accesses the memory, and should do so without page faults."""
     CLEAR_ACCESSED_BY = "clear_accessed_by"
     NON_ATOMIC_MOSTLY = "non_atomic_mostly"
     """Rarely accessed by atomic operations."""
@@ -176,7 +176,7 @@ def prefetched(ptr: Any, nbytes: int | None, device: Device | str | None) -> tup
 def prefetch_on(
     queue: Queue | None, target: Endpoint, to_host: bool, after: Any = (), blocking: bool = False
 ) -> Event | None:
-    """The same on that queue (None: the memory's queue)."""
+    """Submits the prefetch to ``queue`` (None: the memory's queue)."""
     event: Event | None = target.holder.prefetch(
         offset=target.offset, nbytes=target.nbytes, to_host=to_host, queue=queue, after=after,
         blocking=blocking,

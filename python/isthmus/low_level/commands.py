@@ -25,11 +25,11 @@ __all__ = ["CommandList", "execute"]
 
 
 class CommandList:
-    """Collects operations for ``execute``; sizes are in bytes. Each is checked when it is appended.
+    """Collects operations for ``execute``; sizes are in bytes.
 
-    May be executed any number of times. Keeps the memory of its operations alive. Iterates over
-    operations, which are functions that take a queue and return an event. One thread at a time may
-    append.
+    Each operation is checked when it is appended. May be executed any number of times. Keeps the
+    memory of its operations alive. Iterates over operations, which are functions that take a queue
+    and return an event. One thread at a time may append.
     """
 
     def __init__(self) -> None:

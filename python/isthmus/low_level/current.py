@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The queue of work that names none: the current device and context, and their queue."""
+"""The current device and context, and the queue of work on them that does not name one."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Endpoint(NamedTuple):
         if self.nbytes is not None and nbytes > self.nbytes:
             raise OutOfRangeError(
                 f"{nbytes} bytes exceed the {name}, which has {self.nbytes} bytes from "
-                "that offset on"
+                f"offset {self.offset} on"
             )
 
 
@@ -76,7 +76,7 @@ def _check_writes(obj: Array | Buffer, name: str, writes: bool) -> None:
 
 
 def endpoint(obj: Any, name: str, *, writes: bool = False) -> Endpoint:
-    """The same, but also for host memory with the buffer protocol or an array interface."""
+    """As ``usm_endpoint``, but also for host memory with the buffer protocol or an interface."""
     if isinstance(obj, (UsmPointer, Buffer, Array)):
         return usm_endpoint(obj, name, writes=writes)
     if any(hasattr(obj, interface) for interface in _INTERFACES):

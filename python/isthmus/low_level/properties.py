@@ -67,8 +67,8 @@ class Access(enum.IntFlag):
 class AccessProperties(NamedTuple):
     """The access of a device to each kind of memory.
 
-    ``RW``, or nothing. No backend queries its driver for atomic and concurrent access, so neither
-    is reported, except if the device is the host itself.
+    Each field is ``RW`` or 0. Atomic and concurrent access are reported only for the host device,
+    because no backend queries its driver for them.
     """
 
     host: Access
@@ -97,7 +97,7 @@ def properties(ptr: Any) -> PointerInfo:
 
 
 def lookup_alloc(ctx: Context, ptr: Any) -> PointerInfo:
-    """The same, but queries the driver of the context for memory that the library does not know."""
+    """As ``properties``, but queries the driver about memory that the library does not know."""
     return query(_address_of(ptr), context=ctx)
 
 

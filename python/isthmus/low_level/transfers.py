@@ -21,9 +21,9 @@ def unsafe_copyto(ctx: Context, dev: Device, dst: Any, src: Any, n: int) -> Even
 
     ``dst`` and ``src``: pointers, Arrays without gaps, Buffers, NumPy arrays and others with the
     buffer protocol or one of the array interfaces, or addresses, of host memory or of USM. The
-    element type is that of the argument that has one; if neither has, it is a byte. Both are kept
-    alive until the copy has completed, except memory at a bare address. Ordered after earlier work
-    on the queue and after other work on the memory.
+    element type is that of the argument that has one; if neither has, it is a byte. ``dst`` and
+    ``src`` are kept alive until the copy has completed, except memory at a bare address. Ordered
+    after earlier work on the queue and after other work on the memory.
 
     Raises OutOfRangeError past either end, as far as that is known, TypeError for two types,
     ValueError for memory that is not contiguous, WrongContextError for memory of other contexts by

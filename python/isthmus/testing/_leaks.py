@@ -43,7 +43,7 @@ def live_now() -> Counts:
 
 
 def leaks(before: Counts, timeout: float = _TIMEOUT) -> str:
-    """A text about the memory that leaked since ``before``; "" if none did."""
+    """Describes the memory that leaked since ``before``; "" if none did."""
     deadline = time.monotonic() + timeout
     while True:
         leaked = _increase(before, live_now())

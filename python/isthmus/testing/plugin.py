@@ -84,7 +84,7 @@ def leak_check(request: pytest.FixtureRequest) -> Iterator[None]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Remembers failures for ``leak_check``."""
+    """Records failures for ``leak_check``."""
     if call.when == "call" and call.excinfo is not None:
         item.stash[_failed] = True
     return (yield)

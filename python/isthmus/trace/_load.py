@@ -219,8 +219,8 @@ def _snapshot(data: bytes) -> Iterator[Event]:
 
 
 # The bit of each spelling of a free in the set of spellings seen. PyTorch writes the first when the
-# program frees a block and the second when the last stream that uses it has passed. Which of them
-# are recorded is an option, and other tools that write snapshots use the third.
+# program frees a block and the second when all streams that use it have reached the free. Which
+# of them are recorded is an option, and other tools that write snapshots use the third.
 _SPELLINGS = {"free_requested": 1, "free_completed": 2, "free": 4}
 _REPLAYED = ("alloc", *_SPELLINGS)  # a tuple, as an action in a file may not be hashable
 
@@ -246,7 +246,7 @@ class _Freeing:
 
 
 def _history(snapshot: Any) -> list[Any] | tuple[Any, ...]:
-    """The history of the first device with events to replay, else of the first device that has any.
+    """The history of the first device with events to replay, else of the first with any entry.
 
     Taking a snapshot adds an entry to the history of each device, also of those never used.
     """

@@ -7,9 +7,9 @@ that a program registered as an extension. This one has no operation that names,
 object, and the size of its result is proportional to the input.
 
 The time is proportional too. Each operation takes constant time, or consumes as many bytes or stack
-items as it copies. A pickle names a key again in two bytes, so three rules keep dictionaries
-linear. A key is short: comparing two equal ones takes time in proportion to their length. Only text
-and bytes may be keys in any number: their hashes are keyed per process, while those of numbers and
+items as it copies. A pickle can repeat a key in two bytes, so three rules keep dictionaries linear.
+A key is short: comparing two equal ones takes time in proportion to their length. Only text and
+bytes may be keys in any number: their hashes are keyed per process, while those of numbers and
 tuples can be chosen so that each key is compared with all others. The memo is a list, not a
 dictionary of numbers.
 """

@@ -25,7 +25,7 @@ _SAMPLE = np.dtype([("held_bytes", "u8"), ("ns", "u8")])  # isthmus_trace_sample
 
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """The results. ``held`` (bytes) and ``ns`` have an element for each event of the trace."""
+    """Results. ``held`` (bytes) and ``ns`` have an element for each event of the trace."""
 
     trace: Trace
     mean_ns: float  # per event, of the second replay

@@ -32,12 +32,12 @@ FREE, ALLOCATE = 0, 1
 # isthmus_trace_event_t
 EVENT = np.dtype([("nbytes", "u8"), ("id", "u4"), ("queue", "u2"), ("action", "u2")])
 _PACKED = Struct("=QIHH")
-# Some GiB while a file is read: limits the cost of a file, however small it is on disk.
+# Reading this many takes some GiB of memory, however small the file is on disk.
 MAX_EVENTS = 1 << 24
 _MAX_QUEUES = 1024
 _MAX_BYTES = 2**63 - 1
 
-_MAX_NAME_LENGTH = 1 << 12  # characters; comparing two equal names takes as long
+_MAX_NAME_LENGTH = 1 << 12  # characters; comparing two equal names takes linear time
 
 # (position in the file, ALLOCATE or FREE, name of the block, bytes, name of the stream)
 Event = tuple[int, int, "int | str", int, "int | str"]

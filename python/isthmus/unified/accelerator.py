@@ -44,7 +44,7 @@ class MemoryInfo(_FreeAndTotal):
         return self.total - self.free
 
     def keys(self) -> tuple[str, ...]:
-        """The names for indexing; they make ``dict(info)`` work."""
+        """The valid keys; ``dict(info)`` requires this method."""
         return ("free", "total", "used")
 
     @overload
@@ -104,8 +104,8 @@ class Accelerator:
     def set_device(self, device_id: int | Device | str) -> Device:
         """Makes a device current for this thread or asyncio task from here on, and returns it.
 
-        Must not be called inside ``with device:``, which would then end with a RuntimeError: use
-        that statement instead.
+        Must not be called inside ``with device:``, whose end would then raise RuntimeError: nest a
+        ``with`` statement instead.
         """
         device, before = self.get_device(device_id), _selected.get()
         if before is not None:
@@ -157,7 +157,7 @@ class Accelerator:
 
 
 def _cached_bytes(device: Device) -> int:
-    """Bytes that the current pools hold of that device's memory and that no buffer uses."""
+    """The bytes of the device's memory that the current pools hold and no buffer uses."""
     kinds = device.kinds if device.type == "cpu" else ("device",)
     resources = (current_resource(kind, device) for kind in kinds)
     return sum(_cached_by(each) for each in resources if each is not None)
@@ -175,7 +175,7 @@ def _cached_by(resource: MemoryResource) -> int:
 
 
 def _live_bytes(device: Device) -> int:
-    """The live bytes of all devices, which is too high for one device if there are several."""
+    """The live bytes on all devices: an upper bound for ``device`` if there are several."""
     kinds = ("device", "shared", "host") if device.type == "cpu" else ("device", "shared")
     return sum(live(kind)[1] for kind in kinds)
 

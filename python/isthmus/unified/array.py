@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from .contents import array_for, assignable
-from .exact_write import ended
+from .exact_write import end_after
 from .layout import bytes_of, rows_of, same_size
 from .state import (
     STATES,
@@ -228,14 +228,15 @@ class UnifiedArray:
         """A writable array of ``range``; only that range is synchronized, and counts as written.
 
         Host arrays obtained before contain the writes at the end of ``with`` at the latest. The
-        array may have another address than those: do not compute it element by element from a host
-        array of the same elements. It is read-only after the end: later writes are not detected.
+        array may have another address than theirs, so NumPy does not detect an overlap: do not
+        compute its elements from a host array of the same elements. It becomes read-only at the
+        end, because later writes would not be detected.
         """
         shape, begin, end = self._rows(range)
-        # Read once: the write ends on the same buffer, even if that is freed meanwhile.
+        # Read once, so that the write ends on the same buffer even if it is freed meanwhile.
         whole = self._whole
         array = self._array(whole._begin_write(begin, end, True), shape)
-        with ended(whole._end_write, begin, end, True):
+        with end_after(whole._end_write, begin, end, True):
             try:
                 yield array
             finally:
@@ -254,7 +255,7 @@ class UnifiedArray:
         """
         whole = self._whole
         part = self._device_part(whole, range, queue, is_written=True)
-        with ended(whole._mark, *self._bytes(range), True):
+        with end_after(whole._mark, *self._bytes(range), True):
             yield part
 
     def _device_part(
@@ -337,8 +338,8 @@ class UnifiedArray:
     # -- copies
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
-        is_own = type(self).__reduce__ is not UnifiedArray.__reduce__  # of a subclass
-        return self.__reduce__() if is_own else self._reduced(operator.index(protocol))
+        is_overridden = type(self).__reduce__ is not UnifiedArray.__reduce__
+        return self.__reduce__() if is_overridden else self._reduced(operator.index(protocol))
 
     def __reduce__(self) -> Any:
         return self._reduced(2)

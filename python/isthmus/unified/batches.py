@@ -53,7 +53,7 @@ def batches(
     copy. With ``fn`` the results ``fn(batch)`` are yielded instead, and ``size`` (None: all of
     ``data`` at once) is the size that is tried first. If ``fn`` runs out of memory, with
     USMAllocationError or any other MemoryError, or with the corresponding error of CuPy, PyTorch or
-    pyopencl, the same elements are processed again in batches of half the size, and so is the rest.
+    pyopencl, the same elements and all remaining ones are processed in batches of half the size.
     Work that ``fn`` did on them before it raised is repeated. The error for a single element is
     raised, with a note of the sizes.
 

@@ -75,7 +75,7 @@ class UnifiedBuffer(_core._UnifiedMemory, UnifiedArray):
     that one would suffice. ``granularity``: ``"page"`` if writes are sparse from the start.
     ``on_conflict``: the side whose bytes are retained if both wrote, ``"host"`` or ``"device"``;
     None: a ConflictError. ``tracking``: forces a mechanism of dirty tracking, ``"pages"``,
-    ``"bytes"`` or ``"hashes"``. ``resource``: of the device copy; None: the current one.
+    ``"bytes"`` or ``"hashes"``. ``resource``: allocates the device copy; None: the current one.
 
     Thread-safe, except that concurrent writes of the same bytes have no order.
     """

@@ -49,7 +49,7 @@ def readable(source: Any) -> Any:
         return source.to_numpy()
     if not _needs_a_copy(source):
         return source
-    from isthmus._asarray import asarray  # which converts unified buffers
+    from isthmus._asarray import asarray  # not at module level: it imports this package
 
     return asarray(source).to_numpy()
 
@@ -72,7 +72,10 @@ def _check_cast(source: Any, array: NDArray[Any], dtype: Any) -> None:
 
 
 def _is_broadcast(source_shape: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    """As NumPy assigns: axes are matched from the last; additional leading ones have extent 1."""
+    """Whether NumPy broadcasts the source on assignment.
+
+    Axes are matched from the last; additional leading axes of the source must have extent 1.
+    """
     extra = max(len(source_shape) - len(shape), 0)
     trailing = source_shape[extra:]
     axes = zip(trailing, shape[len(shape) - len(trailing) :], strict=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The end of a write of an exact range."""
+"""Ends writes of exact ranges."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def ended(end: Callable[..., None], *args: Any) -> Iterator[None]:
-    """Ends a write after the block. An error of the block takes precedence over one of the end."""
+def end_after(end: Callable[..., None], *args: Any) -> Iterator[None]:
+    """Calls ``end`` after the block. An error of the block takes precedence over one of ``end``."""
     try:
         yield
     except BaseException:

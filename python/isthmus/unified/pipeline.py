@@ -64,8 +64,8 @@ def pipeline(
     end, early or not, all memory is returned and the thread is joined: if ``batches`` blocks,
     ``close()`` waits for it. An exception of a signal handler, such as Ctrl-C, does not wait: the
     memory is released once it is unused, and later batches are dropped. In ``fn`` an Exception
-    counts as an error of ``fn``, whatever raised it. Nothing begins before the first step.
-    TypeError and ValueError for impossible arguments are raised at once.
+    counts as an error of ``fn``, whatever raised it. No work starts before the first result is
+    requested. TypeError and ValueError for impossible arguments are raised at once.
     """
     if not callable(fn):
         raise TypeError(f"fn must be callable, not {type(fn).__name__}")
@@ -137,9 +137,11 @@ class _Run:
             self._end(reader, upload, pool)
 
     def _is_interrupt(self, error: BaseException) -> bool:
-        # A signal handler may raise any exception: one that was not raised here is an interrupt.
-        is_own = error is self._failure or isinstance(error, (GeneratorExit, Error, MemoryError))
-        return not is_own
+        # A signal handler may raise any exception, so all exceptions but these are interrupts.
+        is_expected = error is self._failure or isinstance(
+            error, (GeneratorExit, Error, MemoryError)
+        )
+        return not is_expected
 
     def _steps(self, reader: Reader) -> Iterator[_Launched]:
         """Launches batches, and yields them in order, each as late as the overlap requires."""
@@ -151,8 +153,9 @@ class _Run:
                 self._step(reader)
 
     def _is_due(self, reader: Reader) -> bool:
-        # While the next batch is being uploaded, it can soon be launched, before this one is waited
-        # for. While it is being read, that is unknown.
+        # While the next batch is being uploaded, this one is not yet due: the next one can be
+        # launched soon, before the wait for this one. While the next batch is being read, the time
+        # until it can be launched is unknown.
         return (
             self._exhausted
             or len(self._launched) >= self._depth
@@ -163,7 +166,7 @@ class _Run:
     def _step(self, reader: Reader) -> None:
         try:
             item = reader.get()
-        except BaseException:  # the statement itself raises nothing
+        except BaseException:  # get() raises nothing: this is from a signal handler
             self._is_interrupted = True
             raise
         if item is None or isinstance(item, Failure):
@@ -236,8 +239,8 @@ class _Run:
             reader.join(timeout)
             is_idle = self._wait(reader, upload, timeout)
         finally:
-            # An interrupt, also of these waits, waits neither for the source nor for the work,
-            # which keeps its memory alive until it has completed.
+            # An interrupt, also one during these waits, waits neither for the source nor for the
+            # work. The work keeps its memory alive until it has completed.
             if is_idle:
                 self._free(reader, upload, pool)
             else:
@@ -271,7 +274,7 @@ class _Run:
 
 
 _INTERRUPTED_SECONDS = 0.1
-# Exceptions of copies, also of results that are not arrays. Others are from a signal handler.
+# Raised by copies, also of results that are not arrays. Others are from a signal handler.
 _COPY_ERRORS = (Error, MemoryError, TypeError, ValueError, BufferError)
 
 

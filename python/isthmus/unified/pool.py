@@ -168,7 +168,7 @@ class BufferPool:
     def __repr__(self) -> str:
         stats = self.stats()
         return (
-            f"<isthmus.BufferPool {stats.pool_size} kept of at most {self._max_buffers}, "
+            f"<isthmus.BufferPool {stats.pool_size} cached of at most {self._max_buffers}, "
             f"{stats.cached_bytes} bytes, {stats.cache_hits} hits, {stats.cache_misses} misses>"
         )
 
@@ -186,7 +186,7 @@ class BufferPool:
     def _add_acquired(self, buf: UnifiedBuffer, key: Key) -> None:
         number, acquired = id(buf), self._acquired
 
-        # Needs no lock: no other buffer gets the number before this returns.
+        # Needs no lock: no other buffer can have the same id() before this returns.
         def dropped(_: weakref.ref[UnifiedBuffer]) -> None:
             acquired.pop(number, None)
 

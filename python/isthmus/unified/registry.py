@@ -17,7 +17,7 @@ __all__ = ["BufferRegistry", "UnknownBufferError", "get_buffer_registry"]
 
 
 class UnknownBufferError(KeyError):
-    """No buffer has this id, it was released, or its buffer is no longer referenced."""
+    """The id was never assigned, was released, or its buffer no longer exists."""
 
     def __init__(self, buffer_id: object) -> None:
         super().__init__(buffer_id)
@@ -98,7 +98,8 @@ class BufferRegistry:
         """Ends one registration; returns the number of remaining ones that keep the buffer alive.
 
         After the last one the id is unknown, unless the buffer was registered with ``weak=True``
-        too: that lasts until the buffer is destroyed or released once more. UnknownBufferError.
+        too: that registration lasts until the buffer is destroyed or released once more. Raises
+        UnknownBufferError for an unknown id.
         """
         with self._lock:
             entry = self._entries.get(buffer_id)
@@ -120,7 +121,7 @@ class BufferRegistry:
     def count(self, buffer_id: str) -> int:
         """The number of registrations to release; 0 if the buffer is only registered weakly.
 
-        UnknownBufferError.
+        Raises UnknownBufferError for an unknown id.
         """
         entry = self._entries.get(buffer_id)
         if entry is None:
@@ -161,7 +162,7 @@ class BufferRegistry:
         buffer_id, number = str(uuid4()), id(buf)
         entries, ids = self._entries, self._ids
 
-        # Needs no lock: no other buffer gets the number before this returns.
+        # Needs no lock: no other buffer can have the same id() before this returns.
         def dropped(_: weakref.ref[UnifiedBuffer]) -> None:
             if entries.pop(buffer_id, None) is not None:
                 ids.pop(number, None)

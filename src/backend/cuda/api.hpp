@@ -275,8 +275,8 @@ struct CUDA_MEMCPY2D {
     CUresult(CUdeviceptr, std::size_t, CUmemLocation, unsigned, CUstream)) \
   X(advise, cuMemAdvise_v2, CUresult(CUdeviceptr, std::size_t, unsigned, CUmemLocation))
 
-// Their older equivalents; -1 is the host. In NVIDIA's current header these names are macros for
-// the newer versions, so tests cannot compare them with it.
+// The older equivalents of these functions; device -1 is the host. In NVIDIA's current header these
+// names are macros for the newer versions, so tests cannot compare the declarations.
 #define ISTHMUS_CUDA_ORDINALS(X)                            \
   X(prefetch_to_ordinal, cuMemPrefetchAsync,                \
     CUresult(CUdeviceptr, std::size_t, CUdevice, CUstream)) \

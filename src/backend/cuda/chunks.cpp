@@ -76,7 +76,7 @@ std::unique_ptr<Chunks> Chunks::of_host(const Device& device,
 
 Result<void*> Chunks::reserve(std::size_t nbytes, std::size_t alignment) {
   if (os::drivers_unavailable()) {
-    return process_is_ending();
+    return driver_unavailable_error();
   }
   CUdeviceptr base = 0;
   if (const auto outcome = calls().reserve(&base, nbytes, std::max(alignment, granularity_), 0, 0);
@@ -162,8 +162,9 @@ Result<void> Chunks::map(void* address, std::size_t nbytes,
 }
 
 // Creates the chunk so that it can be exported as a file descriptor, if the system supports that.
-// Creating the first chunk determines whether it does, since a system may refuse what the driver's
-// attributes promise. Support for export accounts for 1 us of the 12 us of a creation (H200).
+// Creating the first chunk determines whether it does, since a system may refuse exports although
+// the driver's attributes report support. Support for export accounts for 1 us of the 12 us of a
+// creation (H200).
 CUresult Chunks::obtain_at(CUmemGenericAllocationHandle& handle, std::size_t nbytes,
                            const CUmemLocation& location) const noexcept {
   auto prop = properties_of(location, properties_.rdma_capable);

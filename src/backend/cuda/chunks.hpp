@@ -28,14 +28,14 @@ class Chunks final : public ChunkSource {
  public:
   // Both return null if the driver does not support virtual memory management for this memory.
   [[nodiscard]] static std::unique_ptr<Chunks> of_device(const Device& device);
-  // Host memory on the NUMA node nearest to `device`, or elsewhere if that has no free memory. The
-  // host and all of `users`, which include `device`, can access it.
+  // Host memory on the NUMA node nearest to `device`, or elsewhere if that node has no free memory.
+  // The host and all of `users`, which include `device`, can access it.
   [[nodiscard]] static std::unique_ptr<Chunks> of_host(const Device& device,
                                                        std::span<isthmus::Device* const> users);
 
   // Whether the driver can create a chunk, determined by creating one. The driver's attributes are
-  // not sufficient, since it may refuse a location or one of several devices. Also true if memory
-  // is exhausted.
+  // not sufficient, since the driver may refuse a location or one of several devices. Also true if
+  // memory is exhausted.
   [[nodiscard]] bool can_create() noexcept;
 
   [[nodiscard]] std::size_t granularity() const noexcept override { return granularity_; }

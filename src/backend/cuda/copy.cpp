@@ -14,10 +14,10 @@
 namespace isthmus::cuda {
 namespace {
 
-// From these sizes a copy of pageable memory takes longer with the driver's staging than with the
-// library's. Times with the driver's and the library's staging (H100): to the device 30 and 35 us
-// for 256 KiB, 100 and 92 us for 1 MiB; from the device 98 and 116 us for 1 MiB, 334 and 232 us for
-// 4 MiB.
+// From these sizes on, a copy of pageable memory takes longer with the driver's staging than with
+// the library's. Times with the driver's and the library's staging (H100): to the device 30 and 35
+// us for 256 KiB, 100 and 92 us for 1 MiB; from the device 98 and 116 us for 1 MiB, 334 and 232 us
+// for 4 MiB.
 constexpr std::size_t k_min_staged_to_device = std::size_t{512} << 10;
 constexpr std::size_t k_min_staged_from_device = std::size_t{2} << 20;
 // A kernel copies rows up to this width faster than the driver. Times of the kernel and the driver
@@ -47,7 +47,8 @@ bool Device::copies_better_staged(const void* first, const void* last, std::size
 
 namespace {
 
-// The number of bytes from `pointer` on that lie in one registered range of the driver.
+// The number of bytes from `pointer` on that lie in one registered range of the driver. Returns
+// `nbytes` for memory that is not registered.
 std::size_t bytes_in_range(const Api& calls, CUdeviceptr pointer, std::size_t nbytes) noexcept {
   const auto attributes = query_pointer(calls, to_pointer(pointer));
   return attributes.kind == ISTHMUS_KIND_HOST

@@ -15,10 +15,10 @@ namespace isthmus::cuda {
 // Makes a context current on this thread until the destructor restores the previous one. Costs 0.06
 // us, less if the context was current already.
 //
-// It also prevents calls from invalidating a capture of other code. While a capture in mode
-// "global" is active, such as PyTorch's, a call on any thread that queries an event, allocates or
-// frees would end the capture with an error (H100). The thread's capture mode is therefore relaxed
-// until the destructor restores it.
+// The guard also prevents these calls from invalidating a stream capture of other code. While a
+// capture in mode "global" is active, such as PyTorch's, a call on any thread that queries an
+// event, allocates or frees would end the capture with an error (H100). The thread's capture mode
+// is therefore relaxed until the destructor restores it.
 //
 // On library threads a guard also counts as a driver call, so that process exit waits for it. Once
 // exit has begun, the guard's outcome is DEINITIALIZED.

@@ -131,7 +131,7 @@ Result<DeviceDescription> describe(const Api& calls, CUdevice index) {
 
 Result<CUcontext> Device::primary() const {
   if (os::drivers_unavailable()) {
-    return process_is_ending();
+    return driver_unavailable_error();
   }
   if (auto* existing = primary_or_null()) {
     return existing;

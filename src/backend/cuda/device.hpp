@@ -50,7 +50,7 @@ class Device final : public isthmus::Device {
   // Returns the primary context. The first call creates it, which takes about 0.1 s and 500 MiB of
   // device memory. It is retained until the process ends.
   [[nodiscard]] Result<CUcontext> primary() const;
-  // Pre: `primary` has succeeded.
+  // Returns null if no call of `primary` has succeeded yet.
   [[nodiscard]] CUcontext primary_or_null() const noexcept {
     return primary_.load(std::memory_order_acquire);
   }

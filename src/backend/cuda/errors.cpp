@@ -4,7 +4,7 @@
 namespace isthmus::cuda {
 namespace {
 
-// These are permanent: every later call on the context fails with the same code.
+// Whether the error is permanent: every later call on the context fails with the same code.
 bool is_device_lost(CUresult failure) noexcept {
   switch (failure) {
     case cu::k_error_INVALID_CONTEXT:
@@ -32,8 +32,8 @@ bool is_device_lost(CUresult failure) noexcept {
 const char* advice(CUresult failure) noexcept {
   if (is_device_lost(failure)) {
     return "; an earlier operation, of this library or of other code, corrupted the device's "
-           "context, or the device was reset: its memory is lost and the device cannot be used "
-           "again, start a new process";
+           "context, or the device was reset: its memory is lost and this process cannot use the "
+           "device again: start a new process";
   }
   if (is_capture_error(failure)) {
     return "; a stream is being captured into a graph: allocate, copy and wait before the capture "

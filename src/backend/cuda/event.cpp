@@ -40,7 +40,7 @@ Result<std::int64_t> Operation::elapsed_since(Event& earlier) {
     return failed_events_have_no_time();
   }
   if (os::drivers_unavailable()) {
-    return process_is_ending();
+    return driver_unavailable_error();
   }
   const ContextGuard guard{device_.calls(), device_.primary_or_null()};
   float milliseconds = 0;
@@ -59,7 +59,7 @@ void Operation::refresh() noexcept {
     return;
   }
   if (os::drivers_unavailable()) {
-    complete(process_is_ending());
+    complete(driver_unavailable_error());
     return;
   }
   const ContextGuard guard{device_.calls(), device_.primary_or_null()};

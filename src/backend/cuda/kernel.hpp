@@ -10,7 +10,7 @@
 
 namespace isthmus::cuda {
 
-// Threads per block, and the maximum of blocks per multiprocessor in a launch.
+// Threads per block, and the maximum number of blocks per multiprocessor in a launch.
 constexpr unsigned k_threads_per_block = 256;
 constexpr unsigned k_max_blocks_per_multiprocessor = 8;
 

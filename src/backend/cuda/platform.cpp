@@ -53,9 +53,10 @@ Result<Ref<isthmus::Context>> Platform::adopt_context(isthmus::Device& member, v
   auto primary = static_cast<Device&>(member).primary();
   ISTHMUS_TRY(primary);
   if (native != *primary) {
-    return fail(native == nullptr ? ISTHMUS_ERROR_INVALID_ARGUMENT : ISTHMUS_ERROR_UNSUPPORTED,
-                "{} is not the primary context of {}, {}: no other can be adopted", native,
-                member.properties().filter, static_cast<void*>(*primary));
+    return fail(
+        native == nullptr ? ISTHMUS_ERROR_INVALID_ARGUMENT : ISTHMUS_ERROR_UNSUPPORTED,
+        "{} is not the primary context of {}, which is {}: only a primary context can be adopted",
+        native, member.properties().filter, static_cast<void*>(*primary));
   }
   return default_context();
 }
@@ -67,7 +68,8 @@ Result<Ref<isthmus::Queue>> own_queue(Device& device, CUstream handle) {
     return queue;
   }
   return fail(ISTHMUS_ERROR_CLOSED,
-              "the stream {} of {} belonged to a queue of this library that no longer exists",
+              "the stream {} of {} belonged to a queue of this library that no longer exists: keep "
+              "the queue alive while its handle is in use",
               static_cast<void*>(handle), device.properties().filter);
 }
 

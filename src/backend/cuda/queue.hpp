@@ -11,8 +11,8 @@
 //
 // The per-thread default stream has one handle, which denotes a different stream on each thread.
 // Each queue for it belongs to one thread. Operations that are deferred, or that other threads
-// submit, are submitted to the legacy default stream. The order is the same: that stream waits for
-// all work submitted before to the per-thread streams, and they wait for it.
+// submit, are submitted to the legacy default stream. This preserves the order: the legacy stream
+// waits for all work submitted earlier to the per-thread streams, and they wait for its work.
 
 #include "backend/cuda/context.hpp"
 #include "backend/cuda/event.hpp"

@@ -97,10 +97,10 @@ namespace {
 constexpr std::size_t k_min_separate_copy = std::size_t{1} << 20;
 // Up to this many separate copies cost less than a kernel with its list.
 constexpr std::size_t k_max_without_kernel = 4;
-// The most bytes of an entry, which one row of threads copies. Longer ranges are divided, so that
+// The maximum size of an entry, which one row of threads copies. Longer ranges are divided, so that
 // they do not delay completion.
 constexpr std::size_t k_entry_bytes = std::size_t{16} << 10;
-// If entries are shorter on average, a warp copies each of them, otherwise a block.
+// If entries are shorter on average, a warp copies each of them, otherwise a block of threads.
 constexpr std::size_t k_min_block_entry = 1024;
 constexpr unsigned k_warp = 32;
 

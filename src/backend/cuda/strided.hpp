@@ -37,8 +37,8 @@ struct StridedLaunch {
 
 // Returns the launch for a copy, in the largest units to which all addresses and strides are
 // aligned. Consecutive threads copy neighbours in host memory or, if neither side is host memory,
-// in the destination. Returns no launch if the kernel cannot access both sides, the driver does not
-// accept the kernel, the runs are long, or there are too many units.
+// in the destination. Returns std::nullopt if the kernel cannot access both sides, the driver does
+// not accept the kernel, the runs are long, or there are too many units.
 [[nodiscard]] std::optional<StridedLaunch> launch_of(Device& device, const StridedCopy& copy);
 
 }  // namespace isthmus::cuda

@@ -11,7 +11,7 @@ namespace {
 
 class PageChunks final : public ChunkSource {
  public:
-  // No page size of Linux is larger.
+  // A multiple of the base page size of every supported processor.
   [[nodiscard]] std::size_t granularity() const noexcept override { return std::size_t{64} << 10; }
   [[nodiscard]] bool can_split() const noexcept override { return true; }
 

@@ -140,7 +140,7 @@ class HostContext final : public Context {
   // Requests of at least a huge page get a separate mapping. malloc writes its metadata next to the
   // blocks that it returns. If that memory was advised to use huge pages before, the write causes
   // the kernel to clear a whole huge page, which takes 0.4 ms. Under AddressSanitizer all requests
-  // use malloc: only there it detects accesses beyond a block.
+  // use malloc, since the sanitizer detects accesses beyond a block only there.
   static bool is_mapped(std::size_t nbytes) noexcept {
     return nbytes >= os::k_huge_page && !k_address_sanitizer;
   }

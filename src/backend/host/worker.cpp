@@ -40,7 +40,8 @@ void Task::execute() noexcept {
 
 Result<EventTimes> Task::times() {
   if (pending()) {
-    return fail(ISTHMUS_PENDING, "the operation has not ended");
+    return fail(ISTHMUS_PENDING,
+                "the operation has not completed: its times are available afterwards");
   }
   return times_;
 }

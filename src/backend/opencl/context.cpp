@@ -133,7 +133,7 @@ Result<void*> Context::do_allocate(isthmus::Device& device, const AllocationRequ
   return pointer;
 }
 
-// Queries the driver for the pointer only if some of its devices have USM and others do not.
+// Queries the driver only if some devices of the context have USM and others do not.
 bool Context::is_usm(const void* pointer) noexcept {
   const auto has_usm = [](const auto* member) {
     return static_cast<const Device*>(member)->traits().usm;

@@ -133,8 +133,8 @@ std::string missing_features(const DeviceTraits& traits, std::uint64_t capabilit
 }
 
 // Drivers accept the alignment as a 32-bit number. If the context aligns by allocating more, the
-// largest allocation must leave space for it, and device memory is too scarce to align to more than
-// a huge page.
+// largest allocation must leave space for the padding, and device memory is too scarce to align to
+// more than a huge page.
 std::uint64_t max_alignment_of(const DeviceTraits& traits, std::uint64_t max_allocation) {
   constexpr std::uint64_t k_max_on_host = std::uint64_t{1} << 31;
   constexpr std::uint64_t k_max_on_device = std::uint64_t{1} << 21;
@@ -153,8 +153,13 @@ Result<DeviceDescription> describe(const Api& calls, const PlatformFacts& facts,
                                    DeviceHandle handle, TypeNumbers& numbers) {
   const DeviceQueries query{calls, handle};
   const auto type = type_of(query.value<Bits>(cl::k_device_type));
-  if (type == 0 || query.value<Number>(cl::k_device_available) == cl::k_false) {
-    return fail(ISTHMUS_ERROR_NOT_FOUND, "device '{}' is not available",
+  if (type == 0) {
+    return fail(ISTHMUS_ERROR_NOT_FOUND,
+                "device '{}' has an unsupported type: only CPUs, GPUs and accelerators can be used",
+                query.text(cl::k_device_name));
+  }
+  if (query.value<Number>(cl::k_device_available) == cl::k_false) {
+    return fail(ISTHMUS_ERROR_NOT_FOUND, "the driver reports device '{}' as not available",
                 query.text(cl::k_device_name));
   }
   DeviceDescription description;

@@ -14,8 +14,8 @@ namespace isthmus::opencl {
 struct DeviceTraits {
   bool usm = false;
   bool svm = false;
-  // The device's memory is the host's: library code can access memory of device kind directly. If
-  // the driver has native kernels, they do so in queue order.
+  // The device's memory is the host's: library code can access memory of device kind directly. With
+  // `native_kernels`, it can do so in queue order.
   bool is_host = false;
   bool native_kernels = false;
   bool accepts_host_pointers = false;  // kernels accept any host pointer

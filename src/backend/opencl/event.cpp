@@ -92,7 +92,7 @@ void Operation::complete_with(Code outcome) noexcept {
 void Operation::refresh() noexcept {
   const CallOfAnyThread counted;
   if (!counted) {
-    complete(process_is_ending());
+    complete(driver_unavailable_error());
     return;
   }
   const auto& calls = driver().calls();
@@ -169,7 +169,7 @@ Result<EventTimes> Operation::times() {
                 "the operation has not completed: its times are available afterwards");
   }
   if (os::drivers_unavailable()) {
-    return process_is_ending();
+    return driver_unavailable_error();
   }
   const auto& calls = driver().calls();
   EventTimes result;

@@ -41,8 +41,8 @@ class ExitDrain {
   void add(Gate& gate) noexcept;
   void add(Queue& queue) noexcept;
   void add(DelayedQueue& queue) noexcept;
-  // Called before the member is destroyed. Does nothing if it is not in a list, or in a forked
-  // child.
+  // Called before the member is destroyed. Does nothing if the member is in no list, and in a
+  // forked child.
   void remove(DrainedAtExit& member) noexcept;
 
   void run() noexcept;

@@ -32,7 +32,9 @@ Result<std::vector<PlatformHandle>> list_platforms(const Api& calls) {
     outcome = calls.get_platforms(count, handles.data(), nullptr);
   }
   if (outcome == cl::k_no_icd_platform || (outcome == cl::k_success && count == 0)) {
-    return fail(ISTHMUS_ERROR_NOT_FOUND, "no driver is registered with this loader");
+    return fail(ISTHMUS_ERROR_NOT_FOUND,
+                "no OpenCL driver is registered with this loader: install one, or set "
+                "ISTHMUS_OPENCL_LIBRARY to the path of its library");
   }
   if (outcome != cl::k_success) {
     return call_failed("clGetPlatformIDs", outcome);

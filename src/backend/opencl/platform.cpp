@@ -128,7 +128,8 @@ Result<Ref<isthmus::Context>> Platform::adopt_context(isthmus::Device& member, v
     return members.take_error();
   }
   if (std::find(members->begin(), members->end(), &member) == members->end()) {
-    return fail(ISTHMUS_ERROR_WRONG_CONTEXT, "{} is not a device of that context",
+    return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
+                "{} is not a device of the context: pass one of the context's devices",
                 member.properties().filter);
   }
   if (const auto outcome = calls_.retain_context(handle); outcome != cl::k_success) {
@@ -158,7 +159,8 @@ Result<Ref<isthmus::Queue>> Platform::adopt_queue(isthmus::Device& member, void*
     return facts.take_error();
   }
   if (facts->device != member.native()) {
-    return fail(ISTHMUS_ERROR_WRONG_CONTEXT, "the queue does not belong to {}",
+    return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
+                "the queue does not belong to {}: pass the device of the queue",
                 member.properties().filter);
   }
   auto adopted = adopt_context(member, facts->context, Owner{});

@@ -19,8 +19,9 @@ Result<QueueFacts> query_queue(const Api& calls, QueueHandle handle) {
         calls.get_queue_info(handle, cl::k_queue_properties, sizeof facts.properties,
                              &facts.properties, nullptr)}) {
     if (outcome != cl::k_success) {
-      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "not a cl_command_queue of this driver: {} ({})",
-                  code_name(outcome), outcome);
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                  "{} is not a cl_command_queue of this driver: clGetCommandQueueInfo: {} ({})",
+                  static_cast<void*>(handle), code_name(outcome), outcome);
     }
   }
   return facts;
@@ -88,8 +89,8 @@ Result<Ref<Event>> Queue::do_advise(const void* pointer, std::size_t nbytes, std
                 });
 }
 
-// Commands that a failed gate may terminate must not be in an out-of-order queue, where this would
-// crash drivers. An event of such a command is imported like an external one.
+// Commands that a failed gate may terminate must not be in an out-of-order queue, where their
+// termination would crash drivers. An event of such a command is imported like an external one.
 bool Queue::can_wait_for(Event& candidate) const noexcept {
   auto* event = dynamic_cast<DriverEvent*>(&candidate);
   if (event == nullptr || event->context() != context_.handle()) {

@@ -30,7 +30,7 @@ void Agenda::schedule(Engine& engine,
 }
 
 // Keeps the engine alive while it runs: an operation that ends meanwhile may hold the last
-// reference to it.
+// reference to the engine.
 void Agenda::run_first_queue() noexcept {
   const auto queue_operations = std::exchange(first_queue_, nullptr);
   first_queue_ = std::exchange(queue_operations->next, nullptr);

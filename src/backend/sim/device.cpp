@@ -58,7 +58,7 @@ DeviceProperties describe(const std::string& filter, const Options& options) {
   return properties;
 }
 
-// Only the remaining options describe the device.
+// Removes the options that are applied once and not stored.
 Options without_one_time_options(Options options) {
   options.reseed = false;
   options.clear_faults = false;

@@ -26,15 +26,15 @@ Error used_after_free() {
           "use after free: memory was freed before an operation that uses it had ended"};
 }
 
-void begin_use(const Place& place) {
-  if (place.allocation) {
-    place.allocation->begin_use(place.offset, place.nbytes);
+void begin_use(const Endpoint& endpoint) {
+  if (endpoint.allocation) {
+    endpoint.allocation->begin_use(endpoint.offset, endpoint.nbytes);
   }
 }
 
-void end_use(const Place& place) noexcept {
-  if (place.allocation) {
-    place.allocation->end_use(place.offset, place.nbytes);
+void end_use(const Endpoint& endpoint) noexcept {
+  if (endpoint.allocation) {
+    endpoint.allocation->end_use(endpoint.offset, endpoint.nbytes);
   }
 }
 

@@ -176,13 +176,14 @@ std::shared_ptr<Allocation> AddressBook::find(const void* pointer, const void* c
   return found->second.live;
 }
 
-Result<Place> AddressBook::resolve(const void* pointer, std::size_t nbytes, const void* context) {
+Result<Endpoint> AddressBook::resolve(const void* pointer, std::size_t nbytes,
+                                      const void* context) {
   auto* bytes = static_cast<std::byte*>(const_cast<void*>(pointer));
   const auto start = address(pointer);
   const std::lock_guard hold{lock_};
   const auto found = find_overlap(start, nbytes);
   if (found == entries_.end()) {
-    return Place{bytes, nullptr, 0, 0};
+    return Endpoint{bytes, nullptr, 0, 0};
   }
   const auto& [first, entry] = *found;
   if (!entry.live) {
@@ -205,7 +206,7 @@ Result<Place> AddressBook::resolve(const void* pointer, std::size_t nbytes, cons
                 "invalid pointer: not all {} bytes at {} are backed by memory", nbytes,
                 fmt::ptr(pointer));
   }
-  return Place{entry.live->accessible_address(bytes), entry.live, offset, nbytes};
+  return Endpoint{entry.live->accessible_address(bytes), entry.live, offset, nbytes};
 }
 
 }  // namespace isthmus::sim

@@ -28,7 +28,7 @@ void fill_with_pattern(std::byte* base, std::size_t nbytes) noexcept;
 
 class Allocation {
  public:
-  // `context` and `device` are compared, never dereferenced.
+  // `context` is compared, never dereferenced.
   [[nodiscard]] static Result<std::shared_ptr<Allocation>> make(const void* context, Device& device,
                                                                 const AllocationRequest& request);
   // Reserves addresses only, for chunks.
@@ -98,7 +98,7 @@ class Allocation {
 
 // The source or destination of an operation: its address, and its allocation, which remains mapped
 // until the operation has ended. The allocation is null for the caller's memory.
-struct Place {
+struct Endpoint {
   std::byte* address = nullptr;
   std::shared_ptr<Allocation> allocation;
   std::size_t offset = 0;  // in the allocation
@@ -121,7 +121,8 @@ class AddressBook {
   // Finds the allocation for an operation on [pointer, pointer + nbytes) in `context`. DRIVER if
   // the range does not lie wholly within one live allocation, WRONG_CONTEXT for device memory of
   // another context.
-  [[nodiscard]] Result<Place> resolve(const void* pointer, std::size_t nbytes, const void* context);
+  [[nodiscard]] Result<Endpoint> resolve(const void* pointer, std::size_t nbytes,
+                                         const void* context);
 
  private:
   struct Entry {

@@ -26,8 +26,8 @@ enum class Action : std::uint8_t { none, copy, copy_ranges, fill };
 // The work of an operation. A plain copy or fill has one row.
 struct Work {
   Action action = Action::none;
-  Place destination;
-  Place source;
+  Endpoint destination;
+  Endpoint source;
   std::size_t destination_pitch = 0;
   std::size_t source_pitch = 0;
   std::size_t width = 0;

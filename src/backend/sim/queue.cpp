@@ -28,7 +28,7 @@ bool Queue::can_wait_for(Event& candidate) const noexcept {
   return simulated != nullptr && &simulated->engine() == engine_.get();
 }
 
-Result<Place> Queue::resolve(const void* pointer, std::size_t nbytes) {
+Result<Endpoint> Queue::resolve(const void* pointer, std::size_t nbytes) {
   auto found = AddressBook::instance().resolve(pointer, nbytes, &context());
   if (found && found->allocation && found->allocation->kind() == ISTHMUS_KIND_DEVICE &&
       !is_local(*found)) {
@@ -39,9 +39,9 @@ Result<Place> Queue::resolve(const void* pointer, std::size_t nbytes) {
   return found;
 }
 
-bool Queue::is_local(const Place& place) const noexcept {
-  return place.allocation && place.allocation->kind() == ISTHMUS_KIND_DEVICE &&
-         &place.allocation->device() == &device();
+bool Queue::is_local(const Endpoint& endpoint) const noexcept {
+  return endpoint.allocation && endpoint.allocation->kind() == ISTHMUS_KIND_DEVICE &&
+         &endpoint.allocation->device() == &device();
 }
 
 Result<void> Queue::begin(Call kind, WaitList after) {
@@ -61,16 +61,16 @@ Result<Ref<Event>> Queue::submit(Work work, WaitList after) {
 
 Result<Work> Queue::make_copy_work(void* destination, std::size_t destination_bytes,
                                    const void* source, std::size_t source_bytes) {
-  auto destination_place = resolve(destination, destination_bytes);
-  ISTHMUS_TRY(destination_place);
-  auto source_place = resolve(source, source_bytes);
-  ISTHMUS_TRY(source_place);
+  auto destination_endpoint = resolve(destination, destination_bytes);
+  ISTHMUS_TRY(destination_endpoint);
+  auto source_endpoint = resolve(source, source_bytes);
+  ISTHMUS_TRY(source_endpoint);
   Work work;
-  work.route = !is_local(*destination_place) ? Route::from_device
-               : is_local(*source_place)     ? Route::inside
-                                             : Route::to_device;
-  work.destination = *std::move(destination_place);
-  work.source = *std::move(source_place);
+  work.route = !is_local(*destination_endpoint) ? Route::from_device
+               : is_local(*source_endpoint)     ? Route::inside
+                                                : Route::to_device;
+  work.destination = *std::move(destination_endpoint);
+  work.source = *std::move(source_endpoint);
   return work;
 }
 
@@ -112,14 +112,14 @@ Result<Ref<Event>> Queue::do_copy_2d(const Copy2dShape& shape, WaitList after) {
 Result<Ref<Event>> Queue::do_fill(void* destination, const FillPattern& pattern, std::size_t nbytes,
                                   WaitList after) {
   ISTHMUS_TRY(begin(Call::fill, after));
-  auto destination_place = resolve(destination, nbytes);
-  if (!destination_place) {
-    return destination_place.take_error();
+  auto destination_endpoint = resolve(destination, nbytes);
+  if (!destination_endpoint) {
+    return destination_endpoint.take_error();
   }
   Work work;
   work.action = Action::fill;
-  work.route = is_local(*destination_place) ? Route::inside : Route::from_device;
-  work.destination = *std::move(destination_place);
+  work.route = is_local(*destination_endpoint) ? Route::inside : Route::from_device;
+  work.destination = *std::move(destination_endpoint);
   work.width = nbytes;
   work.pattern = pattern;
   work.nbytes = nbytes;
@@ -129,13 +129,13 @@ Result<Ref<Event>> Queue::do_fill(void* destination, const FillPattern& pattern,
 Result<Ref<Event>> Queue::do_prefetch(const void* pointer, std::size_t nbytes, bool to_host,
                                       WaitList after) {
   ISTHMUS_TRY(begin(Call::prefetch, after));
-  auto place = resolve(pointer, nbytes);
-  if (!place) {
-    return place.take_error();
+  auto endpoint = resolve(pointer, nbytes);
+  if (!endpoint) {
+    return endpoint.take_error();
   }
   Work work;
   work.route = to_host ? Route::from_device : Route::to_device;
-  work.destination = *std::move(place);
+  work.destination = *std::move(endpoint);
   work.nbytes = nbytes;
   return submit(std::move(work), after);
 }
@@ -143,12 +143,12 @@ Result<Ref<Event>> Queue::do_prefetch(const void* pointer, std::size_t nbytes, b
 Result<Ref<Event>> Queue::do_advise(const void* pointer, std::size_t nbytes, std::uint32_t,
                                     WaitList after) {
   ISTHMUS_TRY(begin(Call::advise, after));
-  auto place = resolve(pointer, nbytes);
-  if (!place) {
-    return place.take_error();
+  auto endpoint = resolve(pointer, nbytes);
+  if (!endpoint) {
+    return endpoint.take_error();
   }
   Work work;
-  work.destination = *std::move(place);
+  work.destination = *std::move(endpoint);
   return submit(std::move(work), after);
 }
 

@@ -30,8 +30,8 @@ class Queue final : public isthmus::Queue {
   [[nodiscard]] bool can_wait_for(Event& candidate) const noexcept override;
 
  private:
-  [[nodiscard]] Result<Place> resolve(const void* pointer, std::size_t nbytes);
-  [[nodiscard]] bool is_local(const Place& place) const noexcept;
+  [[nodiscard]] Result<Endpoint> resolve(const void* pointer, std::size_t nbytes);
+  [[nodiscard]] bool is_local(const Endpoint& endpoint) const noexcept;
   // Prepares the work of a copy. `destination_bytes` and `source_bytes` are the extents of both
   // sides.
   [[nodiscard]] Result<Work> make_copy_work(void* destination, std::size_t destination_bytes,

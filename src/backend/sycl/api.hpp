@@ -98,7 +98,7 @@ inline constexpr int k_status_complete = 3;
   X(queue_device, DPCTLQueue_GetDevice, DeviceReference(QueueReference))                          \
   X(queue_key, DPCTLQueue_Hash, std::size_t(QueueReference))                                      \
   X(is_in_order, DPCTLQueue_IsInOrder, bool(QueueReference))                                      \
-  X(keeps_times, DPCTLQueue_HasEnableProfiling, bool(QueueReference))                             \
+  X(has_profiling, DPCTLQueue_HasEnableProfiling, bool(QueueReference))                           \
   X(finish, DPCTLQueue_Wait, void(QueueReference))                                                \
   X(copy, DPCTLQueue_Memcpy, EventReference(QueueReference, void*, const void*, std::size_t))     \
   X(fill_1, DPCTLQueue_Memset, EventReference(QueueReference, void*, std::uint8_t, std::size_t))  \
@@ -110,7 +110,7 @@ inline constexpr int k_status_complete = 3;
   X(prefetch, DPCTLQueue_Prefetch, EventReference(QueueReference, const void*, std::size_t))      \
   X(advise, DPCTLQueue_MemAdvise, EventReference(QueueReference, const void*, std::size_t, int))  \
   X(barrier, DPCTLQueue_SubmitBarrier, EventReference(QueueReference))                            \
-  X(barrier_behind, DPCTLQueue_SubmitBarrierForEvents,                                            \
+  X(barrier_after, DPCTLQueue_SubmitBarrierForEvents,                                             \
     EventReference(QueueReference, const EventReference*, std::size_t))                           \
   X(copy_event, DPCTLEvent_Copy, EventReference(EventReference))                                  \
   X(delete_event, DPCTLEvent_Delete, void(EventReference))                                        \

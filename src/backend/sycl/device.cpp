@@ -60,7 +60,12 @@ Result<DeviceProperties> describe(const Api& calls, DeviceReference reference,
   DeviceProperties properties;
   properties.name = take_text(calls, calls.device_name(reference));
   properties.type = type_of(calls.device_type(reference));
-  if (properties.type == 0 || !calls.has_aspect(reference, dp::k_aspect_usm_device)) {
+  if (properties.type == 0) {
+    return fail(ISTHMUS_ERROR_NOT_FOUND,
+                "device '{}' has an unsupported type: only CPUs, GPUs and accelerators can be used",
+                properties.name);
+  }
+  if (!calls.has_aspect(reference, dp::k_aspect_usm_device)) {
     return fail(ISTHMUS_ERROR_NOT_FOUND, "device '{}' has no USM", properties.name);
   }
   properties.filter = formatted("sycl:{}:{}", type_name(properties.type),

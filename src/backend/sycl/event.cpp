@@ -17,7 +17,7 @@ void Operation::refresh() noexcept {
   }
   const CallOfAnyThread counted;
   if (!counted) {
-    complete(process_is_ending());
+    complete(driver_unavailable_error());
     return;
   }
   switch (context_->calls().event_status(reference())) {
@@ -45,7 +45,7 @@ Result<EventTimes> Operation::times() {
                 "the operation has not completed: its times are available afterwards");
   }
   if (os::drivers_unavailable()) {
-    return process_is_ending();
+    return driver_unavailable_error();
   }
   const auto& calls = context_->calls();
   const EventTimes result{calls.submitted_at(reference()), calls.started_at(reference()),

@@ -70,7 +70,8 @@ Result<Device*> Platform::find_or_add_sub_device(Device& member, DeviceReference
     return &member;
   }
   if (!is_sub_device_of(member, reference)) {
-    return fail(ISTHMUS_ERROR_WRONG_CONTEXT, "the queue does not belong to {}",
+    return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
+                "the queue does not belong to {}: pass the device of the queue",
                 member.properties().filter);
   }
   const std::lock_guard hold{sub_devices_lock_};
@@ -150,7 +151,8 @@ Result<Ref<isthmus::Context>> Platform::adopt_context(isthmus::Device& member, v
   auto members = members_of(context);
   ISTHMUS_TRY(members);
   if (std::ranges::find(*members, &member) == members->end()) {
-    return fail(ISTHMUS_ERROR_WRONG_CONTEXT, "{} is not a device of that context",
+    return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
+                "{} is not a device of the context: pass one of the context's devices",
                 member.properties().filter);
   }
   return copy_context(context, *std::move(members), std::move(owner));

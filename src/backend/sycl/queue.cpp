@@ -82,7 +82,7 @@ bool Queue::order_next_after(WaitList after) const {
     return false;
   }
   return pending.empty() ||
-         OwnedEvent{calls(), calls().barrier_behind(reference(), pending.data(), pending.size())};
+         OwnedEvent{calls(), calls().barrier_after(reference(), pending.data(), pending.size())};
 }
 
 // Returns the event of the last command. On an out-of-order queue a barrier follows several
@@ -110,7 +110,7 @@ Error Queue::enqueue(Operation& operation, const char* call, std::size_t count, 
   }
   const CallOfAnyThread counted;
   if (!counted) {
-    return process_is_ending();
+    return driver_unavailable_error();
   }
   auto last = order_next_after(after) ? enqueue_all(count, command) : OwnedEvent{};
   if (!last) {
@@ -145,7 +145,7 @@ Result<Ref<Event>> Queue::run_on_host(WaitList after, Work&& work) {
     ISTHMUS_TRY(fence_operation->wait(std::nullopt));
     const CallOfAnyThread counted;  // the driver must not be unloaded meanwhile: it owns the memory
     if (!counted) {
-      return process_is_ending();
+      return driver_unavailable_error();
     }
     host_function();
     host_operation->finish();
@@ -246,7 +246,7 @@ FillPattern rotated(const FillPattern& pattern, std::size_t step) noexcept {
 }  // namespace
 
 // Fills the bytes before and after the aligned multiples of the pattern's size with one command
-// each, fewer than 31 in total, since the host may be unable to access the memory.
+// each, at most 30 in total, since the host may be unable to access the memory.
 Result<Ref<Event>> Queue::do_fill(void* destination, const FillPattern& pattern, std::size_t nbytes,
                                   WaitList after) {
   const auto misalignment = address(destination) % pattern.nbytes;

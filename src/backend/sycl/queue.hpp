@@ -7,8 +7,8 @@
 // run one after the other and a fence covers all work before it. A SYCL queue cannot wait for the
 // host (deferring_queue.hpp).
 //
-// Submitting a barrier acquires a lock of SYCL that waits for SYCL's host tasks. These may free
-// memory, so a thread that is freeing memory must not submit a barrier.
+// Submitting a barrier acquires a lock inside the SYCL runtime and may wait for SYCL host tasks.
+// Such tasks may free memory, so a thread that is freeing memory must not submit a barrier.
 //
 // dpctl's only copy command copies one contiguous range and costs 5 us. If the device's memory is
 // the host's, the host copies data in many ranges, in queue order.

@@ -5,8 +5,8 @@
 // Thread-safe, like all resources.
 //
 // A deallocation is forwarded to upstream and returns upstream's result, so misuse that upstream
-// detects changes no counter of the adaptor. The fast paths are those of the pool at the bottom,
-// plus one virtual call for each resource above the lowest one.
+// detects changes no counter of the adaptor. A fast path runs that of the pool at the bottom, with
+// one virtual call for each resource above the pool.
 
 #include "memory/free_listener.hpp"
 #include "memory/pool.hpp"
@@ -60,8 +60,8 @@ class Adaptor : public MemoryResource, public FreeListener {
 
  protected:
   [[nodiscard]] MemoryResource& upstream() const noexcept { return *upstream_; }
-  // Upstream if it is a pool, else null. Cached, since this takes one load instead of two dependent
-  // ones.
+  // Upstream if it is a pool, else null. Cached, so that reading it takes one load instead of two
+  // dependent ones.
   [[nodiscard]] Pool* upstream_pool() const noexcept { return upstream_pool_; }
 
  private:

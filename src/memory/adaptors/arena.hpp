@@ -66,8 +66,8 @@ class alignas(64) Arena {
   // block of the arena begins at that address.
   [[nodiscard]] Result<Blocks::iterator> begin_free(const void* pointer) noexcept;
   void end_free(Blocks::iterator position, Ticket freed, QueueSlots& slots) noexcept;
-  // Joins adjacent free blocks whose tickets did not allow it when the blocks were freed, but do
-  // now.
+  // Joins adjacent free blocks whose tickets can be joined now, but could not when the blocks were
+  // freed.
   void coalesce(QueueSlots& slots) noexcept;
   // Removes the superblock. Returns false, without effect, if any of its blocks is not free or is
   // still used by work.

@@ -117,7 +117,7 @@ Result<void*> ArenaResource::allocate_from_new(Arena& arena, std::size_t nbytes,
   const std::lock_guard arena_hold{arena.lock};
   arena.add(added);
   auto* const block = arena.allocate(nbytes, alignment, QueueSlots::k_no_queue, slots());
-  arena.delay_reuse(added, until);  // upstream ordered the memory for `queue` only
+  arena.delay_reuse(added, until);  // until then, ordered after earlier uses on `queue` only
   return static_cast<void*>(block);
 }
 

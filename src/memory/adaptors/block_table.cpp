@@ -49,20 +49,20 @@ BlockTable::~BlockTable() {
 }
 
 // New pages are zeroed, which represents an empty leaf.
-BlockTable::Leaf* BlockTable::add_leaf(Root& at) {
+BlockTable::Leaf* BlockTable::add_leaf(Root& root) {
   const std::lock_guard hold{lock_};
-  auto* leaf = at.load(std::memory_order_relaxed);
+  auto* leaf = root.load(std::memory_order_relaxed);
   if (leaf == nullptr) {
     leaves_.reserve(leaves_.size() + 1);
     leaf = static_cast<Leaf*>(sparse_pages(sizeof(Leaf)));
     leaves_.push_back(leaf);
-    at.store(leaf, std::memory_order_release);
+    root.store(leaf, std::memory_order_release);
   }
   return leaf;
 }
 
-// Searches all cell sizes and the map: for a small block without a cell, and for one that is freed
-// with another size than it was allocated with.
+// Searches all cell sizes and the map. Needed for a small block without a cell, and for a block
+// that is freed with a size other than the allocated one.
 bool BlockTable::extract_slow(const void* pointer, BlockRecord& out) noexcept {
   for (unsigned size = 0; size < k_sizes; ++size) {
     auto* cell = cell_in(size, pointer);

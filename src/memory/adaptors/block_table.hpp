@@ -6,9 +6,9 @@
 // The address space is divided into aligned cells of several sizes, each four times the previous
 // one. For each size, a sparse array over all addresses has one record per cell. A block uses the
 // largest cell size that does not exceed its own size. Two blocks that are at least as large as a
-// cell never begin in the same cell, so each has its own record. This takes 64 to 256 bytes per
-// block, and less for large blocks. A block below 256 bytes that does not begin at the start of a
-// smallest cell has its record in a map with locks. Only the owner of a block writes its record;
+// cell never begin in the same cell, so each has its own record. The table takes 64 to 256 bytes
+// per block, and less for large blocks. A block below 256 bytes that does not begin at the start of
+// a smallest cell has its record in a map with locks. Only the owner of a block writes its record;
 // other threads may read it at any time.
 
 #include <array>
@@ -79,8 +79,8 @@ class BlockTable {
   // have changed.
   class alignas(64) Cell {
    public:
-    // Called only by the block's owner. May overwrite the record of an earlier block whose free
-    // this table did not see.
+    // Called only by the block's owner. May overwrite the record of an earlier block whose free was
+    // not reported to this table.
     void store(const BlockRecord& record) noexcept {
       if (nbytes_.load(k_relaxed) != 0) [[unlikely]] {
         nbytes_.store(0, k_relaxed);  // else a reader could mix old and new fields
@@ -168,18 +168,19 @@ class BlockTable {
     const auto size = bits < k_smallest_bits ? 0 : (bits - k_smallest_bits) / k_step_bits;
     return size < k_sizes ? size : k_sizes - 1;
   }
-  // Several blocks may lie in one smallest cell. It belongs to the block that begins at its start.
+  // A cell of the smallest size may contain several blocks. The cell belongs to the block that
+  // begins at the cell's start.
   [[nodiscard]] static bool has_cell(const void* pointer, unsigned size) noexcept {
     return address(pointer) >> k_address_bits == 0 &&
            (size != 0 || address(pointer) % (std::size_t{1} << k_smallest_bits) == 0);
   }
   [[nodiscard]] Cell* cell_in(unsigned size, const void* pointer) const noexcept {
-    const auto at = address(pointer) >> cell_bits(size);
+    const auto number = address(pointer) >> cell_bits(size);
     if (address(pointer) >> k_address_bits != 0) [[unlikely]] {
       return nullptr;
     }
-    auto* leaf = roots_[size][at >> k_leaf_bits].load(std::memory_order_acquire);
-    return leaf == nullptr ? nullptr : &leaf->cells[at & (k_leaf_cells - 1)];
+    auto* leaf = roots_[size][number >> k_leaf_bits].load(std::memory_order_acquire);
+    return leaf == nullptr ? nullptr : &leaf->cells[number & (k_leaf_cells - 1)];
   }
   [[nodiscard]] Cell* find_cell(const void* pointer, std::size_t nbytes) const noexcept {
     return nbytes == 0 ? nullptr : cell_in(size_for(nbytes), pointer);
@@ -188,15 +189,15 @@ class BlockTable {
   // std::bad_alloc if it cannot.
   [[nodiscard]] Cell* cell_for(const void* pointer, std::size_t nbytes) {
     const auto size = size_for(nbytes);
-    const auto at = address(pointer) >> cell_bits(size);
+    const auto number = address(pointer) >> cell_bits(size);
     if (!has_cell(pointer, size)) [[unlikely]] {
       return nullptr;
     }
-    auto* leaf = roots_[size][at >> k_leaf_bits].load(std::memory_order_acquire);
+    auto* leaf = roots_[size][number >> k_leaf_bits].load(std::memory_order_acquire);
     if (leaf == nullptr) [[unlikely]] {
-      leaf = add_leaf(roots_[size][at >> k_leaf_bits]);
+      leaf = add_leaf(roots_[size][number >> k_leaf_bits]);
     }
-    const auto index = at & (k_leaf_cells - 1);
+    const auto index = number & (k_leaf_cells - 1);
     const auto page = index >> k_page_cells_bits;
     auto& word = leaf->used_pages[page >> 6];
     const auto bit = std::uint64_t{1} << (page & 63);
@@ -205,7 +206,7 @@ class BlockTable {
     }
     return &leaf->cells[index];
   }
-  [[nodiscard]] Leaf* add_leaf(Root& at);
+  [[nodiscard]] Leaf* add_leaf(Root& root);
   [[nodiscard]] bool extract_slow(const void* pointer, BlockRecord& out) noexcept;
   static void collect(const Leaf& leaf, std::vector<BlockRecord>& out);
 

@@ -21,7 +21,8 @@ isthmus_queue_t* handle_of(Queue* queue) noexcept {
 Result<void> CustomResource::check(const void* pointer, const AllocationRequest& request) noexcept
     try {
   if (pointer == nullptr) {
-    return fail(ISTHMUS_ERROR_CALLBACK, "a custom resource returned NULL without an error for {}",
+    return fail(ISTHMUS_ERROR_CALLBACK,
+                "a custom resource returned NULL without an error for a request of {}",
                 describe_bytes(request.nbytes));
   }
   if (address(pointer) % request.alignment != 0) {
@@ -54,7 +55,7 @@ Result<void> CustomResource::check_location(const PointerFacts& facts, const voi
   if (facts.nbytes != 0 &&
       !lies_within(address(pointer) - address(facts.base), request.nbytes, facts.nbytes)) {
     return fail(ISTHMUS_ERROR_CALLBACK,
-                "a custom resource returned {} for {}, which run past the end of their allocation, "
+                "a custom resource returned {}, from which {} run past the end of the allocation, "
                 "{} at {}",
                 pointer, describe_bytes(request.nbytes), describe_bytes(facts.nbytes), facts.base);
   }

@@ -15,7 +15,7 @@
 namespace isthmus {
 namespace {
 
-// Odd values, which occur in no address and in few counts.
+// Byte values that occur in no address and in few counts.
 constexpr std::byte k_zone{0xFB};
 constexpr std::byte k_never_written{0xCB};
 constexpr std::byte k_freed{0xDB};
@@ -196,8 +196,8 @@ void DebugResource::report(const Error& error) noexcept {
   }
 }
 
-// Inserts the record into `freed_` before the list, since a thread that pops it from the list
-// extracts it from `freed_`.
+// Inserts the record into `freed_` before linking it into the list: another thread may pop it from
+// the list at once and then extracts it from `freed_`.
 void DebugResource::quarantine(PointerTable<BlockRecord>::Entry freed) noexcept {
   auto& last = freed.mapped();
   freed_.reinsert(std::move(freed));

@@ -4,11 +4,11 @@
 //
 // A block lies between two red zones, which are checked when it is freed. A freed block is poisoned
 // and quarantined, and is checked again before it returns to upstream. An allocation waits for its
-// queue, whose work may still use an earlier block at that address. In a callback, where it must
-// not wait, the block is not checked. The library frees a block only when nothing uses it. Damage
-// is reported on the standard error stream at once, since the destruction of a buffer has no caller
-// to report it to, and by `verify`. The method is that of AddressSanitizer (Serebryany et al.,
-// 2012), for memory that AddressSanitizer does not cover.
+// queue, whose work may still use an earlier block at that address. In a callback, where an
+// allocation must not wait, the block is not checked. The library frees a block only when nothing
+// uses the block. Damage is reported by `verify`, and at once on the standard error stream, since
+// the destruction of a buffer cannot return an error. The method is that of AddressSanitizer
+// (Serebryany et al., 2012), for memory that AddressSanitizer does not cover.
 
 #include <cstdint>
 #include <mutex>

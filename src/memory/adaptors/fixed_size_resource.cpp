@@ -157,7 +157,7 @@ Result<void*> FixedSizeResource::allocate_from_new(Queue& queue) {
   const auto until = slots().ticket_after(queue.is_known_idle() ? nullptr : &queue);
   for (auto& each : slab->blocks) {
     each.slab = slab.get();
-    each.freed = until;  // upstream ordered the memory for `queue` only
+    each.freed = until;  // until then, ordered after earlier uses on `queue` only
   }
   const auto base = address(slab->memory->facts().base);
   const std::lock_guard hold{lock_};

@@ -4,10 +4,11 @@
 //
 // Use it if all blocks have the same size: no request is rounded up to a size class, and a slab has
 // no blocks of other sizes. A block that was freed on a queue is in the list of that queue, most
-// recently freed first. That queue can reuse it immediately. Other queues can once its ticket has
-// passed (queue_slots.hpp), the oldest block first. Each block has its own ticket, so that no
-// ticket is lost when lists are searched. There is one lock, which is not held while upstream is
-// called. A free searches the slabs by address for the slab of its block, and needs no memory.
+// recently freed first. That queue can reuse it immediately. Other queues can reuse it once its
+// ticket has passed (queue_slots.hpp), the oldest block first. Each block has its own ticket, so
+// that no ticket is lost when lists are searched. There is one lock, which is not held while
+// upstream is called. A free searches the slabs by address for the slab of its block, and needs no
+// memory.
 
 #include <algorithm>
 #include <array>

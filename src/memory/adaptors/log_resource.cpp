@@ -34,24 +34,24 @@ std::uint32_t logged_thread() noexcept {
 }  // namespace
 
 Result<Ref<LogResource>> LogResource::create(MemoryResource& upstream, const char* path) {
-  File open{os::open_exclusive(path)};
-  if (!open && errno == EWOULDBLOCK) {
+  File file{os::open_exclusive(path)};
+  if (!file && errno == EWOULDBLOCK) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "cannot create the log {}: another log, of this or another process, is being "
                 "written to it: use another file, or close that log first",
                 path);
   }
   // Unbuffered, since a forked child would write the content of a buffer a second time.
-  if (!open || std::setvbuf(open.get(), nullptr, _IONBF, 0) != 0 ||
-      std::fputs("Thread,Time,Action,Pointer,Size,Stream\n", open.get()) < 0) {
+  if (!file || std::setvbuf(file.get(), nullptr, _IONBF, 0) != 0 ||
+      std::fputs("Thread,Time,Action,Pointer,Size,Stream\n", file.get()) < 0) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "cannot create the log {}: {}", path,
                 std::strerror(errno));
   }
-  return make_ref<LogResource>(upstream, std::move(open));
+  return make_ref<LogResource>(upstream, std::move(file));
 }
 
-LogResource::LogResource(MemoryResource& upstream, File open)
-    : Adaptor{upstream}, file_{std::move(open)} {
+LogResource::LogResource(MemoryResource& upstream, File file)
+    : Adaptor{upstream}, file_{std::move(file)} {
   auto& logs = process_logs();
   const std::lock_guard hold{logs.lock};
   [[maybe_unused]] static const int is_registered = std::atexit([] { flush_all(); });

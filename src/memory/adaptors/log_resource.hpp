@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Logs its allocations and deallocations to a file, in RMM's format:
+// A resource that logs allocations and deallocations to a file, in RMM's format:
 // Thread,Time,Action,Pointer,Size,Stream.
 //
 // Rows are buffered in memory. They are written by the allocation that fills the buffer (some
@@ -29,11 +29,11 @@ class LogResource final : public Adaptor {
   // other existing file is truncated.
   [[nodiscard]] static Result<Ref<LogResource>> create(MemoryResource& upstream, const char* path);
   struct Closer {
-    void operator()(std::FILE* open) const noexcept { os::close_exclusive(open); }
+    void operator()(std::FILE* file) const noexcept { os::close_exclusive(file); }
   };
   using File = std::unique_ptr<std::FILE, Closer>;
   // Called by `create`.
-  LogResource(MemoryResource& upstream, File open);
+  LogResource(MemoryResource& upstream, File file);
 
   [[nodiscard]] Result<void*> allocate(std::size_t nbytes, std::size_t alignment,
                                        Queue& queue) override;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Allocates blocks one after the other from chunks, and releases all chunks together. When memory
-// is short it also releases chunks whose blocks were all freed.
+// A resource that allocates blocks one after the other from chunks, and releases all chunks
+// together. When memory is short, it also releases chunks whose blocks were all freed.
 //
 // Use it for memory that is allocated in small amounts and freed all at once, for example by a
 // batch, a request or a parser. An allocation holds a lock for a few instructions and takes 24
@@ -48,9 +48,9 @@ class MonotonicResource final : public SuballocatingResource {
   };
   struct Chunk {
     CutChunk memory;
-    // The work on `queue` that upstream ordered the chunk after; null: none.
+    // The earlier work on `queue` after which the chunk may be used; null: none.
     Ref<Event> until;
-    const Queue* queue = nullptr;  // that the chunk was allocated for
+    const Queue* queue = nullptr;  // the queue that the chunk was allocated on
     std::size_t used_bytes = 0;
     std::vector<Block> blocks = {};
   };
@@ -84,7 +84,7 @@ class MonotonicResource final : public SuballocatingResource {
 
   const std::size_t first_bytes_;
   SpinLock lock_;
-  std::vector<Chunk> chunks_;  // new blocks come from the last usable one
+  std::vector<Chunk> chunks_;  // new blocks are allocated from the last usable one
   std::size_t next_bytes_;
   std::uint64_t changes_ = 0;       // allocations, frees and releases so far
   std::vector<Ref<Queue>> queues_;  // on which blocks were allocated or freed

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A table of records about some of a resource's blocks, by address. Thread-safe. Extracting a
-// record and reinserting it needs no memory. A lookup in an empty table costs one load; in another
-// one it takes one of several locks and searches a map.
+// record and reinserting it needs no memory. A lookup in an empty table costs one load; in a
+// non-empty table, it takes one of several locks and searches a map.
 
 #include <array>
 #include <atomic>

@@ -19,7 +19,7 @@ void record_use_until(const Ref<Event>& event, const void* pointer, std::size_t 
       return;
     }
   } catch (const std::bad_alloc&) {
-    // As for an unknown block.
+    // Waits, as for an unknown block.
   }
   static_cast<void>(event->wait(std::nullopt));
 }

@@ -153,8 +153,8 @@ void StatisticsResource::undo(CountedFree freed, std::size_t nbytes) noexcept {
   scopes_.reinsert(std::move(freed.entry));
 }
 
-// Over a pool, the fast paths contain no call that returns to them, so they save no registers.
-// Longer parts are tail calls.
+// Over a pool, all calls in the fast paths are tail calls, so that the fast paths save no
+// registers. The slower cases are therefore separate functions.
 void* StatisticsResource::allocate_fast(std::size_t nbytes, std::size_t alignment,
                                         Queue* queue) noexcept {
   if (StatisticsScope::thread_is_in_any()) [[unlikely]] {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Counts the memory allocated through it, in total and within scopes.
+// A resource that counts the memory allocated through it, in total and within scopes.
 //
 // A block that is allocated within a scope is recorded by address, so that its free is counted in
 // that scope on any thread. A free is counted before the block returns to upstream, where it may be

@@ -168,7 +168,7 @@ void TrackingResource::visit_over(const MemoryResource& base,
   }
 }
 
-// Looks both addresses up: a block of a custom resource may begin at `pointer`, inside the block
+// Looks up both addresses: a block of a custom resource may begin at `pointer`, inside the block
 // that the library knows.
 std::optional<BlockRecord> TrackingResource::find_record_of(const PointerFacts& block,
                                                             const void* pointer,

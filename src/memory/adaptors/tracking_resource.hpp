@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The allocation tracker: records each live block that was allocated through it, with its requested
-// size, queue, tag, thread, order in time and, on request, the stack that it was allocated in.
+// size, queue, tag, thread, order in time and, on request, the call stack of the allocation.
 //
 // Without stacks this costs about 10 ns for an allocation with its free, however many blocks are
 // live: a record is looked up by the block's address without a lock (block_table.hpp). A record is
@@ -74,7 +74,7 @@ class TrackingResource final : public Adaptor {
   }
   // The record of a live block. If several tracking resources recorded the block, this is the
   // record of the one nearest to the caller. `block` describes the memory that contains `pointer`.
-  // Records with an order up to `since` describe the memory around the block
+  // Records with an order up to `since` are ignored: they describe the memory around the block
   // (`suballocated_since`).
   [[nodiscard]] static std::optional<BlockRecord> find_record_of(const PointerFacts& block,
                                                                  const void* pointer,

@@ -96,10 +96,10 @@ class UsageCounter {
     std::atomic<Difference> limit{k_closed};
     Difference bound = 0;  // `limit` while open; else the live count when it was closed
 
-    // Pre: no other thread writes `own`.
-    static std::uint64_t raise(Number& own, std::uint64_t amount) noexcept {
-      const auto sum = own.load(k_relaxed) + amount;
-      own.store(sum, std::memory_order_release);
+    // Pre: no other thread writes `number`.
+    static std::uint64_t raise(Number& number, std::uint64_t amount) noexcept {
+      const auto sum = number.load(k_relaxed) + amount;
+      number.store(sum, std::memory_order_release);
       return sum;
     }
     [[nodiscard]] bool is_within(std::uint64_t entered) const noexcept {

@@ -48,7 +48,7 @@ class host_memory_accounting : public ::testing::Test {
 TEST_F(host_memory_accounting, is_refused_beyond_what_is_available) {
   expect_failure(take(101 * k_mib), ISTHMUS_ERROR_OUT_OF_MEMORY,
                  "cannot allocate 101 MiB (105906176 bytes) of host memory on host:cpu:0: it "
-                 "would be host memory, of which 100 MiB (104857600 bytes) are available "
+                 "would reside on the host, where 100 MiB (104857600 bytes) are available "
                  "according to MemAvailable, while 0 bytes");
   EXPECT_TRUE(take(100 * k_mib));
 }

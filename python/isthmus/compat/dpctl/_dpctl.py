@@ -13,12 +13,12 @@ isthmus.devices("sycl")
 
 try:
     import dpctl
-    import dpctl.memory._memory as theirs
+    import dpctl.memory._memory as dpctl_module
     from dpctl._sycl_queue_manager import get_device_cached_queue
-    from dpctl.memory import USMAllocationError as TheirError
+    from dpctl.memory import USMAllocationError as DpctlAllocationError
 except ImportError as missing:
     raise ImportError(
         f"isthmus.compat.dpctl needs dpctl ({missing}): pip install isthmus[sycl]"
     ) from missing
 
-__all__ = ["TheirError", "dpctl", "get_device_cached_queue", "theirs"]
+__all__ = ["DpctlAllocationError", "dpctl", "dpctl_module", "get_device_cached_queue"]

@@ -21,7 +21,7 @@ import isthmus
 from isthmus import _core, default_pool
 
 from . import _layout
-from ._dpctl import TheirError, dpctl, get_device_cached_queue, theirs
+from ._dpctl import DpctlAllocationError, dpctl, dpctl_module, get_device_cached_queue
 
 if TYPE_CHECKING:
     from isthmus.memory import PoolResource
@@ -38,7 +38,7 @@ __all__ = [
 _KINDS = ("device", "shared", "host")
 
 
-class USMAllocationError(isthmus.USMAllocationError, TheirError):  # type: ignore[misc]
+class USMAllocationError(isthmus.USMAllocationError, DpctlAllocationError):  # type: ignore[misc]
     """The allocation failed; the message states the request and the free memory."""
 
 
@@ -60,7 +60,7 @@ def _pools(context: isthmus.Context, device: isthmus.Device) -> tuple[Any, ...]:
             for each in unused:
                 del _cache[each]
             if unused:
-                _core._forget_dpctl_queues()  # its cache would keep using these pools
+                _core._forget_dpctl_queues()  # the native module's cache refers to these pools
             queue = isthmus.Queue(device, context=context)
             pools = _cache[context, device] = (
                 queue,
@@ -79,8 +79,8 @@ def _is_empty(key: tuple[isthmus.Context, isthmus.Device]) -> bool:
 def _prepare(queue: dpctl.SyclQueue | None) -> tuple[Any, ...]:
     if queue is None:
         queue = get_device_cached_queue(dpctl.SyclDevice())
-    ours = isthmus.Queue.from_sycl(queue)
-    return queue, ours, *_pools(ours.context, ours.device)
+    isthmus_queue = isthmus.Queue.from_sycl(queue)
+    return queue, isthmus_queue, *_pools(isthmus_queue.context, isthmus_queue.device)
 
 
 def pool(kind: str = "device", queue: dpctl.SyclQueue | None = None) -> PoolResource | None:
@@ -95,11 +95,11 @@ def pool(kind: str = "device", queue: dpctl.SyclQueue | None = None) -> PoolReso
     return found
 
 
-_layout.check(theirs)
+_layout.check(dpctl_module)
 MemoryUSMDevice, MemoryUSMShared, MemoryUSMHost = _core._make_dpctl_classes(
-    theirs, dpctl.SyclQueue, USMAllocationError, _AlignmentError, _prepare
+    dpctl_module, dpctl.SyclQueue, USMAllocationError, _AlignmentError, _prepare
 )
-__pyx_capi__ = theirs.__pyx_capi__
+__pyx_capi__ = dpctl_module.__pyx_capi__
 
 
 def as_usm_memory(obj: object) -> Any:

@@ -82,34 +82,35 @@ class MetalError(BackendError):
     """Metal was requested, for which Isthmus has no backend."""
 
 
-Theirs = TypeVar("Theirs", bound=PyDotComputeError)
+PeerError = TypeVar("PeerError", bound=PyDotComputeError)
 
 
 _classes: dict[tuple[type, type], Any] = {}
 
 
-def both(theirs: type[Theirs], ours: type[Exception]) -> type[Theirs]:
+def both(peer_class: type[PeerError], own_class: type[Exception]) -> type[PeerError]:
     """The class derived from both, always the same one for a pair of classes."""
-    cls = _classes.get((theirs, ours))
+    cls = _classes.get((peer_class, own_class))
     if cls is None:
         namespace: dict[str, Any] = {
             "__module__": __name__,
-            "__doc__": f"Caught as {ours.__name__}, too.",
+            "__doc__": f"Caught as {own_class.__name__}, too.",
         }
-        if "__reduce__" not in vars(theirs):
+        if "__reduce__" not in vars(peer_class):
             namespace["__reduce__"] = _reduced
-        cls = _classes.setdefault((theirs, ours), type(theirs.__name__, (theirs, ours), namespace))
-    return cast("type[Theirs]", cls)
+        derived = type(peer_class.__name__, (peer_class, own_class), namespace)
+        cls = _classes.setdefault((peer_class, own_class), derived)
+    return cast("type[PeerError]", cls)
 
 
 def _reduced(error: PyDotComputeError) -> Any:
-    theirs, ours = type(error).__bases__
-    return _unpickle, (theirs, ours, error.args), vars(error)
+    peer_class, own_class = type(error).__bases__
+    return _unpickle, (peer_class, own_class, error.args), vars(error)
 
 
-def _unpickle(theirs: Any, ours: Any, arguments: tuple[Any, ...]) -> PyDotComputeError:
+def _unpickle(peer_class: Any, own_class: Any, arguments: tuple[Any, ...]) -> PyDotComputeError:
     # The class is not an attribute of any module, so pickle cannot find it by name.
-    return cast("PyDotComputeError", both(theirs, ours)(*arguments))
+    return cast("PyDotComputeError", both(peer_class, own_class)(*arguments))
 
 
 def sync_error(direction: str, cause: Exception) -> BufferSyncError:

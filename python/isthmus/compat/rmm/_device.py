@@ -2,9 +2,9 @@
 """The equivalent of CUDA's current device in RMM, and the numbering of devices.
 
 Numbers count the devices of the current device's platform; for CUDA they are CUDA's numbers. The
-current device is ``isthmus.current_device()``, which ``with device:`` sets. With several CUDA
-devices, the first one is also the default when no device was chosen. In that case the thread's
-current device in CUDA is used, which CuPy, PyTorch and Numba set.
+current device is ``isthmus.current_device()``, which ``with device:`` sets. If that is the first
+of several CUDA devices, which is also the default, the thread's current device in CUDA is used
+instead, which CuPy, PyTorch and Numba set.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def numbered(number: object) -> Device:
     if index >= len(found):
         raise DeviceNotFoundError(
             f"there is no device {index}: the platform of {current_device().filter} has "
-            f"{len(found)}, from 0 on"
+            f"devices 0 to {len(found) - 1}"
         )
     return found[index]
 

@@ -39,7 +39,7 @@ class Pipeline:
         self._counted = StatisticsResource(self._pool)
         self.results = np.empty((outcome.options.batches, outcome.options.patches), np.float32)
 
-    def go(self, report: Progress) -> None:
+    def process_all(self, report: Progress) -> None:
         """Processes all batches. All memory comes from the pool and returns to it."""
         options = self._outcome.options
         with self._worker.queue, isthmus.using(self._counted):
@@ -47,7 +47,7 @@ class Pipeline:
             for number in range(options.batches):
                 report(f"batch {number} of {options.batches}", 0.1 + 0.8 * number / options.batches)
                 self._step(number, result)
-                self._watch()
+                self._record_memory()
 
     def _step(self, number: int, result: isthmus.Array) -> None:
         options, seconds = self._outcome.options, self._outcome.seconds
@@ -76,7 +76,7 @@ class Pipeline:
         if wrong:
             self._outcome.wrong_batches.append(number)
 
-    def _watch(self) -> None:
+    def _record_memory(self) -> None:
         memory = self._outcome.memory
         memory.held.append(self._pool.held_bytes)
         memory.live.append(self._counted.current_bytes)
@@ -113,7 +113,7 @@ def run(options: Options, output: str, report: Progress) -> Outcome:
         beside=other_held,
     )  # fmt: skip
     pipeline = Pipeline(outcome, source, worker)
-    pipeline.go(report)
+    pipeline.process_all(report)
     report("drawing the picture", 0.9)
     outcome.picture = pipeline.draw(os.path.abspath(os.path.join(output, PICTURE)))
     report("done", 1.0)

@@ -101,8 +101,8 @@ def _centered(middle: int, length: int, limit: int) -> slice:
 
 def _shore(land: Cells, floods: bool) -> Cells:
     """1 for land cells next to sea if ``floods``, otherwise for sea cells next to land."""
-    ours = land if floods else land ^ LAND
-    around = np.pad(ours, 1, "edge")
+    cells = land if floods else land ^ LAND
+    around = np.pad(cells, 1, "edge")
     inner = around[:-2, 1:-1] & around[2:, 1:-1] & around[1:-1, :-2] & around[1:-1, 2:]
-    shore: Cells = ours & (inner ^ LAND)
+    shore: Cells = cells & (inner ^ LAND)
     return shore

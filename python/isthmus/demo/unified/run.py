@@ -54,7 +54,7 @@ class Rounds:
         for buffer in (self.unified, self._whole, self._counts):
             buffer.free()
 
-    def go(self, number: int) -> None:
+    def run_round(self, number: int) -> None:
         """Runs one round. The first round copies the whole map and is excluded from the dirty
         map.
         """
@@ -144,7 +144,7 @@ def run(options: Options, output: str, report: Progress) -> Outcome:
     with closing(Rounds(outcome, source, worker)) as rounds:
         for number in range(options.rounds + 1):
             report(f"round {number} of {options.rounds}", 0.2 + 0.6 * number / (options.rounds + 1))
-            rounds.go(number)
+            rounds.run_round(number)
         report("comparing every byte", 0.8)
         rounds.finish()
         report("drawing the picture", 0.9)

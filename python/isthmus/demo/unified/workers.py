@@ -14,7 +14,7 @@ from isthmus.demo.launch import (
     Program,
     Span,
     TorchStream,
-    Ways,
+    WorkerSelector,
     memory_of,
     run_function,
 )
@@ -139,7 +139,9 @@ class FunctionWorker:
 
 def choose(wanted: str) -> tuple[isthmus.Device, Worker, list[str]]:
     """The device of the filter, its worker, and the reasons if these are not the preferred ones."""
-    return _WAYS.choose(wanted)
+    return _SELECTOR.choose(wanted)
 
 
-_WAYS: Ways[Worker] = Ways(OpenCLWorker, (CuPyWorker, TorchWorker), FunctionWorker)
+_SELECTOR: WorkerSelector[Worker] = WorkerSelector(
+    OpenCLWorker, (CuPyWorker, TorchWorker), FunctionWorker
+)

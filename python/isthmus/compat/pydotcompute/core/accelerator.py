@@ -146,8 +146,8 @@ class Accelerator:
     def set_device(self, device_id: int) -> None:
         """Makes the device current for this thread or asyncio task from now on.
 
-        Raises the errors of ``get_device``. Must not be called inside ``with device:``, which would
-        then end with a RuntimeError.
+        Raises the errors of ``get_device``. Must not be called inside ``with device:``, whose end
+        would then raise RuntimeError.
         """
         isthmus.get_accelerator().set_device(_device(device_id))
 

@@ -65,7 +65,7 @@ class PoolStatistics:
 
 
 class MemoryPool(BufferPool):
-    """Keeps released buffers for the next ``acquire``: an ``isthmus.BufferPool``.
+    """Caches released buffers for the next ``acquire``: an ``isthmus.BufferPool``.
 
     ``MemoryPool()`` returns the process's pool, always the same object; each subclass has its own.
     After ``MemoryPool._instance = None``, which tests of PyDotCompute's users set, the next call
@@ -197,9 +197,9 @@ class MemoryPool(BufferPool):
         """Limits device copies to ``size_mb`` MiB on each device; None and 0: no limit.
 
         Applies to buffers that are created, or allocated after ``free()``, from now on. One that
-        does not fit raises USMAllocationError. Memory of older blocks is deducted from the limit as
-        it is at the time of the call. That memory returns to the driver when the last of those
-        buffers is dropped, freed or not.
+        does not fit raises USMAllocationError. Memory that existing blocks hold at the time of the
+        call is deducted from the limit. It returns to the driver when the last of those buffers is
+        dropped, freed or not.
         """
         limit = None if size_mb is None else at_least(0, "size_mb", size_mb) * MIB
         self._device_pools.limit(limit or None)

@@ -54,37 +54,37 @@ def driverGetVersion() -> int:  # noqa: N802 (RMM's names, here and below)
 
     Raises CUDARuntimeError, as do the functions below unless stated otherwise.
     """
-    return int(_answer(runtime.cudaDriverGetVersion()))
+    return int(_checked(runtime.cudaDriverGetVersion()))
 
 
 def runtimeGetVersion() -> int:  # noqa: N802
     """The version of the CUDA runtime, in the same form."""
-    return int(_answer(runtime.getLocalRuntimeVersion()))
+    return int(_checked(runtime.getLocalRuntimeVersion()))
 
 
 def getDevice() -> int:  # noqa: N802
     """The number of the thread's current device."""
-    return int(_answer(runtime.cudaGetDevice()))
+    return int(_checked(runtime.cudaGetDevice()))
 
 
 def setDevice(device: int) -> None:  # noqa: N802
     """Makes a device the thread's current device."""
-    _answer(runtime.cudaSetDevice(device))
+    _checked(runtime.cudaSetDevice(device))
 
 
 def getDeviceCount() -> int:  # noqa: N802
     """The number of devices."""
-    return int(_answer(runtime.cudaGetDeviceCount()))
+    return int(_checked(runtime.cudaGetDeviceCount()))
 
 
 def getDeviceAttribute(attr: Any, device: int) -> int:  # noqa: N802
     """An attribute, a ``cudaDeviceAttr``, of a device."""
-    return int(_answer(runtime.cudaDeviceGetAttribute(attr, device)))
+    return int(_checked(runtime.cudaDeviceGetAttribute(attr, device)))
 
 
 def getDeviceProperties(device: int) -> Any:  # noqa: N802
     """The ``cudaDeviceProp`` of a device."""
-    return _answer(runtime.cudaGetDeviceProperties(device))
+    return _checked(runtime.cudaGetDeviceProperties(device))
 
 
 def deviceGetName(device: int) -> str:  # noqa: N802
@@ -95,8 +95,8 @@ def deviceGetName(device: int) -> str:  # noqa: N802
     return str(name.decode().rstrip("\0"))
 
 
-def _answer(answer: tuple[Any, ...]) -> Any:
-    status, *values = answer
+def _checked(result: tuple[Any, ...]) -> Any:
+    status, *values = result
     if status != runtime.cudaError_t.cudaSuccess:
         raise CUDARuntimeError(status)
     return values[0] if values else None

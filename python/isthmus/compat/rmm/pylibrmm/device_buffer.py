@@ -88,7 +88,7 @@ class DeviceBuffer:
 
     @staticmethod
     def to_device(b: Any, stream: Stream = DEFAULT_STREAM) -> DeviceBuffer:
-        """A new buffer with the bytes of ``b``, which are unsigned, contiguous and 1-D.
+        """A new buffer with the bytes of ``b``, which must be unsigned, contiguous and 1-D.
 
         TypeError for objects without the buffer protocol, ValueError for other types and shapes.
         """
@@ -211,7 +211,7 @@ class DeviceBuffer:
         """
         queue = self._queue(stream)
         source: Any = cuda_ary.buffer if isinstance(cuda_ary, DeviceBuffer) else cuda_ary
-        # For other objects the interface is read, which orders their queue after pending work.
+        # Other objects are read by their interface, which orders their queue after pending work.
         if isinstance(source, Buffer):
             self._must_hold(source.nbytes, "cuda_ary")
         else:
@@ -226,8 +226,8 @@ class DeviceBuffer:
         self._must_hold(nbytes, "cuda_ary")
         self._mr._export()
         if name == CUDA_INTERFACE and interface["version"] < _MIN_VERSION:
-            at = interface["data"][0]
-            return memory_at(at, nbytes, queue, owner=cuda_ary) if nbytes else b""
+            address = interface["data"][0]
+            return memory_at(address, nbytes, queue, owner=cuda_ary) if nbytes else b""
         return cuda_ary
 
     def tobytes(self, stream: Stream = DEFAULT_STREAM) -> bytes:

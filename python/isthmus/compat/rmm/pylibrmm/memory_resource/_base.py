@@ -25,7 +25,7 @@ class DeviceMemoryResource:
     """
 
     _is_exported = False
-    _is_below = False  # this is the upstream of another resource
+    _is_upstream = False  # whether another resource has this one as its upstream
     _is_mixed = False  # its memory may be of several kinds
 
     def __init__(self, resource: MemoryResource) -> None:
@@ -136,7 +136,7 @@ class UpstreamResourceAdaptor(DeviceMemoryResource):
 
     def _use(self, resource: MemoryResource) -> None:
         super()._use(resource)
-        self._upstream_mr._is_below = True
+        self._upstream_mr._is_upstream = True
 
     @property
     def upstream_mr(self) -> DeviceMemoryResource:

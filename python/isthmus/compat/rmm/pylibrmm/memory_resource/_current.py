@@ -43,7 +43,7 @@ _TIMEOUT = 0.5  # seconds to wait for work in flight
 _resources: dict[Device, DeviceMemoryResource] = {}
 # Functions that are called whenever the resource of one of their devices changes.
 _followers: list[tuple[Follower, list[Device]]] = []
-_following = threading.RLock()  # orders the calls of followers like the changes
+_followers_lock = threading.RLock()  # calls of followers are in the order of the changes
 
 
 def get_current_device_resource() -> DeviceMemoryResource:
@@ -163,7 +163,7 @@ def initialization(
 
     def initialize() -> None:
         former = {
-            device: _set_aside(resource, ends_logs=name is not None)
+            device: _prepare_replacement(resource, ends_logs=name is not None)
             for device, resource in list(_resources.items())
         }
         _resources.clear()
@@ -180,11 +180,13 @@ def initialization(
     return initialize
 
 
-def _set_aside(resource: DeviceMemoryResource, *, ends_logs: bool) -> DeviceMemoryResource:
+def _prepare_replacement(
+    resource: DeviceMemoryResource, *, ends_logs: bool
+) -> DeviceMemoryResource:
     """Prepares a resource for replacement; returns the resource to restore if that fails.
 
-    Releases what new resources may require: its free memory and, if ``ends_logs``, log files. In
-    that case the result is the resource below its logs.
+    Releases the free memory of ``resource``, which new resources may require. If ``ends_logs``, the
+    result is the resource below its logs, so that a new log can open their files.
     """
     inner = resource
     while isinstance(inner, UpstreamResourceAdaptor):
@@ -223,7 +225,7 @@ def _log_over(upstream: DeviceMemoryResource, name: str) -> DeviceMemoryResource
 
 def follow(follower: Follower, devices: list[Device]) -> None:
     """Calls ``follower`` with each device's resource now, and again whenever one changes."""
-    with _following:
+    with _followers_lock:
         _followers.append((follower, devices))
         _call_followers()
 
@@ -235,7 +237,7 @@ def changed(mr: DeviceMemoryResource) -> None:
 
 
 def _call_followers() -> None:
-    with _following:
+    with _followers_lock:
         for follower, devices in _followers:
             for device in devices:
                 follower(device, resource_of(device).resource)
@@ -254,6 +256,6 @@ def _set(device: Device, mr: DeviceMemoryResource) -> None:
             f"{mr!r} allocates on {mr.device.filter}, but is set for {device.filter}: create it "
             "while that device is current"
         )
-    with _following:
+    with _followers_lock:
         _resources[device] = mr
         _call_followers()

@@ -246,7 +246,7 @@ class BinningMemoryResource(UpstreamResourceAdaptor):
         memory still returns to it. RuntimeError if this is already the upstream of another
         resource, which would not use the bin; ValueError for a resource of another device.
         """
-        if self._is_below:
+        if self._is_upstream:
             raise RefusedError(
                 f"{self!r} is already the upstream of another resource: add bins before that"
             )
@@ -259,7 +259,7 @@ class BinningMemoryResource(UpstreamResourceAdaptor):
         self._use(BinningResource(self._upstream_mr.resource, bins))
         self._bins = bins
         if bin_resource is not None:
-            bin_resource._is_below = True
+            bin_resource._is_upstream = True
             is_other_kind = bin_resource.resource.kind != self._upstream_mr.resource.kind
             self._is_mixed = self._is_mixed or bin_resource._is_mixed or is_other_kind
             self._bin_mrs.append(bin_resource)
