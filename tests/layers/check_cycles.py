@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks that no units include each other in a cycle.
+
+check_cycles.py [ROOT]
+
+A unit is a source file together with the header of the same name, below src/ or python/src/. The
+units of KNOWN are exempt until they are untangled: each line is one cycle. A unit that joins a
+cycle, and a unit of KNOWN that has left its cycle, fails the check, so that the list only shrinks.
+"""
+
+import re
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+KNOWN = """
+backend/cuda: chunks context device event kernel platform queue ranges strided submit thread_queues
+backend/opencl: context delayed_queue event exit_drain gate platform queue submit
+backend/sim: agenda engine operation
+backend/sycl: context event platform queue
+backend: context device platform queue
+memory: allocation pooled registry registry_entry
+memory: pool thread_cache
+tracking: byte_memory choice hash_memory page_arena page_memory tracked_memory
+transfer: copy_chunks copy_dispatch copy_plan host_driven pageable parallel_copy staged \
+strided_chunks submitting transfer
+python: arguments array_pools buffer callbacks context_stack current errors interruptible \
+interrupts objects pressure resources sycl_objects waiting
+"""
+INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
+ROOTS = {"src": "", "python/src": "python/"}
+Graph = dict[str, set[str]]
+
+
+def known_cycles() -> set[frozenset[str]]:
+    cycles = set()
+    for line in KNOWN.strip().splitlines():
+        folder, names = line.split(": ")
+        cycles.add(frozenset(f"{folder}/{name}" for name in names.split()))
+    return cycles
+
+
+def includes(root: Path) -> Graph:
+    """The units that each unit includes."""
+    graph: Graph = defaultdict(set)
+    for folder, prefix in ROOTS.items():
+        top = root / folder
+        for path in sorted(top.rglob("*.[ch]pp")):
+            unit = prefix + path.relative_to(top).with_suffix("").as_posix()
+            for name in INCLUDE.findall(path.read_text()):
+                beside = (path.parent / name).resolve()
+                target = beside if beside.exists() else top / name
+                if target.exists():
+                    included = prefix + target.relative_to(top).with_suffix("").as_posix()
+                    graph[unit] |= {included} - {unit}
+    return graph
+
+
+def reachable(graph: Graph, start: str) -> set[str]:
+    seen: set[str] = set()
+    waiting = [start]
+    while waiting:
+        for unit in graph.get(waiting.pop(), set()) - seen:
+            seen.add(unit)
+            waiting.append(unit)
+    return seen
+
+
+def cycles_of(graph: Graph) -> set[frozenset[str]]:
+    """The largest sets of units that all include each other, directly or not."""
+    reached = {unit: reachable(graph, unit) for unit in graph}
+    in_cycle = [unit for unit in graph if unit in reached[unit]]
+    return {
+        frozenset(other for other in in_cycle if other in reached[unit] and unit in reached[other])
+        for unit in in_cycle
+    }
+
+
+def main() -> int:
+    root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[2]).resolve()
+    graph = includes(root)
+    found, known = cycles_of(graph), known_cycles()
+    for cycle in sorted(map(sorted, found - known)):
+        print("these units include each other in a cycle: " + " ".join(cycle))
+    for cycle in sorted(map(sorted, known - found)):
+        print("no longer a cycle of exactly these units, change KNOWN: " + " ".join(cycle))
+    if found == known and graph:
+        print(f"{len(graph)} units; {sum(map(len, known))} of them in {len(known)} known cycles")
+    return 0 if found == known and graph else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
