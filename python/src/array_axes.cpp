@@ -102,7 +102,7 @@ ArrayNumbers to_shape_of(nb::handle argument, std::int64_t size) {
     auto extent = to_int64(each, "extent");
     const bool is_open = extent == -1 && open == nullptr;
     if (extent < 0 && !is_open) {
-      raise_python(PyExc_ValueError, "extent must be 0 or more, or one of them -1, not %R",
+      raise_python(PyExc_ValueError, "extents must be 0 or more, and at most one may be -1, not %R",
                    argument.ptr());
     }
     if (!is_open && __builtin_mul_overflow(product, extent, &product)) {

@@ -124,14 +124,14 @@ nb::object make_view(PyTypeObject* type, const DpctlMemory& memory) {
   return instance;
 }
 
-bool is_dpctls(nb::handle object) {
+bool is_dpctl_memory(nb::handle object) {
   return PyObject_TypeCheck(object.ptr(),
                             reinterpret_cast<PyTypeObject*>(dpctl.memory_base.ptr())) != 0;
 }
 
 // The kind of memory that dpctl owns, as its object stores it; UNKNOWN for other memory.
 isthmus_kind_t foreign_kind_of(nb::handle object) {
-  if (!is_dpctls(object) || as_dpctl(object).owner == nullptr ||
+  if (!is_dpctl_memory(object) || as_dpctl(object).owner == nullptr ||
       dpctl_block_of(as_dpctl(object)) != nullptr) {
     return ISTHMUS_KIND_UNKNOWN;
   }
@@ -179,7 +179,7 @@ nb::object make_from_object(PyTypeObject* type, isthmus_kind_t kind, const nb::o
     copy_between(memory_of(as_dpctl(instance)), source);
     return instance;
   }
-  if (is_dpctls(arguments.other)) {
+  if (is_dpctl_memory(arguments.other)) {
     const auto& foreign = as_dpctl(arguments.other);
     return dpctl_block_of(foreign) != nullptr
                ? make_view(type, foreign)
@@ -205,7 +205,7 @@ void copy_between(const nb::object& target, const nb::object& source) {
 }
 
 nb::object memory_in(nb::handle object) {
-  if (is_dpctls(object) && dpctl_block_of(as_dpctl(object)) != nullptr) {
+  if (is_dpctl_memory(object) && dpctl_block_of(as_dpctl(object)) != nullptr) {
     return memory_of(as_dpctl(object));
   }
   auto interface = read_interface(object, Access::write);
@@ -214,7 +214,7 @@ nb::object memory_in(nb::handle object) {
                  "%.100s is not a size or a memory object and has no __sycl_usm_array_interface__",
                  Py_TYPE(object.ptr())->tp_name);
   }
-  if (is_dpctls(object)) {
+  if (is_dpctl_memory(object)) {
     interface->memory.read_only = false;  // in dpctl's interface the flag True means writable
   }
   return adopt_interface(object, *std::move(interface));

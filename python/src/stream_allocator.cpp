@@ -208,7 +208,7 @@ void* StreamAllocator::allocate_followed(std::size_t nbytes, int device, CudaStr
   return pointer;
 }
 
-void StreamAllocator::deallocate_followed(void* pointer, std::size_t nbytes, CudaStream stream,
+void StreamAllocator::deallocate_to_owner(void* pointer, std::size_t nbytes, CudaStream stream,
                                           int device) {
   auto& resources = *followed_.load(std::memory_order_acquire);
   ResourceReference owner;
@@ -309,7 +309,7 @@ void StreamAllocator::deallocate(void* pointer, std::size_t nbytes, int device,
     return;
   }
   if (followed_.load(std::memory_order_acquire) != nullptr) [[unlikely]] {
-    deallocate_followed(pointer, nbytes, stream, device);
+    deallocate_to_owner(pointer, nbytes, stream, device);
     return;
   }
   const auto [resource, queue] = find(device, stream);

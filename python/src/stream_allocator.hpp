@@ -91,7 +91,7 @@ class StreamAllocator {
   // The resource set by `follow`, retained. Null if none serves that device.
   [[nodiscard]] isthmus_resource_t* followed(int device) noexcept;
   [[nodiscard]] void* allocate_followed(std::size_t nbytes, int device, CudaStream stream);
-  void deallocate_followed(void* pointer, std::size_t nbytes, CudaStream stream, int device);
+  void deallocate_to_owner(void* pointer, std::size_t nbytes, CudaStream stream, int device);
   [[nodiscard]] void* allocate_from(const Place& target, std::size_t nbytes);
   [[nodiscard]] const DeviceResources& resources_for(int device);
   [[nodiscard]] const DeviceResources* create_resources(int device) const;

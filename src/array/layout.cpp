@@ -153,8 +153,8 @@ bool is_nested(const std::vector<Dimension>& all, std::size_t item) noexcept {
   return true;
 }
 
-// Whether two elements share bytes whose indices are equal along the dimensions before `first`,
-// differ along `first`, and are arbitrary along the dimensions after it.
+// Whether two elements can share bytes if their indices are equal along the dimensions before
+// `first`, differ along `first`, and are arbitrary along the dimensions after it.
 SumAnswer share_bytes_from(const std::vector<Dimension>& all, std::size_t first, std::size_t item) {
   std::vector<BoundedTerm> terms{{1, 2 * (item - 1)}};
   std::uint64_t target = item - 1;

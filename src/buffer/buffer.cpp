@@ -119,6 +119,8 @@ std::optional<bool> release_may_wait(Allocation& allocation) noexcept {
 }  // namespace
 
 bool Buffer::free_may_wait() noexcept {
+  // The end of the last export releases the memory of a freed buffer, and may then wait. A freed
+  // slice may hold the last reference to the whole buffer, which cannot be determined here.
   if (is_freed()) {
     return exports() != 0 || is_slice();
   }

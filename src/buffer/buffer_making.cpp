@@ -118,7 +118,7 @@ Result<Ref<Buffer>> Buffer::create_from(Queue& queue, const BufferRequest& reque
     const auto returned = device.released_bytes(allocation_request.kind);
     const auto refusals = driver_refusals;
     auto allocation = Allocation::create(queue, allocation_request, resource);
-    if (is_short(allocation)) {
+    if (is_out_of_memory(allocation)) {
       allocation = with_all_pools(
           {device, allocation_request.kind, allocation_request.nbytes,
            resource != nullptr ? resource->as_pool() : nullptr},
@@ -134,8 +134,9 @@ Result<Ref<Buffer>> Buffer::create_from(Queue& queue, const BufferRequest& reque
         call_oom_callbacks(allocation.failure(), refusals, device, allocation_request, resource)) {
       allocation = Allocation::create(queue, allocation_request, resource);
     }
-    if (is_short(allocation) && no_wait == 0 && &device == &queue.device() && resource != nullptr &&
-        resource->as_pool() != nullptr && DefaultPools::only().has(*resource->as_pool())) {
+    if (is_out_of_memory(allocation) && no_wait == 0 && &device == &queue.device() &&
+        resource != nullptr && resource->as_pool() != nullptr &&
+        DefaultPools::only().has(*resource->as_pool())) {
       // A pool requests 64 KiB or more from the driver, which may have less.
       auto unpooled = Allocation::create(queue, allocation_request, nullptr);
       allocation = unpooled ? std::move(unpooled) : std::move(allocation);

@@ -136,8 +136,6 @@ void isthmus_buffer_free(isthmus_buffer_t* buffer) noexcept {
   }
 }
 
-// The memory of a freed buffer lives as long as it is exported. Freeing a slice waits only if it
-// holds the last reference to the whole, which cannot be determined here.
 int isthmus_buffer_free_may_wait(isthmus_buffer_t* buffer) noexcept {
   return buffer != nullptr && !os::is_forked_child() && object(buffer)->free_may_wait() ? 1 : 0;
 }

@@ -56,7 +56,7 @@ std::size_t release_unused(const DriverShortage& shortage, Releases releases) no
                                                   const os::Deadline& until) noexcept;
 
 template <class Value>
-[[nodiscard]] bool is_short(const Result<Value>& result) noexcept {
+[[nodiscard]] bool is_out_of_memory(const Result<Value>& result) noexcept {
   return !result && result.failure().code() == ISTHMUS_ERROR_OUT_OF_MEMORY;
 }
 
@@ -67,7 +67,7 @@ template <class Retry>
 [[nodiscard]] auto with_other_pools(const DriverShortage& shortage, Retry&& retry,
                                     decltype(retry()) refused) -> decltype(retry()) {
   for (const auto releases : {Releases::missing, Releases::pools, Releases::everything}) {
-    if (is_short(refused) && release_unused(shortage, releases) != 0) {
+    if (is_out_of_memory(refused) && release_unused(shortage, releases) != 0) {
       refused = retry();
     }
   }
@@ -83,12 +83,13 @@ template <class Retry>
 [[nodiscard]] auto with_all_pools(DriverShortage shortage, std::uint64_t refusals, Retry&& retry,
                                   decltype(retry()) refused) -> decltype(retry()) {
   constexpr std::int64_t k_max_wait_ns = 1'000'000'000;
-  if (!is_short(refused) || driver_refusals == refusals || no_wait != 0 || in_continuation()) {
+  if (!is_out_of_memory(refused) || driver_refusals == refusals || no_wait != 0 ||
+      in_continuation()) {
     return refused;
   }
   shortage.driver_owned_only = DriverServesThread::is_active();
   refused = with_other_pools(shortage, retry, std::move(refused));
-  if (!is_short(refused) || shortage.requester != nullptr) {
+  if (!is_out_of_memory(refused) || shortage.requester != nullptr) {
     return refused;
   }
   auto released = trim_after_work(shortage, os::deadline_after(k_max_wait_ns));

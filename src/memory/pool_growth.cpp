@@ -64,7 +64,7 @@ auto Pool::with_budget_pools(std::size_t needed, Grow&& grow) -> decltype(grow()
   for (int attempt = 1;; ++attempt) {
     const auto refusals = shared == nullptr ? 0 : shared->refusals();
     auto grown = grow();
-    if (!is_short(grown) || shared == nullptr || attempt == k_max_attempts ||
+    if (!is_out_of_memory(grown) || shared == nullptr || attempt == k_max_attempts ||
         shared->refusals() == refusals || !shared->make_room(*this, needed)) {
       return grown;
     }
@@ -81,9 +81,9 @@ Result<void> Pool::grow_initially(std::size_t nbytes) {
       call_oom_callbacks(grown.failure(), refusals, device(), {kind(), nbytes}, nullptr)) {
     grown = try_grow();
   }
-  return !is_short(grown) ? grown
-                          : fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "{}. To do: {}",
-                                 grown.failure().message(), source_.remedy(nbytes, 0));
+  return !is_out_of_memory(grown) ? grown
+                                  : fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "{}. To do: {}",
+                                         grown.failure().message(), source_.remedy(nbytes, 0));
 }
 
 Result<RegionHeap::PageRun> Pool::grow(const WantedRun& wanted) {

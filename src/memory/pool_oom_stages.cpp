@@ -47,7 +47,7 @@ class Pool::OomStageRunner {
         pool_.oom_stages_.served(stage);
         return found;
       }
-      if (!is_short(found)) {
+      if (!is_out_of_memory(found)) {
         return found;
       }
       tried_ |= 1U << static_cast<unsigned>(stage);
@@ -145,14 +145,14 @@ class Pool::OomStageRunner {
     if (auto found = allocate_released_on_demand()) {
       return found;
     }
-    if (auto found = allocate_pending(); !is_short(found)) {
+    if (auto found = allocate_pending(); !is_out_of_memory(found)) {
       return found;
     }
     auto found = grow_or_allocate();
-    if (is_short(found) && spared_caches_) {
+    if (is_out_of_memory(found) && spared_caches_) {
       found = coalesce();
     }
-    if (!is_short(found) || wanted_.count == wanted_.min_count) {
+    if (!is_out_of_memory(found) || wanted_.count == wanted_.min_count) {
       return found;
     }
     wanted_.count = wanted_.min_count;
@@ -207,7 +207,7 @@ class Pool::OomStageRunner {
   }
   [[nodiscard]] Result<RegionHeap::PageRun> grow_or_allocate() {
     auto grown = pool_.grow(wanted_);
-    if (!is_short(grown)) {
+    if (!is_out_of_memory(grown)) {
       return grown;
     }
     refusal_ = grown.take_error();
@@ -225,7 +225,7 @@ class Pool::OomStageRunner {
       return found;
     }
     auto grown = pool_.grow_with_budget_pools(wanted_);
-    return is_short(grown) ? trim() : std::move(grown);
+    return is_out_of_memory(grown) ? trim() : std::move(grown);
   }
 
   [[nodiscard]] Result<RegionHeap::PageRun> wait_on_device() {
@@ -264,17 +264,17 @@ class Pool::OomStageRunner {
   [[nodiscard]] Result<RegionHeap::PageRun> wait() {
     const auto until = os::deadline_after(pool_.max_wait_.count());
     auto first = wait_for(pool_.slots_->running(wanted_.entry), until);
-    if (is_short(first) && pool_.regions_.deferred_bytes() != 0) {
+    if (is_out_of_memory(first) && pool_.regions_.deferred_bytes() != 0) {
       first = wait_for(pool_.slots_->running(), until);
     }
-    if (!is_short(first)) {
+    if (!is_out_of_memory(first)) {
       return first;
     }
     for (auto upstream_calls = pool_.regions_.at_upstream();;) {
       const auto initial_releases = release_count();
       const auto seen_upstream = pool_.regions_.begin_upstream_wait();
       auto found = retry();
-      if (!is_short(found)) {
+      if (!is_out_of_memory(found)) {
         return found;
       }
       refusal_ = found.take_error();

@@ -11,7 +11,7 @@ namespace {
 
 template <class Value>
 void record_refusal(const Result<Value>& result, std::size_t nbytes) noexcept {
-  if (is_short(result)) {
+  if (is_out_of_memory(result)) {
     ++driver_refusals;
     driver_refused_bytes = nbytes;
   }
@@ -77,7 +77,7 @@ Result<void*> provider_allocate(Context& context, Device& device, const Allocati
 Result<void*> provider_allocate_or_trim(Context& context, Device& device,
                                         const AllocationRequest& request) {
   auto pointer = provider_allocate(context, device, request);
-  if (!is_short(pointer) || request.nbytes > device.properties().max_allocation_bytes ||
+  if (!is_out_of_memory(pointer) || request.nbytes > device.properties().max_allocation_bytes ||
       no_wait != 0 || in_continuation()) {
     return pointer;
   }

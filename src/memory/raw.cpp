@@ -52,7 +52,7 @@ Result<void*> allocate_raw(MemoryResource& resource, std::size_t nbytes, std::si
   const auto refusals = driver_refusals;
   const auto allocate = [&] { return resource.allocate(nbytes, alignment, queue); };
   auto memory = allocate();
-  if (is_short(memory)) {
+  if (is_out_of_memory(memory)) {
     memory = with_all_pools({resource.device(), resource.kind(), nbytes,
                              resource.as_pool() != nullptr ? &resource : nullptr},
                             refusals, allocate, std::move(memory));

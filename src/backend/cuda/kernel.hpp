@@ -10,7 +10,8 @@
 
 namespace isthmus::cuda {
 
-// Threads per block, and the maximum number of blocks per multiprocessor in a launch.
+// Together 2,048 threads, the most that a multiprocessor can hold. The kernels loop over work that
+// exceeds one launch.
 constexpr unsigned k_threads_per_block = 256;
 constexpr unsigned k_max_blocks_per_multiprocessor = 8;
 
