@@ -18,8 +18,8 @@ namespace {
 
 [[noreturn]] void raise_no_key(nb::handle key, std::optional<nb::python_error> cause = {}) {
   raise_type_error(cause,
-                   "an Array is indexed by integers, slices, None and ..., not by %.100s: for "
-                   "other indexing copy it with to_numpy()",
+                   "an Array is indexed by integers, slices, None and Ellipsis (...), not by "
+                   "%.100s: for other indexing, copy it with to_numpy()",
                    Py_TYPE(key.ptr())->tp_name);
 }
 

@@ -39,8 +39,8 @@ void set_object(PyObject*& member, nb::object value) noexcept {
   Py_XDECREF(std::exchange(member, value.release().ptr()));
 }
 
-// Takes ownership of `block`. Other code, such as the hooks of the garbage collector, must not see
-// an incomplete object.
+// Takes ownership of `block`. Nothing after `make_empty` may allocate or run Python code: the hooks
+// of the garbage collector would see an incomplete object.
 nb::object make_filled(PyTypeObject* type, DpctlBlock block, void* pointer, std::size_t nbytes,
                        nb::object queue, nb::object reference) {
   // If this throws, the block is called, which releases its memory.

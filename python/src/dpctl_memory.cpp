@@ -94,8 +94,14 @@ Place to_host_place(nb::handle object, Access access, const char* role) {
   std::string_view format = view.format != nullptr ? view.format : "B";
   format.remove_prefix(std::min(format.find_first_not_of("@=<>!"), format.size()));
   const bool are_bytes = format == "B" || format == "c" || format == "?";
-  if (view.ndim != 1 || !are_bytes ||
-      (view.len > 1 && view.strides != nullptr && view.strides[0] != 1)) {
+  if (view.ndim == 1 && are_bytes && view.len > 1 && view.strides != nullptr &&
+      view.strides[0] != 1) {
+    raise_python(PyExc_ValueError,
+                 "the %s must be a contiguous one-dimensional buffer of unsigned bytes, but its "
+                 "elements lie %zd bytes apart: copy it into a contiguous buffer first",
+                 role, view.strides[0]);
+  }
+  if (view.ndim != 1 || !are_bytes) {
     raise_python(PyExc_ValueError,
                  "the %s must be a contiguous one-dimensional buffer of unsigned bytes, not one of "
                  "%d dimensions and format '%s': isthmus.Buffer accepts any contiguous buffer",
@@ -129,11 +135,11 @@ nb::object copy_to_host(nb::handle self, nb::handle out) {
 
 nb::object copy_from_host(nb::handle self, nb::handle source_object) {
   if (source_object.is_none()) {
-    raise_python(PyExc_IndexError, "there is nothing to copy from None");
+    raise_python(PyExc_IndexError, "source must be an object with the buffer protocol, not None");
   }
   Place source = to_host_place(source_object, Access::read, "source");
   if (source.nbytes == 0) {
-    raise_python(PyExc_IndexError, "there is nothing to copy from 0 bytes");
+    raise_python(PyExc_IndexError, "source must not be empty, but has 0 bytes");
   }
   const auto& memory = as_dpctl(self);
   if (source.nbytes > static_cast<std::size_t>(memory.nbytes)) {

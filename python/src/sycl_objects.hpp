@@ -35,7 +35,7 @@ void bind_from_sycl(Bound& bound, nb::object (*find)(nb::handle), const char* no
                     const char* signature) {
   bound.def_static(
       "from_sycl", [find, noun](nb::handle argument) { return from_sycl(argument, find, noun); },
-      nb::arg("given").none(), nb::sig(signature),
+      nb::arg("obj").none(), nb::sig(signature),
       "Converts a dpctl object, or a capsule of one, which is not consumed: the result\n"
       "represents the same SYCL object. Raises TypeError for other objects, DeviceNotFoundError\n"
       "if there is no SYCL, ValueError for a sub-device and for a device without USM.");

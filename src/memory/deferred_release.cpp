@@ -51,7 +51,7 @@ class DeferredRelease {
   // Pushes an object. If it is released on demand, adds it to the releases on demand at once,
   // instead of on the library thread, so that the next demand includes it.
   void push_or_defer(Releasable& object) noexcept {
-    if (!object.is_released_on_demand() || !add_on_demand(object, 1)) {
+    if (!object.is_released_on_demand() || !add_to_on_demand(object, 1)) {
       push(object);
     }
   }
@@ -182,7 +182,7 @@ class DeferredRelease {
   void release_first(Releasable*& first, std::vector<ReleaseBatch*>& batches,
                      std::uint64_t expected) noexcept {
     auto* const next = std::exchange(first, first->next_ready_);
-    if (!next->is_released_on_demand() || !add_on_demand(*next, expected)) {
+    if (!next->is_released_on_demand() || !add_to_on_demand(*next, expected)) {
       report_release(expected, release_one(*next, batches));
     }
   }
@@ -201,7 +201,7 @@ class DeferredRelease {
   }
   // Adds an object to the releases on demand. It counts as expected there, since `wait` creates a
   // demand. Returns false, without adding the object, while a demand exists.
-  [[nodiscard]] bool add_on_demand(Releasable& object, std::uint64_t expected) noexcept {
+  [[nodiscard]] bool add_to_on_demand(Releasable& object, std::uint64_t expected) noexcept {
     const std::lock_guard hold{lock_};
     if (demands_ != 0) {
       is_querying_ = is_library_thread_;

@@ -37,7 +37,8 @@ struct SlabShape {
   std::uint32_t pages;
   bool by_byte;  // whether its marks are bytes
 
-  // The first slabs of a class are small and fast, the later ones large, with little metadata.
+  // The number of slabs of a class that use the first shape: small, with byte marks, which are
+  // faster. Later slabs are large and have little metadata.
   static constexpr std::uint32_t k_first = 16;
   // From this block size on a byte per block is negligible: all slabs have byte marks, so that no
   // branch depends on the slab.

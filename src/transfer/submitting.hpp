@@ -76,8 +76,8 @@ class PlainEffect final : public HostDriven {
   Effect effect_;
 };
 
-// Executes `effect` in the order of no queue. If the call does not block and a dependency is
-// pending, a library thread waits for the dependencies and executes it.
+// Executes `effect` after `options.after`, without ordering it on any queue. If the call does not
+// block and a dependency is pending, a library thread waits for the dependencies and executes it.
 template <class Effect>
 Submitted run_without_queue(TransferOptions& options, const Effect& effect) {
   const auto is_pending = [](const Ref<Event>& each) { return each->pending(); };

@@ -32,9 +32,10 @@ Result<void> UnifiedBuffer::report_failed() {
   }
   const auto all = std::exchange(failed_, {});
   const auto cause = describe_failed(*all.front().event, all.front().to_device);
-  return fail(
-      cause.code(), "{}{}", cause.message(),
-      all.size() == 1 ? "" : fmt::format(" ({} more copies of it failed too)", all.size() - 1));
+  return fail(cause.code(), "{}{}", cause.message(),
+              all.size() == 1 ? ""
+                              : fmt::format(" (other failed copies of this unified buffer: {})",
+                                            all.size() - 1));
 }
 
 Result<void> UnifiedBuffer::complete_all() {

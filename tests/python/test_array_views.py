@@ -306,15 +306,15 @@ BAD_AXES: list[tuple[str, Callable[[Array], object], type[Exception], str]] = [
     ("no axis", lambda a: a.swapaxes(0, 1.0), TypeError, "axis must be an integer"),  # type: ignore[arg-type]
     ("few", lambda a: a.transpose(0, 1), ValueError, "2 axes"),
     ("many", lambda a: a.transpose(0, 1, 2, 2), ValueError, "4 axes"),
-    ("twice", lambda a: a.transpose(0, 1, 1), ValueError, "twice"),
-    ("twice, from behind", lambda a: a.transpose(0, 1, -2), ValueError, "twice"),
+    ("twice", lambda a: a.transpose(0, 1, 1), ValueError, "more than once"),
+    ("twice, from the end", lambda a: a.transpose(0, 1, -2), ValueError, "more than once"),
     ("beyond", lambda a: a.transpose(0, 1, 3), ValueError, "axis 3"),
     ("huge", lambda a: a.transpose(0, 1, 2**70), ValueError, "out of bounds"),
     ("text", lambda a: a.transpose("abc"), TypeError, "axis"),  # type: ignore[arg-type]
     ("squeeze", lambda a: a.squeeze(0), ValueError, "size 6"),
     ("squeeze beyond", lambda a: a.squeeze(3), ValueError, "axis 3"),
     ("expand", lambda a: isthmus.expand_dims(a, axis=5), ValueError, "axis 5"),
-    ("expand twice", lambda a: isthmus.expand_dims(a, axis=(0, 0)), ValueError, "twice"),
+    ("expand twice", lambda a: isthmus.expand_dims(a, axis=(0, 0)), ValueError, "more than once"),
     ("flip", lambda a: isthmus.flip(a, axis=3), ValueError, "axis 3"),
     ("move", lambda a: isthmus.moveaxis(a, (0, 1), 2), ValueError, "2 axes .* 1 position"),
     ("move beyond", lambda a: isthmus.moveaxis(a, 0, 3), ValueError, "axis 3"),
@@ -329,7 +329,7 @@ BAD_AXES: list[tuple[str, Callable[[Array], object], type[Exception], str]] = [
     ),
     ("negative", lambda a: isthmus.broadcast_to(a, (-1, 5, 4)), ValueError, "0 or more"),
     ("reshape", lambda a: a.reshape(7), ValueError, "120 elements cannot be reshaped"),
-    ("reshape to two", lambda a: a.reshape(-1, -1), ValueError, "one of them -1"),
+    ("reshape to two", lambda a: a.reshape(-1, -1), ValueError, "at most one may be -1"),
     ("reshape to -1", lambda a: a.reshape(-1, 7), ValueError, "cannot be reshaped"),
     ("reshape by a bad flag", lambda a: a.reshape(-1, copy=1), TypeError, "True or False"),  # type: ignore[arg-type]
     ("ravel", lambda a: a.T.ravel(), ValueError, "needs a copy"),

@@ -129,7 +129,7 @@ def test_what_it_keeps(q: Queue, gate: Event) -> None:
         ((CUBE,), {"shape": (-1,)}, ValueError, ["-1"]),
         ((CUBE,), {"shape": (2, 2.0)}, TypeError, ["extent"]),
         ((CUBE,), {"shape": (1 << 62, 1 << 62)}, OutOfRangeError, []),
-        ((CUBE,), {"shape": (2,), "src_strides": (1 << 62, 4)}, ValueError, ["2 strides"]),
+        ((CUBE,), {"shape": (2,), "src_strides": (1 << 62, 4)}, ValueError, ["1 dim", "not 2"]),
         ((CUBE,), {"shape": (9,), "src_strides": (1 << 62,)}, OutOfRangeError, ["source"]),
         ((CUBE,), {"shape": (5,), "dst_strides": (0,)}, InvalidArgumentError, ["overlap"]),
         ((CUBE,), {"shape": (1,) * 9}, InvalidArgumentError, ["9 dimensions", "8"]),

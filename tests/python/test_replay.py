@@ -237,9 +237,9 @@ def test_bad_input_of_the_module(dev: Device) -> None:
         _core._replay(resource, (*queues, Queue(sim())), events, None)
     with pytest.raises(TypeError, match="must contain Queues, not NoneType"):
         _core._replay(resource, (None,), events, None)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="15 bytes are not a multiple of 16"):
+    with pytest.raises(ValueError, match=r"15 bytes .* multiple of 16"):
         _core._replay(resource, queues, events[:15], None)
-    with pytest.raises(ValueError, match="not aligned"):
+    with pytest.raises(ValueError, match=r"16 bytes .* address of 8"):
         _core._replay(resource, queues, np.zeros(40, np.uint8)[3:19], None)
     for samples in (np.zeros(0, np.uint8), np.zeros(32, np.uint8)):
         with pytest.raises(ValueError, match="samples for 1 events"):

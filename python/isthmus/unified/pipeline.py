@@ -40,9 +40,10 @@ def pipeline(
 ) -> Generator[Any, None, None]:
     """Yields the results of ``fn`` for each batch, in order.
 
-    While the device works on one batch, the next one is read and uploaded and the previous one is
-    downloaded. ``batches``: arrays, or objects that NumPy converts to arrays, of any shape and
-    dtype. They are read by a thread of the pipeline, one ahead, in the caller's context.
+    While the device works on one batch, the next one is read and uploaded and, from ``depth=3`` on,
+    the previous one is downloaded. ``batches``: arrays, or objects that NumPy converts to arrays,
+    of any shape and dtype. They are read by a thread of the pipeline, one ahead, in the caller's
+    context.
 
     ``fn(array)`` is called with the batch as in ``UnifiedBuffer.device``, on the caller's thread,
     with ``queue`` as the current queue, and submits its work there (None: the default queue of

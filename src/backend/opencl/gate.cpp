@@ -129,7 +129,7 @@ Error Gate::failure_of_dependents() const {
   }
   return fail(ISTHMUS_ERROR_DEPENDENCY,
               "an event that the operation waited for failed: {}; this driver cannot cancel "
-              "operations on such a queue, so the operation ran and its results are invalid",
+              "operations on this queue, so the operation ran and its results are invalid",
               outcome().message());
 }
 

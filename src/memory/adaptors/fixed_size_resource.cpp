@@ -63,8 +63,8 @@ Result<FixedSizeResource::Block*> FixedSizeResource::live_block_at(const void* p
   const auto offset = address(pointer) - address(slab->memory->facts().base);
   if (offset % block_bytes_ != 0) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "{} lies inside a block of this resource: free the pointer that was allocated",
-                pointer);
+                "pointer {} lies inside the block at {}: free the pointer that was allocated",
+                pointer, fmt::ptr(static_cast<const std::byte*>(pointer) - offset % block_bytes_));
   }
   auto& block = slab->blocks[offset / block_bytes_];
   if (!block.live) {
