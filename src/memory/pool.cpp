@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Allocations and frees that the fast path (pool.hpp) does not serve.
 #include "memory/pool.hpp"
 
 #include <algorithm>

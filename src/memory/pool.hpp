@@ -15,10 +15,21 @@
 // returns to the driver on `trim`, by decay, when this pool or another one of its budget cannot
 // grow otherwise, and when the pool is destroyed. Where the driver can remap memory, free chunks
 // are joined at new addresses (region_heap.hpp).
+//
+// An allocation goes through these steps until one succeeds (docs/life-of-an-allocation.md):
+//   Pool::allocate_fast         the thread's last cache                     this header
+//   Pool::allocate              its other caches                            pool.cpp
+//   Pool::refill                central lists, then a new slab              pool_slabs.cpp
+//   Pool::take_run              free page runs, then out-of-memory stages   pool_oom_stages.cpp
+//   Pool::grow                  decay and the soft limit, then growth       pool_growth.cpp
+//   RegionHeap::grow            new regions                                 region_growth.cpp
+//   RegionSource::allocate      the driver or an upstream                   region_source.cpp
+// `OomStageRunner` (pool_oom_stages.cpp) creates the error if all fail.
 
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <mutex>
 
 #include "memory/decay.hpp"
@@ -26,6 +37,7 @@
 #include "memory/oom_stages.hpp"
 #include "memory/page_map.hpp"
 #include "memory/pending_releases.hpp"
+#include "memory/pool_list.hpp"
 #include "memory/region_heap.hpp"
 #include "memory/thread_cache.hpp"
 
