@@ -19,7 +19,8 @@ struct TorchHook {
   std::uintptr_t address;
 };
 
-// The first allocator serves each device from a separate pool.
+// PyTorch may hold the functions of an allocator indefinitely, so their number is fixed. Number 0
+// serves each device from a separate pool; each other number serves one resource.
 inline constexpr unsigned k_torch_allocators = 16;
 [[nodiscard]] StreamAllocator& torch_allocator(unsigned number) noexcept;
 [[nodiscard]] std::span<const TorchHook> hooks_of(unsigned number) noexcept;

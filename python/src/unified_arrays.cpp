@@ -126,13 +126,13 @@ nb::object buffer_of_device(const Unified& self, BufferHandle raw, nb::handle qu
                                kind, self.nbytes, false);
 }
 
-bool is_numpy_on_device(const Unified& self) noexcept {
+bool device_array_is_numpy(const Unified& self) noexcept {
   return self.one_memory && nb::inst_ptr<python::Queue>(self.queue_object)->is_on_host;
 }
 
 // Throws TypeError, before anything is copied, for a dtype that only the host supports.
 void ensure_layout(Unified& self) {
-  if (!is_numpy_on_device(self) && !self.device_layout) {
+  if (!device_array_is_numpy(self) && !self.device_layout) {
     self.device_layout = dense_layout(to_shape(self.shape), to_element_type(self.dtype));
   }
 }
@@ -156,7 +156,7 @@ nb::object device_bytes(Unified& self, std::size_t begin, std::size_t end, nb::h
 
 // An array over `memory`: a NumPy array on the host platform, where one memory is both copies.
 nb::object typed_array_of(Unified& self, nb::object memory) {
-  if (is_numpy_on_device(self)) {
+  if (device_array_is_numpy(self)) {
     if (!self.typed_array.is_valid()) {
       self.typed_array = numpy_array(self, memory);
     }

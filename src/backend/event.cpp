@@ -151,7 +151,8 @@ Result<EventTimes> Event::times() {
 }
 
 Error failed_events_have_no_time() {
-  return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "an event that failed has no time");
+  return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+              "an event that failed has no time: wait for it to get its error");
 }
 
 Result<std::int64_t> Event::elapsed_since(Event& earlier) {
