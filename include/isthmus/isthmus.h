@@ -9,9 +9,9 @@
  *    are unchanged and nothing is half done. `isthmus_error_message()` then describes this thread's
  *    failure: the value, the limit and the remedy.
  *  - Handles are reference-counted. The caller owns what a function returns through `**out` and
- *    releases it with the type's `release` function. `retain` and `release` accept NULL, never fail
- *    and never block. They may be called from any thread, and in a forked child, where they do
- *    nothing.
+ *    releases it with the type's `release` function. `retain` and `release` accept NULL and never
+ *    fail. They do not block, except where isthmus_buffer_free_may_wait returns 1. They may be
+ *    called from any thread, and in a forked child, where they do nothing.
  *  - Every function is thread-safe, on the same handles too.
  *  - A structure that may grow begins with `struct_size`, which the caller sets to its `sizeof`.
  *  - Sizes, offsets and pitches are in bytes, times in nanoseconds.
@@ -1071,7 +1071,7 @@ ISTHMUS_API isthmus_status_t isthmus_buffer_on_queue(isthmus_buffer_t* base, ist
                                                      isthmus_buffer_t** view) ISTHMUS_NOEXCEPT;
 ISTHMUS_API void isthmus_buffer_retain(isthmus_buffer_t* buffer) ISTHMUS_NOEXCEPT;
 /* The memory is released once the last reference, slice and export has ended and the last operation
- * on it has completed. Never blocks. */
+ * on it has completed. Does not block, unless isthmus_buffer_free_may_wait returns 1. */
 ISTHMUS_API void isthmus_buffer_release(isthmus_buffer_t* buffer) ISTHMUS_NOEXCEPT;
 /* Closes this buffer at once: further use of the buffer or of its slices returns CLOSED. The memory
  * is released as by isthmus_buffer_release, after the last export has ended. A second free does

@@ -29,7 +29,7 @@ namespace isthmus::python {
 // that pip installed with the library. Costs nothing after the first call.
 void prepare_drivers(const char* filter);
 
-// The library's search for a device, without the interpreter's lock. Opens drivers.
+// Calls isthmus_device_find, which may open drivers, with the interpreter's lock released.
 [[nodiscard]] isthmus_status_t try_find_device(const char* filter, DeviceHandle& device);
 // The same, but throws the library's errors.
 [[nodiscard]] DeviceHandle find_device(const char* filter);

@@ -147,8 +147,8 @@ void require_forward(const ArrayLayout& layout, const char* role) {
   for (std::size_t i = 0; i < layout.shape.size(); ++i) {
     if (layout.strides[i] < 0 && layout.shape[i] > 1) {
       raise_python(PyExc_ValueError,
-                   "dimension %zu of the %s has a negative stride of %lld bytes: pass "
-                   "numpy.ascontiguousarray(...) of it",
+                   "dimension %zu of the %s has a negative stride of %lld bytes: use a "
+                   "contiguous array, and copy between it and this one",
                    i, role, static_cast<long long>(layout.strides[i]));
     }
   }

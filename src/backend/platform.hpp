@@ -49,7 +49,8 @@ class Platform : public RefCounted {
   // `cached_queue`. The platform owns the queue until its own destruction.
   [[nodiscard]] Result<Ref<Queue>> make_default_queue(Device& member,
                                                       std::atomic<Queue*>& cached_queue);
-  // A separate context over some of the devices: at least one, all of this platform.
+  // Creates a separate context over `members`. INVALID_ARGUMENT if there are none, WRONG_CONTEXT if
+  // one of them is not a device of this platform.
   [[nodiscard]] Result<Ref<Context>> create_context(std::span<Device* const> members);
   // Pre: `native` is a live context handle of this driver.
   [[nodiscard]] virtual Result<Ref<Context>> adopt_context(Device& member, void* native,

@@ -185,8 +185,8 @@ Result<Endpoint> Buffer::at(std::size_t offset, std::size_t nbytes, bool writes)
     return memory.take_error();
   }
   if (!lies_within(offset, nbytes, nbytes_)) {
-    return fail(ISTHMUS_ERROR_OUT_OF_RANGE, "{} bytes from {} do not lie in a buffer of {}", nbytes,
-                offset, describe_bytes(nbytes_));
+    return fail(ISTHMUS_ERROR_OUT_OF_RANGE, "{} bytes from offset {} do not lie in a buffer of {}",
+                nbytes, offset, describe_bytes(nbytes_));
   }
   if (writes && read_only()) {
     return fail(ISTHMUS_ERROR_READ_ONLY, "this buffer of {} is read-only and cannot be written",

@@ -249,7 +249,7 @@ class Pool final : public ListedPool, public Releasable {
   [[nodiscard]] bool keep_run(ThreadCache& cache, const ThreadCache::PageRun& freed) noexcept;
   void return_to_central(unsigned size_class, std::span<void* const> blocks, Ticket freed,
                          unsigned shard) noexcept;
-  void release_empty_slab(Slab* slabs) noexcept;
+  void release_empty_slabs(Slab* slabs) noexcept;
   void flush_runs(ThreadCache& cache) noexcept;
 
   const SizeClasses classes_;

@@ -157,7 +157,7 @@ void Pool::flush_caches(ThreadCache::Revoked scope) noexcept {
   ThreadCache::flush_own(*this);
   ThreadCache::revoke(*this, scope);
   for (unsigned each = 0; each < classes_.count(); ++each) {
-    release_empty_slab(central_.flush(each));
+    release_empty_slabs(central_.flush(each));
   }
   slots_->fence();
   regions_.coalesce();

@@ -103,7 +103,7 @@ Result<std::size_t> Pool::cut_slab(unsigned size_class, const SlabShape& shape,
 }
 
 // Returns slabs that hold all their blocks to the run heap. `slabs` is a list linked by `next`.
-void Pool::release_empty_slab(Slab* slabs) noexcept {
+void Pool::release_empty_slabs(Slab* slabs) noexcept {
   auto& table = regions_.table();
   while (slabs != nullptr) {
     auto* slab = std::exchange(slabs, slabs->next);
@@ -123,7 +123,7 @@ void Pool::release_empty_slab(Slab* slabs) noexcept {
 void Pool::return_to_central(unsigned size_class, std::span<void* const> blocks, Ticket freed,
                              unsigned shard) noexcept {
   if (!blocks.empty()) {
-    release_empty_slab(central_.return_blocks(size_class, blocks, freed, shard));
+    release_empty_slabs(central_.return_blocks(size_class, blocks, freed, shard));
   }
 }
 

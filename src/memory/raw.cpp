@@ -16,7 +16,7 @@ bool has_no_record(MemoryResource& resource, const void* pointer, std::size_t nb
   return resource.orders_frees() || resource.resource_of(pointer, nbytes).orders_frees();
 }
 
-Error is_in_use(const void* pointer) {
+Error in_use_error(const void* pointer) {
   return fail(
       ISTHMUS_ERROR_INVALID_ARGUMENT,
       "{} is in use by a buffer, or by a resource that is built on this one: free it through "
@@ -75,7 +75,7 @@ Result<void> deallocate_raw(MemoryResource& resource, void* pointer, std::size_t
                             Queue* queue) {
   if (has_no_record(resource, pointer, nbytes)) {
     if (Allocation::any_nested() && is_used_above(resource, pointer, nbytes)) {
-      return is_in_use(pointer);
+      return in_use_error(pointer);
     }
     return resource.deallocate(pointer, nbytes, queue);
   }

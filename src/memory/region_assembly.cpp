@@ -12,13 +12,13 @@
 namespace isthmus {
 namespace {
 
-// The size of a new chunk. One block in a chunk that does not divide prevents all of it from
-// moving, but each chunk costs a mapping. So the size is a share of the request, within bounds. For
-// recorded training and table operations (isthmus replay on a simulated device), held over
-// requested bytes and maps plus unmaps in 1,000 operations were:
-// - 8 MiB for all requests: 1.015 and 1.085, with 70 and 122;
-// - 1/16 of the request: 1.007 and 1.068, with 116 and 152;
-// - 2 MiB for all requests: 1.004 and 1.028, with 262 and 462.
+// The size of a new chunk that cannot be split. One live block in it prevents the whole chunk from
+// moving, but each chunk costs a mapping. So the size is a share of the request, within bounds.
+// Measured with isthmus replay on a simulated device, for recorded training / table operations:
+// - 8 MiB for all requests: held 1.015 / 1.085 times the requested bytes, with 70 / 122 maps and
+//   unmaps in 1,000 operations;
+// - 1/16 of the request: 1.007 / 1.068 times, with 116 / 152;
+// - 2 MiB for all requests: 1.004 / 1.028 times, with 262 / 462.
 constexpr std::size_t k_chunks = 16;
 constexpr std::size_t k_min_chunk_bytes = std::size_t{2} << 20;
 constexpr std::size_t k_max_chunk_bytes = std::size_t{8} << 20;

@@ -84,10 +84,12 @@ KernelTest test_kernel(const os::WrittenPages& written_pages) {
   const auto small = reported_range(written_pages, memory, k_huge_page + 5);
   const ByteRange page{k_huge_page, k_huge_page + os::page_size()};
   if (!huge.covers({5, 6}) || !ByteRange{0, k_huge_page}.covers(huge)) {
-    return {not_reported_error("it reported wrong pages in a test")};
+    return {not_reported_error(
+        "in a test with huge pages it reported the wrong range, or a scan failed")};
   }
   if (small != page || written_pages.scan(memory, k_tested, [](void*, void*) {}) == false) {
-    return {not_reported_error("it reported wrong small pages in a test")};
+    return {not_reported_error(
+        "in a test with small pages it reported the wrong range, or a scan failed")};
   }
   return {{}, huge.nbytes(), fault_time(written_pages, memory + k_huge_page)};
 }
