@@ -235,15 +235,14 @@ void Queue::record_submission(Ref<Event> submitted, std::uint64_t begin_number,
     const std::lock_guard hold{tails_lock_};
     const auto first = std::find_if(tails_.begin(), tails_.end(), precedes);
     if (first == tails_.end()) {
-      break;
+      if (off_queue_limit != 0) [[unlikely]] {
+        has_off_queue_.store(std::ranges::any_of(tails_, &Tail::is_off_queue),
+                             std::memory_order_release);
+      }
+      return;
     }
     dropped = std::move(first->last);
     tails_.erase(first);
-  }
-  if (off_queue_limit != 0) [[unlikely]] {
-    const std::lock_guard hold{tails_lock_};
-    has_off_queue_.store(std::ranges::any_of(tails_, &Tail::is_off_queue),
-                         std::memory_order_release);
   }
 }
 
