@@ -8,10 +8,11 @@ units of KNOWN are exempt until they are untangled: each line is one cycle. A un
 cycle, and a unit of KNOWN that has left its cycle, fails the check, so that the list only shrinks.
 """
 
-import re
 import sys
 from collections import defaultdict
 from pathlib import Path
+
+from check_layers import INCLUDE, SOURCES, files, resolve
 
 KNOWN = """
 backend/cuda: chunks context device event kernel platform queue ranges strided submit thread_queues
@@ -27,7 +28,6 @@ strided_chunks submitting transfer
 python: arguments array_pools buffer callbacks context_stack current errors interruptible \
 interrupts objects pressure resources sycl_objects waiting
 """
-INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
 ROOTS = {"src": "", "python/src": "python/"}
 Graph = dict[str, set[str]]
 
@@ -40,19 +40,26 @@ def known_cycles() -> set[frozenset[str]]:
     return cycles
 
 
+def unit_of(path: Path) -> str | None:
+    """The name in KNOWN: "memory/pool" for src/memory/pool.hpp. None outside of ROOTS."""
+    for folder, prefix in ROOTS.items():
+        if path.is_relative_to(folder):
+            return prefix + path.relative_to(folder).with_suffix("").as_posix()
+    return None
+
+
 def includes(root: Path) -> Graph:
     """The units that each unit includes."""
     graph: Graph = defaultdict(set)
-    for folder, prefix in ROOTS.items():
-        top = root / folder
-        for path in sorted(top.rglob("*.[ch]pp")):
-            unit = prefix + path.relative_to(top).with_suffix("").as_posix()
-            for name in INCLUDE.findall(path.read_text()):
-                beside = (path.parent / name).resolve()
-                target = beside if beside.exists() else top / name
-                if target.exists():
-                    included = prefix + target.relative_to(top).with_suffix("").as_posix()
-                    graph[unit] |= {included} - {unit}
+    for path in files(root):
+        unit = unit_of(path)
+        if unit is None or path.suffix not in SOURCES:
+            continue
+        for name in INCLUDE.finditer((root / path).read_text()):
+            target = resolve(root, path, name[2])
+            included = unit_of(target) if target else None
+            if included:
+                graph[unit] |= {included} - {unit}
     return graph
 
 

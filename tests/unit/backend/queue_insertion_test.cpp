@@ -6,6 +6,7 @@
 
 #include "support/no_memory.hpp"
 #include "transfer/submitting.hpp"
+#include "unit/backend/refusing_queue.hpp"
 #include "unit/backend/sim_fixture.hpp"
 
 namespace isthmus {
@@ -79,29 +80,21 @@ TEST_F(queue_insertion, that_is_cancelled_leaves_nothing) {
   EXPECT_TRUE(fence()->wait({}));
 }
 
-// A queue whose driver refuses all operations, fences included.
-class refusing_queue final : public Queue {
+// Accepts `fences_before_refusal` fences, and refuses everything else.
+class refusing_queue final : public sim_test::RefusingQueue {
  public:
-  explicit refusing_queue(const rig& sim) : Queue{*sim.test_context, *sim.test_device, false} {}
+  explicit refusing_queue(const rig& sim) : RefusingQueue{*sim.test_context, *sim.test_device} {}
 
   int fences = 0;
   int fences_before_refusal = 0;
   Status refuses_with = ISTHMUS_ERROR_DRIVER;
 
  protected:
-  using given = Result<Ref<Event>>;
-  given do_copy(void*, const void*, std::size_t, WaitList) override { return refuse_all(); }
-  given do_copy_2d(const Copy2dShape&, WaitList) override { return refuse_all(); }
-  given do_copy_ranges(const RangedCopy&, WaitList) override { return refuse_all(); }
-  given do_fill(void*, const FillPattern&, std::size_t, WaitList) override { return refuse_all(); }
-  given do_fence(WaitList) override {
-    return fences++ < fences_before_refusal ? given{completed_event()} : refuse_all();
+  [[nodiscard]] Error refusal() const override { return fail(refuses_with, "a broken driver"); }
+  Submission do_fence(WaitList) override {
+    return fences++ < fences_before_refusal ? Submission{completed_event()} : refusal();
   }
-  bool can_wait_for(Event&) const noexcept override { return true; }
   void* native() const noexcept override { return const_cast<refusing_queue*>(this); }
-
- private:
-  given refuse_all() const { return fail(refuses_with, "a broken driver"); }
 };
 
 class refused_insertion : public ::testing::Test {

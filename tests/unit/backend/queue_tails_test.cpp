@@ -5,12 +5,14 @@
 #include <thread>
 #include <utility>
 
+#include "unit/backend/refusing_queue.hpp"
 #include "unit/backend/sim_fixture.hpp"
 
 namespace isthmus {
 namespace {
 
 using sim_test::expect_value;
+using sim_test::RefusingQueue;
 using sim_test::rig;
 
 // Calls a function when it is destroyed.
@@ -27,9 +29,9 @@ class ObservedEvent final : public Event {
 };
 
 // A queue whose fences return the events that the test provides.
-class ScriptedQueue final : public Queue {
+class ScriptedQueue final : public RefusingQueue {
  public:
-  explicit ScriptedQueue(const rig& sim) : Queue{*sim.test_context, *sim.test_device, false} {}
+  explicit ScriptedQueue(const rig& sim) : RefusingQueue{*sim.test_context, *sim.test_device} {}
 
   void submit(const Ref<ObservedEvent>& event, std::function<void()> during = [] {}) {
     next_ = event;
@@ -38,23 +40,13 @@ class ScriptedQueue final : public Queue {
   }
 
  protected:
-  using Submission = Result<Ref<Event>>;
-  Submission do_copy(void*, const void*, std::size_t, WaitList) override { return unsupported(); }
-  Submission do_copy_2d(const Copy2dShape&, WaitList) override { return unsupported(); }
-  Submission do_copy_ranges(const RangedCopy&, WaitList) override { return unsupported(); }
-  Submission do_fill(void*, const FillPattern&, std::size_t, WaitList) override {
-    return unsupported();
-  }
   Submission do_fence(WaitList) override {
     const Ref<Event> event{std::exchange(next_, {})};
     std::exchange(during_, [] {})();
     return event;
   }
-  bool can_wait_for(Event&) const noexcept override { return true; }
 
  private:
-  static Submission unsupported() { return fail(ISTHMUS_ERROR_UNSUPPORTED, "only fences"); }
-
   Ref<ObservedEvent> next_;
   std::function<void()> during_ = [] {};
 };

@@ -18,6 +18,7 @@
 #include "memory/facts.hpp"
 #include "memory/pool.hpp"
 #include "memory/pooled.hpp"
+#include "unit/backend/refusing_queue.hpp"
 
 namespace isthmus {
 namespace {
@@ -60,26 +61,22 @@ class stubborn final : public Releasable {
 };
 
 // A queue that temporarily cannot report its work, like a CUDA stream that is being captured.
-class captured_queue final : public Queue {
+class captured_queue final : public sim_test::RefusingQueue {
  public:
-  captured_queue(Context& home, Device& where) : Queue{home, where, false} { mark_exported(); }
+  captured_queue(Context& context, Device& device) : RefusingQueue{context, device} {
+    mark_exported();
+  }
   void end_capture() noexcept { captured_.store(false); }
   using Queue::mark_queried_on_demand;
   [[nodiscard]] int asked() const noexcept { return asked_.load(); }
 
  private:
-  static Error refuses() { return fail(ISTHMUS_ERROR_UNSUPPORTED, "it is being captured"); }
-  Result<Ref<Event>> do_copy(void*, const void*, std::size_t, WaitList) override {
-    return refuses();
+  [[nodiscard]] Error refusal() const override {
+    return fail(ISTHMUS_ERROR_UNSUPPORTED, "it is being captured");
   }
-  Result<Ref<Event>> do_copy_2d(const Copy2dShape&, WaitList) override { return refuses(); }
-  Result<Ref<Event>> do_copy_ranges(const RangedCopy&, WaitList) override { return refuses(); }
-  Result<Ref<Event>> do_fill(void*, const FillPattern&, std::size_t, WaitList) override {
-    return refuses();
-  }
-  Result<Ref<Event>> do_fence(WaitList) override {
+  Submission do_fence(WaitList) override {
     asked_.fetch_add(1);
-    return captured_.load() ? Result<Ref<Event>>{refuses()} : completed_event();
+    return captured_.load() ? Submission{refusal()} : completed_event();
   }
   [[nodiscard]] bool can_wait_for(Event&) const noexcept override { return false; }
 

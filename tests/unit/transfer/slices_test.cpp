@@ -2,6 +2,7 @@
 // A strided copy with more runs than one operation takes is divided into several operations. When
 // the second finds no memory, nothing remains in flight.
 #include "transfer/strided_chunks.hpp"
+#include "unit/backend/refusing_queue.hpp"
 #include "unit/backend/sim_fixture.hpp"
 
 namespace {
@@ -10,10 +11,10 @@ using namespace isthmus;
 using namespace isthmus::sim_test;
 
 // Has memory only for the first copy. The second throws or returns an error.
-class short_of_memory final : public Queue {
+class short_of_memory final : public RefusingQueue {
  public:
   short_of_memory(rig& with, bool throws)
-      : Queue{*with.test_context, *with.test_device, false}, on_{*with.queue}, throws_{throws} {}
+      : RefusingQueue{*with.test_context, *with.test_device}, on_{*with.queue}, throws_{throws} {}
 
   Ref<Event> first;
 
@@ -25,18 +26,8 @@ class short_of_memory final : public Queue {
     if (made) first = *made;
     return made;
   }
-  Result<Ref<Event>> do_copy(void*, const void*, std::size_t, WaitList) override { return none(); }
-  Result<Ref<Event>> do_copy_2d(const Copy2dShape&, WaitList) override { return none(); }
-  Result<Ref<Event>> do_copy_ranges(const RangedCopy&, WaitList) override { return none(); }
-  Result<Ref<Event>> do_fill(void*, const FillPattern&, std::size_t, WaitList) override {
-    return none();
-  }
-  Result<Ref<Event>> do_fence(WaitList) override { return none(); }
-  bool can_wait_for(Event&) const noexcept override { return true; }
 
  private:
-  static Error none() { return fail(ISTHMUS_ERROR_INTERNAL, "not asked for"); }
-
   Queue& on_;
   const bool throws_;
 };
