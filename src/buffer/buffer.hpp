@@ -166,8 +166,8 @@ class Buffer final : public RefCounted {
   std::size_t alignment_ = 0;
   UsmKind kind_ = ISTHMUS_KIND_DEVICE;
   bool read_only_ = false;
-  bool counted_view_ =
-      false;  // uses another queue than the whole buffer, which the allocation records
+  // It uses another queue than the whole buffer, which the allocation records.
+  bool counted_view_ = false;
   std::atomic<bool> freed_{false};
   std::atomic<std::size_t> exports_{0};
   // Serializes new references to the allocation with `free`; `memory_` itself never changes. A

@@ -128,8 +128,8 @@ class ThreadCache {
 
  public:
   std::atomic<Pool*> owner{nullptr};
-  Queue* queue =
-      nullptr;  // its queue; only the owner accesses this and the fields below, except the links
+  // Its queue. Only the owner accesses this and the fields below, except the links.
+  Queue* queue = nullptr;
   std::uintptr_t queue_key = 0;  // of `queue`
   QueueSlots::EntryIndex entry = QueueSlots::k_no_queue;
   unsigned shard = 0;           // the thread's shard of the pool's central lists

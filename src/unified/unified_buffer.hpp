@@ -291,8 +291,8 @@ class UnifiedBuffer final : public ListedBuffer {
   // device copy is not released. If there was a host copy when it began, host writes next to its
   // range are detected in the smallest granules.
   std::vector<DeviceWrite> device_writes_;
-  bool has_read_pointers_ =
-      false;  // pointers were returned whose last use is unknown, so the host copy is retained
+  // Pointers were returned whose last use is unknown, so the host copy is retained.
+  bool has_read_pointers_ = false;
 
   // Shared with the transfers in flight.
   std::shared_ptr<tracking::TrackedMemory> host_;

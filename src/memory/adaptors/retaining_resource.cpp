@@ -10,8 +10,8 @@ namespace isthmus {
 // after that work, as in a pool. While callers hold blocks, the resource is never destroyed.
 void RetainingResource::release_now() noexcept try {
   constexpr int k_max_attempts = 1000;
-  const auto running =
-      slots_->running();  // before the fence, so that work that ends meanwhile is included
+  // Before the fence, so that work that ends meanwhile is included.
+  const auto running = slots_->running();
   release_unused();
   if (!has_chunks()) {
     delete this;
