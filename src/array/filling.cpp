@@ -133,7 +133,7 @@ Submitted fill_on_device(Queue& queue, const ArraySide& destination, const Eleme
     return fill_from_host(queue, destination, move, value, std::move(options));
   }
   auto scratch = memory_like(queue, like, row_bytes);
-  if (!scratch && scratch.failure().code() == ISTHMUS_ERROR_OUT_OF_MEMORY) {
+  if (is_out_of_memory(scratch)) {
     return fill_from_host(queue, destination, move, value, std::move(options));
   }
   ISTHMUS_TRY(scratch);

@@ -44,7 +44,7 @@ Result<Ref<Allocation>> create_after_release(Queue& queue, const AllocationReque
     }
     is_last = os::Clock::now() >= until;
     auto allocation = Allocation::create(queue, request, resource);
-    if (allocation || allocation.failure().code() != ISTHMUS_ERROR_OUT_OF_MEMORY) {
+    if (!is_out_of_memory(allocation)) {
       return allocation;
     }
     error = allocation.take_error();
@@ -58,8 +58,8 @@ Result<Ref<Allocation>> create_after_release(Queue& queue, const AllocationReque
 // first operation reports it.
 Error check_not_lost(Device& device) {
   if (thread_cache_only()) {
-    return Error::
-        no_memory();  // drivers must not be called here; the caller retries where they may
+    // Drivers must not be called here. The caller retries where they may.
+    return Error::no_memory();
   }
   const auto losses = device_losses.load(std::memory_order_acquire);
   auto memory = device.memory();

@@ -123,6 +123,11 @@ class [[nodiscard]] Result<void> {
   isthmus::Error error_;
 };
 
+template <class T>
+[[nodiscard]] bool is_out_of_memory(const Result<T>& result) noexcept {
+  return !result && result.failure().code() == ISTHMUS_ERROR_OUT_OF_MEMORY;
+}
+
 }  // namespace isthmus
 
 // Returns the error of `expression` from the enclosing function, if it has one.

@@ -7,6 +7,7 @@
 #include "core/sizes.hpp"
 #include "core/undo.hpp"
 #include "memory/deferred_release.hpp"
+#include "memory/freed_before.hpp"
 #include "memory/page_map.hpp"
 #include "memory/pool.hpp"
 #include "memory/pooled.hpp"
@@ -42,7 +43,7 @@ std::optional<Result<void>> free_recorded(const void* block, void* pointer, Queu
     return record->deallocate(pointer, after);
   }
   if (process_registry().is_dying_block(block)) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} was freed before", pointer);
+    return freed_before(pointer);
   }
   return std::nullopt;
 }

@@ -55,11 +55,6 @@ std::size_t release_unused(const DriverShortage& shortage, Releases releases) no
 [[nodiscard]] Result<std::size_t> trim_after_work(const DriverShortage& shortage,
                                                   const os::Deadline& until) noexcept;
 
-template <class Value>
-[[nodiscard]] bool is_out_of_memory(const Result<Value>& result) noexcept {
-  return !result && result.failure().code() == ISTHMUS_ERROR_OUT_OF_MEMORY;
-}
-
 // Returns `refused` if nothing could be released, else the result of `retry`. The released memory
 // may be in pieces that are too small, or another thread may allocate it. Therefore more is
 // released as long as `retry` fails.

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <utility>
 
+#include "memory/freed_before.hpp"
 #include "memory/other_pools.hpp"
 #include "memory/pool_blocks.hpp"
 #include "os/process.hpp"
@@ -40,9 +41,6 @@ Error not_from_this_pool(const void* pointer) {
 Error inner(const void* pointer) {
   return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
               "{} lies inside a block of this pool: free the pointer that was allocated", pointer);
-}
-Error freed_before(const void* pointer) {
-  return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} was freed before", pointer);
 }
 
 }  // namespace
@@ -121,8 +119,8 @@ void Pool::on_last_release() noexcept {
 void Pool::release_now() noexcept {
   constexpr int k_max_tries = 1000;
   try {
-    const auto running =
-        slots_->running();  // before the trim: work that completes meanwhile counts as running
+    // Before the trim, so that work that completes meanwhile counts as running.
+    const auto running = slots_->running();
     trim(0);
     if (source_.counts().held_bytes() == 0) {
       delete this;

@@ -31,7 +31,7 @@ Result<std::size_t> Pool::refill(unsigned size_class, std::span<void*> out, Queu
     return taken;
   }
   auto added = add_slab(size_class, out, queue, shard);
-  if (!added && added.failure().code() == ISTHMUS_ERROR_OUT_OF_MEMORY) {
+  if (is_out_of_memory(added)) {
     const auto own = take_own();  // work that blocks waited for may have completed meanwhile
     if (const auto taken = own != 0 ? own : take_others(); taken != 0) {
       return taken;

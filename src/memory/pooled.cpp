@@ -3,11 +3,9 @@
 
 #include <mutex>
 
-#include "core/sizes.hpp"
 #include "memory/page_map.hpp"
 #include "memory/pool.hpp"
 #include "memory/registry.hpp"
-#include "memory/slab.hpp"
 
 namespace isthmus {
 namespace {

@@ -55,7 +55,7 @@ Submitted UnifiedBuffer::arrival(const SyncRequest& request, BeforeArrival mode)
     auto fetched = download({request.range, request.queue, Waiting::next_use});
     // OUT_OF_MEMORY is ignored: there is no memory for the block of an asynchronous download, and
     // the caller's blocking call needs none.
-    if (!fetched && fetched.failure().code() != ISTHMUS_ERROR_OUT_OF_MEMORY) {
+    if (!fetched && !is_out_of_memory(fetched)) {
       return fetched;
     }
   }

@@ -108,6 +108,19 @@ TEST_P(adaptors, fall_back_and_free_to_the_resource_that_allocated) {
   EXPECT_THROW((void)im::resource::fallback(upstreams(kinds().front())[0], far), im::wrong_context);
 }
 
+TEST_P(adaptors, report_why_a_fallback_fails) {
+  for (im::kind kind : kinds()) {
+    const im::resource full = im::resource::limit(upstreams(kind)[0], 0);
+    EXPECT_TRUE(throws(im::status::out_of_memory, {"the fallback also failed"},
+                       [&] { (void)im::resource::fallback(full, full).allocate(100, 0, queue_); }));
+    const im::resource unsupported = im::resource::failure_callback(
+        full, [](std::size_t) -> bool { throw im::unsupported("not here"); });
+    EXPECT_TRUE(throws(im::status::unsupported, {"not here"}, [&] {
+      (void)im::resource::fallback(full, unsupported).allocate(100, 0, queue_);
+    }));
+  }
+}
+
 TEST_P(adaptors, fall_back_among_threads) {
   const im::kind kind = kinds().front();
   const im::resource first =

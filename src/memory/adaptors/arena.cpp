@@ -7,6 +7,7 @@
 
 #include "core/sizes.hpp"
 #include "core/undo.hpp"
+#include "memory/freed_before.hpp"
 
 namespace isthmus {
 
@@ -106,7 +107,7 @@ Result<Arena::Blocks::iterator> Arena::begin_free(const void* pointer) noexcept 
   }
   auto& block = at->second;
   if (block.state != Block::live) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} was freed before", pointer);
+    return freed_before(pointer);
   }
   if (block.begin != pointer) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,

@@ -92,14 +92,11 @@ Result<ArenaResource::HeldSuperblock> ArenaResource::grow(std::size_t nbytes, st
                                                           Queue& queue) {
   const auto preferred_bytes = std::max(nbytes, k_superblock_bytes);
   auto superblock = allocate_superblock(preferred_bytes, alignment, queue);
-  const auto is_out_of_memory = [&] {
-    return !superblock && superblock.failure().code() == ISTHMUS_ERROR_OUT_OF_MEMORY;
-  };
-  if (is_out_of_memory()) {
+  if (is_out_of_memory(superblock)) {
     release_unused();
     superblock = allocate_superblock(preferred_bytes, alignment, queue);
   }
-  if (is_out_of_memory() && nbytes != preferred_bytes) {
+  if (is_out_of_memory(superblock) && nbytes != preferred_bytes) {
     superblock = allocate_superblock(nbytes, alignment, queue);
   }
   return superblock;

@@ -10,6 +10,7 @@
 #include "core/sizes.hpp"
 #include "core/threads.hpp"
 #include "core/undo.hpp"
+#include "memory/freed_before.hpp"
 #include "memory/oom_stages.hpp"
 
 namespace isthmus {
@@ -84,7 +85,7 @@ DebugResource::~DebugResource() {
 Result<std::byte*> DebugResource::allocate_block(std::size_t nbytes, std::size_t alignment,
                                                  Queue& queue) {
   auto memory = Adaptor::allocate(nbytes, alignment, queue);
-  if (!memory && memory.failure().code() == ISTHMUS_ERROR_OUT_OF_MEMORY) {
+  if (is_out_of_memory(memory)) {
     release_oldest(0);
     memory = Adaptor::allocate(nbytes, alignment, queue);
   }
@@ -141,7 +142,7 @@ Result<void> DebugResource::deallocate(void* pointer, std::size_t, Queue*) noexc
   auto entry = live_.extract(pointer);
   if (entry.empty()) {
     return freed_.has(pointer)
-               ? fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} was freed before", pointer)
+               ? freed_before(pointer)
                : fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                       "{} is not a block of this resource, or lies inside one: free the pointer "
                       "that was allocated",

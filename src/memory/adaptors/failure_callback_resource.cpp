@@ -9,7 +9,7 @@ Result<void*> FailureCallbackResource::allocate(std::size_t nbytes, std::size_t 
                                                 Queue& queue) {
   for (;;) {
     auto memory = Adaptor::allocate(nbytes, alignment, queue);
-    if (memory || memory.failure().code() != ISTHMUS_ERROR_OUT_OF_MEMORY) {
+    if (!is_out_of_memory(memory)) {
       return memory;
     }
     int retry = 0;

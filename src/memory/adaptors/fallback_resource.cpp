@@ -13,17 +13,15 @@ FallbackResource::FallbackResource(MemoryResource& first, MemoryResource& second
 
 Result<void*> FallbackResource::allocate(std::size_t nbytes, std::size_t alignment, Queue& queue) {
   auto memory = Adaptor::allocate(nbytes, alignment, queue);
-  if (memory || memory.failure().code() != ISTHMUS_ERROR_OUT_OF_MEMORY) {
+  if (!is_out_of_memory(memory)) {
     return memory;
   }
   auto other = second_->allocate(nbytes, alignment, queue);
-  if (!other && other.failure().code() != ISTHMUS_ERROR_OUT_OF_MEMORY) {
-    return other;
-  }
-  if (!other) {
+  if (is_out_of_memory(other)) {
     return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "{}; the fallback also failed: {}",
                 memory.failure().message(), other.failure().message());
   }
+  ISTHMUS_TRY(other);
   try {
     fallback_blocks_.insert(*other, Nothing{});
   } catch (const std::bad_alloc&) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/sizes.hpp"
+#include "memory/freed_before.hpp"
 
 namespace isthmus {
 namespace {
@@ -68,7 +69,7 @@ Result<FixedSizeResource::Block*> FixedSizeResource::live_block_at(const void* p
   }
   auto& block = slab->blocks[offset / block_bytes_];
   if (!block.live) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} was freed before", pointer);
+    return freed_before(pointer);
   }
   return &block;
 }

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "core/sizes.hpp"
+#include "memory/freed_before.hpp"
 
 namespace isthmus {
 
@@ -86,7 +87,7 @@ Result<void*> MonotonicResource::allocate(std::size_t nbytes, std::size_t alignm
     size = std::max(next_bytes_, nbytes);
   }
   auto chunk = allocate_chunk(size, *checked, queue);
-  if (!chunk && size != nbytes && chunk.failure().code() == ISTHMUS_ERROR_OUT_OF_MEMORY) {
+  if (size != nbytes && is_out_of_memory(chunk)) {
     size = nbytes;
     chunk = allocate_chunk(size, *checked, queue);
   }
@@ -142,7 +143,7 @@ Result<void> MonotonicResource::end_block(const void* pointer) noexcept {
                 pointer);
   }
   if (!found.block->live) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} was freed before", pointer);
+    return freed_before(pointer);
   }
   found.block->live = false;
   ++changes_;
