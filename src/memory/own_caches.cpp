@@ -25,11 +25,11 @@ auto find_sorted(const std::vector<CacheEntry>& all, Key key) noexcept {
 
 }  // namespace
 
-OwnCaches::OwnCaches(const Pool& pool, QueueSlots& slots, const CentralLists& central) noexcept
+OwnCaches::OwnCaches(const ThreadCacheOwner& pool, const CentralLists& central) noexcept
     : pool_{pool},
-      slots_{slots},
+      slots_{pool.slots()},
       central_{central},
-      all_idle_{slots.all_idle()},
+      all_idle_{slots_.all_idle()},
       count_{ThreadCache::find_own(pool, caches_)} {
   const auto caches = all();
   const auto last = std::max_element(

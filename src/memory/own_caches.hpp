@@ -31,7 +31,7 @@ class OwnCaches {
  public:
   // The next request is assumed to be on the queue on which the thread used the pool last. If the
   // host has no memory for the sorted lists, no page runs and slabs are counted.
-  OwnCaches(const Pool& pool, QueueSlots& slots, const CentralLists& central) noexcept;
+  OwnCaches(const ThreadCacheOwner& pool, const CentralLists& central) noexcept;
 
   // The entry of the queue on which the thread used the pool last; k_no_queue if the thread has no
   // cache of the pool.
@@ -74,7 +74,7 @@ class OwnCaches {
   [[nodiscard]] std::uint32_t blocks_for(const Slab& owner, unsigned size_class,
                                          const ThreadCache& cache) const noexcept;
 
-  const Pool& pool_;
+  const ThreadCacheOwner& pool_;
   QueueSlots& slots_;
   const CentralLists& central_;
   const bool all_idle_;  // no queue that tickets wait for has work

@@ -71,11 +71,11 @@ Result<Ref<Pool>> Pool::create(Context& context, Device& device, UsmKind kind,
 
 Pool::Pool(Context& context, Device& device, UsmKind kind, const Options& options)
     : ListedPool{context, device, kind, this},
+      ThreadCacheOwner{make_ref<QueueSlots>()},
       classes_{unit_for(device)},
       checks_{options.checks},
       max_wait_{options.max_wait},
       device_wait_{options.device_wait},
-      slots_{make_ref<QueueSlots>()},
       source_{context,
               device,
               kind,
@@ -85,12 +85,12 @@ Pool::Pool(Context& context, Device& device, UsmKind kind, const Options& option
               options.upstream,
               options.remaps,
               options.live},
-      regions_{source_, *slots_},
+      regions_{source_, slots()},
       window_{options.decay},
-      central_{*slots_, source_.poison(), classes_,
+      central_{slots(), source_.poison(), classes_,
                [](std::size_t block_bytes) { return max_in_bin(block_bytes) / 2; }} {}
 
-Pool::~Pool() { slots_->drop_queues(); }
+Pool::~Pool() { slots().drop_queues(); }
 
 void Pool::on_last_release() noexcept {
   if (os::drivers_unavailable()) {
@@ -120,7 +120,7 @@ void Pool::release_now() noexcept {
   constexpr int k_max_tries = 1000;
   try {
     // Before the trim, so that work that completes meanwhile counts as running.
-    const auto running = slots_->running();
+    const auto running = slots().running();
     trim(0);
     if (source_.counts().held_bytes() == 0) {
       delete this;
@@ -141,7 +141,7 @@ void Pool::set_bin_capacities(ThreadCache& cache, std::uint32_t share) const noe
 }
 
 void Pool::flush(ThreadCache& cache) noexcept {
-  const auto freed = slots_->next(cache.entry);
+  const auto freed = slots().next(cache.entry);
   for (unsigned each = 0; each < classes_.count(); ++each) {
     auto& bin = cache.bins.at(each);
     return_to_central(each, {bin.blocks.data(), bin.count}, freed, cache.shard);
@@ -219,15 +219,15 @@ Result<void*> Pool::allocate_run(std::size_t nbytes, std::size_t alignment, Queu
       return unpoison(run_base, count * k_pool_page_bytes);
     }
   }
-  slots_->fence_if_due();
-  auto run = take_run({nbytes, count, count, alignment, slots_->find(queue)}, queue);
+  slots().fence_if_due();
+  auto run = take_run({nbytes, count, count, alignment, slots().find(queue)}, queue);
   ISTHMUS_TRY(run);
   regions_.table().origin_of(run->first).set(nbytes, key);
   return unpoison(run->base, count * k_pool_page_bytes);
 }
 
 void Pool::flush_runs(ThreadCache& cache) noexcept {
-  const auto freed = slots_->next(cache.entry);
+  const auto freed = slots().next(cache.entry);
   for (auto& cached : cache.runs) {
     if (cached.count != 0) {
       regions_.deallocate(cached.first, freed);
@@ -277,17 +277,11 @@ Result<void> Pool::free_block(PoolPage& page, void* pointer, Queue* queue) noexc
   return {};
 }
 
-void Pool::reserve_entry_for(Queue& queue) noexcept {
-  if (!slots_->has_entry_for(queue)) {
-    ThreadCache::detach_dead(*this);
-  }
-}
-
 Ticket Pool::ticket_after(Queue* queue) noexcept {
   if (queue != nullptr) {
-    reserve_entry_for(*queue);
+    ThreadCache::reserve_entry_for(*this, *queue);
   }
-  return slots_->ticket_after(queue);
+  return slots().ticket_after(queue);
 }
 
 void Pool::put_in_thread_cache(unsigned size_class, void* pointer, Queue* queue) noexcept {
@@ -306,7 +300,7 @@ bool Pool::keep_block(ThreadCache& cache, unsigned size_class, void* block) noex
   auto& bin = cache.bins[size_class];
   if (bin.count == bin.capacity) [[unlikely]] {
     const auto batch = bin.capacity / 2;  // the oldest blocks, least likely in a CPU cache
-    return_to_central(size_class, {bin.blocks.data(), batch}, slots_->next(cache.entry),
+    return_to_central(size_class, {bin.blocks.data(), batch}, slots().next(cache.entry),
                       cache.shard);
     std::copy(bin.blocks.begin() + batch, bin.blocks.begin() + bin.count, bin.blocks.begin());
     bin.count -= batch;
@@ -349,7 +343,7 @@ bool Pool::keep_run(ThreadCache& cache, const ThreadCache::PageRun& freed) noexc
   }
   auto& oldest = cache.runs[++cache.newest % ThreadCache::k_runs];
   if (oldest.count != 0) {
-    regions_.deallocate(oldest.first, slots_->next(cache.entry));
+    regions_.deallocate(oldest.first, slots().next(cache.entry));
     cache.cached_pages -= std::exchange(oldest.count, 0);
   }
   if (cache.cached_pages + freed.count > ThreadCache::k_max_cached_pages) {

@@ -43,7 +43,7 @@
 
 namespace isthmus {
 
-class Pool final : public ListedPool, public Releasable {
+class Pool final : public ListedPool, public Releasable, public ThreadCacheOwner {
  public:
   struct Options {
     std::size_t growth_bytes = 0;        // minimum size of a driver request; 0: chosen by the pool
@@ -134,7 +134,7 @@ class Pool final : public ListedPool, public Releasable {
   // is released even if less than `keep` bytes remain.
   std::size_t trim(std::size_t keep) noexcept override;
   std::size_t trim_free(std::size_t keep) noexcept override;
-  [[nodiscard]] std::vector<Ref<Event>> running() override { return slots_->running(); }
+  [[nodiscard]] std::vector<Ref<Event>> running() override { return slots().running(); }
   // If true, `trim_free` calls no other resource.
   [[nodiscard]] bool is_driver_backed() const noexcept override {
     return source_.upstream() == nullptr;
@@ -151,19 +151,8 @@ class Pool final : public ListedPool, public Releasable {
     return regions_.since(page);
   }
   [[nodiscard]] const OomStages& oom_stages() const noexcept { return oom_stages_; }
-
-  // For thread caches. `thread_caches` and `set_thread_caches` require the lock of
-  // thread_cache.cpp.
-  [[nodiscard]] QueueSlots& slots() noexcept { return *slots_; }
-  [[nodiscard]] ThreadCache* thread_caches() const noexcept { return thread_caches_; }
-  void set_thread_caches(ThreadCache* first) noexcept { thread_caches_ = first; }
-  // Sets the capacity of the bins of a thread cache to 1 / `share` of the capacity in a thread's
-  // only cache.
-  void set_bin_capacities(ThreadCache& cache, std::uint32_t share) const noexcept;
-  // If all queue entries are in use, detaches the thread caches of queues that only pools still
-  // reference, so that `queue` can reuse one of their entries.
-  void reserve_entry_for(Queue& queue) noexcept;
-  void flush(ThreadCache& cache) noexcept;
+  void set_bin_capacities(ThreadCache& cache, std::uint32_t share) const noexcept override;
+  void flush(ThreadCache& cache) noexcept override;
 
  private:
   ~Pool() override;
@@ -257,12 +246,10 @@ class Pool final : public ListedPool, public Releasable {
   std::atomic<bool> frees_after_work_{false};
   const std::chrono::nanoseconds max_wait_;
   const bool device_wait_;
-  const Ref<QueueSlots> slots_;
   RegionSource source_;
   RegionHeap regions_;
   DecayWindow window_;
   CentralLists central_;
-  ThreadCache* thread_caches_ = nullptr;
   int release_tries_ = 0;
   OomStages oom_stages_;
   // The time of the next search for idle thread caches.

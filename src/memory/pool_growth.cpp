@@ -132,7 +132,7 @@ void Pool::coalesce() noexcept {
 
 // Submits the fences that tickets wait for, and coalesces free memory whose tickets have passed.
 void Pool::coalesce_shared() noexcept {
-  slots_->fence();
+  slots().fence();
   regions_.coalesce();
 }
 
@@ -159,7 +159,7 @@ void Pool::flush_caches(ThreadCache::Revoked scope) noexcept {
   for (unsigned each = 0; each < classes_.count(); ++each) {
     release_empty_slabs(central_.flush(each));
   }
-  slots_->fence();
+  slots().fence();
   regions_.coalesce();
 }
 

@@ -235,7 +235,7 @@ class Pool::OomStageRunner {
       return refusal_;
     }
     Undo undo{[&] { pool_.regions_.deallocate(found.first, found.until); }};
-    if (auto waits = pool_.slots_->add_dependency(found.until, queue_); !waits) {
+    if (auto waits = pool_.slots().add_dependency(found.until, queue_); !waits) {
       if (waits.failure().code() == ISTHMUS_ERROR_CALLBACK) {
         return waits.take_error();  // interrupted
       }
@@ -246,7 +246,7 @@ class Pool::OomStageRunner {
     undo.dismiss();
     // The whole run is now ordered on this queue. If it becomes a slab, the blocks that this
     // request does not take are usable by the next request on the queue.
-    found.until = pool_.slots_->next(wanted_.entry);
+    found.until = pool_.slots().next(wanted_.entry);
     return found;
   }
 
@@ -263,9 +263,9 @@ class Pool::OomStageRunner {
   // calling the upstream resource.
   [[nodiscard]] Result<RegionHeap::PageRun> wait() {
     const auto until = os::deadline_after(pool_.max_wait_.count());
-    auto first = wait_for(pool_.slots_->running(wanted_.entry), until);
+    auto first = wait_for(pool_.slots().running(wanted_.entry), until);
     if (is_out_of_memory(first) && pool_.regions_.deferred_bytes() != 0) {
-      first = wait_for(pool_.slots_->running(), until);
+      first = wait_for(pool_.slots().running(), until);
     }
     if (!is_out_of_memory(first)) {
       return first;
@@ -315,7 +315,7 @@ class Pool::OomStageRunner {
     }
     // The continuation of a completed fence may not have run yet, because its thread waits for a
     // CPU. `running` passes the tickets of such fences.
-    static_cast<void>(pool_.slots_->running());
+    static_cast<void>(pool_.slots().running());
     return coalesce();
   }
 

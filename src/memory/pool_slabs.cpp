@@ -12,12 +12,12 @@ namespace isthmus {
 
 Result<std::size_t> Pool::refill(unsigned size_class, std::span<void*> out, Queue* queue,
                                  unsigned shard) {
-  slots_->fence_if_due();
+  slots().fence_if_due();
   const auto take_own = [&] {
-    return central_.take_own(size_class, out, slots_->find(queue), shard);
+    return central_.take_own(size_class, out, slots().find(queue), shard);
   };
   const auto take_others = [&] {
-    return central_.take_other_shards(size_class, out, slots_->find(queue), shard);
+    return central_.take_other_shards(size_class, out, slots().find(queue), shard);
   };
   if (const auto taken = take_own(); taken != 0) {
     return taken;
@@ -54,7 +54,7 @@ bool Pool::can_spare_slab(unsigned size_class) const noexcept {
 std::size_t Pool::add_slab_without_growth(unsigned size_class, std::span<void*> out, Queue* queue,
                                           unsigned shard) {
   const auto shape = next_slab(size_class);
-  const auto run = regions_.allocate(shape.pages, 1, slots_->find(queue));
+  const auto run = regions_.allocate(shape.pages, 1, slots().find(queue));
   if (run.count == 0) {
     return 0;
   }
@@ -67,7 +67,7 @@ Result<std::size_t> Pool::add_slab(unsigned size_class, std::span<void*> out, Qu
   const auto smallest = SlabShape::smallest(classes_.bytes_of(size_class));
   const auto shape = next_slab(size_class);
   auto run = take_run(
-      {classes_.bytes_of(size_class), shape.pages, smallest.pages, 1, slots_->find(queue)}, queue);
+      {classes_.bytes_of(size_class), shape.pages, smallest.pages, 1, slots().find(queue)}, queue);
   ISTHMUS_TRY(run);
   return cut_slab(size_class, run->count == shape.pages ? shape : smallest, *run, out, shard);
 }
@@ -83,7 +83,7 @@ Result<std::size_t> Pool::cut_slab(unsigned size_class, const SlabShape& shape,
     return Error::no_memory();
   }
   slab->base.store(run.base, k_relaxed);
-  const bool waits = !slots_->passed(run.until);
+  const bool waits = !slots().passed(run.until);
   slab->free_count = waits ? 0 : shape.blocks;
   slab->waiting = waits ? shape.blocks : 0;
   slab->until = run.until;

@@ -25,7 +25,7 @@ std::size_t Pool::largest_block(const OwnCaches& caches,
 }
 
 Snapshot Pool::count_with_largest_request() const noexcept {
-  const OwnCaches caches{*this, *slots_, central_};
+  const OwnCaches caches{*this, central_};
   const auto found = regions_.count(&caches);
   auto snapshot = found.snapshot;
   const auto run_bytes = std::size_t{found.longest} * k_pool_page_bytes;

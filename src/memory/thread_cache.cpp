@@ -11,7 +11,6 @@
 #include "core/owned_by_thread.hpp"
 #include "core/threads.hpp"
 #include "core/tls.hpp"
-#include "memory/pool.hpp"
 #include "os/process.hpp"
 #include "os/process_fence.hpp"
 #include "os/virtual_memory.hpp"
@@ -47,7 +46,7 @@ class ShardNumbers {
 };
 ShardNumbers shards;
 
-void attach(ThreadCache& cache, Pool& pool, Queue* key, QueueSlots::EntryIndex entry,
+void attach(ThreadCache& cache, ThreadCacheOwner& pool, Queue* key, QueueSlots::EntryIndex entry,
             std::uint32_t share) noexcept {
   cache.entry = entry;
   pool.slots().attach_thread_cache(entry);
@@ -101,7 +100,7 @@ class ThreadCaches {
   // Precondition: thread_caches_lock() is held.
   ThreadCaches() noexcept : shard_{shards.join()} {}
 
-  [[nodiscard]] ThreadCache* find(Pool& pool, Queue* key) noexcept {
+  [[nodiscard]] ThreadCache* find(ThreadCacheOwner& pool, Queue* key) noexcept {
     const auto hashed = hash_of(hash_of(address(&pool)) ^ address(key));
     auto& set = sets_[hashed >> (64 - k_set_bits)];
     auto found = std::find_if(set.begin(), set.end(), [&](const CacheEntry& each) {
@@ -122,7 +121,8 @@ class ThreadCaches {
     return set.front().cache;
   }
 
-  [[nodiscard]] std::size_t collect(const Pool& pool, std::span<ThreadCache*> out) noexcept {
+  [[nodiscard]] std::size_t collect(const ThreadCacheOwner& pool,
+                                    std::span<ThreadCache*> out) noexcept {
     std::size_t found = 0;
     for_each([&](ThreadCache*& each) {
       if (each->owner.load(k_relaxed) == &pool) {
@@ -132,12 +132,12 @@ class ThreadCaches {
     return found;
   }
 
-  [[nodiscard]] bool should_flush(const Pool& pool, std::size_t page_count) noexcept {
+  [[nodiscard]] bool should_flush(const ThreadCacheOwner& pool, std::size_t page_count) noexcept {
     unflushed_pages_ += page_count;
     return unflushed_pages_ >= count(pool) && std::exchange(unflushed_pages_, 0) != 0;
   }
 
-  void flush(Pool& pool) noexcept {
+  void flush(ThreadCacheOwner& pool) noexcept {
     for_each([&](ThreadCache*& each) {
       if (each->owner.load(k_relaxed) == &pool) {
         const ThreadCache::Hold held{*each};
@@ -173,7 +173,7 @@ class ThreadCaches {
   };
   using ThreadCacheSet = std::array<CacheEntry, 8>;
 
-  [[nodiscard]] std::uint32_t count(const Pool& pool) noexcept {
+  [[nodiscard]] std::uint32_t count(const ThreadCacheOwner& pool) noexcept {
     std::uint32_t found = 0;
     for_each([&](ThreadCache*& each) { found += each->owner.load(k_relaxed) == &pool ? 1U : 0U; });
     return found;
@@ -190,9 +190,9 @@ class ThreadCaches {
     }
   }
 
-  [[nodiscard]] bool serve(ThreadCache*& cache, Pool& pool, Queue* key) noexcept {
+  [[nodiscard]] bool serve(ThreadCache*& cache, ThreadCacheOwner& pool, Queue* key) noexcept {
     if (key != nullptr) {
-      pool.reserve_entry_for(*key);
+      ThreadCache::reserve_entry_for(pool, *key);
     }
     const auto entry = pool.slots().find(key);
     if (entry == QueueSlots::k_no_queue && key != nullptr) {
@@ -275,7 +275,7 @@ ThreadCaches* make_own_thread_caches() noexcept {
 
 }  // namespace
 
-ThreadCache* ThreadCache::find(Pool& pool, Queue* key) noexcept {
+ThreadCache* ThreadCache::find(ThreadCacheOwner& pool, Queue* key) noexcept {
   auto* const own = on_library_thread() ? nullptr : make_own_thread_caches();
   auto* const found = own != nullptr ? own->find(pool, key) : nullptr;
   if (found != nullptr) {
@@ -321,19 +321,19 @@ std::size_t ThreadCache::next_refill(unsigned size_class) noexcept {
               : 1;
 }
 
-bool ThreadCache::should_flush_own(const Pool& pool, std::size_t page_count) noexcept {
+bool ThreadCache::should_flush_own(const ThreadCacheOwner& pool, std::size_t page_count) noexcept {
   auto* const own = find_own_thread_caches();
   return own == nullptr || own->should_flush(pool, page_count);
 }
 
-void ThreadCache::flush_own(Pool& pool) noexcept {
+void ThreadCache::flush_own(ThreadCacheOwner& pool) noexcept {
   auto* const own = find_own_thread_caches();
   if (own != nullptr && !on_library_thread()) {
     own->flush(pool);
   }
 }
 
-std::size_t ThreadCache::find_own(const Pool& pool,
+std::size_t ThreadCache::find_own(const ThreadCacheOwner& pool,
                                   std::span<ThreadCache*, k_max_own> out) noexcept {
   auto* const own = on_library_thread() ? nullptr : find_own_thread_caches();
   return own != nullptr ? own->collect(pool, out) : 0;
@@ -359,7 +359,7 @@ bool ThreadCache::is_idle(Revoked scope) const noexcept {
 
 // Precondition: thread_caches_lock() is held.
 template <class Choose>
-void ThreadCache::flush_some(Pool& pool, Revoked scope, Choose&& choose) noexcept {
+void ThreadCache::flush_some(ThreadCacheOwner& pool, Revoked scope, Choose&& choose) noexcept {
   bool any = false;
   for (auto* each = pool.thread_caches(); each != nullptr; each = each->next) {
     if (choose(*each)) {
@@ -380,19 +380,21 @@ void ThreadCache::flush_some(Pool& pool, Revoked scope, Choose&& choose) noexcep
   }
 }
 
-void ThreadCache::revoke(Pool& pool, Revoked scope) noexcept {
+void ThreadCache::revoke(ThreadCacheOwner& pool, Revoked scope) noexcept {
   const std::lock_guard hold{thread_caches_lock()};
   flush_some(pool, scope, [scope](ThreadCache& each) {
     return scope == Revoked::all || !each.was_used_recently();
   });
 }
 
-void ThreadCache::detach_dead(Pool& pool) noexcept {
-  const std::lock_guard hold{thread_caches_lock()};
-  flush_some(pool, Revoked::all, [](ThreadCache& each) { return is_dead(each); });
+void ThreadCache::reserve_entry_for(ThreadCacheOwner& pool, Queue& queue) noexcept {
+  if (!pool.slots().has_entry_for(queue)) {
+    const std::lock_guard hold{thread_caches_lock()};
+    flush_some(pool, Revoked::all, [](ThreadCache& each) { return is_dead(each); });
+  }
 }
 
-void ThreadCache::detach_all(Pool& pool) noexcept {
+void ThreadCache::detach_all(ThreadCacheOwner& pool) noexcept {
   const std::lock_guard hold{thread_caches_lock()};
   while (pool.thread_caches() != nullptr) {
     detach(*pool.thread_caches());

@@ -34,7 +34,32 @@
 
 namespace isthmus {
 
-class Pool;
+class ThreadCache;
+
+// The part of a pool that its thread caches use.
+class ThreadCacheOwner {
+ public:
+  ThreadCacheOwner(const ThreadCacheOwner&) = delete;
+  ThreadCacheOwner& operator=(const ThreadCacheOwner&) = delete;
+
+  [[nodiscard]] QueueSlots& slots() const noexcept { return *slots_; }
+  // The first of its thread caches. These two require the lock of thread_cache.cpp.
+  [[nodiscard]] ThreadCache* thread_caches() const noexcept { return thread_caches_; }
+  void set_thread_caches(ThreadCache* first) noexcept { thread_caches_ = first; }
+  // Sets the capacity of the bins of a thread cache to 1 / `share` of the capacity in a thread's
+  // only cache.
+  virtual void set_bin_capacities(ThreadCache& cache, std::uint32_t share) const noexcept = 0;
+  // Moves the content of a thread cache to the central lists.
+  virtual void flush(ThreadCache& cache) noexcept = 0;
+
+ protected:
+  explicit ThreadCacheOwner(Ref<QueueSlots> slots) noexcept : slots_{std::move(slots)} {}
+  ~ThreadCacheOwner() = default;
+
+ private:
+  const Ref<QueueSlots> slots_;
+  ThreadCache* thread_caches_ = nullptr;
+};
 
 class ThreadCache {
  public:
@@ -59,27 +84,28 @@ class ThreadCache {
   // The calling thread's thread cache of `pool` for a key (`thread_cache_key`), created if
   // necessary. Null if there is no memory or no entry in `QueueSlots`, if the thread is ending, or
   // on a thread of the library, which frees but does not allocate.
-  [[nodiscard]] static ThreadCache* find(Pool& pool, Queue* key) noexcept;
+  [[nodiscard]] static ThreadCache* find(ThreadCacheOwner& pool, Queue* key) noexcept;
   // Moves the memory of the pool in the calling thread's caches to the pool's central lists.
-  static void flush_own(Pool& pool) noexcept;
+  static void flush_own(ThreadCacheOwner& pool) noexcept;
   // Adds `page_count` to the pages that this thread has requested, of any pool, since this last
   // returned true. Returns whether they justify flushing all its thread caches of this pool: at
   // least one page for each.
-  [[nodiscard]] static bool should_flush_own(const Pool& pool, std::size_t page_count) noexcept;
+  [[nodiscard]] static bool should_flush_own(const ThreadCacheOwner& pool,
+                                             std::size_t page_count) noexcept;
   // As `flush_own` for all threads, or only for thread caches that were not used since the last
   // such call. A thread cache that is in constant use may retain its content, and every thread
   // cache may, if the kernel no longer allows the fence.
   enum class Revoked { idle, all };
-  static void revoke(Pool& pool, Revoked scope) noexcept;
+  static void revoke(ThreadCacheOwner& pool, Revoked scope) noexcept;
   // Stores this thread's thread caches of a pool in `out`. Returns their number.
   static constexpr std::size_t k_max_own = 512;
-  [[nodiscard]] static std::size_t find_own(const Pool& pool,
+  [[nodiscard]] static std::size_t find_own(const ThreadCacheOwner& pool,
                                             std::span<ThreadCache*, k_max_own> out) noexcept;
   // Empties the thread caches of a pool that is being destroyed, and detaches them from it.
-  static void detach_all(Pool& pool) noexcept;
-  // As `detach_all`, for thread caches whose queues only pools still reference: they keep the
-  // queues alive, and their entries in use.
-  static void detach_dead(Pool& pool) noexcept;
+  static void detach_all(ThreadCacheOwner& pool) noexcept;
+  // If all queue entries of the pool are in use, detaches the thread caches of queues that only
+  // pools still reference, so that `queue` can reuse one of their entries.
+  static void reserve_entry_for(ThreadCacheOwner& pool, Queue& queue) noexcept;
 
   class Hold;
 
@@ -106,7 +132,7 @@ class ThreadCache {
 
   // Whether the thread cache belongs to this pool and queue. The entry in `QueueSlots` keeps the
   // queue alive, so no other queue can have its address.
-  [[nodiscard]] bool serves(const Pool& pool, const Queue* key) const noexcept {
+  [[nodiscard]] bool serves(const ThreadCacheOwner& pool, const Queue* key) const noexcept {
     return owner.load(k_relaxed) == &pool && queue == key;
   }
 
@@ -127,7 +153,7 @@ class ThreadCache {
   std::atomic<bool> is_being_revoked_{false};
 
  public:
-  std::atomic<Pool*> owner{nullptr};
+  std::atomic<ThreadCacheOwner*> owner{nullptr};
   // Its queue. Only the owner accesses this and the fields below, except the links.
   Queue* queue = nullptr;
   std::uintptr_t queue_key = 0;  // of `queue`
@@ -148,7 +174,7 @@ class ThreadCache {
   [[nodiscard]] bool was_used_recently() noexcept;
   [[nodiscard]] bool is_idle(Revoked scope) const noexcept;
   template <class Choose>
-  static void flush_some(Pool& pool, Revoked scope, Choose&& choose) noexcept;
+  static void flush_some(ThreadCacheOwner& pool, Revoked scope, Choose&& choose) noexcept;
 };
 
 namespace detail {
