@@ -6,6 +6,7 @@
 
 #include "backend/queue.hpp"
 #include "buffer/buffer.hpp"
+#include "memory/allocation_creation.hpp"
 #include "memory/default_pools.hpp"
 #include "memory/deferred_release.hpp"
 #include "memory/driver_serves_thread.hpp"
@@ -43,7 +44,7 @@ Result<Ref<Allocation>> create_after_release(Queue& queue, const AllocationReque
       return error;
     }
     is_last = os::Clock::now() >= until;
-    auto allocation = Allocation::create(queue, request, resource);
+    auto allocation = create_allocation(queue, request, resource);
     if (!is_out_of_memory(allocation)) {
       return allocation;
     }
@@ -117,12 +118,12 @@ Result<Ref<Buffer>> Buffer::create_from(Queue& queue, const BufferRequest& reque
     auto& device = resource != nullptr ? resource->device() : queue.device();
     const auto returned = device.released_bytes(allocation_request.kind);
     const auto refusals = driver_refusals;
-    auto allocation = Allocation::create(queue, allocation_request, resource);
+    auto allocation = create_allocation(queue, allocation_request, resource);
     if (is_out_of_memory(allocation)) {
       allocation = with_all_pools(
           {device, allocation_request.kind, allocation_request.nbytes,
            resource != nullptr ? resource->as_pool() : nullptr},
-          refusals, [&] { return Allocation::create(queue, allocation_request, resource); },
+          refusals, [&] { return create_allocation(queue, allocation_request, resource); },
           std::move(allocation));
     }
     if (!allocation &&
@@ -132,13 +133,13 @@ Result<Ref<Buffer>> Buffer::create_from(Queue& queue, const BufferRequest& reque
     }
     if (!allocation &&
         call_oom_callbacks(allocation.failure(), refusals, device, allocation_request, resource)) {
-      allocation = Allocation::create(queue, allocation_request, resource);
+      allocation = create_allocation(queue, allocation_request, resource);
     }
     if (is_out_of_memory(allocation) && no_wait == 0 && &device == &queue.device() &&
         resource != nullptr && resource->as_pool() != nullptr &&
         DefaultPools::only().has(*resource->as_pool())) {
       // A pool requests 64 KiB or more from the driver, which may have less.
-      auto unpooled = Allocation::create(queue, allocation_request, nullptr);
+      auto unpooled = create_allocation(queue, allocation_request, nullptr);
       allocation = unpooled ? std::move(unpooled) : std::move(allocation);
     }
     if (!allocation) {

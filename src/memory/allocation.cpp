@@ -10,8 +10,6 @@
 #include "memory/freed_before.hpp"
 #include "memory/page_map.hpp"
 #include "memory/pool.hpp"
-#include "memory/pooled.hpp"
-#include "memory/provider.hpp"
 #include "memory/registry.hpp"
 
 namespace isthmus {
@@ -19,28 +17,10 @@ namespace {
 
 constinit std::atomic<bool> any_nested_allocation{false};
 
-Result<void*> allocate_memory(Queue& queue, const AllocationRequest& request,
-                              MemoryResource* resource) {
-  if (resource != nullptr) {
-    auto* const pool = resource->as_pool();
-    auto* const block =
-        pool != nullptr ? pool->allocate_fast(request.nbytes, request.alignment, &queue) : nullptr;
-    if (pool == nullptr) {
-      release_large_on_demand();
-    }
-    return block != nullptr ? block : resource->allocate(request.nbytes, request.alignment, queue);
-  }
-  if (auto error = queue.check_allocation()) {
-    return error;
-  }
-  release_large_on_demand();
-  return provider_allocate_or_trim(queue.context(), queue.device(), request);
-}
-
 // For a pool: frees its block through the block's record.
 std::optional<Result<void>> free_recorded(const void* block, void* pointer, Queue* after) noexcept {
-  if (const auto record = process_registry().find_block(block)) {
-    return record->deallocate(pointer, after);
+  if (auto record = process_registry().find_block(block)) {
+    return allocation_of(std::move(record))->deallocate(pointer, after);
   }
   if (process_registry().is_dying_block(block)) {
     return freed_before(pointer);
@@ -56,65 +36,21 @@ Allocation::~Allocation() {
   }
 }
 
-Context& Allocation::context() const noexcept { return queue_->context(); }
-Device& Allocation::device() const noexcept {
-  if (outer_) {
-    return outer_->device();
-  }
-  return other_device_ != nullptr ? *other_device_ : queue_->device();
-}
-
-bool Allocation::contains(const void* pointer) const noexcept {
-  return address(pointer) - address(facts_.base) < facts_.nbytes;
-}
-
-Result<Ref<Allocation>> Allocation::create(Queue& queue, const AllocationRequest& request,
-                                           MemoryResource* resource) {
-  auto pointer = allocate_memory(queue, request, resource);
-  ISTHMUS_TRY(pointer);
-  return take_ownership(queue, {*pointer, request.nbytes, request.alignment, request.kind},
-                        resource);
-}
-
-Result<Ref<Allocation>> Allocation::take_ownership(Queue& queue, const Facts& facts,
-                                                   MemoryResource* resource) {
-  auto result = record_new(queue, facts, resource);
-  if (!result) {
-    const bool is_ordered = resource != nullptr && resource->as_pool() != nullptr;
-    return_memory(facts, queue, resource, is_ordered || !queue.is_exported() ? &queue : nullptr);
-  }
-  return result;
-}
-
 Result<Ref<Allocation>> Allocation::record_new(Queue& queue, const Facts& facts,
-                                               MemoryResource* resource) noexcept try {
+                                               Placement placement) {
   auto allocation = make_ref<Allocation>(queue, facts);
-  if (facts.alignment == 0) {
-    allocation->facts_.alignment = queue.device().properties().base_alignment;
+  if (placement.device != nullptr) {
+    allocation->device_ = placement.device;
   }
-  auto* source = resource;
-  auto* pool = resource != nullptr ? resource->as_pool() : nullptr;
-  if (resource != nullptr && pool == nullptr) {
-    source = &resource->resource_of(facts.base, facts.nbytes);
-    allocation->facts_.kind = source->kind();
-    pool = source->as_pool();
-    if (source->suballocates()) {
-      ISTHMUS_TRY(allocation->find_outer());
-    }
-  }
-  if (source != nullptr && &source->device() != &queue.device()) {
-    allocation->other_device_ = &source->device();
-  }
+  allocation->set_outer(std::move(placement.outer));
   // The pool may allocate memory that unfinished work of its previous owner still uses, but only on
   // the queue of that work.
-  if (pool != nullptr && pool->frees_after_work()) {
+  if (placement.pool != nullptr && placement.pool->frees_after_work()) {
     ISTHMUS_TRY(allocation->inherit(queue));
   }
-  allocation->is_block_ = pool != nullptr;
-  allocation->register_with(resource);
+  allocation->is_block_ = placement.pool != nullptr;
+  allocation->register_with(placement.resource);
   return allocation;
-} catch (const std::bad_alloc&) {
-  return Error::no_memory();
 }
 
 // The events are not combined into one, since the combined event would have to watch each of them.
@@ -159,16 +95,11 @@ void Allocation::register_with(MemoryResource* resource) {
   }
 }
 
-Result<void> Allocation::find_outer() {
-  auto outer = allocation_at(facts_.base);
-  ISTHMUS_TRY(outer);
-  set_outer(*std::move(outer));
-  return {};
-}
-
 void Allocation::set_outer(Ref<Allocation> outer) {
   if (outer) {
     outer->begin_view(*queue_);
+    device_ = &outer->device();
+    is_nested_ = true;
     outer_ = std::move(outer);
     any_nested_allocation.store(true, std::memory_order_relaxed);
     mark_as_divided();

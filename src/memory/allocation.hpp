@@ -12,6 +12,7 @@
 //
 // Thread-safe, except where a function states a precondition. Relies on the registry
 // (registry.hpp), the use list (use_list.hpp) and deferred release (deferred_release.hpp).
+// allocation_creation.hpp creates records; allocation_end.cpp releases their memory.
 
 #include <atomic>
 #include <vector>
@@ -20,39 +21,31 @@
 #include "core/owner.hpp"
 #include "memory/deferred_release.hpp"
 #include "memory/memory_resource.hpp"
+#include "memory/registered_allocation.hpp"
 #include "memory/use_list.hpp"
 #include "memory/view_queues.hpp"
 
 namespace isthmus {
 
 class Pool;
-struct RegistryEntry;
 
-class Allocation final : public RefCounted, public Releasable {
+class Allocation final : public RegisteredAllocation, public Releasable {
  public:
-  struct Facts {
-    void* base = nullptr;
-    std::size_t nbytes = 0;
-    std::size_t alignment = 0;
-    UsmKind kind = ISTHMUS_KIND_DEVICE;
-    // Base and size were passed by the code that adopted the memory: the owner's memory may begin
-    // before the base and extend past the end.
-    bool is_stated = false;
+  // Where the memory of a new record lies.
+  struct Placement {
+    MemoryResource* resource = nullptr;  // that it is returned to; null: the driver
+    Device* device = nullptr;            // null: the queue's
+    Pool* pool = nullptr;                // whose block it is; null: it is no block of a pool
+    Ref<Allocation> outer = {};          // that it lies in, whose uses it shares; null: none
   };
 
   // Called only by the static functions below, which also register the record.
-  Allocation(Queue& queue, const Facts& facts) noexcept : facts_{facts}, queue_{&queue} {}
+  Allocation(Queue& queue, const Facts& facts) noexcept : RegisteredAllocation{queue, facts} {}
 
-  // Allocates from a memory resource, or from the driver if `resource` is null. Fails as
-  // `Context::allocate` does. If the resource sub-allocates the block from an allocation that has a
-  // record, the new record is nested in that one, as described at `adopt`.
-  [[nodiscard]] static Result<Ref<Allocation>> create(Queue& queue,
-                                                      const AllocationRequest& request,
-                                                      MemoryResource* resource);
-  // As `create`, for memory that was just allocated from `resource`. On failure the memory is
-  // returned to `resource`.
-  [[nodiscard]] static Result<Ref<Allocation>> take_ownership(Queue& queue, const Facts& facts,
-                                                              MemoryResource* resource);
+  // Creates the record of memory that was just allocated; `create_allocation` allocates as well. On
+  // failure the memory still belongs to the caller. Throws std::bad_alloc.
+  [[nodiscard]] static Result<Ref<Allocation>> record_new(Queue& queue, const Facts& facts,
+                                                          Placement placement);
   // Creates the record of a block that a resource returned as a bare pointer, without a record. The
   // pointer then holds a reference to the record. Throws std::bad_alloc, in which case the block is
   // unchanged.
@@ -73,35 +66,16 @@ class Allocation final : public RefCounted, public Releasable {
   // Drops the reference of the bare pointer, as a free by the caller does. INVALID_ARGUMENT, and
   // nothing is done, if `pointer` lies inside the memory, or no pointer holds a reference.
   Result<void> deallocate(const void* pointer, Queue* after) noexcept;
-  [[nodiscard]] bool came_from(const MemoryResource& candidate) const noexcept {
-    return resource_.get() == &candidate;
-  }
 
-  // The resource that the memory is returned to; null: the driver, or the owner of adopted memory.
-  [[nodiscard]] MemoryResource* resource() const noexcept { return resource_.get(); }
-
-  [[nodiscard]] const Facts& facts() const noexcept { return facts_; }
-  [[nodiscard]] Queue& queue() const noexcept { return *queue_; }
-  [[nodiscard]] Context& context() const noexcept;
-  [[nodiscard]] Device& device() const noexcept;
   [[nodiscard]] UseList& uses() noexcept { return outer_ ? outer_->uses() : uses_; }
   // The address to which the ranges in `uses()` are relative.
   [[nodiscard]] const void* start_of_uses() const noexcept {
     return outer_ ? outer_->start_of_uses() : facts_.base;
   }
   [[nodiscard]] bool host_can_touch() const noexcept { return facts_.kind != ISTHMUS_KIND_DEVICE; }
-  [[nodiscard]] bool contains(const void* pointer) const noexcept;
-  [[nodiscard]] bool is_block() const noexcept { return is_block_; }
-  // Whether this allocation lies in another one that has a record.
-  [[nodiscard]] bool is_nested() const noexcept { return static_cast<bool>(outer_); }
-  // Whether other allocations lie, or once lay, in this one. Pre: `is_nested()` is false.
-  [[nodiscard]] bool is_divided() const noexcept {
-    return is_divided_.load(std::memory_order_relaxed);
-  }
   // Marks the allocation as memory that a resource sub-allocates. It then no longer counts as a
   // block itself.
   void mark_as_chunk() noexcept;
-  [[nodiscard]] bool is_chunk() const noexcept { return is_chunk_.load(std::memory_order_relaxed); }
   // Whether any allocation of the process lies, or once lay, in another one.
   [[nodiscard]] static bool any_nested() noexcept;
 
@@ -148,6 +122,11 @@ class Allocation final : public RefCounted, public Releasable {
   // a pool's block that no operation has used.
   void release_last() noexcept;
 
+  // Returns memory without a record to `resource`, or to the driver if `resource` is null. Pre:
+  // only work on `after` (may be null) uses the memory.
+  static void return_memory(const Facts& facts, Queue& queue, MemoryResource* resource,
+                            Queue* after) noexcept;
+
   // The functions below are called after the last reference was dropped. They release the memory.
   void release_now() noexcept override;
   [[nodiscard]] Ref<Queue> sole_queue() noexcept override;
@@ -158,17 +137,12 @@ class Allocation final : public RefCounted, public Releasable {
   void on_scheduled() noexcept override { begin_pending_release(); }
 
  private:
-  friend class Registry;
   ~Allocation() override;
   void on_last_release() noexcept override;
   [[nodiscard]] std::vector<Ref<Queue>> exported_queues();
-  // On failure the memory still belongs to the caller.
-  [[nodiscard]] static Result<Ref<Allocation>> record_new(Queue& queue, const Facts& facts,
-                                                          MemoryResource* resource) noexcept;
   void register_with(MemoryResource* resource);
   void set_outer(Ref<Allocation> outer);
   void mark_as_divided() noexcept;
-  [[nodiscard]] Result<void> find_outer();
   [[nodiscard]] bool record_view_work(Queue& queue);
   [[nodiscard]] bool try_record_queue_work(Queue& queue) noexcept;
   [[nodiscard]] static Result<void> unfinished_on(Queue& queue, std::vector<Ref<Event>>& out);
@@ -215,17 +189,10 @@ class Allocation final : public RefCounted, public Releasable {
   [[nodiscard]] std::int64_t pending_bytes() const noexcept {
     return static_cast<std::int64_t>(facts_.nbytes);
   }
-  // Pre: only work on `after` (may be null) uses the memory.
-  static void return_memory(const Facts& facts, Queue& queue, MemoryResource* resource,
-                            Queue* after) noexcept;
   void destroy(Queue* after) noexcept;
   void destroy() noexcept;
   void destroy_after_queue(Queue& queue) noexcept;
 
-  Facts facts_;
-  Ref<Queue> queue_;
-  Device* other_device_ = nullptr;  // null: the device of `queue_`
-  Ref<MemoryResource> resource_;
   Owner owner_;
   // While `unregistered`, the memory still belongs to the creator of the record.
   enum class Origin { unregistered, internal, foreign } origin_ = Origin::unregistered;
@@ -238,11 +205,11 @@ class Allocation final : public RefCounted, public Releasable {
   Ref<Queue> freed_after_;
   bool unused_ = false;      // no operation uses the memory any more
   bool is_pending_ = false;  // counted as pending release, by its pool or else by its device
-  std::atomic<bool> is_divided_{false};
-  std::atomic<bool> is_chunk_{false};
-  bool is_block_ = false;           // from a pool and not nested; constant once registered
-  std::uint64_t hashed_ = 0;        // hash of the base address; set by the registry, as is `entry_`
-  RegistryEntry* entry_ = nullptr;  // null: not in the registry
 };
+
+// The record of which the registry returned a part.
+[[nodiscard]] inline Ref<Allocation> allocation_of(Ref<RegisteredAllocation> record) noexcept {
+  return Ref<Allocation>::adopt(static_cast<Allocation*>(record.detach()));
+}
 
 }  // namespace isthmus

@@ -173,8 +173,8 @@ void Allocation::on_last_release() noexcept {
     delete this;
     return;
   }
-  if (entry_ != nullptr) {
-    Registry::mark_dying(*this);
+  if (is_registered()) {
+    Registry::mark_dying(*this, origin_ == Origin::foreign);
   }
   if (needs_library_thread()) {
     notify_freed();

@@ -84,7 +84,7 @@ Result<BlockExtent> innermost_at(const void* pointer) {
     return BlockExtent{std::move(memory), base, nbytes};
   }
   if (part->record) {
-    memory = std::move(part->record->held);
+    memory = allocation_of(std::move(part->record->held));
   }
   return BlockExtent{std::move(memory), part->base, part->nbytes};
 }

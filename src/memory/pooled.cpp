@@ -27,7 +27,7 @@ Result<Ref<Allocation>> record_block(Pool& pool, const PooledBlock& block) {
   auto& creation = pool.record_creation();
   const std::lock_guard hold{creation.lock};
   if (auto record = process_registry().find_block(block.start)) {
-    return record;  // created by another thread meanwhile
+    return allocation_of(std::move(record));  // created by another thread meanwhile
   }
   if (!creation.queue) {
     auto queue = pool.context().create_queue(pool.device());
@@ -54,7 +54,7 @@ Result<Ref<Allocation>> allocation_at(const void* pointer) {
     if (!record && process_registry().is_pending_release(pointer)) {
       return not_allocated(pointer, k_freed_in_use);
     }
-    return record;
+    return allocation_of(std::move(record));
   }
   const auto found = block_containing(*page, pointer);
   if (found.first == nullptr) {
@@ -62,7 +62,7 @@ Result<Ref<Allocation>> allocation_at(const void* pointer) {
   }
   if (found.first->is_recorded()) {
     if (auto record = process_registry().find_block(found.start)) {
-      return record;
+      return allocation_of(std::move(record));
     }
     if (process_registry().is_dying_block(found.start)) {
       return not_allocated(pointer, k_freed_in_use);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "memory/raw.hpp"
 
+#include "memory/allocation_creation.hpp"
 #include "memory/cut_areas.hpp"
 #include "memory/deferred_release.hpp"
 #include "memory/oom_callbacks.hpp"
@@ -64,8 +65,7 @@ Result<void*> allocate_raw(MemoryResource& resource, std::size_t nbytes, std::si
   if (!memory || has_no_record(resource, *memory, nbytes)) {
     return memory;
   }
-  auto allocation =
-      Allocation::take_ownership(queue, {*memory, nbytes, alignment, resource.kind()}, &resource);
+  auto allocation = take_ownership(queue, {*memory, nbytes, alignment, resource.kind()}, &resource);
   ISTHMUS_TRY(allocation);
   (*allocation)->hold_by_pointer();
   return memory;
@@ -79,12 +79,12 @@ Result<void> deallocate_raw(MemoryResource& resource, void* pointer, std::size_t
     }
     return resource.deallocate(pointer, nbytes, queue);
   }
-  const auto record = process_registry().find(pointer, resource);
+  auto record = process_registry().find(pointer, resource);
   if (!record) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "pointer {} was not allocated by this resource, or was freed before", pointer);
   }
-  return record->deallocate(pointer, queue);
+  return allocation_of(std::move(record))->deallocate(pointer, queue);
 }
 
 }  // namespace isthmus

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/sizes.hpp"
-#include "memory/allocation.hpp"
+#include "memory/allocation_creation.hpp"
 #include "memory/page_map.hpp"
 
 namespace isthmus {
@@ -59,7 +59,7 @@ Result<std::shared_ptr<PoolUpstream>> RecordedUpstream::create(Ref<MemoryResourc
 
 // Waits for work that upstream submitted to the queue, for example a prefetch.
 Result<PoolUpstream::Chunk> RecordedUpstream::allocate(const AllocationRequest& request) {
-  auto chunk = Allocation::create(*queue_, request, resource_.get());
+  auto chunk = create_allocation(*queue_, request, resource_.get());
   ISTHMUS_TRY(chunk);
   if (!queue_->is_known_idle()) {
     std::vector<Ref<Event>> running;

@@ -28,7 +28,7 @@ class Registry::Change {
 
 // A record of more than 2^(k-1) and up to 2^k bytes overlaps at most two cells of 2^k bytes, the
 // first of which contains its base.
-Registry::Key Registry::key_of(const Allocation& record) noexcept {
+Registry::Key Registry::key_of(const RegisteredAllocation& record) noexcept {
   if (record.is_block()) {
     return key_of_block(record.facts().base);
   }
@@ -74,7 +74,7 @@ void Registry::make_entries(Shard& shard) {
   }
 }
 
-void Registry::add(Allocation& record) {
+void Registry::add(RegisteredAllocation& record) {
   const auto key = key_of(record);
   record.hashed_ = hash(key);
   if (key.size_class != k_no_class) {
@@ -97,7 +97,7 @@ void Registry::add(Allocation& record) {
   ++shard.count;
 }
 
-void Registry::unlink(Shard& shard, Allocation& record) noexcept {
+void Registry::unlink(Shard& shard, RegisteredAllocation& record) noexcept {
   auto& entry = *record.entry_;
   const Change change{shard};
   shard.chains.load(std::memory_order_relaxed).chain(record.hashed_).remove(entry);
@@ -105,19 +105,18 @@ void Registry::unlink(Shard& shard, Allocation& record) noexcept {
   --shard.count;
 }
 
-void Registry::remove(Allocation& record) noexcept {
+void Registry::remove(RegisteredAllocation& record) noexcept {
   remove_if(record, [] { return true; });
 }
 
-void Registry::mark_dying(Allocation& record) noexcept {
+void Registry::mark_dying(RegisteredAllocation& record, bool stays_with_owner) noexcept {
   auto& extent = record.entry_->extent;
-  const bool is_adopted = record.origin_ == Allocation::Origin::foreign;
   extent.store(extent.load(std::memory_order_relaxed) | RegistryEntry::k_is_dying |
-                   (is_adopted ? RegistryEntry::k_stays_with_owner : 0),
+                   (stays_with_owner ? RegistryEntry::k_stays_with_owner : 0),
                std::memory_order_release);
 }
 
-void Registry::mark_divided(Allocation& record) noexcept {
+void Registry::mark_divided(RegisteredAllocation& record) noexcept {
   if (record.entry_ != nullptr) {
     record.entry_->extent.fetch_or(RegistryEntry::k_has_parts, std::memory_order_acq_rel);
   }
@@ -223,29 +222,32 @@ bool Registry::visit_holders(std::uint64_t hashed, const void* pointer, Visit&& 
 }
 
 template <class Fits>
-Ref<Allocation> Registry::holder(std::uint64_t hashed, const void* pointer, Fits&& fits) noexcept {
-  Ref<Allocation> found;
-  visit_holders(hashed, pointer, [&](Allocation& record) {
+Ref<RegisteredAllocation> Registry::holder(std::uint64_t hashed, const void* pointer,
+                                           Fits&& fits) noexcept {
+  Ref<RegisteredAllocation> found;
+  visit_holders(hashed, pointer, [&](RegisteredAllocation& record) {
     if (!fits(record) || !record.try_retain()) {
       return false;
     }
-    found = Ref<Allocation>::adopt(&record);
+    found = Ref<RegisteredAllocation>::adopt(&record);
     return true;
   });
   return found;
 }
 
-Ref<Allocation> Registry::find(const void* pointer) noexcept {
-  Ref<Allocation> found;
+Ref<RegisteredAllocation> Registry::find(const void* pointer) noexcept {
+  Ref<RegisteredAllocation> found;
   visit_hashes(pointer, [&](std::uint64_t hashed) {
-    found = holder(hashed, pointer, [](const Allocation& each) { return !each.is_nested(); });
+    found =
+        holder(hashed, pointer, [](const RegisteredAllocation& each) { return !each.is_nested(); });
     return static_cast<bool>(found);
   });
   return found;
 }
 
-Ref<Allocation> Registry::find(const void* pointer, const MemoryResource& resource) noexcept {
-  const auto is_from = [&](const Allocation& each) { return each.came_from(resource); };
+Ref<RegisteredAllocation> Registry::find(const void* pointer,
+                                         const MemoryResource& resource) noexcept {
+  const auto is_from = [&](const RegisteredAllocation& each) { return each.came_from(resource); };
   auto found = holder(hash_of_block(pointer), pointer, is_from);
   if (!found) {
     visit_hashes(pointer, [&](std::uint64_t hashed) {
@@ -256,8 +258,8 @@ Ref<Allocation> Registry::find(const void* pointer, const MemoryResource& resour
   return found;
 }
 
-Ref<Allocation> Registry::find_block(const void* base) noexcept {
-  return holder(hash_of_block(base), base, [](const Allocation&) { return true; });
+Ref<RegisteredAllocation> Registry::find_block(const void* base) noexcept {
+  return holder(hash_of_block(base), base, [](const RegisteredAllocation&) { return true; });
 }
 
 // References are dropped when no lock is held, since dropping the last one takes locks.
@@ -265,12 +267,12 @@ std::optional<Registry::Part> Registry::innermost_part(const void* pointer) noex
   std::array<Part, 16> found;  // more than the levels to which allocations nest
   std::size_t count = 0;
   visit_hashes(pointer, [&](std::uint64_t hashed) {
-    return visit_holders(hashed, pointer, [&](Allocation& each) {
+    return visit_holders(hashed, pointer, [&](RegisteredAllocation& each) {
       if (each.is_nested() && !each.is_chunk()) {
         auto& next = found.at(count++);
         next.known = each.entry_->read();
         next.known.is_dying = !each.try_retain();
-        next.held = Ref<Allocation>::adopt(next.known.is_dying ? nullptr : &each);
+        next.held = Ref<RegisteredAllocation>::adopt(next.known.is_dying ? nullptr : &each);
       }
       return count == found.size();
     });
@@ -284,7 +286,7 @@ std::optional<Registry::Part> Registry::innermost_part(const void* pointer) noex
 
 bool Registry::is_dying(const void* pointer) noexcept {
   return visit_hashes(pointer, [&](std::uint64_t hashed) {
-    return visit_holders(hashed, pointer, [](Allocation& each) {
+    return visit_holders(hashed, pointer, [](RegisteredAllocation& each) {
       return !each.is_nested() && each.references() == 0;
     });
   });
@@ -297,7 +299,7 @@ bool Registry::is_pending_release(const void* pointer) noexcept {
 
 bool Registry::is_dying_block(const void* base) noexcept {
   return visit_holders(hash_of_block(base), base,
-                       [](Allocation& each) { return each.references() == 0; });
+                       [](RegisteredAllocation& each) { return each.references() == 0; });
 }
 
 Registry& process_registry() noexcept {

@@ -24,8 +24,8 @@
 #include <vector>
 
 #include "core/spin_lock.hpp"
-#include "memory/allocation.hpp"
 #include "memory/class_hints.hpp"
+#include "memory/registered_allocation.hpp"
 #include "memory/registry_entry.hpp"
 
 namespace isthmus {
@@ -33,28 +33,29 @@ namespace isthmus {
 class Registry {
  public:
   // Throws std::bad_alloc if the table cannot grow; then the record was not added.
-  void add(Allocation& record);
-  void remove(Allocation& record) noexcept;
+  void add(RegisteredAllocation& record);
+  void remove(RegisteredAllocation& record) noexcept;
   // Removes the record if `is_wanted()` is true under the lock that `find` takes as well; returns
   // whether it did.
   template <class Condition>
-  bool remove_if(Allocation& record, Condition&& is_wanted) noexcept;
+  bool remove_if(RegisteredAllocation& record, Condition&& is_wanted) noexcept;
   // Marks that no references to the record remain. The record remains in the table until its memory
-  // has been released.
-  static void mark_dying(Allocation& record) noexcept;
+  // has been released. `stays_with_owner`: the memory was adopted. Pre: the record was added.
+  static void mark_dying(RegisteredAllocation& record, bool stays_with_owner) noexcept;
   // Marks that other allocations lie in the record's memory from now on. Pre: the caller holds a
   // reference.
-  static void mark_divided(Allocation& record) noexcept;
+  static void mark_divided(RegisteredAllocation& record) noexcept;
 
   // The known facts of the allocation whose [base, base + nbytes) contains `pointer`. Ignores
   // allocations that lie within another one, and blocks of pools. A dying allocation is returned
   // only if there is no other. Takes no lock unless other threads keep changing the same shard.
   [[nodiscard]] std::optional<KnownMemory> lookup(const void* pointer) noexcept;
   // A reference to the record that `lookup` describes; null if there is none or it is dying.
-  [[nodiscard]] Ref<Allocation> find(const void* pointer) noexcept;
+  [[nodiscard]] Ref<RegisteredAllocation> find(const void* pointer) noexcept;
   // A reference to a record whose memory came from `resource`, including one that lies within
   // another.
-  [[nodiscard]] Ref<Allocation> find(const void* pointer, const MemoryResource& resource) noexcept;
+  [[nodiscard]] Ref<RegisteredAllocation> find(const void* pointer,
+                                               const MemoryResource& resource) noexcept;
   // Whether `pointer` lies in an allocation that has no references and whose memory has not been
   // released yet.
   [[nodiscard]] bool is_dying(const void* pointer) noexcept;
@@ -65,11 +66,11 @@ class Registry {
   // As `lookup`, `find` and `is_dying`, for a block of a pool. `base` is its base from the page
   // map. These are separate, since the memory that the pool lies in may have a record too.
   [[nodiscard]] std::optional<KnownMemory> lookup_block(const void* base) noexcept;
-  [[nodiscard]] Ref<Allocation> find_block(const void* base) noexcept;
+  [[nodiscard]] Ref<RegisteredAllocation> find_block(const void* base) noexcept;
   // The smallest allocation with a record that contains `pointer`, lies within another one and is
   // not divided into blocks. Takes locks.
   struct Part {
-    Ref<Allocation> held;  // null if it is dying
+    Ref<RegisteredAllocation> held;  // null if it is dying
     KnownMemory known;
   };
   [[nodiscard]] std::optional<Part> innermost_part(const void* pointer) noexcept;
@@ -115,7 +116,7 @@ class Registry {
   class Change;
 
   static constexpr unsigned k_no_class = 64;
-  [[nodiscard]] static Key key_of(const Allocation& record) noexcept;
+  [[nodiscard]] static Key key_of(const RegisteredAllocation& record) noexcept;
   [[nodiscard]] static Key key_of_block(const void* base) noexcept;
   [[nodiscard]] static std::uint64_t hash(const Key& key) noexcept;
   [[nodiscard]] Shard& shard_of(std::uint64_t hashed) noexcept {
@@ -124,7 +125,7 @@ class Registry {
   // Pre, of these: the shard's lock is held.
   static void grow(Shard& shard);
   static void make_entries(Shard& shard);
-  static void unlink(Shard& shard, Allocation& record) noexcept;
+  static void unlink(Shard& shard, RegisteredAllocation& record) noexcept;
 
   [[nodiscard]] static std::uint64_t hash_of_block(const void* base) noexcept {
     return hash(key_of_block(base));
@@ -146,7 +147,7 @@ class Registry {
   bool visit_holders(std::uint64_t hashed, const void* pointer, Visit&& visit) noexcept;
   // A reference to the first such record that satisfies `fits` and is not dying.
   template <class Fits>
-  Ref<Allocation> holder(std::uint64_t hashed, const void* pointer, Fits&& fits) noexcept;
+  Ref<RegisteredAllocation> holder(std::uint64_t hashed, const void* pointer, Fits&& fits) noexcept;
 
   static constexpr unsigned k_shard_bits = 6;
   std::array<Shard, std::size_t{1} << k_shard_bits> shards_;
@@ -154,7 +155,7 @@ class Registry {
 };
 
 template <class Condition>
-bool Registry::remove_if(Allocation& record, Condition&& is_wanted) noexcept {
+bool Registry::remove_if(RegisteredAllocation& record, Condition&& is_wanted) noexcept {
   auto& shard = shard_of(record.hashed_);
   const std::lock_guard hold{shard.lock};
   const bool removed = is_wanted();

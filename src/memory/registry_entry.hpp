@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "core/sizes.hpp"
-#include "memory/allocation.hpp"
+#include "memory/registered_allocation.hpp"
 
 namespace isthmus {
 
@@ -36,7 +36,7 @@ struct alignas(64) RegistryEntry {
   std::atomic<std::uintptr_t> context_key{0};
   std::atomic<MemoryResource*> resource{nullptr};
   std::atomic<std::uintptr_t> queue_key{0};
-  Allocation* record = nullptr;  // accessed only under the shard's lock
+  RegisteredAllocation* record = nullptr;  // accessed only under the shard's lock
 
   static constexpr unsigned k_extent_shift = 8;
   static constexpr std::uint64_t k_kind = 0x7;
@@ -50,7 +50,7 @@ struct alignas(64) RegistryEntry {
   // change also sees the odd version that was set before it, and none of its loads is reordered
   // after its second load of the version. Pre: the shard's lock is held, during a
   // `Registry::Change`.
-  void set(Allocation& allocation) noexcept {
+  void set(RegisteredAllocation& allocation) noexcept {
     constexpr auto k_release = std::memory_order_release;
     const auto& facts = allocation.facts();
     record = &allocation;

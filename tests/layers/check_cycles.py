@@ -20,7 +20,6 @@ backend/opencl: context delayed_queue event exit_drain gate platform queue submi
 backend/sim: agenda engine operation
 backend/sycl: context event platform queue
 backend: context device platform queue
-memory: allocation pooled registry registry_entry
 tracking: byte_memory choice hash_memory page_arena page_memory tracked_memory
 transfer: copy_chunks copy_dispatch copy_plan host_driven pageable parallel_copy staged \
 strided_chunks submitting transfer

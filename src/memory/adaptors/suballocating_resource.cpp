@@ -2,6 +2,7 @@
 #include "memory/adaptors/suballocating_resource.hpp"
 
 #include "core/sizes.hpp"
+#include "memory/allocation_creation.hpp"
 #include "os/process.hpp"
 
 namespace isthmus {
@@ -38,7 +39,7 @@ Result<std::size_t> SuballocatingResource::alignment_of(std::size_t nbytes,
 Result<SuballocatingResource::Chunk> SuballocatingResource::allocate_chunk(std::size_t nbytes,
                                                                            std::size_t alignment,
                                                                            Queue& queue) {
-  auto memory = Allocation::create(queue, {kind(), nbytes, alignment}, &upstream());
+  auto memory = create_allocation(queue, {kind(), nbytes, alignment}, &upstream());
   ISTHMUS_TRY(memory);
   ensure_listed();
   return Chunk{*std::move(memory), *this};

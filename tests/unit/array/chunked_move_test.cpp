@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "array/placed_move.hpp"
-#include "memory/allocation.hpp"
+#include "memory/allocation_creation.hpp"
 #include "unit/backend/sim_fixture.hpp"
 
 namespace {
@@ -21,7 +21,7 @@ struct memory_side {
   memory_side(rig& with, std::size_t nbytes, bool on_device) : plain(nbytes) {
     if (on_device) {
       at.memory =
-          expect_value(Allocation::create(*with.queue, {ISTHMUS_KIND_DEVICE, nbytes, 0}, nullptr));
+          expect_value(create_allocation(*with.queue, {ISTHMUS_KIND_DEVICE, nbytes, 0}, nullptr));
       at.preferred = with.queue.get();
     }
     at.pointer = on_device ? static_cast<std::byte*>(at.memory->facts().base)

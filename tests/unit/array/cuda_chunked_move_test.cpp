@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "array/placed_move.hpp"
-#include "memory/allocation.hpp"
+#include "memory/allocation_creation.hpp"
 #include "support/sizes.hpp"
 #include "transfer/staging_ring.hpp"
 #include "transfer/transfer.hpp"
@@ -21,7 +21,7 @@ using numbers = std::vector<std::int16_t>;
 class cuda_conversion : public cuda_test {
  protected:
   [[nodiscard]] Endpoint make(std::size_t nbytes) {
-    auto made = *Allocation::create(test_queue(), {ISTHMUS_KIND_DEVICE, nbytes, 0}, nullptr);
+    auto made = *create_allocation(test_queue(), {ISTHMUS_KIND_DEVICE, nbytes, 0}, nullptr);
     auto* const start = static_cast<std::byte*>(made->facts().base);
     return {start, std::move(made), &test_queue()};
   }

@@ -14,6 +14,7 @@
 #include "backend/drivers.hpp"
 #include "backend/queue.hpp"
 #include "core/sizes.hpp"
+#include "memory/allocation_creation.hpp"
 #include "memory/facts.hpp"
 #include "memory/live_counts.hpp"
 #include "memory/pool.hpp"
@@ -34,7 +35,7 @@ TEST(registry, finds_inner_pointers_of_a_random_population) {
   for (int step = 0; step < 4000; ++step) {
     if (live.size() < 500 || random() % 2 == 0) {
       const std::size_t nbytes = 1 + random() % (std::size_t{1} << (random() % 20));
-      auto made = Allocation::create(*on, {ISTHMUS_KIND_SHARED, nbytes, 0}, nullptr);
+      auto made = create_allocation(*on, {ISTHMUS_KIND_SHARED, nbytes, 0}, nullptr);
       ASSERT_TRUE(made);
       live.emplace(static_cast<std::byte*>((*made)->facts().base), *made);
     } else {
@@ -79,7 +80,7 @@ TEST(registry_concurrent, finds_while_others_are_added_and_removed) {
       std::mt19937 random{seed};
       for (int step = 0; step < 2000; ++step) {
         const std::size_t nbytes = 1 + random() % 5000;
-        auto made = Allocation::create(*on, {ISTHMUS_KIND_HOST, nbytes, 0}, nullptr);
+        auto made = create_allocation(*on, {ISTHMUS_KIND_HOST, nbytes, 0}, nullptr);
         auto* base = static_cast<std::byte*>((*made)->facts().base);
         EXPECT_EQ(process_registry().find(base + nbytes / 2).get(), (*made).get());
       }
@@ -93,7 +94,7 @@ TEST(registry_concurrent, finds_while_others_are_added_and_removed) {
 // A read without the lock sees one record consistently while chains grow and shrink around it.
 TEST(registry_concurrent, is_consistent_while_others_are_added_and_removed) {
   const auto on = host_queue();
-  const auto kept = *Allocation::create(*on, {ISTHMUS_KIND_HOST, 12'345, 0}, nullptr);
+  const auto kept = *create_allocation(*on, {ISTHMUS_KIND_HOST, 12'345, 0}, nullptr);
   std::atomic<std::byte*> newest{nullptr};
   std::atomic<bool> done{false};
   std::vector<std::thread> lookers;
@@ -182,7 +183,7 @@ TEST(registry, reports_the_live_allocation_while_an_older_one_is_released) {
 
 TEST(registry, knows_memory_that_was_freed_while_work_used_it) {
   const auto on = host_queue();
-  auto record = *Allocation::create(*on, {ISTHMUS_KIND_HOST, 1000, 0}, nullptr);
+  auto record = *create_allocation(*on, {ISTHMUS_KIND_HOST, 1000, 0}, nullptr);
   const auto* const base = static_cast<const std::byte*>(record->facts().base);
   const auto running = make_ref<HostEvent>();
   record->uses().add({0, {0, 1000}, true}, running, record->uses().begin());
@@ -209,16 +210,15 @@ TEST(registry, a_block_whose_buffer_has_ended_is_not_live) {
   const auto from = shared_pool(*on);
   // Marked live by a bit, by a byte, and by the state of a page.
   for (const std::size_t nbytes : {24U, 1000U, 300'000U}) {
-    auto record = *Allocation::create(*on, {ISTHMUS_KIND_SHARED, nbytes, 0}, from.get());
+    auto record = *create_allocation(*on, {ISTHMUS_KIND_SHARED, nbytes, 0}, from.get());
     auto* const base = record->facts().base;
     EXPECT_EQ(process_registry().find_block(base).get(), record.get());
     record.detach()->release_last();
     EXPECT_FALSE(process_registry().find_block(base));
     EXPECT_EQ(from->deallocate(base, nbytes, on.get()).failure().code(),
               ISTHMUS_ERROR_INVALID_ARGUMENT);
-    EXPECT_EQ(
-        (*Allocation::create(*on, {ISTHMUS_KIND_SHARED, nbytes, 0}, from.get()))->facts().base,
-        base);
+    EXPECT_EQ((*create_allocation(*on, {ISTHMUS_KIND_SHARED, nbytes, 0}, from.get()))->facts().base,
+              base);
   }
   EXPECT_TRUE(from->verify());
 }
@@ -230,7 +230,7 @@ TEST(registry, a_pointer_into_a_buffers_block_frees_nothing) {
   unchecked.checks = false;
   const auto from = *Pool::create(on->context(), on->device(), ISTHMUS_KIND_SHARED, unchecked);
   for (const std::size_t nbytes : {std::size_t{1000}, std::size_t{300'000}}) {
-    const auto record = *Allocation::create(*on, {ISTHMUS_KIND_SHARED, nbytes, 0}, from.get());
+    const auto record = *create_allocation(*on, {ISTHMUS_KIND_SHARED, nbytes, 0}, from.get());
     auto* const base = static_cast<std::byte*>(record->facts().base);
     for (const std::size_t offset : {std::size_t{0}, std::size_t{64}}) {
       EXPECT_EQ(from->deallocate(base + offset, nbytes, on.get()).failure().code(),
@@ -243,7 +243,7 @@ TEST(registry, a_pointer_into_a_buffers_block_frees_nothing) {
 TEST(registry, a_reference_that_is_not_the_last_ends_nothing) {
   const auto on = host_queue();
   const auto from = shared_pool(*on);
-  auto record = *Allocation::create(*on, {ISTHMUS_KIND_SHARED, 1000, 0}, from.get());
+  auto record = *create_allocation(*on, {ISTHMUS_KIND_SHARED, 1000, 0}, from.get());
   const auto other = record;
   record.detach()->release_last();
   EXPECT_EQ(process_registry().find_block(other->facts().base).get(), other.get());
@@ -267,7 +267,7 @@ TEST(registry_concurrent, blocks_end_while_others_find_them) {
   }
   for (int step = 0; step < 20'000; ++step) {
     const std::size_t nbytes = step % 2 == 0 ? 1000 : 300'000;
-    auto record = *Allocation::create(*on, {ISTHMUS_KIND_SHARED, nbytes, 0}, from.get());
+    auto record = *create_allocation(*on, {ISTHMUS_KIND_SHARED, nbytes, 0}, from.get());
     newest.store(static_cast<std::byte*>(record->facts().base));
     record.detach()->release_last();
   }
@@ -297,7 +297,7 @@ TEST(registry_concurrent, runs_of_all_lengths_end_and_are_reused) {
           record.detach()->release_last();
         } else {
           const std::size_t nbytes = 1 + (random() % 12) * k_pool_page_bytes;
-          record = *Allocation::create(*on, {ISTHMUS_KIND_SHARED, nbytes, 0}, from.get());
+          record = *create_allocation(*on, {ISTHMUS_KIND_SHARED, nbytes, 0}, from.get());
         }
       }
     });

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "memory/allocation_creation.hpp"
 #include "transfer/copy_threads.hpp"
 #include "transfer/transfer.hpp"
 #include "unit/backend/cuda_fixture.hpp"
@@ -20,7 +21,7 @@ constexpr std::size_t k_copy_bytes = std::size_t{8} << 20;
 class cuda_copy_threads : public cuda_test {
  protected:
   [[nodiscard]] Endpoint make() {
-    auto made = *Allocation::create(test_queue(), {ISTHMUS_KIND_DEVICE, k_copy_bytes, 0}, nullptr);
+    auto made = *create_allocation(test_queue(), {ISTHMUS_KIND_DEVICE, k_copy_bytes, 0}, nullptr);
     auto* const start = static_cast<std::byte*>(made->facts().base);
     return {start, std::move(made), &test_queue()};
   }

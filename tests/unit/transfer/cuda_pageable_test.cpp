@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "core/sanitizers.hpp"
+#include "memory/allocation_creation.hpp"
 #include "memory/pins.hpp"
 #include "support/eventually.hpp"
 #include "support/sizes.hpp"
@@ -27,7 +28,7 @@ constexpr std::size_t k_bytes = 9 * k_mib + 5;
 class cuda_pageable : public cuda_test {
  protected:
   [[nodiscard]] Endpoint make(Queue& on, std::size_t nbytes) {
-    auto made = *Allocation::create(on, {ISTHMUS_KIND_DEVICE, nbytes, 0}, nullptr);
+    auto made = *create_allocation(on, {ISTHMUS_KIND_DEVICE, nbytes, 0}, nullptr);
     auto* const start = static_cast<std::byte*>(made->facts().base);
     return {start, std::move(made), &on};
   }
