@@ -2,29 +2,27 @@
 #include "memory/holders.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <new>
 
-#include "memory/adaptors/tracking_resource.hpp"
+#include "core/sizes.hpp"
 
 namespace isthmus {
 namespace {
 
-void add(const std::vector<BlockRecord>& live, std::vector<Holder>& holders) {
-  for (const auto& each : live) {
-    auto found = std::find_if(holders.begin(), holders.end(),
-                              [&](const Holder& candidate) { return candidate.tag == each.tag; });
-    if (found == holders.end()) {
-      found = holders.insert(found, {each.tag, 0, 0});
-    }
-    found->bytes += each.nbytes;
-    ++found->count;
-  }
-}
+std::atomic<HolderCount> count_by_tag{nullptr};
 
 }  // namespace
 
+void set_holder_count(HolderCount function) noexcept {
+  count_by_tag.store(function, std::memory_order_release);
+}
+
 void find_holders(const MemoryResource& base, Snapshot& out) noexcept try {
   std::vector<Holder> found;
-  TrackingResource::visit_over(base, [&](TrackingResource& each) { add(each.all(), found); });
+  if (const auto count_holders = count_by_tag.load(std::memory_order_acquire)) {
+    count_holders(base, found);
+  }
   const auto count = std::min(found.size(), out.holders.size());
   const auto end = found.begin() + static_cast<std::ptrdiff_t>(count);
   std::partial_sort(found.begin(), end, found.end(),
@@ -33,6 +31,10 @@ void find_holders(const MemoryResource& base, Snapshot& out) noexcept try {
   out.holder_count = count;
 } catch (const std::bad_alloc&) {
   out.holder_count = 0;
+}
+
+std::string describe_blocks(std::size_t nbytes, std::size_t count) {
+  return fmt::format("{} in {} block{}", describe_bytes(nbytes), count, count == 1 ? "" : "s");
 }
 
 std::string describe_holders(const Snapshot& snapshot) {

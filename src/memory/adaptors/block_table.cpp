@@ -28,10 +28,6 @@ constexpr std::size_t sum_of(const auto length, unsigned sizes) noexcept {
 
 }  // namespace
 
-std::string describe_blocks(std::size_t nbytes, std::size_t count) {
-  return fmt::format("{} in {} block{}", describe_bytes(nbytes), count, count == 1 ? "" : "s");
-}
-
 BlockTable::BlockTable() {
   auto* first = static_cast<Root*>(sparse_pages(sum_of(&root_length, k_sizes) * sizeof(Root)));
   all_roots_ = first;

@@ -35,9 +35,6 @@ struct BlockRecord {
   const void* stack = nullptr;
 };
 
-// For example "3 MiB (3145728 bytes) in 2 blocks".
-[[nodiscard]] std::string describe_blocks(std::size_t nbytes, std::size_t count);
-
 class BlockTable {
  public:
   BlockTable();

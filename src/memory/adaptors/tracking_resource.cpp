@@ -26,6 +26,19 @@ Error unknown(const void* pointer) {
               "{} is not a block of this resource, lies inside one, or was freed before", pointer);
 }
 
+// Adds the blocks to the holders with their tags.
+void add(const std::vector<BlockRecord>& live, std::vector<Holder>& holders) {
+  for (const auto& each : live) {
+    auto found = std::find_if(holders.begin(), holders.end(),
+                              [&](const Holder& candidate) { return candidate.tag == each.tag; });
+    if (found == holders.end()) {
+      found = holders.insert(found, {each.tag, 0, 0});
+    }
+    found->bytes += each.nbytes;
+    ++found->count;
+  }
+}
+
 }  // namespace
 
 constinit std::atomic<std::size_t> TrackingResource::count_{0};
@@ -36,6 +49,7 @@ TrackingResource::TrackingResource(MemoryResource& upstream, Options options)
   const std::lock_guard hold{trackers.lock};
   trackers.all.push_back(this);
   count_.store(trackers.all.size(), std::memory_order_relaxed);
+  set_holder_count(count_by_tag);
 }
 
 TrackingResource::~TrackingResource() {
@@ -157,13 +171,12 @@ bool TrackingResource::is_based_on(const MemoryResource& base) {
   return std::find(bases.begin(), bases.end(), &base) != bases.end();
 }
 
-void TrackingResource::visit_over(const MemoryResource& base,
-                                  const std::function<void(TrackingResource&)>& visit) {
+void TrackingResource::count_by_tag(const MemoryResource& base, std::vector<Holder>& out) {
   auto& trackers = process_trackers();
   const std::lock_guard hold{trackers.lock};
   for (auto* each : trackers.all) {
     if (each->is_based_on(base)) {
-      visit(*each);
+      add(each->records_.all(), out);
     }
   }
 }

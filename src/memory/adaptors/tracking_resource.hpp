@@ -9,9 +9,9 @@
 // upstream.
 
 #include <atomic>
-#include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/order.hpp"
 #include "core/owner.hpp"
@@ -20,6 +20,7 @@
 #include "memory/adaptors/pointer_table.hpp"
 #include "memory/adaptors/stack_table.hpp"
 #include "memory/adaptors/tag_usage.hpp"
+#include "memory/holders.hpp"
 #include "memory/tags.hpp"
 #include "os/thread_id.hpp"
 
@@ -80,16 +81,12 @@ class TrackingResource final : public Adaptor {
                                                                  const void* pointer,
                                                                  std::uint64_t since) noexcept;
 
-  // Calls visit(resource) for each tracking resource that is based on `base`, directly or through
-  // other resources.
-  static void visit_over(const MemoryResource& base,
-                         const std::function<void(TrackingResource&)>& visit);
-  // All live blocks, whether allocated before or after the last reset.
-  [[nodiscard]] std::vector<BlockRecord> all() { return records_.all(); }
-
  private:
   ~TrackingResource() override;
   [[nodiscard]] bool is_based_on(const MemoryResource& base);
+  // Adds the live blocks of each tag, of all tracking resources that are based on `base`, directly
+  // or through other resources.
+  static void count_by_tag(const MemoryResource& base, std::vector<Holder>& out);
   void record_block(const void* pointer, std::size_t nbytes, const Queue& queue,
                     const void* stack) {
     const auto* const tag = current_tag();
