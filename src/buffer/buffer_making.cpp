@@ -1,57 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Creates buffers and allocates their memory.
 
-#include <chrono>
 #include <utility>
 
 #include "backend/queue.hpp"
 #include "buffer/buffer.hpp"
 #include "memory/allocation_creation.hpp"
 #include "memory/default_pools.hpp"
-#include "memory/deferred_release.hpp"
 #include "memory/driver_serves_thread.hpp"
-#include "memory/oom_callbacks.hpp"
-#include "memory/other_pools.hpp"
+#include "memory/oom_recovery.hpp"
 #include "memory/provider.hpp"
 #include "os/process.hpp"
 
 namespace isthmus {
 namespace {
-
-// The maximum wait for pending releases; a pool has the same default.
-constexpr std::chrono::nanoseconds k_max_wait = std::chrono::seconds{1};
-
-// Retries an allocation when a library thread has released as many bytes as requested since
-// `returned` was read, or has completed all pending releases of that device and kind. So a program
-// that frees memory faster than that thread calls the driver does not fail.
-Result<Ref<Allocation>> create_after_release(Queue& queue, const AllocationRequest& request,
-                                             MemoryResource* resource, const Device& device,
-                                             std::uint64_t returned, Error error) {
-  const auto until = os::deadline_after(k_max_wait.count());
-  for (bool is_last = false; !is_last;) {
-    const auto count_before = release_count();
-    const bool has_pending = device.has_pending_release(request.kind);
-    const bool may_suffice = device.released_bytes(request.kind) - returned >= request.nbytes;
-    if (has_pending && !may_suffice) {
-      auto released = wait_for_release(count_before, until);
-      ISTHMUS_TRY(released);
-      if (*released) {
-        continue;
-      }
-    }
-    const auto returned_now = device.released_bytes(request.kind);
-    if (std::exchange(returned, returned_now) == returned_now) {
-      return error;
-    }
-    is_last = os::Clock::now() >= until;
-    auto allocation = create_allocation(queue, request, resource);
-    if (!is_out_of_memory(allocation)) {
-      return allocation;
-    }
-    error = allocation.take_error();
-  }
-  return error;
-}
 
 // A warm pool calls no driver, so creating a buffer would not detect the loss of its device. After
 // an error has reported any device loss, the driver is queried here, which does not wait for work.
@@ -69,6 +31,22 @@ Error check_not_lost(Device& device) {
   }
   device.note_alive(losses);
   return {};
+}
+
+// Allocates once more from the driver if a default pool failed: a pool requests 64 KiB or more from
+// the driver, which may have less.
+Result<Ref<Allocation>> allocate(Queue& queue, const AllocationRequest& request,
+                                 MemoryResource* resource) {
+  auto& device = resource != nullptr ? resource->device() : queue.device();
+  const auto* const pool = resource != nullptr ? resource->as_pool() : nullptr;
+  OomRecovery recovery{device, request, resource, pool};
+  auto allocation = recovery.allocate([&] { return create_allocation(queue, request, resource); });
+  if (is_out_of_memory(allocation) && no_wait == 0 && &device == &queue.device() &&
+      pool != nullptr && DefaultPools::only().has(*pool)) [[unlikely]] {
+    auto unpooled = create_allocation(queue, request, nullptr);
+    allocation = unpooled ? std::move(unpooled) : std::move(allocation);
+  }
+  return allocation;
 }
 
 }  // namespace
@@ -115,33 +93,7 @@ Result<Ref<Buffer>> Buffer::create_from(Queue& queue, const BufferRequest& reque
   }
   Ref<Allocation> memory;
   if (request.nbytes != 0) {
-    auto& device = resource != nullptr ? resource->device() : queue.device();
-    const auto returned = device.released_bytes(allocation_request.kind);
-    const auto refusals = driver_refusals;
-    auto allocation = create_allocation(queue, allocation_request, resource);
-    if (is_out_of_memory(allocation)) {
-      allocation = with_all_pools(
-          {device, allocation_request.kind, allocation_request.nbytes,
-           resource != nullptr ? resource->as_pool() : nullptr},
-          refusals, [&] { return create_allocation(queue, allocation_request, resource); },
-          std::move(allocation));
-    }
-    if (!allocation &&
-        may_retry_after_release(allocation.failure(), device, allocation_request, resource)) {
-      allocation = create_after_release(queue, allocation_request, resource, device, returned,
-                                        allocation.take_error());
-    }
-    if (!allocation &&
-        call_oom_callbacks(allocation.failure(), refusals, device, allocation_request, resource)) {
-      allocation = create_allocation(queue, allocation_request, resource);
-    }
-    if (is_out_of_memory(allocation) && no_wait == 0 && &device == &queue.device() &&
-        resource != nullptr && resource->as_pool() != nullptr &&
-        DefaultPools::only().has(*resource->as_pool())) {
-      // A pool requests 64 KiB or more from the driver, which may have less.
-      auto unpooled = create_allocation(queue, allocation_request, nullptr);
-      allocation = unpooled ? std::move(unpooled) : std::move(allocation);
-    }
+    auto allocation = allocate(queue, allocation_request, resource);
     if (!allocation) {
       return allocation.take_error();
     }

@@ -6,25 +6,12 @@
 
 #include "core/interrupt.hpp"
 #include "core/never_destroyed.hpp"
-#include "memory/oom_stages.hpp"
-#include "memory/other_pools.hpp"
 
 namespace isthmus {
 namespace {
 
 // The callback that this thread is running; null: none.
 thread_local const OomCallback* current_callback = nullptr;
-
-bool has_pool_upstream(MemoryResource* resource) noexcept try {
-  std::vector<MemoryResource*> bases;
-  if (resource != nullptr) {
-    resource->collect_bases(bases);
-  }
-  return std::any_of(bases.begin(), bases.end(),
-                     [](const MemoryResource* each) { return each->as_pool() != nullptr; });
-} catch (const std::bad_alloc&) {
-  return true;  // unknown
-}
 
 }  // namespace
 
@@ -125,21 +112,6 @@ isthmus_oom_request_t request_for(Device& device, UsmKind kind, std::size_t nbyt
   request.kind = kind;
   request.nbytes = nbytes;
   return request;
-}
-
-bool may_retry_after_release(const Error& refusal, Device& device, const AllocationRequest& request,
-                             MemoryResource* resource) noexcept {
-  return refusal.code() == ISTHMUS_ERROR_OUT_OF_MEMORY && no_wait == 0 && !in_continuation() &&
-         request.nbytes <= device.properties().max_allocation_bytes && !has_pool_upstream(resource);
-}
-
-bool call_oom_callbacks(const Error& refusal, std::uint64_t refusals, Device& device,
-                        const AllocationRequest& request, MemoryResource* resource) noexcept {
-  const auto nbytes = driver_refusals == refusals
-                          ? request.nbytes
-                          : std::max<std::size_t>(request.nbytes, driver_refused_bytes);
-  return may_retry_after_release(refusal, device, request, resource) &&
-         process_oom_callbacks().call_all(request_for(device, request.kind, nbytes)).bytes != 0;
 }
 
 }  // namespace isthmus

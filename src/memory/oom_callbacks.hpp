@@ -77,21 +77,4 @@ class OomCallbacks {
 
 [[nodiscard]] isthmus_oom_request_t request_for(Device& device, UsmKind kind,
                                                 std::size_t nbytes) noexcept;
-// Whether the caller may wait for pending releases, or call the callbacks, after `refusal`. False
-// for failures other than out of memory and for requests that never fit. Also false if a pool is
-// upstream, since its out-of-memory stages do both, and where both are forbidden (`no_wait`, or in
-// a continuation).
-[[nodiscard]] bool may_retry_after_release(const Error& refusal, Device& device,
-                                           const AllocationRequest& request,
-                                           MemoryResource* resource) noexcept;
-// Calls the callbacks, unless `may_retry_after_release` is false. Returns whether any callback
-// reports that it released memory, so that a new request to `resource` (null: the driver) is
-// worthwhile. The callbacks receive the size of the request or, if larger, the size that a driver
-// refused last: a resource's chunk may be larger than the request. `refusals` is the value of
-// `driver_refusals` before the request; if it has not changed, no driver refused. Pre: the caller
-// holds no lock of the library.
-[[nodiscard]] bool call_oom_callbacks(const Error& refusal, std::uint64_t refusals, Device& device,
-                                      const AllocationRequest& request,
-                                      MemoryResource* resource) noexcept;
-
 }  // namespace isthmus

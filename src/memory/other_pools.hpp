@@ -12,9 +12,7 @@
 #include <cstddef>
 
 #include "core/tls.hpp"
-#include "memory/driver_serves_thread.hpp"
 #include "memory/memory_resource.hpp"
-#include "memory/oom_stages.hpp"
 #include "memory/pool_list.hpp"
 #include "os/futex.hpp"
 
@@ -67,29 +65,6 @@ template <class Retry>
     }
   }
   return refused;
-}
-
-// As `with_other_pools`, for a refused request of a caller. `refusals` is the value of
-// `driver_refusals` before that request. Also releases memory of resources for which
-// `is_driver_backed` is false, unless this thread is inside an allocation function of the program.
-// If `shortage.requester` is null, it also waits, at most one second, for unfinished work that uses
-// freed memory; pools do that themselves. Pre: the caller holds no lock of the library.
-template <class Retry>
-[[nodiscard]] auto with_all_pools(DriverShortage shortage, std::uint64_t refusals, Retry&& retry,
-                                  decltype(retry()) refused) -> decltype(retry()) {
-  constexpr std::int64_t k_max_wait_ns = 1'000'000'000;
-  if (!is_out_of_memory(refused) || driver_refusals == refusals || no_wait != 0 ||
-      in_continuation()) {
-    return refused;
-  }
-  shortage.driver_owned_only = DriverServesThread::is_active();
-  refused = with_other_pools(shortage, retry, std::move(refused));
-  if (!is_out_of_memory(refused) || shortage.requester != nullptr) {
-    return refused;
-  }
-  auto released = trim_after_work(shortage, os::deadline_after(k_max_wait_ns));
-  ISTHMUS_TRY(released);
-  return *released != 0 ? retry() : std::move(refused);
 }
 
 }  // namespace isthmus

@@ -9,8 +9,7 @@
 
 #include "core/sizes.hpp"
 #include "memory/deferred_release.hpp"
-#include "memory/oom_callbacks.hpp"
-#include "memory/other_pools.hpp"
+#include "memory/oom_recovery.hpp"
 #include "memory/pool.hpp"
 
 namespace isthmus {
@@ -72,15 +71,10 @@ auto Pool::with_budget_pools(std::size_t needed, Grow&& grow) -> decltype(grow()
 }
 
 Result<void> Pool::grow_initially(std::size_t nbytes) {
-  const auto refusals = driver_refusals;
-  const auto try_grow = [&] {
-    return with_budget_pools(nbytes, [&] { return regions_.grow_by(nbytes); });
-  };
-  auto grown = with_all_pools({device(), kind(), nbytes, this}, refusals, try_grow, try_grow());
-  if (!grown &&
-      call_oom_callbacks(grown.failure(), refusals, device(), {kind(), nbytes}, nullptr)) {
-    grown = try_grow();
-  }
+  const AllocationRequest request{kind(), nbytes};
+  OomRecovery recovery{device(), request, nullptr, this};
+  auto grown = recovery.allocate(
+      [&] { return with_budget_pools(nbytes, [&] { return regions_.grow_by(nbytes); }); });
   return !is_out_of_memory(grown) ? grown
                                   : fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "{}. To do: {}",
                                          grown.failure().message(), source_.remedy(nbytes, 0));

@@ -4,8 +4,7 @@
 #include "memory/allocation_creation.hpp"
 #include "memory/cut_areas.hpp"
 #include "memory/deferred_release.hpp"
-#include "memory/oom_callbacks.hpp"
-#include "memory/other_pools.hpp"
+#include "memory/oom_recovery.hpp"
 #include "memory/page_map.hpp"
 #include "memory/registry.hpp"
 
@@ -50,18 +49,10 @@ bool is_used_above(MemoryResource& resource, const void* pointer, std::size_t nb
 Result<void*> allocate_raw(MemoryResource& resource, std::size_t nbytes, std::size_t alignment,
                            Queue& queue) {
   release_large_on_demand();
-  const auto refusals = driver_refusals;
-  const auto allocate = [&] { return resource.allocate(nbytes, alignment, queue); };
-  auto memory = allocate();
-  if (is_out_of_memory(memory)) {
-    memory = with_all_pools({resource.device(), resource.kind(), nbytes,
-                             resource.as_pool() != nullptr ? &resource : nullptr},
-                            refusals, allocate, std::move(memory));
-  }
-  if (!memory && call_oom_callbacks(memory.failure(), refusals, resource.device(),
-                                    {resource.kind(), nbytes, alignment}, &resource)) {
-    memory = allocate();
-  }
+  const AllocationRequest request{resource.kind(), nbytes, alignment};
+  const auto* const pool = resource.as_pool() != nullptr ? &resource : nullptr;
+  OomRecovery recovery{resource.device(), request, &resource, pool};
+  auto memory = recovery.allocate([&] { return resource.allocate(nbytes, alignment, queue); });
   if (!memory || has_no_record(resource, *memory, nbytes)) {
     return memory;
   }
