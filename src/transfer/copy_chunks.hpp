@@ -14,7 +14,7 @@
 
 #include "backend/queue.hpp"
 #include "core/strided.hpp"
-#include "transfer/transfer.hpp"
+#include "transfer/transfer_options.hpp"
 
 namespace isthmus {
 

@@ -3,8 +3,10 @@
 // The source or destination of a transfer: plain host memory of the caller, or part of an
 // allocation. Not thread-safe.
 
-#include <vector>
+#include <cstddef>
 
+#include "backend/queue.hpp"
+#include "core/range_set.hpp"
 #include "core/sizes.hpp"
 #include "memory/allocation.hpp"
 
@@ -20,27 +22,19 @@ struct Endpoint {
   [[nodiscard]] bool host_can_copy() const noexcept {
     return host_can_touch() || memory->device().keeps_memory_on_host();
   }
-  [[nodiscard]] bool in_context_of(const Queue& queue) const noexcept;
+  [[nodiscard]] bool in_context_of(const Queue& queue) const noexcept {
+    return memory && memory->context().is_same_as(queue.context());
+  }
   // Whether operations on `queue` may access the endpoint: the host can access it, or it belongs to
   // the queue's context and device.
-  [[nodiscard]] bool is_reachable_by(const Queue& queue) const noexcept;
+  [[nodiscard]] bool is_reachable_by(const Queue& queue) const noexcept {
+    return host_can_touch() || (in_context_of(queue) && &memory->device() == &queue.device());
+  }
   // Returns [pointer, pointer + nbytes) as offsets in the allocation. Pre: `memory` is not null.
-  [[nodiscard]] ByteRange range(std::size_t nbytes) const noexcept;
-};
-
-struct TransferUse {
-  Allocation* memory = nullptr;
-  Use use;
-};
-
-// Events that an operation waits for, and objects that must stay alive until it has completed.
-struct TransferOptions {
-  std::vector<Ref<Event>> after;
-  std::vector<Owner> owners;
-  bool blocking = true;
-  // Whether the operation fails if an earlier copy into the memory that it reads fails
-  // (memory/content_list.hpp). If false, the operation is only ordered after such copies.
-  bool reads_contents = true;
+  [[nodiscard]] ByteRange range(std::size_t nbytes) const noexcept {
+    const auto begin = address(pointer) - address(memory->start_of_uses());
+    return {begin, begin + nbytes};
+  }
 };
 
 }  // namespace isthmus

@@ -17,19 +17,6 @@ std::uint64_t serial_of(const Queue* queue) noexcept {
 
 }  // namespace
 
-bool Endpoint::in_context_of(const Queue& queue) const noexcept {
-  return memory && memory->context().is_same_as(queue.context());
-}
-
-bool Endpoint::is_reachable_by(const Queue& queue) const noexcept {
-  return host_can_touch() || (in_context_of(queue) && &memory->device() == &queue.device());
-}
-
-ByteRange Endpoint::range(std::size_t nbytes) const noexcept {
-  const auto begin = address(pointer) - address(memory->start_of_uses());
-  return {begin, begin + nbytes};
-}
-
 void TouchedMemory::add(const Endpoint& endpoint, std::size_t nbytes, bool writes) {
   if (endpoint.memory) {
     touches_.at(count_++) = {endpoint.memory.get(), endpoint.range(nbytes), writes, !writes};

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "transfer/endpoint.hpp"
+#include "transfer/transfer_options.hpp"
 
 namespace isthmus {
 

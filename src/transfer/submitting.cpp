@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transfer/submitting.hpp"
 
+#include "core/sizes.hpp"
 #include "memory/pins.hpp"
 
 namespace isthmus {

@@ -16,7 +16,7 @@
 #include "transfer/copy_plan.hpp"
 #include "transfer/host_driven.hpp"
 #include "transfer/ordering.hpp"
-#include "transfer/transfer.hpp"
+#include "transfer/transfer_options.hpp"
 
 namespace isthmus {
 

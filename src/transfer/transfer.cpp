@@ -2,6 +2,7 @@
 #include "transfer/transfer.hpp"
 
 #include "backend/queue.hpp"
+#include "core/sizes.hpp"
 #include "memory/result_memory.hpp"
 #include "transfer/copy_dispatch.hpp"
 #include "transfer/ordering.hpp"

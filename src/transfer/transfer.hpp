@@ -8,11 +8,9 @@
 // queue; copies between contexts or devices go through host memory, in chunks.
 
 #include "transfer/endpoint.hpp"
+#include "transfer/transfer_options.hpp"
 
 namespace isthmus {
-
-// The event of a submitted operation. Null if the call blocked and the operation has completed.
-using Submitted = Result<Ref<Event>>;
 
 // If `queue` is null the destination's preferred queue is used, else the source's. Errors:
 // INVALID_ARGUMENT if the sides overlap, WRONG_CONTEXT if `queue` is in the context of neither

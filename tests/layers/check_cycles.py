@@ -21,8 +21,6 @@ backend/sim: agenda engine operation
 backend/sycl: context event platform queue
 backend: context device platform queue
 tracking: byte_memory choice hash_memory page_arena page_memory tracked_memory
-transfer: copy_chunks copy_dispatch copy_plan host_driven pageable parallel_copy staged \
-strided_chunks submitting transfer
 python: arguments array_pools buffer callbacks context_stack current errors interruptible \
 interrupts objects pressure resources sycl_objects waiting
 """
