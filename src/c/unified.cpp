@@ -5,6 +5,7 @@
 
 #include "c/common.hpp"
 #include "os/process.hpp"
+#include "tracking/choice.hpp"
 
 using namespace isthmus;
 using namespace isthmus::c;

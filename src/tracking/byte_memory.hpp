@@ -7,6 +7,9 @@
 //
 // Each `take` reports written bytes again until `snapshot` or `publish` is called for them.
 
+#include <memory>
+
+#include "core/status.hpp"
 #include "tracking/tracked_memory.hpp"
 
 namespace isthmus::tracking {

@@ -12,8 +12,10 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
+#include "core/status.hpp"
 #include "tracking/tracked_memory.hpp"
 
 namespace isthmus::tracking {

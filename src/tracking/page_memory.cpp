@@ -11,7 +11,7 @@
 #include "os/available_memory.hpp"
 #include "os/process.hpp"
 #include "os/virtual_memory.hpp"
-#include "tracking/choice.hpp"
+#include "tracking/page_support.hpp"
 #include "tracking/unwatched.hpp"
 
 namespace isthmus::tracking {

@@ -20,21 +20,15 @@
 // write through the view they do not count as written.
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
-#include <span>
 
 #include "core/range_set.hpp"
 #include "core/status.hpp"
+#include "tracking/mechanism.hpp"
 
 namespace isthmus::tracking {
-
-enum class TrackingMechanism : std::uint8_t { pages, bytes, hashes };
-[[nodiscard]] const char* mechanism_name(
-    TrackingMechanism mechanism) noexcept;  // "pages", "bytes", "hashes"
-
-enum class Granularity : std::uint8_t { automatic, page };
 
 // Whether other threads may write through the view during a call, apart from the ranges of open
 // exact writes (`begin_write`).
@@ -51,9 +45,6 @@ struct Request {
 // serializes calls on one memory. Calls on different memories may be concurrent.
 class TrackedMemory {
  public:
-  // Creates zeroed memory without written ranges. Errors: OUT_OF_MEMORY; UNSUPPORTED, with the
-  // reason, if the requested mechanism is not available.
-  [[nodiscard]] static Result<std::unique_ptr<TrackedMemory>> create(const Request& request);
   virtual ~TrackedMemory() = default;
   TrackedMemory(const TrackedMemory&) = delete;
   TrackedMemory& operator=(const TrackedMemory&) = delete;
@@ -74,13 +65,11 @@ class TrackedMemory {
   // synchronized, clipped to the memory. If the mechanism fails the complete memory counts as
   // written.
   virtual void take(RangeSet& written) = 0;
+  // The arguments of one of several calls (take_all.hpp).
   struct Taking {
     TrackedMemory* memory;
     RangeSet* written;
   };
-  // Calls `take` on many memories, with one scan by the kernel. Pre: no other call on these
-  // memories runs concurrently.
-  static void take_all(std::span<const Taking> requests);
 
   // Returns an address at which the ranges hold the contents that the view has, or had at some
   // moment during this call. The address is `library` or, without writers and if the mechanism
@@ -134,18 +123,5 @@ class TrackedMemory {
   std::byte* view_ = nullptr;
   std::byte* library_ = nullptr;
 };
-
-// The mechanism that this process uses for large memory, for `isthmus info`.
-struct ActiveTracking {
-  TrackingMechanism large = TrackingMechanism::pages;
-  std::size_t granule = 0;  // bytes
-  std::string reason;       // why `large` is not `pages`; empty if it is
-};
-[[nodiscard]] ActiveTracking active_mechanism();
-
-// Sets the mechanism of the process for memory created after this call; none restores the choice of
-// ISTHMUS_TRACKING, or the automatic choice if that is unset. UNSUPPORTED, with the reason, if the
-// mechanism is not available.
-[[nodiscard]] Result<void> force(std::optional<TrackingMechanism> mechanism);
 
 }  // namespace isthmus::tracking

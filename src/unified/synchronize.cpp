@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/undo.hpp"
+#include "tracking/take_all.hpp"
 #include "unified/unified_buffer.hpp"
 
 namespace isthmus {
@@ -33,7 +34,7 @@ Result<void> UnifiedBuffer::to_device(std::span<UnifiedBuffer* const> buffers, Q
       requests.push_back({all[i]->host_.get(), &all[i]->found_});
     }
   }
-  tracking::TrackedMemory::take_all(requests);
+  tracking::take_all(requests);
   Result<void> outcome;
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (auto status = all[i]->add_found_writes(); !status && outcome) {

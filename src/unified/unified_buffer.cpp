@@ -4,6 +4,7 @@
 #include "core/sizes.hpp"
 #include "memory/live_counts.hpp"
 #include "os/process.hpp"
+#include "tracking/creation.hpp"
 
 namespace isthmus {
 
@@ -122,7 +123,7 @@ Result<void> UnifiedBuffer::ensure_host() {
                 "before the fork, or start the child with spawn");
   }
   auto tracked =
-      tracking::TrackedMemory::create({request_.nbytes, request_.granularity, request_.mechanism});
+      tracking::create_memory({request_.nbytes, request_.granularity, request_.mechanism});
   ISTHMUS_TRY(tracked);
   host_ = counted(*std::move(tracked));
   if (auto pinned = ensure_pin(); !pinned) {

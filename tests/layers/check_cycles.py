@@ -20,7 +20,6 @@ backend/opencl: context delayed_queue event exit_drain gate platform queue submi
 backend/sim: agenda engine operation
 backend/sycl: context event platform queue
 backend: context device platform queue
-tracking: byte_memory choice hash_memory page_arena page_memory tracked_memory
 python: arguments array_pools buffer callbacks context_stack current errors interruptible \
 interrupts objects pressure resources sycl_objects waiting
 """

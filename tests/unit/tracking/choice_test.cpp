@@ -13,18 +13,6 @@ namespace {
 
 constexpr std::size_t k_large = std::size_t{1} << 20;
 
-TEST(choice, of_texts) {
-  EXPECT_EQ(*parse_mechanism(nullptr), std::nullopt);
-  EXPECT_EQ(*parse_mechanism(""), std::nullopt);
-  for (const auto each :
-       {TrackingMechanism::pages, TrackingMechanism::bytes, TrackingMechanism::hashes}) {
-    EXPECT_EQ(*parse_mechanism(mechanism_name(each)), each);
-  }
-  auto wrong = parse_mechanism("page");
-  ASSERT_FALSE(wrong);
-  EXPECT_EQ(wrong.failure().code(), ISTHMUS_ERROR_INVALID_ARGUMENT);
-}
-
 TEST(choice, by_itself_is_by_size_and_kernel) {
   if (std::getenv("ISTHMUS_TRACKING") != nullptr) {
     GTEST_SKIP() << "ISTHMUS_TRACKING is set";

@@ -12,6 +12,7 @@
 
 #include "core/undo.hpp"
 #include "tracked_fixture.hpp"
+#include "tracking/take_all.hpp"
 
 namespace isthmus::tracking {
 namespace {
@@ -168,8 +169,8 @@ TEST_F(page_memory_test, without_huge_pages_is_reported_by_small_ones) {
 }
 
 TEST_F(page_memory_test, more_than_the_machine_has_is_an_error) {
-  auto made = TrackedMemory::create(
-      {.nbytes = std::size_t{1} << 43, .mechanism = TrackingMechanism::pages});
+  auto made =
+      create_memory({.nbytes = std::size_t{1} << 43, .mechanism = TrackingMechanism::pages});
   ASSERT_FALSE(made);
   EXPECT_EQ(made.failure().code(), ISTHMUS_ERROR_OUT_OF_MEMORY) << made.failure().message();
 }
@@ -188,7 +189,7 @@ TEST_F(page_memory_test, is_created_and_destroyed_by_thousands) {
   for (std::size_t i = 0; i < live.size(); ++i) {
     each.push_back({live[i].get(), &found[i]});
   }
-  TrackedMemory::take_all(each);
+  take_all(each);
   for (std::size_t i = 0; i < live.size(); ++i) {
     EXPECT_EQ(found[i], i % 1000 == 0 ? page_of(*live[i], i) : RangeSet{});
   }
@@ -237,10 +238,10 @@ TEST_F(page_memory_test, is_a_forked_childs_own) {
     }
     int status = 1;
     waitpid(grandchild, &status, 0);
-    auto made = TrackedMemory::create({.nbytes = k_mib});
+    auto made = create_memory({.nbytes = k_mib});
     is_right = is_right && status == 0 && made &&
                (*made)->mechanism() == TrackingMechanism::hashes &&
-               !TrackedMemory::create({.nbytes = k_mib, .mechanism = TrackingMechanism::pages});
+               !create_memory({.nbytes = k_mib, .mechanism = TrackingMechanism::pages});
     small.reset();
     large.reset();
     _exit(is_right ? 0 : 1);

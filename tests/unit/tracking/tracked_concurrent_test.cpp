@@ -10,6 +10,7 @@
 #include <random>
 
 #include "tracked_fixture.hpp"
+#include "tracking/take_all.hpp"
 #include "tracking/unwatched.hpp"
 
 namespace isthmus::tracking {
@@ -109,8 +110,8 @@ TEST_F(with_pages, scans_of_several_threads_find_all) {
         auto& low = *all[first];
         auto& high = *all[k_memories - 1 - first];
         low.view()[round] = high.view()[round] = std::byte{1};
-        TrackedMemory::take_all(std::array{TrackedMemory::Taking{&low, &found[0]},
-                                           TrackedMemory::Taking{&high, &found[1]}});
+        take_all(std::array{TrackedMemory::Taking{&low, &found[0]},
+                            TrackedMemory::Taking{&high, &found[1]}});
         missed += (found[0].empty() ? 1U : 0U) + (found[1].empty() ? 1U : 0U);
       }
     });

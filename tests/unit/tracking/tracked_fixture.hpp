@@ -11,7 +11,8 @@
 #include <vector>
 
 #include "os/virtual_memory.hpp"
-#include "tracking/choice.hpp"
+#include "tracking/creation.hpp"
+#include "tracking/page_support.hpp"
 #include "tracking/tracked_memory.hpp"
 
 namespace isthmus::tracking {
@@ -40,7 +41,7 @@ inline void fill_with_noise(std::byte* at, std::size_t nbytes, std::mt19937_64& 
 using memory_pointer = std::unique_ptr<TrackedMemory>;
 
 inline memory_pointer make_tracked(const Request& wanted) {
-  auto memory = TrackedMemory::create(wanted);
+  auto memory = create_memory(wanted);
   if (!memory) {
     ADD_FAILURE() << memory.failure().message();
     return nullptr;

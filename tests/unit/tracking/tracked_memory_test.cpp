@@ -8,6 +8,7 @@
 
 #include "core/sizes.hpp"
 #include "tracked_fixture.hpp"
+#include "tracking/take_all.hpp"
 #include "tracking/unwatched.hpp"
 
 namespace isthmus::tracking {
@@ -258,7 +259,7 @@ TEST(tracked_memory, take_all_returns_the_ranges_of_each_memory) {
       each.push_back({all[i].get(), &found[i]});
     }
   }
-  TrackedMemory::take_all(each);
+  take_all(each);
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (i % 5 == 0) {
       EXPECT_TRUE(found[i].empty());
@@ -268,7 +269,7 @@ TEST(tracked_memory, take_all_returns_the_ranges_of_each_memory) {
     EXPECT_EQ(found[i].overlaps({i, i + 1}), i % 2 == 0) << i;
     EXPECT_LE(found[i].nbytes(), all[i]->granule());
   }
-  TrackedMemory::take_all({});
+  take_all({});
 }
 
 TEST(tracked_memory, exceeding_the_capacity_is_an_error) {
@@ -278,7 +279,7 @@ TEST(tracked_memory, exceeding_the_capacity_is_an_error) {
       continue;
     }
     for (const auto nbytes : {SIZE_MAX, SIZE_MAX / 2, std::size_t{1} << 47}) {
-      auto made = TrackedMemory::create({.nbytes = nbytes, .mechanism = by});
+      auto made = create_memory({.nbytes = nbytes, .mechanism = by});
       ASSERT_FALSE(made) << mechanism_name(by) << nbytes;
       EXPECT_EQ(made.failure().code(), ISTHMUS_ERROR_OUT_OF_MEMORY) << made.failure().message();
     }
