@@ -12,7 +12,6 @@
 #include "core/undo.hpp"
 #include "os/process.hpp"
 #include "os/virtual_memory.hpp"
-#include "tracking/page_memory.hpp"
 
 namespace isthmus::tracking {
 namespace {
@@ -33,7 +32,7 @@ constexpr std::array k_sizes = {k_thread_sanitizer ? 256 * k_gib : 4096 * k_gib,
 // Whether the arena's file belongs to the parent process, so that this process must not change it.
 bool is_owned_by_parent() noexcept { return os::is_forked_child(); }
 
-Result<PageArena::Mappings> reserve_both(std::size_t nbytes) {
+Result<PageMappings> reserve_both(std::size_t nbytes) {
   auto view = os::reserve_addresses(nbytes, k_huge_page);
   ISTHMUS_TRY(view);
   auto library = os::reserve_addresses(nbytes, k_huge_page);
@@ -41,12 +40,12 @@ Result<PageArena::Mappings> reserve_both(std::size_t nbytes) {
     os::unmap_pages(*view, nbytes);
     return library.take_error();
   }
-  return PageArena::Mappings{advance(*view, 0), advance(*library, 0), nbytes};
+  return PageMappings{advance(*view, 0), advance(*library, 0), nbytes};
 }
 
 }  // namespace
 
-PageArena::PageArena(os::WrittenPages& written_pages, os::SharedFile file, const Mappings& all,
+PageArena::PageArena(os::WrittenPages& written_pages, os::SharedFile file, const PageMappings& all,
                      FreeRanges large) noexcept
     : written_pages_{written_pages}, file_{std::move(file)}, all_{all}, large_{std::move(large)} {}
 
@@ -57,7 +56,7 @@ Result<PageArena*> PageArena::open() {
   for (const auto nbytes : k_sizes) {
     FreeRanges large{{0, nbytes}};  // before the file, since it may throw std::bad_alloc
     auto file = os::SharedFile::open(nbytes);
-    auto all = file ? reserve_both(nbytes) : Result<Mappings>{file.take_error()};
+    auto all = file ? reserve_both(nbytes) : Result<PageMappings>{file.take_error()};
     if (all) {
       static NeverDestroyed<PageArena> arena{**written_pages, std::move(*file), *all,
                                              std::move(large)};
@@ -79,7 +78,7 @@ Result<PageArena*> PageArena::instance() {
   return opened;
 }
 
-Result<PageArena::Mappings> PageArena::allocate(std::size_t nbytes) {
+Result<PageMappings> PageArena::allocate(std::size_t nbytes) {
   const auto rounded = round_up(nbytes, os::page_size());
   Result<std::size_t> offset = rounded < k_huge_page ? std::size_t{0} : map_large(rounded);
   if (rounded < k_huge_page) {
@@ -94,7 +93,7 @@ Result<PageArena::Mappings> PageArena::allocate(std::size_t nbytes) {
     offset = *found;
   }
   ISTHMUS_TRY(offset);
-  return Mappings{all_.view + *offset, all_.library + *offset, rounded};
+  return PageMappings{all_.view + *offset, all_.library + *offset, rounded};
 }
 
 std::optional<std::size_t> PageArena::allocate_small(std::size_t nbytes) noexcept {
@@ -152,7 +151,7 @@ void PageArena::free_large(std::size_t offset, std::size_t nbytes) noexcept {
   large_.release({offset, offset + round_up(nbytes, k_huge_page)});
 }
 
-void PageArena::deallocate(const Mappings& unused) noexcept {
+void PageArena::deallocate(const PageMappings& unused) noexcept {
   const auto offset = static_cast<std::size_t>(unused.view - all_.view);
   if (unused.nbytes >= k_huge_page) {
     free_large(offset, unused.nbytes);
@@ -168,35 +167,34 @@ void PageArena::deallocate(const Mappings& unused) noexcept {
   small_.release({offset, offset + unused.nbytes});
 }
 
-Result<void> PageArena::add(PageMemory& live) {
-  const auto& pages = live.pages();
+Result<void> PageArena::add(WatchedPages& live) {
   const std::lock_guard lock{lock_};
-  const auto at = live_.emplace(pages.view, &live).first;
+  const auto at = live_.emplace(live.mappings().view, &live).first;
   Undo undo_insertion{[&] { live_.erase(at); }};
   ISTHMUS_TRY(live.begin(written_pages_));
   undo_insertion.dismiss();
   return {};
 }
 
-void PageArena::remove(const PageMemory& memory) noexcept {
+void PageArena::remove(const WatchedPages& live) noexcept {
   const std::lock_guard lock{lock_};
-  live_.erase(memory.pages().view);
+  live_.erase(live.mappings().view);
 }
 
-void PageArena::take(std::span<const TrackedMemory::Taking> requests) {
+void PageArena::take(std::span<const Taking> requests) {
   const std::lock_guard lock{lock_};
   auto* begin = all_.view + all_.nbytes;
   auto* end = all_.view;
-  for (const auto& [from, written] : requests) {
-    const auto& pages = static_cast<PageMemory*>(from)->pages();
-    begin = std::min(begin, pages.view);
-    end = std::max(end, pages.view + pages.nbytes);
+  for (const auto& request : requests) {
+    const auto& mappings = request.pages->mappings();
+    begin = std::min(begin, mappings.view);
+    end = std::max(end, mappings.view + mappings.nbytes);
   }
   if (begin < end) {
     scan(begin, end);
   }
-  for (const auto& [from, written] : requests) {
-    static_cast<PageMemory*>(from)->take_locked(written_pages_, *written);
+  for (const auto& request : requests) {
+    request.pages->take(written_pages_, *request.written);
   }
 }
 
@@ -211,27 +209,27 @@ void PageArena::scan(std::byte* begin, std::byte* end) {
     }
   };
   const auto record_pages = [&](void* origin, void* target) {
-    visit_live(origin, target, [&](PageMemory& each) {
+    visit_live(origin, target, [&](WatchedPages& each) {
       each.record(static_cast<std::byte*>(origin), static_cast<std::byte*>(target));
     });
   };
   const auto prepare = [&] {
-    visit_live(begin, end, [](PageMemory& each) { each.reserve_records(); });
+    visit_live(begin, end, [](WatchedPages& each) { each.reserve_records(); });
   };
   const auto nbytes = static_cast<std::size_t>(end - begin);
   if (!written_pages_.scan(begin, nbytes, std::cref(record_pages), std::cref(prepare))) {
-    visit_live(begin, end, [](PageMemory& each) { each.record_all(); });
+    visit_live(begin, end, [](WatchedPages& each) { each.record_all(); });
   }
 }
 
-void PageArena::refine(PageMemory& memory, const ByteRange& range) {
+void PageArena::refine(WatchedPages& live, const ByteRange& range) {
   const std::lock_guard lock{lock_};
-  memory.refine_locked(written_pages_, range);
+  live.refine(written_pages_, range);
 }
 
-void PageArena::coarsen(PageMemory& memory, const RangeSet& needed) {
+void PageArena::coarsen(WatchedPages& live, const RangeSet& needed) {
   const std::lock_guard lock{lock_};
-  memory.coarsen_locked(written_pages_, needed);
+  live.coarsen(written_pages_, needed);
 }
 
 // In a child of a forked child these mappings are private copies already.

@@ -18,11 +18,9 @@
 #include "os/shared_file.hpp"
 #include "os/written_pages.hpp"
 #include "tracking/free_ranges.hpp"
-#include "tracking/tracked_memory.hpp"
+#include "tracking/watched_pages.hpp"
 
 namespace isthmus::tracking {
-
-class PageMemory;
 
 // There is one arena per process; it is thread-safe and never destroyed. A forked child has private
 // copies of the arena's memory and cannot allocate from the arena.
@@ -34,29 +32,29 @@ class PageArena {
   // written pages or the process is a forked child.
   [[nodiscard]] static Result<PageArena*> instance();
 
-  // The addresses of zeroed memory in both mappings. Untouched pages may not be backed by physical
-  // memory yet.
-  struct Mappings {
-    std::byte* view = nullptr;
-    std::byte* library = nullptr;
-    std::size_t nbytes = 0;  // whole pages
-  };
-  [[nodiscard]] Result<Mappings> allocate(std::size_t nbytes);
-  void deallocate(const Mappings& unused) noexcept;
+  // Returns zeroed memory. Untouched pages may not be backed by physical memory yet.
+  [[nodiscard]] Result<PageMappings> allocate(std::size_t nbytes);
+  void deallocate(const PageMappings& unused) noexcept;
 
   // Registers `live`: writes to its view after this call are reported, earlier writes are not.
   // Throws std::bad_alloc.
-  [[nodiscard]] Result<void> add(PageMemory& live);
-  void remove(const PageMemory& memory) noexcept;
+  [[nodiscard]] Result<void> add(WatchedPages& live);
+  void remove(const WatchedPages& live) noexcept;
 
-  void take(std::span<const TrackedMemory::Taking> requests);
-  void refine(PageMemory& memory, const ByteRange& range);
-  void coarsen(PageMemory& memory, const RangeSet& needed);
+  struct Taking {
+    WatchedPages* pages;
+    RangeSet* written;
+  };
+  // Scans the pages of all requests at once, and adds to each `written` what was reported for its
+  // pages.
+  void take(std::span<const Taking> requests);
+  void refine(WatchedPages& live, const ByteRange& range);
+  void coarsen(WatchedPages& live, const RangeSet& needed);
 
  private:
   friend class NeverDestroyed<PageArena>;
 
-  PageArena(os::WrittenPages& written_pages, os::SharedFile file, const Mappings& all,
+  PageArena(os::WrittenPages& written_pages, os::SharedFile file, const PageMappings& all,
             FreeRanges large) noexcept;
   [[nodiscard]] static Result<PageArena*> open();
   static void watch_forks(PageArena& created) noexcept;
@@ -67,19 +65,19 @@ class PageArena {
   [[nodiscard]] Result<void> map_both(std::size_t offset, std::size_t nbytes);
   void unmap_large(std::size_t offset, std::size_t nbytes) noexcept;
   void free_large(std::size_t offset, std::size_t nbytes) noexcept;
-  // Scans [begin, end) and records the written pages in the live memories there. Pre: the lock is
+  // Scans [begin, end) and records the result in the live pages there. Pre: the lock is
   // held.
   void scan(std::byte* begin, std::byte* end);
   void make_private() noexcept;
 
   os::WrittenPages& written_pages_;
   const os::SharedFile file_;
-  const Mappings all_;
+  const PageMappings all_;
 
   std::mutex lock_;
-  FreeRanges large_;                        // units of huge pages
-  FreeRanges small_;                        // units of small pages, within the segments
-  std::map<std::byte*, PageMemory*> live_;  // keyed by the beginning of the view
+  FreeRanges large_;                          // units of huge pages
+  FreeRanges small_;                          // units of small pages, within the segments
+  std::map<std::byte*, WatchedPages*> live_;  // keyed by the beginning of the view
 };
 
 }  // namespace isthmus::tracking

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tracking/watched_pages.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <new>
+
+#include "core/sizes.hpp"
+#include "os/virtual_memory.hpp"
+#include "tracking/page_support.hpp"
+#include "tracking/unwatched.hpp"
+
+namespace isthmus::tracking {
+namespace {
+
+using os::k_huge_page;
+
+std::size_t whole_chunks(std::size_t nbytes, Granularity granularity) noexcept {
+  return granularity == Granularity::automatic ? nbytes / k_huge_page : 0;
+}
+
+}  // namespace
+
+WatchedPages::WatchedPages(const PageMappings& mappings, std::size_t nbytes,
+                           Granularity granularity)
+    : mappings_{mappings},
+      nbytes_{nbytes},
+      granularity_{granularity},
+      refinement_{whole_chunks(nbytes, granularity), copies_of_dense_writes()} {}
+
+Result<void> WatchedPages::begin(os::WrittenPages& written_pages) const {
+  const auto huge = nbytes_ / k_huge_page * k_huge_page;
+  const bool is_watched =
+      huge != 0 ? written_pages.watch(mappings_.view, mappings_.nbytes)
+                : written_pages.scan(mappings_.view, mappings_.nbytes, [](void*, void*) {});
+  if (!is_watched || (granularity_ == Granularity::page && huge != 0 &&
+                      !written_pages.split(mappings_.view, huge))) {
+    return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "the kernel refused to watch {} of memory for writes",
+                describe_bytes(nbytes_));
+  }
+  return {};
+}
+
+// Reported runs are separated by at least one unwritten page, so there are at most half as many
+// runs as pages, rounded up.
+void WatchedPages::reserve_records() {
+  collect(recorded_);
+  const auto max_runs = mappings_.nbytes / os::page_size() / 2 + 1;
+  recorded_.reserve(std::min(os::WrittenPages::k_max_runs, max_runs));
+}
+
+void WatchedPages::record(const std::byte* source, const std::byte* destination) noexcept {
+  const auto begin =
+      source > mappings_.view ? static_cast<std::size_t>(source - mappings_.view) : 0;
+  const auto end = std::min(static_cast<std::size_t>(destination - mappings_.view), nbytes_);
+  if (!all_found_ && begin < end) {
+    recorded_.push_back({begin, end});
+  }
+}
+
+void WatchedPages::collect(std::vector<ByteRange>& records) {
+  RangeSet merged;
+  for (const auto& each : records) {
+    merged.add(each);
+  }
+  if (!merged.empty()) {
+    found_.add(merged);
+  }
+  records.clear();
+}
+
+std::size_t WatchedPages::granule() const noexcept {
+  return granularity_ == Granularity::automatic && nbytes_ >= k_huge_page ? k_huge_page
+                                                                          : os::page_size();
+}
+
+// A huge page that is split or merged is already completely in `found_`. The caller copies these
+// bytes after this call, so no write that happens during the change is lost.
+void WatchedPages::take(os::WrittenPages& written_pages, RangeSet& written) {
+  collect(recorded_);
+  if (all_found_) {
+    found_ = {{0, nbytes_}};
+    all_found_ = false;
+  }
+  change(written_pages, refinement_.evaluate(found_));
+  collect(unevaluated_);
+  written.add(found_);
+  found_.clear();
+}
+
+void WatchedPages::change(os::WrittenPages& written_pages, const Refinement::Changes& changes) {
+  for (const auto each : changes.merge) {
+    auto* const at = mappings_.view + each * k_huge_page;
+    found_.add(ByteRange{each * k_huge_page, (each + 1) * k_huge_page});
+    // A failure is ignored: the next scan then reports too many pages, never too few.
+    if (written_pages.merge(at, k_huge_page)) {
+      static_cast<void>(written_pages.scan(at, k_huge_page, [](void*, void*) {}));
+    }
+  }
+  for (const auto each : changes.split) {
+    if (!written_pages.split(mappings_.view + each * k_huge_page, k_huge_page)) {
+      refinement_.keep_small(each);
+    }
+  }
+}
+
+void WatchedPages::refine(os::WrittenPages& written_pages, const ByteRange& range) {
+  const auto first = range.begin / k_huge_page, last = (range.end - 1) / k_huge_page;
+  const auto is_partly_covered = [&](std::size_t chunk) {
+    return !range.covers({chunk * k_huge_page, (chunk + 1) * k_huge_page});
+  };
+  for (const auto chunk : {first, last}) {
+    if (refinement_.is_whole(chunk) && is_partly_covered(chunk)) {
+      change_unwritten(written_pages, chunk, [&](std::byte* at) {
+        refinement_.request_small(chunk);
+        if (!written_pages.split(at, k_huge_page)) {
+          refinement_.keep_small(chunk);
+        }
+      });
+    }
+  }
+}
+
+void WatchedPages::coarsen(os::WrittenPages& written_pages, const RangeSet& needed) {
+  for (const auto chunk : refinement_.release_small_except(needed)) {
+    try {
+      change_unwritten(written_pages, chunk, [&](std::byte* at) {
+        if (written_pages.merge(at, k_huge_page)) {
+          static_cast<void>(written_pages.scan(at, k_huge_page, [](void*, void*) {}));
+        }
+      });
+    } catch (const std::bad_alloc&) {
+      refinement_.request_small(chunk);
+    }
+  }
+}
+
+// A change of the page size discards the kernel's records of writes since the preceding scan. So
+// the chunk is compared with a copy made before that scan. All memory is allocated first: if this
+// fails nothing has changed, and no unwritten page counts as written.
+template <class Change>
+void WatchedPages::change_unwritten(os::WrittenPages& written_pages, std::size_t chunk,
+                                    Change change) {
+  const auto first = chunk * k_huge_page;
+  const auto max_runs = k_huge_page / os::page_size() / 2 + 1;
+  const auto before = std::make_unique_for_overwrite<std::byte[]>(k_huge_page);
+  unevaluated_.reserve(unevaluated_.size() + 2 * max_runs);
+  copy_unwatched(before.get(), mappings_.library + first, k_huge_page);
+  const bool is_reported = written_pages.scan(
+      mappings_.view + first, k_huge_page, [this](void* source, void* destination) {
+        unevaluated_.push_back(
+            {static_cast<std::size_t>(static_cast<std::byte*>(source) - mappings_.view),
+             static_cast<std::size_t>(static_cast<std::byte*>(destination) - mappings_.view)});
+      });
+  if (!is_reported) {
+    unevaluated_.push_back({first, first + k_huge_page});
+  }
+  change(mappings_.view + first);
+  record_differences(first, before.get());
+}
+
+// Pre: `unevaluated_` has sufficient capacity.
+void WatchedPages::record_differences(std::size_t first, const std::byte* before) noexcept {
+  const auto page = os::page_size();
+  for (std::size_t at = 0; at < k_huge_page; at += page) {
+    if (same_unwatched(before + at, mappings_.library + first + at, page)) {
+      continue;
+    }
+    const auto begin = first + at;
+    if (!unevaluated_.empty() && unevaluated_.back().end == begin) {
+      unevaluated_.back().end += page;
+    } else {
+      unevaluated_.push_back({begin, begin + page});
+    }
+  }
+}
+
+}  // namespace isthmus::tracking

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The pages of one tracked memory, whose writes the kernel reports, and the reports that were not
+// taken yet. Knows which huge pages are tracked by small pages, and changes this as refinement.hpp
+// decides or a caller requests.
+//
+// Not thread-safe: the arena (page_arena.hpp) calls all functions with its lock held, except the
+// constructor, `mappings` and `granule`, whose results do not change.
+
+#include <cstddef>
+#include <vector>
+
+#include "core/range_set.hpp"
+#include "core/status.hpp"
+#include "os/written_pages.hpp"
+#include "tracking/mechanism.hpp"
+#include "tracking/refinement.hpp"
+
+namespace isthmus::tracking {
+
+// The addresses of the same pages in both mappings: that of the program and that of the library.
+struct PageMappings {
+  std::byte* view = nullptr;
+  std::byte* library = nullptr;
+  std::size_t nbytes = 0;  // whole pages
+};
+
+class WatchedPages {
+ public:
+  // The memory consists of the first `nbytes` bytes of the pages. Throws std::bad_alloc.
+  WatchedPages(const PageMappings& mappings, std::size_t nbytes, Granularity granularity);
+  WatchedPages(const WatchedPages&) = delete;
+  WatchedPages& operator=(const WatchedPages&) = delete;
+
+  [[nodiscard]] const PageMappings& mappings() const noexcept { return mappings_; }
+  // Largest number of bytes reported for a write of one byte.
+  [[nodiscard]] std::size_t granule() const noexcept;
+
+  // Starts watching the pages of memory of 2 MiB or more; smaller memory lies in a segment that is
+  // watched already. All pages then count as unwritten.
+  [[nodiscard]] Result<void> begin(os::WrittenPages& written_pages) const;
+  // Reserves capacity for the result of one step of the kernel's scan. Throws std::bad_alloc.
+  void reserve_records();
+  // Records that the kernel reported [source, destination), clipped to the memory. Pre:
+  // `reserve_records` was called. The kernel reports a write only once, so this must not fail.
+  void record(const std::byte* source, const std::byte* destination) noexcept;
+  void record_all() noexcept { all_found_ = true; }
+  // Adds to `written` what was recorded since the last call.
+  void take(os::WrittenPages& written_pages, RangeSet& written);
+  // See `TrackedMemory::refine` and `TrackedMemory::coarsen`. Pre: `range` is not empty.
+  void refine(os::WrittenPages& written_pages, const ByteRange& range);
+  void coarsen(os::WrittenPages& written_pages, const RangeSet& needed);
+
+ private:
+  void collect(std::vector<ByteRange>& records);
+  template <class Change>
+  void change_unwritten(os::WrittenPages& written_pages, std::size_t chunk, Change change);
+  void record_differences(std::size_t first, const std::byte* before) noexcept;
+  void change(os::WrittenPages& written_pages, const Refinement::Changes& changes);
+
+  const PageMappings mappings_;
+  const std::size_t nbytes_;
+  const Granularity granularity_;
+  RangeSet found_;                   // reported by scans, not taken yet
+  std::vector<ByteRange> recorded_;  // the same since the last `collect`, in ascending order
+  bool all_found_ = false;
+  // Pages that were written before or during a change of their page size and are not taken yet.
+  // `refinement_` does not count them, since they say nothing about writes after the change.
+  std::vector<ByteRange> unevaluated_;
+  Refinement refinement_;
+};
+
+}  // namespace isthmus::tracking
