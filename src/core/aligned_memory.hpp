@@ -10,8 +10,9 @@
 
 namespace isthmus {
 
-// Null if there is no memory. Pre: `alignment` is a power of two.
+// Returns null if there is no memory. Pre: `alignment` is a power of two.
 [[nodiscard]] void* allocate_aligned(std::size_t nbytes, std::size_t alignment) noexcept;
+// Pre: `pointer` is a result of `allocate_aligned` other than null.
 void free_aligned(void* pointer) noexcept;
 
 }  // namespace isthmus

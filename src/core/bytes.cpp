@@ -16,9 +16,10 @@ void copy_bytes(void* destination, const void* source, std::size_t nbytes) noexc
     std::memcpy(destination, source, nbytes);
     return;
   }
-  share_out(nbytes, [to = static_cast<std::byte*>(destination),
-                     from = static_cast<const std::byte*>(source)](std::size_t at, std::size_t n) {
-    stream_copy(to + at, from + at, n);
+  share_out(nbytes, [destination_bytes = static_cast<std::byte*>(destination),
+                     source_bytes = static_cast<const std::byte*>(source)](std::size_t begin,
+                                                                           std::size_t n) {
+    stream_copy(destination_bytes + begin, source_bytes + begin, n);
   });
 }
 
@@ -58,7 +59,7 @@ void copy_large_rows(const Copy2dShape& shape) noexcept {
 
 }  // namespace
 
-void copy_rows_alone(const Copy2dShape& shape, bool bypass_caches) noexcept {
+void copy_rows_on_this_thread(const Copy2dShape& shape, bool bypass_caches) noexcept {
   if (shape.width > k_max_element_bytes) {
     copy_wide_rows(shape, bypass_caches);
     return;
@@ -77,15 +78,16 @@ void copy_rows(const Copy2dShape& shape) noexcept {
   }
   const auto total = shape.width * shape.height;
   if (total < k_large_bytes) {
-    copy_rows_alone(shape, false);
+    copy_rows_on_this_thread(shape, false);
     return;
   }
-  share_out(total, [&shape](std::size_t at, std::size_t n) {
-    const auto first = at / shape.width;
-    copy_rows_alone({advance(shape.destination, first * shape.destination_pitch),
-                     shape.destination_pitch, advance(shape.source, first * shape.source_pitch),
-                     shape.source_pitch, shape.width, (at + n) / shape.width - first},
-                    true);
+  share_out(total, [&shape](std::size_t begin, std::size_t n) {
+    const auto first = begin / shape.width;
+    copy_rows_on_this_thread(
+        {advance(shape.destination, first * shape.destination_pitch), shape.destination_pitch,
+         advance(shape.source, first * shape.source_pitch), shape.source_pitch, shape.width,
+         (begin + n) / shape.width - first},
+        true);
   });
 }
 
@@ -93,12 +95,12 @@ namespace {
 
 void copy_small_ranges(const RangedCopy& copy, std::size_t first, std::size_t last,
                        bool bypass_caches) noexcept {
-  for (const auto& each : copy.ranges.subspan(first, last - first)) {
-    if (each.nbytes >= k_large_bytes) {
+  for (const auto& range : copy.ranges.subspan(first, last - first)) {
+    if (range.nbytes >= k_large_bytes) {
       continue;
     }
-    copy_run(advance(copy.destination, each.destination_offset),
-             advance(copy.source, each.source_offset), each.nbytes, bypass_caches);
+    copy_run(advance(copy.destination, range.destination_offset),
+             advance(copy.source, range.source_offset), range.nbytes, bypass_caches);
   }
 }
 
@@ -108,25 +110,27 @@ void copy_small_ranges(const RangedCopy& copy, std::size_t first, std::size_t la
 void copy_ranges(const RangedCopy& copy) noexcept {
   const auto count = copy.ranges.size();
   std::size_t small_bytes = 0;
-  for (const auto& each : copy.ranges) {
-    if (each.nbytes >= k_large_bytes) {
-      copy_bytes(advance(copy.destination, each.destination_offset),
-                 advance(copy.source, each.source_offset), each.nbytes);
+  for (const auto& range : copy.ranges) {
+    if (range.nbytes >= k_large_bytes) {
+      copy_bytes(advance(copy.destination, range.destination_offset),
+                 advance(copy.source, range.source_offset), range.nbytes);
     } else {
-      small_bytes += each.nbytes;
+      small_bytes += range.nbytes;
     }
   }
   if (small_bytes < k_large_bytes) {
     copy_small_ranges(copy, 0, count, false);
     return;
   }
-  share_out(small_bytes, [&](std::size_t at, std::size_t n) {
-    const auto index = [&](std::size_t value) {
-      return static_cast<std::size_t>(static_cast<double>(value) /
-                                      static_cast<double>(small_bytes) *
+  // Divides the list by indices in proportion to the bytes. As integers the products could
+  // overflow.
+  share_out(small_bytes, [&](std::size_t begin, std::size_t n) {
+    const auto index_of = [&](std::size_t byte) {
+      return static_cast<std::size_t>(static_cast<double>(byte) / static_cast<double>(small_bytes) *
                                       static_cast<double>(count));
     };
-    copy_small_ranges(copy, index(at), at + n == small_bytes ? count : index(at + n), true);
+    copy_small_ranges(copy, index_of(begin), begin + n == small_bytes ? count : index_of(begin + n),
+                      true);
   });
 }
 
@@ -138,13 +142,13 @@ void fill_chunk(std::byte* destination, const FillPattern& pattern, std::size_t 
     return;
   }
   // The filled part is the source of the rest. Sources of up to 4 KiB fit the L1 cache.
-  constexpr std::size_t k_longest_run = 4096;
-  std::size_t done = std::min(pattern.nbytes, nbytes);
-  std::memcpy(destination, pattern.bytes, done);
-  while (done < nbytes) {
-    const auto run = std::min({done, nbytes - done, k_longest_run});
-    std::memcpy(destination + done, destination, run);
-    done += run;
+  constexpr std::size_t k_max_chunk = 4096;
+  std::size_t filled = std::min(pattern.nbytes, nbytes);
+  std::memcpy(destination, pattern.bytes, filled);
+  while (filled < nbytes) {
+    const auto chunk = std::min({filled, nbytes - filled, k_max_chunk});
+    std::memcpy(destination + filled, destination, chunk);
+    filled += chunk;
   }
 }
 
@@ -156,9 +160,9 @@ void fill_bytes(void* destination, const FillPattern& pattern, std::size_t nbyte
     fill_chunk(destination_bytes, pattern, nbytes);
     return;
   }
-  share_out(nbytes, [destination_bytes, &pattern](std::size_t at,
+  share_out(nbytes, [destination_bytes, &pattern](std::size_t begin,
                                                   std::size_t n) {  // chunks hold whole patterns
-    fill_chunk(destination_bytes + at, pattern, n);
+    fill_chunk(destination_bytes + begin, pattern, n);
   });
 }
 

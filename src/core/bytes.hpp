@@ -29,12 +29,12 @@ struct RangedCopy {
 
   [[nodiscard]] std::size_t bytes() const noexcept {
     std::size_t total = 0;
-    for (const auto& each : ranges) {
-      total += each.nbytes;
+    for (const auto& range : ranges) {
+      total += range.nbytes;
     }
     return total;
   }
-  // Number of bytes from the pointer to the end of the last range.
+  // Number of bytes from the pointer to the highest end of a range.
   [[nodiscard]] std::size_t destination_extent() const noexcept {
     return extent(&CopyRange::destination_offset);
   }
@@ -45,8 +45,8 @@ struct RangedCopy {
  private:
   [[nodiscard]] std::size_t extent(std::size_t CopyRange::*offset) const noexcept {
     std::size_t end = 0;
-    for (const auto& each : ranges) {
-      end = std::max(end, each.*offset + each.nbytes);
+    for (const auto& range : ranges) {
+      end = std::max(end, range.*offset + range.nbytes);
     }
     return end;
   }
@@ -60,9 +60,9 @@ struct FillPattern {
 // Uses several threads if `nbytes` is at least `k_large_bytes` (share_out.hpp).
 void copy_bytes(void* destination, const void* source, std::size_t nbytes) noexcept;
 void copy_rows(const Copy2dShape& shape) noexcept;
-// Runs on the calling thread. `bypass_caches`: it is one of several threads that together copy more
+// Copies on the calling thread alone. `bypass_caches` is set if several threads together copy more
 // than the caches hold.
-void copy_rows_alone(const Copy2dShape& shape, bool bypass_caches) noexcept;
+void copy_rows_on_this_thread(const Copy2dShape& shape, bool bypass_caches) noexcept;
 void copy_ranges(const RangedCopy& copy) noexcept;
 // Pre: `nbytes` is a multiple of the pattern's size.
 void fill_bytes(void* destination, const FillPattern& pattern, std::size_t nbytes) noexcept;

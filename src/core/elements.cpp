@@ -12,14 +12,14 @@ template <std::size_t Bytes>
 struct AnyStride {
   std::ptrdiff_t bytes;
 };
-template <std::size_t Bytes, std::ptrdiff_t Times>
+template <std::size_t Bytes, std::ptrdiff_t Elements>
 struct FixedStride {
-  static constexpr std::ptrdiff_t bytes = static_cast<std::ptrdiff_t>(Bytes) * Times;
+  static constexpr std::ptrdiff_t bytes = static_cast<std::ptrdiff_t>(Bytes) * Elements;
 };
 
-template <std::size_t Bytes, class ToStride, class FromStride>
-void copy_one_by_one(const ElementRow& row, ToStride destination_stride,
-                     FromStride source_stride) noexcept {
+template <std::size_t Bytes, class DestinationStride, class SourceStride>
+void copy_one_by_one(const ElementRow& row, DestinationStride destination_stride,
+                     SourceStride source_stride) noexcept {
   auto* __restrict destination = row.destination;
   const auto* __restrict source = row.source;
   const auto count = static_cast<std::ptrdiff_t>(row.count);
@@ -29,8 +29,8 @@ void copy_one_by_one(const ElementRow& row, ToStride destination_stride,
   }
 }
 
-template <std::size_t Bytes, class ToStride>
-void copy_unrolled(const ElementRow& row, ToStride destination_stride,
+template <std::size_t Bytes, class DestinationStride>
+void copy_unrolled(const ElementRow& row, DestinationStride destination_stride,
                    AnyStride<Bytes> source_stride) noexcept {
   auto* __restrict destination = row.destination;
   const auto* __restrict source = row.source;

@@ -6,20 +6,20 @@
 namespace isthmus::detail {
 namespace {
 
-thread_local constinit EndsWithThread* list_head = nullptr;
+thread_local constinit ThreadExitEntry* list_head = nullptr;
 
 void destroy_all(void*) noexcept {
   while (list_head != nullptr) {
     auto& object = *list_head;
     list_head = object.next;
-    object.state = EndsWithThread::State::destroyed;
+    object.state = ThreadExitEntry::State::destroyed;
     object.destroy(object);
   }
 }
 
 }  // namespace
 
-bool destroy_at_thread_exit(EndsWithThread& object) noexcept {
+bool destroy_at_thread_exit(ThreadExitEntry& object) noexcept {
   static pthread_key_t key;
   static const bool has_key = pthread_key_create(&key, destroy_all) == 0;
   if (!has_key || (list_head == nullptr && pthread_setspecific(key, &object) != 0)) {

@@ -31,7 +31,8 @@ class Owner {
   isthmus_owner_t raw_{};
 };
 
-// Keeps a value of the library alive, such as a counted pointer. Throws std::bad_alloc.
+// Returns an owner of `value`, an object of the library such as a counted pointer. Throws
+// std::bad_alloc.
 template <class Value>
 [[nodiscard]] Owner owner_of(Value value) {
   return Owner{isthmus_owner_t{new Value(std::move(value)),

@@ -18,7 +18,7 @@ namespace isthmus {
 template <class Entry, class Lock, class Count, class Number>
 Number reserve_entry(std::vector<Entry>& list, Lock& lock, Count& reserved, const Number& number) {
   {
-    const std::lock_guard hold{lock};
+    const std::lock_guard guard{lock};
     if (list.capacity() > list.size() + reserved) [[likely]] {
       ++reserved;
       return number;
@@ -28,7 +28,7 @@ Number reserve_entry(std::vector<Entry>& list, Lock& lock, Count& reserved, cons
   for (;;) {
     std::size_t needed = 0;
     {
-      const std::lock_guard hold{lock};
+      const std::lock_guard guard{lock};
       needed = list.size() + reserved + 1;
       if (list.capacity() < needed && larger.capacity() >= needed) {
         std::move(list.begin(), list.end(), std::back_inserter(larger));

@@ -52,7 +52,8 @@ std::optional<std::uint64_t> factor_of(std::string_view text, Unit unit) noexcep
   return std::nullopt;
 }
 
-// Consumes the digits at the front of `text`. Empty if there are none or the number does not fit.
+// Consumes the digits at the front of `text`. Returns no value if there are none or if the number
+// does not fit.
 std::optional<std::uint64_t> consume_digits(std::string_view& text) noexcept {
   constexpr auto max_value = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t value = 0;
@@ -77,9 +78,9 @@ std::optional<std::uint64_t> consume_fraction(std::string_view& text) noexcept {
     return 0;
   }
   text.remove_prefix(1);
-  const auto before = text.size();
+  const auto original_size = text.size();
   auto value = consume_digits(text);
-  const auto digits = before - text.size();
+  const auto digits = original_size - text.size();
   if (!value || digits > k_fraction_digits) {
     return std::nullopt;
   }
@@ -114,15 +115,15 @@ std::optional<std::uint64_t> parse_quantity(std::string_view text, Unit unit) no
 }
 
 std::optional<std::uint64_t> parse_share(std::string_view text, std::uint64_t total) noexcept {
-  constexpr auto all = 100 * k_fraction_unit;
+  constexpr auto whole = 100 * k_fraction_unit;
   const auto percent = consume_digits(text);
   const auto fraction = percent ? consume_fraction(text) : std::nullopt;
   if (!fraction || text != "%" || *percent > 100) {
     return std::nullopt;
   }
   const auto share = *percent * k_fraction_unit + *fraction;
-  return share > all ? std::nullopt
-                     : std::optional{total / all * share + total % all * share / all};
+  return share > whole ? std::nullopt
+                       : std::optional{total / whole * share + total % whole * share / whole};
 }
 
 const char* describe(Unit unit) noexcept {

@@ -13,12 +13,12 @@ namespace isthmus {
 // The units that a value may have; `describe` lists them for messages.
 enum class Unit { none, bytes, time, bandwidth };
 
-// Returns the value in bytes, nanoseconds or bytes per second. Empty if the text as a whole is not
-// such a number, or if the value is not an integer or does not fit 64 bits.
+// Returns the value in bytes, nanoseconds or bytes per second; no value if the text as a whole is
+// not such a number, or if the value is not an integer or does not fit 64 bits.
 [[nodiscard]] std::optional<std::uint64_t> parse_quantity(std::string_view text,
                                                           Unit unit) noexcept;
 [[nodiscard]] const char* describe(Unit unit) noexcept;
-// Returns the share of `total` that a text like "80%" or "12.5%" denotes, rounded down. Empty if
+// Returns the share of `total` that a text like "80%" or "12.5%" denotes, rounded down; no value if
 // the text is not a percentage from 0 to 100.
 [[nodiscard]] std::optional<std::uint64_t> parse_share(std::string_view text,
                                                        std::uint64_t total) noexcept;

@@ -25,7 +25,7 @@ void append(std::vector<ByteRange>& ranges, const ByteRange& range, std::size_t 
 template <class Ranges>
 auto first_ending_after(const Ranges& all, std::size_t offset) noexcept {
   return std::partition_point(all.begin(), all.end(),
-                              [&](const ByteRange& each) { return each.end <= offset; });
+                              [&](const ByteRange& range) { return range.end <= offset; });
 }
 
 bool begins_before(const ByteRange& one, const ByteRange& other) noexcept {
@@ -35,8 +35,8 @@ bool begins_before(const ByteRange& one, const ByteRange& other) noexcept {
 }  // namespace
 
 RangeSet::RangeSet(std::initializer_list<ByteRange> ranges) {
-  for (const auto& each : ranges) {
-    add(each);
+  for (const auto& range : ranges) {
+    add(range);
   }
 }
 
@@ -50,28 +50,28 @@ void RangeSet::add(const ByteRange& range) {
   }
 }
 
-void RangeSet::add(const RangeSet& other) { apply(adding(other)); }
+void RangeSet::add(const RangeSet& other) { apply(prepare_add(other)); }
 
-void RangeSet::remove(const RangeSet& other) { apply(removing(other)); }
+void RangeSet::remove(const RangeSet& other) { apply(prepare_remove(other)); }
 
 // Ranges that overlap or touch those of `other` are joined with them; the rest is unchanged.
-RangeSet::Change RangeSet::adding(const RangeSet& other) {
+RangeSet::Change RangeSet::prepare_add(const RangeSet& other) {
   if (other.empty()) {
     return {};
   }
   const auto [first, last] = span_of(other, 1);
-  std::vector<ByteRange> both;
-  both.reserve(static_cast<std::size_t>(last - first) + other.size());
-  std::merge(first, last, other.begin(), other.end(), std::back_inserter(both), begins_before);
+  std::vector<ByteRange> merged;
+  merged.reserve(static_cast<std::size_t>(last - first) + other.size());
+  std::merge(first, last, other.begin(), other.end(), std::back_inserter(merged), begins_before);
   std::vector<ByteRange> joined;
-  joined.reserve(both.size());
-  for (const auto& each : both) {
-    append(joined, each);
+  joined.reserve(merged.size());
+  for (const auto& range : merged) {
+    append(joined, range);
   }
-  return prepare(first, last, std::move(joined));
+  return prepare_replacement(first, last, std::move(joined));
 }
 
-RangeSet::Change RangeSet::removing(const RangeSet& other) {
+RangeSet::Change RangeSet::prepare_remove(const RangeSet& other) {
   if (other.empty()) {
     return {};
   }
@@ -81,34 +81,35 @@ RangeSet::Change RangeSet::removing(const RangeSet& other) {
   }
   std::vector<ByteRange> remaining;
   remaining.reserve(static_cast<std::size_t>(last - first) + other.size());
-  auto removed = first_ending_after(other, first->begin);
-  for (auto each : std::span{first, last}) {
-    for (; removed != other.end() && removed->end <= each.begin; ++removed) {
+  auto next_removed = first_ending_after(other, first->begin);
+  for (auto range : std::span{first, last}) {
+    for (; next_removed != other.end() && next_removed->end <= range.begin; ++next_removed) {
     }
-    for (auto next = removed; next != other.end() && next->begin < each.end; ++next) {
-      append(remaining, {each.begin, std::min(each.end, next->begin)});
-      each.begin = std::min(each.end, std::max(each.begin, next->end));
+    for (auto cut = next_removed; cut != other.end() && cut->begin < range.end; ++cut) {
+      append(remaining, {range.begin, std::min(range.end, cut->begin)});
+      range.begin = std::min(range.end, std::max(range.begin, cut->end));
     }
-    append(remaining, each);
+    append(remaining, range);
   }
-  return prepare(first, last, std::move(remaining));
+  return prepare_replacement(first, last, std::move(remaining));
 }
 
-// The ranges that the span of `other` overlaps or, if `touching` is 1, touches, as a pair of
-// iterators. Pre: `other` is not empty.
+// Returns the ranges that the span of `other` overlaps or, if `max_gap` is 1, touches, as a pair of
+// iterators. Pre: `other` is not empty; `max_gap` is 0 or 1.
 std::pair<RangeSet::Iterator, RangeSet::Iterator> RangeSet::span_of(
-    const RangeSet& other, std::size_t touching) const noexcept {
+    const RangeSet& other, std::size_t max_gap) const noexcept {
   const auto span = other.span();
   const auto first = std::partition_point(
       ranges_.begin(), ranges_.end(),
-      [&](const ByteRange& each) { return each.end + touching <= span.begin; });
-  const auto last = std::partition_point(first, ranges_.end(), [&](const ByteRange& each) {
-    return each.begin < span.end + touching;
+      [&](const ByteRange& range) { return range.end + max_gap <= span.begin; });
+  const auto last = std::partition_point(first, ranges_.end(), [&](const ByteRange& range) {
+    return range.begin < span.end + max_gap;
   });
   return {first, last};
 }
 
-RangeSet::Change RangeSet::prepare(Iterator first, Iterator last, std::vector<ByteRange> ranges) {
+RangeSet::Change RangeSet::prepare_replacement(Iterator first, Iterator last,
+                                               std::vector<ByteRange> ranges) {
   Change change;
   change.first = first - ranges_.cbegin();
   change.count = last - first;
@@ -121,21 +122,21 @@ RangeSet::Change RangeSet::prepare(Iterator first, Iterator last, std::vector<By
   return change;
 }
 
-// `prepare` has reserved the capacity.
-void RangeSet::apply(const Change& prepared) noexcept {
-  const auto& replacement = prepared.replacement;
+// `prepare_replacement` has reserved the capacity.
+void RangeSet::apply(const Change& change) noexcept {
+  const auto& replacement = change.replacement;
   const auto count = static_cast<std::ptrdiff_t>(replacement.size());
-  const auto common = std::min(prepared.count, count);
-  const auto at = ranges_.begin() + prepared.first;
-  std::copy_n(replacement.begin(), common, at);
-  ranges_.erase(at + common, at + prepared.count);
-  ranges_.insert(at + common, replacement.begin() + common, replacement.end());
+  const auto common = std::min(change.count, count);
+  const auto position = ranges_.begin() + change.first;
+  std::copy_n(replacement.begin(), common, position);
+  ranges_.erase(position + common, position + change.count);
+  ranges_.insert(position + common, replacement.begin() + common, replacement.end());
 }
 
 std::size_t RangeSet::nbytes() const noexcept {
   return std::accumulate(
       begin(), end(), std::size_t{0},
-      [](std::size_t sum, const ByteRange& each) { return sum + each.nbytes(); });
+      [](std::size_t sum, const ByteRange& range) { return sum + range.nbytes(); });
 }
 
 bool RangeSet::overlaps(const ByteRange& range) const noexcept {
@@ -145,10 +146,10 @@ bool RangeSet::overlaps(const ByteRange& range) const noexcept {
 
 bool RangeSet::covers(const RangeSet& other) const noexcept {
   auto own_range = other.empty() ? end() : first_ending_after(ranges_, other.begin()->begin);
-  for (const auto& each : other) {
-    for (; own_range != end() && own_range->end < each.end; ++own_range) {
+  for (const auto& other_range : other) {
+    for (; own_range != end() && own_range->end < other_range.end; ++own_range) {
     }
-    if (own_range == end() || !own_range->covers(each)) {
+    if (own_range == end() || !own_range->covers(other_range)) {
       return false;
     }
   }
@@ -172,8 +173,8 @@ RangeSet RangeSet::common(const RangeSet& other) const {
 
 RangeSet RangeSet::joined(std::size_t max_gap) const {
   RangeSet result;
-  for (const auto& each : ranges_) {
-    append(result.ranges_, each, max_gap);
+  for (const auto& range : ranges_) {
+    append(result.ranges_, range, max_gap);
   }
   return result;
 }

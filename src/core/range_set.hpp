@@ -23,9 +23,10 @@ struct ByteRange {
   friend bool operator==(const ByteRange&, const ByteRange&) noexcept = default;
 };
 
-// Adding ranges in ascending order takes constant time each. Combining two sets searches for the
-// ends of the smaller one, visits the ranges of both between these ends, and moves the ranges after
-// them. Functions that add or remove may throw std::bad_alloc and then leave the set unchanged.
+// Adding ranges in ascending order takes constant time each. Adding or removing another set
+// searches for the ends of that set's span, visits the ranges of both sets between these ends, and
+// moves the ranges that follow. Functions that add or remove may throw std::bad_alloc and then
+// leave the set unchanged.
 class RangeSet {
  public:
   RangeSet() noexcept = default;
@@ -39,10 +40,10 @@ class RangeSet {
 
   // A prepared change. Applying it needs no memory.
   class Change;
-  [[nodiscard]] Change adding(const RangeSet& other);
-  [[nodiscard]] Change removing(const RangeSet& other);
-  // Pre: `prepared` was created by this set, which has not changed since.
-  void apply(const Change& prepared) noexcept;
+  [[nodiscard]] Change prepare_add(const RangeSet& other);
+  [[nodiscard]] Change prepare_remove(const RangeSet& other);
+  // Pre: `change` was created by this set, which has not changed since.
+  void apply(const Change& change) noexcept;
 
   [[nodiscard]] bool empty() const noexcept { return ranges_.empty(); }
   [[nodiscard]] std::size_t nbytes() const noexcept;
@@ -66,8 +67,9 @@ class RangeSet {
  private:
   using Iterator = std::vector<ByteRange>::const_iterator;
   [[nodiscard]] std::pair<Iterator, Iterator> span_of(const RangeSet& other,
-                                                      std::size_t touching) const noexcept;
-  [[nodiscard]] Change prepare(Iterator first, Iterator last, std::vector<ByteRange> ranges);
+                                                      std::size_t max_gap) const noexcept;
+  [[nodiscard]] Change prepare_replacement(Iterator first, Iterator last,
+                                           std::vector<ByteRange> ranges);
 
   std::vector<ByteRange> ranges_;  // no range is empty or touches the next one
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Iterates over the rows of a block. Computes the offset of the next row on each side by additions
-// alone. Not thread-safe.
+// Iterates over the rows of a block. Computes the offset of the next row on each side without a
+// division. Not thread-safe.
 
 #include <array>
 #include <cstddef>

@@ -21,7 +21,7 @@ namespace isthmus {
   return offset <= limit && nbytes <= limit - offset;
 }
 
-// Bits of an address in user space: 48 on AArch64, 47 on x86-64.
+// Maximum number of bits of a user-space address: 48 on AArch64, 47 on x86-64.
 inline constexpr unsigned k_address_bits = 48;
 
 [[nodiscard]] inline std::uintptr_t address(const void* pointer) noexcept {

@@ -3,8 +3,8 @@
 // An index of items by the byte range that they span. A search among n items takes O(log n) plus
 // the items found.
 //
-// Items are sorted by their begin, separately for each power of two of their length. So a long item
-// does not widen the search among short ones.
+// Items are sorted by the beginning of their span, separately for each bit width of their length.
+// So a long item does not widen the search among short ones.
 
 #include <algorithm>
 #include <bit>
@@ -21,7 +21,7 @@ namespace isthmus {
 // `Key` distinguishes items that span the same bytes. Items are not owned. Not thread-safe.
 template <class Key, class Item>
 class SpanIndex {
-  // The bit width of the length, the begin, and the key.
+  // The bit width of the length, the beginning, and the key.
   using Position = std::tuple<int, std::size_t, Key>;
   using ByRange = std::map<Position, Item*>;
 
@@ -44,23 +44,23 @@ class SpanIndex {
   [[nodiscard]] Seat extract(const ByteRange& span, const Key& key) noexcept {
     return entries_.extract(key_of(span, key));
   }
-  // Calls visit(item) for each item whose span overlaps the range, and for some that lie before it,
-  // which the caller must filter. `visit` must not change the index.
+  // Calls visit(item) for each item whose span overlaps the range, and for some items that lie
+  // before the range, which the caller must skip. `visit` must not change the index.
   template <class Visit>
   void visit_near(const ByteRange& range, Visit&& visit) const {
-    for (auto each = entries_.begin(); each != entries_.end();) {
-      const int digits = std::get<0>(each->first);
-      // An overlapping item of this bit width begins less than the longest such length before the
-      // range.
-      const auto longest = digits < k_max_digits ? std::size_t{1} << digits : range.begin;
-      const auto min_begin = range.begin - std::min(range.begin, longest);
-      each = entries_.lower_bound({digits, min_begin, {}});
-      for (; each != entries_.end() && std::get<0>(each->first) == digits &&
-             std::get<1>(each->first) < range.end;
-           ++each) {
-        visit(*each->second);
+    for (auto entry = entries_.begin(); entry != entries_.end();) {
+      const int bit_width = std::get<0>(entry->first);
+      // Items of this bit width are shorter than `max_length`. So an item that overlaps the range
+      // begins less than `max_length` bytes before it.
+      const auto max_length = bit_width < k_max_digits ? std::size_t{1} << bit_width : range.begin;
+      const auto min_begin = range.begin - std::min(range.begin, max_length);
+      entry = entries_.lower_bound({bit_width, min_begin, {}});
+      for (; entry != entries_.end() && std::get<0>(entry->first) == bit_width &&
+             std::get<1>(entry->first) < range.end;
+           ++entry) {
+        visit(*entry->second);
       }
-      each = entries_.lower_bound({digits + 1, 0, {}});
+      entry = entries_.lower_bound({bit_width + 1, 0, {}});
     }
   }
 

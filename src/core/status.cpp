@@ -19,18 +19,18 @@ class Error::Spares {
   static constexpr std::size_t k_bytes = sizeof(Detail) + k_max_preallocated_text + 1;
   // Null if all entries are in use.
   [[nodiscard]] void* allocate() noexcept {
-    for (auto& each : entries_) {
-      if (!each.in_use.exchange(true, std::memory_order_acquire)) {
-        return each.memory.data();
+    for (auto& entry : entries_) {
+      if (!entry.in_use.exchange(true, std::memory_order_acquire)) {
+        return entry.memory.data();
       }
     }
     return nullptr;
   }
   // Whether `memory` was one of these entries.
   bool deallocate(const void* memory) noexcept {
-    for (auto& each : entries_) {
-      if (each.memory.data() == memory) {
-        each.in_use.store(false, std::memory_order_release);
+    for (auto& entry : entries_) {
+      if (entry.memory.data() == memory) {
+        entry.in_use.store(false, std::memory_order_release);
         return true;
       }
     }

@@ -32,8 +32,8 @@ using Status = isthmus_status_t;
 // as a shared pointer is.
 class [[nodiscard]] Error {
  public:
-  static constexpr std::size_t k_max_preallocated_text =
-      1000;  // length of text; the rest is truncated
+  // Maximum length of the text in a preallocated entry; longer text is truncated.
+  static constexpr std::size_t k_max_preallocated_text = 1000;
 
   Error() noexcept = default;
   Error(Status code, std::string_view message) noexcept;

@@ -35,8 +35,8 @@ void stream_line(std::byte* destination, const std::byte* source) noexcept {
 }  // namespace
 
 void stream_copy(void* destination, const void* source, std::size_t nbytes) noexcept {
-  if constexpr (k_address_sanitizer ||
-                k_thread_sanitizer) {  // sanitizers do not see streaming stores
+  // Sanitizers do not see streaming stores.
+  if constexpr (k_address_sanitizer || k_thread_sanitizer) {
     std::memcpy(destination, source, nbytes);
     return;
   }
@@ -46,8 +46,8 @@ void stream_copy(void* destination, const void* source, std::size_t nbytes) noex
   const auto head = std::min(nbytes, misalignment == 0 ? 0 : k_cache_line - misalignment);
   const auto lines = (nbytes - head) / k_cache_line * k_cache_line;
   std::memcpy(destination_bytes, source_bytes, head);
-  for (std::size_t at = head; at < head + lines; at += k_cache_line) {
-    stream_line(destination_bytes + at, source_bytes + at);
+  for (std::size_t offset = head; offset < head + lines; offset += k_cache_line) {
+    stream_line(destination_bytes + offset, source_bytes + offset);
   }
   std::memcpy(destination_bytes + head + lines, source_bytes + head + lines, nbytes - head - lines);
   _mm_sfence();  // only this orders streaming stores; the end of a thread does not

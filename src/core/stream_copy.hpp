@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A copy with non-temporal stores, which bypass the caches and save reading the destination first.
-// For bytes that are not accessed soon.
+// A copy with non-temporal stores, which bypass the caches and do not read the destination first.
+// Use it for bytes that are not accessed soon.
 //
 // glibc's memcpy does the same above a threshold that it derives from the cache sizes reported by
 // the processor, which under a hypervisor is often far too large: there it took 12.5 ms for 64 MiB

@@ -10,11 +10,11 @@
 namespace isthmus {
 
 std::size_t StridedCopy::runs() const noexcept {
-  std::size_t all = 1;
+  std::size_t count = 1;
   for (std::size_t i = 0; i < rank; ++i) {
-    all *= dimensions[i].count;
+    count *= dimensions[i].count;
   }
-  return all;
+  return count;
 }
 
 std::size_t StridedCopy::extent(Side side) const noexcept {
@@ -71,11 +71,11 @@ StridedCopy simplified(StridedCopy copy, Side side) noexcept {
       copy.remove(i);
     }
   }
-  const auto other = side == Side::source ? Side::destination : Side::source;
+  const auto other_side = side == Side::source ? Side::destination : Side::source;
   std::sort(copy.dimensions.begin(), copy.dimensions.begin() + copy.rank,
-            [=](const StridedDimension& one, const StridedDimension& next) {
-              return one.stride(side) != next.stride(side) ? one.stride(side) > next.stride(side)
-                                                           : one.stride(other) > next.stride(other);
+            [=](const StridedDimension& a, const StridedDimension& b) {
+              return a.stride(side) != b.stride(side) ? a.stride(side) > b.stride(side)
+                                                      : a.stride(other_side) > b.stride(other_side);
             });
   while (join_run(copy) || join_two(copy)) {
   }
@@ -84,27 +84,27 @@ StridedCopy simplified(StridedCopy copy, Side side) noexcept {
 
 namespace {
 
-void add_runs(const StridedCopy& copy, std::size_t depth, CopyRange at,
-              std::vector<CopyRange>& out) {
+void add_runs(const StridedCopy& copy, std::size_t depth, CopyRange run,
+              std::vector<CopyRange>& runs) {
   if (depth == copy.rank) {
-    out.push_back(at);
+    runs.push_back(run);
     return;
   }
   const auto& dimension = copy.dimensions[depth];
   for (std::size_t i = 0; i < dimension.count; ++i) {
-    add_runs(copy, depth + 1, at, out);
-    at.destination_offset += dimension.destination_stride;
-    at.source_offset += dimension.source_stride;
+    add_runs(copy, depth + 1, run, runs);
+    run.destination_offset += dimension.destination_stride;
+    run.source_offset += dimension.source_stride;
   }
 }
 
 }  // namespace
 
 std::vector<CopyRange> list_runs(const StridedCopy& copy) {
-  std::vector<CopyRange> all;
-  all.reserve(copy.runs());
-  add_runs(copy, 0, {0, 0, copy.width}, all);
-  return all;
+  std::vector<CopyRange> runs;
+  runs.reserve(copy.runs());
+  add_runs(copy, 0, {0, 0, copy.width}, runs);
+  return runs;
 }
 
 namespace {
@@ -119,17 +119,18 @@ void copy_runs(const StridedCopy& copy, std::size_t begin, std::size_t end,
     outer[i] = {dimension.count, static_cast<std::ptrdiff_t>(dimension.destination_stride),
                 static_cast<std::ptrdiff_t>(dimension.source_stride)};
   }
-  RowWalk<outer.size()> at{std::span{outer}.first(copy.rank - 1), begin / rows.count};
+  RowWalk<outer.size()> walk{std::span{outer}.first(copy.rank - 1), begin / rows.count};
   auto first = begin % rows.count;
-  for (auto remaining = end - begin; remaining != 0; at.next()) {
+  for (auto remaining = end - begin; remaining != 0; walk.next()) {
     const auto count = std::min(rows.count - first, remaining);
-    copy_rows_alone({static_cast<std::byte*>(copy.destination) + at.destination_offset() +
-                         static_cast<std::ptrdiff_t>(first * rows.destination_stride),
-                     rows.destination_stride,
-                     static_cast<const std::byte*>(copy.source) + at.source_offset() +
-                         static_cast<std::ptrdiff_t>(first * rows.source_stride),
-                     rows.source_stride, copy.width, count},
-                    bypass_caches);
+    copy_rows_on_this_thread(
+        {static_cast<std::byte*>(copy.destination) + walk.destination_offset() +
+             static_cast<std::ptrdiff_t>(first * rows.destination_stride),
+         rows.destination_stride,
+         static_cast<const std::byte*>(copy.source) + walk.source_offset() +
+             static_cast<std::ptrdiff_t>(first * rows.source_stride),
+         rows.source_stride, copy.width, count},
+        bypass_caches);
     remaining -= count;
     first = 0;
   }
@@ -144,8 +145,8 @@ void copy_strided(const StridedCopy& copy) noexcept {
   } else if (nbytes < k_large_bytes) {
     copy_runs(copy, 0, copy.runs(), false);
   } else {
-    share_out(nbytes, [&copy](std::size_t at, std::size_t n) {
-      copy_runs(copy, at / copy.width, (at + n) / copy.width, true);
+    share_out(nbytes, [&copy](std::size_t begin, std::size_t n) {
+      copy_runs(copy, begin / copy.width, (begin + n) / copy.width, true);
     });
   }
 }

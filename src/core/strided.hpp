@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Copies of N-dimensional blocks: runs of bytes at regular distances, which may differ between the
-// two sides. Thread-safe for memory that does not overlap.
+// Copies of N-dimensional blocks: runs of bytes at regular distances. The distances may differ
+// between the two sides. Thread-safe for memory that does not overlap.
 
 #include <array>
 #include <cstddef>

@@ -23,10 +23,10 @@ template <class... Args>
 [[nodiscard]] std::string quoted(std::string_view text);
 
 template <class Range>
-[[nodiscard]] std::string joined(const Range& parts, std::string_view separator) {
+[[nodiscard]] std::string joined(const Range& items, std::string_view separator) {
   std::string result;
-  for (const std::string_view part : parts) {
-    result.append(result.empty() ? std::string_view{} : separator).append(part);
+  for (const std::string_view item : items) {
+    result.append(result.empty() ? std::string_view{} : separator).append(item);
   }
   return result;
 }

@@ -47,17 +47,17 @@ class Treap {
     Traits::update(*tree);
     return tree;
   }
-  [[nodiscard]] static Halves split(Node* tree, const Node& at) noexcept {
+  [[nodiscard]] static Halves split(Node* tree, const Node& pivot) noexcept {
     if (tree == nullptr) {
       return {nullptr, nullptr};
     }
     auto& links = Traits::links(*tree);
     Halves halves{};
-    if (Traits::is_before(*tree, at)) {
-      halves = split(links.right, at);
+    if (Traits::is_before(*tree, pivot)) {
+      halves = split(links.right, pivot);
       links.right = std::exchange(halves.before, tree);
     } else {
-      halves = split(links.left, at);
+      halves = split(links.left, pivot);
       links.left = std::exchange(halves.after, tree);
     }
     Traits::update(*tree);

@@ -17,7 +17,7 @@
 namespace isthmus::os {
 namespace {
 
-constexpr const char* k_machine = "MemAvailable";
+constexpr const char* k_machine_bound = "MemAvailable";
 constexpr std::string_view k_controller = "memory";
 // Version 1 reports "no limit" as the largest number of whole pages.
 constexpr std::uint64_t k_no_limit = std::uint64_t{1} << 62;
@@ -38,8 +38,8 @@ std::optional<std::size_t> bytes_after(std::string_view text, std::string_view k
   return kib ? std::optional{*kib > SIZE_MAX / 1024 ? SIZE_MAX : *kib * 1024} : std::nullopt;
 }
 
-constexpr std::size_t saturating_subtract(std::size_t first, std::size_t value) noexcept {
-  return first > value ? first - value : 0;
+constexpr std::size_t saturating_subtract(std::size_t minuend, std::size_t subtrahend) noexcept {
+  return minuend > subtrahend ? minuend - subtrahend : 0;
 }
 
 }  // namespace
@@ -71,7 +71,7 @@ MemoryBounds::MemoryBounds(const std::string& root)
     if (!path) {
       continue;
     }
-    for (auto& directory : cgroup_folders(mounts, *path, names.version, k_controller)) {
+    for (auto& directory : cgroup_directories(mounts, *path, names.version, k_controller)) {
       const auto prefix = root + directory;
       Level level{std::move(directory), names.inactive, OpenFile{prefix + names.limit},
                   OpenFile{prefix + names.usage}, OpenFile{prefix + "/memory.stat"}};
@@ -89,30 +89,30 @@ std::size_t MemoryBounds::Level::max_bytes() const noexcept {
 }
 
 // The statistics are expensive to read and can only increase the result, so they are read last.
-std::size_t MemoryBounds::Level::available(std::size_t enough) const noexcept {
-  const auto allowed = max_bytes();
-  if (allowed == SIZE_MAX) {
+std::size_t MemoryBounds::Level::available(std::size_t required) const noexcept {
+  const auto limit_bytes = max_bytes();
+  if (limit_bytes == SIZE_MAX) {
     return SIZE_MAX;
   }
   char text[8192];
-  const auto used = number_in(usage.read(text)).value_or(0);
-  const auto free_bytes = saturating_subtract(allowed, used);
-  if (free_bytes >= enough) {
+  const auto usage_bytes = number_in(usage.read(text)).value_or(0);
+  const auto free_bytes = saturating_subtract(limit_bytes, usage_bytes);
+  if (free_bytes >= required) {
     return free_bytes;
   }
-  const auto dropped = number_after(statistics.read(text), inactive).value_or(0);
-  return saturating_subtract(allowed, saturating_subtract(used, dropped));
+  const auto inactive_bytes = number_after(statistics.read(text), inactive).value_or(0);
+  return saturating_subtract(limit_bytes, saturating_subtract(usage_bytes, inactive_bytes));
 }
 
-AvailableMemory MemoryBounds::available(std::size_t enough) const noexcept {
+AvailableMemory MemoryBounds::available(std::size_t required) const noexcept {
   AvailableMemory result;
   char text[512];  // MemAvailable is on the third line
   if (const auto bytes = bytes_after(machine_.read(text), "MemAvailable:")) {
-    result = {*bytes, k_machine};
+    result = {*bytes, k_machine_bound};
   }
-  for (const auto& each : levels_) {
-    if (const auto bytes = each.available(enough); bytes < result.bytes) {
-      result = {bytes, each.directory.c_str()};
+  for (const auto& level : levels_) {
+    if (const auto bytes = level.available(required); bytes < result.bytes) {
+      result = {bytes, level.directory.c_str()};
     }
   }
   return result;
@@ -120,8 +120,8 @@ AvailableMemory MemoryBounds::available(std::size_t enough) const noexcept {
 
 std::size_t MemoryBounds::limit() const noexcept {
   std::size_t min_limit = SIZE_MAX;
-  for (const auto& each : levels_) {
-    min_limit = std::min(min_limit, each.max_bytes());
+  for (const auto& level : levels_) {
+    min_limit = std::min(min_limit, level.max_bytes());
   }
   return min_limit;
 }
@@ -136,20 +136,20 @@ std::size_t MemoryBounds::swapped() const noexcept {
   return bytes_after(process_status_.read(text), "VmSwap:").value_or(0);
 }
 
-// A forked child may be in other control groups, and the files of its parent describe the parent.
-// The child leaves those files open: a daemon closes all descriptors, so the numbers may refer to
-// other files by now.
+// A forked child may be in other control groups, and the files that its parent opened describe the
+// parent. The child does not close those files: a daemon closes all descriptors when it starts, so
+// the numbers may refer to other files by now.
 const MemoryBounds& process_memory_bounds() {
-  struct Found {
+  struct CachedBounds {
     std::uint32_t forks;
     MemoryBounds bounds;
-    const Found* previous;
+    const CachedBounds* previous;
   };
-  static std::atomic<const Found*> current{nullptr};
+  static std::atomic<const CachedBounds*> current{nullptr};
   watch_forks();
   const auto* cached = current.load(std::memory_order_acquire);
   if (cached == nullptr || cached->forks != forks()) {
-    const auto* created = new Found{forks(), MemoryBounds{""}, cached};
+    const auto* created = new CachedBounds{forks(), MemoryBounds{""}, cached};
     if (current.compare_exchange_strong(cached, created, std::memory_order_acq_rel)) {
       cached = created;
     } else {

@@ -28,7 +28,7 @@ class OpenFile {
   OpenFile(OpenFile&& other) noexcept;
   ~OpenFile();
   [[nodiscard]] bool is_open() const noexcept { return descriptor_ >= 0; }
-  // As much of the text as `buffer` holds; "" if it cannot be read.
+  // Returns as much of the text as `buffer` holds; "" if it cannot be read.
   template <std::size_t k_size>
   [[nodiscard]] std::string_view read(char (&buffer)[k_size]) const noexcept {
     return read(buffer, k_size);
@@ -45,9 +45,9 @@ class MemoryBounds {
   // `root` is prepended to the path of each file; "" for the real files. Throws std::bad_alloc.
   explicit MemoryBounds(const std::string& root);
 
-  // Exact if the result is below `enough`. If more is available, fewer files are read. `bound`
-  // lives as long as this object.
-  [[nodiscard]] AvailableMemory available(std::size_t enough = SIZE_MAX) const noexcept;
+  // Exact if the result is below `required`; otherwise only a lower bound, for which fewer files
+  // are read. The text `bound` lives as long as this object.
+  [[nodiscard]] AvailableMemory available(std::size_t required = SIZE_MAX) const noexcept;
   // The lowest limit of the control groups; SIZE_MAX without one.
   [[nodiscard]] std::size_t limit() const noexcept;
   // Bytes of this process that are resident, and that are swapped out; 0 if unknown.
@@ -63,7 +63,7 @@ class MemoryBounds {
     OpenFile statistics;
 
     [[nodiscard]] std::size_t max_bytes() const noexcept;
-    [[nodiscard]] std::size_t available(std::size_t enough) const noexcept;
+    [[nodiscard]] std::size_t available(std::size_t required) const noexcept;
   };
 
   OpenFile machine_;
@@ -77,7 +77,7 @@ class MemoryBounds {
 [[nodiscard]] const MemoryBounds& process_memory_bounds();
 
 // Physical memory in bytes that this process may use, the limits of its control groups included,
-// and how much of it is available without swapping.
+// and the bytes of it that are available without swapping.
 struct MemoryStatus {
   std::size_t total = 0;
   std::size_t available = 0;

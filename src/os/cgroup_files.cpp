@@ -9,8 +9,8 @@ namespace {
 
 constexpr bool is_space(char c) noexcept { return c == ' ' || c == '\t' || c == '\n'; }
 
-// Removes and returns the text before `mark`, and removes the mark; all of the text if there is
-// none.
+// Removes and returns the text before `mark`, and removes the mark. Without a mark, removes and
+// returns the whole text.
 std::string_view consume_until(std::string_view& text, char mark) noexcept {
   const auto end = text.find(mark);
   const auto token = text.substr(0, end);
@@ -32,14 +32,14 @@ std::string unescaped(std::string_view text) {
   constexpr auto is_octal = [](char c) { return c >= '0' && c <= '7'; };
   std::string result;
   result.reserve(text.size());
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    if (text[at] == '\\' && at + 3 < text.size() && is_octal(text[at + 1]) &&
-        is_octal(text[at + 2]) && is_octal(text[at + 3])) {
-      result += static_cast<char>((text[at + 1] - '0') * 64 + (text[at + 2] - '0') * 8 +
-                                  (text[at + 3] - '0'));
-      at += 3;
+  for (std::size_t position = 0; position < text.size(); ++position) {
+    if (text[position] == '\\' && position + 3 < text.size() && is_octal(text[position + 1]) &&
+        is_octal(text[position + 2]) && is_octal(text[position + 3])) {
+      result += static_cast<char>((text[position + 1] - '0') * 64 + (text[position + 2] - '0') * 8 +
+                                  (text[position + 3] - '0'));
+      position += 3;
     } else {
-      result += text[at];
+      result += text[position];
     }
   }
   return result;
@@ -54,9 +54,9 @@ struct Mount {
 // optional fields precede the dash.
 std::optional<Mount> parse_cgroup_mount(std::string_view line, CgroupVersion version,
                                         std::string_view controller) {
-  std::array<std::string_view, 6> front;
-  for (auto& each : front) {
-    each = consume_until(line, ' ');
+  std::array<std::string_view, 6> fields;
+  for (auto& field : fields) {
+    field = consume_until(line, ' ');
   }
   while (!line.empty() && consume_until(line, ' ') != "-") {
   }
@@ -65,13 +65,13 @@ std::optional<Mount> parse_cgroup_mount(std::string_view line, CgroupVersion ver
   const bool fits = version == CgroupVersion::v2
                         ? type == "cgroup2"
                         : type == "cgroup" && list_contains(line, controller);
-  if (!fits || !front[3].starts_with('/') || !front[4].starts_with('/')) {
+  if (!fits || !fields[3].starts_with('/') || !fields[4].starts_with('/')) {
     return std::nullopt;
   }
-  return Mount{unescaped(front[3]), unescaped(front[4])};
+  return Mount{unescaped(fields[3]), unescaped(fields[4])};
 }
 
-// The part of `path` below `root`: "" or "/...". None if it is not below it.
+// Returns the rest of `path` after `root`: "" or "/...". No value if `path` is not below `root`.
 std::optional<std::string_view> below(std::string_view path, std::string_view root) noexcept {
   if (root.ends_with('/')) {
     root.remove_suffix(1);
@@ -130,11 +130,11 @@ std::optional<std::string> cgroup_path(std::string_view text, CgroupVersion vers
   return std::nullopt;
 }
 
-// Of several mounts, selects the one that shows most groups, and among equals the last one, which
-// covers the others. A group outside the process's own namespace ("/../other") is visible in no
-// mount.
-std::vector<std::string> cgroup_folders(std::string_view mountinfo, std::string_view path,
-                                        CgroupVersion version, std::string_view controller) {
+// Of several mounts, selects the one that shows the most groups, and among equals the last one,
+// which covers the others. A group outside the process's own namespace ("/../other") is visible in
+// no mount.
+std::vector<std::string> cgroup_directories(std::string_view mountinfo, std::string_view path,
+                                            CgroupVersion version, std::string_view controller) {
   std::optional<Mount> best;
   std::string_view best_subpath;
   while (!mountinfo.empty()) {
@@ -146,19 +146,19 @@ std::vector<std::string> cgroup_folders(std::string_view mountinfo, std::string_
       best = std::move(mount);
     }
   }
-  std::vector<std::string> folders;
+  std::vector<std::string> directories;
   if (!best) {
-    return folders;
+    return directories;
   }
   auto& point = best->point;
   while (point.ends_with('/')) {
     point.pop_back();
   }
   for (; !best_subpath.empty(); best_subpath = best_subpath.substr(0, best_subpath.rfind('/'))) {
-    folders.push_back(point + std::string{best_subpath});
+    directories.push_back(point + std::string{best_subpath});
   }
-  folders.push_back(point.empty() ? "/" : point);
-  return folders;
+  directories.push_back(point.empty() ? "/" : point);
+  return directories;
 }
 
 }  // namespace isthmus::os

@@ -16,24 +16,24 @@ Deadline deadline_after(std::int64_t timeout_ns) noexcept {
     return std::nullopt;
   }
   const auto now = Clock::now();
-  const auto longest = Clock::time_point::max() - now;
+  const auto max_timeout = Clock::time_point::max() - now;
   const std::chrono::nanoseconds timeout{timeout_ns};
-  return timeout >= longest ? Deadline{} : Deadline{now + timeout};
+  return timeout >= max_timeout ? Deadline{} : Deadline{now + timeout};
 }
 
 bool futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
-                const Deadline& until) noexcept {
+                const Deadline& deadline) noexcept {
   timespec relative{};
-  if (until) {
+  if (deadline) {
     const auto remaining =
-        std::chrono::duration_cast<std::chrono::nanoseconds>(*until - Clock::now()).count();
+        std::chrono::duration_cast<std::chrono::nanoseconds>(*deadline - Clock::now()).count();
     if (remaining <= 0) {
       return false;
     }
     relative.tv_sec = static_cast<time_t>(remaining / 1'000'000'000);
     relative.tv_nsec = static_cast<long>(remaining % 1'000'000'000);
   }
-  return syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, expected, until ? &relative : nullptr,
+  return syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, expected, deadline ? &relative : nullptr,
                  nullptr, 0) == 0 ||
          errno != ETIMEDOUT;
 }

@@ -13,12 +13,13 @@ using Clock = std::chrono::steady_clock;
 // The time at which a wait ends; none: wait indefinitely.
 using Deadline = std::optional<Clock::time_point>;
 
-// From a timeout in nanoseconds as in the C ABI: negative means indefinitely.
+// Converts a timeout in nanoseconds as in the C ABI: a negative one means indefinitely.
 [[nodiscard]] Deadline deadline_after(std::int64_t timeout_ns) noexcept;
 
-// Blocks while `word` holds `expected`; may return early. False once the deadline has passed.
+// Blocks while `word` holds `expected`; may return early. Returns false once the deadline has
+// passed.
 bool futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
-                const Deadline& until) noexcept;
+                const Deadline& deadline) noexcept;
 void futex_wake_all(const std::atomic<std::uint32_t>& word) noexcept;
 
 }  // namespace isthmus::os

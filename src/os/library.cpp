@@ -11,12 +11,12 @@
 namespace isthmus::os {
 
 Result<void*> open_library(const char* name) {
-  void* opened = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-  if (opened == nullptr) {
+  void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
     const char* reason = dlerror();  // NOLINT(concurrency-mt-unsafe): per thread in glibc and musl
     return fail(ISTHMUS_ERROR_NOT_FOUND, "{}", reason != nullptr ? reason : name);
   }
-  return opened;
+  return library;
 }
 
 const char* trusted_variable(const char* name) noexcept { return secure_getenv(name); }
@@ -32,11 +32,11 @@ bool is_loaded(const char* soname) noexcept {
 void* find_symbol(void* library, const char* name) noexcept { return dlsym(library, name); }
 
 std::string library_path(void* library) {
-  link_map* loaded = nullptr;
-  if (dlinfo(library, RTLD_DI_LINKMAP, &loaded) != 0 || loaded == nullptr) {
+  link_map* library_record = nullptr;
+  if (dlinfo(library, RTLD_DI_LINKMAP, &library_record) != 0 || library_record == nullptr) {
     return {};
   }
-  return loaded->l_name;
+  return library_record->l_name;
 }
 
 namespace {

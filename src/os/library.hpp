@@ -23,8 +23,8 @@ namespace isthmus::os {
 // The path of the file that the library was loaded from.
 [[nodiscard]] std::string library_path(void* library);
 
-// Sets an environment variable unless it is set. Not safe while other threads read the environment:
-// call it only when a driver is opened.
+// Sets an environment variable unless it is already set. Not safe while other threads read the
+// environment: call it only when a driver is opened.
 void set_environment_default(const char* name, const char* value) noexcept;
 // Whether the variable is set, and not by `set_environment_default`. `name` is the one passed
 // there; only one name per process is supported.

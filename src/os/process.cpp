@@ -11,7 +11,7 @@ namespace isthmus::os {
 
 namespace detail {
 std::atomic<std::uint32_t> forks{0};
-std::atomic<Drivers> state{Drivers::active};
+std::atomic<DriverState> driver_state{DriverState::active};
 thread_local constinit int thread_driver_calls = 0;
 }  // namespace detail
 
@@ -23,31 +23,31 @@ std::atomic<LastDriverCalls*> last_calls{nullptr};
 // A driver that is torn down during a call crashes (Intel's OpenCL runtime: a pure virtual function
 // call).
 void end_driver_calls() noexcept {
-  auto expected = detail::Drivers::active;
-  if (!detail::state.compare_exchange_strong(expected, detail::Drivers::closing) ||
+  auto expected = detail::DriverState::active;
+  if (!detail::driver_state.compare_exchange_strong(expected, detail::DriverState::closing) ||
       is_forked_child()) {
-    return;  // done before, for all drivers; or a forked child, which has no counted threads
+    return;  // an earlier call has served all drivers, or a forked child has no counted threads
   }
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds{5};
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds{5};
   while (calls_in_progress.load(std::memory_order_seq_cst) != 0 &&
-         std::chrono::steady_clock::now() < until) {
+         std::chrono::steady_clock::now() < deadline) {
     std::this_thread::sleep_for(std::chrono::microseconds{100});
   }
-  for (auto* each = last_calls.load(std::memory_order_acquire); each != nullptr;
-       each = each->next) {
-    each->run();
+  for (auto* calls = last_calls.load(std::memory_order_acquire); calls != nullptr;
+       calls = calls->next) {
+    calls->run();
   }
-  detail::state.store(detail::Drivers::closed);
+  detail::driver_state.store(detail::DriverState::closed);
 }
 
 }  // namespace
 
 DriverCall::DriverCall() noexcept {
   calls_in_progress.fetch_add(1, std::memory_order_seq_cst);
-  const auto current = detail::state.load(std::memory_order_seq_cst);
+  const auto state = detail::driver_state.load(std::memory_order_seq_cst);
   allowed_ = !is_forked_child() &&
-             (current == detail::Drivers::active ||
-              (current == detail::Drivers::closing && detail::thread_driver_calls != 0));
+             (state == detail::DriverState::active ||
+              (state == detail::DriverState::closing && detail::thread_driver_calls != 0));
   detail::thread_driver_calls += allowed_ ? 1 : 0;
 }
 

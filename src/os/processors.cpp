@@ -25,16 +25,17 @@ bool set_affinity(const ProcessorSet& processors) noexcept {
   return sched_setaffinity(0, sizeof mask, &mask) == 0;
 }
 
-// The number of processors that amounts to `time` in each `period`; SIZE_MAX without a limit.
-std::size_t processors_for_quota(std::optional<std::uint64_t> time,
+// Returns the number of processors whose time amounts to `quota` in each `period`, rounded up;
+// SIZE_MAX without a limit.
+std::size_t processors_for_quota(std::optional<std::uint64_t> quota,
                                  std::optional<std::uint64_t> period) {
-  if (!time || !period || *period == 0) {
+  if (!quota || !period || *period == 0) {
     return SIZE_MAX;
   }
-  return std::max<std::size_t>(1, *time / *period + (*time % *period != 0 ? 1 : 0));
+  return std::max<std::size_t>(1, *quota / *period + (*quota % *period != 0 ? 1 : 0));
 }
 
-std::size_t limit_of(const std::string& directory, CgroupVersion version) {
+std::size_t processor_limit_in(const std::string& directory, CgroupVersion version) {
   if (version == CgroupVersion::v2) {
     const auto line = read_text_file(directory + "/cpu.max");
     return processors_for_quota(number_in(line), second_number_in(line));
@@ -47,11 +48,11 @@ std::size_t limit_of(const std::string& directory, CgroupVersion version) {
 
 ProcessorSet processors_in(std::string_view list) noexcept {
   ProcessorSet result;
-  const auto* at = list.data();
-  const auto* const end = at + list.size();
+  const auto* next_item = list.data();
+  const auto* const end = next_item + list.size();
   for (;;) {
     std::size_t first = 0;
-    auto [next, problem] = std::from_chars(at, end, first);
+    auto [next, problem] = std::from_chars(next_item, end, first);
     auto last = first;
     if (problem == std::errc{} && next != end && *next == '-') {
       const auto second = std::from_chars(next + 1, end, last);
@@ -70,7 +71,7 @@ ProcessorSet processors_in(std::string_view list) noexcept {
     if (*next != ',') {
       return {};
     }
-    at = next + 1;
+    next_item = next + 1;
   }
 }
 
@@ -96,8 +97,8 @@ std::size_t processor_limit(const std::string& root) {
     if (!path) {
       continue;
     }
-    for (const auto& directory : cgroup_folders(mounts, *path, version, k_controller)) {
-      min_limit = std::min(min_limit, limit_of(root + directory, version));
+    for (const auto& directory : cgroup_directories(mounts, *path, version, k_controller)) {
+      min_limit = std::min(min_limit, processor_limit_in(root + directory, version));
     }
   }
   return min_limit;

@@ -16,16 +16,16 @@ using ProcessorSet = std::bitset<1024>;
 // Parses a set as the kernel writes it, "0-3,8\n"; empty if the text is damaged.
 [[nodiscard]] ProcessorSet processors_in(std::string_view list) noexcept;
 
-// The processors that the calling thread may run on.
+// Returns the processors that the calling thread may run on.
 [[nodiscard]] ProcessorSet processors_of_thread() noexcept;
 
-// The number of processors whose time the control groups of the process, versions 1 and 2, allow,
-// rounded up; SIZE_MAX without a limit. `root` is prepended to the path of each file. Throws
+// Returns the number of processors whose time the control groups of the process, versions 1 and 2,
+// allow, rounded up; SIZE_MAX without a limit. `root` is prepended to the path of each file. Throws
 // std::bad_alloc.
 [[nodiscard]] std::size_t processor_limit(const std::string& root);
 
-// The processors nearest to the device at an address of the PCI bus ("0000:17:00.0"). Throws
-// std::bad_alloc.
+// Returns the processors nearest to the device at an address of the PCI bus ("0000:17:00.0").
+// Throws std::bad_alloc.
 [[nodiscard]] ProcessorSet processors_near(const std::string& pci_address, const std::string& root);
 
 // Restricts the calling thread to these processors while the object exists. If the kernel refuses,

@@ -32,8 +32,8 @@ bool is_within_file_limit(std::size_t nbytes) noexcept {
          (getrlimit(RLIMIT_FSIZE, &limit) != 0 || nbytes <= limit.rlim_cur);
 }
 
-// Creates a file that is not executable: where vm.memfd_noexec is 2, the kernel refuses a file
-// without this flag. Kernels before 6.3 do not know the flag.
+// Creates a file that is sealed against execution: where vm.memfd_noexec is 2, the kernel refuses a
+// file without this seal. Kernels before 6.3 do not know the flag.
 int create_file() noexcept {
   constexpr unsigned k_noexec_seal = 8;
   const int descriptor = memfd_create("isthmus", MFD_CLOEXEC | k_noexec_seal);
@@ -44,11 +44,11 @@ int create_file() noexcept {
 
 Result<SharedFile> SharedFile::open(std::size_t nbytes) {
   if (!is_within_file_limit(nbytes)) {
-    return mapping_error("memfd", nbytes, EFBIG);
+    return mapping_error("memfd_create", nbytes, EFBIG);
   }
   SharedFile file{create_file()};
   if (file.descriptor_ < 0 || ftruncate(file.descriptor_, static_cast<off_t>(nbytes)) != 0) {
-    return mapping_error("memfd", nbytes, errno);
+    return mapping_error("memfd_create", nbytes, errno);
   }
   return file;
 }
@@ -62,9 +62,9 @@ SharedFile::~SharedFile() {
   }
 }
 
-Result<void*> SharedFile::map(void* at, std::size_t offset, std::size_t nbytes) const {
+Result<void*> SharedFile::map(void* start, std::size_t offset, std::size_t nbytes) const {
   void* const mapped =
-      mmap(at, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED | (at != nullptr ? MAP_FIXED : 0),
+      mmap(start, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED | (start != nullptr ? MAP_FIXED : 0),
            descriptor_, static_cast<off_t>(offset));
   if (mapped == MAP_FAILED) {
     return mapping_error("mmap", nbytes, errno);
@@ -72,15 +72,15 @@ Result<void*> SharedFile::map(void* at, std::size_t offset, std::size_t nbytes) 
   return mapped;
 }
 
-void SharedFile::map_privately(void* at, std::size_t offset, std::size_t nbytes) const noexcept {
+void SharedFile::map_privately(void* start, std::size_t offset, std::size_t nbytes) const noexcept {
   constexpr int k_private = MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE;
-  if (mmap(at, nbytes, PROT_READ | PROT_WRITE, k_private, descriptor_,
+  if (mmap(start, nbytes, PROT_READ | PROT_WRITE, k_private, descriptor_,
            static_cast<off_t>(offset)) == MAP_FAILED) {
-    mmap(at, nbytes, PROT_NONE, k_private | MAP_ANONYMOUS, -1, 0);
+    mmap(start, nbytes, PROT_NONE, k_private | MAP_ANONYMOUS, -1, 0);
   }
 }
 
-// The next user relies on zeros, so they are written where the kernel cannot punch holes.
+// The next user of the pages relies on zeros. If the kernel cannot punch a hole, zeros are written.
 bool SharedFile::clear(std::size_t offset, std::size_t nbytes) const noexcept {
   static constexpr std::array<std::byte, std::size_t{64} << 10> k_zeros{};
   if (fallocate(descriptor_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
@@ -103,8 +103,8 @@ bool SharedFile::clear(std::size_t offset, std::size_t nbytes) const noexcept {
   return true;
 }
 
-Result<void> populate_shared(void* at, std::size_t nbytes) {
-  while (madvise(at, nbytes, k_populate_write) != 0) {
+Result<void> populate_shared(void* start, std::size_t nbytes) {
+  while (madvise(start, nbytes, k_populate_write) != 0) {
     if (errno != EINTR) {
       return mapping_error("madvise", nbytes, errno == EFAULT ? ENOMEM : errno);
     }
@@ -112,8 +112,8 @@ Result<void> populate_shared(void* at, std::size_t nbytes) {
   return {};
 }
 
-void map_present_pages(void* at, std::size_t nbytes) noexcept {
-  madvise(at, nbytes, k_populate_read);
+void map_present_pages(void* start, std::size_t nbytes) noexcept {
+  madvise(start, nbytes, k_populate_read);
 }
 
 }  // namespace isthmus::os

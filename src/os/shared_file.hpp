@@ -18,13 +18,14 @@ class SharedFile {
   SharedFile& operator=(SharedFile&& other) = delete;
   ~SharedFile();
 
-  // Maps read-write at `at`, which the caller has reserved, or anywhere if it is null.
-  [[nodiscard]] Result<void*> map(void* at, std::size_t offset, std::size_t nbytes) const;
-  // The same for a forked child, as a private mapping: pages that parent or child write from now on
-  // are not shared. If the kernel refuses, any access there faults. May be called after a fork.
-  void map_privately(void* at, std::size_t offset, std::size_t nbytes) const noexcept;
-  // Makes the pages zero and releases their memory, in every mapping. False if that is not certain:
-  // the pages must then not be used again. Pre: whole pages.
+  // Maps read-write at `start`, which the caller has reserved, or anywhere if it is null.
+  [[nodiscard]] Result<void*> map(void* start, std::size_t offset, std::size_t nbytes) const;
+  // The same for a forked child, as a private mapping: the parent does not see the child's writes,
+  // and the child sees later writes of the parent only in pages that it has not written. If the
+  // kernel refuses, any access there faults. May be called after a fork.
+  void map_privately(void* start, std::size_t offset, std::size_t nbytes) const noexcept;
+  // Makes the pages zero and releases their memory, in every mapping. Returns false if the pages
+  // may keep old contents; they must then not be used again. Pre: whole pages.
   [[nodiscard]] bool clear(std::size_t offset, std::size_t nbytes) const noexcept;
 
  private:
@@ -35,8 +36,8 @@ class SharedFile {
 
 // Faults shared pages in for writing; their contents are preserved. OUT_OF_MEMORY if touching them
 // would end the process. Pre: whole pages, Linux 5.14.
-[[nodiscard]] Result<void> populate_shared(void* at, std::size_t nbytes);
-// Enters pages that are resident in the page table, with their current protection.
-void map_present_pages(void* at, std::size_t nbytes) noexcept;
+[[nodiscard]] Result<void> populate_shared(void* start, std::size_t nbytes);
+// Enters the resident pages of the range in the page table, with their current protection.
+void map_present_pages(void* start, std::size_t nbytes) noexcept;
 
 }  // namespace isthmus::os

@@ -20,7 +20,9 @@ struct Extent {
   std::uintptr_t begin = 0;
   std::uintptr_t end = 0;
 
-  [[nodiscard]] bool has(std::uintptr_t at) const noexcept { return begin <= at && at < end; }
+  [[nodiscard]] bool contains(std::uintptr_t address) const noexcept {
+    return begin <= address && address < end;
+  }
 };
 
 struct Walk {
@@ -35,7 +37,7 @@ _Unwind_Reason_Code visit(_Unwind_Context* context, void* argument) {
     return _URC_END_OF_STACK;
   }
   const auto frame = _Unwind_GetIP(context);
-  if (walk.count != 0 || !walk.skipped.has(frame)) {
+  if (walk.count != 0 || !walk.skipped.contains(frame)) {
     walk.skipped = {};
     if (frame != 0) {
       walk.out[walk.count++] = reinterpret_cast<void*>(frame);
@@ -58,7 +60,7 @@ const Extent& own_library() noexcept {
                         std::max<std::uintptr_t>(extent.end, begin + header.p_memsz)};
             }
           }
-          const bool is_own = extent.has(reinterpret_cast<std::uintptr_t>(&visit));
+          const bool is_own = extent.contains(reinterpret_cast<std::uintptr_t>(&visit));
           if (is_own) {
             *static_cast<Extent*>(out) = extent;
           }
@@ -70,19 +72,21 @@ const Extent& own_library() noexcept {
   return own_extent;
 }
 
-struct Frees {
+struct FreeDeleter {
   void operator()(char* text) const noexcept { std::free(text); }
 };
 
-std::string readable(const char* name) {
+std::string demangled(const char* name) {
   int status = 0;
-  const std::unique_ptr<char, Frees> text{abi::__cxa_demangle(name, nullptr, nullptr, &status)};
+  const std::unique_ptr<char, FreeDeleter> text{
+      abi::__cxa_demangle(name, nullptr, nullptr, &status)};
   return text != nullptr ? text.get() : name;
 }
 
 }  // namespace
 
-// In a program that links the library statically all frames may lie in the "library".
+// In a program that links the library statically all frames may lie in the same extent. Then none
+// is skipped.
 [[gnu::noinline]] std::size_t capture_stack(std::span<void*> out) noexcept {
   Walk walk{out, own_library()};
   _Unwind_Backtrace(&visit, &walk);
@@ -93,19 +97,20 @@ std::string readable(const char* name) {
   return walk.count;
 }
 
-// A return address may be the first one after its function, when the call is its last instruction.
+// If a call is the last instruction of its function, the return address lies after the function. So
+// the address before it is looked up.
 std::string describe_frame(void* frame) {
   Dl_info info{};
-  const auto at = reinterpret_cast<std::uintptr_t>(frame);
-  if (dladdr(reinterpret_cast<void*>(at - 1), &info) == 0 || info.dli_fname == nullptr) {
+  const auto address = reinterpret_cast<std::uintptr_t>(frame);
+  if (dladdr(reinterpret_cast<void*>(address - 1), &info) == 0 || info.dli_fname == nullptr) {
     return fmt::format("{}", frame);
   }
   if (info.dli_sname == nullptr) {
-    return fmt::format("{:#x} in {}", at - reinterpret_cast<std::uintptr_t>(info.dli_fbase),
+    return fmt::format("{:#x} in {}", address - reinterpret_cast<std::uintptr_t>(info.dli_fbase),
                        info.dli_fname);
   }
-  return fmt::format("{}+{:#x} in {}", readable(info.dli_sname),
-                     at - reinterpret_cast<std::uintptr_t>(info.dli_saddr), info.dli_fname);
+  return fmt::format("{}+{:#x} in {}", demangled(info.dli_sname),
+                     address - reinterpret_cast<std::uintptr_t>(info.dli_saddr), info.dli_fname);
 }
 
 }  // namespace isthmus::os

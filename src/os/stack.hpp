@@ -9,11 +9,11 @@
 
 namespace isthmus::os {
 
-// Stores return addresses, the innermost first, without the leading addresses in this library.
-// Returns the number of addresses.
+// Stores return addresses, the innermost first, without the leading addresses in this library
+// unless all lie in it. Returns the number of addresses.
 [[nodiscard]] std::size_t capture_stack(std::span<void*> out) noexcept;
 
-// "function+0x1f in library", as far as the dynamic loader knows the names.
+// Returns a text like "function+0x1f in library", as far as the dynamic loader knows the names.
 [[nodiscard]] std::string describe_frame(void* frame);
 
 }  // namespace isthmus::os

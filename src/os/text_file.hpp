@@ -6,7 +6,7 @@
 
 namespace isthmus::os {
 
-// "" if it cannot be read. Throws std::bad_alloc.
+// Returns the text of a file, or "" if it cannot be read. Throws std::bad_alloc.
 [[nodiscard]] std::string read_text_file(const std::string& path);
 
 }  // namespace isthmus::os

@@ -45,16 +45,16 @@ Result<void*> reserve_aligned(std::size_t nbytes, std::size_t alignment) {
   return first + head;
 }
 
-// Reserves addresses again that the kernel unmapped. False if something is mapped there: a mapping
-// of another thread or, if the kernel had not unmapped it, the original reservation. The two cannot
-// be distinguished.
-bool reserve_again(void* at, std::size_t nbytes) noexcept {
+// Reserves addresses again that the kernel may have unmapped. Returns false if something is mapped
+// there: a mapping of another thread or the original reservation, if the kernel has not unmapped
+// it. The two cannot be distinguished.
+bool reserve_again(void* start, std::size_t nbytes) noexcept {
   constexpr int k_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
-  void* const mapped = mmap(at, nbytes, PROT_NONE, k_flags, -1, 0);
-  if (mapped != MAP_FAILED && mapped != at) {
+  void* const mapped = mmap(start, nbytes, PROT_NONE, k_flags, -1, 0);
+  if (mapped != MAP_FAILED && mapped != start) {
     munmap(mapped, nbytes);  // a kernel before 4.17 treats the flag as a hint
   }
-  return mapped == at;
+  return mapped == start;
 }
 
 std::size_t whole_pages(std::size_t nbytes) noexcept { return round_up(nbytes, page_size()); }
@@ -111,8 +111,8 @@ void populate_pages(void* pointer, std::size_t nbytes) noexcept {
     return;
   }
   auto* const bytes = static_cast<unsigned char*>(pointer);
-  for (std::size_t at = 0; at < nbytes; at += page_size()) {
-    __atomic_fetch_or(bytes + at, 0, __ATOMIC_RELAXED);  // preserves the contents
+  for (std::size_t offset = 0; offset < nbytes; offset += page_size()) {
+    __atomic_fetch_or(bytes + offset, 0, __ATOMIC_RELAXED);  // preserves the contents
   }
 }
 
@@ -124,28 +124,28 @@ Result<void*> reserve_addresses(std::size_t nbytes, std::size_t alignment) {
   return reserve_aligned(whole_pages(nbytes), alignment);
 }
 
-Result<void> commit_pages(void* at, std::size_t nbytes) {
-  if (mprotect(at, nbytes, PROT_READ | PROT_WRITE) != 0) {
+Result<void> commit_pages(void* start, std::size_t nbytes) {
+  if (mprotect(start, nbytes, PROT_READ | PROT_WRITE) != 0) {
     return pages_error("mprotect", nbytes);
   }
   return {};
 }
 
-void prefer_huge_pages(void* at, std::size_t nbytes) noexcept {
+void prefer_huge_pages(void* start, std::size_t nbytes) noexcept {
   if (nbytes >= k_huge_page) {
-    madvise(at, nbytes, MADV_HUGEPAGE);
+    madvise(start, nbytes, MADV_HUGEPAGE);
   }
 }
 
-void avoid_huge_pages(void* at, std::size_t nbytes) noexcept {
-  madvise(at, nbytes, MADV_NOHUGEPAGE);
+void avoid_huge_pages(void* start, std::size_t nbytes) noexcept {
+  madvise(start, nbytes, MADV_NOHUGEPAGE);
 }
 
-void decommit_pages(void* at, std::size_t nbytes) noexcept {
+void decommit_pages(void* start, std::size_t nbytes) noexcept {
   constexpr int k_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
-  if (mmap(at, nbytes, PROT_NONE, k_flags, -1, 0) == MAP_FAILED) {
+  if (mmap(start, nbytes, PROT_NONE, k_flags, -1, 0) == MAP_FAILED) {
     // The process has reached its limit of mappings: release at least the memory.
-    madvise(at, nbytes, MADV_DONTNEED);
+    madvise(start, nbytes, MADV_DONTNEED);
   }
 }
 
@@ -175,11 +175,11 @@ Result<SharedFile> open_for(std::size_t nbytes) {
 }
 
 Result<void*> map_aligned(const SharedFile& file, std::size_t nbytes, std::size_t alignment) {
-  auto at = reserve_aligned(nbytes, alignment);
-  ISTHMUS_TRY(at);
-  auto mapped = file.map(*at, 0, nbytes);
+  auto start = reserve_aligned(nbytes, alignment);
+  ISTHMUS_TRY(start);
+  auto mapped = file.map(*start, 0, nbytes);
   if (!mapped) {
-    munmap(*at, nbytes);
+    munmap(*start, nbytes);
   }
   return mapped;
 }

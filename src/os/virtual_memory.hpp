@@ -12,37 +12,37 @@ namespace isthmus::os {
 [[nodiscard]] std::size_t page_size() noexcept;
 inline constexpr std::size_t k_huge_page = std::size_t{2} << 20;
 
-// Anonymous read-write pages, `nbytes` rounded up to whole pages, aligned to `alignment` (a power
-// of two). Requests huge pages from 2 MiB up.
+// Maps anonymous read-write pages, `nbytes` rounded up to whole pages, aligned to `alignment` (a
+// power of two). Requests huge pages from 2 MiB up.
 [[nodiscard]] Result<void*> map_pages(std::size_t nbytes, std::size_t alignment);
-// Zeroed pages that take memory only once touched, without huge pages: for tables much larger than
-// the part in use. `alignment` is a power of two. Released by `unmap_pages`.
+// Maps zeroed pages that take memory only once touched, without huge pages: for tables much larger
+// than their used part. `alignment` is a power of two. Released by `unmap_pages`.
 [[nodiscard]] Result<void*> map_sparse_pages(std::size_t nbytes, std::size_t alignment = 1);
 // Makes sparse pages zero again and releases their memory; they remain mapped.
 void clear_sparse_pages(void* pointer, std::size_t nbytes) noexcept;
-// Faults all pages in for writing, in one call where the kernel supports it. The contents of the
-// range may be lost.
+// Faults all pages in for writing, in one call where the kernel supports it. The contents are
+// preserved.
 void populate_pages(void* pointer, std::size_t nbytes) noexcept;
 void unmap_pages(void* pointer, std::size_t nbytes) noexcept;
 
 // Reserves addresses without memory: any access faults. Released by `unmap_pages`, whatever has
 // been mapped there since. `alignment` is a power of two.
 [[nodiscard]] Result<void*> reserve_addresses(std::size_t nbytes, std::size_t alignment);
-// Zeroed read-write pages at reserved addresses. Pre: whole pages.
-[[nodiscard]] Result<void> commit_pages(void* at, std::size_t nbytes);
-// Requests huge pages where they fit; does nothing for less than one. `at` is aligned to pages.
-void prefer_huge_pages(void* at, std::size_t nbytes) noexcept;
+// Makes reserved addresses accessible, as zeroed read-write pages. Pre: whole pages.
+[[nodiscard]] Result<void> commit_pages(void* start, std::size_t nbytes);
+// Requests huge pages where they fit; does nothing for less than one. `start` is aligned to pages.
+void prefer_huge_pages(void* start, std::size_t nbytes) noexcept;
 // Prevents huge pages from being mapped there from now on.
-void avoid_huge_pages(void* at, std::size_t nbytes) noexcept;
+void avoid_huge_pages(void* start, std::size_t nbytes) noexcept;
 // Releases the memory; the addresses remain reserved.
-void decommit_pages(void* at, std::size_t nbytes) noexcept;
+void decommit_pages(void* start, std::size_t nbytes) noexcept;
 // The state of the source addresses after a move.
 enum class LeftPages { reserved, unmapped };
 // Moves committed pages, with their contents, to other reserved addresses. On failure the pages
 // remain at `source`, but `destination` may belong to another mapping: the kernel unmaps it before
-// it tries, and another thread may have mapped something there first. `destination_lost` reports
-// that; then the caller must not access or unmap `destination`. UNSUPPORTED before Linux 5.7 if
-// `source_state` is `reserved`. Pre: whole pages, no overlap.
+// the move, and another thread may map something there before it is reserved again.
+// `destination_lost` reports that; the caller must then not access or unmap `destination`.
+// UNSUPPORTED before Linux 5.7 if `source_state` is `reserved`. Pre: whole pages, no overlap.
 [[nodiscard]] Result<void> move_pages(void* source, void* destination, std::size_t nbytes,
                                       LeftPages source_state, bool& destination_lost);
 

@@ -83,25 +83,25 @@ Result<WrittenPages*> WrittenPages::only() {
   return &*opened;
 }
 
-bool WrittenPages::watch(void* at, std::size_t nbytes) const noexcept {
+bool WrittenPages::watch(void* start, std::size_t nbytes) const noexcept {
   if (is_forked_child()) {
     return false;
   }
   uffdio_register range{};
-  range.range = {address(at), nbytes};
+  range.range = {address(start), nbytes};
   range.mode = UFFDIO_REGISTER_MODE_WP;
-  return ioctl(uffd_, UFFDIO_REGISTER, &range) == 0 && scan(at, nbytes, [](void*, void*) {});
+  return ioctl(uffd_, UFFDIO_REGISTER, &range) == 0 && scan(start, nbytes, [](void*, void*) {});
 }
 
 // The kernel protects the listed pages in the same step. Pages that do not fit the list are
-// reported by the next call.
-bool WrittenPages::scan(void* at, std::size_t nbytes, const Visitor& visit,
+// reported by the next ioctl.
+bool WrittenPages::scan(void* start, std::size_t nbytes, const Visitor& visit,
                         const std::function<void()>& prepare) const {
   std::array<PageRun, k_max_runs> runs;
   ScanRequest request{};
   request.size = sizeof request;
   request.flags = k_wp_matching;
-  request.begin = address(at);
+  request.begin = address(start);
   request.end = request.begin + nbytes;
   request.vec = address(runs.data());
   request.vec_len = runs.size();
@@ -119,40 +119,40 @@ bool WrittenPages::scan(void* at, std::size_t nbytes, const Visitor& visit,
     if (run_count < 0) {
       return false;
     }
-    for (const auto& each : std::span{runs}.first(static_cast<std::size_t>(run_count))) {
-      visit(reinterpret_cast<void*>(each.begin), reinterpret_cast<void*>(each.end));
+    for (const auto& run : std::span{runs}.first(static_cast<std::size_t>(run_count))) {
+      visit(reinterpret_cast<void*>(run.begin), reinterpret_cast<void*>(run.end));
     }
     request.begin = request.walk_end;
   }
   return true;
 }
 
-bool WrittenPages::split(void* at, std::size_t nbytes) const noexcept {
+bool WrittenPages::split(void* start, std::size_t nbytes) const noexcept {
   uffdio_writeprotect range{};
-  range.range = {address(at), nbytes};
+  range.range = {address(start), nbytes};
   range.mode = UFFDIO_WRITEPROTECT_MODE_WP;
   return !is_forked_child() && ioctl(uffd_, UFFDIO_WRITEPROTECT, &range) == 0;
 }
 
 // The memory is shared, so its contents survive the removal from the page table, and a huge page is
 // mapped whole again.
-bool WrittenPages::merge(void* at, std::size_t nbytes) const noexcept {
+bool WrittenPages::merge(void* start, std::size_t nbytes) const noexcept {
   uffdio_writeprotect range{};
-  range.range = {address(at), nbytes};
+  range.range = {address(start), nbytes};
   if (is_forked_child() || ioctl(uffd_, UFFDIO_WRITEPROTECT, &range) != 0 ||
-      madvise(at, nbytes, MADV_DONTNEED) != 0) {
+      madvise(start, nbytes, MADV_DONTNEED) != 0) {
     return false;
   }
   for (std::size_t next = 0; next < nbytes; next += k_huge_page) {
-    map_present_pages(advance(at, next), page_size());
+    map_present_pages(advance(start, next), page_size());
   }
   return true;
 }
 
 // The kernel returns EAGAIN if a page is pinned for a moment.
-bool collapse_pages(void* at, std::size_t nbytes) noexcept {
+bool collapse_pages(void* start, std::size_t nbytes) noexcept {
   for (int attempt = 0; attempt < 4; ++attempt) {
-    if (madvise(at, nbytes, k_collapse) == 0) {
+    if (madvise(start, nbytes, k_collapse) == 0) {
       return true;
     }
     if (errno != EAGAIN) {

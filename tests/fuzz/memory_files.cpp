@@ -14,7 +14,7 @@ using fuzz::require;
 
 // Each folder is the parent of the previous one, and none is outside its mount.
 void expect_folders(std::string_view mounts, std::string_view path, CgroupVersion of) {
-  const auto folders = cgroup_folders(mounts, path, of, "memory");
+  const auto folders = cgroup_directories(mounts, path, of, "memory");
   for (std::size_t each = 0; each < folders.size(); ++each) {
     require(folders[each].starts_with('/'));
     if (each == 0) continue;

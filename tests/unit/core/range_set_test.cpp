@@ -80,7 +80,7 @@ TEST_F(range_set_test, makes_a_prepared_change_without_memory) {
       auto changed = any_set();
       auto want = changed;
       adds ? want.add(other) : want.remove(other);
-      const auto prepared = adds ? changed.adding(other) : changed.removing(other);
+      const auto prepared = adds ? changed.prepare_add(other) : changed.prepare_remove(other);
       {
         const support::without_memory now;
         changed.apply(prepared);

@@ -63,45 +63,46 @@ constexpr auto k_one =
 
 TEST(folders, go_from_the_processs_group_to_the_root) {
   EXPECT_THAT(
-      cgroup_folders(k_two, "/a.slice/b.scope", CgroupVersion::v2, "memory"),
+      cgroup_directories(k_two, "/a.slice/b.scope", CgroupVersion::v2, "memory"),
       ElementsAre("/sys/fs/cgroup/a.slice/b.scope", "/sys/fs/cgroup/a.slice", "/sys/fs/cgroup"));
-  EXPECT_THAT(cgroup_folders(k_one, "/job", CgroupVersion::v1, "memory"),
+  EXPECT_THAT(cgroup_directories(k_one, "/job", CgroupVersion::v1, "memory"),
               ElementsAre("/sys/fs/cgroup/memory/job", "/sys/fs/cgroup/memory"));
-  EXPECT_THAT(cgroup_folders(k_two, "/", CgroupVersion::v2, "memory"),
+  EXPECT_THAT(cgroup_directories(k_two, "/", CgroupVersion::v2, "memory"),
               ElementsAre("/sys/fs/cgroup"));
 }
 
 TEST(folders, begin_below_what_a_container_is_shown) {
   constexpr auto shown =
       "36 31 0:33 /docker/1f /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n";
-  EXPECT_THAT(cgroup_folders(shown, "/docker/1f", CgroupVersion::v1, "memory"),
+  EXPECT_THAT(cgroup_directories(shown, "/docker/1f", CgroupVersion::v1, "memory"),
               ElementsAre("/sys/fs/cgroup/memory"));
-  EXPECT_THAT(cgroup_folders(shown, "/docker/1f/job", CgroupVersion::v1, "memory"),
+  EXPECT_THAT(cgroup_directories(shown, "/docker/1f/job", CgroupVersion::v1, "memory"),
               ElementsAre("/sys/fs/cgroup/memory/job", "/sys/fs/cgroup/memory"));
-  EXPECT_THAT(cgroup_folders(shown, "/docker/1fe", CgroupVersion::v1, "memory"), IsEmpty());
-  EXPECT_THAT(cgroup_folders(shown, "/", CgroupVersion::v1, "memory"), IsEmpty());
+  EXPECT_THAT(cgroup_directories(shown, "/docker/1fe", CgroupVersion::v1, "memory"), IsEmpty());
+  EXPECT_THAT(cgroup_directories(shown, "/", CgroupVersion::v1, "memory"), IsEmpty());
 }
 
 TEST(folders, are_of_the_mount_that_shows_most) {
   const std::string several = "1 1 0:1 /a /part rw - cgroup2 none rw\n" + std::string{k_two} +
                               "1 1 0:1 /a/b /less rw - cgroup2 none rw\n";
-  EXPECT_THAT(cgroup_folders(several, "/a/b", CgroupVersion::v2, "memory"),
+  EXPECT_THAT(cgroup_directories(several, "/a/b", CgroupVersion::v2, "memory"),
               ElementsAre("/sys/fs/cgroup/a/b", "/sys/fs/cgroup/a", "/sys/fs/cgroup"));
 }
 
 TEST(folders, may_have_any_name_and_any_fields_before_them) {
   constexpr auto odd =
       "1 1 0:1 / /my\\040groups\\134x rw master:1 propagate_from:2 - cgroup2 a rw\n";
-  EXPECT_THAT(cgroup_folders(odd, "/j", CgroupVersion::v2, "memory"),
+  EXPECT_THAT(cgroup_directories(odd, "/j", CgroupVersion::v2, "memory"),
               ElementsAre("/my groups\\x/j", "/my groups\\x"));
-  EXPECT_THAT(cgroup_folders("1 1 0:1 / / rw - cgroup2 a rw\n", "/j", CgroupVersion::v2, "memory"),
-              ElementsAre("/j", "/"));
+  EXPECT_THAT(
+      cgroup_directories("1 1 0:1 / / rw - cgroup2 a rw\n", "/j", CgroupVersion::v2, "memory"),
+      ElementsAre("/j", "/"));
 }
 
 TEST(folders, are_none_for_a_group_outside_of_the_namespace) {
-  EXPECT_THAT(cgroup_folders(k_two, "/../other", CgroupVersion::v2, "memory"), IsEmpty());
-  EXPECT_THAT(cgroup_folders("1 1 0:1 /.. /sys/fs/cgroup rw - cgroup2 a rw\n", "/",
-                             CgroupVersion::v2, "memory"),
+  EXPECT_THAT(cgroup_directories(k_two, "/../other", CgroupVersion::v2, "memory"), IsEmpty());
+  EXPECT_THAT(cgroup_directories("1 1 0:1 /.. /sys/fs/cgroup rw - cgroup2 a rw\n", "/",
+                                 CgroupVersion::v2, "memory"),
               IsEmpty());
 }
 
@@ -110,8 +111,10 @@ TEST(folders, are_none_where_the_text_is_damaged) {
        {"", "\n", "29 23 0:26 / /sys/fs/cgroup rw - \n", "29 23 0:26 / /sys/fs/cgroup rw cgroup2",
         "29 23 0:26 x y rw - cgroup2 a rw\n", "- cgroup2 a rw\n", "29 23 0:26 / - cgroup2 a rw\n",
         "1 1 0:1 / /sys/fs/cgroup rw - cgroup a rw,memory.x\n"}) {
-    EXPECT_THAT(cgroup_folders(damaged, "/", CgroupVersion::v1, "memory"), IsEmpty()) << damaged;
-    EXPECT_THAT(cgroup_folders(damaged, "/", CgroupVersion::v2, "memory"), IsEmpty()) << damaged;
+    EXPECT_THAT(cgroup_directories(damaged, "/", CgroupVersion::v1, "memory"), IsEmpty())
+        << damaged;
+    EXPECT_THAT(cgroup_directories(damaged, "/", CgroupVersion::v2, "memory"), IsEmpty())
+        << damaged;
   }
 }
 
