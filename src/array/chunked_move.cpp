@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "array/element_chunks.hpp"
-#include "array/placed_move.hpp"
+#include "array/endpoint_move.hpp"
 #include "core/undo.hpp"
 #include "os/process.hpp"
 #include "transfer/parallel_copy.hpp"
@@ -24,7 +24,8 @@ struct Stage {
   Ref<Event> read_event;
   Ref<Event> write_event;
 
-  [[nodiscard]] static Result<void> end(Ref<Event>& event) {
+  // Waits for the event, if there is one, and drops it.
+  [[nodiscard]] static Result<void> wait_for(Ref<Event>& event) {
     return event ? std::exchange(event, nullptr)->wait(std::nullopt) : Result<void>{};
   }
 };
@@ -34,7 +35,7 @@ using Stages = std::array<Stage, 2>;
 // host cannot access. Used for devices without a staging ring, and between two devices.
 class ChunkedMove final : public HostDriven {
  public:
-  ChunkedMove(const PlacedMove& move, std::size_t max_chunk_bytes, Ref<Queue> read_queue,
+  ChunkedMove(const EndpointMove& move, std::size_t max_chunk_bytes, Ref<Queue> read_queue,
               Ref<Queue> write_queue)
       : HostDriven{move.access_plan()},
         chunks_{move.element_move, max_chunk_bytes},
@@ -43,13 +44,13 @@ class ChunkedMove final : public HostDriven {
 
  protected:
   [[nodiscard]] Result<void> move() override {
-    std::unique_ptr<std::byte[], PlainDeleter> memory;
+    std::unique_ptr<std::byte[], ExitAwareDeleter> memory;
     Stages stages;
     assign_memory(stages, memory);
     const Undo wait_for_events{[&] {  // before the memory is freed, also after an exception
-      for (auto& each : stages) {
-        static_cast<void>(Stage::end(each.read_event));
-        static_cast<void>(Stage::end(each.write_event));
+      for (auto& stage : stages) {
+        static_cast<void>(Stage::wait_for(stage.read_event));
+        static_cast<void>(Stage::wait_for(stage.write_event));
       }
     }};
     return move_all(stages);
@@ -62,7 +63,7 @@ class ChunkedMove final : public HostDriven {
  private:
   // While the process exits it is unknown whether submitted operations still run, so the memory is
   // not freed then.
-  struct PlainDeleter {
+  struct ExitAwareDeleter {
     void operator()(std::byte* memory) const noexcept {
       if (!os::drivers_unavailable()) {
         delete[] memory;
@@ -70,16 +71,16 @@ class ChunkedMove final : public HostDriven {
     }
   };
 
-  void assign_memory(Stages& all, std::unique_ptr<std::byte[], PlainDeleter>& memory) const {
+  void assign_memory(Stages& stages, std::unique_ptr<std::byte[], ExitAwareDeleter>& memory) const {
     const std::size_t sides = read_queue_ && write_queue_ ? 2 : 1;
-    memory.reset(new std::byte[all.size() * sides * chunks_.bytes()]);
+    memory.reset(new std::byte[stages.size() * sides * chunks_.bytes()]);
     auto* next = memory.get();
-    for (auto& each : all) {
+    for (auto& stage : stages) {
       if (read_queue_) {
-        each.source = std::exchange(next, next + chunks_.bytes());
+        stage.source = std::exchange(next, next + chunks_.bytes());
       }
       if (write_queue_) {
-        each.destination = std::exchange(next, next + chunks_.bytes());
+        stage.destination = std::exchange(next, next + chunks_.bytes());
       }
     }
   }
@@ -93,12 +94,12 @@ class ChunkedMove final : public HostDriven {
       if (index + 1 < count) {
         ISTHMUS_TRY(read(stages.at((index + 1) % stages.size()), index + 1));
       }
-      ISTHMUS_TRY(Stage::end(stage.read_event));
-      ISTHMUS_TRY(Stage::end(stage.write_event));
+      ISTHMUS_TRY(Stage::wait_for(stage.read_event));
+      ISTHMUS_TRY(Stage::wait_for(stage.write_event));
       ISTHMUS_TRY(write(stage, index));
     }
-    for (auto& each : stages) {
-      ISTHMUS_TRY(Stage::end(each.write_event));
+    for (auto& stage : stages) {
+      ISTHMUS_TRY(Stage::wait_for(stage.write_event));
     }
     return {};
   }
@@ -142,7 +143,7 @@ Result<Ref<Queue>> queue_of(const Endpoint& endpoint) {
 
 // Returns the device whose staging ring the move uses. Null if there is no ring, or if the sides
 // are on two devices, so that one ring does not suffice.
-Device* device_of_ring(const PlacedMove& move) {
+Device* device_of_ring(const EndpointMove& move) {
   const bool reads = !move.source.host_can_copy();
   const bool writes = !move.destination.host_can_copy();
   auto& device = (writes ? move.destination : move.source).memory->device();
@@ -155,16 +156,16 @@ Device* device_of_ring(const PlacedMove& move) {
 
 }  // namespace
 
-Submitted move_in_chunks(Queue& queue, const PlacedMove& move, TransferOptions options,
+Submitted move_in_chunks(Queue& queue, const EndpointMove& move, TransferOptions options,
                          std::size_t max_chunk_bytes) {
   if (auto* const device = device_of_ring(move)) {
     const RingDirection route{StagingRing::of(*device), !move.source.host_can_copy(),
                               !move.destination.host_can_copy(), true};
-    const auto cut = [&](std::size_t max_bytes) {
+    const auto make_chunks = [&](std::size_t max_bytes) {
       return std::make_unique<ElementChunks>(move.element_move,
                                              std::min(max_bytes, max_chunk_bytes));
     };
-    return copy_in_parallel(queue, move.access_plan(), route, cut, std::move(options));
+    return copy_in_parallel(queue, move.access_plan(), route, make_chunks, std::move(options));
   }
   auto read_queue = queue_of(move.source);
   ISTHMUS_TRY(read_queue);

@@ -50,21 +50,22 @@ void convert_components(std::byte* destination, const std::byte* source,
   convert_each<To, From>(destination, source, 2 * count);
 }
 
-template <class Part>
-void add_imaginary(std::byte* __restrict destination, const std::byte* __restrict source,
-                   std::size_t count) noexcept {
+template <class Component>
+void append_imaginary(std::byte* __restrict destination, const std::byte* __restrict source,
+                      std::size_t count) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
-    store(destination + 2 * i * sizeof(Part), load<Part>(source + i * sizeof(Part)));
-    store(destination + (2 * i + 1) * sizeof(Part), Part{});
+    store(destination + 2 * i * sizeof(Component), load<Component>(source + i * sizeof(Component)));
+    store(destination + (2 * i + 1) * sizeof(Component), Component{});
   }
 }
 
-template <class Part>
-void is_either_set(std::byte* __restrict destination, const std::byte* __restrict source,
-                   std::size_t count) noexcept {
+template <class Component>
+void convert_complex_to_bool(std::byte* __restrict destination, const std::byte* __restrict source,
+                             std::size_t count) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
-    const auto real = converted<Boolean>(load<Part>(source + 2 * i * sizeof(Part)));
-    const auto imaginary = converted<Boolean>(load<Part>(source + (2 * i + 1) * sizeof(Part)));
+    const auto real = converted<Boolean>(load<Component>(source + 2 * i * sizeof(Component)));
+    const auto imaginary =
+        converted<Boolean>(load<Component>(source + (2 * i + 1) * sizeof(Component)));
     store(destination + i, static_cast<std::uint8_t>(real.value | imaginary.value));
   }
 }
@@ -78,7 +79,7 @@ void convert_to_odd(std::byte* __restrict destination, const std::byte* __restri
   }
 }
 
-// The types of the dtypes, in the order of their numbers, without the complex ones.
+// The element types of the dtypes other than the complex ones, in the order of their numbers.
 using Types = std::tuple<Boolean, std::int8_t, std::int16_t, std::int32_t, std::int64_t,
                          std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t, Float16,
                          Bfloat16, float, double, long double>;
@@ -135,7 +136,7 @@ constexpr auto k_kernels = all_kernels(std::make_index_sequence<k_types>{});
 
 // Returns a kernel that uses the processor's conversion instructions; null if there are none for
 // these dtypes.
-Kernel by_instructions(Dtype target_dtype, Dtype source_dtype) noexcept {
+Kernel instruction_kernel(Dtype target_dtype, Dtype source_dtype) noexcept {
   if (target_dtype == ISTHMUS_FLOAT16 && source_dtype == ISTHMUS_FLOAT32) {
     return float16_row_converter();
   }
@@ -144,9 +145,9 @@ Kernel by_instructions(Dtype target_dtype, Dtype source_dtype) noexcept {
              : nullptr;
 }
 
-Kernel direct(Dtype target_dtype, Dtype source_dtype) noexcept {
-  if (const auto fast = by_instructions(target_dtype, source_dtype)) {
-    return fast;
+Kernel direct_step(Dtype target_dtype, Dtype source_dtype) noexcept {
+  if (const auto instructions = instruction_kernel(target_dtype, source_dtype)) {
+    return instructions;
   }
   return k_kernels[static_cast<std::size_t>(target_dtype) - 1]
                   [static_cast<std::size_t>(source_dtype) - 1];
@@ -170,8 +171,8 @@ Dtype next_dtype(Dtype target_dtype, Dtype source_dtype) noexcept {
   return target_dtype;
 }
 
-void append(Conversion& conversion, Kernel run, std::size_t bytes) noexcept {
-  conversion.steps.at(conversion.count++) = {run, bytes};
+void append(Conversion& conversion, Kernel kernel, std::size_t bytes) noexcept {
+  conversion.steps.at(conversion.count++) = {kernel, bytes};
 }
 
 bool needs_rounding_to_odd(Dtype target_dtype, Dtype source_dtype) noexcept {
@@ -179,7 +180,7 @@ bool needs_rounding_to_odd(Dtype target_dtype, Dtype source_dtype) noexcept {
          (source_dtype == ISTHMUS_INT64 || source_dtype == ISTHMUS_UINT64);
 }
 
-void append_real(Conversion& all, Dtype target_dtype, Dtype source_dtype) noexcept {
+void append_real(Conversion& conversion, Dtype target_dtype, Dtype source_dtype) noexcept {
   // NumPy converts a 16-bit float to uint32 through float64.
   const bool through_double = is_half_dtype(source_dtype) && target_dtype == ISTHMUS_UINT32;
   while (source_dtype != target_dtype) {
@@ -187,20 +188,20 @@ void append_real(Conversion& all, Dtype target_dtype, Dtype source_dtype) noexce
     if (through_double && source_dtype == ISTHMUS_FLOAT32) {
       next = ISTHMUS_FLOAT64;
     }
-    auto run = direct(next, source_dtype);
+    auto kernel = direct_step(next, source_dtype);
     if (needs_rounding_to_odd(target_dtype, source_dtype)) {
-      run = source_dtype == ISTHMUS_INT64 ? &convert_to_odd<std::int64_t>
-                                          : &convert_to_odd<std::uint64_t>;
+      kernel = source_dtype == ISTHMUS_INT64 ? &convert_to_odd<std::int64_t>
+                                             : &convert_to_odd<std::uint64_t>;
     }
-    append(all, run, facts_of(next).nbytes);
+    append(conversion, kernel, facts_of(next).nbytes);
     source_dtype = next;
   }
 }
 
 template <class... Values>
-Kernel by_component(Dtype component, Values... in_order) noexcept {
-  const std::array<Kernel, 3> all{in_order...};
-  return all.at(static_cast<std::size_t>(component - ISTHMUS_FLOAT32));
+Kernel by_component(Dtype component, Values... kernels) noexcept {
+  const std::array<Kernel, 3> kernels_by_component{kernels...};
+  return kernels_by_component.at(static_cast<std::size_t>(component - ISTHMUS_FLOAT32));
 }
 
 Kernel component_kernel(Dtype target_dtype, Dtype source_dtype) noexcept {
@@ -220,35 +221,36 @@ Kernel component_kernel(Dtype target_dtype, Dtype source_dtype) noexcept {
 }  // namespace
 
 Conversion conversion_of(Dtype target_dtype, Dtype source_dtype) noexcept {
-  Conversion all;
-  all.read_bytes = facts_of(source_dtype).nbytes;
+  Conversion conversion;
+  conversion.read_bytes = facts_of(source_dtype).nbytes;
   if (target_dtype == source_dtype) {
-    return all;
+    return conversion;
   }
-  all.leaves_gaps = component_dtype(target_dtype) == ISTHMUS_LONGDOUBLE;
+  conversion.leaves_gaps = component_dtype(target_dtype) == ISTHMUS_LONGDOUBLE;
   const bool from_complex = component_dtype(source_dtype) != source_dtype;
   const bool to_complex = component_dtype(target_dtype) != target_dtype;
   if (from_complex && to_complex) {
-    append(all, component_kernel(component_dtype(target_dtype), component_dtype(source_dtype)),
+    append(conversion,
+           component_kernel(component_dtype(target_dtype), component_dtype(source_dtype)),
            facts_of(target_dtype).nbytes);
-    return all;
+    return conversion;
   }
   if (from_complex && target_dtype == ISTHMUS_BOOL) {
-    append(all,
-           by_component(component_dtype(source_dtype), &is_either_set<float>,
-                        &is_either_set<double>, &is_either_set<long double>),
+    append(conversion,
+           by_component(component_dtype(source_dtype), &convert_complex_to_bool<float>,
+                        &convert_complex_to_bool<double>, &convert_complex_to_bool<long double>),
            1);
-    return all;
+    return conversion;
   }
-  all.read_bytes = facts_of(component_dtype(source_dtype)).nbytes;
-  append_real(all, component_dtype(target_dtype), component_dtype(source_dtype));
+  conversion.read_bytes = facts_of(component_dtype(source_dtype)).nbytes;
+  append_real(conversion, component_dtype(target_dtype), component_dtype(source_dtype));
   if (to_complex) {
-    append(all,
-           by_component(component_dtype(target_dtype), &add_imaginary<float>,
-                        &add_imaginary<double>, &add_imaginary<long double>),
+    append(conversion,
+           by_component(component_dtype(target_dtype), &append_imaginary<float>,
+                        &append_imaginary<double>, &append_imaginary<long double>),
            facts_of(target_dtype).nbytes);
   }
-  return all;
+  return conversion;
 }
 
 }  // namespace isthmus

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "array/endpoint_move.hpp"
 #include "array/move_through_copy.hpp"
-#include "array/placed_move.hpp"
 #include "transfer/strided.hpp"
 
 namespace isthmus {
@@ -13,8 +13,8 @@ namespace {
 // Whether every element is copied onto itself.
 bool is_in_place(const ElementMove& move) noexcept {
   return move.destination == move.source && move.destination_type == move.source_type &&
-         std::ranges::all_of(move.dimensions, [](const MoveDimension& each) {
-           return each.destination_stride == each.source_stride;
+         std::ranges::all_of(move.dimensions, [](const MoveDimension& dimension) {
+           return dimension.destination_stride == dimension.source_stride;
          });
 }
 
@@ -24,7 +24,7 @@ std::byte* first_of(const ArraySide& side) noexcept {
 
 }  // namespace
 
-Submitted move_disjoint(Queue* queue, const PlacedMove& move, TransferOptions options) {
+Submitted move_disjoint(Queue* queue, const EndpointMove& move, TransferOptions options) {
   if (is_strided_copy(move.element_move)) {
     return copy_strided_disjoint(queue, move.destination, move.source,
                                  as_strided(move.element_move), std::move(options));
@@ -60,7 +60,7 @@ Submitted copy_array(Queue* requested, const ArraySide& destination, const Array
   if (destination.layout.is_empty()) {
     return submit_no_op(queue, options);
   }
-  const PlacedMove move{
+  const EndpointMove move{
       destination.endpoint, source.endpoint, destination.layout.nbytes, source.layout.nbytes,
       move_between(destination.layout, first_of(destination), *source_layout, first_of(source))};
   const bool is_disjoint =

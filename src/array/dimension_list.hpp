@@ -15,8 +15,8 @@ constexpr std::size_t k_max_array_dimensions = 64;
 template <class T>
 class DimensionList {
  public:
-  DimensionList() noexcept {
-  }  // NOLINT(modernize-use-equals-default): `= default` would initialize all entries
+  // NOLINTNEXTLINE(modernize-use-equals-default): `= default` would initialize all entries
+  DimensionList() noexcept {}
   DimensionList(const DimensionList& other) noexcept : count_{other.count_} {
     std::copy_n(other.begin(), count_, begin());
   }
@@ -31,16 +31,16 @@ class DimensionList {
 
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
   [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
-  [[nodiscard]] T& operator[](std::size_t index) noexcept { return all_[index]; }
-  [[nodiscard]] const T& operator[](std::size_t index) const noexcept { return all_[index]; }
-  [[nodiscard]] const T& back() const noexcept { return all_[count_ - 1]; }
-  [[nodiscard]] T* begin() noexcept { return all_.data(); }
-  [[nodiscard]] T* end() noexcept { return all_.data() + count_; }
-  [[nodiscard]] const T* begin() const noexcept { return all_.data(); }
-  [[nodiscard]] const T* end() const noexcept { return all_.data() + count_; }
+  [[nodiscard]] T& operator[](std::size_t index) noexcept { return entries_[index]; }
+  [[nodiscard]] const T& operator[](std::size_t index) const noexcept { return entries_[index]; }
+  [[nodiscard]] const T& back() const noexcept { return entries_[count_ - 1]; }
+  [[nodiscard]] T* begin() noexcept { return entries_.data(); }
+  [[nodiscard]] T* end() noexcept { return entries_.data() + count_; }
+  [[nodiscard]] const T* begin() const noexcept { return entries_.data(); }
+  [[nodiscard]] const T* end() const noexcept { return entries_.data() + count_; }
 
   // Pre: the list is not full.
-  void append(const T& next) noexcept { all_[count_++] = next; }
+  void append(const T& entry) noexcept { entries_[count_++] = entry; }
   // Sets the list to `count` copies of `value`.
   void assign(std::size_t count, const T& value) noexcept {
     count_ = count;
@@ -54,7 +54,7 @@ class DimensionList {
                 "otherwise all entries would be initialized");
 
   std::size_t count_ = 0;
-  std::array<T, k_max_array_dimensions> all_;
+  std::array<T, k_max_array_dimensions> entries_;
 };
 
 }  // namespace isthmus

@@ -38,7 +38,7 @@ constexpr std::array<DtypeFacts, k_dtypes> k_facts{
     of_type<std::complex<double>>("complex128", 'c', k_dl_complex),
     of_type<std::complex<long double>>("clongdouble", 'c', k_dl_complex)};
 
-// Returns the position of a kind in the order of NumPy's casting rules.
+// Returns the position of a dtype's kind in the order of NumPy's casting rules.
 int rank_of(char kind) noexcept { return static_cast<int>(std::string_view{"buifc"}.find(kind)); }
 
 // Returns the size in bytes of the largest integers that a float represents exactly by NumPy's

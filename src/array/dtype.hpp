@@ -23,14 +23,14 @@ struct DtypeFacts {
   const char* name;
   std::size_t nbytes;
   std::size_t alignment;
-  char kind;
+  char kind;  // as in NumPy: 'b', 'i', 'u', 'f' or 'c'
   std::uint8_t dlpack_code;
 };
 
 [[nodiscard]] constexpr bool is_dtype(Dtype number) noexcept {
   return number >= 1 && static_cast<std::size_t>(number) <= k_dtypes;
 }
-// Pre: `is_dtype`.
+// Pre: `is_dtype(dtype)`.
 [[nodiscard]] const DtypeFacts& facts_of(Dtype dtype) noexcept;
 
 // Returns the dtype of the components of a complex dtype, or `dtype` itself if it is not complex.
@@ -46,7 +46,8 @@ struct DtypeFacts {
 // Whether the rule allows the cast. False for an invalid dtype or rule.
 [[nodiscard]] bool can_cast(Dtype source_dtype, Dtype target_dtype, Casting rule) noexcept;
 
-// INVALID_ARGUMENT with a message that names the dtypes and the rule.
+// Return INVALID_ARGUMENT for an unknown dtype or rule and, in the second function, for a cast that
+// the rule does not allow.
 [[nodiscard]] Result<void> check_dtype(Dtype dtype);
 [[nodiscard]] Result<void> check_cast(Dtype source_dtype, Dtype target_dtype, Casting rule);
 

@@ -6,7 +6,7 @@
 namespace isthmus {
 
 void ElementChunks::gather(std::size_t index, std::byte* packed) const noexcept {
-  move_elements(pack_destination(chunks_.at(index), packed).first);
+  move_elements(pack_destination(chunks_.at(index), packed).pack);
 }
 
 void ElementChunks::scatter(std::size_t index, const std::byte* packed) const noexcept {
@@ -15,7 +15,7 @@ void ElementChunks::scatter(std::size_t index, const std::byte* packed) const no
 
 const std::byte* ElementChunks::convert(std::size_t index, const std::byte* packed,
                                         std::byte* scratch) const noexcept {
-  move_elements(pack_destination(rest_after_read(index, packed), scratch).first);
+  move_elements(pack_destination(rest_after_read(index, packed), scratch).pack);
   return scratch;
 }
 

@@ -11,11 +11,11 @@
 namespace isthmus {
 
 std::size_t ElementMove::elements() const noexcept {
-  std::size_t all = 1;
+  std::size_t count = 1;
   for (const auto& dimension : dimensions) {
-    all *= dimension.count;
+    count *= dimension.count;
   }
-  return all;
+  return count;
 }
 
 ElementMove joined(ElementMove move) noexcept {
@@ -58,8 +58,8 @@ ElementMove move_between(const ArrayLayout& target_layout, std::byte* destinatio
     move.dimensions.append(dimension);
   }
   std::sort(move.dimensions.begin(), move.dimensions.end(),
-            [](const MoveDimension& one, const MoveDimension& next) {
-              return one.destination_stride > next.destination_stride;
+            [](const MoveDimension& a, const MoveDimension& b) {
+              return a.destination_stride > b.destination_stride;
             });
   return joined(move);
 }
@@ -67,8 +67,9 @@ ElementMove move_between(const ArrayLayout& target_layout, std::byte* destinatio
 bool is_strided_copy(const ElementMove& move) noexcept {
   return move.destination_type == move.source_type &&
          move.dimensions.size() <= StridedCopy::k_max_dimensions &&
-         std::ranges::none_of(move.dimensions,
-                              [](const MoveDimension& each) { return each.source_stride < 0; });
+         std::ranges::none_of(move.dimensions, [](const MoveDimension& dimension) {
+           return dimension.source_stride < 0;
+         });
 }
 
 StridedCopy as_strided(const ElementMove& move) noexcept {
@@ -76,9 +77,9 @@ StridedCopy as_strided(const ElementMove& move) noexcept {
   copy.destination = move.destination;
   copy.source = move.source;
   copy.width = move.destination_item();
-  for (const auto& each : move.dimensions) {
-    copy.append({each.count, static_cast<std::size_t>(each.destination_stride),
-                 static_cast<std::size_t>(each.source_stride)});
+  for (const auto& dimension : move.dimensions) {
+    copy.append({dimension.count, static_cast<std::size_t>(dimension.destination_stride),
+                 static_cast<std::size_t>(dimension.source_stride)});
   }
   return copy;
 }
@@ -99,19 +100,20 @@ class RowMover {
 
   // Moves elements [begin, end), counted in the order of the destination.
   void move(std::size_t begin, std::size_t end) const noexcept {
-    const auto& all = move_.dimensions;
-    RowWalk<k_max_array_dimensions> row{{all.begin(), all.empty() ? 0 : all.size() - 1},
-                                        begin / row_.count};
-    auto at = signed_of(begin % row_.count);
+    const auto& dimensions = move_.dimensions;
+    RowWalk<k_max_array_dimensions> row{
+        {dimensions.begin(), dimensions.empty() ? 0 : dimensions.size() - 1}, begin / row_.count};
+    auto column = signed_of(begin % row_.count);
     for (auto remaining = end - begin; remaining != 0; row.next()) {
-      const auto count = std::min(remaining, row_.count - static_cast<std::size_t>(at));
+      const auto count = std::min(remaining, row_.count - static_cast<std::size_t>(column));
       convert_elements(
-          {move_.destination + row.destination_offset() + at * row_.destination_stride,
-           row_.destination_stride, move_.source + row.source_offset() + at * row_.source_stride,
-           row_.source_stride, count},
+          {move_.destination + row.destination_offset() + column * row_.destination_stride,
+           row_.destination_stride,
+           move_.source + row.source_offset() + column * row_.source_stride, row_.source_stride,
+           count},
           conversion_, item_);
       remaining -= count;
-      at = 0;
+      column = 0;
     }
   }
 
@@ -134,8 +136,8 @@ void move_elements_in_parallel(const ElementMove& move) noexcept {
     return;
   }
   const RowMover mover{move};
-  share_out(nbytes, [&mover, item](std::size_t at, std::size_t n) {
-    mover.move(at / item, (at + n) / item);
+  share_out(nbytes, [&mover, item](std::size_t begin, std::size_t n) {
+    mover.move(begin / item, (begin + n) / item);
   });
 }
 

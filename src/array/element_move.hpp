@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Moves of elements. A move copies a block of elements from one memory range to another and
-// converts each element. Concurrent moves are safe if no range that one writes overlaps a range of
-// another.
+// converts each element. Moves may run concurrently if no range that one of them writes overlaps a
+// range of another.
 
 #include <cstddef>
 
@@ -63,10 +63,10 @@ struct PackedSource {
   ElementMove rest;
 };
 [[nodiscard]] PackedSource pack_source(const ElementMove& move, std::byte* packed) noexcept;
-// The same through a packed copy of the destination: `first` produces the packed copy, `write`
+// The same through a packed copy of the destination: `pack` produces the packed copy, `write`
 // copies it to the destination.
 struct PackedDestination {
-  ElementMove first;
+  ElementMove pack;
   ElementMove write;
 };
 [[nodiscard]] PackedDestination pack_destination(const ElementMove& move,
@@ -84,10 +84,11 @@ class MoveChunks {
 
  private:
   ElementMove whole_;
-  std::size_t inside_ = 1;  // elements of the dimensions that every chunk contains completely
-  std::size_t cut_ = 0;     // index of the first of these; the dimension before it is divided
-  std::size_t step_ = 1;    // entries of the divided dimension in a chunk
-  std::size_t chunks_ = 1;  // number of chunks along the divided dimension
+  std::size_t inner_elements_ =
+      1;                         // elements of the dimensions that every chunk contains completely
+  std::size_t first_inner_ = 0;  // index of the first of these; the dimension before it is divided
+  std::size_t chunk_entries_ = 1;  // entries of the divided dimension in a chunk
+  std::size_t chunks_along_ = 1;   // number of chunks along the divided dimension
 };
 
 }  // namespace isthmus

@@ -17,7 +17,7 @@ using Block = std::array<std::byte, k_block * k_largest_element>;
 
 // Converts at most `k_block` elements.
 void convert_block(const ElementRow& row, const Conversion& conversion,
-                   std::size_t to_bytes) noexcept {
+                   std::size_t destination_item) noexcept {
   alignas(64) Block first_buffer;
   alignas(64) Block second_buffer;
   const auto* source = row.source;
@@ -29,45 +29,46 @@ void convert_block(const ElementRow& row, const Conversion& conversion,
     source = current;
     std::swap(current, next);
   }
-  const bool ends_packed = is_packed(row.destination_stride, to_bytes);
+  const bool is_destination_packed = is_packed(row.destination_stride, destination_item);
   for (std::size_t i = 0; i < conversion.count; ++i) {
     const bool is_last = i + 1 == conversion.count;
-    auto* const destination = ends_packed && is_last ? row.destination : current;
-    // Otherwise bytes of this stack frame would leak into the padding of the destination.
-    if (is_last && !ends_packed && conversion.leaves_gaps) {
-      std::memset(destination, 0, row.count * to_bytes);
+    auto* const destination = is_destination_packed && is_last ? row.destination : current;
+    // Without this, bytes of this stack frame would leak into the padding of the destination.
+    if (is_last && !is_destination_packed && conversion.leaves_gaps) {
+      std::memset(destination, 0, row.count * destination_item);
     }
     conversion.steps.at(i).run(destination, source, row.count);
     source = destination;
     std::swap(current, next);
   }
-  if (!ends_packed) {
-    copy_elements({row.destination, row.destination_stride, source, signed_of(to_bytes), row.count},
-                  to_bytes);
+  if (!is_destination_packed) {
+    copy_elements(
+        {row.destination, row.destination_stride, source, signed_of(destination_item), row.count},
+        destination_item);
   }
 }
 
 }  // namespace
 
 void convert_elements(const ElementRow& row, const Conversion& conversion,
-                      std::size_t to_bytes) noexcept {
+                      std::size_t destination_item) noexcept {
   if (conversion.count == 0) {
-    copy_elements(row, to_bytes);
+    copy_elements(row, destination_item);
     return;
   }
   const bool is_one_pass = conversion.count == 1 &&
                            is_packed(row.source_stride, conversion.read_bytes) &&
-                           is_packed(row.destination_stride, to_bytes);
+                           is_packed(row.destination_stride, destination_item);
   if (is_one_pass) {
     conversion.steps[0].run(row.destination, row.source, row.count);
     return;
   }
-  for (std::size_t done = 0; done < row.count; done += k_block) {
-    const auto at = signed_of(done);
-    convert_block({row.destination + at * row.destination_stride, row.destination_stride,
-                   row.source + at * row.source_stride, row.source_stride,
-                   std::min(k_block, row.count - done)},
-                  conversion, to_bytes);
+  for (std::size_t converted = 0; converted < row.count; converted += k_block) {
+    const auto first = signed_of(converted);
+    convert_block({row.destination + first * row.destination_stride, row.destination_stride,
+                   row.source + first * row.source_stride, row.source_stride,
+                   std::min(k_block, row.count - converted)},
+                  conversion, destination_item);
   }
 }
 

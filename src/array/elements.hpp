@@ -7,9 +7,9 @@
 
 namespace isthmus {
 
-// Pre: source and destination do not overlap. `to_bytes` is the size of an element of the
+// Pre: source and destination do not overlap. `destination_item` is the size of an element of the
 // destination.
 void convert_elements(const ElementRow& row, const Conversion& conversion,
-                      std::size_t to_bytes) noexcept;
+                      std::size_t destination_item) noexcept;
 
 }  // namespace isthmus

@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "array/copying.hpp"
+#include "array/endpoint_move.hpp"
 #include "array/move_through_copy.hpp"
-#include "array/placed_move.hpp"
 #include "core/elements.hpp"
 #include "core/sizes.hpp"
 
@@ -16,7 +16,7 @@ struct Element {
   alignas(16) std::array<std::byte, k_largest_element> bytes{};
 };
 
-bool is_pattern(std::size_t item) noexcept {
+bool is_pattern_size(std::size_t item) noexcept {
   return is_power_of_two(item) && item <= sizeof FillPattern{}.bytes;
 }
 
@@ -35,8 +35,8 @@ bool is_one_run(const ElementMove& move) noexcept { return run_length(move) == m
 bool is_aligned(const ElementMove& move) noexcept {
   const auto item = signed_of(move.destination_item());
   return address(move.destination) % move.destination_item() == 0 &&
-         std::ranges::all_of(move.dimensions, [=](const MoveDimension& each) {
-           return each.destination_stride % item == 0;
+         std::ranges::all_of(move.dimensions, [=](const MoveDimension& dimension) {
+           return dimension.destination_stride % item == 0;
          });
 }
 
@@ -127,12 +127,12 @@ Submitted fill_on_device(Queue& queue, const ArraySide& destination, const Eleme
   if (is_long && is_aligned(move)) {
     return fill_rows(queue, destination, move, pattern, std::move(options));
   }
-  const auto& like = *destination.endpoint.memory;
+  const auto& destination_memory = *destination.endpoint.memory;
   const bool is_small = move.elements() * pattern.nbytes < k_min_allocation_bytes;
-  if (is_long || (is_small && !is_from_pool(like))) {
+  if (is_long || (is_small && !is_from_pool(destination_memory))) {
     return fill_from_host(queue, destination, move, value, std::move(options));
   }
-  auto scratch = memory_like(queue, like, row_bytes);
+  auto scratch = memory_like(queue, destination_memory, row_bytes);
   if (is_out_of_memory(scratch)) {
     return fill_from_host(queue, destination, move, value, std::move(options));
   }
@@ -154,14 +154,14 @@ Submitted fill_array(Queue* requested, const ArraySide& destination, const std::
   const auto item = destination.layout.item();
   Element element;
   std::memcpy(element.bytes.data(), value, item);
-  ArrayLayout repeated = destination.layout;
-  for (auto& dimension : repeated.dimensions) {
+  ArrayLayout repeated_element = destination.layout;
+  for (auto& dimension : repeated_element.dimensions) {
     dimension.stride = 0;
   }
   const auto element_move = move_between(
-      destination.layout, destination.endpoint.pointer + destination.layout.first_offset, repeated,
-      element.bytes.data());
-  if (is_pattern(item) && is_one_run(element_move)) {
+      destination.layout, destination.endpoint.pointer + destination.layout.first_offset,
+      repeated_element, element.bytes.data());
+  if (is_pattern_size(item) && is_one_run(element_move)) {
     return fill(queue, destination.endpoint, pattern_of(element, item), destination.layout.nbytes,
                 std::move(options));
   }
@@ -178,7 +178,7 @@ Submitted fill_array(Queue* requested, const ArraySide& destination, const std::
   }
   return note_written(
       destination,
-      is_pattern(item)
+      is_pattern_size(item)
           ? fill_on_device(*queue, destination, element_move, element, std::move(options))
           : fill_from_host(*queue, destination, element_move, element, std::move(options)));
 }

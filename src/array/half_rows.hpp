@@ -10,9 +10,9 @@ namespace isthmus {
 
 using HalfRow = void (*)(std::byte* destination, const std::byte* source, std::size_t count);
 
-// Return functions that convert packed float32 to float16, and float16 to float32. Null if the
-// processor lacks the instructions. The results are bitwise equal to those of half.hpp, including
-// NaNs. Elements need not be aligned.
+// Return functions that convert packed elements: float32 to float16, and float16 to float32. Null
+// if the processor lacks the instructions. The results are bitwise equal to those of half.hpp,
+// including NaNs. Elements need not be aligned.
 [[nodiscard]] HalfRow float16_row_converter() noexcept;
 [[nodiscard]] HalfRow float32_row_converter() noexcept;
 

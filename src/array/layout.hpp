@@ -27,7 +27,7 @@ struct ArrayLayout {
   [[nodiscard]] std::size_t item() const noexcept { return facts_of(dtype).nbytes; }
 };
 
-// Returns the validated layout of `array`; errors call the array `name`. INVALID_ARGUMENT for
+// Returns the validated layout of `array`, which error messages call `name`. INVALID_ARGUMENT for
 // invalid fields; OUT_OF_RANGE if it spans more than 2^61 bytes. The limit exceeds any memory and
 // ensures that the sum of two spans does not overflow.
 [[nodiscard]] Result<ArrayLayout> layout_of(const isthmus_array_t& array, const char* name);
@@ -40,9 +40,9 @@ struct ArrayLayout {
 // Returns INVALID_ARGUMENT if two elements share bytes, or if bounded work cannot exclude it.
 [[nodiscard]] Result<void> check_disjoint(const ArrayLayout& destination);
 
-// Whether the arrays share a byte; `at` and `other_at` are their lowest addresses. Also returns
-// true if bounded work cannot decide it.
-[[nodiscard]] bool may_share_bytes(const ArrayLayout& one, std::uintptr_t at,
-                                   const ArrayLayout& other, std::uintptr_t other_at);
+// Whether the arrays share a byte. `one_address` and `other_address` are their lowest addresses.
+// Also returns true if bounded work cannot decide it.
+[[nodiscard]] bool may_share_bytes(const ArrayLayout& one, std::uintptr_t one_address,
+                                   const ArrayLayout& other, std::uintptr_t other_address);
 
 }  // namespace isthmus

@@ -27,27 +27,26 @@ PackedSource pack_source(const ElementMove& move, std::byte* packed) noexcept {
       order.append(i);
     }
   }
-  std::sort(order.begin(), order.end(), [&](std::size_t one, std::size_t next) {
-    return distance(move.dimensions[one].source_stride) >
-           distance(move.dimensions[next].source_stride);
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return distance(move.dimensions[a].source_stride) > distance(move.dimensions[b].source_stride);
   });
   PackedSource packing{{}, move};
   auto& [read, rest] = packing;
   read = {packed, move.source, move.source_type, move.source_type, {}};
   read.dimensions.assign(order.size(), {});
   rest.source = packed;
-  auto inside = signed_of(move.source_item());
-  for (std::size_t at = order.size(); at-- > 0;) {
-    auto& dimension = rest.dimensions[order[at]];
+  auto packed_stride = signed_of(move.source_item());
+  for (std::size_t i = order.size(); i-- > 0;) {
+    auto& dimension = rest.dimensions[order[i]];
     const bool is_backwards = dimension.source_stride < 0;
     if (is_backwards) {
       read.source += signed_of(dimension.count - 1) * dimension.source_stride;
-      rest.source += signed_of(dimension.count - 1) * inside;
+      rest.source += signed_of(dimension.count - 1) * packed_stride;
     }
-    read.dimensions[at] = {dimension.count, inside,
-                           is_backwards ? -dimension.source_stride : dimension.source_stride};
-    dimension.source_stride = is_backwards ? -inside : inside;
-    inside *= signed_of(dimension.count);
+    read.dimensions[i] = {dimension.count, packed_stride,
+                          is_backwards ? -dimension.source_stride : dimension.source_stride};
+    dimension.source_stride = is_backwards ? -packed_stride : packed_stride;
+    packed_stride *= signed_of(dimension.count);
   }
   return {joined(read), joined(rest)};
 }
@@ -56,65 +55,69 @@ PackedDestination pack_destination(const ElementMove& move, std::byte* packed) n
   PackedDestination packing{
       move,
       {move.destination, packed, move.destination_type, move.destination_type, move.dimensions}};
-  packing.first.destination = packed;
-  auto inside = signed_of(move.destination_item());
+  packing.pack.destination = packed;
+  auto packed_stride = signed_of(move.destination_item());
   for (std::size_t i = move.dimensions.size(); i-- > 0;) {
-    auto& dimension = packing.first.dimensions[i];
-    packing.write.dimensions[i] = {dimension.count, dimension.destination_stride, inside};
-    dimension.destination_stride = inside;
-    inside *= signed_of(dimension.count);
+    auto& dimension = packing.pack.dimensions[i];
+    packing.write.dimensions[i] = {dimension.count, dimension.destination_stride, packed_stride};
+    dimension.destination_stride = packed_stride;
+    packed_stride *= signed_of(dimension.count);
   }
-  return {joined(packing.first), joined(packing.write)};
+  return {joined(packing.pack), joined(packing.write)};
 }
 
 MoveChunks::MoveChunks(const ElementMove& move, std::size_t max_bytes) noexcept
-    : whole_{move}, cut_{move.dimensions.size()} {
+    : whole_{move}, first_inner_{move.dimensions.size()} {
   const auto max_elements = std::max<std::size_t>(1, max_bytes / move.widest());
-  const auto min_cut = cut_ - std::min(cut_, StridedCopy::k_max_dimensions - 1);
-  while (cut_ != min_cut && inside_ <= max_elements / move.dimensions[cut_ - 1].count) {
-    inside_ *= move.dimensions[--cut_].count;
+  const auto min_first_inner =
+      first_inner_ - std::min(first_inner_, StridedCopy::k_max_dimensions - 1);
+  while (first_inner_ != min_first_inner &&
+         inner_elements_ <= max_elements / move.dimensions[first_inner_ - 1].count) {
+    inner_elements_ *= move.dimensions[--first_inner_].count;
   }
-  if (cut_ != 0) {
-    const auto entries = move.dimensions[cut_ - 1].count;
-    step_ = std::min(max_elements / inside_, entries);
-    chunks_ = (entries + step_ - 1) / step_;
+  if (first_inner_ != 0) {
+    const auto entries = move.dimensions[first_inner_ - 1].count;
+    chunk_entries_ = std::min(max_elements / inner_elements_, entries);
+    chunks_along_ = (entries + chunk_entries_ - 1) / chunk_entries_;
   }
 }
 
 std::size_t MoveChunks::count() const noexcept {
-  std::size_t all = chunks_;
-  for (std::size_t i = 0; i + 1 < cut_; ++i) {
-    all *= whole_.dimensions[i].count;
+  std::size_t count = chunks_along_;
+  for (std::size_t i = 0; i + 1 < first_inner_; ++i) {
+    count *= whole_.dimensions[i].count;
   }
-  return all;
+  return count;
 }
 
 ElementMove MoveChunks::at(std::size_t index) const noexcept {
-  auto piece = whole_;
-  if (cut_ == 0) {
-    return piece;
+  auto chunk = whole_;
+  if (first_inner_ == 0) {
+    return chunk;
   }
-  const auto move_to = [&piece](const MoveDimension& dimension, std::size_t step) {
-    piece.destination += signed_of(step) * dimension.destination_stride;
-    piece.source += signed_of(step) * dimension.source_stride;
+  const auto advance_along = [&chunk](const MoveDimension& dimension, std::size_t position) {
+    chunk.destination += signed_of(position) * dimension.destination_stride;
+    chunk.source += signed_of(position) * dimension.source_stride;
   };
-  const auto& dimension = whole_.dimensions[cut_ - 1];
-  const auto begin = index % chunks_ * step_;
-  move_to(dimension, begin);
-  index /= chunks_;
-  for (std::size_t i = cut_ - 1; i-- > 0;) {
-    move_to(whole_.dimensions[i], index % whole_.dimensions[i].count);
+  const auto& dimension = whole_.dimensions[first_inner_ - 1];
+  const auto begin = index % chunks_along_ * chunk_entries_;
+  advance_along(dimension, begin);
+  index /= chunks_along_;
+  for (std::size_t i = first_inner_ - 1; i-- > 0;) {
+    advance_along(whole_.dimensions[i], index % whole_.dimensions[i].count);
     index /= whole_.dimensions[i].count;
   }
-  piece.dimensions.shorten(0);
-  piece.dimensions.append({std::min(step_, dimension.count - begin), dimension.destination_stride,
-                           dimension.source_stride});
-  for (std::size_t i = cut_; i < whole_.dimensions.size(); ++i) {
-    piece.dimensions.append(whole_.dimensions[i]);
+  chunk.dimensions.shorten(0);
+  chunk.dimensions.append({std::min(chunk_entries_, dimension.count - begin),
+                           dimension.destination_stride, dimension.source_stride});
+  for (std::size_t i = first_inner_; i < whole_.dimensions.size(); ++i) {
+    chunk.dimensions.append(whole_.dimensions[i]);
   }
-  return piece;
+  return chunk;
 }
 
-std::size_t MoveChunks::bytes() const noexcept { return inside_ * step_ * whole_.widest(); }
+std::size_t MoveChunks::bytes() const noexcept {
+  return inner_elements_ * chunk_entries_ * whole_.widest();
+}
 
 }  // namespace isthmus

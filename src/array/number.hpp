@@ -2,7 +2,8 @@
 #pragma once
 // Conversions of one number between types, by the rules of C. C leaves the result undefined if a
 // float is outside the range of the integer type. The result is then that of x86's instructions, as
-// in NumPy: the lowest integer of 32 or 64 bits, truncated to the requested width. Thread-safe.
+// in NumPy: the lowest integer of 32 or 64 bits, or of 16 bits for a long double and a narrow type,
+// truncated to the requested width. Thread-safe.
 
 #include <concepts>
 #include <cstdint>
@@ -29,12 +30,12 @@ template <std::signed_integral To, std::floating_point From>
 // The same for unsigned types, for which there is no such instruction: values in the upper half of
 // the range are shifted into the range of the signed type of the same width.
 template <std::unsigned_integral To, std::floating_point From>
-[[nodiscard]] To truncated_above(From x) noexcept {
-  using Same = std::make_signed_t<To>;
-  constexpr auto k_half = -static_cast<From>(std::numeric_limits<Same>::min());
-  const bool is_above = x >= k_half;
-  const auto lower = static_cast<To>(truncated<Same>(is_above ? x - k_half : x));
-  return is_above ? lower ^ (To{1} << (sizeof(To) * 8 - 1)) : lower;
+[[nodiscard]] To truncated_unsigned(From x) noexcept {
+  using SignedTo = std::make_signed_t<To>;
+  constexpr auto k_half = -static_cast<From>(std::numeric_limits<SignedTo>::min());
+  const bool is_upper_half = x >= k_half;
+  const auto lower = static_cast<To>(truncated<SignedTo>(is_upper_half ? x - k_half : x));
+  return is_upper_half ? lower ^ (To{1} << (sizeof(To) * 8 - 1)) : lower;
 }
 
 // Converts through the same intermediate types as compilers for x86.
@@ -43,7 +44,7 @@ template <std::integral To, std::floating_point From>
   constexpr bool is_wide_float = std::is_same_v<From, long double>;
   if constexpr (std::is_same_v<To, std::uint64_t> ||
                 (std::is_same_v<To, std::uint32_t> && std::is_same_v<From, float>)) {
-    return truncated_above<To>(x);
+    return truncated_unsigned<To>(x);
   } else if constexpr (sizeof(To) == 8 || std::is_same_v<To, std::uint32_t>) {
     return static_cast<To>(truncated<std::int64_t>(x));
   } else if constexpr (is_wide_float && (sizeof(To) == 1 || std::is_same_v<To, std::int16_t>)) {

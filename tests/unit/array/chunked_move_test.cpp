@@ -3,7 +3,7 @@
 // repeatedly, but never while the driver still uses it.
 #include <numeric>
 
-#include "array/placed_move.hpp"
+#include "array/endpoint_move.hpp"
 #include "memory/allocation_creation.hpp"
 #include "unit/backend/sim_fixture.hpp"
 
@@ -44,7 +44,7 @@ struct life {
   }
 
   [[nodiscard]] bool move(Queue& on, bool blocking) const {
-    PlacedMove what{destination.at, source.at, destination.plain.size(), source.plain.size(), {}};
+    EndpointMove what{destination.at, source.at, destination.plain.size(), source.plain.size(), {}};
     what.element_move.destination = destination.at.pointer;
     what.element_move.source = source.at.pointer + (k_count - 1) * sizeof(std::int16_t);
     what.element_move.destination_type = ISTHMUS_FLOAT64;

@@ -4,7 +4,7 @@
 
 #include <numeric>
 
-#include "array/placed_move.hpp"
+#include "array/endpoint_move.hpp"
 #include "memory/allocation_creation.hpp"
 #include "support/sizes.hpp"
 #include "transfer/staging_ring.hpp"

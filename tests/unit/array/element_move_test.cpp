@@ -120,7 +120,7 @@ void move_in_chunks(const ElementMove& what, std::size_t max_bytes) {
     ASSERT_TRUE(is_strided_copy(source.read));
     copy_strided(as_strided(source.read));
     const auto destination = pack_destination(source.rest, second.data());
-    move_elements(destination.first);
+    move_elements(destination.pack);
     ASSERT_TRUE(is_strided_copy(destination.write));
     copy_strided(as_strided(destination.write));
   }

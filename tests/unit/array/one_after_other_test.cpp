@@ -4,7 +4,7 @@
 #include <atomic>
 #include <memory>
 
-#include "array/placed_move.hpp"
+#include "array/endpoint_move.hpp"
 #include "support/eventually.hpp"
 #include "unit/backend/sim_fixture.hpp"
 

@@ -8,8 +8,8 @@
 
 namespace isthmus {
 
-struct PlacedMove {
-  const Endpoint& destination;  // points to its lowest byte, as does `source`
+struct EndpointMove {
+  const Endpoint& destination;  // points to the lowest byte of its side, as does `source`
   const Endpoint& source;
   // Sizes of the address ranges of both sides.
   std::size_t destination_bytes = 0;
@@ -30,19 +30,19 @@ struct PlacedMove {
 
 // Executes the move in the cheapest way that its endpoints allow. Pre: `queue` is a result of
 // `choose_queue`.
-[[nodiscard]] Submitted move_disjoint(Queue* queue, const PlacedMove& move,
+[[nodiscard]] Submitted move_disjoint(Queue* queue, const EndpointMove& move,
                                       TransferOptions options);
 
 // Moves in chunks through host memory, with several threads if the device has a staging ring. Pre:
 // the host cannot access both sides. Only tests pass `max_chunk_bytes`.
-[[nodiscard]] Submitted move_in_chunks(Queue& queue, const PlacedMove& move,
+[[nodiscard]] Submitted move_in_chunks(Queue& queue, const EndpointMove& move,
                                        TransferOptions options,
                                        std::size_t max_chunk_bytes = SIZE_MAX);
 
-// Executes the move on the host by `effect()`, which owns everything that it accesses except the
-// endpoints' memory. Pre: the host can access both sides.
+// Executes the move on the host by calling `effect()`. `effect` owns everything that it accesses
+// except the memory of the endpoints. Pre: the host can access both sides.
 template <class Effect>
-Submitted move_by_host(Queue* queue, const PlacedMove& move, TransferOptions options,
+Submitted move_by_host(Queue* queue, const EndpointMove& move, TransferOptions options,
                        const Effect& effect) {
   const auto access_plan = move.access_plan();
   TouchedMemory touched;
