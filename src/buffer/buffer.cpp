@@ -79,9 +79,9 @@ Result<Ref<Allocation>> Buffer::acquire_memory() {
   }
   // Takes no lock in a forked child: it has only one thread, and a thread of the parent may have
   // held the lock.
-  std::unique_lock held{whole_->lock_, std::defer_lock};
+  std::unique_lock guard{whole_->lock_, std::defer_lock};
   if (!os::is_forked_child()) {
-    held.lock();
+    guard.lock();
   }
   if (whole_->freed_.load(std::memory_order_relaxed)) {
     return closed();
@@ -90,15 +90,15 @@ Result<Ref<Allocation>> Buffer::acquire_memory() {
 }
 
 void Buffer::free() noexcept {
-  Allocation* released = nullptr;
+  Allocation* detached_memory = nullptr;
   {
-    const std::lock_guard held{lock_};
+    const std::lock_guard guard{lock_};
     if (!freed_.exchange(true, std::memory_order_acq_rel)) {
-      released = memory_;
+      detached_memory = memory_;
     }
   }
-  if (released != nullptr) {
-    released->release();
+  if (detached_memory != nullptr) {
+    detached_memory->release();
   }
 }
 
@@ -128,7 +128,7 @@ bool Buffer::free_may_wait() noexcept {
     // Another thread may free the buffer during this call. `free` acquires this lock before it
     // releases the memory, so the memory stays alive while the lock is held. This costs less than a
     // reference.
-    const std::lock_guard held{whole_->lock_};
+    const std::lock_guard guard{whole_->lock_};
     if (whole_->memory_ == nullptr || whole_->freed_.load(std::memory_order_relaxed)) {
       return false;
     }
@@ -160,23 +160,23 @@ Result<Ref<Buffer>> Buffer::slice(std::size_t offset, std::size_t nbytes) {
   }
   if (!lies_within(offset, nbytes, nbytes_)) {
     return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
-                "a slice of {} bytes from {} does not lie in a buffer of {}", nbytes, offset,
+                "a slice of {} bytes from offset {} does not lie in a buffer of {}", nbytes, offset,
                 describe_bytes(nbytes_));
   }
   return view(*queue_, offset, nbytes);
 }
 
-Result<Ref<Buffer>> Buffer::on_queue(Queue& other) {
+Result<Ref<Buffer>> Buffer::on_queue(Queue& queue) {
   if (is_freed()) {
     return closed();
   }
-  if (!other.context().is_same_as(queue_->context())) {
+  if (!queue.context().is_same_as(queue_->context())) {
     return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
                 "the queue of {} belongs to another context than the buffer: use a queue of the "
                 "buffer's context",
-                other.device().properties().filter);
+                queue.device().properties().filter);
   }
-  return view(other, 0, nbytes_);
+  return view(queue, 0, nbytes_);
 }
 
 Result<Endpoint> Buffer::at(std::size_t offset, std::size_t nbytes, bool writes) {
@@ -189,7 +189,8 @@ Result<Endpoint> Buffer::at(std::size_t offset, std::size_t nbytes, bool writes)
                 nbytes, offset, describe_bytes(nbytes_));
   }
   if (writes && read_only()) {
-    return fail(ISTHMUS_ERROR_READ_ONLY, "this buffer of {} is read-only and cannot be written",
+    return fail(ISTHMUS_ERROR_READ_ONLY,
+                "this buffer of {} is read-only and cannot be written: write to a copy of it",
                 describe_bytes(nbytes_));
   }
   auto* start = whole_->memory_begin_;
@@ -198,7 +199,7 @@ Result<Endpoint> Buffer::at(std::size_t offset, std::size_t nbytes, bool writes)
 }
 
 Result<std::vector<Ref<Event>>> Buffer::pending_on(const Endpoint& endpoint, bool writes,
-                                                   const Queue* except) const {
+                                                   const Queue* excluded_queue) const {
   std::vector<Ref<Event>> events;
   if (!endpoint.memory || os::is_forked_child()) {
     return events;
@@ -206,24 +207,24 @@ Result<std::vector<Ref<Event>>> Buffer::pending_on(const Endpoint& endpoint, boo
   TouchedMemory touched;
   touched.add(endpoint, nbytes_, writes);
   touched.collect(nullptr, events);
-  ISTHMUS_TRY(touched.collect_exported(except, events));
+  ISTHMUS_TRY(touched.collect_exported(excluded_queue, events));
   return events;
 }
 
-Result<void> Buffer::wait(const os::Deadline& until) {
+Result<void> Buffer::wait(const os::Deadline& deadline) {
   auto endpoint = at(0, nbytes_, false);
   ISTHMUS_TRY(endpoint);
   auto events = pending_on(*endpoint);
   ISTHMUS_TRY(events);
-  return wait_until_ended(*events, until);
+  return wait_until_ended(*events, deadline);
 }
 
-Result<void> Buffer::wait_for_writers(const os::Deadline& until) {
+Result<void> Buffer::wait_for_writers(const os::Deadline& deadline) {
   auto endpoint = at(0, nbytes_, false);
   ISTHMUS_TRY(endpoint);
   auto events = pending_on(*endpoint, false);
   ISTHMUS_TRY(events);
-  return wait_until_ended(*events, until);
+  return wait_until_ended(*events, deadline);
 }
 
 Result<void> Buffer::check_contents() {
@@ -236,14 +237,14 @@ Result<void> Buffer::check_contents_of(const Endpoint& endpoint) const {
   if (!endpoint.memory || nbytes_ == 0 || os::is_forked_child()) {
     return {};
   }
-  std::vector<Ref<Event>> filling;
-  endpoint.memory->uses().contents().collect(endpoint.range(nbytes_), filling);
-  for (const auto& each : filling) {
-    if (const auto status = each->poll(); status != ISTHMUS_OK && status != ISTHMUS_PENDING) {
+  std::vector<Ref<Event>> fill_events;
+  endpoint.memory->uses().contents().collect(endpoint.range(nbytes_), fill_events);
+  for (const auto& event : fill_events) {
+    if (const auto status = event->poll(); status != ISTHMUS_OK && status != ISTHMUS_PENDING) {
       return fail(ISTHMUS_ERROR_DEPENDENCY,
                   "a copy that should have filled part of these {} failed: {}; use the unified "
                   "buffer again, which repeats the copy, or overwrite them with a copy or a fill",
-                  describe_bytes(nbytes_), each->outcome().message());
+                  describe_bytes(nbytes_), event->outcome().message());
     }
   }
   return {};
@@ -257,18 +258,18 @@ Result<Ref<Event>> Buffer::pending() {
   return end_of_all(*events);
 }
 
-// If the buffer has no memory, the flags of the memory are constant: nothing can be pending.
+// If the buffer has no memory, nothing can be pending: the flags of the memory are never set.
 std::array<const unsigned char*, ISTHMUS_WATCHED> Buffer::watch() const noexcept {
   static constexpr std::atomic<bool> k_never{false};
   const auto* const memory = is_freed() ? nullptr : whole_->memory_;
-  const auto work = memory != nullptr ? memory->activity_flags()
-                                      : Allocation::Signs{&k_never, &k_never, &k_never};
-  const auto at = [](const std::atomic<bool>* flag) {
+  const auto flags = memory != nullptr ? memory->activity_flags()
+                                       : Allocation::Signs{&k_never, &k_never, &k_never};
+  const auto flag_address = [](const std::atomic<bool>* flag) {
     static_assert(sizeof *flag == 1 && std::atomic<bool>::is_always_lock_free);
     return reinterpret_cast<const unsigned char*>(flag);
   };
-  return {at(&freed_), at(&whole_->freed_), at(work.operations), at(work.own_queue),
-          at(work.other_queues)};
+  return {flag_address(&freed_), flag_address(&whole_->freed_), flag_address(flags.operations),
+          flag_address(flags.own_queue), flag_address(flags.other_queues)};
 }
 
 bool Buffer::idle() const noexcept {
@@ -298,16 +299,16 @@ Result<void*> Buffer::begin_export() {
   return retain_export(*std::move(endpoint));
 }
 
-Result<void*> Buffer::begin_export_to_queue(Queue* user) {
+Result<void*> Buffer::begin_export_to_queue(Queue* queue) {
   auto endpoint = at(0, nbytes_, false);
   ISTHMUS_TRY(endpoint);
-  if (user != nullptr) {
-    auto events = pending_on(*endpoint, true, user);
+  if (queue != nullptr) {
+    auto events = pending_on(*endpoint, true, queue);
     ISTHMUS_TRY(events);
-    std::erase_if(*events, [](const Ref<Event>& each) { return !each->pending(); });
-    ISTHMUS_TRY(user->order_after(*events));
+    std::erase_if(*events, [](const Ref<Event>& event) { return !event->pending(); });
+    ISTHMUS_TRY(queue->order_after(*events));
   }
-  ISTHMUS_TRY(check_contents_of(*endpoint));  // again, since a copy may have failed during the wait
+  ISTHMUS_TRY(check_contents_of(*endpoint));  // last: a copy may have failed since the call began
   return retain_export(*std::move(endpoint));
 }
 
@@ -325,7 +326,7 @@ void Buffer::end_export() noexcept {
 }
 
 Result<isthmus_owner_t> Buffer::disown() {
-  const std::lock_guard held{lock_};
+  const std::lock_guard guard{lock_};
   if (is_freed()) {
     return closed();
   }
@@ -354,10 +355,10 @@ Result<void> Buffer::record(const Ref<Event>& completion) {
   return {};
 }
 
-Result<void> Buffer::record(Queue& user) {
+Result<void> Buffer::record(Queue& queue) {
   auto endpoint = at(0, nbytes_, false);
   ISTHMUS_TRY(endpoint);
-  return endpoint->memory ? endpoint->memory->record_use(user, endpoint->range(nbytes_))
+  return endpoint->memory ? endpoint->memory->record_use(queue, endpoint->range(nbytes_))
                           : Result<void>{};
 }
 

@@ -47,10 +47,10 @@ class Buffer final : public RefCounted {
                                                  Owner owner);
   [[nodiscard]] Result<Ref<Buffer>> slice(std::size_t offset, std::size_t nbytes);
   // Returns a buffer over the same bytes whose operations use another queue of the same context.
-  [[nodiscard]] Result<Ref<Buffer>> on_queue(Queue& other);
+  [[nodiscard]] Result<Ref<Buffer>> on_queue(Queue& queue);
 
-  // Other threads cannot obtain a reference by looking up a buffer. So if the count is 1 no other
-  // reference can appear, and a load suffices.
+  // A buffer cannot be looked up, so no other thread can add a reference while the caller holds the
+  // only one. A load then suffices.
   void release() noexcept {
     if (unique()) {
       on_last_release();
@@ -93,9 +93,9 @@ class Buffer final : public RefCounted {
 
   // Waits for the pending operations on the buffer's bytes, regardless of their outcome. CLOSED or
   // TIMEOUT. In a forked child nothing is pending: it may read the bytes that its parent wrote.
-  [[nodiscard]] Result<void> wait(const os::Deadline& until);
+  [[nodiscard]] Result<void> wait(const os::Deadline& deadline);
   // The same, but only for operations that write to the bytes, and for external work.
-  [[nodiscard]] Result<void> wait_for_writers(const os::Deadline& until);
+  [[nodiscard]] Result<void> wait_for_writers(const os::Deadline& deadline);
   // Returns DEPENDENCY if a copy into some of the bytes is known to have failed and they were not
   // written since (memory/content_list.hpp). Always succeeds in a forked child.
   [[nodiscard]] Result<void> check_contents();
@@ -106,18 +106,19 @@ class Buffer final : public RefCounted {
   // succeeded, determined without a driver call. May return false for an idle buffer. Pre: no other
   // thread frees the buffer during the call.
   [[nodiscard]] bool idle() const noexcept;
-  // Returns flags with which a caller checks the same without a call (isthmus_buffer_watch). The
-  // caller must check the first two first: if one is set, the flags of the memory may no longer
-  // exist.
+  // Returns flags with which a caller checks without a call whether the buffer is idle
+  // (isthmus_buffer_watch). The caller must check the first two flags first: if one of them is set,
+  // the flags of the memory may no longer exist.
   [[nodiscard]] std::array<const unsigned char*, ISTHMUS_WATCHED> watch() const noexcept;
   // Waits like `wait` and returns a pointer for the host; the memory stays alive until
   // `end_export`. Errors as for `check_contents`, including copies that failed during the wait;
   // UNSUPPORTED for device memory.
   [[nodiscard]] Result<void*> begin_export();
-  // The same for memory of any kind, without blocking: work submitted to `user` afterwards runs
-  // after the pending operations. If `user` is null nothing is ordered. Errors as for
-  // `check_contents`.
-  [[nodiscard]] Result<void*> begin_export_to_queue(Queue* user);
+  // Returns a pointer to memory of any kind for work that is submitted to `queue` afterwards. That
+  // work runs after the pending operations, for which this call waits only where
+  // `Queue::order_after` does. If `queue` is null nothing is ordered. Errors as for
+  // `check_contents`, and those of `Queue::order_after`.
+  [[nodiscard]] Result<void*> begin_export_to_queue(Queue* queue);
   void end_export() noexcept;
 
   // Shares the bytes with another process. Waits for the pending operations, since no queue orders
@@ -132,10 +133,10 @@ class Buffer final : public RefCounted {
   // Transfers the memory to the caller: the buffer counts as freed, and releasing the returned
   // owner frees the memory.
   [[nodiscard]] Result<isthmus_owner_t> disown();
-  // Records that external work uses the memory until `completion`, or until the work now on `user`
+  // Records that external work uses the memory until `completion`, or until the work now on `queue`
   // has completed.
   [[nodiscard]] Result<void> record(const Ref<Event>& completion);
-  [[nodiscard]] Result<void> record(Queue& user);
+  [[nodiscard]] Result<void> record(Queue& queue);
 
  private:
   ~Buffer() override;
@@ -148,11 +149,10 @@ class Buffer final : public RefCounted {
   // Returns a reference to the memory for the duration of a call; a null reference for 0 bytes.
   [[nodiscard]] Result<Ref<Allocation>> acquire_memory();
   // Returns the events that a write to the memory must wait for or, if `writes` is false, a read.
-  // Excludes external work on the exported queue `except`, which the program that submits it
-  // orders.
-  [[nodiscard]] Result<std::vector<Ref<Event>>> pending_on(const Endpoint& endpoint,
-                                                           bool writes = true,
-                                                           const Queue* except = nullptr) const;
+  // Excludes external work on the exported queue `excluded_queue`, which the program that submits
+  // it orders.
+  [[nodiscard]] Result<std::vector<Ref<Event>>> pending_on(
+      const Endpoint& endpoint, bool writes = true, const Queue* excluded_queue = nullptr) const;
   // Counts an export and detaches the endpoint's reference to the memory; `end_export` releases the
   // reference.
   [[nodiscard]] void* retain_export(Endpoint&& endpoint) noexcept;
@@ -166,7 +166,7 @@ class Buffer final : public RefCounted {
   std::size_t alignment_ = 0;
   UsmKind kind_ = ISTHMUS_KIND_DEVICE;
   bool read_only_ = false;
-  // It uses another queue than the whole buffer, which the allocation records.
+  // This slice or view uses another queue than the whole buffer, and the allocation counts it.
   bool counted_view_ = false;
   std::atomic<bool> freed_{false};
   std::atomic<std::size_t> exports_{0};

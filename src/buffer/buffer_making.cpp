@@ -15,13 +15,13 @@
 namespace isthmus {
 namespace {
 
-// A warm pool calls no driver, so creating a buffer would not detect the loss of its device. After
-// an error has reported any device loss, the driver is queried here, which does not wait for work.
-// A driver that cannot report the amount of free memory does not report a loss here either; the
-// first operation reports it.
+// A warm pool calls no driver, so creating a buffer would not detect the loss of its device. Once
+// an error has reported the loss of any device, the driver is queried here. The query does not wait
+// for work. A driver that cannot report the amount of free memory does not report a loss here
+// either; the first operation reports it.
 Error check_not_lost(Device& device) {
   if (thread_cache_only()) {
-    // Drivers must not be called here. The caller retries where they may.
+    // Drivers must not be called here. The caller retries where they may be called.
     return Error::no_memory();
   }
   const auto losses = device_losses.load(std::memory_order_acquire);
@@ -99,11 +99,12 @@ Result<Ref<Buffer>> Buffer::create_from(Queue& queue, const BufferRequest& reque
     }
     memory = *std::move(allocation);
   }
-  const auto effective = alignment != 0 ? alignment : queue.device().properties().base_alignment;
+  const auto effective_alignment =
+      alignment != 0 ? alignment : queue.device().properties().base_alignment;
   const auto kind = memory ? memory->facts().kind : request.kind;
-  return make_ref<Buffer>(queue, std::move(memory),
-                          BufferRequest{request.nbytes, kind, static_cast<std::int64_t>(effective)},
-                          false);
+  return make_ref<Buffer>(
+      queue, std::move(memory),
+      BufferRequest{request.nbytes, kind, static_cast<std::int64_t>(effective_alignment)}, false);
 }
 
 }  // namespace isthmus

@@ -61,8 +61,9 @@ Result<UsmKind> check_foreign(const Queue& queue, const ForeignMemory& memory) {
         memory.pointer, facts.device->properties().filter, queue.device().properties().filter);
   }
   if (memory.kind != ISTHMUS_KIND_UNKNOWN && memory.kind != facts.kind) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is {} memory, not {} memory", memory.pointer,
-                kind_name(facts.kind), kind_name(memory.kind));
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "{} is {} memory, not {} memory: pass the kind of the memory, or unknown",
+                memory.pointer, kind_name(facts.kind), kind_name(memory.kind));
   }
   if (auto error = check_ends(queue, memory, facts)) {
     return error;

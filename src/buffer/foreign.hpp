@@ -15,8 +15,8 @@ struct ForeignMemory {
   bool read_only = false;
 };
 
-// Returns the kind of the memory. INVALID_ARGUMENT, WRONG_CONTEXT or OUT_OF_RANGE if the memory
-// cannot become a buffer on `queue`.
+// Returns the kind of the memory. INVALID_ARGUMENT, WRONG_CONTEXT or OUT_OF_RANGE if a buffer on
+// `queue` cannot adopt the memory.
 [[nodiscard]] Result<UsmKind> check_foreign(const Queue& queue, const ForeignMemory& memory);
 
 }  // namespace isthmus

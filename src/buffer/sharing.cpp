@@ -50,7 +50,7 @@ Result<Ref<Allocation>> record_base_allocation(Queue& queue, std::unique_ptr<Ope
                                                std::size_t nbytes) {
   static std::mutex record_mutex;
   auto* const base = opened->base;
-  const std::lock_guard hold{record_mutex};
+  const std::lock_guard guard{record_mutex};
   auto existing = allocation_at(base);
   ISTHMUS_TRY(existing);
   return Allocation::adopt(

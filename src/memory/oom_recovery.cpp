@@ -30,7 +30,7 @@ bool OomRecovery::may_retry_after_release() const noexcept {
          !has_pool_upstream(resource_);
 }
 
-Result<bool> OomRecovery::wait_for_releases(const os::Deadline& until) noexcept {
+Result<bool> OomRecovery::wait_for_releases(const os::Deadline& deadline) noexcept {
   const auto released = [this] { return device_.released_bytes(request_.kind); };
   for (;;) {
     const auto count_before = release_count();
@@ -38,7 +38,7 @@ Result<bool> OomRecovery::wait_for_releases(const os::Deadline& until) noexcept 
     if (!has_pending || released() - released_bytes_ >= request_.nbytes) {
       break;
     }
-    auto any = wait_for_release(count_before, until);
+    auto any = wait_for_release(count_before, deadline);
     ISTHMUS_TRY(any);
     if (!*any) {
       break;

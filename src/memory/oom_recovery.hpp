@@ -81,14 +81,14 @@ class OomRecovery {
   template <class Allocate>
   [[nodiscard]] auto retry_after_releases(Allocate& allocate,
                                           decltype(allocate()) refused) -> decltype(allocate()) {
-    const auto until = os::deadline_after(k_max_wait_ns);
+    const auto deadline = os::deadline_after(k_max_wait_ns);
     for (bool is_last = false; !is_last && is_out_of_memory(refused);) {
-      auto released = wait_for_releases(until);
+      auto released = wait_for_releases(deadline);
       ISTHMUS_TRY(released);
       if (!*released) {
         break;
       }
-      is_last = os::Clock::now() >= *until;
+      is_last = os::Clock::now() >= *deadline;
       refused = allocate();
     }
     return refused;
@@ -100,7 +100,7 @@ class OomRecovery {
   [[nodiscard]] bool may_retry_after_release() const noexcept;
   // Waits until a library thread has released as many bytes as requested since the last attempt, or
   // has completed all pending releases of the device and kind. Returns whether any were released.
-  [[nodiscard]] Result<bool> wait_for_releases(const os::Deadline& until) noexcept;
+  [[nodiscard]] Result<bool> wait_for_releases(const os::Deadline& deadline) noexcept;
   // Returns whether any callback reports that it released memory. The callbacks receive the size of
   // the request or, if larger, the size that the driver refused last: a resource's chunk may be
   // larger than the request.

@@ -10,48 +10,48 @@
 namespace isthmus {
 namespace {
 
-using Ticks = std::chrono::steady_clock;
+using Clock = std::chrono::steady_clock;
 
-std::uint64_t ns_since(Ticks::time_point start) noexcept {
+std::uint64_t ns_since(Clock::time_point start) noexcept {
   return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(Ticks::now() - start).count());
+      std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count());
 }
 
 // Returns the minimum difference of two consecutive clock readings.
 std::uint64_t clock_overhead_ns() noexcept {
   auto min_ns = ~std::uint64_t{0};
   for (int i = 0; i < 1000; ++i) {
-    min_ns = std::min(min_ns, ns_since(Ticks::now()));
+    min_ns = std::min(min_ns, ns_since(Clock::now()));
   }
   return min_ns;
 }
 
-// Checks all fields of an event, so that the replay needs no checks.
+// Checks the fields of an event that the replay uses as indices or as a choice.
 [[nodiscard]] Result<void> check_event(std::size_t number, const TraceEvent& event,
-                                       std::size_t events, std::size_t queues) {
+                                       std::size_t event_count, std::size_t queue_count) {
   if (event.action > ISTHMUS_TRACE_ALLOCATE) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "event {} of the trace has action {}, neither 0 (free) nor 1 (allocate)", number,
                 event.action);
   }
-  if (event.id >= events) {
+  if (event.id >= event_count) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "event {} of the trace has id {}, not below the number of events, {}", number,
-                event.id, events);
+                event.id, event_count);
   }
-  if (event.queue >= queues) {
+  if (event.queue >= queue_count) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "event {} of the trace has queue {}, not below the number of queues, {}", number,
-                event.queue, queues);
+                event.queue, queue_count);
   }
   return {};
 }
 
-[[nodiscard]] Result<void> check_all(std::span<const TraceEvent> events, std::size_t queues) {
+[[nodiscard]] Result<void> check_all(std::span<const TraceEvent> events, std::size_t queue_count) {
   std::vector<bool> live(events.size());
   for (std::size_t number = 0; number < events.size(); ++number) {
     const auto& event = events[number];
-    ISTHMUS_TRY(check_event(number, event, events.size(), queues));
+    ISTHMUS_TRY(check_event(number, event, events.size(), queue_count));
     const bool allocates = event.action == ISTHMUS_TRACE_ALLOCATE;
     if (allocates == live[event.id]) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "event {} of the trace {} block {}, which is {}",
@@ -68,20 +68,20 @@ std::uint64_t clock_overhead_ns() noexcept {
 }
 
 // Owns the live blocks during a replay; the destructor frees the remaining ones.
-class Player {
+class Replayer {
  public:
-  Player(MemoryResource& resource, std::span<Queue* const> queues, std::size_t events)
-      : resource_{resource}, queues_{queues}, blocks_(events) {}
-  Player(const Player&) = delete;
-  Player& operator=(const Player&) = delete;
-  ~Player() {
-    for (auto& each : blocks_) {
-      static_cast<void>(free_block(each));
+  Replayer(MemoryResource& resource, std::span<Queue* const> queues, std::size_t event_count)
+      : resource_{resource}, queues_{queues}, blocks_(event_count) {}
+  Replayer(const Replayer&) = delete;
+  Replayer& operator=(const Replayer&) = delete;
+  ~Replayer() {
+    for (auto& block : blocks_) {
+      static_cast<void>(free_block(block));
     }
   }
 
   // Pre: the event was checked by `check_all`.
-  [[nodiscard]] Result<void> play(const TraceEvent& event) {
+  [[nodiscard]] Result<void> replay_event(const TraceEvent& event) {
     auto& block = blocks_[event.id];
     auto* queue = queues_[event.queue];
     if (event.action == ISTHMUS_TRACE_FREE) {
@@ -111,22 +111,23 @@ class Player {
   std::vector<Block> blocks_;  // by id
 };
 
-[[nodiscard]] Result<ReplayResult> play_all(Player& player, std::span<const TraceEvent> events) {
-  const auto start = Ticks::now();
-  for (const auto& each : events) {
-    ISTHMUS_TRY(player.play(each));
+[[nodiscard]] Result<ReplayResult> replay_all(Replayer& replayer,
+                                              std::span<const TraceEvent> events) {
+  const auto start = Clock::now();
+  for (const auto& event : events) {
+    ISTHMUS_TRY(replayer.replay_event(event));
   }
   return ReplayResult{.ns = ns_since(start)};
 }
 
-[[nodiscard]] Result<ReplayResult> play_and_sample(Player& player, MemoryResource& resource,
-                                                   std::span<const TraceEvent> events,
-                                                   std::span<TraceSample> samples) {
+[[nodiscard]] Result<ReplayResult> replay_and_sample(Replayer& replayer, MemoryResource& resource,
+                                                     std::span<const TraceEvent> events,
+                                                     std::span<TraceSample> samples) {
   const auto overhead = clock_overhead_ns();
   ReplayResult result;
   for (std::size_t number = 0; number < events.size(); ++number) {
-    const auto start = Ticks::now();
-    auto status = player.play(events[number]);
+    const auto start = Clock::now();
+    auto status = replayer.replay_event(events[number]);
     const auto elapsed_ns = ns_since(start);
     ISTHMUS_TRY(status);
     samples[number] = {resource.usage().held_bytes, elapsed_ns - std::min(elapsed_ns, overhead)};
@@ -141,14 +142,14 @@ class Player {
 Result<ReplayResult> replay(MemoryResource& resource, std::span<Queue* const> queues,
                             std::span<const TraceEvent> events, std::span<TraceSample> samples) {
   ISTHMUS_TRY(check_all(events, queues.size()));
-  const auto before = resource.usage();
-  Player player{resource, queues, events.size()};
-  auto result = samples.empty() ? play_all(player, events)
-                                : play_and_sample(player, resource, events, samples);
+  const auto usage_before = resource.usage();
+  Replayer replayer{resource, queues, events.size()};
+  auto result = samples.empty() ? replay_all(replayer, events)
+                                : replay_and_sample(replayer, resource, events, samples);
   if (result) {
-    const auto after = resource.usage();
-    result->maps = after.maps - before.maps;
-    result->unmaps = after.unmaps - before.unmaps;
+    const auto usage_after = resource.usage();
+    result->maps = usage_after.maps - usage_before.maps;
+    result->unmaps = usage_after.unmaps - usage_before.unmaps;
   }
   return result;
 }

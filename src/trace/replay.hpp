@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Replays recorded allocations and frees against a memory resource. Not thread-safe.
+// Replays recorded allocations and frees on a memory resource. Thread-safe; the results include the
+// effects of other threads that use the resource meanwhile.
 
 #include <span>
 

@@ -19,7 +19,7 @@ constexpr std::size_t k_max_wait_bytes = std::size_t{1} << 30;
 Result<bool> has_pending_work(Queue& queue, Buffer& memory) {
   std::vector<Ref<Event>> pending;
   ISTHMUS_TRY(queue.unfinished(pending));
-  if (std::ranges::any_of(pending, [](const Ref<Event>& each) { return each->pending(); })) {
+  if (std::ranges::any_of(pending, [](const Ref<Event>& event) { return event->pending(); })) {
     return true;
   }
   auto status = memory.wait(os::Clock::now());
@@ -40,7 +40,7 @@ Result<bool> UnifiedBuffer::would_wait(const SyncRequest& request) {
 }
 
 Submitted UnifiedBuffer::arrival(const SyncRequest& request, BeforeArrival mode) {
-  const auto held = enter();
+  const auto guard = enter();
   if (auto error = validate(request.range)) {
     return error;
   }
@@ -52,11 +52,11 @@ Submitted UnifiedBuffer::arrival(const SyncRequest& request, BeforeArrival mode)
   auto waits = mode == BeforeArrival::fetch ? would_wait(request) : Result<bool>{false};
   ISTHMUS_TRY(waits);
   if (*waits) {
-    auto fetched = download({request.range, request.queue, Waiting::next_use});
+    auto download_result = download({request.range, request.queue, Waiting::next_use});
     // OUT_OF_MEMORY is ignored: there is no memory for the block of an asynchronous download, and
     // the caller's blocking call needs none.
-    if (!fetched && !is_out_of_memory(fetched)) {
-      return fetched;
+    if (!download_result && !is_out_of_memory(download_result)) {
+      return download_result;
     }
   }
   std::vector<Ref<Event>> pending;
@@ -65,11 +65,11 @@ Submitted UnifiedBuffer::arrival(const SyncRequest& request, BeforeArrival mode)
     auto event = device_->pending();
     ISTHMUS_TRY(event);
     pending.push_back(*std::move(event));
-    std::erase_if(pending, [](const Ref<Event>& each) { return !each->pending(); });
+    std::erase_if(pending, [](const Ref<Event>& unfinished) { return !unfinished->pending(); });
   }
-  for (const auto* each : inflight_.overlapping(request.range, false)) {
-    if (each->event->pending()) {
-      pending.push_back(each->event);
+  for (const auto* download : inflight_.overlapping(request.range, false)) {
+    if (download->event->pending()) {
+      pending.push_back(download->event);
     }
   }
   // A separate event, because waiting for it must not count as a report of a failed copy.

@@ -8,7 +8,7 @@
 namespace isthmus {
 
 // Whether a copy on `queue` would wait for earlier work: on that queue, or on any other queue that
-// uses this memory. Errors as `Queue::unfinished` and `Buffer::wait`, except TIMEOUT.
+// uses this memory. Errors as for `Queue::unfinished` and, except TIMEOUT, for `Buffer::wait`.
 [[nodiscard]] Result<bool> has_pending_work(Queue& queue, Buffer& memory);
 
 }  // namespace isthmus

@@ -26,16 +26,17 @@ Result<void> UnifiedBuffer::complete_and_report() {
 // Returns one error for all failed copies, except those whose failure a caller has already seen
 // through the copy's event.
 Result<void> UnifiedBuffer::report_failed() {
-  std::erase_if(failed_, [](const FailedCopy& each) { return each.event->reported(); });
-  if (failed_.empty()) {
+  std::erase_if(failed_copies_, [](const FailedCopy& copy) { return copy.event->reported(); });
+  if (failed_copies_.empty()) {
     return {};
   }
-  const auto all = std::exchange(failed_, {});
-  const auto cause = describe_failed(*all.front().event, all.front().to_device);
-  return fail(cause.code(), "{}{}", cause.message(),
-              all.size() == 1 ? ""
-                              : fmt::format(" (other failed copies of this unified buffer: {})",
-                                            all.size() - 1));
+  const auto failures = std::exchange(failed_copies_, {});
+  const auto cause = describe_failed(*failures.front().event, failures.front().to_device);
+  return fail(
+      cause.code(), "{}{}", cause.message(),
+      failures.size() == 1
+          ? ""
+          : fmt::format(" (other failed copies of this unified buffer: {})", failures.size() - 1));
 }
 
 Result<void> UnifiedBuffer::complete_all() {
@@ -46,40 +47,40 @@ Result<void> UnifiedBuffer::complete_all() {
   return count_ended_writes();
 }
 
-// Before a download counts as completed, the host copy is scanned for writes since its beginning.
-// If a completed transfer cannot be counted, for example for lack of memory, it remains in the
-// list.
+// Before a download counts as completed, the host copy is scanned for writes since the download
+// began. If a completed transfer cannot be counted, for example for lack of memory, it remains in
+// the list.
 Result<void> UnifiedBuffer::complete_inflight() {
-  for (auto each = inflight_.begin(); each != inflight_.end();) {
-    if (each->second.event->pending()) {
-      each = inflight_.next_after(each);
+  for (auto transfer = inflight_.begin(); transfer != inflight_.end();) {
+    if (transfer->second.event->pending()) {
+      transfer = inflight_.next_after(transfer);
       continue;
     }
-    ISTHMUS_TRY(complete(each->second));
-    each = inflight_.erase(each);
+    ISTHMUS_TRY(complete(transfer->second));
+    transfer = inflight_.erase(transfer);
   }
   return {};
 }
 
-Result<void> UnifiedBuffer::complete(InflightTransfer& done) {
-  if (failed_.size() == failed_.capacity()) {
-    failed_.reserve(2 * failed_.size() + 1);
+Result<void> UnifiedBuffer::complete(InflightTransfer& transfer) {
+  if (failed_copies_.size() == failed_copies_.capacity()) {
+    failed_copies_.reserve(2 * failed_copies_.size() + 1);
   }
-  ISTHMUS_TRY(count_completed(done));
-  if (!done.event->succeeded() && !done.is_forgotten) {
-    failed_.push_back({done.event, done.to_device});
+  ISTHMUS_TRY(count_completed(transfer));
+  if (!transfer.event->succeeded() && !transfer.is_forgotten) {
+    failed_copies_.push_back({transfer.event, transfer.to_device});
   }
   return {};
 }
 
 // Makes the ranges of a failed upload dirty again, except those that a later device write or a
-// later upload has replaced. After a device write they would be a false conflict.
-void UnifiedBuffer::restore_failed_upload(const InflightTransfer& failed) {
-  auto restored = failed.ranges;
-  restored.remove(failed.outdated);
-  for (const auto* other : inflight_.overlapping(failed.span(), true)) {
-    if (failed.is_before(*other)) {
-      restored.remove(other->ranges);
+// later upload has replaced. Ranges of a later device write would be a false conflict.
+void UnifiedBuffer::restore_failed_upload(const InflightTransfer& upload) {
+  auto restored = upload.ranges;
+  restored.remove(upload.outdated);
+  for (const auto* other_upload : inflight_.overlapping(upload.span(), true)) {
+    if (upload.is_before(*other_upload)) {
+      restored.remove(other_upload->ranges);
     }
   }
   auto not_written_since = restored;
@@ -89,15 +90,15 @@ void UnifiedBuffer::restore_failed_upload(const InflightTransfer& failed) {
 }
 
 // The ranges of a failed download remain dirty.
-Result<void> UnifiedBuffer::count_completed(InflightTransfer& done) {
-  const bool succeeded = done.event->poll() == ISTHMUS_OK;
-  if (done.to_device) {
-    for (auto* other : inflight_.overlapping(done.span(), true)) {
-      if (other->is_before(done)) {
-        other->outdated.add(done.ranges);
+Result<void> UnifiedBuffer::count_completed(InflightTransfer& transfer) {
+  const bool succeeded = transfer.event->poll() == ISTHMUS_OK;
+  if (transfer.to_device) {
+    for (auto* upload : inflight_.overlapping(transfer.span(), true)) {
+      if (upload->is_before(transfer)) {
+        upload->outdated.add(transfer.ranges);
       }
     }
-    succeeded ? device_held_.add(done.ranges) : restore_failed_upload(done);
+    succeeded ? device_held_.add(transfer.ranges) : restore_failed_upload(transfer);
     return {};
   }
   if (!succeeded) {
@@ -106,25 +107,25 @@ Result<void> UnifiedBuffer::count_completed(InflightTransfer& done) {
   ISTHMUS_TRY(scan_host());
   // Excludes bytes that the device has written since, that the host has written, or that an open
   // exact write covers.
-  auto arrived = without_open_writes(done.ranges.common(device_dirty_));
-  arrived.remove(done.outdated);
-  arrived.remove(host_dirty_);
-  if (done.block) {
-    scatter(host_->library(), done.ranges, done.block.get(), arrived);
+  auto downloaded = without_open_writes(transfer.ranges.common(device_dirty_));
+  downloaded.remove(transfer.outdated);
+  downloaded.remove(host_dirty_);
+  if (transfer.block) {
+    scatter(host_->library(), transfer.ranges, transfer.block.get(), downloaded);
   }
   if (one_memory_) {
-    ISTHMUS_TRY(host_->snapshot(arrived, tracking::Writers::some));
+    ISTHMUS_TRY(host_->snapshot(downloaded, tracking::Writers::some));
   } else {
-    ISTHMUS_TRY(host_->publish(arrived, current_writers()));
+    ISTHMUS_TRY(host_->publish(downloaded, current_writers()));
   }
-  on_downloaded(arrived);
+  on_downloaded(downloaded);
   return {};
 }
 
 // Changes both sets or neither: host writes are detected only in `host_held_`, so writes to bytes
 // that are clean but not in `host_held_` would be missed.
 void UnifiedBuffer::on_downloaded(const RangeSet& ranges) {
-  const auto held_change = host_held_.adding(ranges);
+  const auto held_change = host_held_.prepare_add(ranges);
   device_dirty_.remove(ranges);
   host_held_.apply(held_change);
   if (device_writes_.empty()) {
@@ -143,10 +144,10 @@ Result<void> UnifiedBuffer::wait_for_transfers(const ByteRange& range, bool to_d
   if (inflight_.empty() || os::is_forked_child()) {
     return {};
   }
-  for (auto* each : inflight_.overlapping(range, to_device)) {
-    wait_until_ended(std::span{&each->event, 1});
-    ISTHMUS_TRY(complete(*each));
-    inflight_.erase(*each);
+  for (auto* transfer : inflight_.overlapping(range, to_device)) {
+    wait_until_ended(std::span{&transfer->event, 1});
+    ISTHMUS_TRY(complete(*transfer));
+    inflight_.erase(*transfer);
   }
   return {};
 }

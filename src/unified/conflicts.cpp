@@ -11,21 +11,21 @@
 namespace isthmus {
 namespace {
 
-constexpr std::size_t k_max_named = 4;
+constexpr std::size_t k_max_named_ranges = 4;
 
 // Returns a text like "0 to 4096, 8192 to 12288 and 3 more".
 std::string name_ranges(const RangeSet& ranges) {
   std::string text;
-  std::size_t named = 0;
-  for (const auto& each : ranges) {
-    if (named++ == k_max_named) {
+  std::size_t named_ranges = 0;
+  for (const auto& range : ranges) {
+    if (named_ranges++ == k_max_named_ranges) {
       break;
     }
-    fmt::format_to(std::back_inserter(text), "{}{} to {}", text.empty() ? "" : ", ", each.begin,
-                   each.end);
+    fmt::format_to(std::back_inserter(text), "{}{} to {}", text.empty() ? "" : ", ", range.begin,
+                   range.end);
   }
-  if (ranges.size() > k_max_named) {
-    fmt::format_to(std::back_inserter(text), " and {} more", ranges.size() - k_max_named);
+  if (ranges.size() > k_max_named_ranges) {
+    fmt::format_to(std::back_inserter(text), " and {} more", ranges.size() - k_max_named_ranges);
   }
   return text;
 }
@@ -37,8 +37,8 @@ bool UnifiedBuffer::needs_scan() const noexcept {
 }
 
 RangeSet UnifiedBuffer::without_open_writes(RangeSet ranges) const {
-  for (const auto& each : writing_) {
-    ranges.remove(each.written);
+  for (const auto& write : host_writes_) {
+    ranges.remove(write.written);
   }
   return ranges;
 }
@@ -47,9 +47,9 @@ RangeSet UnifiedBuffer::without_open_writes(RangeSet ranges) const {
 // access. `views_` is loaded before `has_unscanned_writes_`, so that a view that ends between the
 // two loads is visible in at least one of them.
 tracking::Writers UnifiedBuffer::current_writers() const noexcept {
-  const bool none = views_.load(std::memory_order_acquire) == 0 &&
-                    !has_unscanned_writes_.load(std::memory_order_acquire);
-  return none ? tracking::Writers::none : tracking::Writers::some;
+  const bool has_no_writers = views_.load(std::memory_order_acquire) == 0 &&
+                              !has_unscanned_writes_.load(std::memory_order_acquire);
+  return has_no_writers ? tracking::Writers::none : tracking::Writers::some;
 }
 
 // If a view ends during the scan, `has_unscanned_writes_` remains set for the next scan.
@@ -59,31 +59,32 @@ Result<void> UnifiedBuffer::scan_host() {
   }
   has_unscanned_writes_.store(false, std::memory_order_seq_cst);
   Undo restore_unscanned{[this] { has_unscanned_writes_.store(true, std::memory_order_seq_cst); }};
-  host_->take(found_);
+  host_->take(found_writes_);
   ISTHMUS_TRY(add_found_writes());
   restore_unscanned.dismiss();
   return {};
 }
 
 // If writes are detected by comparing bytes, extends the ranges to whole elements. Ranges of pages
-// and hashed chunks are returned unchanged.
+// and hashed blocks are returned unchanged.
 RangeSet UnifiedBuffer::rounded_to_elements(const RangeSet& ranges) const {
   const auto item = request_.element_bytes;
   if (item == 1 || ranges.empty() || host_->mechanism() != tracking::TrackingMechanism::bytes) {
     return ranges;
   }
   RangeSet rounded;
-  for (const auto& each : ranges) {
-    const auto end = (each.end + item - 1) / item * item;
-    rounded.add(ByteRange{each.begin / item * item, std::min(end, request_.nbytes)});
+  for (const auto& range : ranges) {
+    const auto end = (range.end + item - 1) / item * item;
+    rounded.add(ByteRange{range.begin / item * item, std::min(end, request_.nbytes)});
   }
   return rounded;
 }
 
-// The kernel reports a write only once, so the range remains in `found_` until it is counted.
+// The kernel reports a write only once, so the range remains in `found_writes_` until it is
+// counted.
 Result<void> UnifiedBuffer::add_found_writes() {
-  ISTHMUS_TRY(add_host_writes(without_open_writes(rounded_to_elements(found_))));
-  found_.clear();
+  ISTHMUS_TRY(add_host_writes(without_open_writes(rounded_to_elements(found_writes_))));
+  found_writes_.clear();
   return {};
 }
 
@@ -97,22 +98,22 @@ Result<void> UnifiedBuffer::add_host_writes(RangeSet written) {
     return {};
   }
   host_dirty_again_.remove(written);
-  RangeSet both;
+  RangeSet overlap;
   if (one_memory_) {
     // With one memory it is unknown which side wrote these bytes; they count as written by the
     // device.
     written.remove(device_dirty_);
   } else if (request_.on_conflict != Winner::none) {
-    both = written.common(device_dirty_);
+    overlap = written.common(device_dirty_);
   }
   if (request_.on_conflict == Winner::device) {
-    written.remove(both);
+    written.remove(overlap);
     host_dirty_.add(written);
-    return drop_host_writes(both);
+    return drop_host_writes(overlap);
   }
-  const auto dirty = host_dirty_.adding(written);
-  device_dirty_.remove(both);
-  host_dirty_.apply(dirty);
+  const auto dirty_change = host_dirty_.prepare_add(written);
+  device_dirty_.remove(overlap);
+  host_dirty_.apply(dirty_change);
   return {};
 }
 
@@ -131,15 +132,15 @@ Result<void> UnifiedBuffer::check_conflict(const ByteRange& range) const {
   if (device_dirty_.empty() || host_dirty_.empty()) {
     return {};
   }
-  const auto both = conflict().common({range});
-  if (both.empty()) {
+  const auto overlap = conflict().common({range});
+  if (overlap.empty()) {
     return {};
   }
   return fail(ISTHMUS_ERROR_CONFLICT,
               "host and device both wrote bytes {} of a unified buffer: call resolve() for the "
               "host or the device, create the buffer with a winner, or keep the two from writing "
               "the same bytes ({} bytes, detected in granules of {} bytes)",
-              name_ranges(both), both.nbytes(), host_ ? host_->granule() : 1);
+              name_ranges(overlap), overlap.nbytes(), host_ ? host_->granule() : 1);
 }
 
 BufferState UnifiedBuffer::current_state() const noexcept {
@@ -156,13 +157,14 @@ BufferState UnifiedBuffer::current_state() const noexcept {
 }
 
 Result<void> UnifiedBuffer::mark_host(const ByteRange& range) {
-  const auto held = enter();
+  const auto guard = enter();
   if (auto error = validate(range)) {
     return error;
   }
   if (!host_is_valid_) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "the host copy does not exist yet, so it cannot have been written");
+    return fail(
+        ISTHMUS_ERROR_INVALID_ARGUMENT,
+        "the host copy does not exist yet, so it cannot have been written: access it first");
   }
   ISTHMUS_TRY(complete_all());
   ISTHMUS_TRY(scan_host());
@@ -177,26 +179,27 @@ Result<void> UnifiedBuffer::mark_host(const ByteRange& range) {
 // Records that the device wrote these bytes, so that readers no longer depend on earlier copies
 // into them.
 void UnifiedBuffer::note_device_written(const RangeSet& ranges) {
-  for (const auto& each : ranges) {
-    if (auto endpoint = device_->at(each.begin, each.nbytes(), false)) {
-      note_overwritten(*endpoint, each.nbytes(), {});
+  for (const auto& range : ranges) {
+    if (auto endpoint = device_->at(range.begin, range.nbytes(), false)) {
+      note_overwritten(*endpoint, range.nbytes(), {});
     }
   }
 }
 
 Result<void> UnifiedBuffer::mark_device(const ByteRange& range) {
-  const auto held = enter();
+  const auto guard = enter();
   if (auto error = validate(range)) {
     return error;
   }
   if (!device_is_valid_) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "the device copy does not exist yet, so it cannot have been written");
+    return fail(
+        ISTHMUS_ERROR_INVALID_ARGUMENT,
+        "the device copy does not exist yet, so it cannot have been written: access it first");
   }
   device_holds_nothing_ = false;
   if (const auto write = open_device_write(range); write != device_writes_.end()) {
     write->has_ended = true;
-    return complete_all();  // the next call reports a failed copy
+    return complete_all();  // reports no failed copy; the next call does
   }
   ISTHMUS_TRY(complete_all());
   ISTHMUS_TRY(count_device_write(range));
@@ -211,29 +214,29 @@ Result<void> UnifiedBuffer::count_device_write(const ByteRange& range) {
   ISTHMUS_TRY(scan_host());
   const RangeSet marked{range};
   for (const bool to_device : {false, true}) {
-    for (auto* each : inflight_.overlapping(range, to_device)) {
-      each->outdated.add(range);
+    for (auto* transfer : inflight_.overlapping(range, to_device)) {
+      transfer->outdated.add(range);
     }
   }
   device_held_.add(marked);
   note_device_written(marked);
-  const auto replaced = host_dirty_again_.common(
-      marked);  // the failed upload preceded the device write, so there is no conflict
-  auto both = host_dirty_.common(marked);
-  both.remove(replaced);
+  // Their failed upload preceded the device write, so there is no conflict.
+  const auto replaced_ranges = host_dirty_again_.common(marked);
+  auto overlap = host_dirty_.common(marked);
+  overlap.remove(replaced_ranges);
   device_dirty_.add(marked);
-  host_dirty_.remove(replaced);
-  host_dirty_again_.remove(replaced);
+  host_dirty_.remove(replaced_ranges);
+  host_dirty_again_.remove(replaced_ranges);
   if (one_memory_ || request_.on_conflict == Winner::device) {
-    ISTHMUS_TRY(drop_host_writes(one_memory_ ? marked : both));
+    ISTHMUS_TRY(drop_host_writes(one_memory_ ? marked : overlap));
   } else if (request_.on_conflict == Winner::host) {
-    device_dirty_.remove(both);
+    device_dirty_.remove(overlap);
   }
   return {};
 }
 
 Result<void> UnifiedBuffer::resolve(Winner winner, const ByteRange& range) {
-  const auto held = enter();
+  const auto guard = enter();
   if (auto error = validate(range)) {
     return error;
   }
@@ -248,18 +251,18 @@ Result<void> UnifiedBuffer::resolve(Winner winner, const ByteRange& range) {
   }
   ISTHMUS_TRY(scan_host());
   if (winner == Winner::host) {
-    const auto losing = device_dirty_.common({range}).common(host_held_);
-    host_dirty_again_.remove(losing);
-    const auto dirty_change = host_dirty_.adding(losing);
-    device_dirty_.remove(losing);
+    const auto losing_ranges = device_dirty_.common({range}).common(host_held_);
+    host_dirty_again_.remove(losing_ranges);
+    const auto dirty_change = host_dirty_.prepare_add(losing_ranges);
+    device_dirty_.remove(losing_ranges);
     host_dirty_.apply(dirty_change);
     return {};
   }
-  const auto losing = host_dirty_.common({range}).common(device_held_);
-  const auto dirty_change = device_dirty_.adding(losing);
-  ISTHMUS_TRY(drop_host_writes(losing));
+  const auto losing_ranges = host_dirty_.common({range}).common(device_held_);
+  const auto dirty_change = device_dirty_.prepare_add(losing_ranges);
+  ISTHMUS_TRY(drop_host_writes(losing_ranges));
   device_dirty_.apply(dirty_change);
-  note_device_written(losing);
+  note_device_written(losing_ranges);
   if (!host_is_valid_ || !device_is_valid_) {
     ISTHMUS_TRY(download({range, nullptr, Waiting::this_call}));
     return {};
@@ -271,12 +274,12 @@ Result<void> UnifiedBuffer::resolve(Winner winner, const ByteRange& range) {
 }
 
 Result<void> UnifiedBuffer::forget() {
-  const auto held = enter();
+  const auto guard = enter();
   if (auto error = validate(all())) {
     return error;
   }
   ISTHMUS_TRY(wait_for_transfers(all(), false));
-  ISTHMUS_TRY(complete_all());  // failures of these copies are reported only by their events
+  ISTHMUS_TRY(complete_all());  // failures are reported only by the events of the copies
   ISTHMUS_TRY(scan_host());
   // All allocations come before the first change, so that a failure changes nothing.
   if (host_ && !host_dirty_.empty()) {
@@ -295,11 +298,11 @@ Result<void> UnifiedBuffer::forget() {
   device_held_ = std::move(device_held);
   device_holds_nothing_ = true;
   device_writes_.clear();
-  failed_.clear();
-  for (auto& [name, each] : inflight_) {
-    each.outdated = std::move(outdated.back());
+  failed_copies_.clear();
+  for (auto& [key, transfer] : inflight_) {
+    transfer.outdated = std::move(outdated.back());
     outdated.pop_back();
-    each.is_forgotten = true;
+    transfer.is_forgotten = true;
   }
   return {};
 }

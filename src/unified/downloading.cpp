@@ -21,8 +21,8 @@ Submitted UnifiedBuffer::download(const SyncRequest& request) {
   return download_known(request, is_first);
 }
 
-// Downloads the ranges that are known to be dirty, without a scan for host writes. `is_first`: this
-// call created the host copy.
+// Downloads the ranges that are known to be dirty, without a scan for host writes. `is_first` is
+// set if this call created the host copy.
 Submitted UnifiedBuffer::download_known(const SyncRequest& request, bool is_first) {
   ISTHMUS_TRY(check_conflict(request.range));
   if (request.waiting == Waiting::this_call) {
@@ -35,26 +35,27 @@ Submitted UnifiedBuffer::download_known(const SyncRequest& request, bool is_firs
                 "cannot copy them: update the host copy before the fork",
                 describe_bytes(ranges.nbytes()));
   }
-  for (const auto* each : inflight_.overlapping(request.range, false)) {
-    auto inflight = each->ranges;
-    inflight.remove(each->outdated);
-    ranges.remove(inflight);
+  for (const auto* download_in_flight : inflight_.overlapping(request.range, false)) {
+    auto pending_ranges = download_in_flight->ranges;
+    pending_ranges.remove(download_in_flight->outdated);
+    ranges.remove(pending_ranges);
   }
   if (ranges.empty()) {
     return Ref<Event>{};
   }
-  auto fetched = fetch(ranges, request);
-  if (!fetched && is_first) {
+  auto fetch_result = fetch(ranges, request);
+  if (!fetch_result && is_first) {
     host_is_valid_ = false;
     device_dirty_.clear();
     host_held_.clear();
   }
-  return fetched;
+  return fetch_result;
 }
 
 namespace {
 
-Error describe_missing_ranges(const Error& failure, const RangeSet& ranges) {
+// Adds to the error of a device loss which bytes the host copy lacks.
+Error add_missing_ranges(const Error& failure, const RangeSet& ranges) {
   if (failure.code() != ISTHMUS_ERROR_DEVICE_LOST) {
     return failure;
   }
@@ -69,12 +70,12 @@ Error describe_missing_ranges(const Error& failure, const RangeSet& ranges) {
 }  // namespace
 
 Submitted UnifiedBuffer::fetch(const RangeSet& ranges, const SyncRequest& request) {
-  auto seat = inflight_.make(one_memory_ ? 0 : queue_for(request).serial(), false, ranges);
+  auto entry = inflight_.make_entry(one_memory_ ? 0 : queue_for(request).serial(), false, ranges);
   if (one_memory_) {
     auto event = device_->pending();
     ISTHMUS_TRY(event);
-    seat->event = *event;
-    inflight_.add(std::move(seat));
+    entry->event = *event;
+    inflight_.add(std::move(entry));
     if (request.waiting == Waiting::this_call) {
       ISTHMUS_TRY(wait_for_downloads(request.range));
       return Ref<Event>{};
@@ -100,25 +101,25 @@ Submitted UnifiedBuffer::fetch(const RangeSet& ranges, const SyncRequest& reques
       host_->mechanism() == tracking::TrackingMechanism::bytes) {
     auto block = block_for(ranges);
     ISTHMUS_TRY(block);
-    seat->block = *std::move(block);
-    destination.pointer = seat->block.get();
+    entry->block = *std::move(block);
+    destination.pointer = entry->block.get();
     list = to_block(ranges);
-    options.owners.push_back(owner_of(seat->block));
+    options.owners.push_back(owner_of(entry->block));
   }
   auto submitted =
       copy_ranges(&queue_for(request), destination, *source, std::move(list), std::move(options));
   if (!submitted) {
-    return describe_missing_ranges(submitted.failure(), ranges);
+    return add_missing_ranges(submitted.failure(), ranges);
   }
   counts_.bytes_to_host += ranges.nbytes();
   counts_.copies += 1;
   if (*submitted) {
-    seat->event = *submitted;
-    inflight_.add(std::move(seat));
+    entry->event = *submitted;
+    inflight_.add(std::move(entry));
     return submitted;
   }
-  if (seat->block) {
-    scatter(host_->library(), ranges, seat->block.get(), ranges);
+  if (entry->block) {
+    scatter(host_->library(), ranges, entry->block.get(), ranges);
   }
   ISTHMUS_TRY(host_->publish(ranges, current_writers()));
   on_downloaded(ranges);
@@ -126,7 +127,7 @@ Submitted UnifiedBuffer::fetch(const RangeSet& ranges, const SyncRequest& reques
 }
 
 Submitted UnifiedBuffer::to_host(const SyncRequest& request) {
-  const auto held = enter();
+  const auto guard = enter();
   if (auto error = validate(request.range)) {
     return error;
   }

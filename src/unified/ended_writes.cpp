@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts writes of exact ranges when they end. If that fails, for example for lack of memory, the
-// next call counts the write; until then no call copies bytes of the buffer. If the next call
-// counts both a host write and a device write of the same bytes, the device write counts as the
-// later one.
+// Counts exact writes when they end. If that fails, for example for lack of memory, the next call
+// counts the write; until then no call copies bytes of the buffer. If the next call counts both a
+// host write and a device write of the same bytes, the device write counts as the later one.
 
 #include <algorithm>
 
@@ -14,13 +13,13 @@ namespace {
 // Counts and removes the ended writes, up to the first that cannot be counted.
 template <class Writes, class Count>
 Result<void> remove_ended(Writes& writes, Count&& count) {
-  for (auto each = writes.begin(); each != writes.end();) {
-    if (!each->has_ended) {
-      ++each;
+  for (auto write = writes.begin(); write != writes.end();) {
+    if (!write->has_ended) {
+      ++write;
       continue;
     }
-    ISTHMUS_TRY(count(*each));
-    each = writes.erase(each);
+    ISTHMUS_TRY(count(*write));
+    write = writes.erase(write);
   }
   return {};
 }
@@ -28,14 +27,15 @@ Result<void> remove_ended(Writes& writes, Count&& count) {
 }  // namespace
 
 bool UnifiedBuffer::has_uncounted() const noexcept {
-  const auto has_ended = [](const auto& each) { return each.has_ended; };
-  return std::ranges::any_of(writing_, has_ended) || std::ranges::any_of(device_writes_, has_ended);
+  const auto has_ended = [](const auto& write) { return write.has_ended; };
+  return std::ranges::any_of(host_writes_, has_ended) ||
+         std::ranges::any_of(device_writes_, has_ended);
 }
 
 std::vector<UnifiedBuffer::DeviceWrite>::iterator UnifiedBuffer::open_device_write(
     const ByteRange& range) noexcept {
-  return std::ranges::find_if(device_writes_, [&](const DeviceWrite& each) {
-    return each.range == range && !each.has_ended;
+  return std::ranges::find_if(device_writes_, [&](const DeviceWrite& write) {
+    return write.range == range && !write.has_ended;
   });
 }
 
@@ -60,18 +60,18 @@ Result<void> UnifiedBuffer::count_host_write(ExactWrite& write) {
 }
 
 Result<void> UnifiedBuffer::count_ended_writes() {
-  ISTHMUS_TRY(remove_ended(writing_, [this](auto& each) { return count_host_write(each); }));
+  ISTHMUS_TRY(remove_ended(host_writes_, [this](auto& write) { return count_host_write(write); }));
   return remove_ended(device_writes_,
-                      [this](const auto& each) { return count_device_write(each.range); });
+                      [this](const auto& write) { return count_device_write(write.range); });
 }
 
 // Returns the device's dirty ranges and the ranges of open device writes.
 RangeSet UnifiedBuffer::written_by_device() const {
-  auto all = device_dirty_;
-  for (const auto& each : device_writes_) {
-    all.add(each.range);
+  auto ranges = device_dirty_;
+  for (const auto& write : device_writes_) {
+    ranges.add(write.range);
   }
-  return all;
+  return ranges;
 }
 
 }  // namespace isthmus

@@ -7,24 +7,24 @@
 
 namespace isthmus {
 
-InflightTransfers::Seat InflightTransfers::make(std::uint64_t queue_serial, bool to_device,
-                                                RangeSet ranges) {
-  const InflightTransfer::Key key{queue_serial, created_};
-  InOrder nodes;
+InflightTransfers::Entry InflightTransfers::make_entry(std::uint64_t queue_serial, bool to_device,
+                                                       RangeSet ranges) {
+  const InflightTransfer::Key key{queue_serial, created_count_};
+  ByQueue nodes;
   auto& transfer = nodes[key];
   transfer.ranges = std::move(ranges);
   transfer.to_device = to_device;
   transfer.key = key;
-  Seat seat;
-  seat.span_entry_ = ByRange::make_entry(transfer.span(), key, transfer);
-  seat.node_ = nodes.extract(nodes.begin());
-  ++created_;
-  return seat;
+  Entry entry;
+  entry.span_entry_ = BySpan::make_entry(transfer.span(), key, transfer);
+  entry.node_ = nodes.extract(nodes.begin());
+  ++created_count_;
+  return entry;
 }
 
-void InflightTransfers::add(Seat seat) noexcept {
-  by_span_.add(std::move(seat.span_entry_), seat->span(), seat->key);
-  transfers_.insert(std::move(seat.node_));
+void InflightTransfers::add(Entry entry) noexcept {
+  by_span_.add(std::move(entry.span_entry_), entry->span(), entry->key);
+  transfers_.insert(std::move(entry.node_));
 }
 
 InflightTransfers::iterator InflightTransfers::erase(iterator position) noexcept {
@@ -40,13 +40,13 @@ InflightTransfers::iterator InflightTransfers::next_after(iterator pending) noex
 
 std::vector<InflightTransfer*> InflightTransfers::overlapping(const ByteRange& range,
                                                               bool to_device) const {
-  std::vector<InflightTransfer*> found;
-  by_span_.visit_near(range, [&](InflightTransfer& each) {
-    if (each.to_device == to_device && each.ranges.overlaps(range)) {
-      found.push_back(&each);
+  std::vector<InflightTransfer*> transfers;
+  by_span_.visit_near(range, [&](InflightTransfer& transfer) {
+    if (transfer.to_device == to_device && transfer.ranges.overlaps(range)) {
+      transfers.push_back(&transfer);
     }
   });
-  return found;
+  return transfers;
 }
 
 }  // namespace isthmus

@@ -20,8 +20,8 @@
 namespace isthmus {
 
 struct InflightTransfer {
-  // Serial number of the queue, then the number of transfers created before. Serial number 0 stands
-  // for no queue, without an order.
+  // Serial number of the queue, then the number of transfers created before. Transfers without a
+  // queue have serial number 0 and complete in any order.
   using Key = std::pair<std::uint64_t, std::uint64_t>;
 
   Ref<Event> event;
@@ -30,8 +30,8 @@ struct InflightTransfer {
   // Separate memory of a download, with the ranges one after the other, until the bytes may be
   // published. Null if the download writes to the host copy directly.
   std::shared_ptr<std::byte> block{};
-  RangeSet outdated{};        // written by the device or by a later upload since it began
-  bool is_forgotten = false;  // only its own event reports its failure
+  RangeSet outdated{};        // written by the device or by a later upload since this one began
+  bool is_forgotten = false;  // only the transfer's event reports its failure
   Key key{};
 
   [[nodiscard]] ByteRange span() const noexcept { return ranges.span(); }
@@ -42,27 +42,27 @@ struct InflightTransfer {
 };
 
 class InflightTransfers {
-  using InOrder = std::map<InflightTransfer::Key, InflightTransfer>;
-  using ByRange = SpanIndex<InflightTransfer::Key, InflightTransfer>;
+  using ByQueue = std::map<InflightTransfer::Key, InflightTransfer>;
+  using BySpan = SpanIndex<InflightTransfer::Key, InflightTransfer>;
 
  public:
-  using iterator = InOrder::iterator;
+  using iterator = ByQueue::iterator;
 
   // A transfer that is not submitted yet, with all memory that `add` needs after the submission.
-  class Seat {
+  class Entry {
    public:
     [[nodiscard]] InflightTransfer& operator*() noexcept { return node_.mapped(); }
     [[nodiscard]] InflightTransfer* operator->() noexcept { return &node_.mapped(); }
 
    private:
     friend class InflightTransfers;
-    InOrder::node_type node_;
-    ByRange::Seat span_entry_;
+    ByQueue::node_type node_;
+    BySpan::Seat span_entry_;
   };
   // Throws std::bad_alloc and then has no effect.
-  [[nodiscard]] Seat make(std::uint64_t queue_serial, bool to_device, RangeSet ranges);
+  [[nodiscard]] Entry make_entry(std::uint64_t queue_serial, bool to_device, RangeSet ranges);
   // Pre: the event of the transfer is set.
-  void add(Seat seat) noexcept;
+  void add(Entry entry) noexcept;
   iterator erase(iterator position) noexcept;
   void erase(const InflightTransfer& transfer) noexcept { erase(transfers_.find(transfer.key)); }
 
@@ -80,9 +80,9 @@ class InflightTransfers {
                                                            bool to_device) const;
 
  private:
-  std::uint64_t created_ = 0;
-  InOrder transfers_;
-  ByRange by_span_;
+  std::uint64_t created_count_ = 0;
+  ByQueue transfers_;
+  BySpan by_span_;
 };
 
 }  // namespace isthmus

@@ -12,10 +12,10 @@ RangeList same_offsets(const RangeSet& ranges) {
   RangeList list;
   list.ranges.reserve(ranges.size());
   const auto first = ranges.begin()->begin;
-  for (const auto& each : ranges) {
-    list.ranges.push_back({each.begin - first, each.begin - first, each.nbytes()});
-    list.destination_bytes = each.end - first;
-    list.nbytes += each.nbytes();
+  for (const auto& range : ranges) {
+    list.ranges.push_back({range.begin - first, range.begin - first, range.nbytes()});
+    list.destination_bytes = range.end - first;
+    list.nbytes += range.nbytes();
   }
   list.destination_begin = list.source_begin = first;
   list.source_bytes = list.destination_bytes;
@@ -24,20 +24,20 @@ RangeList same_offsets(const RangeSet& ranges) {
 
 RangeList from_block(const RangeSet& ranges) {
   auto list = same_offsets(ranges);
-  std::size_t at = 0;
-  for (auto& each : list.ranges) {
-    each.source_offset = at;
-    at += each.nbytes;
+  std::size_t block_bytes = 0;
+  for (auto& range : list.ranges) {
+    range.source_offset = block_bytes;
+    block_bytes += range.nbytes;
   }
   list.source_begin = 0;
-  list.source_bytes = at;
+  list.source_bytes = block_bytes;
   return list;
 }
 
 RangeList to_block(const RangeSet& ranges) {
   auto list = from_block(ranges);
-  for (auto& each : list.ranges) {
-    std::swap(each.destination_offset, each.source_offset);
+  for (auto& range : list.ranges) {
+    std::swap(range.destination_offset, range.source_offset);
   }
   std::swap(list.destination_begin, list.source_begin);
   std::swap(list.destination_bytes, list.source_bytes);
@@ -46,12 +46,13 @@ RangeList to_block(const RangeSet& ranges) {
 
 void scatter(std::byte* destination, const RangeSet& ranges, const std::byte* block,
              const RangeSet& subset) noexcept {
-  auto part = subset.begin();
-  for (const auto& each : ranges) {
-    for (; part != subset.end() && part->begin < each.end; ++part) {
-      std::memcpy(destination + part->begin, block + (part->begin - each.begin), part->nbytes());
+  auto subrange = subset.begin();
+  for (const auto& range : ranges) {
+    for (; subrange != subset.end() && subrange->begin < range.end; ++subrange) {
+      std::memcpy(destination + subrange->begin, block + (subrange->begin - range.begin),
+                  subrange->nbytes());
     }
-    block += each.nbytes();
+    block += range.nbytes();
   }
 }
 

@@ -15,7 +15,7 @@ namespace isthmus {
 // Uses the same offsets on both sides, relative to the first range. Pre of all functions in this
 // file: `ranges` is not empty.
 [[nodiscard]] RangeList same_offsets(const RangeSet& ranges);
-// Copy from a block into the ranges, and from the ranges into a block.
+// Offsets of a copy from a block into the ranges, and from the ranges into a block.
 [[nodiscard]] RangeList from_block(const RangeSet& ranges);
 [[nodiscard]] RangeList to_block(const RangeSet& ranges);
 

@@ -11,39 +11,40 @@ namespace isthmus {
 
 // Locks the buffers in the order of their addresses, so that two of these calls cannot deadlock.
 Result<void> UnifiedBuffer::to_device(std::span<UnifiedBuffer* const> buffers, Queue* queue) {
-  std::vector<UnifiedBuffer*> all{buffers.begin(), buffers.end()};
-  std::ranges::sort(all);
-  all.erase(std::unique(all.begin(), all.end()), all.end());
-  std::vector<Lock> held;
-  held.reserve(all.size());
+  std::vector<UnifiedBuffer*> sorted_buffers{buffers.begin(), buffers.end()};
+  std::ranges::sort(sorted_buffers);
+  sorted_buffers.erase(std::unique(sorted_buffers.begin(), sorted_buffers.end()),
+                       sorted_buffers.end());
+  std::vector<Lock> locks;
+  locks.reserve(sorted_buffers.size());
   std::vector<tracking::TrackedMemory::Taking> requests;
-  requests.reserve(all.size());
+  requests.reserve(sorted_buffers.size());
   Undo restore_unscanned{[&] {
-    for (auto* buffer : all) {
+    for (auto* buffer : sorted_buffers) {
       buffer->has_unscanned_writes_.store(true, std::memory_order_seq_cst);
     }
   }};
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    held.push_back(all[i]->enter());
-    if (auto error = all[i]->validate(all[i]->all())) {
+  for (std::size_t i = 0; i < sorted_buffers.size(); ++i) {
+    locks.push_back(sorted_buffers[i]->enter());
+    if (auto error = sorted_buffers[i]->validate(sorted_buffers[i]->all())) {
       return error;
     }
-    ISTHMUS_TRY(all[i]->complete_and_report());
-    if (all[i]->needs_scan()) {
-      all[i]->has_unscanned_writes_.store(false, std::memory_order_seq_cst);
-      requests.push_back({all[i]->host_.get(), &all[i]->found_});
+    ISTHMUS_TRY(sorted_buffers[i]->complete_and_report());
+    if (sorted_buffers[i]->needs_scan()) {
+      sorted_buffers[i]->has_unscanned_writes_.store(false, std::memory_order_seq_cst);
+      requests.push_back({sorted_buffers[i]->host_.get(), &sorted_buffers[i]->found_writes_});
     }
   }
   tracking::take_all(requests);
   Result<void> outcome;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (auto status = all[i]->add_found_writes(); !status && outcome) {
+  for (std::size_t i = 0; i < sorted_buffers.size(); ++i) {
+    if (auto status = sorted_buffers[i]->add_found_writes(); !status && outcome) {
       outcome = status.take_error();
     }
   }
   ISTHMUS_TRY(outcome);
   restore_unscanned.dismiss();
-  return upload_all(all, queue);
+  return upload_all(sorted_buffers, queue);
 }
 
 // Submits all uploads before waiting for the first.

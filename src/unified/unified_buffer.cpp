@@ -20,10 +20,10 @@ UnifiedBuffer::~UnifiedBuffer() {
 }
 
 void UnifiedBuffer::release_pins() noexcept {
-  for (auto* each : {&pin_, &library_pin_}) {
-    if (*each) {
-      (*each)->end(false);
-      *each = {};
+  for (auto* pin : {&pin_, &library_pin_}) {
+    if (*pin) {
+      (*pin)->end(false);
+      *pin = {};
     }
   }
 }
@@ -52,11 +52,11 @@ Result<Ref<UnifiedBuffer>> UnifiedBuffer::create(Queue& queue, const UnifiedRequ
 }
 
 UnifiedBuffer::Lock UnifiedBuffer::enter() {
-  Lock held{lock_, std::defer_lock};
+  Lock lock{lock_, std::defer_lock};
   if (!os::is_forked_child()) {
-    held.lock();
+    lock.lock();
   }
-  return held;
+  return lock;
 }
 
 Error UnifiedBuffer::validate(const ByteRange& range) const {
@@ -76,20 +76,20 @@ void UnifiedBuffer::free() noexcept {
   if (os::is_forked_child()) {
     return;
   }
-  const auto held = enter();
+  const auto guard = enter();
   // Sequentially consistent, like the load of `views_` in `release_host` and both accesses in
   // `end_host_view`. If `free` and the end of the last view run concurrently, at least one of them
   // sees the other and frees the host copy.
   freed_.store(true, std::memory_order_seq_cst);
   device_ = {};
-  std::erase_if(writing_, [](const ExactWrite& each) { return each.has_ended; });
+  std::erase_if(host_writes_, [](const ExactWrite& write) { return write.has_ended; });
   release_host();
 }
 
 // Releases the host copy, unless a caller has, or may have, a pointer to it. In that case the last
 // reference to the buffer releases it.
 void UnifiedBuffer::release_host() noexcept {
-  if (views_.load(std::memory_order_seq_cst) != 0 || !writing_.empty() || has_read_pointers_) {
+  if (views_.load(std::memory_order_seq_cst) != 0 || !host_writes_.empty() || has_read_pointers_) {
     return;
   }
   release_pins();
@@ -103,7 +103,8 @@ bool UnifiedBuffer::uses_device(const isthmus::Device& device) const noexcept {
 namespace {
 
 // Adds the memory to the process's count of live host memory.
-std::shared_ptr<tracking::TrackedMemory> counted(std::unique_ptr<tracking::TrackedMemory> memory) {
+std::shared_ptr<tracking::TrackedMemory> count_as_live(
+    std::unique_ptr<tracking::TrackedMemory> memory) {
   process_live_counts().add(memory->view(), ISTHMUS_KIND_HOST, memory->nbytes());
   return {memory.release(), [](tracking::TrackedMemory* freed) {
             process_live_counts().remove(freed->view(), ISTHMUS_KIND_HOST, freed->nbytes());
@@ -125,7 +126,7 @@ Result<void> UnifiedBuffer::ensure_host() {
   auto tracked =
       tracking::create_memory({request_.nbytes, request_.granularity, request_.mechanism});
   ISTHMUS_TRY(tracked);
-  host_ = counted(*std::move(tracked));
+  host_ = count_as_live(*std::move(tracked));
   if (auto pinned = ensure_pin(); !pinned) {
     host_.reset();
     return pinned;
@@ -159,7 +160,7 @@ void UnifiedBuffer::ensure_library_pin() {
   }
 }
 
-Result<Ref<Buffer>> UnifiedBuffer::device_of_host() {
+Result<Ref<Buffer>> UnifiedBuffer::device_buffer_over_host() {
   ISTHMUS_TRY(ensure_host());
   auto* start = host_->is_one_memory() ? host_->library() : host_->view();
   constexpr std::size_t k_alignment = 64;  // guaranteed by every tracking mechanism
@@ -174,7 +175,7 @@ Result<void> UnifiedBuffer::ensure_device() {
   if (device_) {
     return {};
   }
-  auto buffer = one_memory_ ? device_of_host()
+  auto buffer = one_memory_ ? device_buffer_over_host()
                             : Buffer::create(*queue_, {request_.nbytes, ISTHMUS_KIND_DEVICE, 0},
                                              resource_.get());
   ISTHMUS_TRY(buffer);
@@ -190,11 +191,11 @@ Result<void> UnifiedBuffer::ensure_device() {
 }
 
 Result<UnifiedFacts> UnifiedBuffer::facts() {
-  const auto held = enter();
-  auto current = state();
-  ISTHMUS_TRY(current);
+  const auto guard = enter();
+  auto state_now = state();
+  ISTHMUS_TRY(state_now);
   UnifiedFacts result;
-  result.state = *current;
+  result.state = *state_now;
   result.is_one_memory = one_memory_;
   result.is_pinned = pin_ && pin_->is_registered();
   result.host_views = views_.load(std::memory_order_relaxed);
@@ -207,7 +208,7 @@ Result<UnifiedFacts> UnifiedBuffer::facts() {
 }
 
 Result<BufferState> UnifiedBuffer::state() {
-  const auto held = enter();
+  const auto guard = enter();
   if (auto error = validate(all())) {
     return error;
   }
@@ -217,16 +218,16 @@ Result<BufferState> UnifiedBuffer::state() {
 }
 
 Result<UnifiedBuffer::Dirty> UnifiedBuffer::dirty_ranges() {
-  const auto held = enter();
+  const auto guard = enter();
   ISTHMUS_TRY(state());
   return Dirty{host_dirty_, device_dirty_};
 }
 
-// Does not release the device copy if the buffer is in use. The use may be the call of this thread
-// whose request for memory failed.
+// Does not release the device copy if the buffer is in use. This thread may itself be in a call on
+// the buffer whose request for memory failed.
 std::uint64_t UnifiedBuffer::release_device_copy() {
-  const Lock held{lock_, std::try_to_lock};
-  if (!held || !device_ || !device_is_valid_ || one_memory_ || !device_writes_.empty() ||
+  const Lock guard{lock_, std::try_to_lock};
+  if (!guard || !device_ || !device_is_valid_ || one_memory_ || !device_writes_.empty() ||
       (!host_is_valid_ && !device_holds_nothing_)) {
     return 0;
   }

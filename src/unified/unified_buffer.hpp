@@ -68,8 +68,8 @@ struct UnifiedFacts {
   UnifiedCounts counts;
 };
 
-// Where the program waits until an upload has read its source or a download has written the host
-// copy: in the call itself, by the caller through the event, or in the next use of the copy.
+// What waits until an upload has read its source or a download has written the host copy: the call
+// itself, the caller through the event, or the next use of the copy.
 enum class Waiting : std::uint8_t { this_call, by_caller, next_use };
 
 // What the event of `arrival` covers besides downloads in flight.
@@ -103,7 +103,7 @@ class UnifiedBuffer final : public ListedBuffer {
   // have no effect.
   void free() noexcept;
 
-  // The following queries scan for host writes first, so their results are exact when they return.
+  // The following queries scan for host writes first, so their results are current.
   [[nodiscard]] Result<UnifiedFacts> facts();
   [[nodiscard]] Result<BufferState> state();
   struct Dirty {
@@ -169,7 +169,7 @@ class UnifiedBuffer final : public ListedBuffer {
   };
   struct ExactWrite {
     ByteRange range;
-    RangeSet written;    // the same, allocated at the beginning of the write
+    RangeSet written;    // the range as a set, allocated at the beginning of the write
     std::byte* address;  // the address that the writer received
     bool contents_kept = false;
     bool has_ended = false;  // not counted yet; the next call counts it
@@ -185,14 +185,14 @@ class UnifiedBuffer final : public ListedBuffer {
   // may have held the lock.
   [[nodiscard]] Lock enter();
   [[nodiscard]] Error validate(const ByteRange& range) const;
-  [[nodiscard]] Result<const std::byte*> updated_host(const ByteRange& range);
+  [[nodiscard]] Result<const std::byte*> current_host(const ByteRange& range);
   void release_host() noexcept;
   [[nodiscard]] Result<void> ensure_host();
   [[nodiscard]] Result<void> ensure_pin();
   void ensure_library_pin();
   void release_pins() noexcept;
   [[nodiscard]] Result<void> ensure_device();
-  [[nodiscard]] Result<Ref<Buffer>> device_of_host();
+  [[nodiscard]] Result<Ref<Buffer>> device_buffer_over_host();
 
   // ended_writes.cpp
   [[nodiscard]] bool has_uncounted() const noexcept;
@@ -228,10 +228,10 @@ class UnifiedBuffer final : public ListedBuffer {
   [[nodiscard]] Result<void> complete_inflight();
   [[nodiscard]] Result<void> report_failed();
   [[nodiscard]] Result<void> wait_for_uploads(const ByteRange& range);
-  void restore_failed_upload(const InflightTransfer& failed);
+  void restore_failed_upload(const InflightTransfer& upload);
   // Pre: the transfer has completed.
-  [[nodiscard]] Result<void> count_completed(InflightTransfer& done);
-  [[nodiscard]] Result<void> complete(InflightTransfer& done);
+  [[nodiscard]] Result<void> count_completed(InflightTransfer& transfer);
+  [[nodiscard]] Result<void> complete(InflightTransfer& transfer);
   // Called when the host copy has received these bytes of the device.
   void on_downloaded(const RangeSet& ranges);
   // Waits for the transfers of the range in one direction, and counts them.
@@ -240,17 +240,17 @@ class UnifiedBuffer final : public ListedBuffer {
 
   // uploading.cpp and downloading.cpp
   [[nodiscard]] Submitted upload(const SyncRequest& request);
-  [[nodiscard]] Result<bool> should_upload_in_parts(const SyncRequest& request);
-  [[nodiscard]] Submitted upload_in_parts(Queue& queue);
-  // A scanned sub-range of the host copy. `source` is the address of offset 0 of the buffer, from
-  // which its dirty bytes are copied.
-  struct PartOfHost {
+  [[nodiscard]] Result<bool> should_upload_in_chunks(const SyncRequest& request);
+  [[nodiscard]] Submitted upload_in_chunks(Queue& queue);
+  // A scanned chunk of the host copy. Its dirty bytes are copied from the memory that begins at
+  // `source`, which is the address of offset 0 of the buffer.
+  struct HostChunk {
     ByteRange range;
     const std::byte* source;
     tracking::Writers writers;
   };
-  [[nodiscard]] Result<void> upload_part(const PartOfHost& part, Queue& queue,
-                                         std::vector<Ref<Event>>& events);
+  [[nodiscard]] Result<void> upload_chunk(const HostChunk& chunk, Queue& queue,
+                                          std::vector<Ref<Event>>& events);
   void begin_device();
   void begin_host();
   [[nodiscard]] static Result<void> wait_for_events(std::span<const Ref<Event>> events);
@@ -262,10 +262,10 @@ class UnifiedBuffer final : public ListedBuffer {
   [[nodiscard]] Submitted download_known(const SyncRequest& request, bool is_first);
   [[nodiscard]] Result<bool> would_wait(const SyncRequest& request);
   [[nodiscard]] Submitted send(const RangeSet& ranges, const SyncRequest& request);
-  [[nodiscard]] Submitted submit_upload(const RangeSet& ranges, const std::byte* source,
+  [[nodiscard]] Submitted submit_upload(const RangeSet& ranges, const std::byte* origin,
                                         bool is_direct, TransferOptions options, Queue& queue);
   [[nodiscard]] Submitted fetch(const RangeSet& ranges, const SyncRequest& request);
-  [[nodiscard]] ByteRange whole_chunks(const ByteRange& range) const noexcept;
+  [[nodiscard]] ByteRange whole_granules(const ByteRange& range) const noexcept;
   [[nodiscard]] Result<void> order_after_uploads(Queue& queue, const ByteRange& range) const;
   [[nodiscard]] Queue& queue_for(const SyncRequest& request) const noexcept {
     return request.queue != nullptr ? *request.queue : *queue_;
@@ -286,12 +286,12 @@ class UnifiedBuffer final : public ListedBuffer {
 
   // Exact host writes that have begun and are not counted yet. Their bytes are reserved for the
   // writer: they are not scanned, uploaded or discarded.
-  std::vector<ExactWrite> writing_;
+  std::vector<ExactWrite> host_writes_;
   // The same for device writes; all open ones have different ranges. While a write is open the
   // device copy is not released. If there was a host copy when it began, host writes next to its
   // range are detected in the smallest granules.
   std::vector<DeviceWrite> device_writes_;
-  // Pointers were returned whose last use is unknown, so the host copy is retained.
+  // True once pointers were returned whose last use is unknown: the host copy is then retained.
   bool has_read_pointers_ = false;
 
   // Shared with the transfers in flight.
@@ -308,12 +308,12 @@ class UnifiedBuffer final : public ListedBuffer {
   RangeSet device_held_;
   // Failed copies that the next call reports, unless a caller sees the failure through the event
   // first.
-  std::vector<FailedCopy> failed_;
-  RangeSet found_;  // reported by scans, not counted yet
+  std::vector<FailedCopy> failed_copies_;
+  RangeSet found_writes_;  // host writes reported by scans, not counted yet
   RangeSet host_dirty_;
   RangeSet device_dirty_;
-  // The part of `host_dirty_` that an upload failed to copy and that the host has not written since
-  // that upload began. May contain ranges that are no longer dirty.
+  // The ranges of `host_dirty_` that an upload failed to copy and that the host has not written
+  // since that upload began. May contain ranges that are no longer dirty.
   RangeSet host_dirty_again_;
   InflightTransfers inflight_;
   UnifiedCounts counts_;

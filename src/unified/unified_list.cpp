@@ -19,8 +19,8 @@ std::uint64_t release_for_request(void*, const isthmus_oom_request_t* request) {
 }  // namespace
 
 UnifiedList& process_unified_buffers() {
-  static NeverDestroyed<UnifiedList> all;
-  return *all;
+  static NeverDestroyed<UnifiedList> list;
+  return *list;
 }
 
 UnifiedList::UnifiedList() {
@@ -28,46 +28,46 @@ UnifiedList::UnifiedList() {
 }
 
 void UnifiedList::add(ListedBuffer& buffer) {
-  const std::lock_guard held{lock_};
-  all_.insert(&buffer);
+  const std::lock_guard guard{lock_};
+  buffers_.insert(&buffer);
 }
 
 void UnifiedList::remove(ListedBuffer& buffer) noexcept {
   if (os::is_forked_child()) {
     return;
   }
-  const std::lock_guard held{lock_};
-  all_.erase(&buffer);
+  const std::lock_guard guard{lock_};
+  buffers_.erase(&buffer);
 }
 
-std::vector<Ref<ListedBuffer>> UnifiedList::alive() {
-  std::vector<Ref<ListedBuffer>> found;
-  const std::lock_guard held{lock_};
-  found.reserve(all_.size());
-  for (auto* each : all_) {
-    if (each->try_retain()) {
-      found.push_back(Ref<ListedBuffer>::adopt(each));
+std::vector<Ref<ListedBuffer>> UnifiedList::live_buffers() {
+  std::vector<Ref<ListedBuffer>> buffers;
+  const std::lock_guard guard{lock_};
+  buffers.reserve(buffers_.size());
+  for (auto* buffer : buffers_) {
+    if (buffer->try_retain()) {
+      buffers.push_back(Ref<ListedBuffer>::adopt(buffer));
     }
   }
-  return found;
+  return buffers;
 }
 
 std::uint64_t UnifiedList::release_device_copies(const Device& device,
                                                  std::uint64_t nbytes) noexcept {
-  std::uint64_t released = 0;
+  std::uint64_t released_bytes = 0;
   try {
-    for (const auto& each : alive()) {
-      if (released >= nbytes) {
+    for (const auto& buffer : live_buffers()) {
+      if (released_bytes >= nbytes) {
         break;
       }
-      if (each->uses_device(device)) {
-        released += each->release_device_copy();
+      if (buffer->uses_device(device)) {
+        released_bytes += buffer->release_device_copy();
       }
     }
   } catch (const std::bad_alloc&) {
-    return released;  // there is no host memory for the search
+    return released_bytes;  // there is no host memory for the search
   }
-  return released;
+  return released_bytes;
 }
 
 }  // namespace isthmus

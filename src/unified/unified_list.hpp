@@ -26,7 +26,7 @@ class ListedBuffer : public RefCounted {
 // Never destroyed. Thread-safe.
 class UnifiedList {
  public:
-  // Adds an out-of-memory callback, which runs after those that the program has added before.
+  // Adds an out-of-memory callback. It runs after those that the program has added before.
   UnifiedList();
   // Throws std::bad_alloc.
   void add(ListedBuffer& buffer);
@@ -36,10 +36,10 @@ class UnifiedList {
   std::uint64_t release_device_copies(const Device& device, std::uint64_t nbytes) noexcept;
 
  private:
-  [[nodiscard]] std::vector<Ref<ListedBuffer>> alive();
+  [[nodiscard]] std::vector<Ref<ListedBuffer>> live_buffers();
 
   std::mutex lock_;
-  std::unordered_set<ListedBuffer*> all_;
+  std::unordered_set<ListedBuffer*> buffers_;
 };
 [[nodiscard]] UnifiedList& process_unified_buffers();
 

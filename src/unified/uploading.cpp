@@ -18,9 +18,9 @@ Result<std::shared_ptr<std::byte>> gather(const std::byte* source, const RangeSe
   auto block = block_for(ranges);
   ISTHMUS_TRY(block);
   auto* next = block->get();
-  for (const auto& each : ranges) {
-    std::memcpy(next, source + each.begin, each.nbytes());
-    next += each.nbytes();
+  for (const auto& range : ranges) {
+    std::memcpy(next, source + range.begin, range.nbytes());
+    next += range.nbytes();
   }
   return block;
 }
@@ -29,17 +29,17 @@ Result<std::shared_ptr<std::byte>> gather(const std::byte* source, const RangeSe
 // beginning of the first range.
 RangeSet offsets_in_allocation(const Endpoint& first, const RangeSet& ranges) {
   const auto begin = first.range(0).begin;
-  const auto shift = ranges.begin()->begin;
+  const auto first_begin = ranges.begin()->begin;
   RangeSet shifted;
-  for (const auto& each : ranges) {
-    shifted.add(ByteRange{each.begin - shift + begin, each.end - shift + begin});
+  for (const auto& range : ranges) {
+    shifted.add(ByteRange{range.begin - first_begin + begin, range.end - first_begin + begin});
   }
   return shifted;
 }
 
 void note_reported(std::span<const Ref<Event>> events) noexcept {
-  for (const auto& each : events) {
-    each->note_reported();
+  for (const auto& event : events) {
+    event->note_reported();
   }
 }
 
@@ -48,9 +48,9 @@ void note_reported(std::span<const Ref<Event>> events) noexcept {
 // Waits for all events, including after a failure. Returns the first failure.
 Result<void> UnifiedBuffer::wait_for_events(std::span<const Ref<Event>> events) {
   Result<void> outcome;
-  for (const auto& each : events) {
-    if (auto status = each->wait(std::nullopt); !status && outcome) {
-      each->note_reported();
+  for (const auto& event : events) {
+    if (auto status = event->wait(std::nullopt); !status && outcome) {
+      event->note_reported();
       outcome = status.take_error();
     }
   }
@@ -59,26 +59,27 @@ Result<void> UnifiedBuffer::wait_for_events(std::span<const Ref<Event>> events) 
 
 Submitted UnifiedBuffer::upload(const SyncRequest& request) {
   ISTHMUS_TRY(complete_and_report());
-  auto in_parts = should_upload_in_parts(request);
-  ISTHMUS_TRY(in_parts);
-  if (*in_parts) {
-    return upload_in_parts(queue_for(request));
+  auto in_chunks = should_upload_in_chunks(request);
+  ISTHMUS_TRY(in_chunks);
+  if (*in_chunks) {
+    return upload_in_chunks(queue_for(request));
   }
   ISTHMUS_TRY(scan_host());
   return upload_known(request);
 }
 
-// Returns true if a scan takes as long as a copy, no conflict is possible, no exact write is open,
-// and the copies would not wait for earlier work. The device copy is created first, since its
-// allocation may run out-of-memory callbacks of the program that use this buffer.
-Result<bool> UnifiedBuffer::should_upload_in_parts(const SyncRequest& request) {
+// Returns true if the whole buffer is uploaded by a blocking call, a scan takes as long as a copy,
+// no conflict is possible, no exact write is open, and the copies would not wait for earlier work.
+// The device copy is created first, since its allocation may run out-of-memory callbacks of the
+// program that use this buffer.
+Result<bool> UnifiedBuffer::should_upload_in_chunks(const SyncRequest& request) {
   if (request.waiting != Waiting::this_call || request.range != all() || one_memory_ ||
       os::is_forked_child()) {
     return false;
   }
   ISTHMUS_TRY(ensure_device());
   if (!needs_scan() || host_->min_part_bytes() == 0 || host_->min_part_bytes() >= nbytes() ||
-      !device_dirty_.empty() || !writing_.empty()) {
+      !device_dirty_.empty() || !host_writes_.empty()) {
     return false;
   }
   auto must_wait = has_pending_work(queue_for(request), *device_);
@@ -86,9 +87,9 @@ Result<bool> UnifiedBuffer::should_upload_in_parts(const SyncRequest& request) {
   return !*must_wait;
 }
 
-// Copies each sub-range while the next one is scanned. All copies have completed when this returns,
+// Copies each chunk while the next one is scanned. All copies have completed when this returns,
 // since they read memory that the next scan may write.
-Submitted UnifiedBuffer::upload_in_parts(Queue& queue) {
+Submitted UnifiedBuffer::upload_in_chunks(Queue& queue) {
   begin_device();
   has_unscanned_writes_.store(false, std::memory_order_seq_cst);
   Undo restore_unscanned{[this] { has_unscanned_writes_.store(true, std::memory_order_seq_cst); }};
@@ -103,9 +104,9 @@ Submitted UnifiedBuffer::upload_in_parts(Queue& queue) {
     note_reported(events);
   }};
   ISTHMUS_TRY(host_->take_in_parts(
-      writers, [&](const ByteRange& part, RangeSet&& found, const std::byte* source) {
-        found_ = std::move(found);
-        return upload_part({part, source, writers}, queue, events);
+      writers, [&](const ByteRange& chunk, RangeSet&& written, const std::byte* source) {
+        found_writes_ = std::move(written);
+        return upload_chunk({chunk, source, writers}, queue, events);
       }));
   restore_unscanned.dismiss();
   drain.dismiss();
@@ -117,22 +118,22 @@ Submitted UnifiedBuffer::upload_in_parts(Queue& queue) {
 }
 
 // Dirty ranges that this scan did not report were reported by an earlier scan and have no snapshot
-// yet. Pre: `found_` contains only the ranges that this scan reported in this sub-range.
-Result<void> UnifiedBuffer::upload_part(const PartOfHost& part, Queue& queue,
-                                        std::vector<Ref<Event>>& events) {
-  const auto found = found_;
+// yet. Pre: `found_writes_` contains only the ranges that this scan reported in this chunk.
+Result<void> UnifiedBuffer::upload_chunk(const HostChunk& chunk, Queue& queue,
+                                         std::vector<Ref<Event>>& events) {
+  const auto newly_found = found_writes_;
   ISTHMUS_TRY(add_found_writes());
-  const auto ranges = without_open_writes(host_dirty_.common({part.range}));
-  auto found_before = ranges;
-  found_before.remove(found);
-  ISTHMUS_TRY(host_->snapshot(found_before, part.writers));
+  const auto ranges = without_open_writes(host_dirty_.common({chunk.range}));
+  auto found_earlier = ranges;
+  found_earlier.remove(newly_found);
+  ISTHMUS_TRY(host_->snapshot(found_earlier, chunk.writers));
   if (ranges.empty()) {
     return {};
   }
   events.reserve(events.size() + 1);
   TransferOptions async_options;
   async_options.blocking = false;
-  auto event = submit_upload(ranges, part.source, true, std::move(async_options), queue);
+  auto event = submit_upload(ranges, chunk.source, true, std::move(async_options), queue);
   ISTHMUS_TRY(event);
   if (*event) {
     events.push_back(*std::move(event));
@@ -199,8 +200,8 @@ Submitted UnifiedBuffer::send(const RangeSet& ranges, const SyncRequest& request
   TransferOptions options;
   options.blocking = is_direct && request.waiting == Waiting::this_call;
   auto submitted = submit_upload(ranges, *snapshot, is_direct, std::move(options), queue);
-  const bool may_write = !is_direct && request.waiting != Waiting::next_use;
-  return submitted && may_write ? Submitted{Ref<Event>{}} : std::move(submitted);
+  const bool host_may_write = !is_direct && request.waiting != Waiting::next_use;
+  return submitted && host_may_write ? Submitted{Ref<Event>{}} : std::move(submitted);
 }
 
 // Submits the ranges as one operation. If `is_direct` is set the source is memory that begins at
@@ -224,17 +225,17 @@ Submitted UnifiedBuffer::submit_upload(const RangeSet& ranges, const std::byte* 
   ISTHMUS_TRY(destination);
   ISTHMUS_TRY(choose_queue(&queue, *destination, source));  // an error here changes no bytes
   // All allocations come before the copy, so that every submitted transfer is recorded.
-  auto seat = inflight_.make(queue.serial(), true, ranges);
-  const auto dirty_change = host_dirty_.removing(ranges);
-  const auto held_change = device_held_.adding(ranges);
-  auto filled = offsets_in_allocation(*destination, ranges);
+  auto entry = inflight_.make_entry(queue.serial(), true, ranges);
+  const auto dirty_change = host_dirty_.prepare_remove(ranges);
+  const auto held_change = device_held_.prepare_add(ranges);
+  auto fill_ranges = offsets_in_allocation(*destination, ranges);
   auto& contents = destination->memory->uses().contents();
-  ContentList::Seat awaited;
-  const auto failed = make_ref<HostEvent>();
+  ContentList::Seat fill_entry;
+  const auto failed_fill = make_ref<HostEvent>();
   auto submitted = copy_ranges(&queue, *destination, source, std::move(list), std::move(options));
   if (!submitted) {  // some of the bytes may have been copied
-    failed->finish(submitted.failure());
-    contents.record_fill(std::move(awaited), std::move(filled), failed);
+    failed_fill->finish(submitted.failure());
+    contents.record_fill(std::move(fill_entry), std::move(fill_ranges), failed_fill);
     return submitted;
   }
   host_dirty_.apply(dirty_change);
@@ -242,17 +243,17 @@ Submitted UnifiedBuffer::submit_upload(const RangeSet& ranges, const std::byte* 
   counts_.copies += 1;
   if (!*submitted) {
     device_held_.apply(held_change);
-    contents.forget(filled);
+    contents.forget(fill_ranges);
     return Ref<Event>{};
   }
-  contents.record_fill(std::move(awaited), std::move(filled), *submitted);
-  seat->event = *submitted;
-  inflight_.add(std::move(seat));
+  contents.record_fill(std::move(fill_entry), std::move(fill_ranges), *submitted);
+  entry->event = *submitted;
+  inflight_.add(std::move(entry));
   return submitted;
 }
 
 Submitted UnifiedBuffer::to_device(const SyncRequest& request) {
-  const auto held = enter();
+  const auto guard = enter();
   if (auto error = validate(request.range)) {
     return error;
   }

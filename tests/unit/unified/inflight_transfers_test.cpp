@@ -32,7 +32,7 @@ class inflight_list_test : public testing::Test {
     return made;
   }
   void add_any() {
-    auto made = all_.make(below(4), below(2) == 0, some_ranges());
+    auto made = all_.make_entry(below(4), below(2) == 0, some_ranges());
     made->event = completed_event();
     auto* const at = &*made;
     all_.add(std::move(made));
@@ -91,7 +91,7 @@ TEST_F(inflight_list_test, polls_the_first_of_each_queue) {
 
 // A transfer that was not submitted leaves no entry.
 TEST_F(inflight_list_test, forgets_what_was_not_added) {
-  static_cast<void>(all_.make(1, true, {{0, 10}}));
+  static_cast<void>(all_.make_entry(1, true, {{0, 10}}));
   EXPECT_TRUE(all_.empty());
   EXPECT_TRUE(all_.overlapping({0, k_bytes}, true).empty());
 }
