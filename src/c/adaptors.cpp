@@ -44,28 +44,28 @@ Result<void> return_new_resource(isthmus_resource_t** out, Args&&... args) {
 
 Result<CustomResource::Operations> operations_of(const isthmus_resource_operations_t& operations) {
   if (operations.struct_size < sizeof operations) {
-    return is_too_small("operations", operations.struct_size, sizeof operations);
+    return struct_size_error("operations", operations.struct_size, sizeof operations);
   }
   if (operations.allocate == nullptr || operations.deallocate == nullptr) {
-    return is_null(operations.allocate == nullptr ? "operations->allocate"
-                                                  : "operations->deallocate");
+    return null_pointer_error(operations.allocate == nullptr ? "operations->allocate"
+                                                             : "operations->deallocate");
   }
   return operations;
 }
 
-Result<StatisticsResource*> statistics_of(isthmus_resource_t* resource) {
-  auto* counts = dynamic_cast<StatisticsResource*>(object(resource));
-  if (counts == nullptr) {
+Result<StatisticsResource*> statistics_resource_of(isthmus_resource_t* resource) {
+  auto* counter = dynamic_cast<StatisticsResource*>(object(resource));
+  if (counter == nullptr) {
     return fail(
         ISTHMUS_ERROR_INVALID_ARGUMENT,
         "this resource does not count allocations: create one with isthmus_resource_statistics");
   }
-  return counts;
+  return counter;
 }
 
 Result<void> write_statistics(const UsageCounter::Counts& counts, isthmus_statistics_t& out) {
   if (out.struct_size < sizeof out) {
-    return is_too_small("statistics", out.struct_size, sizeof out);
+    return struct_size_error("statistics", out.struct_size, sizeof out);
   }
   write_counts(counts, out);
   return {};
@@ -85,9 +85,9 @@ isthmus_status_t isthmus_resource_custom(isthmus_context_t* context, isthmus_dev
     ISTHMUS_NEEDS(resource);
     auto checked_operations = operations_of(*operations);
     ISTHMUS_TRY(checked_operations);
-    auto used_device = device_for(*object(context), device, kind);
-    ISTHMUS_TRY(used_device);
-    return return_new_resource<CustomResource>(resource, *object(context), **used_device, kind,
+    auto checked_device = device_for(*object(context), device, kind);
+    ISTHMUS_TRY(checked_device);
+    return return_new_resource<CustomResource>(resource, *object(context), **checked_device, kind,
                                                *checked_operations, std::move(owner));
   });
 }
@@ -106,19 +106,19 @@ isthmus_status_t isthmus_statistics_query(isthmus_resource_t* resource,
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(resource);
     ISTHMUS_NEEDS(statistics);
-    auto counts = statistics_of(resource);
-    ISTHMUS_TRY(counts);
+    auto counter = statistics_resource_of(resource);
+    ISTHMUS_TRY(counter);
     release_on_demand();
-    return write_statistics((*counts)->read(), *statistics);
+    return write_statistics((*counter)->read(), *statistics);
   });
 }
 
 isthmus_status_t isthmus_statistics_reset(isthmus_resource_t* resource) noexcept {
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(resource);
-    auto counts = statistics_of(resource);
-    ISTHMUS_TRY(counts);
-    (*counts)->reset();
+    auto counter = statistics_resource_of(resource);
+    ISTHMUS_TRY(counter);
+    (*counter)->reset();
     return {};
   });
 }
@@ -128,9 +128,9 @@ isthmus_status_t isthmus_scope_create(isthmus_resource_t* resource, isthmus_scop
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(resource);
     ISTHMUS_NEEDS(scope);
-    auto counts = statistics_of(resource);
-    ISTHMUS_TRY(counts);
-    return return_handle(Result{make_ref<StatisticsScope>(**counts, object(outer))}, scope);
+    auto counter = statistics_resource_of(resource);
+    ISTHMUS_TRY(counter);
+    return return_handle(Result{make_ref<StatisticsScope>(**counter, object(outer))}, scope);
   });
 }
 
@@ -221,7 +221,7 @@ isthmus_status_t isthmus_resource_aligned(isthmus_resource_t* upstream, size_t a
     ISTHMUS_NEEDS(resource);
     auto& upstream_resource = *object(upstream);
     if (alignment == 0) {
-      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "alignment must be a power of two, not 0");
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "the alignment cannot be 0: use a power of two");
     }
     if (auto error = upstream_resource.context().check(upstream_resource.device(),
                                                        {upstream_resource.kind(), 0, alignment})) {
@@ -251,12 +251,13 @@ isthmus_status_t isthmus_resource_binning(isthmus_resource_t* upstream, const is
     if (os::is_forked_child()) {
       return forked_child_error();
     }
-    std::vector<BinningResource::Bin> all;
+    std::vector<BinningResource::Bin> bin_list;
     for (size_t index = 0; index < count; ++index) {
       ISTHMUS_NEEDS(bins[index].resource);
-      all.push_back({bins[index].max_bytes, Ref{object(bins[index].resource)}});
+      bin_list.push_back({bins[index].max_bytes, Ref{object(bins[index].resource)}});
     }
-    return return_resource(resource, BinningResource::create(*object(upstream), std::move(all)));
+    return return_resource(resource,
+                           BinningResource::create(*object(upstream), std::move(bin_list)));
   });
 }
 

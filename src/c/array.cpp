@@ -15,7 +15,7 @@ isthmus_status_t isthmus_dtype_info(isthmus_dtype_t dtype, isthmus_dtype_info_t*
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(info);
     if (info->struct_size < sizeof *info) {
-      return is_too_small("info", info->struct_size, sizeof *info);
+      return struct_size_error("info", info->struct_size, sizeof *info);
     }
     ISTHMUS_TRY(check_dtype(dtype));
     const auto& facts = facts_of(dtype);

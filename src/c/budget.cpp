@@ -78,7 +78,7 @@ isthmus_status_t isthmus_budget_query(isthmus_budget_t* budget,
     ISTHMUS_NEEDS(budget);
     ISTHMUS_NEEDS(info);
     if (info->struct_size < sizeof *info) {
-      return is_too_small("info", info->struct_size, sizeof *info);
+      return struct_size_error("info", info->struct_size, sizeof *info);
     }
     if (os::is_forked_child()) {
       return forked_child_error();

@@ -10,9 +10,9 @@
 using namespace isthmus;
 using namespace isthmus::c;
 
-Result<Ref<Queue>> isthmus::c::queue_or_default(isthmus_queue_t* chosen) {
-  if (chosen != nullptr) {
-    return Ref{object(chosen)};
+Result<Ref<Queue>> isthmus::c::queue_or_default(isthmus_queue_t* requested) {
+  if (requested != nullptr) {
+    return Ref{object(requested)};
   }
   auto device = find_device("");
   ISTHMUS_TRY(device);
@@ -31,10 +31,10 @@ isthmus_status_t isthmus_buffer_create(size_t nbytes, isthmus_kind_t kind, int64
       return return_handle(
           Buffer::create(*object(queue), {nbytes, kind, alignment}, object(resource)), buffer);
     }
-    auto used_queue = queue_or_default(nullptr);
-    ISTHMUS_TRY(used_queue);
-    return return_handle(Buffer::create(**used_queue, {nbytes, kind, alignment}, object(resource)),
-                         buffer);
+    auto actual_queue = queue_or_default(nullptr);
+    ISTHMUS_TRY(actual_queue);
+    return return_handle(
+        Buffer::create(**actual_queue, {nbytes, kind, alignment}, object(resource)), buffer);
   });
 }
 
@@ -64,7 +64,7 @@ isthmus_status_t isthmus_buffer_ipc_handle(isthmus_buffer_t* buffer,
       return forked_child_error();
     }
     if (handle->struct_size < sizeof *handle) {
-      return is_too_small("handle", handle->struct_size, sizeof *handle);
+      return struct_size_error("handle", handle->struct_size, sizeof *handle);
     }
     auto shared = object(buffer)->share();
     ISTHMUS_TRY(shared);
@@ -85,14 +85,14 @@ isthmus_status_t isthmus_buffer_open_ipc(const isthmus_ipc_handle_t* handle, ist
       return forked_child_error();
     }
     if (handle->struct_size < sizeof *handle) {
-      return is_too_small("handle", handle->struct_size, sizeof *handle);
+      return struct_size_error("handle", handle->struct_size, sizeof *handle);
     }
     SharedBytes shared_bytes{{{}, handle->offset}, handle->nbytes};
     std::copy(std::begin(handle->handle), std::end(handle->handle),
               shared_bytes.location.handle.bytes.begin());
-    auto used_queue = queue_or_default(queue);
-    ISTHMUS_TRY(used_queue);
-    return return_handle(Buffer::open(**used_queue, shared_bytes), buffer);
+    auto actual_queue = queue_or_default(queue);
+    ISTHMUS_TRY(actual_queue);
+    return return_handle(Buffer::open(**actual_queue, shared_bytes), buffer);
   });
 }
 
@@ -146,20 +146,20 @@ isthmus_status_t isthmus_buffer_info(const isthmus_buffer_t* buffer,
     ISTHMUS_NEEDS(buffer);
     ISTHMUS_NEEDS(info);
     if (info->struct_size < sizeof *info) {
-      return is_too_small("info", info->struct_size, sizeof *info);
+      return struct_size_error("info", info->struct_size, sizeof *info);
     }
-    const auto& object_ref = *object(buffer);
-    if (object_ref.is_freed()) {
-      return object_ref.closed();
+    const auto& source_buffer = *object(buffer);
+    if (source_buffer.is_freed()) {
+      return source_buffer.closed();
     }
-    info->pointer = object_ref.pointer();
-    info->nbytes = object_ref.nbytes();
-    info->alignment = object_ref.alignment();
-    info->kind = object_ref.kind();
-    info->read_only = object_ref.read_only() ? 1 : 0;
-    info->is_slice = object_ref.is_slice() ? 1 : 0;
-    info->queue = handle(&object_ref.queue());
-    info->exports = object_ref.exports();
+    info->pointer = source_buffer.pointer();
+    info->nbytes = source_buffer.nbytes();
+    info->alignment = source_buffer.alignment();
+    info->kind = source_buffer.kind();
+    info->read_only = source_buffer.read_only() ? 1 : 0;
+    info->is_slice = source_buffer.is_slice() ? 1 : 0;
+    info->queue = handle(&source_buffer.queue());
+    info->exports = source_buffer.exports();
     return {};
   });
 }
@@ -172,11 +172,11 @@ namespace {
 
 // Combines the result of a wait with the buffer's contents. A failed copy is reported even if the
 // wait timed out: with an exported queue, every wait with a timeout of 0 times out.
-Result<void> report_contents(Buffer& buffer, Result<void> waited) {
-  if (waited || waited.failure().code() == ISTHMUS_ERROR_TIMEOUT) {
+Result<void> report_contents(Buffer& buffer, Result<void> wait_result) {
+  if (wait_result || wait_result.failure().code() == ISTHMUS_ERROR_TIMEOUT) {
     ISTHMUS_TRY(buffer.check_contents());
   }
-  return waited;
+  return wait_result;
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ ISTHMUS_HANDLE(isthmus_unified_t, UnifiedBuffer)
 Status set_last_error(Error failure) noexcept;
 [[nodiscard]] const Error& last_error() noexcept;
 
-// The error for an exception that no function of the library should throw.
+// Returns the error for an exception that no function of the library should throw.
 [[nodiscard]] Error unexpected_exception_error(const char* description);
 
 // Runs the body of an entry point and converts its `Result<void>` to a code.
@@ -66,20 +66,23 @@ Status guarded(Body&& body) noexcept {
   }
 }
 
-[[nodiscard]] Error is_null(const char* name);
-[[nodiscard]] Error is_too_small(const char* name, std::size_t actual, std::size_t expected);
+// Return the errors for a required pointer that is NULL, for a structure of the caller that is
+// smaller than `expected`, and for a call that needs a driver in a forked child.
+[[nodiscard]] Error null_pointer_error(const char* name);
+[[nodiscard]] Error struct_size_error(const char* name, std::size_t actual, std::size_t expected);
 [[nodiscard]] Error forked_child_error();
 
-// Returns `chosen` or, if it is NULL, the queue of the default device.
-[[nodiscard]] Result<Ref<Queue>> queue_or_default(isthmus_queue_t* chosen);
+// Returns `requested` or, if it is NULL, the queue of the default device.
+[[nodiscard]] Result<Ref<Queue>> queue_or_default(isthmus_queue_t* requested);
 
-// Returns the device for which a resource is created: `chosen` or, if it is NULL, the first device
-// of the context. WRONG_CONTEXT for a device of another context, UNSUPPORTED for a kind that the
-// device lacks.
-[[nodiscard]] Result<Device*> device_for(Context& context, isthmus_device_t* chosen,
+// Returns the device for which a resource is created: `requested` or, if it is NULL, the first
+// device of the context. WRONG_CONTEXT for a device of another context, UNSUPPORTED for a kind that
+// the device lacks.
+[[nodiscard]] Result<Device*> device_for(Context& context, isthmus_device_t* requested,
                                          isthmus_kind_t kind);
 
-// Writes all fields except the size. Pre: `struct_size` is at least that of this header.
+// Writes all fields except `struct_size`. Pre: `struct_size` is at least the size of the structure
+// in this header.
 void write_counts(const UsageCounter::Counts& counts, isthmus_statistics_t& out) noexcept;
 
 // Transfers a new object to the caller through `out`.
@@ -92,16 +95,16 @@ Result<void> return_handle(Result<Ref<T>> created, Handle** out) {
   return {};
 }
 
-// INVALID_ARGUMENT if `events` contains a NULL.
+// Returns references to the events. INVALID_ARGUMENT if `events` contains a NULL.
 [[nodiscard]] Result<std::vector<Ref<Event>>> events_of(isthmus_event_t* const* events,
                                                         std::size_t count);
 
 }  // namespace isthmus::c
 
 // Returns an error from an entry point's body if a required pointer is NULL.
-#define ISTHMUS_NEEDS(pointer)  \
-  do {                          \
-    if ((pointer) == nullptr) { \
-      return is_null(#pointer); \
-    }                           \
+#define ISTHMUS_NEEDS(pointer)             \
+  do {                                     \
+    if ((pointer) == nullptr) {            \
+      return null_pointer_error(#pointer); \
+    }                                      \
   } while (false)

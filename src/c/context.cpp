@@ -15,15 +15,16 @@ isthmus_status_t isthmus_context_create(isthmus_device_t* const* devices, size_t
     if (os::is_forked_child()) {
       return forked_child_error();
     }
-    std::vector<Device*> members;
+    std::vector<Device*> context_devices;
     for (size_t index = 0; index < count; ++index) {
       ISTHMUS_NEEDS(devices[index]);
-      members.push_back(object(devices[index]));
+      context_devices.push_back(object(devices[index]));
     }
-    if (members.empty()) {
+    if (context_devices.empty()) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a context needs at least one device");
     }
-    return return_handle(members.front()->platform().create_context(members), context);
+    return return_handle(context_devices.front()->platform().create_context(context_devices),
+                         context);
   });
 }
 
@@ -97,13 +98,13 @@ isthmus_status_t isthmus_context_device(const isthmus_context_t* context, size_t
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(context);
     ISTHMUS_NEEDS(device);
-    const auto members = object(context)->devices();
-    if (index >= members.size()) {
+    const auto devices = object(context)->devices();
+    if (index >= devices.size()) {
       return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
                   "device index {} is out of range: the number of devices in this context is {}",
-                  index, members.size());
+                  index, devices.size());
     }
-    *device = handle(Ref{members[index]}.detach());
+    *device = handle(Ref{devices[index]}.detach());
     return {};
   });
 }

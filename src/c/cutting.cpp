@@ -61,7 +61,8 @@ isthmus_status_t isthmus_resource_fixed_size(isthmus_resource_t* upstream, size_
     ISTHMUS_NEEDS(upstream);
     ISTHMUS_NEEDS(resource);
     if (block_bytes == 0) {
-      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "the block size cannot be 0 bytes");
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                  "the block size cannot be 0 bytes: use at least 1");
     }
     using Resource = FixedSizeResource;
     const auto default_blocks =
@@ -69,9 +70,11 @@ isthmus_status_t isthmus_resource_fixed_size(isthmus_resource_t* upstream, size_
     const auto blocks_per_slab = blocks != 0 ? blocks : default_blocks;
     // Leaves space for rounding a block up to the device's alignment.
     constexpr auto k_max_bytes = SIZE_MAX / 2;
-    const auto unit = object(upstream)->device().properties().base_alignment;
-    if (block_bytes > k_max_bytes - unit || block_bytes + unit > k_max_bytes / blocks_per_slab) {
-      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} blocks of {} exceed the address space",
+    const auto alignment = object(upstream)->device().properties().base_alignment;
+    if (block_bytes > k_max_bytes - alignment ||
+        block_bytes + alignment > k_max_bytes / blocks_per_slab) {
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                  "{} blocks of {} exceed the address space: use fewer or smaller blocks",
                   blocks_per_slab, describe_bytes(block_bytes));
     }
     return return_suballocator<Resource>(upstream, resource, block_bytes, blocks_per_slab);

@@ -9,58 +9,59 @@
 namespace isthmus::c {
 namespace {
 
-// A range relative to an address: `nbytes` that begin `before` bytes before `offset`.
-struct BytesAt {
+// A range relative to an address: `nbytes` bytes that begin `preceding_bytes` before `offset`.
+struct ByteSpan {
   std::size_t offset;
-  std::size_t before;
+  std::size_t preceding_bytes;
   std::size_t nbytes;
 };
 
-bool is_in_address_space(const void* start, const BytesAt& block) noexcept {
+bool is_in_address_space(const void* start, const ByteSpan& span) noexcept {
   const auto max_offset = UINTPTR_MAX - address(start);
-  return block.offset <= max_offset && block.before <= address(start) + block.offset &&
-         block.nbytes <= UINTPTR_MAX - (address(start) + block.offset - block.before);
+  return span.offset <= max_offset && span.preceding_bytes <= address(start) + span.offset &&
+         span.nbytes <= UINTPTR_MAX - (address(start) + span.offset - span.preceding_bytes);
 }
 
-Error out_of_bounds_error(const BlockExtent& extent, const void* pointer, const BytesAt& block) {
-  if (block.before != 0) {
+Error out_of_bounds_error(const BlockExtent& extent, const void* pointer, const ByteSpan& span) {
+  if (span.preceding_bytes != 0) {
     return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
                 "{} bytes around {}, {} of them before it, exceed their allocation, {} bytes at {}",
-                block.nbytes, pointer, block.before, extent.nbytes,
+                span.nbytes, pointer, span.preceding_bytes, extent.nbytes,
                 static_cast<void*>(extent.base));
   }
   return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
               "{} bytes from {} run past the end of their allocation, {} bytes "
               "at {}",
-              block.nbytes, pointer, extent.nbytes, static_cast<void*>(extent.base));
+              span.nbytes, pointer, extent.nbytes, static_cast<void*>(extent.base));
 }
 
-Result<Endpoint> endpoint_at(void* start, const BytesAt& block) {
-  if (!is_in_address_space(start, block)) {
+Result<Endpoint> endpoint_at(void* start, const ByteSpan& span) {
+  if (!is_in_address_space(start, span)) {
     return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
-                "{} bytes at offset {} from {} run past the end of the address space", block.nbytes,
-                block.offset, start);
+                "{} bytes at offset {} from {} run past the end of the address space", span.nbytes,
+                span.offset, start);
   }
-  auto* pointer = static_cast<std::byte*>(start) + block.offset;
-  Endpoint endpoint{pointer - block.before, nullptr, nullptr};
-  if (block.nbytes == 0) {
+  auto* pointer = static_cast<std::byte*>(start) + span.offset;
+  Endpoint endpoint{pointer - span.preceding_bytes, nullptr, nullptr};
+  if (span.nbytes == 0) {
     return endpoint;
   }
-  auto found = innermost_at(pointer);
-  ISTHMUS_TRY(found);
-  if (!found->memory) {
+  auto innermost = innermost_at(pointer);
+  ISTHMUS_TRY(innermost);
+  if (!innermost->memory) {
     return endpoint;
   }
-  endpoint.memory = found->memory;
+  endpoint.memory = innermost->memory;
   endpoint.preferred = &endpoint.memory->queue();
-  const auto& extent = *found;
-  const auto inside = address(pointer) - address(extent.base);
-  if (block.before <= inside && endpoint.memory->facts().is_stated &&
+  const auto& extent = *innermost;
+  const auto offset_in_allocation = address(pointer) - address(extent.base);
+  if (span.preceding_bytes <= offset_in_allocation && endpoint.memory->facts().is_stated &&
       endpoint.memory->context().takes_host_memory()) {
     return endpoint;  // ordered after operations on the known memory; the rest is plain host memory
   }
-  if (block.before > inside || !lies_within(inside - block.before, block.nbytes, extent.nbytes)) {
-    return out_of_bounds_error(extent, pointer, block);
+  if (span.preceding_bytes > offset_in_allocation ||
+      !lies_within(offset_in_allocation - span.preceding_bytes, span.nbytes, extent.nbytes)) {
+    return out_of_bounds_error(extent, pointer, span);
   }
   return endpoint;
 }
@@ -129,23 +130,24 @@ Result<Endpoint> target_of(Endpoint endpoint, std::size_t nbytes, Queue* queue, 
   return endpoint;
 }
 
-Result<Endpoint> endpoint_around(const isthmus_endpoint_t& raw, std::size_t before,
+Result<Endpoint> endpoint_around(const isthmus_endpoint_t& raw, std::size_t preceding_bytes,
                                  std::size_t nbytes, bool writes) {
   if (raw.buffer != nullptr) {
-    if (before > raw.offset) {
+    if (preceding_bytes > raw.offset) {
       return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
-                  "{} bytes before offset {} lie before the beginning of their buffer", before,
-                  raw.offset);
+                  "{} bytes before offset {} lie before the beginning of their buffer",
+                  preceding_bytes, raw.offset);
     }
-    return object(raw.buffer)->at(raw.offset - before, nbytes, writes);
+    return object(raw.buffer)->at(raw.offset - preceding_bytes, nbytes, writes);
   }
   if (raw.pointer == nullptr && nbytes != 0) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "an endpoint has neither a buffer nor a pointer");
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "an endpoint has neither a buffer nor a pointer: set one of them");
   }
   if (raw.pointer == nullptr) {
     return Endpoint{};  // no offset is added to a null pointer
   }
-  return endpoint_at(raw.pointer, {raw.offset, before, nbytes});
+  return endpoint_at(raw.pointer, {raw.offset, preceding_bytes, nbytes});
 }
 
 Result<Endpoint> endpoint_of(const isthmus_endpoint_t& raw, std::size_t nbytes, bool writes) {

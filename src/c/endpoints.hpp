@@ -15,16 +15,17 @@
 
 namespace isthmus::c {
 
-// The endpoint of `nbytes` from `raw`. OUT_OF_RANGE, INVALID_ARGUMENT, and the errors of
-// `Buffer::at`.
+// Returns the endpoint of the `nbytes` bytes that begin at `raw`. Errors: OUT_OF_RANGE,
+// INVALID_ARGUMENT, and those of `Buffer::at`.
 [[nodiscard]] Result<Endpoint> endpoint_of(const isthmus_endpoint_t& raw, std::size_t nbytes,
                                            bool writes);
 
-// The same for `nbytes` that begin `before` bytes before `raw`, which lies within them.
-[[nodiscard]] Result<Endpoint> endpoint_around(const isthmus_endpoint_t& raw, std::size_t before,
-                                               std::size_t nbytes, bool writes);
+// The same for `nbytes` bytes that begin `preceding_bytes` before `raw`, which lies within them.
+[[nodiscard]] Result<Endpoint> endpoint_around(const isthmus_endpoint_t& raw,
+                                               std::size_t preceding_bytes, std::size_t nbytes,
+                                               bool writes);
 
-// The work of a device on memory: a fill, which writes it, or a hint (prefetch, advice).
+// The work of a device on memory: a fill, which writes the memory, or a hint (prefetch, advice).
 enum class DeviceWork { fill, hint };
 
 // Returns the endpoint for work of the device of `queue` on the memory at `endpoint`. `queue` is

@@ -36,12 +36,12 @@ class OwnerRelease final : public Continuation {
   Owner owner_;
 };
 
-// The outcome of a completed event. Marks a failure as reported.
-Error reported(Event& completed) {
-  if (!completed.succeeded()) {
-    completed.note_reported();
+// Returns the outcome of a completed event, and marks a failure as reported.
+Error report_outcome(Event& event) {
+  if (!event.succeeded()) {
+    event.note_reported();
   }
-  return completed.outcome();
+  return event.outcome();
 }
 
 }  // namespace
@@ -69,7 +69,7 @@ isthmus_status_t isthmus_event_status(isthmus_event_t* event) noexcept {
       return forked_child_error();
     }
     pending = object(event)->poll() == ISTHMUS_PENDING;
-    return pending ? Error{} : reported(*object(event));
+    return pending ? Error{} : report_outcome(*object(event));
   });
   return pending ? ISTHMUS_PENDING : code;
 }
@@ -81,7 +81,7 @@ isthmus_status_t isthmus_event_wait(isthmus_event_t* event, int64_t timeout_ns) 
       return forked_child_error();
     }
     auto result = object(event)->wait(os::deadline_after(timeout_ns));
-    return object(event)->settled() ? reported(*object(event)) : result.take_error();
+    return object(event)->settled() ? report_outcome(*object(event)) : result.take_error();
   });
 }
 
@@ -91,8 +91,8 @@ isthmus_status_t isthmus_event_notify(isthmus_event_t* event, int fd) noexcept {
     if (os::is_forked_child()) {
       return forked_child_error();
     }
-    auto notification =
-        std::make_unique<Notification>();  // allocated before there is a descriptor to leak
+    // Allocated before there is a descriptor to leak.
+    auto notification = std::make_unique<Notification>();
     auto duplicate = os::duplicate_descriptor(fd);
     ISTHMUS_TRY(duplicate);
     notification->set_descriptor(*duplicate);

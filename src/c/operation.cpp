@@ -8,16 +8,16 @@ namespace isthmus::c {
 namespace {
 
 // Takes ownership of `owners`: they are released even if this function throws.
-void take_owners(std::span<const isthmus_owner_t> owners, std::vector<Owner>& out) {
+void take_owners(std::span<const isthmus_owner_t> owners, std::vector<Owner>& result) {
   try {
-    out.reserve(owners.size());
+    result.reserve(owners.size());
   } catch (const std::bad_alloc&) {
     std::for_each(owners.begin(), owners.end(),
-                  [](const isthmus_owner_t& each) { const Owner released{each}; });
+                  [](const isthmus_owner_t& owner) { const Owner released_now{owner}; });
     throw;
   }
-  for (const auto& each : owners) {
-    out.emplace_back(each);
+  for (const auto& owner : owners) {
+    result.emplace_back(owner);
   }
 }
 
@@ -30,10 +30,10 @@ Result<TransferOptions> options_of(const isthmus_operation_t* operation, bool bl
     return options;
   }
   if (operation->struct_size < sizeof *operation) {
-    return is_too_small("operation", operation->struct_size, sizeof *operation);
+    return struct_size_error("operation", operation->struct_size, sizeof *operation);
   }
   if (operation->owners == nullptr && operation->owner_count != 0) {
-    return is_null("operation->owners");
+    return null_pointer_error("operation->owners");
   }
   take_owners({operation->owners, operation->owner_count}, options.owners);
   auto after = events_of(operation->after, operation->after_count);

@@ -8,10 +8,13 @@
 
 namespace isthmus::c {
 
-// Takes ownership of the operation's owners first, so that they are released in any case.
+// Takes ownership of the operation's owners before anything can fail except the checks of the
+// structure itself, so that all later failures release them.
 [[nodiscard]] Result<TransferOptions> options_of(const isthmus_operation_t* operation,
                                                  bool blocking);
 
+// The body of an entry point: calls `call(options)`, which returns the submitted operation, and
+// returns its event, or blocks if `event` is NULL.
 template <class Operate>
 isthmus_status_t operate(const isthmus_operation_t* operation, isthmus_event_t** event,
                          Operate&& call) noexcept {

@@ -9,8 +9,8 @@ using namespace isthmus::c;
 
 namespace {
 
-Result<Device*> device_or_default(isthmus_device_t* chosen) {
-  return chosen != nullptr ? object(chosen) : find_device("");
+Result<Device*> device_or_default(isthmus_device_t* requested) {
+  return requested != nullptr ? object(requested) : find_device("");
 }
 
 }  // namespace
@@ -24,11 +24,12 @@ isthmus_status_t isthmus_pin_add(isthmus_device_t* device, const void* pointer, 
     if (os::is_forked_child()) {
       return forked_child_error();
     }
-    auto used_device = device_or_default(device);
-    ISTHMUS_TRY(used_device);
+    auto actual_device = device_or_default(device);
+    ISTHMUS_TRY(actual_device);
     auto* const start = static_cast<std::byte*>(const_cast<void*>(pointer));
     return return_handle(
-        isthmus::Pin::make(**used_device, {start, nbytes, read_only != 0}, std::move(owner)), pin);
+        isthmus::Pin::make(**actual_device, {start, nbytes, read_only != 0}, std::move(owner)),
+        pin);
   });
 }
 
@@ -37,7 +38,7 @@ isthmus_status_t isthmus_pin_info(isthmus_pin_t* pin, isthmus_pin_info_t* info) 
     ISTHMUS_NEEDS(pin);
     ISTHMUS_NEEDS(info);
     if (info->struct_size < sizeof *info) {
-      return is_too_small("info", info->struct_size, sizeof *info);
+      return struct_size_error("info", info->struct_size, sizeof *info);
     }
     auto& pinned = *object(pin);
     *info = {info->struct_size, pinned.request().start, pinned.request().nbytes,

@@ -34,13 +34,13 @@ isthmus_status_t isthmus_platform_get(size_t index, isthmus_platform_t** platfor
     if (os::is_forked_child()) {
       return forked_child_error();
     }
-    const auto all = all_platforms();
-    if (index >= all.size()) {
+    const auto platforms = all_platforms();
+    if (index >= platforms.size()) {
       return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
                   "platform index {} is out of range: the number of platforms is {}", index,
-                  all.size());
+                  platforms.size());
     }
-    *platform = handle(Ref{all[index]}.detach());
+    *platform = handle(Ref{platforms[index]}.detach());
     return {};
   });
 }
@@ -63,7 +63,7 @@ isthmus_status_t isthmus_platform_info(const isthmus_platform_t* platform,
     ISTHMUS_NEEDS(platform);
     ISTHMUS_NEEDS(info);
     if (info->struct_size < sizeof *info) {
-      return is_too_small("info", info->struct_size, sizeof *info);
+      return struct_size_error("info", info->struct_size, sizeof *info);
     }
     const auto& properties = object(platform)->properties();
     *info = {info->struct_size,
@@ -82,13 +82,13 @@ isthmus_status_t isthmus_platform_device(isthmus_platform_t* platform, size_t in
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(platform);
     ISTHMUS_NEEDS(device);
-    const auto members = object(platform)->devices();
-    if (index >= members.size()) {
+    const auto devices = object(platform)->devices();
+    if (index >= devices.size()) {
       return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
                   "device index {} is out of range: the number of devices on this platform is {}",
-                  index, members.size());
+                  index, devices.size());
     }
-    *device = handle(Ref{members[index].get()}.detach());
+    *device = handle(Ref{devices[index].get()}.detach());
     return {};
   });
 }
@@ -112,14 +112,14 @@ isthmus_status_t isthmus_absent_get(size_t index, const char** backend,
     if (os::is_forked_child()) {
       return forked_child_error();
     }
-    const auto all = absent_drivers();
-    if (index >= all.size()) {
+    const auto drivers = absent_drivers();
+    if (index >= drivers.size()) {
       return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
                   "absent driver index {} is out of range: the number of absent drivers is {}",
-                  index, all.size());
+                  index, drivers.size());
     }
-    *backend = all[index].backend.data();
-    *reason = all[index].reason.data();
+    *backend = drivers[index].backend.data();
+    *reason = drivers[index].reason.data();
     return {};
   });
 }
@@ -127,11 +127,11 @@ isthmus_status_t isthmus_absent_get(size_t index, const char** backend,
 isthmus_status_t isthmus_device_find(const char* filter, isthmus_device_t** device) noexcept {
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(device);
-    auto found = find_device(filter == nullptr ? "" : filter);
-    if (!found) {
-      return found.take_error();
+    auto found_device = find_device(filter == nullptr ? "" : filter);
+    if (!found_device) {
+      return found_device.take_error();
     }
-    *device = handle(Ref{*found}.detach());
+    *device = handle(Ref{*found_device}.detach());
     return {};
   });
 }
@@ -154,7 +154,7 @@ isthmus_status_t isthmus_device_info(const isthmus_device_t* device,
     ISTHMUS_NEEDS(device);
     ISTHMUS_NEEDS(info);
     if (info->struct_size < sizeof *info) {
-      return is_too_small("info", info->struct_size, sizeof *info);
+      return struct_size_error("info", info->struct_size, sizeof *info);
     }
     const auto& properties = object(device)->properties();
     info->backend = object(device)->platform().properties().backend.c_str();
@@ -212,9 +212,9 @@ isthmus_status_t isthmus_device_find_native(const char* backend, void* native,
     ISTHMUS_NEEDS(backend);
     ISTHMUS_NEEDS(native);
     ISTHMUS_NEEDS(device);
-    auto found = find_native_device(backend, native);
-    ISTHMUS_TRY(found);
-    *device = handle(Ref{*found}.detach());
+    auto found_device = find_native_device(backend, native);
+    ISTHMUS_TRY(found_device);
+    *device = handle(Ref{*found_device}.detach());
     return {};
   });
 }

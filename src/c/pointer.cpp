@@ -59,7 +59,7 @@ void write_block(const BareBlock& block, isthmus_pointer_info_t& info) noexcept 
           ISTHMUS_MEMORY_LIVE};
 }
 
-// The request of the block, from the allocation trackers if the block does not record it.
+// Returns the request of the block, from the allocation trackers if the block does not record it.
 RequestFacts request_for(const PointerRecord& record, const void* pointer) noexcept {
   if (record.facts.kind == ISTHMUS_KIND_UNKNOWN || record.request.nbytes != 0 ||
       !TrackingResource::is_any()) {
@@ -75,7 +75,7 @@ RequestFacts request_for(const PointerRecord& record, const void* pointer) noexc
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(info);
     if (info->struct_size < k_first_info_size) {
-      return is_too_small("info", info->struct_size, k_first_info_size);
+      return struct_size_error("info", info->struct_size, k_first_info_size);
     }
     if (os::is_forked_child()) {
       return forked_child_error();

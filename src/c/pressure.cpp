@@ -21,17 +21,18 @@ Result<Pool*> pool_of(isthmus_resource_t* resource) {
   }
   auto* const pool = object(resource)->as_pool();
   if (pool == nullptr) {
-    return fail(ISTHMUS_ERROR_UNSUPPORTED, "the resource of {} memory on {} is not a pool",
-                kind_name(object(resource)->kind()),
-                object(resource)->device().properties().filter);
+    return fail(
+        ISTHMUS_ERROR_UNSUPPORTED,
+        "the resource of {} memory on {} is not a pool: create one with isthmus_resource_pool",
+        kind_name(object(resource)->kind()), object(resource)->device().properties().filter);
   }
   return pool;
 }
 
-Result<void> write(const Snapshot& snapshot, isthmus_snapshot_t& out) {
+Result<void> write_snapshot(const Snapshot& snapshot, isthmus_snapshot_t& out) {
   constexpr auto k_first_size = offsetof(isthmus_snapshot_t, holder_count);
   if (out.struct_size < k_first_size) {
-    return is_too_small("snapshot", out.struct_size, k_first_size);
+    return struct_size_error("snapshot", out.struct_size, k_first_size);
   }
   out.held_bytes = snapshot.held;
   out.live_bytes = snapshot.live;
@@ -41,9 +42,10 @@ Result<void> write(const Snapshot& snapshot, isthmus_snapshot_t& out) {
   out.largest_free_bytes = snapshot.largest_request;
   if (out.struct_size >= offsetof(isthmus_snapshot_t, device)) {
     out.holder_count = snapshot.holder_count;
-    std::transform(
-        snapshot.holders.begin(), snapshot.holders.end(), out.holders,
-        [](const Holder& each) -> isthmus_holder_t { return {each.tag, each.bytes, each.count}; });
+    std::transform(snapshot.holders.begin(), snapshot.holders.end(), out.holders,
+                   [](const Holder& holder) -> isthmus_holder_t {
+                     return {holder.tag, holder.bytes, holder.count};
+                   });
   }
   return {};
 }
@@ -67,9 +69,9 @@ isthmus_status_t isthmus_resource_snapshot(isthmus_resource_t* resource,
     auto pool = pool_of(resource);
     ISTHMUS_TRY(pool);
     ISTHMUS_NEEDS(snapshot);
-    auto counted = (*pool)->count_with_largest_request();
-    find_holders(**pool, counted);
-    ISTHMUS_TRY(write(counted, *snapshot));
+    auto pool_snapshot = (*pool)->count_with_largest_request();
+    find_holders(**pool, pool_snapshot);
+    ISTHMUS_TRY(write_snapshot(pool_snapshot, *snapshot));
     write_request(nullptr, *snapshot);
     return {};
   });
@@ -82,7 +84,7 @@ isthmus_status_t isthmus_error_snapshot(isthmus_snapshot_t* snapshot) noexcept {
   }
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(snapshot);
-    ISTHMUS_TRY(write(shortage->snapshot, *snapshot));
+    ISTHMUS_TRY(write_snapshot(shortage->snapshot, *snapshot));
     write_request(shortage, *snapshot);
     return {};
   });
@@ -115,8 +117,8 @@ isthmus_status_t isthmus_resource_oom_stage(isthmus_resource_t* resource,
   });
 }
 
-int isthmus_no_wait_swap(int requested) noexcept {
-  return std::exchange(isthmus::no_wait, std::clamp(requested, 0, 2));
+int isthmus_no_wait_swap(int mode) noexcept {
+  return std::exchange(isthmus::no_wait, std::clamp(mode, 0, 2));
 }
 
 isthmus_status_t isthmus_oom_callback_add(isthmus_oom_function_t function,

@@ -93,7 +93,7 @@ struct FunctionArguments {
   }
 };
 
-Result<Ref<Event>> submit_function(Queue& queue, isthmus_function_t call, Owner owner,
+Result<Ref<Event>> submit_function(Queue& queue, isthmus_function_t function, Owner owner,
                                    FunctionArguments arguments, std::vector<Ref<Event>> after) {
   std::vector<TouchedMemory> touched(arguments.endpoints.size());
   TransferOptions options;
@@ -106,12 +106,12 @@ Result<Ref<Event>> submit_function(Queue& queue, isthmus_function_t call, Owner 
   }
   auto endpoints = arguments.endpoints;
   auto completion =
-      queue.run(std::make_unique<UserFunction>(call, std::move(owner), std::move(endpoints),
+      queue.run(std::make_unique<UserFunction>(function, std::move(owner), std::move(endpoints),
                                                std::move(arguments.sizes)),
                 options.after);
   if (completion) {
-    for (auto& each : touched) {
-      each.publish(&queue, *completion);
+    for (auto& memory : touched) {
+      memory.publish(&queue, *completion);
     }
   }
   return completion;
@@ -127,13 +127,13 @@ isthmus_status_t isthmus_queue_create(isthmus_context_t* context, isthmus_device
     if (os::is_forked_child()) {
       return forked_child_error();
     }
-    Ref<isthmus::Context> used_context{object(context)};
-    if (!used_context) {
+    Ref<isthmus::Context> actual_context{object(context)};
+    if (!actual_context) {
       auto default_context = object(device)->platform().default_context();
       ISTHMUS_TRY(default_context);
-      used_context = *std::move(default_context);
+      actual_context = *std::move(default_context);
     }
-    return return_handle(used_context->create_queue(*object(device)), queue);
+    return return_handle(actual_context->create_queue(*object(device)), queue);
   });
 }
 
@@ -143,13 +143,13 @@ isthmus_status_t isthmus_queue_default(isthmus_device_t* device, isthmus_queue_t
     if (os::is_forked_child()) {
       return forked_child_error();
     }
-    auto* used_device = object(device);
-    if (used_device == nullptr) {
-      auto found = find_device("");
-      ISTHMUS_TRY(found);
-      used_device = *found;
+    auto* actual_device = object(device);
+    if (actual_device == nullptr) {
+      auto default_device = find_device("");
+      ISTHMUS_TRY(default_device);
+      actual_device = *default_device;
     }
-    return return_handle(used_device->default_queue(), queue);
+    return return_handle(actual_device->default_queue(), queue);
   });
 }
 
@@ -212,8 +212,9 @@ int isthmus_queue_idle(isthmus_queue_t* queue) noexcept {
 isthmus_status_t isthmus_queue_wait(isthmus_queue_t* queue, int64_t timeout_ns) noexcept {
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(queue);
+    // Runs the releases that wait for the same work. They may take longer than a timeout allows.
     if (timeout_ns < 0) {
-      release_on_demand();  // runs releases that wait for the same work; may exceed a short timeout
+      release_on_demand();
     }
     return object(queue)->wait(os::deadline_after(timeout_ns));
   });

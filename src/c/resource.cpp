@@ -21,17 +21,18 @@
 using namespace isthmus;
 using namespace isthmus::c;
 
-Result<Device*> isthmus::c::device_for(Context& context, isthmus_device_t* chosen,
+Result<Device*> isthmus::c::device_for(Context& context, isthmus_device_t* requested,
                                        isthmus_kind_t kind) {
-  auto* used_device = chosen == nullptr ? context.devices().front() : object(chosen);
-  if (!context.has(*used_device)) {
-    return fail(ISTHMUS_ERROR_WRONG_CONTEXT, "{} is not a device of this context",
-                used_device->properties().filter);
+  auto* actual_device = requested == nullptr ? context.devices().front() : object(requested);
+  if (!context.has(*actual_device)) {
+    return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
+                "{} is not a device of this context: use one of the context's devices",
+                actual_device->properties().filter);
   }
-  if (auto error = context.check(*used_device, {kind, 0, 0})) {
+  if (auto error = context.check(*actual_device, {kind, 0, 0})) {
     return error;
   }
-  return used_device;
+  return actual_device;
 }
 
 namespace {
@@ -47,11 +48,12 @@ bool same_context(const MemoryResource& resource, const Queue& queue) noexcept {
   return resource.context().is_same_as(queue.context());
 }
 
-// Fills in defaults for fields that a caller compiled with an older header lacks.
+// Returns options with the defaults in those fields that the caller's structure lacks because it
+// was compiled with an older header.
 Result<isthmus_pool_options_t> full_options(const isthmus_pool_options_t& options) {
   constexpr auto k_first_size = offsetof(isthmus_pool_options_t, soft_limit_bytes);
   if (options.struct_size < k_first_size) {
-    return is_too_small("options", options.struct_size, k_first_size);
+    return struct_size_error("options", options.struct_size, k_first_size);
   }
   isthmus_pool_options_t full{};
   std::memcpy(&full, &options, std::min(options.struct_size, sizeof full));
@@ -118,10 +120,10 @@ isthmus_status_t isthmus_resource_provider(isthmus_context_t* context, isthmus_d
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(context);
     ISTHMUS_NEEDS(resource);
-    auto used_device = device_for(*object(context), device, kind);
-    ISTHMUS_TRY(used_device);
+    auto actual_device = device_for(*object(context), device, kind);
+    ISTHMUS_TRY(actual_device);
     return return_handle(
-        Result<Ref<MemoryResource>>{make_ref<Provider>(*object(context), **used_device, kind)},
+        Result<Ref<MemoryResource>>{make_ref<Provider>(*object(context), **actual_device, kind)},
         resource);
   });
 }
@@ -132,14 +134,14 @@ isthmus_status_t isthmus_resource_write_combined(isthmus_context_t* context,
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(context);
     ISTHMUS_NEEDS(resource);
-    auto& used_context = *object(context);
-    auto used_device = device_for(used_context, device, ISTHMUS_KIND_HOST);
-    ISTHMUS_TRY(used_device);
-    if (auto error = used_context.check(**used_device, {ISTHMUS_KIND_HOST, 1, 0, true})) {
+    auto& context_object = *object(context);
+    auto actual_device = device_for(context_object, device, ISTHMUS_KIND_HOST);
+    ISTHMUS_TRY(actual_device);
+    if (auto error = context_object.check(**actual_device, {ISTHMUS_KIND_HOST, 1, 0, true})) {
       return error;
     }
-    return return_handle(Result<Ref<MemoryResource>>{make_ref<Provider>(used_context, **used_device,
-                                                                        ISTHMUS_KIND_HOST, true)},
+    return return_handle(Result<Ref<MemoryResource>>{make_ref<Provider>(
+                             context_object, **actual_device, ISTHMUS_KIND_HOST, true)},
                          resource);
   });
 }
@@ -150,11 +152,11 @@ isthmus_status_t isthmus_resource_pool(isthmus_context_t* context, isthmus_devic
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(context);
     ISTHMUS_NEEDS(resource);
-    auto used_device = device_for(*object(context), device, kind);
-    ISTHMUS_TRY(used_device);
+    auto actual_device = device_for(*object(context), device, kind);
+    ISTHMUS_TRY(actual_device);
     auto pool_options = options_of(options);
     ISTHMUS_TRY(pool_options);
-    auto pool = Pool::create(*object(context), **used_device, kind, *pool_options);
+    auto pool = Pool::create(*object(context), **actual_device, kind, *pool_options);
     ISTHMUS_TRY(pool);
     return return_handle(Result<Ref<MemoryResource>>{*std::move(pool)}, resource);
   });
@@ -194,12 +196,12 @@ isthmus_status_t isthmus_default_pool(isthmus_queue_t* queue, isthmus_kind_t kin
                   "flags {:#x} has unknown bits: the known ones are {:#x}", flags,
                   std::uint32_t{ISTHMUS_DEFAULT_POOL_OF_ARRAYS});
     }
-    auto used_queue = queue_or_default(queue);
-    ISTHMUS_TRY(used_queue);
+    auto actual_queue = queue_or_default(queue);
+    ISTHMUS_TRY(actual_queue);
     const auto use = (flags & ISTHMUS_DEFAULT_POOL_OF_ARRAYS) != 0 ? DefaultPools::Use::arrays
                                                                    : DefaultPools::Use::buffers;
     auto pool =
-        DefaultPools::only().find((*used_queue)->context(), (*used_queue)->device(), kind, use);
+        DefaultPools::only().find((*actual_queue)->context(), (*actual_queue)->device(), kind, use);
     ISTHMUS_TRY(pool);
     return return_handle(Result<Ref<MemoryResource>>{*std::move(pool)}, resource);
   });
@@ -352,7 +354,7 @@ isthmus_status_t isthmus_resource_query(isthmus_resource_t* resource,
     ISTHMUS_NEEDS(info);
     constexpr auto k_first_size = offsetof(isthmus_resource_info_t, maps);
     if (info->struct_size < k_first_size) {
-      return is_too_small("info", info->struct_size, k_first_size);
+      return struct_size_error("info", info->struct_size, k_first_size);
     }
     if (os::is_forked_child()) {
       return forked_child_error();

@@ -22,10 +22,10 @@ Status set_last_error(Error failure) noexcept {
 }
 
 const Error& last_error() noexcept {
-  static NeverDestroyed<Error> none;
+  static NeverDestroyed<Error> no_error;
   static NeverDestroyed<Error> no_memory{Error::no_memory()};
   const auto* stored = thread_error.get();
-  return stored != nullptr ? *stored : thread_error.is_destroyed() ? *none : *no_memory;
+  return stored != nullptr ? *stored : thread_error.is_destroyed() ? *no_error : *no_memory;
 }
 
 Error unexpected_exception_error(const char* description) {
@@ -33,15 +33,15 @@ Error unexpected_exception_error(const char* description) {
               "unexpected exception inside the library: {}; please report it", description);
 }
 
-Error is_null(const char* name) {
+Error null_pointer_error(const char* name) {
   return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is NULL, which is not allowed here", name);
 }
 
-Error is_too_small(const char* name, std::size_t actual, std::size_t expected) {
+Error struct_size_error(const char* name, std::size_t actual, std::size_t expected) {
   return fail(
       ISTHMUS_ERROR_INVALID_ARGUMENT,
-      "{}->struct_size is {}, but version 1 of the structure has {} bytes: set it to sizeof", name,
-      actual, expected);
+      "{}->struct_size is {}, but version 1 of the structure has {} bytes: set it to its sizeof",
+      name, actual, expected);
 }
 
 Error forked_child_error() {
@@ -52,7 +52,7 @@ Error forked_child_error() {
 Result<std::vector<Ref<Event>>> events_of(isthmus_event_t* const* events, std::size_t count) {
   std::vector<Ref<Event>> result;
   if (count != 0 && events == nullptr) {
-    return is_null("after");
+    return null_pointer_error("after");
   }
   for (std::size_t index = 0; index < count; ++index) {
     if (events[index] == nullptr) {

@@ -46,20 +46,20 @@ isthmus_status_t isthmus_resource_replay(isthmus_resource_t* resource,
       ISTHMUS_NEEDS(events);
     }
     if (result->struct_size < sizeof *result) {
-      return is_too_small("result", result->struct_size, sizeof *result);
+      return struct_size_error("result", result->struct_size, sizeof *result);
     }
     if (os::is_forked_child()) {
       return forked_child_error();
     }
     auto replay_queues = queues_of(queues, queue_count, *object(resource));
     ISTHMUS_TRY(replay_queues);
-    auto replayed = replay(*object(resource), *replay_queues, {events, event_count},
-                           {samples, samples == nullptr ? 0 : event_count});
-    ISTHMUS_TRY(replayed);
-    result->ns = replayed->ns;
-    result->peak_held_bytes = replayed->peak_held_bytes;
-    result->maps = replayed->maps;
-    result->unmaps = replayed->unmaps;
+    auto replay_result = replay(*object(resource), *replay_queues, {events, event_count},
+                                {samples, samples == nullptr ? 0 : event_count});
+    ISTHMUS_TRY(replay_result);
+    result->ns = replay_result->ns;
+    result->peak_held_bytes = replay_result->peak_held_bytes;
+    result->maps = replay_result->maps;
+    result->unmaps = replay_result->unmaps;
     return {};
   });
 }

@@ -38,9 +38,9 @@ isthmus_status_t isthmus_tag_find(const char* name, const char** tag) noexcept {
     if (os::is_forked_child()) {
       return forked_child_error();
     }
-    auto found = tag_of(name);
-    ISTHMUS_TRY(found);
-    *tag = *found;
+    auto interned_tag = tag_of(name);
+    ISTHMUS_TRY(interned_tag);
+    *tag = *interned_tag;
     return {};
   });
 }
@@ -76,13 +76,13 @@ isthmus_status_t isthmus_allocation_tracker_visit(isthmus_resource_t* resource,
     ISTHMUS_TRY(tracker);
     release_on_demand();
     ISTHMUS_NEEDS(function);
-    for (const auto& each : (*tracker)->live()) {
-      const auto* stack = TrackingResource::stack_of(each);
+    for (const auto& block : (*tracker)->live()) {
+      const auto* stack = TrackingResource::stack_of(block);
       const auto lines = stack != nullptr ? stack->describe() : std::string{};
-      const isthmus_tracked_t record{sizeof record, const_cast<void*>(each.pointer),
-                                     each.nbytes,   each.queue,
-                                     each.order,    each.thread,
-                                     each.tag,      lines.c_str()};
+      const isthmus_tracked_t record{sizeof record, const_cast<void*>(block.pointer),
+                                     block.nbytes,  block.queue,
+                                     block.order,   block.thread,
+                                     block.tag,     lines.c_str()};
       function(user_data, &record);
     }
     return {};
@@ -97,11 +97,11 @@ isthmus_status_t isthmus_allocation_tracker_usage(isthmus_resource_t* resource,
     ISTHMUS_TRY(tracker);
     release_on_demand();
     ISTHMUS_NEEDS(function);
-    for (const auto& each : (*tracker)->usage_by_tag()) {
+    for (const auto& usage : (*tracker)->usage_by_tag()) {
       isthmus_statistics_t counts{};
       counts.struct_size = sizeof counts;
-      write_counts(each.counts, counts);
-      function(user_data, each.tag, &counts);
+      write_counts(usage.counts, counts);
+      function(user_data, usage.tag, &counts);
     }
     return {};
   });

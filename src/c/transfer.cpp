@@ -22,12 +22,12 @@ struct RangeSide {
   size_t isthmus_range_t::*offset;
   bool writes;
 };
-constexpr RangeSide writing{"destination", &isthmus_range_t::destination_offset, true};
-constexpr RangeSide reading{"source", &isthmus_range_t::source_offset, false};
+constexpr RangeSide k_destination_side{"destination", &isthmus_range_t::destination_offset, true};
+constexpr RangeSide k_source_side{"source", &isthmus_range_t::source_offset, false};
 
-// The endpoint of `nbytes` from `begin` bytes after `raw`.
-Result<Endpoint> endpoint_past(const isthmus_endpoint_t& raw, size_t begin, size_t nbytes,
-                               bool writes) {
+// Returns the endpoint of the `nbytes` bytes that begin `begin` bytes after `raw`.
+Result<Endpoint> endpoint_at_offset(const isthmus_endpoint_t& raw, size_t begin, size_t nbytes,
+                                    bool writes) {
   if (begin > SIZE_MAX - raw.offset) {
     return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
                 "offset {} from {} runs past the end of the address space", begin, raw.offset);
@@ -35,27 +35,28 @@ Result<Endpoint> endpoint_past(const isthmus_endpoint_t& raw, size_t begin, size
   return endpoint_of({raw.buffer, raw.pointer, raw.offset + begin}, nbytes, writes);
 }
 
-// The endpoint of all ranges together. If they exceed the bounds, the error names the range that
-// does.
+// Returns the endpoint of all ranges together. If a range exceeds the bounds, the error names that
+// range.
 Result<Endpoint> endpoint_of_ranges(const isthmus_endpoint_t& raw, size_t begin, size_t nbytes,
                                     std::span<const isthmus_range_t> ranges,
                                     const RangeSide& side) {
-  auto all = endpoint_past(raw, begin, nbytes, side.writes);
-  if (all || all.failure().code() != ISTHMUS_ERROR_OUT_OF_RANGE) {
-    return all;
+  auto endpoint = endpoint_at_offset(raw, begin, nbytes, side.writes);
+  if (endpoint || endpoint.failure().code() != ISTHMUS_ERROR_OUT_OF_RANGE) {
+    return endpoint;
   }
   for (size_t index = 0; index < ranges.size(); ++index) {
-    const auto& each = ranges[index];
-    if (each.nbytes == 0) {
+    const auto& range = ranges[index];
+    if (range.nbytes == 0) {
       continue;
     }
-    const auto one = endpoint_past(raw, each.*side.offset, each.nbytes, side.writes);
-    if (!one) {
-      return fail(one.failure().code(), "range {} does not lie within the {}: {}", index, side.name,
-                  one.failure().message());
+    const auto range_endpoint =
+        endpoint_at_offset(raw, range.*side.offset, range.nbytes, side.writes);
+    if (!range_endpoint) {
+      return fail(range_endpoint.failure().code(), "range {} does not lie within the {}: {}", index,
+                  side.name, range_endpoint.failure().message());
     }
   }
-  return all;
+  return endpoint;
 }
 
 Result<size_t> extent(size_t pitch, size_t width, size_t height, const char* side) {
@@ -73,7 +74,7 @@ Result<size_t> extent(size_t pitch, size_t width, size_t height, const char* sid
   return pitch * (height - 1) + width;
 }
 
-// From the first byte to the end of the last; 0 if the block is empty.
+// Returns the number of bytes from the first byte to the end of the last; 0 if the block is empty.
 Result<size_t> extent_nd(const StridedCopy& copy, Side side, const char* name) {
   size_t end = copy.width;
   for (size_t i = 0; i < copy.rank; ++i) {
@@ -93,21 +94,21 @@ Result<size_t> extent_nd(const StridedCopy& copy, Side side, const char* name) {
 // overlap.
 Result<void> check_nested(const StridedCopy& copy) {
   const auto sorted = simplified(copy, Side::destination);
-  size_t inside = sorted.width;
+  size_t inner_bytes = sorted.width;
   for (size_t i = sorted.rank; i-- > 0;) {
-    const auto& each = sorted.dimensions[i];
-    if (each.destination_stride < inside) {
+    const auto& dimension = sorted.dimensions[i];
+    if (dimension.destination_stride < inner_bytes) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                   "elements overlap in the destination: a stride of {} bytes is less than the {} "
                   "bytes of the inner dimensions",
-                  each.destination_stride, inside);
+                  dimension.destination_stride, inner_bytes);
     }
-    inside += (each.count - 1) * each.destination_stride;
+    inner_bytes += (dimension.count - 1) * dimension.destination_stride;
   }
   return {};
 }
 
-// Has width 0 and no dimensions if the block is empty.
+// Returns the described block; an empty block has width 0 and no dimensions.
 Result<StridedCopy> block_of(const size_t* destination_strides, const size_t* source_strides,
                              const size_t* shape, size_t dimensions, size_t item_bytes) {
   if (dimensions > StridedCopy::k_max_dimensions) {
@@ -193,16 +194,17 @@ isthmus_status_t isthmus_copy_ranges(isthmus_queue_t* queue, const isthmus_endpo
     ISTHMUS_NEEDS(destination);
     ISTHMUS_NEEDS(source);
     if (ranges == nullptr && range_count != 0) {
-      return is_null("ranges");
+      return null_pointer_error("ranges");
     }
     const std::span range_span{ranges, range_count};
     auto list = list_ranges(range_span);
     ISTHMUS_TRY(list);
-    auto destination_endpoint = endpoint_of_ranges(*destination, list->destination_begin,
-                                                   list->destination_bytes, range_span, writing);
+    auto destination_endpoint =
+        endpoint_of_ranges(*destination, list->destination_begin, list->destination_bytes,
+                           range_span, k_destination_side);
     ISTHMUS_TRY(destination_endpoint);
-    auto source_endpoint =
-        endpoint_of_ranges(*source, list->source_begin, list->source_bytes, range_span, reading);
+    auto source_endpoint = endpoint_of_ranges(*source, list->source_begin, list->source_bytes,
+                                              range_span, k_source_side);
     ISTHMUS_TRY(source_endpoint);
     return copy_ranges(object(queue), *destination_endpoint, *source_endpoint, *std::move(list),
                        std::move(options));

@@ -14,15 +14,15 @@ namespace {
 
 using tracking::TrackingMechanism;
 
-Result<std::optional<TrackingMechanism>> mechanism_of(isthmus_tracking_t method) {
-  switch (method) {
+Result<std::optional<TrackingMechanism>> mechanism_of(isthmus_tracking_t mechanism_code) {
+  switch (mechanism_code) {
     case ISTHMUS_TRACKING_DEFAULT: return std::optional<TrackingMechanism>{};
     case ISTHMUS_TRACKING_PAGES: return std::optional{TrackingMechanism::pages};
     case ISTHMUS_TRACKING_BYTES: return std::optional{TrackingMechanism::bytes};
     case ISTHMUS_TRACKING_HASHES: return std::optional{TrackingMechanism::hashes};
     default:
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                  "{} is not a tracking method: use one of ISTHMUS_TRACKING_*", method);
+                  "{} is not a tracking mechanism: use one of ISTHMUS_TRACKING_*", mechanism_code);
   }
 }
 
@@ -50,7 +50,7 @@ Result<UnifiedRequest> request_of(std::size_t nbytes, const isthmus_unified_opti
     return request;
   }
   if (options->struct_size < sizeof *options) {
-    return is_too_small("options", options->struct_size, sizeof *options);
+    return struct_size_error("options", options->struct_size, sizeof *options);
   }
   auto mechanism = mechanism_of(options->tracking);
   ISTHMUS_TRY(mechanism);
@@ -77,8 +77,8 @@ Result<ByteRange> range_of(std::size_t offset, std::size_t nbytes) {
 
 // Calls `call(range)` with the caller's range.
 template <class Call>
-isthmus_status_t in_range(isthmus_unified_t* unified, std::size_t offset, std::size_t nbytes,
-                          Call&& call) noexcept {
+isthmus_status_t call_with_range(isthmus_unified_t* unified, std::size_t offset, std::size_t nbytes,
+                                 Call&& call) noexcept {
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(unified);
     auto range = range_of(offset, nbytes);
@@ -87,11 +87,11 @@ isthmus_status_t in_range(isthmus_unified_t* unified, std::size_t offset, std::s
   });
 }
 
-// As `in_range`, for calls that need a driver: fails in a forked child.
+// As `call_with_range`, for calls that need a driver: returns FORKED in a forked child.
 template <class Call>
-isthmus_status_t in_range_with_driver(isthmus_unified_t* unified, std::size_t offset,
-                                      std::size_t nbytes, Call&& call) noexcept {
-  return in_range(unified, offset, nbytes, [&](const ByteRange& range) -> Result<void> {
+isthmus_status_t call_driver_with_range(isthmus_unified_t* unified, std::size_t offset,
+                                        std::size_t nbytes, Call&& call) noexcept {
+  return call_with_range(unified, offset, nbytes, [&](const ByteRange& range) -> Result<void> {
     if (os::is_forked_child()) {
       return forked_child_error();
     }
@@ -130,10 +130,10 @@ isthmus_status_t isthmus_unified_create(size_t nbytes, isthmus_queue_t* queue,
     }
     auto request = request_of(nbytes, options);
     ISTHMUS_TRY(request);
-    auto used_queue = queue_or_default(queue);
-    ISTHMUS_TRY(used_queue);
+    auto actual_queue = queue_or_default(queue);
+    ISTHMUS_TRY(actual_queue);
     auto* resource = options != nullptr ? object(options->resource) : nullptr;
-    return return_handle(UnifiedBuffer::create(**used_queue, *request, resource), unified);
+    return return_handle(UnifiedBuffer::create(**actual_queue, *request, resource), unified);
   });
 }
 
@@ -161,7 +161,7 @@ isthmus_status_t isthmus_unified_info(isthmus_unified_t* unified,
     ISTHMUS_NEEDS(unified);
     ISTHMUS_NEEDS(info);
     if (info->struct_size < sizeof *info) {
-      return is_too_small("info", info->struct_size, sizeof *info);
+      return struct_size_error("info", info->struct_size, sizeof *info);
     }
     auto facts = object(unified)->facts();
     ISTHMUS_TRY(facts);
@@ -207,7 +207,7 @@ isthmus_status_t isthmus_unified_dirty_ranges(isthmus_unified_t* unified, int of
     const auto copied = std::min(capacity, side_ranges.size());
     std::transform(
         side_ranges.begin(), side_ranges.begin() + static_cast<std::ptrdiff_t>(copied), ranges,
-        [](const ByteRange& each) { return isthmus_byte_range_t{each.begin, each.end}; });
+        [](const ByteRange& range) { return isthmus_byte_range_t{range.begin, range.end}; });
     *count = side_ranges.size();
     return {};
   });
@@ -215,7 +215,7 @@ isthmus_status_t isthmus_unified_dirty_ranges(isthmus_unified_t* unified, int of
 
 isthmus_status_t isthmus_unified_host(isthmus_unified_t* unified, size_t offset, size_t nbytes,
                                       void** pointer) noexcept {
-  return in_range(unified, offset, nbytes, [&](const ByteRange& range) -> Result<void> {
+  return call_with_range(unified, offset, nbytes, [&](const ByteRange& range) -> Result<void> {
     ISTHMUS_NEEDS(pointer);
     return return_pointer(object(unified)->begin_host_view(range), pointer);
   });
@@ -229,7 +229,7 @@ void isthmus_unified_end_host(isthmus_unified_t* unified) noexcept {
 
 isthmus_status_t isthmus_unified_read_host(isthmus_unified_t* unified, size_t offset, size_t nbytes,
                                            const void** pointer) noexcept {
-  return in_range(unified, offset, nbytes, [&](const ByteRange& range) -> Result<void> {
+  return call_with_range(unified, offset, nbytes, [&](const ByteRange& range) -> Result<void> {
     ISTHMUS_NEEDS(pointer);
     return return_pointer(object(unified)->read_host(range), pointer);
   });
@@ -238,15 +238,17 @@ isthmus_status_t isthmus_unified_read_host(isthmus_unified_t* unified, size_t of
 isthmus_status_t isthmus_unified_begin_write(isthmus_unified_t* unified, size_t offset,
                                              size_t nbytes, int keep_contents,
                                              void** pointer) noexcept {
-  return in_range_with_driver(unified, offset, nbytes, [&](const ByteRange& range) -> Result<void> {
-    ISTHMUS_NEEDS(pointer);
-    return return_pointer(object(unified)->begin_host_write(range, keep_contents != 0), pointer);
-  });
+  return call_driver_with_range(
+      unified, offset, nbytes, [&](const ByteRange& range) -> Result<void> {
+        ISTHMUS_NEEDS(pointer);
+        return return_pointer(object(unified)->begin_host_write(range, keep_contents != 0),
+                              pointer);
+      });
 }
 
 isthmus_status_t isthmus_unified_end_write(isthmus_unified_t* unified, size_t offset, size_t nbytes,
                                            int keep_contents) noexcept {
-  return in_range_with_driver(unified, offset, nbytes, [&](const ByteRange& range) {
+  return call_driver_with_range(unified, offset, nbytes, [&](const ByteRange& range) {
     return object(unified)->end_host_write(range, keep_contents != 0);
   });
 }
@@ -254,26 +256,28 @@ isthmus_status_t isthmus_unified_end_write(isthmus_unified_t* unified, size_t of
 isthmus_status_t isthmus_unified_device(isthmus_unified_t* unified, isthmus_queue_t* queue,
                                         size_t offset, size_t nbytes,
                                         isthmus_buffer_t** device) noexcept {
-  return in_range_with_driver(unified, offset, nbytes, [&](const ByteRange& range) -> Result<void> {
-    ISTHMUS_NEEDS(device);
-    return return_handle(object(unified)->device({range, object(queue)}), device);
-  });
+  return call_driver_with_range(
+      unified, offset, nbytes, [&](const ByteRange& range) -> Result<void> {
+        ISTHMUS_NEEDS(device);
+        return return_handle(object(unified)->device({range, object(queue)}), device);
+      });
 }
 
 isthmus_status_t isthmus_unified_begin_device_write(isthmus_unified_t* unified,
                                                     isthmus_queue_t* queue, size_t offset,
                                                     size_t nbytes,
                                                     isthmus_buffer_t** device) noexcept {
-  return in_range_with_driver(unified, offset, nbytes, [&](const ByteRange& range) -> Result<void> {
-    ISTHMUS_NEEDS(device);
-    return return_handle(object(unified)->begin_device_write({range, object(queue)}), device);
-  });
+  return call_driver_with_range(
+      unified, offset, nbytes, [&](const ByteRange& range) -> Result<void> {
+        ISTHMUS_NEEDS(device);
+        return return_handle(object(unified)->begin_device_write({range, object(queue)}), device);
+      });
 }
 
 isthmus_status_t isthmus_unified_to_device(isthmus_unified_t* unified, isthmus_queue_t* queue,
                                            size_t offset, size_t nbytes,
                                            isthmus_event_t** event) noexcept {
-  return in_range_with_driver(unified, offset, nbytes, [&](const ByteRange& range) {
+  return call_driver_with_range(unified, offset, nbytes, [&](const ByteRange& range) {
     return return_event(object(unified)->to_device({range, object(queue), waiting_of(event)}),
                         event);
   });
@@ -282,7 +286,7 @@ isthmus_status_t isthmus_unified_to_device(isthmus_unified_t* unified, isthmus_q
 isthmus_status_t isthmus_unified_to_host(isthmus_unified_t* unified, isthmus_queue_t* queue,
                                          size_t offset, size_t nbytes,
                                          isthmus_event_t** event) noexcept {
-  return in_range_with_driver(unified, offset, nbytes, [&](const ByteRange& range) {
+  return call_driver_with_range(unified, offset, nbytes, [&](const ByteRange& range) {
     return return_event(object(unified)->to_host({range, object(queue), waiting_of(event)}), event);
   });
 }
@@ -290,10 +294,11 @@ isthmus_status_t isthmus_unified_to_host(isthmus_unified_t* unified, isthmus_que
 isthmus_status_t isthmus_unified_arrival(isthmus_unified_t* unified, isthmus_queue_t* queue,
                                          size_t offset, size_t nbytes, isthmus_arrival_t mode,
                                          isthmus_event_t** event) noexcept {
-  return in_range(unified, offset, nbytes, [&](const ByteRange& range) -> Result<void> {
+  return call_with_range(unified, offset, nbytes, [&](const ByteRange& range) -> Result<void> {
     ISTHMUS_NEEDS(event);
     if (mode < ISTHMUS_ARRIVAL_BEGUN || mode > ISTHMUS_ARRIVAL_WORK) {
-      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is not an arrival mode: use 0 to 2", mode);
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                  "{} is not an arrival mode: use one of ISTHMUS_ARRIVAL_*", mode);
     }
     return return_event(
         object(unified)->arrival({range, object(queue)}, static_cast<BeforeArrival>(mode)), event);
@@ -309,38 +314,39 @@ isthmus_status_t isthmus_unified_synchronize(isthmus_unified_t* const* unified, 
     if (count != 0) {
       ISTHMUS_NEEDS(unified);
     }
-    std::vector<UnifiedBuffer*> all(count);
+    std::vector<UnifiedBuffer*> buffers(count);
     for (size_t i = 0; i < count; ++i) {
       if (unified[i] == nullptr) {
         return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "unified buffer {} of {} is NULL", i, count);
       }
-      all[i] = object(unified[i]);
+      buffers[i] = object(unified[i]);
     }
-    return UnifiedBuffer::to_device(all, object(queue));
+    return UnifiedBuffer::to_device(buffers, object(queue));
   });
 }
 
 isthmus_status_t isthmus_unified_mark_host(isthmus_unified_t* unified, size_t offset,
                                            size_t nbytes) noexcept {
-  return in_range_with_driver(unified, offset, nbytes, [&](const ByteRange& range) {
+  return call_driver_with_range(unified, offset, nbytes, [&](const ByteRange& range) {
     return object(unified)->mark_host(range);
   });
 }
 
 isthmus_status_t isthmus_unified_mark_device(isthmus_unified_t* unified, size_t offset,
                                              size_t nbytes) noexcept {
-  return in_range_with_driver(unified, offset, nbytes, [&](const ByteRange& range) {
+  return call_driver_with_range(unified, offset, nbytes, [&](const ByteRange& range) {
     return object(unified)->mark_device(range);
   });
 }
 
 isthmus_status_t isthmus_unified_resolve(isthmus_unified_t* unified, isthmus_winner_t winner,
                                          size_t offset, size_t nbytes) noexcept {
-  return in_range_with_driver(unified, offset, nbytes, [&](const ByteRange& range) -> Result<void> {
-    auto side = winner_of(winner);
-    ISTHMUS_TRY(side);
-    return object(unified)->resolve(*side, range);
-  });
+  return call_driver_with_range(unified, offset, nbytes,
+                                [&](const ByteRange& range) -> Result<void> {
+                                  auto side = winner_of(winner);
+                                  ISTHMUS_TRY(side);
+                                  return object(unified)->resolve(*side, range);
+                                });
 }
 
 isthmus_status_t isthmus_unified_forget(isthmus_unified_t* unified) noexcept {
@@ -353,13 +359,14 @@ isthmus_status_t isthmus_unified_forget(isthmus_unified_t* unified) noexcept {
   });
 }
 
-isthmus_status_t isthmus_tracking_query(isthmus_tracking_t* method, uint64_t* granule,
+isthmus_status_t isthmus_tracking_query(isthmus_tracking_t* tracking_code, uint64_t* granule,
                                         const char** reason) noexcept {
   return guarded([&]() -> Result<void> {
+    // Never freed, as the header promises for `reason`.
     static const auto& initial = *new const tracking::ActiveTracking{tracking::active_mechanism()};
     const auto current = tracking::active_mechanism();
-    if (method != nullptr) {
-      *method = code_of(current.large);
+    if (tracking_code != nullptr) {
+      *tracking_code = code_of(current.large);
     }
     if (granule != nullptr) {
       *granule = current.granule;
@@ -371,9 +378,9 @@ isthmus_status_t isthmus_tracking_query(isthmus_tracking_t* method, uint64_t* gr
   });
 }
 
-isthmus_status_t isthmus_tracking_force(isthmus_tracking_t method) noexcept {
+isthmus_status_t isthmus_tracking_force(isthmus_tracking_t tracking_code) noexcept {
   return guarded([&]() -> Result<void> {
-    auto mechanism = mechanism_of(method);
+    auto mechanism = mechanism_of(tracking_code);
     ISTHMUS_TRY(mechanism);
     return tracking::force(*mechanism);
   });
