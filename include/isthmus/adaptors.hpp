@@ -88,9 +88,9 @@ struct source_operations {
     source_of(object).deallocate(pointer, nbytes, isthmus::queue::share(queue));
   }
   static void usage(void* object, std::uint64_t* held, std::uint64_t* free) noexcept {
-    const memory_usage now = source_of(object).usage();
-    *held = now.held;
-    *free = now.free;
+    const memory_usage current_usage = source_of(object).usage();
+    *held = current_usage.held;
+    *free = current_usage.free;
   }
   static std::uint64_t trim(void* object, std::uint64_t keep_bytes) noexcept {
     return source_of(object).trim(keep_bytes);
@@ -131,7 +131,7 @@ resource resource::custom(const context& context, isthmus::kind kind, Source&& s
 }
 
 // Counts allocations. Counts are exact, also with several threads, provided that blocks are freed
-// through this resource. An allocation takes longer in a scope (statistics_scope) than outside.
+// through this resource. An allocation takes longer inside a statistics_scope than outside.
 inline resource resource::statistics(const resource& upstream) {
   return detail::make<resource>(isthmus_resource_statistics, upstream.get());
 }
@@ -236,7 +236,7 @@ inline resource resource::aligned(const resource& upstream, std::size_t alignmen
 // invalid_argument.
 inline resource resource::binning(const resource& upstream, const std::vector<bin>& bins) {
   std::vector<isthmus_bin_t> raw;
-  for (const bin& each : bins) raw.push_back({each.max_bytes, each.upstream.get()});
+  for (const bin& entry : bins) raw.push_back({entry.max_bytes, entry.upstream.get()});
   return detail::make<resource>(isthmus_resource_binning, upstream.get(), raw.data(), raw.size());
 }
 
@@ -250,8 +250,8 @@ inline resource resource::debug(const resource& upstream, std::uint64_t kept_byt
 
 // Cuts consecutive blocks from chunks and returns all chunks together, in release_monotonic() or
 // when the last reference is released. The first chunk has `first_bytes` (0: 64 KiB), and each
-// further chunk is twice as large as the previous one. Throws unsupported for an upstream that
-// provides memory of several kinds.
+// further chunk is twice as large as the previous one, or as large as the request if that is
+// larger. Throws unsupported for an upstream that provides memory of several kinds.
 inline resource resource::monotonic(const resource& upstream, std::size_t first_bytes) {
   return detail::make<resource>(isthmus_resource_monotonic, upstream.get(), first_bytes);
 }
@@ -262,9 +262,9 @@ inline void release_monotonic(const isthmus::resource& resource) {
   detail::check(isthmus_monotonic_release(resource.get()));
 }
 
-// Blocks of `block_bytes` each, cut from slabs of `blocks` blocks (0: as many as fill a MiB).
-// Throws invalid_argument for larger requests and for a `block_bytes` of 0; unsupported for an
-// upstream that provides memory of several kinds.
+// Blocks of `block_bytes` each, cut from slabs of `blocks` blocks (0: as many as fill a MiB, at
+// least 8). Throws invalid_argument for larger requests and for a `block_bytes` of 0; unsupported
+// for an upstream that provides memory of several kinds.
 inline resource resource::fixed_size(const resource& upstream, std::size_t block_bytes,
                                      std::size_t blocks) {
   return detail::make<resource>(isthmus_resource_fixed_size, upstream.get(), block_bytes, blocks);

@@ -83,8 +83,8 @@ class array : public detail::array_base<N> {
   // Waits likewise and returns a view through which the host may access the elements while the view
   // lives. Throws unsupported for device kind.
   [[nodiscard]] host_array_view<T, N> host() const {
-    const auto all = layout_.byte_range(k_item);
-    return host_array_view<T, N>(memory_.part(all.begin, all.end), layout_);
+    const auto range = layout_.byte_range(k_item);
+    return host_array_view<T, N>(memory_.part(range.begin, range.end), layout_);
   }
 
   // One element, after the last operation on its buffer has ended. Negative indices count from the

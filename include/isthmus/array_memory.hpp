@@ -246,12 +246,12 @@ class array_base {
                                           to_string(strides()) +
                                           " has gaps: its bytes cannot be a buffer");
     }
-    const auto all = layout_.byte_range(item);
-    return memory_.part(all.begin, all.end);
+    const auto range = layout_.byte_range(item);
+    return memory_.part(range.begin, range.end);
   }
   void wait_for(std::int64_t item) const {
-    const auto all = layout_.byte_range(item);
-    memory_.wait_for(all.begin, all.end);
+    const auto range = layout_.byte_range(item);
+    memory_.wait_for(range.begin, range.end);
   }
 
   [[nodiscard]] bool is_same_view(const array_base& other) const noexcept {

@@ -56,9 +56,9 @@ template <class Half>
     std::array<char, 64> text;
     const auto result = std::to_chars(text.data(), text.data() + text.size(), exact,
                                       std::chars_format::scientific, digits - 1);
-    double read = 0;
-    std::from_chars(text.data(), result.ptr, read);
-    if (static_cast<float>(Half(static_cast<float>(read))) == exact) return fewest_digits(read);
+    double parsed = 0;
+    std::from_chars(text.data(), result.ptr, parsed);
+    if (static_cast<float>(Half(static_cast<float>(parsed))) == exact) return fewest_digits(parsed);
   }
   return fewest_digits(exact);
 }
@@ -111,20 +111,20 @@ class array_formatter {
       : array_(array), width_(options.width) {
     const auto edge = static_cast<std::int64_t>(std::min<std::size_t>(options.edge, k_max_edge));
     if (array.size() <= options.threshold) return;
-    for (std::size_t axis = 0; axis < shown_.size(); ++axis) {
-      shown_[axis] = std::min(shown_[axis], 2 * edge);
+    for (std::size_t axis = 0; axis < shown_shape_.size(); ++axis) {
+      shown_shape_[axis] = std::min(shown_shape_[axis], 2 * edge);
     }
   }
   [[nodiscard]] std::string format() {
-    read();
-    for (const auto& each : elements_) longest_ = std::max(longest_, each.size());
+    copy_elements();
+    for (const auto& element : elements_) max_length_ = std::max(max_length_, element.size());
     append_axis(0);
     return std::move(text_);
   }
 
  private:
-  void read() {
-    const auto dense = layout<dynamic_rank>::dense(shown_, static_cast<std::int64_t>(item()));
+  void copy_elements() {
+    const auto dense = layout<dynamic_rank>::dense(shown_shape_, static_cast<std::int64_t>(item()));
     const auto count = static_cast<std::size_t>(dense.count());
     if (count == 0) return;
     const buffer memory(count * item(), kind::host, {.queue = queue::of(device("host"))});
@@ -132,42 +132,42 @@ class array_formatter {
     copy_corners(values, array_);
     visit(array_.type(), [&]<class T>() {
       const auto* const first = static_cast<const std::byte*>(values.pointer());
-      for (std::size_t each = 0; each < count; ++each) {
-        elements_.push_back(text_of(load<T>(first + each * sizeof(T))));
+      for (std::size_t index = 0; index < count; ++index) {
+        elements_.push_back(text_of(load<T>(first + index * sizeof(T))));
       }
     });
   }
   [[nodiscard]] std::size_t item() const { return nbytes(array_.type()); }
 
   void append_axis(std::size_t axis) {
-    if (axis == shown_.size()) return append_element(elements_[next_++]);
-    const bool is_cut = shown_[axis] != array_.extent(axis);
+    if (axis == shown_shape_.size()) return append_element(elements_[next_element_++]);
+    const bool is_cut = shown_shape_[axis] != array_.extent(axis);
     text_ += '[';
-    for (std::int64_t each = 0; each < shown_[axis]; ++each) {
-      if (each != 0) append_separator(axis);
-      if (is_cut && each == shown_[axis] / 2) {
+    for (std::int64_t index = 0; index < shown_shape_[axis]; ++index) {
+      if (index != 0) append_separator(axis);
+      if (is_cut && index == shown_shape_[axis] / 2) {
         text_ += "...";
         append_separator(axis);
       }
       append_axis(axis + 1);
     }
-    text_ += is_cut && shown_[axis] == 0 ? "...]" : "]";
+    text_ += is_cut && shown_shape_[axis] == 0 ? "...]" : "]";
   }
   // Separates elements by a space, or by a new line if the current line is full. Parts with n axes
   // are separated by n new lines.
   void append_separator(std::size_t axis) {
-    const auto inner = shown_.size() - axis - 1;
-    const bool is_full = text_.size() - line_ + 1 + longest_ >= width_;
+    const auto inner = shown_shape_.size() - axis - 1;
+    const bool is_full = text_.size() - line_start_ + 1 + max_length_ >= width_;
     if (inner == 0 && !is_full) {
       text_ += ' ';
       return;
     }
     text_.append(std::max<std::size_t>(inner, 1), '\n');
-    line_ = text_.size();
+    line_start_ = text_.size();
     text_.append(axis + 1, ' ');
   }
   void append_element(std::string_view word) {
-    text_.append(longest_ - word.size(), ' ');
+    text_.append(max_length_ - word.size(), ' ');
     text_ += word;
   }
 
@@ -175,12 +175,12 @@ class array_formatter {
 
   const dyn_array& array_;
   std::size_t width_;
-  axes<dynamic_rank> shown_ = array_.shape();
+  axes<dynamic_rank> shown_shape_ = array_.shape();
   std::vector<std::string> elements_;  // those shown, in row-major order
-  std::size_t longest_ = 0;            // length of the longest text
-  std::size_t next_ = 0;
+  std::size_t max_length_ = 0;         // length of the longest text
+  std::size_t next_element_ = 0;
   std::string text_;
-  std::size_t line_ = 0;  // start of the current line in the text
+  std::size_t line_start_ = 0;  // of the current line in the text
 };
 
 }  // namespace detail

@@ -48,7 +48,7 @@ class axes {
   constexpr axes() noexcept = default;
   template <std::convertible_to<axis_size>... Number>
     requires(sizeof...(Number) == Rank && Rank != 0)
-  constexpr axes(Number... each) : numbers_{axis_size(each).value...} {}
+  constexpr axes(Number... numbers) : numbers_{axis_size(numbers).value...} {}
 
   [[nodiscard]] static constexpr std::size_t size() noexcept { return Rank; }
   // Does nothing; for code that handles fixed and dynamic ranks.
@@ -77,7 +77,7 @@ class axes<dynamic_rank> {
   constexpr axes(std::initializer_list<axis_size> all) {
     resize(all.size());
     std::size_t axis = 0;
-    for (const axis_size each : all) numbers_[axis++] = each.value;
+    for (const axis_size number : all) numbers_[axis++] = number.value;
   }
   template <std::size_t Rank>
     requires(Rank != dynamic_rank)

@@ -76,7 +76,7 @@ class context : public detail::handle<context, isthmus_context_t, isthmus_contex
 
   static isthmus_context_t* create(std::span<const device> devices) {
     std::vector<isthmus_device_t*> raw;
-    for (const device& one : devices) raw.push_back(one.get());
+    for (const device& member : devices) raw.push_back(member.get());
     isthmus_context_t* result = nullptr;
     detail::check(isthmus_context_create(raw.data(), raw.size(), &result));
     return result;

@@ -35,8 +35,8 @@ class source {
  public:
   source(const buffer& whole) : source(buffer_part{whole, 0}) {}
   source(buffer_part part) : raw_{part.buffer.get(), nullptr, part.offset} {
-    const std::size_t all = part.buffer.size();
-    nbytes_ = part.offset <= all ? all - part.offset : 0;
+    const std::size_t buffer_bytes = part.buffer.size();
+    nbytes_ = part.offset <= buffer_bytes ? buffer_bytes - part.offset : 0;
   }
   template <class T>
     requires std::is_trivially_copyable_v<T>
@@ -74,7 +74,7 @@ class keepers {
     return *this;
   }
   ~keepers() {
-    for (const isthmus_owner_t& one : owners_) one.release(one.object);
+    for (const isthmus_owner_t& owner : owners_) owner.release(owner.object);
   }
 
   template <class Value>

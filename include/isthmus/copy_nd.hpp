@@ -32,7 +32,7 @@ class dimensions {
       raise(status::invalid_argument, "an array cannot have " + std::to_string(all.size()) +
                                           " dimensions: the limit is " + std::to_string(limit));
     }
-    for (const std::size_t each : all) numbers_[count_++] = each;
+    for (const std::size_t number : all) numbers_[count_++] = number;
   }
   dimensions(std::initializer_list<std::size_t> all)
       : dimensions(std::span<const std::size_t>(all.begin(), all.size())) {}

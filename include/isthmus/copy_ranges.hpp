@@ -37,9 +37,9 @@ inline void check_bounds(const source& endpoint, std::size_t offset, std::size_t
 inline auto copy_ranges_call(const isthmus::destination& destination, const isthmus::source& source,
                              std::span<const copy_range> ranges, queue_choice queue) {
   for (std::size_t index = 0; index < ranges.size(); ++index) {
-    const copy_range& each = ranges[index];
-    check_bounds(source, each.source_offset, each.nbytes, index, "source");
-    check_bounds(destination, each.destination_offset, each.nbytes, index, "destination");
+    const copy_range& range = ranges[index];
+    check_bounds(source, range.source_offset, range.nbytes, index, "source");
+    check_bounds(destination, range.destination_offset, range.nbytes, index, "destination");
   }
   return [&destination, &source, ranges, queue](const isthmus_operation_t* operation,
                                                 isthmus_event_t** event) {

@@ -145,7 +145,7 @@ class device : public detail::handle<device, isthmus_device_t, isthmus_device_re
 [[nodiscard]] inline std::vector<device> devices() {
   std::vector<device> result;
   for (const platform& platform : platforms()) {
-    for (device& found : devices(platform)) result.push_back(std::move(found));
+    for (device& member : devices(platform)) result.push_back(std::move(member));
   }
   return result;
 }

@@ -112,8 +112,8 @@ class element_reference {
   T operator*=(T value) const&& { return store(static_cast<T>(load() * value)); }
   T operator/=(T value) const&& { return store(static_cast<T>(load() / value)); }
 
-  // Compare the values. C++ would not find comparison operators that are templates themselves, such
-  // as those of std::complex.
+  // Compare the values. Without these operators C++ would not find comparison operators that are
+  // templates, such as those of std::complex.
   friend bool operator==(const element_reference& a, const element_reference& b) {
     return a.load() == b.load();
   }

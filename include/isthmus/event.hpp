@@ -195,7 +195,7 @@ class dependencies {
       : dependencies(std::span<const event>(events.begin(), events.size())) {}
   dependencies(std::span<const event> events) {
     raw_.reserve(events.size());
-    for (const event& one : events) raw_.push_back(one.get());
+    for (const event& dependency : events) raw_.push_back(dependency.get());
   }
 
   [[nodiscard]] isthmus_event_t* const* data() const noexcept { return raw_.data(); }

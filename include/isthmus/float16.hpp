@@ -21,27 +21,27 @@ namespace isthmus {
 inline namespace v1 {
 namespace detail {
 
-// `value` rounded to odd: as a float whose last bit is set if anything was cut off. Rounding that
-// to fewer bits gives the same result as rounding `value` directly.
+// `value` rounded to odd: as a float whose last bit is set if digits were dropped. Rounding the
+// result to at least two bits fewer gives the same number as rounding `value` directly.
 template <std::floating_point Wide>
 [[nodiscard]] constexpr float round_to_odd(Wide value) noexcept {
   using limits = std::numeric_limits<float>;
   if (value > Wide{limits::max()}) return limits::infinity();
   if (value < Wide{limits::lowest()}) return -limits::infinity();
   const auto nearest = static_cast<float>(value);
-  const auto back = static_cast<Wide>(nearest);
-  if (back == value || value != value) return nearest;
+  const auto restored = static_cast<Wide>(nearest);
+  if (restored == value || value != value) return nearest;
   const auto bits = std::bit_cast<std::uint32_t>(nearest);
   if ((bits & 1U) != 0) return nearest;
-  const bool is_too_far = value > 0 ? back > value : back < value;
+  const bool is_too_far = value > 0 ? restored > value : restored < value;
   return std::bit_cast<float>(is_too_far ? bits - 1U : bits + 1U);
 }
 
-// The same for an integer as a double, which has 11 bits less.
+// The same for an integer as a double, which has 11 bits fewer.
 [[nodiscard]] constexpr double integer_to_odd(std::uint64_t value) noexcept {
   if (value >> 53U == 0) return static_cast<double>(value);
-  const std::uint64_t cut_off = (value & 0x7ffU) != 0 ? 1 : 0;
-  return static_cast<double>(value >> 11U | cut_off) * 0x1p11;
+  const std::uint64_t sticky_bit = (value & 0x7ffU) != 0 ? 1 : 0;
+  return static_cast<double>(value >> 11U | sticky_bit) * 0x1p11;
 }
 
 template <class Number>
@@ -57,12 +57,13 @@ template <class Number>
   }
 }
 
-// `bits` without its last `cut` bits, rounded to nearest, ties to even.
-[[nodiscard]] constexpr std::uint32_t rounded(std::uint32_t bits, std::uint32_t cut) noexcept {
-  const std::uint32_t half = 1U << (cut - 1U);
-  const std::uint32_t rest = bits & ((1U << cut) - 1U);
-  const std::uint32_t quotient = bits >> cut;
-  return quotient + (rest > half || (rest == half && (quotient & 1U) != 0) ? 1U : 0U);
+// `bits` without its last `dropped_bits` bits, rounded to nearest, ties to even.
+[[nodiscard]] constexpr std::uint32_t rounded(std::uint32_t bits,
+                                              std::uint32_t dropped_bits) noexcept {
+  const std::uint32_t half = 1U << (dropped_bits - 1U);
+  const std::uint32_t remainder = bits & ((1U << dropped_bits) - 1U);
+  const std::uint32_t quotient = bits >> dropped_bits;
+  return quotient + (remainder > half || (remainder == half && (quotient & 1U) != 0) ? 1U : 0U);
 }
 
 inline constexpr std::uint32_t k_float_infinity = 0x7f800000;

@@ -46,8 +46,8 @@ class host_view : public detail::exported_span<T, buffer, isthmus_buffer_unexpor
     const auto address = reinterpret_cast<std::uintptr_t>(info.pointer);
     if (info.nbytes % sizeof(T) != 0 || address % alignof(T) != 0) {
       raise(status::invalid_argument,
-            std::to_string(info.nbytes) + " bytes at an address of remainder " +
-                std::to_string(address % alignof(T)) + " are not a whole number of objects of " +
+            std::to_string(info.nbytes) + " bytes, whose address modulo the alignment is " +
+                std::to_string(address % alignof(T)) + ", are not a whole number of objects of " +
                 std::to_string(sizeof(T)) + " bytes, aligned to " + std::to_string(alignof(T)));
     }
   }

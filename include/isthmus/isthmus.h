@@ -11,7 +11,7 @@
  *  - Handles are reference-counted. The caller owns what a function returns through `**out` and
  *    releases it with the type's `release` function. `retain` and `release` accept NULL and never
  *    fail. They do not block, except where isthmus_buffer_free_may_wait returns 1. They may be
- *    called from any thread, and in a forked child, where they do nothing.
+ *    called from any thread, and in a forked child, where `release` does nothing.
  *  - Every function is thread-safe, on the same handles too.
  *  - A structure that may grow begins with `struct_size`, which the caller sets to its `sizeof`.
  *  - Sizes, offsets and pitches are in bytes, times in nanoseconds.
@@ -61,18 +61,18 @@ enum {
   ISTHMUS_OK = 0,
   ISTHMUS_PENDING = 1,                 /* not an error: the event has not completed */
   ISTHMUS_ERROR_INVALID_ARGUMENT = -1, /* a value that the documentation does not allow */
-  ISTHMUS_ERROR_OUT_OF_RANGE = -2,     /* past either end of a buffer or allocation */
+  ISTHMUS_ERROR_OUT_OF_RANGE = -2,     /* an index, or bytes past either end of their memory */
   ISTHMUS_ERROR_OUT_OF_MEMORY = -3,    /* no memory of the requested kind is left */
   ISTHMUS_ERROR_UNSUPPORTED = -4, /* not supported by this driver or device; see its capabilities */
   ISTHMUS_ERROR_WRONG_CONTEXT = -5, /* objects of different contexts, or an unknown pointer */
-  ISTHMUS_ERROR_NOT_FOUND = -6,     /* no such device or platform */
+  ISTHMUS_ERROR_NOT_FOUND = -6,     /* no object with that name, number or address */
   ISTHMUS_ERROR_CLOSED = -7,        /* a freed buffer or a closed queue */
   ISTHMUS_ERROR_READ_ONLY = -8,     /* a write to memory marked read-only */
   ISTHMUS_ERROR_DEVICE_LOST = -9,   /* the device and its memory were lost */
   ISTHMUS_ERROR_DRIVER = -10,       /* the driver failed; the message names the call and its code */
   ISTHMUS_ERROR_TIMEOUT = -11,      /* the timeout expired; the operation continues */
   ISTHMUS_ERROR_DEPENDENCY = -12,   /* a dependency failed, so the operation did not run */
-  ISTHMUS_ERROR_ABANDONED = -13,    /* a host event was dropped before it was completed */
+  ISTHMUS_ERROR_ABANDONED = -13,    /* a host event was released before it was completed */
   ISTHMUS_ERROR_CALLBACK = -14,     /* a function passed to the library failed */
   ISTHMUS_ERROR_FORKED = -15,       /* a call that needs a driver, in a forked child */
   ISTHMUS_ERROR_INTERNAL = -16,     /* a bug in this library: please report it */
@@ -233,8 +233,8 @@ ISTHMUS_API isthmus_status_t isthmus_device_find_native(const char* backend, voi
  * defaults. */
 ISTHMUS_API isthmus_status_t isthmus_sim_create(const char* options,
                                                 isthmus_device_t** device) ISTHMUS_NOEXCEPT;
-/* Changes the options that can change during the lifetime of the device: faults, effect, bandwidth,
- * latency. */
+/* Changes the options that can change during the lifetime of the device: those of faults, device
+ * loss, effects, bandwidths and latency. INVALID_ARGUMENT for other options. */
 ISTHMUS_API isthmus_status_t isthmus_sim_configure(isthmus_device_t* device,
                                                    const char* options) ISTHMUS_NOEXCEPT;
 /* Number of driver calls of one kind so far ("allocate", "copy", ...; "any" for all). */
@@ -348,8 +348,8 @@ typedef struct isthmus_view_s {
   void* data;
   size_t nbytes;
 } isthmus_view_t;
-/* Returns ISTHMUS_OK, or any error status with a message, which is copied from `message` (may be
- * NULL). */
+/* Returns ISTHMUS_OK, or an error with a message, which is copied from `message` (may be NULL).
+ * TIMEOUT and numbers that are not errors count as CALLBACK. */
 typedef isthmus_status_t (*isthmus_function_t)(void* object, const isthmus_view_t* views,
                                                size_t view_count, const char** message);
 /* Runs `function(owner.object, ...)` in queue order on a thread of the library, with views of the
@@ -440,7 +440,7 @@ ISTHMUS_API isthmus_status_t isthmus_bytes_parse(const char* text, isthmus_devic
  * use and free. A pool that would exceed it first releases its own free memory, then makes the
  * other pools release their free memory, and then fails with OUT_OF_MEMORY; the message lists what
  * each pool holds. Small and recent blocks in the caches of other threads do not count as free.
- * Thread-safe. A pool waits for another one only while that one grows or is trimmed.
+ * Thread-safe. A pool waits for another one only while the other one grows or is trimmed.
  * INVALID_ARGUMENT for 0 bytes. */
 ISTHMUS_API isthmus_status_t isthmus_budget_create(uint64_t limit_bytes,
                                                    isthmus_budget_t** budget) ISTHMUS_NOEXCEPT;
@@ -475,7 +475,8 @@ enum {
 typedef struct isthmus_pool_options_s {
   size_t struct_size;
   uint64_t initial_bytes; /* obtained from the driver at once; 0: none */
-  /* Minimum request to the driver; 0: 32 MiB, or 1/128 of the held bytes if memory can move. */
+  /* Minimum request to the driver; 0: 32 MiB or, if memory can move, 1/128 of the held bytes, from
+   * 2 MiB to 32 MiB. */
   uint64_t growth_bytes;
   uint64_t limit_bytes; /* maximum of held bytes; 0: no limit */
   uint32_t flags;
@@ -500,21 +501,21 @@ ISTHMUS_API isthmus_status_t isthmus_resource_pool(isthmus_context_t* context,
                                                    const isthmus_pool_options_t* options,
                                                    isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
 /* A pool over another resource instead of the driver, of the same context, device and kind; the
- * pool keeps it alive. The pool requests at least `growth_bytes` at a time, aligned to 64 KiB or,
- * if the device cannot align to that, 64 KiB more. It requests on a separate queue without work,
- * and deallocates exactly these blocks. It calls upstream where it would call the driver: without a
- * lock, so from several threads at once, and never from a free. OUT_OF_MEMORY of upstream starts
- * the out-of-memory stages, whose trim also trims upstream; any other error fails the request. Such
- * memory does not move (ISTHMUS_POOL_NO_REMAP). UNSUPPORTED for an upstream that is built on a
- * pool, that provides memory of several kinds, or that is monotonic. Upstream memory that a pool
- * already holds is rejected with CALLBACK. */
+ * pool keeps it alive. The pool requests at least `growth_bytes` at a time, aligned to 64 KiB; if
+ * the device cannot align to that, it requests 64 KiB more instead. It requests on a separate queue
+ * without work, and deallocates exactly these blocks. It calls upstream where it would call the
+ * driver: without a lock, so from several threads at once, and never from a free. OUT_OF_MEMORY of
+ * upstream starts the out-of-memory stages, whose trim also trims upstream; any other error fails
+ * the request. Such memory does not move (ISTHMUS_POOL_NO_REMAP). UNSUPPORTED for an upstream that
+ * is built on a pool, that provides memory of several kinds, or that is monotonic. Upstream memory
+ * that a pool already holds is rejected with CALLBACK. */
 ISTHMUS_API isthmus_status_t
 isthmus_resource_pool_over(isthmus_resource_t* upstream, const isthmus_pool_options_t* options,
                            isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
 
 /* The default pool, which serves requests without a resource. There is one for each kind of memory
- * of a device in a context, for all languages. `queue` NULL: the default queue. It is created on
- * first use, with the default options except `decay_ns`, which is 10 s: memory that was not used
+ * of a device in a context, for all languages. `queue` NULL: the default queue. A pool is created
+ * on first use, with the default options except `decay_ns`, which is 10 s: memory that was not used
  * for that long is returned to the driver. The pool lives while it is referenced or its memory is
  * in use. ISTHMUS_DEFAULT_POOL_OF_ARRAYS selects the pool of arrays instead of that of buffers. The
  * two are the same pool except on devices with ISTHMUS_CAN_IPC whose memory can move (CUDA). On
@@ -540,11 +541,12 @@ ISTHMUS_API isthmus_status_t isthmus_resource_allocate(isthmus_resource_t* resou
  * caller guarantees two things: only uses known to the library still access the memory, and the
  * work that was pending on the allocation's queue at the allocation has completed. NULL `pointer`
  * does nothing. INVALID_ARGUMENT, without effect, for a pointer that was not allocated here, an
- * inner pointer, or a second free (an unchecked pool cannot always detect these). It does not fail
- * otherwise, and it blocks in one case only: a pool with more than 65,533 queues in use at a time
- * waits for the work of a further queue. A free to a pool needs no memory, and calls the driver
- * only in that case and if the queue's handle was exported. If the queue cannot be queried now, the
- * block is reused once that is possible. */
+ * inner pointer, or a second free (an unchecked pool cannot always detect these). WRONG_CONTEXT,
+ * without effect, for a queue of another context. It does not fail otherwise, and it blocks in one
+ * case only: a pool with more than 65,533 queues in use at a time waits for the work of a further
+ * queue. A free to a pool needs no memory, and calls the driver only in that case and if the
+ * queue's handle was exported. If the queue cannot be queried now, the block is reused once that is
+ * possible. */
 ISTHMUS_API isthmus_status_t isthmus_resource_deallocate(isthmus_resource_t* resource,
                                                          void* pointer, size_t nbytes,
                                                          size_t alignment,
@@ -621,8 +623,8 @@ ISTHMUS_API isthmus_status_t isthmus_resource_snapshot(
  * and the last error is unchanged. */
 ISTHMUS_API isthmus_status_t isthmus_error_snapshot(isthmus_snapshot_t* snapshot) ISTHMUS_NOEXCEPT;
 
-/* The out-of-memory stages of a pool, in this order. A request above the limit or budget tries
- * none, and one inside a driver's callback only the first three. */
+/* The out-of-memory stages of a pool, in this order. A request that alone exceeds the limit or
+ * budget tries none, and one inside a driver's callback only the first three. */
 typedef int32_t isthmus_oom_stage_t;
 enum {
   /* Collects this thread's cache, and memory whose work has completed. */
@@ -931,12 +933,12 @@ ISTHMUS_API isthmus_status_t isthmus_monotonic_release(isthmus_resource_t* resou
     ISTHMUS_NOEXCEPT;
 
 /* Allocates blocks of one size, cut from slabs of `blocks` each (0: as many as fill a MiB, at least
- * 8). The distance between blocks is `block_bytes` rounded up to the device's base alignment.
- * INVALID_ARGUMENT for a larger request, and for an alignment above the largest power of two, up to
- * 4096, that divides this distance: use isthmus_resource_binning to serve such requests from
- * another resource. A block freed on a queue is reused there at once, and elsewhere when the work
- * before the free has completed. A slab without live blocks is returned by trim, and if a request
- * of any resource would fail without it. INVALID_ARGUMENT for 0 bytes. */
+ * 8). The distance between blocks is `block_bytes` rounded up to the device's base alignment. A
+ * request fails with INVALID_ARGUMENT if it is larger, and for an alignment above the largest power
+ * of two, up to 4096, that divides this distance: use isthmus_resource_binning to serve such
+ * requests from another resource. A block freed on a queue is reused there at once, and elsewhere
+ * when the work before the free has completed. A slab without live blocks is returned by trim, and
+ * if a request of any resource would fail without it. INVALID_ARGUMENT for a `block_bytes` of 0. */
 ISTHMUS_API isthmus_status_t
 isthmus_resource_fixed_size(isthmus_resource_t* upstream, size_t block_bytes, size_t blocks,
                             isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
@@ -1055,18 +1057,19 @@ ISTHMUS_API isthmus_status_t isthmus_buffer_create(size_t nbytes, isthmus_kind_t
  * pointer must be known to the queue's context and, for device kind, belong to its device
  * (WRONG_CONTEXT). [pointer, pointer + nbytes) must lie within its allocation where the driver
  * reports that, and within the live buffer whose block it is in. ISTHMUS_KIND_UNKNOWN uses the kind
- * that the driver reports. Memory that the library allocated is kept alive too, and operations on
- * it are ordered with those of its own buffer. */
+ * that the driver reports; INVALID_ARGUMENT for another kind than that. Memory that the library
+ * allocated is kept alive too, and operations on it are ordered with those of its own buffer. */
 ISTHMUS_API isthmus_status_t isthmus_buffer_adopt(void* pointer, size_t nbytes, isthmus_kind_t kind,
                                                   int read_only, isthmus_queue_t* queue,
                                                   isthmus_owner_t owner,
                                                   isthmus_buffer_t** buffer) ISTHMUS_NOEXCEPT;
-/* Bytes [offset, offset + nbytes) of `base`, which the slice keeps alive. Allocates no memory. */
+/* Bytes [offset, offset + nbytes) of `base`, which the slice keeps alive. Allocates no memory.
+ * OUT_OF_RANGE if they do not lie in `base`. */
 ISTHMUS_API isthmus_status_t isthmus_buffer_slice(isthmus_buffer_t* base, size_t offset,
                                                   size_t nbytes,
                                                   isthmus_buffer_t** slice) ISTHMUS_NOEXCEPT;
-/* Another buffer of the same memory whose operations are ordered by `queue`, of the same context.
- */
+/* Another buffer of the same memory whose operations are ordered by `queue`. WRONG_CONTEXT for a
+ * queue of another context. */
 ISTHMUS_API isthmus_status_t isthmus_buffer_on_queue(isthmus_buffer_t* base, isthmus_queue_t* queue,
                                                      isthmus_buffer_t** view) ISTHMUS_NOEXCEPT;
 ISTHMUS_API void isthmus_buffer_retain(isthmus_buffer_t* buffer) ISTHMUS_NOEXCEPT;
@@ -1119,9 +1122,9 @@ ISTHMUS_API int isthmus_buffer_idle(const isthmus_buffer_t* buffer) ISTHMUS_NOEX
  * one is not 0 call isthmus_buffer_idle, which may set them to 0.
  *
  * Writes the addresses of these bytes to `flags`, which has space for `capacity` addresses, and
- * returns their number. If there are more, or `buffer` is NULL, it writes the address of one byte
- * that is always set, so that a program built for an older library calls each time. Returns 0 if
- * `capacity` is 0. */
+ * returns their number. If `capacity` is too small, or `buffer` is NULL, it writes the address of
+ * one byte that is always set, so that a program built for an older library calls each time.
+ * Returns 0 if `capacity` is 0. */
 enum { ISTHMUS_WATCHED = 5 }; /* maximum in this version */
 ISTHMUS_API size_t isthmus_buffer_watch(const isthmus_buffer_t* buffer, const unsigned char** flags,
                                         size_t capacity) ISTHMUS_NOEXCEPT;
@@ -1353,7 +1356,7 @@ enum {
   ISTHMUS_FLOAT32 = 12,
   ISTHMUS_FLOAT64 = 13,
   ISTHMUS_LONGDOUBLE = 14, /* C's long double */
-  ISTHMUS_COMPLEX64 = 15,  /* two of FLOAT32: real part, imaginary part */
+  ISTHMUS_COMPLEX64 = 15,  /* two of FLOAT32: the real, then the imaginary component */
   ISTHMUS_COMPLEX128 = 16,
   ISTHMUS_CLONGDOUBLE = 17
 };
@@ -1402,11 +1405,11 @@ typedef struct isthmus_array_s {
 
 /* Copies every element of `source` to the element of `destination` with the same index. The source
  * is broadcast to the destination's shape by NumPy's rules. Elements are converted as in C, rounded
- * once to nearest. A float without a representable integer converts as on x86, and so as NumPy's
- * astype there: to the lowest 32- or 64-bit integer, truncated to the width of the destination. An
- * imaginary part is dropped if the destination has none; any nonzero value is true. Overlapping
- * arrays are copied as if the source had been copied to temporary memory first, of the same kind if
- * the host cannot access it.
+ * once to nearest. A float outside the range of an integer type converts as on x86, and so as
+ * NumPy's astype there: to the lowest 32- or 64-bit integer (16-bit from LONGDOUBLE to INT16 and
+ * 8-bit integers), truncated to the width of the destination. An imaginary component is dropped if
+ * the destination has none; any nonzero value is true. Overlapping arrays are copied as if the
+ * source had been copied to temporary memory first, of the same kind if the host cannot access it.
  *
  * Strided copies of one dtype use isthmus_copy_nd if 8 dimensions can express them after contiguous
  * ones are joined. Copies of more dimensions, copies that convert, and copies in which one side
@@ -1429,8 +1432,9 @@ ISTHMUS_API isthmus_status_t isthmus_fill_array(isthmus_queue_t* queue,
                                                 const isthmus_operation_t* operation,
                                                 isthmus_event_t** event) ISTHMUS_NOEXCEPT;
 /* 1 if the elements of the two arrays share a byte, else 0. Exact up to a bound on the work; beyond
- * it 1 if their extents intersect. Elements of a freed buffer share nothing, nor does an invalid
- * array: NULL, or one that isthmus_copy_array would reject. */
+ * it 1 if their extents intersect. Also 1 if the host has no memory for the check. Elements of a
+ * freed buffer share nothing, nor does an invalid array: NULL, or one with invalid fields or with
+ * elements outside of its memory. */
 ISTHMUS_API int isthmus_arrays_overlap(const isthmus_array_t* one,
                                        const isthmus_array_t* other) ISTHMUS_NOEXCEPT;
 
@@ -1466,7 +1470,7 @@ enum {
   ISTHMUS_TRACKING_DEFAULT = 0, /* the best mechanism for the size */
   ISTHMUS_TRACKING_PAGES = 1,   /* the kernel reports written pages: Linux 6.7 */
   ISTHMUS_TRACKING_BYTES = 2,   /* comparison with the last synchronized bytes: exact */
-  ISTHMUS_TRACKING_HASHES = 3   /* hashes of 64 KiB each */
+  ISTHMUS_TRACKING_HASHES = 3   /* comparison of hashes of blocks of 64 KiB */
 };
 
 typedef struct isthmus_unified_options_s {
@@ -1477,7 +1481,7 @@ typedef struct isthmus_unified_options_s {
   int32_t by_page;              /* tracks 4 KiB pages from the start: for sparse writes */
   isthmus_tracking_t tracking;  /* UNSUPPORTED on first use if unavailable */
   size_t element_bytes;         /* a write to a byte dirties its whole element; 0: one byte */
-  isthmus_resource_t* resource; /* of the device copy; NULL: the driver */
+  isthmus_resource_t* resource; /* of the device copy; NULL: the default pool of buffers */
 } isthmus_unified_options_t;
 
 typedef struct isthmus_unified_info_s {
@@ -1611,8 +1615,8 @@ ISTHMUS_API isthmus_status_t isthmus_unified_resolve(isthmus_unified_t* unified,
                                                      size_t nbytes) ISTHMUS_NOEXCEPT;
 /* Treats both copies as synchronized, whatever they contain. For use before all bytes are
  * overwritten. Until the device copy is obtained or marked again it may be released when memory
- * runs out, if no handle refers to it. Failures of copies, earlier and later ones, are then
- * reported by their events only. */
+ * runs out, if no handle refers to it. Failures of the copies that began before are reported by
+ * their events only. */
 ISTHMUS_API isthmus_status_t isthmus_unified_forget(isthmus_unified_t* unified) ISTHMUS_NOEXCEPT;
 
 /* How writes to host copies of 64 KiB and more are detected in this process: the mechanism, its

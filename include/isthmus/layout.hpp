@@ -24,8 +24,8 @@ namespace detail {
 inline constexpr std::int64_t k_max_bytes = std::numeric_limits<std::int64_t>::max();
 
 // The number of elements of a shape. Throws invalid_argument for negative extents, and for more
-// bytes than memory can hold. Extents of 0 are left out of that check, so that the strides along
-// the other axes can be represented.
+// bytes than memory can hold. Extents of 0 count as 1 in that check, so that the strides along the
+// other axes can be represented.
 template <std::size_t Rank>
 [[nodiscard]] constexpr std::int64_t checked_count(const axes<Rank>& shape, std::int64_t item) {
   std::int64_t max_count = k_max_bytes / std::max<std::int64_t>(item, 1);
@@ -141,9 +141,9 @@ struct layout {
     layout result = *this;
     std::uint32_t seen = 0;
     for (std::size_t axis = 0; axis < rank() && order.size() == rank(); ++axis) {
-      const auto all = static_cast<std::int64_t>(rank());
-      const std::int64_t source_axis = order[axis] < 0 ? order[axis] + all : order[axis];
-      if (source_axis < 0 || source_axis >= all) break;
+      const auto axis_count = static_cast<std::int64_t>(rank());
+      const std::int64_t source_axis = order[axis] < 0 ? order[axis] + axis_count : order[axis];
+      if (source_axis < 0 || source_axis >= axis_count) break;
       seen |= 1U << static_cast<std::uint32_t>(source_axis);
       result.shape[axis] = shape[static_cast<std::size_t>(source_axis)];
       result.strides[axis] = strides[static_cast<std::size_t>(source_axis)];
@@ -157,39 +157,40 @@ struct layout {
 
   // Broadcasts as NumPy does: axes are added in front, and an extent of 1 matches any extent.
   // Throws invalid_argument for shapes that do not fit, and for more bytes than memory can hold.
-  template <std::size_t Wanted>
-  [[nodiscard]] constexpr layout<Wanted> broadcast_to(const axes<Wanted>& wanted,
-                                                      std::int64_t item) const {
-    layout<Wanted> result{wanted, {}, offset};
-    result.strides.resize(wanted.size());
-    bool fits = rank() <= wanted.size();
-    for (std::size_t back = 1; fits && back <= rank(); ++back) {
-      const std::size_t source_axis = rank() - back;
-      const std::size_t target_axis = wanted.size() - back;
-      fits = shape[source_axis] == wanted[target_axis] || shape[source_axis] == 1;
+  template <std::size_t TargetRank>
+  [[nodiscard]] constexpr layout<TargetRank> broadcast_to(const axes<TargetRank>& target_shape,
+                                                          std::int64_t item) const {
+    layout<TargetRank> result{target_shape, {}, offset};
+    result.strides.resize(target_shape.size());
+    bool fits = rank() <= target_shape.size();
+    for (std::size_t distance = 1; fits && distance <= rank(); ++distance) {
+      const std::size_t source_axis = rank() - distance;
+      const std::size_t target_axis = target_shape.size() - distance;
+      fits = shape[source_axis] == target_shape[target_axis] || shape[source_axis] == 1;
       result.strides[target_axis] =
-          shape[source_axis] == wanted[target_axis] ? strides[source_axis] : 0;
+          shape[source_axis] == target_shape[target_axis] ? strides[source_axis] : 0;
     }
     if (!fits) {
       raise(status::invalid_argument, "an array of shape " + to_string(shape) +
-                                          " does not broadcast to " + to_string(wanted));
+                                          " does not broadcast to " + to_string(target_shape));
     }
-    static_cast<void>(detail::checked_count(wanted, item));
+    static_cast<void>(detail::checked_count(target_shape, item));
     return result;
   }
 
   // The same elements in the same row-major order, with another shape. One extent may be -1 and is
   // then computed. Throws invalid_argument if the new shape requires a copy.
-  template <std::size_t Wanted>
-  [[nodiscard]] constexpr layout<Wanted> reshaped(const axes<Wanted>& requested,
-                                                  std::int64_t item) const {
-    const axes<Wanted> wanted = infer_extent(requested);
-    static_cast<void>(detail::checked_count(wanted, item));
-    layout<Wanted> result{wanted, detail::dense_strides(wanted, item), offset};
+  template <std::size_t TargetRank>
+  [[nodiscard]] constexpr layout<TargetRank> reshaped(const axes<TargetRank>& requested,
+                                                      std::int64_t item) const {
+    const axes<TargetRank> target_shape = infer_extent(requested);
+    static_cast<void>(detail::checked_count(target_shape, item));
+    layout<TargetRank> result{target_shape, detail::dense_strides(target_shape, item), offset};
     if (is_contiguous(item) || compute_strides(result)) return result;
     raise(status::invalid_argument, "an array of shape " + to_string(shape) + " and strides " +
                                         to_string(strides) + " cannot be viewed with shape " +
-                                        to_string(wanted) + ": copy it to a dense array first");
+                                        to_string(target_shape) +
+                                        ": copy it to a dense array first");
   }
 
   // The same bytes as elements of another size. The last axis, which must have no gaps, is scaled.
@@ -214,30 +215,31 @@ struct layout {
  private:
   // `requested` with -1 replaced by the extent that the number of elements implies. Throws
   // invalid_argument if the numbers of elements differ.
-  template <std::size_t Wanted>
-  [[nodiscard]] constexpr axes<Wanted> infer_extent(const axes<Wanted>& requested) const {
-    axes<Wanted> wanted = requested;
-    const std::int64_t all = count();
-    std::size_t inferred_axis = wanted.size();
+  template <std::size_t TargetRank>
+  [[nodiscard]] constexpr axes<TargetRank> infer_extent(const axes<TargetRank>& requested) const {
+    axes<TargetRank> target_shape = requested;
+    const std::int64_t element_count = count();
+    std::size_t inferred_axis = target_shape.size();
     std::int64_t product = 1;
     bool fits = true;
-    for (std::size_t axis = 0; axis < wanted.size(); ++axis) {
-      if (wanted[axis] == -1 && inferred_axis == wanted.size()) {
+    for (std::size_t axis = 0; axis < target_shape.size(); ++axis) {
+      if (target_shape[axis] == -1 && inferred_axis == target_shape.size()) {
         inferred_axis = axis;
-      } else if (wanted[axis] < 0 ||
-                 (wanted[axis] > 0 && product > detail::k_max_bytes / wanted[axis])) {
+      } else if (target_shape[axis] < 0 ||
+                 (target_shape[axis] > 0 && product > detail::k_max_bytes / target_shape[axis])) {
         fits = false;
       } else {
-        product *= wanted[axis];
+        product *= target_shape[axis];
       }
     }
-    if (fits && inferred_axis != wanted.size() && product > 0) {
-      wanted[inferred_axis] = all / product;
-      product *= wanted[inferred_axis];
+    if (fits && inferred_axis != target_shape.size() && product > 0) {
+      target_shape[inferred_axis] = element_count / product;
+      product *= target_shape[inferred_axis];
     }
-    if (fits && product == all && (inferred_axis == wanted.size() || wanted[inferred_axis] >= 0))
-      return wanted;
-    raise(status::invalid_argument, "the " + std::to_string(all) +
+    if (fits && product == element_count &&
+        (inferred_axis == target_shape.size() || target_shape[inferred_axis] >= 0))
+      return target_shape;
+    raise(status::invalid_argument, "the " + std::to_string(element_count) +
                                         " elements of an array of shape " + to_string(shape) +
                                         " cannot have the shape " + to_string(requested));
   }
@@ -245,8 +247,8 @@ struct layout {
   // Sets the strides of `result`, or returns false if there are none. Uses the algorithm of NumPy's
   // reshape: it matches groups of axes of both layouts that have the same number of elements, and
   // the axes of each group of this layout must have a common stride.
-  template <std::size_t Wanted>
-  [[nodiscard]] constexpr bool compute_strides(layout<Wanted>& result) const {
+  template <std::size_t TargetRank>
+  [[nodiscard]] constexpr bool compute_strides(layout<TargetRank>& result) const {
     const layout<dynamic_rank> old = squeezed();
     std::size_t source_axis = 0, target_axis = 0;
     while (source_axis < old.rank() && target_axis < result.rank()) {
@@ -269,8 +271,8 @@ struct layout {
       source_axis = source_end;
       target_axis = target_end;
     }
-    for (; target_axis < result.rank();
-         ++target_axis) {  // extents of 1, whose strides do not matter
+    // The remaining extents are 1, so their strides do not matter.
+    for (; target_axis < result.rank(); ++target_axis) {
       result.strides[target_axis] = target_axis == 0 ? 1 : result.strides[target_axis - 1];
     }
     return true;

@@ -48,7 +48,7 @@ namespace low_level {
     std::map<std::pair<std::uintptr_t, isthmus_device_t*>, v1::queue> queues;
   };
   static auto* const instance = new table;  // never destroyed
-  const std::lock_guard hold(instance->lock);
+  const std::lock_guard guard(instance->lock);
   v1::queue& entry = instance->queues[{isthmus_context_key(ctx.get()), dev.get()}];
   if (!entry) entry = v1::queue(ctx, dev);
   return entry;
@@ -120,10 +120,10 @@ struct memory_properties_t {
 // The memories of a device; every backend reports exactly one.
 [[nodiscard]] inline std::vector<memory_properties_t> memory_properties(const v1::device& dev) {
   const device_info info = dev.info();
-  memory_properties_t found{info.memory_bytes, std::nullopt, info.max_allocation_bytes,
-                            info.base_alignment, info.max_alignment};
-  if (dev.can(capability::query_free_memory)) found.free_size = dev.memory().free_bytes;
-  return {found};
+  memory_properties_t properties{info.memory_bytes, std::nullopt, info.max_allocation_bytes,
+                                 info.base_alignment, info.max_alignment};
+  if (dev.can(capability::query_free_memory)) properties.free_size = dev.memory().free_bytes;
+  return {properties};
 }
 
 // How a device can access a kind of memory, with Level Zero's numbers; 0: not at all.
@@ -250,7 +250,7 @@ class command_list {
   // the list is empty.
   event submit_to(const v1::queue& queue) const {
     event last;
-    for (const auto& each : commands_) last = each(queue);
+    for (const auto& command : commands_) last = command(queue);
     return last ? last : queue.fence();
   }
 

@@ -87,12 +87,12 @@ inline snapshot to_snapshot(const isthmus_snapshot_t& raw) {
                   {},
                   raw.advice != nullptr ? raw.advice : ""};
   for (std::size_t i = 0; i < raw.holder_count; ++i) {
-    const isthmus_holder_t& each = raw.holders[i];
-    result.holders.push_back({each.tag != nullptr ? each.tag : "", each.bytes, each.count});
+    const isthmus_holder_t& holder = raw.holders[i];
+    result.holders.push_back({holder.tag != nullptr ? holder.tag : "", holder.bytes, holder.count});
   }
-  for (isthmus_oom_stage_t each = 0; isthmus_oom_stage_name(each) != nullptr; ++each) {
-    if ((raw.oom_stages >> each & 1U) != 0)
-      result.oom_stages.push_back(static_cast<oom_stage>(each));
+  for (isthmus_oom_stage_t stage = 0; isthmus_oom_stage_name(stage) != nullptr; ++stage) {
+    if ((raw.oom_stages >> stage & 1U) != 0)
+      result.oom_stages.push_back(static_cast<oom_stage>(stage));
   }
   return result;
 }
@@ -110,8 +110,8 @@ inline snapshot to_snapshot(const isthmus_snapshot_t& raw) {
 [[nodiscard]] inline std::optional<snapshot> error_snapshot() {
   isthmus_snapshot_t raw{};
   raw.struct_size = sizeof raw;
-  const auto found = isthmus_error_snapshot(&raw) == ISTHMUS_OK;
-  return found ? std::optional{detail::to_snapshot(raw)} : std::nullopt;
+  const auto has_snapshot = isthmus_error_snapshot(&raw) == ISTHMUS_OK;
+  return has_snapshot ? std::optional{detail::to_snapshot(raw)} : std::nullopt;
 }
 
 // How often a pool tried a stage, and how often the stage served the request.

@@ -270,8 +270,9 @@ class host_resource final : public std::pmr::memory_resource {
     }
   }
   bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override {
-    const auto* same = dynamic_cast<const host_resource*>(&other);
-    return same != nullptr && same->upstream_ == upstream_ && same->queue_ == queue_;
+    const auto* other_resource = dynamic_cast<const host_resource*>(&other);
+    return other_resource != nullptr && other_resource->upstream_ == upstream_ &&
+           other_resource->queue_ == queue_;
   }
 
   resource upstream_;

@@ -102,7 +102,7 @@ class rmm_resource {
     stream_queues& operator=(const stream_queues&) = delete;
     ~stream_queues() {
       for (auto& first : table_) {
-        for (auto* each = first.load(); each != nullptr;) delete std::exchange(each, each->next);
+        for (auto* node = first.load(); node != nullptr;) delete std::exchange(node, node->next);
       }
     }
 
@@ -110,7 +110,7 @@ class rmm_resource {
     [[nodiscard]] const queue& find(void* handle, const Adopt& adopt) {
       auto& first = table_[std::hash<void*>{}(handle) / 16 % table_.size()];
       if (const auto* entry = find_in_list(handle, first)) return entry->queue;
-      const std::lock_guard hold(lock_);
+      const std::lock_guard guard(lock_);
       if (const auto* entry = find_in_list(handle, first)) return entry->queue;
       auto* const entry =
           new list_node{handle, adopt(handle), first.load(std::memory_order_relaxed)};
@@ -126,9 +126,9 @@ class rmm_resource {
     };
     static const list_node* find_in_list(void* handle,
                                          const std::atomic<list_node*>& first) noexcept {
-      const auto* each = first.load(std::memory_order_acquire);
-      while (each != nullptr && each->handle != handle) each = each->next;
-      return each;
+      const auto* node = first.load(std::memory_order_acquire);
+      while (node != nullptr && node->handle != handle) node = node->next;
+      return node;
     }
 
     std::array<std::atomic<list_node*>, 64> table_{};
@@ -164,7 +164,7 @@ class rmm_resource {
       return queue::adopt(cuda_device, handle);
     } catch (const closed&) {
       return queues.find(reinterpret_cast<void*>(k_legacy),
-                         [&](void* each) { return adopt_permanent(each); });
+                         [&](void* stream_handle) { return adopt_permanent(stream_handle); });
     }
     template <class Work>
     decltype(auto) on_queue(void* stream, const Work& work) {
@@ -174,7 +174,8 @@ class rmm_resource {
       if (number != k_legacy && lifetime == streams::transient) {
         return work(queue::adopt(cuda_device, handle));
       }
-      return work(queues.find(handle, [&](void* each) { return adopt_permanent(each); }));
+      return work(
+          queues.find(handle, [&](void* stream_handle) { return adopt_permanent(stream_handle); }));
     }
 
     [[nodiscard]] void* allocate(std::size_t nbytes, std::size_t alignment, void* stream) {

@@ -34,19 +34,19 @@ template <class Submit>
 void submit_all(std::size_t count, Submit&& submit) {
   std::vector<event> events;
   events.reserve(count);
-  std::exception_ptr first;
-  const auto attempt = [&first](auto&& step) {
+  std::exception_ptr first_failure;
+  const auto attempt = [&first_failure](auto&& step) {
     try {
       step();
     } catch (...) {
-      if (!first) first = std::current_exception();
+      if (!first_failure) first_failure = std::current_exception();
     }
   };
-  for (std::size_t part = 0; part < count && !first; ++part) {
+  for (std::size_t part = 0; part < count && !first_failure; ++part) {
     attempt([&] { events.push_back(submit(part)); });
   }
-  for (const event& each : events) attempt([&] { each.wait(); });
-  if (first) std::rethrow_exception(first);
+  for (const event& event_of_part : events) attempt([&] { event_of_part.wait(); });
+  if (first_failure) std::rethrow_exception(first_failure);
 }
 
 // Rows of an array, or elements of plain memory.
@@ -99,11 +99,11 @@ template <class T, std::size_t N>
   if (parts.empty()) raise(status::invalid_argument, "no parts to gather: pass at least one");
   const axes<N> first = parts.front().shape();
   axes<N> joined = first;
-  for (const auto& each : parts.subspan(1)) {
-    axes<N> shape = each.shape();
+  for (const auto& part : parts.subspan(1)) {
+    axes<N> shape = part.shape();
     joined[0] += std::exchange(shape[0], first[0]);
     if (shape != first) {
-      raise(status::invalid_argument, "cannot gather a part of shape " + to_string(each.shape()) +
+      raise(status::invalid_argument, "cannot gather a part of shape " + to_string(part.shape()) +
                                           " with one of " + to_string(first) +
                                           ": parts may differ along the first axis only");
     }

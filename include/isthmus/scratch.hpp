@@ -90,7 +90,7 @@ class scratch {
 
   // Frees all its arrays now.
   void release() noexcept {
-    for (const buffer& each : buffers_) each.free();
+    for (const buffer& owned_buffer : buffers_) owned_buffer.free();
     buffers_.clear();
   }
   [[nodiscard]] std::size_t count() const noexcept { return buffers_.size(); }
@@ -110,21 +110,21 @@ class scratch {
 template <class T, std::size_t N>
 class scoped_array {
  public:
-  explicit scoped_array(array<T, N> held) noexcept : held_(std::move(held)) {}
+  explicit scoped_array(array<T, N> owned_array) noexcept : array_(std::move(owned_array)) {}
   scoped_array(const scoped_array&) = delete;
   scoped_array& operator=(const scoped_array&) = delete;
   ~scoped_array() {
-    if (held_) held_.buffer().free();
+    if (array_) array_.buffer().free();
   }
 
-  [[nodiscard]] const array<T, N>& get() const noexcept { return held_; }
-  [[nodiscard]] const array<T, N>& operator*() const noexcept { return held_; }
-  [[nodiscard]] const array<T, N>* operator->() const noexcept { return &held_; }
+  [[nodiscard]] const array<T, N>& get() const noexcept { return array_; }
+  [[nodiscard]] const array<T, N>& operator*() const noexcept { return array_; }
+  [[nodiscard]] const array<T, N>* operator->() const noexcept { return &array_; }
   // Returns the array, which the scope then does not free.
-  [[nodiscard]] array<T, N> release() noexcept { return std::exchange(held_, {}); }
+  [[nodiscard]] array<T, N> release() noexcept { return std::exchange(array_, {}); }
 
  private:
-  array<T, N> held_;
+  array<T, N> array_;
 };
 
 // Calls `function` with an array of undefined elements and returns its result. The array, and all
@@ -133,8 +133,8 @@ template <class T, array_shape Shape, class Function>
 decltype(auto) with_empty(const Shape& shape, Function&& function,
                           isthmus::kind kind = isthmus::kind::device,
                           const array_options& options = {}) {
-  const scoped_array held(empty<T>(shape, kind, options));
-  return std::forward<Function>(function)(held.get());
+  const scoped_array owned_array(empty<T>(shape, kind, options));
+  return std::forward<Function>(function)(owned_array.get());
 }
 template <class T, std::size_t N, class Function>
 decltype(auto) with_empty(const axis_size (&shape)[N], Function&& function,

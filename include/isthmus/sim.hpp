@@ -29,8 +29,8 @@ class sim_device : public device {
  public:
   explicit sim_device(const std::string& options = "") : device(create(options)) {}
 
-  // Changes the options that can change during the device's lifetime: faults, effect, bandwidth,
-  // latency. Throws invalid_argument for other options.
+  // Changes the options that can change during the device's lifetime: those of faults, device loss,
+  // effects, bandwidths and latency. Throws invalid_argument for other options.
   void configure(const std::string& options) const {
     detail::check(isthmus_sim_configure(get(), options.c_str()));
   }

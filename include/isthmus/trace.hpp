@@ -46,7 +46,7 @@ inline replay_result replay(const isthmus::resource& resource, std::span<const q
                                         " events: pass one sample per event, or none");
   }
   std::vector<isthmus_queue_t*> raw_queues;
-  for (const queue& one : queues) raw_queues.push_back(one.get());
+  for (const queue& member : queues) raw_queues.push_back(member.get());
   isthmus_replay_result_t result{};
   result.struct_size = sizeof result;
   detail::check(isthmus_resource_replay(resource.get(), raw_queues.data(), raw_queues.size(),

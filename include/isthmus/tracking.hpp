@@ -41,15 +41,16 @@ struct tracked_block {
 // The live blocks that were allocated since the last reset, oldest first. Throws invalid_argument
 // for a resource that tracking() did not create, as do the functions below.
 [[nodiscard]] inline std::vector<tracked_block> live_blocks(const resource& tracked) {
-  struct visit {
+  struct visit_result {
     std::vector<tracked_block> blocks;
     bool complete = true;
   } collected;
-  const isthmus_tracked_function_t add = [](void* object, const isthmus_tracked_t* each) {
-    visit& result = *static_cast<visit*>(object);
+  const isthmus_tracked_function_t add = [](void* object, const isthmus_tracked_t* block) {
+    visit_result& result = *static_cast<visit_result*>(object);
     try {
-      result.blocks.push_back({each->pointer, each->nbytes, each->queue_key, each->order,
-                               each->thread, each->tag != nullptr ? each->tag : "", each->stack});
+      result.blocks.push_back({block->pointer, block->nbytes, block->queue_key, block->order,
+                               block->thread, block->tag != nullptr ? block->tag : "",
+                               block->stack});
     } catch (const std::bad_alloc&) {
       result.complete = false;
     }
@@ -81,13 +82,13 @@ struct tag_usage {
 // The usage of each tag under which `tracked` allocated memory, most live bytes first. Untagged
 // allocations are not counted. Throws as live_blocks().
 [[nodiscard]] inline std::vector<tag_usage> usage_by_tag(const resource& tracked) {
-  struct visit {
+  struct visit_result {
     std::vector<tag_usage> tags;
     bool complete = true;
   } collected;
   const isthmus_tag_usage_function_t add = [](void* object, const char* tag,
                                               const isthmus_statistics_t* counts) {
-    visit& result = *static_cast<visit*>(object);
+    visit_result& result = *static_cast<visit_result*>(object);
     try {
       result.tags.push_back({tag, detail::to_statistics(*counts)});
     } catch (const std::bad_alloc&) {

@@ -169,9 +169,9 @@ class unified_buffer {
 
   // Scans for host writes, so that the state is current.
   [[nodiscard]] unified_state state() const {
-    isthmus_unified_state_t now = 0;
-    detail::check(isthmus_unified_state(raw_.get(), &now));
-    return static_cast<unified_state>(now);
+    isthmus_unified_state_t state_number = 0;
+    detail::check(isthmus_unified_state(raw_.get(), &state_number));
+    return static_cast<unified_state>(state_number);
   }
   // Scans likewise.
   [[nodiscard]] unified_info info() const {
