@@ -57,7 +57,9 @@ Result<Endpoint> endpoint_at(void* start, const ByteSpan& span) {
   const auto offset_in_allocation = address(pointer) - address(extent.base);
   if (span.preceding_bytes <= offset_in_allocation && endpoint.memory->facts().is_stated &&
       endpoint.memory->context().takes_host_memory()) {
-    return endpoint;  // ordered after operations on the known memory; the rest is plain host memory
+    // The owner's memory may extend past the adopted part. The operation is ordered after others on
+    // that part; the rest is plain host memory.
+    return endpoint;
   }
   if (span.preceding_bytes > offset_in_allocation ||
       !lies_within(offset_in_allocation - span.preceding_bytes, span.nbytes, extent.nbytes)) {

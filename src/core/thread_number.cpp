@@ -49,11 +49,11 @@ thread_local constinit OwnedByThread<HeldNumber> thread_held_number;
 
 std::uint32_t claim_thread_number() noexcept {
   if (detail::cached_thread_number == 0) {
-    const auto* held = thread_held_number.get();
-    if (held == nullptr) {
+    const auto* holder = thread_held_number.get();
+    if (holder == nullptr) {
       return k_thread_numbers;  // not cached: a later call may obtain memory
     }
-    detail::cached_thread_number = held->get();
+    detail::cached_thread_number = holder->get();
   }
   return detail::cached_thread_number;
 }
