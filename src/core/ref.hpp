@@ -28,6 +28,9 @@ class RefCounted {
   // destruction takes too. False if the last reference has been released.
   [[nodiscard]] bool try_retain() noexcept {
     auto& root = counting_root();
+    if (root.immortal_) {
+      return true;
+    }
     auto count = root.count_.load(std::memory_order_relaxed);
     while (count != 0) {
       if (root.count_.compare_exchange_weak(count, count + 1, std::memory_order_acquire)) {

@@ -110,8 +110,10 @@ void populate_pages(void* pointer, std::size_t nbytes) noexcept {
   if (madvise(first, whole_pages(offset_in_page + nbytes), k_populate_write) == 0) {
     return;
   }
+  // One byte of each page that the range touches, the first of which may begin before the range.
   auto* const bytes = static_cast<unsigned char*>(pointer);
-  for (std::size_t offset = 0; offset < nbytes; offset += page_size()) {
+  for (std::size_t offset = 0; offset < nbytes;
+       offset += page_size() - address(bytes + offset) % page_size()) {
     __atomic_fetch_or(bytes + offset, 0, __ATOMIC_RELAXED);  // preserves the contents
   }
 }

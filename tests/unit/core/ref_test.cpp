@@ -67,6 +67,7 @@ TEST(ref, immortal_objects_are_not_counted) {
     const Ref<part> held{all->member_.get()};
     EXPECT_EQ(all->references(), UINT32_MAX);
     EXPECT_FALSE(held->unique());
+    EXPECT_TRUE(held->try_retain());  // changes no count, so that it cannot overflow
     all = nullptr;
   }
   EXPECT_EQ(ends, 0);
