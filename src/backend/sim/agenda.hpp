@@ -3,15 +3,16 @@
 // The steps that remain to be executed after an engine's lock was released.
 //
 // A step of one engine can enable further steps, also of the engines of other devices. The agenda
-// records these steps and executes them in a loop. Thus no thread acquires an engine's lock while
-// it holds another one, no continuation or destructor runs under such a lock, and a chain of steps
-// of any length causes no recursion. Recording a step allocates nothing, since the nodes were
-// allocated when the operations were submitted. An agenda is used by one thread.
+// records these steps, and `Engine::execute` executes them in a loop. Thus no thread acquires an
+// engine's lock while it holds another one, no continuation or destructor runs under such a lock,
+// and a chain of steps of any length causes no recursion. Recording a step allocates nothing, since
+// the nodes were allocated when the operations were submitted. An agenda is used by one thread.
 
 #include <memory>
 #include <optional>
 
 #include "backend/sim/operation.hpp"
+#include "backend/sim/queue_operations.hpp"
 
 namespace isthmus::sim {
 
@@ -39,25 +40,22 @@ class Agenda {
   Chain<Demanded> demands;
   Chain<PassedEvent> releases;
   EndedList ended;  // to complete, in this order
-  // Destroyed at the end of `run_all`.
+  // Steps that were executed. Destroyed after all others.
   Chain<Demanded> dropped;
   Chain<PassedEvent> passed_events;
 
   Agenda() = default;
   Agenda(const Agenda&) = delete;
   Agenda& operator=(const Agenda&) = delete;
-  ~Agenda() { run_all(); }
+  ~Agenda() = default;  // all steps were executed by this time
 
-  // Schedules the execution of `queue_operations`. Does nothing if another agenda has scheduled it
-  // already. Pre: the lock of `engine` is held.
-  void schedule(Engine& engine, const std::shared_ptr<QueueOperations>& queue_operations) noexcept;
-  // Pre: the caller holds no engine's lock. Post: the agenda is empty.
-  void run_all() noexcept;
+  // The queues whose operations are to run, in order. Pre of `push_queue`: `added` is in no agenda,
+  // and the lock of its engine is held.
+  [[nodiscard]] bool has_queue() const noexcept { return first_queue_ != nullptr; }
+  void push_queue(const std::shared_ptr<QueueOperations>& added) noexcept;
+  [[nodiscard]] std::shared_ptr<QueueOperations> pop_queue() noexcept;
 
  private:
-  [[nodiscard]] bool step() noexcept;
-  void run_first_queue() noexcept;
-
   std::shared_ptr<QueueOperations> first_queue_;
   QueueOperations* last_queue_ = nullptr;  // valid if the list is not empty
 };

@@ -10,6 +10,34 @@
 namespace isthmus::sim {
 namespace {
 
+// An agenda whose steps are executed at the end of its scope. Declared before the lock guard, so
+// that the lock was released by then.
+class ScopedAgenda : public Agenda {
+ public:
+  ScopedAgenda() = default;
+  ScopedAgenda(const ScopedAgenda&) = delete;
+  ScopedAgenda& operator=(const ScopedAgenda&) = delete;
+  ~ScopedAgenda() { Engine::execute(*this); }
+};
+
+// An operation as its waiters access it, by calls of its engine.
+class AwaitableOperation final : public Operation {
+ public:
+  AwaitableOperation(std::shared_ptr<Engine> engine,
+                     std::shared_ptr<QueueOperations> queue_operations, Work work)
+      : Operation{std::move(engine), std::move(queue_operations), std::move(work)} {}
+
+ protected:
+  // Completes an operation that has ended if the thread that ended it has not completed it yet.
+  // Otherwise the event of a later operation could complete before this one.
+  void refresh() noexcept override {
+    if (engine().poll(*this)) {
+      complete_with_outcome();
+    }
+  }
+  void arm() noexcept override { engine().demand(*this); }
+};
+
 // Notifies an operation that an event which is not simulated has completed. An order-only event
 // always completes with success.
 class ForeignEventContinuation final : public Continuation {
@@ -19,7 +47,7 @@ class ForeignEventContinuation final : public Continuation {
 
   void run(Event& completed) noexcept override {
     {
-      Agenda next;
+      ScopedAgenda next;
       waiting_->foreign = true;
       waiting_->failure = completed.outcome();
       next.releases.push_back(std::move(waiting_));
@@ -67,9 +95,8 @@ Engine::Engine(std::string filter, const Options& options)
   change(options);
 }
 
-// An agenda is declared before the lock guard, so that it runs after the lock was released.
 Result<void> Engine::begin(Call kind) {
-  Agenda next;
+  ScopedAgenda next;
   const std::lock_guard hold{lock_};
   handle_loss(next);
   if (lost_ && kind != Call::free) {
@@ -82,7 +109,7 @@ Result<void> Engine::begin(Call kind) {
 }
 
 void Engine::change(const Options& options) {
-  Agenda next;
+  ScopedAgenda next;
   const std::lock_guard hold{lock_};
   timeline_.change(options);
   effect_ = options.effect;
@@ -165,8 +192,9 @@ void Engine::release_queue_operations(
 
 Ref<Event> Engine::submit(const std::shared_ptr<QueueOperations>& queue_operations, Work work,
                           WaitList after, isthmus::Queue& queue) {
-  Agenda next;
-  const auto operation = make_ref<Operation>(shared_from_this(), queue_operations, std::move(work));
+  ScopedAgenda next;
+  const Ref<Operation> operation =
+      make_ref<AwaitableOperation>(shared_from_this(), queue_operations, std::move(work));
   // Nothing may fail once the operation was enqueued: later operations would wait indefinitely.
   auto waits = dependencies(operation, after);
   auto submission = std::make_unique<PassedEvent>(operation);
@@ -193,7 +221,7 @@ Ref<Event> Engine::submit(const std::shared_ptr<QueueOperations>& queue_operatio
 }
 
 bool Engine::poll(Operation& operation) noexcept {
-  Agenda next;
+  ScopedAgenda next;
   const std::lock_guard hold{lock_};
   handle_loss(next);
   timeline_.advance_by(k_call_ns);
@@ -207,7 +235,7 @@ bool Engine::poll(Operation& operation) noexcept {
 }
 
 void Engine::demand(Operation& operation) noexcept {
-  Agenda next;
+  ScopedAgenda next;
   const std::lock_guard hold{lock_};
   handle_loss(next);
   next.demand = {Ref<Operation>{&operation}, true};
@@ -218,16 +246,16 @@ void Engine::drain(const void* context) noexcept {
     return context == nullptr || queue_operations.context == context;
   };
   {
-    Agenda next;
+    ScopedAgenda next;
     const std::lock_guard hold{lock_};
     for (const auto& queue_operations : all_queue_operations_) {
       if (matches(*queue_operations)) {
         demand_below(*queue_operations, queue_operations->next_number, next);
-        next.schedule(*this, queue_operations);
+        schedule(queue_operations, next);
       }
     }
   }
-  Agenda next;
+  ScopedAgenda next;
   const std::lock_guard hold{lock_};
   const auto abandoned =
       fail(ISTHMUS_ERROR_ABANDONED,

@@ -12,7 +12,6 @@
 // references to the engine, and the engine holds references to them until they have ended. The
 // platform's destructor drains its engines, which ends these reference cycles.
 
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -22,28 +21,11 @@
 #include "backend/sim/calls.hpp"
 #include "backend/sim/operation.hpp"
 #include "backend/sim/options.hpp"
+#include "backend/sim/queue_operations.hpp"
 #include "backend/sim/timeline.hpp"
 #include "backend/simulation.hpp"
 
 namespace isthmus::sim {
-
-class Engine;
-
-// The operations of one queue that have not taken effect yet, oldest first. Guarded by the engine's
-// lock.
-struct QueueOperations {
-  const void* context = nullptr;
-  std::deque<Ref<Operation>> waiting;
-  std::uint64_t next_number = 0;
-  std::uint64_t demanded_below = 0;  // operations below this number are demanded
-  std::uint64_t end_ns = 0;          // end time of the last operation that took effect
-  bool busy = false;
-  bool queue_destroyed = false;
-  // Keeps the engine alive. Set while this object is in an agenda, which links its entries by
-  // `next`.
-  std::shared_ptr<Engine> keep_alive;
-  std::shared_ptr<QueueOperations> next;
-};
 
 class Engine : public std::enable_shared_from_this<Engine> {
  public:
@@ -77,16 +59,25 @@ class Engine : public std::enable_shared_from_this<Engine> {
   // waits for another device, which itself waits for the host, fails with ABANDONED.
   void drain(const void* context) noexcept;
 
+  // Executes all steps of an agenda, of this and of other engines, and the steps that they enable.
+  // Pre: the caller holds no engine's lock. Post: the agenda is empty.
+  static void execute(Agenda& agenda) noexcept;
+
  private:
-  friend class Agenda;
   using QueueOperationsList = std::vector<std::shared_ptr<QueueOperations>>;
-  // Called by an agenda, without the lock.
+  // Returns false if the agenda has no step.
+  [[nodiscard]] static bool execute_step(Agenda& agenda) noexcept;
+  // The steps of an operation. Pre: no lock is held.
   void apply_demand(const Demanded& demanded, Agenda& next) noexcept;
   void pass_event(PassedEvent& passed, Agenda& next) noexcept;
   void run(const std::shared_ptr<QueueOperations>& queue_operations, Agenda& next) noexcept;
   void depend(Operation& operation, std::unique_ptr<PassedEvent> waiting, Agenda& next) noexcept;
 
-  // Pre: the lock is held.
+  // Pre of all functions below: the lock is held.
+
+  // Adds a step that runs `queue_operations`. Does nothing if an agenda has such a step already.
+  void schedule(const std::shared_ptr<QueueOperations>& queue_operations, Agenda& next) noexcept;
+
   [[nodiscard]] bool is_early();
   [[nodiscard]] Error check_operation(Operation& head);
   [[nodiscard]] bool may_run(const QueueOperations& queue_operations) const;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The steps of an operation from its submission to its end.
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "backend/sim/engine.hpp"
 #include "core/undo.hpp"
@@ -50,6 +52,48 @@ bool Engine::is_early() {
     return draw(random_) % 2 == 0;
   }
   return effect_ == Effect::early || lost_;
+}
+
+// Applies demands first, so that all demanded operations are known before any of them runs. Keeps
+// an engine alive while it runs: an operation that ends meanwhile may hold the last reference to
+// the engine.
+bool Engine::execute_step(Agenda& agenda) noexcept {
+  if (agenda.demand) {
+    const auto demanded = *std::exchange(agenda.demand, std::nullopt);
+    demanded.operation->engine().apply_demand(demanded, agenda);
+  } else if (!agenda.demands.empty()) {
+    auto demanded = agenda.demands.pop_front();
+    demanded->operation->engine().apply_demand(*demanded, agenda);
+    agenda.dropped.push_back(std::move(demanded));
+  } else if (!agenda.releases.empty()) {
+    auto passed = agenda.releases.pop_front();
+    passed->waiting->engine().pass_event(*passed, agenda);
+    agenda.passed_events.push_back(std::move(passed));
+  } else if (agenda.has_queue()) {
+    const auto queue_operations = agenda.pop_queue();
+    const auto engine = queue_operations->keep_alive;
+    engine->run(queue_operations, agenda);
+  } else if (!agenda.ended.empty()) {
+    agenda.ended.pop_front()->end();
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void Engine::execute(Agenda& agenda) noexcept {
+  while (execute_step(agenda)) {
+  }
+  agenda.dropped.clear();
+  agenda.passed_events.clear();
+}
+
+void Engine::schedule(const std::shared_ptr<QueueOperations>& queue_operations,
+                      Agenda& next) noexcept {
+  if (!queue_operations->keep_alive) {
+    queue_operations->keep_alive = shared_from_this();
+    next.push_queue(queue_operations);
+  }
 }
 
 // Throws std::bad_alloc without any effect.
@@ -109,7 +153,7 @@ void Engine::pass_event(PassedEvent& passed, Agenda& next) noexcept {
     waiting.dependency_failure_ = failed_dependency(passed.failure);
   }
   if (--waiting.blockers_ == 0 && !waiting.passed_) {
-    next.schedule(*this, waiting.queue_operations_);
+    schedule(waiting.queue_operations_, next);
   }
 }
 
@@ -119,7 +163,7 @@ void Engine::apply_demand(const Demanded& demanded, Agenda& next) noexcept {
   operation.awaited_ = operation.awaited_ || demanded.to_the_end;
   if (!operation.passed_) {
     demand_below(*operation.queue_operations_, operation.number_ + 1, next);
-    next.schedule(*this, operation.queue_operations_);
+    schedule(operation.queue_operations_, next);
   } else if (demanded.to_the_end) {
     timeline_.advance_to(operation.times_.ended_ns);
     retire_due(next);

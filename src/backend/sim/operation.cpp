@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "backend/order_only.hpp"
-#include "backend/sim/engine.hpp"
 
 namespace isthmus::sim {
 
@@ -41,18 +40,8 @@ void Operation::end() noexcept {
     const auto finished_work = std::exchange(work_, Work{});
     const auto released_queue = std::exchange(released_queue_, nullptr);
   }
-  complete(failure_);
+  complete_with_outcome();
 }
-
-// Completes an operation that has ended if the thread that ended it has not completed it yet.
-// Otherwise the event of a later operation could complete before this one.
-void Operation::refresh() noexcept {
-  if (engine_->poll(*this)) {
-    complete(failure_);
-  }
-}
-
-void Operation::arm() noexcept { engine_->demand(*this); }
 
 // A wait whose deadline has passed only polls.
 void Operation::block(const os::Deadline& until) noexcept {

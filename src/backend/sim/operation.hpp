@@ -5,6 +5,9 @@
 // The engine of its device controls its three stages. First it is submitted. Then it passes: its
 // effect happens (the bytes move), its times are determined, and operations that wait for it may
 // continue. It ends once the virtual clock has reached its end time, and completes as an event.
+//
+// This class is the record that the engine's steps change. Polls and waits start such steps; the
+// engine's own subclass implements them.
 
 #include <memory>
 #include <string>
@@ -71,27 +74,28 @@ struct AwaitedEvent {
   [[nodiscard]] static AwaitedEvent of(Event& listed) noexcept;
 };
 
-class Operation final : public Event {
+class Operation : public Event {
  public:
+  [[nodiscard]] Result<EventTimes> times() override;
+  [[nodiscard]] const void* clock() const noexcept override { return engine_.get(); }
+  [[nodiscard]] Engine& engine() const noexcept { return *engine_; }
+
+ protected:
   Operation(std::shared_ptr<Engine> engine, std::shared_ptr<QueueOperations> queue_operations,
             Work work)
       : engine_{std::move(engine)},
         queue_operations_{std::move(queue_operations)},
         work_{std::move(work)} {}
 
-  [[nodiscard]] Result<EventTimes> times() override;
-  [[nodiscard]] const void* clock() const noexcept override { return engine_.get(); }
-  [[nodiscard]] Engine& engine() const noexcept { return *engine_; }
-
- protected:
-  void refresh() noexcept override;
-  void arm() noexcept override;
+  void refresh() noexcept override = 0;
+  void arm() noexcept override = 0;
   void arm_lazily() noexcept override {}
   void block(const os::Deadline& until) noexcept override;
+  // Pre: the end has been reached.
+  void complete_with_outcome() noexcept { complete(failure_); }
 
  private:
   friend class Engine;
-  friend class Agenda;
   friend class EndedList;
   // Completes the event. Called once, with no lock held.
   void end() noexcept;
