@@ -138,7 +138,7 @@ class ChunkedMove final : public HostDriven {
 Result<Ref<Queue>> queue_of(const Endpoint& endpoint) {
   return endpoint.host_can_copy()
              ? Result<Ref<Queue>>{Ref<Queue>{}}
-             : endpoint.memory->context().create_queue(endpoint.memory->device());
+             : Queue::create(endpoint.memory->context(), endpoint.memory->device());
 }
 
 // Returns the device whose staging ring the move uses. Null if there is no ring, or if the sides

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "backend/platform.hpp"
-#include "backend/queue.hpp"
 #include "core/sizes.hpp"
 #include "os/process.hpp"
 
@@ -69,9 +67,10 @@ Error check_request(const Device& device, const AllocationRequest& request) {
 }  // namespace
 
 Context::Context(std::vector<Device*> devices, Platform* owning_platform)
-    : RefCounted{owning_platform}, devices_{std::move(devices)} {
+    : RefCounted{owning_platform != nullptr ? devices.front() : nullptr},
+      devices_{std::move(devices)} {
   if (owning_platform == nullptr) {
-    platform_ref_ = Ref<Platform>{&devices_.front()->platform()};
+    device_ref_ = Ref<Device>{devices_.front()};
   }
 }
 
@@ -132,20 +131,8 @@ Result<void*> Context::open_memory(Device& device, const IpcHandle&) {
 void Context::close_memory(Device&, void*) noexcept {}
 
 Result<Ref<Event>> Context::adopt_event(void*, Owner) {
-  return fail(ISTHMUS_ERROR_UNSUPPORTED, "the {} backend does not adopt events",
-              platform().properties().backend);
-}
-
-Result<Ref<Queue>> Context::create_queue(Device& device) {
-  if (os::is_forked_child()) {
-    return fail(ISTHMUS_ERROR_FORKED,
-                "a forked child cannot create a queue: start the child with spawn");
-  }
-  if (!has(device)) {
-    return fail(ISTHMUS_ERROR_WRONG_CONTEXT, "{} is not a device of this context",
-                device.properties().filter);
-  }
-  return make_queue(device, false);
+  return fail(ISTHMUS_ERROR_UNSUPPORTED, "a context of {} does not adopt events",
+              devices_.front()->properties().filter);
 }
 
 }  // namespace isthmus

@@ -46,15 +46,15 @@ struct SharedAllocation {
 
 class Context : public RefCounted {
  public:
-  // `owning_platform`: the platform that owns the context and outlives it. If null, the context is
-  // a separate object that keeps its platform alive.
+  // `owning_platform`: the platform of the devices if it owns the context and outlives it. If null,
+  // the context is a separate object that keeps its platform alive.
   Context(std::vector<Device*> devices, Platform* owning_platform);
   ~Context() override;
 
   [[nodiscard]] std::span<Device* const> devices() const noexcept { return devices_; }
   [[nodiscard]] Platform& platform() const noexcept { return devices_.front()->platform(); }
   [[nodiscard]] bool has(const Device& candidate) const noexcept;
-  [[nodiscard]] bool is_default() const noexcept { return !platform_ref_; }
+  [[nodiscard]] bool is_default() const noexcept { return !device_ref_; }
 
   // The error that `allocate` would return without calling the driver.
   [[nodiscard]] Error check(const Device& device, const AllocationRequest& request) const;
@@ -77,8 +77,6 @@ class Context : public RefCounted {
   // The source of movable memory of this kind. The context owns it. Null if the driver cannot move
   // memory of this kind.
   [[nodiscard]] virtual ChunkSource* chunks(Device&, UsmKind) noexcept { return nullptr; }
-
-  [[nodiscard]] Result<Ref<Queue>> create_queue(Device& device);
 
   // Pre of these three: ISTHMUS_CAN_IPC. UNSUPPORTED for memory that the driver cannot share.
   [[nodiscard]] virtual Result<SharedAllocation> share_memory(const void* pointer);
@@ -112,8 +110,9 @@ class Context : public RefCounted {
 
  private:
   friend class Platform;
+  friend class Queue;
   std::vector<Device*> devices_;
-  Ref<Platform> platform_ref_;
+  Ref<Device> device_ref_;  // keeps the platform alive; null if the platform owns the context
 };
 
 }  // namespace isthmus

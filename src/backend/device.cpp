@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/device.hpp"
 
-#include "backend/platform.hpp"
-#include "backend/queue.hpp"
-
 namespace isthmus {
 
 const char* kind_name(UsmKind kind) noexcept {
@@ -25,7 +22,7 @@ std::uint64_t kind_capability(UsmKind kind) noexcept {
 }
 
 Device::Device(Platform& platform, DeviceProperties properties)
-    : RefCounted{&platform}, platform_{platform}, properties_{std::move(properties)} {}
+    : platform_{platform}, properties_{std::move(properties)} {}
 
 Device::~Device() = default;
 
@@ -45,12 +42,5 @@ Result<bool> Device::register_host(const HostRange&) {
 void Device::unregister_host(void*) noexcept {}
 
 bool Device::copies_ranges_better_staged(const void*, const void*) const noexcept { return false; }
-
-Result<Ref<Queue>> Device::default_queue() {
-  if (auto* queue = default_queue_.load(std::memory_order_acquire)) {
-    return Ref<Queue>{queue};
-  }
-  return platform_.make_default_queue(*this, default_queue_);
-}
 
 }  // namespace isthmus

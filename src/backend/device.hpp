@@ -55,7 +55,7 @@ struct MemoryInfo {
 
 class Device : public RefCounted {
  public:
-  // `platform` owns the device and outlives it.
+  // `platform` outlives the device, which becomes the platform's child by `Platform::add`.
   Device(Platform& platform, DeviceProperties properties);
   ~Device() override;
 
@@ -101,9 +101,6 @@ class Device : public RefCounted {
   // Pre: `register_host` returned true for this range, and no copy of it is in flight.
   virtual void unregister_host(void* start) noexcept;
 
-  // The queue of the default context for callers that specify no queue. Created on first use.
-  [[nodiscard]] Result<Ref<Queue>> default_queue();
-
   // Adds to the number of bytes of this kind, outside of pools, whose release to the driver is
   // pending on a library thread. A negative `nbytes` subtracts.
   void count_pending_release(UsmKind kind, std::int64_t nbytes) noexcept {
@@ -135,8 +132,10 @@ class Device : public RefCounted {
   }
 
  private:
+  friend class Platform;
   Platform& platform_;
   DeviceProperties properties_;
+  // Null until the platform, which owns the queue, has created it.
   std::atomic<Queue*> default_queue_{nullptr};
   std::atomic<std::uint32_t> losses_ruled_out_{device_losses.load(std::memory_order_acquire)};
   struct ReleaseCounts {

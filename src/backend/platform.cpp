@@ -16,6 +16,7 @@ Platform::~Platform() {
 }
 
 Device& Platform::add(std::unique_ptr<Device> device) {
+  device->become_child_of(*this);
   return *devices_.emplace_back(std::move(device));
 }
 
@@ -49,9 +50,17 @@ Result<Ref<Context>> Platform::default_context() {
   return Ref<Context>{*found};
 }
 
-Result<Ref<Queue>> Platform::make_default_queue(Device& member, std::atomic<Queue*>& cached_queue) {
+Result<Ref<Queue>> Platform::default_queue(Device& device) {
+  if (auto* queue = device.default_queue_.load(std::memory_order_acquire)) {
+    return Ref<Queue>{queue};
+  }
+  return device.platform_.create_default_queue(device);
+}
+
+// Returns the queue of another thread that has created it meanwhile.
+Result<Ref<Queue>> Platform::create_default_queue(Device& member) {
   const std::lock_guard hold{defaults_lock_};
-  if (auto* queue = cached_queue.load(std::memory_order_acquire)) {
+  if (auto* queue = member.default_queue_.load(std::memory_order_acquire)) {
     return Ref<Queue>{queue};
   }
   auto context = default_context_locked();
@@ -63,7 +72,7 @@ Result<Ref<Queue>> Platform::make_default_queue(Device& member, std::atomic<Queu
     return queue.take_error();
   }
   default_queues_.push_back(queue->get());
-  cached_queue.store(queue->get(), std::memory_order_release);
+  member.default_queue_.store(queue->get(), std::memory_order_release);
   return queue;
 }
 

@@ -3,7 +3,6 @@
 // A platform: one vendor's driver, or the host. Owns its devices, their default context and default
 // queues. Thread-safe after construction.
 
-#include <atomic>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -45,10 +44,9 @@ class Platform : public RefCounted {
 
   // The default context, shared by all devices. Created on first use; always the same one.
   [[nodiscard]] Result<Ref<Context>> default_context();
-  // Returns the default queue of `member`. The first call creates it and stores it in
-  // `cached_queue`. The platform owns the queue until its own destruction.
-  [[nodiscard]] Result<Ref<Queue>> make_default_queue(Device& member,
-                                                      std::atomic<Queue*>& cached_queue);
+  // The queue of the default context for callers that specify a device but no queue. Created on
+  // first use. The device's platform owns it until its own destruction.
+  [[nodiscard]] static Result<Ref<Queue>> default_queue(Device& device);
   // Creates a separate context over `members`. INVALID_ARGUMENT if there are none, WRONG_CONTEXT if
   // one of them is not a device of this platform.
   [[nodiscard]] Result<Ref<Context>> create_context(std::span<Device* const> members);
@@ -61,7 +59,8 @@ class Platform : public RefCounted {
   [[nodiscard]] virtual Result<Ref<Context>> share_context(Device& member, Context& context);
 
  protected:
-  // Called while the backend lists the devices, before other threads can access the platform.
+  // Makes `device` a child of this platform. Called while the backend lists the devices, before
+  // other threads can access the platform.
   Device& add(std::unique_ptr<Device> device);
   // Pre: the members belong to this platform. `owning_platform` is null, or the platform that will
   // own the context.
@@ -78,6 +77,7 @@ class Platform : public RefCounted {
   Context* default_context_ = nullptr;
 
   [[nodiscard]] Result<Context*> default_context_locked();
+  [[nodiscard]] Result<Ref<Queue>> create_default_queue(Device& member);
 };
 
 }  // namespace isthmus

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "backend/order_only.hpp"
-#include "backend/platform.hpp"
 #include "core/promised_room.hpp"
 #include "core/sizes.hpp"
 #include "core/undo.hpp"
@@ -27,7 +26,7 @@ std::uint64_t next_serial() noexcept {
 }  // namespace
 
 Queue::Queue(Context& context, Device& device, bool platform_owned)
-    : RefCounted{platform_owned ? &context.platform() : nullptr},
+    : RefCounted{platform_owned ? &device : nullptr},
       context_{context},
       device_{device},
       serial_{next_serial()} {
@@ -37,6 +36,18 @@ Queue::Queue(Context& context, Device& device, bool platform_owned)
 }
 
 Queue::~Queue() = default;
+
+Result<Ref<Queue>> Queue::create(Context& context, Device& device) {
+  if (os::is_forked_child()) {
+    return fail(ISTHMUS_ERROR_FORKED,
+                "a forked child cannot create a queue: start the child with spawn");
+  }
+  if (!context.has(device)) {
+    return fail(ISTHMUS_ERROR_WRONG_CONTEXT, "{} is not a device of this context",
+                device.properties().filter);
+  }
+  return context.make_queue(device, false);
+}
 
 std::uintptr_t Queue::key() const noexcept { return address(this); }
 

@@ -40,6 +40,9 @@ class Queue : public RefCounted {
   Queue(Context& context, Device& device, bool platform_owned);
   ~Queue() override;
 
+  // Errors: FORKED, WRONG_CONTEXT if `device` is not a device of the context, the driver's.
+  [[nodiscard]] static Result<Ref<Queue>> create(Context& context, Device& device);
+
   [[nodiscard]] Context& context() const noexcept { return context_; }
   [[nodiscard]] Device& device() const noexcept { return device_; }
 

@@ -16,7 +16,7 @@ Result<Ref<Queue>> isthmus::c::queue_or_default(isthmus_queue_t* requested) {
   }
   auto device = find_device("");
   ISTHMUS_TRY(device);
-  return (*device)->default_queue();
+  return Platform::default_queue(**device);
 }
 
 isthmus_status_t isthmus_buffer_create(size_t nbytes, isthmus_kind_t kind, int64_t alignment,

@@ -133,7 +133,7 @@ isthmus_status_t isthmus_queue_create(isthmus_context_t* context, isthmus_device
       ISTHMUS_TRY(default_context);
       actual_context = *std::move(default_context);
     }
-    return return_handle(actual_context->create_queue(*object(device)), queue);
+    return return_handle(Queue::create(*actual_context, *object(device)), queue);
   });
 }
 
@@ -149,7 +149,7 @@ isthmus_status_t isthmus_queue_default(isthmus_device_t* device, isthmus_queue_t
       ISTHMUS_TRY(default_device);
       actual_device = *default_device;
     }
-    return return_handle(actual_device->default_queue(), queue);
+    return return_handle(Platform::default_queue(*actual_device), queue);
   });
 }
 

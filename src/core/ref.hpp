@@ -55,6 +55,9 @@ class RefCounted {
   // counted, since the counting of all threads would contend for one cache line. Pre: called by the
   // creator before other threads know the object.
   void make_immortal() noexcept { immortal_ = true; }
+  // Makes the object a child of `parent`, as the constructor does. Pre: the object is independent;
+  // called by the creator before other threads know the object and before it has children.
+  void become_child_of(RefCounted& parent) noexcept { parent_ = &parent.counting_root(); }
   // Called once by `make_ref`. An independent object starts with its creator's reference; a child
   // adds the creator's reference to its parent.
   void count_creator() noexcept {
@@ -65,8 +68,10 @@ class RefCounted {
 
  protected:
   RefCounted() noexcept = default;
-  // `parent` may be null: the object is independent.
-  explicit RefCounted(RefCounted* parent) noexcept : parent_{parent} {}
+  // `parent` may be null: the object is independent. A child of a child is a child of the same
+  // parent.
+  explicit RefCounted(RefCounted* parent) noexcept
+      : parent_{parent != nullptr ? &parent->counting_root() : nullptr} {}
   virtual ~RefCounted() = default;
 
   virtual void on_last_release() noexcept { delete this; }
@@ -78,7 +83,7 @@ class RefCounted {
   // accesses.
   std::atomic<std::uint32_t> count_{1};
   bool immortal_ = false;
-  RefCounted* parent_ = nullptr;
+  RefCounted* parent_ = nullptr;  // itself independent
 };
 
 template <class T>

@@ -22,7 +22,7 @@ Error is_free_in_pool(const void* pointer, const PoolPage& page) {
 }
 
 // Creates, or finds, the record of a block that was allocated without one. Errors as
-// `Context::create_queue`.
+// `Queue::create`.
 Result<Ref<Allocation>> record_block(Pool& pool, const PooledBlock& block) {
   auto& creation = pool.record_creation();
   const std::lock_guard hold{creation.lock};
@@ -30,7 +30,7 @@ Result<Ref<Allocation>> record_block(Pool& pool, const PooledBlock& block) {
     return allocation_of(std::move(record));  // created by another thread meanwhile
   }
   if (!creation.queue) {
-    auto queue = pool.context().create_queue(pool.device());
+    auto queue = Queue::create(pool.context(), pool.device());
     ISTHMUS_TRY(queue);
     creation.queue = *std::move(queue);
   }

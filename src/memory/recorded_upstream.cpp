@@ -51,7 +51,7 @@ Result<void> check(MemoryResource& resource) {
 
 Result<std::shared_ptr<PoolUpstream>> RecordedUpstream::create(Ref<MemoryResource> resource) {
   ISTHMUS_TRY(check(*resource));
-  auto queue = resource->context().create_queue(resource->device());
+  auto queue = Queue::create(resource->context(), resource->device());
   ISTHMUS_TRY(queue);
   return std::shared_ptr<PoolUpstream>{
       std::make_shared<RecordedUpstream>(std::move(resource), *std::move(queue))};

@@ -16,7 +16,7 @@ class RecordedUpstream final : public PoolUpstream {
  public:
   // UNSUPPORTED for a resource that returns memory of several kinds or devices, may release memory
   // that was not freed, or allocates from a pool: the page map has one pool per page. Other errors
-  // as `Context::create_queue`.
+  // as `Queue::create`.
   [[nodiscard]] static Result<std::shared_ptr<PoolUpstream>> create(Ref<MemoryResource> resource);
 
   // Only for `create`.

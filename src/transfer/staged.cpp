@@ -174,12 +174,12 @@ Submitted copy_staged(Queue& queue, const CopyPlan& plan, TransferOptions option
   Ref<Queue> read_queue;
   Ref<Queue> write_queue;
   if (!from_ring) {
-    auto created = source_memory.context().create_queue(source_memory.device());
+    auto created = Queue::create(source_memory.context(), source_memory.device());
     ISTHMUS_TRY(created);
     read_queue = *std::move(created);
   }
   if (!to_ring) {
-    auto created = destination_memory.context().create_queue(destination_memory.device());
+    auto created = Queue::create(destination_memory.context(), destination_memory.device());
     ISTHMUS_TRY(created);
     write_queue = *std::move(created);
   }

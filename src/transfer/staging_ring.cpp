@@ -51,7 +51,7 @@ StagingRing::~StagingRing() {
 Result<void> StagingRing::create(SlotPair& empty) {
   auto context = device_->platform().default_context();
   ISTHMUS_TRY(context);
-  auto queue = (*context)->create_queue(*device_);
+  auto queue = Queue::create(**context, *device_);
   ISTHMUS_TRY(queue);
   ISTHMUS_TRY(HostMemory::only().reserve(*device_, k_slot_pair));
   auto memory = (*context)->allocate(*device_, k_slot_pair);

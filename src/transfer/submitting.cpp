@@ -39,7 +39,7 @@ Result<Ref<Queue>> execution_queue_for(Queue& chosen, const Endpoint& destinatio
   if (!one.context().is_same_as(other.context()) || &one.device() != &other.device()) {
     return Ref<Queue>{};
   }
-  return one.context().create_queue(one.device());
+  return Queue::create(one.context(), one.device());
 }
 
 namespace {

@@ -18,7 +18,6 @@ KNOWN = """
 backend/cuda: chunks context device event kernel platform queue ranges strided submit thread_queues
 backend/opencl: context delayed_queue event exit_drain gate platform queue submit
 backend/sycl: context event platform queue
-backend: context device platform queue
 python: arguments array_pools buffer callbacks context_stack current errors interruptible \
 interrupts objects pressure resources sycl_objects waiting
 """

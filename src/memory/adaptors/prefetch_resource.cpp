@@ -69,7 +69,7 @@ void PrefetchResource::prefetch(void* pointer, std::size_t nbytes, Queue& queue)
 Ref<Queue> PrefetchResource::own_queue() {
   const std::lock_guard hold{own_queue_lock_};
   if (!own_queue_) {
-    if (auto queue = context().create_queue(device())) {
+    if (auto queue = Queue::create(context(), device())) {
       own_queue_ = *std::move(queue);
     }
   }

@@ -40,7 +40,7 @@ std::size_t RetainingResource::release_unused() noexcept {
 Result<Ref<Queue>> RetainingResource::own_queue() {
   const std::lock_guard hold{own_lock_};
   if (!own_queue_) {
-    auto queue = context().create_queue(device());
+    auto queue = Queue::create(context(), device());
     ISTHMUS_TRY(queue);
     own_queue_ = *std::move(queue);
   }

@@ -45,7 +45,7 @@ class cuda_test : public ::testing::Test {
     }
     device_ = static_cast<cuda::Device*>(*found);
     context_ = *device_->platform().default_context();
-    queue_ = *context_->create_queue(*device_);
+    queue_ = *Queue::create(*context_, *device_);
   }
 
   [[nodiscard]] cuda::Device& test_device() const { return *device_; }

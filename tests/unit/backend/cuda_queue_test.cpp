@@ -46,7 +46,7 @@ TEST_F(cuda_test, adopts_the_legacy_default_stream_as_the_default_queue) {
   auto adopted = test_device().platform().adopt_queue(
       test_device(), reinterpret_cast<void*>(cuda::cu::k_stream_legacy), Owner{});
   ASSERT_TRUE(adopted) << adopted.failure().message();
-  EXPECT_EQ((*adopted)->key(), (*test_device().default_queue())->key());
+  EXPECT_EQ((*adopted)->key(), (*Platform::default_queue(test_device()))->key());
 }
 
 TEST_F(cuda_test, refuses_a_stream_that_means_another_one_elsewhere) {
@@ -123,7 +123,7 @@ TEST_F(cuda_gpu, refuses_the_default_queue_to_a_capture_that_it_would_end) {
   const cuda::ContextGuard here{calls(), primary()};
   cuda::CUstream blocking = nullptr;
   ASSERT_EQ(calls().create_stream(&blocking, 0), 0U);
-  const auto usual = *test_device().default_queue();
+  const auto usual = *Platform::default_queue(test_device());
   ASSERT_EQ(extra.begin_capture(blocking, 0), 0U);
   const auto fenced = usual->fence({});
   ASSERT_FALSE(fenced);
@@ -151,7 +151,7 @@ TEST_F(cuda_test, holds_back_what_waits_for_the_host) {
   ASSERT_TRUE(copied);
   auto behind = test_queue().fence({});
   ASSERT_TRUE(behind);
-  const auto other = *test_context().create_queue(test_device());
+  const auto other = *Queue::create(test_context(), test_device());
   const Ref<Event> held{*copied};
   auto elsewhere = other->fence(std::span{&held, 1});
   ASSERT_TRUE(elsewhere);
@@ -203,7 +203,7 @@ TEST_F(cuda_test, may_use_an_event_again_that_a_queue_still_waits_for) {
   constexpr std::size_t k_times = 10 / support::k_slower;
   const block memory{test_context(), test_device(), k_large};
   const block copied{test_context(), test_device(), 4096};
-  const auto other = *test_context().create_queue(test_device());
+  const auto other = *Queue::create(test_context(), test_device());
   auto last = *test_queue().fill(memory.at(), FillPattern{}, k_large, {});
   for (std::size_t number = 1; number <= k_times; ++number) {
     last = *test_queue().fill(memory.at(), {{static_cast<std::byte>(number)}, 1}, k_large, {});
@@ -211,7 +211,7 @@ TEST_F(cuda_test, may_use_an_event_again_that_a_queue_still_waits_for) {
   const auto* const used = last->native();
   auto behind = other->copy(copied.at(), memory.at(k_large - 4096), 4096, std::span{&last, 1});
   last = nullptr;
-  const auto third = *test_context().create_queue(test_device());
+  const auto third = *Queue::create(test_context(), test_device());
   auto following = *test_queue().fence({});  // the queue now remembers this instead of the fill
   std::vector<Ref<Event>> later;
   do {
@@ -234,7 +234,7 @@ TEST_F(cuda_test, lets_other_queues_work_while_many_wait) {
   std::vector<Ref<Queue>> queues;
   std::vector<Ref<Event>> ends;
   const auto fill = [&](WaitList after) {
-    queues.push_back(*test_context().create_queue(test_device()));
+    queues.push_back(*Queue::create(test_context(), test_device()));
     return queues.back()->fill(memory.at((queues.size() - 1) * k_each), FillPattern{}, k_each,
                                after);
   };
@@ -310,7 +310,7 @@ TEST_F(cuda_test, the_process_may_end_with_pending_and_deferred_work) {
     auto* const memory = new block{test_context(), test_device(), std::size_t{256} << 20};
     const auto gate = make_ref<LibraryEvent>();
     const Ref<Event> before{gate};
-    const auto other = *test_context().create_queue(test_device());
+    const auto other = *Queue::create(test_context(), test_device());
     auto held = *other->fill(memory->at(), FillPattern{}, 4096, std::span{&before, 1});
     std::vector<Ref<Event>> ends{held};
     for (int number = 0; number < 50; ++number) {

@@ -110,7 +110,7 @@ TEST_F(cuda_thread_stream, is_one_queue_on_each_thread) {
   EXPECT_EQ(mine.get(), adopt().get());
   EXPECT_TRUE(mine->is_exported());
   EXPECT_TRUE(mine->is_in_order());
-  EXPECT_NE(mine->key(), (*test_device().default_queue())->key());
+  EXPECT_NE(mine->key(), (*Platform::default_queue(test_device()))->key());
   Ref<Queue> other;
   on_another_thread([&] {
     other = adopt();

@@ -35,8 +35,8 @@ TEST(filter, lists_the_devices_where_nothing_matches) {
 
 TEST(device, has_one_default_queue) {
   auto* host = *find_device("host");
-  const auto first = *host->default_queue();
-  EXPECT_EQ(first.get(), (*host->default_queue()).get());
+  const auto first = *Platform::default_queue(*host);
+  EXPECT_EQ(first.get(), (*Platform::default_queue(*host)).get());
   EXPECT_TRUE(first->is_default());
   EXPECT_EQ(&first->context(), (*host->platform().default_context()).get());
 }

@@ -210,7 +210,7 @@ TEST_F(no_threads, what_a_function_owns_may_use_the_queue_that_refuses_it) {
       const bool simulated = std::string{filter} == "sim";
       const auto sim = simulated ? std::make_unique<rig>() : nullptr;
       auto* const where = simulated ? sim->test_device.get() : expect_value(find_device(filter));
-      const auto on = expect_value(where->default_queue());
+      const auto on = expect_value(Platform::default_queue(*where));
       bool has_submitted = false;
       const auto at_end = [&] { has_submitted = bool{on->fence({})}; };
       const without_threads now;

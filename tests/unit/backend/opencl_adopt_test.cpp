@@ -153,7 +153,7 @@ TEST_P(opencl_adopt, a_fence_covers_what_the_owner_submitted) {
 TEST_P(opencl_adopt, memory_viewed_on_an_external_queue_waits_for_it) {
   auto* handle = foreign_queue(opencl::cl::k_queue_out_of_order);
   const auto queue = adopted(handle);
-  auto own = test_context().create_queue(test_device());
+  auto own = Queue::create(test_context(), test_device());
   ASSERT_TRUE(own);
   auto whole = Buffer::create(**own, {1000, ISTHMUS_KIND_DEVICE, 0}, nullptr);
   ASSERT_TRUE(whole);

@@ -367,8 +367,8 @@ TEST(opencl_platforms, wait_for_one_another) {
   if (all.size() < 2) {
     GTEST_SKIP() << "one OpenCL device only";
   }
-  auto first = *all[0]->default_queue();
-  auto second = *all[1]->default_queue();
+  auto first = *Platform::default_queue(*all[0]);
+  auto second = *Platform::default_queue(*all[1]);
   const block made{second->context(), *all[1], 256};
   const auto bytes = numbered(256);
   auto gate = make_ref<HostEvent>();

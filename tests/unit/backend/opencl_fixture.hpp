@@ -58,7 +58,7 @@ class opencl_test : public ::testing::TestWithParam<std::size_t> {
       GTEST_SKIP() << "no OpenCL device number " << GetParam();
     }
     device_ = all[GetParam()];
-    auto made = device_->default_queue();
+    auto made = Platform::default_queue(*device_);
     ASSERT_TRUE(made) << made.failure().message();
     queue_ = *std::move(made);
   }
@@ -73,7 +73,7 @@ class opencl_test : public ::testing::TestWithParam<std::size_t> {
     return static_cast<opencl::Device*>(device_)->traits();
   }
   [[nodiscard]] Ref<Queue> another_queue() const {
-    auto queue = test_context().create_queue(test_device());
+    auto queue = Queue::create(test_context(), test_device());
     EXPECT_TRUE(queue) << queue.failure().message();
     return *std::move(queue);
   }

@@ -80,8 +80,8 @@ TEST_F(sim_clock, a_queue_is_in_order) {
 }
 
 TEST_F(sim_clock, directions_overlap_on_two_engines) {
-  const auto second = expect_value(sim.test_context->create_queue(*sim.test_device));
-  const auto third = expect_value(sim.test_context->create_queue(*sim.test_device));
+  const auto second = expect_value(Queue::create(*sim.test_context, *sim.test_device));
+  const auto third = expect_value(Queue::create(*sim.test_context, *sim.test_device));
   const auto to = sim.copy(one, bytes.data(), k_size);
   const auto from = expect_value(second->copy(more.data(), two, k_size, {}));
   const auto also = expect_value(third->copy(one, bytes.data(), k_size, {}));
@@ -91,7 +91,7 @@ TEST_F(sim_clock, directions_overlap_on_two_engines) {
 }
 
 TEST_F(sim_clock, an_event_that_is_waited_for_comes_first) {
-  const auto second = expect_value(sim.test_context->create_queue(*sim.test_device));
+  const auto second = expect_value(Queue::create(*sim.test_context, *sim.test_device));
   const auto to = sim.copy(one, bytes.data(), k_size);
   const auto within = expect_value(second->copy(two, one, 10, std::vector{to}));
   EXPECT_TRUE(within->wait({}));
@@ -101,7 +101,7 @@ TEST_F(sim_clock, an_event_that_is_waited_for_comes_first) {
 TEST(sim_engines, one_engine_serves_both_directions) {
   rig sim{std::string{k_model} + ",engines=1"};
   EXPECT_EQ(sim.test_device->properties().copy_engines, 1U);
-  const auto second = expect_value(sim.test_context->create_queue(*sim.test_device));
+  const auto second = expect_value(Queue::create(*sim.test_context, *sim.test_device));
   auto* const memory = sim.make(1000);
   std::vector<unsigned char> bytes(1000);
   const auto to = sim.copy(memory, bytes.data(), 1000);
@@ -128,8 +128,8 @@ std::vector<std::uint64_t> walk(const std::string& options) {
   auto* const memory = sim.make(5000);
   std::vector<unsigned char> bytes(5000);
   std::vector<Ref<Queue>> queues{sim.queue,
-                                 expect_value(sim.test_context->create_queue(*sim.test_device)),
-                                 expect_value(sim.test_context->create_queue(*sim.test_device))};
+                                 expect_value(Queue::create(*sim.test_context, *sim.test_device)),
+                                 expect_value(Queue::create(*sim.test_context, *sim.test_device))};
   std::vector<Ref<Event>> made;
   std::vector<std::uint64_t> seen;
   for (std::size_t turn = 0; turn < 60; ++turn) {

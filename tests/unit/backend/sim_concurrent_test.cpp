@@ -18,7 +18,7 @@ TEST(sim_lifetime, a_dropped_queue_keeps_its_operations) {
   rig sim{"effect=late"};
   unsigned char from = 1;
   unsigned char to = 0;
-  auto own = expect_value(sim.test_context->create_queue(*sim.test_device));
+  auto own = expect_value(Queue::create(*sim.test_context, *sim.test_device));
   const auto copied = expect_value(own->copy(&to, &from, 1, {}));
   own = nullptr;
   EXPECT_EQ(to, 0);
@@ -51,7 +51,7 @@ TEST(sim_lifetime, a_device_waits_for_the_host) {
     Ref<Event> copied;
     {
       rig sim{effect};
-      const auto own = expect_value(sim.test_context->create_queue(*sim.test_device));
+      const auto own = expect_value(Queue::create(*sim.test_context, *sim.test_device));
       copied = expect_value(own->copy(&to, &from, 1, std::vector<Ref<Event>>{gate}));
     }
     EXPECT_FALSE(copied->settled());
@@ -93,7 +93,7 @@ TEST(sim_concurrent, threads_share_a_device) {
     std::vector<std::thread> threads;
     for (unsigned number = 0; number < 4; ++number) {
       threads.emplace_back([&sim, number] {
-        const auto own = expect_value(sim.test_context->create_queue(*sim.test_device));
+        const auto own = expect_value(Queue::create(*sim.test_context, *sim.test_device));
         for (unsigned turn = 0; turn < 100; ++turn) {
           const auto bytes = counted(257, number * 31 + turn);
           std::vector<unsigned char> back(257);

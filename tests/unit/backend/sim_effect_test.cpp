@@ -76,7 +76,7 @@ TEST(sim_late, an_event_is_complete_once_a_later_one_is) {
 TEST(sim_late, a_wait_brings_all_that_is_before_it_and_nothing_else) {
   rig sim{"effect=late"};
   rig other{"effect=late"};
-  const auto second = expect_value(sim.test_context->create_queue(*sim.test_device));
+  const auto second = expect_value(Queue::create(*sim.test_context, *sim.test_device));
   unsigned char one = 1;
   unsigned char a = 0;
   unsigned char b = 0;
@@ -155,7 +155,7 @@ std::string which_were_early(const std::string& options) {
   rig sim{options};
   std::string seen;
   for (int turn = 0; turn < 40; ++turn) {
-    const auto own = expect_value(sim.test_context->create_queue(*sim.test_device));
+    const auto own = expect_value(Queue::create(*sim.test_context, *sim.test_device));
     unsigned char from = 1;
     unsigned char to = 0;
     const auto copied = expect_value(own->copy(&to, &from, 1, {}));

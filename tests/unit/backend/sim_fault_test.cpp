@@ -46,7 +46,7 @@ const trial k_trials[] = {
      }},
     {"queue", ISTHMUS_ERROR_DRIVER,
      [](rig& sim, Result<void>& outcome) {
-       return keep(outcome, sim.test_context->create_queue(*sim.test_device));
+       return keep(outcome, Queue::create(*sim.test_context, *sim.test_device));
      }},
     {"copy", ISTHMUS_ERROR_DRIVER,
      [](rig& sim, Result<void>& outcome) {
@@ -116,7 +116,7 @@ TEST(sim_fault, any_counts_them_all) {
 TEST(sim_fault, an_operation_may_fail_once_the_device_comes_to_it) {
   for (const auto* effect : {"effect=early", "effect=late"}) {
     rig sim{effect};
-    const auto second = expect_value(sim.test_context->create_queue(*sim.test_device));
+    const auto second = expect_value(Queue::create(*sim.test_context, *sim.test_device));
     const unsigned char from = 1;
     unsigned char first = 0;
     unsigned char failed = 0;
@@ -141,8 +141,8 @@ TEST(sim_fault, an_operation_may_fail_once_the_device_comes_to_it) {
 
 TEST(sim_fault, a_device_can_begin_with_faults) {
   auto where = expect_value(create_simulated_device("fail=context:1"));
-  expect_failure(where->default_queue(), ISTHMUS_ERROR_DRIVER, "context call number 1");
-  EXPECT_TRUE(where->default_queue());
+  expect_failure(Platform::default_queue(*where), ISTHMUS_ERROR_DRIVER, "context call number 1");
+  EXPECT_TRUE(Platform::default_queue(*where));
 }
 
 TEST(sim_fault, unknown_kinds_and_devices) {
@@ -159,7 +159,7 @@ void expect_all_lost(rig& sim) {
                  ISTHMUS_ERROR_DEVICE_LOST);
   expect_failure(sim.test_device->platform().create_context({&member, 1}),
                  ISTHMUS_ERROR_DEVICE_LOST);
-  expect_failure(sim.test_context->create_queue(*sim.test_device), ISTHMUS_ERROR_DEVICE_LOST);
+  expect_failure(Queue::create(*sim.test_context, *sim.test_device), ISTHMUS_ERROR_DEVICE_LOST);
   expect_failure(sim.queue->fence({}), ISTHMUS_ERROR_DEVICE_LOST);
   expect_failure(sim.queue->fill(&byte, {}, 1, {}), ISTHMUS_ERROR_DEVICE_LOST);
   expect_failure(sim.test_device->memory(), ISTHMUS_ERROR_DEVICE_LOST);

@@ -42,7 +42,7 @@ struct rig {
   explicit rig(const std::string& options = "")
       : test_device{expect_value(create_simulated_device(options))},
         test_context{expect_value(test_device->platform().default_context())},
-        queue{expect_value(test_device->default_queue())} {}
+        queue{expect_value(Platform::default_queue(*test_device))} {}
   ~rig() {
     if (test_device) {
       EXPECT_EQ(calls("violation"), allowed_violations);

@@ -93,7 +93,7 @@ TEST_P(sim_effects, waits_for_an_event_of_the_host) {
 
 TEST_P(sim_effects, waits_for_other_queues_and_devices) {
   rig other{GetParam()};
-  const auto second = expect_value(sim.test_context->create_queue(*sim.test_device));
+  const auto second = expect_value(Queue::create(*sim.test_context, *sim.test_device));
   const auto gate = make_ref<HostEvent>();
   unsigned char value = 5;
   unsigned char between = 0;
@@ -119,7 +119,7 @@ TEST_P(sim_effects, what_comes_only_after_a_failed_event_succeeds) {
   unsigned char from = 1;
   unsigned char to = 0;
   const auto failed = sim.copy(&to, &from, 1, {gate});
-  const auto second = expect_value(sim.test_context->create_queue(*sim.test_device));
+  const auto second = expect_value(Queue::create(*sim.test_context, *sim.test_device));
   const auto here = expect_value(second->fence(std::vector{order_only(failed)}));
   const auto there = expect_value(other.queue->fence(std::vector{order_only(failed)}));
   const auto foreign = expect_value(second->fence(std::vector{order_only(Ref<Event>{gate})}));
@@ -141,7 +141,7 @@ TEST_P(sim_effects, a_failed_event_fails_what_waits_for_it_and_nothing_else) {
   unsigned char also = 0;
   const auto failed = sim.copy(&to, &from, 1, {gate});
   const auto next = sim.copy(&also, &from, 1);
-  const auto second = expect_value(sim.test_context->create_queue(*sim.test_device));
+  const auto second = expect_value(Queue::create(*sim.test_context, *sim.test_device));
   const auto chained = expect_value(second->fence(std::vector{failed}));
   gate->finish(fail(ISTHMUS_ERROR_CALLBACK, "the tap ran dry"));
   expect_failure(failed->wait({}), ISTHMUS_ERROR_DEPENDENCY, "the tap ran dry");
@@ -175,7 +175,7 @@ TEST_P(sim_effects, functions_run_in_order_on_device_memory) {
 }
 
 TEST_P(sim_effects, many_in_a_row_need_no_stack) {
-  const auto second = expect_value(sim.test_context->create_queue(*sim.test_device));
+  const auto second = expect_value(Queue::create(*sim.test_context, *sim.test_device));
   const auto gate = make_ref<HostEvent>();
   unsigned char from = 7;
   unsigned char to = 0;
@@ -213,7 +213,7 @@ TEST(sim_queue, a_device_may_be_unable_to_wait_for_the_host) {
 
 TEST(sim_queue, a_closed_queue_refuses_and_still_runs) {
   rig sim{"effect=late"};
-  const auto own = expect_value(sim.test_context->create_queue(*sim.test_device));
+  const auto own = expect_value(Queue::create(*sim.test_context, *sim.test_device));
   unsigned char from = 1;
   unsigned char to = 0;
   const auto copied = expect_value(own->copy(&to, &from, 1, {}));

@@ -50,6 +50,37 @@ TEST(ref, a_part_keeps_its_whole_alive) {
   EXPECT_EQ(ends, 1);
 }
 
+TEST(ref, a_part_that_joins_its_whole_later_keeps_it_alive) {
+  int ends = 0;
+  int part_ends = 0;
+  noted joined{part_ends};
+  Ref<noted> held;
+  {
+    const auto all = make_ref<noted>(ends);
+    joined.become_child_of(*all);
+    held = Ref<noted>{&joined};
+    EXPECT_EQ(all->references(), 2U);
+  }
+  EXPECT_EQ(ends, 0);
+  held = nullptr;
+  EXPECT_EQ(ends, 1);
+  EXPECT_EQ(part_ends, 0);
+}
+
+TEST(ref, a_part_of_a_part_counts_for_the_whole) {
+  int ends = 0;
+  auto all = make_ref<whole>(ends);
+  RefCounted& member = *all->member_;
+  part inner{member};
+  Ref<part> held{&inner};
+  EXPECT_EQ(all->references(), 2U);
+  EXPECT_EQ(member.references(), 2U);
+  all = nullptr;
+  EXPECT_EQ(ends, 0);
+  held = nullptr;
+  EXPECT_EQ(ends, 1);
+}
+
 TEST(ref, can_be_acquired_only_while_it_is_referenced) {
   int ends = 0;
   const auto only = make_ref<noted>(ends);

@@ -31,7 +31,7 @@ class over_others : public ::testing::Test {
     ASSERT_TRUE(found);
     auto home = (*found)->platform().default_context();
     ASSERT_TRUE(home);
-    auto made = (*home)->create_queue(**found);
+    auto made = Queue::create(**home, **found);
     ASSERT_TRUE(made);
     on_ = *std::move(made);
     auto from = Pool::create(**home, **found, ISTHMUS_KIND_HOST, {});

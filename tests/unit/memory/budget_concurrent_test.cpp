@@ -254,7 +254,7 @@ TEST(budget, pools_that_shrink_one_another_do_not_deadlock) {
   std::vector<std::thread> threads;
   for (unsigned number = 0; number < 3; ++number) {
     threads.emplace_back([&, number] {
-      auto on = expect_value(sim.test_context->create_queue(*sim.test_device));
+      auto on = expect_value(Queue::create(*sim.test_context, *sim.test_device));
       std::mt19937 random{number};
       auto own = member_of(shared, sim);
       for (int each = 0; each < 300; ++each) {

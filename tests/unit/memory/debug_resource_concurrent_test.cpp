@@ -28,7 +28,7 @@ class debug_resource_test : public testing::TestWithParam<bool> {
     ASSERT_TRUE(found);
     auto home = (*found)->platform().default_context();
     ASSERT_TRUE(home);
-    auto made = (*home)->create_queue(**found);
+    auto made = Queue::create(**home, **found);
     ASSERT_TRUE(made);
     on_ = *std::move(made);
     if (GetParam()) {

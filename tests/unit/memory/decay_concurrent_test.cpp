@@ -168,7 +168,7 @@ TEST(decay, works_beside_threads_that_allocate_and_pools_that_are_destroyed) {
   std::vector<std::thread> threads;
   for (unsigned number = 0; number < 3; ++number) {
     threads.emplace_back([&, number] {
-      auto on = expect_value(sim.test_context->create_queue(*sim.test_device));
+      auto on = expect_value(Queue::create(*sim.test_context, *sim.test_device));
       auto from = pool_with(sim, std::chrono::microseconds{50}, number == 1);
       for (std::size_t each = 0; each < 300; ++each) {
         if (number == 2 && each % 10 == 0) {

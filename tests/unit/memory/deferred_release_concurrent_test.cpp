@@ -286,7 +286,7 @@ TEST(deferred_release_concurrent, no_call_waits_long_for_a_queue_that_blocks_its
 
 TEST(deferred_release_concurrent, memory_freed_on_a_captured_queue_waits_until_the_capture_ends) {
   const auto host = *find_device("host");
-  const auto on = *host->default_queue();
+  const auto on = *Platform::default_queue(*host);
   const auto from = *Pool::create(on->context(), on->device(), ISTHMUS_KIND_SHARED, {});
   for (const std::size_t nbytes : {std::size_t{1000}, std::size_t{300'000}}) {
     const auto behind = make_ref<captured_queue>(on->context(), on->device());

@@ -46,7 +46,8 @@ class free_poison_test : public testing::TestWithParam<way> {
       GTEST_SKIP() << "only a build with AddressSanitizer has poison";
     }
     device_ = expect_value(find_device("host"));
-    on_ = expect_value(expect_value(device_->platform().default_context())->create_queue(*device_));
+    on_ =
+        expect_value(Queue::create(*expect_value(device_->platform().default_context()), *device_));
     from_ = expect_value(
         Pool::create(on_->context(), *device_, GetParam().kind, {.remaps = GetParam().remaps}));
   }

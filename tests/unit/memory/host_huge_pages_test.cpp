@@ -81,7 +81,7 @@ TEST_F(host_huge_pages, are_requested_from_their_size_up) {
 }
 
 TEST_F(host_huge_pages, cover_the_regions_of_a_pool_that_does_not_remap) {
-  auto queue = home_->create_queue(*where_);
+  auto queue = Queue::create(*home_, *where_);
   ASSERT_TRUE(queue);
   auto from = Pool::create(*home_, *where_, ISTHMUS_KIND_HOST, {.remaps = false});
   ASSERT_TRUE(from);

@@ -28,7 +28,7 @@ class pool_test : public testing::Test {
     auto found = find_device("host");
     ASSERT_TRUE(found);
     device_ = *found;
-    auto standard = device_->default_queue();
+    auto standard = Platform::default_queue(*device_);
     ASSERT_TRUE(standard);
     queue_ = Ref<Queue>{*standard};
   }

@@ -17,7 +17,7 @@ TEST_P(pool_exported_queue, keeps_freed_memory_until_its_fence_has_passed) {
   auto made = Pool::create(test_context(), test_device(), ISTHMUS_KIND_DEVICE, {});
   ASSERT_TRUE(made) << made.failure().message();
   auto& from = **made;
-  auto on = test_context().create_queue(test_device());
+  auto on = Queue::create(test_context(), test_device());
   ASSERT_TRUE(on);
   ASSERT_NE(*(*on)->export_handle(), nullptr);
   const auto gate = make_ref<HostEvent>();

@@ -30,7 +30,7 @@ void finish(Queue& on) { EXPECT_TRUE(expect_value(on.pending())->wait({})); }
 class pool_order : public testing::Test {
  protected:
   [[nodiscard]] Ref<Queue> another_queue() {
-    return expect_value(sim_.test_context->create_queue(*sim_.test_device));
+    return expect_value(Queue::create(*sim_.test_context, *sim_.test_device));
   }
   [[nodiscard]] Ref<Pool> make(Pool::Options how = {}) {
     return expect_value(

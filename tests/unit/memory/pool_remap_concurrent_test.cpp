@@ -88,7 +88,7 @@ class pool_remap : public testing::TestWithParam<const char*> {
       if (!device->can(ISTHMUS_CAN_REMAP)) {
         GTEST_SKIP() << "the kernel cannot move pages";
       }
-      on_ = Ref<Queue>{expect_value(device->default_queue())};
+      on_ = Ref<Queue>{expect_value(Platform::default_queue(*device))};
     } else if (wanted == "cuda") {
       usual_ = ISTHMUS_KIND_HOST;
       set_up_cuda();
@@ -108,7 +108,7 @@ class pool_remap : public testing::TestWithParam<const char*> {
     if (home->chunks(**device, usual_) == nullptr) {
       GTEST_SKIP() << "its pinned memory does not move";
     }
-    on_ = expect_value(home->create_queue(**device));
+    on_ = expect_value(Queue::create(*home, **device));
   }
   [[nodiscard]] Ref<Pool> make(const Pool::Options& how = {}) const { return make(how, usual_); }
   [[nodiscard]] Ref<Pool> make(const Pool::Options& how, UsmKind kind) const {
@@ -455,7 +455,7 @@ TEST(pool_remap_sim, a_hole_is_no_memory) {
 // Neither a chunk that work still uses moves, nor one that pending work will write.
 TEST(pool_remap_sim, nothing_moves_under_work) {
   const rig sim{"effect=late"};
-  const auto second = expect_value(sim.test_context->create_queue(*sim.test_device));
+  const auto second = expect_value(Queue::create(*sim.test_context, *sim.test_device));
   const auto from = pool_on(*sim.queue, ISTHMUS_KIND_DEVICE, {.growth_bytes = 2 * k_mib});
   const auto gate = make_ref<HostEvent>();
   const std::vector<Ref<Event>> after{gate};

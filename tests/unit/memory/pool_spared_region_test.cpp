@@ -20,7 +20,7 @@ class spared_region_test : public testing::Test {
   void SetUp() override {
     auto found = find_device("host");
     ASSERT_TRUE(found);
-    auto standard = (*found)->default_queue();
+    auto standard = Platform::default_queue(**found);
     ASSERT_TRUE(standard);
     queue_ = Ref<Queue>{*standard};
   }

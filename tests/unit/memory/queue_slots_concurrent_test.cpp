@@ -22,7 +22,7 @@ class queue_slots_race : public testing::Test {
  protected:
   void TearDown() override { slots_->drop_queues(); }
   Ref<Queue> another_queue() {
-    return expect_value(sim_.test_context->create_queue(*sim_.test_device));
+    return expect_value(Queue::create(*sim_.test_context, *sim_.test_device));
   }
   Ticket next(Queue& on) { return slots_->next(slots_->find(&on)); }
   static void hold_up(Queue& on, const Ref<HostEvent>& gate) {

@@ -24,7 +24,7 @@
 namespace isthmus {
 namespace {
 
-Ref<Queue> host_queue() { return *(*find_device("host"))->default_queue(); }
+Ref<Queue> host_queue() { return *Platform::default_queue(**find_device("host")); }
 
 TEST(registry, finds_inner_pointers_of_a_random_population) {
   std::mt19937_64 random{7};

@@ -35,7 +35,7 @@ class held_thread_caches : public testing::Test {
   rig sim_{""};
   Ref<Pool> from_ =
       expect_value(Pool::create(*sim_.test_context, *sim_.test_device, ISTHMUS_KIND_DEVICE, {}));
-  Ref<Queue> on_ = expect_value(sim_.test_context->create_queue(*sim_.test_device));
+  Ref<Queue> on_ = expect_value(Queue::create(*sim_.test_context, *sim_.test_device));
 };
 
 TEST_F(held_thread_caches, keep_what_they_have) {

@@ -56,7 +56,7 @@ class sharers {
 
   void use(unsigned seed) {
     std::mt19937 random{seed};
-    const auto on = expect_value(sim_.test_context->create_queue(*sim_.test_device));
+    const auto on = expect_value(Queue::create(*sim_.test_context, *sim_.test_device));
     for (int each = 0; each < k_rounds; ++each) {
       const auto from = any(random());
       std::vector<void*> blocks;

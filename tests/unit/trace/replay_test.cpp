@@ -56,7 +56,7 @@ class replays_of_events : public ::testing::Test {
     ASSERT_TRUE(home);
     from_ = make_ref<written_down>(**home, *where_);
     for (auto& each : queues_) {
-      auto made = (*home)->create_queue(*where_);
+      auto made = Queue::create(**home, *where_);
       ASSERT_TRUE(made);
       each = *std::move(made);
       raw_.push_back(each.get());

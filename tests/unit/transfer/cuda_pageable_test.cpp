@@ -81,7 +81,7 @@ TEST_F(cuda_pageable, does_not_where_the_callers_memory_is_pinned_as_a_whole) {
 
 TEST_F(cuda_pageable, asynchronous_stays_before_later_external_work_on_the_stream) {
   const auto stream = static_cast<cuda::CUstream>(*test_queue().export_handle());
-  auto usual = *test_device().default_queue();
+  auto usual = *Platform::default_queue(test_device());
   for (const auto& [on, handle] :
        {std::pair{&test_queue(), stream}, {usual.get(), cuda::legacy_stream()}}) {
     const auto there = make(*on, k_bytes);
@@ -101,7 +101,7 @@ TEST_F(cuda_pageable, blocking_runs_after_earlier_external_work_on_the_stream) {
   constexpr unsigned k_times =
       20 / support::k_slower;  // keeps the stream busy while the copy is submitted
   const auto stream = static_cast<cuda::CUstream>(*test_queue().export_handle());
-  auto usual = *test_device().default_queue();
+  auto usual = *Platform::default_queue(test_device());
   for (const auto& [on, handle] :
        {std::pair{&test_queue(), stream}, {usual.get(), cuda::legacy_stream()}}) {
     const auto there = make(*on, k_large);
@@ -126,7 +126,7 @@ TEST_F(cuda_pageable, between_platforms_is_staged_through_pinned_memory) {
     return calls;
   };
   {
-    auto on = *reinterpret_cast<Device*>(handle)->default_queue();
+    auto on = *Platform::default_queue(*reinterpret_cast<Device*>(handle));
     const auto there = make(*on, k_bytes);
     const auto here = make(test_queue(), k_bytes);
     auto data = numbered(k_bytes);
@@ -196,7 +196,7 @@ TEST_F(cuda_pageable, large_and_small_ones_share_the_staging_slots) {
   constexpr std::size_t k_large = 128 / support::k_slower * k_mib;
   const auto large = make(test_queue(), k_large);
   auto data = numbered(k_large);
-  auto on = *test_context().create_queue(test_device());
+  auto on = *Queue::create(test_context(), test_device());
   auto copied = copy_all(test_queue(), large, plain(data), false, {}, k_large);
   ASSERT_TRUE(copied);
   std::vector<std::thread> threads;
