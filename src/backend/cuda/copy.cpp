@@ -14,12 +14,6 @@
 namespace isthmus::cuda {
 namespace {
 
-// From these sizes on, a copy of pageable memory takes longer with the driver's staging than with
-// the library's. Times with the driver's and the library's staging (H100): to the device 30 and 35
-// us for 256 KiB, 100 and 92 us for 1 MiB; from the device 98 and 116 us for 1 MiB, 334 and 232 us
-// for 4 MiB.
-constexpr std::size_t k_min_staged_to_device = std::size_t{512} << 10;
-constexpr std::size_t k_min_staged_from_device = std::size_t{2} << 20;
 // A kernel copies rows up to this width faster than the driver. Times of the kernel and the driver
 // for 4 MiB (H100): in rows of 64 bytes 117 and 137 us to the device, 15 and 25 us within it; in
 // rows of 4 bytes 346 and 1,826 us to the device, 17 and 135 us within it. To the device, rows of
@@ -30,22 +24,6 @@ unsigned memory_type(const Api& calls, const void* pointer) noexcept {
   return query_pointer(calls, pointer).kind == ISTHMUS_KIND_UNKNOWN ? cu::k_memory_host
                                                                     : cu::k_memory_unified;
 }
-
-}  // namespace
-
-bool Device::is_pageable(const void* pointer) const noexcept {
-  const ContextGuard guard{calls_, primary_or_null()};
-  return query_pointer(calls_, pointer).kind == ISTHMUS_KIND_UNKNOWN;
-}
-
-// Memory that is only partly registered counts as pageable.
-bool Device::copies_better_staged(const void* first, const void* last, std::size_t nbytes,
-                                  bool to_device) const noexcept {
-  return nbytes >= (to_device ? k_min_staged_to_device : k_min_staged_from_device) &&
-         (is_pageable(first) || is_pageable(last));
-}
-
-namespace {
 
 // The number of bytes from `pointer` on that lie in one registered range of the driver. Returns
 // `nbytes` for memory that is not registered.

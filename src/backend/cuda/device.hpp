@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "backend/cuda/api.hpp"
+#include "backend/cuda/device_description.hpp"
 #include "backend/cuda/event_cache.hpp"
 #include "backend/cuda/kernel.hpp"
 #include "backend/cuda/ranges.hpp"
@@ -16,23 +17,6 @@
 #include "backend/queue_table.hpp"
 
 namespace isthmus::cuda {
-
-struct DeviceTraits {
-  int max_pitch = 0;
-  bool virtual_memory = false;
-  bool host_virtual_memory = false;
-  int host_numa_node = -1;  // of the host memory nearest to the device; -1: unknown
-  bool can_register_read_only = false;
-  bool rdma_with_virtual_memory = false;  // remappable memory can support RDMA
-};
-
-struct DeviceDescription {
-  DeviceProperties properties;
-  DeviceTraits traits;
-};
-
-// NOT_FOUND for a device that this library cannot use.
-[[nodiscard]] Result<DeviceDescription> describe(const Api& calls, CUdevice index);
 
 class Device final : public isthmus::Device {
  public:

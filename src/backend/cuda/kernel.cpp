@@ -3,10 +3,7 @@
 
 #include <chrono>
 
-#include "backend/cuda/device.hpp"
 #include "backend/cuda/errors.hpp"
-#include "backend/cuda/pointer.hpp"
-#include "core/sizes.hpp"
 
 namespace isthmus::cuda {
 namespace {
@@ -66,22 +63,6 @@ CUfunction Kernel::get_function(const Api& calls) noexcept {
     }
   }
   return function_.load(std::memory_order_relaxed);
-}
-
-bool Device::kernels_can_access(const void* pointer, std::size_t nbytes) const noexcept {
-  const auto attributes = query_pointer(calls_, pointer);
-  if (attributes.kind == ISTHMUS_KIND_UNKNOWN ||
-      (attributes.kind == ISTHMUS_KIND_DEVICE && attributes.device != index_) ||
-      (attributes.kind == ISTHMUS_KIND_HOST &&
-       !lies_within(address(pointer) - address(attributes.base), nbytes, attributes.nbytes))) {
-    return false;
-  }
-  unsigned attribute_id = cu::k_pointer_device_pointer;
-  CUdeviceptr device_pointer = 0;
-  void* value = &device_pointer;
-  return calls_.pointer_attributes(1, &attribute_id, &value, to_deviceptr(pointer)) ==
-             cu::k_success &&
-         device_pointer == to_deviceptr(pointer);
 }
 
 }  // namespace isthmus::cuda

@@ -226,12 +226,6 @@ std::vector<RangeLists::Block> write_lists(Device& device, const RangedCopy& cop
 
 }  // namespace
 
-bool Device::copies_ranges_better_staged(const void* first, const void* last) const noexcept {
-  const ContextGuard guard{calls_, primary_or_null()};
-  return (is_pageable(first) || is_pageable(last)) &&
-         ranges_kernel_.get_function(calls_) != nullptr;
-}
-
 Result<Ref<Event>> Queue::do_copy_ranges(const RangedCopy& copy, WaitList after) {
   auto plan = std::make_shared<RangePlan>();
   plan->destination = to_deviceptr(copy.destination);

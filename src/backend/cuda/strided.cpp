@@ -81,11 +81,6 @@ bool is_pinned(const Api& calls, const void* pointer) noexcept {
 
 }  // namespace
 
-bool Device::copies_strided() const noexcept {
-  const ContextGuard guard{calls_, primary_or_null()};
-  return guard.outcome() == cu::k_success && strided_kernel_.get_function(calls_) != nullptr;
-}
-
 std::optional<StridedLaunch> launch_of(Device& device, const StridedCopy& copy) {
   const ContextGuard guard{device.calls(), device.primary_or_null()};
   if (copy.width > k_max_run || copy.bytes() > std::numeric_limits<unsigned>::max() / 2 ||
