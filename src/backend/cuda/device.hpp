@@ -10,7 +10,7 @@
 #include "backend/cuda/device_description.hpp"
 #include "backend/cuda/event_cache.hpp"
 #include "backend/cuda/kernel.hpp"
-#include "backend/cuda/ranges.hpp"
+#include "backend/cuda/range_lists.hpp"
 #include "backend/cuda/ranges_kernel_ptx.hpp"
 #include "backend/cuda/strided_kernel_ptx.hpp"
 #include "backend/device.hpp"

@@ -5,9 +5,41 @@
 
 #include "backend/call_of_any_thread.hpp"
 #include "backend/cuda/current.hpp"
+#include "core/undo.hpp"
 #include "os/process.hpp"
 
 namespace isthmus::cuda {
+namespace {
+
+Result<CUevent> acquire_event(const Device& device, bool has_timing) {
+  if (auto* cached = has_timing ? nullptr : device.events().acquire()) {
+    return cached;
+  }
+  const ContextGuard guard{device.calls(), device.primary_or_null()};
+  CUevent event = nullptr;
+  const auto outcome =
+      guard.outcome() != cu::k_success
+          ? guard.outcome()
+          : device.calls().create_event(
+                &event, has_timing ? cu::k_event_default : cu::k_event_disable_timing);
+  if (outcome != cu::k_success) {
+    return call_failed("cuEventCreate", outcome);
+  }
+  return event;
+}
+
+}  // namespace
+
+// If memory is exhausted and the cache is full, the driver's event is leaked.
+Result<Ref<Operation>> make_operation(const Device& device, bool has_timing) {
+  auto handle = acquire_event(device, has_timing);
+  ISTHMUS_TRY(handle);
+  Undo cleanup{[&] { static_cast<void>(!has_timing && device.events().recycle(*handle)); }};
+  auto event = make_ref<Operation>(device, *handle, has_timing);
+  cleanup.dismiss();
+  return event;
+}
+
 Operation::~Operation() {
   const bool is_reusable = !has_timing_;
   if (os::is_forked_child() || (is_reusable && device_.events().recycle(handle_)) ||

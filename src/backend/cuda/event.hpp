@@ -29,4 +29,7 @@ class Operation final : public PolledEvent {
   const bool has_timing_;
 };
 
+// An event for the next operation. `has_timing`: it records the time when it completes.
+[[nodiscard]] Result<Ref<Operation>> make_operation(const Device& device, bool has_timing);
+
 }  // namespace isthmus::cuda

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fills of memory with a pattern.
+#include "backend/cuda/fill.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <numeric>
 
 #include "backend/cuda/pointer.hpp"
-#include "backend/cuda/submit.hpp"
 
 namespace isthmus::cuda {
 namespace {
@@ -111,22 +110,13 @@ class FillCommand {
 
 }  // namespace
 
-Result<Ref<Event>> Queue::do_fill(void* destination, const FillPattern& pattern, std::size_t nbytes,
-                                  WaitList after) {
-  if (device_.is_pageable(destination)) {
-    return fail(ISTHMUS_ERROR_UNSUPPORTED,
-                "{} is pageable memory, which CUDA cannot fill: fill it on the host, or use "
-                "host-kind memory",
-                destination);
-  }
-  const auto shortest = shortened(pattern);
-  return submit("a fill", after, [=, this] {
-    const FillCommand command{calls(), stream(), to_deviceptr(destination), shortest};
-    return command.is_single_fill()
-               ? command.fill_elements(nbytes)
-               : command.fill_by_columns(
-                     nbytes, query_pointer(calls(), destination).kind == ISTHMUS_KIND_DEVICE);
-  });
+CUresult enqueue_fill(const Api& calls, CUstream stream, void* destination,
+                      const FillPattern& pattern, std::size_t nbytes) noexcept {
+  const FillCommand command{calls, stream, to_deviceptr(destination), shortened(pattern)};
+  return command.is_single_fill()
+             ? command.fill_elements(nbytes)
+             : command.fill_by_columns(
+                   nbytes, query_pointer(calls, destination).kind == ISTHMUS_KIND_DEVICE);
 }
 
 }  // namespace isthmus::cuda

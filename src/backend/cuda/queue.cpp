@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/queue.hpp"
 
+#include "backend/cuda/copy.hpp"
+#include "backend/cuda/current.hpp"
+#include "backend/cuda/fill.hpp"
 #include "backend/cuda/pointer.hpp"
-#include "backend/cuda/submit.hpp"
+#include "backend/cuda/ranges.hpp"
+#include "backend/cuda/strided.hpp"
 #include "backend/cuda/thread_queues.hpp"
 #include "core/sizes.hpp"
 #include "core/undo.hpp"
@@ -34,35 +38,46 @@ std::uintptr_t Queue::key() const noexcept {
   return handle_ == legacy_stream() ? address(&device_) : address(handle_);
 }
 
-namespace {
-
-Result<CUevent> acquire_event(const Device& device, bool has_timing) {
-  if (auto* cached = has_timing ? nullptr : device.events().acquire()) {
-    return cached;
+// Pre: all of `after` are ready. DEPENDENCY if one of them failed.
+template <class Command>
+Error Queue::submit_now(Operation& event, const char* call, WaitList after,
+                        const Command& command) const {
+  if (auto failed = failed_dependency_in(after)) {
+    return failed;
   }
-  const ContextGuard guard{device.calls(), device.primary_or_null()};
-  CUevent event = nullptr;
-  const auto outcome =
-      guard.outcome() != cu::k_success
-          ? guard.outcome()
-          : device.calls().create_event(
-                &event, has_timing ? cu::k_event_default : cu::k_event_disable_timing);
+  const ContextGuard guard{calls(), device_.primary_or_null()};
+  if (guard.outcome() != cu::k_success) {
+    return call_failed("cuCtxSetCurrent", guard.outcome());
+  }
+  if (auto error = check_not_capturing()) {
+    return error;
+  }
+  if (const auto outcome = enqueue_waits(after); outcome != cu::k_success) {
+    return call_failed("cuStreamWaitEvent", outcome);
+  }
+  auto outcome = command();
+  if (outcome == cu::k_success) {
+    outcome = calls().record(event.handle(), stream());
+    call = outcome == cu::k_success ? call : "cuEventRecord";
+  }
   if (outcome != cu::k_success) {
-    return call_failed("cuEventCreate", outcome);
+    calls().finish(stream());  // a later command was refused: wait for the earlier ones
+    return call_failed(call, outcome);
   }
-  return event;
+  event.mark_enqueued();
+  return {};
 }
 
-}  // namespace
-
-// If memory is exhausted and the cache is full, the driver's event is leaked.
-Result<Ref<Operation>> make_operation(const Device& device, bool has_timing) {
-  auto handle = acquire_event(device, has_timing);
-  ISTHMUS_TRY(handle);
-  Undo cleanup{[&] { static_cast<void>(!has_timing && device.events().recycle(*handle)); }};
-  auto event = make_ref<Operation>(device, *handle, has_timing);
-  cleanup.dismiss();
-  return event;
+template <class Command>
+Result<Ref<Event>> Queue::submit(const char* call, WaitList after, Command&& command,
+                                 bool has_timing) {
+  // Creates the event first: nothing may fail once the driver has received the operation.
+  auto event = make_operation(device_, has_timing);
+  ISTHMUS_TRY(event);
+  return enqueue_or_defer(
+      *event, after,
+      [this, operation = *event, call, submit_command = std::forward<Command>(command)](
+          WaitList ready) { return submit_now(*operation, call, ready, submit_command); });
 }
 
 CUresult Queue::enqueue_waits(WaitList after) const noexcept {
@@ -99,6 +114,74 @@ Error Queue::check_not_capturing() const {
 Error Queue::check_not_recording() const {
   const ContextGuard guard{calls(), device_.primary_or_null()};
   return check_not_capturing();
+}
+
+Result<Ref<Event>> Queue::do_copy(void* destination, const void* source, std::size_t nbytes,
+                                  WaitList after) {
+  return submit("cuMemcpyAsync", after, [=, this] {
+    return enqueue_copy(calls(), stream(), to_deviceptr(destination), to_deviceptr(source), nbytes);
+  });
+}
+
+Result<Ref<Event>> Queue::do_copy_2d(const Copy2dShape& shape, WaitList after) {
+  const bool contiguous = shape.height == 1 || (shape.width == shape.destination_pitch &&
+                                                shape.width == shape.source_pitch);
+  if (contiguous) {
+    return do_copy(shape.destination, shape.source, shape.width * shape.height, after);
+  }
+  if (const auto launch = launch_of(device_, shape)) {
+    return submit_launch(*launch, after);
+  }
+  return submit("cuMemcpy2DAsync", after, [=, this] {
+    return enqueue_copy_2d(calls(), stream(), shape,
+                           static_cast<std::size_t>(device_.traits().max_pitch));
+  });
+}
+
+Result<std::shared_ptr<RangePlan>> Queue::plan_ranges(const RangedCopy& copy) const {
+  const ContextGuard guard{calls(), device_.primary_or_null()};
+  if (guard.outcome() != cu::k_success) {
+    return call_failed("cuCtxSetCurrent", guard.outcome());
+  }
+  if (auto error = check_not_capturing()) {
+    return error;
+  }
+  return std::make_shared<RangePlan>(device_, copy);
+}
+
+Result<Ref<Event>> Queue::do_copy_ranges(const RangedCopy& copy, WaitList after) {
+  auto plan = plan_ranges(copy);
+  ISTHMUS_TRY(plan);
+  Undo cleanup{[&] { (*plan)->release_lists(); }};
+  auto submitted = submit("a copy of ranges", after,
+                          [this, shared_plan = *plan] { return shared_plan->enqueue(stream()); });
+  ISTHMUS_TRY(submitted);
+  cleanup.dismiss();
+  (*plan)->release_lists_after(*submitted);
+  return submitted;
+}
+
+Result<Ref<Event>> Queue::submit_launch(const StridedLaunch& launch, WaitList after) {
+  return submit("a strided copy", after,
+                [this, launch] { return enqueue_launch(device_, stream(), launch); });
+}
+
+Result<Ref<Event>> Queue::do_copy_strided(const StridedCopy& copy, WaitList after) {
+  const auto launch = launch_of(device_, copy);
+  return launch ? submit_launch(*launch, after) : isthmus::Queue::do_copy_strided(copy, after);
+}
+
+Result<Ref<Event>> Queue::do_fill(void* destination, const FillPattern& pattern, std::size_t nbytes,
+                                  WaitList after) {
+  if (device_.is_pageable(destination)) {
+    return fail(ISTHMUS_ERROR_UNSUPPORTED,
+                "{} is pageable memory, which CUDA cannot fill: fill it on the host, or use "
+                "host-kind memory",
+                destination);
+  }
+  return submit("a fill", after, [=, this] {
+    return enqueue_fill(calls(), stream(), destination, pattern, nbytes);
+  });
 }
 
 Result<Ref<Event>> Queue::do_fence(WaitList after) {

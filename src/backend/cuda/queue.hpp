@@ -14,12 +14,16 @@
 // submit, are submitted to the legacy default stream. This preserves the order: the legacy stream
 // waits for all work submitted earlier to the per-thread streams, and they wait for its work.
 
+#include <memory>
+
 #include "backend/cuda/context.hpp"
 #include "backend/cuda/event.hpp"
-#include "backend/cuda/strided.hpp"
 #include "backend/deferring_queue.hpp"
 
 namespace isthmus::cuda {
+
+class RangePlan;
+struct StridedLaunch;
 
 [[nodiscard]] inline CUstream legacy_stream() noexcept {
   return reinterpret_cast<CUstream>(cu::k_stream_legacy);
@@ -104,15 +108,12 @@ class Queue final : public DeferringQueue {
   template <class Command>
   Error submit_now(Operation& event, const char* call, WaitList after,
                    const Command& command) const;
+  [[nodiscard]] Result<std::shared_ptr<RangePlan>> plan_ranges(const RangedCopy& copy) const;
   [[nodiscard]] Result<Ref<Event>> submit_launch(const StridedLaunch& launch, WaitList after);
   // The handle that denotes this queue on the calling thread.
   [[nodiscard]] CUstream stream() const noexcept;
   [[nodiscard]] CUresult enqueue_waits(WaitList after) const noexcept;
   [[nodiscard]] Error check_not_capturing() const;
-  [[nodiscard]] CUresult copy_bytes(CUdeviceptr destination, CUdeviceptr source,
-                                    std::size_t nbytes) const noexcept;
-  [[nodiscard]] CUresult copy_rows(const Copy2dShape& shape) const noexcept;
-  [[nodiscard]] CUresult copy_pitched(const Copy2dShape& shape) const noexcept;
   [[nodiscard]] const Api& calls() const noexcept { return device_.calls(); }
 
   Owner owner_;

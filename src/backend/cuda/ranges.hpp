@@ -4,56 +4,51 @@
 // take 0.3 ms; with a copy for each page they take 6.6 ms (H100, bench/micro/ranges.cpp). The
 // kernel accesses the host's pinned memory directly.
 //
-// The kernel reads the ranges from a list in pinned memory. The list's blocks are cached for later
-// copies until the process ends, at most 32 MiB per device. cuMemcpyBatchAsync is never used: some
-// of 23,676 copies were not performed, and with 55,122 the driver crashed (driver 580).
+// The kernel reads the ranges from a list in pinned memory (range_lists.hpp). cuMemcpyBatchAsync is
+// never used: some of 23,676 copies were not performed, and with 55,122 the driver crashed (driver
+// 580).
 
-#include <mutex>
 #include <vector>
 
-#include "backend/cuda/api.hpp"
-#include "backend/event.hpp"
+#include "backend/cuda/device.hpp"
 #include "core/bytes.hpp"
 
 namespace isthmus::cuda {
 
-// An entry of a list, in the layout that the kernel reads.
-struct RangeEntry {
-  std::uint64_t destination;
-  std::uint64_t source;
-  std::uint64_t nbytes;
-};
-
-// The lists of one device. Thread-safe.
-class RangeLists {
+// The commands of one copy: launches of the kernel for short ranges, separate copies for long ones.
+// Not thread-safe, but `release_lists_after` may run on one thread while another one runs `enqueue`.
+class RangePlan {
  public:
-  static constexpr std::size_t k_entries_per_block = 10'920;  // in a block of 256 KiB
-  static constexpr std::size_t k_max_blocks = 128;
-  using Block = RangeEntry*;
+  // Writes the lists that the kernel reads. Pre: the device's context is current.
+  RangePlan(Device& device, const RangedCopy& copy);
 
-  RangeLists();
-  // Returns `count` blocks, or none if memory is exhausted or the limit is reached. Pre: the
-  // device's context is current.
-  [[nodiscard]] std::vector<Block> acquire(const Api& calls, std::size_t count);
-  // Pre: no operation reads the blocks.
-  void release(const std::vector<Block>& blocks) noexcept;
-  // Returns the blocks to the cache once `reading` has completed.
-  void release_after(std::vector<Block> blocks, Ref<Event> reading) noexcept;
+  // Submits the commands to a stream of the device. Pre: the device's context is current.
+  [[nodiscard]] CUresult enqueue(CUstream stream) const noexcept;
+
+  // Returns the lists to the device. Pre: no operation reads them.
+  void release_lists() noexcept;
+  // Returns the lists to the device once `reading` has completed.
+  void release_lists_after(Ref<Event> reading) noexcept;
 
  private:
-  struct PendingBlocks {
-    std::vector<Block> blocks;
-    Ref<Event> reading;
+  // One launch of the kernel.
+  struct Launch {
+    RangeLists::Block list = nullptr;
+    unsigned count = 0;
+    unsigned threads_per_entry = k_threads_per_block;
   };
-  [[nodiscard]] bool take_free(std::size_t count, std::vector<Block>& out);
-  void recycle_completed();
-  [[nodiscard]] Block allocate_block(const Api& calls) noexcept;
+  class ListWriter;
 
-  std::mutex lock_;
-  // The maximum capacity of both is reserved, so that returning blocks never fails.
-  std::vector<Block> free_;
-  std::vector<PendingBlocks> in_use_;
-  std::size_t block_count_ = 0;
+  void write_lists(const RangedCopy& copy);
+  [[nodiscard]] CUresult launch_kernel(const Launch& launch, CUstream stream) const noexcept;
+
+  Device& device_;
+  CUfunction function_ = nullptr;
+  std::vector<Launch> launches_;
+  std::vector<CopyRange> separate_;
+  std::vector<RangeLists::Block> lists_;  // of the launches; empty if all ranges are separate
+  CUdeviceptr destination_;
+  CUdeviceptr source_;
 };
 
 }  // namespace isthmus::cuda

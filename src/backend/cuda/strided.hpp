@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "backend/cuda/api.hpp"
+#include "core/bytes.hpp"
 #include "core/strided.hpp"
 
 namespace isthmus::cuda {
@@ -40,5 +41,11 @@ struct StridedLaunch {
 // in the destination. Returns std::nullopt if the kernel cannot access both sides, the driver does
 // not accept the kernel, the runs are long, or there are too many units.
 [[nodiscard]] std::optional<StridedLaunch> launch_of(Device& device, const StridedCopy& copy);
+// The same for rows. Also returns std::nullopt if the driver copies rows of this width faster.
+[[nodiscard]] std::optional<StridedLaunch> launch_of(Device& device, const Copy2dShape& shape);
+
+// Launches the kernel on a stream of `device`. Pre: the device's context is current.
+[[nodiscard]] CUresult enqueue_launch(Device& device, CUstream stream,
+                                      const StridedLaunch& launch) noexcept;
 
 }  // namespace isthmus::cuda
