@@ -58,9 +58,8 @@ Error exceeds_free_memory(const Device& device, std::size_t nbytes, std::size_t 
 
 }  // namespace
 
-Context::Context(Platform& platform, std::vector<isthmus::Device*> members,
-                 isthmus::Platform* platform_owner)
-    : isthmus::Context{std::move(members), platform_owner}, driver_{platform} {
+Context::Context(std::vector<isthmus::Device*> members, isthmus::Platform* platform_owner)
+    : isthmus::Context{std::move(members), platform_owner} {
   for (auto* member : devices()) {
     const auto& cuda_device = static_cast<Device&>(*member);
     chunk_sources_.push_back(
@@ -82,17 +81,19 @@ void* Context::native() const noexcept {
 }
 
 PointerFacts Context::query(const void* pointer) noexcept {
-  auto primary = any_device().primary();
+  const auto& device = any_device();
+  auto primary = device.primary();
   if (!primary) {
     return {};
   }
-  const ContextGuard guard{driver_.calls(), *primary};
-  const auto attributes = query_pointer(driver_.calls(), pointer);
+  const ContextGuard guard{device.calls(), *primary};
+  const auto attributes = query_pointer(device.calls(), pointer);
   if (attributes.kind == ISTHMUS_KIND_UNKNOWN) {
     return {};
   }
-  return {attributes.kind, attributes.base, attributes.nbytes,
-          attributes.kind == ISTHMUS_KIND_HOST ? nullptr : driver_.find(attributes.device)};
+  return {
+      attributes.kind, attributes.base, attributes.nbytes,
+      attributes.kind == ISTHMUS_KIND_HOST ? nullptr : Device::find(platform(), attributes.device)};
 }
 
 ChunkSource* Context::chunks(isthmus::Device& device, UsmKind kind) noexcept {
@@ -185,9 +186,11 @@ void Context::free_allocation(Device& device, void* pointer, UsmKind kind,
 
 void Context::do_deallocate(void* pointer, UsmKind kind, std::size_t nbytes) noexcept {
   auto& fallback = any_device();
-  const ContextGuard query_guard{driver_.calls(), fallback.primary_or_null()};
-  const auto attributes = query_pointer(driver_.calls(), pointer);
-  auto* const owner = kind == ISTHMUS_KIND_HOST ? nullptr : driver_.find(attributes.device);
+  const auto& calls = fallback.calls();
+  const ContextGuard query_guard{calls, fallback.primary_or_null()};
+  const auto attributes = query_pointer(calls, pointer);
+  auto* const owner =
+      kind == ISTHMUS_KIND_HOST ? nullptr : Device::find(platform(), attributes.device);
   auto& device = owner != nullptr ? *owner : fallback;
   if (overaligned_count_.load(std::memory_order_relaxed) != 0) {
     const std::lock_guard hold{overaligned_lock_};
@@ -197,7 +200,7 @@ void Context::do_deallocate(void* pointer, UsmKind kind, std::size_t nbytes) noe
       overaligned_count_.fetch_sub(1, std::memory_order_relaxed);
     }
   }
-  const ContextGuard guard{driver_.calls(), device.primary_or_null()};
+  const ContextGuard guard{calls, device.primary_or_null()};
   free_allocation(device, pointer, kind, nbytes);
 }
 

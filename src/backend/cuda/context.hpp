@@ -10,16 +10,13 @@
 
 #include "backend/context.hpp"
 #include "backend/cuda/chunks.hpp"
-#include "backend/cuda/platform.hpp"
 
 namespace isthmus::cuda {
 
 class Context final : public isthmus::Context {
  public:
-  Context(Platform& platform, std::vector<isthmus::Device*> devices,
-          isthmus::Platform* platform_owner);
+  Context(std::vector<isthmus::Device*> devices, isthmus::Platform* platform_owner);
 
-  [[nodiscard]] Platform& driver() const noexcept { return driver_; }
   [[nodiscard]] PointerFacts query(const void* pointer) noexcept override;
   [[nodiscard]] ChunkSource* chunks(isthmus::Device& device, UsmKind kind) noexcept override;
   [[nodiscard]] Result<SharedAllocation> share_memory(const void* pointer) override;
@@ -46,7 +43,6 @@ class Context final : public isthmus::Context {
     std::unique_ptr<cuda::Chunks> of_device;
     std::unique_ptr<cuda::Chunks> of_host;
   };
-  Platform& driver_;
   std::vector<ChunkSources>
       chunk_sources_;  // parallel to `devices()`; null where memory cannot be remapped
   // CUDA's allocation functions have no alignment parameter. For a larger alignment than CUDA's

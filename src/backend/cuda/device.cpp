@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/device.hpp"
 
+#include <algorithm>
+
 #include "backend/call_of_any_thread.hpp"
 #include "backend/cuda/current.hpp"
 #include "backend/cuda/pointer.hpp"
+#include "backend/platform.hpp"
 #include "core/sizes.hpp"
 #include "os/process.hpp"
 
@@ -18,6 +21,14 @@ constexpr std::size_t k_min_staged_to_device = std::size_t{512} << 10;
 constexpr std::size_t k_min_staged_from_device = std::size_t{2} << 20;
 
 }  // namespace
+
+Device* Device::find(const isthmus::Platform& platform, CUdevice index) noexcept {
+  const auto all = platform.devices();
+  const auto found = std::find_if(all.begin(), all.end(), [=](const auto& member) {
+    return static_cast<const Device&>(*member).index() == index;
+  });
+  return found != all.end() ? static_cast<Device*>(found->get()) : nullptr;
+}
 
 Result<CUcontext> Device::primary() const {
   if (os::drivers_unavailable()) {

@@ -27,6 +27,9 @@ class Device final : public isthmus::Device {
         calls_{calls},
         index_{index} {}
 
+  // The device of a CUDA platform with this index; null if there is none.
+  [[nodiscard]] static Device* find(const isthmus::Platform& platform, CUdevice index) noexcept;
+
   [[nodiscard]] const Api& calls() const noexcept { return calls_; }
   [[nodiscard]] const DeviceTraits& traits() const noexcept { return traits_; }
   [[nodiscard]] CUdevice index() const noexcept { return index_; }

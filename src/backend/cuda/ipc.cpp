@@ -42,18 +42,19 @@ Error open_failed(const Device& device, CUresult outcome) {
 }  // namespace
 
 Result<SharedAllocation> Context::share_memory(const void* pointer) {
-  auto primary = any_device().primary();
+  const auto& member = any_device();
+  const auto& calls = member.calls();
+  auto primary = member.primary();
   ISTHMUS_TRY(primary);
-  const ContextGuard query_guard{driver_.calls(), *primary};
-  const auto attributes = query_pointer(driver_.calls(), pointer);
-  auto* const device = driver_.find(attributes.device);
-  const ContextGuard guard{driver_.calls(),
-                           device != nullptr ? device->primary_or_null() : *primary};
+  const ContextGuard query_guard{calls, *primary};
+  const auto attributes = query_pointer(calls, pointer);
+  auto* const device = Device::find(platform(), attributes.device);
+  const ContextGuard guard{calls, device != nullptr ? device->primary_or_null() : *primary};
   if (guard.outcome() != cu::k_success) {
     return call_failed("cuCtxSetCurrent", guard.outcome());
   }
   CUipcMemHandle handle;
-  const auto outcome = driver_.calls().share_memory(&handle, to_deviceptr(attributes.base));
+  const auto outcome = calls.share_memory(&handle, to_deviceptr(attributes.base));
   if (outcome == cu::k_error_INVALID_VALUE) {
     return fail(
         ISTHMUS_ERROR_UNSUPPORTED,

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/platform.hpp"
 
-#include <algorithm>
-
 #include "backend/cuda/context.hpp"
 #include "backend/cuda/current.hpp"
 #include "backend/cuda/event.hpp"
@@ -35,17 +33,9 @@ Platform::Platform(PlatformProperties properties, const Api& calls, std::string&
   }
 }
 
-Device* Platform::find(CUdevice index) const noexcept {
-  const auto all = devices();
-  const auto found = std::find_if(all.begin(), all.end(), [=](const auto& member) {
-    return static_cast<const Device&>(*member).index() == index;
-  });
-  return found != all.end() ? static_cast<Device*>(found->get()) : nullptr;
-}
-
 Result<Ref<isthmus::Context>> Platform::make_context(std::vector<isthmus::Device*> members,
                                                      isthmus::Platform* platform_owner) {
-  return Ref<isthmus::Context>{make_ref<cuda::Context>(*this, std::move(members), platform_owner)};
+  return Ref<isthmus::Context>{make_ref<cuda::Context>(std::move(members), platform_owner)};
 }
 
 Result<Ref<isthmus::Context>> Platform::adopt_context(isthmus::Device& member, void* native,
@@ -96,6 +86,19 @@ Error check_stream(const Device& device, CUcontext primary, CUstream handle) {
   return {};
 }
 
+// Always the same queue until it is closed.
+Result<Ref<isthmus::Queue>> current_thread_queue(isthmus::Context& context, Device& device) {
+  auto own_queues = ThreadQueues::current(device);
+  ISTHMUS_TRY(own_queues);
+  if (auto queue = (*own_queues)->find_open(device)) {
+    return queue;
+  }
+  Ref<isthmus::Queue> queue{
+      make_ref<cuda::Queue>(context, device, OwnerThread{(*own_queues)->thread()})};
+  (*own_queues)->put(queue);
+  return queue;
+}
+
 }  // namespace
 
 Result<Ref<isthmus::Queue>> Platform::adopt_queue(isthmus::Device& member, void* native,
@@ -115,14 +118,13 @@ Result<Ref<isthmus::Queue>> Platform::adopt_queue(isthmus::Device& member, void*
   ISTHMUS_TRY(primary);
   auto shared = default_context();
   ISTHMUS_TRY(shared);
-  auto& context = static_cast<cuda::Context&>(**shared);
   if (handle == per_thread_stream()) {
-    return current_thread_queue(context, device);
+    return current_thread_queue(**shared, device);
   }
   if (auto error = check_stream(device, *primary, handle)) {
     return error;
   }
-  return Ref<isthmus::Queue>{make_ref<cuda::Queue>(context, device, handle, std::move(owner))};
+  return Ref<isthmus::Queue>{make_ref<cuda::Queue>(**shared, device, handle, std::move(owner))};
 }
 
 Result<std::vector<Ref<isthmus::Platform>>> open() {

@@ -17,13 +17,10 @@ class Platform final : public isthmus::Platform {
   // Lists the devices. For each device that cannot be used, appends the reason to `reasons`.
   Platform(PlatformProperties properties, const Api& calls, std::string& reasons);
 
-  [[nodiscard]] const Api& calls() const noexcept { return calls_; }
   [[nodiscard]] Result<Ref<isthmus::Context>> adopt_context(isthmus::Device& member, void* native,
                                                             Owner owner) override;
   [[nodiscard]] Result<Ref<isthmus::Queue>> adopt_queue(isthmus::Device& member, void* native,
                                                         Owner owner) override;
-  // Null if there is no such device.
-  [[nodiscard]] Device* find(CUdevice index) const noexcept;
 
  protected:
   [[nodiscard]] Result<Ref<isthmus::Context>> make_context(

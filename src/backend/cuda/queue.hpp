@@ -16,7 +16,7 @@
 
 #include <memory>
 
-#include "backend/cuda/context.hpp"
+#include "backend/cuda/device.hpp"
 #include "backend/cuda/event.hpp"
 #include "backend/deferring_queue.hpp"
 
@@ -33,7 +33,7 @@ struct StridedLaunch;
   return reinterpret_cast<CUstream>(cu::k_stream_per_thread);
 }
 
-// The number of a thread, from `current_thread_id` (thread_queues.hpp).
+// The number of a thread (thread_queues.hpp).
 struct OwnerThread {
   std::uint64_t thread;
 };
@@ -41,21 +41,17 @@ struct OwnerThread {
 class Queue final : public DeferringQueue {
  public:
   // Takes ownership of the stream, unless it is the legacy default stream.
-  Queue(Context& context, Device& device, CUstream handle, bool platform_owned)
-      : DeferringQueue{context, device, platform_owned},
-        context_{context},
-        device_{device},
-        handle_{handle} {
+  Queue(isthmus::Context& context, Device& device, CUstream handle, bool platform_owned)
+      : DeferringQueue{context, device, platform_owned}, device_{device}, handle_{handle} {
     mark_ordered();
     if (handle == legacy_stream()) {
       mark_default_stream();
     }
   }
   // Adopts a stream that belongs to its owner.
-  Queue(Context& context, Device& device, CUstream handle, Owner owner)
+  Queue(isthmus::Context& context, Device& device, CUstream handle, Owner owner)
       : DeferringQueue{context, device, false},
         owner_{std::move(owner)},
-        context_{context},
         device_{device},
         handle_{handle},
         adopted_{true} {
@@ -66,9 +62,8 @@ class Queue final : public DeferringQueue {
   }
   // Uses the per-thread default stream of `owner`. Fences on this queue do not fail after that
   // thread has ended.
-  Queue(Context& context, Device& device, OwnerThread owner)
+  Queue(isthmus::Context& context, Device& device, OwnerThread owner)
       : DeferringQueue{context, device, false},
-        context_{context},
         device_{device},
         handle_{per_thread_stream()},
         adopted_{true},
@@ -117,7 +112,6 @@ class Queue final : public DeferringQueue {
   [[nodiscard]] const Api& calls() const noexcept { return device_.calls(); }
 
   Owner owner_;
-  Context& context_;
   Device& device_;
   CUstream handle_;
   bool adopted_ = false;

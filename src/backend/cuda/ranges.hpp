@@ -16,7 +16,7 @@
 namespace isthmus::cuda {
 
 // The commands of one copy: launches of the kernel for short ranges, separate copies for long ones.
-// Not thread-safe, but `release_lists_after` may run on one thread while another one runs `enqueue`.
+// `release_lists_after` may run while another thread runs `enqueue`; otherwise not thread-safe.
 class RangePlan {
  public:
   // Writes the lists that the kernel reads. Pre: the device's context is current.
