@@ -3,6 +3,7 @@
 
 #include "backend/cuda/context.hpp"
 #include "backend/cuda/current.hpp"
+#include "backend/cuda/device.hpp"
 #include "backend/cuda/event.hpp"
 #include "backend/cuda/library.hpp"
 #include "backend/cuda/open.hpp"

@@ -7,7 +7,6 @@
 // context. The default context is therefore the only one that can be adopted.
 
 #include "backend/cuda/api.hpp"
-#include "backend/cuda/device.hpp"
 #include "backend/platform.hpp"
 
 namespace isthmus::cuda {
