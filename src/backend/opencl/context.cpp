@@ -5,6 +5,7 @@
 
 #include "backend/opencl/errors.hpp"
 #include "backend/opencl/queue.hpp"
+#include "backend/platform.hpp"
 #include "core/sizes.hpp"
 #include "os/process.hpp"
 
@@ -41,20 +42,20 @@ Error not_allocated(const isthmus::Device& device, const AllocationRequest& requ
 
 Context::~Context() {
   if (!os::drivers_unavailable()) {
-    driver_.calls().release_context(handle_);
+    calls().release_context(native_.handle);
   }
 }
 
-std::uintptr_t Context::key() const noexcept { return address(handle_); }
+std::uintptr_t Context::key() const noexcept { return address(native_.handle); }
 
 PointerFacts Context::query(const void* pointer) noexcept {
-  const auto get_info = driver_.calls().get_allocation;
+  const auto get_info = calls().get_allocation;
   PointerFacts facts;
   if (get_info == nullptr || os::drivers_unavailable()) {
     return facts;  // SVM cannot be queried
   }
   Number type = 0;
-  if (get_info(handle_, pointer, cl::k_allocation_type, sizeof type, &type, nullptr) !=
+  if (get_info(native_.handle, pointer, cl::k_allocation_type, sizeof type, &type, nullptr) !=
       cl::k_success) {
     return facts;
   }
@@ -63,23 +64,26 @@ PointerFacts Context::query(const void* pointer) noexcept {
     return facts;
   }
   DeviceHandle device = nullptr;
-  get_info(handle_, pointer, cl::k_allocation_base, sizeof(void*), &facts.base, nullptr);
-  get_info(handle_, pointer, cl::k_allocation_bytes, sizeof facts.nbytes, &facts.nbytes, nullptr);
-  get_info(handle_, pointer, cl::k_allocation_device, sizeof(DeviceHandle), &device, nullptr);
-  facts.device = device != nullptr ? driver_.find(device) : nullptr;
+  get_info(native_.handle, pointer, cl::k_allocation_base, sizeof(void*), &facts.base, nullptr);
+  get_info(native_.handle, pointer, cl::k_allocation_bytes, sizeof facts.nbytes, &facts.nbytes,
+           nullptr);
+  get_info(native_.handle, pointer, cl::k_allocation_device, sizeof(DeviceHandle), &device,
+           nullptr);
+  facts.device = device != nullptr ? platform().device_of(device) : nullptr;
   return facts;
 }
 
 void* Context::allocate_usm(const Device& device, UsmKind kind, std::size_t nbytes,
                             std::size_t alignment, Code& outcome) const noexcept {
-  const auto& calls = driver_.calls();
   const auto aligned = static_cast<Number>(alignment);
   switch (kind) {
     case ISTHMUS_KIND_DEVICE:
-      return calls.allocate_device(handle_, device.handle(), nullptr, nbytes, aligned, &outcome);
+      return calls().allocate_device(native_.handle, device.handle(), nullptr, nbytes, aligned,
+                                     &outcome);
     case ISTHMUS_KIND_SHARED:
-      return calls.allocate_shared(handle_, device.handle(), nullptr, nbytes, aligned, &outcome);
-    default: return calls.allocate_host(handle_, nullptr, nbytes, aligned, &outcome);
+      return calls().allocate_shared(native_.handle, device.handle(), nullptr, nbytes, aligned,
+                                     &outcome);
+    default: return calls().allocate_host(native_.handle, nullptr, nbytes, aligned, &outcome);
   }
 }
 
@@ -91,8 +95,8 @@ void* Context::allocate_native(const Device& device, UsmKind kind, std::size_t n
     pointer = allocate_usm(device, kind, nbytes, alignment, outcome);
   } else if (alignment <= k_svm_alignment) {
     const Bits fine_grained = kind == ISTHMUS_KIND_SHARED ? cl::k_memory_svm_fine : 0;
-    pointer = driver_.calls().allocate_svm(handle_, cl::k_memory_read_write | fine_grained, nbytes,
-                                           static_cast<Number>(alignment));
+    pointer = calls().allocate_svm(native_.handle, cl::k_memory_read_write | fine_grained, nbytes,
+                                   static_cast<Number>(alignment));
     outcome = pointer != nullptr ? cl::k_success : cl::k_allocation_failed;
   } else {
     outcome = cl::k_invalid_value;
@@ -146,11 +150,10 @@ bool Context::is_usm(const void* pointer) noexcept {
 }
 
 void Context::free_native(void* pointer) noexcept {
-  const auto& calls = driver_.calls();
   if (is_usm(pointer)) {
-    calls.free_usm(handle_, pointer);
+    calls().free_usm(native_.handle, pointer);
   } else {
-    calls.free_svm(handle_, pointer);
+    calls().free_svm(native_.handle, pointer);
   }
 }
 
@@ -173,11 +176,12 @@ Result<Ref<isthmus::Queue>> Context::make_queue(isthmus::Device& device, bool pl
   Code outcome = cl::k_success;
   // Profiling has no measurable cost on Intel's runtime and PoCL.
   auto* queue =
-      driver_.calls().create_queue(handle_, member.handle(), cl::k_queue_profiling, &outcome);
+      calls().create_queue(native_.handle, member.handle(), cl::k_queue_profiling, &outcome);
   if (queue == nullptr) {
     return call_failed("clCreateCommandQueue", outcome);
   }
-  return Ref<isthmus::Queue>{make_ref<opencl::Queue>(*this, member, queue, platform_owned)};
+  return Ref<isthmus::Queue>{
+      make_ref<opencl::Queue>(*this, native_, member, queue, platform_owned)};
 }
 
 }  // namespace isthmus::opencl

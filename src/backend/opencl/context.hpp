@@ -2,30 +2,30 @@
 #pragma once
 // An OpenCL context and the memory that belongs to it: USM, or SVM as a substitute. Thread-safe.
 
+#include <atomic>
 #include <mutex>
 #include <unordered_map>
 
 #include "backend/context.hpp"
-#include "backend/opencl/platform.hpp"
+#include "backend/opencl/device.hpp"
+#include "backend/opencl/driver.hpp"
 
 namespace isthmus::opencl {
 
 class Context final : public isthmus::Context {
  public:
-  // Takes ownership of one reference to `handle`. `owner` is released after that reference.
-  Context(Platform& platform, ContextHandle handle, std::vector<isthmus::Device*> devices,
+  // Takes ownership of one reference to `native.handle`. `owner` is released after that reference.
+  Context(const NativeContext& native, std::vector<isthmus::Device*> devices,
           isthmus::Platform* owning_platform, Owner owner)
       : isthmus::Context{std::move(devices), owning_platform},
         owner_{std::move(owner)},
-        driver_{platform},
-        handle_{handle} {}
+        native_{native} {}
   ~Context() override;
 
-  [[nodiscard]] Platform& driver() const noexcept { return driver_; }
-  [[nodiscard]] ContextHandle handle() const noexcept { return handle_; }
+  [[nodiscard]] const NativeContext& native_context() const noexcept { return native_; }
   [[nodiscard]] PointerFacts query(const void* pointer) noexcept override;
   [[nodiscard]] std::uintptr_t key() const noexcept override;
-  [[nodiscard]] void* native() const noexcept override { return handle_; }
+  [[nodiscard]] void* native() const noexcept override { return native_.handle; }
 
  protected:
   [[nodiscard]] Result<void*> do_allocate(isthmus::Device& device,
@@ -35,6 +35,7 @@ class Context final : public isthmus::Context {
                                                        bool platform_owned) override;
 
  private:
+  [[nodiscard]] const Api& calls() const noexcept { return native_.driver.calls; }
   [[nodiscard]] void* allocate_native(const Device& device, UsmKind kind, std::size_t nbytes,
                                       std::size_t alignment, Code& outcome) noexcept;
   [[nodiscard]] void* allocate_usm(const Device& device, UsmKind kind, std::size_t nbytes,
@@ -45,8 +46,7 @@ class Context final : public isthmus::Context {
   [[nodiscard]] bool is_usm(const void* pointer) noexcept;
 
   Owner owner_;
-  Platform& driver_;
-  ContextHandle handle_;
+  NativeContext native_;
   // If the driver refuses an alignment, the context allocates more and aligns the start itself.
   // `padded_` maps the aligned start to the driver's pointer. It is empty with drivers that support
   // all alignments.

@@ -5,7 +5,7 @@
 
 #include "backend/copy_division.hpp"
 #include "backend/opencl/pending_pattern.hpp"
-#include "backend/opencl/submit.hpp"
+#include "backend/opencl/queue.hpp"
 #include "core/share_out.hpp"
 #include "core/sizes.hpp"
 
@@ -76,16 +76,17 @@ Result<Ref<Event>> Queue::do_copy(void* destination, const void* source, std::si
     return run_native(copy_rows_natively, &row, sizeof row, after);
   }
   const CopyDivision chunks{destination, nbytes};
-  return submit(copy_name(), chunks.count(), after,
-                [&, this](std::size_t index, const CommandEvents& events) {
-                  const auto offset = chunks.begin(index);
-                  return enqueue_copy(advance(destination, offset), advance(source, offset),
-                                      chunks.size(index), events);
-                });
+  return submitter_.submit(copy_name(), chunks.count(), after,
+                           [&, this](std::size_t index, const CommandEvents& events) {
+                             const auto offset = chunks.begin(index);
+                             return enqueue_copy(advance(destination, offset),
+                                                 advance(source, offset), chunks.size(index),
+                                                 events);
+                           });
 }
 
 Result<Ref<Event>> Queue::copy_rows(const Copy2dShape& shape, WaitList after) {
-  return submit(
+  return submitter_.submit(
       copy_name(), shape.height, after, [&, this](std::size_t row, const CommandEvents& events) {
         return enqueue_copy(advance(shape.destination, row * shape.destination_pitch),
                             advance(shape.source, row * shape.source_pitch), shape.width, events);
@@ -110,13 +111,13 @@ Result<Ref<Event>> Queue::do_copy_ranges(const RangedCopy& copy, WaitList after)
     auto arguments = native_arguments(copy);
     return run_native(copy_ranges_natively, arguments.data(), arguments.size(), after);
   }
-  return submit(copy_name(), copy.ranges.size(), after,
-                [&, this](std::size_t index, const CommandEvents& events) {
-                  const auto& range = copy.ranges[index];
-                  return enqueue_copy(advance(copy.destination, range.destination_offset),
-                                      advance(copy.source, range.source_offset), range.nbytes,
-                                      events);
-                });
+  return submitter_.submit(copy_name(), copy.ranges.size(), after,
+                           [&, this](std::size_t index, const CommandEvents& events) {
+                             const auto& range = copy.ranges[index];
+                             return enqueue_copy(
+                                 advance(copy.destination, range.destination_offset),
+                                 advance(copy.source, range.source_offset), range.nbytes, events);
+                           });
 }
 
 Result<Ref<Event>> Queue::do_fill(void* destination, const FillPattern& pattern, std::size_t nbytes,
@@ -138,17 +139,17 @@ Result<Ref<Event>> Queue::do_fill(void* destination, const FillPattern& pattern,
 
 Result<Ref<Event>> Queue::fill_usm(void* destination, const FillPattern& pattern,
                                    std::size_t nbytes, WaitList after) {
-  return submit("clEnqueueMemFillINTEL", 1, after,
-                [&, this](std::size_t, const CommandEvents& events) {
-                  return calls().fill_usm(handle_, destination, pattern.bytes, pattern.nbytes,
-                                          nbytes, events.wait_count, events.waits, events.event);
-                });
+  return submitter_.submit(
+      "clEnqueueMemFillINTEL", 1, after, [&, this](std::size_t, const CommandEvents& events) {
+        return calls().fill_usm(handle_, destination, pattern.bytes, pattern.nbytes, nbytes,
+                                events.wait_count, events.waits, events.event);
+      });
 }
 
 Result<Ref<Event>> Queue::fill_svm(void* destination, const FillPattern& pattern,
                                    std::size_t nbytes, WaitList after) {
   auto pattern_copy = std::make_unique<FillPattern>(pattern);
-  return submit(
+  return submitter_.submit(
       "clEnqueueSVMMemFill", 1, after, [&, this](std::size_t, const CommandEvents& events) {
         const auto outcome =
             calls().fill_svm(handle_, destination, pattern_copy->bytes, pattern_copy->nbytes,
@@ -162,7 +163,7 @@ Result<Ref<Event>> Queue::fill_svm(void* destination, const FillPattern& pattern
 
 Result<Ref<Event>> Queue::run_native(NativeFunction function, void* arguments, std::size_t nbytes,
                                      WaitList after) {
-  return submit(
+  return submitter_.submit(
       "clEnqueueNativeKernel", 1, after, [&, this](std::size_t, const CommandEvents& events) {
         return calls().enqueue_native(handle_, function, arguments, nbytes, 0, nullptr, nullptr,
                                       events.wait_count, events.waits, events.event);

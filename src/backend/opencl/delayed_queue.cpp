@@ -6,43 +6,40 @@
 
 #include "backend/call_of_any_thread.hpp"
 #include "backend/delayed_release.hpp"
-#include "backend/opencl/gate.hpp"
+#include "backend/opencl/operation.hpp"
 #include "core/sizes.hpp"
 
 namespace isthmus::opencl {
 
-void DelayedQueue::begin(Ref<Context> context, const Device& device, QueueHandle handle,
-                         WaitList running) {
-  begin(std::move(context), device, handle, running, false);
+void DelayedQueue::begin(RetainedQueue queue, WaitList running) {
+  begin(std::move(queue), running, false);
 }
 
-void DelayedQueue::begin(Ref<Context> context, const Device& device, QueueHandle handle,
-                         WaitList running, bool no_more_work) {
-  const auto delayed_queue =
-      std::make_shared<DelayedQueue>(std::move(context), device, handle, no_more_work);
+void DelayedQueue::begin(RetainedQueue queue, WaitList running, bool no_more_work) {
+  const auto key = address(queue.handle);
+  const auto delayed_queue = std::make_shared<DelayedQueue>(std::move(queue), no_more_work);
   try {
-    release_later(address(handle), running, delayed_queue);
+    release_later(key, running, delayed_queue);
   } catch (const std::bad_alloc&) {
-    delayed_queue->handle_ = nullptr;
+    delayed_queue->queue_.handle = nullptr;
     throw;
   }
 }
 
-DelayedQueue::DelayedQueue(Ref<Context> context, const Device& device, QueueHandle handle,
-                           bool no_more_work) noexcept
-    : context_{std::move(context)}, device_{device}, handle_{handle}, no_more_work_{no_more_work} {
-  if (device.traits().needs_drain_at_exit) {
-    ExitDrain::instance().add(*this);
+DelayedQueue::DelayedQueue(RetainedQueue queue, bool no_more_work) noexcept
+    : queue_{std::move(queue)}, no_more_work_{no_more_work} {
+  if (queue_.device.traits().needs_drain_at_exit) {
+    ExitDrain::instance().add_delayed(*this);
   }
 }
 
 DelayedQueue::~DelayedQueue() {
   const CallOfAnyThread counted;
-  if (handle_ != nullptr && counted) {
+  if (queue_.handle != nullptr && counted) {
     if (!no_more_work_ && holds_last_reference()) {
       release_after_barrier();
     } else {
-      calls().release_queue(handle_);
+      calls().release_queue(queue_.handle);
     }
   }
   ExitDrain::instance().remove(*this);
@@ -50,7 +47,8 @@ DelayedQueue::~DelayedQueue() {
 
 bool DelayedQueue::holds_last_reference() const noexcept {
   Number references = 1;
-  calls().get_queue_info(handle_, cl::k_queue_references, sizeof references, &references, nullptr);
+  calls().get_queue_info(queue_.handle, cl::k_queue_references, sizeof references, &references,
+                         nullptr);
   return references == 1;
 }
 
@@ -58,15 +56,15 @@ bool DelayedQueue::holds_last_reference() const noexcept {
 // that work. A barrier reports its completion.
 void DelayedQueue::release_after_barrier() noexcept try {
   std::vector<Ref<Event>> running;
-  auto operation = make_ref<Operation>(context_->driver(), context_->handle(), device_, GateList{});
+  auto operation = make_ref<Operation>(queue_.context, queue_.device, GateList{});
   running.reserve(1);
   OperationEvents barrier;
-  if (calls().enqueue_barrier(handle_, 0, nullptr, &barrier.last) == cl::k_success) {
-    calls().flush(handle_);
+  if (calls().enqueue_barrier(queue_.handle, 0, nullptr, &barrier.last) == cl::k_success) {
+    calls().flush(queue_.handle);
     operation->submitted(barrier);
     running.push_back(std::move(operation));
   }
-  begin(context_, device_, handle_, running, true);
+  begin(queue_, running, true);
 } catch (const std::bad_alloc&) {  // the reference is leaked
 }
 

@@ -4,11 +4,7 @@
 #include <chrono>
 #include <thread>
 
-#include "backend/opencl/delayed_queue.hpp"
-#include "backend/opencl/gate.hpp"
-#include "backend/opencl/queue.hpp"
 #include "core/never_destroyed.hpp"
-#include "os/futex.hpp"
 #include "os/process.hpp"
 
 namespace isthmus::opencl {
@@ -45,11 +41,11 @@ ExitDrain& ExitDrain::instance() noexcept {
   return *drain;
 }
 
-void ExitDrain::add(Gate& gate) noexcept { append(gates_, gate); }
+void ExitDrain::add(DrainedGate& gate) noexcept { append(gates_, gate); }
 
-void ExitDrain::add(Queue& queue) noexcept { append(queues_, queue); }
+void ExitDrain::add(DrainedQueue& queue) noexcept { append(queues_, queue); }
 
-void ExitDrain::add(DelayedQueue& queue) noexcept { append(delayed_queues_, queue); }
+void ExitDrain::add_delayed(DrainedQueue& queue) noexcept { append(delayed_queues_, queue); }
 
 void ExitDrain::append(List& target, DrainedAtExit& member) noexcept {
   const std::lock_guard hold{lock_};
@@ -78,30 +74,28 @@ bool ExitDrain::end_next_gate() noexcept {
   if (gates_.next_ == &gates_) {
     return false;
   }
-  auto& gate = static_cast<Gate&>(*gates_.next_);
+  auto& gate = static_cast<DrainedGate&>(*gates_.next_);
   unlink(gate);
   // The gate still exists: `open` removes it from the list before its last release.
-  const Ref<Gate> reference{&gate};
+  const auto reference = gate.reference();
   hold.unlock();
   gate.end_unopened();
   return true;
 }
 
-template <class Queue>
 bool ExitDrain::drain_next(List& queues, os::Clock::time_point until) noexcept {
   std::unique_lock hold{lock_};
   if (queues.next_ == &queues) {
     return false;
   }
-  auto& queue = static_cast<Queue&>(*queues.next_);
+  auto& queue = static_cast<DrainedQueue&>(*queues.next_);
   unlink(queue);
   if (queue.is_known_idle()) {
     return true;
   }
   // Retains the driver's queue in place of `queue`, which may be destroyed once the lock is
   // released. This reference is never released: the process is exiting.
-  const auto& calls = queue.calls();
-  auto* const handle = queue.handle();
+  const auto [calls, handle] = queue.native_queue();
   if (calls.retain_queue(handle) == cl::k_success) {
     hold.unlock();
     drain_queue(calls, handle, until);
@@ -113,7 +107,7 @@ void ExitDrain::run() noexcept {
   while (end_next_gate()) {
   }
   const auto until = os::Clock::now() + k_max_wait;
-  while (drain_next<Queue>(queues_, until) || drain_next<DelayedQueue>(delayed_queues_, until)) {
+  while (drain_next(queues_, until) || drain_next(delayed_queues_, until)) {
   }
 }
 

@@ -7,13 +7,11 @@
 
 #include <mutex>
 
+#include "backend/event.hpp"
+#include "backend/opencl/api.hpp"
 #include "os/futex.hpp"
 
 namespace isthmus::opencl {
-
-class Gate;
-class DelayedQueue;
-class Queue;
 
 // The base of objects that can be in a list of ExitDrain.
 class DrainedAtExit {
@@ -31,6 +29,35 @@ class DrainedAtExit {
   DrainedAtExit* next_ = this;
 };
 
+// A gate, until it opens.
+class DrainedGate : public DrainedAtExit {
+ public:
+  // Returns a reference that keeps the gate alive. Called with ExitDrain's lock held.
+  [[nodiscard]] virtual Ref<Event> reference() noexcept = 0;
+  // Fails the commands that wait for the gate, or allows them to run if the driver cannot fail
+  // them.
+  virtual void end_unopened() noexcept = 0;
+
+ protected:
+  ~DrainedGate() = default;
+};
+
+struct NativeQueue {
+  const Api& calls;
+  QueueHandle handle;
+};
+
+// An object that holds a queue of the driver. Its functions are called with ExitDrain's lock held.
+class DrainedQueue : public DrainedAtExit {
+ public:
+  // Whether the queue is known to have no pending work. Must not query the driver.
+  [[nodiscard]] virtual bool is_known_idle() noexcept = 0;
+  [[nodiscard]] virtual NativeQueue native_queue() const noexcept = 0;
+
+ protected:
+  ~DrainedQueue() = default;
+};
+
 // Never destroyed, since it must outlive every thread. Thread-safe; the lock is held for a few
 // instructions.
 class ExitDrain {
@@ -38,11 +65,12 @@ class ExitDrain {
   static ExitDrain& instance() noexcept;
 
   // Pre: nothing can open the gate yet.
-  void add(Gate& gate) noexcept;
-  void add(Queue& queue) noexcept;
-  void add(DelayedQueue& queue) noexcept;
-  // Called before the member is destroyed. Does nothing if the member is in no list, and in a
-  // forked child.
+  void add(DrainedGate& gate) noexcept;
+  void add(DrainedQueue& queue) noexcept;
+  // Adds a queue that is drained after those of `add`.
+  void add_delayed(DrainedQueue& queue) noexcept;
+  // Called at the latest in the body of the destructor of the member's own class, since `run` calls
+  // virtual functions of members. Does nothing if the member is in no list, and in a forked child.
   void remove(DrainedAtExit& member) noexcept;
 
   void run() noexcept;
@@ -53,7 +81,6 @@ class ExitDrain {
   void append(List& target, DrainedAtExit& member) noexcept;
   static void unlink(DrainedAtExit& member) noexcept;
   [[nodiscard]] bool end_next_gate() noexcept;
-  template <class Queue>
   [[nodiscard]] bool drain_next(List& queues, os::Clock::time_point until) noexcept;
 
   std::mutex lock_;

@@ -7,7 +7,6 @@
 #include <system_error>
 
 #include "backend/opencl/errors.hpp"
-#include "backend/opencl/platform.hpp"
 #include "core/never_destroyed.hpp"
 #include "core/threads.hpp"
 #include "os/process.hpp"
@@ -59,19 +58,7 @@ class GateKeeper {
   Gate* first_ = nullptr;
 };
 
-namespace {
-
-bool needs_drain_at_exit(const Platform& driver) {
-  const auto all = driver.devices();
-  return std::any_of(all.begin(), all.end(), [](const auto& member) {
-    return static_cast<const Device&>(*member).traits().needs_drain_at_exit;
-  });
-}
-
-}  // namespace
-
-Result<Ref<Gate>> Gate::create(const Platform& driver, ContextHandle context, Event& foreign,
-                               bool ends_dependents) {
+Result<Ref<Gate>> Gate::create(const NativeContext& context, Event& foreign, bool ends_dependents) {
   try {
     static_cast<void>(GateKeeper::instance());
   } catch (const std::system_error& cause) {
@@ -79,13 +66,13 @@ Result<Ref<Gate>> Gate::create(const Platform& driver, ContextHandle context, Ev
                 "cannot start the thread that lets queues wait for the host: {}", cause.what());
   }
   Code outcome = cl::k_success;
-  auto* handle = driver.calls().create_user_event(context, &outcome);
+  auto* handle = context.driver.calls.create_user_event(context.handle, &outcome);
   if (handle == nullptr) {
     return call_failed("clCreateUserEvent", outcome);
   }
-  auto gate = make_ref<Gate>(driver, context, handle, ends_dependents);
+  auto gate = make_ref<Gate>(context, handle, ends_dependents);
   gate->retain();  // released after the gate was opened
-  if (needs_drain_at_exit(driver)) {
+  if (context.driver.needs_drain_at_exit) {
     ExitDrain::instance().add(*gate);
   }
   foreign.on_complete(*gate);
@@ -95,8 +82,7 @@ Result<Ref<Gate>> Gate::create(const Platform& driver, ContextHandle context, Ev
 Result<Ref<Gate>> Gate::join(const GateList& gates, bool ends_dependents) {
   const std::vector<Ref<Event>> joined{gates.begin(), gates.end()};
   const auto outcome = outcome_of_all(joined);
-  const auto& first = *gates.front();
-  return create(first.driver(), first.context(), *outcome, ends_dependents);
+  return create(gates.front()->context(), *outcome, ends_dependents);
 }
 
 void Gate::run(Event& completed) noexcept {
@@ -114,13 +100,12 @@ bool Gate::open() noexcept {
   }
   ExitDrain::instance().remove(*this);
   const bool end = ends_dependents_ && poll() < ISTHMUS_OK;
-  driver().calls().set_user_event(handle(), end ? cl::k_failed_dependency : cl::k_complete);
+  calls().set_user_event(handle(), end ? cl::k_failed_dependency : cl::k_complete);
   return true;
 }
 
 void Gate::end_unopened() noexcept {
-  driver().calls().set_user_event(handle(),
-                                  ends_dependents_ ? cl::k_failed_dependency : cl::k_complete);
+  calls().set_user_event(handle(), ends_dependents_ ? cl::k_failed_dependency : cl::k_complete);
 }
 
 Error Gate::failure_of_dependents() const {
@@ -131,6 +116,13 @@ Error Gate::failure_of_dependents() const {
               "an event that the operation waited for failed: {}; this driver cannot cancel "
               "operations on this queue, so the operation ran and its results are invalid",
               outcome().message());
+}
+
+bool may_be_ended_by_gate(DriverEvent& event) {
+  GateList gates;
+  event.add_gates(gates);
+  return std::any_of(gates.begin(), gates.end(),
+                     [](const auto& gate) { return gate->ends_dependents(); });
 }
 
 }  // namespace isthmus::opencl

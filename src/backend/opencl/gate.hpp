@@ -19,18 +19,17 @@
 
 namespace isthmus::opencl {
 
-class Gate final : public DriverEvent, public DrainedAtExit, private Continuation {
+class Gate final : public DriverEvent, public DrainedGate, private Continuation {
  public:
   // OUT_OF_MEMORY or DRIVER if the gate cannot be created.
-  [[nodiscard]] static Result<Ref<Gate>> create(const Platform& driver, ContextHandle context,
-                                                Event& foreign, bool ends_dependents);
+  [[nodiscard]] static Result<Ref<Gate>> create(const NativeContext& context, Event& foreign,
+                                                bool ends_dependents);
   // Creates a gate that replaces several others: it opens once all have completed, with the outcome
   // of the first one that failed. Pre: two or more gates of one context.
   [[nodiscard]] static Result<Ref<Gate>> join(const GateList& gates, bool ends_dependents);
 
-  Gate(const Platform& driver, ContextHandle context, EventHandle handle,
-       bool ends_dependents) noexcept
-      : DriverEvent{driver, context, handle}, ends_dependents_{ends_dependents} {}
+  Gate(const NativeContext& context, EventHandle handle, bool ends_dependents) noexcept
+      : DriverEvent{context, handle}, ends_dependents_{ends_dependents} {}
 
   void add_gates(GateList& all) override { all.emplace_back(this); }
   [[nodiscard]] bool ends_dependents() const noexcept { return ends_dependents_; }
@@ -39,9 +38,8 @@ class Gate final : public DriverEvent, public DrainedAtExit, private Continuatio
   // Sets the user event. Called on the thread that opens gates. Returns false if the process is
   // exiting: the gate then remains in the list of ExitDrain, which calls `end_unopened`.
   [[nodiscard]] bool open() noexcept;
-  // Called at process exit. Fails the commands that wait for the gate, or allows them to run if the
-  // driver cannot fail them.
-  void end_unopened() noexcept;
+  [[nodiscard]] Ref<Event> reference() noexcept override { return Ref<Event>{this}; }
+  void end_unopened() noexcept override;
 
  private:
   friend class GateKeeper;
@@ -50,5 +48,8 @@ class Gate final : public DriverEvent, public DrainedAtExit, private Continuatio
   bool ends_dependents_;
   Gate* next_ = nullptr;
 };
+
+// Whether the driver may still terminate the command of `event` because a gate failed.
+[[nodiscard]] bool may_be_ended_by_gate(DriverEvent& event);
 
 }  // namespace isthmus::opencl

@@ -54,29 +54,25 @@ std::string platform_text(const Api& calls, PlatformHandle handle, Number number
 
 Platform::Platform(PlatformProperties properties, const Api& calls, PlatformHandle handle,
                    TypeNumbers& numbers, std::vector<std::string>& reasons)
-    : isthmus::Platform{std::move(properties)}, calls_{calls}, handle_{handle} {
-  load_usm(calls_, handle);
+    : isthmus::Platform{std::move(properties)}, driver_{.calls = calls}, handle_{handle} {
+  load_usm(driver_.calls, handle);
   const auto& platform_properties = this->properties();
-  const PlatformFacts facts{.is_intel = platform_properties.vendor.starts_with("Intel"),
-                            .has_svm = is_at_least_2(platform_properties.version) &&
-                                       calls_.allocate_svm != nullptr &&
-                                       calls_.free_svm != nullptr && calls_.copy_svm != nullptr &&
-                                       calls_.fill_svm != nullptr};
-  for (auto* device_handle : list_devices(calls_, handle)) {
-    if (auto description = describe(calls_, facts, device_handle, numbers)) {
+  const PlatformFacts facts{
+      .is_intel = platform_properties.vendor.starts_with("Intel"),
+      .has_svm = is_at_least_2(platform_properties.version) &&
+                 driver_.calls.allocate_svm != nullptr && driver_.calls.free_svm != nullptr &&
+                 driver_.calls.copy_svm != nullptr && driver_.calls.fill_svm != nullptr};
+  for (auto* device_handle : list_devices(driver_.calls, handle)) {
+    if (auto description = describe(driver_.calls, facts, device_handle, numbers)) {
+      if (description->traits.needs_drain_at_exit) {
+        driver_.needs_drain_at_exit = true;
+      }
       add(std::make_unique<opencl::Device>(*this, *std::move(description), device_handle));
     } else {
       reasons.push_back(
           formatted("{}: {}", platform_properties.name, description.failure().message()));
     }
   }
-}
-
-isthmus::Device* Platform::find(DeviceHandle handle) const noexcept {
-  const auto all = devices();
-  const auto found = std::find_if(all.begin(), all.end(),
-                                  [=](const auto& member) { return member->native() == handle; });
-  return found != all.end() ? found->get() : nullptr;
 }
 
 Result<Ref<isthmus::Context>> Platform::make_context(std::vector<isthmus::Device*> members,
@@ -88,29 +84,29 @@ Result<Ref<isthmus::Context>> Platform::make_context(std::vector<isthmus::Device
                                                   reinterpret_cast<Word>(handle_), 0};
   Code outcome = cl::k_success;
   auto* context =
-      calls_.create_context(context_properties.data(), static_cast<Number>(handles.size()),
-                            handles.data(), nullptr, nullptr, &outcome);
+      calls().create_context(context_properties.data(), static_cast<Number>(handles.size()),
+                             handles.data(), nullptr, nullptr, &outcome);
   if (context == nullptr) {
     return call_failed("clCreateContext", outcome);
   }
-  return Ref<isthmus::Context>{
-      make_ref<opencl::Context>(*this, context, std::move(members), owning_platform, Owner{})};
+  return Ref<isthmus::Context>{make_ref<opencl::Context>(
+      NativeContext{driver_, context}, std::move(members), owning_platform, Owner{})};
 }
 
 Result<std::vector<isthmus::Device*>> Platform::members_of(ContextHandle native) const {
   std::size_t nbytes = 0;
-  auto outcome = calls_.get_context_info(native, cl::k_context_devices, 0, nullptr, &nbytes);
+  auto outcome = calls().get_context_info(native, cl::k_context_devices, 0, nullptr, &nbytes);
   std::vector<DeviceHandle> handles(nbytes / sizeof(DeviceHandle));
   if (outcome == cl::k_success) {
     outcome =
-        calls_.get_context_info(native, cl::k_context_devices, nbytes, handles.data(), nullptr);
+        calls().get_context_info(native, cl::k_context_devices, nbytes, handles.data(), nullptr);
   }
   if (outcome != cl::k_success) {
     return call_failed("clGetContextInfo", outcome);
   }
   std::vector<isthmus::Device*> members;
   for (auto* handle : handles) {
-    if (auto* device = find(handle)) {
+    if (auto* device = device_of(handle)) {  // null for a sub-device
       members.push_back(device);
     }
   }
@@ -132,11 +128,11 @@ Result<Ref<isthmus::Context>> Platform::adopt_context(isthmus::Device& member, v
                 "{} is not a device of the context: pass one of the context's devices",
                 member.properties().filter);
   }
-  if (const auto outcome = calls_.retain_context(handle); outcome != cl::k_success) {
+  if (const auto outcome = calls().retain_context(handle); outcome != cl::k_success) {
     return call_failed("clRetainContext", outcome);
   }
-  return Ref<isthmus::Context>{
-      make_ref<opencl::Context>(*this, handle, *std::move(members), nullptr, std::move(owner))};
+  return Ref<isthmus::Context>{make_ref<opencl::Context>(
+      NativeContext{driver_, handle}, *std::move(members), nullptr, std::move(owner))};
 }
 
 Result<Ref<isthmus::Context>> Platform::share_context(isthmus::Device& member,
@@ -144,7 +140,7 @@ Result<Ref<isthmus::Context>> Platform::share_context(isthmus::Device& member,
   auto handle = context.retain_opencl();
   ISTHMUS_TRY(handle);
   auto adopted = adopt_context(member, *handle, Owner{});
-  calls_.release_context(static_cast<ContextHandle>(*handle));
+  calls().release_context(static_cast<ContextHandle>(*handle));
   return adopted;
 }
 
@@ -154,7 +150,7 @@ Result<Ref<isthmus::Queue>> Platform::adopt_queue(isthmus::Device& member, void*
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a null pointer is not a cl_command_queue");
   }
   auto* handle = static_cast<QueueHandle>(native);
-  auto facts = query_queue(calls_, handle);
+  auto facts = query_queue(calls(), handle);
   if (!facts) {
     return facts.take_error();
   }
@@ -167,12 +163,13 @@ Result<Ref<isthmus::Queue>> Platform::adopt_queue(isthmus::Device& member, void*
   if (!adopted) {
     return adopted.take_error();
   }
-  if (const auto outcome = calls_.retain_queue(handle); outcome != cl::k_success) {
+  if (const auto outcome = calls().retain_queue(handle); outcome != cl::k_success) {
     return call_failed("clRetainCommandQueue", outcome);
   }
   auto& context = static_cast<opencl::Context&>(**adopted);
-  return Ref<isthmus::Queue>{make_ref<opencl::Queue>(context, static_cast<opencl::Device&>(member),
-                                                     handle, facts->properties, std::move(owner))};
+  return Ref<isthmus::Queue>{make_ref<opencl::Queue>(context, context.native_context(),
+                                                     static_cast<opencl::Device&>(member), handle,
+                                                     facts->properties, std::move(owner))};
 }
 
 }  // namespace isthmus::opencl

@@ -5,6 +5,7 @@
 
 #include "backend/opencl/api.hpp"
 #include "backend/opencl/device.hpp"
+#include "backend/opencl/driver.hpp"
 #include "backend/platform.hpp"
 
 namespace isthmus::opencl {
@@ -15,15 +16,13 @@ class Platform final : public isthmus::Platform {
   Platform(PlatformProperties properties, const Api& calls, PlatformHandle handle,
            TypeNumbers& numbers, std::vector<std::string>& reasons);
 
-  [[nodiscard]] const Api& calls() const noexcept { return calls_; }
+  [[nodiscard]] const Api& calls() const noexcept { return driver_.calls; }
   [[nodiscard]] Result<Ref<isthmus::Context>> adopt_context(isthmus::Device& member, void* native,
                                                             Owner owner) override;
   [[nodiscard]] Result<Ref<isthmus::Context>> share_context(isthmus::Device& member,
                                                             isthmus::Context& context) override;
   [[nodiscard]] Result<Ref<isthmus::Queue>> adopt_queue(isthmus::Device& member, void* native,
                                                         Owner owner) override;
-  // Null for a device of another platform, and for a sub-device.
-  [[nodiscard]] isthmus::Device* find(DeviceHandle handle) const noexcept;
 
  protected:
   [[nodiscard]] Result<Ref<isthmus::Context>> make_context(
@@ -32,7 +31,7 @@ class Platform final : public isthmus::Platform {
  private:
   [[nodiscard]] Result<std::vector<isthmus::Device*>> members_of(ContextHandle native) const;
 
-  Api calls_;
+  Driver driver_;
   PlatformHandle handle_;
 };
 

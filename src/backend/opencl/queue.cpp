@@ -3,7 +3,9 @@
 
 #include "backend/delayed_release.hpp"
 #include "backend/opencl/delayed_queue.hpp"
-#include "backend/opencl/submit.hpp"
+#include "backend/opencl/errors.hpp"
+#include "backend/opencl/event.hpp"
+#include "backend/opencl/gate.hpp"
 #include "core/sizes.hpp"
 #include "os/process.hpp"
 
@@ -44,7 +46,8 @@ Queue::~Queue() {
 void Queue::delay_release() noexcept try {
   std::vector<Ref<Event>> running;
   add_own_unfinished(running);
-  DelayedQueue::begin(Ref<Context>{&context_}, device_, handle_, running);
+  DelayedQueue::begin({Ref<isthmus::Context>{&context()}, native_context_, device_, handle_},
+                      running);
 } catch (const std::bad_alloc&) {  // the reference is leaked
 }
 
@@ -53,7 +56,7 @@ std::uintptr_t Queue::key() const noexcept { return address(handle_); }
 // Uses a barrier. By OpenCL's rules a marker with a wait list waits for nothing else, whereas a
 // barrier also delays later commands, which `do_run` requires.
 Result<Ref<Event>> Queue::do_fence(WaitList after) {
-  return submit(
+  return submitter_.submit(
       "clEnqueueBarrierWithWaitList", 1, after, [this](std::size_t, const CommandEvents& events) {
         return calls().enqueue_barrier(handle_, events.wait_count, events.waits, events.event);
       });
@@ -70,11 +73,11 @@ Result<Ref<Event>> Queue::do_prefetch(const void* pointer, std::size_t nbytes, b
     return do_fence(after);
   }
   const Bits direction = to_host ? cl::k_migrate_to_host : 0;
-  return submit("clEnqueueMigrateMemINTEL", 1, after,
-                [&, this](std::size_t, const CommandEvents& events) {
-                  return calls().migrate(handle_, pointer, nbytes, direction, events.wait_count,
-                                         events.waits, events.event);
-                });
+  return submitter_.submit("clEnqueueMigrateMemINTEL", 1, after,
+                           [&, this](std::size_t, const CommandEvents& events) {
+                             return calls().migrate(handle_, pointer, nbytes, direction,
+                                                    events.wait_count, events.waits, events.event);
+                           });
 }
 
 Result<Ref<Event>> Queue::do_advise(const void* pointer, std::size_t nbytes, std::uint32_t advice,
@@ -82,25 +85,26 @@ Result<Ref<Event>> Queue::do_advise(const void* pointer, std::size_t nbytes, std
   if (!device_.can(ISTHMUS_CAN_ADVISE)) {
     return isthmus::Queue::do_advise(pointer, nbytes, advice, after);
   }
-  return submit("clEnqueueMemAdviseINTEL", 1, after,
-                [&, this](std::size_t, const CommandEvents& events) {
-                  return calls().advise(handle_, pointer, nbytes, advice, events.wait_count,
-                                        events.waits, events.event);
-                });
+  return submitter_.submit("clEnqueueMemAdviseINTEL", 1, after,
+                           [&, this](std::size_t, const CommandEvents& events) {
+                             return calls().advise(handle_, pointer, nbytes, advice,
+                                                   events.wait_count, events.waits, events.event);
+                           });
 }
 
 // Commands that a failed gate may terminate must not be in an out-of-order queue, where their
 // termination would crash drivers. An event of such a command is imported like an external one.
 bool Queue::can_wait_for(Event& candidate) const noexcept {
   auto* event = dynamic_cast<DriverEvent*>(&candidate);
-  if (event == nullptr || event->context() != context_.handle()) {
+  if (event == nullptr || event->context().handle != native_context_.handle) {
     return false;
   }
-  return ends_dependents() || !device_.traits().ends_dependents || !event->may_be_ended();
+  return submitter_.ends_dependents() || !device_.traits().ends_dependents ||
+         !may_be_ended_by_gate(*event);
 }
 
 Result<Ref<Event>> Queue::import(Event& foreign) {
-  auto gate = Gate::create(context_.driver(), context_.handle(), foreign, ends_dependents());
+  auto gate = Gate::create(native_context_, foreign, submitter_.ends_dependents());
   if (!gate) {
     return gate.take_error();
   }

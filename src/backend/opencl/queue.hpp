@@ -6,11 +6,11 @@
 // order. A barrier then precedes each operation of the library, so that these operations run one
 // after the other and a fence covers all work before it.
 
-#include <mutex>
-
-#include "backend/opencl/context.hpp"
-#include "backend/opencl/event.hpp"
+#include "backend/context.hpp"
+#include "backend/opencl/device.hpp"
+#include "backend/opencl/driver.hpp"
 #include "backend/opencl/exit_drain.hpp"
+#include "backend/opencl/submitter.hpp"
 #include "backend/queue.hpp"
 
 namespace isthmus::opencl {
@@ -23,34 +23,29 @@ struct QueueFacts {
 // INVALID_ARGUMENT if `handle` is not a queue of this driver.
 [[nodiscard]] Result<QueueFacts> query_queue(const Api& calls, QueueHandle handle);
 
-// The events that a command waits for, and the address at which the driver stores the command's
-// event.
-struct CommandEvents {
-  Number wait_count;
-  const EventHandle* waits;  // null if there are none
-  EventHandle* event;        // may be null
-};
-
-class Queue final : public isthmus::Queue, public DrainedAtExit {
+class Queue final : public isthmus::Queue, public DrainedQueue {
  public:
   // Takes ownership of one reference to `handle`, a queue that this library created.
-  Queue(Context& context, Device& device, QueueHandle handle, bool platform_owned)
+  Queue(isthmus::Context& context, const NativeContext& native_context, Device& device,
+        QueueHandle handle, bool platform_owned)
       : isthmus::Queue{context, device, platform_owned},
-        context_{context},
+        native_context_{native_context},
         device_{device},
-        handle_{handle} {
+        handle_{handle},
+        submitter_{native_context, device, handle, false} {
     add_to_exit_drain();
   }
   // Takes ownership of one reference to an adopted queue.
-  Queue(Context& context, Device& device, QueueHandle handle, Bits properties, Owner owner)
+  Queue(isthmus::Context& context, const NativeContext& native_context, Device& device,
+        QueueHandle handle, Bits properties, Owner owner)
       : isthmus::Queue{context, device, false},
         owner_{std::move(owner)},
-        context_{context},
+        native_context_{native_context},
         device_{device},
         handle_{handle},
-        out_of_order_{(properties & cl::k_queue_out_of_order) != 0} {
+        submitter_{native_context, device, handle, (properties & cl::k_queue_out_of_order) != 0} {
     mark_exported();
-    if (out_of_order_ && device_.traits().is_host) {
+    if (submitter_.is_out_of_order() && device_.traits().is_host) {
       mark_queried_on_demand();
     }
     add_to_exit_drain();
@@ -58,8 +53,8 @@ class Queue final : public isthmus::Queue, public DrainedAtExit {
   ~Queue() override;
 
   [[nodiscard]] std::uintptr_t key() const noexcept override;
-  [[nodiscard]] const Api& calls() const noexcept { return context_.driver().calls(); }
-  [[nodiscard]] QueueHandle handle() const noexcept { return handle_; }
+  [[nodiscard]] bool is_known_idle() noexcept override { return isthmus::Queue::is_known_idle(); }
+  [[nodiscard]] NativeQueue native_queue() const noexcept override { return {calls(), handle_}; }
 
  protected:
   [[nodiscard]] Result<Ref<Event>> do_copy(void* destination, const void* source,
@@ -80,21 +75,7 @@ class Queue final : public isthmus::Queue, public DrainedAtExit {
   [[nodiscard]] void* native() const noexcept override { return handle_; }
 
  private:
-  // Submits `count` consecutive commands to the driver as one operation. command(index, events)
-  // submits one command and returns OpenCL's code; `call` is its name in messages.
-  template <class Command>
-  Result<Ref<Event>> submit(const char* call, std::size_t count, WaitList after, Command&& command);
-  template <class Command>
-  Code enqueue_in_order(std::size_t count, std::span<const EventHandle> waits, bool each_waits,
-                        Command& command, OperationEvents& events);
-  template <class Command>
-  Code enqueue_between_barriers(std::size_t count, std::span<const EventHandle> waits,
-                                std::span<const EventHandle> earlier, Command& command,
-                                OperationEvents& events);
-
-  [[nodiscard]] bool ends_dependents() const noexcept {
-    return device_.traits().ends_dependents && !out_of_order_;
-  }
+  [[nodiscard]] const Api& calls() const noexcept { return native_context_.driver.calls; }
   void delay_release() noexcept;
   void add_to_exit_drain() noexcept {
     if (device_.traits().needs_drain_at_exit) {
@@ -115,13 +96,10 @@ class Queue final : public isthmus::Queue, public DrainedAtExit {
                                               std::size_t nbytes, WaitList after);
 
   Owner owner_;
-  Context& context_;
+  NativeContext native_context_;
   Device& device_;
   QueueHandle handle_;
-  bool out_of_order_ = false;
-  // Held while the commands of one operation are submitted, so that those of two threads do not
-  // interleave. The driver does not wait in these calls, and its callbacks never acquire the lock.
-  std::mutex enqueue_lock_;
+  Submitter submitter_;
 };
 
 }  // namespace isthmus::opencl

@@ -1,22 +1,68 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Submission of operations to the driver: the definitions of Queue's templates, for queue.cpp and
-// copy.cpp.
+// Submits operations, each of one or more commands, to a command queue of the driver. Thread-safe.
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <optional>
+#include <span>
 #include <vector>
 
+#include "backend/opencl/device.hpp"
 #include "backend/opencl/errors.hpp"
 #include "backend/opencl/gate.hpp"
-#include "backend/opencl/queue.hpp"
+#include "backend/opencl/operation.hpp"
 #include "backend/partial_failure.hpp"
 
 namespace isthmus::opencl {
+
+// The events that a command waits for, and the address at which the driver stores the command's
+// event.
+struct CommandEvents {
+  Number wait_count;
+  const EventHandle* waits;  // null if there are none
+  EventHandle* event;        // may be null
+};
+
+class Submitter {
+ public:
+  // The caller owns the queue, which belongs to `device` and `context`, and keeps it alive.
+  Submitter(const NativeContext& context, const Device& device, QueueHandle queue,
+            bool out_of_order) noexcept
+      : context_{context}, device_{device}, queue_{queue}, out_of_order_{out_of_order} {}
+
+  [[nodiscard]] bool is_out_of_order() const noexcept { return out_of_order_; }
+  // Whether a failed gate terminates the commands of this queue that wait for it.
+  [[nodiscard]] bool ends_dependents() const noexcept {
+    return device_.traits().ends_dependents && !out_of_order_;
+  }
+  // Submits `count` consecutive commands to the driver as one operation. command(index, events)
+  // submits one command and returns OpenCL's code; `call` is its name in messages. Pre: the driver
+  // can wait for all of `after` in this context (Queue::can_wait_for).
+  template <class Command>
+  Result<Ref<Event>> submit(const char* call, std::size_t count, WaitList after, Command&& command);
+
+ private:
+  template <class Command>
+  Code enqueue_in_order(std::size_t count, std::span<const EventHandle> waits, bool each_waits,
+                        Command& command, OperationEvents& events);
+  template <class Command>
+  Code enqueue_between_barriers(std::size_t count, std::span<const EventHandle> waits,
+                                std::span<const EventHandle> earlier, Command& command,
+                                OperationEvents& events);
+  [[nodiscard]] const Api& calls() const noexcept { return context_.driver.calls; }
+
+  const NativeContext context_;
+  const Device& device_;
+  const QueueHandle queue_;
+  const bool out_of_order_;
+  // Held while the commands of one operation are submitted, so that those of two threads do not
+  // interleave. The driver does not wait in these calls, and its callbacks never acquire the lock.
+  std::mutex enqueue_lock_;
+};
 
 // Sorts by address and removes duplicates.
 template <class T>
@@ -31,8 +77,8 @@ void drop_duplicates(std::vector<T>& all) {
   all.erase(std::unique(all.begin(), all.end(), same), all.end());
 }
 
-// Returns the gates on which an operation that waits for `after` depends. Pre: `can_wait_for` is
-// true for all of `after`.
+// Returns the gates on which an operation that waits for `after` depends. Pre: as in
+// `Submitter::submit`.
 inline GateList gates_before(WaitList after) {
   GateList gates;
   for (const auto& dependency : after) {
@@ -61,11 +107,11 @@ inline std::vector<EventHandle> handles_of(WaitList after, const GateList& gates
 // In an in-order queue only the first command has to wait, unless a failed gate must terminate all
 // of them. Only the first and last command need events, for the operation's times and completion.
 template <class Command>
-Code Queue::enqueue_in_order(std::size_t count, std::span<const EventHandle> waits, bool each_waits,
-                             Command& command, OperationEvents& events) {
+Code Submitter::enqueue_in_order(std::size_t count, std::span<const EventHandle> waits,
+                                 bool each_waits, Command& command, OperationEvents& events) {
   for (std::size_t index = 0; index < count; ++index) {
     auto outcome =
-        out_of_order_ ? calls().enqueue_barrier(handle_, 0, nullptr, nullptr) : cl::k_success;
+        out_of_order_ ? calls().enqueue_barrier(queue_, 0, nullptr, nullptr) : cl::k_success;
     if (outcome == cl::k_success) {
       const bool waiting = !waits.empty() && (index == 0 || each_waits);
       auto* event = index + 1 == count ? &events.last : (index == 0 ? &events.first : nullptr);
@@ -104,26 +150,26 @@ inline Error call_failed_without_throwing(const char* call, Code outcome) noexce
 // such commands while earlier commands of the queue, or the other events that they wait for
 // (`earlier`), are still pending. Without the barriers it would then start the commands after them.
 template <class Command>
-Code Queue::enqueue_between_barriers(std::size_t count, std::span<const EventHandle> waits,
-                                     std::span<const EventHandle> earlier, Command& command,
-                                     OperationEvents& events) {
+Code Submitter::enqueue_between_barriers(std::size_t count, std::span<const EventHandle> waits,
+                                         std::span<const EventHandle> earlier, Command& command,
+                                         OperationEvents& events) {
   EventHandle front = nullptr;
-  auto outcome = calls().enqueue_barrier(handle_, static_cast<Number>(earlier.size()),
+  auto outcome = calls().enqueue_barrier(queue_, static_cast<Number>(earlier.size()),
                                          earlier.empty() ? nullptr : earlier.data(), &front);
   if (outcome != cl::k_success) {
     return outcome;
   }
   outcome = enqueue_in_order(count, waits, true, command, events);
   if (outcome == cl::k_success) {
-    outcome = calls().enqueue_barrier(handle_, 1, &front, &events.closing);
+    outcome = calls().enqueue_barrier(queue_, 1, &front, &events.closing);
   }
   calls().release_event(front);
   return outcome;
 }
 
 template <class Command>
-Result<Ref<Event>> Queue::submit(const char* call, std::size_t count, WaitList after,
-                                 Command&& command) {
+Result<Ref<Event>> Submitter::submit(const char* call, std::size_t count, WaitList after,
+                                     Command&& command) {
   auto gates = gates_before(after);
   const bool may_be_ended = !gates.empty() && ends_dependents();
   if (may_be_ended && gates.size() > 1) {
@@ -138,8 +184,7 @@ Result<Ref<Event>> Queue::submit(const char* call, std::size_t count, WaitList a
   const auto waits = handles_of(after, gates);
   const auto earlier = may_be_ended ? handles_of(after, {}) : std::vector<EventHandle>{};
   // Creates the operation first: nothing may fail once the driver has received its commands.
-  auto operation =
-      make_ref<Operation>(context_.driver(), context_.handle(), device(), std::move(gates));
+  auto operation = make_ref<Operation>(context_, device_, std::move(gates));
   const bool may_be_partial = count > 1 || may_be_ended;
   auto failure = may_be_partial ? std::optional<PartialFailure>{std::in_place} : std::nullopt;
   OperationEvents events;
@@ -149,13 +194,13 @@ Result<Ref<Event>> Queue::submit(const char* call, std::size_t count, WaitList a
     const std::lock_guard hold{enqueue_lock_};
     outcome = may_be_ended ? enqueue_between_barriers(count, waits, earlier, command, events)
                            : enqueue_in_order(count, waits, false, command, events);
-    is_partial = outcome != cl::k_success && add_closing_event(calls(), handle_, events);
+    is_partial = outcome != cl::k_success && add_closing_event(calls(), queue_, events);
   }
   operation->submitted(events);
   if (outcome != cl::k_success && !is_partial) {
     return call_failed(call, outcome);
   }
-  calls().flush(handle_);  // otherwise a thread that waits without flushing could wait indefinitely
+  calls().flush(queue_);  // otherwise a thread that waits without flushing could wait indefinitely
   return is_partial ? failure->after(*operation, call_failed_without_throwing(call, outcome))
                     : Ref<Event>{operation};
 }

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The event of an operation. Thread-safe.
+
+#include <atomic>
+
+#include "backend/device.hpp"
+#include "backend/opencl/event.hpp"
+#include "backend/opencl/gate.hpp"
+
+namespace isthmus::opencl {
+
+// The driver's events of one operation, which may consist of several commands.
+struct OperationEvents {
+  EventHandle first = nullptr;  // null if there is only one command
+  EventHandle last = nullptr;
+  EventHandle closing = nullptr;  // of a barrier after the commands; null if there is none
+};
+
+// The event of an operation. It completes with the last event of its commands.
+class Operation final : public DriverEvent {
+ public:
+  Operation(const NativeContext& context, const isthmus::Device& device, GateList gates) noexcept;
+  ~Operation() override;
+
+  // Takes ownership of these events. Pre: no other thread can access this object yet.
+  void submitted(const OperationEvents& events) noexcept {
+    first_ = events.first;
+    inner_ = events.closing != nullptr ? events.last : nullptr;
+    set_handle(events.closing != nullptr ? events.closing : events.last);
+  }
+  void add_gates(GateList& all) override;
+  [[nodiscard]] Result<EventTimes> times() override;
+  [[nodiscard]] const void* clock() const noexcept override { return &device_; }
+
+ protected:
+  void refresh() noexcept override;
+  void arm() noexcept override;
+  void block(const os::Deadline& until) noexcept override;
+
+ private:
+  static void on_driver_event(EventHandle, Code outcome, void* self) noexcept;
+  // `outcome`: 0, or the error with which the driver ended the last event.
+  void complete_with(Code outcome) noexcept;
+  [[nodiscard]] Code outcome_of_commands() const noexcept;
+  [[nodiscard]] Error failure_of_gates() const;
+  [[nodiscard]] Error failure(Code outcome) const;
+  [[nodiscard]] bool spin() noexcept;
+
+  const isthmus::Device& device_;
+  EventHandle first_ = nullptr;
+  EventHandle inner_ = nullptr;
+  GateList gates_;
+  // Set by the thread that registers the callback, so that it is registered once.
+  std::atomic<bool> armed_{false};
+};
+
+}  // namespace isthmus::opencl
