@@ -3,6 +3,9 @@
 
 #include <algorithm>
 
+#include "backend/platform.hpp"
+#include "backend/sycl/errors.hpp"
+#include "backend/sycl/event.hpp"
 #include "backend/sycl/queue.hpp"
 #include "core/sizes.hpp"
 #include "os/process.hpp"
@@ -27,11 +30,6 @@ Error not_allocated(const isthmus::Device& device, const AllocationRequest& requ
 
 }  // namespace
 
-Error call_failed(const char* name) {
-  return fail(ISTHMUS_ERROR_DRIVER,
-              "{} failed; dpctl only logs SYCL's reason: run with DPCTL_VERBOSITY=error", name);
-}
-
 // dpctl propagates an exception if the device of a pointer of another context is queried.
 PointerFacts Context::query(const void* pointer) noexcept {
   PointerFacts facts;
@@ -46,7 +44,7 @@ PointerFacts Context::query(const void* pointer) noexcept {
   }
   const OwnedDevice device{calls(),
                            call_safely(calls().pointer_device, as_reference(pointer), reference())};
-  facts.device = device ? driver_.find(device.get()) : nullptr;
+  facts.device = platform().device_of(device.get());
   return facts;
 }
 
@@ -97,7 +95,7 @@ Result<Ref<isthmus::Queue>> Context::make_queue(isthmus::Device& device, bool pl
   auto& member = static_cast<Device&>(device);
   auto native_queue = open_queue(member);
   ISTHMUS_TRY(native_queue);
-  auto queue = make_ref<Queue>(*this, member, *std::move(native_queue), platform_owned);
+  auto queue = make_ref<Queue>(*this, calls(), member, *std::move(native_queue), platform_owned);
   if (!platform_owned) {  // an exported handle may be adopted later
     member.known_queues().add(queue->key(), *queue);
   }
@@ -127,7 +125,7 @@ Result<Ref<Event>> Context::adopt_event(void* native, Owner owner) {
   if (!copied) {
     return call_failed("sycl::event");
   }
-  auto operation = make_ref<Operation>(*this, std::move(owner));
+  auto operation = make_ref<Operation>(*this, calls(), std::move(owner));
   operation->submitted(std::move(copied));
   return Ref<Event>{std::move(operation)};
 }

@@ -2,26 +2,27 @@
 #pragma once
 // A SYCL context, and the USM that belongs to it. Thread-safe.
 
+#include <mutex>
+
 #include "backend/context.hpp"
-#include "backend/sycl/platform.hpp"
+#include "backend/sycl/device.hpp"
+#include "backend/sycl/reference.hpp"
 
 namespace isthmus::sycl {
 
-// A DRIVER error without a reason, since dpctl returns none.
-[[nodiscard]] Error call_failed(const char* name);
-
 class Context final : public isthmus::Context {
  public:
-  // `owner` is released after `reference`.
-  Context(Platform& platform, OwnedContext reference, std::vector<isthmus::Device*> devices,
+  // `owner` is released after `reference`. `calls` belongs to the platform, which is never
+  // destroyed.
+  Context(const Api& calls, OwnedContext reference, std::vector<isthmus::Device*> devices,
           isthmus::Platform* owning_platform, Owner owner)
       : isthmus::Context{std::move(devices), owning_platform},
         owner_{std::move(owner)},
-        driver_{platform},
+        calls_{calls},
         reference_{std::move(reference)},
-        key_{calls().context_key(reference_.get())} {}
+        key_{calls.context_key(reference_.get())} {}
 
-  [[nodiscard]] const Api& calls() const noexcept { return driver_.calls(); }
+  [[nodiscard]] const Api& calls() const noexcept { return calls_; }
   [[nodiscard]] ContextReference reference() const noexcept { return reference_.get(); }
   [[nodiscard]] PointerFacts query(const void* pointer) noexcept override;
   [[nodiscard]] std::uintptr_t key() const noexcept override { return key_; }
@@ -43,7 +44,7 @@ class Context final : public isthmus::Context {
   [[nodiscard]] Result<QueueReference> allocator_of(const Device& device);
 
   Owner owner_;
-  Platform& driver_;
+  const Api& calls_;
   OwnedContext reference_;
   const std::uintptr_t key_;  // cached, since every allocation needs it
   std::mutex allocators_lock_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/sycl/event.hpp"
 
+#include "backend/sycl/errors.hpp"
 #include "core/threads.hpp"
 #include "os/process.hpp"
 
@@ -20,7 +21,7 @@ void Operation::refresh() noexcept {
     complete(driver_unavailable_error());
     return;
   }
-  switch (context_->calls().event_status(reference())) {
+  switch (calls_.event_status(reference())) {
     case dp::k_status_complete: complete({}); break;
     case dp::k_status_unknown: complete(call_failed("the operation")); break;
     default: break;
@@ -31,7 +32,7 @@ void Operation::refresh() noexcept {
 void Operation::block(const os::Deadline& until) noexcept {
   if (!until && !on_library_thread() && wait_until_enqueued(until) && !settled() &&
       !os::drivers_unavailable()) {
-    call_safely(context_->calls().wait_for_event, reference());
+    call_safely(calls_.wait_for_event, reference());
     refresh();
   }
   if (!settled()) {
@@ -47,9 +48,8 @@ Result<EventTimes> Operation::times() {
   if (os::drivers_unavailable()) {
     return driver_unavailable_error();
   }
-  const auto& calls = context_->calls();
-  const EventTimes result{calls.submitted_at(reference()), calls.started_at(reference()),
-                          calls.ended_at(reference())};
+  const EventTimes result{calls_.submitted_at(reference()), calls_.started_at(reference()),
+                          calls_.ended_at(reference())};
   if (result.ended_ns == 0) {
     return fail(
         ISTHMUS_ERROR_UNSUPPORTED,

@@ -2,18 +2,19 @@
 #pragma once
 // The event of an operation. SYCL has no completion callbacks, so the event is polled. Thread-safe.
 
+#include "backend/context.hpp"
 #include "backend/polled_event.hpp"
-#include "backend/sycl/context.hpp"
+#include "backend/sycl/reference.hpp"
 
 namespace isthmus::sycl {
 
 class Operation final : public PolledEvent {
  public:
   // `owner`, which keeps an adopted event alive, is released with this object.
-  explicit Operation(Context& context, Owner owner = {}) noexcept
-      : owner_{std::move(owner)}, context_{&context} {}
+  Operation(isthmus::Context& context, const Api& calls, Owner owner = {}) noexcept
+      : owner_{std::move(owner)}, context_{&context}, calls_{calls} {}
 
-  [[nodiscard]] const Context& context() const noexcept { return *context_; }
+  [[nodiscard]] const isthmus::Context& context() const noexcept { return *context_; }
   [[nodiscard]] EventReference reference() const noexcept { return reference_.get(); }
   [[nodiscard]] void* native() noexcept override {
     return is_enqueued() ? reference_.get() : nullptr;
@@ -30,7 +31,8 @@ class Operation final : public PolledEvent {
 
  private:
   Owner owner_;
-  Ref<Context> context_;
+  Ref<isthmus::Context> context_;
+  const Api& calls_;
   OwnedEvent reference_;
 };
 

@@ -2,6 +2,7 @@
 #include "backend/sycl/open.hpp"
 
 #include "backend/driver_library.hpp"
+#include "backend/sycl/errors.hpp"
 #include "backend/sycl/event.hpp"
 #include "backend/sycl/library.hpp"
 #include "backend/sycl/platform.hpp"

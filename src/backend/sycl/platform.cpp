@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "backend/sycl/context.hpp"
+#include "backend/sycl/errors.hpp"
 #include "backend/sycl/queue.hpp"
 #include "core/text.hpp"
 
@@ -110,7 +111,7 @@ Result<Ref<isthmus::Context>> Platform::make_context(std::vector<isthmus::Device
     return call_failed("sycl::context");
   }
   return Ref<isthmus::Context>{
-      make_ref<Context>(*this, std::move(context), std::move(members), owning_platform, Owner{})};
+      make_ref<Context>(calls_, std::move(context), std::move(members), owning_platform, Owner{})};
 }
 
 Result<std::vector<isthmus::Device*>> Platform::members_of(ContextReference native) const {
@@ -139,7 +140,7 @@ Result<Ref<isthmus::Context>> Platform::copy_context(ContextReference native,
     return call_failed("sycl::context");
   }
   return Ref<isthmus::Context>{
-      make_ref<Context>(*this, std::move(copied), std::move(members), nullptr, std::move(owner))};
+      make_ref<Context>(calls_, std::move(copied), std::move(members), nullptr, std::move(owner))};
 }
 
 Result<Ref<isthmus::Context>> Platform::adopt_context(isthmus::Device& member, void* native,
@@ -181,8 +182,7 @@ Result<Ref<isthmus::Queue>> Platform::adopt_queue(isthmus::Device& member, void*
   ISTHMUS_TRY(members);
   auto context = copy_context(native_context.get(), *std::move(members), Owner{});
   ISTHMUS_TRY(context);
-  auto queue = make_ref<Queue>(static_cast<Context&>(**context), device, std::move(copied),
-                               std::move(owner));
+  auto queue = make_ref<Queue>(**context, calls_, device, std::move(copied), std::move(owner));
   device.known_queues().add(key, *queue);
   return Ref<isthmus::Queue>{std::move(queue)};
 }

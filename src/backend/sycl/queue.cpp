@@ -5,6 +5,7 @@
 
 #include "backend/copy_division.hpp"
 #include "backend/delayed_release.hpp"
+#include "backend/sycl/errors.hpp"
 #include "core/sizes.hpp"
 #include "os/process.hpp"
 
@@ -16,24 +17,26 @@ constexpr std::size_t k_min_command_bytes = std::size_t{1} << 20;
 
 }  // namespace
 
-Queue::Queue(Context& context, Device& device, OwnedQueue reference, bool platform_owned)
+Queue::Queue(isthmus::Context& context, const Api& calls, Device& device, OwnedQueue reference,
+             bool platform_owned)
     : DeferringQueue{context, device, platform_owned},
-      context_{context},
+      calls_{calls},
       device_{device},
-      held_{std::make_shared<HeldQueue>(calls(), std::move(reference))},
-      key_{calls().queue_key(held_->get())} {
+      held_{std::make_shared<HeldQueue>(calls, std::move(reference))},
+      key_{calls.queue_key(held_->get())} {
   mark_ordered();
   mark_query_may_block();
 }
 
-Queue::Queue(Context& context, Device& device, OwnedQueue reference, Owner owner)
+Queue::Queue(isthmus::Context& context, const Api& calls, Device& device, OwnedQueue reference,
+             Owner owner)
     : DeferringQueue{context, device, false},
       owner_{std::move(owner)},
-      context_{context},
+      calls_{calls},
       device_{device},
-      held_{std::make_shared<HeldQueue>(calls(), std::move(reference))},
-      key_{calls().queue_key(held_->get())},
-      in_order_{calls().is_in_order(held_->get())} {
+      held_{std::make_shared<HeldQueue>(calls, std::move(reference))},
+      key_{calls.queue_key(held_->get())},
+      in_order_{calls.is_in_order(held_->get())} {
   mark_exported();
   mark_query_may_block();
   if (in_order_) {
@@ -67,7 +70,7 @@ void Queue::delay_release() noexcept {
 
 bool Queue::can_wait_for(Event& candidate) const noexcept {
   const auto* operation = dynamic_cast<Operation*>(&candidate);
-  return operation != nullptr && operation->context().is_same_as(context_);
+  return operation != nullptr && operation->context().is_same_as(context());
 }
 
 // Orders the next command on the queue after the commands of the events that are still pending.
@@ -125,7 +128,7 @@ Error Queue::enqueue(Operation& operation, const char* call, std::size_t count, 
 template <class Command>
 Result<Ref<Event>> Queue::submit(const char* call, std::size_t count, WaitList after,
                                  Command&& command) {
-  auto operation = make_ref<Operation>(context_);
+  auto operation = make_ref<Operation>(context(), calls());
   return enqueue_or_defer(
       operation, after,
       [this, operation, call, count, submit_command = std::forward<Command>(command)](
@@ -134,7 +137,7 @@ Result<Ref<Event>> Queue::submit(const char* call, std::size_t count, WaitList a
 
 template <class Work>
 Result<Ref<Event>> Queue::run_on_host(WaitList after, Work&& work) {
-  auto fence_operation = make_ref<Operation>(context_);
+  auto fence_operation = make_ref<Operation>(context(), calls());
   auto host_operation = make_ref<HostOperation>();
   const auto fence = [this, fence_operation](WaitList ready) {
     return enqueue(*fence_operation, "a fence", 1, ready,

@@ -14,6 +14,7 @@
 // the host's, the host copies data in many ranges, in queue order.
 
 #include "backend/deferring_queue.hpp"
+#include "backend/sycl/device.hpp"
 #include "backend/sycl/event.hpp"
 #include "backend/sycl/held_queue.hpp"
 
@@ -22,13 +23,15 @@ namespace isthmus::sycl {
 class Queue final : public DeferringQueue {
  public:
   // A queue that the library created.
-  Queue(Context& context, Device& device, OwnedQueue reference, bool platform_owned);
+  Queue(isthmus::Context& context, const Api& calls, Device& device, OwnedQueue reference,
+        bool platform_owned);
   // An adopted queue: `reference` is a copy of its owner's reference.
-  Queue(Context& context, Device& device, OwnedQueue reference, Owner owner);
+  Queue(isthmus::Context& context, const Api& calls, Device& device, OwnedQueue reference,
+        Owner owner);
   ~Queue() override;
 
   [[nodiscard]] std::uintptr_t key() const noexcept override { return key_; }
-  [[nodiscard]] const Api& calls() const noexcept { return context_.calls(); }
+  [[nodiscard]] const Api& calls() const noexcept { return calls_; }
   [[nodiscard]] QueueReference reference() const noexcept { return held_->get(); }
 
  protected:
@@ -67,7 +70,7 @@ class Queue final : public DeferringQueue {
                                         std::size_t nbytes) const noexcept;
 
   Owner owner_;
-  Context& context_;
+  const Api& calls_;
   Device& device_;
   std::shared_ptr<HeldQueue> held_;
   const std::uintptr_t key_;  // cached, since every allocation needs it
