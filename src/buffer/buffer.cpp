@@ -9,8 +9,8 @@
 
 #include "backend/queue.hpp"
 #include "core/sizes.hpp"
-#include "memory/innermost.hpp"
-#include "memory/pooled.hpp"
+#include "memory/records/innermost.hpp"
+#include "memory/records/pooled.hpp"
 #include "os/process.hpp"
 #include "transfer/ordering.hpp"
 

@@ -13,7 +13,7 @@
 
 #include "buffer/foreign.hpp"
 #include "core/spin_lock.hpp"
-#include "memory/allocation.hpp"
+#include "memory/records/allocation.hpp"
 #include "transfer/endpoint.hpp"
 
 namespace isthmus {

@@ -5,11 +5,11 @@
 
 #include "backend/queue.hpp"
 #include "buffer/buffer.hpp"
-#include "memory/allocation_creation.hpp"
-#include "memory/default_pools.hpp"
-#include "memory/driver_serves_thread.hpp"
-#include "memory/oom_recovery.hpp"
-#include "memory/provider.hpp"
+#include "memory/base/driver_serves_thread.hpp"
+#include "memory/base/oom_recovery.hpp"
+#include "memory/base/provider.hpp"
+#include "memory/pool/default_pools.hpp"
+#include "memory/records/allocation_creation.hpp"
 #include "os/process.hpp"
 
 namespace isthmus {

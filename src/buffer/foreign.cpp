@@ -2,7 +2,7 @@
 #include "buffer/foreign.hpp"
 
 #include "core/sizes.hpp"
-#include "memory/facts.hpp"
+#include "memory/records/facts.hpp"
 
 namespace isthmus {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "buffer/buffer.hpp"
 #include "core/sizes.hpp"
-#include "memory/pooled.hpp"
+#include "memory/records/pooled.hpp"
 
 namespace isthmus {
 namespace {

@@ -2,15 +2,15 @@
 // Memory resources that wrap other resources, and resources implemented by the caller.
 
 #include "c/common.hpp"
-#include "memory/adaptors/aligned_resource.hpp"
-#include "memory/adaptors/binning_resource.hpp"
-#include "memory/adaptors/custom_resource.hpp"
-#include "memory/adaptors/failure_callback_resource.hpp"
-#include "memory/adaptors/fallback_resource.hpp"
-#include "memory/adaptors/limit_resource.hpp"
-#include "memory/adaptors/log_resource.hpp"
-#include "memory/adaptors/prefetch_resource.hpp"
-#include "memory/deferred_release.hpp"
+#include "memory/base/deferred_release.hpp"
+#include "memory/resources/aligned_resource.hpp"
+#include "memory/resources/binning_resource.hpp"
+#include "memory/resources/custom_resource.hpp"
+#include "memory/resources/failure_callback_resource.hpp"
+#include "memory/resources/fallback_resource.hpp"
+#include "memory/resources/limit_resource.hpp"
+#include "memory/resources/log_resource.hpp"
+#include "memory/resources/prefetch_resource.hpp"
 #include "os/process.hpp"
 
 using namespace isthmus;

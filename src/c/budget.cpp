@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parsing of sizes, and budgets.
 
-#include "memory/budget.hpp"
+#include "memory/base/budget.hpp"
 #include "c/common.hpp"
 #include "core/quantities.hpp"
 #include "core/text.hpp"
-#include "memory/deferred_release.hpp"
-#include "memory/host_memory.hpp"
+#include "memory/base/deferred_release.hpp"
+#include "memory/base/host_memory.hpp"
 #include "os/process.hpp"
 
 using namespace isthmus;

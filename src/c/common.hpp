@@ -12,11 +12,11 @@
 #include "backend/queue.hpp"
 #include "buffer/buffer.hpp"
 #include "core/status.hpp"
-#include "memory/adaptors/statistics_resource.hpp"
-#include "memory/budget.hpp"
-#include "memory/memory_resource.hpp"
-#include "memory/oom_callbacks.hpp"
-#include "memory/pins.hpp"
+#include "memory/base/budget.hpp"
+#include "memory/base/memory_resource.hpp"
+#include "memory/base/oom_callbacks.hpp"
+#include "memory/records/pins.hpp"
+#include "memory/resources/statistics_resource.hpp"
 #include "unified/unified_buffer.hpp"
 
 namespace isthmus::c {

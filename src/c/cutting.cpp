@@ -5,9 +5,9 @@
 
 #include "c/common.hpp"
 #include "core/sizes.hpp"
-#include "memory/adaptors/arena_resource.hpp"
-#include "memory/adaptors/fixed_size_resource.hpp"
-#include "memory/adaptors/monotonic_resource.hpp"
+#include "memory/resources/arena_resource.hpp"
+#include "memory/resources/fixed_size_resource.hpp"
+#include "memory/resources/monotonic_resource.hpp"
 #include "os/process.hpp"
 
 using namespace isthmus;

@@ -2,7 +2,7 @@
 // Detection of memory corruption: the debug resource, and checks of any resource.
 
 #include "c/common.hpp"
-#include "memory/adaptors/debug_resource.hpp"
+#include "memory/resources/debug_resource.hpp"
 #include "os/process.hpp"
 
 using namespace isthmus;

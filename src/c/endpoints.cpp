@@ -3,8 +3,8 @@
 
 #include "buffer/foreign.hpp"
 #include "core/sizes.hpp"
-#include "memory/facts.hpp"
-#include "memory/innermost.hpp"
+#include "memory/records/facts.hpp"
+#include "memory/records/innermost.hpp"
 
 namespace isthmus::c {
 namespace {

@@ -4,10 +4,10 @@
 #include <cstddef>
 
 #include "c/common.hpp"
-#include "memory/adaptors/tracking_resource.hpp"
-#include "memory/facts.hpp"
-#include "memory/innermost.hpp"
-#include "memory/pooled.hpp"
+#include "memory/records/facts.hpp"
+#include "memory/records/innermost.hpp"
+#include "memory/records/pooled.hpp"
+#include "memory/resources/tracking_resource.hpp"
 #include "os/process.hpp"
 
 using namespace isthmus;

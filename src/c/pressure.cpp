@@ -5,8 +5,8 @@
 #include <cstddef>
 
 #include "c/common.hpp"
-#include "memory/holders.hpp"
-#include "memory/pool.hpp"
+#include "memory/base/holders.hpp"
+#include "memory/pool/pool.hpp"
 #include "os/process.hpp"
 
 using namespace isthmus;

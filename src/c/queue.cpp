@@ -4,7 +4,7 @@
 #include "backend/library_threads.hpp"
 #include "c/common.hpp"
 #include "core/threads.hpp"
-#include "memory/deferred_release.hpp"
+#include "memory/base/deferred_release.hpp"
 #include "os/process.hpp"
 #include "transfer/ordering.hpp"
 

@@ -8,14 +8,14 @@
 
 #include "c/common.hpp"
 #include "core/sizes.hpp"
-#include "memory/default_pools.hpp"
-#include "memory/deferred_release.hpp"
-#include "memory/live_counts.hpp"
-#include "memory/pool.hpp"
-#include "memory/provider.hpp"
-#include "memory/raw.hpp"
-#include "memory/recorded_upstream.hpp"
-#include "memory/result_memory.hpp"
+#include "memory/base/deferred_release.hpp"
+#include "memory/base/live_counts.hpp"
+#include "memory/base/provider.hpp"
+#include "memory/base/result_memory.hpp"
+#include "memory/pool/default_pools.hpp"
+#include "memory/pool/pool.hpp"
+#include "memory/records/raw.hpp"
+#include "memory/records/recorded_upstream.hpp"
 #include "os/process.hpp"
 
 using namespace isthmus;

@@ -2,8 +2,8 @@
 // Replay of recorded allocations.
 
 #include "c/common.hpp"
+#include "memory/resources/replay.hpp"
 #include "os/process.hpp"
-#include "trace/replay.hpp"
 
 using namespace isthmus;
 using namespace isthmus::c;

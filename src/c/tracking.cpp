@@ -5,9 +5,9 @@
 #include <cstring>
 
 #include "c/common.hpp"
-#include "memory/adaptors/tracking_resource.hpp"
-#include "memory/deferred_release.hpp"
-#include "memory/tags.hpp"
+#include "memory/base/deferred_release.hpp"
+#include "memory/base/tags.hpp"
+#include "memory/resources/tracking_resource.hpp"
 #include "os/process.hpp"
 
 using namespace isthmus;

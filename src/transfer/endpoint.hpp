@@ -8,7 +8,7 @@
 #include "backend/queue.hpp"
 #include "core/range_set.hpp"
 #include "core/sizes.hpp"
-#include "memory/allocation.hpp"
+#include "memory/records/allocation.hpp"
 
 namespace isthmus {
 

@@ -7,7 +7,7 @@
 
 #include "backend/platform.hpp"
 #include "core/never_destroyed.hpp"
-#include "memory/host_memory.hpp"
+#include "memory/base/host_memory.hpp"
 
 namespace isthmus {
 namespace {

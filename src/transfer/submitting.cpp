@@ -2,7 +2,7 @@
 #include "transfer/submitting.hpp"
 
 #include "core/sizes.hpp"
-#include "memory/pins.hpp"
+#include "memory/records/pins.hpp"
 
 namespace isthmus {
 

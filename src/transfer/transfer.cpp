@@ -3,7 +3,7 @@
 
 #include "backend/queue.hpp"
 #include "core/sizes.hpp"
-#include "memory/result_memory.hpp"
+#include "memory/base/result_memory.hpp"
 #include "transfer/copy_dispatch.hpp"
 #include "transfer/ordering.hpp"
 

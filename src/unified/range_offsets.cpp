@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "memory/result_memory.hpp"
+#include "memory/base/result_memory.hpp"
 
 namespace isthmus {
 

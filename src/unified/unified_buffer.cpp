@@ -2,7 +2,7 @@
 #include "unified/unified_buffer.hpp"
 
 #include "core/sizes.hpp"
-#include "memory/live_counts.hpp"
+#include "memory/base/live_counts.hpp"
 #include "os/process.hpp"
 #include "tracking/creation.hpp"
 

@@ -32,7 +32,7 @@
 
 #include "buffer/buffer.hpp"
 #include "core/range_set.hpp"
-#include "memory/pins.hpp"
+#include "memory/records/pins.hpp"
 #include "tracking/tracked_memory.hpp"
 #include "transfer/transfer.hpp"
 #include "unified/inflight_transfers.hpp"

@@ -3,7 +3,7 @@
 
 #include "backend/device.hpp"
 #include "core/never_destroyed.hpp"
-#include "memory/oom_callbacks.hpp"
+#include "memory/base/oom_callbacks.hpp"
 #include "os/process.hpp"
 
 namespace isthmus {

@@ -31,7 +31,7 @@ def known_cycles() -> set[frozenset[str]]:
 
 
 def unit_of(path: Path) -> str | None:
-    """The name in KNOWN: "memory/pool" for src/memory/pool.hpp. None outside of ROOTS."""
+    """The name in KNOWN: "memory/pool" for src/memory/pool/pool.hpp. None outside of ROOTS."""
     for folder, prefix in ROOTS.items():
         if path.is_relative_to(folder):
             return prefix + path.relative_to(folder).with_suffix("").as_posix()

@@ -15,8 +15,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-LAYERS = ["core", "os", "backend", "memory", "transfer", "buffer", "array", "tracking", "unified"]
-LAYERS += ["trace", "c"]
+MEMORY = ["memory/base", "memory/pool", "memory/records", "memory/resources"]
+LAYERS = ["core", "os", "backend", *MEMORY, "transfer", "buffer", "array", "tracking", "unified"]
+LAYERS += ["c"]
+FOLDERS = {layer.split("/")[0] for layer in LAYERS}
 REGISTRY = Path("src/backend/drivers.cpp")
 LICENCE = "SPDX-License-Identifier: Apache-2.0"
 LICENCE_LINE = re.compile(rf"^(//|#|/\*) {re.escape(LICENCE)}( \*/)?$", re.M)
@@ -34,8 +36,12 @@ SYSTEM = re.compile(
 
 
 def layer_of(path: Path) -> tuple[str, str]:
-    """("backend", "sim") for src/backend/sim/x.cpp, ("core", "") for src/core/x.hpp."""
+    """("backend", "sim") for src/backend/sim/x.cpp, ("core", "") for src/core/x.hpp,
+    ("memory/pool", "") for src/memory/pool/x.hpp.
+    """
     parts = path.parts[1:-1]
+    if parts[:1] == ("memory",):
+        return "/".join(parts), ""
     return (parts[0] if parts else "", parts[1] if len(parts) > 1 else "")
 
 
@@ -46,7 +52,7 @@ def resolve(root: Path, path: Path, name: str) -> Path | None:
         if candidate.exists():
             return candidate.resolve().relative_to(root)
     first = name.split("/")[0]
-    return Path("src") / name if first in LAYERS and "/" in name else None
+    return Path("src") / name if first in FOLDERS and "/" in name else None
 
 
 def check_include(path: Path, target: Path) -> str | None:
@@ -82,7 +88,7 @@ def check_source(root: Path, path: Path, text: str) -> Iterator[tuple[int, str]]
 def check_module(text: str) -> Iterator[tuple[int, str]]:
     """Python modules use the C ABI, as any other client does."""
     for found in INCLUDE.finditer(text):
-        if found[2].split("/")[0] in LAYERS and "/" in found[2]:
+        if found[2].split("/")[0] in FOLDERS and "/" in found[2]:
             line = text.count("\n", 0, found.start(1)) + 1
             yield line, f"a Python module may not include {found[2]}: use <isthmus/...>"
 

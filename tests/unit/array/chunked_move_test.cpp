@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "array/endpoint_move.hpp"
-#include "memory/allocation_creation.hpp"
+#include "memory/records/allocation_creation.hpp"
 #include "unit/backend/sim_fixture.hpp"
 
 namespace {

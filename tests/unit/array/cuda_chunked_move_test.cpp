@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "array/endpoint_move.hpp"
-#include "memory/allocation_creation.hpp"
+#include "memory/records/allocation_creation.hpp"
 #include "support/sizes.hpp"
 #include "transfer/staging_ring.hpp"
 #include "transfer/transfer.hpp"

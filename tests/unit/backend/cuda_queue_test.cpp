@@ -6,8 +6,8 @@
 
 #include "core/bytes.hpp"
 #include "core/sizes.hpp"
-#include "memory/pool.hpp"
-#include "memory/provider.hpp"
+#include "memory/base/provider.hpp"
+#include "memory/pool/pool.hpp"
 #include "support/sizes.hpp"
 #include "unit/backend/cuda_fixture.hpp"
 

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "core/bytes.hpp"
-#include "memory/pool.hpp"
+#include "memory/pool/pool.hpp"
 #include "support/sizes.hpp"
 #include "support/thread_end.hpp"
 #include "unit/backend/cuda_fixture.hpp"

@@ -17,7 +17,7 @@
 #include "backend/deferring_queue.hpp"
 #include "backend/drivers.hpp"
 #include "backend/library_threads.hpp"
-#include "memory/pool.hpp"
+#include "memory/pool/pool.hpp"
 #include "support/eventually.hpp"
 #include "support/watchdog.hpp"
 #include "unit/backend/sim_fixture.hpp"

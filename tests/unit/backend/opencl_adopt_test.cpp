@@ -9,7 +9,7 @@
 #include "backend/delayed_release.hpp"
 #include "backend/opencl/event.hpp"
 #include "buffer/buffer.hpp"
-#include "memory/live_counts.hpp"
+#include "memory/base/live_counts.hpp"
 #include "support/eventually.hpp"
 #include "unit/backend/opencl_fixture.hpp"
 

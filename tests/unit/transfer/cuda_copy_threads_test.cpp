@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "memory/allocation_creation.hpp"
+#include "memory/records/allocation_creation.hpp"
 #include "transfer/copy_threads.hpp"
 #include "transfer/transfer.hpp"
 #include "unit/backend/cuda_fixture.hpp"

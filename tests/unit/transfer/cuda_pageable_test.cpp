@@ -10,8 +10,8 @@
 #include <thread>
 
 #include "core/sanitizers.hpp"
-#include "memory/allocation_creation.hpp"
-#include "memory/pins.hpp"
+#include "memory/records/allocation_creation.hpp"
+#include "memory/records/pins.hpp"
 #include "support/eventually.hpp"
 #include "support/sizes.hpp"
 #include "transfer/pageable.hpp"

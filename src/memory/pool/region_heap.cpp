@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory/pool/region_heap.hpp"
+
+#include <algorithm>
+#include <thread>
+
+#include "core/sizes.hpp"
+
+namespace isthmus {
+namespace {
+
+// Gives waiting threads a chance to take the lock; without the yield its owner would reacquire it
+// before any of them.
+void yield_lock(std::unique_lock<SpinLock>& hold) noexcept {
+  hold.unlock();
+  std::this_thread::yield();
+  hold.lock();
+}
+
+}  // namespace
+
+Result<void> RegionHeap::open() {
+  auto table = PoolPageTable::acquire();
+  ISTHMUS_TRY(table);
+  table_ = *table;
+  runs_ = RunHeap{&(*table_)[0], &table_->ticket_of(0), &table_->borders(), slots_};
+  return {};
+}
+
+RegionHeap::~RegionHeap() {
+  std::for_each(deferred_.begin(), deferred_.end(),
+                [this](const Piece& each) { release_now(each); });
+  for (const auto& each : regions_) {
+    process_page_map.remove(each.base, each.count);
+    source_.deallocate(each);
+  }
+  if (table_ != nullptr) {
+    table_->release();
+  }
+}
+
+// Pre: the lock is held, and a region contains the page.
+std::vector<Region>::const_iterator RegionHeap::region_of(Index number) const noexcept {
+  return std::prev(
+      std::upper_bound(regions_.begin(), regions_.end(), number,
+                       [](Index wanted, const Region& each) { return wanted < each.first; }));
+}
+
+std::byte* RegionHeap::address_of(Index first) const noexcept {
+  const auto& region = *region_of(first);
+  return region.base + std::size_t{first - region.first} * k_pool_page_bytes;
+}
+
+// The page was looked up from a caller's address, so its region may have been released.
+std::uint64_t RegionHeap::since(const PoolPage& page) const noexcept {
+  if (source_.upstream() == nullptr) {
+    return 0;
+  }
+  const auto number = table_->number_of(&page);
+  const std::lock_guard hold{lock_};
+  const auto next =
+      std::upper_bound(regions_.begin(), regions_.end(), number,
+                       [](Index wanted, const Region& each) { return wanted < each.first; });
+  return next == regions_.begin() ? 0 : std::prev(next)->since;
+}
+
+// Pre: the lock is held.
+bool RegionHeap::is_spared(Index found, Index count, Cut cut) const noexcept {
+  const auto length = runs_.length_of(found);
+  if (cut == Cut::any || source_.moves() || swap_credit_ < k_swap_cost || length / 2 <= count ||
+      length * k_pool_page_bytes <= source_.growth_for(count * k_pool_page_bytes)) {
+    return false;
+  }
+  const auto& region = *region_of(found);
+  const auto held = source_.counts().held_bytes();
+  return length == region.count &&
+         held - std::min(held, region.driver_bytes) >= source_.sizes().initial_bytes &&
+         (cut == Cut::sparing || slots_.passed(runs_.ticket_of(found)));
+}
+
+// Pre: `hold` owns the lock, which is released and reacquired in between.
+RegionHeap::Index RegionHeap::unite(Index wanted, QueueSlots::EntryIndex entry,
+                                    std::unique_lock<SpinLock>& hold) noexcept {
+  const auto state = runs_.state();
+  if (state && state == failed_search_.state && entry == failed_search_.entry &&
+      wanted >= failed_search_.wanted) {
+    return RunHeap::k_none;
+  }
+  RunHeap::Search search;
+  for (;;) {
+    runs_.unite(search, wanted, entry);
+    if (search.found != RunHeap::k_none || search.next == RunHeap::k_none) {
+      break;
+    }
+    yield_lock(hold);
+  }
+  if (search.found == RunHeap::k_none) {
+    failed_search_ = {state, wanted, entry};
+  }
+  return search.found;
+}
+
+void RegionHeap::unite_all(QueueSlots::EntryIndex entry,
+                           std::unique_lock<SpinLock>& hold) noexcept {
+  for (auto progress = runs_.unite_all(1, entry); progress.next != RunHeap::k_none;) {
+    yield_lock(hold);
+    progress = runs_.unite_all(progress.next, entry);
+  }
+}
+
+RegionHeap::PageRun RegionHeap::allocate(Index count, std::size_t alignment,
+                                         QueueSlots::EntryIndex entry, Cut cut) noexcept {
+  const auto slack =
+      alignment > k_pool_page_bytes ? static_cast<Index>(alignment / k_pool_page_bytes) - 1 : 0;
+  std::unique_lock hold{lock_};
+  const auto wanted = count + slack;
+  swap_credit_ = std::min(swap_credit_ + (cut == Cut::sparing ? 1 : 0), k_max_swap_credit);
+  auto first = runs_.find(wanted, entry);
+  if (first == RunHeap::k_none && runs_.free_pages() >= wanted) {
+    first = unite(wanted, entry, hold);
+  }
+  if (first == RunHeap::k_none || is_spared(first, wanted, cut)) {
+    return {};
+  }
+  runs_.allocate(first, wanted);
+  auto* base = address_of(first);
+  if (slack != 0) {
+    const auto skip = round_up(address(base), alignment) - address(base);
+    first = runs_.keep_part(first, static_cast<Index>(skip / k_pool_page_bytes), count);
+    base += skip;
+  }
+  min_free_ = std::min(min_free_, runs_.free_pages());
+  return {base, first, count, runs_.ticket_of(first)};
+}
+
+bool RegionHeap::poison_if_unused(Index first, Index count, Ticket until) const noexcept {
+  const bool is_unused = source_.poison().is_enabled() && slots_.passed(until);
+  if (is_unused) {
+    source_.poison().apply(address_of(first), count * k_pool_page_bytes);
+  }
+  return is_unused;
+}
+
+// Call before free runs are joined, since joined runs retain only one ticket.
+void RegionHeap::poison_ended_runs() const noexcept {
+  if (source_.poison().is_enabled()) {
+    runs_.visit_free(1, [this](Index first, Index count, Ticket until) {
+      if (until != Ticket{} && poison_if_unused(first, count, until)) {
+        table_->ticket_of(first) = {};
+      }
+    });
+  }
+}
+
+void RegionHeap::deallocate(Index first, Ticket freed) noexcept {
+  const std::lock_guard hold{lock_};
+  poison_ended_runs();
+  const bool poisoned = poison_if_unused(first, runs_.length_of(first), freed);
+  runs_.deallocate(first, poisoned ? Ticket{} : freed);
+}
+
+// Runs that could not be joined when they were freed can be joined only after a ticket has passed.
+void RegionHeap::coalesce() noexcept {
+  std::unique_lock hold{lock_};
+  const auto passes = slots_.passes();
+  poison_ended_runs();
+  if (passes && passes == coalesced_at_) {
+    return;
+  }
+  for (auto progress = runs_.coalesce(1); progress.next != RunHeap::k_none;) {
+    yield_lock(hold);
+    poison_ended_runs();
+    progress = runs_.coalesce(progress.next);
+  }
+  coalesced_at_ = passes;
+}
+
+// The first of `count` consecutive free page numbers that have an unused number on either side.
+// Pre: the lock is held.
+RegionHeap::Index RegionHeap::find_numbers(Index count) noexcept {
+  Index first = 1;
+  for (const auto& each : regions_) {
+    if (each.first >= first && each.first - first > count) {
+      return first;
+    }
+    first = each.first + each.count + 1;
+  }
+  return PoolPageTable::k_pages - first > count ? first : RunHeap::k_none;
+}
+
+// Enters a row of adjacent regions as one free run.
+Result<void> RegionHeap::enter(std::vector<Piece>& row) {
+  std::size_t nbytes = 0;
+  Ticket until;
+  for (const auto& each : row) {
+    nbytes += each.region.nbytes();
+    until = slots_.joined(until, each.until);
+  }
+  const auto count = static_cast<Index>(nbytes / k_pool_page_bytes);
+  auto* const base = row.front().region.base;
+  ISTHMUS_TRY(process_page_map.prepare(base, count));
+  const std::lock_guard hold{lock_};
+  const auto first = find_numbers(count);
+  if (first == RunHeap::k_none) {
+    return exceeds_max(nbytes);
+  }
+  regions_.reserve(regions_.size() + row.size());
+  auto at = std::upper_bound(regions_.begin(), regions_.end(), first,
+                             [](Index wanted, const Region& each) { return wanted < each.first; });
+  auto number = first;
+  for (auto& each : row) {
+    each.region.first = number;
+    number += each.region.count;
+    at = std::next(regions_.insert(at, each.region));
+  }
+  process_page_map.enter(base, count, &(*table_)[first]);
+  runs_.add(first, count, until);
+  static_cast<void>(poison_if_unused(first, count, until));
+  row.clear();
+  return {};
+}
+
+std::size_t RegionHeap::free_bytes() noexcept {
+  const std::lock_guard hold{lock_};
+  return runs_.free_pages() * k_pool_page_bytes;
+}
+
+std::size_t RegionHeap::min_free_bytes() noexcept {
+  const std::lock_guard hold{lock_};
+  const auto free_pages = runs_.free_pages();
+  return std::min(free_pages, std::exchange(min_free_, free_pages)) * k_pool_page_bytes;
+}
+
+}  // namespace isthmus
