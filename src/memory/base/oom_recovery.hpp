@@ -44,7 +44,10 @@ class OomRecovery {
   template <class Allocate>
   [[nodiscard]] auto allocate(Allocate&& allocate) -> decltype(allocate()) {
     auto memory = allocate();
-    return is_out_of_memory(memory) ? recover(allocate, std::move(memory)) : std::move(memory);
+    if (is_out_of_memory(memory)) [[unlikely]] {
+      memory = recover(allocate, std::move(memory));
+    }
+    return memory;
   }
 
  private:

@@ -37,7 +37,7 @@ Allocation::~Allocation() {
 }
 
 Result<Ref<Allocation>> Allocation::record_new(Queue& queue, const Facts& facts,
-                                               Placement placement) {
+                                               Placement&& placement) {
   auto allocation = make_ref<Allocation>(queue, facts);
   if (placement.device != nullptr) {
     allocation->device_ = placement.device;

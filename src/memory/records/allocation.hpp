@@ -45,7 +45,7 @@ class Allocation final : public RegisteredAllocation, public Releasable {
   // Creates the record of memory that was just allocated; `create_allocation` allocates as well. On
   // failure the memory still belongs to the caller. Throws std::bad_alloc.
   [[nodiscard]] static Result<Ref<Allocation>> record_new(Queue& queue, const Facts& facts,
-                                                          Placement placement);
+                                                          Placement&& placement);
   // Creates the record of a block that a resource returned as a bare pointer, without a record. The
   // pointer then holds a reference to the record. Throws std::bad_alloc, in which case the block is
   // unchanged.

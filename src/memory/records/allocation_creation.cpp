@@ -29,26 +29,20 @@ Result<void*> allocate_memory(Queue& queue, const AllocationRequest& request,
   return provider_allocate_or_trim(queue.context(), queue.device(), request);
 }
 
-// Determines where the memory lies, and its kind: that of the resource which has it.
-Result<Allocation::Placement> place(Allocation::Facts& facts, MemoryResource* resource) {
-  Allocation::Placement placement{.resource = resource};
-  if (resource == nullptr) {
-    return placement;
+// Records memory of a resource that may be built on others. Its kind and device are those of the
+// resource that has it.
+Result<Ref<Allocation>> record_block_of(MemoryResource& resource, Queue& queue,
+                                        Allocation::Facts facts) {
+  auto& source = resource.resource_of(facts.base, facts.nbytes);
+  facts.kind = source.kind();
+  Ref<Allocation> outer;
+  if (source.suballocates()) {
+    auto found = allocation_at(facts.base);
+    ISTHMUS_TRY(found);
+    outer = *std::move(found);
   }
-  placement.pool = resource->as_pool();
-  auto& source =
-      placement.pool != nullptr ? *resource : resource->resource_of(facts.base, facts.nbytes);
-  if (placement.pool == nullptr) {
-    facts.kind = source.kind();
-    placement.pool = source.as_pool();
-    if (source.suballocates()) {
-      auto outer = allocation_at(facts.base);
-      ISTHMUS_TRY(outer);
-      placement.outer = *std::move(outer);
-    }
-  }
-  placement.device = &source.device();
-  return placement;
+  return Allocation::record_new(queue, facts,
+                                {&resource, &source.device(), source.as_pool(), std::move(outer)});
 }
 
 Result<Ref<Allocation>> record(Queue& queue, Allocation::Facts facts,
@@ -56,9 +50,13 @@ Result<Ref<Allocation>> record(Queue& queue, Allocation::Facts facts,
   if (facts.alignment == 0) {
     facts.alignment = queue.device().properties().base_alignment;
   }
-  auto placement = place(facts, resource);
-  ISTHMUS_TRY(placement);
-  return Allocation::record_new(queue, facts, *std::move(placement));
+  if (resource == nullptr) {
+    return Allocation::record_new(queue, facts, {});
+  }
+  if (auto* const pool = resource->as_pool()) {
+    return Allocation::record_new(queue, facts, {resource, &resource->device(), pool});
+  }
+  return record_block_of(*resource, queue, facts);
 } catch (const std::bad_alloc&) {
   return Error::no_memory();
 }
