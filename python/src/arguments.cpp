@@ -4,20 +4,9 @@
 #include <cmath>
 
 #include "errors.hpp"
+#include "interned.hpp"
 
 namespace isthmus::python {
-
-InternedNames interned;
-
-void intern_names() {
-  interned.device = PyUnicode_InternFromString("device");
-  interned.shared = PyUnicode_InternFromString("shared");
-  interned.host = PyUnicode_InternFromString("host");
-  interned.unknown = PyUnicode_InternFromString("unknown");
-  interned.data = PyUnicode_InternFromString("data");
-  interned.shape = PyUnicode_InternFromString("shape");
-  interned.syclobj = PyUnicode_InternFromString("syclobj");
-}
 
 bool is_integral(nb::handle value) {
   static PyObject* const abstract =
@@ -240,15 +229,6 @@ isthmus_kind_t to_kind(nb::handle value) {
     }
   }
   raise_python(PyExc_ValueError, "kind must be 'device', 'shared' or 'host', not %R", value.ptr());
-}
-
-nb::handle kind_name(isthmus_kind_t kind) noexcept {
-  switch (kind) {
-    case ISTHMUS_KIND_DEVICE: return interned.device;
-    case ISTHMUS_KIND_SHARED: return interned.shared;
-    case ISTHMUS_KIND_HOST: return interned.host;
-    default: return interned.unknown;
-  }
 }
 
 double to_seconds(nb::handle value, const char* name) {

@@ -58,8 +58,6 @@ struct SliceBounds {
 
 // Accepts "device", "shared" and "host". ValueError for other text, TypeError for other objects.
 [[nodiscard]] isthmus_kind_t to_kind(nb::handle value);
-// The interned name of a kind, as a borrowed reference.
-[[nodiscard]] nb::handle kind_name(isthmus_kind_t kind) noexcept;
 
 // Returns infinity for a Python number that is too large for a float. TypeError if the value is not
 // a real number.
@@ -70,13 +68,5 @@ inline constexpr auto k_infinite = std::numeric_limits<std::int64_t>::max();
 [[nodiscard]] std::int64_t to_nanoseconds(nb::handle seconds, const char* name);
 // Seconds as the timeout of a library call: -1 (no timeout) for None and infinity.
 [[nodiscard]] std::int64_t to_timeout(nb::handle seconds);
-
-// Interned strings that are often compared or looked up.
-struct InternedNames {
-  PyObject *device, *shared, *host, *unknown;
-  PyObject *data, *shape, *syclobj;
-};
-extern InternedNames interned;
-void intern_names();
 
 }  // namespace isthmus::python

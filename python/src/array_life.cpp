@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Freeing arrays, the property names of dpnp's arrays for their location, and printing.
 
-#include "arguments.hpp"
 #include "current.hpp"
+#include "interned.hpp"
 #include "gil.hpp"
 #include "oneapi_numbers.hpp"
 #include "sycl_objects.hpp"

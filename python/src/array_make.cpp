@@ -13,6 +13,7 @@
 #include "dlpack.hpp"
 #include "errors.hpp"
 #include "interfaces.hpp"
+#include "interned.hpp"
 #include "read_only.hpp"
 #include "resources.hpp"
 #include "sizes.hpp"

@@ -6,6 +6,7 @@
 #include "arguments.hpp"
 #include "current.hpp"
 #include "gil.hpp"
+#include "interned.hpp"
 #include "owners.hpp"
 #include "waiting.hpp"
 

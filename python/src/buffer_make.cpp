@@ -12,6 +12,7 @@
 #include "buffer.hpp"
 #include "current.hpp"
 #include "gil.hpp"
+#include "interned.hpp"
 #include "interruptible.hpp"
 #include "keywords.hpp"
 #include "life_scopes.hpp"

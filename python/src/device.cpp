@@ -5,6 +5,7 @@
 #include "current.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
+#include "interned.hpp"
 #include "objects.hpp"
 #include "sycl_objects.hpp"
 

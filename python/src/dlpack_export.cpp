@@ -11,6 +11,7 @@
 #include "cuda_streams.hpp"
 #include "dlpack.hpp"
 #include "gil.hpp"
+#include "interned.hpp"
 #include "interruptible.hpp"
 #include "oneapi_numbers.hpp"
 #include "owners.hpp"

@@ -12,6 +12,7 @@
 #include "dpctl_queues.hpp"
 #include "errors.hpp"
 #include "interfaces.hpp"
+#include "interned.hpp"
 #include "owners.hpp"
 #include "resources.hpp"
 #include "transfers.hpp"

@@ -7,12 +7,12 @@
 #include <string>
 #include <string_view>
 
-#include "arguments.hpp"
 #include "dpctl_make.hpp"
 #include "dpctl_numbers.hpp"
 #include "dpctl_queues.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
+#include "interned.hpp"
 
 namespace isthmus::python {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "gil.hpp"
-#include "pressure.hpp"
+#include "snapshots.hpp"
 
 namespace isthmus::python {
 namespace {

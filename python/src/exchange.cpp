@@ -11,6 +11,7 @@
 #include "dlpack.hpp"
 #include "dtype.hpp"
 #include "gil.hpp"
+#include "interned.hpp"
 #include "interruptible.hpp"
 #include "interrupts.hpp"
 #include "transfers.hpp"

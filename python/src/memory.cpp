@@ -7,6 +7,7 @@
 #include "buffer.hpp"
 #include "current.hpp"
 #include "interfaces.hpp"
+#include "interned.hpp"
 #include "memory_arguments.hpp"
 #include "sizes.hpp"
 #include "transfers.hpp"

@@ -4,12 +4,12 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
-#include "arguments.hpp"
 #include "array_pools.hpp"
 #include "current.hpp"
 #include "dtype.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
+#include "interned.hpp"
 #include "objects.hpp"
 #include "owners.hpp"
 #include "pressure.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Snapshots, out-of-memory stages, and the out-of-memory callbacks of Python: functions of the
-// program, and before them Python's garbage collection.
+// Snapshots of pools, out-of-memory stages, and the out-of-memory callbacks of Python: functions of
+// the program, and before them Python's garbage collection.
 
 #include "pressure.hpp"
 
@@ -11,46 +11,12 @@
 #include "arguments.hpp"
 #include "buffer.hpp"
 #include "callbacks.hpp"
+#include "interned.hpp"
 #include "interruptible.hpp"
-#include "scopes.hpp"
+#include "snapshots.hpp"
 
 namespace isthmus::python {
-
-thread_local constinit bool lock_is_released = false;
-
 namespace {
-
-nb::object named_tuple(const char* name) {
-  return nb::module_::import_("isthmus._pressure").attr(name);
-}
-
-nb::object text_or_none(const char* text) {
-  return text != nullptr ? nb::object{nb::str(text)} : nb::none();
-}
-
-nb::object names_of_stages(std::uint32_t tried) {
-  nb::list names;
-  for (isthmus_oom_stage_t each = 0; const char* name = isthmus_oom_stage_name(each); ++each) {
-    if ((tried >> each & 1U) != 0) {
-      names.append(name);
-    }
-  }
-  return nb::tuple(names);
-}
-
-nb::object to_snapshot(const isthmus_snapshot_t& raw) {
-  const nb::object holder = named_tuple("TagHolder");
-  nb::list holders;
-  for (std::size_t each = 0; each < raw.holder_count; ++each) {
-    const auto& entry = raw.holders[each];
-    holders.append(holder(tag_name(entry.tag), entry.bytes, entry.count));
-  }
-  return named_tuple("Snapshot")(
-      raw.held_bytes, raw.live_bytes, raw.cached_bytes, raw.waiting_bytes, raw.free_bytes,
-      raw.largest_free_bytes, nb::tuple(holders), text_or_none(raw.device),
-      raw.device != nullptr ? nb::borrow(kind_name(raw.kind)) : nb::none(), raw.requested_bytes,
-      names_of_stages(raw.oom_stages), text_or_none(raw.advice));
-}
 
 // Destroyed with the interpreter's lock held, through the deferred list. Guarded by that lock.
 struct OomFunction final : Deferred {
@@ -203,12 +169,6 @@ nb::object snapshot_of_pool(const PoolResource& resource) {
   }
   check(status);
   return to_snapshot(raw);
-}
-
-nb::object snapshot_of_error() {
-  isthmus_snapshot_t raw{};
-  raw.struct_size = sizeof raw;
-  return isthmus_error_snapshot(&raw) == ISTHMUS_OK ? to_snapshot(raw) : nb::none();
 }
 
 nb::object stages_of_pool(const PoolResource& resource) {

@@ -9,8 +9,6 @@ namespace isthmus::python {
 
 // The isthmus.memory.Snapshot of a pool; raises for another resource.
 [[nodiscard]] nb::object snapshot_of_pool(const PoolResource& resource);
-// The snapshot of the request that this thread's last error is about; None if it is about none.
-[[nodiscard]] nb::object snapshot_of_error();
 // A dictionary from name to isthmus.memory.OomStageCounts, in the order in which the stages are
 // tried.
 [[nodiscard]] nb::object stages_of_pool(const PoolResource& resource);

@@ -4,6 +4,7 @@
 #include "buffer.hpp"
 #include "current.hpp"
 #include "gil.hpp"
+#include "interned.hpp"
 #include "resources.hpp"
 #include "sizes.hpp"
 

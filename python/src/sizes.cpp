@@ -4,6 +4,7 @@
 #include "arguments.hpp"
 #include "current.hpp"
 #include "errors.hpp"
+#include "interned.hpp"
 
 namespace isthmus::python {
 

@@ -169,9 +169,6 @@ std::vector<isthmus_buffer_t*> read_buffers(FunctionCall& call, nb::args buffers
 
 }  // namespace
 
-// Closed before the interpreter ends, so that no thread takes the lock afterwards.
-Gate callbacks_gate;
-
 bool has_pending_functions() noexcept {
   return functions_pending.load(std::memory_order_relaxed) != 0;
 }

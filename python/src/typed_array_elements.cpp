@@ -5,6 +5,7 @@
 #include "array_elements.hpp"
 #include "array_keys.hpp"
 #include "array_values.hpp"
+#include "interned.hpp"
 #include "transfers.hpp"
 #include "waiting.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Properties of Array and its memory.
 
-#include "arguments.hpp"
+#include "interned.hpp"
 #include "typed_array.hpp"
 
 namespace isthmus::python {
