@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Freeing arrays, the property names of dpnp's arrays for their location, and printing.
 
-#include "current.hpp"
-#include "interned.hpp"
+#include "device_search.hpp"
 #include "gil.hpp"
+#include "interned.hpp"
 #include "oneapi_numbers.hpp"
 #include "sycl_objects.hpp"
 #include "typed_array.hpp"

@@ -9,6 +9,7 @@
 
 #include "arguments.hpp"
 #include "current.hpp"
+#include "device_search.hpp"
 #include "errors.hpp"
 #include "owners.hpp"
 #include "stream_allocator.hpp"

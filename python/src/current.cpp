@@ -6,6 +6,7 @@
 
 #include "arguments.hpp"
 #include "context_stack.hpp"
+#include "device_search.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
 #include "sycl_objects.hpp"
@@ -103,33 +104,6 @@ void require_device_of(nb::handle queue, nb::handle device) {
 }  // namespace
 
 bool is_temporary(const Device& device) { return std::strcmp(info_of(device).backend, "sim") == 0; }
-
-void prepare_drivers(const char* filter) {
-  static bool prepared = false;
-  // The search for "host" always succeeds. Any other search may fail, and then opens every driver.
-  const bool opens_none = filter != nullptr && std::strcmp(filter, "host") == 0;
-  if (prepared || opens_none) {
-    return;
-  }
-  // Passed to the library directly, because child processes would inherit environment variables.
-  const nb::object libraries = nb::module_::import_("isthmus._drivers").attr("libraries")();
-  for (const nb::handle each : libraries) {
-    check(isthmus_driver_library(nb::cast<const char*>(each[0]), nb::cast<const char*>(each[1])));
-  }
-  prepared = true;
-}
-
-isthmus_status_t try_find_device(const char* filter, DeviceHandle& device) {
-  prepare_drivers(filter);
-  const GilRelease released;
-  return isthmus_device_find(filter, device.out());
-}
-
-DeviceHandle find_device(const char* filter) {
-  DeviceHandle device;
-  check(try_find_device(filter, device));
-  return device;
-}
 
 nb::object default_queue_of(const Device& device) {
   if (device.default_queue.is_valid()) {

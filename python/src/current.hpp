@@ -25,14 +25,6 @@ namespace isthmus::python {
 // Whether the device is simulated: it then cannot be found again once its objects are destroyed.
 [[nodiscard]] bool is_temporary(const Device& device);
 
-// To be called before anything that may open the drivers that `filter` allows: registers drivers
-// that pip installed with the library. Costs nothing after the first call.
-void prepare_drivers(const char* filter);
-
-// Calls isthmus_device_find, which may open drivers, with the interpreter's lock released.
-[[nodiscard]] isthmus_status_t try_find_device(const char* filter, DeviceHandle& device);
-// The same, but throws the library's errors.
-[[nodiscard]] DeviceHandle find_device(const char* filter);
 [[nodiscard]] nb::object current_queue();
 [[nodiscard]] nb::object current_device();
 void enter_current(nb::handle entry);

@@ -3,6 +3,7 @@
 
 #include "arguments.hpp"
 #include "current.hpp"
+#include "device_search.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
 #include "interned.hpp"

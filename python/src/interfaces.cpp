@@ -6,6 +6,7 @@
 #include "arguments.hpp"
 #include "cuda_streams.hpp"
 #include "current.hpp"
+#include "device_search.hpp"
 #include "read_only.hpp"
 #include "sycl_objects.hpp"
 

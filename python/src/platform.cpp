@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "current.hpp"
+#include "device_search.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
 #include "objects.hpp"

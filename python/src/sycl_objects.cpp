@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string>
 
-#include "current.hpp"
+#include "device_search.hpp"
 #include "errors.hpp"
 #include "waiting.hpp"
 
