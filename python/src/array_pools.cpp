@@ -4,27 +4,9 @@
 #include "arguments.hpp"
 #include "current.hpp"
 #include "errors.hpp"
-#include "gil.hpp"
 
 namespace isthmus::python {
 namespace {
-
-// Releases the interpreter's lock: a new pool probes the driver, and creating it may destroy other
-// pools.
-Resource make_pool(isthmus_kind_t kind, const Queue& queue, PoolUse use) {
-  Resource pool;
-  isthmus_status_t status;
-  {
-    const GilRelease released;
-    status = isthmus_default_pool(queue.raw.get(), kind,
-                                  use == PoolUse::arrays ? ISTHMUS_DEFAULT_POOL_OF_ARRAYS : 0,
-                                  pool.raw.out());
-  }
-  check(status);
-  pool.kind = kind;
-  pool.is_pool = true;
-  return pool;
-}
 
 PoolUse to_use(nb::handle name) {
   if (PyUnicode_Check(name.ptr()) == 0) {
@@ -68,39 +50,12 @@ nb::object default_pool_of(nb::handle kind, nb::handle device, nb::handle queue,
 
 }  // namespace
 
-void DevicePools::trim() noexcept {
-  const HeldGilRelease released;
-  for (const auto& each : entries_) {
-    static_cast<void>(isthmus_resource_trim(each.pool->raw.get(), 0, nullptr));
-  }
-}
-
-const Resource& DevicePools::make(isthmus_kind_t kind, const Queue& queue, PoolUse use) {
-  auto created = std::make_unique<Resource>(make_pool(kind, queue, use));
-  if (const auto* found = find(kind, queue, use)) {
-    return *found;  // created by another thread meanwhile
-  }
-  if (entries_.size() >= k_max_pools) {
-    drop_empty();
-  }
-  return *entries_.emplace_back(kind, use, queue.context_key, std::move(created)).pool;
-}
-
-void DevicePools::drop_empty() noexcept {
-  std::erase_if(entries_, [](const Entry& each) {
-    isthmus_resource_info_t info{};
-    info.struct_size = sizeof info;
-    return isthmus_resource_query(each.pool->raw.get(), &info) == ISTHMUS_OK &&
-           info.held_bytes == 0;
-  });
-}
-
 const Resource& make_default_pool(isthmus_kind_t kind, const Queue& queue, PoolUse use) {
   auto& device = *nb::inst_ptr<Device>(queue.device_object);
   if (!device.pools) {
     device.pools = std::make_unique<DevicePools>();
   }
-  return device.pools->make(kind, queue, use);
+  return device.pools->make(kind, queue.raw.get(), use);
 }
 
 void bind_array_pools(nb::module_& module) {

@@ -2,6 +2,7 @@
 #pragma once
 // The C++ side of Buffer and of its views. Needs the interpreter's lock unless stated otherwise.
 
+#include "device_pools.hpp"
 #include "errors.hpp"
 #include "objects.hpp"
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "current.hpp"
 
-#include <cstring>
 #include <vector>
 
 #include "arguments.hpp"
@@ -102,8 +101,6 @@ void require_device_of(nb::handle queue, nb::handle device) {
 }
 
 }  // namespace
-
-bool is_temporary(const Device& device) { return std::strcmp(info_of(device).backend, "sim") == 0; }
 
 nb::object default_queue_of(const Device& device) {
   if (device.default_queue.is_valid()) {

@@ -22,9 +22,6 @@ namespace isthmus::python {
 [[nodiscard]] isthmus_queue_t* raw_queue(nb::handle queue, nb::object& holder);
 [[nodiscard]] nb::object default_queue_of(const Device& device);
 
-// Whether the device is simulated: it then cannot be found again once its objects are destroyed.
-[[nodiscard]] bool is_temporary(const Device& device);
-
 [[nodiscard]] nb::object current_queue();
 [[nodiscard]] nb::object current_device();
 void enter_current(nb::handle entry);

@@ -2,11 +2,10 @@
 #include "objects.hpp"
 
 #include <cstring>
-#include <unordered_map>
 
-#include "array_pools.hpp"
-#include "current.hpp"
+#include "device_pools.hpp"
 #include "errors.hpp"
+#include "identity_map.hpp"
 
 namespace isthmus::python {
 
@@ -14,42 +13,10 @@ BoundTypes types;
 
 namespace {
 
-// The Python object of each handle. Entries are borrowed: an object's destructor removes its own.
-template <class Wrapper, class Raw>
-class IdentityMap {
- public:
-  struct Entry {
-    PyObject* object;
-    const Wrapper* wrapper;
-  };
-
-  // An object without references whose destructor has not run yet counts as absent.
-  [[nodiscard]] nb::object find(Raw* raw) const {
-    const auto found = entries_.find(raw);
-    if (found == entries_.end() || Py_REFCNT(found->second.object) <= 0) {
-      return {};
-    }
-    return nb::borrow(found->second.object);
-  }
-  void insert(Raw* raw, nb::handle object, const Wrapper* wrapper) {
-    entries_.insert_or_assign(raw, Entry{object.ptr(), wrapper});
-  }
-  void erase(Raw* raw, const Wrapper* wrapper) noexcept {
-    const auto found = entries_.find(raw);
-    if (found != entries_.end() && found->second.wrapper == wrapper) {
-      entries_.erase(found);
-    }
-  }
-
- private:
-  std::unordered_map<Raw*, Entry> entries_;
-};
-
 // Never destroyed: objects may be destroyed after static destructors ran.
 auto& devices = *new IdentityMap<Device, isthmus_device_t>;
 auto& contexts = *new IdentityMap<Context, isthmus_context_t>;
 auto& queues = *new IdentityMap<Queue, isthmus_queue_t>;
-auto& resources = *new IdentityMap<RegisteredResource, isthmus_resource_t>;
 
 template <class Wrapper, class Raw>
 nb::object wrap_once(IdentityMap<Wrapper, Raw>& map, nb::handle type, CountedHandle<Raw> handle) {
@@ -94,19 +61,6 @@ Queue::Queue(QueueHandle owned) : raw{std::move(owned)} {
 }
 Queue::~Queue() { queues.erase(raw.get(), this); }
 
-RegisteredResource::~RegisteredResource() {
-  if (raw_ != nullptr) {
-    resources.erase(raw_, this);
-  }
-}
-
-void register_resource(Resource& resource, nb::handle object) {
-  resource.registration = RegisteredResource{resource.raw.get()};
-  resources.insert(resource.raw.get(), object, &resource.registration);
-}
-
-nb::object find_resource(isthmus_resource_t* raw) { return resources.find(raw); }
-
 nb::object wrap(PlatformHandle raw) {
   return make_instance<Platform>(types.platform, std::move(raw));
 }
@@ -122,6 +76,8 @@ isthmus_device_info_t info_of(isthmus_device_t* raw) {
   return info;
 }
 isthmus_device_info_t info_of(const Device& device) { return info_of(device.raw.get()); }
+
+bool is_temporary(const Device& device) { return std::strcmp(info_of(device).backend, "sim") == 0; }
 
 std::string describe(const Device& device) { return info_of(device).filter; }
 

@@ -6,7 +6,7 @@
 // same object. Everything here is guarded by the interpreter's lock.
 
 #include "common.hpp"
-#include "gil.hpp"
+#include "owned_handle.hpp"
 
 #include <memory>
 #include <string>
@@ -14,23 +14,6 @@
 namespace isthmus::python {
 
 class DevicePools;
-
-// A library reference that a Python object owns. It is released without the interpreter's lock:
-// after the last release the driver frees its object, and may wait for the device.
-template <class Noun>
-class OwnedHandle : public CountedHandle<Noun> {
- public:
-  OwnedHandle() noexcept = default;
-  OwnedHandle(CountedHandle<Noun>&& owned) noexcept : CountedHandle<Noun>{std::move(owned)} {}
-  OwnedHandle(OwnedHandle&&) noexcept = default;
-  OwnedHandle& operator=(OwnedHandle&&) noexcept = default;
-  ~OwnedHandle() {
-    if (auto* const raw = this->detach()) {
-      const HeldGilRelease released;
-      Counted<Noun>::release(raw);
-    }
-  }
-};
 
 struct Platform {
   PlatformHandle raw;
@@ -83,53 +66,6 @@ struct Event {
   PyObject* exception = nullptr;  // raised by a function submitted to a queue
 };
 
-// The entry of a resource in the table that maps handles to objects. Removed with this object.
-class RegisteredResource {
- public:
-  RegisteredResource() noexcept = default;
-  explicit RegisteredResource(isthmus_resource_t* raw) noexcept : raw_{raw} {}
-  RegisteredResource(RegisteredResource&& other) noexcept
-      : raw_{std::exchange(other.raw_, nullptr)} {}
-  RegisteredResource& operator=(RegisteredResource&& other) noexcept {
-    std::swap(raw_, other.raw_);
-    return *this;
-  }
-  ~RegisteredResource();
-
- private:
-  isthmus_resource_t* raw_ = nullptr;
-};
-
-// The use of a default pool: see isthmus_default_pool.
-enum class PoolUse : std::uint8_t { arrays, buffers };
-
-struct Resource {
-  OwnedHandle<isthmus_resource_t> raw;
-  isthmus_kind_t kind = ISTHMUS_KIND_DEVICE;
-  nb::object queue_object;    // used if no queue is named
-  bool has_upstream = false;  // the memory may be of another kind than `kind`
-  bool is_pool = false;
-  bool is_pool_over = false;  // a pool whose upstream may be a Python object
-  RegisteredResource
-      registration{};  // removed here, before `raw` can be reused for another resource
-};
-struct ProviderResource : Resource {};
-struct PoolResource : Resource {
-  std::uint64_t limit_bytes = 0;  // 0: no limit, as in the options
-  std::uint64_t soft_limit_bytes = 0;
-  nb::object budget_object;  // None if there is no budget
-  nb::object decay;          // in seconds, as passed
-  nb::object wait;           // the same
-  nb::object upstream;       // None: the driver
-};
-struct CustomResource : Resource {
-  nb::object allocator;
-};
-struct AdaptorResource : Resource {
-  nb::object upstream;
-};
-struct FailureCallbackResource : AdaptorResource {};
-
 // The bound classes, for type checks and for creating instances. Borrowed; they live as long as the
 // module.
 struct BoundTypes {
@@ -144,16 +80,6 @@ extern BoundTypes types;
 [[nodiscard]] nb::object wrap(ContextHandle raw);
 [[nodiscard]] nb::object wrap(QueueHandle raw);
 [[nodiscard]] nb::object wrap(EventHandle raw);
-
-// The Python object that created the library's resource; not valid once that object is destroyed.
-[[nodiscard]] nb::object find_resource(isthmus_resource_t* raw);
-void register_resource(Resource& resource, nb::handle object);
-// Moves `resource` into the storage that nanobind allocated for `self`, and registers it.
-template <class Resource>
-void construct_resource(Resource* self, Resource resource) {
-  new (self) Resource(std::move(resource));
-  register_resource(*self, nb::find(self));
-}
 
 [[nodiscard]] inline Device* device_of(nb::handle object) noexcept {
   return instance_of<Device>(types.device, object);
@@ -173,6 +99,8 @@ void construct_resource(Resource* self, Resource resource) {
 
 // A key that is equal for two handles of the same device of a driver.
 [[nodiscard]] std::uintptr_t device_key_of(isthmus_device_t* raw) noexcept;
+// Whether the device is simulated: it then cannot be found again once its objects are destroyed.
+[[nodiscard]] bool is_temporary(const Device& device);
 [[nodiscard]] isthmus_device_info_t info_of(const Device& device);
 [[nodiscard]] isthmus_device_info_t info_of(isthmus_device_t* raw);
 [[nodiscard]] std::string describe(const Device& device);

@@ -13,6 +13,7 @@
 #include "callbacks.hpp"
 #include "interned.hpp"
 #include "interruptible.hpp"
+#include "objects.hpp"
 #include "snapshots.hpp"
 
 namespace isthmus::python {

@@ -3,7 +3,7 @@
 // How a pool handles a shortage of memory, and its contents: snapshots, out-of-memory stages,
 // out-of-memory callbacks. Needs the interpreter's lock.
 
-#include "objects.hpp"
+#include "resource_objects.hpp"
 
 namespace isthmus::python {
 

@@ -8,6 +8,7 @@
 #include "errors.hpp"
 #include "gil.hpp"
 #include "objects.hpp"
+#include "resource_objects.hpp"
 
 namespace isthmus::python {
 namespace {

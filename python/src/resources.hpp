@@ -3,6 +3,7 @@
 // Common parts of the classes of memory resources. Needs the interpreter's lock.
 
 #include "objects.hpp"
+#include "resource_objects.hpp"
 
 namespace isthmus::python {
 

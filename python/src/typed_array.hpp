@@ -4,6 +4,7 @@
 
 #include "array_memory.hpp"
 #include "array_view.hpp"
+#include "resource_objects.hpp"
 
 namespace isthmus::python {
 

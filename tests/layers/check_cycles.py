@@ -15,8 +15,6 @@ from pathlib import Path
 from check_layers import INCLUDE, SOURCES, files, resolve
 
 KNOWN = """
-python: arguments array_pools buffer callbacks context_stack current errors interruptible \
-interrupts objects pressure resources sycl_objects waiting
 """
 ROOTS = {"src": "", "python/src": "python/"}
 Graph = dict[str, set[str]]
