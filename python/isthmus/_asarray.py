@@ -7,10 +7,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from . import _core
-from ._core import Array, Buffer, DType, MemoryResource, copyto, current_queue, empty
+from ._core import (
+    Array,
+    Buffer,
+    DType,
+    MemoryResource,
+    _UnifiedMemory,
+    copyto,
+    current_queue,
+    empty,
+)
 from ._host_arrays import host_array
 from ._numpy_interface import extent_of
-from .unified import UnifiedBuffer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -115,12 +123,12 @@ def _source_of(obj: Any, wanted: DType | None) -> Array | NDArray[Any]:
 
     if isinstance(obj, Array):
         return obj
-    if isinstance(obj, UnifiedBuffer):
+    if isinstance(obj, _UnifiedMemory):
         copy = obj.device
         if isinstance(copy, Array):
             return copy
         # A NumPy array, if host memory serves as both copies.
-        return _adopt(copy, DType(copy.dtype), "host", obj.queue)
+        return _adopt(copy, DType(copy.dtype), "host", obj._queue)
     if isinstance(obj, Buffer):
         return Array(obj, (obj.nbytes,), "uint8")
     if isinstance(obj, (np.ndarray, np.generic)):
@@ -137,7 +145,7 @@ def _has_memory(obj: Any) -> bool:
 
     if isinstance(obj, np.generic):
         return False
-    if isinstance(obj, (UnifiedBuffer, Array, Buffer)):
+    if isinstance(obj, (_UnifiedMemory, Array, Buffer)):
         return True
     protocols = (_SYCL_PROTOCOL, "__dlpack_device__", "__cuda_array_interface__", *_NUMPY_PROTOCOLS)
     if any(hasattr(obj, name) for name in protocols):
@@ -151,7 +159,7 @@ def _has_memory(obj: Any) -> bool:
 
 def _is_plain(obj: Any, source: Array) -> bool:
     """Whether ``obj`` is host memory of another library, without a queue."""
-    has_queue = isinstance(obj, (Array, Buffer, UnifiedBuffer)) or hasattr(obj, _SYCL_PROTOCOL)
+    has_queue = isinstance(obj, (Array, Buffer, _UnifiedMemory)) or hasattr(obj, _SYCL_PROTOCOL)
     return source.is_host and source.device.backend == "host" and not has_queue
 
 

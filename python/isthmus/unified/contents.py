@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from isthmus._asarray import asarray
 from isthmus._core import _dlpack_device_of, _HostMemory
 from isthmus._host_arrays import host_array
 from isthmus._numpy_interface import readable as checked
@@ -49,8 +50,6 @@ def readable(source: Any) -> Any:
         return source.to_numpy()
     if not _needs_a_copy(source):
         return source
-    from isthmus._asarray import asarray  # not at module level: it imports this package
-
     return asarray(source).to_numpy()
 
 
