@@ -58,7 +58,7 @@ import ctypes
 import isthmus.compat.rmm as rmm
 from isthmus import Device, _core
 from isthmus.compat.rmm import mr
-from isthmus.compat.rmm.pylibrmm.memory_resource._current import follow
+from isthmus.compat.rmm.pylibrmm.memory_resource._per_device import follow
 number = _core._torch_following()
 functions = _core._torch_functions(number)
 allocate = ctypes.CFUNCTYPE(

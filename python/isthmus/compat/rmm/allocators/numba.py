@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from isthmus import Device
-from isthmus.compat.rmm.pylibrmm.memory_resource._current import resource_of
+from isthmus.compat.rmm.pylibrmm.memory_resource._per_device import resource_of
 from isthmus.numba import MemoryManager
 
 __all__ = ["RMMNumbaManager"]

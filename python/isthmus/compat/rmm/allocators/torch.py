@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from isthmus import devices
-from isthmus.compat.rmm.pylibrmm.memory_resource._current import follow
+from isthmus.compat.rmm.pylibrmm.memory_resource._per_device import follow
 
 
 def __getattr__(name: str) -> Any:

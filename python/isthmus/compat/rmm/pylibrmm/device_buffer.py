@@ -21,7 +21,7 @@ from ._endpoints import (
     memory_at,
 )
 from .memory_resource import DeviceMemoryResource, get_current_device_resource
-from .memory_resource._current import resource_of
+from .memory_resource._per_device import resource_of
 from .stream import DEFAULT_STREAM, Stream, as_stream, exported_queue
 
 if TYPE_CHECKING:

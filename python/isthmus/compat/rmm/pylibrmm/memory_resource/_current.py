@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -13,37 +12,29 @@ from isthmus.compat.rmm import _device
 
 from ._adaptors import LoggingResourceAdaptor, log_name
 from ._base import DeviceMemoryResource, UpstreamResourceAdaptor
-from ._driver import CudaMemoryResource, DriverMemoryResource, ManagedMemoryResource
+from ._driver import CudaMemoryResource, ManagedMemoryResource
+from ._per_device import call_followers, resource_of, resources, set_resource
 from ._pools import PoolMemoryResource, pool_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from isthmus import Device
-    from isthmus.memory import MemoryResource
-
-    Follower = Callable[[Device, MemoryResource], object]
 
 __all__ = [
     "available_device_memory",
     "disable_logging",
     "enable_logging",
-    "follow",
     "get_current_device_resource",
     "get_log_filenames",
     "get_per_device_resource",
     "initialization",
     "is_initialized",
-    "resource_of",
     "set_current_device_resource",
     "set_per_device_resource",
 ]
 
 _TIMEOUT = 0.5  # seconds to wait for work in flight
-_resources: dict[Device, DeviceMemoryResource] = {}
-# Functions that are called whenever the resource of one of their devices changes.
-_followers: list[tuple[Follower, list[Device]]] = []
-_followers_lock = threading.RLock()  # calls of followers are in the order of the changes
 
 
 def get_current_device_resource() -> DeviceMemoryResource:
@@ -53,7 +44,7 @@ def get_current_device_resource() -> DeviceMemoryResource:
 
 def set_current_device_resource(mr: DeviceMemoryResource) -> None:
     """Sets the current device's resource for all threads, as ``set_per_device_resource``."""
-    _set(_device.current(), mr)
+    set_resource(_device.current(), mr)
 
 
 def get_per_device_resource(device: int) -> DeviceMemoryResource:
@@ -67,13 +58,7 @@ def set_per_device_resource(device: int, mr: DeviceMemoryResource) -> None:
     Earlier allocations return to the resource that allocated them. TypeError if ``mr`` is not a
     resource, ValueError for a resource of another device and for a device that does not exist.
     """
-    _set(_device.numbered(device), mr)
-
-
-def resource_of(device: Device) -> DeviceMemoryResource:
-    """The resource of a device, of any platform."""
-    resource = _resources.get(device)
-    return resource if resource is not None else _first_of(device)
+    set_resource(_device.numbered(device), mr)
 
 
 def is_initialized() -> bool:
@@ -99,15 +84,15 @@ def enable_logging(log_file_name: str | os.PathLike[str] | None = None) -> None:
         if not isinstance(resource, LoggingResourceAdaptor)
     }
     for device, log in logs.items():
-        _set(device, log)
+        set_resource(device, log)
 
 
 def disable_logging() -> None:
     """Removes the logs of ``enable_logging`` after writing their rows."""
-    for device, resource in list(_resources.items()):
+    for device, resource in list(resources.items()):
         if isinstance(resource, LoggingResourceAdaptor):
             resource.flush()
-            _set(device, resource.get_upstream())
+            set_resource(device, resource.get_upstream())
 
 
 def _flush_logs() -> None:
@@ -132,8 +117,8 @@ def get_log_filenames() -> dict[int, str | None]:
 
 def _in_use() -> dict[Device, DeviceMemoryResource]:
     """The resources on the current device's platform; numbers of other platforms would clash."""
-    resources, platform_devices = dict(_resources), current_device().platform.devices
-    return {device: resources[device] for device in platform_devices if device in resources}
+    by_device, platform_devices = dict(resources), current_device().platform.devices
+    return {device: by_device[device] for device in platform_devices if device in by_device}
 
 
 def initialization(
@@ -164,18 +149,18 @@ def initialization(
     def initialize() -> None:
         former = {
             device: _prepare_replacement(resource, ends_logs=name is not None)
-            for device, resource in list(_resources.items())
+            for device, resource in list(resources.items())
         }
-        _resources.clear()
+        resources.clear()
         try:
             for device in selected:
-                _set(device, create_on(device))
+                set_resource(device, create_on(device))
         except BaseException:
-            _resources.clear()
-            _resources.update(former)
+            resources.clear()
+            resources.update(former)
             raise
         finally:
-            _call_followers()
+            call_followers()
 
     return initialize
 
@@ -221,41 +206,3 @@ def _log_over(upstream: DeviceMemoryResource, name: str) -> DeviceMemoryResource
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.001)
-
-
-def follow(follower: Follower, devices: list[Device]) -> None:
-    """Calls ``follower`` with each device's resource now, and again whenever one changes."""
-    with _followers_lock:
-        _followers.append((follower, devices))
-        _call_followers()
-
-
-def changed(mr: DeviceMemoryResource) -> None:
-    """Must be called after ``mr`` replaced its wrapped resource of Isthmus."""
-    if mr in _resources.values():
-        _call_followers()
-
-
-def _call_followers() -> None:
-    with _followers_lock:
-        for follower, devices in _followers:
-            for device in devices:
-                follower(device, resource_of(device).resource)
-
-
-def _first_of(device: Device) -> DeviceMemoryResource:
-    resource: DriverMemoryResource = CudaMemoryResource.of_device(device)
-    return _resources.setdefault(device, resource)
-
-
-def _set(device: Device, mr: DeviceMemoryResource) -> None:
-    if not isinstance(mr, DeviceMemoryResource):
-        raise TypeError(f"mr must be a DeviceMemoryResource, not {mr!r}")
-    if mr.device != device:
-        raise ValueError(
-            f"{mr!r} allocates on {mr.device.filter}, but is set for {device.filter}: create it "
-            "while that device is current"
-        )
-    with _followers_lock:
-        _resources[device] = mr
-        _call_followers()

@@ -23,6 +23,7 @@ from isthmus.memory import (
 from ._any_kind import of_one_kind
 from ._base import DeviceMemoryResource, UpstreamResourceAdaptor
 from ._driver import DriverMemoryResource
+from ._per_device import changed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -263,8 +264,6 @@ class BinningMemoryResource(UpstreamResourceAdaptor):
             is_other_kind = bin_resource.resource.kind != self._upstream_mr.resource.kind
             self._is_mixed = self._is_mixed or bin_resource._is_mixed or is_other_kind
             self._bin_mrs.append(bin_resource)
-        from ._current import changed  # not at module level, since it imports this module
-
         changed(self)
 
     @property
