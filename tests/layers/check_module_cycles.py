@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks that no modules of the Python package import each other in a cycle.
+
+check_module_cycles.py [ROOT]
+
+Every import statement counts, also inside of a function, which only delays the import. Those for
+type checkers do not count, nor do modules that importlib imports by their names. An import of
+`isthmus.memory` depends on that module. It also runs the `__init__` of `isthmus`, which does not
+count: a package would otherwise form a cycle with every module that its `__init__` imports.
+"""
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from check_cycles import Graph, cycles_of
+
+FOLDER = Path("python")
+
+
+def modules_of(root: Path) -> dict[str, Path]:
+    """The files of the modules by their names; that of a native module is its stub."""
+    modules = {}
+    for path in sorted((root / FOLDER / "isthmus").rglob("*")):
+        if path.suffix not in {".py", ".pyi"}:
+            continue
+        parts = path.relative_to(root / FOLDER).with_suffix("").parts
+        modules[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return modules
+
+
+def is_for_type_checkers(node: ast.AST) -> bool:
+    """Whether it is `if TYPE_CHECKING:`."""
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+
+
+def import_statements(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, (ast.Import, ast.ImportFrom)):
+            yield child
+        elif not is_for_type_checkers(child):
+            yield from import_statements(child)
+
+
+def imported_names(statement: ast.Import | ast.ImportFrom, package: str) -> Iterator[str]:
+    """Names of modules, and of what is imported from a module, as one path each."""
+    prefix = ""
+    if isinstance(statement, ast.ImportFrom):
+        parents = package.split(".")[: 1 - statement.level or None] if statement.level else []
+        prefix = ".".join([*parents, *filter(None, [statement.module])]) + "."
+    for name in statement.names:
+        yield prefix + name.name
+
+
+def imports(modules: dict[str, Path]) -> Graph:
+    """The modules of the package that each of its modules imports."""
+    graph: Graph = {}
+    for module, path in modules.items():
+        if path.suffix != ".py":
+            continue
+        package = module if path.stem == "__init__" else module.rpartition(".")[0]
+        names = {
+            name
+            for statement in import_statements(ast.parse(path.read_text()))
+            for name in imported_names(statement, package)
+        }
+        # A name that is no module was imported from the module before the last dot.
+        found = {name if name in modules else name.rpartition(".")[0] for name in names}
+        graph[module] = found & modules.keys() - {module}
+    return graph
+
+
+def main() -> int:
+    root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[2]).resolve()
+    graph = imports(modules_of(root))
+    cycles = cycles_of(graph)
+    for cycle in sorted(map(sorted, cycles)):
+        print("these modules import each other in a cycle: " + " ".join(cycle))
+    if graph and not cycles:
+        print(f"{len(graph)} modules import each other in no cycle")
+    return 0 if graph and not cycles else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
