@@ -3,9 +3,7 @@
 
 check_cycles.py [ROOT]
 
-A unit is a source file together with the header of the same name, below src/ or python/src/. The
-units of KNOWN are exempt until they are untangled: each line is one cycle. A unit that joins a
-cycle, and a unit of KNOWN that has left its cycle, fails the check, so that the list only shrinks.
+A unit is a source file together with the header of the same name, below src/ or python/src/.
 """
 
 import sys
@@ -14,22 +12,12 @@ from pathlib import Path
 
 from check_layers import INCLUDE, SOURCES, files, resolve
 
-KNOWN = """
-"""
 ROOTS = {"src": "", "python/src": "python/"}
 Graph = dict[str, set[str]]
 
 
-def known_cycles() -> set[frozenset[str]]:
-    cycles = set()
-    for line in KNOWN.strip().splitlines():
-        folder, names = line.split(": ")
-        cycles.add(frozenset(f"{folder}/{name}" for name in names.split()))
-    return cycles
-
-
 def unit_of(path: Path) -> str | None:
-    """The name in KNOWN: "memory/pool" for src/memory/pool/pool.hpp. None outside of ROOTS."""
+    """The path below ROOTS without suffix, as "memory/pool/pool"; None for other files."""
     for folder, prefix in ROOTS.items():
         if path.is_relative_to(folder):
             return prefix + path.relative_to(folder).with_suffix("").as_posix()
@@ -74,14 +62,12 @@ def cycles_of(graph: Graph) -> set[frozenset[str]]:
 def main() -> int:
     root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[2]).resolve()
     graph = includes(root)
-    found, known = cycles_of(graph), known_cycles()
-    for cycle in sorted(map(sorted, found - known)):
+    cycles = cycles_of(graph)
+    for cycle in sorted(map(sorted, cycles)):
         print("these units include each other in a cycle: " + " ".join(cycle))
-    for cycle in sorted(map(sorted, known - found)):
-        print("no longer a cycle of exactly these units, change KNOWN: " + " ".join(cycle))
-    if found == known and graph:
-        print(f"{len(graph)} units; {sum(map(len, known))} of them in {len(known)} known cycles")
-    return 0 if found == known and graph else 1
+    if graph and not cycles:
+        print(f"{len(graph)} units include each other in no cycle")
+    return 0 if graph and not cycles else 1
 
 
 if __name__ == "__main__":
