@@ -115,6 +115,41 @@ TEST(pressure_of_the_driver, oom_callbacks_are_called) {
   EXPECT_EQ(asked, 6) << "for what never fits, or by who holds a lock";
 }
 
+// The release of the buffer is pending until the gate opens, after the driver has refused.
+TEST(pressure_of_the_driver, bare_pointers_wait_for_pending_releases) {
+  const im::sim_device device("capacity=8MiB");
+  const im::queue queue(device), other_queue(device);
+  const auto provider = im::resource::provider(queue.context(), im::kind::device);
+  im::host_event gate;
+  {
+    const im::buffer filled(6 * k_mib, im::kind::device, {.queue = queue, .resource = provider});
+    (void)queue.fence({gate});
+    (void)im::fill_async(filled, std::byte{1});
+  }
+  const auto calls = device.calls("allocate");
+  std::thread late([&] {
+    while (device.calls("allocate") == calls) std::this_thread::sleep_for(1ms);
+    gate.complete();
+  });
+  void* const pointer = provider.allocate(6 * k_mib, 0, other_queue);
+  late.join();
+  provider.deallocate(pointer, 6 * k_mib, 0, other_queue);
+}
+
+TEST(pressure_of_the_driver, initial_memory_above_the_limit_fails_at_once) {
+  const im::sim_device device("capacity=8MiB");
+  const im::queue queue(device);
+  int calls = 0;
+  const im::oom_callback counts([&](const im::oom_request&) noexcept {
+    ++calls;
+    return std::uint64_t{1};
+  });
+  EXPECT_THROW((void)im::resource::pool(queue.context(), im::kind::device,
+                                        {.initial_bytes = 4 * k_mib, .limit_bytes = 2 * k_mib}),
+               im::out_of_memory);
+  EXPECT_EQ(calls, 0);
+}
+
 TEST_P(pressure, no_pool_has_none) {
   const auto provider = im::resource::provider(queue_.context(), im::kind::device, device_);
   EXPECT_THROW((void)im::snapshot_of(provider), im::unsupported);

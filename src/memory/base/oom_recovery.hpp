@@ -2,17 +2,21 @@
 #pragma once
 // What is tried before a caller's request fails for lack of memory, outside of a pool. Buffers,
 // bare pointers and the initial memory of pools use it. The stages inside a pool are in
-// pool_oom_stages.cpp; a request that a pool has refused has been through those.
+// pool_oom_stages.cpp; a request to a pool has been through those before, and each repetition goes
+// through them again.
 //
-//   1. Pools return free memory, and adaptors unused memory (other_pools.hpp). If no pool made the
-//      request, this also waits for unfinished work that uses freed memory.
+//   1. If a driver refused the request: pools return free memory, and adaptors unused memory
+//      (other_pools.hpp). If the request was not to a pool, this then waits for unfinished work that
+//      uses freed memory.
 //   2. Wait for pending releases (deferred_release.hpp). A program that frees memory faster than
-//      the library's thread releases it thus does not fail.
+//      the library's thread releases it thus does not fail. Skipped inside an allocation function
+//      of the program, which may hold a lock that the release needs.
 //   3. Call the program's out-of-memory callbacks (oom_callbacks.hpp).
 //
-// The request is repeated whenever a step has released memory. Steps that wait are limited to one
-// second. Nothing is tried where a thread must not wait (`no_wait`, or in a continuation); steps 2
-// and 3 are skipped if a pool is upstream, since its stages include both.
+// The request is repeated whenever a step has released memory. Each wait takes at most one second.
+// Nothing is tried where a thread must not wait (`no_wait`, or in a continuation). Steps 2 and 3
+// are skipped if a pool is upstream, since its stages include both, and for requests above the
+// device's largest allocation.
 
 #include <cstddef>
 #include <cstdint>
@@ -26,7 +30,8 @@
 
 namespace isthmus {
 
-// Used by one thread, for one request. Pre: the thread holds no lock of the library.
+// Used by one thread, for one request. Pre: the thread holds no lock of the library, except locks
+// of resources inside an allocation function of the program (`DriverServesThread`).
 class OomRecovery {
  public:
   // Create this before the first attempt. `resource` serves the request; null: the driver. `pool`
@@ -55,7 +60,8 @@ class OomRecovery {
   [[nodiscard]] auto recover(Allocate& allocate,
                              decltype(allocate()) refused) -> decltype(allocate()) {
     refused = release_pools(allocate, std::move(refused));
-    if (is_out_of_memory(refused) && may_retry_after_release()) {
+    if (is_out_of_memory(refused) && may_retry_after_release() &&
+        !DriverServesThread::is_active()) {
       refused = retry_after_releases(allocate, std::move(refused));
     }
     if (is_out_of_memory(refused) && may_retry_after_release() && call_callbacks()) {
@@ -99,7 +105,7 @@ class OomRecovery {
 
   // Whether a driver refused the request, not a limit: other memory helps only then.
   [[nodiscard]] bool driver_refused() const noexcept { return driver_refusals != refusals_before_; }
-  // False for requests that never fit, and where a pool or the thread rules out waiting.
+  // False above the largest allocation, and where a pool or the thread rules out waiting.
   [[nodiscard]] bool may_retry_after_release() const noexcept;
   // Waits until a library thread has released as many bytes as requested since the last attempt, or
   // has completed all pending releases of the device and kind. Returns whether any were released.
@@ -112,7 +118,7 @@ class OomRecovery {
   static constexpr std::int64_t k_max_wait_ns = 1'000'000'000;  // a pool has the same default
 
   Device& device_;
-  const AllocationRequest& request_;
+  const AllocationRequest request_;
   MemoryResource* const resource_;
   const MemoryResource* const pool_;
   const std::uint64_t refusals_before_ = driver_refusals;

@@ -26,7 +26,7 @@ bool can_serve(const DriverShortage& shortage, const MemoryResource& resource) n
 }
 
 bool may_call(const DriverShortage& shortage, const MemoryResource& resource) noexcept {
-  return resource.is_driver_backed() || !shortage.driver_owned_only;
+  return resource.is_driver_backed() || !shortage.driver_backed_only;
 }
 
 // Pools of the same kind first; among these, the ones with the most free memory first. Throws
@@ -56,7 +56,7 @@ bool can_ever_be_served(const DriverShortage& shortage) {
 }
 
 std::size_t trim_pool(const DriverShortage& shortage, ListedPool& pool, std::size_t keep) noexcept {
-  return shortage.driver_owned_only ? pool.trim_free(keep) : pool.trim(keep);
+  return shortage.driver_backed_only ? pool.trim_free(keep) : pool.trim(keep);
 }
 
 // Visits the adaptors one after another, each before those that it allocates from.

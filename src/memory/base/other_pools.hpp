@@ -37,7 +37,7 @@ struct DriverShortage {
   const MemoryResource* requester = nullptr;
   // Release only memory of resources for which `is_driver_backed` is true, since the caller may
   // hold locks of other resources.
-  bool driver_owned_only = true;
+  bool driver_backed_only = true;
 };
 
 // The memory to release, in the order of the attempts. `missing`: only as much of the pools' free
@@ -46,7 +46,7 @@ struct DriverShortage {
 enum class Releases : std::uint8_t { missing, pools, everything };
 // Returns the number of bytes released. Some of these may have been released to the requesting
 // pool, or be counted twice. Calls the driver, so the caller must hold no lock, except locks of
-// resources if `shortage.driver_owned_only` is set.
+// resources if `shortage.driver_backed_only` is set.
 std::size_t release_unused(const DriverShortage& shortage, Releases releases) noexcept;
 // Waits, at most until `until`, for unfinished work that uses freed memory, then releases all
 // unused memory. Fails with CALLBACK if the thread's interrupt function ended the wait.

@@ -71,6 +71,7 @@ auto Pool::with_budget_pools(std::size_t needed, Grow&& grow) -> decltype(grow()
 }
 
 Result<void> Pool::grow_initially(std::size_t nbytes) {
+  ISTHMUS_TRY(source_.fits(nbytes));
   const AllocationRequest request{kind(), nbytes};
   OomRecovery recovery{device(), request, nullptr, this};
   auto grown = recovery.allocate(
