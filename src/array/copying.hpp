@@ -28,7 +28,7 @@ struct ArraySide {
 
 // Records a submitted operation that writes all elements, and returns `submitted`. If the array has
 // no gaps, readers of its bytes no longer depend on earlier copies into them
-// (memory/content_list.hpp).
+// (memory/records/content_list.hpp).
 [[nodiscard]] Submitted note_written(const ArraySide& destination, Submitted submitted);
 
 }  // namespace isthmus

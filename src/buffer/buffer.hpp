@@ -97,7 +97,7 @@ class Buffer final : public RefCounted {
   // The same, but only for operations that write to the bytes, and for external work.
   [[nodiscard]] Result<void> wait_for_writers(const os::Deadline& deadline);
   // Returns DEPENDENCY if a copy into some of the bytes is known to have failed and they were not
-  // written since (memory/content_list.hpp). Always succeeds in a forked child.
+  // written since (memory/records/content_list.hpp). Always succeeds in a forked child.
   [[nodiscard]] Result<void> check_contents();
   // Returns one event for the completion of everything now pending on the buffer's bytes. The event
   // cannot fail.

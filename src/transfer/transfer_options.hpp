@@ -17,7 +17,7 @@ struct TransferOptions {
   std::vector<Owner> owners;
   bool blocking = true;
   // Whether the operation fails if an earlier copy into the memory that it reads fails
-  // (memory/content_list.hpp). If false, the operation is only ordered after such copies.
+  // (memory/records/content_list.hpp). If false, the operation is only ordered after such copies.
   bool reads_contents = true;
 };
 

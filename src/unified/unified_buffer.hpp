@@ -18,7 +18,7 @@
 //  - Every failed copy is reported: by the call that waits for it, by its event, or else once by
 //    the next call that copies, marks or returns bytes of the buffer. Queries do not report it.
 //  - An operation that reads bytes of the device copy depends on the last upload of these bytes
-//    (memory/content_list.hpp).
+//    (memory/records/content_list.hpp).
 //
 // If the device accesses host memory at full speed, one memory serves as both copies. The sets are
 // maintained as usual, but nothing is copied. Since no write can be lost, the side whose write was

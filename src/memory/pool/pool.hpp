@@ -23,8 +23,10 @@
 //   Pool::take_run              free page runs, then out-of-memory stages   pool_oom_stages.cpp
 //   Pool::grow                  decay and the soft limit, then growth       pool_growth.cpp
 //   RegionHeap::grow            new regions                                 region_growth.cpp
-//   RegionSource::allocate      the driver or an upstream                   region_source.cpp
-// `OomStageRunner` (pool_oom_stages.cpp) creates the error if all fail.
+//   RegionHeap::assemble        chunks mapped into a region, if possible    region_assembly.cpp
+//   RegionSource::allocate      else the driver or an upstream              region_source.cpp
+// `OomStageRunner` (pool_oom_stages.cpp) creates the pool's error if all fail. The caller's request
+// may then recover outside of the pool (`OomRecovery`).
 
 #include <array>
 #include <atomic>

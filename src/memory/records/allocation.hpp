@@ -39,7 +39,7 @@ class Allocation final : public RegisteredAllocation, public Releasable {
     Ref<Allocation> outer = {};          // that it lies in, whose uses it shares; null: none
   };
 
-  // Called only by the static functions below, which also register the record.
+  // Called only by the static functions below, which register the record where look-ups need it.
   Allocation(Queue& queue, const Facts& facts) noexcept : RegisteredAllocation{queue, facts} {}
 
   // Creates the record of memory that was just allocated; `create_allocation` allocates as well. On
@@ -207,7 +207,7 @@ class Allocation final : public RegisteredAllocation, public Releasable {
   bool is_pending_ = false;  // counted as pending release, by its pool or else by its device
 };
 
-// The record of which the registry returned a part.
+// Every RegisteredAllocation is an Allocation.
 [[nodiscard]] inline Ref<Allocation> allocation_of(Ref<RegisteredAllocation> record) noexcept {
   return Ref<Allocation>::adopt(static_cast<Allocation*>(record.detach()));
 }

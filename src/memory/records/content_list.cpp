@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "memory/pool/content_list.hpp"
+#include "memory/records/content_list.hpp"
 
 #include <algorithm>
 #include <mutex>

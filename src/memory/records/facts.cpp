@@ -42,7 +42,7 @@ struct LookupResult {
   }
 };
 
-// Read from the pool's page run for memory of a pool, else from the record.
+// Read from the page run for memory of a pool, else from the record. Unknown for blocks of slabs.
 RequestFacts request_of(const LookupResult& lookup) noexcept {
   if (lookup.page == nullptr) {
     return {lookup.record->facts.nbytes, lookup.record->queue_key};

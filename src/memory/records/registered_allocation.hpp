@@ -42,9 +42,9 @@ class RegisteredAllocation : public RefCounted {
   [[nodiscard]] bool came_from(const MemoryResource& candidate) const noexcept {
     return resource_.get() == &candidate;
   }
-  // Whether it is a block of a pool that does not lie in another allocation with a record.
+  // Whether it is a block of a pool, whose memory may have a record itself.
   [[nodiscard]] bool is_block() const noexcept { return is_block_; }
-  // Whether this allocation lies in another one that has a record.
+  // Whether this allocation lies in another one that has a record. Not for blocks of pools.
   [[nodiscard]] bool is_nested() const noexcept { return is_nested_; }
   // Whether other allocations lie, or once lay, in this one. Pre: `is_nested()` is false.
   [[nodiscard]] bool is_divided() const noexcept {
@@ -62,8 +62,7 @@ class RegisteredAllocation : public RefCounted {
 
   Facts facts_;
   Ref<Queue> queue_;
-  Device*
-      device_;  // kept alive by the queue, the resource or the allocation that contains this one
+  Device* device_;  // kept alive by the queue, the resource or the outer allocation
   Ref<MemoryResource> resource_;
   std::atomic<bool> is_divided_{false};
   std::atomic<bool> is_chunk_{false};
@@ -73,7 +72,7 @@ class RegisteredAllocation : public RefCounted {
  private:
   friend class Registry;
   RegistryEntry* entry_ = nullptr;  // null: not in the registry
-  std::uint64_t hashed_ = 0;        // hash of the base address, as its entry's place in the table
+  std::uint64_t hashed_ = 0;        // hash of its key in the registry, set by `Registry::add`
 };
 
 }  // namespace isthmus

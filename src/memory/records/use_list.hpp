@@ -35,7 +35,7 @@
 #include "backend/event.hpp"
 #include "core/range_set.hpp"
 #include "core/spin_lock.hpp"
-#include "memory/pool/content_list.hpp"
+#include "memory/records/content_list.hpp"
 #include "memory/records/found_uses.hpp"
 #include "memory/records/use_index.hpp"
 
@@ -111,7 +111,8 @@ class UseList {
   void mark_own_superseded(const Use& newest, std::uint64_t began_at) noexcept;
   void drop() noexcept;
   void drop_all_ended() noexcept;
-  // Empty while the list is short, or not much longer than when it was last inspected.
+  // The uses whose completion `shorten` checks, and which it then joins. None until the list is long
+  // enough for the next scan (`next_scan_length_`).
   [[nodiscard]] std::vector<PendingUse> find_candidates();
   void shorten() noexcept;
   void join(std::vector<PendingUse> found);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The list of copies that will fill bytes of an allocation.
 
-#include "memory/pool/content_list.hpp"
+#include "memory/records/content_list.hpp"
 
 #include <gtest/gtest.h>
 
