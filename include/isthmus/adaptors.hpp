@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adaptors, which are memory resources over other resources, and user-defined resources. Each is a
+// Adaptors, which are memory resources over other resources, and custom resources. Each is a
 // value, like any `resource`.
 //
 //   auto pool = isthmus::resource::pool(queue.context(), isthmus::kind::device);
@@ -71,7 +71,7 @@ isthmus_status_t run_guarded(const char** message, Body&& body) noexcept {
   return ISTHMUS_ERROR_CALLBACK;
 }
 
-// The operations of a user-defined resource, as the C ABI calls them.
+// The operations of a custom resource, as the C ABI calls them.
 template <memory_source Source>
 struct source_operations {
   static Source& source_of(void* object) noexcept { return *static_cast<Source*>(object); }

@@ -110,7 +110,7 @@ template <class T>
 concept element =
     !std::is_volatile_v<T> && !std::is_reference_v<T> && detail::dtype_number<T>() != 0;
 
-// The dtype of elements of T.
+// The same for T and const T.
 template <element T>
 inline constexpr dtype dtype_of = static_cast<dtype>(detail::dtype_number<T>());
 

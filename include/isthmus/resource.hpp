@@ -118,7 +118,7 @@ class resource : public detail::handle<resource, isthmus_resource_t, isthmus_res
     return detail::make<resource>(isthmus_resource_pool_over, upstream.get(), &options);
   }
 
-  // Adaptors and user-defined resources. Described and defined in adaptors.hpp and tracking.hpp.
+  // Adaptors and custom resources. Described and defined in adaptors.hpp and tracking.hpp.
   [[nodiscard]] static resource statistics(const resource& upstream);
   [[nodiscard]] static resource limit(const resource& upstream, std::uint64_t limit_bytes);
   [[nodiscard]] static resource fallback(const resource& first, const resource& second);

@@ -158,8 +158,8 @@ class rmm_resource {
       struct no_owner {};  // the stream outlives the queue
       return queue::adopt(cuda_device, handle, no_owner{});
     }
-    // A thread that is ending no longer has a per-thread stream; the default stream has the same
-    // order.
+    // A thread that is ending no longer has a per-thread stream. The legacy default stream replaces
+    // it: CUDA orders it after the work of all per-thread streams.
     [[nodiscard]] queue of_this_thread(void* handle) try {
       return queue::adopt(cuda_device, handle);
     } catch (const closed&) {

@@ -61,7 +61,7 @@ void read_positional(ArrayRequest& out, const ArraySignature& signature, PyObjec
 }
 
 void require_all(const ArrayRequest& read, const ArraySignature& signature) {
-  for (const auto member : signature.positional.first(signature.required)) {
+  for (const auto member : signature.positional.first(signature.required_count)) {
     if (!(read.*member).is_valid()) {
       raise_python(PyExc_TypeError, "%s() is missing its argument '%s'", signature.name,
                    name_of(member));

@@ -21,7 +21,7 @@ using RequestMember = nb::handle ArrayRequest::*;
 struct ArraySignature {
   const char* name;
   std::span<const RequestMember> positional;
-  std::size_t required;  // the number of required positional arguments
+  std::size_t required_count;  // of `positional`
   bool has_fill_value;
   bool is_like;  // takes a prototype, and a shape by keyword
 };
@@ -37,7 +37,7 @@ struct ArraySignature {
 [[nodiscard]] inline ArrayRequest read_request(const ArraySignature& signature,
                                                PyObject* const* arguments, std::size_t positional,
                                                PyObject* names) {
-  if (names != nullptr || positional < signature.required ||
+  if (names != nullptr || positional < signature.required_count ||
       positional > signature.positional.size()) {
     return read_any_request(signature, arguments, positional, names);
   }

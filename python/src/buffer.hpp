@@ -49,8 +49,8 @@ struct Buffer {
   return kind != ISTHMUS_KIND_DEVICE;
 }
 
-// The memory that a garbage collection frees on the device of a request that needs memory. Views do
-// not count. Guarded by the interpreter's lock.
+// Counts the bytes that a garbage collection frees on one device, the one that is out of memory.
+// Counts only while `runs` is true. Views do not count. Guarded by the interpreter's lock.
 struct CollectedGarbage {
   bool runs = false;
   std::uintptr_t device_key = 0;

@@ -68,8 +68,8 @@ struct ManagedVersioned {
 [[nodiscard]] Device device_of_producer(nb::handle producer);
 
 // Bytes of all elements, packed. BufferError unless every field of an untrusted tensor is usable:
-// whole bytes per element, 0 to 64 dimensions with a shape, extents of 0 or more whose product fits
-// in 63 bits, and an address if there are elements. Does not read strides.
+// whole bytes per element, 0 to 64 dimensions with a shape, extents of 0 or more, at most 2**63 - 1
+// bytes (extents of 0 not counted), and an address if there are elements. Does not read strides.
 [[nodiscard]] std::size_t packed_bytes(const Tensor& tensor, std::uint64_t flags);
 // Address of the lowest of `nbytes` bytes, `before` of which lie before the first element.
 // BufferError if they are not all in the address space. Pre: packed_bytes() accepted the tensor.

@@ -79,7 +79,7 @@ nb::object make_dtype(nb::handle argument) {
   return nb::borrow(dtype_object_of(to_element_type(argument)));
 }
 
-void bind_numbers(nb::class_<DtypeName>& bound) {
+void bind_properties(nb::class_<DtypeName>& bound) {
   bound
       .def_prop_ro(
           "name", [](const DtypeName& self) { return self.type->name; },
@@ -143,7 +143,7 @@ void bind_dtype(nb::module_& module) {
       "hash. Raises TypeError with the reason for other types.");
   dtype_class = bound;
   bound.def(nb::new_(&make_dtype), nb::arg("dtype").none());
-  bind_numbers(bound);
+  bind_properties(bound);
   bound
       .def("__eq__", &equals, nb::arg("other").none(),
            nb::sig("def __eq__(self, other: object) -> bool"))

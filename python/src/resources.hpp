@@ -51,7 +51,8 @@ extern bool resources_in_use;
 // The current resource for buffers of that kind on that queue; not valid for the default pool.
 [[nodiscard]] nb::object current_resource(isthmus_kind_t kind, const Queue& queue);
 void clear_resources() noexcept;
-// While an object of this class exists, the current resource of this context is the driver's.
+// While an object of this class exists, this thread has no current resource: buffers created
+// without a resource are allocated by the driver, and arrays from the default pool.
 class DriverAllocationScope {
  public:
   DriverAllocationScope();

@@ -19,8 +19,9 @@ struct TorchHook {
   std::uintptr_t address;
 };
 
-// PyTorch may hold the functions of an allocator indefinitely, so their number is fixed. Number 0
-// serves each device from a separate pool; each other number serves one resource.
+// PyTorch may hold the functions of an allocator indefinitely. Therefore there are this many sets
+// of functions, and none is reused. Set 0 serves each device from a separate pool. Each other set
+// serves one resource, or the resources that the program sets for each device.
 inline constexpr unsigned k_torch_allocators = 16;
 [[nodiscard]] StreamAllocator& torch_allocator(unsigned number) noexcept;
 [[nodiscard]] std::span<const TorchHook> hooks_of(unsigned number) noexcept;

@@ -56,8 +56,8 @@ inline isthmus_status_t wait_for_event(isthmus_event_t* event, std::int64_t time
 }
 
 // Waits for work that is pending at the call, not for work that is submitted meanwhile.
-// `wait(nanoseconds)` waits directly, for short timeouts. `pending(event)` returns an event that
-// completes with the pending work, which is not released before that.
+// `wait(nanoseconds)` waits directly, and serves short timeouts. `pending(event)` stores an event
+// that completes once all work that is pending now has ended.
 template <class Wait, class Pending>
 isthmus_status_t wait_for_pending(std::int64_t timeout_ns, Wait wait, Pending pending) {
   EventHandle event;

@@ -258,7 +258,7 @@ Result<Ref<Event>> Buffer::pending() {
   return end_of_all(*events);
 }
 
-// If the buffer has no memory, nothing can be pending: the flags of the memory are never set.
+// A buffer without memory has no pending work: `k_never` stands for the flags of its memory.
 std::array<const unsigned char*, ISTHMUS_WATCHED> Buffer::watch() const noexcept {
   static constexpr std::atomic<bool> k_never{false};
   const auto* const memory = is_freed() ? nullptr : whole_->memory_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory resources that wrap other resources, and resources implemented by the caller.
+// Memory resources that wrap other resources, and custom resources.
 
 #include "c/common.hpp"
 #include "memory/base/deferred_release.hpp"

@@ -95,7 +95,7 @@ KernelTest test() {
   return written_pages ? test_kernel(**written_pages) : KernelTest{written_pages.take_error()};
 }
 
-KernelTest test_result() {
+const KernelTest& test_result() {
   static const auto result = test();
   return result;
 }
@@ -106,7 +106,7 @@ Result<void> pages_are_reported() {
   if (os::is_forked_child()) {
     return not_reported_error("this process is a forked child");
   }
-  if (auto found = test_result(); found.failure) {
+  if (const auto& found = test_result(); found.failure) {
     return found.failure;
   }
   return {};

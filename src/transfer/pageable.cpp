@@ -23,9 +23,9 @@ bool is_scattered(const CopyPlan& plan) noexcept {
     const auto& rows = plan.rows;
     return rows.height > 1 && rows.width < k_short && rows.destination_pitch != rows.width;
   }
-  const auto shape = simplified(*plan.block, Side::destination);
-  return shape.rank != 0 && shape.width < k_short &&
-         shape.dimensions[shape.rank - 1].destination_stride != shape.width;
+  const auto copy = simplified(*plan.block, Side::destination);
+  return copy.rank != 0 && copy.width < k_short &&
+         copy.dimensions[copy.rank - 1].destination_stride != copy.width;
 }
 
 // Whether the copy writes short runs to host memory. If the device writes the runs itself they

@@ -30,16 +30,19 @@ def modules_of(root: Path) -> dict[str, Path]:
     return modules
 
 
-def is_for_type_checkers(node: ast.AST) -> bool:
-    """Whether it is `if TYPE_CHECKING:`."""
-    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+def executed_children(node: ast.AST) -> Iterator[ast.AST]:
+    """The child nodes, without the body of `if TYPE_CHECKING:`."""
+    if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+        yield from node.orelse
+    else:
+        yield from ast.iter_child_nodes(node)
 
 
 def import_statements(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
-    for child in ast.iter_child_nodes(node):
+    for child in executed_children(node):
         if isinstance(child, (ast.Import, ast.ImportFrom)):
             yield child
-        elif not is_for_type_checkers(child):
+        else:
             yield from import_statements(child)
 
 

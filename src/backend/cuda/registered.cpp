@@ -13,7 +13,8 @@
 namespace isthmus::cuda {
 namespace {
 
-// Whether both ends lie in the same registered range. Then no subrange is registered separately.
+// Whether one registration covers the whole range. It does if both ends have the same base, since
+// registrations do not overlap.
 bool is_fully_registered(const Api& calls, const HostRange& range) noexcept {
   const auto first = query_pointer(calls, range.start);
   const auto last = query_pointer(calls, range.start + range.nbytes - 1);

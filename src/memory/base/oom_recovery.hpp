@@ -6,8 +6,8 @@
 // through them again.
 //
 //   1. If a driver refused the request: pools return free memory, and adaptors unused memory
-//      (other_pools.hpp). If the request was not to a pool, this then waits for unfinished work that
-//      uses freed memory.
+//      (other_pools.hpp). If the request was not to a pool, this then waits for unfinished work
+//      that uses freed memory.
 //   2. Wait for pending releases (deferred_release.hpp). A program that frees memory faster than
 //      the library's thread releases it thus does not fail. Skipped inside an allocation function
 //      of the program, which may hold a lock that the release needs.

@@ -111,8 +111,8 @@ class UseList {
   void mark_own_superseded(const Use& newest, std::uint64_t began_at) noexcept;
   void drop() noexcept;
   void drop_all_ended() noexcept;
-  // The uses whose completion `shorten` checks, and which it then joins. None until the list is long
-  // enough for the next scan (`next_scan_length_`).
+  // The uses whose completion `shorten` checks, and which it then joins. None until the list is
+  // long enough for the next scan (`next_scan_length_`).
   [[nodiscard]] std::vector<PendingUse> find_candidates();
   void shorten() noexcept;
   void join(std::vector<PendingUse> found);
