@@ -8,6 +8,7 @@ A unit is a source file together with the header of the same name, below src/ or
 
 import sys
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 
 from check_layers import INCLUDE, SOURCES, files, resolve
@@ -59,16 +60,19 @@ def cycles_of(graph: Graph) -> set[frozenset[str]]:
     }
 
 
-def main() -> int:
+def check(find_graph: Callable[[Path], Graph], action: str) -> int:
+    """Prints the cycles of the graph of the root that the command line names, by default this one.
+    Returns the exit status. `action`: "units include", say.
+    """
     root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[2]).resolve()
-    graph = includes(root)
+    graph = find_graph(root)
     cycles = cycles_of(graph)
     for cycle in sorted(map(sorted, cycles)):
-        print("these units include each other in a cycle: " + " ".join(cycle))
+        print(f"these {action} each other in a cycle: " + " ".join(cycle))
     if graph and not cycles:
-        print(f"{len(graph)} units include each other in no cycle")
+        print(f"{len(graph)} {action} each other in no cycle")
     return 0 if graph and not cycles else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(check(includes, "units include"))

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from check_cycles import Graph, cycles_of
+from check_cycles import Graph, check
 
 FOLDER = Path("python")
 
@@ -56,8 +56,9 @@ def imported_names(statement: ast.Import | ast.ImportFrom, package: str) -> Iter
         yield prefix + name.name
 
 
-def imports(modules: dict[str, Path]) -> Graph:
+def imports(root: Path) -> Graph:
     """The modules of the package that each of its modules imports."""
+    modules = modules_of(root)
     graph: Graph = {}
     for module, path in modules.items():
         if path.suffix != ".py":
@@ -74,16 +75,5 @@ def imports(modules: dict[str, Path]) -> Graph:
     return graph
 
 
-def main() -> int:
-    root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[2]).resolve()
-    graph = imports(modules_of(root))
-    cycles = cycles_of(graph)
-    for cycle in sorted(map(sorted, cycles)):
-        print("these modules import each other in a cycle: " + " ".join(cycle))
-    if graph and not cycles:
-        print(f"{len(graph)} modules import each other in no cycle")
-    return 0 if graph and not cycles else 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(check(imports, "modules import"))
