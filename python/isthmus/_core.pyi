@@ -544,16 +544,26 @@ class Queue:
         interpreter's lock; Ctrl-C interrupts. Raises WaitTimeoutError.
         """
 
-    def fence(self, after: Event | Sequence[Event] = ()) -> Event:
-        """
-        An event that completes after all work submitted so far, and all of `after`, has
-        completed.
-        """
-
     def mark(self) -> Event:
         """
         An event that completes after all work submitted so far has completed, and records
         the time, for Event.elapsed_since.
+        """
+
+    def close(self) -> None:
+        """
+        Rejects further work with ClosedError; submitted work still runs. Never blocks. Raises
+        ValueError for the default queue of a device, which cannot be closed.
+        """
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exc: object) -> None: ...
+
+    def fence(self, after: Event | Sequence[Event] = ()) -> Event:
+        """
+        An event that completes after all work submitted so far, and all of `after`, has
+        completed.
         """
 
     def submit(self, fn: Callable[..., object], *buffers: Buffer, after: Event | Sequence[Event] = ()) -> Event:
@@ -569,16 +579,6 @@ class Queue:
         "run_functions" (UnsupportedError). When the interpreter ends, functions that have
         not begun fail with CallbackError, and running functions are waited for.
         """
-
-    def close(self) -> None:
-        """
-        Rejects further work with ClosedError; submitted work still runs. Never blocks. Raises
-        ValueError for the default queue of a device, which cannot be closed.
-        """
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *exc: object) -> None: ...
 
     def copy(self, dst: object, src: object, nbytes: int | None = None, *, dst_offset: int = 0, src_offset: int = 0, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
         """
@@ -702,13 +702,6 @@ class MemoryResource:
     def context(self) -> Context:
         """The context that its memory belongs to."""
 
-    def allocate(self, nbytes: int, alignment: int = 0, queue: Queue | None = None) -> Buffer:
-        """
-        Buffer(nbytes, kind=..., queue=queue, alignment=alignment, resource=self).
-        `alignment` 0: the device's default. Raises ValueError if it is neither 0 nor a power
-        of two.
-        """
-
     @property
     def held_bytes(self) -> int:
         """
@@ -749,6 +742,13 @@ class MemoryResource:
     def __hash__(self) -> int: ...
 
     def __repr__(self) -> str: ...
+
+    def allocate(self, nbytes: int, alignment: int = 0, queue: Queue | None = None) -> Buffer:
+        """
+        Buffer(nbytes, kind=..., queue=queue, alignment=alignment, resource=self).
+        `alignment` 0: the device's default. Raises ValueError if it is neither 0 nor a power
+        of two.
+        """
 
 class ProviderResource(MemoryResource):
     """
@@ -1519,17 +1519,6 @@ class Buffer:
         UnsupportedError on devices without the capability "advise".
         """
 
-    def ipc_handle(self) -> IpcHandle:
-        """
-        A handle for another process of this machine, which opens it with isthmus.open_ipc().
-        Waits for the work pending on the bytes: queues of the other process are not ordered
-        with those here. Keep the buffer until the other processes have closed the handle: freed
-        memory of a pool is reused while they can still access it. Raises UnsupportedError for a
-        device without the capability "ipc", and for all but device memory that cannot move:
-        memory of the driver's own allocator, or of PoolResource(remap=False).
-        InvalidArgumentError for 0 bytes.
-        """
-
     @property
     def __sycl_usm_array_interface__(self) -> dict[str, Any]:
         """
@@ -1624,6 +1613,17 @@ class Buffer:
         """
         Pickles contents, kind, alignment and the device's filter. From protocol 5 on the
         contents are passed out of band if the pickler supports that.
+        """
+
+    def ipc_handle(self) -> IpcHandle:
+        """
+        A handle for another process of this machine, which opens it with isthmus.open_ipc().
+        Waits for the work pending on the bytes: queues of the other process are not ordered
+        with those here. Keep the buffer until the other processes have closed the handle: freed
+        memory of a pool is reused while they can still access it. Raises UnsupportedError for a
+        device without the capability "ipc", and for all but device memory that cannot move:
+        memory of the driver's own allocator, or of PoolResource(remap=False).
+        InvalidArgumentError for 0 bytes.
         """
 
 class DType:

@@ -4,17 +4,24 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
-#include "array_pools.hpp"
-#include "current.hpp"
-#include "dtype.hpp"
-#include "errors.hpp"
-#include "gil.hpp"
-#include "interned.hpp"
-#include "objects.hpp"
-#include "owners.hpp"
-#include "pressure.hpp"
-#include "resources.hpp"
-#include "submit.hpp"
+#include "array/bindings.hpp"
+#include "buffer/bindings.hpp"
+#include "core/bindings.hpp"
+#include "core/current.hpp"
+#include "core/errors.hpp"
+#include "core/gil.hpp"
+#include "core/interned.hpp"
+#include "core/owners.hpp"
+#include "dpctl/bindings.hpp"
+#include "frameworks/bindings.hpp"
+#include "interop/bindings.hpp"
+#include "layout/dtype.hpp"
+#include "memory/bindings.hpp"
+#include "memory/pressure.hpp"
+#include "memory/resources.hpp"
+#include "transfer/bindings.hpp"
+#include "transfer/submit.hpp"
+#include "unified/bindings.hpp"
 
 namespace isthmus::python {
 namespace {
@@ -65,27 +72,31 @@ NB_MODULE(_core, module) {
   bind_device(module);
   bind_context(module);
   bind_event(module);
-  bind_queue(module);
+  auto queue = bind_queue(module);
+  bind_queue_operations(queue);
   bind_submit(module);
   bind_current(module);
   bind_budget(module);
-  bind_resource(module);
+  auto resource = bind_resource(module);
   bind_oom_callbacks(module);
   bind_current_resource(module);
   bind_replay(module);
   bind_torch(module);
   bind_bare_block(module);
-  bind_buffer(module);
+  auto buffer = bind_buffer(module);
+  bind_allocate(resource);
+  bind_buffer_operations(buffer);
+  bind_buffer_exchange(module, buffer);
   bind_dtype(module);
-  bind_array_pools(module);
+  bind_default_pools(module);
   bind_allocation_scopes(module);
-  bind_typed_array(module);
+  bind_array(module);
   bind_array_make(module);
-  bind_ipc(module);
+  bind_ipc(module, buffer);
   bind_ranges(module);
   bind_nd(module);
   bind_numpy_items(module);
-  bind_memory(module);
+  bind_usm_memory(module);
   bind_dpctl(module);
   bind_pin(module);
   bind_unified(module);

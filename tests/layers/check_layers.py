@@ -5,8 +5,9 @@ check_layers.py [ROOT]
 
 A layer may include itself and the layers before it in LAYERS. A driver's folder below `backend` may
 include the backend interface, `core` and `os`, but no other driver; only src/backend/drivers.cpp
-includes the drivers. Only `os` contains system #ifdefs. A line has
-at most 100 columns. No committed file is larger than 256 KiB.
+includes the drivers. The folders of python/src follow the same rule, in the order of MODULE_LAYERS;
+files beside them may include any of them. Only `os` contains system #ifdefs. A line has at most 100
+columns. No committed file is larger than 256 KiB.
 """
 
 import re
@@ -19,6 +20,9 @@ MEMORY = ["memory/base", "memory/pool", "memory/records", "memory/resources"]
 LAYERS = ["core", "os", "backend", *MEMORY, "transfer", "buffer", "array", "tracking", "unified"]
 LAYERS += ["c"]
 FOLDERS = {layer.split("/")[0] for layer in LAYERS}
+MODULE_LAYERS = ["core", "layout", "memory", "buffer", "transfer", "interop", "array", "unified"]
+MODULE_LAYERS += ["frameworks", "dpctl"]
+MODULES = Path("python/src")
 REGISTRY = Path("src/backend/drivers.cpp")
 LICENCE = "SPDX-License-Identifier: Apache-2.0"
 LICENCE_LINE = re.compile(rf"^(//|#|/\*) {re.escape(LICENCE)}( \*/)?$", re.M)
@@ -48,8 +52,9 @@ def layer_of(path: Path) -> tuple[str, str]:
 def resolve(root: Path, path: Path, name: str) -> Path | None:
     """The source file that an include refers to, relative to the root; None for a system header."""
     beside = (root / path).parent / name
-    for candidate in (beside, root / "src" / name):
-        if candidate.exists():
+    top = MODULES if path.is_relative_to(MODULES) else Path("src")
+    for candidate in (beside, root / top / name):
+        if candidate.is_file():
             return candidate.resolve().relative_to(root)
     first = name.split("/")[0]
     return Path("src") / name if first in FOLDERS and "/" in name else None
@@ -85,12 +90,22 @@ def check_source(root: Path, path: Path, text: str) -> Iterator[tuple[int, str]]
             yield line, fault
 
 
-def check_module(text: str) -> Iterator[tuple[int, str]]:
-    """Python modules use the C ABI, as any other client does."""
+def check_module(root: Path, path: Path, text: str) -> Iterator[tuple[int, str]]:
+    """The Python modules use the C ABI, as any other client does."""
+    layers = [*MODULE_LAYERS, ""]  # the last one is python/src itself
+    layer = path.parts[2] if len(path.parts) > 3 else ""
+    if layer not in layers:
+        yield 1, f"not in a folder of the modules: one of {', '.join(MODULE_LAYERS)}"
+        return
     for found in INCLUDE.finditer(text):
-        if found[2].split("/")[0] in FOLDERS and "/" in found[2]:
-            line = text.count("\n", 0, found.start(1)) + 1
+        target = resolve(root, path, found[2])
+        if target is None:
+            continue
+        line = text.count("\n", 0, found.start(1)) + 1
+        if not target.is_relative_to(MODULES):
             yield line, f"a Python module may not include {found[2]}: use <isthmus/...>"
+        elif layers.index(target.parts[2] if len(target.parts) > 3 else "") > layers.index(layer):
+            yield line, f"`{layer}` may not include {found[2]}, whose folder comes after it"
 
 
 def check_file(root: Path, path: Path) -> Iterator[tuple[int, str]]:
@@ -104,8 +119,8 @@ def check_file(root: Path, path: Path) -> Iterator[tuple[int, str]]:
         return
     if path.parts[0] == "src":
         yield from check_source(root, path, text)
-    if path.parts[:2] == ("python", "src"):
-        yield from check_module(text)
+    if path.is_relative_to(MODULES):
+        yield from check_module(root, path, text)
     if path.parts[:2] != ("src", "os"):
         for found in SYSTEM.finditer(text):
             line = text.count("\n", 0, found.start(1)) + 1

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/bindings.hpp"
+#include "core/device_search.hpp"
+#include "core/errors.hpp"
+#include "core/gil.hpp"
+#include "core/objects.hpp"
+
+namespace isthmus::python {
+namespace {
+
+isthmus_platform_info_t info_of_platform(const Platform& platform) {
+  isthmus_platform_info_t info{};
+  info.struct_size = sizeof info;
+  check(isthmus_platform_info(platform.raw.get(), &info));
+  return info;
+}
+
+std::vector<DeviceHandle> devices_of(const Platform& platform) {
+  std::vector<DeviceHandle> found(info_of_platform(platform).device_count);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    check(isthmus_platform_device(platform.raw.get(), i, found[i].out()));
+  }
+  return found;
+}
+
+nb::list device_list(const Platform& platform) {
+  nb::list listed;
+  for (auto& found : devices_of(platform)) {
+    listed.append(wrap(std::move(found)));
+  }
+  return listed;
+}
+
+std::vector<Platform> all_platforms() {
+  prepare_drivers(nullptr);
+  std::size_t count = 0;
+  isthmus_status_t status;
+  {
+    const GilRelease released;
+    status = isthmus_platform_count(&count);
+  }
+  check(status);
+  std::vector<Platform> found(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    check(isthmus_platform_get(i, found[i].raw.out()));
+  }
+  return found;
+}
+
+// The parts of a filter, each of which may be missing: backend, type, number.
+struct ParsedFilter {
+  std::string backend, type, number;
+};
+
+bool is_type(std::string_view component) {
+  return component == "cpu" || component == "gpu" || component == "accelerator";
+}
+
+ParsedFilter parse_filter(std::string_view text) {
+  ParsedFilter parsed;
+  while (!text.empty()) {
+    const auto colon = text.find(':');
+    const auto component = text.substr(0, colon);
+    auto& field = is_type(component)                                            ? parsed.type
+                  : component.find_first_not_of("0123456789") == component.npos ? parsed.number
+                                                                                : parsed.backend;
+    field = component;
+    text = colon == text.npos ? std::string_view{} : text.substr(colon + 1);
+  }
+  return parsed;
+}
+
+const char* type_name(isthmus_device_type_t type) {
+  switch (type) {
+    case ISTHMUS_DEVICE_CPU: return "cpu";
+    case ISTHMUS_DEVICE_GPU: return "gpu";
+    default: return "accelerator";
+  }
+}
+
+bool fits(const ParsedFilter& filter, const isthmus_device_info_t& info) {
+  return (filter.backend.empty() || filter.backend == info.backend) &&
+         (filter.type.empty() || filter.type == type_name(info.type)) &&
+         (filter.backend == "sim" || std::strcmp(info.backend, "sim") != 0 ||
+          std::getenv("ISTHMUS_SIM") != nullptr);
+}
+
+// Returns an empty handle if no device matches. Throws for a malformed filter.
+DeviceHandle try_find(const char* filter) {
+  DeviceHandle found;
+  const auto status = try_find_device(filter, found);
+  if (status != ISTHMUS_ERROR_NOT_FOUND) {
+    check(status);
+  }
+  return found;
+}
+
+nb::list find_devices(nb::handle filter_argument) {
+  nb::list listed;
+  const char* filter = filter_argument.is_none() ? nullptr : nb::cast<const char*>(filter_argument);
+  auto best = try_find(filter);
+  if (!best && filter == nullptr) {
+    best = try_find("host");  // ISTHMUS_DEVICE names no existing device
+  }
+  if (!best) {
+    return listed;
+  }
+  const auto parsed = parse_filter(filter == nullptr ? "" : filter);
+  const nb::object first = wrap(std::move(best));
+  listed.append(first);
+  if (!parsed.number.empty()) {
+    return listed;
+  }
+  for (const auto& platform : all_platforms()) {
+    for (auto& found : devices_of(platform)) {
+      const bool listed_too = fits(parsed, info_of(found.get()));
+      nb::object object = listed_too ? wrap(std::move(found)) : nb::object{};
+      if (listed_too && !object.equal(first)) {
+        listed.append(object);
+      }
+    }
+  }
+  return listed;
+}
+
+nb::list list_platforms() {
+  nb::list listed;
+  for (auto& found : all_platforms()) {
+    listed.append(wrap(std::move(found.raw)));
+  }
+  return listed;
+}
+
+nb::list list_absent() {
+  static_cast<void>(all_platforms());
+  std::size_t count = 0;
+  check(isthmus_absent_count(&count));
+  nb::list listed;
+  for (std::size_t i = 0; i < count; ++i) {
+    const char *backend = nullptr, *reason = nullptr;
+    check(isthmus_absent_get(i, &backend, &reason));
+    listed.append(nb::make_tuple(backend, reason));
+  }
+  return listed;
+}
+
+nb::object platform_repr(const Platform& self) {
+  const auto info = info_of_platform(self);
+  return nb::steal(PyUnicode_FromFormat("<isthmus.Platform %s \"%s\" with %zu device%s>",
+                                        info.backend, info.name, info.device_count,
+                                        info.device_count == 1 ? "" : "s"));
+}
+
+template <const char* isthmus_platform_info_t::*Field>
+const char* text_of(const Platform& self) {
+  return info_of_platform(self).*Field;
+}
+
+}  // namespace
+
+void bind_platform(nb::module_& module) {
+  using Info = isthmus_platform_info_t;
+  types.platform =
+      nb::class_<Platform>(
+          module, "Platform",
+          "One vendor's driver, or the host. Listed by platforms(). Immutable; safe to use from\n"
+          "any thread.")
+          .def_prop_ro("backend", &text_of<&Info::backend>,
+                       "\"host\", \"sim\", \"cuda\", \"opencl\" or \"sycl\".")
+          .def_prop_ro("name", &text_of<&Info::name>, "The driver's name.")
+          .def_prop_ro("vendor", &text_of<&Info::vendor>, "The driver's vendor.")
+          .def_prop_ro("version", &text_of<&Info::version>, "The driver's version.")
+          .def_prop_ro("library", &text_of<&Info::library>,
+                       "The driver file that was opened, or an empty string.")
+          .def_prop_ro("devices", &device_list, nb::sig("def devices(self) -> list[Device]"),
+                       "Its devices.")
+          .def("__repr__", &platform_repr, nb::sig("def __repr__(self) -> str"));
+  module.def("platforms", &list_platforms, nb::sig("def platforms() -> list[Platform]"),
+             "Every platform found. Opens every driver on the first call.");
+  module.def(
+      "devices", &find_devices, nb::arg("filter") = nb::none(),
+      nb::sig("def devices(filter: str | None = None) -> list[Device]"),
+      "Every device that matches `filter`, the best one first; None: all of them. An empty list\n"
+      "if there is none. Simulated devices are listed only if the environment variable\n"
+      "ISTHMUS_SIM is set or the filter names them. Opens drivers on the first call. Raises\n"
+      "ValueError for a malformed filter.");
+  module.def(
+      "absent", &list_absent, nb::sig("def absent() -> list[tuple[str, str]]"),
+      "(backend, reason) of each driver that is absent or unusable. Opens every driver on the\n"
+      "first call.");
+}
+
+}  // namespace isthmus::python

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Waits that Ctrl-C interrupts: slices of 50 ms without the interpreter's lock, with signals
+// handled between them. Called with the lock held.
+
+#include "core/common.hpp"
+#include "core/errors.hpp"
+#include "core/gil.hpp"
+#include "core/interrupts.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+namespace isthmus::python {
+
+constexpr std::int64_t k_slice_ns = 50'000'000;
+
+// Calls `wait(nanoseconds)` again as long as it returns TIMEOUT, and returns its last status.
+// Throws an exception that a signal handler raised.
+template <class Wait>
+isthmus_status_t wait_in_slices(std::int64_t timeout_ns, Wait wait) {
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  for (;;) {
+    std::int64_t remaining_ns = k_slice_ns;
+    if (timeout_ns >= 0) {
+      remaining_ns = std::max<std::int64_t>(
+          0, timeout_ns - std::chrono::nanoseconds{Clock::now() - start}.count());
+    }
+    isthmus_status_t status;
+    {
+      const GilRelease released;
+      status = wait(std::min(remaining_ns, k_slice_ns));
+    }
+    if (status != ISTHMUS_ERROR_TIMEOUT) {
+      return status;
+    }
+    if (signal_has_raised()) {
+      raise_set();
+    }
+    if (remaining_ns <= k_slice_ns && timeout_ns >= 0) {
+      return status;
+    }
+  }
+}
+
+// Waits for the event and returns the operation's own status, or TIMEOUT. Keeps the interpreter's
+// lock if the event has completed.
+inline isthmus_status_t wait_for_event(isthmus_event_t* event, std::int64_t timeout_ns) {
+  const auto status = isthmus_event_status(event);
+  if (status != ISTHMUS_PENDING) {
+    return status;
+  }
+  return wait_in_slices(timeout_ns,
+                        [event](std::int64_t slice) { return isthmus_event_wait(event, slice); });
+}
+
+// Waits for work that is pending at the call, not for work that is submitted meanwhile.
+// `wait(nanoseconds)` waits directly, and serves short timeouts. `pending(event)` stores an event
+// that completes once all work that is pending now has ended.
+template <class Wait, class Pending>
+isthmus_status_t wait_for_pending(std::int64_t timeout_ns, Wait wait, Pending pending) {
+  EventHandle event;
+  isthmus_status_t status;
+  {
+    const GilRelease released;
+    if (timeout_ns >= 0 && timeout_ns <= k_slice_ns) {
+      return wait(timeout_ns);
+    }
+    status = pending(event.out());
+  }
+  return status == ISTHMUS_OK ? wait_for_event(event.get(), timeout_ns) : status;
+}
+
+// Waits for the buffer, on any queue. Releases the interpreter's lock only if something is pending.
+inline isthmus_status_t wait_for_buffer(isthmus_buffer_t* buffer, std::int64_t timeout_ns) {
+  auto status = isthmus_buffer_wait(buffer, 0);
+  if (status != ISTHMUS_ERROR_TIMEOUT && status != ISTHMUS_ERROR_DEPENDENCY) {
+    return status;
+  }
+  status = wait_for_pending(
+      timeout_ns, [buffer](std::int64_t ns) { return isthmus_buffer_wait(buffer, ns); },
+      [buffer](isthmus_event_t** event) { return isthmus_buffer_pending(buffer, event); });
+  if (status != ISTHMUS_OK) {
+    return status;
+  }
+  status = isthmus_buffer_wait(buffer, 0);  // the event does not report failed copies
+  return status == ISTHMUS_ERROR_TIMEOUT ? ISTHMUS_OK : status;  // submitted meanwhile, or exported
+}
+
+inline isthmus_status_t wait_for_queue(isthmus_queue_t* queue, std::int64_t timeout_ns) {
+  return wait_for_pending(
+      timeout_ns, [queue](std::int64_t ns) { return isthmus_queue_wait(queue, ns); },
+      [queue](isthmus_event_t** event) { return isthmus_queue_pending(queue, event); });
+}
+
+}  // namespace isthmus::python

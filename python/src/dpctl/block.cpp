@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dpctl/block.hpp"
+
+#include "buffer/buffer.hpp"
+#include "core/errors.hpp"
+#include "core/gil.hpp"
+#include "core/sycl_objects.hpp"
+
+namespace isthmus::python {
+
+// Called by dpctl, with or without the interpreter's lock.
+void DpctlBlock::operator()(void*) noexcept {
+  const HeldGilRelease released{memory != nullptr && isthmus_buffer_free_may_wait(memory) != 0};
+  if (exported_view != nullptr) {
+    isthmus_buffer_release(exported_view);
+  }
+  if (memory != nullptr) {
+    isthmus_buffer_release(memory);
+  }
+  if (sycl_queue != nullptr) {
+    isthmus_queue_release(sycl_queue);
+  }
+}
+
+DpctlBlock* dpctl_block_of(const DpctlMemory& object) noexcept {
+  return object.owner != nullptr ? std::get_deleter<DpctlBlock>(*object.owner) : nullptr;
+}
+
+DpctlBlock& require_block(const DpctlMemory& object) {
+  auto* found = dpctl_block_of(object);
+  if (found == nullptr) {
+    raise_python(PyExc_ValueError, "the memory of this object was not allocated by Isthmus");
+  }
+  return *found;
+}
+
+void expose_address(DpctlBlock& block) noexcept {
+  const std::atomic_ref exported_view{block.exported_view};
+  if (block.sycl_queue == nullptr || exported_view.load(std::memory_order_acquire) != nullptr) {
+    return;
+  }
+  isthmus_buffer_t* view = nullptr;
+  if (isthmus_buffer_on_queue(block.memory, block.sycl_queue, &view) != ISTHMUS_OK) {
+    isthmus_buffer_retain(block.memory);  // never released
+    return;
+  }
+  isthmus_buffer_t* expected = nullptr;
+  if (!exported_view.compare_exchange_strong(expected, view, std::memory_order_acq_rel)) {
+    isthmus_buffer_release(view);
+  }
+}
+
+namespace {
+
+void release_adopted(void* object) { delete static_cast<std::shared_ptr<void>*>(object); }
+
+BufferHandle adopt(const DpctlBlock& block, const DpctlMemory& object) {
+  const nb::object queue_object = find_sycl_queue(object.queue);
+  auto owner_copy = std::make_unique<std::shared_ptr<void>>(block.adopted);
+  const isthmus_owner_t owner{owner_copy.release(), &release_adopted};
+  BufferHandle buffer;
+  check(isthmus_buffer_adopt(object.pointer, static_cast<std::size_t>(object.nbytes),
+                             ISTHMUS_KIND_UNKNOWN, 0, queue_of(queue_object)->raw.get(), owner,
+                             buffer.out()));
+  return buffer;
+}
+
+// If several threads adopt the memory at once, one result is stored and the others are released.
+isthmus_buffer_t* adopt_once(DpctlBlock& block, const DpctlMemory& object) {
+  const std::atomic_ref memory{block.memory};
+  isthmus_buffer_t* buffer = memory.load(std::memory_order_acquire);
+  if (buffer == nullptr) {
+    auto adopted = adopt(block, object);
+    if (memory.compare_exchange_strong(buffer, adopted.get(), std::memory_order_acq_rel)) {
+      buffer = adopted.detach();
+    }
+  }
+  return buffer;
+}
+
+struct CurrentMemory {
+  isthmus_buffer_t* raw;
+  isthmus_buffer_info_t info{};
+};
+
+CurrentMemory current_memory(const DpctlMemory& object) {
+  auto& block = require_block(object);
+  auto* const memory = adopt_once(block, object);
+  auto* const exported_view = std::atomic_ref{block.exported_view}.load(std::memory_order_acquire);
+  CurrentMemory found{exported_view != nullptr ? exported_view : memory};
+  found.info.struct_size = sizeof found.info;
+  check(isthmus_buffer_info(found.raw, &found.info));
+  return found;
+}
+
+}  // namespace
+
+Place dpctl_place(const DpctlMemory& object) {
+  const auto [raw, info] = current_memory(object);
+  const nb::object queue_object = wrap(QueueHandle::retained(info.queue));
+  Place endpoint;
+  endpoint.raw.buffer = raw;
+  endpoint.nbytes = info.nbytes;
+  endpoint.direct = host_reachable(info.kind);
+  endpoint.submits_at_once = nb::inst_ptr<Queue>(queue_object)->submits_at_once;
+  endpoint.queue = info.queue;
+  return endpoint;
+}
+
+nb::object memory_of(const DpctlMemory& object) {
+  const auto [raw, info] = current_memory(object);
+  return make_instance<Buffer>(types.memory[info.kind], BufferHandle::retained(raw),
+                               wrap(QueueHandle::retained(info.queue)), nb::object{}, info.kind,
+                               info.nbytes, info.read_only != 0);
+}
+
+}  // namespace isthmus::python

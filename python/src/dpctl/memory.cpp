@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: Apache-2.0
+// The three classes of isthmus.compat.dpctl.memory. They are subclasses of dpctl's classes, created
+// when that module is imported; their memory and copies are those of Isthmus.
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "core/errors.hpp"
+#include "core/gil.hpp"
+#include "core/interned.hpp"
+#include "dpctl/bindings.hpp"
+#include "dpctl/make.hpp"
+#include "dpctl/numbers.hpp"
+#include "dpctl/queues.hpp"
+#include "interop/exchange.hpp"
+
+namespace isthmus::python {
+namespace {
+
+DpctlGetter dpctl_get_data_ptr, dpctl_get_opaque_ptr;
+
+template <DpctlGetter* Theirs>
+void* expose_and_get(DpctlMemory* self) noexcept {
+  if (auto* block = dpctl_block_of(*self); block != nullptr) {
+    expose_address(*block);
+  }
+  return (*Theirs)(self);
+}
+
+// The original tp_new of dpctl's own classes. They create views of the same memory, whose function
+// table does not record uses, so the address is recorded as exported first.
+newfunc dpctl_new[4];
+
+template <isthmus_kind_t Kind>
+PyObject* expose_and_construct(PyTypeObject* type, PyObject* arguments, PyObject* named) noexcept {
+  PyObject* const source = PyTuple_GET_SIZE(arguments) != 0 ? PyTuple_GET_ITEM(arguments, 0)
+                           : named != nullptr               ? PyDict_GetItemString(named, "other")
+                                                            : nullptr;
+  if (source != nullptr &&
+      PyObject_TypeCheck(source, reinterpret_cast<PyTypeObject*>(dpctl.memory_base.ptr())) != 0) {
+    if (auto* block = dpctl_block_of(as_dpctl(source)); block != nullptr) {
+      expose_address(*block);
+    }
+  }
+  return dpctl_new[Kind](type, arguments, named);
+}
+
+template <isthmus_kind_t Kind>
+void hook_constructor(nb::handle type_object) {
+  auto* const type = reinterpret_cast<PyTypeObject*>(type_object.ptr());
+  dpctl_new[Kind] = std::exchange(type->tp_new, &expose_and_construct<Kind>);
+}
+
+void hook_functions(nb::handle base) {
+  const nb::object vtable = base.attr("__dict__")["__pyx_vtable__"];
+  auto* const dpctl_functions = static_cast<void**>(PyCapsule_GetPointer(vtable.ptr(), nullptr));
+  if (dpctl_functions == nullptr) {
+    raise_set();
+  }
+  dpctl_get_data_ptr = reinterpret_cast<DpctlGetter>(dpctl_functions[k_get_data_ptr]);
+  dpctl_get_opaque_ptr = reinterpret_cast<DpctlGetter>(dpctl_functions[k_get_opaque_ptr]);
+  static void* functions[k_function_count];
+  std::copy_n(dpctl_functions, k_function_count, functions);
+  functions[k_get_data_ptr] = reinterpret_cast<void*>(&expose_and_get<&dpctl_get_data_ptr>);
+  functions[k_get_opaque_ptr] = reinterpret_cast<void*>(&expose_and_get<&dpctl_get_opaque_ptr>);
+  dpctl.functions = functions;
+}
+
+PyObject* construct(PyTypeObject* type, PyObject* arguments, PyObject* named) noexcept {
+  return result_of([=] { return make_dpctl(type, read_memory_arguments(arguments, named)); });
+}
+
+// The constructor without a tuple and a dictionary, for the classes themselves and not for Python
+// subclasses.
+PyObject* construct_fast(PyObject* type, PyObject* const* arguments, std::size_t count,
+                         PyObject* names) noexcept {
+  return result_of([=] {
+    return make_dpctl(reinterpret_cast<PyTypeObject*>(type),
+                      read_memory_arguments(arguments, count, names));
+  });
+}
+
+// -- copies, by dpctl's rules ---------------------------------------------------------------------
+
+// Converts a contiguous, one-dimensional buffer of unsigned bytes.
+Place to_host_place(nb::handle object, Access access, const char* role) {
+  Place endpoint;
+  endpoint.memory = std::make_unique<Pinned>();
+  auto& view = endpoint.memory->view;
+  const int flags = PyBUF_STRIDES | PyBUF_FORMAT | (access == Access::write ? PyBUF_WRITABLE : 0);
+  if (PyObject_GetBuffer(object.ptr(), &view, flags) != 0) {
+    raise_set();
+  }
+  std::string_view format = view.format != nullptr ? view.format : "B";
+  format.remove_prefix(std::min(format.find_first_not_of("@=<>!"), format.size()));
+  const bool are_bytes = format == "B" || format == "c" || format == "?";
+  if (view.ndim == 1 && are_bytes && view.len > 1 && view.strides != nullptr &&
+      view.strides[0] != 1) {
+    raise_python(PyExc_ValueError,
+                 "the %s must be a contiguous one-dimensional buffer of unsigned bytes, but its "
+                 "elements lie %zd bytes apart: copy it into a contiguous buffer first",
+                 role, view.strides[0]);
+  }
+  if (view.ndim != 1 || !are_bytes) {
+    raise_python(PyExc_ValueError,
+                 "the %s must be a contiguous one-dimensional buffer of unsigned bytes, not one of "
+                 "%d dimensions and format '%s': isthmus.Buffer accepts any contiguous buffer",
+                 role, view.ndim, std::string{format}.c_str());
+  }
+  endpoint.raw.pointer = view.buf;
+  endpoint.nbytes = static_cast<std::size_t>(view.len);
+  return endpoint;
+}
+
+nb::object copy_to_host(nb::handle self, nb::handle out) {
+  const auto& memory = as_dpctl(self);
+  if (out.is_none()) {
+    return to_numpy(memory_of(memory));
+  }
+  Place destination = to_host_place(out, Access::write, "destination");
+  const auto nbytes = static_cast<std::size_t>(memory.nbytes);
+  if (destination.nbytes < nbytes) {
+    raise_python(PyExc_ValueError, "the destination of %zu bytes is too small for %zu bytes",
+                 destination.nbytes, nbytes);
+  }
+  if (is_forked_child()) {  // a child may read memory that the host can access
+    const nb::object contents = to_bytes(memory_of(memory));
+    std::memcpy(destination.raw.pointer, PyBytes_AS_STRING(contents.ptr()), nbytes);
+    return nb::borrow(out);
+  }
+  Place source = dpctl_place(memory);
+  copy_places(destination, source, nbytes);
+  return nb::borrow(out);
+}
+
+nb::object copy_from_host(nb::handle self, nb::handle source_object) {
+  if (source_object.is_none()) {
+    raise_python(PyExc_IndexError, "source must be an object with the buffer protocol, not None");
+  }
+  Place source = to_host_place(source_object, Access::read, "source");
+  if (source.nbytes == 0) {
+    raise_python(PyExc_IndexError, "source must not be empty, but has 0 bytes");
+  }
+  const auto& memory = as_dpctl(self);
+  if (source.nbytes > static_cast<std::size_t>(memory.nbytes)) {
+    raise_python(PyExc_ValueError,
+                 "the source of %zu bytes is larger than this memory of %zd bytes", source.nbytes,
+                 memory.nbytes);
+  }
+  Place destination = dpctl_place(memory);
+  copy_places(destination, source, source.nbytes);
+  return nb::none();
+}
+
+nb::object copy_from_device(nb::handle self, nb::handle source) {
+  copy_between(memory_of(as_dpctl(self)), memory_in(source));
+  return nb::none();
+}
+
+// dpctl converts the value to a C unsigned short and uses the lower byte.
+nb::object memset_to(nb::handle self, nb::handle value) {
+  const auto number = to_c_integer(value, "val", 0, UINT16_MAX);
+  static_cast<void>(fill({memory_of(as_dpctl(self)), nb::int_(0), nb::none()},
+                         nb::int_(number & 0xff), {nb::handle{}, nb::handle{}, true}));
+  return nb::none();
+}
+
+nb::object as_bytes(nb::handle self) { return to_bytes(memory_of(as_dpctl(self))); }
+
+nb::object reduce(nb::handle self) {
+  static PyObject* const load =
+      nb::object(nb::module_::import_("isthmus.compat.dpctl.memory").attr("_to_memory"))
+          .release()
+          .ptr();
+  return nb::make_tuple(nb::handle(load), nb::make_tuple(copy_to_host(self, nb::none()),
+                                                         self.attr("get_usm_type")()));
+}
+
+// -- methods, as Python calls them ----------------------------------------------------------------
+
+// The one argument of a method, by position or name; not valid if it was not passed.
+nb::handle only_argument(const char* expected, PyObject* const* arguments, Py_ssize_t count,
+                         PyObject* names) {
+  const Py_ssize_t named = names != nullptr ? PyTuple_GET_SIZE(names) : 0;
+  if (count + named > 1) {
+    raise_python(PyExc_TypeError, "at most one argument, %s, is allowed, not %zd", expected,
+                 count + named);
+  }
+  if (named == 1 && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), expected) != 0) {
+    raise_python(PyExc_TypeError, "unexpected keyword argument '%U': the only one is %s",
+                 PyTuple_GET_ITEM(names, 0), expected);
+  }
+  return count + named == 1 ? nb::handle(arguments[0]) : nb::handle{};
+}
+
+struct CopyToHostMethod {
+  static constexpr const char* k_argument = "obj";
+  static nb::object call(nb::handle self, nb::handle argument) {
+    return copy_to_host(self, argument.is_valid() ? argument : nb::handle(Py_None));
+  }
+};
+template <nb::object (*Call)(nb::handle, nb::handle)>
+struct NeededArgumentMethod {
+  static constexpr const char* k_argument = "obj";
+  static nb::object call(nb::handle self, nb::handle argument) {
+    if (!argument.is_valid()) {
+      raise_python(PyExc_TypeError, "missing argument 'obj'");
+    }
+    return Call(self, argument);
+  }
+};
+struct MemsetMethod {
+  static constexpr const char* k_argument = "val";
+  static nb::object call(nb::handle self, nb::handle argument) {
+    return memset_to(self, argument.is_valid() ? nb::object(nb::borrow(argument)) : nb::int_(0));
+  }
+};
+
+template <class Method>
+PyObject* call_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
+                      PyObject* names) noexcept {
+  return result_of([=] {
+    return Method::call(self, only_argument(Method::k_argument, arguments, count, names));
+  });
+}
+
+template <nb::object (*Call)(nb::handle)>
+PyObject* call_without_arguments(PyObject* self, PyObject*) noexcept {
+  return result_of([self] { return Call(self); });
+}
+
+template <class Method>
+PyMethodDef method(const char* name, const char* doc) {
+  return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&call_method<Method>)),
+          METH_FASTCALL | METH_KEYWORDS, doc};
+}
+
+// Returns the address and records its export, since the caller may submit work on the memory.
+void* exposed_address(nb::handle self) {
+  auto& memory = as_dpctl(self);
+  expose_address(require_block(memory));
+  return memory.pointer;
+}
+
+nb::object get_pointer(nb::handle self) {
+  return nb::steal(PyLong_FromVoidPtr(exposed_address(self)));
+}
+
+// A dictionary to copy, with the entries that are the same for all objects. The three other entries
+// exist too, so that the copy has space for them.
+PyObject* interface_template() {
+  nb::dict dictionary;
+  dictionary[interned.data] = nb::none();  // (address, False); False means writable
+  dictionary[interned.shape] = nb::none();
+  dictionary["strides"] = nb::none();
+  dictionary["typestr"] = "|u1";
+  dictionary["version"] = 1;
+  dictionary[interned.syclobj] = nb::none();
+  return dictionary.release().ptr();
+}
+
+nb::object get_interface(nb::handle self) {
+  static PyObject* const template_dict = interface_template();
+  const auto& memory = as_dpctl(self);
+  nb::object dictionary = nb::steal(PyDict_Copy(template_dict));
+  const nb::object data = nb::steal(PyTuple_Pack(2, get_pointer(self).ptr(), Py_False));
+  const nb::object shape =
+      nb::steal(PyTuple_Pack(1, nb::steal(PyLong_FromSsize_t(memory.nbytes)).ptr()));
+  if (!dictionary.is_valid() || !data.is_valid() || !shape.is_valid() ||
+      PyDict_SetItem(dictionary.ptr(), interned.data, data.ptr()) != 0 ||
+      PyDict_SetItem(dictionary.ptr(), interned.shape, shape.ptr()) != 0 ||
+      PyDict_SetItem(dictionary.ptr(), interned.syclobj, memory.queue) != 0) {
+    raise_set();
+  }
+  return dictionary;
+}
+
+// Work on the queue may read and write through a view too: dpctl's copies treat it as host memory.
+int get_view(PyObject* self, Py_buffer* view, int flags) noexcept {
+  const auto* base = Py_TYPE(self);
+  while (base->tp_as_buffer == nullptr || base->tp_as_buffer->bf_getbuffer == &get_view) {
+    base = base->tp_base;
+  }
+  if (auto* block = dpctl_block_of(as_dpctl(self)); block != nullptr) {
+    expose_address(*block);
+  }
+  return base->tp_as_buffer->bf_getbuffer(self, view, flags);
+}
+
+template <nb::object (*Get)(nb::handle)>
+PyObject* get(PyObject* self, void*) noexcept {
+  return result_of([self] { return Get(self); });
+}
+
+PyMethodDef methods[] = {
+    method<CopyToHostMethod>(
+        "copy_to_host",
+        "copy_to_host(obj=None)\n"
+        "--\n\n"
+        "Copies the bytes into `obj`, a writable contiguous buffer of one dimension of unsigned\n"
+        "bytes, and returns it. Later bytes of `obj` are unchanged. None: into a new uint8\n"
+        "ndarray. Blocks, and releases the interpreter's lock. Raises ValueError if `obj` is\n"
+        "too small or has another layout, ValueError or BufferError if it is read-only,\n"
+        "TypeError if it is not a buffer."),
+    method<NeededArgumentMethod<&copy_from_host>>(
+        "copy_from_host",
+        "copy_from_host(obj)\n"
+        "--\n\n"
+        "Copies `obj`, a contiguous buffer of one dimension of unsigned bytes, to the start of\n"
+        "this memory. Blocks, and releases the interpreter's lock. Raises ValueError if `obj`\n"
+        "is longer or has another layout, IndexError if it is empty or None, TypeError if it is\n"
+        "not a buffer."),
+    method<NeededArgumentMethod<&copy_from_device>>(
+        "copy_from_device",
+        "copy_from_device(obj)\n"
+        "--\n\n"
+        "Copies the bytes of an object with __sycl_usm_array_interface__, of any context, to\n"
+        "the start of this memory. Blocks, and releases the interpreter's lock. Raises\n"
+        "ValueError if `obj` is longer or has no such interface."),
+    method<MemsetMethod>(
+        "memset",
+        "memset(val=0)\n"
+        "--\n\n"
+        "Sets every byte to the lower byte of `val`, 0..65535 (OverflowError). Blocks,\n"
+        "and releases the interpreter's lock."),
+    {"tobytes", &call_without_arguments<&as_bytes>, METH_NOARGS,
+     "tobytes()\n"
+     "--\n\n"
+     "A copy of the bytes."},
+    {"__bytes__", &call_without_arguments<&as_bytes>, METH_NOARGS, nullptr},
+    {"__reduce__", &call_without_arguments<&reduce>, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+
+PyGetSetDef getters[] = {
+    {"_pointer", &get<&get_pointer>, nullptr, "Its address.", nullptr},
+    {"__sycl_usm_array_interface__", &get<&get_interface>, nullptr,
+     "Version 1. The flag beside the address is False: the memory may be written.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+constexpr const char* k_doc =
+    "(other, *, alignment=0, queue=None, copy=False), like dpctl's class of that name, with\n"
+    "pooled memory. `other` a number > 0: that many bytes in the context of `queue` (None:\n"
+    "dpctl's default one). `other` an object with __sycl_usm_array_interface__: the same\n"
+    "memory, kept alive, if it is of this kind, else ValueError; with copy=True a copy. Raises\n"
+    "USMAllocationError if there is no memory, and also, as a ValueError, for an `alignment` >\n"
+    "0 that is not a power of two.";
+
+nb::object make_class(const char* name, nb::handle base) {
+  const auto* base_buffer = reinterpret_cast<PyTypeObject*>(base.ptr())->tp_as_buffer;
+  const bool has_views = base_buffer != nullptr && base_buffer->bf_getbuffer != nullptr;
+  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(&construct)},
+                         {Py_tp_methods, methods},
+                         {Py_tp_getset, getters},
+                         {Py_tp_doc, const_cast<char*>(k_doc)},
+                         {has_views ? Py_bf_getbuffer : 0, reinterpret_cast<void*>(&get_view)},
+                         {0, nullptr}};
+  PyType_Spec spec{name, 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_IMMUTABLETYPE,
+                   slots};
+  nb::object type_object = nb::steal(PyType_FromSpecWithBases(&spec, nb::make_tuple(base).ptr()));
+  if (!type_object.is_valid()) {
+    raise_set();
+  }
+  reinterpret_cast<PyTypeObject*>(type_object.ptr())->tp_vectorcall = &construct_fast;
+  return type_object;
+}
+
+nb::object make_classes(nb::handle dpctl_module, nb::handle queue, nb::handle allocation_error,
+                        nb::handle alignment_error, nb::object prepare) {
+  dpctl.memory_base = nb::object(dpctl_module.attr("_Memory")).release();
+  dpctl.queue = queue.inc_ref();
+  dpctl.allocation_error = allocation_error.inc_ref();
+  dpctl.alignment_error = alignment_error.inc_ref();
+  set_dpctl_preparer(std::move(prepare));
+  hook_functions(dpctl.memory_base);
+  dpctl.base_classes[ISTHMUS_KIND_DEVICE] =
+      nb::object(dpctl_module.attr("MemoryUSMDevice")).release();
+  dpctl.base_classes[ISTHMUS_KIND_SHARED] =
+      nb::object(dpctl_module.attr("MemoryUSMShared")).release();
+  dpctl.base_classes[ISTHMUS_KIND_HOST] = nb::object(dpctl_module.attr("MemoryUSMHost")).release();
+  hook_constructor<ISTHMUS_KIND_DEVICE>(dpctl.base_classes[ISTHMUS_KIND_DEVICE]);
+  hook_constructor<ISTHMUS_KIND_SHARED>(dpctl.base_classes[ISTHMUS_KIND_SHARED]);
+  hook_constructor<ISTHMUS_KIND_HOST>(dpctl.base_classes[ISTHMUS_KIND_HOST]);
+  const auto subclass = [&](const char* name) {
+    return make_class(name, dpctl_module.attr(std::strrchr(name, '.') + 1)).release();
+  };
+  dpctl.classes[ISTHMUS_KIND_DEVICE] = subclass("isthmus.compat.dpctl.memory.MemoryUSMDevice");
+  dpctl.classes[ISTHMUS_KIND_SHARED] = subclass("isthmus.compat.dpctl.memory.MemoryUSMShared");
+  dpctl.classes[ISTHMUS_KIND_HOST] = subclass("isthmus.compat.dpctl.memory.MemoryUSMHost");
+  return nb::make_tuple(dpctl.classes[1], dpctl.classes[2], dpctl.classes[3]);
+}
+
+}  // namespace
+
+void bind_dpctl(nb::module_& module) {
+  module.def("_make_dpctl_classes", &make_classes,
+             nb::sig("def _make_dpctl_classes(memory_module: Any, queue: Any, allocation_error: "
+                     "type, alignment_error: type, prepare: Callable[[Any], tuple[Any, ...]]) -> "
+                     "tuple[Any, Any, Any]"),
+             "The classes of isthmus.compat.dpctl.memory, for dpctl's memory module and its\n"
+             "queue class.");
+  module.def("_forget_dpctl_queues", &clear_dpctl_queues,
+             "For isthmus.compat.dpctl.memory: drops the cached results of `prepare`.");
+  module.def("_as_dpctl_memory", &as_dpctl_memory, nb::arg("obj").none(),
+             nb::sig("def _as_dpctl_memory(obj: object) -> Any"),
+             "isthmus.compat.dpctl.memory.as_usm_memory.");
+}
+
+}  // namespace isthmus::python

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Memory for frameworks that identify CUDA devices by number and streams by handle. Maps a device
+// to the resource that serves it, and a stream to a queue.
+//
+// Nothing here uses Python. The functions may be called by any thread, with or without the
+// interpreter's lock, and after the interpreter has ended, because queues and resources are never
+// destroyed. A thread caches its last lookups, so that a warm request takes only some nanoseconds
+// more than the resource itself.
+//
+// A stream is identified by its device and handle, as in the frameworks. Before a stream is
+// destroyed, the framework must free all memory that it allocated on the stream.
+
+#include <isthmus/isthmus.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+
+#include "frameworks/allocator_failure.hpp"
+
+namespace isthmus::python {
+
+// A CUDA stream as in the runtime API: null is the legacy default stream.
+using CudaStream = void*;
+
+// The queue of a stream, created on first use and never released. Throws AllocatorFailure.
+[[nodiscard]] isthmus_queue_t* queue_of_stream_number(int device, CudaStream stream);
+
+struct AllocatorUsage {
+  isthmus_statistics_t counts;
+  isthmus_resource_info_t resource;
+  std::uint64_t peak_held_bytes;
+  bool has_peak;
+};
+
+struct FollowedResources;
+
+class StreamAllocator {
+ public:
+  static constexpr int k_max_devices = 64;
+
+  constexpr StreamAllocator() noexcept = default;
+  StreamAllocator(const StreamAllocator&) = delete;
+  StreamAllocator& operator=(const StreamAllocator&) = delete;
+
+  // From this call on, the resource serves its device, in place of a pool of the allocator. Pre: no
+  // request was made yet.
+  void set_resource(isthmus_resource_t* resource);
+  [[nodiscard]] isthmus_resource_t* custom_resource() const noexcept { return custom_resource_; }
+
+  // From this call on, `resource` (null: a pool of the allocator) serves that device. From the
+  // first call on, every block is returned to the resource that allocated it, even if another one
+  // serves the device by then. Costs two additional locks for an allocation and one for a free.
+  // Throws std::bad_alloc.
+  void follow(int device, isthmus_resource_t* resource);
+
+  // All throw AllocatorFailure, except `deallocate`, which reports failures on the standard error
+  // stream.
+  [[nodiscard]] void* allocate(std::size_t nbytes, int device, CudaStream stream);
+  void deallocate(void* pointer, std::size_t nbytes, int device, CudaStream stream) noexcept;
+  // Returns free memory to the driver.
+  void trim();
+  // Limits a pool of the allocator on that device to that share of the device's memory. Pre: no
+  // request was made there yet.
+  void limit(double share, int device);
+  [[nodiscard]] AllocatorUsage usage(int device);
+  // The resource that serves that device.
+  [[nodiscard]] isthmus_resource_t* upstream_for(int device) {
+    return resources_for(device).upstream;
+  }
+
+  struct Place {
+    isthmus_resource_t* resource;
+    isthmus_queue_t* queue;
+  };
+  // The resources that serve one device.
+  struct DeviceResources {
+    isthmus_resource_t* counted;  // statistics adaptor over `upstream`
+    isthmus_resource_t* upstream;
+    isthmus_budget_t* budget;  // null if `upstream` is a caller's resource
+  };
+
+ private:
+  [[nodiscard]] Place find(int device, CudaStream stream);
+  // The resource set by `follow`, retained. Null if none serves that device.
+  [[nodiscard]] isthmus_resource_t* followed(int device) noexcept;
+  [[nodiscard]] void* allocate_followed(std::size_t nbytes, int device, CudaStream stream);
+  void deallocate_to_owner(void* pointer, std::size_t nbytes, CudaStream stream, int device);
+  [[nodiscard]] void* allocate_from(const Place& target, std::size_t nbytes);
+  [[nodiscard]] const DeviceResources& resources_for(int device);
+  [[nodiscard]] const DeviceResources* create_resources(int device) const;
+  void make_pool(DeviceResources& served, int device) const;
+
+  // Guards the creation of entries of `devices_`. An entry is stored with release and loaded with
+  // acquire order, so that a reader sees it complete; it is immutable and never destroyed.
+  std::mutex create_mutex_;
+  isthmus_resource_t* custom_resource_ = nullptr;
+  int custom_device_ = -1;
+  std::array<std::optional<double>, k_max_devices> shares_{};
+  std::array<std::atomic<const DeviceResources*>, k_max_devices> devices_{};
+  // Created by the first `follow`, by a compare-exchange, and never destroyed.
+  std::atomic<FollowedResources*> followed_{nullptr};
+};
+
+// Records that the block is used on that stream too. The free of the block is then ordered after
+// all work that the stream has at that time. Does nothing for memory that is not a live block.
+void record_stream_use(void* pointer, CudaStream stream);
+// Returns the start of the block that contains the address, and sets `nbytes`, unless it is null,
+// to the size of the block. For an unknown address, returns the address and does not set `nbytes`.
+[[nodiscard]] void* find_block(void* pointer, std::size_t* nbytes) noexcept;
+
+}  // namespace isthmus::python

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory/default_pools.hpp"
+
+#include "core/arguments.hpp"
+#include "core/current.hpp"
+#include "core/errors.hpp"
+#include "memory/bindings.hpp"
+
+namespace isthmus::python {
+namespace {
+
+PoolUse to_use(nb::handle name) {
+  if (PyUnicode_Check(name.ptr()) == 0) {
+    raise_python(PyExc_TypeError, "use must be 'arrays' or 'buffers', not %R", name.ptr());
+  }
+  if (PyUnicode_CompareWithASCIIString(name.ptr(), "arrays") == 0) {
+    return PoolUse::arrays;
+  }
+  if (PyUnicode_CompareWithASCIIString(name.ptr(), "buffers") != 0) {
+    raise_python(PyExc_ValueError, "use must be 'arrays' or 'buffers', not %R", name.ptr());
+  }
+  return PoolUse::buffers;
+}
+
+// Creates a PoolResource for a pool that has none, or whose PoolResource was destroyed.
+nb::object wrap_pool(const Resource& pool, nb::object queue) {
+  auto handle = ResourceHandle::retained(pool.raw.get());
+  const auto kind = pool.kind;
+  if (nb::object existing = find_resource(handle.get()); existing.is_valid()) {
+    return existing;
+  }
+  nb::object object = nb::inst_alloc(nb::type<PoolResource>());
+  auto* const resource = nb::inst_ptr<PoolResource>(object);
+  new (resource) PoolResource{{std::move(handle), kind, std::move(queue), false, true},
+                              0,
+                              0,
+                              nb::none(),
+                              nb::float_(10.0),
+                              nb::float_(1.0),
+                              nb::none()};
+  register_resource(*resource, object);
+  nb::inst_mark_ready(object);
+  return object;
+}
+
+nb::object default_pool_of(nb::handle kind, nb::handle device, nb::handle queue, nb::handle use) {
+  nb::object queue_object = to_queue(queue, device);
+  const auto& pool = default_pool(to_kind(kind), *queue_of(queue_object), to_use(use));
+  return wrap_pool(pool, std::move(queue_object));
+}
+
+}  // namespace
+
+const Resource& make_default_pool(isthmus_kind_t kind, const Queue& queue, PoolUse use) {
+  auto& device = *nb::inst_ptr<Device>(queue.device_object);
+  if (!device.pools) {
+    device.pools = std::make_unique<DevicePools>();
+  }
+  return device.pools->make(kind, queue.raw.get(), use);
+}
+
+void bind_default_pools(nb::module_& module) {
+  module.def(
+      "default_pool", &default_pool_of, nb::arg("kind").none() = "device",
+      nb::arg("device") = nb::none(), nb::arg("queue") = nb::none(), nb::kw_only(),
+      nb::arg("use").none() = "arrays",
+      nb::sig("def default_pool(kind: str = 'device', device: Device | str | None = None, queue: "
+              "Queue | None = None, *, use: str = 'arrays') -> PoolResource"),
+      "The pool that serves requests for that kind of memory on that device when no resource is\n"
+      "named or current. It is created on first use, and shared by all languages. Memory that was\n"
+      "unused for 10 s is returned to the driver; trim() returns free memory at once. `use`:\n"
+      "\"arrays\" or \"buffers\", which have the same pool except on CUDA, where memory of\n"
+      "buffers can be shared with other processes. Raises UnsupportedError for a kind that the\n"
+      "device does not have.");
+}
+
+}  // namespace isthmus::python

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/arguments.hpp"
+#include "core/current.hpp"
+#include "core/gil.hpp"
+#include "core/interned.hpp"
+#include "memory/bindings.hpp"
+#include "memory/budget.hpp"
+#include "memory/resources.hpp"
+#include "memory/sizes.hpp"
+
+namespace isthmus::python {
+namespace {
+
+// The default queue if it is of the resource's context, else a new one.
+nb::object queue_in(const Device& device, nb::handle context) {
+  ContextHandle default_context;
+  check(isthmus_context_default(device.raw.get(), default_context.out()));
+  if (!context.is_valid() || isthmus_context_key(default_context.get()) ==
+                                 isthmus_context_key(context_of(context)->raw.get())) {
+    return default_queue_of(device);
+  }
+  QueueHandle queue;
+  check(isthmus_queue_create(context_of(context)->raw.get(), device.raw.get(), queue.out()));
+  return wrap(std::move(queue));
+}
+
+nb::object device_for(nb::handle queue, nb::handle context) {
+  if (!queue.is_none() || !context.is_valid()) {
+    return to_device(queue);
+  }
+  DeviceHandle first;
+  check(isthmus_context_device(context_of(context)->raw.get(), 0, first.out()));
+  return wrap(std::move(first));
+}
+
+}  // namespace
+
+ResourceTarget::ResourceTarget(nb::handle kind_argument, nb::handle target_queue,
+                               nb::handle context_argument)
+    : kind{to_kind(kind_argument)} {
+  const nb::handle named = context_argument.is_none() ? nb::handle{} : context_argument;
+  if (named.is_valid() && context_of(named) == nullptr) {
+    raise_python(PyExc_TypeError, "context must be a Context or None, not %.100s",
+                 Py_TYPE(named.ptr())->tp_name);
+  }
+  device_object = device_for(target_queue, named);
+  if (named.is_valid()) {
+    context = context_of(named)->raw.get();
+  } else {
+    check(isthmus_context_default(device_raw(), default_context.out()));
+    context = default_context.get();
+  }
+  queue = queue_in(*device_of(device_object), named);
+}
+
+const Resource& require_resource(nb::handle argument, const char* name) {
+  const auto* found = instance_of<Resource>(types.resource, argument);
+  if (found == nullptr) {
+    raise_python(PyExc_TypeError, "%s must be a resource of isthmus.memory, not %.100s", name,
+                 Py_TYPE(argument.ptr())->tp_name);
+  }
+  return *found;
+}
+
+const Resource* resource_or_none(nb::handle argument) {
+  if (!has_value(argument)) {
+    return nullptr;
+  }
+  const auto* found = instance_of<Resource>(types.resource, argument);
+  if (found == nullptr) {
+    raise_python(PyExc_TypeError,
+                 "resource must be a resource of isthmus.memory or None, not %.100s",
+                 Py_TYPE(argument.ptr())->tp_name);
+  }
+  return found;
+}
+
+nb::handle device_of_resource(const Resource& resource) {
+  return queue_of(resource.queue_object)->device_object;
+}
+
+isthmus_resource_info_t info_of(const Resource& resource) {
+  isthmus_resource_info_t info{};
+  info.struct_size = sizeof info;
+  const ExceptionScope exceptions;
+  check(isthmus_resource_query(resource.raw.get(), &info));
+  exceptions.raise();
+  return info;
+}
+
+// From Python 3.12 on the name of a type includes that of its module.
+nb::object resource_repr(nb::handle object) {
+  const auto& self = require_resource(object, "self");
+  const auto device_name = describe(*device_of(queue_of(self.queue_object)->device_object));
+  const nb::object name = object.type().attr("__name__");
+  return nb::steal(PyUnicode_FromFormat("<isthmus.memory.%U of %U memory on %s>", name.ptr(),
+                                        kind_name(self.kind).ptr(), device_name.c_str()));
+}
+
+namespace {
+
+void init_provider(ProviderResource* self, nb::handle kind, nb::handle queue,
+                   nb::handle context_argument, nb::handle write_combined) {
+  ResourceTarget target{kind, queue, context_argument};
+  const bool is_combined = to_flag(write_combined, "write_combined");
+  if (is_combined && target.kind != ISTHMUS_KIND_HOST) {
+    raise_python(PyExc_ValueError, "write-combined memory is of kind 'host', not %R", kind.ptr());
+  }
+  ResourceHandle resource;
+  check(is_combined
+            ? isthmus_resource_write_combined(target.context, target.device_raw(), resource.out())
+            : isthmus_resource_provider(target.context, target.device_raw(), target.kind,
+                                        resource.out()));
+  construct_resource(self,
+                     ProviderResource{{std::move(resource), target.kind, std::move(target.queue)}});
+}
+
+std::uint64_t trim(const Resource& self, nb::handle keep_bytes) {
+  const auto min_held_bytes = to_bytes(keep_bytes, "keep_bytes", nb::handle{}, self.kind);
+  std::uint64_t released_bytes = 0;
+  isthmus_status_t status;
+  const ExceptionScope exceptions;
+  {
+    const GilRelease released;
+    status = isthmus_resource_trim(self.raw.get(), min_held_bytes, &released_bytes);
+  }
+  check(status);
+  exceptions.raise();
+  return released_bytes;
+}
+
+nb::object live(nb::handle kind) {
+  std::uint64_t count = 0, bytes = 0;
+  const auto memory_kind = kind.is_none() ? ISTHMUS_KIND_UNKNOWN : to_kind(kind);
+  {
+    const GilRelease released;
+    isthmus_live(memory_kind, &count, &bytes);
+  }
+  return nb::make_tuple(count, bytes);
+}
+
+// If the resource's original object was destroyed, the result is an object of the common base
+// class.
+nb::object wrap_resource(ResourceHandle raw, nb::handle context) {
+  if (nb::object existing = find_resource(raw.get()); existing.is_valid()) {
+    return existing;
+  }
+  Resource resource{std::move(raw), ISTHMUS_KIND_UNKNOWN, {}, true};
+  const auto info = info_of(resource);
+  resource.kind = info.kind;
+  const nb::object device = wrap(DeviceHandle::retained(info.device));
+  resource.queue_object = queue_in(*device_of(device), context);
+  nb::object object = nb::inst_alloc(types.resource);
+  new (nb::inst_ptr<Resource>(object)) Resource{std::move(resource)};
+  nb::inst_mark_ready(object);
+  return object;
+}
+
+const char* state_name(isthmus_memory_state_t state) {
+  switch (state) {
+    case ISTHMUS_MEMORY_LIVE: return "live";
+    case ISTHMUS_MEMORY_WAITING: return "waiting";
+    case ISTHMUS_MEMORY_FREE: return "free";
+    default: return "unknown";
+  }
+}
+
+nb::object query(nb::handle pointer, nb::handle context) {
+  const auto* queried_context = context.is_none() ? nullptr : context_of(context);
+  if (queried_context == nullptr && !context.is_none()) {
+    raise_python(PyExc_TypeError, "context must be a Context or None, not %.100s",
+                 Py_TYPE(context.ptr())->tp_name);
+  }
+  const void* address = to_pointer(pointer, "pointer");
+  isthmus_pointer_info_t info{};
+  info.struct_size = sizeof info;
+  check(isthmus_pointer_query(queried_context == nullptr ? nullptr : queried_context->raw.get(),
+                              address, &info));
+  ContextHandle context_handle;
+  ResourceHandle resource_handle;
+  check(isthmus_pointer_origin(address, context_handle.out(), resource_handle.out()));
+  nb::object device = nb::none(), owner = nb::none(), resource = nb::none();
+  if (info.device != nullptr) {
+    device = wrap(DeviceHandle::retained(info.device));
+  }
+  if (info.context != nullptr) {
+    owner = context_handle.get() == nullptr ? nb::borrow(context) : wrap(std::move(context_handle));
+  }
+  if (info.resource != nullptr && resource_handle.get() != nullptr) {
+    resource = wrap_resource(std::move(resource_handle), owner);
+  }
+  return nb::module_::import_("isthmus._pointer")
+      .attr("PointerInfo")(kind_name(info.kind), reinterpret_cast<std::uintptr_t>(info.base),
+                           info.nbytes, device, owner, resource, state_name(info.state),
+                           info.requested_bytes, info.queue_key);
+}
+
+std::uintptr_t key_of(const Resource& self) noexcept {
+  return reinterpret_cast<std::uintptr_t>(self.raw.get());
+}
+
+nb::object equal(const Resource& self, nb::handle other) {
+  const auto* other_resource = instance_of<Resource>(types.resource, other);
+  return other_resource == nullptr ? nb::borrow(Py_NotImplemented)
+                                   : nb::bool_(key_of(self) == key_of(*other_resource));
+}
+
+constexpr auto k_custom_resource_hint =
+    "for a custom resource pass an object with allocate(nbytes, alignment, queue) and "
+    "deallocate(pointer, nbytes, queue) to isthmus.memory.CustomResource";
+
+// The library calls its resources through their function tables, never through Python methods.
+// Overrides in a subclass would be ignored, so such a subclass is rejected.
+PyObject* init_subclass(PyObject* type, PyObject*, PyObject*) noexcept {
+  return result_of([type] {
+    const nb::handle subclass = type;
+    if (!subclass.attr("allocate").is(types.resource.attr("allocate")) ||
+        nb::hasattr(subclass, "deallocate")) {
+      raise_python(
+          PyExc_TypeError,
+          "%.100s: allocate and deallocate of a subclass of a resource are never called; %s",
+          reinterpret_cast<PyTypeObject*>(type)->tp_name, k_custom_resource_hint);
+    }
+    return nb::none();
+  });
+}
+
+PyMethodDef resource_methods[] = {
+    {"__init_subclass__",
+     reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&init_subclass)),
+     METH_CLASS | METH_VARARGS | METH_KEYWORDS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+PyType_Slot resource_slots[] = {{Py_tp_methods, resource_methods}, {0, nullptr}};
+
+void verify(const Resource& self) {
+  isthmus_status_t status;
+  {
+    const GilRelease released;
+    status = isthmus_resource_verify(self.raw.get());
+  }
+  check(status);
+}
+
+}  // namespace
+
+void raise_abstract(nb::handle self, const nb::args&, const nb::kwargs&) {
+  raise_python(PyExc_TypeError,
+               "%.100s is the base class of resources and cannot be instantiated; %s",
+               Py_TYPE(self.ptr())->tp_name, k_custom_resource_hint);
+}
+
+nb::class_<Resource> bind_resource(nb::module_& module) {
+  nb::class_<Resource> base(
+      module, "MemoryResource", nb::type_slots(resource_slots), nb::is_weak_referenceable(),
+      "Allocates memory of one kind, in one context, on one device: the base of all resources.\n"
+      "Used as Buffer(nbytes, resource=...); safe to use from any thread. It lives as long as its\n"
+      "memory. To implement a resource, use CustomResource rather than a subclass.");
+  types.resource = base;
+  base.def("__init__", &raise_abstract);
+  base.def_prop_ro(
+          "kind", [](const Resource& self) { return kind_name(self.kind); },
+          nb::sig("def kind(self) -> str"), "The kind of its memory.")
+      .def_prop_ro(
+          "queue", [](const Resource& self) { return self.queue_object; },
+          nb::sig("def queue(self) -> Queue"),
+          "The queue of buffers that are created from it without a queue.")
+      .def_prop_ro(
+          "device", [](const Resource& self) { return nb::borrow(device_of_resource(self)); },
+          nb::sig("def device(self) -> Device"), "The device that the resource allocates for.")
+      .def_prop_ro(
+          "context",
+          [](const Resource& self) { return queue_of(self.queue_object)->context_object; },
+          nb::sig("def context(self) -> Context"), "The context that its memory belongs to.")
+      .def_prop_ro(
+          "held_bytes", [](const Resource& self) { return info_of(self).held_bytes; },
+          nb::sig("def held_bytes(self) -> int"),
+          "Bytes of the driver's memory that the resource holds; a provider holds none.")
+      .def_prop_ro(
+          "free_bytes", [](const Resource& self) { return info_of(self).free_bytes; },
+          nb::sig("def free_bytes(self) -> int"),
+          "Held bytes that no buffer, thread or size class uses.")
+      .def_prop_ro(
+          "maps", [](const Resource& self) { return info_of(self).maps; },
+          nb::sig("def maps(self) -> int"),
+          "How often the driver allocated memory for it, or mapped memory at another address.")
+      .def_prop_ro(
+          "unmaps", [](const Resource& self) { return info_of(self).unmaps; },
+          nb::sig("def unmaps(self) -> int"),
+          "How often memory was returned to the driver, or unmapped from its address.")
+      .def("verify", &verify, nb::sig("def verify(self) -> None"),
+           "Checks all records of this resource and its upstreams. Raises ValueError with the\n"
+           "errors that a DebugResource detected, now or before, InternalError if a pool's\n"
+           "records are inconsistent. Slow.")
+      .def("trim", &trim, nb::arg("keep_bytes").none() = 0,
+           nb::sig("def trim(self, keep_bytes: int | str = 0) -> int"),
+           "Returns free memory to the driver while more than `keep_bytes` are held. The result\n"
+           "is the number of bytes returned. Memory in thread caches counts as free.")
+      .def("__eq__", &equal, nb::arg("other").none(),
+           nb::sig("def __eq__(self, other: object) -> bool"))
+      .def("__hash__", &key_of)
+      .def("__repr__", &resource_repr, nb::sig("def __repr__(self) -> str"));
+  nb::class_<ProviderResource, Resource>(
+      module, "ProviderResource",
+      "The driver's own allocator: ProviderResource(kind=\"device\", device=None, context=None,\n"
+      "write_combined=False).\n\n"
+      "`device` None: the first device of `context`, else the current device; `context` None: the\n"
+      "device's default one. `write_combined`, for kind \"host\": memory that bypasses the host's\n"
+      "caches, for data that the host writes once, in order, and devices read. Reading it on the\n"
+      "host takes some hundred times as long. Raises UnsupportedError for a kind that the device\n"
+      "does not have, and for write-combined memory without the capability \"write_combine\".")
+      .def("__init__", &init_provider, nb::arg("kind").none() = "device",
+           nb::arg("device") = nb::none(), nb::arg("context") = nb::none(), nb::kw_only(),
+           nb::arg("write_combined").none() = false,
+           nb::sig("def __init__(self, kind: str = 'device', device: Device | str | None = None, "
+                   "context: Context | None = None, *, write_combined: bool = False) -> None"));
+  bind_pool(module);
+  bind_adaptors(module);
+  module.def(
+      "live", &live, nb::arg("kind") = nb::none(),
+      nb::sig("def live(kind: str | None = None) -> tuple[int, int]"),
+      "(allocations, bytes) that are live in this process, of one kind (None: all). Memory of\n"
+      "default pools counts by block in use, with its bytes as the pool rounds them. For other\n"
+      "pools, all memory that they hold of the driver counts, in use or free. Memory whose\n"
+      "release waits for work in flight counts.");
+  module.def("query", &query, nb::arg("pointer").none(), nb::kw_only(),
+             nb::arg("context") = nb::none(),
+             nb::sig("def query(pointer: int, *, context: Context | None = None) -> PointerInfo"),
+             "Returns information about an address, which may lie inside of a buffer: the whole\n"
+             "block of a buffer belongs to it. For an address that the library does not know, the\n"
+             "driver of `context` is queried, if that is passed; memory of other contexts is then\n"
+             "unknown. Raises ValueError if `pointer` is not an address.");
+  return base;
+}
+
+}  // namespace isthmus::python

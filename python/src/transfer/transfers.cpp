@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies, fills, prefetch and advice.
+
+#include "transfer/transfers.hpp"
+
+#include <cstring>
+#include <functional>
+#include <numeric>
+
+#include "core/arguments.hpp"
+#include "core/waiting.hpp"
+
+namespace isthmus::python {
+namespace {
+
+std::size_t remaining_bytes(const Place& place) {
+  return place.raw.offset <= place.nbytes ? place.nbytes - place.raw.offset : 0;
+}
+
+// Bytes from the first to the last of `height` rows.
+std::size_t extent_2d(std::size_t width, std::size_t height, std::size_t pitch, const char* role) {
+  if (width == 0 || height == 0) {
+    return 0;
+  }
+  if (pitch < width) {
+    raise_python(PyExc_ValueError,
+                 "pitch of the %s must be at least the width of %zu bytes, not %zu", role, width,
+                 pitch);
+  }
+  std::size_t extent = 0;
+  if (__builtin_mul_overflow(height - 1, pitch, &extent) ||
+      __builtin_add_overflow(extent, width, &extent)) {
+    raise_python(error_type(ISTHMUS_ERROR_OUT_OF_RANGE),
+                 "%zu rows with a pitch of %zu bytes do not fit in 64 bits", height, pitch);
+  }
+  return extent;
+}
+
+struct Pattern {
+  alignas(16) char bytes[16];
+  std::size_t nbytes = 1;
+};
+
+Pattern byte_pattern(nb::handle index) {
+  int overflow = 0;
+  const long long byte = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
+  if (overflow != 0 || byte < 0 || byte > 255) {
+    raise_python(PyExc_ValueError,
+                 "a fill with a number sets every byte: it must lie in 0..255, not %U; for wider "
+                 "values pass their bytes, like numpy.float32(1) or (1000).to_bytes(4, 'little')",
+                 shown_integer(index).ptr());
+  }
+  Pattern pattern{};
+  pattern.bytes[0] = static_cast<char>(static_cast<unsigned char>(byte));
+  return pattern;
+}
+
+// Converts an integer to one byte, and other objects to their bytes. Arrays have __index__ but are
+// not integers.
+Pattern to_pattern(nb::handle value) {
+  std::optional<nb::python_error> cause;
+  if (const nb::object index = as_integer(value, &cause); index.is_valid()) {
+    return byte_pattern(index);
+  }
+  Pinned held;
+  if (PyObject_GetBuffer(value.ptr(), &held.view, PyBUF_SIMPLE) != 0) {
+    PyErr_Clear();
+    raise_type_error(cause, "value must be an integer or bytes, not %.100s",
+                     Py_TYPE(value.ptr())->tp_name);
+  }
+  const auto length = held.view.len;
+  if (length != 1 && length != 2 && length != 4 && length != 8 && length != 16) {
+    raise_python(PyExc_ValueError, "a pattern must have 1, 2, 4, 8 or 16 bytes, not %zd", length);
+  }
+  Pattern pattern{};
+  pattern.nbytes = static_cast<std::size_t>(length);
+  std::memcpy(pattern.bytes, held.view.buf, pattern.nbytes);
+  return pattern;
+}
+
+// The library rejects all work in a forked child. Reading memory that the host can access needs no
+// work.
+bool is_reading_in_child(const Place& destination, const Place& source,
+                         const OperationArguments& arguments) {
+  return is_forked_child() && arguments.blocking && destination.raw.buffer == nullptr &&
+         source.direct;
+}
+
+void read_in_child(const Buffer& buffer, std::size_t offset, void* destination,
+                   std::size_t nbytes) {
+  const auto info = info_of(buffer);
+  if (nbytes != 0) {
+    std::memcpy(destination, static_cast<const char*>(info.pointer) + offset, nbytes);
+  }
+}
+
+struct ByteRange {
+  Place endpoint;
+  std::size_t nbytes;
+};
+
+ByteRange to_range(const RangeRequest& request) {
+  ByteRange range;
+  range.endpoint = to_place(request.buffer, Access::write, "buffer");
+  range.endpoint.raw.offset = to_size(request.offset, "offset");
+  range.nbytes = to_size_or(request.nbytes, "nbytes", remaining_bytes(range.endpoint));
+  require_range(range.endpoint, range.nbytes, "buffer");
+  return range;
+}
+
+}  // namespace
+
+nb::object copy(const CopyRequest& request, const OperationArguments& arguments) {
+  Place destination = to_place(request.destination, Access::write, "destination");
+  Place source = to_place(request.source, Access::read, "source");
+  destination.raw.offset = to_size(request.destination_offset, "destination offset");
+  source.raw.offset = to_size(request.source_offset, "source offset");
+  const auto nbytes = to_size_or(request.nbytes, "nbytes", remaining_bytes(source));
+  require_range(source, nbytes, "source");
+  require_range(destination, nbytes, "destination");
+  if (is_reading_in_child(destination, source, arguments) && source.raw.buffer != nullptr) {
+    read_in_child(*buffer_of(request.source), source.raw.offset,
+                  static_cast<char*>(destination.raw.pointer) + destination.raw.offset, nbytes);
+    return nb::none();
+  }
+  return run_operation(
+      {arguments, nbytes, destination.direct && source.direct, {&destination, &source}},
+      [&](const isthmus_operation_t* options, isthmus_event_t** event) {
+        return isthmus_copy(arguments.queue, &destination.raw, &source.raw, nbytes, options, event);
+      });
+}
+
+nb::object copy_2d(const Copy2dRequest& request, const OperationArguments& arguments) {
+  Place destination = to_place(request.destination, Access::write, "destination");
+  Place source = to_place(request.source, Access::read, "source");
+  destination.raw.offset = to_size(request.destination_offset, "destination offset");
+  source.raw.offset = to_size(request.source_offset, "source offset");
+  const auto width = to_size(request.width, "width");
+  const auto height = to_size(request.height, "height");
+  const auto destination_pitch = to_size_or(request.destination_pitch, "destination pitch", width);
+  const auto source_pitch = to_size_or(request.source_pitch, "source pitch", width);
+  require_range(source, extent_2d(width, height, source_pitch, "source"), "source");
+  require_range(destination, extent_2d(width, height, destination_pitch, "destination"),
+                "destination");
+  return run_operation(
+      {arguments, width * height, destination.direct && source.direct, {&destination, &source}},
+      [&](const isthmus_operation_t* options, isthmus_event_t** event) {
+        return isthmus_copy_2d(arguments.queue, &destination.raw, destination_pitch, &source.raw,
+                               source_pitch, width, height, options, event);
+      });
+}
+
+nb::object fill(const RangeRequest& request, nb::handle value,
+                const OperationArguments& arguments) {
+  ByteRange range = to_range(request);
+  const auto pattern = to_pattern(value);
+  return run_operation({arguments, range.nbytes, range.endpoint.direct, {&range.endpoint, nullptr}},
+                       [&](const isthmus_operation_t* options, isthmus_event_t** event) {
+                         return isthmus_fill(arguments.queue, &range.endpoint.raw, pattern.bytes,
+                                             pattern.nbytes, range.nbytes, options, event);
+                       });
+}
+
+nb::object prefetch(const RangeRequest& request, bool to_host,
+                    const OperationArguments& arguments) {
+  ByteRange range = to_range(request);
+  return run_operation({arguments, range.nbytes, false, {&range.endpoint, nullptr}},
+                       [&](const isthmus_operation_t* options, isthmus_event_t** event) {
+                         return isthmus_prefetch(arguments.queue, &range.endpoint.raw, range.nbytes,
+                                                 to_host ? 1 : 0, options, event);
+                       });
+}
+
+nb::object advise(const RangeRequest& request, nb::handle advice,
+                  const OperationArguments& arguments) {
+  ByteRange range = to_range(request);
+  const auto number = to_size(advice, "advice");
+  if (number > UINT32_MAX) {
+    raise_python(error_type(ISTHMUS_ERROR_INVALID_ARGUMENT),
+                 "advice of %zu does not fit in 32 bits", number);
+  }
+  return run_operation({arguments, range.nbytes, false, {&range.endpoint, nullptr}},
+                       [&](const isthmus_operation_t* options, isthmus_event_t** event) {
+                         return isthmus_advise(arguments.queue, &range.endpoint.raw, range.nbytes,
+                                               static_cast<std::uint32_t>(number), options, event);
+                       });
+}
+
+nb::object copy_strided(const StridedCopy& copy, const OperationArguments& arguments) {
+  const auto nbytes =
+      std::accumulate(copy.shape.begin(), copy.shape.end(), copy.item, std::multiplies<>{});
+  return run_operation({arguments,
+                        nbytes,
+                        copy.destination.direct && copy.source.direct,
+                        {&copy.destination, &copy.source}},
+                       [&](const isthmus_operation_t* options, isthmus_event_t** event) {
+                         return isthmus_copy_nd(arguments.queue, &copy.destination.raw,
+                                                copy.destination_strides.data(), &copy.source.raw,
+                                                copy.source_strides.data(), copy.shape.data(),
+                                                copy.shape.size(), copy.item, options, event);
+                       });
+}
+
+void copy_places(Place& destination, Place& source, std::size_t nbytes) {
+  const OperationArguments arguments{nb::handle{}, nb::handle{}, true};
+  static_cast<void>(run_operation(
+      {arguments, nbytes, destination.direct && source.direct, {&destination, &source}},
+      [&](const isthmus_operation_t* options, isthmus_event_t** event) {
+        return isthmus_copy(nullptr, &destination.raw, &source.raw, nbytes, options, event);
+      }));
+}
+
+namespace {
+
+nb::object copy_gathered(Place& destination, Place& source, const ArrayView& view,
+                         const OperationArguments& arguments) {
+  const auto packed = dense_strides(view.shape, view.type.item);
+  const auto dtype = view.type.dtype;
+  const auto ndim = view.shape.size();
+  const isthmus_array_t destination_array{destination.raw, dtype, ndim, view.shape.data(),
+                                          packed.data()};
+  const isthmus_array_t source_array{source.raw, dtype, ndim, view.shape.data(),
+                                     view.strides.data()};
+  return run_operation(
+      {arguments, view.nbytes, destination.direct && source.direct, {&destination, &source}},
+      [&](const isthmus_operation_t* options, isthmus_event_t** event) {
+        return isthmus_copy_array(arguments.queue, &destination_array, &source_array,
+                                  ISTHMUS_CASTING_NO, options, event);
+      });
+}
+
+}  // namespace
+
+void copy_packed(const ArrayView& view, Place& destination) {
+  Place source = buffer_place(view.buffer);
+  source.raw.offset = view.offset;
+  const OperationArguments arguments{nb::handle{}, nb::handle{}, true};
+  if (!view.is_c_dense) {
+    static_cast<void>(copy_gathered(destination, source, view, arguments));
+    return;
+  }
+  if (is_reading_in_child(destination, source, arguments)) {
+    read_in_child(view.buffer, view.offset, destination.raw.pointer, view.nbytes);
+    return;
+  }
+  copy_places(destination, source, view.nbytes);
+}
+
+nb::object make_bytes(std::size_t nbytes) {
+  nb::object bytes = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(nbytes)));
+  if (!bytes.is_valid()) {
+    raise_set();
+  }
+  return bytes;
+}
+
+void copy_out(const ArrayView& source, void* destination, nb::object owner) {
+  Place endpoint;
+  endpoint.raw.pointer = destination;
+  endpoint.nbytes = source.nbytes;
+  endpoint.owner = std::move(owner);
+  copy_packed(source, endpoint);
+}
+
+}  // namespace isthmus::python
