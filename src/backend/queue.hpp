@@ -15,6 +15,7 @@
 
 #include "backend/context.hpp"
 #include "backend/event.hpp"
+#include "backend/workarounds/query_in_calls.hpp"
 #include "core/bytes.hpp"
 #include "core/owner.hpp"
 #include "core/spin_lock.hpp"
@@ -133,10 +134,8 @@ class Queue : public RefCounted {
   // may free memory too.
   [[nodiscard]] bool query_may_block() const noexcept { return query_may_block_; }
   // Whether library threads may query this queue only while a thread of the program is in a call of
-  // the library. That call waits at most 4 ms for the query, since the driver may block it. Intel's
-  // OpenCL runtime for CPUs (2024.2 to 2026.2) crashes if one thread waits for an out-of-order
-  // queue while another submits to it. While a single-threaded program waits for its queue, library
-  // threads must therefore not use that queue.
+  // the library (workarounds/query_in_calls.hpp). That call waits at most 4 ms for the query, since
+  // the driver may block it.
   [[nodiscard]] bool is_queried_on_demand() const noexcept { return is_queried_on_demand_; }
   // Whether other code submits to the driver's queue without obtaining its handle.
   [[nodiscard]] bool is_default_stream() const noexcept { return is_default_stream_; }
@@ -219,7 +218,10 @@ class Queue : public RefCounted {
   void mark_query_may_block() noexcept { query_may_block_ = true; }
   // Like `unfinished`, but only for work submitted through this object. Does not query the driver.
   void add_own_unfinished(std::vector<Ref<Event>>& out);
-  void mark_queried_on_demand() noexcept { is_queried_on_demand_ = true; }
+  void mark_queried_on_demand() noexcept {
+    is_queried_on_demand_ = true;
+    note_queue_queried_in_calls();
+  }
   // Set while operations are deferred, which external work may overtake.
   void set_has_deferred_operations(bool value) noexcept {
     has_deferred_operations_.store(value, std::memory_order_release);

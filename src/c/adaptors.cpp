@@ -2,7 +2,6 @@
 // Memory resources that wrap other resources, and custom resources.
 
 #include "c/common.hpp"
-#include "memory/base/deferred_release.hpp"
 #include "memory/resources/aligned_resource.hpp"
 #include "memory/resources/binning_resource.hpp"
 #include "memory/resources/custom_resource.hpp"
@@ -103,12 +102,11 @@ isthmus_status_t isthmus_resource_statistics(isthmus_resource_t* upstream,
 
 isthmus_status_t isthmus_statistics_query(isthmus_resource_t* resource,
                                           isthmus_statistics_t* statistics) noexcept {
-  return guarded([&]() -> Result<void> {
+  return guarded_after_releases([&]() -> Result<void> {
     ISTHMUS_NEEDS(resource);
     ISTHMUS_NEEDS(statistics);
     auto counter = statistics_resource_of(resource);
     ISTHMUS_TRY(counter);
-    release_on_demand();
     return write_statistics((*counter)->read(), *statistics);
   });
 }

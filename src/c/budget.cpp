@@ -5,7 +5,6 @@
 #include "c/common.hpp"
 #include "core/quantities.hpp"
 #include "core/text.hpp"
-#include "memory/base/deferred_release.hpp"
 #include "memory/base/host_memory.hpp"
 #include "os/process.hpp"
 
@@ -74,7 +73,7 @@ void isthmus_budget_release(isthmus_budget_t* budget) noexcept {
 
 isthmus_status_t isthmus_budget_query(isthmus_budget_t* budget,
                                       isthmus_budget_info_t* info) noexcept {
-  return guarded([&]() -> Result<void> {
+  return guarded_after_releases([&]() -> Result<void> {
     ISTHMUS_NEEDS(budget);
     ISTHMUS_NEEDS(info);
     if (info->struct_size < sizeof *info) {
@@ -83,7 +82,6 @@ isthmus_status_t isthmus_budget_query(isthmus_budget_t* budget,
     if (os::is_forked_child()) {
       return forked_child_error();
     }
-    release_on_demand();
     const auto state = object(budget)->state();
     info->limit_bytes = state.limit_bytes;
     info->held_bytes = state.held_bytes;

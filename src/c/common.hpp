@@ -7,12 +7,14 @@
 
 #include <exception>
 #include <new>
+#include <utility>
 
 #include "backend/drivers.hpp"
 #include "backend/queue.hpp"
 #include "buffer/buffer.hpp"
 #include "core/status.hpp"
 #include "memory/base/budget.hpp"
+#include "memory/base/library_call.hpp"
 #include "memory/base/memory_resource.hpp"
 #include "memory/base/oom_callbacks.hpp"
 #include "memory/records/pins.hpp"
@@ -64,6 +66,15 @@ Status guarded(Body&& body) noexcept {
   } catch (...) {
     return set_last_error(unexpected_exception_error("unknown type"));
   }
+}
+
+// As `guarded`, for entry points that report or return memory, or wait for all work of a queue.
+// First runs the releases that are possible only in a call of the program
+// (memory/base/library_call.hpp).
+template <class Body>
+Status guarded_after_releases(Body&& body) noexcept {
+  on_library_call();
+  return guarded(std::forward<Body>(body));
 }
 
 // Return the errors for a required pointer that is NULL, for a structure of the caller that is

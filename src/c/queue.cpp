@@ -4,7 +4,6 @@
 #include "backend/library_threads.hpp"
 #include "c/common.hpp"
 #include "core/threads.hpp"
-#include "memory/base/deferred_release.hpp"
 #include "os/process.hpp"
 #include "transfer/ordering.hpp"
 
@@ -210,21 +209,18 @@ int isthmus_queue_idle(isthmus_queue_t* queue) noexcept {
 }
 
 isthmus_status_t isthmus_queue_wait(isthmus_queue_t* queue, int64_t timeout_ns) noexcept {
-  return guarded([&]() -> Result<void> {
+  const auto wait = [&]() -> Result<void> {
     ISTHMUS_NEEDS(queue);
-    // Runs the releases that wait for the same work. They may take longer than a timeout allows.
-    if (timeout_ns < 0) {
-      release_on_demand();
-    }
     return object(queue)->wait(os::deadline_after(timeout_ns));
-  });
+  };
+  // The releases may take longer than a timeout allows.
+  return timeout_ns < 0 ? guarded_after_releases(wait) : guarded(wait);
 }
 
 isthmus_status_t isthmus_queue_pending(isthmus_queue_t* queue, isthmus_event_t** event) noexcept {
-  return guarded([&]() -> Result<void> {
+  return guarded_after_releases([&]() -> Result<void> {
     ISTHMUS_NEEDS(queue);
     ISTHMUS_NEEDS(event);
-    release_on_demand();  // runs releases that wait for the same work
     return return_handle(object(queue)->pending(), event);
   });
 }

@@ -8,7 +8,6 @@
 
 #include "c/common.hpp"
 #include "core/sizes.hpp"
-#include "memory/base/deferred_release.hpp"
 #include "memory/base/live_counts.hpp"
 #include "memory/base/provider.hpp"
 #include "memory/base/result_memory.hpp"
@@ -333,12 +332,11 @@ isthmus_status_t isthmus_resource_deallocate(isthmus_resource_t* resource, void*
 
 isthmus_status_t isthmus_resource_trim(isthmus_resource_t* resource, uint64_t keep_bytes,
                                        uint64_t* released_bytes) noexcept {
-  return guarded([&]() -> Result<void> {
+  return guarded_after_releases([&]() -> Result<void> {
     ISTHMUS_NEEDS(resource);
     if (os::is_forked_child()) {
       return forked_child_error();
     }
-    release_on_demand();
     const auto bytes = object(resource)->trim(keep_bytes);
     if (released_bytes != nullptr) {
       *released_bytes = bytes;
@@ -349,7 +347,7 @@ isthmus_status_t isthmus_resource_trim(isthmus_resource_t* resource, uint64_t ke
 
 isthmus_status_t isthmus_resource_query(isthmus_resource_t* resource,
                                         isthmus_resource_info_t* info) noexcept {
-  return guarded([&]() -> Result<void> {
+  return guarded_after_releases([&]() -> Result<void> {
     ISTHMUS_NEEDS(resource);
     ISTHMUS_NEEDS(info);
     constexpr auto k_first_size = offsetof(isthmus_resource_info_t, maps);
@@ -359,7 +357,6 @@ isthmus_status_t isthmus_resource_query(isthmus_resource_t* resource,
     if (os::is_forked_child()) {
       return forked_child_error();
     }
-    release_on_demand();
     auto& memory_resource = *object(resource);
     const auto usage = memory_resource.usage();
     info->kind = memory_resource.kind();
@@ -377,7 +374,7 @@ isthmus_status_t isthmus_resource_query(isthmus_resource_t* resource,
 
 void isthmus_live(isthmus_kind_t kind, uint64_t* count, uint64_t* bytes) noexcept {
   const bool is_valid = kind >= ISTHMUS_KIND_UNKNOWN && kind <= ISTHMUS_KIND_HOST;
-  release_on_demand();
+  on_library_call();
   auto total = is_valid ? process_live_counts().total(kind) : LiveTotal{};
   if (is_valid && !os::is_forked_child()) {
     DefaultPools::only().count_blocks(total, kind);

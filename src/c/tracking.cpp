@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "c/common.hpp"
-#include "memory/base/deferred_release.hpp"
 #include "memory/base/tags.hpp"
 #include "memory/resources/tracking_resource.hpp"
 #include "os/process.hpp"
@@ -71,10 +70,9 @@ isthmus_status_t isthmus_resource_tracking(isthmus_resource_t* upstream, uint32_
 isthmus_status_t isthmus_allocation_tracker_visit(isthmus_resource_t* resource,
                                                   isthmus_tracked_function_t function,
                                                   void* user_data) noexcept {
-  return guarded([&]() -> Result<void> {
+  return guarded_after_releases([&]() -> Result<void> {
     auto tracker = tracker_of(resource);
     ISTHMUS_TRY(tracker);
-    release_on_demand();
     ISTHMUS_NEEDS(function);
     for (const auto& block : (*tracker)->live()) {
       const auto* stack = TrackingResource::stack_of(block);
@@ -92,10 +90,9 @@ isthmus_status_t isthmus_allocation_tracker_visit(isthmus_resource_t* resource,
 isthmus_status_t isthmus_allocation_tracker_usage(isthmus_resource_t* resource,
                                                   isthmus_tag_usage_function_t function,
                                                   void* user_data) noexcept {
-  return guarded([&]() -> Result<void> {
+  return guarded_after_releases([&]() -> Result<void> {
     auto tracker = tracker_of(resource);
     ISTHMUS_TRY(tracker);
-    release_on_demand();
     ISTHMUS_NEEDS(function);
     for (const auto& usage : (*tracker)->usage_by_tag()) {
       isthmus_statistics_t counts{};
@@ -109,10 +106,9 @@ isthmus_status_t isthmus_allocation_tracker_usage(isthmus_resource_t* resource,
 
 isthmus_status_t isthmus_allocation_tracker_report(isthmus_resource_t* resource, char* text,
                                                    size_t capacity, size_t* length) noexcept {
-  return guarded([&]() -> Result<void> {
+  return guarded_after_releases([&]() -> Result<void> {
     auto tracker = tracker_of(resource);
     ISTHMUS_TRY(tracker);
-    release_on_demand();
     ISTHMUS_NEEDS(length);
     if (capacity != 0) {
       ISTHMUS_NEEDS(text);

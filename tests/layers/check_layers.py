@@ -5,9 +5,10 @@ check_layers.py [ROOT]
 
 A layer may include itself and the layers before it in LAYERS. A driver's folder below `backend` may
 include the backend interface, `core` and `os`, but no other driver; only src/backend/drivers.cpp
-includes the drivers. The folders of python/src follow the same rule, in the order of MODULE_LAYERS;
-files beside them may include any of them. Only `os` contains system #ifdefs. A line has at most 100
-columns. No committed file is larger than 256 KiB.
+includes the drivers. The folder WORKAROUNDS belongs to the backend interface. The folders of
+python/src follow the same rule, in the order of MODULE_LAYERS; files beside them may include any of
+them. Only `os` contains system #ifdefs. A line has at most 100 columns. No committed file is larger
+than 256 KiB.
 """
 
 import re
@@ -24,6 +25,7 @@ MODULE_LAYERS = ["core", "layout", "memory", "buffer", "transfer", "interop", "a
 MODULE_LAYERS += ["frameworks", "dpctl"]
 MODULES = Path("python/src")
 REGISTRY = Path("src/backend/drivers.cpp")
+WORKAROUNDS = "workarounds"  # for defects of drivers; below `backend`
 LICENCE = "SPDX-License-Identifier: Apache-2.0"
 LICENCE_LINE = re.compile(rf"^(//|#|/\*) {re.escape(LICENCE)}( \*/)?$", re.M)
 LICENCE_WITHIN = 200  # characters from the start of a file
@@ -46,7 +48,8 @@ def layer_of(path: Path) -> tuple[str, str]:
     parts = path.parts[1:-1]
     if parts[:1] == ("memory",):
         return "/".join(parts), ""
-    return (parts[0] if parts else "", parts[1] if len(parts) > 1 else "")
+    below = parts[1] if len(parts) > 1 else ""
+    return (parts[0] if parts else "", "" if below == WORKAROUNDS else below)
 
 
 def resolve(root: Path, path: Path, name: str) -> Path | None:

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "backend/call_of_any_thread.hpp"
-#include "backend/delayed_release.hpp"
+#include "backend/workarounds/delayed_release.hpp"
 #include "backend/opencl/operation.hpp"
 #include "core/sizes.hpp"
 

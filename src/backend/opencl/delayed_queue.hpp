@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Retains an out-of-order queue, to which this library submits no more work, until the queue's work
-// has completed (backend/delayed_release.hpp).
+// has completed (backend/workarounds/delayed_release.hpp).
 
 #include "backend/context.hpp"
 #include "backend/opencl/device.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/opencl/queue.hpp"
 
-#include "backend/delayed_release.hpp"
+#include "backend/workarounds/delayed_release.hpp"
 #include "backend/opencl/delayed_queue.hpp"
 #include "backend/opencl/errors.hpp"
 #include "backend/opencl/event.hpp"

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "backend/copy_division.hpp"
-#include "backend/delayed_release.hpp"
+#include "backend/workarounds/delayed_release.hpp"
 #include "backend/sycl/errors.hpp"
 #include "core/sizes.hpp"
 #include "os/process.hpp"

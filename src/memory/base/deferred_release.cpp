@@ -11,7 +11,7 @@
 #include <optional>
 #include <utility>
 
-#include "backend/delayed_release.hpp"
+#include "backend/workarounds/delayed_release.hpp"
 #include "core/never_destroyed.hpp"
 #include "core/threads.hpp"
 #include "os/process.hpp"

@@ -58,7 +58,7 @@ void start_release_thread() noexcept;
 // until their queues have been queried. Returns false if there are none, or on a library thread.
 // For calls of the program that allocate memory or return it to the driver, while they hold no
 // lock. `wait_for_release` does the same. Also releases expired queues
-// (backend/delayed_release.hpp).
+// (backend/workarounds/delayed_release.hpp).
 bool release_on_demand() noexcept;
 // As `release_on_demand`, but only if these releases amount to 64 MiB or more, each counted as at
 // least 1 MiB; otherwise costs one load. Releases no expired queues. For frequent calls, since a

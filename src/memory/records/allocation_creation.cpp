@@ -13,19 +13,18 @@ namespace {
 
 Result<void*> allocate_memory(Queue& queue, const AllocationRequest& request,
                               MemoryResource* resource) {
-  if (resource != nullptr) {
-    auto* const pool = resource->as_pool();
-    auto* const block =
-        pool != nullptr ? pool->allocate_fast(request.nbytes, request.alignment, &queue) : nullptr;
-    if (pool == nullptr) {
-      release_large_on_demand();
-    }
+  auto* const pool = resource != nullptr ? resource->as_pool() : nullptr;
+  if (pool != nullptr) {
+    auto* const block = pool->allocate_fast(request.nbytes, request.alignment, &queue);
     return block != nullptr ? block : resource->allocate(request.nbytes, request.alignment, queue);
+  }
+  release_large_on_demand();
+  if (resource != nullptr) {
+    return resource->allocate(request.nbytes, request.alignment, queue);
   }
   if (auto error = queue.check_allocation()) {
     return error;
   }
-  release_large_on_demand();
   return provider_allocate_or_trim(queue.context(), queue.device(), request);
 }
 

@@ -6,7 +6,7 @@
 
 #include <thread>
 
-#include "backend/delayed_release.hpp"
+#include "backend/workarounds/delayed_release.hpp"
 #include "backend/opencl/event.hpp"
 #include "buffer/buffer.hpp"
 #include "memory/base/live_counts.hpp"

@@ -15,6 +15,7 @@
 #include "backend/drivers.hpp"
 #include "backend/queue.hpp"
 #include "core/never_destroyed.hpp"
+#include "memory/base/library_call.hpp"
 #include "memory/pool/pool.hpp"
 #include "memory/records/facts.hpp"
 #include "memory/records/pooled.hpp"
@@ -184,11 +185,14 @@ TEST(deferred_release_concurrent, a_queue_is_queried_on_demand_while_a_thread_is
   const auto home = *host->platform().default_context();
   using demand = void (*)();
   constexpr demand by_asking = [] { static_cast<void>(release_on_demand()); };
+  constexpr demand by_calling = [] { on_library_call(); };
   constexpr demand by_waiting = [] {
     static_cast<void>(wait_for_release(release_count(), std::nullopt));
   };
-  for (const auto demands : {by_asking, by_waiting}) {
-    SCOPED_TRACE(demands == by_asking ? "by asking" : "by waiting");
+  for (const auto demands : {by_asking, by_calling, by_waiting}) {
+    SCOPED_TRACE(demands == by_asking    ? "by asking"
+                 : demands == by_calling ? "by calling"
+                                         : "by waiting");
     const auto on = make_ref<captured_queue>(*home, *host);
     on->mark_queried_on_demand();
     std::vector<std::unique_ptr<used_there>> all;
