@@ -154,6 +154,12 @@ def test_documented() -> None:
                 assert inspect.getdoc(member), f"{cls.__name__}.{name}"
 
 
+def test_the_declarations_for_cython_are_those_of_the_header() -> None:
+    program = [sys.executable, ROOT / "python" / "generate_pxd.py", "check"]
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_cython_sees_all_of_the_c_interface() -> None:
     comment = re.compile(r"/\*.*?\*/|#[^\n]*", re.S)
     header = comment.sub("", (ROOT / "include" / "isthmus" / "isthmus.h").read_text())
