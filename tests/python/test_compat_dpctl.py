@@ -89,7 +89,7 @@ def test_new_memory(kind: str, size: Any) -> None:
     assert made.nbytes == made.size == len(made) == int(size)
     assert made.get_usm_type() == kind
     assert made.get_usm_type_enum() == 1 + KINDS.index(kind)
-    assert made.reference_obj is None
+    assert made.reference_obj is made
     assert made.sycl_context == made.sycl_queue.sycl_context
     assert sys.getsizeof(made) >= int(size)
     assert kind in repr(made)
@@ -726,6 +726,37 @@ def test_keywords_that_are_no_strings(keyword: Any) -> None:
     for made_by in (Named, CLASSES["shared"]):
         with pytest.raises(TypeError, match="keywords must be strings"):
             made_by(64, **{keyword: 2})
+
+
+def test_a_view_by_dpctl_keeps_the_memory(kind: str) -> None:
+    made = filled(CLASSES[kind](64))
+    view = getattr(theirs, f"MemoryUSM{kind.capitalize()}")(made)
+    assert view._pointer == made._pointer
+    address = view._pointer
+    again = CLASSES[kind](view)
+    del made
+    gc.collect()
+    assert view.copy_to_host().tobytes() == DATA[:64].tobytes()
+    del view
+    gc.collect()
+    assert (again._pointer, again.tobytes()) == (address, DATA[:64].tobytes())
+
+
+def test_the_import_changes_no_class_of_dpctl() -> None:
+    in_a_process_of_its_own(
+        """if True:
+        import ctypes, isthmus
+        isthmus.devices("sycl")
+        import dpctl.memory
+        names = ["MemoryUSMDevice", "MemoryUSMShared", "MemoryUSMHost"]
+        classes = [getattr(dpctl.memory, name) for name in names]
+        def slots(cls): # without flags, cached state and the list of subclasses
+            return ctypes.string_at(id(cls) + 24, 144) + ctypes.string_at(id(cls) + 184, 144)
+        before = [(slots(cls), dict(vars(cls))) for cls in classes]
+        import isthmus.compat.dpctl.memory
+        assert [(slots(cls), dict(vars(cls))) for cls in classes] == before
+        assert [getattr(dpctl.memory, name) for name in names] == classes"""
+    )
 
 
 def test_objects_of_dpctl_cannot_become_ours() -> None:

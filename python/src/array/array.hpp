@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Creation of arrays, and the functions behind their operators. Needs the interpreter's lock.
+// Creation of arrays, and the functions that implement their operators. Needs the interpreter's
+// lock.
 
 #include "buffer/typed_array.hpp"
 #include "core/resource_objects.hpp"

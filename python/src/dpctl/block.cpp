@@ -22,11 +22,26 @@ void DpctlBlock::operator()(void*) noexcept {
   }
 }
 
-DpctlBlock* dpctl_block_of(const DpctlMemory& object) noexcept {
-  return object.owner != nullptr ? std::get_deleter<DpctlBlock>(*object.owner) : nullptr;
+const std::shared_ptr<void>* owner_of(DpctlMemory& object) noexcept {
+  if (object.owner != nullptr) {
+    return object.owner;
+  }
+  if (auto* const own = as_isthmus(object)) {
+    return own->first_owner;
+  }
+  if (object.reference == nullptr || !is_dpctl_memory(object.reference)) {
+    return nullptr;
+  }
+  auto* const referred = as_isthmus(as_dpctl(object.reference));
+  return referred != nullptr ? referred->first_owner : nullptr;
 }
 
-DpctlBlock& require_block(const DpctlMemory& object) {
+DpctlBlock* dpctl_block_of(DpctlMemory& object) noexcept {
+  const auto* const owner = owner_of(object);
+  return owner != nullptr ? std::get_deleter<DpctlBlock>(*owner) : nullptr;
+}
+
+DpctlBlock& require_block(DpctlMemory& object) {
   auto* found = dpctl_block_of(object);
   if (found == nullptr) {
     raise_python(PyExc_ValueError, "the memory of this object was not allocated by Isthmus");
@@ -83,7 +98,7 @@ struct CurrentMemory {
   isthmus_buffer_info_t info{};
 };
 
-CurrentMemory current_memory(const DpctlMemory& object) {
+CurrentMemory current_memory(DpctlMemory& object) {
   auto& block = require_block(object);
   auto* const memory = adopt_once(block, object);
   auto* const exported_view = std::atomic_ref{block.exported_view}.load(std::memory_order_acquire);
@@ -95,7 +110,7 @@ CurrentMemory current_memory(const DpctlMemory& object) {
 
 }  // namespace
 
-Place dpctl_place(const DpctlMemory& object) {
+Place dpctl_place(DpctlMemory& object) {
   const auto [raw, info] = current_memory(object);
   const nb::object queue_object = wrap(QueueHandle::retained(info.queue));
   Place endpoint;
@@ -107,7 +122,7 @@ Place dpctl_place(const DpctlMemory& object) {
   return endpoint;
 }
 
-nb::object memory_of(const DpctlMemory& object) {
+nb::object memory_of(DpctlMemory& object) {
   const auto [raw, info] = current_memory(object);
   return make_instance<Buffer>(types.memory[info.kind], BufferHandle::retained(raw),
                                wrap(QueueHandle::retained(info.queue)), nb::object{}, info.kind,

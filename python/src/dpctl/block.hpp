@@ -2,8 +2,8 @@
 #pragma once
 // The memory of an object of isthmus.compat.dpctl, as a block that the object keeps alive.
 //
-// The block is stored where dpctl stores the owner of its memory, a std::shared_ptr, so that views
-// of dpctl and of C++ programs share the block.
+// The block is owned as dpctl owns its memory, by a std::shared_ptr, so that views and C++ programs
+// share it.
 
 #include <atomic>
 
@@ -33,17 +33,20 @@ struct DpctlBlock {
   void operator()(void*) noexcept;
 };
 
+// The owner of the object's memory: its own or, for a view of dpctl's classes, that of the object
+// of Isthmus that it refers to. Null for memory without a shared owner.
+[[nodiscard]] const std::shared_ptr<void>* owner_of(DpctlMemory& object) noexcept;
 // The block of the object's memory; null for memory that dpctl owns.
-[[nodiscard]] DpctlBlock* dpctl_block_of(const DpctlMemory& object) noexcept;
+[[nodiscard]] DpctlBlock* dpctl_block_of(DpctlMemory& object) noexcept;
 // The same, but throws ValueError if there is no block.
-[[nodiscard]] DpctlBlock& require_block(const DpctlMemory& object);
+[[nodiscard]] DpctlBlock& require_block(DpctlMemory& object);
 // Records that the address was exported. Thread-safe. If the record cannot be allocated, the block
 // is never freed.
 void expose_address(DpctlBlock& block) noexcept;
 
 // The object's memory as the endpoint of a blocking operation.
-[[nodiscard]] Place dpctl_place(const DpctlMemory& object);
+[[nodiscard]] Place dpctl_place(DpctlMemory& object);
 // An object of isthmus.memory over the same memory, on the queue that currently uses it.
-[[nodiscard]] nb::object memory_of(const DpctlMemory& object);
+[[nodiscard]] nb::object memory_of(DpctlMemory& object);
 
 }  // namespace isthmus::python

@@ -19,8 +19,6 @@
 
 namespace isthmus::python {
 
-DpctlTypes dpctl;
-
 namespace {
 
 // Creates an empty object through dpctl's base class, without calling its constructors, which
@@ -44,11 +42,12 @@ void set_object(PyObject*& member, nb::object value) noexcept {
 // of the garbage collector would see an incomplete object.
 nb::object make_filled(PyTypeObject* type, DpctlBlock block, void* pointer, std::size_t nbytes,
                        nb::object queue, nb::object reference) {
+  const bool is_new = block.sycl_queue != nullptr;
   // If this throws, the block is called, which releases its memory.
   auto owner = std::make_unique<std::shared_ptr<void>>(pointer, block);
   nb::object instance = make_empty(type);
   auto& object = as_dpctl(instance);
-  object.owner = owner.release();
+  (is_new ? as_isthmus(object)->first_owner : object.owner) = owner.release();
   object.pointer = pointer;
   object.nbytes = static_cast<Py_ssize_t>(nbytes);
   set_object(object.queue, std::move(queue));
@@ -112,9 +111,11 @@ bool is_copy_requested(const MemoryArguments& arguments) {
   return arguments.copy.is_valid() && to_c_integer(arguments.copy, "copy", INT_MIN, INT_MAX) != 0;
 }
 
-// A view of the same memory, of the class `type`.
-nb::object make_view(PyTypeObject* type, const DpctlMemory& memory) {
-  auto owner = std::make_unique<std::shared_ptr<void>>(*memory.owner);
+// A view of the same memory, of the class `type`. It has an owner that dpctl's constructors copy,
+// so the address counts as exported. Pre: the memory has a block.
+nb::object make_view(PyTypeObject* type, DpctlMemory& memory) {
+  auto owner = std::make_unique<std::shared_ptr<void>>(*owner_of(memory));
+  expose_address(*dpctl_block_of(memory));
   nb::object instance = make_empty(type);
   auto& view = as_dpctl(instance);
   view.owner = owner.release();
@@ -123,11 +124,6 @@ nb::object make_view(PyTypeObject* type, const DpctlMemory& memory) {
   set_object(view.queue, nb::borrow(memory.queue));
   set_object(view.reference, nb::borrow(memory.reference));
   return instance;
-}
-
-bool is_dpctl_memory(nb::handle object) {
-  return PyObject_TypeCheck(object.ptr(),
-                            reinterpret_cast<PyTypeObject*>(dpctl.memory_base.ptr())) != 0;
 }
 
 // The kind of memory that dpctl owns, as its object stores it; UNKNOWN for other memory.
@@ -181,7 +177,7 @@ nb::object make_from_object(PyTypeObject* type, isthmus_kind_t kind, const nb::o
     return instance;
   }
   if (is_dpctl_memory(arguments.other)) {
-    const auto& foreign = as_dpctl(arguments.other);
+    auto& foreign = as_dpctl(arguments.other);
     return dpctl_block_of(foreign) != nullptr
                ? make_view(type, foreign)
                : make_adopted(type, source, nb::borrow(foreign.reference));

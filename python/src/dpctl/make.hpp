@@ -9,18 +9,6 @@
 
 namespace isthmus::python {
 
-// Set when isthmus.compat.dpctl.memory is imported. That module is never unloaded, so the
-// references are never released.
-struct DpctlTypes {
-  nb::handle memory_base;      // dpctl's _Memory
-  nb::handle queue;            // dpctl's SyclQueue
-  nb::handle classes[4];       // Isthmus' classes, by kind
-  nb::handle base_classes[4];  // their base classes, by kind
-  nb::handle allocation_error, alignment_error;
-  void** functions = nullptr;  // Cython's table of Isthmus' classes
-};
-extern DpctlTypes dpctl;
-
 [[nodiscard]] nb::object make_dpctl(PyTypeObject* type, const MemoryArguments& arguments);
 [[nodiscard]] nb::object as_dpctl_memory(nb::handle object);
 

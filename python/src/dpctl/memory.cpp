@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
+#include <new>
 #include <string>
 #include <string_view>
 
@@ -21,36 +23,26 @@ namespace {
 
 DpctlGetter dpctl_get_data_ptr, dpctl_get_opaque_ptr;
 
-template <DpctlGetter* Theirs>
-void* expose_and_get(DpctlMemory* self) noexcept {
-  if (auto* block = dpctl_block_of(*self); block != nullptr) {
+void expose(DpctlMemory& memory) noexcept {
+  if (auto* block = dpctl_block_of(memory); block != nullptr) {
     expose_address(*block);
   }
-  return (*Theirs)(self);
 }
 
-// The original tp_new of dpctl's own classes. They create views of the same memory, whose function
-// table does not record uses, so the address is recorded as exported first.
-newfunc dpctl_new[4];
+void* expose_and_get_data_ptr(DpctlMemory* self) noexcept {
+  expose(*self);
+  return dpctl_get_data_ptr(self);
+}
 
-template <isthmus_kind_t Kind>
-PyObject* expose_and_construct(PyTypeObject* type, PyObject* arguments, PyObject* named) noexcept {
-  PyObject* const source = PyTuple_GET_SIZE(arguments) != 0 ? PyTuple_GET_ITEM(arguments, 0)
-                           : named != nullptr               ? PyDict_GetItemString(named, "other")
-                                                            : nullptr;
-  if (source != nullptr &&
-      PyObject_TypeCheck(source, reinterpret_cast<PyTypeObject*>(dpctl.memory_base.ptr())) != 0) {
-    if (auto* block = dpctl_block_of(as_dpctl(source)); block != nullptr) {
-      expose_address(*block);
-    }
+// Without memory for a shared pointer this returns null, which means that there is none: the caller
+// then keeps the object alive instead.
+void* expose_and_get_opaque_ptr(DpctlMemory* self) noexcept {
+  expose(*self);
+  const auto* const first_owner = as_isthmus(*self)->first_owner;
+  if (self->owner == nullptr && first_owner != nullptr) {
+    self->owner = new (std::nothrow) std::shared_ptr<void>(*first_owner);
   }
-  return dpctl_new[Kind](type, arguments, named);
-}
-
-template <isthmus_kind_t Kind>
-void hook_constructor(nb::handle type_object) {
-  auto* const type = reinterpret_cast<PyTypeObject*>(type_object.ptr());
-  dpctl_new[Kind] = std::exchange(type->tp_new, &expose_and_construct<Kind>);
+  return dpctl_get_opaque_ptr(self);
 }
 
 void hook_functions(nb::handle base) {
@@ -63,8 +55,8 @@ void hook_functions(nb::handle base) {
   dpctl_get_opaque_ptr = reinterpret_cast<DpctlGetter>(dpctl_functions[k_get_opaque_ptr]);
   static void* functions[k_function_count];
   std::copy_n(dpctl_functions, k_function_count, functions);
-  functions[k_get_data_ptr] = reinterpret_cast<void*>(&expose_and_get<&dpctl_get_data_ptr>);
-  functions[k_get_opaque_ptr] = reinterpret_cast<void*>(&expose_and_get<&dpctl_get_opaque_ptr>);
+  functions[k_get_data_ptr] = reinterpret_cast<void*>(&expose_and_get_data_ptr);
+  functions[k_get_opaque_ptr] = reinterpret_cast<void*>(&expose_and_get_opaque_ptr);
   dpctl.functions = functions;
 }
 
@@ -115,7 +107,7 @@ Place to_host_place(nb::handle object, Access access, const char* role) {
 }
 
 nb::object copy_to_host(nb::handle self, nb::handle out) {
-  const auto& memory = as_dpctl(self);
+  auto& memory = as_dpctl(self);
   if (out.is_none()) {
     return to_numpy(memory_of(memory));
   }
@@ -143,7 +135,7 @@ nb::object copy_from_host(nb::handle self, nb::handle source_object) {
   if (source.nbytes == 0) {
     raise_python(PyExc_IndexError, "source must not be empty, but has 0 bytes");
   }
-  const auto& memory = as_dpctl(self);
+  auto& memory = as_dpctl(self);
   if (source.nbytes > static_cast<std::size_t>(memory.nbytes)) {
     raise_python(PyExc_ValueError,
                  "the source of %zu bytes is larger than this memory of %zd bytes", source.nbytes,
@@ -248,6 +240,15 @@ nb::object get_pointer(nb::handle self) {
   return nb::steal(PyLong_FromVoidPtr(exposed_address(self)));
 }
 
+// The object to keep alive instead of this one. dpctl's constructors read it for a view of new
+// memory, whose owner is not visible to them: the view refers to this object and uses its address.
+nb::object get_reference(nb::handle self) {
+  auto& memory = as_dpctl(self);
+  const bool is_new = as_isthmus(memory)->first_owner != nullptr;
+  expose(memory);
+  return nb::borrow(is_new ? self : nb::handle(memory.reference));
+}
+
 // A dictionary to copy, with the entries that are the same for all objects. The three other entries
 // exist too, so that the copy has space for them.
 PyObject* interface_template() {
@@ -283,10 +284,24 @@ int get_view(PyObject* self, Py_buffer* view, int flags) noexcept {
   while (base->tp_as_buffer == nullptr || base->tp_as_buffer->bf_getbuffer == &get_view) {
     base = base->tp_base;
   }
-  if (auto* block = dpctl_block_of(as_dpctl(self)); block != nullptr) {
-    expose_address(*block);
-  }
+  expose(as_dpctl(self));
   return base->tp_as_buffer->bf_getbuffer(self, view, flags);
+}
+
+// Deletes the owner after the object, since that may release the interpreter's lock.
+void destroy(PyObject* self) noexcept {
+  auto* const type = Py_TYPE(self);
+  const auto* base = type;
+  while (base->tp_dealloc != &destroy) {  // of a Python subclass
+    base = base->tp_base;
+  }
+  while (base->tp_dealloc == &destroy) {
+    base = base->tp_base;
+  }
+  const std::unique_ptr<std::shared_ptr<void>> owner{
+      reinterpret_cast<IsthmusMemory*>(self)->first_owner};
+  base->tp_dealloc(self);
+  Py_DECREF(type);
 }
 
 template <nb::object (*Get)(nb::handle)>
@@ -335,6 +350,11 @@ PyMethodDef methods[] = {
 
 PyGetSetDef getters[] = {
     {"_pointer", &get<&get_pointer>, nullptr, "Its address.", nullptr},
+    {"reference_obj", &get<&get_reference>, nullptr,
+     "The object that owns the memory: this one if it allocated the memory, the one that the "
+     "memory\n"
+     "was adopted from, or None.",
+     nullptr},
     {"__sycl_usm_array_interface__", &get<&get_interface>, nullptr,
      "Version 1. The flag beside the address is False: the memory may be written.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
@@ -351,13 +371,14 @@ nb::object make_class(const char* name, nb::handle base) {
   const auto* base_buffer = reinterpret_cast<PyTypeObject*>(base.ptr())->tp_as_buffer;
   const bool has_views = base_buffer != nullptr && base_buffer->bf_getbuffer != nullptr;
   PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(&construct)},
+                         {Py_tp_dealloc, reinterpret_cast<void*>(&destroy)},
                          {Py_tp_methods, methods},
                          {Py_tp_getset, getters},
                          {Py_tp_doc, const_cast<char*>(k_doc)},
                          {has_views ? Py_bf_getbuffer : 0, reinterpret_cast<void*>(&get_view)},
                          {0, nullptr}};
-  PyType_Spec spec{name, 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_IMMUTABLETYPE,
-                   slots};
+  PyType_Spec spec{name, sizeof(IsthmusMemory), 0,
+                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_IMMUTABLETYPE, slots};
   nb::object type_object = nb::steal(PyType_FromSpecWithBases(&spec, nb::make_tuple(base).ptr()));
   if (!type_object.is_valid()) {
     raise_set();
@@ -379,9 +400,6 @@ nb::object make_classes(nb::handle dpctl_module, nb::handle queue, nb::handle al
   dpctl.base_classes[ISTHMUS_KIND_SHARED] =
       nb::object(dpctl_module.attr("MemoryUSMShared")).release();
   dpctl.base_classes[ISTHMUS_KIND_HOST] = nb::object(dpctl_module.attr("MemoryUSMHost")).release();
-  hook_constructor<ISTHMUS_KIND_DEVICE>(dpctl.base_classes[ISTHMUS_KIND_DEVICE]);
-  hook_constructor<ISTHMUS_KIND_SHARED>(dpctl.base_classes[ISTHMUS_KIND_SHARED]);
-  hook_constructor<ISTHMUS_KIND_HOST>(dpctl.base_classes[ISTHMUS_KIND_HOST]);
   const auto subclass = [&](const char* name) {
     return make_class(name, dpctl_module.attr(std::strrchr(name, '.') + 1)).release();
   };
