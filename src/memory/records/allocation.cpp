@@ -37,12 +37,17 @@ Allocation::~Allocation() {
 }
 
 Result<Ref<Allocation>> Allocation::record_new(Queue& queue, const Facts& facts,
-                                               Placement&& placement) {
+                                               const Placement& placement) {
   auto allocation = make_ref<Allocation>(queue, facts);
+  if (facts.alignment == 0) {
+    allocation->facts_.alignment = queue.device().properties().base_alignment;
+  }
   if (placement.device != nullptr) {
     allocation->device_ = placement.device;
   }
-  allocation->set_outer(std::move(placement.outer));
+  if (placement.outer != nullptr) {
+    allocation->set_outer(*placement.outer);
+  }
   // The pool may allocate memory that unfinished work of its previous owner still uses, but only on
   // the queue of that work.
   if (placement.pool != nullptr && placement.pool->frees_after_work()) {
@@ -95,15 +100,13 @@ void Allocation::register_with(MemoryResource* resource) {
   }
 }
 
-void Allocation::set_outer(Ref<Allocation> outer) {
-  if (outer) {
-    outer->begin_view(*queue_);
-    device_ = &outer->device();
-    is_nested_ = true;
-    outer_ = std::move(outer);
-    any_nested_allocation.store(true, std::memory_order_relaxed);
-    mark_as_divided();
-  }
+void Allocation::set_outer(Allocation& outer) {
+  outer.begin_view(*queue_);
+  device_ = &outer.device();
+  is_nested_ = true;
+  outer_ = Ref<Allocation>{&outer};
+  any_nested_allocation.store(true, std::memory_order_relaxed);
+  mark_as_divided();
 }
 
 bool Allocation::any_nested() noexcept {
@@ -157,11 +160,12 @@ bool Allocation::try_record_queue_work(Queue& queue) noexcept try {
 }
 
 Result<Ref<Allocation>> Allocation::adopt(Queue& queue, const Facts& facts, Owner owner,
-                                          Ref<Allocation> outer) {
+                                          const Ref<Allocation>& outer) {
   release_large_on_demand();
   auto allocation = make_ref<Allocation>(queue, facts);
-  allocation->set_outer(std::move(outer));
-  if (!allocation->outer_) {  // otherwise look-ups find the outer allocation
+  if (outer) {  // look-ups find the outer allocation
+    allocation->set_outer(*outer);
+  } else {
     process_registry().add(*allocation);
   }
   allocation->origin_ = Origin::foreign;

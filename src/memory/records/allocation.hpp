@@ -36,7 +36,7 @@ class Allocation final : public RegisteredAllocation, public Releasable {
     MemoryResource* resource = nullptr;  // that it is returned to; null: the driver
     Device* device = nullptr;            // null: the queue's
     Pool* pool = nullptr;                // whose block it is; null: it is no block of a pool
-    Ref<Allocation> outer = {};          // that it lies in, whose uses it shares; null: none
+    Allocation* outer = nullptr;         // that it lies in, whose uses it shares; null: none
   };
 
   // Called only by the static functions below, which register the record where look-ups need it.
@@ -45,7 +45,7 @@ class Allocation final : public RegisteredAllocation, public Releasable {
   // Creates the record of memory that was just allocated; `create_allocation` allocates as well. On
   // failure the memory still belongs to the caller. Throws std::bad_alloc.
   [[nodiscard]] static Result<Ref<Allocation>> record_new(Queue& queue, const Facts& facts,
-                                                          Placement&& placement);
+                                                          const Placement& placement);
   // Creates the record of a block that a resource returned as a bare pointer, without a record. The
   // pointer then holds a reference to the record. Throws std::bad_alloc, in which case the block is
   // unchanged.
@@ -55,7 +55,7 @@ class Allocation final : public RegisteredAllocation, public Releasable {
   // arguments. If the memory lies in `outer`, an allocation with a record, the new record keeps
   // `outer` alive and shares its uses.
   [[nodiscard]] static Result<Ref<Allocation>> adopt(Queue& queue, const Facts& facts, Owner owner,
-                                                     Ref<Allocation> outer);
+                                                     const Ref<Allocation>& outer);
 
   // Adds a reference that the caller's bare pointer holds. `drop_pointer` drops that reference, and
   // records all work submitted so far to `after` (may be null) as a use of the memory. It returns
@@ -141,7 +141,7 @@ class Allocation final : public RegisteredAllocation, public Releasable {
   void on_last_release() noexcept override;
   [[nodiscard]] std::vector<Ref<Queue>> exported_queues();
   void register_with(MemoryResource* resource);
-  void set_outer(Ref<Allocation> outer);
+  void set_outer(Allocation& outer);
   void mark_as_divided() noexcept;
   [[nodiscard]] bool record_view_work(Queue& queue);
   [[nodiscard]] bool try_record_queue_work(Queue& queue) noexcept;

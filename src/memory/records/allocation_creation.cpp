@@ -41,14 +41,11 @@ Result<Ref<Allocation>> record_block_of(MemoryResource& resource, Queue& queue,
     outer = *std::move(found);
   }
   return Allocation::record_new(queue, facts,
-                                {&resource, &source.device(), source.as_pool(), std::move(outer)});
+                                {&resource, &source.device(), source.as_pool(), outer.get()});
 }
 
-Result<Ref<Allocation>> record(Queue& queue, Allocation::Facts facts,
+Result<Ref<Allocation>> record(Queue& queue, const Allocation::Facts& facts,
                                MemoryResource* resource) noexcept try {
-  if (facts.alignment == 0) {
-    facts.alignment = queue.device().properties().base_alignment;
-  }
   if (resource == nullptr) {
     return Allocation::record_new(queue, facts, {});
   }
