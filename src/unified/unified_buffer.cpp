@@ -1,32 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unified/unified_buffer.hpp"
 
+#include <algorithm>
+#include <utility>
+
 #include "core/sizes.hpp"
-#include "memory/base/live_counts.hpp"
+#include "core/undo.hpp"
 #include "os/process.hpp"
-#include "tracking/creation.hpp"
+#include "tracking/take_all.hpp"
 
 namespace isthmus {
 
 UnifiedBuffer::UnifiedBuffer(Queue& queue, const UnifiedRequest& request, MemoryResource* resource)
-    : queue_{&queue},
-      request_{request},
-      resource_{resource},
-      one_memory_{!request.separate && queue.device().reaches_host_memory()} {}
+    : copies_{queue, request, resource} {}
 
-UnifiedBuffer::~UnifiedBuffer() {
-  process_unified_buffers().remove(*this);
-  release_pins();
-}
-
-void UnifiedBuffer::release_pins() noexcept {
-  for (auto* pin : {&pin_, &library_pin_}) {
-    if (*pin) {
-      (*pin)->end(false);
-      *pin = {};
-    }
-  }
-}
+UnifiedBuffer::~UnifiedBuffer() { process_unified_buffers().remove(*this); }
 
 Result<Ref<UnifiedBuffer>> UnifiedBuffer::create(Queue& queue, const UnifiedRequest& request,
                                                  MemoryResource* resource) {
@@ -61,12 +49,11 @@ UnifiedBuffer::Lock UnifiedBuffer::enter() {
 
 Error UnifiedBuffer::validate(const ByteRange& range) const {
   if (freed_.load(std::memory_order_acquire)) {
-    return fail(ISTHMUS_ERROR_CLOSED, "this unified buffer of {} was freed",
-                describe_bytes(request_.nbytes));
+    return freed_error(copies_.request);
   }
-  if (range.begin > range.end || range.end > request_.nbytes) {
+  if (range.begin > range.end || range.end > nbytes()) {
     return fail(ISTHMUS_ERROR_OUT_OF_RANGE, "bytes {} to {} do not lie in a unified buffer of {}",
-                range.begin, range.end, describe_bytes(request_.nbytes));
+                range.begin, range.end, describe_bytes(nbytes()));
   }
   return {};
 }
@@ -77,132 +64,39 @@ void UnifiedBuffer::free() noexcept {
     return;
   }
   const auto guard = enter();
-  // Sequentially consistent, like the load of `views_` in `release_host` and both accesses in
-  // `end_host_view`. If `free` and the end of the last view run concurrently, at least one of them
-  // sees the other and frees the host copy.
+  // Sequentially consistent, like the load of the number of views in `HostCopy::release` and both
+  // accesses in `end_host_view`. If `free` and the end of the last view run concurrently, at least
+  // one of them sees the other and frees the host copy.
   freed_.store(true, std::memory_order_seq_cst);
-  device_ = {};
-  std::erase_if(host_writes_, [](const ExactWrite& write) { return write.has_ended; });
+  copies_.device.close();
+  copies_.writes.cancel_ended_host();
   release_host();
 }
 
-// Releases the host copy, unless a caller has, or may have, a pointer to it. In that case the last
-// reference to the buffer releases it.
 void UnifiedBuffer::release_host() noexcept {
-  if (views_.load(std::memory_order_seq_cst) != 0 || !host_writes_.empty() || has_read_pointers_) {
-    return;
+  if (!copies_.writes.has_host_writes()) {
+    copies_.host.release();
   }
-  release_pins();
-  host_.reset();
 }
 
 bool UnifiedBuffer::uses_device(const isthmus::Device& device) const noexcept {
-  return &queue_->device() == &device;
-}
-
-namespace {
-
-// Adds the memory to the process's count of live host memory.
-std::shared_ptr<tracking::TrackedMemory> count_as_live(
-    std::unique_ptr<tracking::TrackedMemory> memory) {
-  process_live_counts().add(memory->view(), ISTHMUS_KIND_HOST, memory->nbytes());
-  return {memory.release(), [](tracking::TrackedMemory* freed) {
-            process_live_counts().remove(freed->view(), ISTHMUS_KIND_HOST, freed->nbytes());
-            delete freed;
-          }};
-}
-
-}  // namespace
-
-Result<void> UnifiedBuffer::ensure_host() {
-  if (host_) {
-    return {};
-  }
-  if (os::is_forked_child()) {
-    return fail(ISTHMUS_ERROR_FORKED,
-                "a forked child cannot create a host copy that its parent did not have: access it "
-                "before the fork, or start the child with spawn");
-  }
-  auto tracked =
-      tracking::create_memory({request_.nbytes, request_.granularity, request_.mechanism});
-  ISTHMUS_TRY(tracked);
-  host_ = count_as_live(*std::move(tracked));
-  if (auto pinned = ensure_pin(); !pinned) {
-    host_.reset();
-    return pinned;
-  }
-  return {};
-}
-
-// Pins the mapping that most copies use.
-Result<void> UnifiedBuffer::ensure_pin() {
-  if (!request_.pinned || one_memory_) {
-    return {};
-  }
-  auto* const start =
-      host_->mechanism() == tracking::TrackingMechanism::hashes ? host_->view() : host_->library();
-  auto pin = Pin::make(queue_->device(), {start, host_->nbytes(), false}, owner_of(host_));
-  ISTHMUS_TRY(pin);
-  pin_ = *std::move(pin);
-  return {};
-}
-
-// Pins the other mapping of hashed memory. A failure is ignored: copies of that mapping are then
-// only slower.
-void UnifiedBuffer::ensure_library_pin() {
-  if (!pin_ || library_pin_ || host_->mechanism() != tracking::TrackingMechanism::hashes) {
-    return;
-  }
-  auto pin =
-      Pin::make(queue_->device(), {host_->library(), host_->nbytes(), false}, owner_of(host_));
-  if (pin) {
-    library_pin_ = *std::move(pin);
-  }
-}
-
-Result<Ref<Buffer>> UnifiedBuffer::device_buffer_over_host() {
-  ISTHMUS_TRY(ensure_host());
-  auto* start = host_->is_one_memory() ? host_->library() : host_->view();
-  constexpr std::size_t k_alignment = 64;  // guaranteed by every tracking mechanism
-  auto memory = Allocation::adopt(*queue_, {start, request_.nbytes, k_alignment, ISTHMUS_KIND_HOST},
-                                  owner_of(host_), {});
-  ISTHMUS_TRY(memory);
-  return make_ref<Buffer>(*queue_, *std::move(memory),
-                          BufferRequest{request_.nbytes, ISTHMUS_KIND_HOST, k_alignment}, false);
-}
-
-Result<void> UnifiedBuffer::ensure_device() {
-  if (device_) {
-    return {};
-  }
-  auto buffer = one_memory_ ? device_buffer_over_host()
-                            : Buffer::create(*queue_, {request_.nbytes, ISTHMUS_KIND_DEVICE, 0},
-                                             resource_.get());
-  ISTHMUS_TRY(buffer);
-  // The allocation may have run callbacks of the program that used or freed this buffer, since the
-  // lock is recursive.
-  if (auto error = validate(all())) {
-    return error;
-  }
-  if (!device_) {
-    device_ = *std::move(buffer);
-  }
-  return {};
+  return &queue().device() == &device;
 }
 
 Result<UnifiedFacts> UnifiedBuffer::facts() {
   const auto guard = enter();
   auto state_now = state();
   ISTHMUS_TRY(state_now);
+  const auto& host = copies_.host;
   UnifiedFacts result;
   result.state = *state_now;
-  result.is_one_memory = one_memory_;
-  result.is_pinned = pin_ && pin_->is_registered();
-  result.host_views = views_.load(std::memory_order_relaxed);
-  result.counts = counts_;
-  if (host_) {
-    result.mechanism = host_->mechanism();
-    result.granule = host_->granule();
+  result.is_one_memory = copies_.is_one_memory;
+  result.is_pinned = host.is_pinned();
+  result.host_views = host.views();
+  result.counts = copies_.counts;
+  if (host) {
+    result.mechanism = host->mechanism();
+    result.granule = host->granule();
   }
   return result;
 }
@@ -212,38 +106,352 @@ Result<BufferState> UnifiedBuffer::state() {
   if (auto error = validate(all())) {
     return error;
   }
-  ISTHMUS_TRY(complete_all());
-  ISTHMUS_TRY(scan_host());
-  return current_state();
+  ISTHMUS_TRY(completion_.complete_all());
+  ISTHMUS_TRY(recorder_.scan());
+  return copies_.state.summary();
 }
 
 Result<UnifiedBuffer::Dirty> UnifiedBuffer::dirty_ranges() {
   const auto guard = enter();
   ISTHMUS_TRY(state());
-  return Dirty{host_dirty_, device_dirty_};
+  return Dirty{copies_.state.host_dirty(), copies_.state.device_dirty()};
+}
+
+Result<const std::byte*> UnifiedBuffer::read_host(const ByteRange& range) {
+  const auto guard = enter();
+  auto contents = current_host(range);
+  if (contents) {
+    copies_.host.note_read_pointer();
+  }
+  return contents;
+}
+
+// Downloads the range if necessary. If nothing is dirty or in flight this costs only a few loads.
+Result<const std::byte*> UnifiedBuffer::current_host(const ByteRange& range) {
+  if (auto error = validate(range)) {
+    return error;
+  }
+  const auto& state = copies_.state;
+  if (!state.host_is_valid() || !state.device_dirty().empty() || !copies_.inflight.empty() ||
+      completion_.has_failed() || copies_.writes.has_unrecorded()) {
+    ISTHMUS_TRY(downloader_.download({range, nullptr, Waiting::this_call}));
+  }
+  return copies_.host->view() + range.begin;
+}
+
+Result<std::byte*> UnifiedBuffer::begin_host_view(const ByteRange& range) {
+  const auto guard = enter();
+  auto contents = current_host(range);
+  ISTHMUS_TRY(contents);
+  copies_.host->expect_writers();
+  copies_.host.begin_view();
+  return const_cast<std::byte*>(*contents);
+}
+
+void UnifiedBuffer::end_host_view() noexcept {
+  if (copies_.host.end_view() && freed_.load(std::memory_order_seq_cst)) {
+    free();
+  }
+}
+
+Result<std::byte*> UnifiedBuffer::begin_host_write(const ByteRange& range, bool keep_contents) {
+  const auto guard = enter();
+  if (auto error = validate(range)) {
+    return error;
+  }
+  if (keep_contents) {
+    ISTHMUS_TRY(downloader_.download({range, nullptr, Waiting::this_call}));
+  } else {
+    ISTHMUS_TRY(copies_.host.ensure());
+    copies_.state.begin_host();
+    ISTHMUS_TRY(completion_.wait_and_report(range, false));
+  }
+  copies_.writes.reserve_host();
+  RangeSet written_set{range};
+  auto pointer = copies_.host->begin_write(range, keep_contents, copies_.host.writers());
+  ISTHMUS_TRY(pointer);
+  copies_.writes.begin_host({range, std::move(written_set), *pointer});
+  return pointer;
+}
+
+// Does not report failed copies; the next call does.
+Result<void> UnifiedBuffer::end_host_write(const ByteRange& range, bool contents_kept) {
+  const auto guard = enter();
+  auto* const write = copies_.writes.open_host(range);
+  if (write == nullptr) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "no write of bytes {} to {} is in progress",
+                range.begin, range.end);
+  }
+  if (auto error = validate(range)) {
+    copies_.writes.cancel_host(*write);
+    release_host();
+    return error;
+  }
+  write->contents_kept = contents_kept;
+  write->has_ended = true;
+  // Before anything that may fail: afterwards other threads may write through views.
+  ISTHMUS_TRY(recorder_.publish(*write));
+  return completion_.complete_all();
+}
+
+Result<Ref<Buffer>> UnifiedBuffer::device(const SyncRequest& request) {
+  const auto guard = enter();
+  if (auto error = validate(request.range)) {
+    return error;
+  }
+  ISTHMUS_TRY(uploader_.upload(request));
+  device_holds_nothing_ = false;
+  auto& target = copies_.queue_for(request);
+  // Keeps the device copy alive during the wait. A callback that runs meanwhile may free this
+  // buffer, or may request memory, for which unused device copies are released.
+  const auto buffer = copies_.device.buffer();
+  ISTHMUS_TRY(uploader_.order_after_uploads(target, request.range));
+  if (auto error = validate(request.range)) {
+    return error;
+  }
+  return &target == &queue() ? Result<Ref<Buffer>>{buffer} : buffer->on_queue(target);
+}
+
+Result<Ref<Buffer>> UnifiedBuffer::begin_device_write(const SyncRequest& request) {
+  const auto guard = enter();
+  if (auto error = validate(request.range)) {
+    return error;
+  }
+  const bool is_new = copies_.writes.begin_device(request.range);
+  Undo cancel_write{[&] {
+    if (is_new) {
+      copies_.writes.cancel_device(request.range);
+    }
+  }};
+  if (copies_.state.host_is_valid() && !copies_.is_one_memory) {
+    // Before the upload, which also sends the host writes that were found in whole granules.
+    copies_.host->refine(request.range);
+  }
+  auto upload_request = request;
+  upload_request.range = copies_.host.whole_granules(request.range);
+  auto buffer = device(upload_request);
+  ISTHMUS_TRY(buffer);
+  cancel_write.dismiss();
+  return buffer;
+}
+
+Submitted UnifiedBuffer::to_device(const SyncRequest& request) {
+  const auto guard = enter();
+  if (auto error = validate(request.range)) {
+    return error;
+  }
+  return uploader_.upload(request);
+}
+
+Submitted UnifiedBuffer::to_host(const SyncRequest& request) {
+  const auto guard = enter();
+  if (auto error = validate(request.range)) {
+    return error;
+  }
+  return downloader_.download(request);
+}
+
+Submitted UnifiedBuffer::arrival(const SyncRequest& request, BeforeArrival mode) {
+  const auto guard = enter();
+  if (auto error = validate(request.range)) {
+    return error;
+  }
+  return downloader_.arrival(request, mode);
+}
+
+// Locks the buffers in the order of their addresses, so that two of these calls cannot deadlock.
+Result<void> UnifiedBuffer::to_device(std::span<UnifiedBuffer* const> buffers, Queue* queue) {
+  std::vector<UnifiedBuffer*> sorted_buffers{buffers.begin(), buffers.end()};
+  std::ranges::sort(sorted_buffers);
+  sorted_buffers.erase(std::unique(sorted_buffers.begin(), sorted_buffers.end()),
+                       sorted_buffers.end());
+  std::vector<Lock> locks;
+  locks.reserve(sorted_buffers.size());
+  ISTHMUS_TRY(scan_all(sorted_buffers, locks));
+  return upload_all(sorted_buffers, queue);
+}
+
+// Locks the buffers, scans them together, and records the writes of each.
+Result<void> UnifiedBuffer::scan_all(std::span<UnifiedBuffer* const> buffers,
+                                     std::vector<Lock>& locks) {
+  std::vector<tracking::TrackedMemory::Taking> requests;
+  requests.reserve(buffers.size());
+  Undo restore_unscanned{[&] {
+    for (auto* buffer : buffers) {
+      buffer->copies_.host.mark_unscanned();
+    }
+  }};
+  for (auto* buffer : buffers) {
+    locks.push_back(buffer->enter());
+    if (auto error = buffer->validate(buffer->all())) {
+      return error;
+    }
+    ISTHMUS_TRY(buffer->completion_.complete_and_report());
+    if (buffer->recorder_.needs_scan()) {
+      buffer->copies_.host.begin_scan();
+      requests.push_back({buffer->copies_.host.memory().get(), &buffer->recorder_.detected()});
+    }
+  }
+  tracking::take_all(requests);
+  Result<void> outcome;
+  for (auto* buffer : buffers) {
+    if (auto status = buffer->recorder_.record_detected(); !status && outcome) {
+      outcome = status.take_error();
+    }
+  }
+  ISTHMUS_TRY(outcome);
+  restore_unscanned.dismiss();
+  return {};
+}
+
+// Submits all uploads before waiting for the first.
+Result<void> UnifiedBuffer::upload_all(std::span<UnifiedBuffer* const> buffers, Queue* queue) {
+  std::vector<Ref<Event>> events;
+  Result<void> outcome;
+  for (auto* buffer : buffers) {
+    auto event = buffer->uploader_.upload_known({buffer->all(), queue, Waiting::by_caller});
+    if (!event && outcome) {
+      outcome = event.take_error();
+    }
+    if (event && *event) {
+      events.push_back(*std::move(event));
+    }
+  }
+  auto status = Uploader::wait_for_events(events);
+  return outcome ? std::move(status) : std::move(outcome);
+}
+
+Result<void> UnifiedBuffer::mark_host(const ByteRange& range) {
+  const auto guard = enter();
+  if (auto error = validate(range)) {
+    return error;
+  }
+  if (!copies_.state.host_is_valid()) {
+    return fail(
+        ISTHMUS_ERROR_INVALID_ARGUMENT,
+        "the host copy does not exist yet, so it cannot have been written: access it first");
+  }
+  ISTHMUS_TRY(completion_.complete_all());
+  ISTHMUS_TRY(recorder_.scan());
+  ISTHMUS_TRY(recorder_.record_host_write({range}, copies_.is_one_memory));
+  return completion_.report_failed();  // after the range was marked
+}
+
+Result<void> UnifiedBuffer::mark_device(const ByteRange& range) {
+  const auto guard = enter();
+  if (auto error = validate(range)) {
+    return error;
+  }
+  if (!copies_.state.device_is_valid()) {
+    return fail(
+        ISTHMUS_ERROR_INVALID_ARGUMENT,
+        "the device copy does not exist yet, so it cannot have been written: access it first");
+  }
+  device_holds_nothing_ = false;
+  if (copies_.writes.end_device(range)) {
+    return completion_.complete_all();  // reports no failed copy; the next call does
+  }
+  ISTHMUS_TRY(completion_.complete_all());
+  ISTHMUS_TRY(recorder_.record_device_write(range));
+  return completion_.report_failed();  // after the range was marked
+}
+
+Result<void> UnifiedBuffer::resolve(Winner winner, const ByteRange& range) {
+  const auto guard = enter();
+  if (auto error = validate(range)) {
+    return error;
+  }
+  if (winner != Winner::host && winner != Winner::device) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "a conflict can be resolved only for the host or the device");
+  }
+  // A download in flight would overwrite the winner's bytes.
+  ISTHMUS_TRY(completion_.wait_and_report(range, false));
+  if (winner == Winner::device) {
+    // So that the bytes that the device copy holds are final.
+    ISTHMUS_TRY(completion_.wait_and_report(range, true));
+  }
+  ISTHMUS_TRY(recorder_.scan());
+  if (winner == Winner::host) {
+    copies_.state.resolve_for_host(range);
+    return {};
+  }
+  return resolve_for_device(range);
+}
+
+Result<void> UnifiedBuffer::resolve_for_device(const ByteRange& range) {
+  auto& state = copies_.state;
+  if (const auto losing_ranges = state.losing_to_device(range); !losing_ranges.empty()) {
+    ISTHMUS_TRY(recorder_.synchronize(losing_ranges));
+    state.resolve_for_device(losing_ranges);
+    copies_.device.note_written(losing_ranges);
+  }
+  const SyncRequest request{range, nullptr, Waiting::this_call};
+  if (!state.host_is_valid() || !state.device_is_valid()) {
+    ISTHMUS_TRY(downloader_.download(request));
+    return {};
+  }
+  // Downloads without a second scan, which would report the dropped writes again if they cover only
+  // part of a hashed granule.
+  ISTHMUS_TRY(downloader_.download_known(request, false));
+  return {};
+}
+
+Result<void> UnifiedBuffer::forget() {
+  const auto guard = enter();
+  if (auto error = validate(all())) {
+    return error;
+  }
+  ISTHMUS_TRY(completion_.wait_for(all(), false));
+  ISTHMUS_TRY(
+      completion_.complete_all());  // failures are reported only by the events of the copies
+  ISTHMUS_TRY(recorder_.scan());
+  // All allocations come before the first change, so that a failure changes nothing.
+  if (!copies_.state.host_dirty().empty()) {
+    ISTHMUS_TRY(recorder_.synchronize(copies_.state.host_dirty()));
+  }
+  auto synchronized = copies_.state.synchronized();
+  std::vector<RangeSet> outdated(copies_.inflight.size(), RangeSet{all()});
+  if (copies_.state.device_is_valid()) {
+    copies_.device.note_written({all()});
+  }
+  copies_.state = std::move(synchronized);
+  device_holds_nothing_ = true;
+  copies_.writes.cancel_all_device();
+  completion_.forget_failed();
+  for (auto& [key, transfer] : copies_.inflight) {
+    transfer.outdated = std::move(outdated.back());
+    outdated.pop_back();
+    transfer.is_forgotten = true;
+  }
+  return {};
+}
+
+// Whether the host copy is current or the device copy holds nothing, as far as this is known
+// without a scan, and no device write is open.
+bool UnifiedBuffer::can_release_device() const noexcept {
+  const auto& state = copies_.state;
+  return copies_.device && state.device_is_valid() && !copies_.is_one_memory &&
+         !copies_.writes.has_device_writes() && (state.host_is_valid() || device_holds_nothing_) &&
+         copies_.device.is_unused();
 }
 
 // Does not release the device copy if the buffer is in use. This thread may itself be in a call on
 // the buffer whose request for memory failed.
 std::uint64_t UnifiedBuffer::release_device_copy() {
   const Lock guard{lock_, std::try_to_lock};
-  if (!guard || !device_ || !device_is_valid_ || one_memory_ || !device_writes_.empty() ||
-      (!host_is_valid_ && !device_holds_nothing_)) {
+  if (!guard || !can_release_device()) {
     return 0;
   }
-  if (!device_->unique() || device_->exports() != 0 || !complete_all() || !inflight_.empty() ||
-      !scan_host() || !device_dirty_.empty()) {
+  auto& state = copies_.state;
+  if (!completion_.complete_all() || !copies_.inflight.empty() || !recorder_.scan() ||
+      !state.device_dirty().empty() ||
+      !recorder_.discard_host_writes(RangeSet{state.host_dirty()})) {
     return 0;
   }
-  if (!host_dirty_.empty() && !drop_host_writes(RangeSet{host_dirty_})) {
-    return 0;
-  }
-  host_dirty_.clear();
-  host_dirty_again_.clear();
-  device_held_.clear();
-  device_is_valid_ = false;
-  device_ = {};
-  return request_.nbytes;
+  state.end_device();
+  copies_.device.release();
+  return nbytes();
 }
 
 }  // namespace isthmus

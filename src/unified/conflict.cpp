@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unified/conflict.hpp"
+
+#include <iterator>
+#include <string>
+
+namespace isthmus {
+namespace {
+
+constexpr std::size_t k_max_named_ranges = 4;
+
+// Returns a text like "0 to 4096, 8192 to 12288 and 3 more".
+std::string name_ranges(const RangeSet& ranges) {
+  std::string text;
+  std::size_t named_ranges = 0;
+  for (const auto& range : ranges) {
+    if (named_ranges++ == k_max_named_ranges) {
+      break;
+    }
+    fmt::format_to(std::back_inserter(text), "{}{} to {}", text.empty() ? "" : ", ", range.begin,
+                   range.end);
+  }
+  if (ranges.size() > k_max_named_ranges) {
+    fmt::format_to(std::back_inserter(text), " and {} more", ranges.size() - k_max_named_ranges);
+  }
+  return text;
+}
+
+}  // namespace
+
+Result<void> check_conflict(const UnifiedCopies& copies, const ByteRange& range) {
+  const auto overlap = copies.state.conflict(range);
+  if (overlap.empty()) {
+    return {};
+  }
+  return fail(ISTHMUS_ERROR_CONFLICT,
+              "host and device both wrote bytes {} of a unified buffer: call resolve() for the "
+              "host or the device, create the buffer with a winner, or keep the two from writing "
+              "the same bytes ({} bytes, detected in granules of {} bytes)",
+              name_ranges(overlap), overlap.nbytes(), copies.host ? copies.host->granule() : 1);
+}
+
+}  // namespace isthmus
