@@ -75,18 +75,18 @@ void convert_to_odd(std::byte* __restrict destination, const std::byte* __restri
                     std::size_t count) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
     store(destination + i * sizeof(double),
-          rounded_to_odd_of(load<From>(source + i * sizeof(From))));
+          detail::integer_to_odd(load<From>(source + i * sizeof(From))));
   }
 }
 
 // The element types of the dtypes other than the complex ones, in the order of their numbers.
 using Types = std::tuple<Boolean, std::int8_t, std::int16_t, std::int32_t, std::int64_t,
-                         std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t, Float16,
-                         Bfloat16, float, double, long double>;
+                         std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t, float16,
+                         bfloat16, float, double, long double>;
 constexpr std::size_t k_types = std::tuple_size_v<Types>;
 
 template <class T>
-constexpr bool is_half = std::is_same_v<T, Float16> || std::is_same_v<T, Bfloat16>;
+constexpr bool is_half = std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
 
 // Whether the conversion is a single step. All other conversions are sequences of single steps.
 template <class To, class From>

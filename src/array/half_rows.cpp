@@ -5,11 +5,10 @@
 
 #include <cpuid.h>
 #include <immintrin.h>
+#include <isthmus/float16.hpp>
 
 #include <cstdint>
 #include <cstring>
-
-#include "array/half.hpp"
 
 namespace isthmus {
 namespace {
@@ -21,7 +20,7 @@ void convert_to_float16(std::byte* destination, const std::byte* source,
   for (std::size_t i = 0; i < count; ++i) {
     float x;
     std::memcpy(&x, source + i * sizeof x, sizeof x);
-    const auto converted = to_float16(x);
+    const float16 converted = x;
     std::memcpy(destination + i * sizeof converted, &converted, sizeof converted);
   }
 }
@@ -29,9 +28,9 @@ void convert_to_float16(std::byte* destination, const std::byte* source,
 void convert_to_float32(std::byte* destination, const std::byte* source,
                         std::size_t count) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
-    Float16 x;
+    float16 x;
     std::memcpy(&x, source + i * sizeof x, sizeof x);
-    const auto converted = to_float(x);
+    const float converted = x;
     std::memcpy(destination + i * sizeof converted, &converted, sizeof converted);
   }
 }
@@ -48,7 +47,7 @@ void convert_to_float32(std::byte* destination, const std::byte* source,
   std::size_t i = 0;
   for (; i + k_vector_elements <= count; i += k_vector_elements) {
     const auto values = _mm256_loadu_ps(reinterpret_cast<const float*>(source + i * sizeof(float)));
-    auto* const output = destination + i * sizeof(Float16);
+    auto* const output = destination + i * sizeof(float16);
     if (has_nan(values)) [[unlikely]] {
       convert_to_float16(output, source + i * sizeof(float), k_vector_elements);
     } else {
@@ -56,7 +55,7 @@ void convert_to_float32(std::byte* destination, const std::byte* source,
                        _mm256_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
     }
   }
-  convert_to_float16(destination + i * sizeof(Float16), source + i * sizeof(float), count - i);
+  convert_to_float16(destination + i * sizeof(float16), source + i * sizeof(float), count - i);
 }
 
 [[gnu::target("avx,f16c")]] void convert_to_float32_simd(std::byte* destination,
@@ -64,7 +63,7 @@ void convert_to_float32(std::byte* destination, const std::byte* source,
                                                          std::size_t count) noexcept {
   std::size_t i = 0;
   for (; i + k_vector_elements <= count; i += k_vector_elements) {
-    const auto* const input = source + i * sizeof(Float16);
+    const auto* const input = source + i * sizeof(float16);
     const auto values = _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(input)));
     auto* const output = destination + i * sizeof(float);
     if (has_nan(values)) [[unlikely]] {
@@ -73,7 +72,7 @@ void convert_to_float32(std::byte* destination, const std::byte* source,
       _mm256_storeu_ps(reinterpret_cast<float*>(output), values);
     }
   }
-  convert_to_float32(destination + i * sizeof(float), source + i * sizeof(Float16), count - i);
+  convert_to_float32(destination + i * sizeof(float), source + i * sizeof(float16), count - i);
 }
 
 // The check for AVX also checks that the operating system saves the wide registers.

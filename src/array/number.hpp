@@ -5,12 +5,12 @@
 // in NumPy: the lowest integer of 32 or 64 bits, or of 16 bits for a long double and a narrow type,
 // truncated to the requested width. Thread-safe.
 
+#include <isthmus/float16.hpp>
+
 #include <concepts>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
-
-#include "array/half.hpp"
 
 namespace isthmus {
 
@@ -58,10 +58,6 @@ template <class To, class From>
 [[nodiscard]] To converted(From x) noexcept {
   if constexpr (std::is_same_v<To, Boolean>) {
     return {static_cast<std::uint8_t>(x != From{} ? 1 : 0)};
-  } else if constexpr (std::is_same_v<To, Float16>) {
-    return to_float16(x);
-  } else if constexpr (std::is_same_v<To, Bfloat16>) {
-    return to_bfloat16(x);
   } else if constexpr (std::integral<To> && std::floating_point<From>) {
     return integer_of<To>(x);
   } else {
@@ -71,28 +67,6 @@ template <class To, class From>
 template <class To>
 [[nodiscard]] To converted(Boolean x) noexcept {
   return static_cast<To>(x.value != 0 ? 1 : 0);
-}
-template <class To>
-[[nodiscard]] To converted(Float16 x) noexcept {
-  return to_float(x);
-}
-template <class To>
-[[nodiscard]] To converted(Bfloat16 x) noexcept {
-  return to_float(x);
-}
-
-// Converts an integer of 64 bits to a float64 that rounds to the same bfloat16 as the integer:
-// rounded to odd if it has more digits than a float64.
-template <std::integral From>
-[[nodiscard]] double rounded_to_odd_of(From x) noexcept {
-  constexpr std::uint64_t k_rest = 0x7ff;
-  const bool is_negative = x < 0;
-  const auto bits = static_cast<std::uint64_t>(x);
-  const auto magnitude = is_negative ? std::uint64_t{0} - bits : bits;
-  const bool is_long = magnitude >> 53 != 0;
-  const auto sticky = (magnitude & ~k_rest) | ((magnitude & k_rest) != 0 ? k_rest + 1 : 0);
-  const auto exact = static_cast<double>(is_long ? sticky : magnitude);
-  return is_negative ? -exact : exact;
 }
 
 }  // namespace isthmus

@@ -3,6 +3,7 @@
 // tested next to its neighbours.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <isthmus/float16.hpp>
@@ -79,6 +80,17 @@ TYPED_TEST(halves, end_in_infinity) {
   EXPECT_EQ(TypeParam(-0.0).bits(), 0x8000);
   EXPECT_EQ(static_cast<float>(TypeParam(3)), 3.0f);
   EXPECT_EQ(static_cast<float>(TypeParam(true) + TypeParam(2)), 3.0f);
+}
+
+// As in NumPy. A signalling NaN remains one.
+TEST(float16, keeps_the_payload_of_a_nan) {
+  const auto bits_of_nan = [](std::uint32_t bits) {
+    return im::float16(std::bit_cast<float>(bits)).bits();
+  };
+  EXPECT_EQ(bits_of_nan(0x7fc00000), 0x7e00);
+  EXPECT_EQ(bits_of_nan(0xffffe000), 0xffff);
+  EXPECT_EQ(bits_of_nan(0x7f802000), 0x7c01);
+  EXPECT_EQ(bits_of_nan(0x7f800001), 0x7c01) << "not an infinity";
 }
 
 TEST(float16, overflows_as_in_the_standard) {

@@ -312,6 +312,36 @@ def test_bfloat16(kind: str) -> None:
             assert len(outcome(make)) == len(outcome(model))
 
 
+def test_all_float16_numbers_are_those_of_numpy() -> None:
+    model = np.arange(2**16, dtype="u2").view("f2")
+    made = isthmus.asarray(model, **HOST)
+    np.testing.assert_array_equal(made.tolist(), model.astype("f8"))
+    with isthmus.allow_scalar():
+        assert all(made[i] == model[i] for i in range(0, 2**16, 7) if not np.isnan(model[i]))
+    np.testing.assert_array_equal(made.astype("f4").to_numpy(), model.astype("f4"))
+
+
+@pytest.mark.parametrize("source_type", ["f4", "f8", "g"])
+def test_rounding_to_float16_is_that_of_numpy(source_type: str) -> None:
+    """Random numbers of every magnitude, the halfway points, and numbers next to these."""
+    random = np.random.default_rng(3)
+    halves = np.arange(0x7C00, dtype="u2").view("f2").astype(source_type)
+    middles = (halves[:-1] + halves[1:]) / 2
+    mantissas = random.uniform(-2, 2, 100_000).astype(source_type)
+    source = np.concatenate(
+        (
+            np.ldexp(mantissas, random.integers(-30, 20, 100_000)),
+            *(sign * np.nextafter(middles, limit) for sign in (1, -1) for limit in (0, np.inf)),
+            middles,
+            [65519.99, 65520, 1e30, np.inf, -np.inf, np.nan, 0.0, -0.0],
+        )
+    ).astype(source_type)
+    with np.errstate(over="ignore"):
+        wanted = source.astype("f2").view("u2")
+    got = isthmus.asarray(source, **HOST).astype("f2").to_numpy().view("u2")
+    np.testing.assert_array_equal(got, wanted)
+
+
 def test_the_callers_line_is_warned_of() -> None:
     model = np.ones(2, "D")
     made = isthmus.asarray(model, **HOST)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "array/values.hpp"
 
+#include <isthmus/float16.hpp>
+
 #include <array>
-#include <bit>
-#include <cmath>
 #include <cstring>
 
 #include "core/arguments.hpp"
@@ -148,16 +148,6 @@ std::optional<ElementValue> numpy_value(nb::handle number, const ElementType& ou
 
 // -- from elements --------------------------------------------------------------------------------
 
-double half_value(std::uint16_t bits) noexcept {
-  const int exponent = bits >> 10 & 31;
-  const double fraction = bits & 1023;
-  const double magnitude = exponent == 0    ? std::ldexp(fraction, -24)
-                           : exponent != 31 ? std::ldexp(fraction + 1024, exponent - 25)
-                           : fraction == 0  ? HUGE_VAL
-                                            : std::nan("");
-  return (bits & 0x8000) != 0 ? -magnitude : magnitude;
-}
-
 PyObject* load_integer(const void* source, const ElementType& type) {
   const bool is_signed = type.kind == 'i';
   switch (type.item) {
@@ -184,10 +174,8 @@ PyObject* numpy_number(const void* source, const ElementType& type) {
 PyObject* number_of(const void* source, const ElementType& type) {
   switch (type.dtype) {
     case ISTHMUS_BOOL: return PyBool_FromLong(load<std::uint8_t>(source));
-    case ISTHMUS_FLOAT16: return PyFloat_FromDouble(half_value(load<std::uint16_t>(source)));
-    case ISTHMUS_BFLOAT16:
-      return PyFloat_FromDouble(static_cast<double>(
-          std::bit_cast<float>(std::uint32_t{load<std::uint16_t>(source)} << 16)));
+    case ISTHMUS_FLOAT16: return PyFloat_FromDouble(static_cast<double>(load<float16>(source)));
+    case ISTHMUS_BFLOAT16: return PyFloat_FromDouble(static_cast<double>(load<bfloat16>(source)));
     case ISTHMUS_FLOAT32: return PyFloat_FromDouble(static_cast<double>(load<float>(source)));
     case ISTHMUS_FLOAT64: return PyFloat_FromDouble(load<double>(source));
     case ISTHMUS_COMPLEX64: {

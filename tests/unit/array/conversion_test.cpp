@@ -5,6 +5,7 @@
 #include "array/conversion.hpp"
 
 #include <gtest/gtest.h>
+#include <isthmus/float16.hpp>
 
 #include <bit>
 #include <numeric>
@@ -12,7 +13,6 @@
 #include <vector>
 
 #include "array/elements.hpp"
-#include "array/half.hpp"
 #include "array/half_rows.hpp"
 #include "values.hpp"
 
@@ -243,7 +243,7 @@ TEST(halves, are_the_same_by_the_processors_instructions) {
                           reinterpret_cast<const std::byte*>(all.data()), all.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
     ASSERT_EQ(std::bit_cast<std::uint32_t>(wide[i]),
-              std::bit_cast<std::uint32_t>(to_float(Float16{all[i]})));
+              std::bit_cast<std::uint32_t>(static_cast<float>(float16::from_bits(all[i]))));
   }
   for (const std::uint32_t lower : {0x0U, 0x1U, 0xfffU, 0x1000U, 0x1001U, 0x7fffU, 0xffffU}) {
     for (std::uint32_t upper = 0; upper < all.size(); ++upper) {
@@ -254,7 +254,7 @@ TEST(halves, are_the_same_by_the_processors_instructions) {
     float16_row_converter()(reinterpret_cast<std::byte*>(got.data()),
                             reinterpret_cast<const std::byte*>(wide.data()), got.size() - 1);
     for (std::size_t i = 0; i + 1 < all.size(); ++i) {
-      ASSERT_EQ(got[i], to_float16(wide[i]).bits) << i << ' ' << lower;
+      ASSERT_EQ(got[i], float16(wide[i]).bits()) << i << ' ' << lower;
     }
     EXPECT_EQ(got.back(), 0);
   }
