@@ -232,7 +232,7 @@ class array_base {
  protected:
   array_base() noexcept = default;
   explicit array_base(const array_memory& memory) noexcept : memory_(memory) {}
-  array_base(array_memory memory, const v1::layout<Rank>& layout) noexcept
+  array_base(array_memory memory, const v1::layout<Rank>& layout) noexcept(Rank != dynamic_rank)
       : memory_(std::move(memory)), layout_(layout) {}
 
   // The address of the first element, or NULL if there are no elements or the memory was freed.

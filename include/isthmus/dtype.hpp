@@ -11,6 +11,7 @@
 // Cost: none at run time. Thread safety: as plain values.
 #pragma once
 
+#include <isthmus/detail/dtype_facts.hpp>
 #include <isthmus/error.hpp>
 #include <isthmus/float16.hpp>
 
@@ -103,6 +104,10 @@ template <class T>
   }
 }
 
+[[noreturn]] inline void raise_no_dtype(isthmus_dtype_t number) {
+  raise(status::invalid_argument, std::to_string(number) + " is not the number of a dtype");
+}
+
 }  // namespace detail
 
 // A type that an array may hold. Elements of const T are read-only.
@@ -138,20 +143,26 @@ decltype(auto) visit(isthmus::dtype dtype, Function&& function) {
     case isthmus::dtype::clongdouble:
       return function.template operator()<std::complex<long double>>();
   }
-  raise(status::invalid_argument,
-        std::to_string(static_cast<isthmus_dtype_t>(dtype)) + " is not the number of a dtype");
+  detail::raise_no_dtype(static_cast<isthmus_dtype_t>(dtype));
 }
+
+namespace detail {
+
+[[nodiscard]] inline const dtype_table::dtype_facts& facts_of(isthmus::dtype dtype) {
+  const auto number = static_cast<isthmus_dtype_t>(dtype);
+  if (!dtype_table::is_dtype(number)) raise_no_dtype(number);
+  return dtype_table::facts_of(number);
+}
+
+}  // namespace detail
 
 // Bytes of an element. Throws invalid_argument for a number that is not a dtype.
 [[nodiscard]] inline std::size_t nbytes(isthmus::dtype dtype) {
-  return visit(dtype, []<class T>() { return sizeof(T); });
+  return detail::facts_of(dtype).nbytes;
 }
 // The name as in NumPy: "float32". The string is never freed. Throws as nbytes().
 [[nodiscard]] inline std::string_view name(isthmus::dtype dtype) {
-  isthmus_dtype_info_t info{};
-  info.struct_size = sizeof info;
-  detail::check(isthmus_dtype_info(static_cast<isthmus_dtype_t>(dtype), &info));
-  return info.name;
+  return detail::facts_of(dtype).name;
 }
 // True if `casting` allows elements of `source_dtype` to be converted to `target_dtype`.
 [[nodiscard]] inline bool can_cast(dtype source_dtype, dtype target_dtype,

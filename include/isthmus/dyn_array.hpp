@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An array whose dtype and rank (up to 16 axes) are known at run time only, for example those of
+// An array whose dtype and rank (up to 64 axes) are known at run time only, for example those of
 // data from a file or from another language.
 //
 //   auto any = isthmus::empty(isthmus::dtype::float32, {2, 3, 4});      // array_make.hpp
@@ -142,11 +142,11 @@ class dyn_array : public detail::array_base<dynamic_rank> {
     return static_cast<std::int64_t>(v1::nbytes(dtype));
   }
   [[nodiscard]] static std::size_t alignment_of(v1::dtype dtype) {
-    return visit(dtype, []<class T>() { return alignof(T); });
+    return detail::facts_of(dtype).alignment;
   }
-  [[nodiscard]] dyn_array with_layout(const v1::layout<dynamic_rank>& layout) const {
+  [[nodiscard]] dyn_array with_layout(v1::layout<dynamic_rank> layout) const {
     dyn_array result(memory_, type_, read_only_);
-    result.layout_ = layout;
+    result.layout_ = std::move(layout);
     return result;
   }
   [[nodiscard]] dyn_array at(const axes_type& index) const {
@@ -160,7 +160,7 @@ class dyn_array : public detail::array_base<dynamic_rank> {
       element_layout.offset +=
           detail::normalize_index(index[axis], shape()[axis], axis) * strides()[axis];
     }
-    return with_layout(element_layout);
+    return with_layout(std::move(element_layout));
   }
 
   v1::dtype type_ = dtype::float32;

@@ -8,14 +8,17 @@
 // A layout contains neither memory nor dtype; its functions only calculate. Strides may be negative
 // or 0. A view that would require moving elements throws invalid_argument.
 //
-// Cost: no allocation. Thread safety: as plain values.
+// Cost: no allocation, except for more than four axes of a dynamic number. Thread safety: as plain
+// values.
 #pragma once
 
 #include <isthmus/axes.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <numeric>
+#include <optional>
 
 namespace isthmus {
 inline namespace v1 {
@@ -23,33 +26,39 @@ namespace detail {
 
 inline constexpr std::int64_t k_max_bytes = std::numeric_limits<std::int64_t>::max();
 
-// The number of elements of a shape. Throws invalid_argument for negative extents, and for more
-// bytes than memory can hold. Extents of 0 count as 1 in that check, so that the strides along the
-// other axes can be represented.
+// Whether the strides of a dense array of that shape, and its size in bytes, fit int64. Extents of
+// 0 count as 1, so that the strides along the other axes can be represented. Precondition: no
+// extent is negative.
+template <std::size_t Rank>
+[[nodiscard]] constexpr bool fits_memory(const axes<Rank>& shape, std::int64_t item) noexcept {
+  std::int64_t nbytes = item;
+  bool fits = true;
+  for (const std::int64_t extent : shape) {
+    fits = fits && !__builtin_mul_overflow(nbytes, std::max<std::int64_t>(extent, 1), &nbytes);
+  }
+  return fits;
+}
+
+// The number of elements of a shape. Throws invalid_argument for negative extents, and unless
+// fits_memory().
 template <std::size_t Rank>
 [[nodiscard]] constexpr std::int64_t checked_count(const axes<Rank>& shape, std::int64_t item) {
-  std::int64_t max_count = k_max_bytes / std::max<std::int64_t>(item, 1);
-  std::int64_t count = 1;
   for (const std::int64_t extent : shape) {
     if (extent < 0) {
       raise(status::invalid_argument,
             "negative extent " + std::to_string(extent) + " in the shape " + to_string(shape));
     }
-    if (extent > max_count) {
-      raise(status::invalid_argument, "an array of shape " + to_string(shape) +
-                                          " and elements of " + std::to_string(item) +
-                                          " bytes exceeds the address space");
-    }
-    max_count /= std::max<std::int64_t>(extent, 1);
-    count *= extent;
   }
-  return count;
+  if (!fits_memory(shape, item)) {
+    raise(status::invalid_argument, "an array of shape " + to_string(shape) + " and elements of " +
+                                        std::to_string(item) + " bytes exceeds the address space");
+  }
+  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>{});
 }
 
 // Strides of a row-major array without gaps.
 template <std::size_t Rank>
-[[nodiscard]] constexpr axes<Rank> dense_strides(const axes<Rank>& shape,
-                                                 std::int64_t item) noexcept {
+[[nodiscard]] constexpr axes<Rank> dense_strides(const axes<Rank>& shape, std::int64_t item) {
   axes<Rank> strides;
   strides.resize(shape.size());
   for (std::size_t axis = shape.size(); axis-- > 0;) {
@@ -81,15 +90,24 @@ struct layout {
   [[nodiscard]] constexpr std::int64_t count() const noexcept {
     return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>{});
   }
-  // True if the elements are in row-major order without gaps. Strides along extents of 1 are
-  // ignored.
+  [[nodiscard]] constexpr bool is_empty() const noexcept {
+    return std::find(shape.begin(), shape.end(), 0) != shape.end();
+  }
+  // True if the elements are in row-major order without gaps, or if there are none. Strides along
+  // extents of 1 are ignored.
   [[nodiscard]] constexpr bool is_contiguous(std::int64_t item) const noexcept {
     for (std::size_t axis = rank(); axis-- > 0;) {
+      if (shape[axis] == 1) continue;
       if (shape[axis] == 0) return true;
-      if (shape[axis] != 1 && strides[axis] != item) return count() == 0;
-      item *= shape[axis];
+      if (strides[axis] != item || __builtin_mul_overflow(item, shape[axis], &item))
+        return is_empty();
     }
     return true;
+  }
+  // The same for column-major order, in which the first axis varies fastest.
+  [[nodiscard]] constexpr bool is_column_major(std::int64_t item) const
+      noexcept(Rank != dynamic_rank) {
+    return transposed().is_contiguous(item);
   }
   // The offsets of the first byte of the elements and of the byte after the last one; equal if
   // there are no elements.
@@ -106,49 +124,58 @@ struct layout {
     }
     return range;
   }
+  // The same range for a layout from an untrusted source, of at least one element: extents of 0
+  // count as 1. nullopt if the range, its size or the distance along an axis do not fit int64.
+  [[nodiscard]] constexpr std::optional<bytes> checked_byte_range(
+      std::int64_t item) const noexcept {
+    bytes range{offset, offset};
+    bool fits = !__builtin_add_overflow(range.end, item, &range.end);
+    for (std::size_t axis = 0; fits && axis < rank(); ++axis) {
+      std::int64_t distance = 0;
+      const std::int64_t steps = std::max<std::int64_t>(shape[axis], 1) - 1;
+      fits = !__builtin_mul_overflow(steps, strides[axis], &distance);
+      std::int64_t& corner = distance < 0 ? range.begin : range.end;
+      fits = fits && !__builtin_add_overflow(corner, distance, &corner);
+    }
+    std::int64_t nbytes = 0;
+    fits = fits && !__builtin_sub_overflow(range.end, range.begin, &nbytes);
+    return fits ? std::optional<bytes>(range) : std::nullopt;
+  }
 
   // True if all elements lie within `nbytes` bytes. The distance along any axis then fits int64,
   // for empty layouts too, so that code that iterates along an axis need not check for overflow
   // again.
   [[nodiscard]] constexpr bool lies_within(std::size_t nbytes, std::int64_t item) const noexcept {
-    bytes corners{offset, offset};
-    for (std::size_t axis = 0; axis < rank(); ++axis) {
-      std::int64_t distance = 0;
-      const std::int64_t steps = std::max<std::int64_t>(shape[axis], 1) - 1;
-      if (__builtin_mul_overflow(steps, strides[axis], &distance)) return false;
-      std::int64_t& corner = distance < 0 ? corners.begin : corners.end;
-      if (__builtin_add_overflow(corner, distance, &corner)) return false;
-    }
+    const std::optional<bytes> range = checked_byte_range(item);
     const std::size_t clamped_bytes =
         std::min(nbytes, static_cast<std::size_t>(detail::k_max_bytes));
     const auto limit = static_cast<std::int64_t>(clamped_bytes);
-    if (count() == 0) return offset >= 0 && offset <= limit;
-    return corners.begin >= 0 && corners.end <= limit - item;
+    if (!range) return false;
+    if (is_empty()) return offset >= 0 && offset <= limit;
+    return range->begin >= 0 && range->end <= limit;
   }
 
   // The layout with the axes in reverse order.
-  [[nodiscard]] constexpr layout transposed() const noexcept {
+  [[nodiscard]] constexpr layout transposed() const noexcept(Rank != dynamic_rank) {
     layout result = *this;
-    for (std::size_t axis = 0; axis < rank(); ++axis) {
-      result.shape[axis] = shape[rank() - 1 - axis];
-      result.strides[axis] = strides[rank() - 1 - axis];
-    }
+    std::reverse(result.shape.begin(), result.shape.end());
+    std::reverse(result.strides.begin(), result.strides.end());
     return result;
   }
   // Axis i of the result is axis order[i] of this layout. Each axis occurs once; negative numbers
   // count from the end. Throws invalid_argument otherwise.
   [[nodiscard]] constexpr layout permuted(const axes<Rank>& order) const {
     layout result = *this;
-    std::uint32_t seen = 0;
+    std::uint64_t seen = 0;
     for (std::size_t axis = 0; axis < rank() && order.size() == rank(); ++axis) {
       const auto axis_count = static_cast<std::int64_t>(rank());
       const std::int64_t source_axis = order[axis] < 0 ? order[axis] + axis_count : order[axis];
       if (source_axis < 0 || source_axis >= axis_count) break;
-      seen |= 1U << static_cast<std::uint32_t>(source_axis);
+      seen |= std::uint64_t{1} << static_cast<std::uint64_t>(source_axis);
       result.shape[axis] = shape[static_cast<std::size_t>(source_axis)];
       result.strides[axis] = strides[static_cast<std::size_t>(source_axis)];
     }
-    if (order.size() != rank() || seen != (1U << rank()) - 1U) {
+    if (order.size() != rank() || static_cast<std::size_t>(std::popcount(seen)) != rank()) {
       raise(status::invalid_argument, to_string(order) + " is not an order of the " +
                                           std::to_string(rank()) + " axes: pass each axis once");
     }
@@ -160,21 +187,27 @@ struct layout {
   template <std::size_t TargetRank>
   [[nodiscard]] constexpr layout<TargetRank> broadcast_to(const axes<TargetRank>& target_shape,
                                                           std::int64_t item) const {
-    layout<TargetRank> result{target_shape, {}, offset};
-    result.strides.resize(target_shape.size());
-    bool fits = rank() <= target_shape.size();
-    for (std::size_t distance = 1; fits && distance <= rank(); ++distance) {
-      const std::size_t source_axis = rank() - distance;
-      const std::size_t target_axis = target_shape.size() - distance;
-      fits = shape[source_axis] == target_shape[target_axis] || shape[source_axis] == 1;
-      result.strides[target_axis] =
-          shape[source_axis] == target_shape[target_axis] ? strides[source_axis] : 0;
-    }
-    if (!fits) {
+    std::optional<layout<TargetRank>> result = try_broadcast(target_shape);
+    if (!result) {
       raise(status::invalid_argument, "an array of shape " + to_string(shape) +
                                           " does not broadcast to " + to_string(target_shape));
     }
     static_cast<void>(detail::checked_count(target_shape, item));
+    return *std::move(result);
+  }
+  // The same, without a limit on the bytes. nullopt for shapes that do not fit.
+  template <std::size_t TargetRank>
+  [[nodiscard]] constexpr std::optional<layout<TargetRank>> try_broadcast(
+      const axes<TargetRank>& target_shape) const {
+    if (rank() > target_shape.size()) return std::nullopt;
+    layout<TargetRank> result{target_shape, {}, offset};
+    result.strides.resize(target_shape.size());
+    const std::size_t added_axes = target_shape.size() - rank();
+    for (std::size_t axis = 0; axis < rank(); ++axis) {
+      const bool is_same = shape[axis] == target_shape[added_axes + axis];
+      if (!is_same && shape[axis] != 1) return std::nullopt;
+      result.strides[added_axes + axis] = is_same ? strides[axis] : 0;
+    }
     return result;
   }
 
@@ -185,12 +218,21 @@ struct layout {
                                                       std::int64_t item) const {
     const axes<TargetRank> target_shape = infer_extent(requested);
     static_cast<void>(detail::checked_count(target_shape, item));
-    layout<TargetRank> result{target_shape, detail::dense_strides(target_shape, item), offset};
-    if (is_contiguous(item) || compute_strides(result)) return result;
+    std::optional<layout<TargetRank>> result = try_reshape(target_shape, item);
+    if (result) return *std::move(result);
     raise(status::invalid_argument, "an array of shape " + to_string(shape) + " and strides " +
                                         to_string(strides) + " cannot be viewed with shape " +
                                         to_string(target_shape) +
                                         ": copy it to a dense array first");
+  }
+  // The same, or nullopt if the shape requires a copy. Precondition: `target_shape` has as many
+  // elements as this layout, and detail::fits_memory() holds for it.
+  template <std::size_t TargetRank>
+  [[nodiscard]] constexpr std::optional<layout<TargetRank>> try_reshape(
+      const axes<TargetRank>& target_shape, std::int64_t item) const {
+    layout<TargetRank> result{target_shape, detail::dense_strides(target_shape, item), offset};
+    if (!is_contiguous(item) && !compute_strides(result, item)) return std::nullopt;
+    return result;
   }
 
   // The same bytes as elements of another size. The last axis, which must have no gaps, is scaled.
@@ -248,7 +290,8 @@ struct layout {
   // reshape: it matches groups of axes of both layouts that have the same number of elements, and
   // the axes of each group of this layout must have a common stride.
   template <std::size_t TargetRank>
-  [[nodiscard]] constexpr bool compute_strides(layout<TargetRank>& result) const {
+  [[nodiscard]] constexpr bool compute_strides(layout<TargetRank>& result,
+                                               std::int64_t item) const {
     const layout<dynamic_rank> old = squeezed();
     std::size_t source_axis = 0, target_axis = 0;
     while (source_axis < old.rank() && target_axis < result.rank()) {
@@ -273,7 +316,7 @@ struct layout {
     }
     // The remaining extents are 1, so their strides do not matter.
     for (; target_axis < result.rank(); ++target_axis) {
-      result.strides[target_axis] = target_axis == 0 ? 1 : result.strides[target_axis - 1];
+      result.strides[target_axis] = target_axis == 0 ? item : result.strides[target_axis - 1];
     }
     return true;
   }
@@ -283,11 +326,8 @@ struct layout {
     result.offset = offset;
     for (std::size_t axis = 0; axis < rank(); ++axis) {
       if (shape[axis] == 1) continue;
-      const std::size_t last = result.rank();
-      result.shape.resize(last + 1);
-      result.strides.resize(last + 1);
-      result.shape[last] = shape[axis];
-      result.strides[last] = strides[axis];
+      result.shape.push_back(shape[axis]);
+      result.strides.push_back(strides[axis]);
     }
     return result;
   }

@@ -189,7 +189,7 @@ class slicer {
   constexpr void finish() {
     apply(ellipsis);
     // An empty view must not start outside of the memory.
-    if (result_.count() == 0) result_.offset = source_.offset;
+    if (result_.is_empty()) result_.offset = source_.offset;
   }
 
  private:

@@ -1,42 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "array/dtype.hpp"
 
-#include <complex>
-#include <cstdint>
+#include <string_view>
 
 namespace isthmus {
 namespace {
-
-constexpr std::uint8_t k_dl_int = 0;
-constexpr std::uint8_t k_dl_uint = 1;
-constexpr std::uint8_t k_dl_float = 2;
-constexpr std::uint8_t k_dl_bfloat = 4;
-constexpr std::uint8_t k_dl_complex = 5;
-constexpr std::uint8_t k_dl_bool = 6;
-
-template <class T>
-constexpr DtypeFacts of_type(const char* name, char kind, std::uint8_t dlpack_code) noexcept {
-  return {name, sizeof(T), alignof(T), kind, dlpack_code};
-}
-
-constexpr std::array<DtypeFacts, k_dtypes> k_facts{
-    of_type<std::uint8_t>("bool", 'b', k_dl_bool),
-    of_type<std::int8_t>("int8", 'i', k_dl_int),
-    of_type<std::int16_t>("int16", 'i', k_dl_int),
-    of_type<std::int32_t>("int32", 'i', k_dl_int),
-    of_type<std::int64_t>("int64", 'i', k_dl_int),
-    of_type<std::uint8_t>("uint8", 'u', k_dl_uint),
-    of_type<std::uint16_t>("uint16", 'u', k_dl_uint),
-    of_type<std::uint32_t>("uint32", 'u', k_dl_uint),
-    of_type<std::uint64_t>("uint64", 'u', k_dl_uint),
-    of_type<std::uint16_t>("float16", 'f', k_dl_float),
-    of_type<std::uint16_t>("bfloat16", 'f', k_dl_bfloat),
-    of_type<float>("float32", 'f', k_dl_float),
-    of_type<double>("float64", 'f', k_dl_float),
-    of_type<long double>("longdouble", 'f', k_dl_float),
-    of_type<std::complex<float>>("complex64", 'c', k_dl_complex),
-    of_type<std::complex<double>>("complex128", 'c', k_dl_complex),
-    of_type<std::complex<long double>>("clongdouble", 'c', k_dl_complex)};
 
 // Returns the position of a dtype's kind in the order of NumPy's casting rules.
 int rank_of(char kind) noexcept { return static_cast<int>(std::string_view{"buifc"}.find(kind)); }
@@ -95,10 +63,6 @@ bool is_rule(Casting rule) noexcept {
 
 }  // namespace
 
-const DtypeFacts& facts_of(Dtype dtype) noexcept {
-  return k_facts[static_cast<std::size_t>(dtype) - 1];
-}
-
 bool can_cast(Dtype source_dtype, Dtype target_dtype, Casting rule) noexcept {
   if (!is_dtype(source_dtype) || !is_dtype(target_dtype)) {
     return false;
@@ -115,7 +79,7 @@ bool can_cast(Dtype source_dtype, Dtype target_dtype, Casting rule) noexcept {
 Result<void> check_dtype(Dtype dtype) {
   if (!is_dtype(dtype)) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is not a dtype: use 1 (bool) to {} ({})", dtype,
-                k_dtypes, k_facts.back().name);
+                k_dtypes, facts_of(ISTHMUS_CLONGDOUBLE).name);
   }
   return {};
 }

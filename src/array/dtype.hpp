@@ -2,11 +2,10 @@
 #pragma once
 // The dtypes of array elements, and the casting rules between them. Thread-safe.
 
+#include <isthmus/detail/dtype_facts.hpp>
 #include <isthmus/isthmus.h>
 
-#include <array>
 #include <cstddef>
-#include <string_view>
 
 #include "core/status.hpp"
 
@@ -15,23 +14,12 @@ namespace isthmus {
 using Dtype = isthmus_dtype_t;
 using Casting = isthmus_casting_t;
 
+using dtype_table::facts_of;
+using dtype_table::is_dtype;
+
 // Dtypes have the numbers 1 to `k_dtypes`.
-constexpr std::size_t k_dtypes = 17;
+constexpr std::size_t k_dtypes = dtype_table::k_count;
 constexpr std::size_t k_largest_element = 2 * sizeof(long double);
-
-struct DtypeFacts {
-  const char* name;
-  std::size_t nbytes;
-  std::size_t alignment;
-  char kind;  // as in NumPy: 'b', 'i', 'u', 'f' or 'c'
-  std::uint8_t dlpack_code;
-};
-
-[[nodiscard]] constexpr bool is_dtype(Dtype number) noexcept {
-  return number >= 1 && static_cast<std::size_t>(number) <= k_dtypes;
-}
-// Pre: `is_dtype(dtype)`.
-[[nodiscard]] const DtypeFacts& facts_of(Dtype dtype) noexcept;
 
 // Returns the dtype of the components of a complex dtype, or `dtype` itself if it is not complex.
 [[nodiscard]] constexpr Dtype component_dtype(Dtype dtype) noexcept {

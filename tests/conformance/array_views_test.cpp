@@ -227,7 +227,7 @@ TEST_P(array_views, bad_input) {
   refuses(im::status::invalid_argument, {"2 axes", "float32", "3 axes"},
           [&] { (void)any.as<float, 3>(); });
   refuses(im::status::invalid_argument, {"float64"}, [&] { (void)any.as<double, 2>(); });
-  refuses(im::status::invalid_argument, {"17", "16"}, [&] { (void)axes_of(numbers(17, 1)); });
+  refuses(im::status::invalid_argument, {"65", "64"}, [&] { (void)axes_of(numbers(65, 1)); });
   refuses(im::status::invalid_argument, {"buffer", "gaps"}, [&] { (void)a.transpose().bytes(); });
   refuses(im::status::out_of_range, {"axis 2", "2 axes"}, [&] { (void)any.extent(2); });
   const auto no_shape = [&](auto&& call) {
