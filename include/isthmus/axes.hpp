@@ -76,9 +76,9 @@ class axes {
   std::array<std::int64_t, Rank> numbers_{};
 };
 
-// A number of axes that is known at run time only, up to `max_axes`. Like a std::vector, except that
-// up to `inline_axes` numbers need no allocation: creating a view of an array takes less time than
-// two allocations. More numbers may throw std::bad_alloc, except in moves.
+// A number of axes that is known at run time only, up to `max_axes`. Like a std::vector, except
+// that up to `inline_axes` numbers need no allocation: creating a view of an array takes less time
+// than two allocations. More numbers may throw std::bad_alloc, except in moves.
 template <>
 class axes<dynamic_rank> {
  public:

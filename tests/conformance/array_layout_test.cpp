@@ -22,14 +22,14 @@ dynamic_axes counting(std::size_t count) {
 
 // Sizes on both sides of the number of axes that need no allocation.
 TEST(axes, are_copied_and_moved) {
-  for (const std::size_t count : {0, 1, 3, 4, 5, 8, 9, 63, 64}) {
+  for (const std::size_t count : {0U, 1U, 3U, 4U, 5U, 8U, 9U, 63U, 64U}) {
     const dynamic_axes numbers = counting(count);
     ASSERT_EQ(numbers.size(), count);
     dynamic_axes copy = numbers;
     EXPECT_EQ(copy, numbers);
     const dynamic_axes moved = std::move(copy);
     EXPECT_EQ(moved, numbers);
-    for (const std::size_t other_count : {0, 4, 5, 64}) {
+    for (const std::size_t other_count : {0U, 4U, 5U, 64U}) {
       dynamic_axes assigned = counting(other_count);
       assigned = numbers;
       EXPECT_EQ(assigned, numbers);
@@ -44,7 +44,7 @@ TEST(axes, are_copied_and_moved) {
 }
 
 TEST(axes, are_inserted_and_erased) {
-  for (const std::size_t count : {0, 3, 4, 63}) {
+  for (const std::size_t count : {0U, 3U, 4U, 63U}) {
     for (std::size_t axis = 0; axis <= count; axis += count / 3 + 1) {
       dynamic_axes numbers = counting(count);
       numbers.insert(axis, -7);
