@@ -105,4 +105,24 @@ std::size_t CentralShard::add(Slab& slab, std::span<void*> out) noexcept {
   return slabs_.add(slab, out);
 }
 
+Result<void> CentralShard::verify() noexcept {
+  const std::lock_guard hold{lock_};
+  if (const auto* damaged = slabs_.find_damaged()) {
+    return fail(ISTHMUS_ERROR_INTERNAL,
+                "the slab of {}-byte blocks at {} contradicts its list, or has a block that is "
+                "both free and allocated",
+                damaged->block_bytes, static_cast<void*>(damaged->address_of(0)));
+  }
+  for (std::size_t batch = 0; batch < batches_; ++batch) {
+    for (auto* block : blocks_of(batch)) {
+      auto& owner = process_page_map.at(block).last_slab();
+      const auto number = owner.block_at(block);
+      if (number == Slab::k_no_block || owner.is_live(number)) {
+        return fail(ISTHMUS_ERROR_INTERNAL, "the block at {} is both free and allocated", block);
+      }
+    }
+  }
+  return {};
+}
+
 }  // namespace isthmus

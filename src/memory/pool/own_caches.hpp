@@ -3,7 +3,7 @@
 // A read-only view of the calling thread's caches (`ThreadCache`) of a pool, used to count the
 // pool's memory (snapshot.hpp). It reports the memory that the thread's next request could obtain
 // from these caches: a request that cannot be served otherwise flushes all of them
-// (`Pool::coalesce`).
+// (`PoolCollector::collect_own`).
 //
 // Used by one thread. Construction costs O(n log n) for n blocks and page runs in the caches. A
 // query for a page run or slab costs O(log n), regardless of the number of caches.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <mutex>
+#include <thread>
 #include <utility>
 
 #include "memory/base/freed_before.hpp"
@@ -15,21 +16,10 @@
 namespace isthmus {
 namespace {
 
-constexpr std::size_t k_bin_bytes = std::size_t{2} << 20;
-
 // Callers expect a pool's blocks to be aligned like the driver's own allocations.
 std::size_t unit_for(const Device& device) noexcept {
   return std::clamp(std::bit_ceil(device.properties().base_alignment), SizeClasses::k_smallest_unit,
                     SizeClasses::k_largest_unit);
-}
-
-// The capacity of a bin: two batches, and at most `k_bin_bytes`. A larger batch costs less per
-// block when blocks move between threads. Blocks above 4 KiB get smaller batches, since one thread
-// would otherwise cache too much memory.
-std::uint32_t max_in_bin(std::size_t block_bytes) noexcept {
-  const auto limit =
-      block_bytes <= 4096 ? ThreadCache::Bin::k_max_blocks : ThreadCache::Bin::k_max_blocks / 2;
-  return static_cast<std::uint32_t>(std::clamp<std::size_t>(k_bin_bytes / block_bytes, 2, limit));
 }
 
 Error not_from_this_pool(const void* pointer) {
@@ -60,11 +50,11 @@ Result<Ref<Pool>> Pool::create(Context& context, Device& device, UsmKind kind,
   if (options.shared) {
     options.shared->members().add(*pool);
   }
-  if (pool->window_.is_enabled()) {
+  if (pool->trim_.window().is_enabled()) {
     DecayingPools::only().join(*pool);
   }
   if (options.initial_bytes != 0) {
-    ISTHMUS_TRY(pool->grow_initially(options.initial_bytes));
+    ISTHMUS_TRY(pool->growth_.grow_initially(options.initial_bytes));
   }
   return pool;
 }
@@ -74,8 +64,6 @@ Pool::Pool(Context& context, Device& device, UsmKind kind, const Options& option
       ThreadCacheOwner{make_ref<QueueSlots>()},
       classes_{unit_for(device)},
       checks_{options.checks},
-      max_wait_{options.max_wait},
-      device_wait_{options.device_wait},
       source_{context,
               device,
               kind,
@@ -86,9 +74,20 @@ Pool::Pool(Context& context, Device& device, UsmKind kind, const Options& option
               options.remaps,
               options.live},
       regions_{source_, slots()},
-      window_{options.decay},
-      central_{slots(), source_.poison(), classes_,
-               [](std::size_t block_bytes) { return max_in_bin(block_bytes) / 2; }} {}
+      slabs_{classes_, regions_, source_, slots()},
+      collector_{*this, slabs_, regions_},
+      trim_{source_, regions_, collector_, options.decay},
+      growth_{*this, source_, regions_, trim_},
+      oom_stages_{{.pool = *this,
+                   .caches = *this,
+                   .source = source_,
+                   .regions = regions_,
+                   .slabs = slabs_,
+                   .collector = collector_,
+                   .trim = trim_,
+                   .growth = growth_},
+                  options.max_wait,
+                  options.device_wait} {}
 
 Pool::~Pool() { slots().drop_queues(); }
 
@@ -135,7 +134,7 @@ void Pool::release_now() noexcept {
 void Pool::set_bin_capacities(ThreadCache& cache, std::uint32_t share) const noexcept {
   for (unsigned each = 0; each < classes_.count(); ++each) {
     auto& bin = cache.bins.at(each);
-    bin.capacity = std::max(max_in_bin(classes_.bytes_of(each)) / share, 2U);
+    bin.capacity = std::max(ThreadCache::Bin::max_count(classes_.bytes_of(each)) / share, 2U);
     bin.reset_refill();
   }
 }
@@ -144,7 +143,7 @@ void Pool::flush(ThreadCache& cache) noexcept {
   const auto freed = slots().next(cache.entry);
   for (unsigned each = 0; each < classes_.count(); ++each) {
     auto& bin = cache.bins.at(each);
-    return_to_central(each, {bin.blocks.data(), bin.count}, freed, cache.shard);
+    slabs_.return_blocks(each, {bin.blocks.data(), bin.count}, freed, cache.shard);
     bin.count = 0;
     bin.reset_refill();
   }
@@ -161,19 +160,19 @@ Result<void*> Pool::allocate(std::size_t nbytes, std::size_t alignment, Queue& q
   }
   const bool is_plain = (alignment & (alignment - 1)) == 0 && alignment <= classes_.unit();
   if (nbytes <= SizeClasses::k_largest && is_plain) [[likely]] {
-    return allocate_block(classes_.class_of(nbytes), &queue);
+    return allocate_block(classes_.class_of(nbytes), queue);
   }
   if (auto bad = context().check(device(), {kind(), nbytes, alignment})) {
     return bad;
   }
   if (std::max(nbytes, alignment) <= SizeClasses::k_largest && alignment <= k_pool_page_bytes) {
-    return allocate_block(classes_.class_of(nbytes, alignment), &queue);
+    return allocate_block(classes_.class_of(nbytes, alignment), queue);
   }
-  return allocate_run(nbytes, alignment, &queue);
+  return allocate_run(nbytes, alignment, queue);
 }
 
-Result<void*> Pool::allocate_block(unsigned size_class, Queue* queue) {
-  auto* const key = thread_cache_key(queue);
+Result<void*> Pool::allocate_block(unsigned size_class, Queue& queue) {
+  auto* const key = thread_cache_key(&queue);
   auto* const cache = thread_cache_for(key);
   void* block = cache != nullptr ? cache->take_block(size_class) : nullptr;
   if (block == nullptr) {
@@ -193,18 +192,47 @@ Result<void*> Pool::allocate_block(unsigned size_class, Queue* queue) {
 
 // Looks up the thread cache again: obtaining the blocks may have called code of the program, and
 // this code may have reassigned the thread's caches.
-void Pool::keep_blocks(unsigned size_class, std::span<void* const> blocks, Queue* queue,
+void Pool::keep_blocks(unsigned size_class, std::span<void* const> blocks, Queue& queue,
                        Queue* key) noexcept {
   auto* const cache = blocks.empty() ? nullptr : thread_cache_for(key);
   if (cache != nullptr) {
     blocks = blocks.subspan(cache->keep_blocks(size_class, blocks));
   }
   if (!blocks.empty()) {
-    return_to_central(size_class, blocks, ticket_after(queue), shard_of(cache));
+    slabs_.return_blocks(size_class, blocks, ticket_after(&queue), shard_of(cache));
   }
 }
 
-Result<void*> Pool::allocate_run(std::size_t nbytes, std::size_t alignment, Queue* queue) {
+Result<std::size_t> Pool::refill(unsigned size_class, std::span<void*> out, Queue& queue,
+                                 unsigned shard) {
+  slots().fence_if_due();
+  if (const auto taken = slabs_.take(size_class, out, queue, shard); taken != 0) {
+    return taken;
+  }
+  auto added = add_slab(size_class, out, queue, shard);
+  if (is_out_of_memory(added)) {
+    // Work that blocks waited for may have completed meanwhile.
+    if (const auto taken = slabs_.take_listed(size_class, out, queue, shard); taken != 0) {
+      return taken;
+    }
+  }
+  return added;
+}
+
+Result<std::size_t> Pool::add_slab(unsigned size_class, std::span<void*> out, Queue& queue,
+                                   unsigned shard) {
+  const auto shape = slabs_.next_shape(size_class);
+  auto run = take_run(slabs_.run_for(shape, queue), queue);
+  ISTHMUS_TRY(run);
+  return slabs_.cut(size_class, shape, *run, out, shard);
+}
+
+Result<RegionHeap::PageRun> Pool::take_run(const WantedRun& wanted, Queue& queue) {
+  const auto found = regions_.allocate(wanted.count, wanted.alignment, wanted.entry);
+  return found.count != 0 ? Result<RegionHeap::PageRun>{found} : oom_stages_.run(wanted, queue);
+}
+
+Result<void*> Pool::allocate_run(std::size_t nbytes, std::size_t alignment, Queue& queue) {
   constexpr auto k_max_bytes = std::size_t{PoolPageTable::k_pages} * k_pool_page_bytes;
   if (nbytes > k_max_bytes || alignment > k_max_bytes) {
     return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
@@ -212,15 +240,15 @@ Result<void*> Pool::allocate_run(std::size_t nbytes, std::size_t alignment, Queu
                 describe_bytes(nbytes), describe_bytes(alignment), describe_bytes(k_max_bytes));
   }
   const auto count = static_cast<RegionHeap::Index>(pool_pages_for(nbytes));
-  const auto key = queue->key();
-  if (auto* cache = thread_cache_for(thread_cache_key(queue));
+  const auto key = queue.key();
+  if (auto* cache = thread_cache_for(thread_cache_key(&queue));
       cache != nullptr && alignment <= k_pool_page_bytes) {
     if (auto* run_base = cache->take_run(nbytes, key, regions_.table())) {
       return unpoison(run_base, count * k_pool_page_bytes);
     }
   }
   slots().fence_if_due();
-  auto run = take_run({nbytes, count, count, alignment, slots().find(queue)}, queue);
+  auto run = take_run({nbytes, count, count, alignment, slots().find(&queue)}, queue);
   ISTHMUS_TRY(run);
   regions_.table().origin_of(run->first).set(nbytes, key);
   return unpoison(run->base, count * k_pool_page_bytes);
@@ -288,7 +316,7 @@ void Pool::put_in_thread_cache(unsigned size_class, void* pointer, Queue* queue)
   poison(pointer, classes_.bytes_of(size_class), queue);
   if (auto* cache = thread_cache_after(queue);
       cache == nullptr || !keep_block(*cache, size_class, pointer)) {
-    return_to_central(size_class, {&pointer, 1}, ticket_after(queue), shard_of(cache));
+    slabs_.return_blocks(size_class, {&pointer, 1}, ticket_after(queue), shard_of(cache));
   }
 }
 
@@ -300,8 +328,8 @@ bool Pool::keep_block(ThreadCache& cache, unsigned size_class, void* block) noex
   auto& bin = cache.bins[size_class];
   if (bin.count == bin.capacity) [[unlikely]] {
     const auto batch = bin.capacity / 2;  // the oldest blocks, least likely in a CPU cache
-    return_to_central(size_class, {bin.blocks.data(), batch}, slots().next(cache.entry),
-                      cache.shard);
+    slabs_.return_blocks(size_class, {bin.blocks.data(), batch}, slots().next(cache.entry),
+                         cache.shard);
     std::copy(bin.blocks.begin() + batch, bin.blocks.begin() + bin.count, bin.blocks.begin());
     bin.count -= batch;
   }
@@ -357,6 +385,26 @@ bool Pool::keep_run(ThreadCache& cache, const ThreadCache::PageRun& freed) noexc
 MemoryResource::MemoryUsage Pool::usage() noexcept {
   const auto& counts = source_.counts();
   return {counts.held_bytes(), regions_.free_bytes(), counts.maps(), counts.unmaps()};
+}
+
+// A check may read metadata that other threads are changing, so only damage that persists is
+// reported.
+Result<void> Pool::verify() {
+  constexpr int k_max_tries = 100;
+  Result<void> status;
+  for (int tries = 0; tries < k_max_tries; ++tries) {
+    status = regions_.verify();
+    if (status) {
+      status = slabs_.verify();
+    }
+    if (status) {
+      break;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  }
+  ISTHMUS_TRY(status);
+  auto* const upstream = source_.upstream();
+  return upstream != nullptr ? upstream->verify() : Result<void>{};
 }
 
 }  // namespace isthmus

@@ -19,14 +19,25 @@
 // An allocation goes through these steps until one succeeds (docs/life-of-an-allocation.md):
 //   Pool::allocate_fast         the thread's last cache                     this header
 //   Pool::allocate              its other caches                            pool.cpp
-//   Pool::refill                central lists, then a new slab              pool_slabs.cpp
-//   Pool::take_run              free page runs, then out-of-memory stages   pool_oom_stages.cpp
-//   Pool::grow                  decay and the soft limit, then growth       pool_growth.cpp
+//   Pool::refill                blocks for them:                            pool.cpp
+//     SlabSource::take            from central lists or a new slab          slab_source.cpp
+//   Pool::take_run              a run for a slab or a large block           pool.cpp
+//     RegionHeap::allocate        from free page runs                       region_heap.cpp
+//   PoolOomStages::run          the out-of-memory stages, among them:       pool_oom_stages.cpp
+//     PoolCollector               flush caches, coalesce free memory        pool_collector.cpp
+//     PoolTrim                    trim, decay                               pool_trim.cpp
+//     PoolGrowth::grow            growth, after decay and the soft limit    pool_growth.cpp
 //   RegionHeap::grow            new regions                                 region_growth.cpp
 //   RegionHeap::assemble        chunks mapped into a region, if possible    region_assembly.cpp
 //   RegionSource::allocate      else the driver or an upstream              region_source.cpp
-// `OomStageRunner` (pool_oom_stages.cpp) creates the pool's error if all fail. The caller's request
-// may then recover outside of the pool (`OomRecovery`).
+//   refuse                      the error, if all of this fails             pool_shortage.cpp
+// The caller's request may then recover outside of the pool (`OomRecovery`).
+//
+// Each part is a class that uses only the parts above it in this list: `RegionSource`,
+// `RegionHeap`, `SlabSource`, `PoolCollector`, `PoolTrim`, `PoolGrowth`, `PoolOomStages`. `Pool`
+// itself has no lock. Locks are taken in this order, each described in its header: that of the
+// thread caches (thread_cache.cpp) or a growth's turn, then that of a central shard or of the
+// region heap. None but the turn is held during a driver call.
 
 #include <array>
 #include <atomic>
@@ -36,11 +47,15 @@
 
 #include "memory/base/deferred_release.hpp"
 #include "memory/base/oom_stages.hpp"
-#include "memory/base/pending_releases.hpp"
 #include "memory/base/pool_list.hpp"
-#include "memory/pool/decay.hpp"
 #include "memory/pool/page_map.hpp"
+#include "memory/pool/pool_collector.hpp"
+#include "memory/pool/pool_growth.hpp"
+#include "memory/pool/pool_oom_stages.hpp"
+#include "memory/pool/pool_snapshot.hpp"
+#include "memory/pool/pool_trim.hpp"
 #include "memory/pool/region_heap.hpp"
+#include "memory/pool/slab_source.hpp"
 #include "memory/pool/thread_cache.hpp"
 
 namespace isthmus {
@@ -118,9 +133,7 @@ class Pool final : public ListedPool, public Releasable, public ThreadCacheOwner
 
   // Adds `nbytes` to the bytes of blocks that are pending release (deferred_release.hpp). `nbytes`
   // is negative when blocks are released, or when the time of their release is unknown.
-  void count_pending(std::int64_t nbytes) noexcept {
-    pending_releases_.bytes.fetch_add(nbytes, std::memory_order_relaxed);
-  }
+  void count_pending(std::int64_t nbytes) noexcept { oom_stages_.count_pending(nbytes); }
 
   // For the creation of records of blocks that were allocated without one (pooled.cpp).
   struct RecordCreation {
@@ -134,25 +147,29 @@ class Pool final : public ListedPool, public Releasable, public ThreadCacheOwner
   [[nodiscard]] MemoryUsage usage() noexcept override;
   // As `RegionHeap::trim`, after flushing the thread caches of all threads. Memory that has decayed
   // is released even if less than `keep` bytes remain.
-  std::size_t trim(std::size_t keep) noexcept override;
-  std::size_t trim_free(std::size_t keep) noexcept override;
+  std::size_t trim(std::size_t keep) noexcept override { return trim_.trim(keep); }
+  std::size_t trim_free(std::size_t keep) noexcept override { return trim_.trim_free(keep); }
   [[nodiscard]] std::vector<Ref<Event>> running() override { return slots().running(); }
   // If true, `trim_free` calls no other resource.
   [[nodiscard]] bool is_driver_backed() const noexcept override {
     return source_.upstream() == nullptr;
   }
   [[nodiscard]] Result<void> verify() override;
-  std::size_t decay(os::Clock::time_point now) noexcept override;
-  [[nodiscard]] os::Clock::time_point decay_end() const noexcept override { return window_.end(); }
+  std::size_t decay(os::Clock::time_point now) noexcept override { return trim_.decay(now); }
+  [[nodiscard]] os::Clock::time_point decay_end() const noexcept override {
+    return trim_.window().end();
+  }
   [[nodiscard]] Snapshot count() const { return regions_.count(nullptr).snapshot; }
   // As `count`, and also determines the largest request that this thread could make without growing
   // the pool.
-  [[nodiscard]] Snapshot count_with_largest_request() const noexcept;
+  [[nodiscard]] Snapshot count_with_largest_request() const noexcept {
+    return isthmus::count_with_largest_request(*this, slabs_, regions_);
+  }
   // As `RegionHeap::since`.
   [[nodiscard]] std::uint64_t since(const PoolPage& page) const noexcept {
     return regions_.since(page);
   }
-  [[nodiscard]] const OomStages& oom_stages() const noexcept { return oom_stages_; }
+  [[nodiscard]] const OomStages& oom_stages() const noexcept { return oom_stages_.counts(); }
   void set_bin_capacities(ThreadCache& cache, std::uint32_t share) const noexcept override;
   void flush(ThreadCache& cache) noexcept override;
 
@@ -186,48 +203,16 @@ class Pool final : public ListedPool, public Releasable, public ThreadCacheOwner
     auto* key = thread_cache_key(queue);
     return queue != nullptr && key == nullptr ? nullptr : thread_cache_for(key);
   }
-  [[nodiscard]] Result<void*> allocate_block(unsigned size_class, Queue* queue);
-  [[nodiscard]] Result<void*> allocate_run(std::size_t nbytes, std::size_t alignment, Queue* queue);
+  [[nodiscard]] Result<void*> allocate_block(unsigned size_class, Queue& queue);
+  [[nodiscard]] Result<void*> allocate_run(std::size_t nbytes, std::size_t alignment, Queue& queue);
   // Obtains at least one block, and at most as many as `out` has elements.
-  [[nodiscard]] Result<std::size_t> refill(unsigned size_class, std::span<void*> out, Queue* queue,
+  [[nodiscard]] Result<std::size_t> refill(unsigned size_class, std::span<void*> out, Queue& queue,
                                            unsigned shard);
-  void keep_blocks(unsigned size_class, std::span<void* const> blocks, Queue* queue,
-                   Queue* key) noexcept;
   [[nodiscard]] Result<std::size_t> add_slab(unsigned size_class, std::span<void*> out,
-                                             Queue* queue, unsigned shard);
-  [[nodiscard]] SlabShape next_slab(unsigned size_class) const noexcept;
-  [[nodiscard]] std::size_t largest_block(const OwnCaches& caches,
-                                          const RegionHeap::Counted& runs) const noexcept;
-  // Whether the free blocks in the central lists and one more slab are a small part of the memory
-  // that the pool holds: at most 1 / k_spare_divisor.
-  [[nodiscard]] bool can_spare_slab(unsigned size_class) const noexcept;
-  // Cuts a slab from memory that is free now, without growing. Returns 0 if there is no page run.
-  [[nodiscard]] std::size_t add_slab_without_growth(unsigned size_class, std::span<void*> out,
-                                                    Queue* queue, unsigned shard);
-  [[nodiscard]] Result<std::size_t> cut_slab(unsigned size_class, const SlabShape& shape,
-                                             const RegionHeap::PageRun& run, std::span<void*> out,
-                                             unsigned shard);
-  static constexpr std::size_t k_spare_divisor = 64;
-  class OomStageRunner;
-
-  struct WantedRun {
-    std::size_t nbytes;           // requested
-    RegionHeap::Index count;      // pages
-    RegionHeap::Index min_count;  // pages that suffice if there are no more
-    std::size_t alignment;
-    QueueSlots::EntryIndex entry;
-  };
-  [[nodiscard]] Result<RegionHeap::PageRun> grow(const WantedRun& wanted);
-  [[nodiscard]] Result<void> grow_initially(std::size_t nbytes);
-  void shrink(std::size_t needed) noexcept;
-  template <class Grow>
-  [[nodiscard]] auto with_budget_pools(std::size_t needed, Grow&& grow) -> decltype(grow());
-  [[nodiscard]] Result<RegionHeap::PageRun> grow_with_budget_pools(const WantedRun& wanted);
-  void coalesce() noexcept;
-  void coalesce_shared() noexcept;
-  [[nodiscard]] bool revoke_idle_thread_caches() noexcept;
-  void flush_caches(ThreadCache::Revoked scope) noexcept;
-  [[nodiscard]] Result<RegionHeap::PageRun> take_run(const WantedRun& wanted, Queue* queue);
+                                             Queue& queue, unsigned shard);
+  [[nodiscard]] Result<RegionHeap::PageRun> take_run(const WantedRun& wanted, Queue& queue);
+  void keep_blocks(unsigned size_class, std::span<void* const> blocks, Queue& queue,
+                   Queue* key) noexcept;
 
   [[nodiscard]] Result<void> free_block(PoolPage& page, void* pointer, Queue* queue) noexcept;
   void put_in_thread_cache(unsigned size_class, void* pointer, Queue* queue) noexcept;
@@ -238,25 +223,19 @@ class Pool final : public ListedPool, public Releasable, public ThreadCacheOwner
   // These return false while another thread revokes the thread cache.
   [[nodiscard]] bool keep_block(ThreadCache& cache, unsigned size_class, void* block) noexcept;
   [[nodiscard]] bool keep_run(ThreadCache& cache, const ThreadCache::PageRun& freed) noexcept;
-  void return_to_central(unsigned size_class, std::span<void* const> blocks, Ticket freed,
-                         unsigned shard) noexcept;
-  void release_empty_slabs(Slab* slabs) noexcept;
   void flush_runs(ThreadCache& cache) noexcept;
 
   const SizeClasses classes_;
   const bool checks_;
   std::atomic<bool> frees_after_work_{false};
-  const std::chrono::nanoseconds max_wait_;
-  const bool device_wait_;
+  int release_tries_ = 0;
   RegionSource source_;
   RegionHeap regions_;
-  DecayWindow window_;
-  CentralLists central_;
-  int release_tries_ = 0;
-  OomStages oom_stages_;
-  // The time of the next search for idle thread caches.
-  std::atomic<std::chrono::steady_clock::time_point> next_revoke_{};
-  PendingReleases pending_releases_;
+  SlabSource slabs_;
+  PoolCollector collector_;
+  PoolTrim trim_;
+  PoolGrowth growth_;
+  PoolOomStages oom_stages_;
   RecordCreation record_creation_;
 };
 

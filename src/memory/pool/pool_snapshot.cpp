@@ -1,36 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-// Determines the largest request that the calling thread could make without growing the pool.
+#include "memory/pool/pool_snapshot.hpp"
 
 #include <algorithm>
 
 #include "memory/pool/own_caches.hpp"
-#include "memory/pool/pool.hpp"
 
 namespace isthmus {
+namespace {
 
 // The size of the largest block that could be allocated: from the thread's cache, the central lists
 // or a new slab. A request for a new slab flushes the thread's caches first, unless there are so
 // many that it is not worthwhile (`ThreadCache::should_flush_own`).
-std::size_t Pool::largest_block(const OwnCaches& caches,
-                                const RegionHeap::Counted& runs) const noexcept {
-  for (auto each = classes_.count(); each-- != 0;) {
-    const auto slab_pages = next_slab(each).pages;
-    const auto longest = caches.cache_count() <= slab_pages ? runs.longest : runs.longest_free;
-    if (caches.has_block(each) || central_.has(each, caches.current_entry()) ||
+std::size_t largest_block(const SlabSource& slabs, const OwnCaches& own,
+                          const RegionHeap::Counted& runs) noexcept {
+  const auto& classes = slabs.classes();
+  for (auto each = classes.count(); each-- != 0;) {
+    const auto slab_pages = slabs.next_shape(each).pages;
+    const auto longest = own.cache_count() <= slab_pages ? runs.longest : runs.longest_free;
+    if (own.has_block(each) || slabs.lists().has(each, own.current_entry()) ||
         slab_pages <= longest) {
-      return classes_.bytes_of(each);
+      return classes.bytes_of(each);
     }
   }
   return 0;
 }
 
-Snapshot Pool::count_with_largest_request() const noexcept {
-  const OwnCaches caches{*this, central_};
-  const auto found = regions_.count(&caches);
+}  // namespace
+
+Snapshot count_with_largest_request(const ThreadCacheOwner& caches, const SlabSource& slabs,
+                                    const RegionHeap& regions) noexcept {
+  const OwnCaches own{caches, slabs.lists()};
+  const auto found = regions.count(&own);
   auto snapshot = found.snapshot;
   const auto run_bytes = std::size_t{found.longest} * k_pool_page_bytes;
-  snapshot.largest_request =
-      std::max(run_bytes > SizeClasses::k_largest ? run_bytes : 0, largest_block(caches, found));
+  snapshot.largest_request = std::max(run_bytes > SizeClasses::k_largest ? run_bytes : 0,
+                                      largest_block(slabs, own, found));
   return snapshot;
 }
 

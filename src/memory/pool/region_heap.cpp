@@ -231,4 +231,35 @@ std::size_t RegionHeap::min_free_bytes() noexcept {
   return std::min(free_pages, std::exchange(min_free_, free_pages)) * k_pool_page_bytes;
 }
 
+Result<void> RegionHeap::verify() noexcept {
+  const std::lock_guard hold{lock_};
+  std::uint64_t free = 0;
+  std::uint64_t neighbours = 0;
+  auto damaged = RunHeap::k_none;
+  any_row([&](Index first, Index count) {
+    const auto finding = runs_.find_damage(first, count);
+    free += finding.free;
+    neighbours += finding.neighbours;
+    damaged = finding.at;
+    return damaged != RunHeap::k_none;
+  });
+  if (damaged != RunHeap::k_none) {
+    return fail(ISTHMUS_ERROR_INTERNAL,
+                "the record of the 64 KiB page at {} contradicts the adjacent records",
+                static_cast<void*>(address_of(damaged)));
+  }
+  if (free != runs_.free_pages()) {
+    return fail(ISTHMUS_ERROR_INTERNAL,
+                "the page records show {} of free memory, but the counter shows {}",
+                describe_bytes(free * k_pool_page_bytes),
+                describe_bytes(runs_.free_pages() * k_pool_page_bytes));
+  }
+  if (neighbours != runs_.neighbours()) {
+    return fail(ISTHMUS_ERROR_INTERNAL,
+                "{} pairs of free page runs are adjacent, but {} are recorded", neighbours,
+                runs_.neighbours());
+  }
+  return {};
+}
+
 }  // namespace isthmus

@@ -316,4 +316,55 @@ void RunHeap::join_two(Index first) noexcept {
   link(first, end - first);
 }
 
+bool RunHeap::is_sound_free(Index first) const noexcept {
+  const auto count = length_of(first);
+  const auto& last = table_[first + count - 1];
+  if (count == 0 || (count > 1 && (last.state.load(k_relaxed) != PoolPageState::free_last ||
+                                   last.span.load(k_relaxed) != count - 1))) {
+    return false;
+  }
+  const auto [doubling, part] = list_for(count);
+  const auto before = table_[first].previous();
+  const auto after = table_[first].next();
+  const auto named = before == k_none ? heads_.at(doubling).at(part) : table_[before].next();
+  return named == first && (after == k_none || table_[after].previous() == first) &&
+         (parts_.at(doubling) >> part & 1) != 0 && (doublings_ >> doubling & 1) != 0;
+}
+
+bool RunHeap::is_sound_allocated(Index first) const noexcept {
+  const auto count = length_of(first);
+  for (Index offset = 1; offset < count; ++offset) {
+    const auto& body = table_[first + offset];
+    if (body.state.load(k_relaxed) != PoolPageState::body ||
+        body.span.load(k_relaxed) != offset) {
+      return false;
+    }
+  }
+  return count != 0;
+}
+
+RunHeap::Finding RunHeap::find_damage(Index first, Index count) const noexcept {
+  Finding finding{k_none};
+  bool follows_free = false;
+  for (auto at = first; at < first + count;) {
+    const auto& record = table_[at];
+    const bool is_free = record.state.load(k_relaxed) == PoolPageState::free_head;
+    const bool is_slab = record.is_slab() && record.in_slab() != nullptr;
+    if (!is_slab &&
+        !(is_free ? is_sound_free(at) : record.begins_run() && is_sound_allocated(at))) {
+      return {at};
+    }
+    const bool is_border = is_free && follows_free;
+    if (borders_->has(at) != is_border) {
+      return {at};
+    }
+    follows_free = is_free;
+    const auto length = is_slab ? 1 : length_of(at);
+    finding.free += is_free ? length : 0;
+    at += length;
+    finding.neighbours += is_border ? 1 : 0;
+  }
+  return finding;
+}
+
 }  // namespace isthmus

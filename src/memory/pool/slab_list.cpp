@@ -171,4 +171,33 @@ Slab* SlabList::take_unused_slab() noexcept {
   return nullptr;
 }
 
+const Slab* SlabList::find_damaged() const noexcept {
+  const auto is_sound = [](Slab& slab, std::size_t list) {
+    std::uint32_t free_count = 0;
+    std::uint32_t waiting = 0;
+    bool are_disjoint = true;
+    for (std::size_t word = 0; word < slab.words(); ++word) {
+      free_count += static_cast<std::uint32_t>(std::popcount(slab.free_bitmap()[word]));
+      waiting += static_cast<std::uint32_t>(std::popcount(slab.waiting_bitmap()[word]));
+      are_disjoint = are_disjoint && (slab.free_bitmap()[word] & slab.waiting_bitmap()[word]) == 0;
+    }
+    for (std::uint32_t block = 0; block < slab.blocks; ++block) {
+      const auto own = slab.free_bitmap()[block / 64] | slab.waiting_bitmap()[block / 64];
+      are_disjoint = are_disjoint && !((own >> block % 64 & 1) != 0 && slab.is_live(block));
+    }
+    return are_disjoint && list_of(slab) == list && free_count == slab.free_count &&
+           waiting == slab.waiting;
+  };
+  for (std::size_t list = 0; list <= k_waiting; ++list) {
+    const Slab* before = nullptr;
+    for (auto* each = first_.at(list); each != nullptr; each = each->next) {
+      if (each->previous != before || !is_sound(*each, list)) {
+        return each;
+      }
+      before = each;
+    }
+  }
+  return nullptr;
+}
+
 }  // namespace isthmus

@@ -72,6 +72,15 @@ class ThreadCache {
     std::array<void*, k_max_blocks> blocks{};
 
     void reset_refill() noexcept { refill_count = std::max(capacity / 16, 1U); }
+    // The capacity in a thread's only cache of a pool: two batches, and at most 2 MiB. A larger
+    // batch costs less per block when blocks move between threads. Blocks above 4 KiB get smaller
+    // batches, since one thread would otherwise cache too much memory.
+    [[nodiscard]] static constexpr std::uint32_t max_count(std::size_t block_bytes) noexcept {
+      constexpr std::size_t k_max_bytes = std::size_t{2} << 20;
+      const auto limit = block_bytes <= 4096 ? k_max_blocks : k_max_blocks / 2;
+      return static_cast<std::uint32_t>(
+          std::clamp<std::size_t>(k_max_bytes / block_bytes, 2, limit));
+    }
   };
   struct PageRun {
     std::byte* base = nullptr;
