@@ -17,27 +17,29 @@
 // are joined at new addresses (region_heap.hpp).
 //
 // An allocation goes through these steps until one succeeds (docs/life-of-an-allocation.md):
-//   Pool::allocate_fast         the thread's last cache                     this header
-//   Pool::allocate              its other caches                            pool.cpp
-//   Pool::refill                blocks for them:                            pool.cpp
-//     SlabSource::take            from central lists or a new slab          slab_source.cpp
-//   Pool::take_run              a run for a slab or a large block           pool.cpp
-//     RegionHeap::allocate        from free page runs                       region_heap.cpp
-//   PoolOomStages::run          the out-of-memory stages, among them:       pool_oom_stages.cpp
-//     PoolCollector               flush caches, coalesce free memory        pool_collector.cpp
-//     PoolTrim                    trim, decay                               pool_trim.cpp
-//     PoolGrowth::grow            growth, after decay and the soft limit    pool_growth.cpp
-//   RegionHeap::grow            new regions                                 region_growth.cpp
-//   RegionHeap::assemble        chunks mapped into a region, if possible    region_assembly.cpp
-//   RegionSource::allocate      else the driver or an upstream              region_source.cpp
-//   refuse                      the error, if all of this fails             pool_shortage.cpp
-// The caller's request may then recover outside of the pool (`OomRecovery`).
+//   Pool::allocate_fast          the thread's last cache                      this header
+//   Pool::allocate               its other caches                             pool.cpp
+//   Pool::refill                 blocks for a thread cache:                   pool.cpp
+//     SlabSource::take             from central lists, or a free page run     slab_source.cpp
+//   Pool::take_run               pages for a slab or a large block:           pool.cpp
+//     RegionHeap::allocate         from free page runs                        region_heap.cpp
+//     PoolOomStages::run           else the out-of-memory stages:             pool_oom_stages.cpp
+//       PoolCollector                flush caches, coalesce free memory       pool_collector.cpp
+//       PoolGrowth::grow             grow, after decay and the soft limit     pool_growth.cpp
+//       PoolTrim::trim               return free memory                       pool_trim.cpp
+//   RegionGrowth::grow           growth: new regions                          region_growth.cpp
+//     RegionAssembler::assemble    of chunks, where they can be remapped      region_assembler.cpp
+//     RegionSource::allocate       else from the driver or an upstream        region_source.cpp
+//   refuse                       the error, if all of this fails              pool_shortage.cpp
+// The caller's request may then recover outside of the pool (`OomRecovery`). A free takes the
+// reverse way: Pool::deallocate_fast, Pool::deallocate, SlabSource::return_blocks or
+// RegionHeap::deallocate. Memory returns to the driver through RegionTrim.
 //
-// Each part is a class that uses only the parts above it in this list: `RegionSource`,
-// `RegionHeap`, `SlabSource`, `PoolCollector`, `PoolTrim`, `PoolGrowth`, `PoolOomStages`. `Pool`
-// itself has no lock. Locks are taken in this order, each described in its header: that of the
-// thread caches (thread_cache.cpp) or a growth's turn, then that of a central shard or of the
-// region heap. None but the turn is held during a driver call.
+// Each part is a class that uses only the parts declared before it in `Pool`. `Pool` itself has no
+// lock. A thread holds the turn of a growth or trim (growth_turns.hpp) or the lock of the thread
+// caches (thread_cache.cpp), not both; under either it may take the lock of a central shard
+// (central_shard.hpp) or that of the region heap, one at a time. Only a turn is held during driver
+// calls.
 
 #include <array>
 #include <atomic>
@@ -48,13 +50,18 @@
 #include "memory/base/deferred_release.hpp"
 #include "memory/base/oom_stages.hpp"
 #include "memory/base/pool_list.hpp"
+#include "memory/pool/deferred_regions.hpp"
+#include "memory/pool/growth_turns.hpp"
 #include "memory/pool/page_map.hpp"
 #include "memory/pool/pool_collector.hpp"
 #include "memory/pool/pool_growth.hpp"
 #include "memory/pool/pool_oom_stages.hpp"
 #include "memory/pool/pool_snapshot.hpp"
 #include "memory/pool/pool_trim.hpp"
+#include "memory/pool/region_count.hpp"
+#include "memory/pool/region_growth.hpp"
 #include "memory/pool/region_heap.hpp"
+#include "memory/pool/region_trim.hpp"
 #include "memory/pool/slab_source.hpp"
 #include "memory/pool/thread_cache.hpp"
 
@@ -145,7 +152,7 @@ class Pool final : public ListedPool, public Releasable, public ThreadCacheOwner
   [[nodiscard]] std::size_t unit() const noexcept { return classes_.unit(); }
 
   [[nodiscard]] MemoryUsage usage() noexcept override;
-  // As `RegionHeap::trim`, after flushing the thread caches of all threads. Memory that has decayed
+  // As `RegionTrim::trim`, after flushing the thread caches of all threads. Memory that has decayed
   // is released even if less than `keep` bytes remain.
   std::size_t trim(std::size_t keep) noexcept override { return trim_.trim(keep); }
   std::size_t trim_free(std::size_t keep) noexcept override { return trim_.trim_free(keep); }
@@ -159,7 +166,7 @@ class Pool final : public ListedPool, public Releasable, public ThreadCacheOwner
   [[nodiscard]] os::Clock::time_point decay_end() const noexcept override {
     return trim_.window().end();
   }
-  [[nodiscard]] Snapshot count() const { return regions_.count(nullptr).snapshot; }
+  [[nodiscard]] Snapshot count() const { return RegionCount{regions_, nullptr}.count().snapshot; }
   // As `count`, and also determines the largest request that this thread could make without growing
   // the pool.
   [[nodiscard]] Snapshot count_with_largest_request() const noexcept {
@@ -231,6 +238,10 @@ class Pool final : public ListedPool, public Releasable, public ThreadCacheOwner
   int release_tries_ = 0;
   RegionSource source_;
   RegionHeap regions_;
+  GrowthTurns turns_;
+  DeferredRegions deferred_;
+  RegionTrim region_trim_;
+  RegionGrowth region_growth_;
   SlabSource slabs_;
   PoolCollector collector_;
   PoolTrim trim_;

@@ -27,7 +27,7 @@ Result<void> PoolGrowth::grow_initially(std::size_t nbytes) {
   const AllocationRequest request{pool_.kind(), nbytes};
   OomRecovery recovery{pool_.device(), request, nullptr, &pool_};
   auto grown = recovery.allocate(
-      [&] { return with_budget_pools(nbytes, [&] { return regions_.grow_by(nbytes); }); });
+      [&] { return with_budget_pools(nbytes, [&] { return growth_.grow_by(nbytes); }); });
   return !is_out_of_memory(grown) ? grown
                                   : fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "{}. To do: {}",
                                          grown.failure().message(), source_.remedy(nbytes, 0));
@@ -45,7 +45,7 @@ Result<RegionHeap::PageRun> PoolGrowth::grow(const WantedRun& wanted) {
   }
   trim_.decay(os::Clock::now());
   trim_.shrink(wanted.run_bytes());
-  auto grown = regions_.grow(wanted.count, wanted.alignment, wanted.entry);
+  auto grown = growth_.grow(wanted.count, wanted.alignment, wanted.entry);
   if (window.is_enabled()) {
     DecayingPools::only().schedule(window);
   }

@@ -254,27 +254,27 @@ class PoolOomStages::Attempt {
   // Never waits indefinitely: collectives may wait for one another, and for this thread
   // (tensorflow#50699). First waits for the work that still uses freed memory. This includes work
   // on the request's own queue only if chunks that no request can use depend on it
-  // (`RegionHeap::deferred_bytes`). Then waits for pending releases, and for other threads that are
+  // (`DeferredRegions::bytes`). Then waits for pending releases, and for other threads that are
   // calling the upstream resource.
   [[nodiscard]] Found wait() {
     const auto until = os::deadline_after(stages_.max_wait_.count());
     auto first = wait_for(parts_.caches.slots().running(wanted_.entry), until);
-    if (is_out_of_memory(first) && parts_.regions.deferred_bytes() != 0) {
+    if (is_out_of_memory(first) && parts_.deferred.bytes() != 0) {
       first = wait_for(parts_.caches.slots().running(), until);
     }
     if (!is_out_of_memory(first)) {
       return first;
     }
-    for (auto upstream_calls = parts_.regions.at_upstream();;) {
+    for (auto upstream_calls = parts_.turns.at_upstream();;) {
       const auto initial_releases = release_count();
-      const auto seen_upstream = parts_.regions.begin_upstream_wait();
+      const auto seen_upstream = parts_.turns.begin_upstream_wait();
       auto found = retry();
       if (!is_out_of_memory(found)) {
         return found;
       }
       request_.refusal = found.take_error();
       auto returned =
-          upstream_calls != 0 ? parts_.regions.wait_for_upstream(seen_upstream, until) : false;
+          upstream_calls != 0 ? parts_.turns.wait_for_upstream(seen_upstream, until) : false;
       ISTHMUS_TRY(returned);
       if (*returned) {
         --upstream_calls;

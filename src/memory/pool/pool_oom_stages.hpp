@@ -9,6 +9,8 @@
 #include "memory/base/oom_stages.hpp"
 #include "memory/base/pending_releases.hpp"
 #include "memory/base/pool_list.hpp"
+#include "memory/pool/deferred_regions.hpp"
+#include "memory/pool/growth_turns.hpp"
 #include "memory/pool/pool_collector.hpp"
 #include "memory/pool/pool_growth.hpp"
 #include "memory/pool/pool_trim.hpp"
@@ -28,6 +30,8 @@ class PoolOomStages {
     ThreadCacheOwner& caches;
     RegionSource& source;
     RegionHeap& regions;
+    GrowthTurns& turns;
+    const DeferredRegions& deferred;
     SlabSource& slabs;
     PoolCollector& collector;
     PoolTrim& trim;

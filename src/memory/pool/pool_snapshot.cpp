@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "memory/pool/own_caches.hpp"
+#include "memory/pool/region_count.hpp"
 
 namespace isthmus {
 namespace {
@@ -12,7 +13,7 @@ namespace {
 // or a new slab. A request for a new slab flushes the thread's caches first, unless there are so
 // many that it is not worthwhile (`ThreadCache::should_flush_own`).
 std::size_t largest_block(const SlabSource& slabs, const OwnCaches& own,
-                          const RegionHeap::Counted& runs) noexcept {
+                          const CountedRuns& runs) noexcept {
   const auto& classes = slabs.classes();
   for (auto each = classes.count(); each-- != 0;) {
     const auto slab_pages = slabs.next_shape(each).pages;
@@ -30,7 +31,7 @@ std::size_t largest_block(const SlabSource& slabs, const OwnCaches& own,
 Snapshot count_with_largest_request(const ThreadCacheOwner& caches, const SlabSource& slabs,
                                     const RegionHeap& regions) noexcept {
   const OwnCaches own{caches, slabs.lists()};
-  const auto found = regions.count(&own);
+  const auto found = RegionCount{regions, &own}.count();
   auto snapshot = found.snapshot;
   const auto run_bytes = std::size_t{found.longest} * k_pool_page_bytes;
   snapshot.largest_request = std::max(run_bytes > SizeClasses::k_largest ? run_bytes : 0,

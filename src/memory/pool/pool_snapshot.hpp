@@ -9,7 +9,7 @@
 
 namespace isthmus {
 
-// As `RegionHeap::count`, with `Snapshot::largest_request`. Thread-safe; takes the locks of the
+// As `RegionCount::count`, with `Snapshot::largest_request`. Thread-safe; takes the locks of the
 // parts one at a time.
 [[nodiscard]] Snapshot count_with_largest_request(const ThreadCacheOwner& caches,
                                                   const SlabSource& slabs,

@@ -19,7 +19,7 @@ std::size_t PoolTrim::trim(std::size_t keep) noexcept {
 
 std::size_t PoolTrim::trim_free(std::size_t keep) noexcept {
   collector_.collect_all(ThreadCache::Revoked::all);
-  return regions_.trim(keep);
+  return trim_.trim(keep);
 }
 
 std::size_t PoolTrim::decay(DecayWindow::Clock::time_point now) noexcept {
@@ -30,7 +30,7 @@ std::size_t PoolTrim::decay(DecayWindow::Clock::time_point now) noexcept {
   const Undo collected{[this] { collecting_.fetch_sub(1, std::memory_order_acq_rel); }};
   collector_.collect_all(ThreadCache::Revoked::idle);
   const auto held = source_.counts().held_bytes();
-  return regions_.trim(held - std::min(held, regions_.min_free_bytes()));
+  return trim_.trim(held - std::min(held, regions_.min_free_bytes()));
 }
 
 // Above the soft limit: releases all free memory that exceeds it. Where memory cannot be remapped:
@@ -43,7 +43,7 @@ void PoolTrim::shrink(std::size_t needed) noexcept {
   if (held > soft_limit - std::min(needed, soft_limit)) {
     trim(soft_limit - std::min(needed, soft_limit));
   } else if (!source_.moves()) {
-    regions_.release_unused(source_.growth_for(needed));
+    trim_.release_unused(source_.growth_for(needed));
   }
 }
 

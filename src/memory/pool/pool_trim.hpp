@@ -10,6 +10,7 @@
 #include "memory/pool/decay.hpp"
 #include "memory/pool/pool_collector.hpp"
 #include "memory/pool/region_heap.hpp"
+#include "memory/pool/region_trim.hpp"
 
 namespace isthmus {
 
@@ -17,14 +18,14 @@ namespace isthmus {
 class PoolTrim {
  public:
   // All references must outlive the object. `decay`: the length of a decay window; 0: no decay.
-  PoolTrim(RegionSource& source, RegionHeap& regions, PoolCollector& collector,
+  PoolTrim(RegionSource& source, RegionHeap& regions, RegionTrim& trim, PoolCollector& collector,
            std::chrono::nanoseconds decay) noexcept
-      : source_{source}, regions_{regions}, collector_{collector}, window_{decay} {}
+      : source_{source}, regions_{regions}, trim_{trim}, collector_{collector}, window_{decay} {}
 
   // As `trim_free`, after pending releases and decay. Then trims the upstream resource too. Returns
   // the bytes released.
   std::size_t trim(std::size_t keep) noexcept;
-  // As `RegionHeap::trim`, after flushing the thread caches of all threads.
+  // As `RegionTrim::trim`, after flushing the thread caches of all threads.
   std::size_t trim_free(std::size_t keep) noexcept;
   // If the decay window has ended, returns the memory that was not needed during it to the driver.
   std::size_t decay(DecayWindow::Clock::time_point now) noexcept;
@@ -37,6 +38,7 @@ class PoolTrim {
  private:
   RegionSource& source_;
   RegionHeap& regions_;
+  RegionTrim& trim_;
   PoolCollector& collector_;
   DecayWindow window_;
   // The number of threads that are collecting free memory for decay. While memory moves from thread

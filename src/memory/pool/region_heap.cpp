@@ -28,8 +28,6 @@ Result<void> RegionHeap::open() {
 }
 
 RegionHeap::~RegionHeap() {
-  std::for_each(deferred_.begin(), deferred_.end(),
-                [this](const Piece& each) { release_now(each); });
   for (const auto& each : regions_) {
     process_page_map.remove(each.base, each.count);
     source_.deallocate(each);
@@ -39,18 +37,6 @@ RegionHeap::~RegionHeap() {
   }
 }
 
-// Pre: the lock is held, and a region contains the page.
-std::vector<Region>::const_iterator RegionHeap::region_of(Index number) const noexcept {
-  return std::prev(
-      std::upper_bound(regions_.begin(), regions_.end(), number,
-                       [](Index wanted, const Region& each) { return wanted < each.first; }));
-}
-
-std::byte* RegionHeap::address_of(Index first) const noexcept {
-  const auto& region = *region_of(first);
-  return region.base + std::size_t{first - region.first} * k_pool_page_bytes;
-}
-
 // The page was looked up from a caller's address, so its region may have been released.
 std::uint64_t RegionHeap::since(const PoolPage& page) const noexcept {
   if (source_.upstream() == nullptr) {
@@ -58,27 +44,22 @@ std::uint64_t RegionHeap::since(const PoolPage& page) const noexcept {
   }
   const auto number = table_->number_of(&page);
   const std::lock_guard hold{lock_};
-  const auto next =
-      std::upper_bound(regions_.begin(), regions_.end(), number,
-                       [](Index wanted, const Region& each) { return wanted < each.first; });
-  return next == regions_.begin() ? 0 : std::prev(next)->since;
+  return regions_.since(number);
 }
 
-// Pre: the lock is held.
 bool RegionHeap::is_spared(Index found, Index count, Cut cut) const noexcept {
   const auto length = runs_.length_of(found);
-  if (cut == Cut::any || source_.moves() || swap_credit_ < k_swap_cost || length / 2 <= count ||
+  if (cut == Cut::any || source_.moves() || !swap_credit_.suffices() || length / 2 <= count ||
       length * k_pool_page_bytes <= source_.growth_for(count * k_pool_page_bytes)) {
     return false;
   }
-  const auto& region = *region_of(found);
+  const auto& region = *regions_.find(found);
   const auto held = source_.counts().held_bytes();
   return length == region.count &&
          held - std::min(held, region.driver_bytes) >= source_.sizes().initial_bytes &&
          (cut == Cut::sparing || slots_.passed(runs_.ticket_of(found)));
 }
 
-// Pre: `hold` owns the lock, which is released and reacquired in between.
 RegionHeap::Index RegionHeap::unite(Index wanted, QueueSlots::EntryIndex entry,
                                     std::unique_lock<SpinLock>& hold) noexcept {
   const auto state = runs_.state();
@@ -114,7 +95,9 @@ RegionHeap::PageRun RegionHeap::allocate(Index count, std::size_t alignment,
       alignment > k_pool_page_bytes ? static_cast<Index>(alignment / k_pool_page_bytes) - 1 : 0;
   std::unique_lock hold{lock_};
   const auto wanted = count + slack;
-  swap_credit_ = std::min(swap_credit_ + (cut == Cut::sparing ? 1 : 0), k_max_swap_credit);
+  if (cut == Cut::sparing) {
+    swap_credit_.earn();
+  }
   auto first = runs_.find(wanted, entry);
   if (first == RunHeap::k_none && runs_.free_pages() >= wanted) {
     first = unite(wanted, entry, hold);
@@ -123,7 +106,7 @@ RegionHeap::PageRun RegionHeap::allocate(Index count, std::size_t alignment,
     return {};
   }
   runs_.allocate(first, wanted);
-  auto* base = address_of(first);
+  auto* base = regions_.address_of(first);
   if (slack != 0) {
     const auto skip = round_up(address(base), alignment) - address(base);
     first = runs_.keep_part(first, static_cast<Index>(skip / k_pool_page_bytes), count);
@@ -136,7 +119,7 @@ RegionHeap::PageRun RegionHeap::allocate(Index count, std::size_t alignment,
 bool RegionHeap::poison_if_unused(Index first, Index count, Ticket until) const noexcept {
   const bool is_unused = source_.poison().is_enabled() && slots_.passed(until);
   if (is_unused) {
-    source_.poison().apply(address_of(first), count * k_pool_page_bytes);
+    source_.poison().apply(regions_.address_of(first), count * k_pool_page_bytes);
   }
   return is_unused;
 }
@@ -175,20 +158,11 @@ void RegionHeap::coalesce() noexcept {
   coalesced_at_ = passes;
 }
 
-// The first of `count` consecutive free page numbers that have an unused number on either side.
-// Pre: the lock is held.
-RegionHeap::Index RegionHeap::find_numbers(Index count) noexcept {
-  Index first = 1;
-  for (const auto& each : regions_) {
-    if (each.first >= first && each.first - first > count) {
-      return first;
-    }
-    first = each.first + each.count + 1;
-  }
-  return PoolPageTable::k_pages - first > count ? first : RunHeap::k_none;
+Error RegionHeap::exceeds_max(std::size_t nbytes) {
+  return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "a pool cannot hold {}: the maximum is {}",
+              describe_bytes(nbytes), describe_bytes(k_max_bytes));
 }
 
-// Enters a row of adjacent regions as one free run.
 Result<void> RegionHeap::enter(std::vector<Piece>& row) {
   std::size_t nbytes = 0;
   Ticket until;
@@ -200,18 +174,16 @@ Result<void> RegionHeap::enter(std::vector<Piece>& row) {
   auto* const base = row.front().region.base;
   ISTHMUS_TRY(process_page_map.prepare(base, count));
   const std::lock_guard hold{lock_};
-  const auto first = find_numbers(count);
+  const auto first = regions_.find_numbers(count);
   if (first == RunHeap::k_none) {
     return exceeds_max(nbytes);
   }
-  regions_.reserve(regions_.size() + row.size());
-  auto at = std::upper_bound(regions_.begin(), regions_.end(), first,
-                             [](Index wanted, const Region& each) { return wanted < each.first; });
+  regions_.reserve(row.size());
   auto number = first;
   for (auto& each : row) {
     each.region.first = number;
     number += each.region.count;
-    at = std::next(regions_.insert(at, each.region));
+    regions_.insert(each.region);
   }
   process_page_map.enter(base, count, &(*table_)[first]);
   runs_.add(first, count, until);
@@ -236,7 +208,7 @@ Result<void> RegionHeap::verify() noexcept {
   std::uint64_t free = 0;
   std::uint64_t neighbours = 0;
   auto damaged = RunHeap::k_none;
-  any_row([&](Index first, Index count) {
+  regions_.any_row([&](Index first, Index count) {
     const auto finding = runs_.find_damage(first, count);
     free += finding.free;
     neighbours += finding.neighbours;
@@ -246,7 +218,7 @@ Result<void> RegionHeap::verify() noexcept {
   if (damaged != RunHeap::k_none) {
     return fail(ISTHMUS_ERROR_INTERNAL,
                 "the record of the 64 KiB page at {} contradicts the adjacent records",
-                static_cast<void*>(address_of(damaged)));
+                static_cast<void*>(regions_.address_of(damaged)));
   }
   if (free != runs_.free_pages()) {
     return fail(ISTHMUS_ERROR_INTERNAL,

@@ -335,8 +335,7 @@ bool RunHeap::is_sound_allocated(Index first) const noexcept {
   const auto count = length_of(first);
   for (Index offset = 1; offset < count; ++offset) {
     const auto& body = table_[first + offset];
-    if (body.state.load(k_relaxed) != PoolPageState::body ||
-        body.span.load(k_relaxed) != offset) {
+    if (body.state.load(k_relaxed) != PoolPageState::body || body.span.load(k_relaxed) != offset) {
       return false;
     }
   }
