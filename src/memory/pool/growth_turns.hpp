@@ -12,7 +12,6 @@
 #include <mutex>
 
 #include "core/status.hpp"
-#include "memory/pool/region_source.hpp"
 #include "os/futex.hpp"
 
 namespace isthmus {
@@ -20,8 +19,7 @@ namespace isthmus {
 // Thread-safe.
 class GrowthTurns {
  public:
-  explicit GrowthTurns(const RegionSource& source) noexcept
-      : has_upstream_{source.upstream() != nullptr} {}
+  explicit GrowthTurns(bool has_upstream) noexcept : has_upstream_{has_upstream} {}
 
   // Held during calls of the driver. Taken before the lock of the region heap. With an upstream
   // resource it excludes no thread.

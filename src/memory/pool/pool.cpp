@@ -74,7 +74,7 @@ Pool::Pool(Context& context, Device& device, UsmKind kind, const Options& option
               options.remaps,
               options.live},
       regions_{source_, slots()},
-      turns_{source_},
+      turns_{source_.upstream() != nullptr},
       deferred_{source_, slots()},
       region_trim_{regions_, source_, turns_, deferred_},
       region_growth_{regions_, source_, turns_, deferred_},

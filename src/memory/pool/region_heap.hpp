@@ -133,10 +133,11 @@ class RegionHeap {
   bool poison_if_unused(Index first, Index count, Ticket until) const noexcept;
   void poison_ended_runs() const noexcept;
 
-  PoolPageTable* table_ = nullptr;  // first: a warm free reads it
+  PoolPageTable* table_ = nullptr;
   RegionSource& source_;
   QueueSlots& slots_;
-  mutable SpinLock lock_;
+  // On another cache line than `table_`, which every warm allocation and free reads.
+  alignas(64) mutable SpinLock lock_;
   RunHeap runs_{nullptr, nullptr, nullptr, slots_};
   std::optional<std::uint64_t> coalesced_at_;  // `QueueSlots::passes` at the last `coalesce`
   // The last search for usable neighbours that failed, so that it is not repeated in the same
