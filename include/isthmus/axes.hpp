@@ -60,6 +60,7 @@ class axes {
   constexpr void resize(std::size_t) noexcept {}
 
   [[nodiscard]] constexpr const std::int64_t* data() const noexcept { return numbers_.data(); }
+  [[nodiscard]] constexpr std::int64_t* data() noexcept { return numbers_.data(); }
   [[nodiscard]] constexpr auto begin() const noexcept { return numbers_.begin(); }
   [[nodiscard]] constexpr auto end() const noexcept { return numbers_.end(); }
   [[nodiscard]] constexpr auto begin() noexcept { return numbers_.begin(); }
@@ -114,6 +115,7 @@ class axes<dynamic_rank> {
   [[nodiscard]] constexpr std::size_t size() const noexcept { return size_; }
   [[nodiscard]] constexpr bool empty() const noexcept { return size_ == 0; }
   [[nodiscard]] constexpr const std::int64_t* data() const noexcept { return start_; }
+  [[nodiscard]] constexpr std::int64_t* data() noexcept { return start_; }
   [[nodiscard]] constexpr const std::int64_t* begin() const noexcept { return start_; }
   [[nodiscard]] constexpr const std::int64_t* end() const noexcept { return start_ + size_; }
   [[nodiscard]] constexpr std::int64_t* begin() noexcept { return start_; }
@@ -124,6 +126,9 @@ class axes<dynamic_rank> {
   [[nodiscard]] constexpr std::int64_t& operator[](std::size_t axis) noexcept {
     return start_[axis];
   }
+
+  [[nodiscard]] constexpr std::int64_t back() const noexcept { return start_[size_ - 1]; }
+  [[nodiscard]] constexpr std::int64_t& back() noexcept { return start_[size_ - 1]; }
 
   // The functions that add numbers throw invalid_argument for more than `max_axes`.
 
@@ -236,6 +241,7 @@ static_assert(sizeof(axes<3>) == 3 * sizeof(std::int64_t));
 static_assert(axes<2>{3, 4}[1] == 4);
 static_assert(axes<dynamic_rank>{1, 2, 3, 4, 5} == axes<5>{1, 2, 3, 4, 5});
 static_assert(std::is_nothrow_move_constructible_v<axes<dynamic_rank>>);
+static_assert(std::convertible_to<axes<dynamic_rank>&, std::span<const std::int64_t>>);
 
 }  // namespace v1
 }  // namespace isthmus

@@ -153,7 +153,8 @@ inline constexpr std::size_t rank_of_view =
     Rank == dynamic_rank ? dynamic_rank
                          : Rank - integers_of<Keys...> + count_of<newaxis_t, Keys...>;
 
-// Builds the layout of a view, one key at a time.
+// Builds the layout of a view, one key at a time. `rank`: that of the result. `used`: the number of
+// axes of the source that the keys consume, without an ellipsis.
 template <std::size_t Old, std::size_t New>
 class slicer {
  public:
@@ -185,6 +186,8 @@ class slicer {
   constexpr void apply(ellipsis_t) {
     for (; remaining_ != 0; --remaining_) apply(every);
   }
+  // The axis of the source that the next key selects from, unless that is newaxis.
+  [[nodiscard]] constexpr std::size_t next_axis() const noexcept { return axis_; }
   // Selects all elements along the axes without a key.
   constexpr void finish() {
     apply(ellipsis);

@@ -12,14 +12,14 @@ namespace {
 
 ArrayNumbers to_strides(nb::handle argument, const ArrayLayout& layout) {
   const nb::object all = to_tuple_of(argument, "strides must be a sequence of integers");
+  if (nb::len(all) != layout.shape.size()) {
+    raise_python(PyExc_ValueError,
+                 "strides must have one number for each of the %zu dimensions, not %zu",
+                 layout.shape.size(), nb::len(all));
+  }
   ArrayNumbers strides;
   for (nb::handle each : all) {
     strides.push_back(to_int64(each, "stride"));
-  }
-  if (strides.size() != layout.shape.size()) {
-    raise_python(PyExc_ValueError,
-                 "strides must have one number for each of the %zu dimensions, not %zu",
-                 layout.shape.size(), strides.size());
   }
   for (const auto each : strides) {
     if (each % layout.item != 0) {
@@ -37,7 +37,7 @@ SharedLayout to_layout(nb::handle shape, nb::handle dtype, nb::handle strides) {
   if (strides.is_none()) {
     return dense_layout(std::move(extents), type);
   }
-  ArrayLayout layout{std::move(extents), {}, type.item, &type};
+  ArrayLayout layout{{std::move(extents)}, type.item, &type};
   layout.strides = to_strides(strides, layout);
   try {
     return share_layout(std::move(layout));

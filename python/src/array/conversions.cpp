@@ -32,7 +32,7 @@ bool is_at(const TypedArray& array, const Destination& destination) {
 nb::object copy_to_destination(nb::handle object, const ElementType& type,
                                isthmus_casting_t casting, const Destination& destination) {
   const auto& array = *typed_array_of(object);
-  ArrayLayout packed{array.layout->shape, {}, type.item, &type};
+  ArrayLayout packed{{array.layout->shape}, type.item, &type};
   require_copyable(packed, *array.layout, casting);
   auto layout = size_to_allocate(destination.kind, queue_of(destination.queue)->device_object,
                                  [&] { return dense_layout(std::move(packed.shape), type); });

@@ -144,7 +144,7 @@ bool shares_memory(nb::handle one, nb::handle other) {
 
 // Widens the side to all bytes between its first and last element.
 void widen(ArraySide& side) {
-  if (is_empty(side.layout)) {
+  if (side.layout.is_empty()) {
     return;
   }
   const auto box = box_of(side.layout);
@@ -154,7 +154,7 @@ void widen(ArraySide& side) {
   } else {
     origin.pointer = static_cast<char*>(origin.pointer) + box.start;
   }
-  side.layout = {{box.nbytes}, {1}, 1, &byte_type()};
+  side.layout = {{{box.nbytes}, {1}}, 1, &byte_type()};
 }
 
 bool may_share_memory(nb::handle one, nb::handle other) {

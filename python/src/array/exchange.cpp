@@ -14,14 +14,15 @@ const char* refusal_reason(const ArrayLayout& layout, bool is_c_dense, int flags
   const auto requests = [flags](int requested_flags) {
     return (flags & requested_flags) == requested_flags;
   };
-  if (is_empty(layout) || (is_c_dense && !requests(PyBUF_F_CONTIGUOUS))) {
+  if (layout.is_empty() || (is_c_dense && !requests(PyBUF_F_CONTIGUOUS))) {
     return nullptr;
   }
   if (!requests(PyBUF_STRIDES) || requests(PyBUF_C_CONTIGUOUS)) {
     return "the array is not contiguous in C order: use to_numpy(), which copies";
   }
-  if ((requests(PyBUF_F_CONTIGUOUS) && !is_dense(layout, ElementOrder::fortran)) ||
-      (requests(PyBUF_ANY_CONTIGUOUS) && !is_contiguous(layout))) {
+  const bool is_fortran_dense = layout.is_column_major(layout.item);
+  if ((requests(PyBUF_F_CONTIGUOUS) && !is_fortran_dense) ||
+      (requests(PyBUF_ANY_CONTIGUOUS) && !is_fortran_dense && !is_c_dense)) {
     return "the array is not contiguous: use to_numpy(), which copies";
   }
   return nullptr;

@@ -15,7 +15,7 @@ struct ArrayFlags {
 };
 
 bool is_fortran_dense(const TypedLayout& layout) {
-  return layout.size == 0 || is_dense(layout, ElementOrder::fortran);
+  return layout.size == 0 || layout.is_column_major(layout.item);
 }
 
 ArrayFlags flags_of(const TypedArray& self) {

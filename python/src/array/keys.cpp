@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "array/keys.hpp"
 
+#include <isthmus/slicing.hpp>
+
+#include <algorithm>
+
 #include "core/arguments.hpp"
 
 namespace isthmus::python {
@@ -23,80 +27,25 @@ namespace {
                    Py_TYPE(key.ptr())->tp_name);
 }
 
-bool consumes_axis(PyObject* key) noexcept { return key != Py_Ellipsis && key != Py_None; }
+using ViewSlicer = isthmus::detail::slicer<dynamic_rank, dynamic_rank>;
 
-// Builds a view by applying the items of a key one by one.
-class ViewMaker {
- public:
-  explicit ViewMaker(const TypedArray& array) : array_{array}, offset_{array.offset} {
-    layout_.item = array.layout->item;
-    layout_.type = array.layout->type;
-  }
-
-  void apply_key(PyObject* key, std::size_t skipped);
-  void keep_remaining_axes() { keep_axes(array_.layout->shape.size() - axis_); }
-  [[nodiscard]] nb::object finish(nb::handle object) {
-    return make_array_view(object, array_, share_layout(std::move(layout_)), offset_);
-  }
-
- private:
-  [[nodiscard]] std::int64_t extent() const { return array_.layout->shape[axis_]; }
-  [[nodiscard]] std::int64_t stride() const { return array_.layout->strides[axis_]; }
-  void add(std::int64_t extent, std::int64_t stride) {
-    layout_.shape.push_back(extent);
-    layout_.strides.push_back(stride);
-  }
-  void keep_axes(std::size_t axes) {
-    for (; axes > 0; --axes, ++axis_) {
-      add(extent(), stride());
-    }
-  }
-  void apply_slice(PyObject* key);
-  void apply_index(PyObject* key);
-  void move_by(std::int64_t steps) { offset_ += static_cast<std::size_t>(steps * stride()); }
-
-  const TypedArray& array_;
-  ArrayLayout layout_{};
-  std::size_t offset_;
-  std::size_t axis_ = 0;  // the next axis of `array_`
-};
-
-// The stride of an extent of 1 or less has no meaning, so the step may have any size.
-void ViewMaker::apply_slice(PyObject* key) {
-  auto [start, stop, step] = to_slice(key);
-  const auto length = PySlice_AdjustIndices(extent(), &start, &stop, step);
-  if (length != 0) {
-    move_by(start);
-  }
-  add(length, length > 1 ? step * stride() : stride());
-  ++axis_;
+bool is_integer_key(PyObject* key) noexcept {
+  return key != Py_Ellipsis && key != Py_None && PySlice_Check(key) == 0;
 }
 
-void ViewMaker::apply_index(PyObject* key) {
-  if (PyBool_Check(key) != 0) {
-    raise_no_key(key);
-  }
-  move_by(to_position(key, extent(), axis_));
-  ++axis_;
-}
-
-// `skipped`: the number of axes that ... stands for.
-void ViewMaker::apply_key(PyObject* key, std::size_t skipped) {
+void apply_key(ViewSlicer& slicer, const ArrayLayout& layout, PyObject* key) {
   if (PySlice_Check(key) != 0) {
-    apply_slice(key);
+    const auto [start, stop, step] = to_slice(key);
+    slicer.apply(slice(start, stop, step));
   } else if (key == Py_Ellipsis) {
-    keep_axes(skipped);
+    slicer.apply(ellipsis);
   } else if (key == Py_None) {
-    add(1, 0);
+    slicer.apply(newaxis);
+  } else if (PyBool_Check(key) != 0) {
+    raise_no_key(key);
   } else {
-    apply_index(key);
-  }
-}
-
-void require_max_ndim(std::size_t ndim) {
-  if (ndim > PyBUF_MAX_NDIM) {
-    raise_python(PyExc_IndexError, "an array has at most %d dimensions, not %zu", PyBUF_MAX_NDIM,
-                 ndim);
+    const auto axis = slicer.next_axis();
+    slicer.apply(to_position(key, layout.shape[axis], axis));
   }
 }
 
@@ -143,25 +92,31 @@ std::optional<std::size_t> element_at(const TypedArray& array, const KeyList& ke
 }
 
 nb::object view_at(nb::handle object, const TypedArray& array, const KeyList& keys) {
-  const auto ndim = array.layout->shape.size();
-  std::size_t axes = 0, ellipses = 0;
-  for (PyObject* key : keys) {
-    axes += consumes_axis(key) ? std::size_t{1} : std::size_t{0};
-    ellipses += key == Py_Ellipsis ? 1 : 0;
-  }
+  const auto& layout = *array.layout;
+  const auto ndim = layout.shape.size();
+  const auto count = [&](auto is_counted) {
+    return static_cast<std::size_t>(std::count_if(keys.begin(), keys.end(), is_counted));
+  };
+  const auto ellipses = count([](PyObject* key) { return key == Py_Ellipsis; });
+  const auto new_axes = count([](PyObject* key) { return key == Py_None; });
+  const auto axes = keys.size() - ellipses - new_axes;
   if (ellipses > 1) {
     raise_python(PyExc_IndexError, "an index can have only one ...");
   }
   if (axes > ndim) {
     raise_too_many(axes, ndim);
   }
-  require_max_ndim(ndim + keys.size() - ellipses - axes);
-  ViewMaker view{array};
-  for (PyObject* key : keys) {
-    view.apply_key(key, ndim - axes);
+  if (ndim + new_axes > max_axes) {
+    raise_python(PyExc_IndexError, "an array has at most %zu dimensions, not %zu", max_axes,
+                 ndim + new_axes);
   }
-  view.keep_remaining_axes();
-  return view.finish(object);
+  ArrayLayout view{{}, layout.item, layout.type};
+  ViewSlicer slicer{layout, view, ndim + new_axes - count(&is_integer_key), axes};
+  for (PyObject* key : keys) {
+    apply_key(slicer, layout, key);
+  }
+  slicer.finish();
+  return make_array_view(object, array, std::move(view));
 }
 
 }  // namespace isthmus::python

@@ -34,8 +34,9 @@ const ElementType& type_for(const ArrayRequest& request, const Model& like) {
 SharedLayout layout_for(const ArrayRequest& request, const Model& like, const ElementType& type) {
   const auto order = to_order(request.order, request.prototype.is_valid());
   if (const auto* prototype_layout = has_value(request.shape) ? nullptr : like.layout()) {
-    const bool is_c = order == RequestedOrder::c || (order != RequestedOrder::fortran &&
-                                                     is_dense(*prototype_layout, ElementOrder::c));
+    const bool is_c =
+        order == RequestedOrder::c || (order != RequestedOrder::fortran &&
+                                       prototype_layout->is_contiguous(prototype_layout->item));
     return is_c ? recent_layout(ArrayNumbers{prototype_layout->shape}, type)
                 : ordered_layout(*prototype_layout, type, order);
   }

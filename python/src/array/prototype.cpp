@@ -24,12 +24,14 @@ std::optional<ArrayLayout> find_layout(nb::handle like, const ElementType& type)
   if (PyTuple_Check(strides.ptr()) == 0) {
     return {};
   }
-  ArrayLayout layout{to_shape(nb::object(like.attr("shape"))), {}, type.item, &type};
+  ArrayLayout layout{{to_shape(nb::object(like.attr("shape")))}, type.item, &type};
+  if (nb::len(strides) != layout.shape.size()) {
+    return {};
+  }
   for (nb::handle each : nb::borrow<nb::tuple>(strides)) {
     layout.strides.push_back(to_int64(each, "stride"));
   }
-  return layout.strides.size() == layout.shape.size() ? std::optional{std::move(layout)}
-                                                      : std::nullopt;
+  return layout;
 }
 
 Model model_of_numpy(nb::handle argument) {

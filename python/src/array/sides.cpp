@@ -73,8 +73,7 @@ ArraySide dlpack_side(nb::handle object, Access access, const char* role) {
 ArraySide bytes_side(nb::handle object, Access access, const char* role) {
   const ByteView bytes{object};
   const auto view = bytes.get();
-  return {to_place(object, access, role),
-          {{view.shape.begin(), view.shape.end()}, {1}, 1, &byte_type()}};
+  return {to_place(object, access, role), {{ArrayNumbers(view.shape), {1}}, 1, &byte_type()}};
 }
 
 // The side of a NumPy array whose type has no name in the buffer protocol. TypeError for a type

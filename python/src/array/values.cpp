@@ -28,26 +28,6 @@ ElementValue make_value(T number, const ElementType& type) {
   return value;
 }
 
-const ElementType& type_named(const char* name) {
-  return *find_element_type(nb::steal(PyUnicode_FromString(name)));
-}
-const ElementType& boolean() {
-  static const auto& type = type_named("bool");
-  return type;
-}
-const ElementType& float64() {
-  static const auto& type = type_named("float64");
-  return type;
-}
-const ElementType& int64() {
-  static const auto& type = type_named("int64");
-  return type;
-}
-const ElementType& complex128() {
-  static const auto& type = type_named("complex128");
-  return type;
-}
-
 [[noreturn]] void raise_overflow(nb::handle value, const ElementType& type) {
   raise_python(PyExc_OverflowError, "%U does not fit in %s", shown_integer(value).ptr(), type.name);
 }
@@ -91,14 +71,14 @@ ElementValue integer_value(nb::handle integer, const ElementType& out) {
   int overflow = 0;
   const long long exact = PyLong_AsLongLongAndOverflow(integer.ptr(), &overflow);
   if (overflow == 0 && is_long_double(out)) {
-    return make_value(exact, int64());
+    return make_value(exact, element_type(ISTHMUS_INT64));
   }
   const double number = PyLong_AsDouble(integer.ptr());
   if (number == -1 && PyErr_Occurred() != nullptr) {
     PyErr_Clear();
     raise_overflow(integer, out);
   }
-  return make_value(number, float64());
+  return make_value(number, element_type(ISTHMUS_FLOAT64));
 }
 
 // int() rejects NaN and infinity.
@@ -115,18 +95,19 @@ ElementValue float_value(nb::handle number, const ElementType& out, isthmus_cast
     return exact_integer_value(integer, out);
   }
   const double value = PyFloat_AS_DOUBLE(number.ptr());
-  return out.kind == 'b' ? make_value(value != 0, out) : make_value(value, float64());
+  return out.kind == 'b' ? make_value(value != 0, out)
+                         : make_value(value, element_type(ISTHMUS_FLOAT64));
 }
 
 ElementValue complex_value(nb::handle number, const ElementType& out, isthmus_casting_t casting) {
   const Py_complex value = PyComplex_AsCComplex(number.ptr());
   if (out.kind == 'b' && casting == ISTHMUS_CASTING_UNSAFE) {
-    return make_value(value.real != 0 || value.imag != 0, boolean());
+    return make_value(value.real != 0 || value.imag != 0, element_type(ISTHMUS_BOOL));
   }
   if (out.kind != 'c') {
     raise_not_convertible(number, out);
   }
-  return make_value(value, complex128());
+  return make_value(value, element_type(ISTHMUS_COMPLEX128));
 }
 
 // std::nullopt for text, dates and records.
@@ -213,7 +194,8 @@ void require_castable(nb::handle number, const ElementType& out, isthmus_casting
     }
     return;
   }
-  const ElementType* source_type = PyBool_Check(number.ptr()) != 0 ? &boolean() : nullptr;
+  const ElementType* source_type =
+      PyBool_Check(number.ptr()) != 0 ? &element_type(ISTHMUS_BOOL) : nullptr;
   if (source_type == nullptr && is_numpy_scalar(number)) {
     source_type = &to_element_type(nb::object(number.attr("dtype")));
   }
@@ -230,7 +212,7 @@ void require_castable(nb::handle number, const ElementType& out, isthmus_casting
 std::optional<ElementValue> to_value(nb::handle number, const ElementType& out,
                                      isthmus_casting_t casting) {
   if (PyBool_Check(number.ptr()) != 0) {
-    return make_value(number.is(Py_True), boolean());
+    return make_value(number.is(Py_True), element_type(ISTHMUS_BOOL));
   }
   if (PyLong_CheckExact(number.ptr())) {
     return integer_value(number, out);

@@ -13,33 +13,16 @@ namespace {
 
 // -- axes -----------------------------------------------------------------------------------------
 
-ArrayLayout empty_layout_like(const TypedLayout& layout) {
-  return {{}, {}, layout.item, layout.type};
+ArrayLayout empty_layout_like(const TypedLayout& layout) { return {{}, layout.item, layout.type}; }
+
+nb::object make_view(nb::handle object, ArrayLayout layout) {
+  return make_array_view(object, require_array(object, "x"), std::move(layout));
 }
 
-nb::object make_view(nb::handle object, ArrayLayout layout, std::int64_t distance = 0) {
-  const auto& array = require_array(object, "x");
-  return make_array_view(object, array, share_layout(std::move(layout)),
-                         array.offset + static_cast<std::size_t>(distance));
-}
-
+// Pre: `axes` has each axis once.
 nb::object permuted(nb::handle object, const ArrayNumbers& axes) {
-  const auto& source_layout = *require_array(object, "x").layout;
-  auto layout = empty_layout_like(source_layout);
-  for (const auto axis : axes) {
-    layout.shape.push_back(source_layout.shape[static_cast<std::size_t>(axis)]);
-    layout.strides.push_back(source_layout.strides[static_cast<std::size_t>(axis)]);
-  }
-  return make_view(object, std::move(layout));
-}
-
-SharedLayout reversed_layout(const TypedLayout& layout) {
-  auto result = empty_layout_like(layout);
-  for (auto i = layout.shape.size(); i-- > 0;) {
-    result.shape.push_back(layout.shape[i]);
-    result.strides.push_back(layout.strides[i]);
-  }
-  return share_layout(std::move(result));
+  const auto& layout = *require_array(object, "x").layout;
+  return make_view(object, {layout.permuted(axes), layout.item, layout.type});
 }
 
 // The cached reverse of a layout; for a reversed layout, the original.
@@ -48,7 +31,7 @@ SharedLayout cached_reverse(const SharedLayout& layout) {
     return SharedLayout{layout->reverse_of};
   }
   if (!layout->reversed) {
-    layout->reversed = reversed_layout(*layout);
+    layout->reversed = share_layout({layout->transposed(), layout->item, layout->type});
     layout->reversed->reverse_of = layout.get();
   }
   return layout->reversed;
@@ -60,7 +43,8 @@ nb::object reversed_axes(nb::handle object) {
 }
 
 ArrayNumbers axes_in_order(std::size_t ndim) {
-  ArrayNumbers axes(ndim);
+  ArrayNumbers axes;
+  axes.resize(ndim);
   std::iota(axes.begin(), axes.end(), 0);
   return axes;
 }
@@ -103,7 +87,9 @@ nb::object move_axis(nb::handle object, nb::handle source, nb::handle destinatio
     raise_python(PyExc_ValueError, "cannot move %zu axes to %zu positions: %R to %R",
                  source_axes.size(), destination_axes.size(), source.ptr(), destination.ptr());
   }
-  ArrayNumbers order(ndim, -1);
+  ArrayNumbers order;
+  order.resize(ndim);
+  std::fill(order.begin(), order.end(), -1);
   for (std::size_t i = 0; i < source_axes.size(); ++i) {
     order[static_cast<std::size_t>(destination_axes[i])] = source_axes[i];
   }
@@ -144,10 +130,7 @@ nb::object expand(nb::handle object, nb::handle argument) {
   const auto& source_layout = *require_array(object, "x").layout;
   const nb::object all = to_axis_tuple(argument);
   const auto ndim = source_layout.shape.size() + nb::len(all);
-  if (ndim > PyBUF_MAX_NDIM) {
-    raise_python(PyExc_ValueError, "an array has at most %d dimensions, not %zu", PyBUF_MAX_NDIM,
-                 ndim);
-  }
+  require_max_ndim(ndim);
   auto axes = to_axes(all, ndim);
   std::sort(axes.begin(), axes.end());
   ArrayLayout layout = source_layout;
@@ -162,14 +145,13 @@ nb::object flip(nb::handle object, nb::handle argument) {
   const auto& source_layout = *require_array(object, "x").layout;
   const auto ndim = source_layout.shape.size();
   ArrayLayout layout = source_layout;
-  std::int64_t distance = 0;
   for (const auto each : argument.is_none() ? axes_in_order(ndim) : to_axes(argument, ndim)) {
     const auto axis = static_cast<std::size_t>(each);
     layout.strides[axis] = -source_layout.strides[axis];
-    distance +=
+    layout.offset +=
         source_layout.size == 0 ? 0 : (source_layout.shape[axis] - 1) * source_layout.strides[axis];
   }
-  return make_view(object, std::move(layout), distance);
+  return make_view(object, std::move(layout));
 }
 
 nb::object broadcast_to(nb::handle object, nb::handle shape) {
@@ -206,10 +188,8 @@ nb::object with_shape(nb::handle object, ArrayNumbers shape, Copying copying) {
   if (old.is_c_dense) {
     return make_array_view(object, array, dense_layout(std::move(shape), *old.type), array.offset);
   }
-  ArrayLayout layout = empty_layout_like(old);
-  if (find_strides(old, shape, layout.strides)) {
-    layout.shape = std::move(shape);
-    return make_view(object, std::move(layout));
+  if (auto layout = old.try_reshape(shape, old.item)) {
+    return make_view(object, {*std::move(layout), old.item, old.type});
   }
   if (copying == Copying::never) {
     raise_python(PyExc_ValueError,

@@ -30,7 +30,8 @@ namespace {
 template <class Managed>
 struct ExportedTensor {
   Managed managed{};
-  ArrayNumbers numbers;    // the shape, followed by the strides in elements
+  ArrayNumbers shape;
+  ArrayNumbers strides;    // in elements
   BufferHandle exported;   // the buffer, if it was exported itself; or
   void* result = nullptr;  // the memory of a copy
 
@@ -235,18 +236,15 @@ void describe_elements(const ExportRequest& request, ExportedTensor<Managed>& ho
                  "DLPack: elements of %s have %d bits, which DLPack cannot represent", type.name,
                  bits);
   }
-  const auto packed = request.is_copy ? dense_strides(shape, type.item) : ArrayNumbers{};
-  holder.numbers.reserve(2 * shape.size());
-  holder.numbers.assign(shape.begin(), shape.end());
-  for (const auto each : request.is_copy ? NumberSpan{packed} : request.elements.strides) {
-    holder.numbers.push_back(each / type.item);
-  }
+  holder.shape = ArrayNumbers(shape);
+  holder.strides = request.is_copy ? dense_strides(holder.shape, 1)
+                                   : strides_in_items(request.elements.strides, type.item);
   auto& tensor = holder.managed.tensor;
   tensor.device = request.device;
   tensor.ndim = static_cast<std::int32_t>(shape.size());
   tensor.dtype = {type.code, static_cast<std::uint8_t>(bits), 1};
-  tensor.shape = holder.numbers.data();
-  tensor.strides = tensor.shape + shape.size();
+  tensor.shape = holder.shape.data();
+  tensor.strides = holder.strides.data();
 }
 
 template <class Managed>

@@ -65,7 +65,7 @@ const ElementType& type_of(const dlpack::DataType& dtype) {
 SharedLayout layout_of(const dlpack::Tensor& tensor, std::uint64_t flags) {
   const auto& type = type_of(tensor.dtype);
   const bool is_empty = dlpack::packed_bytes(tensor, flags) == 0;
-  ArrayLayout layout{{tensor.shape, tensor.shape + tensor.ndim}, {}, type.item, &type};
+  ArrayLayout layout{{dlpack::shape_of(tensor)}, type.item, &type};
   try {
     layout.strides = tensor.strides == nullptr ? dense_strides(layout.shape, type.item)
                                                : dlpack::byte_strides(tensor, type.item, is_empty);

@@ -57,9 +57,8 @@ nb::object filled(PyObject* source, const void* pointer, const ArrayView& view, 
   set_entry(dictionary, interned.data, nb::steal(PyTuple_Pack(2, address.ptr(), flag)));
   set_entry(dictionary, interned.shape, to_tuple(view.shape));
   if (!view.is_c_dense) {
-    dictionary[nb::str("strides")] =
-        to_tuple(by_items ? strides_in_items(view.strides, view.type.item)
-                          : ArrayNumbers{view.strides.begin(), view.strides.end()});
+    dictionary[nb::str("strides")] = to_tuple(
+        by_items ? strides_in_items(view.strides, view.type.item) : ArrayNumbers(view.strides));
   }
   if (&view.type != &byte_type()) {
     dictionary[nb::str("typestr")] = typestr_of(view.type);

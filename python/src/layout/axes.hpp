@@ -22,12 +22,7 @@ namespace isthmus::python {
 // OutOfRangeError for extents past 63 bits, TypeError for other objects.
 [[nodiscard]] ArrayNumbers to_shape_of(nb::handle argument, std::int64_t size);
 
-// Strides of the same elements in another shape, by NumPy's rules. False if that requires a copy.
-// Pre: both shapes have the same number of elements.
-[[nodiscard]] bool find_strides(const ArrayLayout& layout, const ArrayNumbers& shape,
-                                ArrayNumbers& strides);
-
 // Broadcasts the layout to `shape`. ValueError if the shapes are incompatible.
-[[nodiscard]] ArrayLayout broadcast(const ArrayLayout& layout, ArrayNumbers shape);
+[[nodiscard]] ArrayLayout broadcast(const ArrayLayout& layout, const ArrayNumbers& shape);
 
 }  // namespace isthmus::python

@@ -85,7 +85,7 @@ void* dlpack::lowest_address(const Tensor& tensor, std::size_t before, std::size
 }
 
 ArrayNumbers dlpack::byte_strides(const Tensor& tensor, std::int64_t item, bool is_empty) {
-  ArrayNumbers strides{tensor.strides, tensor.strides + tensor.ndim};
+  ArrayNumbers strides(NumberSpan{tensor.strides, static_cast<std::size_t>(tensor.ndim)});
   for (int i = 0; i < tensor.ndim; ++i) {
     auto& each = strides[static_cast<std::size_t>(i)];
     if (!__builtin_mul_overflow(each, item, &each)) {
@@ -105,7 +105,7 @@ void dlpack::require_valid(const Tensor& tensor, std::uint64_t flags) {
     return;
   }
   const auto item = static_cast<std::int64_t>(item_bytes(tensor, flags));
-  ArrayLayout layout{{tensor.shape, tensor.shape + tensor.ndim}, {}, item, nullptr};
+  ArrayLayout layout{{shape_of(tensor)}, item, nullptr};
   try {
     layout.strides = tensor.strides == nullptr ? dense_strides(layout.shape, item)
                                                : byte_strides(tensor, item, false);

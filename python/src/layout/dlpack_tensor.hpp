@@ -4,8 +4,7 @@
 // Checks of a producer's tensor, made before anything is read or computed from it. Functions here
 // need the interpreter's lock.
 
-#include "core/common.hpp"
-#include "layout/numbers.hpp"
+#include "layout/layout.hpp"
 
 namespace isthmus::python::dlpack {
 
@@ -65,6 +64,9 @@ struct ManagedVersioned {
 // whole bytes per element, 0 to 64 dimensions with a shape, extents of 0 or more, at most 2**63 - 1
 // bytes (extents of 0 not counted), and an address if there are elements. Does not read strides.
 [[nodiscard]] std::size_t packed_bytes(const Tensor& tensor, std::uint64_t flags);
+[[nodiscard]] inline ArrayNumbers shape_of(const Tensor& tensor) {
+  return ArrayNumbers(NumberSpan{tensor.shape, static_cast<std::size_t>(tensor.ndim)});
+}
 // Address of the lowest of `nbytes` bytes, `before` of which lie before the first element.
 // BufferError if they are not all in the address space. Pre: packed_bytes() accepted the tensor.
 [[nodiscard]] void* lowest_address(const Tensor& tensor, std::size_t before, std::size_t nbytes);

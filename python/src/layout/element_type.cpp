@@ -2,6 +2,8 @@
 // The element types of arrays, and each protocol's name for them. Guarded by the interpreter's
 // lock.
 
+#include <isthmus/detail/dtype_facts.hpp>
+
 #include <array>
 #include <bit>
 #include <cstring>
@@ -15,29 +17,32 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "typestrs below begin with <");
 static_assert(sizeof(long) == 8, "NumPy's int64 is a long");
 
+constexpr ElementType type_of(isthmus_dtype_t dtype, const char* typestr,
+                              const char* format) noexcept {
+  const auto& facts = dtype_table::facts_of(dtype);
+  return {facts.kind,
+          static_cast<std::uint8_t>(facts.nbytes),
+          facts.dlpack_code,
+          typestr,
+          format,
+          facts.name,
+          static_cast<std::uint8_t>(facts.alignment),
+          dtype};
+}
+
+// In the order of their numbers. float16 comes before bfloat16, which has the same kind and size.
 constexpr ElementType k_types[] = {
-    {'b', 1, 6, "|b1", "?", "bool", 1, ISTHMUS_BOOL},
-    {'i', 1, 0, "|i1", "b", "int8", 1, ISTHMUS_INT8},
-    {'i', 2, 0, "<i2", "h", "int16", 2, ISTHMUS_INT16},
-    {'i', 4, 0, "<i4", "i", "int32", 4, ISTHMUS_INT32},
-    {'i', 8, 0, "<i8", "l", "int64", 8, ISTHMUS_INT64},
-    {'u', 1, 1, "|u1", "B", "uint8", 1, ISTHMUS_UINT8},
-    {'u', 2, 1, "<u2", "H", "uint16", 2, ISTHMUS_UINT16},
-    {'u', 4, 1, "<u4", "I", "uint32", 4, ISTHMUS_UINT32},
-    {'u', 8, 1, "<u8", "L", "uint64", 8, ISTHMUS_UINT64},
-    {'f', 2, 2, "<f2", "e", "float16", 2, ISTHMUS_FLOAT16},
-    {'f', 4, 2, "<f4", "f", "float32", 4, ISTHMUS_FLOAT32},
-    {'f', 8, 2, "<f8", "d", "float64", 8, ISTHMUS_FLOAT64},
-    {'f', 16, 2, "<f16", "g", "longdouble", 16, ISTHMUS_LONGDOUBLE},
-    {'c', 8, 5, "<c8", "Zf", "complex64", 4, ISTHMUS_COMPLEX64},
-    {'c', 16, 5, "<c16", "Zd", "complex128", 8, ISTHMUS_COMPLEX128},
-    {'c', 32, 5, "<c32", "Zg", "clongdouble", 16, ISTHMUS_CLONGDOUBLE},
-    {'f', 2, 4, nullptr, nullptr, "bfloat16", 2, ISTHMUS_BFLOAT16}};  // after float16
-constexpr const ElementType& k_byte = k_types[5];
-constexpr const ElementType& k_float32 = k_types[10];
-constexpr const ElementType& k_bfloat16 = k_types[16];
-static_assert(k_byte.dtype == ISTHMUS_UINT8 && k_float32.dtype == ISTHMUS_FLOAT32 &&
-              k_bfloat16.dtype == ISTHMUS_BFLOAT16);
+    type_of(ISTHMUS_BOOL, "|b1", "?"),           type_of(ISTHMUS_INT8, "|i1", "b"),
+    type_of(ISTHMUS_INT16, "<i2", "h"),          type_of(ISTHMUS_INT32, "<i4", "i"),
+    type_of(ISTHMUS_INT64, "<i8", "l"),          type_of(ISTHMUS_UINT8, "|u1", "B"),
+    type_of(ISTHMUS_UINT16, "<u2", "H"),         type_of(ISTHMUS_UINT32, "<u4", "I"),
+    type_of(ISTHMUS_UINT64, "<u8", "L"),         type_of(ISTHMUS_FLOAT16, "<f2", "e"),
+    type_of(ISTHMUS_BFLOAT16, nullptr, nullptr), type_of(ISTHMUS_FLOAT32, "<f4", "f"),
+    type_of(ISTHMUS_FLOAT64, "<f8", "d"),        type_of(ISTHMUS_LONGDOUBLE, "<f16", "g"),
+    type_of(ISTHMUS_COMPLEX64, "<c8", "Zf"),     type_of(ISTHMUS_COMPLEX128, "<c16", "Zd"),
+    type_of(ISTHMUS_CLONGDOUBLE, "<c32", "Zg")};
+static_assert(std::size(k_types) == dtype_table::k_count);
+constexpr const ElementType& k_byte = k_types[ISTHMUS_UINT8 - 1];
 
 const ElementType* find(char kind, std::int64_t item) {
   for (const auto& each : k_types) {
@@ -123,8 +128,6 @@ class DtypeCache {
 
 }  // namespace
 
-const ElementType& byte_type() noexcept { return k_byte; }
-const ElementType& default_element_type() noexcept { return k_float32; }
 std::span<const ElementType> element_types() noexcept { return k_types; }
 
 const ElementType* find_element_type(nb::handle argument) {
@@ -149,7 +152,7 @@ const ElementType* find_numpy_type(nb::handle dtype) {
   if (const auto* found = find_element_type(nb::object(dtype.attr("str")))) {
     return found;
   }
-  return is_bfloat16(dtype) ? &k_bfloat16 : nullptr;
+  return is_bfloat16(dtype) ? &element_type(ISTHMUS_BFLOAT16) : nullptr;
 }
 
 const ElementType* element_type_of_format(const char* format, std::int64_t item) {
@@ -183,7 +186,7 @@ const ElementType& to_element_type(nb::handle argument) {
     return *named;
   }
   if (argument.is_none()) {
-    return k_float32;
+    return default_element_type();
   }
   if (const auto* type = cache.find(argument)) {
     return *type;
@@ -208,7 +211,7 @@ nb::handle typestr_of(const ElementType& type) {
     raise_python(PyExc_AttributeError, "the array interfaces have no name for %s: use DLPack",
                  type.name);
   }
-  auto*& entry = cache[&type - k_types];
+  auto*& entry = cache[type.dtype - 1];
   if (entry == nullptr) {
     entry = PyUnicode_InternFromString(type.typestr);
   }
@@ -217,7 +220,7 @@ nb::handle typestr_of(const ElementType& type) {
 
 nb::handle dtype_of(const ElementType& type) {
   static PyObject* cache[std::size(k_types)] = {};
-  auto*& entry = cache[&type - k_types];
+  auto*& entry = cache[type.dtype - 1];
   if (entry == nullptr) {
     const nb::object numpy_dtype = numpy_dtype_of(type);
     entry =

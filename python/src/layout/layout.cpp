@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "layout/layout.hpp"
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -52,90 +51,41 @@ std::size_t item_size_by_numpy(nb::handle typestr) {
   return 0;
 }
 
-std::int64_t checked_multiply(std::int64_t a, std::int64_t b) {
-  std::int64_t product = 0;
-  if (__builtin_mul_overflow(a, b, &product)) throw TooFar{};
-  return product;
-}
-std::int64_t checked_add(std::int64_t a, std::int64_t b) {
-  std::int64_t sum = 0;
-  if (__builtin_add_overflow(a, b, &sum)) throw TooFar{};
-  return sum;
-}
-
-std::int64_t checked_subtract(std::int64_t a, std::int64_t b) {
-  std::int64_t difference = 0;
-  if (__builtin_sub_overflow(a, b, &difference)) throw TooFar{};
-  return difference;
-}
-
-ArrayNumbers ordered_strides(NumberSpan shape, std::int64_t item, ElementOrder order) {
-  ArrayNumbers strides(shape.size());
-  std::int64_t step = item;
-  for (std::size_t n = 0; n < shape.size(); ++n) {
-    const auto i = order == ElementOrder::c ? shape.size() - 1 - n : n;
-    strides[i] = step;
-    step = checked_multiply(step, std::max<std::int64_t>(shape[i], 1));
-  }
-  return strides;
-}
-
 }  // namespace
 
-ArrayNumbers dense_strides(NumberSpan shape, std::int64_t item) {
-  return ordered_strides(shape, item, ElementOrder::c);
-}
-
-bool is_dense(const ArrayLayout& layout, ElementOrder order) {
-  std::int64_t step = layout.item;
-  for (std::size_t n = 0; n < layout.shape.size(); ++n) {
-    const auto i = order == ElementOrder::c ? layout.shape.size() - 1 - n : n;
-    if (layout.shape[i] <= 1) {
-      continue;
-    }
-    if (layout.strides[i] != step || __builtin_mul_overflow(step, layout.shape[i], &step)) {
-      return false;
-    }
+ArrayNumbers dense_strides(const ArrayNumbers& shape, std::int64_t item) {
+  if (!isthmus::detail::fits_memory(shape, item)) {
+    throw TooFar{};
   }
-  return true;
-}
-
-bool is_contiguous(const ArrayLayout& layout) {
-  return is_dense(layout, ElementOrder::c) || is_dense(layout, ElementOrder::fortran);
-}
-
-bool is_empty(const ArrayLayout& layout) noexcept {
-  return std::find(layout.shape.begin(), layout.shape.end(), 0) != layout.shape.end();
+  return isthmus::detail::dense_strides(shape, item);
 }
 
 ArrayBox box_of(const ArrayLayout& layout) {
-  if (is_empty(layout)) {
+  if (layout.is_empty()) {
     return {0, layout.item};
   }
-  std::int64_t low = 0;
-  std::int64_t high = 0;
-  for (std::size_t i = 0; i < layout.shape.size(); ++i) {
-    const auto last = checked_multiply(layout.strides[i], layout.shape[i] - 1);
-    auto& end = last < 0 ? low : high;
-    end = checked_add(end, last);
+  const auto range = layout.checked_byte_range(layout.item);
+  if (!range) {
+    throw TooFar{};
   }
-  return {low, checked_add(checked_subtract(high, low), layout.item)};
+  return {range->begin, range->end - range->begin};
 }
 
-TypedLayout::TypedLayout(ArrayLayout layout) : ArrayLayout{std::move(layout)} {
-  if (is_empty(*this)) {
+TypedLayout::TypedLayout(ArrayLayout description) : ArrayLayout{std::move(description)} {
+  offset = 0;
+  if (is_empty()) {
     is_c_dense = true;
     return;
   }
-  size = 1;
-  for (const auto each : shape) {
-    size = checked_multiply(size, each);
+  if (!isthmus::detail::fits_memory(shape, item)) {
+    throw TooFar{};
   }
-  nbytes = static_cast<std::size_t>(checked_multiply(size, item));
+  size = count();
+  nbytes = static_cast<std::size_t>(size * item);
   const auto box = box_of(*this);
   before = static_cast<std::size_t>(-box.start);
   extent = static_cast<std::size_t>(box.nbytes);
-  is_c_dense = is_dense(*this, ElementOrder::c);
+  is_c_dense = is_contiguous(item);
 }
 
 TypedLayout::~TypedLayout() {
@@ -144,15 +94,18 @@ TypedLayout::~TypedLayout() {
   }
 }
 
-SharedLayout dense_layout(ArrayNumbers shape, const ElementType& type) {
-  try {
-    auto strides = dense_strides(shape, type.item);
-    return share_layout(ArrayLayout{std::move(shape), std::move(strides), type.item, &type});
-  } catch (const TooFar&) {
+void require_fit(const ArrayNumbers& shape, const ElementType& type) {
+  if (!isthmus::detail::fits_memory(shape, type.item)) {
     raise_python(error_type(ISTHMUS_ERROR_OUT_OF_RANGE),
                  "an array of shape %R and dtype %s does not fit in 63 bits", to_tuple(shape).ptr(),
                  type.name);
   }
+}
+
+SharedLayout dense_layout(ArrayNumbers shape, const ElementType& type) {
+  require_fit(shape, type);
+  auto strides = isthmus::detail::dense_strides(shape, type.item);
+  return share_layout({{std::move(shape), std::move(strides)}, type.item, &type});
 }
 
 void require_element_multiples(const void* first, const TypedLayout& layout, const char* protocol) {
@@ -175,8 +128,13 @@ void require_element_multiples(const void* first, const TypedLayout& layout, con
   }
 }
 
+void require_max_ndim(std::size_t ndim) {
+  if (ndim > max_axes) {
+    raise_python(PyExc_ValueError, "an array has at most %zu dimensions, not %zu", max_axes, ndim);
+  }
+}
+
 ArrayNumbers to_shape(nb::handle argument) {
-  constexpr std::size_t k_max_ndim = PyBUF_MAX_NDIM;
   ArrayNumbers shape;
   std::optional<nb::python_error> cause;
   if (const nb::object extent = as_integer(argument, &cause); extent.is_valid()) {
@@ -185,12 +143,9 @@ ArrayNumbers to_shape(nb::handle argument) {
   }
   const nb::object all =
       to_tuple_of(argument, "shape must be an integer or a sequence of integers", std::move(cause));
+  require_max_ndim(nb::len(all));
   for (nb::handle each : all) {
     shape.push_back(static_cast<std::int64_t>(to_size(each, "extent")));
-  }
-  if (shape.size() > k_max_ndim) {
-    raise_python(PyExc_ValueError, "an array has at most %zu dimensions, not %zu", k_max_ndim,
-                 shape.size());
   }
   return shape;
 }
@@ -211,7 +166,7 @@ nb::object to_tuple(NumberSpan numbers) {
 }
 
 ArrayNumbers strides_in_items(NumberSpan strides, std::int64_t item) {
-  ArrayNumbers item_strides{strides.begin(), strides.end()};
+  ArrayNumbers item_strides(strides);
   for (auto& each : item_strides) {
     each /= item;
   }

@@ -3,12 +3,18 @@
 // Layouts: how the elements of an array lie in memory, and the element types, as the exchange
 // protocols of array libraries describe them.
 
-#include "core/common.hpp"
-#include "layout/numbers.hpp"
+#include <isthmus/layout.hpp>
 
+#include <span>
 #include <stdexcept>
 
+#include "core/common.hpp"
+
 namespace isthmus::python {
+
+// The extents or strides of an array.
+using ArrayNumbers = axes<dynamic_rank>;
+using NumberSpan = std::span<const std::int64_t>;
 
 // Thrown if an array's offsets do not fit in 63 bits. Becomes a ValueError in Python.
 struct TooFar final : std::length_error {
@@ -39,35 +45,32 @@ struct ElementType {
 // other than DTypes and known names. None stands for float32. TypeError with the reason if the
 // object is not a dtype, or is a dtype of dates, text, objects, records or non-native byte order.
 [[nodiscard]] const ElementType& to_element_type(nb::handle dtype);
-[[nodiscard]] const ElementType& byte_type() noexcept;
-[[nodiscard]] const ElementType& default_element_type() noexcept;  // float32
 [[nodiscard]] std::span<const ElementType> element_types() noexcept;
+[[nodiscard]] inline const ElementType& element_type(isthmus_dtype_t dtype) noexcept {
+  return element_types()[static_cast<std::size_t>(dtype) - 1];
+}
+[[nodiscard]] inline const ElementType& byte_type() noexcept { return element_type(ISTHMUS_UINT8); }
+[[nodiscard]] inline const ElementType& default_element_type() noexcept {
+  return element_type(ISTHMUS_FLOAT32);
+}
 // The interned typestr, as a borrowed reference. AttributeError for bfloat16.
 [[nodiscard]] nb::handle typestr_of(const ElementType& type);
 // NumPy's dtype, as a borrowed reference; imports NumPy. For bfloat16 it is the dtype of the
 // package ml_dtypes, or this module's DType if that package is not installed.
 [[nodiscard]] nb::handle dtype_of(const ElementType& type);
 
-struct ArrayLayout {
-  ArrayNumbers shape;                 // not negative
-  ArrayNumbers strides;               // in bytes, as many as extents
+// Extents are not negative. `offset` is that of the first element, relative to an array that the
+// layout is a view of; otherwise 0.
+struct ArrayLayout : layout<dynamic_rank> {
   std::int64_t item = 1;              // bytes of an element
   const ElementType* type = nullptr;  // nullptr if only the size of the type is known
 };
 
-enum class ElementOrder { c, fortran };
-
-// Strides of C order without gaps.
-[[nodiscard]] ArrayNumbers dense_strides(NumberSpan shape, std::int64_t item);
-// Whether the elements lie in C or Fortran order without gaps. The stride of an extent of 1 or less
-// is ignored.
-[[nodiscard]] bool is_dense(const ArrayLayout& layout, ElementOrder order);
-// Whether the layout is dense in either order.
-[[nodiscard]] bool is_contiguous(const ArrayLayout& layout);
-[[nodiscard]] bool is_empty(const ArrayLayout& layout) noexcept;
+// Strides of C order without gaps. Throws TooFar.
+[[nodiscard]] ArrayNumbers dense_strides(const ArrayNumbers& shape, std::int64_t item);
 
 // The bounding box of all elements, in bytes relative to the first one. If the layout is empty, the
-// box of one element at offset 0.
+// box of one element at offset 0. Throws TooFar.
 struct ArrayBox {
   std::int64_t start = 0;
   std::int64_t nbytes = 0;
@@ -101,10 +104,10 @@ class SharedLayout {
 };
 
 // An immutable layout with the values computed from it once. Arrays share it. Each stride is a
-// multiple of the item size.
+// multiple of the item size. The offset is 0.
 struct TypedLayout : ArrayLayout {
   // Pre: a type is set. Throws TooFar, but never for an array without elements.
-  explicit TypedLayout(ArrayLayout layout);
+  explicit TypedLayout(ArrayLayout description);
   TypedLayout(const TypedLayout&) = delete;
   TypedLayout& operator=(const TypedLayout&) = delete;
   ~TypedLayout();
@@ -136,6 +139,8 @@ inline SharedLayout::~SharedLayout() {
   }
 }
 
+// OverflowError if the sizes of a packed array do not fit in 63 bits.
+void require_fit(const ArrayNumbers& shape, const ElementType& type);
 // The layout of a packed array in C order. OverflowError if the sizes do not fit in 63 bits.
 [[nodiscard]] SharedLayout dense_layout(ArrayNumbers shape, const ElementType& type);
 
@@ -143,6 +148,8 @@ inline SharedLayout::~SharedLayout() {
 // multiples of the element size.
 void require_element_multiples(const void* first, const TypedLayout& layout, const char* protocol);
 
+// ValueError for more dimensions than an array may have.
+void require_max_ndim(std::size_t ndim);
 // Converts one integer or a sequence of them. ValueError for negative extents and for more than 64
 // extents, OverflowError from 2**63 on.
 [[nodiscard]] ArrayNumbers to_shape(nb::handle argument);

@@ -16,17 +16,15 @@ using AxesList = std::vector<std::size_t>;
 
 // The elements are contiguous along the last of `axes`.
 SharedLayout layout_along(ArrayNumbers shape, const ElementType& type, const AxesList& axes) {
-  ArrayNumbers strides(shape.size());
+  require_fit(shape, type);
+  ArrayNumbers strides;
+  strides.resize(shape.size());
   std::int64_t step = type.item;
   for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
     strides[*axis] = step;
-    if (__builtin_mul_overflow(step, std::max<std::int64_t>(shape[*axis], 1), &step)) {
-      raise_python(error_type(ISTHMUS_ERROR_OUT_OF_RANGE),
-                   "an array of shape %R and dtype %s does not fit in 63 bits",
-                   to_tuple(shape).ptr(), type.name);
-    }
+    step *= std::max<std::int64_t>(shape[*axis], 1);
   }
-  return share_layout(ArrayLayout{std::move(shape), std::move(strides), type.item, &type});
+  return share_layout({{std::move(shape), std::move(strides)}, type.item, &type});
 }
 
 AxesList axes_of(std::size_t count) {
@@ -45,7 +43,7 @@ AxesList axes_in_memory(const ArrayLayout& layout) {
 }
 
 bool is_fortran_only(const ArrayLayout& layout) {
-  return is_dense(layout, ElementOrder::fortran) && !is_dense(layout, ElementOrder::c);
+  return layout.is_column_major(layout.item) && !layout.is_contiguous(layout.item);
 }
 
 [[noreturn]] void raise_order(nb::handle argument, bool has_prototype) {

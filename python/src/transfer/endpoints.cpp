@@ -48,7 +48,7 @@ void require_valid_fields(const Py_buffer& view) {
 
 // Checks that all elements have an address.
 void require_addresses(const Py_buffer& view, const ArrayLayout& layout) {
-  if (is_empty(layout)) {
+  if (layout.is_empty()) {
     return;
   }
   try {
@@ -252,7 +252,7 @@ std::optional<ArrayEndpoint> to_array_place(nb::handle object, Access access, co
   drop_backward_strides(result.layout);
   result.endpoint.raw.pointer = view.buf;
   result.endpoint.nbytes =
-      is_empty(result.layout) ? 0 : static_cast<std::size_t>(box_of(result.layout).nbytes);
+      result.layout.is_empty() ? 0 : static_cast<std::size_t>(box_of(result.layout).nbytes);
   return result;
 }
 

@@ -117,7 +117,7 @@ class InterfaceReader {
   [[nodiscard]] nb::object cuda_queue(const void* pointer) const;
   void read_layout(ArrayInterface& interface) const;
   [[nodiscard]] std::int64_t to_int64(nb::handle value, const char* name) const;
-  [[nodiscard]] ArrayNumbers to_numbers(nb::handle values, const char* name) const;
+  [[nodiscard]] std::vector<std::int64_t> to_numbers(nb::handle values, const char* name) const;
   [[nodiscard]] ArrayNumbers read_shape() const;
   void read_type(ArrayInterface& interface, ArrayLayout& out) const;
   [[nodiscard]] ArrayNumbers read_strides(const ArrayNumbers& shape, std::int64_t item) const;
@@ -241,8 +241,8 @@ std::int64_t InterfaceReader::to_int64(nb::handle value, const char* name) const
   return number;
 }
 
-ArrayNumbers InterfaceReader::to_numbers(nb::handle values, const char* name) const {
-  ArrayNumbers numbers;
+std::vector<std::int64_t> InterfaceReader::to_numbers(nb::handle values, const char* name) const {
+  std::vector<std::int64_t> numbers;
   nb::object iterator = nb::steal(PyObject_GetIter(values.ptr()));
   if (!iterator.is_valid()) {
     PyErr_Clear();
@@ -250,7 +250,7 @@ ArrayNumbers InterfaceReader::to_numbers(nb::handle values, const char* name) co
                  protocol_, values.ptr());
   }
   for (nb::handle each : nb::iter(values)) {
-    if (numbers.size() > PyBUF_MAX_NDIM) {
+    if (numbers.size() > max_axes) {
       break;  // also for an endless sequence
     }
     numbers.push_back(to_int64(each, name));
@@ -263,18 +263,18 @@ ArrayNumbers InterfaceReader::read_shape() const {
   if (!shape_entry.is_valid()) {
     raise_python(PyExc_ValueError, "%s has no shape", protocol_);
   }
-  auto shape = to_numbers(shape_entry, "shape");
+  const auto shape = to_numbers(shape_entry, "shape");
   for (const auto extent : shape) {
     if (extent < 0) {
       raise_python(PyExc_ValueError, "shape of %s has a negative extent: %R", protocol_,
                    shape_entry.ptr());
     }
   }
-  if (shape.size() > PyBUF_MAX_NDIM) {
-    raise_python(PyExc_ValueError, "shape of %s has %zu extents or more: the limit is %d",
-                 protocol_, shape.size(), PyBUF_MAX_NDIM);
+  if (shape.size() > max_axes) {
+    raise_python(PyExc_ValueError, "shape of %s has %zu extents or more: the limit is %zu",
+                 protocol_, shape.size(), max_axes);
   }
-  return shape;
+  return ArrayNumbers(shape);
 }
 
 void InterfaceReader::read_type(ArrayInterface& interface, ArrayLayout& out) const {
@@ -309,7 +309,7 @@ ArrayNumbers InterfaceReader::read_strides(const ArrayNumbers& shape, std::int64
       throw TooFar{};
     }
   }
-  return strides;
+  return ArrayNumbers(strides);
 }
 
 void InterfaceReader::read_layout(ArrayInterface& interface) const {
@@ -330,8 +330,8 @@ void InterfaceReader::read_layout(ArrayInterface& interface) const {
   }
   interface.memory.pointer = reinterpret_cast<void*>(first);
   interface.memory.nbytes = static_cast<std::size_t>(box.nbytes);
-  interface.empty = is_empty(layout);
-  interface.contiguous = is_contiguous(layout);
+  interface.empty = layout.is_empty();
+  interface.contiguous = layout.is_contiguous(layout.item) || layout.is_column_major(layout.item);
   interface.layout = std::move(layout);
 }
 
