@@ -32,12 +32,16 @@ class handle {
     handle(std::move(other)).swap(*this);
     return *this;
   }
-  ~handle() { Release(raw_); }
+  ~handle() {
+    if (raw_ != nullptr) Release(raw_);  // moved-from handles are common: no call for them
+  }
 
   // The C handle, still owned by this object.
   [[nodiscard]] Raw* get() const noexcept { return raw_; }
   // The C handle, now owned by the caller.
   [[nodiscard]] Raw* detach() noexcept { return std::exchange(raw_, nullptr); }
+  // The output argument of a C function that returns a reference. Precondition: empty.
+  [[nodiscard]] Raw** out() noexcept { return &raw_; }
   [[nodiscard]] explicit operator bool() const noexcept { return raw_ != nullptr; }
 
   // Takes ownership of a reference that a C function returned.
@@ -73,9 +77,9 @@ template <class Value>
 // Calls a function of the C ABI that returns an object through its last argument.
 template <class Object, class Function, class... Arguments>
 [[nodiscard]] Object make(Function function, Arguments... arguments) {
-  typename Object::raw_type* raw = nullptr;
-  check(function(arguments..., &raw));
-  return Object::take(raw);
+  Object result;
+  check(function(arguments..., result.out()));
+  return result;
 }
 
 }  // namespace detail

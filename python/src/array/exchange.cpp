@@ -105,7 +105,7 @@ int array_get_view(PyObject* self, Py_buffer* view, int flags) noexcept {
   if ((flags & PyBUF_STRIDES) == PyBUF_STRIDES) {
     view->strides = numbers_of(layout.strides);
   }
-  view->internal = BufferHandle::retained(buffer.raw.get()).detach();
+  view->internal = BufferHandle::share(buffer.raw.get()).detach();
   return 0;
 }
 

@@ -30,7 +30,7 @@ const BufferHandle& freed_buffer() {
 // A freed Buffer of the same size, which replaces `buffer` in the array: operations on the array
 // then raise ClosedError as on any freed Buffer.
 nb::object make_closed_buffer(const Buffer& buffer) {
-  return make_instance<Buffer>(types.buffer, BufferHandle::retained(freed_buffer().get()),
+  return make_instance<Buffer>(types.buffer, BufferHandle::share(freed_buffer().get()),
                                buffer.queue_object, nb::object{}, buffer.kind, buffer.nbytes,
                                buffer.read_only);
 }

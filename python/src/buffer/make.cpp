@@ -88,7 +88,7 @@ bool try_create_with_lock(const Creation& create, BufferHandle& buffer) {
 void create_without_lock(const Creation& create, BufferHandle& buffer) {
   const Interruptible call;
   // Another thread may drop the entry of the default pool meanwhile.
-  const auto resource = ResourceHandle::retained(create.raw());
+  const auto resource = ResourceHandle::share(create.raw());
   isthmus_status_t status;
   {
     const GilRelease released;

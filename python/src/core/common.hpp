@@ -2,11 +2,13 @@
 #pragma once
 // Included by every file of the module: the C ABI, nanobind, reference-counted handles.
 //
-// The module uses nothing of the library except isthmus.h. Its state is in globals that the
-// interpreter's lock guards: one interpreter per process.
+// The module uses the library through its public headers. It calls the C functions itself, because
+// it releases the interpreter's lock around some of them and reports errors as Python exceptions.
+// Its state is in globals that the interpreter's lock guards: one interpreter per process.
 
 #include <isthmus/isthmus.h>
 #include <nanobind/nanobind.h>
+#include <isthmus/handle.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -16,66 +18,23 @@ namespace nb = nanobind;
 
 namespace isthmus::python {
 
-template <class Noun>
-struct Counted;
-
-#define ISTHMUS_COUNTED(noun)                                                                \
-  template <>                                                                                \
-  struct Counted<isthmus_##noun##_t> {                                                       \
-    static void retain(isthmus_##noun##_t* raw) noexcept { isthmus_##noun##_retain(raw); }   \
-    static void release(isthmus_##noun##_t* raw) noexcept { isthmus_##noun##_release(raw); } \
-  }
-ISTHMUS_COUNTED(platform);
-ISTHMUS_COUNTED(device);
-ISTHMUS_COUNTED(context);
-ISTHMUS_COUNTED(queue);
-ISTHMUS_COUNTED(event);
-ISTHMUS_COUNTED(resource);
-ISTHMUS_COUNTED(scope);
-ISTHMUS_COUNTED(budget);
-ISTHMUS_COUNTED(buffer);
-#undef ISTHMUS_COUNTED
-
 // Owns one reference to an object of the library.
-template <class Noun>
-class CountedHandle {
- public:
-  CountedHandle() noexcept = default;
-  explicit CountedHandle(Noun* owned) noexcept : raw_{owned} {}
-  CountedHandle(CountedHandle&& other) noexcept : raw_{std::exchange(other.raw_, nullptr)} {}
-  CountedHandle& operator=(CountedHandle&& other) noexcept {
-    std::swap(raw_, other.raw_);
-    return *this;
-  }
-  ~CountedHandle() {
-    if (raw_ != nullptr) {
-      Counted<Noun>::release(raw_);
-    }
-  }
+template <class Raw, auto Retain, auto Release>
+class CountedHandle
+    : public isthmus::detail::handle<CountedHandle<Raw, Retain, Release>, Raw, Retain, Release> {};
 
-  [[nodiscard]] static CountedHandle retained(Noun* borrowed) noexcept {
-    Counted<Noun>::retain(borrowed);
-    return CountedHandle{borrowed};
-  }
-  [[nodiscard]] Noun* get() const noexcept { return raw_; }
-  [[nodiscard]] Noun* detach() noexcept { return std::exchange(raw_, nullptr); }
-  [[nodiscard]] explicit operator bool() const noexcept { return raw_ != nullptr; }
-  // The output argument of a library function. Pre: empty.
-  [[nodiscard]] Noun** out() noexcept { return &raw_; }
-
- private:
-  Noun* raw_ = nullptr;
-};
-
-using PlatformHandle = CountedHandle<isthmus_platform_t>;
-using DeviceHandle = CountedHandle<isthmus_device_t>;
-using ContextHandle = CountedHandle<isthmus_context_t>;
-using QueueHandle = CountedHandle<isthmus_queue_t>;
-using EventHandle = CountedHandle<isthmus_event_t>;
-using ResourceHandle = CountedHandle<isthmus_resource_t>;
-using ScopeHandle = CountedHandle<isthmus_scope_t>;
-using BudgetHandle = CountedHandle<isthmus_budget_t>;
-using BufferHandle = CountedHandle<isthmus_buffer_t>;
+using PlatformHandle =
+    CountedHandle<isthmus_platform_t, isthmus_platform_retain, isthmus_platform_release>;
+using DeviceHandle = CountedHandle<isthmus_device_t, isthmus_device_retain, isthmus_device_release>;
+using ContextHandle =
+    CountedHandle<isthmus_context_t, isthmus_context_retain, isthmus_context_release>;
+using QueueHandle = CountedHandle<isthmus_queue_t, isthmus_queue_retain, isthmus_queue_release>;
+using EventHandle = CountedHandle<isthmus_event_t, isthmus_event_retain, isthmus_event_release>;
+using ResourceHandle =
+    CountedHandle<isthmus_resource_t, isthmus_resource_retain, isthmus_resource_release>;
+using ScopeHandle = CountedHandle<isthmus_scope_t, isthmus_scope_retain, isthmus_scope_release>;
+using BudgetHandle = CountedHandle<isthmus_budget_t, isthmus_budget_retain, isthmus_budget_release>;
+using BufferHandle = CountedHandle<isthmus_buffer_t, isthmus_buffer_retain, isthmus_buffer_release>;
 
 // A new Python object of the bound class T, or of `type`, a subclass of it.
 template <class T, class... Args>

@@ -80,7 +80,7 @@ DeviceHandle likely_device() {
   const nb::object current = current_device();
   const auto& device = *device_of(current);
   const bool is_cuda = std::strcmp(info_of(device).backend, "cuda") == 0;
-  return is_cuda ? DeviceHandle::retained(device.raw.get()) : find_cuda_device(0);
+  return is_cuda ? DeviceHandle::share(device.raw.get()) : find_cuda_device(0);
 }
 
 QueueHandle find_queue_of_stream(std::uintptr_t number, nb::handle owner) {
@@ -143,8 +143,8 @@ QueueHandle queue_of_stream(nb::handle stream, nb::handle device) {
   const auto named = read_stream(stream);
   if (!device.is_none()) {
     const nb::object device_object = to_device(device);
-    return queue_of_number(DeviceHandle::retained(device_of(device_object)->raw.get()),
-                           named.number, stream);
+    return queue_of_number(DeviceHandle::share(device_of(device_object)->raw.get()), named.number,
+                           stream);
   }
   return named.device ? queue_of_number(find_cuda_device(*named.device), named.number, stream)
                       : find_queue_of_stream(named.number, stream);

@@ -37,7 +37,7 @@ constexpr Capability k_capabilities[] = {
 
 void init_device(Device* self, nb::handle filter) {
   const nb::object found = to_device(filter);
-  new (self) Device{DeviceHandle::retained(device_of(found)->raw.get())};
+  new (self) Device{DeviceHandle::share(device_of(found)->raw.get())};
 }
 
 nb::object capabilities_of(const Device& self) {

@@ -18,8 +18,9 @@ auto& devices = *new IdentityMap<Device, isthmus_device_t>;
 auto& contexts = *new IdentityMap<Context, isthmus_context_t>;
 auto& queues = *new IdentityMap<Queue, isthmus_queue_t>;
 
-template <class Wrapper, class Raw>
-nb::object wrap_once(IdentityMap<Wrapper, Raw>& map, nb::handle type, CountedHandle<Raw> handle) {
+template <class Wrapper, class Handle>
+nb::object wrap_once(IdentityMap<Wrapper, typename Handle::raw_type>& map, nb::handle type,
+                     Handle handle) {
   auto* raw = handle.get();
   nb::object found = map.find(raw);
   if (!found.is_valid()) {
@@ -48,8 +49,8 @@ Context::Context(ContextHandle owned) : raw{std::move(owned)} {}
 Context::~Context() { contexts.erase(raw.get(), this); }
 
 Queue::Queue(QueueHandle owned) : raw{std::move(owned)} {
-  device_object = wrap(DeviceHandle::retained(isthmus_queue_device(raw.get())));
-  context_object = wrap(ContextHandle::retained(isthmus_queue_context(raw.get())));
+  device_object = wrap(DeviceHandle::share(isthmus_queue_device(raw.get())));
+  context_object = wrap(ContextHandle::share(isthmus_queue_context(raw.get())));
   device_key = device_of(device_object)->key;
   context_key = isthmus_context_key(isthmus_queue_context(raw.get()));
   const auto info = info_of(*device_of(device_object));

@@ -24,7 +24,7 @@ struct Device {
   ~Device();
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
-  OwnedHandle<isthmus_device_t> raw;
+  OwnedHandle<DeviceHandle> raw;
   std::uintptr_t key;  // the result of `device_key_of`
   // Set on first use; never changes. Not set for simulated devices, which programs create and
   // destroy, because a queue keeps its device alive.
@@ -37,7 +37,7 @@ struct Context {
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
-  OwnedHandle<isthmus_context_t> raw;
+  OwnedHandle<ContextHandle> raw;
 };
 
 struct Queue {
@@ -45,7 +45,7 @@ struct Queue {
   ~Queue();
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
-  OwnedHandle<isthmus_queue_t> raw;
+  OwnedHandle<QueueHandle> raw;
   nb::object device_object;
   nb::object context_object;
   std::uintptr_t device_key;  // the keys of device and context

@@ -9,17 +9,21 @@ namespace isthmus::python {
 
 // A library reference that a Python object owns. It is released without the interpreter's lock:
 // after the last release the driver frees its object, and may wait for the device.
-template <class Noun>
-class OwnedHandle : public CountedHandle<Noun> {
+template <class Handle>
+class OwnedHandle : public Handle {
  public:
   OwnedHandle() noexcept = default;
-  OwnedHandle(CountedHandle<Noun>&& owned) noexcept : CountedHandle<Noun>{std::move(owned)} {}
+  OwnedHandle(Handle&& owned) noexcept : Handle{std::move(owned)} {}
   OwnedHandle(OwnedHandle&&) noexcept = default;
-  OwnedHandle& operator=(OwnedHandle&&) noexcept = default;
+  // `other` releases the previous reference.
+  OwnedHandle& operator=(OwnedHandle&& other) noexcept {
+    this->swap(other);
+    return *this;
+  }
   ~OwnedHandle() {
-    if (auto* const raw = this->detach()) {
+    if (*this) {
       const HeldGilRelease released;
-      Counted<Noun>::release(raw);
+      static_cast<void>(Handle::take(this->detach()));
     }
   }
 };

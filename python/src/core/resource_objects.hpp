@@ -26,7 +26,7 @@ class RegisteredResource {
 };
 
 struct Resource {
-  OwnedHandle<isthmus_resource_t> raw;
+  OwnedHandle<ResourceHandle> raw;
   isthmus_kind_t kind = ISTHMUS_KIND_DEVICE;
   nb::object queue_object;    // used if no queue is named
   bool has_upstream = false;  // the memory may be of another kind than `kind`

@@ -64,19 +64,19 @@ ContextHandle adopted_context(nb::handle argument, nb::handle capsule, DeviceHan
 }
 
 // Releases the reference that a capsule of this module holds.
-template <class Noun>
+template <class Handle>
 void release_capsule(PyObject* capsule) noexcept {
-  Counted<Noun>::release(static_cast<Noun*>(PyCapsule_GetContext(capsule)));
+  using Raw = typename Handle::raw_type;
+  static_cast<void>(Handle::take(static_cast<Raw*>(PyCapsule_GetContext(capsule))));
 }
 
-template <class Noun>
-nb::object capsule_for(Noun* handle, void* native, const char* name) {
-  nb::object capsule = nb::steal(PyCapsule_New(native, name, &release_capsule<Noun>));
+template <class Handle>
+nb::object capsule_for(const Handle& handle, void* native, const char* name) {
+  nb::object capsule = nb::steal(PyCapsule_New(native, name, &release_capsule<Handle>));
   if (!capsule.is_valid()) {
     raise_set();
   }
-  Counted<Noun>::retain(handle);
-  PyCapsule_SetContext(capsule.ptr(), handle);
+  PyCapsule_SetContext(capsule.ptr(), Handle(handle).detach());
   return capsule;
 }
 
@@ -152,14 +152,14 @@ nb::object from_sycl(nb::handle argument, nb::object (*find)(nb::handle), const 
 
 nb::object sycl_capsule(const Queue& self) {
   require_sycl(isthmus_queue_device(self.raw.get()), "queue");
-  return capsule_for(self.raw.get(), export_handle(self), k_queue);
+  return capsule_for<QueueHandle>(self.raw, export_handle(self), k_queue);
 }
 
 nb::object sycl_capsule(const Context& self) {
   DeviceHandle first;
   check(isthmus_context_device(self.raw.get(), 0, first.out()));
   require_sycl(first.get(), "context");
-  return capsule_for(self.raw.get(), isthmus_context_native(self.raw.get()), k_context);
+  return capsule_for<ContextHandle>(self.raw, isthmus_context_native(self.raw.get()), k_context);
 }
 
 nb::object sycl_capsule(const Event& self) {
@@ -172,7 +172,7 @@ nb::object sycl_capsule(const Event& self) {
     check(wait_for_event(self.raw.get(), -1));
     native = isthmus_event_native(self.raw.get());
   }
-  return capsule_for(self.raw.get(), native, k_event);
+  return capsule_for<EventHandle>(self.raw, native, k_event);
 }
 
 }  // namespace isthmus::python

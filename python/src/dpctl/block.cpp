@@ -112,7 +112,7 @@ CurrentMemory current_memory(DpctlMemory& object) {
 
 Place dpctl_place(DpctlMemory& object) {
   const auto [raw, info] = current_memory(object);
-  const nb::object queue_object = wrap(QueueHandle::retained(info.queue));
+  const nb::object queue_object = wrap(QueueHandle::share(info.queue));
   Place endpoint;
   endpoint.raw.buffer = raw;
   endpoint.nbytes = info.nbytes;
@@ -124,8 +124,8 @@ Place dpctl_place(DpctlMemory& object) {
 
 nb::object memory_of(DpctlMemory& object) {
   const auto [raw, info] = current_memory(object);
-  return make_instance<Buffer>(types.memory[info.kind], BufferHandle::retained(raw),
-                               wrap(QueueHandle::retained(info.queue)), nb::object{}, info.kind,
+  return make_instance<Buffer>(types.memory[info.kind], BufferHandle::share(raw),
+                               wrap(QueueHandle::share(info.queue)), nb::object{}, info.kind,
                                info.nbytes, info.read_only != 0);
 }
 

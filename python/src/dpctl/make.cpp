@@ -97,7 +97,7 @@ nb::object make_new(PyTypeObject* type, isthmus_kind_t kind, std::size_t nbytes,
   const auto source = dpctl_source_for(queue, kind);
   auto memory = allocate(nbytes, kind, alignment, source);
   auto sycl_queue =
-      QueueHandle::retained(nb::inst_ptr<isthmus::python::Queue>(source.queue)->raw.get());
+      QueueHandle::share(nb::inst_ptr<isthmus::python::Queue>(source.queue)->raw.get());
   auto* const pointer = isthmus_buffer_pointer(memory.get());
   return make_filled(type, {memory.detach(), sycl_queue.detach()}, pointer, nbytes,
                      source.sycl_queue, nb::none());
@@ -149,7 +149,7 @@ nb::object make_from_foreign(PyTypeObject* type, const DpctlMemory& foreign) {
 nb::object make_adopted(PyTypeObject* type, const nb::object& memory, nb::object reference) {
   const auto& buffer = *buffer_of(memory);
   nb::object queue = dpctl_queue_of(buffer.queue_object);
-  auto raw = BufferHandle::retained(buffer.raw.get());
+  auto raw = BufferHandle::share(buffer.raw.get());
   auto* const pointer = isthmus_buffer_pointer(raw.get());
   return make_filled(type, {raw.detach(), nullptr}, pointer, buffer.nbytes, std::move(queue),
                      std::move(reference));

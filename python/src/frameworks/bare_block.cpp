@@ -19,8 +19,8 @@ namespace {
 class BareBlock {
  public:
   BareBlock(const Resource& resource, const Queue& queue, std::size_t nbytes)
-      : BareBlock{ResourceHandle::retained(resource.raw.get()),
-                  QueueHandle::retained(queue.raw.get()), nbytes, resource.is_pool} {
+      : BareBlock{ResourceHandle::share(resource.raw.get()), QueueHandle::share(queue.raw.get()),
+                  nbytes, resource.is_pool} {
     // May raise although memory was allocated, which the destructor then frees.
     const Interruptible call;
     isthmus_status_t status;
@@ -49,15 +49,15 @@ class BareBlock {
   }
 
  private:
-  BareBlock(OwnedHandle<isthmus_resource_t> resource, OwnedHandle<isthmus_queue_t> queue,
+  BareBlock(OwnedHandle<ResourceHandle> resource, OwnedHandle<QueueHandle> queue,
             std::size_t nbytes, bool is_pooled)
       : resource_{std::move(resource)},
         queue_{std::move(queue)},
         nbytes_{nbytes},
         is_pooled_{is_pooled} {}
 
-  OwnedHandle<isthmus_resource_t> resource_;
-  OwnedHandle<isthmus_queue_t> queue_;
+  OwnedHandle<ResourceHandle> resource_;
+  OwnedHandle<QueueHandle> queue_;
   std::size_t nbytes_;
   bool is_pooled_;
   void* pointer_ = nullptr;

@@ -109,9 +109,8 @@ nb::object device_pool(int device) {
   if (nb::object existing = find_resource(raw); existing.is_valid()) {
     return existing;
   }
-  isthmus_resource_retain(raw);
   PoolResource pool;
-  pool.raw = ResourceHandle{raw};
+  pool.raw = ResourceHandle::share(raw);
   pool.queue_object = default_queue_of(*device_of(wrap(find_cuda_device(device))));
   pool.is_pool = true;
   pool.budget_object = pool.decay = pool.upstream = nb::none();

@@ -116,7 +116,7 @@ QueueHandle sycl_consumer(const Buffer& buffer, nb::handle stream) {
     raise_python(PyExc_TypeError, "DLPack: stream must be a dpctl.SyclQueue or None, not %R",
                  stream.ptr());
   }
-  return QueueHandle::retained(queue_of(queue_object)->raw.get());
+  return QueueHandle::share(queue_of(queue_object)->raw.get());
 }
 
 // Interprets `stream` as the array API does: None is the legacy default stream, -1 requests no
@@ -140,7 +140,7 @@ QueueHandle consumer_queue(const Buffer& buffer, const dlpack::Device& device, n
                  "DLPack: stream 0 is ambiguous: pass 1 for the legacy default stream");
   }
   const auto& queue_device = *device_of(queue_of_buffer(buffer).device_object);
-  const auto device_handle = DeviceHandle::retained(queue_device.raw.get());
+  const auto device_handle = DeviceHandle::share(queue_device.raw.get());
   const auto number =
       stream.is_none() ? 1 : reinterpret_cast<std::uintptr_t>(to_pointer(stream, "stream"));
   return number == 1 ? legacy_queue_of(device_handle)
@@ -192,7 +192,7 @@ void* export_to_queue(const Buffer& buffer, const QueueHandle& consumer, BufferH
   if (consumer) {
     check(isthmus_buffer_on_queue(buffer.raw.get(), consumer.get(), exported.out()));
   } else {
-    exported = BufferHandle::retained(buffer.raw.get());
+    exported = BufferHandle::share(buffer.raw.get());
   }
   void* pointer = nullptr;
   const Interruptible call;
@@ -221,7 +221,7 @@ void* export_memory(const ExportRequest& request, BufferHandle& exported, void*&
     return export_to_queue(buffer, request.consumer, exported);
   }
   void* pointer = export_to_host(buffer);
-  exported = BufferHandle::retained(buffer.raw.get());
+  exported = BufferHandle::share(buffer.raw.get());
   return pointer;
 }
 
@@ -324,7 +324,7 @@ QueueHandle legacy_queue_of(const DeviceHandle& device) {
   if (!entry) {
     entry = queue_of_number(device, 1, nb::handle{});
   }
-  return QueueHandle::retained(entry.get());
+  return QueueHandle::share(entry.get());
 }
 
 nb::object dlpack_device(const Buffer& self) {

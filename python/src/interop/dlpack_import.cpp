@@ -291,8 +291,8 @@ struct ImportedMemory {
     const auto& queue_ref = *queue_of(queue);
     const auto& device = *device_of(queue_ref.device_object);
     const auto producer = producer_device.type == dlpack::k_cuda_host
-                              ? legacy_queue_of(DeviceHandle::retained(device.raw.get()))
-                              : QueueHandle::retained(queue_ref.raw.get());
+                              ? legacy_queue_of(DeviceHandle::share(device.raw.get()))
+                              : QueueHandle::share(queue_ref.raw.get());
     check(isthmus_buffer_record_queue(buffer.raw.get(), producer.get()));
   }
 

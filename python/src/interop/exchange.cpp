@@ -182,7 +182,7 @@ const Queue& queue_to_export(const Buffer& buffer) {
     info.struct_size = sizeof info;
     check(isthmus_pointer_query(nullptr, info_of(buffer).pointer, &info));
     if (info.device != nullptr && device_key_of(info.device) != queue.device_key) {
-      const auto owner = Device(DeviceHandle::retained(info.device));
+      const auto owner = Device(DeviceHandle::share(info.device));
       raise_python(PyExc_BufferError,
                    "memory of %s whose buffer is on a queue of %s cannot be exported: use "
                    "on_queue(queue) with a queue of its own device",

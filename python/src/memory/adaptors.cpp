@@ -190,7 +190,7 @@ void FreeWithinScope::enter() noexcept {
   }
 }
 
-ScopeHandle current_scope() { return ScopeHandle::retained(raw_scope(scopes.top())); }
+ScopeHandle current_scope() { return ScopeHandle::share(raw_scope(scopes.top())); }
 
 void bind_adaptors(nb::module_& module) {
   scopes.create("isthmus.statistics");

@@ -11,7 +11,7 @@ namespace isthmus::python {
 namespace {
 
 nb::object queue_or_none(isthmus_queue_t* raw) {
-  return raw == nullptr ? nb::none() : wrap(QueueHandle::retained(raw));
+  return raw == nullptr ? nb::none() : wrap(QueueHandle::share(raw));
 }
 
 // Like `run_callback_unraisable`, but if the call came from Python, the exception is raised there.

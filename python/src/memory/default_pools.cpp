@@ -24,7 +24,7 @@ PoolUse to_use(nb::handle name) {
 
 // Creates a PoolResource for a pool that has none, or whose PoolResource was destroyed.
 nb::object wrap_pool(const Resource& pool, nb::object queue) {
-  auto handle = ResourceHandle::retained(pool.raw.get());
+  auto handle = ResourceHandle::share(pool.raw.get());
   const auto kind = pool.kind;
   if (nb::object existing = find_resource(handle.get()); existing.is_valid()) {
     return existing;

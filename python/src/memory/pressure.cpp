@@ -58,7 +58,7 @@ struct OomCallback {
 
 std::uint64_t call_oom_callback(nb::handle function, const isthmus_oom_request_t& request) {
   const nb::object result = function(named_tuple("OomRequest")(
-      wrap(DeviceHandle::retained(request.device)), kind_name(request.kind), request.nbytes));
+      wrap(DeviceHandle::share(request.device)), kind_name(request.kind), request.nbytes));
   return result.is_none() ? 0 : to_size(result, "the result of an out-of-memory callback");
 }
 

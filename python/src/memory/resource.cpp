@@ -148,7 +148,7 @@ nb::object wrap_resource(ResourceHandle raw, nb::handle context) {
   Resource resource{std::move(raw), ISTHMUS_KIND_UNKNOWN, {}, true};
   const auto info = info_of(resource);
   resource.kind = info.kind;
-  const nb::object device = wrap(DeviceHandle::retained(info.device));
+  const nb::object device = wrap(DeviceHandle::share(info.device));
   resource.queue_object = queue_in(*device_of(device), context);
   nb::object object = nb::inst_alloc(types.resource);
   new (nb::inst_ptr<Resource>(object)) Resource{std::move(resource)};
@@ -181,7 +181,7 @@ nb::object query(nb::handle pointer, nb::handle context) {
   check(isthmus_pointer_origin(address, context_handle.out(), resource_handle.out()));
   nb::object device = nb::none(), owner = nb::none(), resource = nb::none();
   if (info.device != nullptr) {
-    device = wrap(DeviceHandle::retained(info.device));
+    device = wrap(DeviceHandle::share(info.device));
   }
   if (info.context != nullptr) {
     owner = context_handle.get() == nullptr ? nb::borrow(context) : wrap(std::move(context_handle));

@@ -31,7 +31,7 @@ nb::object queue_in_context(const Context& context, const void* pointer) {
   check(isthmus_pointer_query(context.raw.get(), pointer, &info));
   DeviceHandle device;
   if (info.device != nullptr) {
-    device = DeviceHandle::retained(info.device);
+    device = DeviceHandle::share(info.device);
   } else {
     check(isthmus_context_device(context.raw.get(), 0, device.out()));
   }
@@ -221,7 +221,7 @@ nb::object InterfaceReader::cuda_queue(const void* pointer) const {
   const auto& device = *device_of(queue_of(default_queue)->device_object);
   constexpr std::uintptr_t k_last_default = 2;  // the per-thread stream; 1 is the legacy one
   const bool has_owner = number > k_last_default;
-  nb::object queue = wrap(queue_of_number(DeviceHandle::retained(device.raw.get()), number,
+  nb::object queue = wrap(queue_of_number(DeviceHandle::share(device.raw.get()), number,
                                           has_owner ? object_ : nb::handle{nb::none()}));
   return queue.equal(default_queue) ? default_queue : queue;
 }

@@ -10,7 +10,7 @@ namespace {
 
 // Exports the host copy for as long as this object is referenced.
 struct HostMemory {
-  OwnedHandle<isthmus_unified_t> raw;
+  OwnedHandle<UnifiedHandle> raw;
   void* start;
   std::size_t nbytes;
   bool read_only = false;
@@ -62,7 +62,7 @@ nb::object numpy_array(const Unified& self, nb::handle memory) {
 
 void make_host_array(Unified& self, void* start) {
   self.host_bytes = make_instance<HostMemory>(
-      host_memory_type, HostMemory{UnifiedHandle::retained(self.raw.get()), start, self.nbytes});
+      host_memory_type, HostMemory{UnifiedHandle::share(self.raw.get()), start, self.nbytes});
   self.host_array = numpy_array(self, self.host_bytes);
   self.own_references = Py_REFCNT(self.host_bytes.ptr());
 }
@@ -115,7 +115,7 @@ nb::object read_bytes(Unified& self, std::size_t begin, std::size_t end) {
                      [&] { return isthmus_unified_read_host(raw, begin, end - begin, &start); });
   return make_instance<HostMemory>(
       host_memory_type,
-      HostMemory{UnifiedHandle::retained(raw), const_cast<void*>(start), end - begin, true});
+      HostMemory{UnifiedHandle::share(raw), const_cast<void*>(start), end - begin, true});
 }
 
 nb::object buffer_of_device(const Unified& self, BufferHandle raw, nb::handle queue) {
@@ -185,7 +185,7 @@ nb::object begin_write(Unified& self, std::size_t begin, std::size_t end, bool k
         return isthmus_unified_begin_write(raw, begin, end - begin, keep_contents ? 1 : 0, &start);
       });
   return make_instance<HostMemory>(host_memory_type,
-                                   HostMemory{UnifiedHandle::retained(raw), start, end - begin});
+                                   HostMemory{UnifiedHandle::share(raw), start, end - begin});
 }
 
 void end_write(Unified& self, std::size_t begin, std::size_t end, bool keep_contents) {

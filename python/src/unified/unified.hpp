@@ -13,18 +13,14 @@
 
 namespace isthmus::python {
 
-template <>
-struct Counted<isthmus_unified_t> {
-  static void retain(isthmus_unified_t* raw) noexcept { isthmus_unified_retain(raw); }
-  static void release(isthmus_unified_t* raw) noexcept { isthmus_unified_release(raw); }
-};
-using UnifiedHandle = CountedHandle<isthmus_unified_t>;
+using UnifiedHandle =
+    CountedHandle<isthmus_unified_t, isthmus_unified_retain, isthmus_unified_release>;
 
 // The shape of a unified buffer, and its copies as arrays. The host array is created once and
 // returned again. Its reference count shows whether other code holds it or a view of it; while none
 // does, the library need not check for host writes.
 struct Unified {
-  OwnedHandle<isthmus_unified_t> raw;
+  OwnedHandle<UnifiedHandle> raw;
   nb::object queue_object;
   nb::object shape;  // a tuple
   nb::object dtype;  // NumPy's
