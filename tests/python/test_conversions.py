@@ -321,9 +321,12 @@ def test_all_float16_numbers_are_those_of_numpy() -> None:
     np.testing.assert_array_equal(made.astype("f4").to_numpy(), model.astype("f4"))
 
 
-@pytest.mark.parametrize("source_type", ["f4", "f8", "g"])
+@pytest.mark.parametrize("source_type", ["f4", "f8"])
 def test_rounding_to_float16_is_that_of_numpy(source_type: str) -> None:
-    """Random numbers of every magnitude, the halfway points, and numbers next to these."""
+    """Random numbers of every magnitude, the halfway points, and numbers next to these.
+
+    Not of long double, which NumPy rounds twice, first to float64.
+    """
     random = np.random.default_rng(3)
     halves = np.arange(0x7C00, dtype="u2").view("f2").astype(source_type)
     middles = (halves[:-1] + halves[1:]) / 2

@@ -214,7 +214,7 @@ namespace {
 
 nb::object copy_gathered(Place& destination, Place& source, const ArrayView& view,
                          const OperationArguments& arguments) {
-  const auto packed = dense_strides(view.shape, view.type.item);
+  const auto packed = dense_strides(ArrayNumbers(view.shape), view.type.item);
   const auto dtype = view.type.dtype;
   const auto ndim = view.shape.size();
   const isthmus_array_t destination_array{destination.raw, dtype, ndim, view.shape.data(),
