@@ -110,8 +110,11 @@ class slice {
     if (distance <= 0) return {0, 0, step_};
     const auto step_size =
         down ? 0 - static_cast<std::uint64_t>(step_) : static_cast<std::uint64_t>(step_);
+    // The division takes as long as the rest of this function.
     const auto count =
-        static_cast<std::int64_t>((static_cast<std::uint64_t>(distance) - 1) / step_size + 1);
+        step_size == 1
+            ? distance
+            : static_cast<std::int64_t>((static_cast<std::uint64_t>(distance) - 1) / step_size + 1);
     return {first, count, count == 1 ? 1 : step_};
   }
 

@@ -3,8 +3,6 @@
 
 #include <isthmus/slicing.hpp>
 
-#include <algorithm>
-
 #include "core/arguments.hpp"
 
 namespace isthmus::python {
@@ -28,10 +26,6 @@ namespace {
 }
 
 using ViewSlicer = isthmus::detail::slicer<dynamic_rank, dynamic_rank>;
-
-bool is_integer_key(PyObject* key) noexcept {
-  return key != Py_Ellipsis && key != Py_None && PySlice_Check(key) == 0;
-}
 
 void apply_key(ViewSlicer& slicer, const ArrayLayout& layout, PyObject* key) {
   if (PySlice_Check(key) != 0) {
@@ -94,12 +88,14 @@ std::optional<std::size_t> element_at(const TypedArray& array, const KeyList& ke
 nb::object view_at(nb::handle object, const TypedArray& array, const KeyList& keys) {
   const auto& layout = *array.layout;
   const auto ndim = layout.shape.size();
-  const auto count = [&](auto is_counted) {
-    return static_cast<std::size_t>(std::count_if(keys.begin(), keys.end(), is_counted));
-  };
-  const auto ellipses = count([](PyObject* key) { return key == Py_Ellipsis; });
-  const auto new_axes = count([](PyObject* key) { return key == Py_None; });
+  std::size_t ellipses = 0, new_axes = 0, slices = 0;
+  for (PyObject* key : keys) {
+    ellipses += key == Py_Ellipsis ? 1 : 0;
+    new_axes += key == Py_None ? 1 : 0;
+    slices += PySlice_Check(key) != 0 ? std::size_t{1} : std::size_t{0};
+  }
   const auto axes = keys.size() - ellipses - new_axes;
+  const auto indices = axes - slices;
   if (ellipses > 1) {
     raise_python(PyExc_IndexError, "an index can have only one ...");
   }
@@ -111,7 +107,7 @@ nb::object view_at(nb::handle object, const TypedArray& array, const KeyList& ke
                  ndim + new_axes);
   }
   ArrayLayout view{{}, layout.item, layout.type};
-  ViewSlicer slicer{layout, view, ndim + new_axes - count(&is_integer_key), axes};
+  ViewSlicer slicer{layout, view, ndim + new_axes - indices, axes};
   for (PyObject* key : keys) {
     apply_key(slicer, layout, key);
   }

@@ -63,7 +63,7 @@ void require_live(const TypedArray& array);
                                          SharedLayout layout, std::size_t offset);
 // The same, with the offset of the layout. Throws TooFar.
 [[nodiscard]] inline nb::object make_array_view(nb::handle object, const TypedArray& array,
-                                                ArrayLayout layout) {
+                                                ArrayLayout&& layout) {
   const auto offset = array.offset + static_cast<std::size_t>(layout.offset);
   return make_array_view(object, array, share_layout(std::move(layout)), offset);
 }

@@ -77,14 +77,14 @@ TypedLayout::TypedLayout(ArrayLayout description) : ArrayLayout{std::move(descri
     is_c_dense = true;
     return;
   }
-  if (!isthmus::detail::fits_memory(shape, item)) {
+  const auto range = checked_byte_range(item);
+  if (!range || !isthmus::detail::fits_memory(shape, item)) {
     throw TooFar{};
   }
   size = count();
   nbytes = static_cast<std::size_t>(size * item);
-  const auto box = box_of(*this);
-  before = static_cast<std::size_t>(-box.start);
-  extent = static_cast<std::size_t>(box.nbytes);
+  before = static_cast<std::size_t>(-range->begin);
+  extent = static_cast<std::size_t>(range->end - range->begin);
   is_c_dense = is_contiguous(item);
 }
 
