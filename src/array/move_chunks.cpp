@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "array/element_move.hpp"
+#include "core/sizes.hpp"
 
 namespace isthmus {
 namespace {
