@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "core/expects.hpp"
 #include "core/sanitizers.hpp"
 #include "core/sizes.hpp"
 
@@ -23,6 +24,7 @@ void* allocate_without_header(std::size_t nbytes, std::size_t alignment) noexcep
 }  // namespace
 
 void* allocate_aligned(std::size_t nbytes, std::size_t alignment) noexcept {
+  ISTHMUS_EXPECTS(is_power_of_two(alignment), alignment);
   if constexpr (k_address_sanitizer) {
     return allocate_without_header(nbytes, alignment);
   }
@@ -41,6 +43,7 @@ void* allocate_aligned(std::size_t nbytes, std::size_t alignment) noexcept {
 }
 
 void free_aligned(void* pointer) noexcept {
+  ISTHMUS_EXPECTS(pointer != nullptr);
   if constexpr (!k_address_sanitizer) {
     std::memcpy(&pointer, static_cast<std::byte*>(pointer) - sizeof(void*), sizeof(void*));
   }

@@ -10,9 +10,9 @@
 
 namespace isthmus {
 
-// Returns null if there is no memory. Pre: `alignment` is a power of two.
+// Returns null if there is no memory.
 [[nodiscard]] void* allocate_aligned(std::size_t nbytes, std::size_t alignment) noexcept;
-// Pre: `pointer` is a result of `allocate_aligned` other than null.
+// Frees a result of `allocate_aligned`.
 void free_aligned(void* pointer) noexcept;
 
 }  // namespace isthmus

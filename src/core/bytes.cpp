@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/elements.hpp"
+#include "core/expects.hpp"
 #include "core/share_out.hpp"
 #include "core/sizes.hpp"
 #include "core/stream_copy.hpp"
@@ -155,6 +156,7 @@ void fill_chunk(std::byte* destination, const FillPattern& pattern, std::size_t 
 }  // namespace
 
 void fill_bytes(void* destination, const FillPattern& pattern, std::size_t nbytes) noexcept {
+  ISTHMUS_EXPECTS(nbytes % pattern.nbytes == 0, nbytes, pattern.nbytes);
   auto* destination_bytes = static_cast<std::byte*>(destination);
   if (nbytes < k_large_bytes) {
     fill_chunk(destination_bytes, pattern, nbytes);

@@ -64,7 +64,6 @@ void copy_rows(const Copy2dShape& shape) noexcept;
 // than the caches hold.
 void copy_rows_on_this_thread(const Copy2dShape& shape, bool bypass_caches) noexcept;
 void copy_ranges(const RangedCopy& copy) noexcept;
-// Pre: `nbytes` is a multiple of the pattern's size.
 void fill_bytes(void* destination, const FillPattern& pattern, std::size_t nbytes) noexcept;
 
 }  // namespace isthmus

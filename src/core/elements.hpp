@@ -20,8 +20,8 @@ struct ElementRow {
   return stride == static_cast<std::ptrdiff_t>(nbytes);
 }
 
-// Copies elements of `nbytes` each, which need not be aligned. Pre: source and destination do not
-// overlap.
+// Copies elements of `nbytes` each, which need not be aligned. Source and destination must
+// not overlap.
 void copy_elements(const ElementRow& row, std::size_t nbytes) noexcept;
 
 }  // namespace isthmus

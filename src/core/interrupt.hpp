@@ -24,7 +24,7 @@ ISTHMUS_TLS_MODEL inline thread_local constinit isthmus_interrupt_t thread_inter
 inline constexpr std::chrono::milliseconds k_interrupt_slice{50};
 
 // Calls the function. Returns CALLBACK, with the function's message, if the function interrupts the
-// wait. Pre: the caller holds no lock, since the function may call anything.
+// wait. The caller holds no lock, since the function may call anything.
 [[nodiscard]] Result<void> call_interrupt();
 
 // Waits until a condition holds or `deadline` has passed. `wait(slice_end)` blocks at most until

@@ -13,7 +13,7 @@
 
 namespace isthmus {
 
-// Pre, of both functions: the range consists of whole granules of 8 bytes.
+// The ranges of both functions consist of whole granules of 8 bytes.
 inline void poison([[maybe_unused]] const void* begin,
                    [[maybe_unused]] std::size_t nbytes) noexcept {
 #if ISTHMUS_ADDRESS_SANITIZER

@@ -7,6 +7,8 @@
 #include <span>
 #include <utility>
 
+#include "core/expects.hpp"
+
 namespace isthmus {
 namespace {
 
@@ -95,9 +97,10 @@ RangeSet::Change RangeSet::prepare_remove(const RangeSet& other) {
 }
 
 // Returns the ranges that the span of `other` overlaps or, if `max_gap` is 1, touches, as a pair of
-// iterators. Pre: `other` is not empty; `max_gap` is 0 or 1.
+// iterators.
 std::pair<RangeSet::Iterator, RangeSet::Iterator> RangeSet::span_of(
     const RangeSet& other, std::size_t max_gap) const noexcept {
+  ISTHMUS_EXPECTS(max_gap <= 1, max_gap);
   const auto span = other.span();
   const auto first = std::partition_point(
       ranges_.begin(), ranges_.end(),
@@ -126,6 +129,9 @@ RangeSet::Change RangeSet::prepare_replacement(Iterator first, Iterator last,
 void RangeSet::apply(const Change& change) noexcept {
   const auto& replacement = change.replacement;
   const auto count = static_cast<std::ptrdiff_t>(replacement.size());
+  const auto size = static_cast<std::ptrdiff_t>(ranges_.size());
+  ISTHMUS_EXPECTS(change.first + change.count <= size, change.first, change.count, size);
+  ISTHMUS_EXPECTS(size - change.count + count <= static_cast<std::ptrdiff_t>(ranges_.capacity()));
   const auto common = std::min(change.count, count);
   const auto position = ranges_.begin() + change.first;
   std::copy_n(replacement.begin(), common, position);

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/expects.hpp"
+
 namespace isthmus {
 
 struct ByteRange {
@@ -42,13 +44,14 @@ class RangeSet {
   class Change;
   [[nodiscard]] Change prepare_add(const RangeSet& other);
   [[nodiscard]] Change prepare_remove(const RangeSet& other);
-  // Pre: `change` was created by this set, which has not changed since.
+  // `change` was prepared by this set, which has not changed since.
   void apply(const Change& change) noexcept;
 
   [[nodiscard]] bool empty() const noexcept { return ranges_.empty(); }
   [[nodiscard]] std::size_t nbytes() const noexcept;
-  // From the first byte to the last. Pre: not empty.
+  // From the first byte to the last.
   [[nodiscard]] ByteRange span() const noexcept {
+    ISTHMUS_EXPECTS(!empty());
     return {ranges_.front().begin, ranges_.back().end};
   }
   [[nodiscard]] bool overlaps(const ByteRange& range) const noexcept;

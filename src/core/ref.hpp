@@ -12,6 +12,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "core/expects.hpp"
+
 namespace isthmus {
 
 class RefCounted {
@@ -52,12 +54,18 @@ class RefCounted {
     return root.immortal_ ? UINT32_MAX : root.count_.load(std::memory_order_acquire);
   }
   // Makes the object and its children live as long as the process. Their references are no longer
-  // counted, since the counting of all threads would contend for one cache line. Pre: called by the
+  // counted, since the counting of all threads would contend for one cache line. Called by the
   // creator before other threads know the object.
-  void make_immortal() noexcept { immortal_ = true; }
-  // Makes the object a child of `parent`, as the constructor does. Pre: the object is independent;
-  // called by the creator before other threads know the object and before it has children.
-  void become_child_of(RefCounted& parent) noexcept { parent_ = &parent.counting_root(); }
+  void make_immortal() noexcept {
+    ISTHMUS_EXPECTS(parent_ == nullptr);
+    immortal_ = true;
+  }
+  // Makes the object a child of `parent`, as the constructor does. Called by the creator before
+  // other threads know the object and before it has children.
+  void become_child_of(RefCounted& parent) noexcept {
+    ISTHMUS_EXPECTS(parent_ == nullptr);
+    parent_ = &parent.counting_root();
+  }
   // Called once by `make_ref`. An independent object starts with its creator's reference; a child
   // adds the creator's reference to its parent.
   void count_creator() noexcept {

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "core/expects.hpp"
+
 namespace isthmus {
 
 [[nodiscard]] constexpr bool is_power_of_two(std::uint64_t value) noexcept {
@@ -28,8 +30,9 @@ inline constexpr unsigned k_address_bits = 48;
   return reinterpret_cast<std::uintptr_t>(pointer);
 }
 
-// Pre: `number` is at most PTRDIFF_MAX, which holds for the size of every object.
+// No object is larger than PTRDIFF_MAX.
 [[nodiscard]] constexpr std::ptrdiff_t signed_of(std::size_t number) noexcept {
+  ISTHMUS_EXPECTS(number <= PTRDIFF_MAX, number);
   return static_cast<std::ptrdiff_t>(number);
 }
 
@@ -41,6 +44,7 @@ inline constexpr unsigned k_address_bits = 48;
 }
 
 [[nodiscard]] constexpr std::size_t round_up(std::size_t value, std::size_t power_of_two) noexcept {
+  ISTHMUS_EXPECTS(is_power_of_two(power_of_two), power_of_two);
   return (value + power_of_two - 1) & ~(power_of_two - 1);
 }
 

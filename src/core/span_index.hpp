@@ -14,6 +14,7 @@
 #include <tuple>
 #include <utility>
 
+#include "core/expects.hpp"
 #include "core/range_set.hpp"
 
 namespace isthmus {
@@ -35,9 +36,11 @@ class SpanIndex {
     temporary.emplace(key_of(span, key), &item);
     return temporary.extract(temporary.begin());
   }
-  // Pre: no other item has this key.
+  // No item with this span may have the same key.
   void add(Seat entry, const ByteRange& span, const Key& key) noexcept {
+    ISTHMUS_EXPECTS(!entry.empty());
     entry.key() = key_of(span, key);
+    ISTHMUS_EXPECTS_SLOW(!entries_.contains(entry.key()));
     entries_.insert(std::move(entry));
   }
   // Removes an item that was added with this span and key.

@@ -9,11 +9,12 @@
 #include <fmt/format.h>
 
 #include <atomic>
-#include <cassert>
 #include <cstddef>
 #include <string_view>
 #include <utility>
 #include <variant>
+
+#include "core/expects.hpp"
 
 namespace isthmus {
 
@@ -95,17 +96,28 @@ class [[nodiscard]] Result {
  public:
   Result(T value) : state_{std::in_place_index<0>, std::move(value)} {}
   Result(isthmus::Error failure) : state_{std::in_place_index<1>, std::move(failure)} {
-    assert(std::get<1>(state_) && "a Result cannot be constructed from an empty Error");
+    ISTHMUS_EXPECTS(std::get<1>(state_));
   }
 
   [[nodiscard]] explicit operator bool() const noexcept { return state_.index() == 0; }
-  [[nodiscard]] T& operator*() & noexcept { return *std::get_if<0>(&state_); }
-  [[nodiscard]] T&& operator*() && noexcept { return std::move(*std::get_if<0>(&state_)); }
-  [[nodiscard]] T* operator->() noexcept { return std::get_if<0>(&state_); }
-  [[nodiscard]] isthmus::Error take_error() noexcept { return std::move(*std::get_if<1>(&state_)); }
-  [[nodiscard]] const isthmus::Error& failure() const noexcept { return *std::get_if<1>(&state_); }
+  [[nodiscard]] T& operator*() & noexcept { return value(); }
+  [[nodiscard]] T&& operator*() && noexcept { return std::move(value()); }
+  [[nodiscard]] T* operator->() noexcept { return &value(); }
+  [[nodiscard]] isthmus::Error take_error() noexcept {
+    ISTHMUS_EXPECTS(state_.index() == 1);
+    return std::move(*std::get_if<1>(&state_));
+  }
+  [[nodiscard]] const isthmus::Error& failure() const noexcept {
+    ISTHMUS_EXPECTS(state_.index() == 1);
+    return *std::get_if<1>(&state_);
+  }
 
  private:
+  [[nodiscard]] T& value() noexcept {
+    ISTHMUS_EXPECTS(state_.index() == 0);
+    return *std::get_if<0>(&state_);
+  }
+
   std::variant<T, isthmus::Error> state_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/expects.hpp"
 #include "core/row_walk.hpp"
 #include "core/share_out.hpp"
 #include "core/sizes.hpp"
@@ -109,9 +110,10 @@ std::vector<CopyRange> list_runs(const StridedCopy& copy) {
 
 namespace {
 
-// Copies runs [begin, end), counted through all dimensions. Pre: there is a dimension.
+// Copies runs [begin, end), counted through all dimensions.
 void copy_runs(const StridedCopy& copy, std::size_t begin, std::size_t end,
                bool bypass_caches) noexcept {
+  ISTHMUS_EXPECTS(copy.rank > 0);
   const auto& rows = copy.dimensions[copy.rank - 1];
   std::array<MoveDimension, StridedCopy::k_max_dimensions> outer;
   for (std::size_t i = 0; i + 1 < copy.rank; ++i) {

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "core/expects.hpp"
+
 namespace isthmus {
 
 template <class Node>
@@ -25,7 +27,7 @@ class Treap {
  public:
   [[nodiscard]] Node* root() const noexcept { return root_; }
   void insert(Node& added) noexcept { root_ = inserted(root_, added); }
-  // Pre: the node is in the tree, with the key that it was inserted with.
+  // The node has the key that it was inserted with.
   void erase(Node& removed) noexcept { root_ = without(root_, removed); }
 
  private:
@@ -64,6 +66,7 @@ class Treap {
     return halves;
   }
   [[nodiscard]] static Node* without(Node* tree, Node& removed) noexcept {
+    ISTHMUS_EXPECTS(tree != nullptr);  // otherwise the node is not in the tree
     auto& links = Traits::links(*tree);
     if (tree == &removed) {
       return merged(links.left, links.right);
@@ -73,11 +76,12 @@ class Treap {
     Traits::update(*tree);
     return tree;
   }
-  // Pre: all keys of `before` are less than those of `after`.
+  // All keys of `before` are less than those of `after`.
   [[nodiscard]] static Node* merged(Node* before, Node* after) noexcept {
     if (before == nullptr || after == nullptr) {
       return before == nullptr ? after : before;
     }
+    ISTHMUS_EXPECTS(Traits::is_before(*before, *after));
     auto* const top = before->priority < after->priority ? after : before;
     auto& links = Traits::links(*top);
     if (top == before) {

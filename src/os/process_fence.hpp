@@ -9,13 +9,13 @@
 
 namespace isthmus::os {
 
-// Call this before the first `process_fence`; repeated calls are allowed. False if the kernel does
-// not support the fence (before Linux 4.14, or in a sandbox that forbids it): then both threads
-// need a hardware fence.
+// Must have succeeded before the first `process_fence`; repeated calls are allowed. False if the
+// kernel does not support the fence (before Linux 4.14, or in a sandbox that forbids it): then both
+// threads need a hardware fence.
 [[nodiscard]] bool register_process_fence() noexcept;
 // Makes earlier writes of all threads visible to this thread, and its earlier writes visible to all
 // threads. False, without a fence, if the kernel refuses, as in a sandbox that the process entered
-// meanwhile. Pre: `register_process_fence` succeeded.
+// meanwhile.
 [[nodiscard]] bool process_fence() noexcept;
 
 }  // namespace isthmus::os

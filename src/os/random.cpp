@@ -7,12 +7,14 @@
 #include <chrono>
 #include <cstring>
 
+#include "core/expects.hpp"
 #include "core/hash.hpp"
 #include "core/sizes.hpp"
 
 namespace isthmus::os {
 
 void fill_random(std::span<std::byte> out) noexcept {
+  ISTHMUS_EXPECTS(out.size() <= 256, out.size());  // getentropy's limit
   if (getentropy(out.data(), out.size()) == 0) {
     return;
   }

@@ -13,7 +13,9 @@
 #include <cstring>
 #include <utility>
 
+#include "core/expects.hpp"
 #include "core/sizes.hpp"
+#include "os/pages.hpp"
 
 namespace isthmus::os {
 namespace {
@@ -82,6 +84,7 @@ void SharedFile::map_privately(void* start, std::size_t offset, std::size_t nbyt
 
 // The next user of the pages relies on zeros. If the kernel cannot punch a hole, zeros are written.
 bool SharedFile::clear(std::size_t offset, std::size_t nbytes) const noexcept {
+  ISTHMUS_EXPECTS(offset % page_size() == 0 && nbytes % page_size() == 0, offset, nbytes);
   static constexpr std::array<std::byte, std::size_t{64} << 10> k_zeros{};
   if (fallocate(descriptor_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
                 static_cast<off_t>(nbytes)) == 0) {
@@ -104,6 +107,7 @@ bool SharedFile::clear(std::size_t offset, std::size_t nbytes) const noexcept {
 }
 
 Result<void> populate_shared(void* start, std::size_t nbytes) {
+  ISTHMUS_EXPECTS(are_whole_pages(start, nbytes), start, nbytes);
   while (madvise(start, nbytes, k_populate_write) != 0) {
     if (errno != EINTR) {
       return mapping_error("madvise", nbytes, errno == EFAULT ? ENOMEM : errno);

@@ -25,7 +25,7 @@ class SharedFile {
   // kernel refuses, any access there faults. May be called after a fork.
   void map_privately(void* start, std::size_t offset, std::size_t nbytes) const noexcept;
   // Makes the pages zero and releases their memory, in every mapping. Returns false if the pages
-  // may keep old contents; they must then not be used again. Pre: whole pages.
+  // may keep old contents; they must then not be used again.
   [[nodiscard]] bool clear(std::size_t offset, std::size_t nbytes) const noexcept;
 
  private:
@@ -35,7 +35,7 @@ class SharedFile {
 };
 
 // Faults shared pages in for writing; their contents are preserved. OUT_OF_MEMORY if touching them
-// would end the process. Pre: whole pages, Linux 5.14.
+// would end the process, or before Linux 5.14.
 [[nodiscard]] Result<void> populate_shared(void* start, std::size_t nbytes);
 // Enters the resident pages of the range in the page table, with their current protection.
 void map_present_pages(void* start, std::size_t nbytes) noexcept;

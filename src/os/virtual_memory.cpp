@@ -2,13 +2,13 @@
 #include "os/virtual_memory.hpp"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
 
+#include "core/expects.hpp"
 #include "core/sizes.hpp"
 #include "os/shared_file.hpp"
 
@@ -60,11 +60,6 @@ bool reserve_again(void* start, std::size_t nbytes) noexcept {
 std::size_t whole_pages(std::size_t nbytes) noexcept { return round_up(nbytes, page_size()); }
 
 }  // namespace
-
-std::size_t page_size() noexcept {
-  static const auto size = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  return size;
-}
 
 Result<void*> map_pages(std::size_t nbytes, std::size_t alignment) {
   if (nbytes > SIZE_MAX / 2) {
@@ -127,6 +122,7 @@ Result<void*> reserve_addresses(std::size_t nbytes, std::size_t alignment) {
 }
 
 Result<void> commit_pages(void* start, std::size_t nbytes) {
+  ISTHMUS_EXPECTS(are_whole_pages(start, nbytes), start, nbytes);
   if (mprotect(start, nbytes, PROT_READ | PROT_WRITE) != 0) {
     return pages_error("mprotect", nbytes);
   }
@@ -153,6 +149,11 @@ void decommit_pages(void* start, std::size_t nbytes) noexcept {
 
 Result<void> move_pages(void* source, void* destination, std::size_t nbytes, LeftPages source_state,
                         bool& destination_lost) {
+  ISTHMUS_EXPECTS(are_whole_pages(source, nbytes), source, nbytes);
+  ISTHMUS_EXPECTS(are_whole_pages(destination, nbytes), destination, nbytes);
+  ISTHMUS_EXPECTS(address(source) + nbytes <= address(destination) ||
+                      address(destination) + nbytes <= address(source),
+                  source, destination, nbytes);
   constexpr int k_dont_unmap = 4;  // MREMAP_DONTUNMAP, Linux 5.7: older headers lack it
   const int keep_flag = source_state == LeftPages::reserved ? k_dont_unmap : 0;
   destination_lost = false;

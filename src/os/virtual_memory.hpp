@@ -6,11 +6,9 @@
 #include <cstddef>
 
 #include "core/status.hpp"
+#include "os/pages.hpp"
 
 namespace isthmus::os {
-
-[[nodiscard]] std::size_t page_size() noexcept;
-inline constexpr std::size_t k_huge_page = std::size_t{2} << 20;
 
 // Maps anonymous read-write pages, `nbytes` rounded up to whole pages, aligned to `alignment` (a
 // power of two). Requests huge pages from 2 MiB up.
@@ -28,7 +26,7 @@ void unmap_pages(void* pointer, std::size_t nbytes) noexcept;
 // Reserves addresses without memory: any access faults. Released by `unmap_pages`, whatever has
 // been mapped there since. `alignment` is a power of two.
 [[nodiscard]] Result<void*> reserve_addresses(std::size_t nbytes, std::size_t alignment);
-// Makes reserved addresses accessible, as zeroed read-write pages. Pre: whole pages.
+// Makes reserved addresses accessible, as zeroed read-write pages.
 [[nodiscard]] Result<void> commit_pages(void* start, std::size_t nbytes);
 // Requests huge pages where they fit; does nothing for less than one. `start` is aligned to pages.
 void prefer_huge_pages(void* start, std::size_t nbytes) noexcept;
@@ -42,7 +40,7 @@ enum class LeftPages { reserved, unmapped };
 // remain at `source`, but `destination` may belong to another mapping: the kernel unmaps it before
 // the move, and another thread may map something there before it is reserved again.
 // `destination_lost` reports that; the caller must then not access or unmap `destination`.
-// UNSUPPORTED before Linux 5.7 if `source_state` is `reserved`. Pre: whole pages, no overlap.
+// UNSUPPORTED before Linux 5.7 if `source_state` is `reserved`.
 [[nodiscard]] Result<void> move_pages(void* source, void* destination, std::size_t nbytes,
                                       LeftPages source_state, bool& destination_lost);
 

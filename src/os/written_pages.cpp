@@ -14,6 +14,7 @@
 #include <cstring>
 #include <span>
 
+#include "core/expects.hpp"
 #include "core/sizes.hpp"
 #include "os/process.hpp"
 #include "os/shared_file.hpp"
@@ -137,6 +138,7 @@ bool WrittenPages::split(void* start, std::size_t nbytes) const noexcept {
 // The memory is shared, so its contents survive the removal from the page table, and a huge page is
 // mapped whole again.
 bool WrittenPages::merge(void* start, std::size_t nbytes) const noexcept {
+  ISTHMUS_EXPECTS(are_whole_pages(start, nbytes, k_huge_page), start, nbytes);
   uffdio_writeprotect range{};
   range.range = {address(start), nbytes};
   if (is_forked_child() || ioctl(uffd_, UFFDIO_WRITEPROTECT, &range) != 0 ||
@@ -151,6 +153,7 @@ bool WrittenPages::merge(void* start, std::size_t nbytes) const noexcept {
 
 // The kernel returns EAGAIN if a page is pinned for a moment.
 bool collapse_pages(void* start, std::size_t nbytes) noexcept {
+  ISTHMUS_EXPECTS(are_whole_pages(start, nbytes, k_huge_page), start, nbytes);
   for (int attempt = 0; attempt < 4; ++attempt) {
     if (madvise(start, nbytes, k_collapse) == 0) {
       return true;

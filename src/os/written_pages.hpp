@@ -34,7 +34,7 @@ class WrittenPages {
   // Passes each run of written pages to `visit`, in order. Each page counts as unwritten from the
   // moment it is scanned: a later write is reported by the next call. So a caller that copies the
   // written pages after this call loses no write. False if the kernel fails: then, and if `visit`
-  // throws, the caller must treat the whole range as written. Pre: watched.
+  // throws, the caller must treat the whole range as written. The range is watched.
   using Visitor = std::function<void(void* begin, void* end)>;
   [[nodiscard]] bool scan(void* start, std::size_t nbytes, const Visitor& visit) const {
     return scan(start, nbytes, visit, [] {});
@@ -49,7 +49,7 @@ class WrittenPages {
   // unwritten, even where writes were not yet scanned: the caller must treat it as written.
   [[nodiscard]] bool split(void* start, std::size_t nbytes) const noexcept;
   // Tracks a split range by huge pages again where the kernel can. The whole range counts as
-  // written, and must be scanned once more before new writes are reported. Pre: whole huge pages.
+  // written, and must be scanned once more before new writes are reported.
   [[nodiscard]] bool merge(void* start, std::size_t nbytes) const noexcept;
 
  private:
@@ -60,8 +60,8 @@ class WrittenPages {
   int pagemap_;  // /proc/self/pagemap
 };
 
-// Moves memory into huge pages, if the kernel has free ones now. Pre: the range consists of whole
-// huge pages, all touched, and is not watched.
+// Moves memory into huge pages, if the kernel has free ones now. All pages of the range were
+// touched, and it is not watched.
 bool collapse_pages(void* start, std::size_t nbytes) noexcept;
 
 }  // namespace isthmus::os
