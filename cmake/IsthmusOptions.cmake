@@ -14,6 +14,11 @@ endif()
 set(isthmus_warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion)
 set(isthmus_cxx_warnings -Wold-style-cast -Wnon-virtual-dtor -Woverloaded-virtual)
 
+# What core/thread_safety.hpp states of locks; g++ has no such analysis.
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  list(APPEND isthmus_cxx_warnings -Wthread-safety)
+endif()
+
 # g++ 12 sees overlaps and overruns in std::string's operator+ that are not there (GCC bug 105651), optimised alone.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   list(APPEND isthmus_cxx_warnings "$<$<CONFIG:Release>:-Wno-restrict;-Wno-stringop-overflow;-Wno-array-bounds>")

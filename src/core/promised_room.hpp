@@ -6,19 +6,20 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
-#include <mutex>
 #include <vector>
+
+#include "core/lock_guard.hpp"
 
 namespace isthmus {
 
 // Increments `reserved`, the number of entries that `list` can still add without allocating.
 // Returns the value of `number` at that moment, read under the lock. Throws std::bad_alloc without
-// effect. Memory is allocated outside of the lock. Pre: `lock`, which guards the other three
-// arguments, is not held.
+// effect. Memory is allocated outside of the lock. The caller does not hold `lock`, which
+// guards the other three arguments.
 template <class Entry, class Lock, class Count, class Number>
 Number reserve_entry(std::vector<Entry>& list, Lock& lock, Count& reserved, const Number& number) {
   {
-    const std::lock_guard guard{lock};
+    const LockGuard guard{lock};
     if (list.capacity() > list.size() + reserved) [[likely]] {
       ++reserved;
       return number;
@@ -28,7 +29,7 @@ Number reserve_entry(std::vector<Entry>& list, Lock& lock, Count& reserved, cons
   for (;;) {
     std::size_t needed = 0;
     {
-      const std::lock_guard guard{lock};
+      const LockGuard guard{lock};
       needed = list.size() + reserved + 1;
       if (list.capacity() < needed && larger.capacity() >= needed) {
         std::move(list.begin(), list.end(), std::back_inserter(larger));

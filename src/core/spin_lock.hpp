@@ -6,11 +6,14 @@
 #include <atomic>
 #include <thread>
 
+#include "core/expects.hpp"
+#include "core/thread_safety.hpp"
+
 namespace isthmus {
 
-class SpinLock {
+class ISTHMUS_CAPABILITY("spin lock") SpinLock {
  public:
-  void lock() noexcept {
+  void lock() noexcept ISTHMUS_ACQUIRE() {
     for (int spins = 0; flag_.exchange(true, std::memory_order_acquire);) {
       while (flag_.load(std::memory_order_relaxed)) {
         // The thread that holds the lock may be waiting for this core, so yield.
@@ -20,8 +23,14 @@ class SpinLock {
       }
     }
   }
-  bool try_lock() noexcept { return !flag_.exchange(true, std::memory_order_acquire); }
-  void unlock() noexcept { flag_.store(false, std::memory_order_release); }
+  bool try_lock() noexcept ISTHMUS_TRY_ACQUIRE(true) {
+    return !flag_.exchange(true, std::memory_order_acquire);
+  }
+  void unlock() noexcept ISTHMUS_RELEASE() { flag_.store(false, std::memory_order_release); }
+  // For code that runs under the lock where the analysis cannot see that.
+  void assert_held() const noexcept ISTHMUS_ASSERT_CAPABILITY() {
+    ISTHMUS_EXPECTS(flag_.load(std::memory_order_relaxed));
+  }
 
  private:
   static constexpr int k_spins_before_yield = 64;
