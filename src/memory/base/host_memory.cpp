@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "core/expects.hpp"
 #include "core/never_destroyed.hpp"
 #include "core/sizes.hpp"
 #include "core/text.hpp"
@@ -55,6 +56,7 @@ bool HostMemory::is_host_memory(const Device& device, UsmKind kind) noexcept {
 }
 
 Result<void> HostMemory::reserve(const Device& device, const AllocationRequest& request) {
+  ISTHMUS_EXPECTS(is_host_memory(device, request.kind), request.kind);
   const auto nbytes = request.nbytes;
   Undo uncount{[&] { count_device_owned(device, std::size_t{0} - nbytes); }};
   // Counted before `reserved_`, so that a concurrent `check_available` underestimates the untouched

@@ -30,8 +30,8 @@ class HostMemory {
   // kind does on CPU devices.
   [[nodiscard]] static bool is_host_memory(const Device& device, UsmKind kind) noexcept;
 
-  // Called before the driver allocates. Fails with OUT_OF_MEMORY, without counting anything. Pre:
-  // `is_host_memory`.
+  // Called before the driver allocates memory for which `is_host_memory` is true. Fails with
+  // OUT_OF_MEMORY, without counting anything.
   [[nodiscard]] Result<void> reserve(const Device& device, const AllocationRequest& request);
   void release(const Device& device, std::size_t nbytes) noexcept;
 

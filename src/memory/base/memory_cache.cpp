@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "memory/base/memory_cache.hpp"
 
+#include "core/lock_guard.hpp"
 #include "core/never_destroyed.hpp"
 #include "os/process.hpp"
 
@@ -19,7 +20,7 @@ void MemoryCaches::add(MemoryCache& cache) noexcept {
   if (os::is_forked_child()) {
     return;
   }
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   if (cache.is_listed_.exchange(true, std::memory_order_relaxed)) {
     return;  // another thread has added it meanwhile
   }
@@ -34,7 +35,7 @@ void MemoryCaches::remove(MemoryCache& cache) noexcept {
   if (os::is_forked_child()) {
     return;
   }
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   if (!cache.is_listed_.exchange(false, std::memory_order_relaxed)) {
     return;
   }

@@ -4,9 +4,11 @@
 // arena. It is returned whenever the driver refuses a request (other_pools.hpp).
 
 #include <atomic>
-#include <mutex>
 #include <vector>
 
+#include "core/lock_guard.hpp"
+#include "core/mutex.hpp"
+#include "core/thread_safety.hpp"
 #include "memory/base/memory_resource.hpp"
 
 namespace isthmus {
@@ -66,11 +68,11 @@ class MemoryCaches {
   };
   // The newest cache that `fits` accepts among those older than `last`, or among all if `last` is
   // null. `fits` is called under the lock. No reference is taken to the owner of a cache that it
-  // rejects, so none is destroyed here. Pre: the caller has a reference to the owner of `last`,
-  // which this function returned.
+  // rejects, so none is destroyed here. The caller has a reference to the owner of `last`, which
+  // this function returned.
   template <class Fits>
   [[nodiscard]] Found next(const MemoryCache* last, Fits&& fits) {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     for (auto* each = last == nullptr ? newest_ : last->older_; each != nullptr;
          each = each->older_) {
       if (fits(*each) && each->owner_.try_retain()) {
@@ -81,8 +83,8 @@ class MemoryCaches {
   }
 
  private:
-  std::mutex lock_;
-  MemoryCache* newest_ = nullptr;
+  Mutex lock_;
+  MemoryCache* newest_ ISTHMUS_GUARDED_BY(lock_) = nullptr;
 };
 // The list of the process; never destroyed.
 [[nodiscard]] MemoryCaches& process_memory_caches() noexcept;

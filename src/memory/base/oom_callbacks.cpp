@@ -5,6 +5,7 @@
 #include <new>
 
 #include "core/interrupt.hpp"
+#include "core/lock_guard.hpp"
 #include "core/never_destroyed.hpp"
 
 namespace isthmus {
@@ -17,7 +18,7 @@ thread_local const OomCallback* current_callback = nullptr;
 
 std::uint64_t OomCallback::call(const isthmus_oom_request_t& request) noexcept {
   {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     if (closed_) {
       return 0;
     }
@@ -26,7 +27,7 @@ std::uint64_t OomCallback::call(const isthmus_oom_request_t& request) noexcept {
   current_callback = this;
   const auto bytes = function_(user_.object(), &request);
   current_callback = nullptr;
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   --running_;
   ended_.notify_all();
   return bytes;
@@ -34,7 +35,7 @@ std::uint64_t OomCallback::call(const isthmus_oom_request_t& request) noexcept {
 
 void OomCallback::close(bool waits) noexcept {
   {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     closed_ = true;
   }
   if (waits && current_callback == nullptr) {
@@ -44,17 +45,14 @@ void OomCallback::close(bool waits) noexcept {
 }
 
 bool OomCallback::wait_for_calls(const os::Deadline& until) noexcept {
-  const auto is_over = [this] { return running_ == 0; };
-  std::unique_lock hold{lock_};
-  if (until) {
-    return ended_.wait_until(hold, *until, is_over);
+  const LockGuard hold{lock_};
+  while (running_ != 0 && ended_.wait_until(lock_, until)) {
   }
-  ended_.wait(hold, is_over);
-  return true;
+  return running_ == 0;
 }
 
 void OomCallbacks::add(Ref<OomCallback> callback) {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   all_.push_back({last_number_ + 1, std::move(callback)});
   ++last_number_;
 }
@@ -62,7 +60,7 @@ void OomCallbacks::add(Ref<OomCallback> callback) {
 void OomCallbacks::remove(OomCallback& callback, bool waits) noexcept {
   Ref<OomCallback> removed;  // outlives the lock, since its release may release the user's object
   {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     const auto found = std::find_if(all_.begin(), all_.end(), [&](const Entry& each) {
       return each.callback.get() == &callback;
     });
@@ -75,12 +73,12 @@ void OomCallbacks::remove(OomCallback& callback, bool waits) noexcept {
 }
 
 std::uint64_t OomCallbacks::newest() noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   return last_number_;
 }
 
 OomCallbacks::Entry OomCallbacks::next(std::uint64_t last, std::uint64_t newest) noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   const auto found = std::upper_bound(
       all_.begin(), all_.end(), last,
       [](std::uint64_t number, const Entry& each) { return number < each.number; });

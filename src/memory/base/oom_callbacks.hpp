@@ -5,14 +5,14 @@
 
 #include <isthmus/isthmus.h>
 
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <vector>
 
+#include "core/mutex.hpp"
 #include "core/owner.hpp"
 #include "core/ref.hpp"
+#include "core/thread_safety.hpp"
 #include "memory/base/memory_resource.hpp"
 
 namespace isthmus {
@@ -40,10 +40,10 @@ class OomCallback final : public RefCounted {
 
   const isthmus_oom_function_t function_;
   const Owner user_;
-  std::mutex lock_;
-  std::condition_variable ended_;
-  unsigned running_ = 0;
-  bool closed_ = false;
+  Mutex lock_;
+  ConditionVariable ended_;
+  unsigned running_ ISTHMUS_GUARDED_BY(lock_) = 0;
+  bool closed_ ISTHMUS_GUARDED_BY(lock_) = false;
 };
 
 // The callbacks of the process. Never destroyed. Thread-safe.
@@ -69,9 +69,9 @@ class OomCallbacks {
   [[nodiscard]] Entry next(std::uint64_t last, std::uint64_t newest) noexcept;
   [[nodiscard]] std::uint64_t newest() noexcept;
 
-  std::mutex lock_;
-  std::uint64_t last_number_ = 0;
-  std::vector<Entry> all_;  // sorted by number
+  Mutex lock_;
+  std::uint64_t last_number_ ISTHMUS_GUARDED_BY(lock_) = 0;
+  std::vector<Entry> all_ ISTHMUS_GUARDED_BY(lock_);  // sorted by number
 };
 [[nodiscard]] OomCallbacks& process_oom_callbacks() noexcept;
 

@@ -3,21 +3,23 @@
 
 #include <algorithm>
 
+#include "core/lock_guard.hpp"
+
 namespace isthmus {
 
 void PoolList::add(ListedPool& member) {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   members_.push_back(&member);
 }
 
 void PoolList::remove(ListedPool& member) noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   std::erase(members_, &member);
 }
 
 std::vector<Ref<ListedPool>> PoolList::alive(const std::function<bool(const ListedPool&)>& fits) {
   std::vector<Ref<ListedPool>> found;
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   found.reserve(members_.size());
   for (auto* each : members_) {
     if ((!fits || fits(*each)) && each->try_retain()) {

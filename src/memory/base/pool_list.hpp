@@ -4,9 +4,11 @@
 
 #include <cstddef>
 #include <functional>
-#include <mutex>
 #include <vector>
 
+#include "core/lock_guard.hpp"
+#include "core/mutex.hpp"
+#include "core/thread_safety.hpp"
 #include "memory/base/memory_resource.hpp"
 #include "os/futex.hpp"
 
@@ -47,15 +49,15 @@ class PoolList {
   // Calls `visit` for each pool, under the lock. `visit` must not release a pool.
   template <class Visit>
   void for_each(Visit&& visit) {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     for (auto* each : members_) {
       visit(*each);
     }
   }
 
  private:
-  std::mutex lock_;
-  std::vector<ListedPool*> members_;
+  Mutex lock_;
+  std::vector<ListedPool*> members_ ISTHMUS_GUARDED_BY(lock_);
 };
 
 }  // namespace isthmus

@@ -7,11 +7,13 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
+#include "core/lock_guard.hpp"
+#include "core/mutex.hpp"
 #include "core/sizes.hpp"
+#include "core/thread_safety.hpp"
 #include "core/undo.hpp"
 #include "os/available_memory.hpp"
 #include "os/virtual_memory.hpp"
@@ -49,7 +51,7 @@ class ResultCache {
     auto fresh = os::map_pages(rounded, os::page_size());
     ISTHMUS_TRY(fresh);
     Undo unmapped{[&] { os::unmap_pages(*fresh, rounded); }};
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     allocated_.emplace(*fresh, Block{*fresh, rounded, true});
     unmapped.dismiss();
     untouched_.fetch_add(1, std::memory_order_relaxed);
@@ -60,7 +62,7 @@ class ResultCache {
     if (untouched_.load(std::memory_order_relaxed) == 0) {
       return false;
     }
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     const auto found = allocated_.find(start);
     if (found == allocated_.end() || !found->second.untouched) {
       return false;
@@ -71,18 +73,18 @@ class ResultCache {
   }
 
   [[nodiscard]] std::size_t cached_bytes() noexcept {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     return cached_bytes_;
   }
 
-  void lock() { lock_.lock(); }
-  void unlock() { lock_.unlock(); }
+  void lock() ISTHMUS_ACQUIRE(lock_) { lock_.lock(); }
+  void unlock() ISTHMUS_RELEASE(lock_) { lock_.unlock(); }
 
   // False if `pointer` is not one of these blocks.
   bool free(void* pointer) noexcept {
     std::vector<Block> dropped;
     {
-      const std::lock_guard hold{lock_};
+      const LockGuard hold{lock_};
       const auto found = allocated_.find(pointer);
       if (found == allocated_.end()) {
         return false;
@@ -106,7 +108,7 @@ class ResultCache {
 
   // The smallest cached block that is large enough and at most about twice as large.
   void* take_cached(std::size_t nbytes) {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     auto best = cached_.end();
     for (auto each = cached_.begin(); each != cached_.end(); ++each) {
       const bool fits = each->nbytes >= nbytes && each->nbytes / 2 <= nbytes;
@@ -126,7 +128,7 @@ class ResultCache {
 
   // Drops the oldest blocks beyond the byte limit; drops `freed` itself if there is no memory for
   // the list.
-  void cache(Block freed, std::vector<Block>& dropped) noexcept try {
+  void cache(Block freed, std::vector<Block>& dropped) noexcept ISTHMUS_REQUIRES(lock_) try {
     dropped.reserve(cached_.size() + 1);
     cached_.push_back(freed);
     cached_bytes_ += freed.nbytes;
@@ -140,10 +142,10 @@ class ResultCache {
     os::unmap_pages(freed.start, freed.nbytes);
   }
 
-  std::mutex lock_;
-  std::unordered_map<const void*, Block> allocated_;
-  std::vector<Block> cached_;
-  std::size_t cached_bytes_ = 0;
+  Mutex lock_;
+  std::unordered_map<const void*, Block> allocated_ ISTHMUS_GUARDED_BY(lock_);
+  std::vector<Block> cached_ ISTHMUS_GUARDED_BY(lock_);
+  std::size_t cached_bytes_ ISTHMUS_GUARDED_BY(lock_) = 0;
   std::atomic<std::size_t> max_cached_{0};  // 0: not determined yet
   std::atomic<std::size_t> untouched_{0};   // blocks, allocated and cached
 };
@@ -152,8 +154,9 @@ class ResultCache {
 // fork waits for the lock, so that the child's copy is consistent and usable.
 ResultCache& process_results = *new ResultCache;
 [[maybe_unused]] const int has_fork_handlers =
-    pthread_atfork([] { process_results.lock(); }, [] { process_results.unlock(); },
-                   [] { process_results.unlock(); });
+    pthread_atfork([]() ISTHMUS_NO_THREAD_SAFETY_ANALYSIS { process_results.lock(); },
+                   []() ISTHMUS_NO_THREAD_SAFETY_ANALYSIS { process_results.unlock(); },
+                   []() ISTHMUS_NO_THREAD_SAFETY_ANALYSIS { process_results.unlock(); });
 
 }  // namespace
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "memory/base/tags.hpp"
 
-#include <mutex>
 #include <set>
 #include <string>
 #include <utility>
 
+#include "core/lock_guard.hpp"
+#include "core/mutex.hpp"
 #include "core/never_destroyed.hpp"
+#include "core/thread_safety.hpp"
 
 namespace isthmus {
 
@@ -15,8 +17,8 @@ thread_local constinit const char* detail::thread_tag ISTHMUS_TLS_MODEL = nullpt
 namespace {
 
 struct KnownTags {
-  std::mutex lock;
-  std::set<std::string, std::less<>> names;
+  Mutex lock;
+  std::set<std::string, std::less<>> names ISTHMUS_GUARDED_BY(lock);
 };
 
 KnownTags& process_tags() {
@@ -31,7 +33,7 @@ Result<const char*> tag_of(std::string_view name) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "the name of a tag cannot be empty");
   }
   auto& tags = process_tags();
-  const std::lock_guard hold{tags.lock};
+  const LockGuard hold{tags.lock};
   auto found = tags.names.find(name);
   if (found == tags.names.end()) {
     found = tags.names.emplace(name).first;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "memory/pool/page_map.hpp"
 
+#include "core/expects.hpp"
 #include "memory/pool/pool_page.hpp"
 #include "os/virtual_memory.hpp"
 
@@ -49,13 +50,18 @@ void PageMap::visit(const void* begin, std::size_t count, Visit&& visit) noexcep
   const auto first_number = address(begin) >> k_pool_page_bits;
   for (std::size_t index = 0; index < count; ++index) {
     const auto number = first_number + index;
-    auto& leaf = *root_[number >> k_leaf_bits].load(std::memory_order_relaxed);
-    visit(leaf[number & (k_leaf_pages - 1)], index);
+    auto* const leaf = root_[number >> k_leaf_bits].load(std::memory_order_relaxed);
+    ISTHMUS_EXPECTS(leaf != nullptr);
+    visit((*leaf)[number & (k_leaf_pages - 1)], index);
   }
 }
 
 void PageMap::enter(const void* begin, std::size_t count, PoolPage* first) noexcept {
-  visit(begin, count, [&](MapEntry& entry, std::size_t index) { entry.set(first + index); });
+  ISTHMUS_EXPECTS(address(begin) % k_pool_page_bytes == 0, begin);
+  visit(begin, count, [&](MapEntry& entry, std::size_t index) {
+    ISTHMUS_EXPECTS(entry.load().record() == nullptr);
+    entry.set(first + index);
+  });
 }
 
 void PageMap::remove(const void* begin, std::size_t count) noexcept {
@@ -64,7 +70,10 @@ void PageMap::remove(const void* begin, std::size_t count) noexcept {
 
 void PageMap::set_slab(const void* begin, std::size_t count, Slab& owner,
                        unsigned size_class) noexcept {
-  visit(begin, count, [&](MapEntry& entry, std::size_t) { entry.set_slab(owner, size_class); });
+  visit(begin, count, [&](MapEntry& entry, std::size_t) {
+    ISTHMUS_EXPECTS(entry.load().record() != nullptr);
+    entry.set_slab(owner, size_class);
+  });
 }
 
 void PageMap::clear_slab(const void* begin, std::size_t count) noexcept {

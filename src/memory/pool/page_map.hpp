@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "core/expects.hpp"
 #include "core/sizes.hpp"
 #include "core/status.hpp"
 
@@ -48,13 +49,14 @@ class MapEntry {
     }
     // Whether the page is in a slab and no block that begins in it has an allocation record.
     [[nodiscard]] bool is_bare() const noexcept { return (word_ & k_is_bare) != 0; }
-    // Whether the page is bare and its record lies in the `count` bytes from `table` on. Pre:
-    // `count` is a power of two and `table` is aligned to it.
+    // Whether the page is bare and its record lies in the `count` bytes from `table` on.
+    // `table` is aligned to `count`.
     [[nodiscard]] bool is_bare_of(const void* table, std::size_t count) const noexcept {
+      ISTHMUS_EXPECTS(is_power_of_two(count) && address(table) % count == 0, table, count);
       return (word_ & (k_is_bare | (k_record & ~(count - 1)))) == (k_is_bare | address(table));
     }
-    // Pre: `is_bare()`.
     [[nodiscard]] unsigned size_class() const noexcept {
+      ISTHMUS_EXPECTS(is_bare());
       return static_cast<unsigned>(word_ >> k_class_shift) & k_class_mask;
     }
 
@@ -63,10 +65,12 @@ class MapEntry {
   };
 
   [[nodiscard]] Seen load() const noexcept { return Seen{word_.load(std::memory_order_acquire)}; }
-  // The slab that the page belongs to, or belonged to last. Slab records are never unmapped. Pre:
-  // `load` has returned a bare entry once.
+  // The slab that the page belongs to, or belonged to last. Slab records are never unmapped. Call
+  // it only after `load` has returned a bare entry.
   [[nodiscard]] Slab& last_slab() const noexcept {
-    return *last_slab_.load(std::memory_order_relaxed);
+    auto* const last = last_slab_.load(std::memory_order_relaxed);
+    ISTHMUS_EXPECTS(last != nullptr);
+    return *last;
   }
 
  private:
@@ -106,12 +110,11 @@ class PageMap {
   // Allocates the leaves for `count` pages from `begin` on. OUT_OF_MEMORY if the host has no memory
   // for a leaf; UNSUPPORTED for addresses that the map does not cover.
   [[nodiscard]] Result<void> prepare(const void* begin, std::size_t count);
-  // Adds pages whose records are consecutive, from `first` on. Pre: prepared; `begin` is the start
-  // of a page; none of the pages is in the map.
+  // Adds prepared pages, whose records are consecutive, from `first` on.
   void enter(const void* begin, std::size_t count, PoolPage* first) noexcept;
   void remove(const void* begin, std::size_t count) noexcept;
 
-  // Pre: the pages are in the map.
+  // For pages in the map.
   void set_slab(const void* begin, std::size_t count, Slab& owner, unsigned size_class) noexcept;
   void clear_slab(const void* begin, std::size_t count) noexcept;
   // Frees a block of a pool through its allocation record, after the work on `after`. `block` is
@@ -122,9 +125,12 @@ class PageMap {
   // through which `function` frees it. All calls pass the same function. Does nothing for memory of
   // no pool.
   void note_record(const void* pointer, FreeRecorded function) noexcept;
-  // The function passed to `note_record`. Pre: `PoolPage::is_recorded` was true for a page.
+  // The function passed to `note_record`. Call it only after `PoolPage::is_recorded` was true for a
+  // page.
   [[nodiscard]] FreeRecorded free_recorded() const noexcept {
-    return free_recorded_.load(std::memory_order_relaxed);
+    const auto function = free_recorded_.load(std::memory_order_relaxed);
+    ISTHMUS_EXPECTS(function != nullptr);
+    return function;
   }
 
  private:
@@ -135,7 +141,7 @@ class PageMap {
   static const MapEntry k_empty_entry;
 
   [[nodiscard]] Leaf* leaf_for(std::size_t number);
-  // Calls visit(entry, index) for every page. Pre: prepared.
+  // Calls visit(entry, index) for every page; all are prepared.
   template <class Visit>
   void visit(const void* begin, std::size_t count, Visit&& visit) noexcept;
 

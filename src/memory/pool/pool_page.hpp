@@ -12,6 +12,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "core/expects.hpp"
+
 namespace isthmus {
 
 struct Slab;
@@ -69,8 +71,8 @@ struct PoolPage {
     const auto current = state.load(std::memory_order_acquire);
     return current == State::recorded || current == State::slab_recorded;
   }
-  // Precondition: live, or of a slab.
   void mark_recorded() noexcept {
+    ISTHMUS_EXPECTS(is_slab() || is_live_run(), state.load(k_relaxed));
     state.store(is_slab() ? State::slab_recorded : State::recorded, std::memory_order_release);
   }
   // Null if the page no longer belongs to a slab. Look-ups of stale pointers may find such pages. A

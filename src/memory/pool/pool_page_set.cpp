@@ -3,11 +3,14 @@
 
 #include <bit>
 
+#include "core/expects.hpp"
+
 namespace isthmus {
 
 bool PoolPageSet::has(Index number) const noexcept { return (word(0, number) & bit(number)) != 0; }
 
 void PoolPageSet::insert(Index number) noexcept {
+  ISTHMUS_EXPECTS(k_none < number && number < k_end, number);
   if (has(number)) {
     return;
   }
@@ -18,6 +21,7 @@ void PoolPageSet::insert(Index number) noexcept {
 }
 
 void PoolPageSet::erase(Index number) noexcept {
+  ISTHMUS_EXPECTS(k_none < number && number < k_end, number);
   if (!has(number)) {
     return;
   }

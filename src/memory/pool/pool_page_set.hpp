@@ -17,8 +17,7 @@ class PoolPageSet {
   static constexpr Index k_none = 0;  // never a member
   static constexpr Index k_end = Index{1} << 24;
 
-  // Precondition of both: 0 < number < k_end. `insert` of a member and `erase` of another number
-  // change nothing.
+  // `insert` of a member and `erase` of another number change nothing.
   void insert(Index number) noexcept;
   void erase(Index number) noexcept;
   [[nodiscard]] bool has(Index number) const noexcept;

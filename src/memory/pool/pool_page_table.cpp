@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "memory/pool/pool_page_table.hpp"
 
-#include <mutex>
-
+#include "core/lock_guard.hpp"
 #include "core/sizes.hpp"
+#include "core/thread_safety.hpp"
 #include "memory/base/memory_resource.hpp"
 #include "os/virtual_memory.hpp"
 
@@ -16,7 +16,7 @@ static_assert(PoolPageSet::k_end == PoolPageTable::k_pages &&
 class PoolPageTables {
  public:
   [[nodiscard]] PoolPageTable* acquire() noexcept {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     auto* found = spare_;
     if (found != nullptr) {
       spare_ = std::exchange(found->next_spare_, nullptr);
@@ -25,13 +25,13 @@ class PoolPageTables {
   }
   void release(PoolPageTable& unused) noexcept {
     os::clear_sparse_pages(&unused, sizeof unused);
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     unused.next_spare_ = std::exchange(spare_, &unused);
   }
 
  private:
   SpinLock lock_;
-  PoolPageTable* spare_ = nullptr;
+  PoolPageTable* spare_ ISTHMUS_GUARDED_BY(lock_) = nullptr;
 };
 
 namespace {
@@ -52,13 +52,13 @@ Result<PoolPageTable*> PoolPageTable::acquire() {
 void PoolPageTable::release() noexcept { process_tables.release(*this); }
 
 void PoolPageTable::set_owner(MemoryResource* owner) noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   owner_ = owner;
   common_.resource.store(owner, k_relaxed);
 }
 
 Ref<MemoryResource> PoolPageTable::owner() noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   return owner_ != nullptr && owner_->try_retain() ? Ref<MemoryResource>::adopt(owner_)
                                                    : Ref<MemoryResource>{};
 }

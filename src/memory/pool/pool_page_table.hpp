@@ -14,6 +14,7 @@
 #include "core/ref.hpp"
 #include "core/spin_lock.hpp"
 #include "core/status.hpp"
+#include "core/thread_safety.hpp"
 #include "memory/pool/pool_page.hpp"
 #include "memory/pool/pool_page_set.hpp"
 #include "memory/pool/queue_slots.hpp"
@@ -79,7 +80,7 @@ class PoolPageTable {
   PoolPageSet borders_;
   CommonFacts common_;
   SpinLock lock_;
-  MemoryResource* owner_ = nullptr;
+  MemoryResource* owner_ ISTHMUS_GUARDED_BY(lock_) = nullptr;
   PoolPageTable* next_spare_ = nullptr;
 };
 

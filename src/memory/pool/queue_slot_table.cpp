@@ -3,6 +3,8 @@
 
 #include <new>
 
+#include "core/expects.hpp"
+
 namespace isthmus {
 
 QueueSlotTable::~QueueSlotTable() {
@@ -42,6 +44,7 @@ QueueSlotTable::Index QueueSlotTable::add() noexcept {
 }
 
 void QueueSlotTable::assign(Index index, std::uint64_t serial) noexcept {
+  ISTHMUS_EXPECTS(find(serial) == k_none, serial);
   auto& entry = (*this)[index];
   if (entry.serial.load(std::memory_order_relaxed) != 0) {
     unlink(index);

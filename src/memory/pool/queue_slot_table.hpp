@@ -63,7 +63,7 @@ class QueueSlotTable {
   // Adds an entry without a queue. k_none at `k_max`, or if the host is out of memory.
   [[nodiscard]] Index add() noexcept;
   // Assigns the entry to the queue, and removes the entry from the chain of its previous queue.
-  // Pre: the queue has no other entry.
+  // The queue has no other entry.
   void assign(Index index, std::uint64_t serial) noexcept;
 
  private:

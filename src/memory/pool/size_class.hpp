@@ -11,6 +11,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/expects.hpp"
+#include "core/sizes.hpp"
+
 namespace isthmus {
 
 class SizeClasses {
@@ -22,15 +25,17 @@ class SizeClasses {
   static constexpr std::size_t k_largest_unit = 4096;
   static constexpr unsigned k_max_count = 72;  // classes with the smallest unit
 
-  // Pre: `unit` is a power of two from `k_smallest_unit` to `k_largest_unit`.
   constexpr explicit SizeClasses(std::size_t unit) noexcept
-      : shift_{static_cast<unsigned>(std::countr_zero(unit))} {}
+      : shift_{static_cast<unsigned>(std::countr_zero(unit))} {
+    ISTHMUS_EXPECTS(is_power_of_two(unit), unit);
+    ISTHMUS_EXPECTS(k_smallest_unit <= unit && unit <= k_largest_unit, unit);
+  }
 
   [[nodiscard]] constexpr std::size_t unit() const noexcept { return std::size_t{1} << shift_; }
   [[nodiscard]] constexpr unsigned count() const noexcept { return class_of(k_largest) + 1; }
 
-  // Pre: 0 < nbytes <= k_largest.
   [[nodiscard]] constexpr unsigned class_of(std::size_t nbytes) const noexcept {
+    ISTHMUS_EXPECTS(0 < nbytes && nbytes <= k_largest, nbytes);
     const auto last = (nbytes - 1) >> shift_;  // the unit that holds the last byte
     if (last < k_steps) {
       return static_cast<unsigned>(last);
@@ -48,10 +53,10 @@ class SizeClasses {
     return (step + 1) << doubling << shift_;
   }
 
-  // The smallest class for `nbytes` whose blocks have that alignment. Pre: as `class_of(nbytes)`;
-  // `alignment` is a power of two and at most k_largest.
+  // The smallest class for `nbytes` whose blocks have that alignment.
   [[nodiscard]] constexpr unsigned class_of(std::size_t nbytes,
                                             std::size_t alignment) const noexcept {
+    ISTHMUS_EXPECTS(is_power_of_two(alignment) && alignment <= k_largest, alignment);
     auto found = class_of(nbytes < alignment ? alignment : nbytes);
     while (bytes_of(found) % alignment != 0) {  // at most seven times: a doubling begins aligned
       ++found;

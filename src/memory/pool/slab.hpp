@@ -25,6 +25,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/expects.hpp"
 #include "memory/pool/page_map.hpp"
 #include "memory/pool/queue_slots.hpp"
 
@@ -143,8 +144,9 @@ struct Slab {
     const auto offset = offset_of(pointer);
     return offset < std::uint64_t{blocks} * block_bytes ? number_at(offset) : k_no_block;
   }
-  // As `block_containing`. Pre: `pointer` lies in a block.
+  // As `block_containing`, for a pointer that lies in a block.
   [[nodiscard]] std::uint32_t number_of(const void* pointer) const noexcept {
+    ISTHMUS_EXPECTS(offset_of(pointer) < std::uint64_t{blocks} * block_bytes, pointer);
     return number_at(offset_of(pointer));
   }
   // As `block_containing`, but returns k_no_block unless a block begins at `pointer`.
@@ -154,7 +156,7 @@ struct Slab {
     return number < blocks && std::uint64_t{number} * block_bytes == offset ? number : k_no_block;
   }
 
-  // Pre: no other thread holds the block.
+  // No other thread holds the block.
   void mark_live(std::uint32_t block) noexcept {
     if (by_byte) {
       byte_of(block).store(1, std::memory_order_relaxed);
@@ -169,7 +171,7 @@ struct Slab {
                    : (word_of(block).fetch_and(~bit_of(block), std::memory_order_relaxed) &
                       bit_of(block)) != 0;
   }
-  // As `mark_freed`, without a result. Pre: no other thread can free the block concurrently.
+  // As `mark_freed`, without a result. No other thread can free the block concurrently.
   void mark_freed_exclusive(std::uint32_t block) noexcept {
     if (by_byte) {
       byte_of(block).store(0, std::memory_order_relaxed);

@@ -2,11 +2,12 @@
 #include "memory/pool/slab_store.hpp"
 
 #include <array>
-#include <mutex>
 #include <new>
 
+#include "core/lock_guard.hpp"
 #include "core/sizes.hpp"
 #include "core/spin_lock.hpp"
+#include "core/thread_safety.hpp"
 #include "memory/pool/size_class.hpp"
 #include "os/virtual_memory.hpp"
 
@@ -19,7 +20,7 @@ constexpr SizeClasses k_classes{SizeClasses::k_smallest_unit};
 class SlabStore {
  public:
   [[nodiscard]] Slab* allocate(const SlabShape& shape) noexcept {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     auto& spare = spare_for(shape);
     if (spare != nullptr) {
       return std::exchange(spare, spare->next);
@@ -28,7 +29,7 @@ class SlabStore {
     return memory == nullptr ? nullptr : new (memory) Slab{shape};
   }
   void deallocate(Slab& unused) noexcept {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     auto& spare = spare_for(unused.shape());
     unused.next = std::exchange(spare, &unused);
   }
@@ -37,12 +38,12 @@ class SlabStore {
   static constexpr std::size_t k_chunk_bytes = std::size_t{1} << 20;
 
   // A class has at most three shapes; the two with byte marks differ in their number of pages.
-  [[nodiscard]] Slab*& spare_for(const SlabShape& shape) noexcept {
+  [[nodiscard]] Slab*& spare_for(const SlabShape& shape) noexcept ISTHMUS_REQUIRES(lock_) {
     const bool is_smallest = shape.pages == SlabShape::smallest(shape.block_bytes).pages;
     const std::size_t shape_index = !shape.by_byte ? 0 : is_smallest ? 1 : 2;
     return spare_.at(shape_index).at(k_classes.class_of(shape.block_bytes));
   }
-  [[nodiscard]] std::byte* carve(std::size_t nbytes) noexcept {
+  [[nodiscard]] std::byte* carve(std::size_t nbytes) noexcept ISTHMUS_REQUIRES(lock_) {
     if (remaining_ < nbytes) {
       auto pages = os::map_sparse_pages(k_chunk_bytes);
       if (!pages) {
@@ -56,9 +57,9 @@ class SlabStore {
   }
 
   SpinLock lock_;
-  std::array<std::array<Slab*, SizeClasses::k_max_count>, 3> spare_{};
-  std::byte* next_ = nullptr;
-  std::size_t remaining_ = 0;
+  std::array<std::array<Slab*, SizeClasses::k_max_count>, 3> spare_ ISTHMUS_GUARDED_BY(lock_){};
+  std::byte* next_ ISTHMUS_GUARDED_BY(lock_) = nullptr;
+  std::size_t remaining_ ISTHMUS_GUARDED_BY(lock_) = 0;
 };
 
 constinit SlabStore process_store;

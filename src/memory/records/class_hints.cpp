@@ -3,9 +3,12 @@
 
 #include <algorithm>
 
+#include "core/expects.hpp"
+
 namespace isthmus {
 
 void ClassHints::mark(const void* base, std::size_t nbytes, unsigned size_class) noexcept {
+  ISTHMUS_EXPECTS(nbytes > 0 && size_class < 64, nbytes, size_class);
   const bool is_small = size_class <= k_last_small_class;
   auto& cells = is_small ? small_ : large_;
   const auto bits = is_small ? k_small_granule : k_large_granule;

@@ -17,7 +17,7 @@ namespace isthmus {
 
 class ClassHints {
  public:
-  // Must be called before look-ups can find the record. Pre: nbytes > 0, size_class < 64.
+  // Must be called before look-ups can find the record.
   void mark(const void* base, std::size_t nbytes, unsigned size_class) noexcept;
 
   // Bit n is set if records near `pointer` may have class n.

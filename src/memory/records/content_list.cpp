@@ -2,9 +2,11 @@
 #include "memory/records/content_list.hpp"
 
 #include <algorithm>
-#include <mutex>
 #include <new>
 #include <utility>
+
+#include "core/expects.hpp"
+#include "core/lock_guard.hpp"
 
 namespace isthmus {
 namespace {
@@ -61,8 +63,10 @@ void ContentList::extract(Entry& entry, EntryList& target) noexcept {
 // Each entry is removed from the index while its ranges change, since they determine its index key.
 void ContentList::remove(const RangeSet& ranges, RemovedEntries& removed) noexcept {
   EntryList found;
-  index_.visit_near(ranges.span(),
-                    [&](Entry& each) { found.splice(found.end(), entries_, each.self); });
+  index_.visit_near(ranges.span(), [&](Entry& each) {
+    lock_.assert_held();
+    found.splice(found.end(), entries_, each.self);
+  });
   while (!found.empty()) {
     auto& each = found.front();
     each.drop_failed(removed.writes);
@@ -122,6 +126,7 @@ void ContentList::drop_some(RemovedEntries& removed) noexcept {
 void ContentList::drop_finished(const ByteRange& range, RemovedEntries& removed) noexcept {
   EntryList finished;
   index_.visit_near(range, [&](Entry& each) {
+    lock_.assert_held();
     each.drop_failed(removed.writes);
     if (each.is_finished()) {
       finished.splice(finished.end(), entries_, each.self);
@@ -134,8 +139,9 @@ void ContentList::drop_finished(const ByteRange& range, RemovedEntries& removed)
 }
 
 void ContentList::record_fill(Seat seat, RangeSet ranges, const Ref<Event>& filled) noexcept {
+  ISTHMUS_EXPECTS(!ranges.empty());
   RemovedEntries removed;
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   drop_some(removed);
   remove(ranges, removed);
   auto& added = seat.node_.front();
@@ -151,7 +157,7 @@ void ContentList::forget(const RangeSet& ranges) noexcept {
     return;
   }
   RemovedEntries removed;
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   drop_some(removed);
   remove(ranges, removed);
   any_.store(!entries_.empty(), std::memory_order_release);
@@ -163,7 +169,7 @@ void ContentList::replace(const RangeSet& ranges, const Ref<Event>& written) noe
   }
   RemovedEntries removed;
   std::vector<Entry*> found;
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   drop_some(removed);
   drop_finished(ranges.span(), removed);
   any_.store(!entries_.empty(), std::memory_order_release);
@@ -180,7 +186,7 @@ void ContentList::collect(const ByteRange& range, std::vector<Ref<Event>>& after
     return;
   }
   RemovedEntries removed;
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   drop_some(removed);
   drop_finished(range, removed);
   any_.store(!entries_.empty(), std::memory_order_release);

@@ -17,6 +17,7 @@
 #include "core/range_set.hpp"
 #include "core/span_index.hpp"
 #include "core/spin_lock.hpp"
+#include "core/thread_safety.hpp"
 
 namespace isthmus {
 
@@ -44,7 +45,6 @@ class ContentList {
 
   [[nodiscard]] bool any() const noexcept { return any_.load(std::memory_order_acquire); }
   // Records that the copy `filled` fills the ranges. Replaces the copies recorded for them before.
-  // Pre: `ranges` is not empty.
   void record_fill(Seat seat, RangeSet ranges, const Ref<Event>& filled) noexcept;
   // Removes the ranges from the list, because their contents no longer depend on a copy.
   void forget(const RangeSet& ranges) noexcept;
@@ -67,7 +67,7 @@ class ContentList {
     EntryList::iterator self{};
     Index::Seat index_seat{};  // valid while the entry is not in the index
 
-    // Whether the copy or a later write has succeeded. Pre: `drop_failed` was called.
+    // Whether the copy or a later write has succeeded. Call `drop_failed` first.
     [[nodiscard]] bool is_finished() const noexcept;
     // Whether readers depend on the copy.
     [[nodiscard]] bool is_dependency() const noexcept;
@@ -86,19 +86,20 @@ class ContentList {
     EventList writes;
   };
 
-  // Pre for these functions: the lock is held.
-  void add(EntryList& source, Entry& added) noexcept;
-  void extract(Entry& entry, EntryList& target) noexcept;
-  void remove(const RangeSet& ranges, RemovedEntries& removed) noexcept;
-  void replace_in(Entry& entry, const RangeSet& ranges, const Ref<Event>& written);
-  void drop_some(RemovedEntries& removed) noexcept;
-  void drop_finished(const ByteRange& range, RemovedEntries& removed) noexcept;
+  void add(EntryList& source, Entry& added) noexcept ISTHMUS_REQUIRES(lock_);
+  void extract(Entry& entry, EntryList& target) noexcept ISTHMUS_REQUIRES(lock_);
+  void remove(const RangeSet& ranges, RemovedEntries& removed) noexcept ISTHMUS_REQUIRES(lock_);
+  void replace_in(Entry& entry, const RangeSet& ranges, const Ref<Event>& written)
+      ISTHMUS_REQUIRES(lock_);
+  void drop_some(RemovedEntries& removed) noexcept ISTHMUS_REQUIRES(lock_);
+  void drop_finished(const ByteRange& range, RemovedEntries& removed) noexcept
+      ISTHMUS_REQUIRES(lock_);
 
   std::atomic<bool> any_{false};
   SpinLock lock_;
-  std::uint64_t last_number_ = 0;
-  EntryList entries_;
-  Index index_;
+  std::uint64_t last_number_ ISTHMUS_GUARDED_BY(lock_) = 0;
+  EntryList entries_ ISTHMUS_GUARDED_BY(lock_);
+  Index index_ ISTHMUS_GUARDED_BY(lock_);
 };
 
 }  // namespace isthmus

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <iterator>
-#include <mutex>
 #include <utility>
 
+#include "core/lock_guard.hpp"
 #include "core/never_destroyed.hpp"
 #include "core/order.hpp"
 #include "core/sizes.hpp"
@@ -35,7 +35,7 @@ const CutAreas::Area* CutAreas::innermost(const void* pointer, bool above_pool) 
 CutAreas::Entry CutAreas::add(Area area) {
   area.is_above_pool = process_page_map.find(area.base) != nullptr;
   area.since = order_above_all();
-  const std::unique_lock hold{lock_};
+  const LockGuard hold{lock_};
   auto depth = levels_.size();
   while (depth != 0 && in_level(levels_[depth - 1], area.base) == nullptr) {
     --depth;
@@ -49,19 +49,19 @@ CutAreas::Entry CutAreas::add(Area area) {
 }
 
 CutAreas::ExtractedArea CutAreas::extract(const Entry& entry) noexcept {
-  const std::unique_lock hold{lock_};
+  const LockGuard hold{lock_};
   count_.fetch_sub(1, std::memory_order_relaxed);
   return {entry.depth, levels_[entry.depth].extract(entry.position)};
 }
 
 CutAreas::Entry CutAreas::reinsert(ExtractedArea extracted) noexcept {
-  const std::unique_lock hold{lock_};
+  const LockGuard hold{lock_};
   count_.fetch_add(1, std::memory_order_relaxed);
   return {extracted.depth, levels_[extracted.depth].insert(std::move(extracted.node)).position};
 }
 
 void CutAreas::end_block(const Entry& entry) noexcept {
-  const std::unique_lock hold{lock_};
+  const LockGuard hold{lock_};
   entry.position->second.sole_block->is_live = false;
 }
 
@@ -69,7 +69,7 @@ std::optional<CutAreas::Found> CutAreas::find(const void* pointer, bool above_po
   if (is_empty()) {
     return std::nullopt;
   }
-  const std::shared_lock hold{lock_};
+  const SharedLockGuard hold{lock_};
   const auto* const area = innermost(pointer, above_pool);
   if (area == nullptr) {
     return std::nullopt;
@@ -80,7 +80,7 @@ std::optional<CutAreas::Found> CutAreas::find(const void* pointer, bool above_po
 }
 
 Ref<MemoryResource> CutAreas::resource_at(const void* pointer, bool above_pool) noexcept {
-  const std::shared_lock hold{lock_};
+  const SharedLockGuard hold{lock_};
   const auto* const area = innermost(pointer, above_pool);
   return area != nullptr && area->resource->try_retain()
              ? Ref<MemoryResource>::adopt(area->resource)
@@ -89,7 +89,7 @@ Ref<MemoryResource> CutAreas::resource_at(const void* pointer, bool above_pool) 
 
 CutAreas::Place CutAreas::position_of(const void* pointer, const MemoryResource& resource,
                                       bool above_pool) noexcept {
-  const std::shared_lock hold{lock_};
+  const SharedLockGuard hold{lock_};
   const auto* const area = innermost(pointer, above_pool);
   if (area != nullptr && area->resource == &resource) {
     return Place::innermost;

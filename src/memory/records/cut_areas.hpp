@@ -14,9 +14,10 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <shared_mutex>
 #include <vector>
 
+#include "core/mutex.hpp"
+#include "core/thread_safety.hpp"
 #include "memory/base/cut_block.hpp"
 #include "memory/records/allocation.hpp"
 
@@ -53,7 +54,7 @@ class CutAreas {
     Level::node_type node;
   };
 
-  // Pre: until the area is removed, the resource exists and the memory belongs to it. Throws
+  // Until the area is removed, the resource exists and the memory belongs to it. Throws
   // std::bad_alloc; the table is then unchanged.
   [[nodiscard]] Entry add(Area area);
   [[nodiscard]] ExtractedArea extract(const Entry& entry) noexcept;
@@ -85,20 +86,20 @@ class CutAreas {
                                   bool above_pool) noexcept;
 
  private:
-  // Pre for these functions: the lock is held.
-  [[nodiscard]] const Area* innermost(const void* pointer, bool above_pool) const noexcept;
+  [[nodiscard]] const Area* innermost(const void* pointer, bool above_pool) const noexcept
+      ISTHMUS_REQUIRES_SHARED(lock_);
   [[nodiscard]] static const Area* in_level(const Level& level, const void* pointer) noexcept;
 
-  std::shared_mutex lock_;
-  std::vector<Level> levels_;  // outer areas first
+  SharedMutex lock_;
+  std::vector<Level> levels_ ISTHMUS_GUARDED_BY(lock_);  // outer areas first
   std::atomic<std::size_t> count_{0};
 };
 
 // The table of the process; never destroyed.
 [[nodiscard]] CutAreas& process_cut_areas() noexcept;
 
-// A block of upstream memory that a resource sub-allocates: its allocation record and its area. Pre
-// for the destructor: none of the resource's locks is held.
+// A block of upstream memory that a resource sub-allocates: its allocation record and its area.
+// Destroyed while none of the resource's locks is held.
 class CutChunk {
  public:
   CutChunk() noexcept = default;

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 
+#include "core/expects.hpp"
 #include "memory/records/use_index.hpp"
 
 namespace isthmus {
@@ -21,8 +22,8 @@ class FoundUses {
   ~FoundUses() {
     for_each([](const Ref<Event>&, bool) {});
   }
-  // Pre: the list has fewer than `k_max` uses.
   void push_back(const PendingUse& use) noexcept {
+    ISTHMUS_EXPECTS(count_ < k_max, count_);
     all_[count_++] = {Ref<Event>{use.event}.detach(), use.use.is_previous_owners};
   }
   // Calls visit(event, is_previous_owners) once for each use. `visit` may throw.

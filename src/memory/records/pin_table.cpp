@@ -3,6 +3,8 @@
 #include <iterator>
 
 #include "backend/platform.hpp"
+#include "core/expects.hpp"
+#include "core/lock_guard.hpp"
 #include "core/never_destroyed.hpp"
 #include "core/sizes.hpp"
 #include "core/undo.hpp"
@@ -42,8 +44,7 @@ void PinTable::visit(const Platform& platform, std::uintptr_t begin, std::uintpt
   }
 }
 
-PinnedRanges PinTable::wait_until_stable(Lock& held, const Platform& platform,
-                                         const HostRange& range) {
+PinnedRanges PinTable::wait_until_stable(const Platform& platform, const HostRange& range) {
   for (;;) {
     PinnedRanges found;
     bool all_stable = true;
@@ -55,22 +56,23 @@ PinnedRanges PinTable::wait_until_stable(Lock& held, const Platform& platform,
     if (all_stable) {
       return found;
     }
-    changed_.wait(held);
+    changed_.wait(lock_);
   }
 }
 
-// Pre: the lock is held; `existing` are the ranges in `range`, in order.
 PinnedRanges PinTable::add_gaps(Device& device, const HostRange& range,
                                 const PinnedRanges& existing,
                                 const std::shared_ptr<const Owner>& owner) {
   PinnedRanges added;
   Undo undo{[&] {
+    lock_.assert_held();
     for (const auto& each : added) {
       ranges_.erase({&device.platform(), address(each->bytes_.start)});
     }
   }};
   auto* at = range.start;
   const auto add_until = [&](std::byte* end) {
+    lock_.assert_held();
     if (at < end) {
       const HostRange gap{at, static_cast<std::size_t>(end - at), range.read_only};
       added.reserve(added.size() + 1);
@@ -97,7 +99,7 @@ Error PinTable::register_all(const PinnedRanges& added) noexcept {
       break;
     }
     auto registered = each->device_->register_host(each->bytes_);
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     if (registered) {
       each->is_own_registration_ = *registered;
       each->state_ = PinnedRange::State::registered;
@@ -105,7 +107,7 @@ Error PinTable::register_all(const PinnedRanges& added) noexcept {
       failure = registered.take_error();
     }
   }
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   for (const auto& each : added) {
     if (each->state_ == PinnedRange::State::changing) {
       ranges_.erase({&each->device_->platform(), address(each->bytes_.start)});
@@ -122,8 +124,8 @@ Result<PinnedRanges> PinTable::pin(Device& device, const HostRange& range,
   PinnedRanges all;
   PinnedRanges added;
   {
-    Lock held{lock_};
-    all = wait_until_stable(held, device.platform(), range);
+    const LockGuard hold{lock_};
+    all = wait_until_stable(device.platform(), range);
     all.reserve(2 * all.size() + 1);  // nothing may throw once ranges were added
     added = add_gaps(device, range, all, owner);
     all.insert(all.end(), added.begin(), added.end());
@@ -138,26 +140,26 @@ Result<PinnedRanges> PinTable::pin(Device& device, const HostRange& range,
   return all;
 }
 
-void PinTable::await_uses(Lock& held, PinnedRange& range) noexcept {
+void PinTable::await_uses(PinnedRange& range) noexcept {
   ++range.waiting_;
-  changed_.wait(held, [&] {
-    return range.pins_ != 0 || range.state_ == PinnedRange::State::unregistered || range.is_free();
-  });
+  while (range.pins_ == 0 && range.state_ != PinnedRange::State::unregistered && !range.is_free()) {
+    changed_.wait(lock_);
+  }
   --range.waiting_;
 }
 
 void PinTable::unpin(const PinnedRanges& ranges, bool waits) noexcept {
   {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     for (const auto& each : ranges) {
       --each->pins_;
     }
   }
   for (const auto& each : ranges) {
     {
-      Lock held{lock_};
+      const LockGuard hold{lock_};
       if (waits) {
-        await_uses(held, *each);
+        await_uses(*each);
       }
       if (!each->is_free()) {
         continue;
@@ -168,12 +170,13 @@ void PinTable::unpin(const PinnedRanges& ranges, bool waits) noexcept {
   }
 }
 
-// Pre: this thread set the range's state to `changing`.
+// This thread set the state to `changing`, so it may read the range without the lock.
 void PinTable::unregister(const std::shared_ptr<PinnedRange>& range) noexcept {
+  ISTHMUS_EXPECTS(range->state_ == PinnedRange::State::changing, range->state_);
   if (range->is_own_registration_ && !os::drivers_unavailable()) {
     range->device_->unregister_host(range->bytes_.start);
   }
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   ranges_.erase({&range->device_->platform(), address(range->bytes_.start)});
   range->state_ = PinnedRange::State::unregistered;
   count_.fetch_sub(1, std::memory_order_release);
@@ -181,14 +184,14 @@ void PinTable::unregister(const std::shared_ptr<PinnedRange>& range) noexcept {
 }
 
 Result<void> PinTable::wait(const PinnedRanges& ranges, const os::Deadline& until) {
-  Lock held{lock_};
-  const auto unused = [&] {
-    return std::all_of(ranges.begin(), ranges.end(),
-                       [](const auto& each) { return each->uses_ == 0; });
+  const LockGuard hold{lock_};
+  const auto any_in_use = [&] {
+    return std::any_of(ranges.begin(), ranges.end(),
+                       [](const auto& each) { return each->uses_ != 0; });
   };
-  if (!until) {
-    changed_.wait(held, unused);
-  } else if (!changed_.wait_until(held, *until, unused)) {
+  while (any_in_use() && changed_.wait_until(lock_, until)) {
+  }
+  if (any_in_use()) {
     return fail(ISTHMUS_ERROR_TIMEOUT,
                 "the timeout expired before copies of the pinned memory completed; they continue: "
                 "wait again, or with a longer timeout");
@@ -197,8 +200,8 @@ Result<void> PinTable::wait(const PinnedRanges& ranges, const os::Deadline& unti
 }
 
 PinnedRanges PinTable::hold(const Platform& platform, const std::byte* start, std::size_t nbytes) {
-  Lock held{lock_};
-  auto found = wait_until_stable(held, platform, {const_cast<std::byte*>(start), nbytes, false});
+  const LockGuard hold{lock_};
+  auto found = wait_until_stable(platform, {const_cast<std::byte*>(start), nbytes, false});
   for (const auto& each : found) {
     ++each->uses_;
   }
@@ -209,7 +212,7 @@ PinnedRanges PinTable::hold(const Platform& platform, const std::byte* start, st
 // releases unregisters the ranges.
 void PinTable::release_now(const PinnedRanges& held) noexcept {
   for (const auto& each : held) {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     --each->uses_;
     if (each->is_free() && each->waiting_ == 0) {
       each->state_ = PinnedRange::State::changing;
@@ -222,7 +225,7 @@ void PinTable::release_now(const PinnedRanges& held) noexcept {
 
 bool PinTable::has(const Platform& platform, const void* pointer) {
   bool found = false;
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   visit(platform, address(pointer), address(pointer) + 1, [&](const auto&) { found = true; });
   return found;
 }

@@ -9,16 +9,16 @@
 // begin in registered memory and end beyond it. A range remains registered until no pin contains it
 // and no copy of it is in flight.
 
-#include <condition_variable>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "backend/device.hpp"
 #include "backend/event.hpp"
+#include "core/mutex.hpp"
 #include "core/owner.hpp"
 #include "core/ref.hpp"
+#include "core/thread_safety.hpp"
 #include "memory/base/deferred_release.hpp"
 
 namespace isthmus {
@@ -77,23 +77,26 @@ class PinTable {
  private:
   friend class PinnedRange;
   using Key = std::pair<const Platform*, std::uintptr_t>;
-  using Lock = std::unique_lock<std::mutex>;
 
   template <class Visit>
-  void visit(const Platform& platform, std::uintptr_t begin, std::uintptr_t end, Visit&& visitor);
+  void visit(const Platform& platform, std::uintptr_t begin, std::uintptr_t end, Visit&& visitor)
+      ISTHMUS_REQUIRES(lock_);
   // The ranges that overlap `range`. Waits until none of them is `changing`.
-  [[nodiscard]] PinnedRanges wait_until_stable(Lock& held, const Platform& platform,
-                                               const HostRange& range);
+  [[nodiscard]] PinnedRanges wait_until_stable(const Platform& platform, const HostRange& range)
+      ISTHMUS_REQUIRES(lock_);
+  // `existing` are the ranges in `range`, in order.
   [[nodiscard]] PinnedRanges add_gaps(Device& device, const HostRange& range,
                                       const PinnedRanges& existing,
-                                      const std::shared_ptr<const Owner>& owner);
+                                      const std::shared_ptr<const Owner>& owner)
+      ISTHMUS_REQUIRES(lock_);
   [[nodiscard]] Error register_all(const PinnedRanges& added) noexcept;
   void unregister(const std::shared_ptr<PinnedRange>& range) noexcept;
-  void await_uses(Lock& held, PinnedRange& range) noexcept;
+  void await_uses(PinnedRange& range) noexcept ISTHMUS_REQUIRES(lock_);
 
-  std::mutex lock_;
-  std::condition_variable changed_;
-  std::map<Key, std::shared_ptr<PinnedRange>> ranges_;  // disjoint within a platform
+  Mutex lock_;
+  ConditionVariable changed_;
+  // Disjoint within a platform.
+  std::map<Key, std::shared_ptr<PinnedRange>> ranges_ ISTHMUS_GUARDED_BY(lock_);
   std::atomic<std::size_t> count_{0};
 };
 
@@ -120,8 +123,8 @@ class Pin final : public RefCounted {
   [[nodiscard]] bool is_registered() const noexcept { return !ranges_.empty(); }
   // Waits for the copies of the memory that are in flight. TIMEOUT if the deadline passes first.
   [[nodiscard]] Result<void> wait(const os::Deadline& until);
-  // Ends the pin. If `waits` is true, the caller may free the memory as soon as this returns. Pre:
-  // called once.
+  // Ends the pin. If `waits` is true, the caller may free the memory as soon as this returns.
+  // Called once.
   void end(bool waits) noexcept;
 
  private:

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "memory/records/pooled.hpp"
 
-#include <mutex>
-
+#include "core/lock_guard.hpp"
 #include "memory/pool/page_map.hpp"
 #include "memory/pool/pool.hpp"
 #include "memory/records/registry.hpp"
@@ -25,7 +24,7 @@ Error is_free_in_pool(const void* pointer, const PoolPage& page) {
 // `Queue::create`.
 Result<Ref<Allocation>> record_block(Pool& pool, const PooledBlock& block) {
   auto& creation = pool.record_creation();
-  const std::lock_guard hold{creation.lock};
+  const LockGuard hold{creation.lock};
   if (auto record = process_registry().find_block(block.start)) {
     return allocation_of(std::move(record));  // created by another thread meanwhile
   }

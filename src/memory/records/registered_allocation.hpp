@@ -46,7 +46,8 @@ class RegisteredAllocation : public RefCounted {
   [[nodiscard]] bool is_block() const noexcept { return is_block_; }
   // Whether this allocation lies in another one that has a record. Not for blocks of pools.
   [[nodiscard]] bool is_nested() const noexcept { return is_nested_; }
-  // Whether other allocations lie, or once lay, in this one. Pre: `is_nested()` is false.
+  // Whether other allocations lie, or once lay, in this one. False for a nested allocation: the
+  // outermost one is marked instead.
   [[nodiscard]] bool is_divided() const noexcept {
     return is_divided_.load(std::memory_order_relaxed);
   }

@@ -5,17 +5,23 @@
 #include <bit>
 #include <utility>
 
+#include "core/expects.hpp"
 #include "core/hash.hpp"
+#include "core/lock_guard.hpp"
 #include "core/never_destroyed.hpp"
 #include "core/sizes.hpp"
+#include "core/thread_safety.hpp"
 
 namespace isthmus {
 
 // Marks a shard as changing: while an instance exists, the shard's version is odd, and entries that
-// are read meanwhile may be inconsistent. Pre: the shard's lock is held.
+// are read meanwhile may be inconsistent.
 class Registry::Change {
  public:
-  explicit Change(Shard& shard) noexcept : version_{shard.version} { step(); }
+  explicit Change(Shard& shard) noexcept ISTHMUS_REQUIRES(shard.lock) : version_{shard.version} {
+    ISTHMUS_EXPECTS(version_.load(std::memory_order_relaxed) % 2 == 0);
+    step();
+  }
   Change(const Change&) = delete;
   ~Change() { step(); }
 
@@ -81,7 +87,7 @@ void Registry::add(RegisteredAllocation& record) {
     hints_.mark(record.facts().base, record.facts().nbytes, key.size_class);
   }
   auto& shard = shard_of(record.hashed_);
-  const std::lock_guard hold{shard.lock};
+  const LockGuard hold{shard.lock};
   if (shard.spare == nullptr) {
     make_entries(shard);
   }
@@ -110,6 +116,7 @@ void Registry::remove(RegisteredAllocation& record) noexcept {
 }
 
 void Registry::mark_dying(RegisteredAllocation& record, bool stays_with_owner) noexcept {
+  ISTHMUS_EXPECTS(record.entry_ != nullptr);  // the record was added
   auto& extent = record.entry_->extent;
   extent.store(extent.load(std::memory_order_relaxed) | RegistryEntry::k_is_dying |
                    (stays_with_owner ? RegistryEntry::k_stays_with_owner : 0),
@@ -117,6 +124,7 @@ void Registry::mark_dying(RegisteredAllocation& record, bool stays_with_owner) n
 }
 
 void Registry::mark_divided(RegisteredAllocation& record) noexcept {
+  ISTHMUS_EXPECTS(record.references() != 0);
   if (record.entry_ != nullptr) {
     record.entry_->extent.fetch_or(RegistryEntry::k_has_parts, std::memory_order_acq_rel);
   }
@@ -173,7 +181,7 @@ bool Registry::read(const Query& query, KnownMemory& out) noexcept {
       return found;
     }
   }
-  const std::lock_guard hold{shard.lock};
+  const LockGuard hold{shard.lock};
   return read_at(shard.version.load(std::memory_order_relaxed));
 }
 
@@ -209,7 +217,7 @@ bool Registry::visit_holders(std::uint64_t hashed, const void* pointer, Visit&& 
   if (chains.count() == 0 || chains.chain(hashed).first_for(hashed) == nullptr) {
     return false;
   }
-  const std::lock_guard hold{shard.lock};
+  const LockGuard hold{shard.lock};
   auto* entry = shard.chains.load(std::memory_order_relaxed).chain(hashed).first();
   for (; entry != nullptr; entry = entry->next.load(std::memory_order_relaxed)) {
     // Different keys may share a chain.

@@ -19,11 +19,13 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "core/expects.hpp"
+#include "core/lock_guard.hpp"
 #include "core/spin_lock.hpp"
+#include "core/thread_safety.hpp"
 #include "memory/records/class_hints.hpp"
 #include "memory/records/registered_allocation.hpp"
 #include "memory/records/registry_entry.hpp"
@@ -40,9 +42,9 @@ class Registry {
   template <class Condition>
   bool remove_if(RegisteredAllocation& record, Condition&& is_wanted) noexcept;
   // Marks that no references to the record remain. The record remains in the table until its memory
-  // has been released. `stays_with_owner`: the memory was adopted. Pre: the record was added.
+  // has been released. `stays_with_owner`: the memory was adopted.
   static void mark_dying(RegisteredAllocation& record, bool stays_with_owner) noexcept;
-  // Marks that other allocations lie in the record's memory from now on. Pre: the caller holds a
+  // Marks that other allocations lie in the record's memory from now on. The caller holds a
   // reference.
   static void mark_divided(RegisteredAllocation& record) noexcept;
 
@@ -94,8 +96,9 @@ class Registry {
     [[nodiscard]] RegistryChain& operator[](std::size_t index) const noexcept {
       return reinterpret_cast<RegistryChain*>(word_ & (~std::uint64_t{0} >> 16))[index];
     }
-    // The top bits of a hash choose the shard; this uses other bits. Pre: `count()` is not 0.
+    // The top bits of a hash choose the shard; this uses other bits.
     [[nodiscard]] RegistryChain& chain(std::uint64_t hashed) const noexcept {
+      ISTHMUS_EXPECTS(count() != 0);
       return (*this)[(hashed >> 8) & ~(~std::uint64_t{0} << (word_ >> 48))];
     }
 
@@ -107,11 +110,11 @@ class Registry {
     // Odd while an entry is being changed, under `lock`.
     std::atomic<std::uint32_t> version{0};
     std::atomic<Table> chains;
-    RegistryEntry* spare = nullptr;
-    std::size_t count = 0;
+    RegistryEntry* spare ISTHMUS_GUARDED_BY(lock) = nullptr;
+    std::size_t count ISTHMUS_GUARDED_BY(lock) = 0;
     // Former tables are retained: readers may still use them.
-    std::vector<std::unique_ptr<RegistryChain[]>> tables;
-    std::vector<std::unique_ptr<RegistryEntry[]>> entries;
+    std::vector<std::unique_ptr<RegistryChain[]>> tables ISTHMUS_GUARDED_BY(lock);
+    std::vector<std::unique_ptr<RegistryEntry[]>> entries ISTHMUS_GUARDED_BY(lock);
   };
   class Change;
 
@@ -122,10 +125,10 @@ class Registry {
   [[nodiscard]] Shard& shard_of(std::uint64_t hashed) noexcept {
     return shards_[hashed >> (64 - k_shard_bits)];
   }
-  // Pre, of these: the shard's lock is held.
-  static void grow(Shard& shard);
-  static void make_entries(Shard& shard);
-  static void unlink(Shard& shard, RegisteredAllocation& record) noexcept;
+  static void grow(Shard& shard) ISTHMUS_REQUIRES(shard.lock);
+  static void make_entries(Shard& shard) ISTHMUS_REQUIRES(shard.lock);
+  static void unlink(Shard& shard, RegisteredAllocation& record) noexcept
+      ISTHMUS_REQUIRES(shard.lock);
 
   [[nodiscard]] static std::uint64_t hash_of_block(const void* base) noexcept {
     return hash(key_of_block(base));
@@ -157,7 +160,7 @@ class Registry {
 template <class Condition>
 bool Registry::remove_if(RegisteredAllocation& record, Condition&& is_wanted) noexcept {
   auto& shard = shard_of(record.hashed_);
-  const std::lock_guard hold{shard.lock};
+  const LockGuard hold{shard.lock};
   const bool removed = is_wanted();
   if (removed) {
     unlink(shard, record);

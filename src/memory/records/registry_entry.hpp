@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "core/expects.hpp"
 #include "core/sizes.hpp"
 #include "memory/records/registered_allocation.hpp"
 
@@ -48,7 +49,7 @@ struct alignas(64) RegistryEntry {
 
   // Stores use release order, and loads use acquire order. So a reader that sees any part of a
   // change also sees the odd version that was set before it, and none of its loads is reordered
-  // after its second load of the version. Pre: the shard's lock is held, during a
+  // after its second load of the version. Called under the shard's lock, during a
   // `Registry::Change`.
   void set(RegisteredAllocation& allocation) noexcept {
     constexpr auto k_release = std::memory_order_release;
@@ -102,7 +103,8 @@ class RegistryChain {
     const auto word = load();
     return (word & mark(hashed)) != 0 ? first_of(word) : nullptr;
   }
-  // Pre, of these: the shard's lock is held, during a `Registry::Change`.
+  // These are called under the shard's lock, during a `Registry::Change`. The hash of an entry that
+  // is added selects this chain; an entry that is removed is in it.
   void push(RegistryEntry& entry, std::uint64_t hashed) noexcept {
     const auto word = load();
     entry.next.store(first_of(word), std::memory_order_release);
@@ -116,8 +118,10 @@ class RegistryChain {
       return;
     }
     auto* before = first();
+    ISTHMUS_EXPECTS(before != nullptr);
     while (before->next.load(std::memory_order_relaxed) != &entry) {
       before = before->next.load(std::memory_order_relaxed);
+      ISTHMUS_EXPECTS(before != nullptr);
     }
     before->next.store(after, std::memory_order_release);
   }

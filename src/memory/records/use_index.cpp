@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "core/expects.hpp"
 #include "core/hash.hpp"
 
 namespace isthmus {
@@ -59,6 +60,8 @@ void UseIndex::add_spare(std::unique_ptr<Node> node) noexcept {
 }
 
 void UseIndex::insert(PendingUse added) noexcept {
+  ISTHMUS_EXPECTS(spare_count_ > 0);
+  ISTHMUS_EXPECTS_SLOW(find(added) == nullptr, added.number);
   auto* const node = spares_.pop_front().release();
   --spare_count_;
   static_cast<PendingUse&>(*node) = std::move(added);
@@ -76,6 +79,7 @@ void UseIndex::remove(Node& node, Chain& out) noexcept {
 }
 
 void UseIndex::replace_only(PendingUse& use) noexcept {
+  ISTHMUS_EXPECTS(size() == 1, size());
   auto& node = *bytes_.root();
   std::swap(static_cast<PendingUse&>(node), use);
   BytesTraits::update(node);

@@ -19,6 +19,7 @@
 
 #include "backend/event.hpp"
 #include "core/chain.hpp"
+#include "core/expects.hpp"
 #include "core/range_set.hpp"
 #include "core/treap.hpp"
 
@@ -76,15 +77,16 @@ class UseIndex {
   // The number of spare nodes, of which `insert` takes one for each use.
   [[nodiscard]] std::size_t spare() const noexcept { return spare_count_; }
   void add_spare(std::unique_ptr<Node> node) noexcept;
-  // Pre: there is a spare node; the number is unique.
   void insert(PendingUse added) noexcept;
   void remove(Node& node, Chain& out) noexcept;
 
   // Includes leaving uses, until they are dropped.
   [[nodiscard]] std::size_t size() const noexcept { return active_.count + leaving_.count; }
-  // Pre: there is exactly one.
-  [[nodiscard]] const PendingUse& only() const noexcept { return *bytes_.root(); }
-  // Exchanges the only use with `use`.
+  // The only use. `replace_only` exchanges it with `use`.
+  [[nodiscard]] const PendingUse& only() const noexcept {
+    ISTHMUS_EXPECTS(size() == 1, size());
+    return *bytes_.root();
+  }
   void replace_only(PendingUse& use) noexcept;
 
   [[nodiscard]] bool are_all_leaving() const noexcept { return active_.first == nullptr; }

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <tuple>
 #include <utility>
+
+#include "core/expects.hpp"
+#include "core/lock_guard.hpp"
 
 namespace isthmus {
 
@@ -17,7 +19,7 @@ void UseList::visit_overlapping(const ByteRange& range, bool only_writes, Choose
   for (bool all = false; !all;) {
     FoundUses found;
     {
-      const std::lock_guard hold{lock_};
+      const LockGuard hold{lock_};
       all = at.visit_next(uses_, next_number_, k_visited, [&](UseIndex::Node& each) {
         if (choose(each)) {
           found.push_back(each);
@@ -30,7 +32,7 @@ void UseList::visit_overlapping(const ByteRange& range, bool only_writes, Choose
 
 std::uint64_t UseList::begin() {
   for (std::unique_ptr<UseIndex::Node> node;; node = std::make_unique<UseIndex::Node>()) {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     if (node) {
       uses_.add_spare(std::move(node));
     }
@@ -42,7 +44,8 @@ std::uint64_t UseList::begin() {
 }
 
 void UseList::cancel() noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
+  ISTHMUS_EXPECTS(reserved_ != 0);
   --reserved_;
 }
 
@@ -62,18 +65,20 @@ bool UseList::superseded(const PendingUse& older, const Use& newer,
   return follows && newer.range.covers(older.use.range) && (newer.writes || !older.use.writes);
 }
 
-// As `superseded`, for inherited work. Pre: there is inherited work; the lock is held.
+// As `superseded`, for inherited work.
 bool UseList::is_inherited_superseded(const Use& newer) const noexcept {
+  ISTHMUS_EXPECTS(inherited_);
   return inherited_->settled() || (newer.queue_serial == inherited_queue_ && newer.writes &&
                                    newer.range.covers(inherited_range_));
 }
 
 // Visits some of the uses that `newest` follows, and marks those that it supersedes as leaving.
-// Returns whether they were the last. Pre, also of the next two: the lock is held.
+// Returns whether they were the last.
 bool UseList::mark_superseded(UseIndex::Walk& followed, const Use& newest,
                               std::uint64_t began_at) noexcept {
   return !newest.follows_conflicts || !newest.writes ||
          followed.visit_next(uses_, k_visited, [&](UseIndex::Node& each) {
+           lock_.assert_held();
            if (superseded(each, newest, began_at)) {
              uses_.mark_leaving(each);
            }
@@ -99,6 +104,7 @@ void UseList::cover_own(Use& newest, std::uint64_t began_at) const noexcept {
 
 void UseList::mark_own_superseded(const Use& newest, std::uint64_t began_at) noexcept {
   uses_.visit_queue(newest.queue_serial, [&](UseIndex::Node& each) {
+    lock_.assert_held();
     if (superseded(each, newest, began_at)) {
       uses_.mark_leaving(each);
     }
@@ -112,12 +118,13 @@ UseList::Growth UseList::insert(const Use& use, const Ref<Event>& event, std::ui
   UseIndex::Chain dropped;
   PendingUse newest{use, event};
   ever_used_.store(true, std::memory_order_release);
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   may_run_.store(true, std::memory_order_release);
   if (inherited_ && is_inherited_superseded(use)) {
     ended = std::move(inherited_);
   }
   newest.number = next_number_++;
+  ISTHMUS_EXPECTS(reserved_ != 0);  // `begin` was called
   --reserved_;
   if (uses_.size() == 1 && superseded(uses_.only(), use, began_at)) [[likely]] {
     uses_.replace_only(newest);
@@ -139,7 +146,7 @@ UseList::Growth UseList::insert(const Use& use, const Ref<Event>& event, std::ui
 void UseList::drop() noexcept {
   for (bool all_dropped = false; !all_dropped;) {
     UseIndex::Chain dropped;
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     all_dropped = uses_.drop(k_visited, dropped);
   }
 }
@@ -147,13 +154,13 @@ void UseList::drop() noexcept {
 void UseList::drop_all_ended() noexcept {
   std::size_t remaining = 0;
   {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     remaining = uses_.size();
   }
   for (std::size_t next = 0; remaining != 0; remaining -= next) {
     next = std::min(remaining, k_visited);
     UseIndex::Chain dropped;
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     uses_.examine(next);
     static_cast<void>(uses_.drop(k_visited, dropped));
   }
@@ -164,13 +171,13 @@ std::vector<PendingUse> UseList::find_candidates() {
   std::vector<PendingUse> found;
   std::size_t length = 0;
   {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     length = uses_.size() >= next_scan_length_ ? uses_.size() : 0;
   }
   found.reserve(length);
   UseIndex::Walk at{{0, SIZE_MAX}};
   for (bool all = length == 0; !all;) {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     all = at.visit_next(uses_, k_visited, [&](const UseIndex::Node& each) {
       if (!each.is_leaving && found.size() != length) {
         found.push_back(each);
@@ -195,7 +202,7 @@ void UseList::shorten() noexcept try {
   if (found.size() >= k_many) {
     join(std::move(found));
   }
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   next_scan_length_ = 2 * std::max(k_max_per_queue, uses_.size());
 } catch (const std::bad_alloc&) {
   // The list is not shortened.
@@ -238,7 +245,7 @@ PendingUse UseList::join_uses(std::span<const PendingUse> uses) {
   joined.event = end_of_all(ends);
   auto spare = std::make_unique<UseIndex::Node>();
   UseIndex::Chain removed;
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   uses_.add_spare(std::move(spare));
   for (const auto& each : uses) {
     if (auto* const node = uses_.find(each); node != nullptr && !node->is_leaving) {
@@ -257,7 +264,7 @@ void UseList::add(const Use& use, const Ref<Event>& event, std::uint64_t began_a
   const auto growth = insert(use, event, began_at, followed);
   for (bool all_followed = !growth.has_more_superseded; !all_followed;) {
     UseIndex::Chain dropped;
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     all_followed = mark_superseded(followed, use, began_at);
     static_cast<void>(uses_.drop(k_visited, dropped));
   }
@@ -284,7 +291,7 @@ Ref<Event> UseList::inherited_end() noexcept {
   if (!inherits()) {
     return {};
   }
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   return inherited_;
 }
 
@@ -300,6 +307,7 @@ void UseList::collect(const Use& wanted, std::vector<Ref<Event>>& out) {
   }
   bool has_leaving = false;
   const auto must_wait = [&](UseIndex::Node& other) {
+    lock_.assert_held();
     if (other.event->settled()) {
       uses_.mark_leaving(other);
       has_leaving = true;
@@ -328,7 +336,7 @@ std::optional<std::uint64_t> UseList::only_queue() noexcept {
   };
   UseIndex::Scan at{{0, SIZE_MAX}};
   for (bool all = false; !all && !are_several;) {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     if (inherited_ && !inherited_->settled()) {
       record(inherited_queue_);
     }
@@ -344,7 +352,7 @@ std::optional<std::uint64_t> UseList::only_queue() noexcept {
 bool UseList::have_ended() noexcept {
   Ref<Event> event;  // released outside the lock
   for (;;) {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     if (inherited_ && inherited_->settled()) {
       event = std::move(inherited_);
     }

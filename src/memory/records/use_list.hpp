@@ -33,8 +33,10 @@
 #include <vector>
 
 #include "backend/event.hpp"
+#include "core/expects.hpp"
 #include "core/range_set.hpp"
 #include "core/spin_lock.hpp"
+#include "core/thread_safety.hpp"
 #include "memory/records/content_list.hpp"
 #include "memory/records/found_uses.hpp"
 #include "memory/records/use_index.hpp"
@@ -52,8 +54,10 @@ class UseList {
   void cancel() noexcept;
   // Records that the memory, of `nbytes` bytes, was allocated while earlier work on the queue with
   // serial number `key` may use it, until `end`. The outcome of that work does not affect the new
-  // owner. Needs no memory. Pre: no other thread has the list yet, and it is empty.
-  void inherit(std::uint64_t key, std::size_t nbytes, Ref<Event> end) noexcept {
+  // owner. Needs no memory. No other thread has the list yet, so no lock is needed.
+  void inherit(std::uint64_t key, std::size_t nbytes,
+               Ref<Event> end) noexcept ISTHMUS_NO_THREAD_SAFETY_ANALYSIS {
+    ISTHMUS_EXPECTS(uses_.size() == 0 && !inherited_);
     inherited_queue_ = key;
     inherited_range_.end = nbytes;
     inherited_ = std::move(end);
@@ -63,7 +67,7 @@ class UseList {
   [[nodiscard]] bool inherits() const noexcept { return inherited_queue_ != 0; }
   // Appends to `out` the events that an operation like `wanted` must wait for.
   void collect(const Use& wanted, std::vector<Ref<Event>>& out);
-  // Adds the use of an operation that was submitted. Needs no memory. Pre: `begin` was called.
+  // Adds the use of an operation that was submitted. Needs no memory.
   void add(const Use& use, const Ref<Event>& event, std::uint64_t began_at) noexcept;
   // Adds the last operations on one queue, which have no order among themselves. Throws
   // std::bad_alloc; some may have been added by then.
@@ -94,7 +98,8 @@ class UseList {
   void visit_overlapping(const ByteRange& range, bool only_writes, Choose&& choose, Take&& visit);
   [[nodiscard]] static bool superseded(const PendingUse& older, const Use& newer,
                                        std::uint64_t began_at) noexcept;
-  [[nodiscard]] bool is_inherited_superseded(const Use& newer) const noexcept;
+  [[nodiscard]] bool is_inherited_superseded(const Use& newer) const noexcept
+      ISTHMUS_REQUIRES(lock_);
   // The event of inherited work. Call before visiting the list, so that a use that represents the
   // inherited work by then is found there.
   [[nodiscard]] Ref<Event> inherited_end() noexcept;
@@ -106,9 +111,10 @@ class UseList {
   Growth insert(const Use& use, const Ref<Event>& event, std::uint64_t began_at,
                 UseIndex::Walk& followed) noexcept;
   [[nodiscard]] bool mark_superseded(UseIndex::Walk& followed, const Use& newest,
-                                     std::uint64_t began_at) noexcept;
-  void cover_own(Use& newest, std::uint64_t began_at) const noexcept;
-  void mark_own_superseded(const Use& newest, std::uint64_t began_at) noexcept;
+                                     std::uint64_t began_at) noexcept ISTHMUS_REQUIRES(lock_);
+  void cover_own(Use& newest, std::uint64_t began_at) const noexcept ISTHMUS_REQUIRES(lock_);
+  void mark_own_superseded(const Use& newest, std::uint64_t began_at) noexcept
+      ISTHMUS_REQUIRES(lock_);
   void drop() noexcept;
   void drop_all_ended() noexcept;
   // The uses whose completion `shorten` checks, and which it then joins. None until the list is
@@ -128,13 +134,16 @@ class UseList {
   // Whether any use may still run; false again once all are known to have ended.
   std::atomic<bool> may_run_{false};
   SpinLock lock_;
-  std::uint32_t reserved_ = 0;         // uses that have begun and are not in `uses_` yet
+  // Uses that have begun and are not in `uses_` yet.
+  std::uint32_t reserved_ ISTHMUS_GUARDED_BY(lock_) = 0;
   std::uint64_t inherited_queue_ = 0;  // a queue's serial number; 0: none
   ByteRange inherited_range_;          // counts as written
-  Ref<Event> inherited_;               // null: ended, or a later use of its queue represents it
-  UseIndex uses_;
-  std::size_t next_scan_length_ = 2 * k_max_per_queue;  // the length at which to inspect
-  std::uint64_t next_number_ = 1;                       // 0: a use that is in no list
+  // Null: ended, or a later use of its queue represents it.
+  Ref<Event> inherited_ ISTHMUS_GUARDED_BY(lock_);
+  UseIndex uses_ ISTHMUS_GUARDED_BY(lock_);
+  // The length at which to inspect.
+  std::size_t next_scan_length_ ISTHMUS_GUARDED_BY(lock_) = 2 * k_max_per_queue;
+  std::uint64_t next_number_ ISTHMUS_GUARDED_BY(lock_) = 1;  // 0: a use that is in no list
   ContentList contents_;
 };
 

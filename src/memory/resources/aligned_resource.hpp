@@ -4,15 +4,19 @@
 
 #include <algorithm>
 
+#include "core/expects.hpp"
+#include "core/sizes.hpp"
 #include "memory/resources/adaptor.hpp"
 
 namespace isthmus {
 
 class AlignedResource final : public Adaptor {
  public:
-  // Applies to requests of at least `min_bytes`. Pre: `alignment` is a power of two.
+  // Applies to requests of at least `min_bytes`.
   AlignedResource(MemoryResource& upstream, std::size_t alignment, std::size_t min_bytes)
-      : Adaptor{upstream}, alignment_{alignment}, min_bytes_{min_bytes} {}
+      : Adaptor{upstream}, alignment_{alignment}, min_bytes_{min_bytes} {
+    ISTHMUS_EXPECTS(is_power_of_two(alignment), alignment);
+  }
   [[nodiscard]] Result<void*> allocate(std::size_t nbytes, std::size_t alignment,
                                        Queue& queue) override {
     return Adaptor::allocate(nbytes, raised(nbytes, alignment), queue);

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "core/expects.hpp"
 #include "core/sizes.hpp"
 #include "core/undo.hpp"
 #include "memory/base/freed_before.hpp"
@@ -20,7 +21,10 @@ bool Arena::Smaller::operator()(const Block* a, std::size_t nbytes) const noexce
 
 void Arena::add(Superblock& superblock) {
   const auto position = blocks_.try_emplace(address(superblock.base())).first;
-  Undo rollback{[&] { blocks_.erase(position); }};
+  Undo rollback{[&] {
+    lock.assert_held();
+    blocks_.erase(position);
+  }};
   auto& block = position->second;
   block.superblock = &superblock;
   block.begin = superblock.base();
@@ -36,12 +40,16 @@ void Arena::delay_reuse(const Superblock& superblock, Ticket until) noexcept {
   }
 }
 
-// Splits a block after its first `first` bytes. Pre: the block is free; both parts are free
-// afterwards.
+// Splits a free block after its first `first` bytes; both parts are free afterwards.
 void Arena::split(Blocks::iterator position, std::size_t first) {
   auto& block = position->second;
+  ISTHMUS_EXPECTS(block.state == Block::free);
+  ISTHMUS_EXPECTS(0 < first && first < block.nbytes, first, block.nbytes);
   const auto added = blocks_.try_emplace(address(block.begin + first)).first;
-  Undo rollback{[&] { blocks_.erase(added); }};
+  Undo rollback{[&] {
+    lock.assert_held();
+    blocks_.erase(added);
+  }};
   auto& remainder = added->second;
   remainder.superblock = block.superblock;
   remainder.begin = block.begin + first;
@@ -170,7 +178,9 @@ bool Arena::remove(Superblock& superblock, const QueueSlots& slots) noexcept {
                          return slots.passed(each.second.freed);
                        });
   if (is_free) {
-    std::for_each(begin, end, [&](auto& each) { free_.erase(&each.second); });
+    for (auto each = begin; each != end; ++each) {
+      free_.erase(&each->second);
+    }
     blocks_.erase(begin, end);
   }
   return is_free;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "core/lock_guard.hpp"
 #include "core/sizes.hpp"
 #include "os/thread_id.hpp"
 
@@ -28,7 +29,7 @@ Arena& ArenaResource::arena_of(const Queue& queue) noexcept {
 }
 
 Arena* ArenaResource::arena_at(const void* pointer) noexcept {
-  const std::shared_lock hold{lock_};
+  const SharedLockGuard hold{lock_};
   const auto next = superblocks_.upper_bound(address(pointer));
   if (next == superblocks_.begin()) {
     return nullptr;
@@ -59,14 +60,14 @@ std::byte* ArenaResource::allocate_from_held(Arena& arena, std::size_t nbytes,
   slots().fence_if_due();
   const auto entry = slots().find(&queue);
   {
-    const std::lock_guard hold{arena.lock};
+    const LockGuard hold{arena.lock};
     auto* const block = arena.allocate(nbytes, alignment, entry, slots());
     if (block != nullptr || !arena.has_free()) {
       return block;
     }
   }
   slots().fence();
-  const std::lock_guard hold{arena.lock};
+  const LockGuard hold{arena.lock};
   arena.coalesce(slots());
   return arena.allocate(nbytes, alignment, entry, slots());
 }
@@ -108,10 +109,10 @@ Result<void*> ArenaResource::allocate_from_new(Arena& arena, std::size_t nbytes,
   ISTHMUS_TRY(held);
   const auto base = address(held->superblock.base());
   const auto until = slots().ticket_after(queue.is_known_idle() ? nullptr : &queue);
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   auto& added = superblocks_.emplace(base, *std::move(held)).first->second.superblock;
   added.arena = &arena;
-  const std::lock_guard arena_hold{arena.lock};
+  const LockGuard arena_hold{arena.lock};
   arena.add(added);
   auto* const block = arena.allocate(nbytes, alignment, QueueSlots::k_no_queue, slots());
   arena.delay_reuse(added, until);  // until then, ordered after earlier uses on `queue` only
@@ -128,13 +129,13 @@ Result<void> ArenaResource::deallocate(void* pointer, std::size_t, Queue* after)
                 pointer);
   }
   auto found = [&] {
-    const std::lock_guard hold{arena->lock};
+    const LockGuard hold{arena->lock};
     return arena->begin_free(pointer);
   }();
   ISTHMUS_TRY(found);
   const auto& block = (*found)->second;
   const auto freed = ticket_of_free(*block.superblock->memory, pointer, block.nbytes, after);
-  const std::lock_guard hold{arena->lock};
+  const LockGuard hold{arena->lock};
   arena->end_free(*found, freed, slots());
   return {};
 }
@@ -144,20 +145,20 @@ CutBlock ArenaResource::block_at(const void* pointer) noexcept {
   if (arena == nullptr) {
     return {};
   }
-  const std::lock_guard hold{arena->lock};
+  const LockGuard hold{arena->lock};
   return arena->block_at(pointer);
 }
 
 // The memory of the removed superblocks is released after the locks, since `released` is destroyed
 // last.
 std::size_t ArenaResource::release_free_chunks() noexcept {
-  decltype(superblocks_) released;
+  std::map<std::uintptr_t, HeldSuperblock> released;
   std::size_t nbytes = 0;
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   for (auto each = superblocks_.begin(); each != superblocks_.end();) {
     auto& superblock = each->second.superblock;
     const auto next = std::next(each);
-    const std::lock_guard arena_hold{superblock.arena->lock};
+    const LockGuard arena_hold{superblock.arena->lock};
     if (superblock.arena->remove(superblock, slots())) {
       nbytes += superblock.nbytes();
       released.insert(superblocks_.extract(each));

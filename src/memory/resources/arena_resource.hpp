@@ -13,9 +13,10 @@
 #include <array>
 #include <atomic>
 #include <map>
-#include <shared_mutex>
 #include <utility>
 
+#include "core/mutex.hpp"
+#include "core/thread_safety.hpp"
 #include "memory/resources/arena.hpp"
 #include "memory/resources/retaining_resource.hpp"
 
@@ -23,7 +24,7 @@ namespace isthmus {
 
 class ArenaResource final : public RetainingResource {
  public:
-  // Pre: `check_upstream` succeeded. The superblocks together hold at most `limit_bytes` bytes.
+  // Call `check_upstream` first. The superblocks together hold at most `limit_bytes` bytes.
   ArenaResource(MemoryResource& upstream, std::uint64_t limit_bytes)
       : RetainingResource{upstream}, limit_{limit_bytes} {}
 
@@ -62,7 +63,9 @@ class ArenaResource final : public RetainingResource {
 
   ~ArenaResource() override = default;
   std::size_t release_free_chunks() noexcept override;
-  [[nodiscard]] bool has_chunks() const noexcept override { return !superblocks_.empty(); }
+  [[nodiscard]] bool has_chunks() const noexcept override ISTHMUS_NO_THREAD_SAFETY_ANALYSIS {
+    return !superblocks_.empty();
+  }
   [[nodiscard]] Arena& arena_of(const Queue& queue) noexcept;
   [[nodiscard]] Arena* arena_at(const void* pointer) noexcept;
   // Null if the arena has no block that is usable by the queue.
@@ -80,8 +83,8 @@ class ArenaResource final : public RetainingResource {
   const std::uint64_t limit_;
   std::atomic<std::uint64_t> held_{0};
   std::array<Arena, k_arenas> arenas_;
-  std::shared_mutex lock_;  // guards the map; locked before an arena's lock
-  std::map<std::uintptr_t, HeldSuperblock> superblocks_;
+  SharedMutex lock_;  // locked before an arena's lock
+  std::map<std::uintptr_t, HeldSuperblock> superblocks_ ISTHMUS_GUARDED_BY(lock_);
 };
 
 }  // namespace isthmus

@@ -4,6 +4,7 @@
 #include <bit>
 #include <new>
 
+#include "core/lock_guard.hpp"
 #include "core/status.hpp"
 #include "os/virtual_memory.hpp"
 
@@ -46,7 +47,7 @@ BlockTable::~BlockTable() {
 
 // New pages are zeroed, which represents an empty leaf.
 BlockTable::Leaf* BlockTable::add_leaf(Root& root) {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   auto* leaf = root.load(std::memory_order_relaxed);
   if (leaf == nullptr) {
     leaves_.reserve(leaves_.size() + 1);
@@ -114,7 +115,7 @@ void BlockTable::collect(const Leaf& leaf, std::vector<BlockRecord>& out) {
 std::vector<BlockRecord> BlockTable::all() {
   std::vector<Leaf*> leaves;
   {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     leaves = leaves_;
   }
   std::vector<BlockRecord> records;

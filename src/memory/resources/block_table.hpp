@@ -16,11 +16,13 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "core/expects.hpp"
+#include "core/mutex.hpp"
 #include "core/sizes.hpp"
+#include "core/thread_safety.hpp"
 #include "memory/resources/pointer_table.hpp"
 
 namespace isthmus {
@@ -159,8 +161,9 @@ class BlockTable {
   [[nodiscard]] static constexpr std::size_t root_length(unsigned size) noexcept {
     return std::size_t{1} << (k_address_bits - cell_bits(size) - k_leaf_bits);
   }
-  // The number of the cell size for blocks of `nbytes` bytes. Pre: nbytes > 0.
+  // The number of the cell size for blocks of `nbytes` bytes.
   [[nodiscard]] static unsigned size_for(std::size_t nbytes) noexcept {
+    ISTHMUS_EXPECTS(nbytes > 0);
     const auto bits = static_cast<unsigned>(std::bit_width(nbytes)) - 1;
     const auto size = bits < k_smallest_bits ? 0 : (bits - k_smallest_bits) / k_step_bits;
     return size < k_sizes ? size : k_sizes - 1;
@@ -209,8 +212,8 @@ class BlockTable {
 
   std::array<Root*, k_sizes> roots_{};
   Root* all_roots_ = nullptr;
-  std::mutex lock_;  // guards adding leaves
-  std::vector<Leaf*> leaves_;
+  Mutex lock_;  // held while a leaf is added
+  std::vector<Leaf*> leaves_ ISTHMUS_GUARDED_BY(lock_);
   PointerTable<BlockRecord> overflow_;
 };
 

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <vector>
 
+#include "core/lock_guard.hpp"
 #include "core/sizes.hpp"
 #include "core/threads.hpp"
 #include "core/undo.hpp"
@@ -191,7 +192,7 @@ Error DebugResource::written_to(const BlockRecord& record, const std::byte* at,
 
 void DebugResource::report(const Error& error) noexcept {
   std::fprintf(stderr, "isthmus: %s\n", error.message());
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   if (!first_error_) {
     first_error_ = error;
   }
@@ -202,14 +203,14 @@ void DebugResource::report(const Error& error) noexcept {
 void DebugResource::quarantine(PointerTable<BlockRecord>::Entry freed) noexcept {
   auto& last = freed.mapped();
   freed_.reinsert(std::move(freed));
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   (newest_ == nullptr ? oldest_ : newest_->next) = &last;
   newest_ = &last;
   quarantined_bytes_ += last.all_bytes();
 }
 
 DebugResource::BlockRecord* DebugResource::pop_oldest(std::size_t max) noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   auto* const first = quarantined_bytes_ > max ? oldest_ : nullptr;
   if (first != nullptr) {
     oldest_ = first->next;
@@ -253,7 +254,7 @@ Result<void> DebugResource::verify() {
   live_.visit(checker_of(&damage_of_live));
   freed_.visit(checker_of(&damage_of_freed));
   {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     error = first_error_ ? first_error_ : error;
   }
   return error ? Result<void>{std::move(error)} : Adaptor::verify();

@@ -11,8 +11,9 @@
 // (Serebryany et al., 2012), for memory that AddressSanitizer does not cover.
 
 #include <cstdint>
-#include <mutex>
 
+#include "core/mutex.hpp"
+#include "core/thread_safety.hpp"
 #include "memory/records/cut_areas.hpp"
 #include "memory/resources/caching_adaptor.hpp"
 #include "memory/resources/pointer_table.hpp"
@@ -85,11 +86,11 @@ class DebugResource final : public CachingAdaptor {
   const std::size_t max_quarantined_bytes_;
   PointerTable<BlockRecord> live_;
   PointerTable<BlockRecord> freed_;
-  std::mutex lock_;  // guards the fields below
-  BlockRecord* oldest_ = nullptr;
-  BlockRecord* newest_ = nullptr;
-  std::size_t quarantined_bytes_ = 0;
-  Error first_error_;
+  Mutex lock_;
+  BlockRecord* oldest_ ISTHMUS_GUARDED_BY(lock_) = nullptr;
+  BlockRecord* newest_ ISTHMUS_GUARDED_BY(lock_) = nullptr;
+  std::size_t quarantined_bytes_ ISTHMUS_GUARDED_BY(lock_) = 0;
+  Error first_error_ ISTHMUS_GUARDED_BY(lock_);
 };
 
 }  // namespace isthmus

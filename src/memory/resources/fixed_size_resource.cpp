@@ -2,10 +2,11 @@
 #include "memory/resources/fixed_size_resource.hpp"
 
 #include <algorithm>
-#include <mutex>
 #include <new>
 #include <utility>
 
+#include "core/expects.hpp"
+#include "core/lock_guard.hpp"
 #include "core/sizes.hpp"
 #include "memory/base/freed_before.hpp"
 
@@ -33,7 +34,10 @@ FixedSizeResource::FixedSizeResource(MemoryResource& upstream, std::size_t block
       requested_bytes_{block_bytes},
       block_bytes_{stride_of(upstream.device(), block_bytes)},
       slab_blocks_{slab_blocks},
-      alignment_{alignment_of_stride(upstream.device(), block_bytes_)} {}
+      alignment_{alignment_of_stride(upstream.device(), block_bytes_)} {
+  ISTHMUS_EXPECTS(block_bytes > 0 && slab_blocks > 0, block_bytes, slab_blocks);
+  ISTHMUS_EXPECTS(block_bytes_ <= SIZE_MAX / slab_blocks, block_bytes_, slab_blocks);
+}
 
 void* FixedSizeResource::address_of(const Block& block) const noexcept {
   const auto number = static_cast<std::size_t>(&block - block.slab->blocks.data());
@@ -136,7 +140,7 @@ Result<void*> FixedSizeResource::allocate(std::size_t nbytes, std::size_t alignm
   const auto entry = slots().find(&queue);
   for (bool fenced = false;; fenced = true) {
     {
-      const std::lock_guard hold{lock_};
+      const LockGuard hold{lock_};
       if (auto* block = take_free_block(entry)) {
         return address_of(*block);
       }
@@ -161,7 +165,7 @@ Result<void*> FixedSizeResource::allocate_from_new(Queue& queue) {
     each.freed = until;  // until then, ordered after earlier uses on `queue` only
   }
   const auto base = address(slab->memory->facts().base);
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   const auto before = std::find_if(slabs_.begin(), slabs_.end(), [&](const auto& each) {
     return address(each->memory->facts().base) > base;
   });
@@ -178,21 +182,21 @@ Result<void*> FixedSizeResource::allocate_from_new(Queue& queue) {
 Result<void> FixedSizeResource::deallocate(void* pointer, std::size_t, Queue* after) noexcept {
   Block* block = nullptr;
   {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     auto found = live_block_at(pointer);
     ISTHMUS_TRY(found);
     block = *found;
     block->live = false;
   }
   const auto freed = ticket_of_free(*block->slab->memory, pointer, block_bytes_, after);
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   block->freed = freed;
   push_free(*block);
   return {};
 }
 
 CutBlock FixedSizeResource::block_at(const void* pointer) noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   auto* const slab = slab_of(pointer);
   if (slab == nullptr) {
     return {};
@@ -210,7 +214,7 @@ bool FixedSizeResource::is_free(const Slab& slab) const noexcept {
 
 // Needs memory only for its result. If there is none, removes no slab.
 FixedSizeResource::Slabs FixedSizeResource::extract_free_slabs() noexcept try {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   Slabs free_slabs;
   free_slabs.reserve(slabs_.size());
   for (auto& each : slabs_) {

@@ -13,17 +13,17 @@
 #include <algorithm>
 #include <array>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "core/mutex.hpp"
+#include "core/thread_safety.hpp"
 #include "memory/resources/retaining_resource.hpp"
 
 namespace isthmus {
 
 class FixedSizeResource final : public RetainingResource {
  public:
-  // Pre: `check_upstream` succeeded; both numbers are above 0, and their product fits a
-  // std::size_t.
+  // Call `check_upstream` first.
   FixedSizeResource(MemoryResource& upstream, std::size_t block_bytes, std::size_t slab_blocks);
 
   static constexpr std::size_t k_default_bytes = std::size_t{1} << 20;  // of a slab
@@ -65,23 +65,25 @@ class FixedSizeResource final : public RetainingResource {
   std::size_t release_free_chunks() noexcept override {
     return extract_free_slabs().size() * block_bytes_ * slab_blocks_;
   }
-  [[nodiscard]] bool has_chunks() const noexcept override { return !slabs_.empty(); }
+  [[nodiscard]] bool has_chunks() const noexcept override ISTHMUS_NO_THREAD_SAFETY_ANALYSIS {
+    return !slabs_.empty();
+  }
   [[nodiscard]] Result<void> check_request(std::size_t nbytes, std::size_t alignment) const;
   // Returns a block of a new slab, whose other blocks become free.
   [[nodiscard]] Result<void*> allocate_from_new(Queue& queue);
   // Removes and returns the slabs whose blocks are all free and no longer used by work.
   [[nodiscard]] Slabs extract_free_slabs() noexcept;
 
-  // Pre, of these: `lock_` is held.
-  [[nodiscard]] Slab* slab_of(const void* pointer) noexcept;
-  [[nodiscard]] Result<Block*> live_block_at(const void* pointer) noexcept;
+  [[nodiscard]] Slab* slab_of(const void* pointer) noexcept ISTHMUS_REQUIRES(lock_);
+  [[nodiscard]] Result<Block*> live_block_at(const void* pointer) noexcept ISTHMUS_REQUIRES(lock_);
   [[nodiscard]] static std::size_t list_of(QueueSlots::EntryIndex entry) noexcept {
     return std::min<std::size_t>(entry, k_lists - 1);
   }
-  [[nodiscard]] Block* take_free_block(QueueSlots::EntryIndex entry) noexcept;
-  void push_free(Block& block) noexcept;
-  void remove(Block& block) noexcept;
-  [[nodiscard]] bool is_free(const Slab& slab) const noexcept;
+  [[nodiscard]] Block* take_free_block(QueueSlots::EntryIndex entry) noexcept
+      ISTHMUS_REQUIRES(lock_);
+  void push_free(Block& block) noexcept ISTHMUS_REQUIRES(lock_);
+  void remove(Block& block) noexcept ISTHMUS_REQUIRES(lock_);
+  [[nodiscard]] bool is_free(const Slab& slab) const noexcept ISTHMUS_REQUIRES(lock_);
 
   [[nodiscard]] void* address_of(const Block& block) const noexcept;
 
@@ -89,11 +91,12 @@ class FixedSizeResource final : public RetainingResource {
   const std::size_t block_bytes_;
   const std::size_t slab_blocks_;
   const std::size_t alignment_;
-  std::mutex lock_;
-  Slabs slabs_;  // sorted by address
-  std::array<List, k_lists> lists_{};
-  std::size_t used_lists_ = 0;  // lists from this number on were never used
-  std::size_t free_ = 0;        // blocks in lists
+  Mutex lock_;
+  Slabs slabs_ ISTHMUS_GUARDED_BY(lock_);  // sorted by address
+  std::array<List, k_lists> lists_ ISTHMUS_GUARDED_BY(lock_){};
+  // Lists from this number on were never used.
+  std::size_t used_lists_ ISTHMUS_GUARDED_BY(lock_) = 0;
+  std::size_t free_ ISTHMUS_GUARDED_BY(lock_) = 0;  // blocks in lists
 };
 
 }  // namespace isthmus

@@ -7,7 +7,10 @@
 #include <cstring>
 #include <utility>
 
+#include "core/lock_guard.hpp"
+#include "core/mutex.hpp"
 #include "core/never_destroyed.hpp"
+#include "core/thread_safety.hpp"
 #include "os/process.hpp"
 
 namespace isthmus {
@@ -17,8 +20,8 @@ constexpr std::uint64_t k_no_row = UINT64_MAX;
 
 // The open logs, which are flushed when the process exits. Never destroyed.
 struct OpenLogs {
-  std::mutex lock;
-  std::vector<LogResource*> all;
+  Mutex lock;
+  std::vector<LogResource*> all ISTHMUS_GUARDED_BY(lock);
 };
 OpenLogs& process_logs() {
   static NeverDestroyed<OpenLogs> only;
@@ -53,7 +56,7 @@ Result<Ref<LogResource>> LogResource::create(MemoryResource& upstream, const cha
 LogResource::LogResource(MemoryResource& upstream, File file)
     : Adaptor{upstream}, file_{std::move(file)} {
   auto& logs = process_logs();
-  const std::lock_guard hold{logs.lock};
+  const LockGuard hold{logs.lock};
   [[maybe_unused]] static const int is_registered = std::atexit([] { flush_all(); });
   logs.all.push_back(this);
 }
@@ -61,7 +64,7 @@ LogResource::LogResource(MemoryResource& upstream, File file)
 LogResource::~LogResource() {
   auto& logs = process_logs();
   {
-    const std::lock_guard hold{logs.lock};
+    const LockGuard hold{logs.lock};
     std::erase(logs.all, this);
   }
   static_cast<void>(flush());
@@ -72,7 +75,7 @@ void LogResource::flush_all() noexcept {
     return;
   }
   auto& logs = process_logs();
-  const std::lock_guard hold{logs.lock};
+  const LockGuard hold{logs.lock};
   for (auto* each : logs.all) {
     static_cast<void>(each->flush());
   }
@@ -108,21 +111,21 @@ void LogResource::reserve_rows(std::size_t rows) {
 void LogResource::log_allocation(const Row& row) {
   bool should_flush = false;
   {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     reserve_rows(rows_.size() + live_ + 2);  // this row, and those of the frees of all live blocks
     rows_.push_back(row);
     live_ += row.action == Action::allocate ? 1 : 0;
     should_flush = rows_.size() >= k_flush_rows;
   }
   if (should_flush && writing_.try_lock()) {
-    const std::lock_guard hold{writing_, std::adopt_lock};
     write_complete_rows();
+    writing_.unlock();
   }
 }
 
 // Reserves again, since rows of refused frees may have used the capacity reserved for other frees.
 std::uint64_t LogResource::begin_free(const Row& row) noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   try {
     reserve_rows(rows_.size() + 1);
     rows_.push_back(row);
@@ -133,7 +136,7 @@ std::uint64_t LogResource::begin_free(const Row& row) noexcept {
 }
 
 void LogResource::end_free(std::uint64_t number, bool freed) noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   live_ -= freed && live_ != 0 ? 1 : 0;  // memory of another resource was not counted
   if (number == k_no_row) {
     dropped_rows_ += freed ? 1 : 0;
@@ -153,9 +156,8 @@ Result<void> LogResource::deallocate(void* pointer, std::size_t nbytes, Queue* a
   return freed;
 }
 
-// Pre, here and below: `writing_` is held.
 std::span<const LogResource::Row> LogResource::take_complete_rows() noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   lost_rows_ += std::exchange(dropped_rows_, 0);
   const auto max_rows = std::min(rows_.size(), batch_.size());
   const auto end =
@@ -202,7 +204,7 @@ void LogResource::write(std::span<const Row> rows) noexcept {
 }
 
 Result<void> LogResource::flush() noexcept {
-  const std::lock_guard hold{writing_};
+  const LockGuard hold{writing_};
   write_complete_rows();
   const auto lost = std::exchange(lost_rows_, 0);
   const auto error = std::exchange(write_errno_, 0);

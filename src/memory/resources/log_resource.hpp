@@ -14,10 +14,11 @@
 #include <cstdio>
 #include <ctime>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
+#include "core/mutex.hpp"
+#include "core/thread_safety.hpp"
 #include "memory/resources/adaptor.hpp"
 #include "os/sole_file.hpp"
 
@@ -58,29 +59,29 @@ class LogResource final : public Adaptor {
 
   [[nodiscard]] static Row row_of(Action action, const void* pointer, std::size_t nbytes,
                                   const Queue* queue) noexcept;
-  void reserve_rows(std::size_t rows);
+  void reserve_rows(std::size_t rows) ISTHMUS_REQUIRES(lock_);
   void log_allocation(const Row& row);
   // Returns the number of the row, for `end_free`.
   [[nodiscard]] std::uint64_t begin_free(const Row& row) noexcept;
   void end_free(std::uint64_t number, bool freed) noexcept;
   // Moves complete rows to `batch_`, the oldest first, as many as it can hold.
-  [[nodiscard]] std::span<const Row> take_complete_rows() noexcept;
-  void write_complete_rows() noexcept;
-  void write(std::span<const Row> rows) noexcept;
+  [[nodiscard]] std::span<const Row> take_complete_rows() noexcept ISTHMUS_REQUIRES(writing_);
+  void write_complete_rows() noexcept ISTHMUS_REQUIRES(writing_);
+  void write(std::span<const Row> rows) noexcept ISTHMUS_REQUIRES(writing_);
   static void flush_all() noexcept;
 
   const File file_;
-  // Locked before `lock_`. Guards the fields from here to `lock_`.
-  std::mutex writing_;
-  std::array<Row, k_flush_rows> batch_;
-  std::array<char, 64 * k_max_characters> text_;
-  int write_errno_ = 0;
-  std::uint64_t lost_rows_ = 0;
-  std::mutex lock_;
-  std::vector<Row> rows_;  // has capacity for the frees of all live blocks
-  std::uint64_t first_number_ = 0;
-  std::size_t live_ = 0;
-  std::uint64_t dropped_rows_ = 0;
+  Mutex writing_;  // locked before `lock_`
+  std::array<Row, k_flush_rows> batch_ ISTHMUS_GUARDED_BY(writing_);
+  std::array<char, 64 * k_max_characters> text_ ISTHMUS_GUARDED_BY(writing_);
+  int write_errno_ ISTHMUS_GUARDED_BY(writing_) = 0;
+  std::uint64_t lost_rows_ ISTHMUS_GUARDED_BY(writing_) = 0;
+  Mutex lock_;
+  // Has capacity for the frees of all live blocks.
+  std::vector<Row> rows_ ISTHMUS_GUARDED_BY(lock_);
+  std::uint64_t first_number_ ISTHMUS_GUARDED_BY(lock_) = 0;
+  std::size_t live_ ISTHMUS_GUARDED_BY(lock_) = 0;
+  std::uint64_t dropped_rows_ ISTHMUS_GUARDED_BY(lock_) = 0;
 };
 
 }  // namespace isthmus

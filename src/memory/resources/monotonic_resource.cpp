@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <iterator>
-#include <mutex>
 #include <numeric>
 
+#include "core/lock_guard.hpp"
 #include "core/sizes.hpp"
 #include "memory/base/freed_before.hpp"
 
@@ -62,7 +62,7 @@ void* MonotonicResource::allocate_fast(std::size_t nbytes, std::size_t alignment
   if (nbytes == 0 || !is_plain(alignment, queue)) {
     return nullptr;
   }
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   return has_queue(*queue)
              ? try_allocate(nbytes,
                             alignment != 0 ? alignment : device().properties().base_alignment,
@@ -79,7 +79,7 @@ Result<void*> MonotonicResource::allocate(std::size_t nbytes, std::size_t alignm
   ISTHMUS_TRY(checked);
   std::size_t size = 0;
   {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     add_queue(queue);
     if (void* block = try_allocate(nbytes, *checked, queue)) {
       return block;
@@ -96,7 +96,7 @@ Result<void*> MonotonicResource::allocate(std::size_t nbytes, std::size_t alignm
   ISTHMUS_TRY(until);
   Chunk next{*std::move(chunk), *std::move(until), &queue};
   void* const first = allocate_from(next, nbytes, *checked);
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   chunks_.reserve(chunks_.size() + 1);  // a chunk must not be destroyed under the lock
   chunks_.push_back(std::move(next));
   ++changes_;
@@ -122,7 +122,7 @@ MonotonicResource::BlockPosition MonotonicResource::find_block(const void* point
 }
 
 CutBlock MonotonicResource::block_at(const void* pointer) noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   const auto found = find_block(pointer);
   if (found.block == nullptr) {
     return {};
@@ -153,13 +153,13 @@ Result<void> MonotonicResource::end_block(const void* pointer) noexcept {
 // A block remains live until the work that may use it is recorded or has ended.
 Result<void> MonotonicResource::deallocate(void* pointer, std::size_t, Queue* after) noexcept {
   {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     if (after == nullptr || try_add_queue(*after)) {
       return end_block(pointer);
     }
   }
   ISTHMUS_TRY(wait_for(*after));
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   return end_block(pointer);
 }
 
@@ -167,7 +167,7 @@ void MonotonicResource::release_all() noexcept {
   std::vector<Chunk> released;
   std::vector<Ref<Queue>> queues;
   {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     released.swap(chunks_);
     queues.swap(queues_);
     next_bytes_ = first_bytes_;
@@ -189,7 +189,7 @@ bool MonotonicResource::is_in_use(const Chunk& chunk) noexcept {
 }
 
 MonotonicResource::QueueSnapshot MonotonicResource::snapshot_queues() {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   return {queues_, changes_};
 }
 
@@ -202,7 +202,7 @@ std::size_t MonotonicResource::release_unused() noexcept try {
     return 0;
   }
   std::vector<Chunk> released;
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   if (changes_ != snapshot.changes) {
     return 0;
   }

@@ -9,7 +9,9 @@
 
 #include <vector>
 
+#include "core/expects.hpp"
 #include "core/spin_lock.hpp"
+#include "core/thread_safety.hpp"
 #include "memory/resources/suballocating_resource.hpp"
 
 namespace isthmus {
@@ -18,9 +20,11 @@ class MonotonicResource final : public SuballocatingResource {
  public:
   static constexpr std::size_t k_default_bytes = std::size_t{64} << 10;
 
-  // Pre: `check_upstream` succeeded; first_bytes > 0.
+  // Call `check_upstream` first.
   MonotonicResource(MemoryResource& upstream, std::size_t first_bytes)
-      : SuballocatingResource{upstream}, first_bytes_{first_bytes}, next_bytes_{first_bytes} {}
+      : SuballocatingResource{upstream}, first_bytes_{first_bytes}, next_bytes_{first_bytes} {
+    ISTHMUS_EXPECTS(first_bytes > 0);
+  }
 
   // A failed request changes nothing.
   [[nodiscard]] Result<void*> allocate(std::size_t nbytes, std::size_t alignment,
@@ -57,9 +61,9 @@ class MonotonicResource final : public SuballocatingResource {
 
   ~MonotonicResource() override { release_all(); }
   void release_now() noexcept override { delete this; }
-  // Pre, of these: `lock_` is held. Null if there is no space that is usable by the queue. Throws
-  // std::bad_alloc, without effect.
-  [[nodiscard]] void* try_allocate(std::size_t nbytes, std::size_t alignment, const Queue& queue);
+  // Null if there is no space that is usable by the queue. Throws std::bad_alloc, without effect.
+  [[nodiscard]] void* try_allocate(std::size_t nbytes, std::size_t alignment, const Queue& queue)
+      ISTHMUS_REQUIRES(lock_);
   [[nodiscard]] static void* allocate_from(Chunk& source, std::size_t nbytes,
                                            std::size_t alignment);
   // The members are null if no chunk, or no block, contains the address.
@@ -67,7 +71,7 @@ class MonotonicResource final : public SuballocatingResource {
     Chunk* chunk = nullptr;
     Block* block = nullptr;
   };
-  [[nodiscard]] BlockPosition find_block(const void* pointer) noexcept;
+  [[nodiscard]] BlockPosition find_block(const void* pointer) noexcept ISTHMUS_REQUIRES(lock_);
   [[nodiscard]] static bool is_in_use(const Chunk& chunk) noexcept;
   // A copy of the state that `release_unused` checks without the lock.
   struct QueueSnapshot {
@@ -77,17 +81,20 @@ class MonotonicResource final : public SuballocatingResource {
   [[nodiscard]] QueueSnapshot snapshot_queues();
   // Marks the block that begins at `pointer` as freed. INVALID_ARGUMENT if there is none, or it was
   // freed before.
-  [[nodiscard]] Result<void> end_block(const void* pointer) noexcept;
-  void add_queue(Queue& queue);
-  [[nodiscard]] bool try_add_queue(Queue& queue) noexcept;
-  [[nodiscard]] bool has_queue(const Queue& queue) const noexcept;
+  [[nodiscard]] Result<void> end_block(const void* pointer) noexcept ISTHMUS_REQUIRES(lock_);
+  void add_queue(Queue& queue) ISTHMUS_REQUIRES(lock_);
+  [[nodiscard]] bool try_add_queue(Queue& queue) noexcept ISTHMUS_REQUIRES(lock_);
+  [[nodiscard]] bool has_queue(const Queue& queue) const noexcept ISTHMUS_REQUIRES(lock_);
 
   const std::size_t first_bytes_;
   SpinLock lock_;
-  std::vector<Chunk> chunks_;  // new blocks are allocated from the last usable one
-  std::size_t next_bytes_;
-  std::uint64_t changes_ = 0;       // allocations, frees and releases so far
-  std::vector<Ref<Queue>> queues_;  // on which blocks were allocated or freed
+  // New blocks are allocated from the last usable one.
+  std::vector<Chunk> chunks_ ISTHMUS_GUARDED_BY(lock_);
+  std::size_t next_bytes_ ISTHMUS_GUARDED_BY(lock_);
+  // Allocations, frees and releases so far.
+  std::uint64_t changes_ ISTHMUS_GUARDED_BY(lock_) = 0;
+  // On which blocks were allocated or freed.
+  std::vector<Ref<Queue>> queues_ ISTHMUS_GUARDED_BY(lock_);
 };
 
 }  // namespace isthmus

@@ -7,10 +7,12 @@
 #include <array>
 #include <atomic>
 #include <map>
-#include <mutex>
 
 #include "core/hash.hpp"
+#include "core/lock_guard.hpp"
+#include "core/mutex.hpp"
 #include "core/sizes.hpp"
+#include "core/thread_safety.hpp"
 
 namespace isthmus {
 
@@ -27,7 +29,7 @@ class PointerTable {
   // Throws std::bad_alloc, without effect.
   void insert(const void* pointer, Record record) {
     auto& shard = shard_of(pointer);
-    const std::lock_guard hold{shard.lock};
+    const LockGuard hold{shard.lock};
     if (shard.records.insert_or_assign(pointer, std::move(record)).second) {
       count_.fetch_add(1, std::memory_order_relaxed);
     }
@@ -44,7 +46,7 @@ class PointerTable {
       return {};
     }
     auto& shard = shard_of(pointer);
-    const std::lock_guard hold{shard.lock};
+    const LockGuard hold{shard.lock};
     auto entry = shard.records.extract(pointer);
     count_.fetch_sub(entry.empty() ? 0 : 1, std::memory_order_relaxed);
     return entry;
@@ -54,7 +56,7 @@ class PointerTable {
       return;
     }
     auto& shard = shard_of(entry.key());
-    const std::lock_guard hold{shard.lock};
+    const LockGuard hold{shard.lock};
     const bool inserted = shard.records.insert(std::move(entry)).inserted;
     count_.fetch_add(inserted ? 1 : 0, std::memory_order_relaxed);
   }
@@ -63,7 +65,7 @@ class PointerTable {
       return false;
     }
     auto& shard = shard_of(pointer);
-    const std::lock_guard hold{shard.lock};
+    const LockGuard hold{shard.lock};
     return shard.records.contains(pointer);
   }
   // Copies the record to `out`; false if there is none.
@@ -72,7 +74,7 @@ class PointerTable {
       return false;
     }
     auto& shard = shard_of(pointer);
-    const std::lock_guard hold{shard.lock};
+    const LockGuard hold{shard.lock};
     const auto found = shard.records.find(pointer);
     if (found == shard.records.end()) {
       return false;
@@ -84,7 +86,7 @@ class PointerTable {
   template <class Visit>
   void visit(Visit&& function) {
     for (auto& shard : shards_) {
-      const std::lock_guard hold{shard.lock};
+      const LockGuard hold{shard.lock};
       for (const auto& [pointer, record] : shard.records) {
         function(record);
       }
@@ -93,8 +95,8 @@ class PointerTable {
 
  private:
   struct alignas(64) Shard {
-    std::mutex lock;
-    std::map<const void*, Record> records;
+    Mutex lock;
+    std::map<const void*, Record> records ISTHMUS_GUARDED_BY(lock);
   };
   [[nodiscard]] Shard& shard_of(const void* pointer) noexcept {
     return shards_[hash_of(address(pointer)) >> 60];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "memory/resources/prefetch_resource.hpp"
 
+#include "core/lock_guard.hpp"
 #include "core/sizes.hpp"
 #include "memory/records/pooled.hpp"
 
@@ -67,7 +68,7 @@ void PrefetchResource::prefetch(void* pointer, std::size_t nbytes, Queue& queue)
 
 // The separate queue; null if the driver refuses to create one.
 Ref<Queue> PrefetchResource::own_queue() {
-  const std::lock_guard hold{own_queue_lock_};
+  const LockGuard hold{own_queue_lock_};
   if (!own_queue_) {
     if (auto queue = Queue::create(context(), device())) {
       own_queue_ = *std::move(queue);

@@ -5,8 +5,8 @@
 // A block that is freed on another queue than it was allocated on is not reused before the prefetch
 // has ended, since work on the other queue may not be ordered after the prefetch.
 
-#include <mutex>
-
+#include "core/mutex.hpp"
+#include "core/thread_safety.hpp"
 #include "memory/resources/adaptor.hpp"
 #include "memory/resources/pointer_table.hpp"
 
@@ -37,8 +37,8 @@ class PrefetchResource final : public Adaptor {
 
   const bool does_prefetch_;
   PointerTable<Submitted> submitted_;
-  std::mutex own_queue_lock_;
-  Ref<Queue> own_queue_;  // created when first needed
+  Mutex own_queue_lock_;
+  Ref<Queue> own_queue_ ISTHMUS_GUARDED_BY(own_queue_lock_);  // created when first needed
 };
 
 }  // namespace isthmus

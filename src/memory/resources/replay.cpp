@@ -80,7 +80,7 @@ class Replayer {
     }
   }
 
-  // Pre: the event was checked by `check_all`.
+  // The event was checked by `check_all`.
   [[nodiscard]] Result<void> replay_event(const TraceEvent& event) {
     auto& block = blocks_[event.id];
     auto* queue = queues_[event.queue];

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <new>
 
+#include "core/lock_guard.hpp"
+
 namespace isthmus {
 
 // Destroys the resource once all its chunks are released. Chunks that work still uses are released
@@ -38,7 +40,7 @@ std::size_t RetainingResource::release_unused() noexcept {
 }
 
 Result<Ref<Queue>> RetainingResource::own_queue() {
-  const std::lock_guard hold{own_lock_};
+  const LockGuard hold{own_lock_};
   if (!own_queue_) {
     auto queue = Queue::create(context(), device());
     ISTHMUS_TRY(queue);

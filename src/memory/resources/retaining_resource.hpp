@@ -3,8 +3,8 @@
 // Base class of sub-allocating resources whose blocks are freed individually, in the order of
 // queues. Retains a chunk until all its blocks are free and no work uses them.
 
-#include <mutex>
-
+#include "core/mutex.hpp"
+#include "core/thread_safety.hpp"
 #include "memory/resources/suballocating_resource.hpp"
 
 namespace isthmus {
@@ -30,7 +30,7 @@ class RetainingResource : public SuballocatingResource {
   // Releases the chunks that have no block in use and whose tickets have all passed. If this needs
   // memory and there is none, releases nothing. Returns the bytes released.
   virtual std::size_t release_free_chunks() noexcept = 0;
-  // Whether any chunk is left. Pre: no references to the resource remain.
+  // Whether any chunk is left. Called when no references to the resource remain, so without a lock.
   [[nodiscard]] virtual bool has_chunks() const noexcept = 0;
 
  private:
@@ -39,8 +39,8 @@ class RetainingResource : public SuballocatingResource {
   [[nodiscard]] Result<Ref<Queue>> own_queue();
 
   const Ref<QueueSlots> slots_;
-  std::mutex own_lock_;
-  Ref<Queue> own_queue_;  // only for fences of this resource
+  Mutex own_lock_;
+  Ref<Queue> own_queue_ ISTHMUS_GUARDED_BY(own_lock_);  // only for fences of this resource
   int release_attempts_ = 0;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "memory/resources/stack_table.hpp"
 
+#include "core/lock_guard.hpp"
 #include "os/stack.hpp"
 
 namespace isthmus {
@@ -17,7 +18,7 @@ std::string CallStack::describe() const {
 const CallStack& StackTable::intern(std::span<void* const> frames, std::string_view text) {
   std::string key{reinterpret_cast<const char*>(frames.data()), frames.size_bytes()};
   key += text;
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   const auto found = stacks_.find(key);
   if (found != stacks_.end()) {
     return found->second;

@@ -2,11 +2,13 @@
 #pragma once
 // The call stacks of allocations, each stored once, since few call sites allocate most blocks.
 
-#include <mutex>
 #include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
+
+#include "core/mutex.hpp"
+#include "core/thread_safety.hpp"
 
 namespace isthmus {
 
@@ -27,8 +29,9 @@ class StackTable {
   [[nodiscard]] const CallStack& intern(std::span<void* const> frames, std::string_view text);
 
  private:
-  std::mutex lock_;
-  std::unordered_map<std::string, CallStack> stacks_;  // keyed by the bytes of both members
+  Mutex lock_;
+  // Keyed by the bytes of both members.
+  std::unordered_map<std::string, CallStack> stacks_ ISTHMUS_GUARDED_BY(lock_);
 };
 
 }  // namespace isthmus

@@ -31,7 +31,7 @@ class SuballocatingResource : public CachingAdaptor, public Releasable {
  protected:
   using Chunk = CutChunk;
 
-  // Throws std::bad_alloc. Pre: no lock is held, neither here nor when the chunk is destroyed.
+  // Throws std::bad_alloc. The caller holds no lock, neither here nor when the chunk is destroyed.
   [[nodiscard]] Result<Chunk> allocate_chunk(std::size_t nbytes, std::size_t alignment,
                                              Queue& queue);
   // Records that all work that is now on `queue` may use the chunk, so that the chunk is not

@@ -8,8 +8,10 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 
+#include "core/expects.hpp"
+#include "core/lock_guard.hpp"
+#include "core/mutex.hpp"
 #include "core/sizes.hpp"
 #include "memory/resources/usage_counter.hpp"
 
@@ -24,14 +26,17 @@ class TagUsage {
     visit([](Entry& each) { delete &each; });
   }
 
-  // Pre, of both: `tag` is not null. Throws std::bad_alloc.
+  // Throws std::bad_alloc.
   [[nodiscard]] UsageCounter& counter_for(const char* tag) {
+    ISTHMUS_EXPECTS(tag != nullptr);
     auto* const found = find(tag);
     return found != nullptr ? found->counter : add(tag);
   }
-  // Pre: `counter_for` was called for the tag before.
+  // The counter of a tag for which `counter_for` was called before.
   [[nodiscard]] UsageCounter& existing_counter(const char* tag) noexcept {
-    return find(tag)->counter;
+    auto* const found = find(tag);
+    ISTHMUS_EXPECTS(found != nullptr);
+    return found->counter;
   }
 
   // Calls function(tag, counter) for each tag so far.
@@ -60,7 +65,7 @@ class TagUsage {
     return each;
   }
   [[gnu::noinline]] UsageCounter& add(const char* tag) {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     auto* found = find(tag);
     if (found == nullptr) {
       auto& bucket = bucket_of(tag);
@@ -81,7 +86,7 @@ class TagUsage {
   }
 
   std::array<std::atomic<Entry*>, k_buckets> buckets_{};
-  std::mutex lock_;  // guards additions
+  Mutex lock_;  // held while an entry is added
 };
 
 }  // namespace isthmus

@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/lock_guard.hpp"
+#include "core/mutex.hpp"
 #include "core/never_destroyed.hpp"
 #include "core/sizes.hpp"
+#include "core/thread_safety.hpp"
 #include "os/stack.hpp"
 
 namespace isthmus {
@@ -13,8 +16,8 @@ namespace {
 
 // All tracking resources that exist. Never destroyed.
 struct Trackers {
-  std::mutex lock;
-  std::vector<TrackingResource*> all;
+  Mutex lock;
+  std::vector<TrackingResource*> all ISTHMUS_GUARDED_BY(lock);
 };
 Trackers& process_trackers() {
   static NeverDestroyed<Trackers> only;
@@ -46,7 +49,7 @@ constinit std::atomic<std::size_t> TrackingResource::count_{0};
 TrackingResource::TrackingResource(MemoryResource& upstream, Options options)
     : Adaptor{upstream}, options_{std::move(options)} {
   auto& trackers = process_trackers();
-  const std::lock_guard hold{trackers.lock};
+  const LockGuard hold{trackers.lock};
   trackers.all.push_back(this);
   count_.store(trackers.all.size(), std::memory_order_relaxed);
   set_holder_count(count_by_tag);
@@ -54,12 +57,12 @@ TrackingResource::TrackingResource(MemoryResource& upstream, Options options)
 
 TrackingResource::~TrackingResource() {
   auto& trackers = process_trackers();
-  const std::lock_guard hold{trackers.lock};
+  const LockGuard hold{trackers.lock};
   std::erase(trackers.all, this);
   count_.store(trackers.all.size(), std::memory_order_relaxed);
 }
 
-// Pre: no lock is held, since the program's function may allocate.
+// Called without a lock, since the program's function may allocate.
 [[gnu::noinline]] const void* TrackingResource::capture() {
   std::array<void*, k_max_frames> frames;
   const auto count = os::capture_stack(std::span{frames}.first(options_.frames));
@@ -173,7 +176,7 @@ bool TrackingResource::is_based_on(const MemoryResource& base) {
 
 void TrackingResource::count_by_tag(const MemoryResource& base, std::vector<Holder>& out) {
   auto& trackers = process_trackers();
-  const std::lock_guard hold{trackers.lock};
+  const LockGuard hold{trackers.lock};
   for (auto* each : trackers.all) {
     if (each->is_based_on(base)) {
       add(each->records_.all(), out);
@@ -198,7 +201,7 @@ std::optional<BlockRecord> TrackingResource::find_record_of(const PointerFacts& 
     }
   };
   auto& trackers = process_trackers();
-  const std::lock_guard hold{trackers.lock};
+  const LockGuard hold{trackers.lock};
   for (auto* each : trackers.all) {
     scan(*each, pointer);
     scan(*each, block.base);

@@ -24,8 +24,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <mutex>
 
+#include "core/mutex.hpp"
 #include "core/thread_number.hpp"
 
 namespace isthmus {
@@ -96,7 +96,7 @@ class UsageCounter {
     std::atomic<Difference> limit{k_closed};
     Difference bound = 0;  // `limit` while open; else the live count when it was closed
 
-    // Pre: no other thread writes `number`.
+    // No other thread writes `number`.
     static std::uint64_t raise(Number& number, std::uint64_t amount) noexcept {
       const auto sum = number.load(k_relaxed) + amount;
       number.store(sum, std::memory_order_release);
@@ -146,7 +146,7 @@ class UsageCounter {
     void collect(Flow& flow) noexcept;
     void raise_peak() noexcept;
     void open(Flow& flow, Difference share) noexcept;
-    // Pre: all entries are closed.
+    // Exact while all entries are closed.
     [[nodiscard]] Difference live() const noexcept;
     void reset(std::uint64_t all_in) noexcept;
   };
@@ -161,7 +161,7 @@ class UsageCounter {
     return extra != nullptr && thread - 1 < k_extra_entries ? &extra[thread - 1] : nullptr;
   }
 
-  // Pre, here and below: the lock is held.
+  // This and all functions below are called under the lock, except in a forked child (`locked`).
   [[nodiscard]] Entry& own_or_shared() noexcept;
   // Assigns an entry to the calling thread, if possible.
   void claim() noexcept;
@@ -187,7 +187,7 @@ class UsageCounter {
   Entry shared_;  // for threads without one, under the lock
   std::atomic<std::uint32_t> first_thread_{k_no_thread};
   std::atomic<PaddedEntry*> extra_entries_{nullptr};  // allocated when a second thread counts
-  std::mutex lock_;
+  Mutex lock_;
   Sum bytes_, count_;
   bool needs_entries_ = false;      // a thread without an entry has freed: a free allocates none
   std::uint64_t open_ = 0;          // a bit per thread with an open entry
