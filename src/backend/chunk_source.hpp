@@ -30,24 +30,24 @@ class ChunkSource {
   // Reserves addresses. Post: the result is aligned to `alignment` and to the granularity.
   // OUT_OF_MEMORY if no address range is available.
   [[nodiscard]] virtual Result<void*> reserve(std::size_t nbytes, std::size_t alignment) = 0;
-  // Pre: the range holds no chunk. It is a whole reservation, unless the source `can_split`.
+  // The range holds no chunk. It is a whole reservation, unless the source `can_split`.
   virtual void release(void* base, std::size_t nbytes) noexcept = 0;
 
   // Creates a chunk. Errors: OUT_OF_MEMORY, DEVICE_LOST, DRIVER.
   [[nodiscard]] virtual Result<void> create(void* address, std::size_t nbytes) = 0;
   // Moves a chunk with its contents. On an error the chunk remains at `source`. If
   // `destination_lost` is true after an error, other code may own the addresses at `destination`:
-  // they must not be used again and are never released. Pre: no operation uses the chunk, unless
+  // they must not be used again and are never released. No operation uses the chunk, unless
   // the source `keeps_old_mapping`. Throws std::bad_alloc without any effect.
   [[nodiscard]] virtual Result<void> move(void* source, void* destination, std::size_t nbytes,
                                           bool& destination_lost) = 0;
   // Whether a moved chunk remains mapped at its old addresses too, for operations that still use it
   // there, until `unmap_old`.
   [[nodiscard]] virtual bool keeps_old_mapping() const noexcept { return false; }
-  // Unmaps the old addresses of a moved chunk. Pre: no operation uses the chunk at these addresses
+  // Unmaps the old addresses of a moved chunk. No operation uses the chunk at these addresses
   // any more.
   virtual void unmap_old(void* /*source*/, std::size_t /*nbytes*/) noexcept {}
-  // Pre: no operation uses the chunk.
+  // No operation uses the chunk.
   virtual void destroy(void* address, std::size_t nbytes) noexcept = 0;
 };
 

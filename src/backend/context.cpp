@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/expects.hpp"
 #include "core/sizes.hpp"
 #include "os/process.hpp"
 
@@ -31,8 +32,8 @@ AllocationRequest with_alignment(const Device& device, AllocationRequest request
   return request;
 }
 
-// Pre: the alignment is not 0.
 Error check_request(const Device& device, const AllocationRequest& request) {
+  ISTHMUS_EXPECTS(request.alignment != 0);
   const auto& properties = device.properties();
   const auto capability = kind_capability(request.kind);
   if (capability == 0) {
@@ -97,6 +98,7 @@ Result<void*> Context::allocate(Device& device, const AllocationRequest& request
   if (auto error = check_request(device, aligned_request)) {
     return error;
   }
+  ISTHMUS_EXPECTS(request.nbytes > 0);
   return do_allocate(device, aligned_request);
 }
 

@@ -61,7 +61,7 @@ class Context : public RefCounted {
   // Checks every argument. Post: the pointer is aligned, and valid in this context only. Errors:
   // INVALID_ARGUMENT, UNSUPPORTED (kind), OUT_OF_MEMORY, DEVICE_LOST, DRIVER, FORKED.
   [[nodiscard]] Result<void*> allocate(Device& device, const AllocationRequest& request);
-  // Pre: `allocate` returned `pointer` for this kind and size, and no operation uses the memory any
+  // `allocate` returned `pointer` for this kind and size, and no operation uses the memory any
   // more. Must not be called from a continuation, since the driver call may block.
   void deallocate(void* pointer, UsmKind kind, std::size_t nbytes) noexcept;
   // Queries the driver for a pointer, which may point inside an allocation. The kind is UNKNOWN if
@@ -78,16 +78,16 @@ class Context : public RefCounted {
   // memory of this kind.
   [[nodiscard]] virtual ChunkSource* chunks(Device&, UsmKind) noexcept { return nullptr; }
 
-  // Pre of these three: ISTHMUS_CAN_IPC. UNSUPPORTED for memory that the driver cannot share.
+  // For devices with ISTHMUS_CAN_IPC. UNSUPPORTED for memory that the driver cannot share.
   [[nodiscard]] virtual Result<SharedAllocation> share_memory(const void* pointer);
   // Opens memory that another process exported and returns its base. Opening the same memory again
   // returns the same base; every open requires a matching `close_memory`. INVALID_ARGUMENT if
   // `handle` is not a handle, and for a handle that this process exported.
   [[nodiscard]] virtual Result<void*> open_memory(Device& device, const IpcHandle& handle);
-  // Waits for all work on the device. Pre: no operation uses the memory any more.
+  // Waits for all work on the device. No operation uses the memory any more.
   virtual void close_memory(Device& device, void* base) noexcept;
 
-  // Pre: `native` is a live event of this driver, of this context.
+  // `native` is a live event of this driver, of this context.
   [[nodiscard]] virtual Result<Ref<Event>> adopt_event(void* native, Owner owner);
 
   // Contexts with the same key are the same driver context.
@@ -100,8 +100,7 @@ class Context : public RefCounted {
   [[nodiscard]] virtual Result<void*> retain_opencl() const;
 
  protected:
-  // Pre: the device supports the kind; 0 < nbytes <= max_allocation_bytes; the alignment is a power
-  // of two, at most max_alignment.
+  // The device supports the request (`check`): kind, size and alignment, which is not 0.
   [[nodiscard]] virtual Result<void*> do_allocate(Device& device,
                                                   const AllocationRequest& request) = 0;
   virtual void do_deallocate(void* pointer, UsmKind kind, std::size_t nbytes) noexcept = 0;

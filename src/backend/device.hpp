@@ -95,10 +95,10 @@ class Device : public RefCounted {
   [[nodiscard]] virtual bool registers_host_memory() const noexcept { return false; }
   // Registers exactly these bytes, not the rest of their pages, for all devices of the platform.
   // Returns false if another library has already registered all of them; that registration remains
-  // unchanged. Pre: this library has registered nothing in the range. Errors: UNSUPPORTED,
+  // unchanged. This library has registered nothing in the range. Errors: UNSUPPORTED,
   // OUT_OF_MEMORY, INVALID_ARGUMENT, DEVICE_LOST, DRIVER.
   [[nodiscard]] virtual Result<bool> register_host(const HostRange& range);
-  // Pre: `register_host` returned true for this range, and no copy of it is in flight.
+  // `register_host` returned true for this range, and no copy of it is in flight.
   virtual void unregister_host(void* start) noexcept;
 
   // Adds to the number of bytes of this kind, outside of pools, whose release to the driver is

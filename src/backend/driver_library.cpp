@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <array>
-#include <mutex>
 
+#include "core/expects.hpp"
+#include "core/lock_guard.hpp"
+#include "core/mutex.hpp"
+#include "core/thread_safety.hpp"
 #include "os/library.hpp"
 
 namespace isthmus {
@@ -18,12 +21,12 @@ struct KnownLibrary {
 
 // Never destroyed, since it must outlive every thread.
 struct KnownLibraries {
-  std::mutex lock;
+  Mutex lock;
   std::array<KnownLibrary, 3> all{{{"cuda", "ISTHMUS_CUDA_LIBRARY", {}},
                                    {"opencl", "ISTHMUS_OPENCL_LIBRARY", {}},
                                    {"sycl", "ISTHMUS_SYCL_LIBRARY", {}}}};
 
-  [[nodiscard]] KnownLibrary* find(std::string_view backend) noexcept {
+  [[nodiscard]] KnownLibrary* find(std::string_view backend) noexcept ISTHMUS_REQUIRES(lock) {
     const auto found = std::ranges::find(all, backend, &KnownLibrary::backend);
     return found != all.end() ? &*found : nullptr;
   }
@@ -38,7 +41,7 @@ KnownLibraries& known_libraries() {
 
 Result<void> set_driver_library(std::string_view backend, std::string paths) {
   auto& libraries = known_libraries();
-  const std::lock_guard hold{libraries.lock};
+  const LockGuard hold{libraries.lock};
   auto* const found = libraries.find(backend);
   if (found == nullptr) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
@@ -50,11 +53,12 @@ Result<void> set_driver_library(std::string_view backend, std::string paths) {
 
 std::string driver_library(std::string_view backend) {
   auto& libraries = known_libraries();
-  const std::lock_guard hold{libraries.lock};
-  const auto& found = *libraries.find(backend);
-  const char* const environment_paths = os::trusted_variable(found.variable);
+  const LockGuard hold{libraries.lock};
+  const auto* const found = libraries.find(backend);
+  ISTHMUS_EXPECTS(found != nullptr);
+  const char* const environment_paths = os::trusted_variable(found->variable);
   return environment_paths != nullptr && *environment_paths != '\0' ? std::string{environment_paths}
-                                                                    : found.paths;
+                                                                    : found->paths;
 }
 
 }  // namespace isthmus

@@ -13,6 +13,7 @@
 #include "backend/opencl/open.hpp"
 #include "backend/sim/open.hpp"
 #include "backend/sycl/open.hpp"
+#include "core/expects.hpp"
 #include "core/text.hpp"
 #include "os/process.hpp"
 
@@ -40,8 +41,11 @@ class Driver {
     });
     return platforms_;
   }
-  // The reason why no platform was found; empty if there is one. Pre: `platforms` was called.
-  [[nodiscard]] const std::string& reason() const noexcept { return reason_; }
+  // The reason why no platform was found; empty if there is one.
+  [[nodiscard]] const std::string& reason() const noexcept {
+    ISTHMUS_EXPECTS(is_open());  // `platforms` was called
+    return reason_;
+  }
   [[nodiscard]] bool is_open() const noexcept { return is_open_.load(std::memory_order_acquire); }
 
  private:

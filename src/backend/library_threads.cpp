@@ -2,16 +2,18 @@
 #include "backend/library_threads.hpp"
 
 #include <algorithm>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <new>
 #include <system_error>
 #include <type_traits>
 #include <utility>
 
 #include "core/chain.hpp"
+#include "core/expects.hpp"
+#include "core/lock_guard.hpp"
+#include "core/mutex.hpp"
 #include "core/never_destroyed.hpp"
+#include "core/thread_safety.hpp"
 #include "core/threads.hpp"
 
 namespace isthmus {
@@ -24,18 +26,20 @@ struct WorkItem {
 namespace {
 
 struct FunctionState {
-  std::mutex lock;
-  std::condition_variable changed;
+  Mutex lock;
+  ConditionVariable changed;
   // Unlike the standard containers, allocates nothing on construction: memory may be exhausted at
   // the first use.
-  Chain<WorkItem> waiting;
-  std::size_t reserved = 0;  // queued work, and reserved work not started yet
-  std::size_t threads = 0;
-  std::size_t idle_threads = 0;
-  std::size_t running = 0;
-  bool stopped = false;
-  IdleWork when_idle = nullptr;
-  os::Clock::time_point due = os::Clock::time_point::max();  // the time at which `when_idle` is due
+  Chain<WorkItem> waiting ISTHMUS_GUARDED_BY(lock);
+  // Queued work, and reserved work not started yet.
+  std::size_t reserved ISTHMUS_GUARDED_BY(lock) = 0;
+  std::size_t threads ISTHMUS_GUARDED_BY(lock) = 0;
+  std::size_t idle_threads ISTHMUS_GUARDED_BY(lock) = 0;
+  std::size_t running ISTHMUS_GUARDED_BY(lock) = 0;
+  bool stopped ISTHMUS_GUARDED_BY(lock) = false;
+  IdleWork when_idle ISTHMUS_GUARDED_BY(lock) = nullptr;
+  // The time at which `when_idle` is due.
+  os::Clock::time_point due ISTHMUS_GUARDED_BY(lock) = os::Clock::time_point::max();
 };
 
 static_assert(std::is_nothrow_default_constructible_v<FunctionState>);
@@ -47,39 +51,38 @@ FunctionState& state() noexcept {
 }
 
 // Waits until there is work. Returns false if idle work is due instead. Idle work may wait for a
-// device, so it runs only while there are more idle threads than reserved work items. Pre and post:
-// the lock is held.
-bool wait_for_work(FunctionState& shared, std::unique_lock<std::mutex>& hold) {
+// device, so it runs only while there are more idle threads than reserved work items.
+bool wait_for_work(FunctionState& shared) ISTHMUS_REQUIRES(shared.lock) {
   while (shared.waiting.empty()) {
     if (shared.due == os::Clock::time_point::max() || shared.idle_threads <= shared.reserved) {
-      shared.changed.wait(hold);
+      shared.changed.wait(shared.lock);
     } else if (shared.due <= os::Clock::now()) {
       return false;
     } else {
-      shared.changed.wait_until(hold, os::Clock::time_point{shared.due});
+      shared.changed.wait_until(shared.lock, os::Clock::time_point{shared.due});
     }
   }
   return true;
 }
 
-void run_idle_work(FunctionState& shared, std::unique_lock<std::mutex>& hold) {
+void run_idle_work(FunctionState& shared) ISTHMUS_REQUIRES(shared.lock) {
   shared.due = os::Clock::time_point::max();
   const auto idle_work = shared.when_idle;
-  hold.unlock();
+  shared.lock.unlock();
   const auto next = idle_work();
-  hold.lock();
+  shared.lock.lock();
   shared.due = std::min(shared.due, next.value_or(os::Clock::time_point::max()));
 }
 
 void serve_functions() {
   auto& shared = state();
-  std::unique_lock hold{shared.lock};
+  UniqueLock hold{shared.lock};
   for (;;) {
     ++shared.idle_threads;
-    const bool has_work = wait_for_work(shared, hold);
+    const bool has_work = wait_for_work(shared);
     --shared.idle_threads;
     if (!has_work) {
-      run_idle_work(shared, hold);
+      run_idle_work(shared);
       continue;
     }
     auto next = shared.waiting.pop_front();
@@ -91,8 +94,8 @@ void serve_functions() {
   }
 }
 
-// Pre: the lock is held. Throws std::system_error if no thread can be started.
-void add_thread(FunctionState& shared) {
+// Throws std::system_error if no thread can be started.
+void add_thread(FunctionState& shared) ISTHMUS_REQUIRES(shared.lock) {
   start_thread(serve_functions).detach();
   ++shared.threads;
 }
@@ -119,9 +122,9 @@ void run_on_library_thread(std::function<void()> work,
 }
 
 ReservedWork::ReservedWork(std::function<void()> work)
-    : item_{std::make_unique<WorkItem>(std::move(work))} {
+    : item_{std::make_unique<WorkItem>(WorkItem{std::move(work)})} {
   auto& shared = state();
-  const std::lock_guard hold{shared.lock};
+  const LockGuard hold{shared.lock};
   if (shared.idle_threads <= shared.reserved) {
     add_thread(shared);
   }
@@ -140,22 +143,23 @@ ReservedWork::ReservedWork(ReservedWork&& other) noexcept = default;
 ReservedWork::~ReservedWork() {
   if (item_) {
     auto& shared = state();
-    const std::lock_guard hold{shared.lock};
+    const LockGuard hold{shared.lock};
     --shared.reserved;
     shared.changed.notify_all();
   }
 }
 
 void ReservedWork::start() noexcept {
+  ISTHMUS_EXPECTS(item_);
   auto& shared = state();
-  const std::lock_guard hold{shared.lock};
+  const LockGuard hold{shared.lock};
   shared.waiting.push_back(std::move(item_));
   shared.changed.notify_all();  // not notify_one, which might wake only `stop_functions`
 }
 
 void run_when_idle(IdleWork work, os::Clock::time_point when) noexcept {
   auto& shared = state();
-  const std::lock_guard hold{shared.lock};
+  const LockGuard hold{shared.lock};
   shared.when_idle = work;
   if (when < shared.due) {
     shared.due = when;
@@ -172,7 +176,7 @@ void run_when_idle(IdleWork work, os::Clock::time_point when) noexcept {
 
 bool try_begin_function() noexcept {
   auto& shared = state();
-  const std::lock_guard hold{shared.lock};
+  const LockGuard hold{shared.lock};
   if (shared.stopped) {
     return false;
   }
@@ -182,16 +186,18 @@ bool try_begin_function() noexcept {
 
 void end_function() noexcept {
   auto& shared = state();
-  const std::lock_guard hold{shared.lock};
+  const LockGuard hold{shared.lock};
   --shared.running;
   shared.changed.notify_all();
 }
 
 void stop_functions() noexcept {
   auto& shared = state();
-  std::unique_lock hold{shared.lock};
+  const LockGuard hold{shared.lock};
   shared.stopped = true;
-  shared.changed.wait(hold, [&] { return shared.running == 0; });
+  while (shared.running != 0) {
+    shared.changed.wait(shared.lock);
+  }
 }
 
 }  // namespace isthmus

@@ -30,7 +30,7 @@ class ReservedWork {
   // Releases the reserved thread if the work was not started.
   ~ReservedWork();
 
-  // Pre: called at most once. Never blocks.
+  // Called at most once. Never blocks.
   void start() noexcept;
 
  private:
@@ -42,9 +42,9 @@ class ReservedWork {
 // Performs the work that is due. Returns the time at which more work will be due, or std::nullopt
 // if no more work is known until the next `run_when_idle`.
 using IdleWork = os::Deadline (*)() noexcept;
-// Calls `work` on an idle library thread at `when` or later, on one thread at a time. Pre: all
-// calls pass the same function. Starts the first thread if there is none. If all threads are busy,
-// the work is delayed until one is idle. Never blocks.
+// Calls `work` on an idle library thread at `when` or later, on one thread at a time. A call
+// with another function replaces that of earlier calls. Starts the first thread if there is none.
+// If all threads are busy, the work is delayed until one is idle. Never blocks.
 void run_when_idle(IdleWork work, os::Clock::time_point when) noexcept;
 
 // Called before and after every call of a user's function. `try_begin_function` returns false after

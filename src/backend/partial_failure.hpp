@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "backend/event.hpp"
+#include "core/expects.hpp"
 
 namespace isthmus {
 
@@ -16,9 +17,9 @@ namespace isthmus {
 // fail afterwards.
 class PartialFailure {
  public:
-  // Returns an event that fails with `error` once `command` has completed. Pre: called at most
-  // once.
+  // Returns an event that fails with `error` once `command` has completed. Called at most once.
   [[nodiscard]] Ref<Event> after(Event& command, Error error) noexcept {
+    ISTHMUS_EXPECTS(ending_);
     Ref<Event> event{ending_->event};
     ending_->error = std::move(error);
     command.on_complete(*ending_.release());

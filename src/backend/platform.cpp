@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "backend/queue.hpp"
+#include "core/lock_guard.hpp"
 
 namespace isthmus {
 
@@ -42,7 +43,7 @@ Result<Context*> Platform::default_context_locked() {
 }
 
 Result<Ref<Context>> Platform::default_context() {
-  const std::lock_guard hold{defaults_lock_};
+  const LockGuard hold{defaults_lock_};
   auto found = default_context_locked();
   if (!found) {
     return found.take_error();
@@ -59,7 +60,7 @@ Result<Ref<Queue>> Platform::default_queue(Device& device) {
 
 // Returns the queue of another thread that has created it meanwhile.
 Result<Ref<Queue>> Platform::create_default_queue(Device& member) {
-  const std::lock_guard hold{defaults_lock_};
+  const LockGuard hold{defaults_lock_};
   if (auto* queue = member.default_queue_.load(std::memory_order_acquire)) {
     return Ref<Queue>{queue};
   }

@@ -4,14 +4,15 @@
 // queues. Thread-safe after construction.
 
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "backend/context.hpp"
 #include "backend/device.hpp"
+#include "core/mutex.hpp"
 #include "core/owner.hpp"
+#include "core/thread_safety.hpp"
 
 namespace isthmus {
 
@@ -38,7 +39,7 @@ class Platform : public RefCounted {
     return &candidate.platform() == this;
   }
 
-  // The device with this driver handle; null if it is not a device of this platform. Pre: `native`
+  // The device with this driver handle; null if it is not a device of this platform. `native`
   // is null or a live device handle of this driver.
   [[nodiscard]] virtual Device* device_of(void* native) const noexcept;
 
@@ -50,11 +51,11 @@ class Platform : public RefCounted {
   // Creates a separate context over `members`. INVALID_ARGUMENT if there are none, WRONG_CONTEXT if
   // one of them is not a device of this platform.
   [[nodiscard]] Result<Ref<Context>> create_context(std::span<Device* const> members);
-  // Pre: `native` is a live context handle of this driver.
+  // `native` is a live context handle of this driver.
   [[nodiscard]] virtual Result<Ref<Context>> adopt_context(Device& member, void* native,
                                                            Owner owner);
   [[nodiscard]] virtual Result<Ref<Queue>> adopt_queue(Device& member, void* native, Owner owner);
-  // Adopts the driver context on which `context`, a context of another backend, is built. Pre: that
+  // Adopts the driver context on which `context`, a context of another backend, is built. That
   // backend is built on this driver.
   [[nodiscard]] virtual Result<Ref<Context>> share_context(Device& member, Context& context);
 
@@ -62,7 +63,7 @@ class Platform : public RefCounted {
   // Makes `device` a child of this platform. Called while the backend lists the devices, before
   // other threads can access the platform.
   Device& add(std::unique_ptr<Device> device);
-  // Pre: the members belong to this platform. `owning_platform` is null, or the platform that will
+  // The members belong to this platform. `owning_platform` is null, or the platform that will
   // own the context.
   [[nodiscard]] virtual Result<Ref<Context>> make_context(std::vector<Device*> members,
                                                           Platform* owning_platform) = 0;
@@ -70,13 +71,13 @@ class Platform : public RefCounted {
  private:
   PlatformProperties properties_;
   std::vector<std::unique_ptr<Device>> devices_;
-  std::mutex defaults_lock_;
+  Mutex defaults_lock_;
   // Owned objects: releasing references to them does not delete them. The destructor deletes the
   // queues before the context that they use.
-  std::vector<Queue*> default_queues_;
-  Context* default_context_ = nullptr;
+  std::vector<Queue*> default_queues_ ISTHMUS_GUARDED_BY(defaults_lock_);
+  Context* default_context_ ISTHMUS_GUARDED_BY(defaults_lock_) = nullptr;
 
-  [[nodiscard]] Result<Context*> default_context_locked();
+  [[nodiscard]] Result<Context*> default_context_locked() ISTHMUS_REQUIRES(defaults_lock_);
   [[nodiscard]] Result<Ref<Queue>> create_default_queue(Device& member);
 };
 

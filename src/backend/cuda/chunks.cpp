@@ -8,6 +8,7 @@
 #include "backend/call_of_any_thread.hpp"
 #include "backend/cuda/current.hpp"
 #include "backend/platform.hpp"
+#include "core/lock_guard.hpp"
 #include "core/sizes.hpp"
 #include "core/undo.hpp"
 #include "os/process.hpp"
@@ -214,7 +215,7 @@ Result<void> Chunks::create(void* address, std::size_t nbytes) {
   auto result = map(address, nbytes, handle);
   if (result) {
     try {
-      const std::lock_guard hold{lock_};
+      const LockGuard hold{lock_};
       handles_.emplace(address, handle);
       return {};
     } catch (const std::bad_alloc&) {
@@ -234,12 +235,12 @@ Result<void> Chunks::move(void* source, void* destination, std::size_t nbytes,
   const ContextGuard guard{calls(), device_.primary_or_null()};
   CUmemGenericAllocationHandle handle = 0;
   {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     handle = handles_.at(source);
     handles_.emplace(destination, handle);
   }
   auto result = map(destination, nbytes, handle);
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   handles_.erase(result ? source : destination);
   return result;
 }
@@ -253,7 +254,7 @@ void Chunks::unmap_old(void* source, std::size_t nbytes) noexcept {
 void Chunks::destroy(void* address, std::size_t nbytes) noexcept {
   CUmemGenericAllocationHandle handle = 0;
   {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     const auto found = handles_.find(address);
     if (found == handles_.end()) {
       return;

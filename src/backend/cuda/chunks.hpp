@@ -14,13 +14,14 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "backend/chunk_source.hpp"
 #include "backend/cuda/device.hpp"
+#include "core/mutex.hpp"
+#include "core/thread_safety.hpp"
 
 namespace isthmus::cuda {
 
@@ -76,9 +77,9 @@ class Chunks final : public ChunkSource {
   // Relaxed accesses suffice for both: a stale value only costs another driver call.
   std::atomic<bool> can_create_{false};
   mutable std::atomic<bool> export_unsupported_{false};
-  std::mutex lock_;  // never held during a driver call
-  std::unordered_map<void*, CUmemGenericAllocationHandle>
-      handles_;  // by the address of their mapping
+  Mutex lock_;  // never held during a driver call
+  // By the address of their mapping.
+  std::unordered_map<void*, CUmemGenericAllocationHandle> handles_ ISTHMUS_GUARDED_BY(lock_);
 };
 
 }  // namespace isthmus::cuda

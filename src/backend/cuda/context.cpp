@@ -6,6 +6,7 @@
 #include "backend/cuda/current.hpp"
 #include "backend/cuda/pointer.hpp"
 #include "backend/cuda/queue.hpp"
+#include "core/lock_guard.hpp"
 #include "core/sizes.hpp"
 #include "core/undo.hpp"
 #include "os/process.hpp"
@@ -111,7 +112,7 @@ ChunkSource* Context::chunks(isthmus::Device& device, UsmKind kind) noexcept {
   }
 }
 
-// Pre: the device's context is current.
+// The device's context is current.
 Result<void*> Context::obtain(Device& device, const AllocationRequest& request) {
   const auto& calls = device.calls();
   const auto kind = request.kind;
@@ -145,7 +146,7 @@ Result<void*> Context::obtain_overaligned(Device& device, const AllocationReques
   auto* const aligned = static_cast<std::byte*>(*base) +
                         (round_up(address(*base), request.alignment) - address(*base));
   try {
-    const std::lock_guard hold{overaligned_lock_};
+    const LockGuard hold{overaligned_lock_};
     overaligned_.emplace(aligned, DriverAllocation{*base, nbytes});
   } catch (const std::bad_alloc&) {
     free_allocation(device, *base, request.kind, nbytes);
@@ -171,7 +172,7 @@ Result<void*> Context::do_allocate(isthmus::Device& device, const AllocationRequ
   return obtain_overaligned(cuda_device, request);
 }
 
-// Pre: the device's context is current.
+// The device's context is current.
 void Context::free_allocation(Device& device, void* pointer, UsmKind kind,
                               std::size_t nbytes) noexcept {
   if (kind == ISTHMUS_KIND_HOST) {
@@ -193,7 +194,7 @@ void Context::do_deallocate(void* pointer, UsmKind kind, std::size_t nbytes) noe
       kind == ISTHMUS_KIND_HOST ? nullptr : Device::find(platform(), attributes.device);
   auto& device = owner != nullptr ? *owner : fallback;
   if (overaligned_count_.load(std::memory_order_relaxed) != 0) {
-    const std::lock_guard hold{overaligned_lock_};
+    const LockGuard hold{overaligned_lock_};
     if (auto entry = overaligned_.extract(pointer)) {
       pointer = entry.mapped().base;
       nbytes = entry.mapped().nbytes;

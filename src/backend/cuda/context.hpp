@@ -5,11 +5,12 @@
 // other backend.
 
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 
 #include "backend/context.hpp"
 #include "backend/cuda/chunks.hpp"
+#include "core/mutex.hpp"
+#include "core/thread_safety.hpp"
 
 namespace isthmus::cuda {
 
@@ -52,8 +53,8 @@ class Context final : public isthmus::Context {
     void* base;
     std::size_t nbytes;
   };
-  std::mutex overaligned_lock_;
-  std::unordered_map<void*, DriverAllocation> overaligned_;
+  Mutex overaligned_lock_;
+  std::unordered_map<void*, DriverAllocation> overaligned_ ISTHMUS_GUARDED_BY(overaligned_lock_);
   std::atomic<std::size_t> overaligned_count_{0};
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Contiguous and two-dimensional copies by the driver. Thread-safe. Pre: the context of the stream
-// is current.
+// Contiguous and two-dimensional copies by the driver. Thread-safe. The context of the stream is
+// current.
 //
 // The driver derives the direction of a copy from the addresses. A copy from or to pageable memory
 // goes through a staging buffer of the driver. The source may be changed once the call returns. The

@@ -7,6 +7,7 @@
 #include "backend/cuda/current.hpp"
 #include "backend/cuda/pointer.hpp"
 #include "backend/platform.hpp"
+#include "core/lock_guard.hpp"
 #include "core/sizes.hpp"
 #include "os/process.hpp"
 
@@ -37,7 +38,7 @@ Result<CUcontext> Device::primary() const {
   if (auto* existing = primary_or_null()) {
     return existing;
   }
-  const std::lock_guard hold{primary_lock_};
+  const LockGuard hold{primary_lock_};
   if (auto* existing = primary_or_null()) {
     return existing;
   }

@@ -4,7 +4,6 @@
 // other code in the process. Thread-safe.
 
 #include <atomic>
-#include <mutex>
 
 #include "backend/cuda/api.hpp"
 #include "backend/cuda/device_description.hpp"
@@ -15,6 +14,7 @@
 #include "backend/cuda/strided_kernel_ptx.hpp"
 #include "backend/device.hpp"
 #include "backend/queue_table.hpp"
+#include "core/mutex.hpp"
 
 namespace isthmus::cuda {
 
@@ -54,9 +54,9 @@ class Device final : public isthmus::Device {
   [[nodiscard]] RangeLists& range_lists() noexcept { return range_lists_; }
   [[nodiscard]] Kernel& strided_kernel() noexcept { return strided_kernel_; }
   // Whether kernels may access `nbytes` at this address directly. Other code may have pinned only
-  // part of that host memory. Pre: a context of the device is current.
+  // part of that host memory. A context of the device is current.
   [[nodiscard]] bool kernels_can_access(const void* pointer, std::size_t nbytes) const noexcept;
-  // Whether the pointer is unknown to the driver. Pre: the primary context exists.
+  // Whether the pointer is unknown to the driver. The primary context exists.
   [[nodiscard]] bool is_pageable(const void* pointer) const noexcept;
   [[nodiscard]] EventCache& events() const noexcept { return events_; }
 
@@ -76,7 +76,7 @@ class Device final : public isthmus::Device {
   mutable Kernel ranges_kernel_{k_ranges_ptx, "isthmus_copy_ranges"};
   mutable Kernel strided_kernel_{k_strided_ptx, "isthmus_copy_strided"};
   RangeLists range_lists_;
-  mutable std::mutex primary_lock_;
+  mutable Mutex primary_lock_;
   // Created under `primary_lock_`, then stored with release; readers load it with acquire.
   mutable std::atomic<CUcontext> primary_{nullptr};
   std::atomic<std::size_t> managed_bytes_{0};

@@ -6,10 +6,11 @@
 
 #include <array>
 #include <cstddef>
-#include <mutex>
 
 #include "backend/cuda/api.hpp"
+#include "core/lock_guard.hpp"
 #include "core/spin_lock.hpp"
+#include "core/thread_safety.hpp"
 
 namespace isthmus::cuda {
 
@@ -19,12 +20,12 @@ class EventCache {
  public:
   // Returns null if the cache is empty.
   [[nodiscard]] CUevent acquire() noexcept {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     return count_ != 0 ? cached_[--count_] : nullptr;
   }
   // Returns false if the cache is full.
   [[nodiscard]] bool recycle(CUevent event) noexcept {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     if (count_ == cached_.size()) {
       return false;
     }
@@ -34,8 +35,8 @@ class EventCache {
 
  private:
   SpinLock lock_;
-  std::size_t count_ = 0;
-  std::array<CUevent, 256> cached_{};
+  std::size_t count_ ISTHMUS_GUARDED_BY(lock_) = 0;
+  std::array<CUevent, 256> cached_ ISTHMUS_GUARDED_BY(lock_){};
 };
 
 }  // namespace isthmus::cuda

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "backend/cuda/pointer.hpp"
+#include "core/expects.hpp"
 
 namespace isthmus::cuda {
 namespace {
@@ -112,6 +113,7 @@ class FillCommand {
 
 CUresult enqueue_fill(const Api& calls, CUstream stream, void* destination,
                       const FillPattern& pattern, std::size_t nbytes) noexcept {
+  ISTHMUS_EXPECTS(nbytes % pattern.nbytes == 0, nbytes, pattern.nbytes);
   const FillCommand command{calls, stream, to_deviceptr(destination), shortened(pattern)};
   return command.is_single_fill()
              ? command.fill_elements(nbytes)

@@ -7,8 +7,7 @@
 
 namespace isthmus::cuda {
 
-// Pre: the memory is not pageable; `nbytes` is a multiple of the pattern's size; the context of the
-// stream is current.
+// The memory is not pageable, and the context of the stream is current.
 [[nodiscard]] CUresult enqueue_fill(const Api& calls, CUstream stream, void* destination,
                                     const FillPattern& pattern, std::size_t nbytes) noexcept;
 

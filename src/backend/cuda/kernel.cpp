@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "backend/cuda/errors.hpp"
+#include "core/lock_guard.hpp"
 
 namespace isthmus::cuda {
 namespace {
@@ -45,7 +46,7 @@ CUresult Kernel::load(const Api& calls, CUfunction& function) noexcept {
 
 CUfunction Kernel::get_function(const Api& calls) noexcept {
   if (!resolved_.load(std::memory_order_acquire)) {
-    const std::lock_guard hold{load_lock_};
+    const LockGuard hold{load_lock_};
     if (!resolved_.load(std::memory_order_relaxed)) {
       if (os::Clock::now() < next_attempt_) {
         return nullptr;

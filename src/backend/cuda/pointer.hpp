@@ -14,7 +14,7 @@ struct PointerAttributes {
   CUdevice device = 0;
 };
 
-// Takes 0.08 us. Pre: a context is current.
+// Takes 0.08 us. A context is current.
 [[nodiscard]] inline PointerAttributes query_pointer(const Api& calls,
                                                      const void* pointer) noexcept {
   unsigned attribute_ids[] = {cu::k_pointer_memory_type, cu::k_pointer_is_managed,

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "core/lock_guard.hpp"
 #include "core/undo.hpp"
 
 namespace isthmus::cuda {
@@ -19,22 +20,22 @@ void RangeLists::recycle_completed() {
   std::vector<PendingBlocks> scanned;
   scanned.reserve(k_max_blocks);
   {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     std::move(in_use_.begin(), in_use_.end(), std::back_inserter(scanned));
     in_use_.clear();
   }
   const auto completed =
       std::partition(scanned.begin(), scanned.end(),
                      [](const PendingBlocks& each) { return each.reading->pending(); });
-  const std::lock_guard hold{lock_};
-  std::for_each(completed, scanned.end(), [this](const PendingBlocks& each) {
-    free_.insert(free_.end(), each.blocks.begin(), each.blocks.end());
-  });
+  const LockGuard hold{lock_};
+  for (auto each = completed; each != scanned.end(); ++each) {
+    free_.insert(free_.end(), each->blocks.begin(), each->blocks.end());
+  }
   std::move(scanned.begin(), completed, std::back_inserter(in_use_));
 }
 
 bool RangeLists::take_free(std::size_t count, std::vector<Block>& out) {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   const auto first = free_.size() - std::min(count - out.size(), free_.size());
   out.insert(out.end(), free_.begin() + static_cast<std::ptrdiff_t>(first), free_.end());
   free_.resize(first);
@@ -44,7 +45,7 @@ bool RangeLists::take_free(std::size_t count, std::vector<Block>& out) {
 // Returns null if the limit is reached or the driver's memory is exhausted.
 RangeLists::Block RangeLists::allocate_block(const Api& calls) noexcept {
   {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     if (block_count_ == k_max_blocks) {
       return nullptr;
     }
@@ -53,7 +54,7 @@ RangeLists::Block RangeLists::allocate_block(const Api& calls) noexcept {
   void* pointer = nullptr;
   if (calls.allocate_host(&pointer, k_entries_per_block * sizeof(RangeEntry),
                           cu::k_host_portable | cu::k_host_mapped) != cu::k_success) {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     --block_count_;
     return nullptr;
   }
@@ -79,12 +80,12 @@ std::vector<RangeLists::Block> RangeLists::acquire(const Api& calls, std::size_t
 }
 
 void RangeLists::release(const std::vector<Block>& blocks) noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   free_.insert(free_.end(), blocks.begin(), blocks.end());
 }
 
 void RangeLists::release_after(std::vector<Block> blocks, Ref<Event> reading) noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   in_use_.push_back({std::move(blocks), std::move(reading)});
 }
 

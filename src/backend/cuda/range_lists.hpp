@@ -3,11 +3,12 @@
 // The lists from which a kernel reads the ranges that it copies, in pinned memory. Their blocks are
 // cached for later copies until the process ends, at most 32 MiB per device.
 
-#include <mutex>
 #include <vector>
 
 #include "backend/cuda/api.hpp"
 #include "backend/event.hpp"
+#include "core/mutex.hpp"
+#include "core/thread_safety.hpp"
 
 namespace isthmus::cuda {
 
@@ -26,10 +27,10 @@ class RangeLists {
   using Block = RangeEntry*;
 
   RangeLists();
-  // Returns `count` blocks, or none if memory is exhausted or the limit is reached. Pre: the
+  // Returns `count` blocks, or none if memory is exhausted or the limit is reached. The
   // device's context is current.
   [[nodiscard]] std::vector<Block> acquire(const Api& calls, std::size_t count);
-  // Pre: no operation reads the blocks.
+  // No operation reads the blocks.
   void release(const std::vector<Block>& blocks) noexcept;
   // Returns the blocks to the cache once `reading` has completed.
   void release_after(std::vector<Block> blocks, Ref<Event> reading) noexcept;
@@ -43,11 +44,11 @@ class RangeLists {
   void recycle_completed();
   [[nodiscard]] Block allocate_block(const Api& calls) noexcept;
 
-  std::mutex lock_;
+  Mutex lock_;
   // The maximum capacity of both is reserved, so that returning blocks never fails.
-  std::vector<Block> free_;
-  std::vector<PendingBlocks> in_use_;
-  std::size_t block_count_ = 0;
+  std::vector<Block> free_ ISTHMUS_GUARDED_BY(lock_);
+  std::vector<PendingBlocks> in_use_ ISTHMUS_GUARDED_BY(lock_);
+  std::size_t block_count_ ISTHMUS_GUARDED_BY(lock_) = 0;
 };
 
 }  // namespace isthmus::cuda

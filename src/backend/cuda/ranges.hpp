@@ -19,13 +19,13 @@ namespace isthmus::cuda {
 // `release_lists_after` may run while another thread runs `enqueue`; otherwise not thread-safe.
 class RangePlan {
  public:
-  // Writes the lists that the kernel reads. Pre: the device's context is current.
+  // Writes the lists that the kernel reads. The device's context is current.
   RangePlan(Device& device, const RangedCopy& copy);
 
-  // Submits the commands to a stream of the device. Pre: the device's context is current.
+  // Submits the commands to a stream of the device. The device's context is current.
   [[nodiscard]] CUresult enqueue(CUstream stream) const noexcept;
 
-  // Returns the lists to the device. Pre: no operation reads them.
+  // Returns the lists to the device. No operation reads them.
   void release_lists() noexcept;
   // Returns the lists to the device once `reading` has completed.
   void release_lists_after(Ref<Event> reading) noexcept;

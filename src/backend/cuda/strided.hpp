@@ -44,7 +44,7 @@ struct StridedLaunch {
 // The same for rows. Also returns std::nullopt if the driver copies rows of this width faster.
 [[nodiscard]] std::optional<StridedLaunch> launch_of(Device& device, const Copy2dShape& shape);
 
-// Launches the kernel on a stream of `device`. Pre: the device's context is current.
+// Launches the kernel on a stream of `device`. The device's context is current.
 [[nodiscard]] CUresult enqueue_launch(Device& device, CUstream stream,
                                       const StridedLaunch& launch) noexcept;
 

@@ -6,6 +6,7 @@
 #include "backend/opencl/errors.hpp"
 #include "backend/opencl/queue.hpp"
 #include "backend/platform.hpp"
+#include "core/lock_guard.hpp"
 #include "core/sizes.hpp"
 #include "os/process.hpp"
 
@@ -117,7 +118,7 @@ void* Context::allocate_padded(const Device& device, const AllocationRequest& re
     return nullptr;
   }
   auto* aligned = start + (round_up(address(start), request.alignment) - address(start));
-  const std::lock_guard hold{padded_lock_};
+  const LockGuard hold{padded_lock_};
   padded_.emplace(aligned, start);
   padded_count_.fetch_add(1, std::memory_order_relaxed);
   return aligned;
@@ -162,7 +163,7 @@ void Context::do_deallocate(void* pointer, UsmKind, std::size_t) noexcept {
     return;
   }
   if (padded_count_.load(std::memory_order_relaxed) != 0) {
-    const std::lock_guard hold{padded_lock_};
+    const LockGuard hold{padded_lock_};
     if (auto node = padded_.extract(pointer)) {
       pointer = node.mapped();
       padded_count_.fetch_sub(1, std::memory_order_relaxed);

@@ -3,12 +3,13 @@
 // An OpenCL context and the memory that belongs to it: USM, or SVM as a substitute. Thread-safe.
 
 #include <atomic>
-#include <mutex>
 #include <unordered_map>
 
 #include "backend/context.hpp"
 #include "backend/opencl/device.hpp"
 #include "backend/opencl/driver.hpp"
+#include "core/mutex.hpp"
+#include "core/thread_safety.hpp"
 
 namespace isthmus::opencl {
 
@@ -50,8 +51,8 @@ class Context final : public isthmus::Context {
   // If the driver refuses an alignment, the context allocates more and aligns the start itself.
   // `padded_` maps the aligned start to the driver's pointer. It is empty with drivers that support
   // all alignments.
-  std::mutex padded_lock_;
-  std::unordered_map<void*, void*> padded_;
+  Mutex padded_lock_;
+  std::unordered_map<void*, void*> padded_ ISTHMUS_GUARDED_BY(padded_lock_);
   std::atomic<std::size_t> padded_count_{0};
 };
 

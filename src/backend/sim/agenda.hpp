@@ -49,8 +49,8 @@ class Agenda {
   Agenda& operator=(const Agenda&) = delete;
   ~Agenda() = default;  // all steps were executed by this time
 
-  // The queues whose operations are to run, in order. Pre of `push_queue`: `added` is in no agenda,
-  // and the lock of its engine is held.
+  // The queues whose operations are to run, in order. `push_queue` is called under the lock of the
+  // engine of `added`, which is in no agenda.
   [[nodiscard]] bool has_queue() const noexcept { return first_queue_ != nullptr; }
   void push_queue(const std::shared_ptr<QueueOperations>& added) noexcept;
   [[nodiscard]] std::shared_ptr<QueueOperations> pop_queue() noexcept;

@@ -11,7 +11,7 @@ namespace isthmus::sim {
 class Context final : public isthmus::Context {
  public:
   Context(std::vector<isthmus::Device*> devices, isthmus::Platform* owning_platform);
-  // Pre: its queues were destroyed. Completes their remaining operations and frees all memory that
+  // Its queues were destroyed. Completes their remaining operations and frees all memory that
   // the caller has not freed.
   ~Context() override;
 

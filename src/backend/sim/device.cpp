@@ -2,6 +2,7 @@
 #include "backend/sim/device.hpp"
 
 #include "backend/platform.hpp"
+#include "core/lock_guard.hpp"
 #include "core/text.hpp"
 
 namespace isthmus::sim {
@@ -75,7 +76,7 @@ Device::Device(isthmus::Platform& platform, const std::string& filter, const Opt
       options_{without_one_time_options(options)} {}
 
 Result<void> Device::configure(std::string_view changes) {
-  const std::lock_guard hold{options_lock_};
+  const LockGuard hold{options_lock_};
   auto options = parse_options(changes, Source::change, options_);
   if (!options) {
     return options.take_error();

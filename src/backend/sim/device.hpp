@@ -6,6 +6,8 @@
 
 #include "backend/device.hpp"
 #include "backend/sim/engine.hpp"
+#include "core/mutex.hpp"
+#include "core/thread_safety.hpp"
 
 namespace isthmus::sim {
 
@@ -20,11 +22,11 @@ class Device final : public isthmus::Device {
 
  private:
   std::shared_ptr<sim::Engine> engine_;
-  std::mutex options_lock_;
-  Options options_;  // guarded by `options_lock_`; without one-time options
+  Mutex options_lock_;
+  Options options_ ISTHMUS_GUARDED_BY(options_lock_);  // without one-time options
 };
 
-// Pre: a device of this backend.
+// `device` belongs to this backend.
 [[nodiscard]] inline Engine& engine_of(const isthmus::Device& device) noexcept {
   return static_cast<const Device&>(device).engine();
 }

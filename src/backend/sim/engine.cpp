@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/lock_guard.hpp"
 #include "core/sizes.hpp"
 
 namespace isthmus::sim {
@@ -75,7 +76,7 @@ std::vector<Dependency> dependencies(const Ref<Operation>& operation, WaitList a
     each.event = dependency.get();
     const auto awaited = AwaitedEvent::of(*dependency);
     each.simulated = awaited.simulated;
-    each.waiting = std::make_unique<PassedEvent>(operation);
+    each.waiting = std::make_unique<PassedEvent>(PassedEvent{operation});
     each.waiting->order_only = awaited.order_only;
     if (each.simulated == nullptr) {
       each.foreign = std::make_unique<ForeignEventContinuation>(std::move(each.waiting));
@@ -97,7 +98,7 @@ Engine::Engine(std::string filter, const Options& options)
 
 Result<void> Engine::begin(Call kind) {
   ScopedAgenda next;
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   handle_loss(next);
   if (lost_ && kind != Call::free) {
     return lost_error();
@@ -110,7 +111,7 @@ Result<void> Engine::begin(Call kind) {
 
 void Engine::change(const Options& options) {
   ScopedAgenda next;
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   timeline_.change(options);
   effect_ = options.effect;
   if (options.reseed) {
@@ -129,17 +130,17 @@ void Engine::change(const Options& options) {
 }
 
 std::uint64_t Engine::calls(Call kind) const {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   return log_.call_count(kind);
 }
 
 SimulationState Engine::state() const {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   return {timeline_.now(), device_bytes_, host_bytes_};
 }
 
 Result<MemoryInfo> Engine::memory() const {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   if (lost_ || log_.lost()) {
     return lost_error();
   }
@@ -147,7 +148,7 @@ Result<MemoryInfo> Engine::memory() const {
 }
 
 Result<void> Engine::reserve(const AllocationRequest& request) {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   if (request.kind != ISTHMUS_KIND_DEVICE) {
     host_bytes_ += request.nbytes;
     return {};
@@ -164,26 +165,26 @@ Result<void> Engine::reserve(const AllocationRequest& request) {
 }
 
 void Engine::release_bytes(UsmKind kind, std::size_t nbytes) noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   (kind == ISTHMUS_KIND_DEVICE ? device_bytes_ : host_bytes_) -= nbytes;
 }
 
 void Engine::record_violation() noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   log_.record_violation();
 }
 
 std::shared_ptr<QueueOperations> Engine::add_queue_operations(const void* context) {
   auto queue_operations = std::make_shared<QueueOperations>();
   queue_operations->context = context;
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   all_queue_operations_.push_back(queue_operations);
   return queue_operations;
 }
 
 void Engine::release_queue_operations(
     const std::shared_ptr<QueueOperations>& queue_operations) noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   queue_operations->queue_destroyed = true;
   if (queue_operations->waiting.empty()) {
     std::erase(all_queue_operations_, queue_operations);
@@ -197,16 +198,17 @@ Ref<Event> Engine::submit(const std::shared_ptr<QueueOperations>& queue_operatio
       make_ref<AwaitableOperation>(shared_from_this(), queue_operations, std::move(work));
   // Nothing may fail once the operation was enqueued: later operations would wait indefinitely.
   auto waits = dependencies(operation, after);
-  auto submission = std::make_unique<PassedEvent>(operation);
+  auto submission = std::make_unique<PassedEvent>(PassedEvent{operation});
   std::uint32_t foreign = 0;
   for (const auto& each : waits) {
     foreign += each.simulated == nullptr ? 1 : 0;
     if (each.simulated != nullptr) {
-      operation->waits_.push_back(std::make_unique<Demanded>(Ref<Operation>{each.simulated}));
+      operation->waits_.push_back(
+          std::make_unique<Demanded>(Demanded{Ref<Operation>{each.simulated}}));
     }
   }
   {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     enqueue(operation, waits.size(), foreign, queue);
   }
   for (auto& each : waits) {
@@ -222,7 +224,7 @@ Ref<Event> Engine::submit(const std::shared_ptr<QueueOperations>& queue_operatio
 
 bool Engine::poll(Operation& operation) noexcept {
   ScopedAgenda next;
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   handle_loss(next);
   timeline_.advance_by(k_call_ns);
   // The first poll of an operation that no thread waits for returns PENDING, so that tests detect a
@@ -236,7 +238,7 @@ bool Engine::poll(Operation& operation) noexcept {
 
 void Engine::demand(Operation& operation) noexcept {
   ScopedAgenda next;
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   handle_loss(next);
   next.demand = {Ref<Operation>{&operation}, true};
 }
@@ -247,7 +249,7 @@ void Engine::drain(const void* context) noexcept {
   };
   {
     ScopedAgenda next;
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     for (const auto& queue_operations : all_queue_operations_) {
       if (matches(*queue_operations)) {
         demand_below(*queue_operations, queue_operations->next_number, next);
@@ -256,7 +258,7 @@ void Engine::drain(const void* context) noexcept {
     }
   }
   ScopedAgenda next;
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   const auto abandoned =
       fail(ISTHMUS_ERROR_ABANDONED,
            "{} was destroyed while this operation waited for an event of another device", filter_);

@@ -13,7 +13,6 @@
 // platform's destructor drains its engines, which ends these reference cycles.
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -24,6 +23,8 @@
 #include "backend/sim/queue_operations.hpp"
 #include "backend/sim/timeline.hpp"
 #include "backend/simulation.hpp"
+#include "core/mutex.hpp"
+#include "core/thread_safety.hpp"
 
 namespace isthmus::sim {
 
@@ -46,8 +47,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   [[nodiscard]] std::shared_ptr<QueueOperations> add_queue_operations(const void* context);
   void release_queue_operations(const std::shared_ptr<QueueOperations>& queue_operations) noexcept;
-  // Pre: `after` satisfies the preconditions of the queue's `do_` functions; `queue` is the queue
-  // of `queue_operations`.
+  // `after` is as in the queue's `do_` functions; `queue` is the queue of `queue_operations`.
   [[nodiscard]] Ref<Event> submit(const std::shared_ptr<QueueOperations>& queue_operations,
                                   Work work, WaitList after, isthmus::Queue& queue);
 
@@ -60,53 +60,55 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void drain(const void* context) noexcept;
 
   // Executes all steps of an agenda, of this and of other engines, and the steps that they enable.
-  // Pre: the caller holds no engine's lock. Post: the agenda is empty.
+  // The caller holds no engine's lock. The agenda is empty afterwards.
   static void execute(Agenda& agenda) noexcept;
 
  private:
   using QueueOperationsList = std::vector<std::shared_ptr<QueueOperations>>;
   // Returns false if the agenda has no step.
   [[nodiscard]] static bool execute_step(Agenda& agenda) noexcept;
-  // The steps of an operation. Pre: no lock is held.
+  // The steps of an operation. The caller holds no engine's lock.
   void apply_demand(const Demanded& demanded, Agenda& next) noexcept;
   void pass_event(PassedEvent& passed, Agenda& next) noexcept;
   void run(const std::shared_ptr<QueueOperations>& queue_operations, Agenda& next) noexcept;
   void depend(Operation& operation, std::unique_ptr<PassedEvent> waiting, Agenda& next) noexcept;
 
-  // Pre of all functions below: the lock is held.
-
   // Adds a step that runs `queue_operations`. Does nothing if an agenda has such a step already.
-  void schedule(const std::shared_ptr<QueueOperations>& queue_operations, Agenda& next) noexcept;
+  void schedule(const std::shared_ptr<QueueOperations>& queue_operations, Agenda& next) noexcept
+      ISTHMUS_REQUIRES(lock_);
 
-  [[nodiscard]] bool is_early();
-  [[nodiscard]] Error check_operation(Operation& head);
-  [[nodiscard]] bool may_run(const QueueOperations& queue_operations) const;
+  [[nodiscard]] bool is_early() ISTHMUS_REQUIRES(lock_);
+  [[nodiscard]] Error check_operation(Operation& head) ISTHMUS_REQUIRES(lock_);
+  [[nodiscard]] bool may_run(const QueueOperations& queue_operations) const ISTHMUS_REQUIRES(lock_);
   void enqueue(const Ref<Operation>& submitted, std::size_t blockers, std::uint32_t foreign,
-               isthmus::Queue& queue);
-  void demand_below(QueueOperations& queue_operations, std::uint64_t below, Agenda& next) noexcept;
-  void pass(const Ref<Operation>& done, Error failure, Agenda& next) noexcept;
-  void end_in_order(const Ref<Operation>& done) noexcept;
-  void retire(const Ref<Operation>& done, Agenda& next) noexcept;
-  void retire_due(Agenda& next) noexcept;
-  void handle_loss(Agenda& next) noexcept;
-  void fail_waiting(QueueOperations& queue_operations, const Error& error, Agenda& next) noexcept;
+               isthmus::Queue& queue) ISTHMUS_REQUIRES(lock_);
+  void demand_below(QueueOperations& queue_operations, std::uint64_t below, Agenda& next) noexcept
+      ISTHMUS_REQUIRES(lock_);
+  void pass(const Ref<Operation>& done, Error failure, Agenda& next) noexcept
+      ISTHMUS_REQUIRES(lock_);
+  void end_in_order(const Ref<Operation>& done) noexcept ISTHMUS_REQUIRES(lock_);
+  void retire(const Ref<Operation>& done, Agenda& next) noexcept ISTHMUS_REQUIRES(lock_);
+  void retire_due(Agenda& next) noexcept ISTHMUS_REQUIRES(lock_);
+  void handle_loss(Agenda& next) noexcept ISTHMUS_REQUIRES(lock_);
+  void fail_waiting(QueueOperations& queue_operations, const Error& error, Agenda& next) noexcept
+      ISTHMUS_REQUIRES(lock_);
   [[nodiscard]] Error lost_error() const;
 
   const std::string filter_;
-  mutable std::mutex lock_;
-  Timeline timeline_;
-  CallLog log_;
-  Effect effect_;
-  std::uint64_t random_;
+  mutable Mutex lock_;
+  Timeline timeline_ ISTHMUS_GUARDED_BY(lock_);
+  CallLog log_ ISTHMUS_GUARDED_BY(lock_);
+  Effect effect_ ISTHMUS_GUARDED_BY(lock_);
+  std::uint64_t random_ ISTHMUS_GUARDED_BY(lock_);
   const std::uint64_t capacity_;
-  std::uint64_t device_bytes_ = 0;
-  std::uint64_t host_bytes_ = 0;
-  bool lost_ = false;
-  QueueOperationsList all_queue_operations_;
+  std::uint64_t device_bytes_ ISTHMUS_GUARDED_BY(lock_) = 0;
+  std::uint64_t host_bytes_ ISTHMUS_GUARDED_BY(lock_) = 0;
+  bool lost_ ISTHMUS_GUARDED_BY(lock_) = false;
+  QueueOperationsList all_queue_operations_ ISTHMUS_GUARDED_BY(lock_);
   // Operations that have passed but not ended, sorted by end time on the virtual clock, then by the
   // order in which they passed. An intrusive list that holds a reference to each.
-  Operation* ending_ = nullptr;
-  Operation* ending_last_ = nullptr;  // valid if the list is not empty
+  Operation* ending_ ISTHMUS_GUARDED_BY(lock_) = nullptr;
+  Operation* ending_last_ ISTHMUS_GUARDED_BY(lock_) = nullptr;  // valid if the list is not empty
 };
 
 }  // namespace isthmus::sim

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "backend/sim/engine.hpp"
+#include "core/expects.hpp"
+#include "core/lock_guard.hpp"
 #include "core/undo.hpp"
 
 namespace isthmus::sim {
@@ -122,7 +124,7 @@ void Engine::enqueue(const Ref<Operation>& submitted, std::size_t blockers, std:
 // Called on the engine of `operation`, for which `waiting` waits.
 void Engine::depend(Operation& operation, std::unique_ptr<PassedEvent> waiting,
                     Agenda& next) noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   if (!operation.passed_) {
     operation.dependents_.push_back(std::move(waiting));
     return;
@@ -141,7 +143,7 @@ void Engine::depend(Operation& operation, std::unique_ptr<PassedEvent> waiting,
 
 void Engine::pass_event(PassedEvent& passed, Agenda& next) noexcept {
   auto& waiting = *passed.waiting;
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   if (passed.foreign) {
     waiting.ready_ns_ = std::max(waiting.ready_ns_, timeline_.now());
     if (--waiting.foreign_ == 0) {
@@ -159,7 +161,7 @@ void Engine::pass_event(PassedEvent& passed, Agenda& next) noexcept {
 
 void Engine::apply_demand(const Demanded& demanded, Agenda& next) noexcept {
   auto& operation = *demanded.operation;
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   operation.awaited_ = operation.awaited_ || demanded.to_the_end;
   if (!operation.passed_) {
     demand_below(*operation.queue_operations_, operation.number_ + 1, next);
@@ -206,7 +208,7 @@ Error Engine::check_operation(Operation& head) {
 }
 
 void Engine::run(const std::shared_ptr<QueueOperations>& queue_operations, Agenda& next) noexcept {
-  std::unique_lock hold{lock_};
+  UniqueLock hold{lock_};
   queue_operations->keep_alive = nullptr;
   while (may_run(*queue_operations)) {
     const auto head = queue_operations->waiting.front();
@@ -296,9 +298,9 @@ void Engine::retire_due(Agenda& next) noexcept {
   }
 }
 
-// Pre: `queue_operations` is not busy.
 void Engine::fail_waiting(QueueOperations& queue_operations, const Error& error,
                           Agenda& next) noexcept {
+  ISTHMUS_EXPECTS(!queue_operations.busy);
   while (!queue_operations.waiting.empty()) {
     const auto waiting = std::move(queue_operations.waiting.front());
     queue_operations.waiting.pop_front();

@@ -6,17 +6,19 @@
 #include <new>
 #include <numeric>
 
+#include "core/lock_guard.hpp"
+
 namespace isthmus::sim {
 
 bool MappedChunks::add(std::size_t offset, std::size_t nbytes) noexcept try {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   return chunks_.emplace(offset, nbytes).second;
 } catch (const std::bad_alloc&) {
   return false;
 }
 
 bool MappedChunks::remove(std::size_t offset, std::size_t nbytes) noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   const auto found = chunks_.find(offset);
   if (found == chunks_.end() || found->second != nbytes) {
     return false;
@@ -26,7 +28,7 @@ bool MappedChunks::remove(std::size_t offset, std::size_t nbytes) noexcept {
 }
 
 bool MappedChunks::cover(std::size_t offset, std::size_t nbytes) const noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   auto it = chunks_.upper_bound(offset);
   if (it == chunks_.begin()) {
     return false;
@@ -44,7 +46,7 @@ bool MappedChunks::cover(std::size_t offset, std::size_t nbytes) const noexcept 
 }
 
 MappedChunks::Range MappedChunks::contiguous_range_at(std::size_t offset) const noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   auto first = chunks_.upper_bound(offset);
   if (first == chunks_.begin() || offset >= std::prev(first)->first + std::prev(first)->second) {
     return {};
@@ -62,23 +64,23 @@ MappedChunks::Range MappedChunks::contiguous_range_at(std::size_t offset) const 
 }
 
 std::size_t MappedChunks::total_bytes() const noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   return std::accumulate(chunks_.begin(), chunks_.end(), std::size_t{0},
                          [](std::size_t sum, const auto& each) { return sum + each.second; });
 }
 
 void MappedChunks::begin_use(std::size_t offset, std::size_t nbytes) {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   uses_.push_back({offset, nbytes});
 }
 
 void MappedChunks::end_use(std::size_t offset, std::size_t nbytes) noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   uses_.erase(std::find(uses_.begin(), uses_.end(), Range{offset, nbytes}));
 }
 
 bool MappedChunks::in_use(std::size_t offset, std::size_t nbytes) const noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   return std::any_of(uses_.begin(), uses_.end(), [&](const Range& each) {
     return each.offset < offset + nbytes && offset < each.offset + each.nbytes;
   });

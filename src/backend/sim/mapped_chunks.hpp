@@ -4,8 +4,10 @@
 
 #include <cstddef>
 #include <map>
-#include <mutex>
 #include <vector>
+
+#include "core/mutex.hpp"
+#include "core/thread_safety.hpp"
 
 namespace isthmus::sim {
 
@@ -34,9 +36,9 @@ class MappedChunks {
   [[nodiscard]] bool in_use(std::size_t offset, std::size_t nbytes) const noexcept;
 
  private:
-  mutable std::mutex lock_;
-  std::map<std::size_t, std::size_t> chunks_;  // size by offset
-  std::vector<Range> uses_;
+  mutable Mutex lock_;
+  std::map<std::size_t, std::size_t> chunks_ ISTHMUS_GUARDED_BY(lock_);  // size by offset
+  std::vector<Range> uses_ ISTHMUS_GUARDED_BY(lock_);
 };
 
 }  // namespace isthmus::sim

@@ -6,6 +6,7 @@
 #include <limits>
 #include <new>
 
+#include "core/lock_guard.hpp"
 #include "core/sizes.hpp"
 #include "os/virtual_memory.hpp"
 
@@ -108,7 +109,7 @@ void AddressBook::add(std::shared_ptr<Allocation> allocation) {
   const auto nbytes = allocation->nbytes();
   const bool hidden = allocation->kind() == ISTHMUS_KIND_DEVICE;
   const auto span = hidden ? round_up(nbytes, os::page_size()) : nbytes;
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   entries_[start] = Entry{std::move(allocation), nbytes, span};
 }
 
@@ -130,7 +131,7 @@ std::shared_ptr<Allocation> AddressBook::quarantine(Entries::iterator entry) {
 }
 
 std::shared_ptr<Allocation> AddressBook::remove(const void* pointer, const void* context) {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   const auto found = entries_.find(address(pointer));
   if (found == entries_.end() || !found->second.live || found->second.live->context() != context) {
     return nullptr;
@@ -140,7 +141,7 @@ std::shared_ptr<Allocation> AddressBook::remove(const void* pointer, const void*
 
 std::vector<std::shared_ptr<Allocation>> AddressBook::remove_all(const void* context) {
   std::vector<std::shared_ptr<Allocation>> removed;
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   std::vector<std::uintptr_t> starts;
   for (const auto& [start, entry] : entries_) {
     if (entry.live && entry.live->context() == context) {
@@ -167,7 +168,7 @@ AddressBook::Entries::iterator AddressBook::find_overlap(std::uintptr_t start, s
 }
 
 std::shared_ptr<Allocation> AddressBook::find(const void* pointer, const void* context) {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   const auto found = find_overlap(address(pointer), 1);
   if (found == entries_.end() || !found->second.live || found->second.live->context() != context ||
       address(pointer) - found->first >= found->second.nbytes) {
@@ -180,7 +181,7 @@ Result<Endpoint> AddressBook::resolve(const void* pointer, std::size_t nbytes,
                                       const void* context) {
   auto* bytes = static_cast<std::byte*>(const_cast<void*>(pointer));
   const auto start = address(pointer);
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   const auto found = find_overlap(start, nbytes);
   if (found == entries_.end()) {
     return Endpoint{bytes, nullptr, 0, 0};

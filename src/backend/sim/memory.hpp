@@ -12,14 +12,15 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "backend/context.hpp"
 #include "backend/sim/mapped_chunks.hpp"
+#include "core/mutex.hpp"
 #include "core/never_destroyed.hpp"
 #include "core/status.hpp"
+#include "core/thread_safety.hpp"
 
 namespace isthmus::sim {
 
@@ -134,13 +135,13 @@ class AddressBook {
 
   friend NeverDestroyed<AddressBook>;
   AddressBook() = default;
-  [[nodiscard]] Entries::iterator find_overlap(std::uintptr_t start, std::size_t nbytes);
-  std::shared_ptr<Allocation> quarantine(Entries::iterator entry);
+  [[nodiscard]] Entries::iterator find_overlap(std::uintptr_t start, std::size_t nbytes)
+      ISTHMUS_REQUIRES(lock_);
+  std::shared_ptr<Allocation> quarantine(Entries::iterator entry) ISTHMUS_REQUIRES(lock_);
 
-  // Guards all fields.
-  std::mutex lock_;
-  Entries entries_;  // by first address; they do not overlap
-  std::deque<std::uintptr_t> quarantine_;
+  Mutex lock_;
+  Entries entries_ ISTHMUS_GUARDED_BY(lock_);  // by first address; they do not overlap
+  std::deque<std::uintptr_t> quarantine_ ISTHMUS_GUARDED_BY(lock_);
 };
 
 }  // namespace isthmus::sim

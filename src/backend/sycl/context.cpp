@@ -7,6 +7,7 @@
 #include "backend/sycl/errors.hpp"
 #include "backend/sycl/event.hpp"
 #include "backend/sycl/queue.hpp"
+#include "core/lock_guard.hpp"
 #include "core/sizes.hpp"
 #include "os/process.hpp"
 
@@ -58,7 +59,7 @@ Result<OwnedQueue> Context::open_queue(const Device& device) const {
 }
 
 Result<QueueReference> Context::allocator_of(const Device& device) {
-  const std::lock_guard hold{allocators_lock_};
+  const LockGuard hold{allocators_lock_};
   for (const auto& [allocator_device, allocator] : allocators_) {
     if (allocator_device == &device) {
       return allocator.get();

@@ -2,11 +2,11 @@
 #pragma once
 // A SYCL context, and the USM that belongs to it. Thread-safe.
 
-#include <mutex>
-
 #include "backend/context.hpp"
 #include "backend/sycl/device.hpp"
 #include "backend/sycl/reference.hpp"
+#include "core/mutex.hpp"
+#include "core/thread_safety.hpp"
 
 namespace isthmus::sycl {
 
@@ -47,9 +47,9 @@ class Context final : public isthmus::Context {
   const Api& calls_;
   OwnedContext reference_;
   const std::uintptr_t key_;  // cached, since every allocation needs it
-  std::mutex allocators_lock_;
-  // Guarded by allocators_lock_.
-  std::vector<std::pair<const Device*, OwnedQueue>> allocators_;
+  Mutex allocators_lock_;
+  std::vector<std::pair<const Device*, OwnedQueue>> allocators_
+      ISTHMUS_GUARDED_BY(allocators_lock_);
 };
 
 }  // namespace isthmus::sycl

@@ -7,6 +7,7 @@
 #include "backend/device.hpp"
 #include "backend/queue_table.hpp"
 #include "backend/sycl/reference.hpp"
+#include "core/mutex.hpp"
 
 namespace isthmus::sycl {
 
@@ -38,7 +39,7 @@ class Device final : public isthmus::Device {
   [[nodiscard]] QueueTable<std::size_t>& known_queues() noexcept { return known_queues_; }
   // Held from the lookup in `known_queues` until the addition to it, so that each queue is adopted
   // only once.
-  [[nodiscard]] std::mutex& adoption_lock() noexcept { return adoption_lock_; }
+  [[nodiscard]] Mutex& adoption_lock() noexcept { return adoption_lock_; }
   // The machine's memory, for a CPU device. UNSUPPORTED for other devices, whose memory dpctl does
   // not report.
   [[nodiscard]] Result<MemoryInfo> memory() const override;
@@ -46,7 +47,7 @@ class Device final : public isthmus::Device {
  private:
   OwnedDevice reference_;
   bool accepts_host_pointers_;
-  std::mutex adoption_lock_;
+  Mutex adoption_lock_;
   QueueTable<std::size_t> known_queues_;
 };
 

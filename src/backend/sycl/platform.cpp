@@ -6,6 +6,7 @@
 #include "backend/sycl/context.hpp"
 #include "backend/sycl/errors.hpp"
 #include "backend/sycl/queue.hpp"
+#include "core/lock_guard.hpp"
 #include "core/text.hpp"
 
 namespace isthmus::sycl {
@@ -45,7 +46,7 @@ Device* Platform::find(DeviceReference reference) const noexcept {
   if (device != listed.end()) {
     return static_cast<Device*>(device->get());
   }
-  const std::lock_guard hold{sub_devices_lock_};
+  const LockGuard hold{sub_devices_lock_};
   return find_sub_device_locked(reference);
 }
 
@@ -75,7 +76,7 @@ Result<Device*> Platform::find_or_add_sub_device(Device& member, DeviceReference
                 "the queue does not belong to {}: pass the device of the queue",
                 member.properties().filter);
   }
-  const std::lock_guard hold{sub_devices_lock_};
+  const LockGuard hold{sub_devices_lock_};
   if (auto* existing = find_sub_device_locked(reference)) {
     return existing;
   }
@@ -174,7 +175,7 @@ Result<Ref<isthmus::Queue>> Platform::adopt_queue(isthmus::Device& member, void*
   ISTHMUS_TRY(found);
   auto& device = **found;
   const auto key = calls_.queue_key(copied.get());
-  const std::lock_guard hold{device.adoption_lock()};
+  const LockGuard hold{device.adoption_lock()};
   if (auto existing = device.known_queues().find(key)) {
     return existing;
   }

@@ -4,6 +4,8 @@
 
 #include "backend/platform.hpp"
 #include "backend/sycl/device.hpp"
+#include "core/mutex.hpp"
+#include "core/thread_safety.hpp"
 
 namespace isthmus::sycl {
 
@@ -36,15 +38,15 @@ class Platform final : public isthmus::Platform {
   // Returns `member` itself or a sub-device of it. The first use of a sub-device creates a Device
   // object for it, which is not listed. WRONG_CONTEXT for any other device.
   [[nodiscard]] Result<Device*> find_or_add_sub_device(Device& member, DeviceReference reference);
-  [[nodiscard]] Device* find_sub_device_locked(DeviceReference reference) const noexcept;
+  [[nodiscard]] Device* find_sub_device_locked(DeviceReference reference) const noexcept
+      ISTHMUS_REQUIRES(sub_devices_lock_);
   [[nodiscard]] bool is_sub_device_of(const Device& parent,
                                       DeviceReference reference) const noexcept;
 
   Api calls_;
   OwnedPlatform reference_;
-  mutable std::mutex sub_devices_lock_;
-  // Guarded by sub_devices_lock_.
-  std::vector<std::unique_ptr<Device>> sub_devices_;
+  mutable Mutex sub_devices_lock_;
+  std::vector<std::unique_ptr<Device>> sub_devices_ ISTHMUS_GUARDED_BY(sub_devices_lock_);
 };
 
 }  // namespace isthmus::sycl

@@ -5,11 +5,13 @@
 #include <atomic>
 #include <chrono>
 #include <list>
-#include <mutex>
 #include <unordered_map>
 #include <utility>
 
+#include "core/lock_guard.hpp"
+#include "core/mutex.hpp"
 #include "core/never_destroyed.hpp"
+#include "core/thread_safety.hpp"
 #include "os/futex.hpp"
 #include "os/process.hpp"
 
@@ -42,7 +44,7 @@ class DelayedReleases {
     std::list<DelayedRelease> new_entry;
     new_entry.push_back(
         {key, {running.begin(), running.end()}, std::move(object), os::Clock::now()});
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     const auto [position, is_new] = entry_by_key_.try_emplace(key, new_entry.begin());
     if (is_new) {
       entries_.splice(entries_.end(), new_entry);
@@ -67,12 +69,12 @@ class DelayedReleases {
   [[nodiscard]] std::size_t size() const noexcept { return count_.load(std::memory_order_relaxed); }
 
  private:
-  void renew(DelayedRelease& entry, DelayedRelease& replacement) noexcept {
+  void renew(DelayedRelease& entry, DelayedRelease& replacement) noexcept ISTHMUS_REQUIRES(lock_) {
     entry.running.splice(entry.running.end(), replacement.running);
     entry.object.swap(replacement.object);
     move_to_back(entry);
   }
-  void move_to_back(DelayedRelease& entry) noexcept {
+  void move_to_back(DelayedRelease& entry) noexcept ISTHMUS_REQUIRES(lock_) {
     entry.idle_since = os::Clock::now();
     entries_.splice(entries_.end(), entries_, entry_by_key_.find(entry.key)->second);
   }
@@ -81,7 +83,7 @@ class DelayedReleases {
   // expired either.
   bool scan_first() noexcept {
     std::shared_ptr<void> released;
-    std::unique_lock hold{lock_};
+    const LockGuard hold{lock_};
     if (entries_.empty()) {
       return false;
     }
@@ -89,7 +91,7 @@ class DelayedReleases {
     if (first.is_being_queried) {
       move_to_back(first);
     } else if (!first.running.empty()) {
-      query_pending(first, hold);
+      query_pending(first);
     } else if (os::Clock::now() - first.idle_since < k_release_delay) {
       return false;
     } else {
@@ -98,26 +100,26 @@ class DelayedReleases {
       entries_.pop_front();
       count_.store(entries_.size(), std::memory_order_relaxed);
     }
-    hold.unlock();
     return true;
   }
-  void query_pending(DelayedRelease& entry, std::unique_lock<std::mutex>& hold) noexcept {
+  void query_pending(DelayedRelease& entry) noexcept ISTHMUS_REQUIRES(lock_) {
     EventList running;
     running.swap(entry.running);
     entry.is_being_queried = true;
     move_to_back(entry);
-    hold.unlock();
+    lock_.unlock();
     running.remove_if([](const Ref<Event>& each) { return !each->pending(); });
-    hold.lock();
+    lock_.lock();
     entry.running.splice(entry.running.end(), running);
     entry.is_being_queried = false;
     move_to_back(entry);
   }
 
   static inline thread_local bool is_scanning_ = false;
-  std::mutex lock_;
-  std::list<DelayedRelease> entries_;
-  std::unordered_map<std::uintptr_t, std::list<DelayedRelease>::iterator> entry_by_key_;
+  Mutex lock_;
+  std::list<DelayedRelease> entries_ ISTHMUS_GUARDED_BY(lock_);
+  std::unordered_map<std::uintptr_t, std::list<DelayedRelease>::iterator> entry_by_key_
+      ISTHMUS_GUARDED_BY(lock_);
   std::atomic<std::size_t> count_{0};
 };
 

@@ -19,12 +19,12 @@ namespace isthmus {
 
 // Releases `object` at least a second after a query has shown that all of `running` have completed.
 // The release happens in a call of one of these two functions, never inside a driver call. Replaces
-// the object of an entry with the same key. Releasing `object` may call this function again. Pre:
-// `key` is unique while `object` exists; the caller holds no lock. Throws std::bad_alloc without
-// any effect.
+// the object of an entry with the same key. Releasing `object` may call this function again. `key`
+// is unique while `object` exists. The caller holds no lock. Throws std::bad_alloc without any
+// effect.
 void release_later(std::uintptr_t key, WaitList running, std::shared_ptr<void> object);
 // Scans the oldest entries, at most 64, and releases those that have expired. Costs a single load
-// if there are no entries. Pre: the caller holds no lock.
+// if there are no entries. The caller holds no lock.
 void release_expired() noexcept;
 
 }  // namespace isthmus
