@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/expects.hpp"
+
 namespace isthmus {
 namespace {
 
@@ -34,6 +36,7 @@ class Search {
       : terms_{std::move(terms)}, max_sums_(terms_.size() + 1), divisors_(terms_.size() + 1) {
     for (std::size_t i = terms_.size(); i-- > 0;) {
       max_sums_[i] = max_sums_[i + 1] + terms_[i].stride * terms_[i].max_count;
+      ISTHMUS_EXPECTS(max_sums_[i] <= INT64_MAX, max_sums_[i]);  // no sum wraps
       divisors_[i] = std::gcd(divisors_[i + 1], terms_[i].stride);
     }
   }

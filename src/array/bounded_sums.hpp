@@ -16,7 +16,7 @@ struct BoundedTerm {
 enum class SumAnswer { no, yes, unknown };  // unknown: the bound on the work was exceeded
 
 // Whether multiples of the strides, each with a factor from 0 to its `max_count`, can sum to
-// `target`. Pre: the sum of all strides times their maximum factors is less than 2^63.
+// `target`.
 [[nodiscard]] SumAnswer can_sum_to(std::vector<BoundedTerm> terms, std::uint64_t target);
 
 }  // namespace isthmus

@@ -4,6 +4,7 @@
 
 #include "array/element_chunks.hpp"
 #include "array/endpoint_move.hpp"
+#include "core/expects.hpp"
 #include "core/undo.hpp"
 #include "os/process.hpp"
 #include "transfer/parallel_copy.hpp"
@@ -112,7 +113,7 @@ class ChunkedMove final : public HostDriven {
     stage.read_event = *std::move(submitted);
     return {};
   }
-  // Converts a chunk and writes it. Pre: the chunk has been read.
+  // Converts a chunk, which has been read, and writes it.
   [[nodiscard]] Result<void> write(Stage& stage, std::size_t index) const {
     if (!write_queue_) {
       chunks_.scatter(index, stage.source);
@@ -158,6 +159,7 @@ Device* device_of_ring(const EndpointMove& move) {
 
 Submitted move_in_chunks(Queue& queue, const EndpointMove& move, TransferOptions options,
                          std::size_t max_chunk_bytes) {
+  ISTHMUS_EXPECTS(!move.host_can_copy());
   if (auto* const device = device_of_ring(move)) {
     const RingDirection route{StagingRing::of(*device), !move.source.host_can_copy(),
                               !move.destination.host_can_copy(), true};

@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <type_traits>
 
+#include "core/expects.hpp"
+
 namespace isthmus {
 
 constexpr std::size_t k_max_array_dimensions = 64;
@@ -31,23 +33,37 @@ class DimensionList {
 
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
   [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
-  [[nodiscard]] T& operator[](std::size_t index) noexcept { return entries_[index]; }
-  [[nodiscard]] const T& operator[](std::size_t index) const noexcept { return entries_[index]; }
-  [[nodiscard]] const T& back() const noexcept { return entries_[count_ - 1]; }
+  [[nodiscard]] T& operator[](std::size_t index) noexcept {
+    ISTHMUS_EXPECTS(index < count_, index, count_);
+    return entries_[index];
+  }
+  [[nodiscard]] const T& operator[](std::size_t index) const noexcept {
+    ISTHMUS_EXPECTS(index < count_, index, count_);
+    return entries_[index];
+  }
+  [[nodiscard]] const T& back() const noexcept {
+    ISTHMUS_EXPECTS(count_ != 0);
+    return entries_[count_ - 1];
+  }
   [[nodiscard]] T* begin() noexcept { return entries_.data(); }
   [[nodiscard]] T* end() noexcept { return entries_.data() + count_; }
   [[nodiscard]] const T* begin() const noexcept { return entries_.data(); }
   [[nodiscard]] const T* end() const noexcept { return entries_.data() + count_; }
 
-  // Pre: the list is not full.
-  void append(const T& entry) noexcept { entries_[count_++] = entry; }
+  void append(const T& entry) noexcept {
+    ISTHMUS_EXPECTS(count_ < entries_.size());
+    entries_[count_++] = entry;
+  }
   // Sets the list to `count` copies of `value`.
   void assign(std::size_t count, const T& value) noexcept {
+    ISTHMUS_EXPECTS(count <= entries_.size(), count);
     count_ = count;
     std::fill_n(begin(), count, value);
   }
-  // Pre: `count` is at most the current size.
-  void shorten(std::size_t count) noexcept { count_ = count; }
+  void shorten(std::size_t count) noexcept {
+    ISTHMUS_EXPECTS(count <= count_, count, count_);
+    count_ = count;
+  }
 
  private:
   static_assert(std::is_trivially_default_constructible_v<T>,

@@ -3,6 +3,8 @@
 
 #include <string_view>
 
+#include "core/expects.hpp"
+
 namespace isthmus {
 namespace {
 
@@ -20,8 +22,9 @@ std::size_t integer_bytes_in(Dtype real) noexcept {
   }
 }
 
-// Pre: both dtypes are real floats.
 bool is_safe_float(Dtype source_dtype, Dtype target_dtype) noexcept {
+  ISTHMUS_EXPECTS(facts_of(source_dtype).kind == 'f' && facts_of(target_dtype).kind == 'f',
+                  source_dtype, target_dtype);
   return source_dtype == target_dtype ||
          facts_of(source_dtype).nbytes < facts_of(target_dtype).nbytes ||
          (source_dtype == ISTHMUS_FLOAT64 && target_dtype == ISTHMUS_LONGDOUBLE);

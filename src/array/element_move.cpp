@@ -5,6 +5,7 @@
 
 #include "array/conversion.hpp"
 #include "array/elements.hpp"
+#include "core/expects.hpp"
 #include "core/share_out.hpp"
 #include "core/sizes.hpp"
 
@@ -38,6 +39,7 @@ ElementMove joined(ElementMove move) noexcept {
 
 ElementMove move_between(const ArrayLayout& target_layout, std::byte* destination,
                          const ArrayLayout& source_layout, const std::byte* source) noexcept {
+  ISTHMUS_EXPECTS(target_layout.dimensions.size() == source_layout.dimensions.size());
   ElementMove move;
   move.destination = destination;
   move.source = source;
@@ -45,6 +47,7 @@ ElementMove move_between(const ArrayLayout& target_layout, std::byte* destinatio
   move.source_type = source_layout.dtype;
   for (std::size_t i = 0; i < target_layout.dimensions.size(); ++i) {
     const auto [count, stride] = target_layout.dimensions[i];
+    ISTHMUS_EXPECTS(count > 0 && count == source_layout.dimensions[i].count, count);
     if (count == 1) {
       continue;
     }
@@ -73,6 +76,7 @@ bool is_strided_copy(const ElementMove& move) noexcept {
 }
 
 StridedCopy as_strided(const ElementMove& move) noexcept {
+  ISTHMUS_EXPECTS(is_strided_copy(move));
   StridedCopy copy;
   copy.destination = move.destination;
   copy.source = move.source;

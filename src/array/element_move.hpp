@@ -32,9 +32,9 @@ struct ElementMove {
 };
 
 // Returns a move with as few dimensions as possible. The strides of the destination are positive
-// and decrease from the outermost dimension inwards. Pre: both layouts have the same shape and at
-// least one element, and no two elements of the destination share bytes. The pointers point to the
-// first elements.
+// and decrease from the outermost dimension inwards. Both layouts have the same shape and at least
+// one element, and no two elements of the destination share bytes. The pointers point to the first
+// elements.
 [[nodiscard]] ElementMove move_between(const ArrayLayout& target_layout, std::byte* destination,
                                        const ArrayLayout& source_layout,
                                        const std::byte* source) noexcept;
@@ -45,10 +45,9 @@ struct ElementMove {
 // Whether the move can be expressed as a `StridedCopy`: no conversion, no negative strides, and few
 // enough dimensions.
 [[nodiscard]] bool is_strided_copy(const ElementMove& move) noexcept;
-// Pre: `is_strided_copy(move)`.
 [[nodiscard]] StridedCopy as_strided(const ElementMove& move) noexcept;
 
-// Executes the move on the calling thread. Pre: source and destination do not overlap.
+// Executes the move on the calling thread. Source and destination must not overlap.
 void move_elements(const ElementMove& move) noexcept;
 // The same, with several threads if that is faster.
 void move_elements_in_parallel(const ElementMove& move) noexcept;

@@ -7,7 +7,7 @@
 
 namespace isthmus {
 
-// Pre: source and destination do not overlap. `destination_item` is the size of an element of the
+// Source and destination must not overlap. `destination_item` is the size of an element of the
 // destination.
 void convert_elements(const ElementRow& row, const Conversion& conversion,
                       std::size_t destination_item) noexcept;

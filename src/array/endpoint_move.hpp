@@ -28,19 +28,19 @@ struct EndpointMove {
   }
 };
 
-// Executes the move in the cheapest way that its endpoints allow. Pre: `queue` is a result of
+// Executes the move in the cheapest way that its endpoints allow. `queue` is a result of
 // `choose_queue`.
 [[nodiscard]] Submitted move_disjoint(Queue* queue, const EndpointMove& move,
                                       TransferOptions options);
 
-// Moves in chunks through host memory, with several threads if the device has a staging ring. Pre:
-// the host cannot access both sides. Only tests pass `max_chunk_bytes`.
+// Moves in chunks through host memory, with several threads if the device has a staging ring. For
+// moves of which the host cannot access both sides. Only tests pass `max_chunk_bytes`.
 [[nodiscard]] Submitted move_in_chunks(Queue& queue, const EndpointMove& move,
                                        TransferOptions options,
                                        std::size_t max_chunk_bytes = SIZE_MAX);
 
 // Executes the move on the host by calling `effect()`. `effect` owns everything that it accesses
-// except the memory of the endpoints. Pre: the host can access both sides.
+// except the memory of the endpoints, which it accesses only if `host_can_copy()` is true.
 template <class Effect>
 Submitted move_by_host(Queue* queue, const EndpointMove& move, TransferOptions options,
                        const Effect& effect) {

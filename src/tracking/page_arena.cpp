@@ -7,8 +7,10 @@
 #include <array>
 #include <iterator>
 
+#include "core/lock_guard.hpp"
 #include "core/sanitizers.hpp"
 #include "core/sizes.hpp"
+#include "core/thread_safety.hpp"
 #include "core/undo.hpp"
 #include "os/process.hpp"
 #include "os/virtual_memory.hpp"
@@ -97,7 +99,7 @@ Result<PageMappings> PageArena::allocate(std::size_t nbytes) {
 }
 
 std::optional<std::size_t> PageArena::allocate_small(std::size_t nbytes) noexcept {
-  const std::lock_guard lock{lock_};
+  const LockGuard lock{lock_};
   return small_.allocate(nbytes);
 }
 
@@ -110,7 +112,7 @@ Result<void> PageArena::add_segment() {
     free_large(*offset, k_segment);
     return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "the kernel refused to watch more pages");
   }
-  const std::lock_guard lock{lock_};
+  const LockGuard lock{lock_};
   small_.release({*offset, *offset + k_segment});
   return {};
 }
@@ -118,7 +120,7 @@ Result<void> PageArena::add_segment() {
 Result<std::size_t> PageArena::map_large(std::size_t nbytes) {
   std::optional<std::size_t> offset;
   {
-    const std::lock_guard lock{lock_};
+    const LockGuard lock{lock_};
     offset = large_.allocate(round_up(nbytes, k_huge_page));
   }
   if (!offset) {
@@ -147,7 +149,7 @@ void PageArena::free_large(std::size_t offset, std::size_t nbytes) noexcept {
   if (!is_owned_by_parent() && !file_.clear(offset, nbytes)) {
     return;
   }
-  const std::lock_guard lock{lock_};
+  const LockGuard lock{lock_};
   large_.release({offset, offset + round_up(nbytes, k_huge_page)});
 }
 
@@ -163,26 +165,29 @@ void PageArena::deallocate(const PageMappings& unused) noexcept {
   if (!file_.clear(offset, unused.nbytes)) {
     return;
   }
-  const std::lock_guard lock{lock_};
+  const LockGuard lock{lock_};
   small_.release({offset, offset + unused.nbytes});
 }
 
 Result<void> PageArena::add(WatchedPages& live) {
-  const std::lock_guard lock{lock_};
+  const LockGuard lock{lock_};
   const auto at = live_.emplace(live.mappings().view, &live).first;
-  Undo undo_insertion{[&] { live_.erase(at); }};
+  Undo undo_insertion{[&] {
+    lock_.assert_held();
+    live_.erase(at);
+  }};
   ISTHMUS_TRY(live.begin(written_pages_));
   undo_insertion.dismiss();
   return {};
 }
 
 void PageArena::remove(const WatchedPages& live) noexcept {
-  const std::lock_guard lock{lock_};
+  const LockGuard lock{lock_};
   live_.erase(live.mappings().view);
 }
 
 void PageArena::take(std::span<const Taking> requests) {
-  const std::lock_guard lock{lock_};
+  const LockGuard lock{lock_};
   auto* begin = all_.view + all_.nbytes;
   auto* end = all_.view;
   for (const auto& request : requests) {
@@ -202,6 +207,7 @@ void PageArena::take(std::span<const Taking> requests) {
 // step then still count as written.
 void PageArena::scan(std::byte* begin, std::byte* end) {
   const auto visit_live = [this](void* source, void* destination, const auto& visit) {
+    lock_.assert_held();
     auto each = live_.upper_bound(static_cast<std::byte*>(source));
     for (each = each == live_.begin() ? each : std::prev(each);
          each != live_.end() && each->first < destination; ++each) {
@@ -223,12 +229,12 @@ void PageArena::scan(std::byte* begin, std::byte* end) {
 }
 
 void PageArena::refine(WatchedPages& live, const ByteRange& range) {
-  const std::lock_guard lock{lock_};
+  const LockGuard lock{lock_};
   live.refine(written_pages_, range);
 }
 
 void PageArena::coarsen(WatchedPages& live, const RangeSet& needed) {
-  const std::lock_guard lock{lock_};
+  const LockGuard lock{lock_};
   live.coarsen(written_pages_, needed);
 }
 
@@ -246,8 +252,9 @@ void PageArena::make_private() noexcept {
 void PageArena::watch_forks(PageArena& created) noexcept {
   static PageArena* arena = &created;
   os::watch_forks();  // first, so that the child's handler can detect the fork
-  pthread_atfork([] { arena->lock_.lock(); }, [] { arena->lock_.unlock(); },
-                 [] {
+  pthread_atfork([]() ISTHMUS_NO_THREAD_SAFETY_ANALYSIS { arena->lock_.lock(); },
+                 []() ISTHMUS_NO_THREAD_SAFETY_ANALYSIS { arena->lock_.unlock(); },
+                 []() ISTHMUS_NO_THREAD_SAFETY_ANALYSIS {
                    arena->make_private();
                    arena->lock_.unlock();
                  });

@@ -8,13 +8,14 @@
 // share segments of 64 MiB, in which each occupies whole small pages. Segments are never freed.
 
 #include <map>
-#include <mutex>
 #include <optional>
 #include <span>
 
+#include "core/mutex.hpp"
 #include "core/never_destroyed.hpp"
 #include "core/range_set.hpp"
 #include "core/status.hpp"
+#include "core/thread_safety.hpp"
 #include "os/shared_file.hpp"
 #include "os/written_pages.hpp"
 #include "tracking/free_ranges.hpp"
@@ -65,19 +66,19 @@ class PageArena {
   [[nodiscard]] Result<void> map_both(std::size_t offset, std::size_t nbytes);
   void unmap_large(std::size_t offset, std::size_t nbytes) noexcept;
   void free_large(std::size_t offset, std::size_t nbytes) noexcept;
-  // Scans [begin, end) and records the result in the live pages there. Pre: the lock is
-  // held.
-  void scan(std::byte* begin, std::byte* end);
-  void make_private() noexcept;
+  // Scans [begin, end) and records the result in the live pages there.
+  void scan(std::byte* begin, std::byte* end) ISTHMUS_REQUIRES(lock_);
+  void make_private() noexcept ISTHMUS_REQUIRES(lock_);
 
   os::WrittenPages& written_pages_;
   const os::SharedFile file_;
   const PageMappings all_;
 
-  std::mutex lock_;
-  FreeRanges large_;                          // units of huge pages
-  FreeRanges small_;                          // units of small pages, within the segments
-  std::map<std::byte*, WatchedPages*> live_;  // keyed by the beginning of the view
+  Mutex lock_;
+  FreeRanges large_ ISTHMUS_GUARDED_BY(lock_);  // units of huge pages
+  FreeRanges small_ ISTHMUS_GUARDED_BY(lock_);  // units of small pages, within the segments
+  // Keyed by the beginning of the view.
+  std::map<std::byte*, WatchedPages*> live_ ISTHMUS_GUARDED_BY(lock_);
 };
 
 }  // namespace isthmus::tracking

@@ -5,6 +5,7 @@
 #include <array>
 #include <vector>
 
+#include "core/expects.hpp"
 #include "core/sizes.hpp"
 #include "core/threads.hpp"
 #include "core/undo.hpp"
@@ -118,6 +119,7 @@ void PageMemory::take(RangeSet& written) {
 }
 
 void PageMemory::take_all(std::span<const Taking> requests) {
+  ISTHMUS_EXPECTS(!requests.empty() && !os::is_forked_child());
   std::vector<PageArena::Taking> scanned;
   scanned.reserve(requests.size());
   for (const auto& [memory, written] : requests) {

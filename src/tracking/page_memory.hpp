@@ -24,7 +24,7 @@ class PageMemory final : public TrackedMemory {
 
   [[nodiscard]] std::size_t granule() const noexcept override { return pages_.granule(); }
   void take(RangeSet& written) override;
-  // Pre: all memories are `PageMemory`, and the process is not a forked child.
+  // All memories are `PageMemory`.
   static void take_all(std::span<const Taking> requests);
   [[nodiscard]] Result<const std::byte*> snapshot(const RangeSet& ranges, Writers writers) override;
   [[nodiscard]] bool is_snapshot_stable(Writers /*writers*/) const noexcept override {

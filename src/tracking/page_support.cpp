@@ -43,7 +43,7 @@ struct KernelTest {
 };
 
 // Measures the time of one write fault: the minimum of several rounds, since interruptions prolong
-// some of them. Pre: `memory` consists of small pages that are watched.
+// some of them. `memory` consists of small pages that are watched.
 std::chrono::nanoseconds fault_time(const os::WrittenPages& written_pages, std::byte* memory) {
   constexpr std::size_t k_rounds = 5;
   const auto pages = std::min<std::size_t>(64, k_huge_page / os::page_size());

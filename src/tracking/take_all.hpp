@@ -9,7 +9,7 @@
 
 namespace isthmus::tracking {
 
-// Calls `take` on each memory; memories that are tracked by pages share one scan. Pre: no other
+// Calls `take` on each memory; memories that are tracked by pages share one scan. No other
 // call on these memories runs concurrently.
 void take_all(std::span<const TrackedMemory::Taking> requests);
 

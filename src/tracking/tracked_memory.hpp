@@ -73,7 +73,7 @@ class TrackedMemory {
 
   // Returns an address at which the ranges hold the contents that the view has, or had at some
   // moment during this call. The address is `library` or, without writers and if the mechanism
-  // allows it, `view`. Later writes are reported by a later `take`. Pre: without writers, earlier
+  // allows it, `view`. Later writes are reported by a later `take`. Without writers, earlier
   // writes were taken.
   [[nodiscard]] virtual Result<const std::byte*> snapshot(const RangeSet& ranges,
                                                           Writers writers) = 0;

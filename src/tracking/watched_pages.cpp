@@ -5,6 +5,7 @@
 #include <memory>
 #include <new>
 
+#include "core/expects.hpp"
 #include "core/sizes.hpp"
 #include "os/virtual_memory.hpp"
 #include "tracking/page_support.hpp"
@@ -54,6 +55,7 @@ void WatchedPages::record(const std::byte* source, const std::byte* destination)
       source > mappings_.view ? static_cast<std::size_t>(source - mappings_.view) : 0;
   const auto end = std::min(static_cast<std::size_t>(destination - mappings_.view), nbytes_);
   if (!all_found_ && begin < end) {
+    ISTHMUS_EXPECTS(recorded_.size() < recorded_.capacity());
     recorded_.push_back({begin, end});
   }
 }
@@ -105,6 +107,7 @@ void WatchedPages::change(os::WrittenPages& written_pages, const Refinement::Cha
 }
 
 void WatchedPages::refine(os::WrittenPages& written_pages, const ByteRange& range) {
+  ISTHMUS_EXPECTS(range.begin < range.end, range.begin, range.end);
   const auto first = range.begin / k_huge_page, last = (range.end - 1) / k_huge_page;
   const auto is_partly_covered = [&](std::size_t chunk) {
     return !range.covers({chunk * k_huge_page, (chunk + 1) * k_huge_page});
@@ -159,7 +162,7 @@ void WatchedPages::change_unwritten(os::WrittenPages& written_pages, std::size_t
   record_differences(first, before.get());
 }
 
-// Pre: `unevaluated_` has sufficient capacity.
+// The caller has reserved capacity for every second page.
 void WatchedPages::record_differences(std::size_t first, const std::byte* before) noexcept {
   const auto page = os::page_size();
   for (std::size_t at = 0; at < k_huge_page; at += page) {
@@ -170,6 +173,7 @@ void WatchedPages::record_differences(std::size_t first, const std::byte* before
     if (!unevaluated_.empty() && unevaluated_.back().end == begin) {
       unevaluated_.back().end += page;
     } else {
+      ISTHMUS_EXPECTS(unevaluated_.size() < unevaluated_.capacity());
       unevaluated_.push_back({begin, begin + page});
     }
   }

@@ -41,13 +41,13 @@ class WatchedPages {
   [[nodiscard]] Result<void> begin(os::WrittenPages& written_pages) const;
   // Reserves capacity for the result of one step of the kernel's scan. Throws std::bad_alloc.
   void reserve_records();
-  // Records that the kernel reported [source, destination), clipped to the memory. Pre:
-  // `reserve_records` was called. The kernel reports a write only once, so this must not fail.
+  // Records that the kernel reported [source, destination), clipped to the memory. Call
+  // `reserve_records` first: the kernel reports a write only once, so this must not fail.
   void record(const std::byte* source, const std::byte* destination) noexcept;
   void record_all() noexcept { all_found_ = true; }
   // Adds to `written` what was recorded since the last call.
   void take(os::WrittenPages& written_pages, RangeSet& written);
-  // See `TrackedMemory::refine` and `TrackedMemory::coarsen`. Pre: `range` is not empty.
+  // See `TrackedMemory::refine` and `TrackedMemory::coarsen`.
   void refine(os::WrittenPages& written_pages, const ByteRange& range);
   void coarsen(os::WrittenPages& written_pages, const RangeSet& needed);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transfer/copy_plan.hpp"
 
+#include "core/expects.hpp"
 #include "transfer/strided_chunks.hpp"
 
 namespace isthmus {
@@ -31,6 +32,7 @@ std::unique_ptr<const CopyChunks> CopyPlan::cut(std::size_t max_bytes) const {
 }
 
 Submitted CopyPlan::submit_to(Queue& queue, WaitList after) const {
+  ISTHMUS_EXPECTS(destination.is_reachable_by(queue) && source.is_reachable_by(queue));
   if (!ranges.empty()) {
     return queue.copy_ranges({destination.pointer, source.pointer, ranges}, after);
   }

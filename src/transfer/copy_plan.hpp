@@ -40,7 +40,7 @@ struct CopyPlan {
   [[nodiscard]] bool is_one_run() const noexcept { return !is_chunked() && rows.height == 1; }
   // Divides the copy into chunks of at most `max_bytes` bytes.
   [[nodiscard]] std::unique_ptr<const CopyChunks> cut(std::size_t max_bytes) const;
-  // Submits the copy as one operation. Pre: `queue` can access both endpoints.
+  // Submits the copy as one operation.
   [[nodiscard]] Submitted submit_to(Queue& queue, WaitList after) const;
 };
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 
 #include "backend/queue.hpp"
+#include "core/expects.hpp"
 #include "core/range_set.hpp"
 #include "core/sizes.hpp"
 #include "memory/records/allocation.hpp"
@@ -30,8 +31,9 @@ struct Endpoint {
   [[nodiscard]] bool is_reachable_by(const Queue& queue) const noexcept {
     return host_can_touch() || (in_context_of(queue) && &memory->device() == &queue.device());
   }
-  // Returns [pointer, pointer + nbytes) as offsets in the allocation. Pre: `memory` is not null.
+  // Returns [pointer, pointer + nbytes) as offsets in the allocation.
   [[nodiscard]] ByteRange range(std::size_t nbytes) const noexcept {
+    ISTHMUS_EXPECTS(memory);
     const auto begin = address(pointer) - address(memory->start_of_uses());
     return {begin, begin + nbytes};
   }

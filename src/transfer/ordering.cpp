@@ -6,6 +6,7 @@
 
 #include "backend/order_only.hpp"
 #include "backend/queue.hpp"
+#include "core/expects.hpp"
 
 namespace isthmus {
 
@@ -91,6 +92,7 @@ Result<void> TouchedMemory::collect_exported(const Queue* queue, std::vector<Ref
 
 Result<void> TouchedMemory::order_after_conflicts(const Queue* queue,
                                                   std::vector<Ref<Event>>& after) {
+  ISTHMUS_EXPECTS(is_reserved());
   std::vector<Ref<Event>> conflicts;
   collect(queue, conflicts);
   ISTHMUS_TRY(collect_exported(queue, conflicts));
@@ -112,6 +114,7 @@ bool TouchedMemory::is_known_idle() {
 }
 
 void TouchedMemory::publish(const Queue* queue, const Ref<Event>& event) noexcept {
+  ISTHMUS_EXPECTS(is_reserved());
   for (std::size_t index = 0; index < count_; ++index) {
     auto& each = touches_.at(index);
     each.is_reserved = false;

@@ -4,6 +4,7 @@
 // so that later operations are ordered after it. An object belongs to one operation and is not
 // thread-safe. The lists of uses that it changes are thread-safe.
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -28,8 +29,7 @@ class TouchedMemory {
   // Allocates everything that `publish` needs, so that `publish` cannot fail. Must be called before
   // `collect` and before the operation is submitted. Throws std::bad_alloc.
   void reserve();
-  // Cancels `reserve` if nothing was submitted. Pre: the caller still holds references to the
-  // memory.
+  // Cancels `reserve` if nothing was submitted. The caller still holds references to the memory.
   void cancel() noexcept;
 
   // Adds to `after` the events that an operation on `queue` must wait for. If `queue` is null these
@@ -39,7 +39,7 @@ class TouchedMemory {
   [[nodiscard]] Result<void> collect_exported(const Queue* queue, std::vector<Ref<Event>>& after);
   // Does the work of `collect` and `collect_exported`, but adds events that do not propagate
   // failure. The caller submits the operation with this wait list and publishes it, both on
-  // `queue`. Pre: `reserve` was called.
+  // `queue`. Call `reserve` first.
   [[nodiscard]] Result<void> order_after_conflicts(const Queue* queue,
                                                    std::vector<Ref<Event>>& after);
   // Adds the pending copies into the memory that the operation reads, if `options.reads_contents`
@@ -51,7 +51,7 @@ class TouchedMemory {
   // Whether nothing is in flight on the memory, determined without a driver call. May return false
   // for idle memory.
   [[nodiscard]] bool is_known_idle();
-  // Records the operation that completes with `event` as in flight. Pre: `reserve` was called.
+  // Records the operation that completes with `event` as in flight. Call `reserve` first.
   void publish(const Queue* queue, const Ref<Event>& event) noexcept;
 
  private:
@@ -63,6 +63,11 @@ class TouchedMemory {
     bool is_reserved = false;
     std::uint64_t began_at = 0;
   };
+  [[nodiscard]] bool is_reserved() const noexcept {
+    return std::all_of(touches_.begin(), touches_.begin() + count_,
+                       [](const Touch& each) { return each.is_reserved; });
+  }
+
   std::array<Touch, 2> touches_{};
   std::size_t count_ = 0;
   bool follows_conflicts_ = false;

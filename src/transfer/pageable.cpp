@@ -2,6 +2,7 @@
 #include "transfer/pageable.hpp"
 
 #include "backend/queue.hpp"
+#include "core/expects.hpp"
 #include "transfer/parallel_copy.hpp"
 
 namespace isthmus {
@@ -68,7 +69,9 @@ bool is_better_staged(const Queue& queue, const CopyPlan& plan, bool blocking) {
 
 Submitted copy_pageable(Queue& queue, const CopyPlan& plan, TransferOptions options) {
   const bool to_device = !plan.destination.host_can_touch();
-  auto& device = (to_device ? plan.destination : plan.source).memory->device();
+  const auto& device_side = to_device ? plan.destination : plan.source;
+  ISTHMUS_EXPECTS(device_side.memory);
+  auto& device = device_side.memory->device();
   return copy_in_parallel(
       queue, plan, {StagingRing::of(device), !to_device, to_device},
       [&plan](std::size_t max_bytes) { return plan.cut(max_bytes); }, std::move(options));

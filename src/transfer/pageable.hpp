@@ -10,7 +10,7 @@ namespace isthmus {
 // Whether the copy, in the order of `queue`, should be staged rather than passed to the driver.
 [[nodiscard]] bool is_better_staged(const Queue& queue, const CopyPlan& plan, bool blocking);
 
-// Pre: `is_better_staged` returned true.
+// For copies for which `is_better_staged` is true.
 [[nodiscard]] Submitted copy_pageable(Queue& queue, const CopyPlan& plan, TransferOptions options);
 
 }  // namespace isthmus

@@ -3,14 +3,16 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <new>
 
 #include "backend/library_threads.hpp"
 #include "backend/queue.hpp"
+#include "core/expects.hpp"
+#include "core/lock_guard.hpp"
+#include "core/mutex.hpp"
+#include "core/thread_safety.hpp"
 #include "core/threads.hpp"
 #include "core/undo.hpp"
 #include "os/process.hpp"
@@ -101,20 +103,22 @@ class ParallelCopy final : public HostDriven, public std::enable_shared_from_thi
     leave();
   }
   [[nodiscard]] bool join() noexcept {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     helpers_ += has_ended_ ? 0 : 1;
     return !has_ended_;
   }
   void leave() noexcept {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     --helpers_;
     helper_left_.notify_all();
   }
   // Waits only for helpers that have started copying: on a busy machine the others may start late.
   [[nodiscard]] Result<void> end() {
-    std::unique_lock hold{lock_};
+    const LockGuard hold{lock_};
     has_ended_ = true;
-    helper_left_.wait(hold, [this] { return helpers_ == 0; });
+    while (helpers_ != 0) {
+      helper_left_.wait(lock_);
+    }
     return failed_ ? Result<void>{std::move(failure_)} : Result<void>{};
   }
 
@@ -137,7 +141,7 @@ class ParallelCopy final : public HostDriven, public std::enable_shared_from_thi
     }
     ring_.release(pair);
     if (!outcome) {
-      const std::lock_guard hold{lock_};
+      const LockGuard hold{lock_};
       if (!failed_.exchange(true)) {
         failure_ = outcome.take_error();
       }
@@ -236,17 +240,18 @@ class ParallelCopy final : public HostDriven, public std::enable_shared_from_thi
   std::atomic<std::size_t> next_{0};
   std::atomic<bool> failed_{false};
   std::atomic<bool> returned_pair_early_{false};
-  std::mutex lock_;
-  std::condition_variable helper_left_;
-  std::size_t helpers_ = 0;
-  bool has_ended_ = false;
-  Error failure_;
+  Mutex lock_;
+  ConditionVariable helper_left_;
+  std::size_t helpers_ ISTHMUS_GUARDED_BY(lock_) = 0;
+  bool has_ended_ ISTHMUS_GUARDED_BY(lock_) = false;
+  Error failure_ ISTHMUS_GUARDED_BY(lock_);
 };
 
 }  // namespace
 
 Submitted copy_in_parallel(Queue& queue, const CopyPlan& plan, RingDirection route,
                            const Cutter& cut, TransferOptions options) {
+  ISTHMUS_EXPECTS(route.reads || route.writes);
   auto* const choice = route.converts ? nullptr : &route.ring.threads(route.writes);
   auto threads = copy_threads_for(route.ring, plan.nbytes, choice);
   ISTHMUS_TRY(threads);

@@ -28,8 +28,8 @@ struct RingDirection {
 using Cutter = std::function<std::unique_ptr<const CopyChunks>(std::size_t max_bytes)>;
 
 // Copies in the order of `queue`. If both sides are memory of the device, `CopyChunks::convert` is
-// called between reading and writing a chunk. `cut` is called before this returns. Pre: the host
-// can access a side that is not memory of the device, and the ring has a slot pair.
+// called between reading and writing a chunk. `cut` is called before this returns. The host can
+// access a side that is not memory of the device, and the ring is available.
 [[nodiscard]] Submitted copy_in_parallel(Queue& queue, const CopyPlan& plan, RingDirection route,
                                          const Cutter& cut, TransferOptions options);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/expects.hpp"
 #include "core/sizes.hpp"
 #include "transfer/copy_dispatch.hpp"
 
@@ -72,10 +73,11 @@ void rebase(RangeList& list) {
   }
 }
 
-// Returns the range of `all` whose destination overlaps the source of `range`, or null. Pre: `all`
-// is sorted by destination.
+// Returns the range of `all` whose destination overlaps the source of `range`, or null. `all` is
+// sorted by destination.
 const CopyRange* overlapping_destination(std::span<const CopyRange> all, const CopyRange& range,
                                          std::uintptr_t destination, std::uintptr_t source) {
+  ISTHMUS_EXPECTS_SLOW(std::ranges::is_sorted(all, {}, &CopyRange::destination_offset));
   const auto begin = source + range.source_offset;
   const auto first = std::partition_point(all.begin(), all.end(), [=](const CopyRange& each) {
     return destination + each.destination_offset + each.nbytes <= begin;

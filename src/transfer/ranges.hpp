@@ -31,7 +31,7 @@ struct RangeList {
 // destinations of two ranges overlap. The errors name ranges by their index in `ranges`.
 [[nodiscard]] Result<RangeList> list_ranges(std::span<const CopyRange> ranges);
 
-// Pre: each endpoint points to the list's first byte on its side. INVALID_ARGUMENT if the
+// Each endpoint points to the list's first byte on its side. INVALID_ARGUMENT if the
 // destination of a range overlaps the source of one; other errors as for `copy`.
 [[nodiscard]] Submitted copy_ranges(Queue* queue, const Endpoint& destination,
                                     const Endpoint& source, RangeList ranges,

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "backend/queue.hpp"
+#include "core/expects.hpp"
 #include "core/undo.hpp"
 #include "os/process.hpp"
 #include "transfer/host_driven.hpp"
@@ -165,6 +166,7 @@ bool has_ring(Device& device, bool to_device) {
 }
 
 Submitted copy_staged(Queue& queue, const CopyPlan& plan, TransferOptions options) {
+  ISTHMUS_EXPECTS(plan.source.memory && plan.destination.memory);
   const auto& source_memory = *plan.source.memory;
   const auto& destination_memory = *plan.destination.memory;
   const bool snapshot = !options.blocking && !queue.device().can(ISTHMUS_CAN_WAIT_FOR_HOST) &&

@@ -9,8 +9,8 @@
 
 namespace isthmus {
 
-// Pre: both sides are device memory, of different devices or contexts; `queue` belongs to one of
-// these contexts. A non-blocking copy is asynchronous if the device of `queue` can wait for the
+// Both sides are device memory, of different devices or contexts; `queue` belongs to one of these
+// contexts. A non-blocking copy is asynchronous if the device of `queue` can wait for the
 // host. Otherwise, if `queue` can access the destination, the source is read before this returns
 // and the queue only writes. If it cannot, the copy has completed when this returns.
 [[nodiscard]] Submitted copy_staged(Queue& queue, const CopyPlan& plan, TransferOptions options);

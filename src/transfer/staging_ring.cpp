@@ -6,7 +6,11 @@
 #include <unordered_map>
 
 #include "backend/platform.hpp"
+#include "core/expects.hpp"
+#include "core/lock_guard.hpp"
+#include "core/mutex.hpp"
 #include "core/never_destroyed.hpp"
+#include "core/thread_safety.hpp"
 #include "memory/base/host_memory.hpp"
 
 namespace isthmus {
@@ -16,8 +20,8 @@ constexpr AllocationRequest k_slot_pair{ISTHMUS_KIND_HOST,
                                         StagingRing::k_slots* StagingRing::k_slot_bytes, 0};
 
 struct RingList {
-  std::mutex lock;
-  std::unordered_map<Device*, std::unique_ptr<StagingRing>> rings;
+  Mutex lock;
+  std::unordered_map<Device*, std::unique_ptr<StagingRing>> rings ISTHMUS_GUARDED_BY(lock);
 };
 
 }  // namespace
@@ -25,7 +29,7 @@ struct RingList {
 StagingRing& StagingRing::of(Device& device) {
   static NeverDestroyed<RingList> list;
   auto& all = *list;
-  const std::lock_guard hold{all.lock};
+  const LockGuard hold{all.lock};
   auto& found = all.rings[&device];
   if (!found) {
     found = std::make_unique<StagingRing>(device);
@@ -47,8 +51,9 @@ StagingRing::~StagingRing() {
   }
 }
 
-// Pre: `empty.taken` is set, so no other thread accesses the pair.
+// The pair is taken, so no other thread accesses it.
 Result<void> StagingRing::create(SlotPair& empty) {
+  ISTHMUS_EXPECTS(empty.taken && !empty.queue);
   auto context = device_->platform().default_context();
   ISTHMUS_TRY(context);
   auto queue = Queue::create(**context, *device_);
@@ -79,8 +84,13 @@ StagingRing::SlotPair* StagingRing::claim(bool is_created) noexcept {
   return &*found;
 }
 
+bool StagingRing::has_free_pair() const noexcept {
+  return std::any_of(slot_pairs_.begin(), slot_pairs_.end(),
+                     [](const SlotPair& each) { return !each.taken && each.queue; });
+}
+
 StagingRing::SlotPair* StagingRing::reserve() noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   auto* const created = claim(true);
   return created != nullptr ? created : claim(false);
 }
@@ -110,23 +120,24 @@ bool StagingRing::is_available() noexcept {
 }
 
 StagingRing::SlotPair& StagingRing::acquire() noexcept {
+  ISTHMUS_EXPECTS(
+      is_available_.load(std::memory_order_relaxed));  // else it could wait indefinitely
   for (;;) {
     if (auto* const found = try_acquire()) {
       return *found;
     }
-    std::unique_lock hold{lock_};
+    const LockGuard hold{lock_};
     waiting_.fetch_add(1, std::memory_order_relaxed);
-    freed_.wait(hold, [this] {
-      return std::any_of(slot_pairs_.begin(), slot_pairs_.end(),
-                         [](const SlotPair& each) { return !each.taken && each.queue; });
-    });
+    while (!has_free_pair()) {
+      freed_.wait(lock_);
+    }
     waiting_.fetch_sub(1, std::memory_order_relaxed);
   }
 }
 
 void StagingRing::release(SlotPair& pair) noexcept {
   {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     pair.taken = false;
     promised_ -= promised_ != 0 ? 1 : 0;
   }
@@ -137,7 +148,7 @@ bool StagingRing::must_release_one() noexcept {
   if (waiting_.load(std::memory_order_relaxed) == 0) {
     return false;
   }
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   if (waiting_.load(std::memory_order_relaxed) <= promised_) {
     return false;
   }

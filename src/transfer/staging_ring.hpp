@@ -9,10 +9,10 @@
 
 #include <array>
 #include <atomic>
-#include <condition_variable>
-#include <mutex>
 
 #include "backend/queue.hpp"
+#include "core/mutex.hpp"
+#include "core/thread_safety.hpp"
 #include "os/processors.hpp"
 #include "transfer/thread_choice.hpp"
 
@@ -47,12 +47,12 @@ class StagingRing {
   explicit StagingRing(Device& device);
   StagingRing(const StagingRing&) = delete;
   StagingRing& operator=(const StagingRing&) = delete;
-  // Pre: no pair is in use.
+  // No pair is in use.
   ~StagingRing();
 
   // Whether the ring has a slot pair, in use or not. Creates the first pair if there is none.
   [[nodiscard]] bool is_available() noexcept;
-  // Acquires a free pair; waits while all are in use. Pre: `is_available` returned true.
+  // Acquires a free pair; waits while all are in use.
   [[nodiscard]] SlotPair& acquire() noexcept;
   // The same without waiting. Null if all pairs are in use and no more can be created.
   [[nodiscard]] SlotPair* try_acquire() noexcept;
@@ -61,7 +61,7 @@ class StagingRing {
   // Creates the memory and queue of a reserved pair if it has none, which takes some milliseconds.
   // Returns whether the pair has them.
   [[nodiscard]] bool make_ready(SlotPair& reserved) noexcept;
-  // Pre: nothing is in flight on the pair's slots.
+  // Nothing is in flight on the pair's slots.
   void release(SlotPair& pair) noexcept;
   // Called by a copy that has several pairs. Returns true if a thread waits for a pair and no other
   // copy has agreed to release one. The caller must then release a pair, so that a small copy does
@@ -79,17 +79,20 @@ class StagingRing {
 
  private:
   // Marks a free pair as taken and returns it; null if there is none. `is_created` selects pairs
-  // with memory and a queue, or without. Pre: the lock is held.
-  [[nodiscard]] SlotPair* claim(bool is_created) noexcept;
+  // with memory and a queue, or without.
+  [[nodiscard]] SlotPair* claim(bool is_created) noexcept ISTHMUS_REQUIRES(lock_);
+  // Whether a pair with memory and a queue is free.
+  [[nodiscard]] bool has_free_pair() const noexcept ISTHMUS_REQUIRES(lock_);
   [[nodiscard]] Result<void> create(SlotPair& empty);
 
   Ref<Device> device_;
   const os::ProcessorSet near_processors_;
-  std::mutex lock_;
-  std::condition_variable freed_;
+  Mutex lock_;
+  ConditionVariable freed_;
   std::array<SlotPair, k_max_slot_pairs> slot_pairs_;
   std::atomic<std::size_t> waiting_{0};  // changed under the lock
-  std::size_t promised_ = 0;             // pairs that copies have agreed to release
+  // Pairs that copies have agreed to release.
+  std::size_t promised_ ISTHMUS_GUARDED_BY(lock_) = 0;
   std::atomic<bool> is_available_{false};
   ThreadChoice threads_to_device_;
   ThreadChoice threads_to_host_;

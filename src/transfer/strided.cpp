@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transfer/strided.hpp"
 
+#include "core/expects.hpp"
 #include "transfer/copy_dispatch.hpp"
 
 namespace isthmus {
@@ -18,6 +19,7 @@ Pitched as_rows(const StridedCopy& copy) noexcept {
 
 Submitted copy_strided(Queue* requested, const Endpoint& destination, const Endpoint& source,
                        const StridedCopy& copy, TransferOptions options) {
+  ISTHMUS_EXPECTS(copy.destination == destination.pointer && copy.source == source.pointer);
   const auto shape = simplified(copy, Side::destination);
   if (shape.is_rows()) {
     return copy_2d(requested, destination, source, as_rows(shape), std::move(options));
@@ -34,6 +36,7 @@ Submitted copy_strided(Queue* requested, const Endpoint& destination, const Endp
 Submitted copy_strided_disjoint(Queue* requested, const Endpoint& destination,
                                 const Endpoint& source, const StridedCopy& copy,
                                 TransferOptions options) {
+  ISTHMUS_EXPECTS(copy.destination == destination.pointer && copy.source == source.pointer);
   const auto shape = simplified(copy, Side::destination);
   if (shape.is_rows()) {
     return copy_2d_disjoint(requested, destination, source, as_rows(shape), std::move(options));

@@ -12,14 +12,14 @@
 
 namespace isthmus {
 
-// Pre: the copy's pointers are those of the endpoints, its extents do not wrap around the address
-// space, and no two runs of its destination share bytes. INVALID_ARGUMENT if the extents of the two
+// The extents of the copy do not wrap around the address space, and no two runs of its destination
+// share bytes. INVALID_ARGUMENT if the extents of the two
 // sides overlap, unless both are rows of the same pitch that interleave without sharing bytes.
 [[nodiscard]] Submitted copy_strided(Queue* queue, const Endpoint& destination,
                                      const Endpoint& source, const StridedCopy& copy,
                                      TransferOptions options);
 
-// The same without the check for overlap. Pre: the two sides share no byte; they may interleave.
+// The same for sides that share no byte, without the check for that; they may interleave.
 // The strides of the destination need not nest: runs of one dimension may lie between those of
 // another.
 [[nodiscard]] Submitted copy_strided_disjoint(Queue* queue, const Endpoint& destination,

@@ -2,7 +2,8 @@
 #include "transfer/thread_choice.hpp"
 
 #include <algorithm>
-#include <mutex>
+
+#include "core/lock_guard.hpp"
 
 namespace isthmus {
 namespace {
@@ -73,7 +74,7 @@ ThreadChoice::Choice ThreadChoice::choice_for(std::size_t nbytes, std::size_t ma
   if (max == 1 || nbytes < k_min_timed_bytes) {
     return {std::min(max, k_initial_threads), true};
   }
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   return choose(samples_for(nbytes), max);
 }
 
@@ -91,7 +92,7 @@ void ThreadChoice::record(std::size_t nbytes, std::size_t threads,
     return;
   }
   const auto time_per_byte = static_cast<double>(time.count()) / static_cast<double>(nbytes);
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   auto& sample = samples_for(nbytes).at(threads);
   sample.min_time = sample.count == 0 ? time_per_byte : std::min(sample.min_time, time_per_byte);
   ++sample.count;

@@ -16,6 +16,7 @@
 #include <cstdint>
 
 #include "core/spin_lock.hpp"
+#include "core/thread_safety.hpp"
 
 namespace isthmus {
 
@@ -49,14 +50,14 @@ class ThreadChoice {
   [[nodiscard]] static Choice choose(const Samples& samples, std::size_t max) noexcept;
   // Returns the samples of copies whose size is within a factor of two: the time per byte depends
   // on the size.
-  [[nodiscard]] Samples& samples_for(std::size_t nbytes) noexcept;
+  [[nodiscard]] Samples& samples_for(std::size_t nbytes) noexcept ISTHMUS_REQUIRES(lock_);
   [[nodiscard]] Choice choice_for(std::size_t nbytes, std::size_t max) noexcept;
 
   static constexpr std::size_t k_sizes =
       9;  // powers of two from 4 MiB; the last one covers 1 GiB and more
 
   SpinLock lock_;
-  std::array<Samples, k_sizes> samples_{};
+  std::array<Samples, k_sizes> samples_ ISTHMUS_GUARDED_BY(lock_){};
 };
 
 }  // namespace isthmus

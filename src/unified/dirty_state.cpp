@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "core/expects.hpp"
+
 namespace isthmus {
 
 BufferState DirtyState::summary() const noexcept {
@@ -61,6 +63,7 @@ void DirtyState::cancel_host() noexcept {
 }
 
 void DirtyState::end_device() noexcept {
+  ISTHMUS_EXPECTS(device_dirty_.empty());
   host_dirty_.clear();
   host_dirty_again_.clear();
   device_held_.clear();

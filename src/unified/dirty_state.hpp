@@ -44,9 +44,9 @@ class DirtyState {
   // it. No effect on a valid copy.
   void begin_host();
   void begin_device();
-  // Reverts `begin_host`. Pre: nothing was downloaded or written on the host since.
+  // Reverts `begin_host`. Nothing was downloaded or written on the host since.
   void cancel_host() noexcept;
-  // The device copy is released. Pre: the host lacks nothing of it.
+  // The device copy is released. The host lacks nothing of it.
   void end_device() noexcept;
 
   // Host writes that a scan has detected. Writes are detected in granules: bytes that the host copy
@@ -71,8 +71,8 @@ class DirtyState {
   // Returns this state with both valid copies complete and nothing dirty.
   [[nodiscard]] DirtyState synchronized() const;
 
-  // An upload allocates what it changes before it is submitted. Pre of the functions that apply it:
-  // the state has not changed since.
+  // An upload allocates what it changes before it is submitted. The state must not change before
+  // the change is applied.
   struct Upload {
     RangeSet::Change dirty;
     RangeSet::Change held;

@@ -37,7 +37,7 @@ class ExactWrites {
   void begin_host(ExactHostWrite write) noexcept { host_.push_back(std::move(write)); }
   // The newest write of exactly this range that has not ended, or null.
   [[nodiscard]] ExactHostWrite* open_host(const ByteRange& range) noexcept;
-  // Ends a write without recording it. Pre: `open_host` returned it.
+  // Ends a write that `open_host` returned, without recording it.
   void cancel_host(const ExactHostWrite& write) noexcept;
   // Removes the ended host writes without recording them.
   void cancel_ended_host() noexcept;

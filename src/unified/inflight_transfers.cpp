@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "core/expects.hpp"
+
 namespace isthmus {
 
 InflightTransfers::Entry InflightTransfers::make_entry(std::uint64_t queue_serial, bool to_device,
@@ -23,6 +25,7 @@ InflightTransfers::Entry InflightTransfers::make_entry(std::uint64_t queue_seria
 }
 
 void InflightTransfers::add(Entry entry) noexcept {
+  ISTHMUS_EXPECTS(entry->event);
   by_span_.add(std::move(entry.span_entry_), entry->span(), entry->key);
   transfers_.insert(std::move(entry.node_));
 }

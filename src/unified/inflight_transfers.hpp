@@ -61,7 +61,6 @@ class InflightTransfers {
   };
   // Throws std::bad_alloc and then has no effect.
   [[nodiscard]] Entry make_entry(std::uint64_t queue_serial, bool to_device, RangeSet ranges);
-  // Pre: the event of the transfer is set.
   void add(Entry entry) noexcept;
   iterator erase(iterator position) noexcept;
   void erase(const InflightTransfer& transfer) noexcept { erase(transfers_.find(transfer.key)); }

@@ -4,11 +4,13 @@
 #include <cstring>
 #include <utility>
 
+#include "core/expects.hpp"
 #include "memory/base/result_memory.hpp"
 
 namespace isthmus {
 
 RangeList same_offsets(const RangeSet& ranges) {
+  ISTHMUS_EXPECTS(!ranges.empty());
   RangeList list;
   list.ranges.reserve(ranges.size());
   const auto first = ranges.begin()->begin;
@@ -46,6 +48,7 @@ RangeList to_block(const RangeSet& ranges) {
 
 void scatter(std::byte* destination, const RangeSet& ranges, const std::byte* block,
              const RangeSet& subset) noexcept {
+  ISTHMUS_EXPECTS_SLOW(ranges.covers(subset));
   auto subrange = subset.begin();
   for (const auto& range : ranges) {
     for (; subrange != subset.end() && subrange->begin < range.end; ++subrange) {
@@ -57,6 +60,7 @@ void scatter(std::byte* destination, const RangeSet& ranges, const std::byte* bl
 }
 
 Result<std::shared_ptr<std::byte>> block_for(const RangeSet& ranges) {
+  ISTHMUS_EXPECTS(!ranges.empty());
   auto memory = allocate_result(ranges.nbytes());
   ISTHMUS_TRY(memory);
   return std::shared_ptr<std::byte>{static_cast<std::byte*>(*memory), &free_result};

@@ -12,8 +12,7 @@
 
 namespace isthmus {
 
-// Uses the same offsets on both sides, relative to the first range. Pre of all functions in this
-// file: `ranges` is not empty.
+// Uses the same offsets on both sides, relative to the first range.
 [[nodiscard]] RangeList same_offsets(const RangeSet& ranges);
 // Offsets of a copy from a block into the ranges, and from the ranges into a block.
 [[nodiscard]] RangeList from_block(const RangeSet& ranges);
@@ -21,7 +20,7 @@ namespace isthmus {
 
 // Allocates a block for the bytes of `ranges`.
 [[nodiscard]] Result<std::shared_ptr<std::byte>> block_for(const RangeSet& ranges);
-// Copies `subset` out of a block that holds `ranges`. Pre: `subset` is a subset of `ranges`.
+// Copies `subset` out of a block that holds `ranges`.
 void scatter(std::byte* destination, const RangeSet& ranges, const std::byte* block,
              const RangeSet& subset) noexcept;
 

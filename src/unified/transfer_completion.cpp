@@ -4,6 +4,7 @@
 #include <span>
 #include <utility>
 
+#include "core/expects.hpp"
 #include "os/process.hpp"
 #include "unified/range_offsets.hpp"
 
@@ -62,6 +63,7 @@ Result<void> TransferCompletion::complete_inflight() {
 
 // The entry of a failed copy is allocated before the transfer is recorded.
 Result<void> TransferCompletion::complete(InflightTransfer& transfer) {
+  ISTHMUS_EXPECTS(transfer.event->settled());
   if (failed_copies_.size() == failed_copies_.capacity()) {
     failed_copies_.reserve(2 * failed_copies_.size() + 1);
   }

@@ -47,7 +47,7 @@ class TransferCompletion {
     bool to_device;
   };
   [[nodiscard]] Result<void> complete_inflight();
-  // Pre of these functions: the transfer has completed.
+  // For transfers that have completed.
   [[nodiscard]] Result<void> complete(InflightTransfer& transfer);
   [[nodiscard]] Result<void> record(InflightTransfer& transfer);
   void restore_failed_upload(const InflightTransfer& upload);

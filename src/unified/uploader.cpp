@@ -131,7 +131,7 @@ Submitted Uploader::upload_in_chunks(Queue& queue) {
 }
 
 // Dirty ranges that this scan did not report were reported by an earlier scan and have no snapshot
-// yet. Pre: the detected writes are only those that this scan reported in this chunk.
+// yet. The detected writes are only those that this scan reported in this chunk.
 Result<void> Uploader::upload_chunk(const HostChunk& chunk, Queue& queue,
                                     std::vector<Ref<Event>>& events) {
   const auto newly_found = recorder_.detected();

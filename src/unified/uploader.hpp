@@ -29,7 +29,7 @@ class Uploader {
   // Creates the device copy and uploads the dirty ranges within the request's range. The returned
   // event is null if the caller need not wait for the upload.
   [[nodiscard]] Submitted upload(const SyncRequest& request);
-  // The same without a scan. Pre: completed transfers are recorded, and the host copy is scanned.
+  // The same without a scan. Completed transfers are recorded, and the host copy is scanned.
   [[nodiscard]] Submitted upload_known(const SyncRequest& request);
   // Orders `queue` after the uploads of the range in flight on other queues.
   [[nodiscard]] Result<void> order_after_uploads(Queue& queue, const ByteRange& range) const;

@@ -32,7 +32,7 @@ class WriteRecorder {
   // Records and removes the exact writes that have ended.
   [[nodiscard]] Result<void> record_ended();
   [[nodiscard]] Result<void> record_host_write(const RangeSet& written, bool replaces_device);
-  // Pre: completed transfers are recorded.
+  // Completed transfers are recorded before.
   [[nodiscard]] Result<void> record_device_write(const ByteRange& range);
   // Makes the present contents of the ranges count as synchronized, except those of open exact
   // writes. Host writes that are dirty remain so.
