@@ -224,11 +224,11 @@ inline resource resource::fallback(const resource& first, const resource& second
   return detail::make<resource>(isthmus_resource_fallback, first.get(), second.get());
 }
 
-// Aligns requests of at least `from_bytes` to `alignment`, a power of two, or to the alignment of
+// Aligns requests of at least `min_bytes` to `alignment`, a power of two, or to the alignment of
 // the request if that is larger. Throws invalid_argument.
 inline resource resource::aligned(const resource& upstream, std::size_t alignment,
-                                  std::size_t from_bytes) {
-  return detail::make<resource>(isthmus_resource_aligned, upstream.get(), alignment, from_bytes);
+                                  std::size_t min_bytes) {
+  return detail::make<resource>(isthmus_resource_aligned, upstream.get(), alignment, min_bytes);
 }
 
 // The first bin that a request fits in, in ascending order of size, serves it; `upstream` serves

@@ -15,9 +15,9 @@ namespace isthmus {
 inline namespace v1 {
 
 // A source or destination of rows.
-template <class Place>
+template <class Endpoint>
 struct pitched {
-  Place place;
+  Endpoint endpoint;
   std::size_t pitch = 0;
 };
 // The size of the rows, in bytes, and their number.
@@ -39,12 +39,12 @@ namespace detail {
 
 inline auto copy_2d_call(const pitched<isthmus::destination>& destination,
                          const pitched<isthmus::source>& source, extent size, queue_choice queue) {
-  check_bounds(source.place, spanned_bytes(size, source.pitch), "source");
-  check_bounds(destination.place, spanned_bytes(size, destination.pitch), "destination");
+  check_bounds(source.endpoint, spanned_bytes(size, source.pitch), "source");
+  check_bounds(destination.endpoint, spanned_bytes(size, destination.pitch), "destination");
   return [&destination, &source, size, queue](const isthmus_operation_t* operation,
                                               isthmus_event_t** event) {
-    return isthmus_copy_2d(queue.get(), destination.place.raw(), destination.pitch,
-                           source.place.raw(), source.pitch, size.width, size.height, operation,
+    return isthmus_copy_2d(queue.get(), destination.endpoint.raw(), destination.pitch,
+                           source.endpoint.raw(), source.pitch, size.width, size.height, operation,
                            event);
   };
 }

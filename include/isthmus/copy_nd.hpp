@@ -47,9 +47,9 @@ class dimensions {
 };
 
 // A source or destination with strides.
-template <class Place>
+template <class Endpoint>
 struct strided {
-  Place place;
+  Endpoint endpoint;
   dimensions strides;  // in bytes
 };
 
@@ -81,13 +81,13 @@ inline auto copy_nd_call(const strided<isthmus::destination>& destination,
                          std::size_t item_bytes, queue_choice queue) {
   require_strides(shape, source.strides, "source");
   require_strides(shape, destination.strides, "destination");
-  check_bounds(source.place, spanned_bytes(shape, source.strides, item_bytes), "source");
-  check_bounds(destination.place, spanned_bytes(shape, destination.strides, item_bytes),
+  check_bounds(source.endpoint, spanned_bytes(shape, source.strides, item_bytes), "source");
+  check_bounds(destination.endpoint, spanned_bytes(shape, destination.strides, item_bytes),
                "destination");
   return [&destination, &source, &shape, item_bytes, queue](const isthmus_operation_t* operation,
                                                             isthmus_event_t** event) {
-    return isthmus_copy_nd(queue.get(), destination.place.raw(), destination.strides.data(),
-                           source.place.raw(), source.strides.data(), shape.data(), shape.size(),
+    return isthmus_copy_nd(queue.get(), destination.endpoint.raw(), destination.strides.data(),
+                           source.endpoint.raw(), source.strides.data(), shape.data(), shape.size(),
                            item_bytes, operation, event);
   };
 }

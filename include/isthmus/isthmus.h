@@ -802,10 +802,10 @@ ISTHMUS_API isthmus_status_t
 isthmus_resource_fallback(isthmus_resource_t* first, isthmus_resource_t* second,
                           isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
 
-/* Aligns requests of at least `from_bytes` to `alignment`, a power of two, or to the alignment of
+/* Aligns requests of at least `min_bytes` to `alignment`, a power of two, or to the alignment of
  * the request if that is larger. */
 ISTHMUS_API isthmus_status_t
-isthmus_resource_aligned(isthmus_resource_t* upstream, size_t alignment, size_t from_bytes,
+isthmus_resource_aligned(isthmus_resource_t* upstream, size_t alignment, size_t min_bytes,
                          isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
 
 /* Requests of at most `max_bytes` go to `resource`. */
@@ -1391,12 +1391,12 @@ enum {
 ISTHMUS_API int isthmus_can_cast(isthmus_dtype_t source, isthmus_dtype_t target,
                                  isthmus_casting_t casting) ISTHMUS_NOEXCEPT;
 
-/* An array of up to 64 dimensions. `place` is the address of the element with index 0 in all
+/* An array of up to 64 dimensions. `endpoint` is the address of the element with index 0 in all
  * dimensions; the next element along dimension i is `strides[i]` bytes further, which may be
  * negative or 0. All elements lie within the buffer, or within the caller's memory. They need not
  * be aligned. `shape` and `strides` may be changed once a function that takes them returns. */
 typedef struct isthmus_array_s {
-  isthmus_endpoint_t place;
+  isthmus_endpoint_t endpoint;
   isthmus_dtype_t dtype;
   size_t dimensions;
   const int64_t* shape;   /* not negative; may be NULL for no dimensions, as may `strides` */

@@ -123,7 +123,7 @@ class resource : public detail::handle<resource, isthmus_resource_t, isthmus_res
   [[nodiscard]] static resource limit(const resource& upstream, std::uint64_t limit_bytes);
   [[nodiscard]] static resource fallback(const resource& first, const resource& second);
   [[nodiscard]] static resource aligned(const resource& upstream, std::size_t alignment,
-                                        std::size_t from_bytes = 0);
+                                        std::size_t min_bytes = 0);
   [[nodiscard]] static resource binning(const resource& upstream, const std::vector<bin>& bins);
   [[nodiscard]] static resource prefetch(const resource& upstream);
   [[nodiscard]] static resource log(const resource& upstream, const std::string& path);

@@ -63,7 +63,7 @@ enum class winner : isthmus_winner_t {
 
 // How host writes are detected: by the pages that the kernel reports, by comparison with the last
 // synchronized bytes, or by hashes. by_default: the best for the size.
-enum class tracking_method : isthmus_tracking_t {
+enum class tracking_mechanism : isthmus_tracking_t {
   by_default = ISTHMUS_TRACKING_DEFAULT,
   pages = ISTHMUS_TRACKING_PAGES,
   bytes = ISTHMUS_TRACKING_BYTES,
@@ -80,7 +80,7 @@ struct unified_options {
   winner on_conflict = winner::none;
   // Tracks pages of 4 KiB from the start, for sparse writes.
   bool by_page = false;
-  tracking_method tracking = tracking_method::by_default;
+  tracking_mechanism tracking = tracking_mechanism::by_default;
   // Resource of the device copy; {}: the default pool of buffers.
   isthmus::resource resource{};
 };
@@ -96,7 +96,7 @@ struct element_range {
 struct unified_info {
   unified_state state = unified_state::uninitialized;
   // The mechanism in use; by_default before there is a host copy.
-  tracking_method tracking = tracking_method::by_default;
+  tracking_mechanism tracking = tracking_mechanism::by_default;
   // Bytes that one write dirties at most; 0 before there is a host copy.
   std::uint64_t granule = 0;
   bool pinned = false;
@@ -179,7 +179,7 @@ class unified_buffer {
     raw.struct_size = sizeof raw;
     detail::check(isthmus_unified_info(raw_.get(), &raw));
     return {static_cast<unified_state>(raw.state),
-            static_cast<tracking_method>(raw.tracking),
+            static_cast<tracking_mechanism>(raw.tracking),
             raw.granule,
             raw.pinned != 0,
             raw.one_memory != 0,

@@ -353,7 +353,7 @@ cdef extern from "isthmus/isthmus.h" nogil:
     isthmus_status_t isthmus_resource_fallback(isthmus_resource_t* first,
         isthmus_resource_t* second, isthmus_resource_t** resource)
     isthmus_status_t isthmus_resource_aligned(isthmus_resource_t* upstream, size_t alignment,
-        size_t from_bytes, isthmus_resource_t** resource)
+        size_t min_bytes, isthmus_resource_t** resource)
     ctypedef struct isthmus_bin_t:
         size_t max_bytes
         isthmus_resource_t* resource
@@ -583,7 +583,7 @@ cdef extern from "isthmus/isthmus.h" nogil:
         ISTHMUS_CASTING_UNSAFE
     int isthmus_can_cast(isthmus_dtype_t source, isthmus_dtype_t target, isthmus_casting_t casting)
     ctypedef struct isthmus_array_t:
-        isthmus_endpoint_t place
+        isthmus_endpoint_t endpoint
         isthmus_dtype_t dtype
         size_t dimensions
         const int64_t* shape

@@ -978,12 +978,12 @@ class FallbackResource(AdaptorResource):
 
 class AlignedResource(AdaptorResource):
     """
-    Aligns requests of at least `from_bytes` to `alignment`, a power of two, or to more if
-    requested: AlignedResource(upstream, alignment, from_bytes=0). Both are integers or text:
+    Aligns requests of at least `min_bytes` to `alignment`, a power of two, or to more if
+    requested: AlignedResource(upstream, alignment, min_bytes=0). Both are integers or text:
     "4KiB".
     """
 
-    def __init__(self, upstream: MemoryResource, alignment: int | str, from_bytes: int | str = 0) -> None: ...
+    def __init__(self, upstream: MemoryResource, alignment: int | str, min_bytes: int | str = 0) -> None: ...
 
 class BinningResource(AdaptorResource):
     """

@@ -212,7 +212,7 @@ isthmus_status_t isthmus_resource_fallback(isthmus_resource_t* first, isthmus_re
 }
 
 isthmus_status_t isthmus_resource_aligned(isthmus_resource_t* upstream, size_t alignment,
-                                          size_t from_bytes,
+                                          size_t min_bytes,
                                           isthmus_resource_t** resource) noexcept {
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(upstream);
@@ -225,7 +225,7 @@ isthmus_status_t isthmus_resource_aligned(isthmus_resource_t* upstream, size_t a
                                                        {upstream_resource.kind(), 0, alignment})) {
       return error;
     }
-    return return_new_resource<AlignedResource>(resource, upstream_resource, alignment, from_bytes);
+    return return_new_resource<AlignedResource>(resource, upstream_resource, alignment, min_bytes);
   });
 }
 

@@ -40,7 +40,7 @@ namespace {
 Result<ArraySide> side_of(const isthmus_array_t& array, const char* name, bool writes) {
   auto layout = layout_of(array, name);
   ISTHMUS_TRY(layout);
-  auto endpoint = endpoint_around(array.place, layout->first_offset, layout->nbytes, writes);
+  auto endpoint = endpoint_around(array.endpoint, layout->first_offset, layout->nbytes, writes);
   if (!endpoint && endpoint.failure().code() == ISTHMUS_ERROR_OUT_OF_RANGE) {
     return fail(ISTHMUS_ERROR_OUT_OF_RANGE, "an element of the {} lies outside its memory: {}",
                 name, endpoint.failure().message());

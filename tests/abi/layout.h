@@ -102,7 +102,7 @@ FIELD(isthmus_pin_info_t, is_registered, 24, 4)
 FIELD(isthmus_pin_info_t, device, 32, 8)
 
 SIZE(isthmus_array_t, 56)
-FIELD(isthmus_array_t, place, 0, 24)
+FIELD(isthmus_array_t, endpoint, 0, 24)
 FIELD(isthmus_array_t, dtype, 24, 4)
 FIELD(isthmus_array_t, dimensions, 32, 8)
 FIELD(isthmus_array_t, shape, 40, 8)

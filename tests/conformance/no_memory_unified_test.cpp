@@ -225,7 +225,7 @@ class no_memory_unified : public on_unified {
   }
   // A hash covers a whole chunk, so writes of both sides to one chunk are a conflict.
   bool tells_apart(short_state state) const {
-    return state != short_state::both_wrote || GetParam().means != im::tracking_method::hashes;
+    return state != short_state::both_wrote || GetParam().means != im::tracking_mechanism::hashes;
   }
   void fail_all_of(const short_form& what, short_state state, bool beside_work) const {
     const auto told =
@@ -314,7 +314,7 @@ TEST_P(no_memory_unified, the_end_of_a_write_that_throws_may_fail) {
 // If an earlier call had no memory to find out what the host wrote in a huge page, the device's
 // newer bytes in that page must not be taken for older ones.
 TEST_P(no_memory_unified, a_write_on_the_device_causes_no_false_conflict) {
-  if (GetParam().means != im::tracking_method::pages) GTEST_SKIP();
+  if (GetParam().means != im::tracking_mechanism::pages) GTEST_SKIP();
   constexpr std::size_t k_nbytes = 6 * k_mib;  // 3 huge pages, if the system has huge pages
   const std::array parts{im::element_range{100, 200}, im::element_range{2 * k_mib, 2 * k_mib + 50},
                          im::element_range{5 * k_mib, 6 * k_mib}};

@@ -163,7 +163,7 @@ struct writing_meanwhile {
 
 // By then the huge page is tracked by small pages, and the write dirties only one of them.
 TEST_P(unified_failure, a_host_write_while_a_device_write_begins_is_no_conflict_beside_it) {
-  if (GetParam().means != im::tracking_method::pages || one_memory()) GTEST_SKIP();
+  if (GetParam().means != im::tracking_mechanism::pages || one_memory()) GTEST_SKIP();
   const im::context home = queue_.context();
   writing_meanwhile source{im::resource::provider(home, im::kind::device, device_),
                            std::make_shared<std::byte*>(nullptr)};
@@ -183,7 +183,7 @@ TEST_P(unified_failure, a_host_write_while_a_device_write_begins_is_no_conflict_
 
 // A fetch of other bytes must not end the tracking by small pages that a device write needs.
 TEST_P(unified_failure, a_fetch_inside_a_device_write_leaves_it_apart_from_host_writes) {
-  if (GetParam().means != im::tracking_method::pages || one_memory()) GTEST_SKIP();
+  if (GetParam().means != im::tracking_mechanism::pages || one_memory()) GTEST_SKIP();
   const unified it = same_on_both(6 * k_mib, options());
   const auto view = it.host();
   it.device_write({100, 200}, [&](const im::buffer& all) {
@@ -203,7 +203,7 @@ TEST_P(unified_failure, a_fetch_inside_a_device_write_leaves_it_apart_from_host_
 
 // Nor must a download that is accounted for as the device write begins.
 TEST_P(unified_failure, a_device_write_begins_apart_from_host_writes_beside_older_downloads) {
-  if (GetParam().means != im::tracking_method::pages || one_memory()) GTEST_SKIP();
+  if (GetParam().means != im::tracking_mechanism::pages || one_memory()) GTEST_SKIP();
   const unified it = same_on_both(6 * k_mib, options());
   const auto view = it.host();
   write_on_device(it, 100, noise(100, 1));

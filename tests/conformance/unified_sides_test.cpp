@@ -210,7 +210,7 @@ class sides_model {
   // With hashes, uploads send whole chunks.
   range widened(range part) const {
     const auto info = it_.info();
-    if (info.tracking != im::tracking_method::hashes || !host_.is_there) return part;
+    if (info.tracking != im::tracking_mechanism::hashes || !host_.is_there) return part;
     const auto chunk = info.granule;
     return {part.begin / chunk * chunk,
             std::min(it_.size(), (part.end + chunk - 1) / chunk * chunk)};

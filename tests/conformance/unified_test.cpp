@@ -261,7 +261,8 @@ TEST_P(unified_buffer, what_comes_from_the_device_leaves_what_is_being_written) 
 
 TEST_P(unified_buffer, what_the_host_won_stays_when_an_older_copy_lands) {
   if (one_memory()) GTEST_SKIP() << "one memory has nothing to bring";
-  if (GetParam().means == im::tracking_method::pages) GTEST_SKIP() << "it lands in the view itself";
+  if (GetParam().means == im::tracking_mechanism::pages)
+    GTEST_SKIP() << "it lands in the view itself";
   auto how = options();
   how.on_conflict = im::winner::host;
   const unified it(300'000, how);
@@ -279,7 +280,8 @@ TEST_P(unified_buffer, what_the_host_won_stays_when_an_older_copy_lands) {
 
 // If writes are found by reading, one chunk is copied while the next is scanned.
 TEST_P(unified_buffer, parts_are_uploaded_while_the_rest_is_scanned) {
-  if (GetParam().means != im::tracking_method::hashes) GTEST_SKIP() << "it looks without reading";
+  if (GetParam().means != im::tracking_mechanism::hashes)
+    GTEST_SKIP() << "it looks without reading";
   for (const std::size_t nbytes : {3 * k_mib + 70, k_slower > 1 ? 2 * k_mib : 130 * k_mib}) {
     auto how = options();
     how.pinned = true;

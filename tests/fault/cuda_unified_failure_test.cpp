@@ -22,7 +22,7 @@ class cuda_unified_failure : public on_cuda_relay {
     queue_ = {};
     on_cuda_relay::TearDown();
   }
-  unified make(im::tracking_method means, im::winner wins = im::winner::none) const {
+  unified make(im::tracking_mechanism means, im::winner wins = im::winner::none) const {
     return make_separate(queue_, means, wins);
   }
   // Whether the call that was set to fail was reached.
@@ -122,7 +122,7 @@ TEST_F(cuda_unified_failure, of_an_upload_makes_no_conflict_with_later_writes_of
 
 // Reads of overwritten bytes no longer depend on the failed upload; reads of the rest do.
 TEST_F(cuda_unified_failure, of_an_upload_is_over_where_its_bytes_are_overwritten) {
-  const unified it = make(im::tracking_method::bytes);
+  const unified it = make(im::tracking_mechanism::bytes);
   int uploads_failed = 0;
   for (long n = 0; n < 8; ++n) {
     std::ranges::fill(it.host(), std::byte{1});
@@ -154,7 +154,7 @@ TEST_F(cuda_unified_failure, of_an_upload_is_reported_to_callers_that_obtain_the
   int uploads_failed = 0;
   for (long n = 0; n < 8; ++n) {
     SCOPED_TRACE("call " + std::to_string(n));
-    const unified it = make(im::tracking_method::bytes);
+    const unified it = make(im::tracking_mechanism::bytes);
     std::ranges::fill(it.host(), std::byte{1});
     const im::buffer there = it.device();
     queue_.wait();
@@ -198,7 +198,7 @@ TEST_F(cuda_unified_failure, of_an_upload_is_reported_to_callers_that_obtain_the
 class cuda_unified_download : public cuda_unified_failure {
  protected:
   struct kind_of_download {
-    im::tracking_method means;
+    im::tracking_mechanism means;
     im::winner wins;
     bool waits;
     std::vector<std::size_t> begins;  // offsets of the ranges that the device wrote

@@ -10,11 +10,11 @@ namespace {
 using namespace support;
 
 class sim_unified_failure : public leak_checked,
-                            public ::testing::WithParamInterface<im::tracking_method> {
+                            public ::testing::WithParamInterface<im::tracking_mechanism> {
  protected:
   void SetUp() override {
     leak_checked::SetUp();
-    if (GetParam() == im::tracking_method::pages && !reports_pages()) {
+    if (GetParam() == im::tracking_mechanism::pages && !reports_pages()) {
       GTEST_SKIP() << "the kernel does not report written pages here";
     }
   }
@@ -69,8 +69,9 @@ class sim_unified_failure : public leak_checked,
 };
 
 INSTANTIATE_TEST_SUITE_P(means, sim_unified_failure,
-                         ::testing::Values(im::tracking_method::bytes, im::tracking_method::hashes,
-                                           im::tracking_method::pages),
+                         ::testing::Values(im::tracking_mechanism::bytes,
+                                           im::tracking_mechanism::hashes,
+                                           im::tracking_mechanism::pages),
                          [](const auto& each) { return name_of(each.param); });
 
 TEST_P(sim_unified_failure, of_an_upload_is_reported_once_and_sent_again) {
@@ -168,7 +169,7 @@ TEST_P(sim_unified_failure, of_an_upload_is_reported_to_callers_that_obtain_the_
     EXPECT_EQ(isthmus_buffer_idle(sent.get()), 0);
     EXPECT_TRUE(may_have_work(sent)) << "the flags of what is not idle";
     // The buffer is a single chunk.
-    const bool is_sent_whole = GetParam() == im::tracking_method::hashes;
+    const bool is_sent_whole = GetParam() == im::tracking_mechanism::hashes;
     for (const auto& each : {is_sent_whole ? none : other, none}) {
       EXPECT_EQ(status_of([&] { each.wait(); }), im::status::ok);
       EXPECT_EQ(export_to(queue, each), im::status::ok);

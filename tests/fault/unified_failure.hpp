@@ -28,7 +28,7 @@ inline im::event send_by(upload_path way, const unified& it) {
   return way == upload_path::with_event ? it.sync_to_device_async(it.all()) : im::event{};
 }
 
-inline unified make_separate(const im::queue& queue, im::tracking_method means,
+inline unified make_separate(const im::queue& queue, im::tracking_mechanism means,
                              im::winner winner = im::winner::none,
                              std::size_t nbytes = k_failing_bytes) {
   im::unified_options options;
@@ -39,9 +39,9 @@ inline unified make_separate(const im::queue& queue, im::tracking_method means,
   return unified(nbytes, options);
 }
 
-inline std::vector<im::tracking_method> usable_means() {
-  std::vector all{im::tracking_method::bytes, im::tracking_method::hashes};
-  if (reports_pages()) all.push_back(im::tracking_method::pages);
+inline std::vector<im::tracking_mechanism> usable_means() {
+  std::vector all{im::tracking_mechanism::bytes, im::tracking_mechanism::hashes};
+  if (reports_pages()) all.push_back(im::tracking_mechanism::pages);
   return all;
 }
 

@@ -21,17 +21,17 @@ class unified_scenario : public steps {
     attempt([&] { first_ = im::queue(device_); });
     attempt([&] { second_ = im::queue(device_); });
     if (!first_ || !second_) return;
-    for (const auto means :
-         {im::tracking_method::pages, im::tracking_method::bytes, im::tracking_method::hashes}) {
-      if (means != im::tracking_method::pages || reports_pages()) live(means, 200'000);
+    for (const auto means : {im::tracking_mechanism::pages, im::tracking_mechanism::bytes,
+                             im::tracking_mechanism::hashes}) {
+      if (means != im::tracking_mechanism::pages || reports_pages()) live(means, 200'000);
     }
-    live(im::tracking_method::hashes, k_mib + 200'000);  // uploaded in several chunks
+    live(im::tracking_mechanism::hashes, k_mib + 200'000);  // uploaded in several chunks
     attempt([&] { first_.wait(); });
     attempt([&] { second_.wait(); });
   }
 
  private:
-  void live(im::tracking_method means, std::size_t nbytes) {
+  void live(im::tracking_mechanism means, std::size_t nbytes) {
     im::unified_options options;
     options.queue = first_;
     options.separate = true;

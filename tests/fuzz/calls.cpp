@@ -224,7 +224,7 @@ class machine {
       const auto skipped = to.given.dimensions - source.given.dimensions;
       for (std::size_t i = 0; i < source.given.dimensions; ++i) {
         source.shape[i] = std::min(source.shape[i], to.shape[i + skipped]);
-        if (!is_own(to.given.place) && !is_own(source.given.place)) {
+        if (!is_own(to.given.endpoint) && !is_own(source.given.endpoint)) {
           to.shape[i + skipped] = source.shape[i];
         }
       }

@@ -149,7 +149,7 @@ NUMBERS: dict[str, Any] = {
     ),
     "LimitResource.__init__.limit_bytes": lambda s, n: mem.LimitResource(s.pool, n),
     "AlignedResource.__init__.alignment": lambda s, n: mem.AlignedResource(s.pool, n),
-    "AlignedResource.__init__.from_bytes": lambda s, n: mem.AlignedResource(s.pool, 64, n),
+    "AlignedResource.__init__.min_bytes": lambda s, n: mem.AlignedResource(s.pool, 64, n),
     "BinningResource.__init__.bins": lambda s, n: mem.BinningResource(s.pool, {n: s.pool}),
     "TrackingResource.__init__.frames": lambda s, n: mem.TrackingResource(s.pool, n),
     "TrackingResource.__init__.native_frames": lambda s, n: mem.TrackingResource(s.pool, 0, n),

@@ -32,7 +32,7 @@ HEADER = ["Thread", "Time", "Action", "Pointer", "Size", "Stream"]
 
 
 def test_aligned(q: Queue, kind: str) -> None:
-    aligned = AlignedResource(PoolResource(kind, q.device), 2048, from_bytes=1000)
+    aligned = AlignedResource(PoolResource(kind, q.device), 2048, min_bytes=1000)
     buffers = [aligned.allocate(nbytes, queue=q) for nbytes in (1000, 5000, 70_000) * 5]
     assert all(each.ptr % 2048 == 0 for each in buffers)
     small = [aligned.allocate(100, queue=q) for _ in range(100)]

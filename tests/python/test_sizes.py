@@ -65,7 +65,7 @@ def test_alignments_and_bins(q: Queue, kind: str) -> None:
 TAKERS: list[tuple[str, Callable[[MemoryResource, Any], object]]] = [
     ("limit_bytes", LimitResource),
     ("alignment", AlignedResource),
-    ("from_bytes", lambda pool, size: AlignedResource(pool, 64, size)),
+    ("min_bytes", lambda pool, size: AlignedResource(pool, 64, size)),
     ("size of a bin", lambda pool, size: BinningResource(pool, {size: pool})),
     ("first_bytes", MonotonicResource),
     ("block_bytes", FixedSizeResource),

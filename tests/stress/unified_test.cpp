@@ -133,7 +133,7 @@ class unified_stress : public on_unified {
   // only the final state is checked.
   static std::optional<std::size_t> find_wrong_word(const bytes& got, std::size_t first,
                                                     const std::vector<word>& before) {
-    if (k_words_are_torn || GetParam().means == im::tracking_method::bytes) return {};
+    if (k_words_are_torn || GetParam().means == im::tracking_mechanism::bytes) return {};
     for (std::size_t at = 0; at < got.size(); at += sizeof(word)) {
       const std::size_t page = first + at / k_page;
       const word value = word_at(got, at);

@@ -12,15 +12,15 @@ using unified = im::unified_buffer<std::byte>;
 
 struct unified_case {
   std::string backend;
-  im::tracking_method means;
+  im::tracking_mechanism means;
   bool separate;
 };
 
-inline std::string name_of(im::tracking_method means) {
+inline std::string name_of(im::tracking_mechanism means) {
   switch (means) {
-    case im::tracking_method::pages: return "pages";
-    case im::tracking_method::bytes: return "bytes";
-    case im::tracking_method::hashes: return "hashes";
+    case im::tracking_mechanism::pages: return "pages";
+    case im::tracking_mechanism::bytes: return "bytes";
+    case im::tracking_mechanism::hashes: return "hashes";
     default: return "default";
   }
 }
@@ -29,9 +29,9 @@ inline std::vector<unified_case> unified_cases() {
   std::vector<unified_case> all;
   for (const auto& backend : backend_names()) {
     if (k_slower > 1 && (backend == "sim" || backend == "pocl")) continue;
-    for (const auto means :
-         {im::tracking_method::pages, im::tracking_method::bytes, im::tracking_method::hashes}) {
-      if (backend == "sycl" && means != im::tracking_method::pages) continue;
+    for (const auto means : {im::tracking_mechanism::pages, im::tracking_mechanism::bytes,
+                             im::tracking_mechanism::hashes}) {
+      if (backend == "sycl" && means != im::tracking_mechanism::pages) continue;
       all.push_back({backend, means, true});
       if (backend != "cuda" && backend != "sim_late") all.push_back({backend, means, false});
     }
@@ -53,7 +53,7 @@ class on_unified : public leak_checked, public ::testing::WithParamInterface<uni
  protected:
   void SetUp() override {
     leak_checked::SetUp();
-    if (GetParam().means == im::tracking_method::pages && !reports_pages()) {
+    if (GetParam().means == im::tracking_mechanism::pages && !reports_pages()) {
       GTEST_SKIP() << "the kernel does not report written pages here";
     }
     device_ = open_backend(GetParam().backend);

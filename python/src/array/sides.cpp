@@ -58,7 +58,7 @@ std::optional<ArraySide> host_side(nb::handle object, Access access, const char*
 
 ArraySide foreign_side(nb::handle object, const ArrayInterface& interface, Access access,
                        const char* role) {
-  ArraySide side{foreign_place(object, interface, access, role), interface.layout};
+  ArraySide side{foreign_endpoint(object, interface, access, role), interface.layout};
   if (!interface.empty) {
     side.endpoint.raw.offset = static_cast<std::size_t>(-box_of(interface.layout).start);
   }
@@ -73,7 +73,7 @@ ArraySide dlpack_side(nb::handle object, Access access, const char* role) {
 ArraySide bytes_side(nb::handle object, Access access, const char* role) {
   const ByteView bytes{object};
   const auto view = bytes.get();
-  return {to_place(object, access, role), {{ArrayNumbers(view.shape), {1}}, 1, &byte_type()}};
+  return {to_endpoint(object, access, role), {{ArrayNumbers(view.shape), {1}}, 1, &byte_type()}};
 }
 
 // The side of a NumPy array whose type has no name in the buffer protocol. TypeError for a type
@@ -225,7 +225,7 @@ ArraySide side_of(const TypedArray& array, Access access, const char* role) {
   if (access == Access::write && array.is_locked) {
     raise_python(error_type(ISTHMUS_ERROR_READ_ONLY), "the %s is a read-only view", role);
   }
-  ArraySide side{buffer_place(buffer_in(array)), *array.layout};
+  ArraySide side{buffer_endpoint(buffer_in(array)), *array.layout};
   side.endpoint.raw.offset = array.offset;
   side.endpoint.owner = array.memory.object();
   return side;
@@ -266,10 +266,10 @@ nb::object numpy_array_of(nb::handle object, nb::handle dtype) {
 nb::object only_number(ArraySide& side) {
   const auto& type = *side.layout.type;
   alignas(16) std::byte element[32];
-  Place destination;
+  Endpoint destination;
   destination.raw.pointer = element;
   destination.nbytes = type.item;
-  copy_places(destination, side.endpoint, type.item);
+  copy_endpoints(destination, side.endpoint, type.item);
   return to_number(element, type);
 }
 

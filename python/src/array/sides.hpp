@@ -9,7 +9,7 @@
 namespace isthmus::python {
 
 struct ArraySide {
-  Place endpoint;      // of the first element
+  Endpoint endpoint;   // of the first element
   ArrayLayout layout;  // the type is one that arrays support
 
   // Borrows from this object.

@@ -110,10 +110,10 @@ CurrentMemory current_memory(DpctlMemory& object) {
 
 }  // namespace
 
-Place dpctl_place(DpctlMemory& object) {
+Endpoint dpctl_endpoint(DpctlMemory& object) {
   const auto [raw, info] = current_memory(object);
   const nb::object queue_object = wrap(QueueHandle::share(info.queue));
-  Place endpoint;
+  Endpoint endpoint;
   endpoint.raw.buffer = raw;
   endpoint.nbytes = info.nbytes;
   endpoint.direct = host_reachable(info.kind);

@@ -45,7 +45,7 @@ struct DpctlBlock {
 void expose_address(DpctlBlock& block) noexcept;
 
 // The object's memory as the endpoint of a blocking operation.
-[[nodiscard]] Place dpctl_place(DpctlMemory& object);
+[[nodiscard]] Endpoint dpctl_endpoint(DpctlMemory& object);
 // An object of isthmus.memory over the same memory, on the queue that currently uses it.
 [[nodiscard]] nb::object memory_of(DpctlMemory& object);
 

@@ -77,8 +77,8 @@ PyObject* construct_fast(PyObject* type, PyObject* const* arguments, std::size_t
 // -- copies, by dpctl's rules ---------------------------------------------------------------------
 
 // Converts a contiguous, one-dimensional buffer of unsigned bytes.
-Place to_host_place(nb::handle object, Access access, const char* role) {
-  Place endpoint;
+Endpoint to_host_endpoint(nb::handle object, Access access, const char* role) {
+  Endpoint endpoint;
   endpoint.memory = std::make_unique<Pinned>();
   auto& view = endpoint.memory->view;
   const int flags = PyBUF_STRIDES | PyBUF_FORMAT | (access == Access::write ? PyBUF_WRITABLE : 0);
@@ -111,7 +111,7 @@ nb::object copy_to_host(nb::handle self, nb::handle out) {
   if (out.is_none()) {
     return to_numpy(memory_of(memory));
   }
-  Place destination = to_host_place(out, Access::write, "destination");
+  Endpoint destination = to_host_endpoint(out, Access::write, "destination");
   const auto nbytes = static_cast<std::size_t>(memory.nbytes);
   if (destination.nbytes < nbytes) {
     raise_python(PyExc_ValueError, "the destination of %zu bytes is too small for %zu bytes",
@@ -122,8 +122,8 @@ nb::object copy_to_host(nb::handle self, nb::handle out) {
     std::memcpy(destination.raw.pointer, PyBytes_AS_STRING(contents.ptr()), nbytes);
     return nb::borrow(out);
   }
-  Place source = dpctl_place(memory);
-  copy_places(destination, source, nbytes);
+  Endpoint source = dpctl_endpoint(memory);
+  copy_endpoints(destination, source, nbytes);
   return nb::borrow(out);
 }
 
@@ -131,7 +131,7 @@ nb::object copy_from_host(nb::handle self, nb::handle source_object) {
   if (source_object.is_none()) {
     raise_python(PyExc_IndexError, "source must be an object with the buffer protocol, not None");
   }
-  Place source = to_host_place(source_object, Access::read, "source");
+  Endpoint source = to_host_endpoint(source_object, Access::read, "source");
   if (source.nbytes == 0) {
     raise_python(PyExc_IndexError, "source must not be empty, but has 0 bytes");
   }
@@ -141,8 +141,8 @@ nb::object copy_from_host(nb::handle self, nb::handle source_object) {
                  "the source of %zu bytes is larger than this memory of %zd bytes", source.nbytes,
                  memory.nbytes);
   }
-  Place destination = dpctl_place(memory);
-  copy_places(destination, source, source.nbytes);
+  Endpoint destination = dpctl_endpoint(memory);
+  copy_endpoints(destination, source, source.nbytes);
   return nb::none();
 }
 

@@ -92,7 +92,7 @@ struct CachedPointer {
   const StreamAllocator* allocator = nullptr;
   CudaStream stream = nullptr;
   int device = -1;
-  StreamAllocator::Place target{};
+  StreamAllocator::Target target{};
 };
 constexpr std::size_t k_cached = 8;  // a power of two
 thread_local constinit std::array<CachedPointer, k_cached> cached{};
@@ -260,7 +260,7 @@ const StreamAllocator::DeviceResources& StreamAllocator::resources_for(int devic
   return *created;
 }
 
-StreamAllocator::Place StreamAllocator::find(int device, CudaStream stream) {
+StreamAllocator::Target StreamAllocator::find(int device, CudaStream stream) {
   auto& last = cached_for(device, stream);
   if (last.allocator == this && last.stream == stream && last.device == device) [[likely]] {
     return last.target;
@@ -268,12 +268,12 @@ StreamAllocator::Place StreamAllocator::find(int device, CudaStream stream) {
   if (is_forked_child()) {  // a thread that the child lacks may hold the locks
     throw AllocatorFailure("a forked child cannot use the memory of its parent's device");
   }
-  const Place target{resources_for(device).counted, queue_of_stream_number(device, stream)};
+  const Target target{resources_for(device).counted, queue_of_stream_number(device, stream)};
   last = {this, stream, device, target};
   return target;
 }
 
-void* StreamAllocator::allocate_from(const Place& target, std::size_t nbytes) {
+void* StreamAllocator::allocate_from(const Target& target, std::size_t nbytes) {
   DeferredFrees::retry_one();
   void* pointer = nullptr;
   auto status = isthmus_resource_allocate(target.resource, nbytes, 0, target.queue, &pointer);

@@ -73,7 +73,7 @@ class StreamAllocator {
     return resources_for(device).upstream;
   }
 
-  struct Place {
+  struct Target {
     isthmus_resource_t* resource;
     isthmus_queue_t* queue;
   };
@@ -85,12 +85,12 @@ class StreamAllocator {
   };
 
  private:
-  [[nodiscard]] Place find(int device, CudaStream stream);
+  [[nodiscard]] Target find(int device, CudaStream stream);
   // The resource set by `follow`, retained. Null if none serves that device.
   [[nodiscard]] isthmus_resource_t* followed(int device) noexcept;
   [[nodiscard]] void* allocate_followed(std::size_t nbytes, int device, CudaStream stream);
   void deallocate_to_owner(void* pointer, std::size_t nbytes, CudaStream stream, int device);
-  [[nodiscard]] void* allocate_from(const Place& target, std::size_t nbytes);
+  [[nodiscard]] void* allocate_from(const Target& target, std::size_t nbytes);
   [[nodiscard]] const DeviceResources& resources_for(int device);
   [[nodiscard]] const DeviceResources* create_resources(int device) const;
   void make_pool(DeviceResources& served, int device) const;

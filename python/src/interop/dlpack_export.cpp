@@ -157,7 +157,7 @@ nb::object copy_to_export(const ArrayView& view) {
                    view.buffer.queue_object, nullptr, KindsAllowed::requested_only,
                    PoolUse::arrays);
   nb::inst_mark_ready(object);
-  Place destination = buffer_place(*buffer_of(object));
+  Endpoint destination = buffer_endpoint(*buffer_of(object));
   destination.owner = object;
   copy_packed(view, destination);
   return object;

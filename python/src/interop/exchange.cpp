@@ -167,7 +167,7 @@ nb::object clone(nb::handle self) {
                    static_cast<std::int64_t>(info.alignment), view.buffer.queue_object, nullptr,
                    KindsAllowed::requested_only);
   nb::inst_mark_ready(object);
-  Place destination = buffer_place(*buffer_of(object));
+  Endpoint destination = buffer_endpoint(*buffer_of(object));
   destination.owner = object;
   copy_packed(view, destination);
   return object;

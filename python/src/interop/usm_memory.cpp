@@ -61,9 +61,9 @@ void construct_copy(Buffer* self, isthmus_kind_t kind, nb::handle source, nb::ha
   construct_buffer(self, source_buffer.nbytes, kind, to_alignment(alignment), queue_object, nullptr,
                    KindsAllowed::requested_only);
   try {
-    Place destination = buffer_place(*self);
-    Place source_endpoint = buffer_place(source_buffer);
-    copy_places(destination, source_endpoint, source_buffer.nbytes);
+    Endpoint destination = buffer_endpoint(*self);
+    Endpoint source_endpoint = buffer_endpoint(source_buffer);
+    copy_endpoints(destination, source_endpoint, source_buffer.nbytes);
   } catch (...) {
     self->~Buffer();  // nanobind does not destroy an object whose constructor threw
     throw;

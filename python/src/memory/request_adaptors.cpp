@@ -22,13 +22,13 @@ struct BinningResource : AdaptorResource {
 };
 
 void init_aligned(AlignedResource* self, nb::handle upstream, nb::handle alignment,
-                  nb::handle from_bytes) {
+                  nb::handle min_bytes) {
   const auto& upstream_resource = require_resource(upstream, "upstream");
   const auto aligned_to = to_bytes(alignment, "alignment", nb::handle{}, upstream_resource.kind);
-  const auto min_bytes = to_bytes(from_bytes, "from_bytes", nb::handle{}, upstream_resource.kind);
+  const auto threshold = to_bytes(min_bytes, "min_bytes", nb::handle{}, upstream_resource.kind);
   ResourceHandle resource;
   check(
-      isthmus_resource_aligned(upstream_resource.raw.get(), aligned_to, min_bytes, resource.out()));
+      isthmus_resource_aligned(upstream_resource.raw.get(), aligned_to, threshold, resource.out()));
   construct_resource(self, AlignedResource{make_adaptor(upstream, std::move(resource))});
 }
 
@@ -89,13 +89,13 @@ void flush(const LogResource& self) {
 void bind_request_adaptors(nb::module_& module) {
   nb::class_<AlignedResource, AdaptorResource>(
       module, "AlignedResource",
-      "Aligns requests of at least `from_bytes` to `alignment`, a power of two, or to more if\n"
-      "requested: AlignedResource(upstream, alignment, from_bytes=0). Both are integers or text:\n"
+      "Aligns requests of at least `min_bytes` to `alignment`, a power of two, or to more if\n"
+      "requested: AlignedResource(upstream, alignment, min_bytes=0). Both are integers or text:\n"
       "\"4KiB\".")
       .def("__init__", &init_aligned, nb::arg("upstream").none(), nb::arg("alignment").none(),
-           nb::arg("from_bytes").none() = 0,
+           nb::arg("min_bytes").none() = 0,
            nb::sig("def __init__(self, upstream: MemoryResource, alignment: int | str, "
-                   "from_bytes: int | str = 0) -> None"));
+                   "min_bytes: int | str = 0) -> None"));
   nb::class_<BinningResource, AdaptorResource>(
       module, "BinningResource",
       "Chooses a resource by size: BinningResource(upstream, {256: small, \"64KiB\": medium}).\n\n"

@@ -111,22 +111,22 @@ bool get_contiguous_view(nb::handle object, int extra, Py_buffer& view) {
   return false;
 }
 
-Place dense_foreign_place(nb::handle object, const ArrayInterface& interface, Access access,
-                          const char* role) {
+Endpoint dense_foreign_endpoint(nb::handle object, const ArrayInterface& interface, Access access,
+                                const char* role) {
   if (!interface.contiguous) {
     raise_python(PyExc_ValueError, k_not_contiguous, role);
   }
-  return foreign_place(object, interface, access, role);
+  return foreign_endpoint(object, interface, access, role);
 }
 
-Place host_place(nb::handle object, Access access, const char* role) {
-  Place endpoint;
+Endpoint host_endpoint(nb::handle object, Access access, const char* role) {
+  Endpoint endpoint;
   endpoint.memory = std::make_unique<Pinned>();
   auto& view = endpoint.memory->view;
   if (!get_contiguous_view(object, access == Access::write ? PyBUF_WRITABLE : 0, view)) {
     nb::python_error error;  // CuPy's arrays have the buffer protocol but raise
     if (const auto interface = read_interface(object, access)) {
-      return dense_foreign_place(object, *interface, access, role);
+      return dense_foreign_endpoint(object, *interface, access, role);
     }
     error.restore();
     raise_view_error(object, access, role);
@@ -164,12 +164,13 @@ void drop_backward_strides(ArrayLayout& layout) {
 
 // The part of the array's buffer that its elements occupy. Pre: no element lies before the first
 // one.
-Place slice_place(nb::handle object, const TypedArray& array, Access access, const char* role) {
+Endpoint slice_endpoint(nb::handle object, const TypedArray& array, Access access,
+                        const char* role) {
   if (access == Access::write && array.is_locked) {
     raise_read_only(object, role);
   }
   const auto& parent = buffer_in(array);
-  Place endpoint = buffer_place(parent);
+  Endpoint endpoint = buffer_endpoint(parent);
   check(isthmus_buffer_slice(parent.raw.get(), array.offset, array.layout->extent,
                              endpoint.adopted.out()));
   endpoint.raw.buffer = endpoint.adopted.get();
@@ -180,12 +181,12 @@ Place slice_place(nb::handle object, const TypedArray& array, Access access, con
 
 }  // namespace
 
-Place foreign_place(nb::handle object, const ArrayInterface& interface, Access access,
-                    const char* role) {
+Endpoint foreign_endpoint(nb::handle object, const ArrayInterface& interface, Access access,
+                          const char* role) {
   if (access == Access::write && interface.memory.read_only) {
     raise_read_only(object, role);
   }
-  Place endpoint;
+  Endpoint endpoint;
   const auto* queue = queue_of(interface.queue);
   if (interface.empty && interface.memory.pointer == nullptr) {
     static char placeholder = 0;
@@ -203,9 +204,9 @@ Place foreign_place(nb::handle object, const ArrayInterface& interface, Access a
   return endpoint;
 }
 
-Place buffer_place(const Buffer& buffer) {
+Endpoint buffer_endpoint(const Buffer& buffer) {
   const auto& queue = queue_of_buffer(buffer);
-  Place endpoint;
+  Endpoint endpoint;
   endpoint.raw.buffer = buffer.raw.get();
   endpoint.nbytes = buffer.nbytes;
   endpoint.direct = host_reachable(buffer.kind) || queue.is_on_host;
@@ -225,10 +226,10 @@ ArrayLayout layout_of(const Py_buffer& view) {
   return layout;
 }
 
-std::optional<ArrayEndpoint> to_array_place(nb::handle object, Access access, const char* role) {
+std::optional<ArrayEndpoint> to_array_endpoint(nb::handle object, Access access, const char* role) {
   if (const auto* array = typed_array_of(object)) {
     require_forward(*array->layout, role);
-    ArrayEndpoint result{slice_place(object, *array, access, role), *array->layout};
+    ArrayEndpoint result{slice_endpoint(object, *array, access, role), *array->layout};
     drop_backward_strides(result.layout);
     return result;
   }
@@ -256,9 +257,9 @@ std::optional<ArrayEndpoint> to_array_place(nb::handle object, Access access, co
   return result;
 }
 
-Place to_place(nb::handle object, Access access, const char* role) {
+Endpoint to_endpoint(nb::handle object, Access access, const char* role) {
   if (const auto* buffer = buffer_of(object)) {
-    Place endpoint = buffer_place(*buffer);
+    Endpoint endpoint = buffer_endpoint(*buffer);
     endpoint.owner = nb::borrow(object);
     return endpoint;
   }
@@ -266,13 +267,13 @@ Place to_place(nb::handle object, Access access, const char* role) {
     if (!array->layout->is_c_dense) {
       raise_python(PyExc_ValueError, k_not_contiguous, role);
     }
-    return slice_place(object, *array, access, role);
+    return slice_endpoint(object, *array, access, role);
   }
   if (PyObject_CheckBuffer(object.ptr()) != 0) {
-    return host_place(object, access, role);
+    return host_endpoint(object, access, role);
   }
   if (const auto interface = read_interface(object, access)) {
-    return dense_foreign_place(object, *interface, access, role);
+    return dense_foreign_endpoint(object, *interface, access, role);
   }
   raise_python(PyExc_TypeError,
                "%s must be a Buffer, have the buffer protocol (bytes, bytearray, memoryview, "
@@ -281,7 +282,7 @@ Place to_place(nb::handle object, Access access, const char* role) {
                role, Py_TYPE(object.ptr())->tp_name);
 }
 
-void require_range(const Place& endpoint, std::size_t nbytes, const char* role) {
+void require_range(const Endpoint& endpoint, std::size_t nbytes, const char* role) {
   const auto offset = endpoint.raw.offset;
   if (offset > endpoint.nbytes || nbytes > endpoint.nbytes - offset) {
     raise_python(error_type(ISTHMUS_ERROR_OUT_OF_RANGE),

@@ -54,7 +54,7 @@ std::size_t extent_of(const Sizes& shape, const Sizes& strides, std::size_t item
 
 struct Side {
   const char* role;
-  Place endpoint;
+  Endpoint endpoint;
   // As the object itself describes them.
   Sizes shape;
   Sizes strides;
@@ -68,9 +68,9 @@ struct Side {
 };
 
 Side to_side(nb::handle object, Access access, const char* role) {
-  auto array = to_array_place(object, access, role);
+  auto array = to_array_endpoint(object, access, role);
   if (!array) {
-    return {role, to_place(object, access, role), {}, {}, 0};
+    return {role, to_endpoint(object, access, role), {}, {}, 0};
   }
   const auto& layout = array->layout;
   return {role, std::move(array->endpoint), as_sizes(layout.shape), as_sizes(layout.strides),

@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t k_max_keep_lock_bytes = 16 * 1024;
 
 bool may_keep_lock(const Operation& operation) {
-  const auto submits_at_once = [](const Place* each) {
+  const auto submits_at_once = [](const Endpoint* each) {
     return each == nullptr || each->submits_at_once;
   };
   return operation.nbytes <= k_max_keep_lock_bytes && operation.direct &&
@@ -64,15 +64,15 @@ struct SharedPin final : Deferred {
 
 // Transfers the reference to the memory to the operation, which continues. Returns false if that is
 // not possible.
-bool defer_release_to(isthmus_event_t* event, Place& place) {
-  if (place.raw.buffer != nullptr) {
+bool defer_release_to(isthmus_event_t* event, Endpoint& endpoint) {
+  if (endpoint.raw.buffer != nullptr) {
     return true;
   }
-  if (place.memory == nullptr && !place.owner.is_valid()) {
+  if (endpoint.memory == nullptr && !endpoint.owner.is_valid()) {
     return false;
   }
-  const std::shared_ptr<Pinned> held{std::move(place.memory)};
-  const auto owner = defer_owner(new SharedPin{held, place.owner});
+  const std::shared_ptr<Pinned> held{std::move(endpoint.memory)};
+  const auto owner = defer_owner(new SharedPin{held, endpoint.owner});
   return isthmus_event_then(event, owner) == ISTHMUS_OK;
 }
 

@@ -38,7 +38,7 @@ struct MemoryToPin {
 };
 
 MemoryToPin memory_of(nb::handle array) {
-  Place endpoint = to_place(array, Access::read, "array");
+  Endpoint endpoint = to_endpoint(array, Access::read, "array");
   MemoryToPin memory{endpoint.raw.pointer, endpoint.nbytes};
   if (endpoint.raw.buffer != nullptr) {
     isthmus_buffer_info_t info{};

@@ -111,7 +111,7 @@ RangeList to_ranges(nb::handle ranges, nb::handle common) {
   return from_sequence(ranges, has_common, nbytes);
 }
 
-void require_in_range(const Place& endpoint, std::size_t offset, std::size_t nbytes,
+void require_in_range(const Endpoint& endpoint, std::size_t offset, std::size_t nbytes,
                       std::size_t index, const char* role) {
   if (offset > endpoint.nbytes || nbytes > endpoint.nbytes - offset) {
     raise_python(error_type(ISTHMUS_ERROR_OUT_OF_RANGE),
@@ -122,8 +122,8 @@ void require_in_range(const Place& endpoint, std::size_t offset, std::size_t nby
 
 nb::object copy_ranges(nb::handle dst, nb::handle src, nb::handle ranges, nb::handle nbytes,
                        nb::handle queue, nb::handle after, nb::handle blocking) {
-  Place destination = to_place(dst, Access::write, "destination");
-  Place source = to_place(src, Access::read, "source");
+  Endpoint destination = to_endpoint(dst, Access::write, "destination");
+  Endpoint source = to_endpoint(src, Access::read, "source");
   const auto all = to_ranges(ranges, nbytes);
   std::size_t moved = 0;
   for (std::size_t index = 0; index < all.size(); ++index) {

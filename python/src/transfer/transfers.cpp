@@ -13,8 +13,8 @@
 namespace isthmus::python {
 namespace {
 
-std::size_t remaining_bytes(const Place& place) {
-  return place.raw.offset <= place.nbytes ? place.nbytes - place.raw.offset : 0;
+std::size_t remaining_bytes(const Endpoint& endpoint) {
+  return endpoint.raw.offset <= endpoint.nbytes ? endpoint.nbytes - endpoint.raw.offset : 0;
 }
 
 // Bytes from the first to the last of `height` rows.
@@ -80,7 +80,7 @@ Pattern to_pattern(nb::handle value) {
 
 // The library rejects all work in a forked child. Reading memory that the host can access needs no
 // work.
-bool is_reading_in_child(const Place& destination, const Place& source,
+bool is_reading_in_child(const Endpoint& destination, const Endpoint& source,
                          const OperationArguments& arguments) {
   return is_forked_child() && arguments.blocking && destination.raw.buffer == nullptr &&
          source.direct;
@@ -95,13 +95,13 @@ void read_in_child(const Buffer& buffer, std::size_t offset, void* destination,
 }
 
 struct ByteRange {
-  Place endpoint;
+  Endpoint endpoint;
   std::size_t nbytes;
 };
 
 ByteRange to_range(const RangeRequest& request) {
   ByteRange range;
-  range.endpoint = to_place(request.buffer, Access::write, "buffer");
+  range.endpoint = to_endpoint(request.buffer, Access::write, "buffer");
   range.endpoint.raw.offset = to_size(request.offset, "offset");
   range.nbytes = to_size_or(request.nbytes, "nbytes", remaining_bytes(range.endpoint));
   require_range(range.endpoint, range.nbytes, "buffer");
@@ -111,8 +111,8 @@ ByteRange to_range(const RangeRequest& request) {
 }  // namespace
 
 nb::object copy(const CopyRequest& request, const OperationArguments& arguments) {
-  Place destination = to_place(request.destination, Access::write, "destination");
-  Place source = to_place(request.source, Access::read, "source");
+  Endpoint destination = to_endpoint(request.destination, Access::write, "destination");
+  Endpoint source = to_endpoint(request.source, Access::read, "source");
   destination.raw.offset = to_size(request.destination_offset, "destination offset");
   source.raw.offset = to_size(request.source_offset, "source offset");
   const auto nbytes = to_size_or(request.nbytes, "nbytes", remaining_bytes(source));
@@ -131,8 +131,8 @@ nb::object copy(const CopyRequest& request, const OperationArguments& arguments)
 }
 
 nb::object copy_2d(const Copy2dRequest& request, const OperationArguments& arguments) {
-  Place destination = to_place(request.destination, Access::write, "destination");
-  Place source = to_place(request.source, Access::read, "source");
+  Endpoint destination = to_endpoint(request.destination, Access::write, "destination");
+  Endpoint source = to_endpoint(request.source, Access::read, "source");
   destination.raw.offset = to_size(request.destination_offset, "destination offset");
   source.raw.offset = to_size(request.source_offset, "source offset");
   const auto width = to_size(request.width, "width");
@@ -201,7 +201,7 @@ nb::object copy_strided(const StridedCopy& copy, const OperationArguments& argum
                        });
 }
 
-void copy_places(Place& destination, Place& source, std::size_t nbytes) {
+void copy_endpoints(Endpoint& destination, Endpoint& source, std::size_t nbytes) {
   const OperationArguments arguments{nb::handle{}, nb::handle{}, true};
   static_cast<void>(run_operation(
       {arguments, nbytes, destination.direct && source.direct, {&destination, &source}},
@@ -212,7 +212,7 @@ void copy_places(Place& destination, Place& source, std::size_t nbytes) {
 
 namespace {
 
-nb::object copy_gathered(Place& destination, Place& source, const ArrayView& view,
+nb::object copy_gathered(Endpoint& destination, Endpoint& source, const ArrayView& view,
                          const OperationArguments& arguments) {
   const auto packed = dense_strides(ArrayNumbers(view.shape), view.type.item);
   const auto dtype = view.type.dtype;
@@ -231,8 +231,8 @@ nb::object copy_gathered(Place& destination, Place& source, const ArrayView& vie
 
 }  // namespace
 
-void copy_packed(const ArrayView& view, Place& destination) {
-  Place source = buffer_place(view.buffer);
+void copy_packed(const ArrayView& view, Endpoint& destination) {
+  Endpoint source = buffer_endpoint(view.buffer);
   source.raw.offset = view.offset;
   const OperationArguments arguments{nb::handle{}, nb::handle{}, true};
   if (!view.is_c_dense) {
@@ -243,7 +243,7 @@ void copy_packed(const ArrayView& view, Place& destination) {
     read_in_child(view.buffer, view.offset, destination.raw.pointer, view.nbytes);
     return;
   }
-  copy_places(destination, source, view.nbytes);
+  copy_endpoints(destination, source, view.nbytes);
 }
 
 nb::object make_bytes(std::size_t nbytes) {
@@ -255,7 +255,7 @@ nb::object make_bytes(std::size_t nbytes) {
 }
 
 void copy_out(const ArrayView& source, void* destination, nb::object owner) {
-  Place endpoint;
+  Endpoint endpoint;
   endpoint.raw.pointer = destination;
   endpoint.nbytes = source.nbytes;
   endpoint.owner = std::move(owner);

@@ -28,7 +28,7 @@ class Pinned final : public Deferred {
 };
 
 // An endpoint of a copy: a range of bytes, and the object that keeps it alive.
-struct Place {
+struct Endpoint {
   isthmus_endpoint_t raw{};
   std::size_t nbytes = 0;            // from the start, regardless of an offset
   bool direct = true;                // the library can access it without its driver
@@ -42,25 +42,25 @@ struct Place {
 // Converts a Buffer, an object with the buffer protocol, or one with an interface of
 // interfaces.hpp. TypeError for other objects, ValueError for memory that is not contiguous,
 // ReadOnlyError for a destination that cannot be written.
-[[nodiscard]] Place to_place(nb::handle object, Access access, const char* role);
+[[nodiscard]] Endpoint to_endpoint(nb::handle object, Access access, const char* role);
 // An array that may have gaps, but no negative strides.
 struct ArrayEndpoint {
-  Place endpoint;
+  Endpoint endpoint;
   ArrayLayout layout;
 };
 // Converts an Array, or an object that describes itself as an array. Empty if the object is a
 // Buffer or has no such view. ValueError for negative strides. Copies with any strides use
 // array/sides.hpp.
-[[nodiscard]] std::optional<ArrayEndpoint> to_array_place(nb::handle object, Access access,
-                                                          const char* role);
+[[nodiscard]] std::optional<ArrayEndpoint> to_array_endpoint(nb::handle object, Access access,
+                                                             const char* role);
 // The bounding box of the elements of an array that exposes its address.
-[[nodiscard]] Place foreign_place(nb::handle object, const ArrayInterface& interface, Access access,
-                                  const char* role);
-[[nodiscard]] Place buffer_place(const Buffer& buffer);
+[[nodiscard]] Endpoint foreign_endpoint(nb::handle object, const ArrayInterface& interface,
+                                        Access access, const char* role);
+[[nodiscard]] Endpoint buffer_endpoint(const Buffer& buffer);
 // Pre: the view was requested with format and strides.
 [[nodiscard]] ArrayLayout layout_of(const Py_buffer& view);
 // OutOfRangeError unless [offset, offset + nbytes) lies within the endpoint.
-void require_range(const Place& endpoint, std::size_t nbytes, const char* role);
+void require_range(const Endpoint& endpoint, std::size_t nbytes, const char* role);
 
 // The keyword arguments that operations share.
 struct OperationArguments {
@@ -76,7 +76,7 @@ struct Operation {
   const OperationArguments& arguments;
   std::size_t nbytes;  // number of bytes: small direct operations keep the interpreter's lock
   bool direct;         // executed by the host itself, once nothing is pending
-  Place* places[2] = {nullptr, nullptr};
+  Endpoint* places[2] = {nullptr, nullptr};
 };
 
 using Submission = isthmus_status_t (*)(void* closure, const isthmus_operation_t* operation,
@@ -111,8 +111,8 @@ using Sizes = std::vector<std::size_t>;
 [[nodiscard]] inline Sizes as_sizes(NumberSpan numbers) { return {numbers.begin(), numbers.end()}; }
 // Elements at two endpoints, with the arguments of isthmus_copy_nd.
 struct StridedCopy {
-  Place& destination;
-  Place& source;
+  Endpoint& destination;
+  Endpoint& source;
   Sizes destination_strides;
   Sizes source_strides;
   Sizes shape;
@@ -132,9 +132,9 @@ struct RangeRequest {
                                 const OperationArguments& arguments);
 // Copies the first bytes of `source` to the start of `destination`; waits. Pre: both have at least
 // `nbytes`.
-void copy_places(Place& destination, Place& source, std::size_t nbytes);
+void copy_endpoints(Endpoint& destination, Endpoint& source, std::size_t nbytes);
 // Copies the elements, packed in C order, to an endpoint of that size; waits.
-void copy_packed(const ArrayView& source, Place& destination);
+void copy_packed(const ArrayView& source, Endpoint& destination);
 // Like copy_packed, into host memory that no other code uses yet. `owner`, if valid, keeps that
 // memory alive.
 void copy_out(const ArrayView& source, void* destination, nb::object owner);
