@@ -35,16 +35,11 @@ Result<void> return_resource(isthmus_resource_t** out, Result<Ref<Adaptor>> crea
 
 template <class Adaptor, class... Args>
 Result<void> return_new_resource(isthmus_resource_t** out, Args&&... args) {
-  if (os::is_forked_child()) {
-    return forked_child_error();
-  }
   return return_resource(out, Result{make_ref<Adaptor>(std::forward<Args>(args)...)});
 }
 
 Result<CustomResource::Operations> operations_of(const isthmus_resource_operations_t& operations) {
-  if (operations.struct_size < sizeof operations) {
-    return struct_size_error("operations", operations.struct_size, sizeof operations);
-  }
+  ISTHMUS_TRY(check_struct_size(operations, "operations"));
   if (operations.allocate == nullptr || operations.deallocate == nullptr) {
     return null_pointer_error(operations.allocate == nullptr ? "operations->allocate"
                                                              : "operations->deallocate");
@@ -63,9 +58,7 @@ Result<StatisticsResource*> statistics_resource_of(isthmus_resource_t* resource)
 }
 
 Result<void> write_statistics(const UsageCounter::Counts& counts, isthmus_statistics_t& out) {
-  if (out.struct_size < sizeof out) {
-    return struct_size_error("statistics", out.struct_size, sizeof out);
-  }
+  ISTHMUS_TRY(check_struct_size(out, "statistics"));
   write_counts(counts, out);
   return {};
 }
@@ -78,10 +71,7 @@ isthmus_status_t isthmus_resource_custom(isthmus_context_t* context, isthmus_dev
                                          isthmus_owner_t raw_owner,
                                          isthmus_resource_t** resource) noexcept {
   Owner owner{raw_owner};
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(context);
-    ISTHMUS_NEEDS(operations);
-    ISTHMUS_NEEDS(resource);
+  return driver_entry(ISTHMUS_NEEDS(context, operations, resource), [&]() -> Result<void> {
     auto checked_operations = operations_of(*operations);
     ISTHMUS_TRY(checked_operations);
     auto checked_device = device_for(*object(context), device, kind);
@@ -93,18 +83,14 @@ isthmus_status_t isthmus_resource_custom(isthmus_context_t* context, isthmus_dev
 
 isthmus_status_t isthmus_resource_statistics(isthmus_resource_t* upstream,
                                              isthmus_resource_t** resource) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(upstream);
-    ISTHMUS_NEEDS(resource);
+  return driver_entry(ISTHMUS_NEEDS(upstream, resource), [&]() -> Result<void> {
     return return_new_resource<StatisticsResource>(resource, *object(upstream));
   });
 }
 
 isthmus_status_t isthmus_statistics_query(isthmus_resource_t* resource,
                                           isthmus_statistics_t* statistics) noexcept {
-  return guarded_after_releases([&]() -> Result<void> {
-    ISTHMUS_NEEDS(resource);
-    ISTHMUS_NEEDS(statistics);
+  return entry_after_releases(ISTHMUS_NEEDS(resource, statistics), [&]() -> Result<void> {
     auto counter = statistics_resource_of(resource);
     ISTHMUS_TRY(counter);
     return write_statistics((*counter)->read(), *statistics);
@@ -112,8 +98,7 @@ isthmus_status_t isthmus_statistics_query(isthmus_resource_t* resource,
 }
 
 isthmus_status_t isthmus_statistics_reset(isthmus_resource_t* resource) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(resource);
+  return entry(ISTHMUS_NEEDS(resource), [&]() -> Result<void> {
     auto counter = statistics_resource_of(resource);
     ISTHMUS_TRY(counter);
     (*counter)->reset();
@@ -123,9 +108,7 @@ isthmus_status_t isthmus_statistics_reset(isthmus_resource_t* resource) noexcept
 
 isthmus_status_t isthmus_scope_create(isthmus_resource_t* resource, isthmus_scope_t* outer,
                                       isthmus_scope_t** scope) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(resource);
-    ISTHMUS_NEEDS(scope);
+  return entry(ISTHMUS_NEEDS(resource, scope), [&]() -> Result<void> {
     auto counter = statistics_resource_of(resource);
     ISTHMUS_TRY(counter);
     return return_handle(Result{make_ref<StatisticsScope>(**counter, object(outer))}, scope);
@@ -150,35 +133,28 @@ isthmus_scope_t* isthmus_scope_swap(isthmus_scope_t* scope) noexcept {
 
 isthmus_status_t isthmus_scope_query(isthmus_scope_t* scope,
                                      isthmus_statistics_t* statistics) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(scope);
-    ISTHMUS_NEEDS(statistics);
+  return entry(ISTHMUS_NEEDS(scope, statistics), [&]() -> Result<void> {
     return write_statistics(object(scope)->read(), *statistics);
   });
 }
 
 isthmus_status_t isthmus_scope_query_net(isthmus_scope_t* scope,
                                          isthmus_statistics_t* statistics) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(scope);
-    ISTHMUS_NEEDS(statistics);
+  return entry(ISTHMUS_NEEDS(scope, statistics), [&]() -> Result<void> {
     return write_statistics(object(scope)->read_net(), *statistics);
   });
 }
 
 isthmus_status_t isthmus_resource_limit(isthmus_resource_t* upstream, uint64_t limit_bytes,
                                         isthmus_resource_t** resource) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(upstream);
-    ISTHMUS_NEEDS(resource);
+  return driver_entry(ISTHMUS_NEEDS(upstream, resource), [&]() -> Result<void> {
     return return_new_resource<LimitResource>(resource, *object(upstream), limit_bytes);
   });
 }
 
 isthmus_status_t isthmus_limit_query(isthmus_resource_t* resource, uint64_t* limit_bytes,
                                      uint64_t* in_use_bytes) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(resource);
+  return entry(ISTHMUS_NEEDS(resource), [&]() -> Result<void> {
     const auto* limit = dynamic_cast<const LimitResource*>(object(resource));
     if (limit == nullptr) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
@@ -196,10 +172,7 @@ isthmus_status_t isthmus_limit_query(isthmus_resource_t* resource, uint64_t* lim
 
 isthmus_status_t isthmus_resource_fallback(isthmus_resource_t* first, isthmus_resource_t* second,
                                            isthmus_resource_t** resource) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(first);
-    ISTHMUS_NEEDS(second);
-    ISTHMUS_NEEDS(resource);
+  return driver_entry(ISTHMUS_NEEDS(first, second, resource), [&]() -> Result<void> {
     if (object(first)->context().key() != object(second)->context().key()) {
       return fail(
           ISTHMUS_ERROR_WRONG_CONTEXT,
@@ -214,9 +187,7 @@ isthmus_status_t isthmus_resource_fallback(isthmus_resource_t* first, isthmus_re
 isthmus_status_t isthmus_resource_aligned(isthmus_resource_t* upstream, size_t alignment,
                                           size_t min_bytes,
                                           isthmus_resource_t** resource) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(upstream);
-    ISTHMUS_NEEDS(resource);
+  return driver_entry(ISTHMUS_NEEDS(upstream, resource), [&]() -> Result<void> {
     auto& upstream_resource = *object(upstream);
     if (alignment == 0) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "the alignment cannot be 0: use a power of two");
@@ -231,27 +202,20 @@ isthmus_status_t isthmus_resource_aligned(isthmus_resource_t* upstream, size_t a
 
 isthmus_status_t isthmus_resource_prefetch(isthmus_resource_t* upstream,
                                            isthmus_resource_t** resource) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(upstream);
-    ISTHMUS_NEEDS(resource);
+  return driver_entry(ISTHMUS_NEEDS(upstream, resource), [&]() -> Result<void> {
     return return_new_resource<PrefetchResource>(resource, *object(upstream));
   });
 }
 
 isthmus_status_t isthmus_resource_binning(isthmus_resource_t* upstream, const isthmus_bin_t* bins,
                                           size_t count, isthmus_resource_t** resource) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(upstream);
-    ISTHMUS_NEEDS(resource);
-    if (count != 0) {
-      ISTHMUS_NEEDS(bins);
-    }
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+  return driver_entry(ISTHMUS_NEEDS(upstream, resource), [&]() -> Result<void> {
+    ISTHMUS_TRY(check_array(bins, "bins", count));
     std::vector<BinningResource::Bin> bin_list;
     for (size_t index = 0; index < count; ++index) {
-      ISTHMUS_NEEDS(bins[index].resource);
+      if (bins[index].resource == nullptr) {
+        return null_pointer_error("bins[index].resource");
+      }
       bin_list.push_back({bins[index].max_bytes, Ref{object(bins[index].resource)}});
     }
     return return_resource(resource,
@@ -261,23 +225,13 @@ isthmus_status_t isthmus_resource_binning(isthmus_resource_t* upstream, const is
 
 isthmus_status_t isthmus_resource_log(isthmus_resource_t* upstream, const char* path,
                                       isthmus_resource_t** resource) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(upstream);
-    ISTHMUS_NEEDS(path);
-    ISTHMUS_NEEDS(resource);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+  return driver_entry(ISTHMUS_NEEDS(upstream, path, resource), [&]() -> Result<void> {
     return return_resource(resource, LogResource::create(*object(upstream), path));
   });
 }
 
 isthmus_status_t isthmus_log_flush(isthmus_resource_t* resource) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(resource);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+  return driver_entry(ISTHMUS_NEEDS(resource), [&]() -> Result<void> {
     auto* log = dynamic_cast<LogResource*>(object(resource));
     if (log == nullptr) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
@@ -292,10 +246,7 @@ isthmus_status_t isthmus_resource_failure_callback(isthmus_resource_t* upstream,
                                                    isthmus_owner_t raw_owner,
                                                    isthmus_resource_t** resource) noexcept {
   Owner owner{raw_owner};
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(upstream);
-    ISTHMUS_NEEDS(function);
-    ISTHMUS_NEEDS(resource);
+  return driver_entry(ISTHMUS_NEEDS(upstream, function, resource), [&]() -> Result<void> {
     return return_new_resource<FailureCallbackResource>(resource, *object(upstream), function,
                                                         std::move(owner));
   });

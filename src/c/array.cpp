@@ -12,11 +12,8 @@ using namespace isthmus;
 using namespace isthmus::c;
 
 isthmus_status_t isthmus_dtype_info(isthmus_dtype_t dtype, isthmus_dtype_info_t* info) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(info);
-    if (info->struct_size < sizeof *info) {
-      return struct_size_error("info", info->struct_size, sizeof *info);
-    }
+  return entry(ISTHMUS_NEEDS(info), [&]() -> Result<void> {
+    ISTHMUS_TRY(check_struct_size(*info, "info"));
     ISTHMUS_TRY(check_dtype(dtype));
     const auto& facts = facts_of(dtype);
     *info = {info->struct_size,
@@ -64,38 +61,38 @@ isthmus_status_t isthmus_copy_array(isthmus_queue_t* queue, const isthmus_array_
                                     const isthmus_array_t* source, isthmus_casting_t casting,
                                     const isthmus_operation_t* operation,
                                     isthmus_event_t** event) noexcept {
-  return operate(operation, event, [&](TransferOptions options) -> Submitted {
-    ISTHMUS_NEEDS(destination);
-    ISTHMUS_NEEDS(source);
-    ISTHMUS_TRY(check_cast(source->dtype, destination->dtype, casting));
-    auto destination_side = side_of(*destination, "destination", true);
-    ISTHMUS_TRY(destination_side);
-    auto source_side = side_of(*source, "source", false);
-    ISTHMUS_TRY(source_side);
-    return copy_array(object(queue), *destination_side, *source_side, std::move(options));
-  });
+  return operate(ISTHMUS_NEEDS(destination, source), operation, event,
+                 [&](TransferOptions options) -> Submitted {
+                   ISTHMUS_TRY(check_cast(source->dtype, destination->dtype, casting));
+                   auto destination_side = side_of(*destination, "destination", true);
+                   ISTHMUS_TRY(destination_side);
+                   auto source_side = side_of(*source, "source", false);
+                   ISTHMUS_TRY(source_side);
+                   return copy_array(object(queue), *destination_side, *source_side,
+                                     std::move(options));
+                 });
 }
 
 isthmus_status_t isthmus_fill_array(isthmus_queue_t* queue, const isthmus_array_t* destination,
                                     const void* value, isthmus_dtype_t value_dtype,
                                     isthmus_casting_t casting, const isthmus_operation_t* operation,
                                     isthmus_event_t** event) noexcept {
-  return operate(operation, event, [&](TransferOptions options) -> Submitted {
-    ISTHMUS_NEEDS(destination);
-    ISTHMUS_NEEDS(value);
-    ISTHMUS_TRY(check_cast(value_dtype, destination->dtype, casting));
-    auto destination_side = side_of(*destination, "destination", true);
-    ISTHMUS_TRY(destination_side);
-    auto target = target_of(destination_side->endpoint, destination_side->layout.nbytes,
-                            object(queue), DeviceWork::fill);
-    ISTHMUS_TRY(target);
-    destination_side->endpoint = *std::move(target);
-    std::array<std::byte, k_largest_element> element{};
-    convert_elements({element.data(), 0, static_cast<const std::byte*>(value), 0, 1},
-                     conversion_of(destination->dtype, value_dtype),
-                     destination_side->layout.item());
-    return fill_array(object(queue), *destination_side, element.data(), std::move(options));
-  });
+  return operate(
+      ISTHMUS_NEEDS(destination, value), operation, event,
+      [&](TransferOptions options) -> Submitted {
+        ISTHMUS_TRY(check_cast(value_dtype, destination->dtype, casting));
+        auto destination_side = side_of(*destination, "destination", true);
+        ISTHMUS_TRY(destination_side);
+        auto target = target_of(destination_side->endpoint, destination_side->layout.nbytes,
+                                object(queue), DeviceWork::fill);
+        ISTHMUS_TRY(target);
+        destination_side->endpoint = *std::move(target);
+        std::array<std::byte, k_largest_element> element{};
+        convert_elements({element.data(), 0, static_cast<const std::byte*>(value), 0, 1},
+                         conversion_of(destination->dtype, value_dtype),
+                         destination_side->layout.item());
+        return fill_array(object(queue), *destination_side, element.data(), std::move(options));
+      });
 }
 
 int isthmus_arrays_overlap(const isthmus_array_t* one, const isthmus_array_t* other) noexcept try {

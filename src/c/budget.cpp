@@ -35,9 +35,7 @@ Result<std::uint64_t> share_of(std::string_view text, const Device* device, UsmK
 
 isthmus_status_t isthmus_bytes_parse(const char* text, isthmus_device_t* device,
                                      isthmus_kind_t kind, uint64_t* bytes) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(text);
-    ISTHMUS_NEEDS(bytes);
+  return entry(ISTHMUS_NEEDS(text, bytes), [&]() -> Result<void> {
     const std::string_view input{text};
     const auto quantity = parse_quantity(input, Unit::bytes);
     auto parsed =
@@ -49,8 +47,7 @@ isthmus_status_t isthmus_bytes_parse(const char* text, isthmus_device_t* device,
 }
 
 isthmus_status_t isthmus_budget_create(uint64_t limit_bytes, isthmus_budget_t** budget) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(budget);
+  return entry(ISTHMUS_NEEDS(budget), [&]() -> Result<void> {
     if (limit_bytes == 0) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a budget cannot be 0 bytes: use at least 1");
     }
@@ -73,15 +70,8 @@ void isthmus_budget_release(isthmus_budget_t* budget) noexcept {
 
 isthmus_status_t isthmus_budget_query(isthmus_budget_t* budget,
                                       isthmus_budget_info_t* info) noexcept {
-  return guarded_after_releases([&]() -> Result<void> {
-    ISTHMUS_NEEDS(budget);
-    ISTHMUS_NEEDS(info);
-    if (info->struct_size < sizeof *info) {
-      return struct_size_error("info", info->struct_size, sizeof *info);
-    }
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+  return driver_entry_after_releases(ISTHMUS_NEEDS(budget, info), [&]() -> Result<void> {
+    ISTHMUS_TRY(check_struct_size(*info, "info"));
     const auto state = object(budget)->state();
     info->limit_bytes = state.limit_bytes;
     info->held_bytes = state.held_bytes;

@@ -22,11 +22,7 @@ Result<Ref<Queue>> isthmus::c::queue_or_default(isthmus_queue_t* requested) {
 isthmus_status_t isthmus_buffer_create(size_t nbytes, isthmus_kind_t kind, int64_t alignment,
                                        isthmus_queue_t* queue, isthmus_resource_t* resource,
                                        isthmus_buffer_t** buffer) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(buffer);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+  return driver_entry(ISTHMUS_NEEDS(buffer), [&]() -> Result<void> {
     if (queue != nullptr) {  // does not count a reference to the queue
       return return_handle(
           Buffer::create(*object(queue), {nbytes, kind, alignment}, object(resource)), buffer);
@@ -43,12 +39,7 @@ isthmus_status_t isthmus_buffer_adopt(void* pointer, size_t nbytes, isthmus_kind
                                       isthmus_owner_t raw_owner,
                                       isthmus_buffer_t** buffer) noexcept {
   Owner owner{raw_owner};
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(queue);
-    ISTHMUS_NEEDS(buffer);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+  return driver_entry(ISTHMUS_NEEDS(queue, buffer), [&]() -> Result<void> {
     return return_handle(
         Buffer::adopt(*object(queue), {pointer, nbytes, kind, read_only != 0}, std::move(owner)),
         buffer);
@@ -57,15 +48,8 @@ isthmus_status_t isthmus_buffer_adopt(void* pointer, size_t nbytes, isthmus_kind
 
 isthmus_status_t isthmus_buffer_ipc_handle(isthmus_buffer_t* buffer,
                                            isthmus_ipc_handle_t* handle) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(buffer);
-    ISTHMUS_NEEDS(handle);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
-    if (handle->struct_size < sizeof *handle) {
-      return struct_size_error("handle", handle->struct_size, sizeof *handle);
-    }
+  return driver_entry(ISTHMUS_NEEDS(buffer, handle), [&]() -> Result<void> {
+    ISTHMUS_TRY(check_struct_size(*handle, "handle"));
     auto shared = object(buffer)->share();
     ISTHMUS_TRY(shared);
     std::copy(shared->location.handle.bytes.begin(), shared->location.handle.bytes.end(),
@@ -78,15 +62,8 @@ isthmus_status_t isthmus_buffer_ipc_handle(isthmus_buffer_t* buffer,
 
 isthmus_status_t isthmus_buffer_open_ipc(const isthmus_ipc_handle_t* handle, isthmus_queue_t* queue,
                                          isthmus_buffer_t** buffer) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(handle);
-    ISTHMUS_NEEDS(buffer);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
-    if (handle->struct_size < sizeof *handle) {
-      return struct_size_error("handle", handle->struct_size, sizeof *handle);
-    }
+  return driver_entry(ISTHMUS_NEEDS(handle, buffer), [&]() -> Result<void> {
+    ISTHMUS_TRY(check_struct_size(*handle, "handle"));
     SharedBytes shared_bytes{{{}, handle->offset}, handle->nbytes};
     std::copy(std::begin(handle->handle), std::end(handle->handle),
               shared_bytes.location.handle.bytes.begin());
@@ -98,22 +75,14 @@ isthmus_status_t isthmus_buffer_open_ipc(const isthmus_ipc_handle_t* handle, ist
 
 isthmus_status_t isthmus_buffer_slice(isthmus_buffer_t* base, size_t offset, size_t nbytes,
                                       isthmus_buffer_t** slice) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(base);
-    ISTHMUS_NEEDS(slice);
+  return entry(ISTHMUS_NEEDS(base, slice), [&]() -> Result<void> {
     return return_handle(object(base)->slice(offset, nbytes), slice);
   });
 }
 
 isthmus_status_t isthmus_buffer_on_queue(isthmus_buffer_t* base, isthmus_queue_t* queue,
                                          isthmus_buffer_t** view) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(base);
-    ISTHMUS_NEEDS(queue);
-    ISTHMUS_NEEDS(view);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+  return driver_entry(ISTHMUS_NEEDS(base, queue, view), [&]() -> Result<void> {
     return return_handle(object(base)->on_queue(*object(queue)), view);
   });
 }
@@ -142,12 +111,8 @@ int isthmus_buffer_free_may_wait(isthmus_buffer_t* buffer) noexcept {
 
 isthmus_status_t isthmus_buffer_info(const isthmus_buffer_t* buffer,
                                      isthmus_buffer_info_t* info) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(buffer);
-    ISTHMUS_NEEDS(info);
-    if (info->struct_size < sizeof *info) {
-      return struct_size_error("info", info->struct_size, sizeof *info);
-    }
+  return entry(ISTHMUS_NEEDS(buffer, info), [&]() -> Result<void> {
+    ISTHMUS_TRY(check_struct_size(*info, "info"));
     const auto& source_buffer = *object(buffer);
     if (source_buffer.is_freed()) {
       return source_buffer.closed();
@@ -182,16 +147,14 @@ Result<void> report_contents(Buffer& buffer, Result<void> wait_result) {
 }  // namespace
 
 isthmus_status_t isthmus_buffer_wait(isthmus_buffer_t* buffer, int64_t timeout_ns) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(buffer);
+  return entry(ISTHMUS_NEEDS(buffer), [&]() -> Result<void> {
     return report_contents(*object(buffer), object(buffer)->wait(os::deadline_after(timeout_ns)));
   });
 }
 
 isthmus_status_t isthmus_buffer_wait_for_writers(isthmus_buffer_t* buffer,
                                                  int64_t timeout_ns) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(buffer);
+  return entry(ISTHMUS_NEEDS(buffer), [&]() -> Result<void> {
     return report_contents(*object(buffer),
                            object(buffer)->wait_for_writers(os::deadline_after(timeout_ns)));
   });
@@ -217,17 +180,12 @@ size_t isthmus_buffer_watch(const isthmus_buffer_t* buffer, const unsigned char*
 
 isthmus_status_t isthmus_buffer_pending(isthmus_buffer_t* buffer,
                                         isthmus_event_t** event) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(buffer);
-    ISTHMUS_NEEDS(event);
-    return return_handle(object(buffer)->pending(), event);
-  });
+  return entry(ISTHMUS_NEEDS(buffer, event),
+               [&]() -> Result<void> { return return_handle(object(buffer)->pending(), event); });
 }
 
 isthmus_status_t isthmus_buffer_export(isthmus_buffer_t* buffer, void** pointer) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(buffer);
-    ISTHMUS_NEEDS(pointer);
+  return entry(ISTHMUS_NEEDS(buffer, pointer), [&]() -> Result<void> {
     auto exported = object(buffer)->begin_export();
     ISTHMUS_TRY(exported);
     *pointer = *exported;
@@ -237,12 +195,7 @@ isthmus_status_t isthmus_buffer_export(isthmus_buffer_t* buffer, void** pointer)
 
 isthmus_status_t isthmus_buffer_export_to_queue(isthmus_buffer_t* buffer, isthmus_queue_t* queue,
                                                 void** pointer) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(buffer);
-    ISTHMUS_NEEDS(pointer);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+  return driver_entry(ISTHMUS_NEEDS(buffer, pointer), [&]() -> Result<void> {
     auto exported = object(buffer)->begin_export_to_queue(object(queue));
     ISTHMUS_TRY(exported);
     *pointer = *exported;
@@ -258,13 +211,7 @@ void isthmus_buffer_unexport(isthmus_buffer_t* buffer) noexcept {
 
 isthmus_status_t isthmus_buffer_disown(isthmus_buffer_t* buffer, void** pointer,
                                        isthmus_owner_t* owner) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(buffer);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
-    ISTHMUS_NEEDS(pointer);
-    ISTHMUS_NEEDS(owner);
+  return driver_entry(ISTHMUS_NEEDS(buffer, pointer, owner), [&]() -> Result<void> {
     auto* address = object(buffer)->pointer();
     auto memory_owner = object(buffer)->disown();
     ISTHMUS_TRY(memory_owner);
@@ -276,24 +223,13 @@ isthmus_status_t isthmus_buffer_disown(isthmus_buffer_t* buffer, void** pointer,
 
 isthmus_status_t isthmus_buffer_record_event(isthmus_buffer_t* buffer,
                                              isthmus_event_t* event) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(buffer);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
-    ISTHMUS_NEEDS(event);
+  return driver_entry(ISTHMUS_NEEDS(buffer, event), [&]() -> Result<void> {
     return object(buffer)->record(Ref<isthmus::Event>{object(event)});
   });
 }
 
 isthmus_status_t isthmus_buffer_record_queue(isthmus_buffer_t* buffer,
                                              isthmus_queue_t* queue) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(buffer);
-    ISTHMUS_NEEDS(queue);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
-    return object(buffer)->record(*object(queue));
-  });
+  return driver_entry(ISTHMUS_NEEDS(buffer, queue),
+                      [&]() -> Result<void> { return object(buffer)->record(*object(queue)); });
 }

@@ -5,8 +5,10 @@
 
 #include <isthmus/isthmus.h>
 
+#include <cstddef>
 #include <exception>
 #include <new>
+#include <string_view>
 #include <utility>
 
 #include "backend/drivers.hpp"
@@ -19,6 +21,7 @@
 #include "memory/base/oom_callbacks.hpp"
 #include "memory/records/pins.hpp"
 #include "memory/resources/statistics_resource.hpp"
+#include "os/process.hpp"
 #include "unified/unified_buffer.hpp"
 
 namespace isthmus::c {
@@ -68,20 +71,97 @@ Status guarded(Body&& body) noexcept {
   }
 }
 
-// As `guarded`, for entry points that report or return memory, or wait for all work of a queue.
-// First runs the releases that are possible only in a call of the program
-// (memory/base/library_call.hpp).
-template <class Body>
-Status guarded_after_releases(Body&& body) noexcept {
-  on_library_call();
-  return guarded(std::forward<Body>(body));
-}
-
 // Return the errors for a required pointer that is NULL, for a structure of the caller that is
 // smaller than `expected`, and for a call that needs a driver in a forked child.
-[[nodiscard]] Error null_pointer_error(const char* name);
+[[nodiscard]] Error null_pointer_error(std::string_view name);
 [[nodiscard]] Error struct_size_error(const char* name, std::size_t actual, std::size_t expected);
 [[nodiscard]] Error forked_child_error();
+
+// Returns the name at `index` of a list separated by ", ".
+[[nodiscard]] std::string_view name_at(std::string_view names, std::size_t index) noexcept;
+
+// The pointers that an entry point requires, see ISTHMUS_NEEDS. Costs a comparison for each
+// pointer; the names are used for errors only.
+class RequiredPointers {
+ public:
+  RequiredPointers() noexcept = default;  // none
+  // `names` has the pointers' names, separated by ", ".
+  template <class... Pointers>
+  explicit RequiredPointers(const char* names, Pointers... pointers) noexcept : names_{names} {
+    are_set_ = ((pointers != nullptr && ++leading_ != 0) && ...);
+  }
+
+  [[nodiscard]] bool are_set() const noexcept { return are_set_; }
+  // Names the first pointer that is NULL. Pre: not `are_set()`.
+  [[nodiscard]] Error error() const { return null_pointer_error(name_at(names_, leading_)); }
+
+ private:
+  const char* names_ = "";
+  std::size_t leading_ = 0;  // pointers before the first that is NULL
+  bool are_set_ = true;
+};
+
+// Check, in this order, the required pointers of an entry point and whether the process is a forked
+// child, in which no driver and no lock can be used.
+[[nodiscard]] inline Result<void> check(const RequiredPointers& required) {
+  return required.are_set() ? Result<void>{} : required.error();
+}
+[[nodiscard]] inline Result<void> check_with_driver(const RequiredPointers& required) {
+  ISTHMUS_TRY(check(required));
+  return os::is_forked_child() ? forked_child_error() : Result<void>{};
+}
+
+// An entry point that is also allowed in a forked child: checks the required pointers, then calls
+// `body`.
+template <class Body>
+Status entry(const RequiredPointers& required, Body&& body) noexcept {
+  return guarded([&]() -> Result<void> {
+    ISTHMUS_TRY(check(required));
+    return body();
+  });
+}
+
+// An entry point that is refused in a forked child.
+template <class Body>
+Status driver_entry(const RequiredPointers& required, Body&& body) noexcept {
+  return guarded([&]() -> Result<void> {
+    ISTHMUS_TRY(check_with_driver(required));
+    return body();
+  });
+}
+
+// As `entry` and `driver_entry`, for functions that report or return memory, or wait for all work
+// of a queue. First runs the releases that are possible only in a call of the program
+// (memory/base/library_call.hpp).
+template <class Body>
+Status entry_after_releases(const RequiredPointers& required, Body&& body) noexcept {
+  on_library_call();
+  return entry(required, std::forward<Body>(body));
+}
+template <class Body>
+Status driver_entry_after_releases(const RequiredPointers& required, Body&& body) noexcept {
+  on_library_call();
+  return driver_entry(required, std::forward<Body>(body));
+}
+
+// Checks the size of the caller's structure `name`, whose first version had `first_bytes`.
+template <class Struct>
+[[nodiscard]] Result<void> check_struct_size(const Struct& value, const char* name,
+                                             std::size_t first_bytes = sizeof(Struct)) {
+  if (value.struct_size < first_bytes) {
+    return struct_size_error(name, value.struct_size, first_bytes);
+  }
+  return {};
+}
+
+// Checks an array of the caller, which may be NULL only if it has no elements.
+[[nodiscard]] inline Result<void> check_array(const void* elements, const char* name,
+                                              std::size_t count) {
+  if (count != 0 && elements == nullptr) {
+    return null_pointer_error(name);
+  }
+  return {};
+}
 
 // Returns `requested` or, if it is NULL, the queue of the default device.
 [[nodiscard]] Result<Ref<Queue>> queue_or_default(isthmus_queue_t* requested);
@@ -112,10 +192,6 @@ Result<void> return_handle(Result<Ref<T>> created, Handle** out) {
 
 }  // namespace isthmus::c
 
-// Returns an error from an entry point's body if a required pointer is NULL.
-#define ISTHMUS_NEEDS(pointer)             \
-  do {                                     \
-    if ((pointer) == nullptr) {            \
-      return null_pointer_error(#pointer); \
-    }                                      \
-  } while (false)
+// The required pointers of an entry point: its parameters, by name.
+#define ISTHMUS_NEEDS(...) \
+  ::isthmus::c::RequiredPointers { #__VA_ARGS__, __VA_ARGS__ }

@@ -9,15 +9,12 @@ using namespace isthmus::c;
 
 isthmus_status_t isthmus_context_create(isthmus_device_t* const* devices, size_t count,
                                         isthmus_context_t** context) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(devices);
-    ISTHMUS_NEEDS(context);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+  return driver_entry(ISTHMUS_NEEDS(devices, context), [&]() -> Result<void> {
     std::vector<Device*> context_devices;
     for (size_t index = 0; index < count; ++index) {
-      ISTHMUS_NEEDS(devices[index]);
+      if (devices[index] == nullptr) {
+        return null_pointer_error("devices[index]");
+      }
       context_devices.push_back(object(devices[index]));
     }
     if (context_devices.empty()) {
@@ -30,12 +27,7 @@ isthmus_status_t isthmus_context_create(isthmus_device_t* const* devices, size_t
 
 isthmus_status_t isthmus_context_default(isthmus_device_t* device,
                                          isthmus_context_t** context) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(device);
-    ISTHMUS_NEEDS(context);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+  return driver_entry(ISTHMUS_NEEDS(device, context), [&]() -> Result<void> {
     return return_handle(object(device)->platform().default_context(), context);
   });
 }
@@ -44,13 +36,7 @@ isthmus_status_t isthmus_context_adopt(isthmus_device_t* device, void* native,
                                        isthmus_owner_t raw_owner,
                                        isthmus_context_t** context) noexcept {
   Owner owner{raw_owner};
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(device);
-    ISTHMUS_NEEDS(native);
-    ISTHMUS_NEEDS(context);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+  return driver_entry(ISTHMUS_NEEDS(device, native, context), [&]() -> Result<void> {
     return return_handle(
         object(device)->platform().adopt_context(*object(device), native, std::move(owner)),
         context);
@@ -59,13 +45,7 @@ isthmus_status_t isthmus_context_adopt(isthmus_device_t* device, void* native,
 
 isthmus_status_t isthmus_context_share(isthmus_context_t* other, isthmus_device_t* device,
                                        isthmus_context_t** context) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(other);
-    ISTHMUS_NEEDS(device);
-    ISTHMUS_NEEDS(context);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+  return driver_entry(ISTHMUS_NEEDS(other, device, context), [&]() -> Result<void> {
     return return_handle(object(device)->platform().share_context(*object(device), *object(other)),
                          context);
   });
@@ -85,9 +65,7 @@ void isthmus_context_release(isthmus_context_t* context) noexcept {
 
 isthmus_status_t isthmus_context_device_count(const isthmus_context_t* context,
                                               size_t* count) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(context);
-    ISTHMUS_NEEDS(count);
+  return entry(ISTHMUS_NEEDS(context, count), [&]() -> Result<void> {
     *count = object(context)->devices().size();
     return {};
   });
@@ -95,9 +73,7 @@ isthmus_status_t isthmus_context_device_count(const isthmus_context_t* context,
 
 isthmus_status_t isthmus_context_device(const isthmus_context_t* context, size_t index,
                                         isthmus_device_t** device) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(context);
-    ISTHMUS_NEEDS(device);
+  return entry(ISTHMUS_NEEDS(context, device), [&]() -> Result<void> {
     const auto devices = object(context)->devices();
     if (index >= devices.size()) {
       return fail(ISTHMUS_ERROR_OUT_OF_RANGE,

@@ -8,7 +8,6 @@
 #include "memory/resources/arena_resource.hpp"
 #include "memory/resources/fixed_size_resource.hpp"
 #include "memory/resources/monotonic_resource.hpp"
-#include "os/process.hpp"
 
 using namespace isthmus;
 using namespace isthmus::c;
@@ -18,9 +17,6 @@ namespace {
 template <class Resource, class... Args>
 Result<void> return_suballocator(isthmus_resource_t* upstream, isthmus_resource_t** out,
                                  Args&&... args) {
-  if (os::is_forked_child()) {
-    return forked_child_error();
-  }
   ISTHMUS_TRY(SuballocatingResource::check_upstream(*object(upstream)));
   auto created = make_ref<Resource>(*object(upstream), std::forward<Args>(args)...);
   return return_handle(Result<Ref<MemoryResource>>{std::move(created)}, out);
@@ -30,20 +26,14 @@ Result<void> return_suballocator(isthmus_resource_t* upstream, isthmus_resource_
 
 isthmus_status_t isthmus_resource_monotonic(isthmus_resource_t* upstream, size_t first_bytes,
                                             isthmus_resource_t** resource) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(upstream);
-    ISTHMUS_NEEDS(resource);
+  return driver_entry(ISTHMUS_NEEDS(upstream, resource), [&]() -> Result<void> {
     return return_suballocator<MonotonicResource>(
         upstream, resource, first_bytes != 0 ? first_bytes : MonotonicResource::k_default_bytes);
   });
 }
 
 isthmus_status_t isthmus_monotonic_release(isthmus_resource_t* resource) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(resource);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+  return driver_entry(ISTHMUS_NEEDS(resource), [&]() -> Result<void> {
     auto* monotonic = dynamic_cast<MonotonicResource*>(object(resource));
     if (monotonic == nullptr) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
@@ -57,9 +47,7 @@ isthmus_status_t isthmus_monotonic_release(isthmus_resource_t* resource) noexcep
 isthmus_status_t isthmus_resource_fixed_size(isthmus_resource_t* upstream, size_t block_bytes,
                                              size_t blocks,
                                              isthmus_resource_t** resource) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(upstream);
-    ISTHMUS_NEEDS(resource);
+  return driver_entry(ISTHMUS_NEEDS(upstream, resource), [&]() -> Result<void> {
     if (block_bytes == 0) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                   "the block size cannot be 0 bytes: use at least 1");
@@ -83,9 +71,7 @@ isthmus_status_t isthmus_resource_fixed_size(isthmus_resource_t* upstream, size_
 
 isthmus_status_t isthmus_resource_arena(isthmus_resource_t* upstream, uint64_t limit_bytes,
                                         isthmus_resource_t** resource) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(upstream);
-    ISTHMUS_NEEDS(resource);
+  return driver_entry(ISTHMUS_NEEDS(upstream, resource), [&]() -> Result<void> {
     return return_suballocator<ArenaResource>(upstream, resource,
                                               limit_bytes != 0 ? limit_bytes : UINT64_MAX);
   });

@@ -63,11 +63,7 @@ isthmus_status_t isthmus_event_status(isthmus_event_t* event) noexcept {
     return ISTHMUS_OK;
   }
   bool pending = false;
-  const auto code = guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(event);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+  const auto code = driver_entry(ISTHMUS_NEEDS(event), [&]() -> Result<void> {
     pending = object(event)->poll() == ISTHMUS_PENDING;
     return pending ? Error{} : report_outcome(*object(event));
   });
@@ -75,22 +71,14 @@ isthmus_status_t isthmus_event_status(isthmus_event_t* event) noexcept {
 }
 
 isthmus_status_t isthmus_event_wait(isthmus_event_t* event, int64_t timeout_ns) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(event);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+  return driver_entry(ISTHMUS_NEEDS(event), [&]() -> Result<void> {
     auto result = object(event)->wait(os::deadline_after(timeout_ns));
     return object(event)->settled() ? report_outcome(*object(event)) : result.take_error();
   });
 }
 
 isthmus_status_t isthmus_event_notify(isthmus_event_t* event, int fd) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(event);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+  return driver_entry(ISTHMUS_NEEDS(event), [&]() -> Result<void> {
     // Allocated before there is a descriptor to leak.
     auto notification = std::make_unique<Notification>();
     auto duplicate = os::duplicate_descriptor(fd);
@@ -103,19 +91,14 @@ isthmus_status_t isthmus_event_notify(isthmus_event_t* event, int fd) noexcept {
 
 isthmus_status_t isthmus_event_then(isthmus_event_t* event, isthmus_owner_t raw_owner) noexcept {
   Owner owner{raw_owner};
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(event);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+  return driver_entry(ISTHMUS_NEEDS(event), [&]() -> Result<void> {
     object(event)->on_complete(*new OwnerRelease{std::move(owner)});
     return {};
   });
 }
 
 isthmus_status_t isthmus_event_create(isthmus_event_t** event) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(event);
+  return entry(ISTHMUS_NEEDS(event), [&]() -> Result<void> {
     *event = handle(Ref<isthmus::Event>{make_ref<HostEvent>()}.detach());
     return {};
   });
@@ -123,11 +106,7 @@ isthmus_status_t isthmus_event_create(isthmus_event_t** event) noexcept {
 
 isthmus_status_t isthmus_event_complete(isthmus_event_t* event, isthmus_status_t status,
                                         const char* message) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(event);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+  return driver_entry(ISTHMUS_NEEDS(event), [&]() -> Result<void> {
     auto* target = dynamic_cast<HostEvent*>(object(event));
     if (target == nullptr) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
@@ -154,38 +133,26 @@ isthmus_status_t isthmus_event_complete(isthmus_event_t* event, isthmus_status_t
 isthmus_status_t isthmus_event_times(isthmus_event_t* event, uint64_t* submitted_ns,
                                      uint64_t* started_ns, uint64_t* ended_ns) noexcept {
   bool pending = false;
-  const auto code = guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(event);
-    ISTHMUS_NEEDS(submitted_ns);
-    ISTHMUS_NEEDS(started_ns);
-    ISTHMUS_NEEDS(ended_ns);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
-    pending = object(event)->pending();
-    if (pending) {
-      return {};
-    }
-    auto times = object(event)->times();
-    ISTHMUS_TRY(times);
-    *submitted_ns = times->submitted_ns;
-    *started_ns = times->started_ns;
-    *ended_ns = times->ended_ns;
-    return {};
-  });
+  const auto code =
+      driver_entry(ISTHMUS_NEEDS(event, submitted_ns, started_ns, ended_ns), [&]() -> Result<void> {
+        pending = object(event)->pending();
+        if (pending) {
+          return {};
+        }
+        auto times = object(event)->times();
+        ISTHMUS_TRY(times);
+        *submitted_ns = times->submitted_ns;
+        *started_ns = times->started_ns;
+        *ended_ns = times->ended_ns;
+        return {};
+      });
   return pending ? ISTHMUS_PENDING : code;
 }
 
 isthmus_status_t isthmus_event_elapsed(isthmus_event_t* event, isthmus_event_t* earlier,
                                        int64_t* elapsed_ns) noexcept {
   bool pending = false;
-  const auto code = guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(event);
-    ISTHMUS_NEEDS(earlier);
-    ISTHMUS_NEEDS(elapsed_ns);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+  const auto code = driver_entry(ISTHMUS_NEEDS(event, earlier, elapsed_ns), [&]() -> Result<void> {
     pending = object(event)->pending() || object(earlier)->pending();
     if (pending) {
       return {};
@@ -201,13 +168,7 @@ isthmus_status_t isthmus_event_elapsed(isthmus_event_t* event, isthmus_event_t* 
 isthmus_status_t isthmus_event_adopt(isthmus_context_t* context, void* native,
                                      isthmus_owner_t raw_owner, isthmus_event_t** event) noexcept {
   Owner owner{raw_owner};
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(context);
-    ISTHMUS_NEEDS(native);
-    ISTHMUS_NEEDS(event);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+  return driver_entry(ISTHMUS_NEEDS(context, native, event), [&]() -> Result<void> {
     return return_handle(object(context)->adopt_event(native, std::move(owner)), event);
   });
 }

@@ -29,12 +29,8 @@ Result<TransferOptions> options_of(const isthmus_operation_t* operation, bool bl
   if (operation == nullptr) {
     return options;
   }
-  if (operation->struct_size < sizeof *operation) {
-    return struct_size_error("operation", operation->struct_size, sizeof *operation);
-  }
-  if (operation->owners == nullptr && operation->owner_count != 0) {
-    return null_pointer_error("operation->owners");
-  }
+  ISTHMUS_TRY(check_struct_size(*operation, "operation"));
+  ISTHMUS_TRY(check_array(operation->owners, "operation->owners", operation->owner_count));
   take_owners({operation->owners, operation->owner_count}, options.owners);
   auto after = events_of(operation->after, operation->after_count);
   ISTHMUS_TRY(after);

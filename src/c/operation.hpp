@@ -3,7 +3,6 @@
 // Common steps of every entry point that submits an operation. Thread-safe.
 
 #include "c/common.hpp"
-#include "os/process.hpp"
 #include "transfer/transfer.hpp"
 
 namespace isthmus::c {
@@ -13,17 +12,15 @@ namespace isthmus::c {
 [[nodiscard]] Result<TransferOptions> options_of(const isthmus_operation_t* operation,
                                                  bool blocking);
 
-// The body of an entry point: calls `call(options)`, which returns the submitted operation, and
-// returns its event, or blocks if `event` is NULL.
+// The body of an entry point, as `driver_entry`: calls `call(options)`, which returns the submitted
+// operation, and returns its event, or blocks if `event` is NULL.
 template <class Operate>
-isthmus_status_t operate(const isthmus_operation_t* operation, isthmus_event_t** event,
-                         Operate&& call) noexcept {
+isthmus_status_t operate(const RequiredPointers& required, const isthmus_operation_t* operation,
+                         isthmus_event_t** event, Operate&& call) noexcept {
   return guarded([&]() -> Result<void> {
     auto options = options_of(operation, event == nullptr);
     ISTHMUS_TRY(options);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+    ISTHMUS_TRY(check_with_driver(required));
     Submitted completion = call(*std::move(options));
     ISTHMUS_TRY(completion);
     if (event != nullptr) {

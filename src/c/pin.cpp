@@ -19,11 +19,7 @@ isthmus_status_t isthmus_pin_add(isthmus_device_t* device, const void* pointer, 
                                  int read_only, isthmus_owner_t raw_owner,
                                  isthmus_pin_t** pin) noexcept {
   isthmus::Owner owner{raw_owner};  // released in any case
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(pin);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+  return driver_entry(ISTHMUS_NEEDS(pin), [&]() -> Result<void> {
     auto actual_device = device_or_default(device);
     ISTHMUS_TRY(actual_device);
     auto* const start = static_cast<std::byte*>(const_cast<void*>(pointer));
@@ -34,12 +30,8 @@ isthmus_status_t isthmus_pin_add(isthmus_device_t* device, const void* pointer, 
 }
 
 isthmus_status_t isthmus_pin_info(isthmus_pin_t* pin, isthmus_pin_info_t* info) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(pin);
-    ISTHMUS_NEEDS(info);
-    if (info->struct_size < sizeof *info) {
-      return struct_size_error("info", info->struct_size, sizeof *info);
-    }
+  return entry(ISTHMUS_NEEDS(pin, info), [&]() -> Result<void> {
+    ISTHMUS_TRY(check_struct_size(*info, "info"));
     auto& pinned = *object(pin);
     *info = {info->struct_size, pinned.request().start, pinned.request().nbytes,
              pinned.is_registered() ? 1 : 0, handle(&pinned.device())};
@@ -48,11 +40,7 @@ isthmus_status_t isthmus_pin_info(isthmus_pin_t* pin, isthmus_pin_info_t* info) 
 }
 
 isthmus_status_t isthmus_pin_wait(isthmus_pin_t* pin, int64_t timeout_ns) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(pin);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+  return driver_entry(ISTHMUS_NEEDS(pin), [&]() -> Result<void> {
     return object(pin)->wait(os::deadline_after(timeout_ns));
   });
 }

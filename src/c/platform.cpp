@@ -10,30 +10,19 @@ using namespace isthmus;
 using namespace isthmus::c;
 
 isthmus_status_t isthmus_driver_library(const char* backend, const char* path) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(backend);
-    ISTHMUS_NEEDS(path);
-    return set_driver_library(backend, path);
-  });
+  return entry(ISTHMUS_NEEDS(backend, path),
+               [&]() -> Result<void> { return set_driver_library(backend, path); });
 }
 
 isthmus_status_t isthmus_platform_count(size_t* count) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(count);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+  return driver_entry(ISTHMUS_NEEDS(count), [&]() -> Result<void> {
     *count = all_platforms().size();
     return {};
   });
 }
 
 isthmus_status_t isthmus_platform_get(size_t index, isthmus_platform_t** platform) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(platform);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+  return driver_entry(ISTHMUS_NEEDS(platform), [&]() -> Result<void> {
     const auto platforms = all_platforms();
     if (index >= platforms.size()) {
       return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
@@ -59,12 +48,8 @@ void isthmus_platform_release(isthmus_platform_t* platform) noexcept {
 
 isthmus_status_t isthmus_platform_info(const isthmus_platform_t* platform,
                                        isthmus_platform_info_t* info) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(platform);
-    ISTHMUS_NEEDS(info);
-    if (info->struct_size < sizeof *info) {
-      return struct_size_error("info", info->struct_size, sizeof *info);
-    }
+  return entry(ISTHMUS_NEEDS(platform, info), [&]() -> Result<void> {
+    ISTHMUS_TRY(check_struct_size(*info, "info"));
     const auto& properties = object(platform)->properties();
     *info = {info->struct_size,
              properties.backend.c_str(),
@@ -79,9 +64,7 @@ isthmus_status_t isthmus_platform_info(const isthmus_platform_t* platform,
 
 isthmus_status_t isthmus_platform_device(isthmus_platform_t* platform, size_t index,
                                          isthmus_device_t** device) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(platform);
-    ISTHMUS_NEEDS(device);
+  return entry(ISTHMUS_NEEDS(platform, device), [&]() -> Result<void> {
     const auto devices = object(platform)->devices();
     if (index >= devices.size()) {
       return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
@@ -94,11 +77,7 @@ isthmus_status_t isthmus_platform_device(isthmus_platform_t* platform, size_t in
 }
 
 isthmus_status_t isthmus_absent_count(size_t* count) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(count);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+  return driver_entry(ISTHMUS_NEEDS(count), [&]() -> Result<void> {
     *count = absent_drivers().size();
     return {};
   });
@@ -106,12 +85,7 @@ isthmus_status_t isthmus_absent_count(size_t* count) noexcept {
 
 isthmus_status_t isthmus_absent_get(size_t index, const char** backend,
                                     const char** reason) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(backend);
-    ISTHMUS_NEEDS(reason);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+  return driver_entry(ISTHMUS_NEEDS(backend, reason), [&]() -> Result<void> {
     const auto drivers = absent_drivers();
     if (index >= drivers.size()) {
       return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
@@ -125,8 +99,7 @@ isthmus_status_t isthmus_absent_get(size_t index, const char** backend,
 }
 
 isthmus_status_t isthmus_device_find(const char* filter, isthmus_device_t** device) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(device);
+  return entry(ISTHMUS_NEEDS(device), [&]() -> Result<void> {
     auto found_device = find_device(filter == nullptr ? "" : filter);
     if (!found_device) {
       return found_device.take_error();
@@ -150,12 +123,8 @@ void isthmus_device_release(isthmus_device_t* device) noexcept {
 
 isthmus_status_t isthmus_device_info(const isthmus_device_t* device,
                                      isthmus_device_info_t* info) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(device);
-    ISTHMUS_NEEDS(info);
-    if (info->struct_size < sizeof *info) {
-      return struct_size_error("info", info->struct_size, sizeof *info);
-    }
+  return entry(ISTHMUS_NEEDS(device, info), [&]() -> Result<void> {
+    ISTHMUS_TRY(check_struct_size(*info, "info"));
     const auto& properties = object(device)->properties();
     info->backend = object(device)->platform().properties().backend.c_str();
     info->filter = properties.filter.c_str();
@@ -177,9 +146,7 @@ isthmus_status_t isthmus_device_info(const isthmus_device_t* device,
 
 isthmus_status_t isthmus_device_platform(const isthmus_device_t* device,
                                          isthmus_platform_t** platform) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(device);
-    ISTHMUS_NEEDS(platform);
+  return entry(ISTHMUS_NEEDS(device, platform), [&]() -> Result<void> {
     *platform = handle(Ref{&object(device)->platform()}.detach());
     return {};
   });
@@ -187,13 +154,7 @@ isthmus_status_t isthmus_device_platform(const isthmus_device_t* device,
 
 isthmus_status_t isthmus_device_memory(const isthmus_device_t* device, uint64_t* free_bytes,
                                        uint64_t* total_bytes) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(device);
-    ISTHMUS_NEEDS(free_bytes);
-    ISTHMUS_NEEDS(total_bytes);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+  return driver_entry(ISTHMUS_NEEDS(device, free_bytes, total_bytes), [&]() -> Result<void> {
     auto memory = object(device)->memory();
     ISTHMUS_TRY(memory);
     *free_bytes = memory->free_bytes;
@@ -208,10 +169,7 @@ void* isthmus_device_native(const isthmus_device_t* device) noexcept {
 
 isthmus_status_t isthmus_device_find_native(const char* backend, void* native,
                                             isthmus_device_t** device) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(backend);
-    ISTHMUS_NEEDS(native);
-    ISTHMUS_NEEDS(device);
+  return entry(ISTHMUS_NEEDS(backend, native, device), [&]() -> Result<void> {
     auto found_device = find_native_device(backend, native);
     ISTHMUS_TRY(found_device);
     *device = handle(Ref{*found_device}.detach());
@@ -220,36 +178,21 @@ isthmus_status_t isthmus_device_find_native(const char* backend, void* native,
 }
 
 isthmus_status_t isthmus_sim_create(const char* options, isthmus_device_t** device) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(device);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+  return driver_entry(ISTHMUS_NEEDS(device), [&]() -> Result<void> {
     os::watch_forks();
     return return_handle(create_simulated_device(options == nullptr ? "" : options), device);
   });
 }
 
 isthmus_status_t isthmus_sim_configure(isthmus_device_t* device, const char* options) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(device);
-    ISTHMUS_NEEDS(options);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+  return driver_entry(ISTHMUS_NEEDS(device, options), [&]() -> Result<void> {
     return configure_simulated_device(*object(device), options);
   });
 }
 
 isthmus_status_t isthmus_sim_calls(const isthmus_device_t* device, const char* kind,
                                    uint64_t* count) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(device);
-    ISTHMUS_NEEDS(kind);
-    ISTHMUS_NEEDS(count);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+  return driver_entry(ISTHMUS_NEEDS(device, kind, count), [&]() -> Result<void> {
     auto calls = simulated_calls(*object(device), kind);
     ISTHMUS_TRY(calls);
     *count = *calls;
@@ -259,19 +202,13 @@ isthmus_status_t isthmus_sim_calls(const isthmus_device_t* device, const char* k
 
 isthmus_status_t isthmus_sim_state(const isthmus_device_t* device, uint64_t* clock_ns,
                                    uint64_t* device_bytes, uint64_t* host_bytes) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(device);
-    ISTHMUS_NEEDS(clock_ns);
-    ISTHMUS_NEEDS(device_bytes);
-    ISTHMUS_NEEDS(host_bytes);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
-    auto state = state_of_simulated_device(*object(device));
-    ISTHMUS_TRY(state);
-    *clock_ns = state->clock_ns;
-    *device_bytes = state->device_bytes;
-    *host_bytes = state->host_bytes;
-    return {};
-  });
+  return driver_entry(ISTHMUS_NEEDS(device, clock_ns, device_bytes, host_bytes),
+                      [&]() -> Result<void> {
+                        auto state = state_of_simulated_device(*object(device));
+                        ISTHMUS_TRY(state);
+                        *clock_ns = state->clock_ns;
+                        *device_bytes = state->device_bytes;
+                        *host_bytes = state->host_bytes;
+                        return {};
+                      });
 }

@@ -72,14 +72,8 @@ RequestFacts request_for(const PointerRecord& record, const void* pointer) noexc
 
 [[gnu::noinline]] isthmus_status_t query_cold(isthmus_context_t* context, const void* pointer,
                                               isthmus_pointer_info_t* info) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(info);
-    if (info->struct_size < k_first_info_size) {
-      return struct_size_error("info", info->struct_size, k_first_info_size);
-    }
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+  return driver_entry(ISTHMUS_NEEDS(info), [&]() -> Result<void> {
+    ISTHMUS_TRY(check_struct_size(*info, "info", k_first_info_size));
     const auto record = record_of(object(context), pointer);
     write_facts(record.facts, *info);
     if (info->struct_size > k_first_info_size) {
@@ -109,10 +103,7 @@ isthmus_status_t isthmus_pointer_query(isthmus_context_t* context, const void* p
 
 isthmus_status_t isthmus_pointer_origin(const void* pointer, isthmus_context_t** context,
                                         isthmus_resource_t** resource) noexcept {
-  return guarded([&]() -> Result<void> {
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+  return driver_entry({}, [&]() -> Result<void> {
     auto origin = origin_of(pointer);
     if (context != nullptr) {
       *context = handle(origin.context.detach());
@@ -137,11 +128,7 @@ Result<BlockExtent> known_memory_at(const void* pointer) {
 }  // namespace
 
 isthmus_status_t isthmus_record_event(const void* pointer, isthmus_event_t* event) noexcept {
-  return guarded([&]() -> Result<void> {
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
-    ISTHMUS_NEEDS(event);
+  return driver_entry(ISTHMUS_NEEDS(event), [&]() -> Result<void> {
     auto extent = known_memory_at(pointer);
     ISTHMUS_TRY(extent);
     auto& uses = extent->memory->uses();
@@ -151,11 +138,7 @@ isthmus_status_t isthmus_record_event(const void* pointer, isthmus_event_t* even
 }
 
 isthmus_status_t isthmus_record_queue(const void* pointer, isthmus_queue_t* queue) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(queue);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+  return driver_entry(ISTHMUS_NEEDS(queue), [&]() -> Result<void> {
     auto extent = known_memory_at(pointer);
     ISTHMUS_TRY(extent);
     return extent->memory->record_use(*object(queue), extent->range());

@@ -15,10 +15,6 @@ using namespace isthmus::c;
 namespace {
 
 Result<Pool*> pool_of(isthmus_resource_t* resource) {
-  ISTHMUS_NEEDS(resource);
-  if (os::is_forked_child()) {
-    return forked_child_error();
-  }
   auto* const pool = object(resource)->as_pool();
   if (pool == nullptr) {
     return fail(
@@ -30,10 +26,7 @@ Result<Pool*> pool_of(isthmus_resource_t* resource) {
 }
 
 Result<void> write_snapshot(const Snapshot& snapshot, isthmus_snapshot_t& out) {
-  constexpr auto k_first_size = offsetof(isthmus_snapshot_t, holder_count);
-  if (out.struct_size < k_first_size) {
-    return struct_size_error("snapshot", out.struct_size, k_first_size);
-  }
+  ISTHMUS_TRY(check_struct_size(out, "snapshot", offsetof(isthmus_snapshot_t, holder_count)));
   out.held_bytes = snapshot.held;
   out.live_bytes = snapshot.live;
   out.cached_bytes = snapshot.cached;
@@ -65,10 +58,9 @@ void write_request(const Shortage* shortage, isthmus_snapshot_t& out) noexcept {
 
 isthmus_status_t isthmus_resource_snapshot(isthmus_resource_t* resource,
                                            isthmus_snapshot_t* snapshot) noexcept {
-  return guarded([&]() -> Result<void> {
+  return driver_entry(ISTHMUS_NEEDS(resource, snapshot), [&]() -> Result<void> {
     auto pool = pool_of(resource);
     ISTHMUS_TRY(pool);
-    ISTHMUS_NEEDS(snapshot);
     auto pool_snapshot = (*pool)->count_with_largest_request();
     find_holders(**pool, pool_snapshot);
     ISTHMUS_TRY(write_snapshot(pool_snapshot, *snapshot));
@@ -82,8 +74,7 @@ isthmus_status_t isthmus_error_snapshot(isthmus_snapshot_t* snapshot) noexcept {
   if (shortage == nullptr) {
     return ISTHMUS_ERROR_NOT_FOUND;  // leaves the last error unchanged
   }
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(snapshot);
+  return entry(ISTHMUS_NEEDS(snapshot), [&]() -> Result<void> {
     ISTHMUS_TRY(write_snapshot(shortage->snapshot, *snapshot));
     write_request(shortage, *snapshot);
     return {};
@@ -99,7 +90,7 @@ const char* isthmus_oom_stage_name(isthmus_oom_stage_t oom_stage) noexcept {
 isthmus_status_t isthmus_resource_oom_stage(isthmus_resource_t* resource,
                                             isthmus_oom_stage_t oom_stage, uint64_t* tried,
                                             uint64_t* served) noexcept {
-  return guarded([&]() -> Result<void> {
+  return driver_entry(ISTHMUS_NEEDS(resource), [&]() -> Result<void> {
     auto pool = pool_of(resource);
     ISTHMUS_TRY(pool);
     if (isthmus_oom_stage_name(oom_stage) == nullptr) {
@@ -125,12 +116,7 @@ isthmus_status_t isthmus_oom_callback_add(isthmus_oom_function_t function,
                                           isthmus_owner_t raw_owner,
                                           isthmus_oom_callback_t** oom_callback) noexcept {
   isthmus::Owner owner{raw_owner};  // released in any case
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(function);
-    ISTHMUS_NEEDS(oom_callback);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+  return driver_entry(ISTHMUS_NEEDS(function, oom_callback), [&]() -> Result<void> {
     auto callback = make_ref<isthmus::OomCallback>(function, std::move(owner));
     process_oom_callbacks().add(callback);
     return return_handle(Result<Ref<isthmus::OomCallback>>{std::move(callback)}, oom_callback);

@@ -120,12 +120,7 @@ Result<Ref<Event>> submit_function(Queue& queue, isthmus_function_t function, Ow
 
 isthmus_status_t isthmus_queue_create(isthmus_context_t* context, isthmus_device_t* device,
                                       isthmus_queue_t** queue) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(device);
-    ISTHMUS_NEEDS(queue);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+  return driver_entry(ISTHMUS_NEEDS(device, queue), [&]() -> Result<void> {
     Ref<isthmus::Context> actual_context{object(context)};
     if (!actual_context) {
       auto default_context = object(device)->platform().default_context();
@@ -137,11 +132,7 @@ isthmus_status_t isthmus_queue_create(isthmus_context_t* context, isthmus_device
 }
 
 isthmus_status_t isthmus_queue_default(isthmus_device_t* device, isthmus_queue_t** queue) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(queue);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+  return driver_entry(ISTHMUS_NEEDS(queue), [&]() -> Result<void> {
     auto* actual_device = object(device);
     if (actual_device == nullptr) {
       auto default_device = find_device("");
@@ -155,13 +146,7 @@ isthmus_status_t isthmus_queue_default(isthmus_device_t* device, isthmus_queue_t
 isthmus_status_t isthmus_queue_adopt(isthmus_device_t* device, void* native,
                                      isthmus_owner_t raw_owner, isthmus_queue_t** queue) noexcept {
   Owner owner{raw_owner};
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(device);
-    ISTHMUS_NEEDS(native);
-    ISTHMUS_NEEDS(queue);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+  return driver_entry(ISTHMUS_NEEDS(device, native, queue), [&]() -> Result<void> {
     return return_handle(
         object(device)->platform().adopt_queue(*object(device), native, std::move(owner)), queue);
   });
@@ -209,27 +194,21 @@ int isthmus_queue_idle(isthmus_queue_t* queue) noexcept {
 }
 
 isthmus_status_t isthmus_queue_wait(isthmus_queue_t* queue, int64_t timeout_ns) noexcept {
-  const auto wait = [&]() -> Result<void> {
-    ISTHMUS_NEEDS(queue);
-    return object(queue)->wait(os::deadline_after(timeout_ns));
-  };
+  const auto wait = [&] { return object(queue)->wait(os::deadline_after(timeout_ns)); };
   // The releases may take longer than a timeout allows.
-  return timeout_ns < 0 ? guarded_after_releases(wait) : guarded(wait);
+  return timeout_ns < 0 ? entry_after_releases(ISTHMUS_NEEDS(queue), wait)
+                        : entry(ISTHMUS_NEEDS(queue), wait);
 }
 
 isthmus_status_t isthmus_queue_pending(isthmus_queue_t* queue, isthmus_event_t** event) noexcept {
-  return guarded_after_releases([&]() -> Result<void> {
-    ISTHMUS_NEEDS(queue);
-    ISTHMUS_NEEDS(event);
+  return entry_after_releases(ISTHMUS_NEEDS(queue, event), [&]() -> Result<void> {
     return return_handle(object(queue)->pending(), event);
   });
 }
 
 isthmus_status_t isthmus_queue_fence(isthmus_queue_t* queue, isthmus_event_t* const* after,
                                      size_t after_count, isthmus_event_t** event) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(queue);
-    ISTHMUS_NEEDS(event);
+  return entry(ISTHMUS_NEEDS(queue, event), [&]() -> Result<void> {
     auto dependencies = events_of(after, after_count);
     ISTHMUS_TRY(dependencies);
     return return_handle(object(queue)->fence(*dependencies), event);
@@ -237,16 +216,12 @@ isthmus_status_t isthmus_queue_fence(isthmus_queue_t* queue, isthmus_event_t* co
 }
 
 isthmus_status_t isthmus_queue_mark(isthmus_queue_t* queue, isthmus_event_t** event) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(queue);
-    ISTHMUS_NEEDS(event);
-    return return_handle(object(queue)->mark(), event);
-  });
+  return entry(ISTHMUS_NEEDS(queue, event),
+               [&]() -> Result<void> { return return_handle(object(queue)->mark(), event); });
 }
 
 isthmus_status_t isthmus_queue_close(isthmus_queue_t* queue) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(queue);
+  return entry(ISTHMUS_NEEDS(queue), [&]() -> Result<void> {
     if (object(queue)->is_default()) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                   "the default queue of {} cannot be closed: create a queue to close",
@@ -262,20 +237,15 @@ isthmus_status_t isthmus_queue_submit(isthmus_queue_t* queue, isthmus_function_t
                                       size_t buffer_count, isthmus_event_t* const* after,
                                       size_t after_count, isthmus_event_t** event) noexcept {
   Owner owner{raw_owner};
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(queue);
-    ISTHMUS_NEEDS(function);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
-    if (buffer_count != 0) {
-      ISTHMUS_NEEDS(buffers);
-    }
+  return driver_entry(ISTHMUS_NEEDS(queue, function), [&]() -> Result<void> {
+    ISTHMUS_TRY(check_array(buffers, "buffers", buffer_count));
     auto dependencies = events_of(after, after_count);
     ISTHMUS_TRY(dependencies);
     FunctionArguments arguments;
     for (size_t index = 0; index < buffer_count; ++index) {
-      ISTHMUS_NEEDS(buffers[index]);
+      if (buffers[index] == nullptr) {
+        return null_pointer_error("buffers[index]");
+      }
       ISTHMUS_TRY(arguments.add(*object(queue), *object(buffers[index])));
     }
     auto completion = submit_function(*object(queue), function, std::move(owner),

@@ -50,10 +50,8 @@ bool same_context(const MemoryResource& resource, const Queue& queue) noexcept {
 // Returns options with the defaults in those fields that the caller's structure lacks because it
 // was compiled with an older header.
 Result<isthmus_pool_options_t> full_options(const isthmus_pool_options_t& options) {
-  constexpr auto k_first_size = offsetof(isthmus_pool_options_t, soft_limit_bytes);
-  if (options.struct_size < k_first_size) {
-    return struct_size_error("options", options.struct_size, k_first_size);
-  }
+  ISTHMUS_TRY(
+      check_struct_size(options, "options", offsetof(isthmus_pool_options_t, soft_limit_bytes)));
   isthmus_pool_options_t full{};
   std::memcpy(&full, &options, std::min(options.struct_size, sizeof full));
   return full;
@@ -116,9 +114,7 @@ Result<Pool::Options> options_of(const isthmus_pool_options_t* options) {
 isthmus_status_t isthmus_resource_provider(isthmus_context_t* context, isthmus_device_t* device,
                                            isthmus_kind_t kind,
                                            isthmus_resource_t** resource) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(context);
-    ISTHMUS_NEEDS(resource);
+  return entry(ISTHMUS_NEEDS(context, resource), [&]() -> Result<void> {
     auto actual_device = device_for(*object(context), device, kind);
     ISTHMUS_TRY(actual_device);
     return return_handle(
@@ -130,9 +126,7 @@ isthmus_status_t isthmus_resource_provider(isthmus_context_t* context, isthmus_d
 isthmus_status_t isthmus_resource_write_combined(isthmus_context_t* context,
                                                  isthmus_device_t* device,
                                                  isthmus_resource_t** resource) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(context);
-    ISTHMUS_NEEDS(resource);
+  return entry(ISTHMUS_NEEDS(context, resource), [&]() -> Result<void> {
     auto& context_object = *object(context);
     auto actual_device = device_for(context_object, device, ISTHMUS_KIND_HOST);
     ISTHMUS_TRY(actual_device);
@@ -148,9 +142,7 @@ isthmus_status_t isthmus_resource_write_combined(isthmus_context_t* context,
 isthmus_status_t isthmus_resource_pool(isthmus_context_t* context, isthmus_device_t* device,
                                        isthmus_kind_t kind, const isthmus_pool_options_t* options,
                                        isthmus_resource_t** resource) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(context);
-    ISTHMUS_NEEDS(resource);
+  return entry(ISTHMUS_NEEDS(context, resource), [&]() -> Result<void> {
     auto actual_device = device_for(*object(context), device, kind);
     ISTHMUS_TRY(actual_device);
     auto pool_options = options_of(options);
@@ -164,12 +156,7 @@ isthmus_status_t isthmus_resource_pool(isthmus_context_t* context, isthmus_devic
 isthmus_status_t isthmus_resource_pool_over(isthmus_resource_t* upstream,
                                             const isthmus_pool_options_t* options,
                                             isthmus_resource_t** resource) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(upstream);
-    ISTHMUS_NEEDS(resource);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+  return driver_entry(ISTHMUS_NEEDS(upstream, resource), [&]() -> Result<void> {
     auto pool_options = options_of(options);
     ISTHMUS_TRY(pool_options);
     auto& upstream_resource = *object(upstream);
@@ -185,11 +172,7 @@ isthmus_status_t isthmus_resource_pool_over(isthmus_resource_t* upstream,
 
 isthmus_status_t isthmus_default_pool(isthmus_queue_t* queue, isthmus_kind_t kind, uint32_t flags,
                                       isthmus_resource_t** resource) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(resource);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+  return driver_entry(ISTHMUS_NEEDS(resource), [&]() -> Result<void> {
     if ((flags & ~std::uint32_t{ISTHMUS_DEFAULT_POOL_OF_ARRAYS}) != 0) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                   "flags {:#x} has unknown bits: the known ones are {:#x}", flags,
@@ -207,10 +190,7 @@ isthmus_status_t isthmus_default_pool(isthmus_queue_t* queue, isthmus_kind_t kin
 }
 
 isthmus_status_t isthmus_default_pools_trim(uint64_t* bytes) noexcept {
-  return guarded([&]() -> Result<void> {
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+  return driver_entry({}, [&]() -> Result<void> {
     const auto trimmed_bytes = DefaultPools::only().trim();
     if (bytes != nullptr) {
       *bytes = trimmed_bytes;
@@ -236,13 +216,7 @@ namespace {
 [[gnu::noinline]] isthmus_status_t allocate_cold(isthmus_resource_t* resource, size_t nbytes,
                                                  size_t alignment, isthmus_queue_t* queue,
                                                  void** pointer) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(resource);
-    ISTHMUS_NEEDS(queue);
-    ISTHMUS_NEEDS(pointer);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+  return driver_entry(ISTHMUS_NEEDS(resource, queue, pointer), [&]() -> Result<void> {
     auto& memory_resource = *object(resource);
     if (!same_context(memory_resource, *object(queue))) {
       return wrong_context_error(*object(queue));
@@ -263,8 +237,7 @@ namespace {
   if (pointer == nullptr || os::is_forked_child()) {
     return ISTHMUS_OK;
   }
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(resource);
+  return entry(ISTHMUS_NEEDS(resource), [&]() -> Result<void> {
     auto& memory_resource = *object(resource);
     if (queue != nullptr && !same_context(memory_resource, *object(queue))) {
       return wrong_context_error(*object(queue));
@@ -332,11 +305,7 @@ isthmus_status_t isthmus_resource_deallocate(isthmus_resource_t* resource, void*
 
 isthmus_status_t isthmus_resource_trim(isthmus_resource_t* resource, uint64_t keep_bytes,
                                        uint64_t* released_bytes) noexcept {
-  return guarded_after_releases([&]() -> Result<void> {
-    ISTHMUS_NEEDS(resource);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+  return driver_entry_after_releases(ISTHMUS_NEEDS(resource), [&]() -> Result<void> {
     const auto bytes = object(resource)->trim(keep_bytes);
     if (released_bytes != nullptr) {
       *released_bytes = bytes;
@@ -347,16 +316,8 @@ isthmus_status_t isthmus_resource_trim(isthmus_resource_t* resource, uint64_t ke
 
 isthmus_status_t isthmus_resource_query(isthmus_resource_t* resource,
                                         isthmus_resource_info_t* info) noexcept {
-  return guarded_after_releases([&]() -> Result<void> {
-    ISTHMUS_NEEDS(resource);
-    ISTHMUS_NEEDS(info);
-    constexpr auto k_first_size = offsetof(isthmus_resource_info_t, maps);
-    if (info->struct_size < k_first_size) {
-      return struct_size_error("info", info->struct_size, k_first_size);
-    }
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+  return driver_entry_after_releases(ISTHMUS_NEEDS(resource, info), [&]() -> Result<void> {
+    ISTHMUS_TRY(check_struct_size(*info, "info", offsetof(isthmus_resource_info_t, maps)));
     auto& memory_resource = *object(resource);
     const auto usage = memory_resource.usage();
     info->kind = memory_resource.kind();
@@ -388,8 +349,7 @@ void isthmus_live(isthmus_kind_t kind, uint64_t* count, uint64_t* bytes) noexcep
 }
 
 isthmus_status_t isthmus_result_allocate(size_t nbytes, void** pointer) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(pointer);
+  return entry(ISTHMUS_NEEDS(pointer), [&]() -> Result<void> {
     auto memory = allocate_result(nbytes);
     ISTHMUS_TRY(memory);
     *pointer = *memory;

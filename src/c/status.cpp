@@ -4,7 +4,6 @@
 #include "c/common.hpp"
 #include "core/never_destroyed.hpp"
 #include "core/owned_by_thread.hpp"
-#include "os/process.hpp"
 
 namespace isthmus::c {
 namespace {
@@ -33,7 +32,15 @@ Error unexpected_exception_error(const char* description) {
               "unexpected exception inside the library: {}; please report it", description);
 }
 
-Error null_pointer_error(const char* name) {
+std::string_view name_at(std::string_view names, std::size_t index) noexcept {
+  constexpr std::string_view k_separator = ", ";
+  for (; index != 0; --index) {
+    names.remove_prefix(names.find(k_separator) + k_separator.size());
+  }
+  return names.substr(0, names.find(k_separator));
+}
+
+Error null_pointer_error(std::string_view name) {
   return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is NULL, which is not allowed here", name);
 }
 
@@ -50,10 +57,8 @@ Error forked_child_error() {
 }
 
 Result<std::vector<Ref<Event>>> events_of(isthmus_event_t* const* events, std::size_t count) {
+  ISTHMUS_TRY(check_array(events, "after", count));
   std::vector<Ref<Event>> result;
-  if (count != 0 && events == nullptr) {
-    return null_pointer_error("after");
-  }
   for (std::size_t index = 0; index < count; ++index) {
     if (events[index] == nullptr) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "event {} of the {} to wait for is NULL", index,

@@ -3,7 +3,6 @@
 
 #include "c/common.hpp"
 #include "memory/resources/replay.hpp"
-#include "os/process.hpp"
 
 using namespace isthmus;
 using namespace isthmus::c;
@@ -36,21 +35,10 @@ isthmus_status_t isthmus_resource_replay(isthmus_resource_t* resource,
                                          const isthmus_trace_event_t* events, size_t event_count,
                                          isthmus_trace_sample_t* samples,
                                          isthmus_replay_result_t* result) noexcept {
-  return guarded([&]() -> isthmus::Result<void> {
-    ISTHMUS_NEEDS(resource);
-    ISTHMUS_NEEDS(result);
-    if (queue_count != 0) {
-      ISTHMUS_NEEDS(queues);
-    }
-    if (event_count != 0) {
-      ISTHMUS_NEEDS(events);
-    }
-    if (result->struct_size < sizeof *result) {
-      return struct_size_error("result", result->struct_size, sizeof *result);
-    }
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+  return driver_entry(ISTHMUS_NEEDS(resource, result), [&]() -> isthmus::Result<void> {
+    ISTHMUS_TRY(check_array(queues, "queues", queue_count));
+    ISTHMUS_TRY(check_array(events, "events", event_count));
+    ISTHMUS_TRY(check_struct_size(*result, "result"));
     auto replay_queues = queues_of(queues, queue_count, *object(resource));
     ISTHMUS_TRY(replay_queues);
     auto replay_result = replay(*object(resource), *replay_queues, {events, event_count},

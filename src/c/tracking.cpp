@@ -7,7 +7,6 @@
 #include "c/common.hpp"
 #include "memory/base/tags.hpp"
 #include "memory/resources/tracking_resource.hpp"
-#include "os/process.hpp"
 
 using namespace isthmus;
 using namespace isthmus::c;
@@ -15,10 +14,6 @@ using namespace isthmus::c;
 namespace {
 
 Result<TrackingResource*> tracker_of(isthmus_resource_t* resource) {
-  ISTHMUS_NEEDS(resource);
-  if (os::is_forked_child()) {
-    return forked_child_error();
-  }
   auto* tracker = dynamic_cast<TrackingResource*>(object(resource));
   if (tracker == nullptr) {
     return fail(
@@ -31,12 +26,7 @@ Result<TrackingResource*> tracker_of(isthmus_resource_t* resource) {
 }  // namespace
 
 isthmus_status_t isthmus_tag_find(const char* name, const char** tag) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(name);
-    ISTHMUS_NEEDS(tag);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+  return driver_entry(ISTHMUS_NEEDS(name, tag), [&]() -> Result<void> {
     auto interned_tag = tag_of(name);
     ISTHMUS_TRY(interned_tag);
     *tag = *interned_tag;
@@ -51,15 +41,10 @@ isthmus_status_t isthmus_resource_tracking(isthmus_resource_t* upstream, uint32_
                                            isthmus_owner_t raw_owner,
                                            isthmus_resource_t** resource) noexcept {
   Owner owner{raw_owner};
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(upstream);
-    ISTHMUS_NEEDS(resource);
+  return driver_entry(ISTHMUS_NEEDS(upstream, resource), [&]() -> Result<void> {
     if (frames > TrackingResource::k_max_frames) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} stack frames are too many: the limit is {}",
                   frames, TrackingResource::k_max_frames);
-    }
-    if (os::is_forked_child()) {
-      return forked_child_error();
     }
     TrackingResource::Options options{frames, function, std::move(owner)};
     auto tracker = make_ref<TrackingResource>(*object(upstream), std::move(options));
@@ -70,10 +55,9 @@ isthmus_status_t isthmus_resource_tracking(isthmus_resource_t* upstream, uint32_
 isthmus_status_t isthmus_allocation_tracker_visit(isthmus_resource_t* resource,
                                                   isthmus_tracked_function_t function,
                                                   void* user_data) noexcept {
-  return guarded_after_releases([&]() -> Result<void> {
+  return driver_entry_after_releases(ISTHMUS_NEEDS(resource, function), [&]() -> Result<void> {
     auto tracker = tracker_of(resource);
     ISTHMUS_TRY(tracker);
-    ISTHMUS_NEEDS(function);
     for (const auto& block : (*tracker)->live()) {
       const auto* stack = TrackingResource::stack_of(block);
       const auto lines = stack != nullptr ? stack->describe() : std::string{};
@@ -90,10 +74,9 @@ isthmus_status_t isthmus_allocation_tracker_visit(isthmus_resource_t* resource,
 isthmus_status_t isthmus_allocation_tracker_usage(isthmus_resource_t* resource,
                                                   isthmus_tag_usage_function_t function,
                                                   void* user_data) noexcept {
-  return guarded_after_releases([&]() -> Result<void> {
+  return driver_entry_after_releases(ISTHMUS_NEEDS(resource, function), [&]() -> Result<void> {
     auto tracker = tracker_of(resource);
     ISTHMUS_TRY(tracker);
-    ISTHMUS_NEEDS(function);
     for (const auto& usage : (*tracker)->usage_by_tag()) {
       isthmus_statistics_t counts{};
       counts.struct_size = sizeof counts;
@@ -106,13 +89,10 @@ isthmus_status_t isthmus_allocation_tracker_usage(isthmus_resource_t* resource,
 
 isthmus_status_t isthmus_allocation_tracker_report(isthmus_resource_t* resource, char* text,
                                                    size_t capacity, size_t* length) noexcept {
-  return guarded_after_releases([&]() -> Result<void> {
+  return driver_entry_after_releases(ISTHMUS_NEEDS(resource, length), [&]() -> Result<void> {
+    ISTHMUS_TRY(check_array(text, "text", capacity));
     auto tracker = tracker_of(resource);
     ISTHMUS_TRY(tracker);
-    ISTHMUS_NEEDS(length);
-    if (capacity != 0) {
-      ISTHMUS_NEEDS(text);
-    }
     const auto report = (*tracker)->report();
     if (capacity != 0) {
       const auto count = std::min(capacity - 1, report.size());
@@ -125,7 +105,7 @@ isthmus_status_t isthmus_allocation_tracker_report(isthmus_resource_t* resource,
 }
 
 isthmus_status_t isthmus_allocation_tracker_reset(isthmus_resource_t* resource) noexcept {
-  return guarded([&]() -> Result<void> {
+  return driver_entry(ISTHMUS_NEEDS(resource), [&]() -> Result<void> {
     auto tracker = tracker_of(resource);
     ISTHMUS_TRY(tracker);
     (*tracker)->reset();

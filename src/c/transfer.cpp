@@ -153,15 +153,15 @@ isthmus_status_t isthmus_copy(isthmus_queue_t* queue, const isthmus_endpoint_t* 
                               const isthmus_endpoint_t* source, size_t nbytes,
                               const isthmus_operation_t* operation,
                               isthmus_event_t** event) noexcept {
-  return operate(operation, event, [&](TransferOptions options) -> Submitted {
-    ISTHMUS_NEEDS(destination);
-    ISTHMUS_NEEDS(source);
-    auto destination_endpoint = endpoint_of(*destination, nbytes, true);
-    ISTHMUS_TRY(destination_endpoint);
-    auto source_endpoint = endpoint_of(*source, nbytes, false);
-    ISTHMUS_TRY(source_endpoint);
-    return copy(object(queue), *destination_endpoint, *source_endpoint, nbytes, std::move(options));
-  });
+  return operate(ISTHMUS_NEEDS(destination, source), operation, event,
+                 [&](TransferOptions options) -> Submitted {
+                   auto destination_endpoint = endpoint_of(*destination, nbytes, true);
+                   ISTHMUS_TRY(destination_endpoint);
+                   auto source_endpoint = endpoint_of(*source, nbytes, false);
+                   ISTHMUS_TRY(source_endpoint);
+                   return copy(object(queue), *destination_endpoint, *source_endpoint, nbytes,
+                               std::move(options));
+                 });
 }
 
 isthmus_status_t isthmus_copy_2d(isthmus_queue_t* queue, const isthmus_endpoint_t* destination,
@@ -169,20 +169,20 @@ isthmus_status_t isthmus_copy_2d(isthmus_queue_t* queue, const isthmus_endpoint_
                                  size_t source_pitch, size_t width, size_t height,
                                  const isthmus_operation_t* operation,
                                  isthmus_event_t** event) noexcept {
-  return operate(operation, event, [&](TransferOptions options) -> Submitted {
-    ISTHMUS_NEEDS(destination);
-    ISTHMUS_NEEDS(source);
-    auto destination_bytes = extent(destination_pitch, width, height, "destination");
-    ISTHMUS_TRY(destination_bytes);
-    auto source_bytes = extent(source_pitch, width, height, "source");
-    ISTHMUS_TRY(source_bytes);
-    auto destination_endpoint = endpoint_of(*destination, *destination_bytes, true);
-    ISTHMUS_TRY(destination_endpoint);
-    auto source_endpoint = endpoint_of(*source, *source_bytes, false);
-    ISTHMUS_TRY(source_endpoint);
-    return copy_2d(object(queue), *destination_endpoint, *source_endpoint,
-                   {destination_pitch, source_pitch, width, height}, std::move(options));
-  });
+  return operate(ISTHMUS_NEEDS(destination, source), operation, event,
+                 [&](TransferOptions options) -> Submitted {
+                   auto destination_bytes = extent(destination_pitch, width, height, "destination");
+                   ISTHMUS_TRY(destination_bytes);
+                   auto source_bytes = extent(source_pitch, width, height, "source");
+                   ISTHMUS_TRY(source_bytes);
+                   auto destination_endpoint = endpoint_of(*destination, *destination_bytes, true);
+                   ISTHMUS_TRY(destination_endpoint);
+                   auto source_endpoint = endpoint_of(*source, *source_bytes, false);
+                   ISTHMUS_TRY(source_endpoint);
+                   return copy_2d(object(queue), *destination_endpoint, *source_endpoint,
+                                  {destination_pitch, source_pitch, width, height},
+                                  std::move(options));
+                 });
 }
 
 isthmus_status_t isthmus_copy_ranges(isthmus_queue_t* queue, const isthmus_endpoint_t* destination,
@@ -190,25 +190,22 @@ isthmus_status_t isthmus_copy_ranges(isthmus_queue_t* queue, const isthmus_endpo
                                      const isthmus_range_t* ranges, size_t range_count,
                                      const isthmus_operation_t* operation,
                                      isthmus_event_t** event) noexcept {
-  return operate(operation, event, [&](TransferOptions options) -> Submitted {
-    ISTHMUS_NEEDS(destination);
-    ISTHMUS_NEEDS(source);
-    if (ranges == nullptr && range_count != 0) {
-      return null_pointer_error("ranges");
-    }
-    const std::span range_span{ranges, range_count};
-    auto list = list_ranges(range_span);
-    ISTHMUS_TRY(list);
-    auto destination_endpoint =
-        endpoint_of_ranges(*destination, list->destination_begin, list->destination_bytes,
-                           range_span, k_destination_side);
-    ISTHMUS_TRY(destination_endpoint);
-    auto source_endpoint = endpoint_of_ranges(*source, list->source_begin, list->source_bytes,
-                                              range_span, k_source_side);
-    ISTHMUS_TRY(source_endpoint);
-    return copy_ranges(object(queue), *destination_endpoint, *source_endpoint, *std::move(list),
-                       std::move(options));
-  });
+  return operate(ISTHMUS_NEEDS(destination, source), operation, event,
+                 [&](TransferOptions options) -> Submitted {
+                   ISTHMUS_TRY(check_array(ranges, "ranges", range_count));
+                   const std::span range_span{ranges, range_count};
+                   auto list = list_ranges(range_span);
+                   ISTHMUS_TRY(list);
+                   auto destination_endpoint =
+                       endpoint_of_ranges(*destination, list->destination_begin,
+                                          list->destination_bytes, range_span, k_destination_side);
+                   ISTHMUS_TRY(destination_endpoint);
+                   auto source_endpoint = endpoint_of_ranges(
+                       *source, list->source_begin, list->source_bytes, range_span, k_source_side);
+                   ISTHMUS_TRY(source_endpoint);
+                   return copy_ranges(object(queue), *destination_endpoint, *source_endpoint,
+                                      *std::move(list), std::move(options));
+                 });
 }
 
 isthmus_status_t isthmus_copy_nd(isthmus_queue_t* queue, const isthmus_endpoint_t* destination,
@@ -217,69 +214,68 @@ isthmus_status_t isthmus_copy_nd(isthmus_queue_t* queue, const isthmus_endpoint_
                                  const size_t* shape, size_t dimensions, size_t item_bytes,
                                  const isthmus_operation_t* operation,
                                  isthmus_event_t** event) noexcept {
-  return operate(operation, event, [&](TransferOptions options) -> Submitted {
-    ISTHMUS_NEEDS(destination);
-    ISTHMUS_NEEDS(source);
-    if (dimensions != 0) {
-      ISTHMUS_NEEDS(destination_strides);
-      ISTHMUS_NEEDS(source_strides);
-      ISTHMUS_NEEDS(shape);
-    }
-    auto block = block_of(destination_strides, source_strides, shape, dimensions, item_bytes);
-    ISTHMUS_TRY(block);
-    auto destination_bytes = extent_nd(*block, Side::destination, "destination");
-    ISTHMUS_TRY(destination_bytes);
-    auto source_bytes = extent_nd(*block, Side::source, "source");
-    ISTHMUS_TRY(source_bytes);
-    ISTHMUS_TRY(check_nested(*block));
-    auto destination_endpoint = endpoint_of(*destination, *destination_bytes, true);
-    ISTHMUS_TRY(destination_endpoint);
-    auto source_endpoint = endpoint_of(*source, *source_bytes, false);
-    ISTHMUS_TRY(source_endpoint);
-    if (block->width == 0) {
-      return copy(object(queue), *destination_endpoint, *source_endpoint, 0, std::move(options));
-    }
-    block->destination = destination_endpoint->pointer;
-    block->source = source_endpoint->pointer;
-    return copy_strided(object(queue), *destination_endpoint, *source_endpoint, *block,
-                        std::move(options));
-  });
+  return operate(ISTHMUS_NEEDS(destination, source), operation, event,
+                 [&](TransferOptions options) -> Submitted {
+                   ISTHMUS_TRY(check_array(destination_strides, "destination_strides", dimensions));
+                   ISTHMUS_TRY(check_array(source_strides, "source_strides", dimensions));
+                   ISTHMUS_TRY(check_array(shape, "shape", dimensions));
+                   auto block =
+                       block_of(destination_strides, source_strides, shape, dimensions, item_bytes);
+                   ISTHMUS_TRY(block);
+                   auto destination_bytes = extent_nd(*block, Side::destination, "destination");
+                   ISTHMUS_TRY(destination_bytes);
+                   auto source_bytes = extent_nd(*block, Side::source, "source");
+                   ISTHMUS_TRY(source_bytes);
+                   ISTHMUS_TRY(check_nested(*block));
+                   auto destination_endpoint = endpoint_of(*destination, *destination_bytes, true);
+                   ISTHMUS_TRY(destination_endpoint);
+                   auto source_endpoint = endpoint_of(*source, *source_bytes, false);
+                   ISTHMUS_TRY(source_endpoint);
+                   if (block->width == 0) {
+                     return copy(object(queue), *destination_endpoint, *source_endpoint, 0,
+                                 std::move(options));
+                   }
+                   block->destination = destination_endpoint->pointer;
+                   block->source = source_endpoint->pointer;
+                   return copy_strided(object(queue), *destination_endpoint, *source_endpoint,
+                                       *block, std::move(options));
+                 });
 }
 
 isthmus_status_t isthmus_fill(isthmus_queue_t* queue, const isthmus_endpoint_t* destination,
                               const void* pattern, size_t pattern_bytes, size_t nbytes,
                               const isthmus_operation_t* operation,
                               isthmus_event_t** event) noexcept {
-  return operate(operation, event, [&](TransferOptions options) -> Submitted {
-    ISTHMUS_NEEDS(destination);
-    ISTHMUS_NEEDS(pattern);
-    auto bytes = pattern_of(pattern, pattern_bytes, nbytes);
-    ISTHMUS_TRY(bytes);
-    auto destination_endpoint = target_at(*destination, nbytes, queue, DeviceWork::fill);
-    ISTHMUS_TRY(destination_endpoint);
-    return fill(object(queue), *destination_endpoint, *bytes, nbytes, std::move(options));
-  });
+  return operate(
+      ISTHMUS_NEEDS(destination, pattern), operation, event,
+      [&](TransferOptions options) -> Submitted {
+        auto bytes = pattern_of(pattern, pattern_bytes, nbytes);
+        ISTHMUS_TRY(bytes);
+        auto destination_endpoint = target_at(*destination, nbytes, queue, DeviceWork::fill);
+        ISTHMUS_TRY(destination_endpoint);
+        return fill(object(queue), *destination_endpoint, *bytes, nbytes, std::move(options));
+      });
 }
 
 isthmus_status_t isthmus_prefetch(isthmus_queue_t* queue, const isthmus_endpoint_t* endpoint,
                                   size_t nbytes, int to_host, const isthmus_operation_t* operation,
                                   isthmus_event_t** event) noexcept {
-  return operate(operation, event, [&](TransferOptions options) -> Submitted {
-    ISTHMUS_NEEDS(endpoint);
-    auto target = target_at(*endpoint, nbytes, queue, DeviceWork::hint);
-    ISTHMUS_TRY(target);
-    return prefetch(object(queue), *target, nbytes, to_host != 0, std::move(options));
-  });
+  return operate(
+      ISTHMUS_NEEDS(endpoint), operation, event, [&](TransferOptions options) -> Submitted {
+        auto target = target_at(*endpoint, nbytes, queue, DeviceWork::hint);
+        ISTHMUS_TRY(target);
+        return prefetch(object(queue), *target, nbytes, to_host != 0, std::move(options));
+      });
 }
 
 isthmus_status_t isthmus_advise(isthmus_queue_t* queue, const isthmus_endpoint_t* endpoint,
                                 size_t nbytes, uint32_t advice,
                                 const isthmus_operation_t* operation,
                                 isthmus_event_t** event) noexcept {
-  return operate(operation, event, [&](TransferOptions options) -> Submitted {
-    ISTHMUS_NEEDS(endpoint);
-    auto target = target_at(*endpoint, nbytes, queue, DeviceWork::hint);
-    ISTHMUS_TRY(target);
-    return advise(object(queue), *target, nbytes, advice, std::move(options));
-  });
+  return operate(ISTHMUS_NEEDS(endpoint), operation, event,
+                 [&](TransferOptions options) -> Submitted {
+                   auto target = target_at(*endpoint, nbytes, queue, DeviceWork::hint);
+                   ISTHMUS_TRY(target);
+                   return advise(object(queue), *target, nbytes, advice, std::move(options));
+                 });
 }

@@ -49,9 +49,7 @@ Result<UnifiedRequest> request_of(std::size_t nbytes, const isthmus_unified_opti
   if (options == nullptr) {
     return request;
   }
-  if (options->struct_size < sizeof *options) {
-    return struct_size_error("options", options->struct_size, sizeof *options);
-  }
+  ISTHMUS_TRY(check_struct_size(*options, "options"));
   auto mechanism = mechanism_of(options->tracking);
   ISTHMUS_TRY(mechanism);
   auto winner = winner_of(options->on_conflict);
@@ -75,27 +73,25 @@ Result<ByteRange> range_of(std::size_t offset, std::size_t nbytes) {
   return ByteRange{offset, offset + nbytes};
 }
 
-// Calls `call(range)` with the caller's range.
+// As `entry`: calls `call(range)` with the caller's range.
 template <class Call>
-isthmus_status_t call_with_range(isthmus_unified_t* unified, std::size_t offset, std::size_t nbytes,
-                                 Call&& call) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(unified);
+isthmus_status_t range_entry(const RequiredPointers& required, std::size_t offset,
+                             std::size_t nbytes, Call&& call) noexcept {
+  return entry(required, [&]() -> Result<void> {
     auto range = range_of(offset, nbytes);
     ISTHMUS_TRY(range);
     return call(*range);
   });
 }
 
-// As `call_with_range`, for calls that need a driver: returns FORKED in a forked child.
+// As `driver_entry`: calls `call(range)` with the caller's range.
 template <class Call>
-isthmus_status_t call_driver_with_range(isthmus_unified_t* unified, std::size_t offset,
-                                        std::size_t nbytes, Call&& call) noexcept {
-  return call_with_range(unified, offset, nbytes, [&](const ByteRange& range) -> Result<void> {
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
-    return call(range);
+isthmus_status_t driver_range_entry(const RequiredPointers& required, std::size_t offset,
+                                    std::size_t nbytes, Call&& call) noexcept {
+  return driver_entry(required, [&]() -> Result<void> {
+    auto range = range_of(offset, nbytes);
+    ISTHMUS_TRY(range);
+    return call(*range);
   });
 }
 
@@ -123,11 +119,7 @@ Waiting waiting_of(isthmus_event_t** event) noexcept {
 isthmus_status_t isthmus_unified_create(size_t nbytes, isthmus_queue_t* queue,
                                         const isthmus_unified_options_t* options,
                                         isthmus_unified_t** unified) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(unified);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
+  return driver_entry(ISTHMUS_NEEDS(unified), [&]() -> Result<void> {
     auto request = request_of(nbytes, options);
     ISTHMUS_TRY(request);
     auto actual_queue = queue_or_default(queue);
@@ -157,12 +149,8 @@ void isthmus_unified_free(isthmus_unified_t* unified) noexcept {
 
 isthmus_status_t isthmus_unified_info(isthmus_unified_t* unified,
                                       isthmus_unified_info_t* info) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(unified);
-    ISTHMUS_NEEDS(info);
-    if (info->struct_size < sizeof *info) {
-      return struct_size_error("info", info->struct_size, sizeof *info);
-    }
+  return entry(ISTHMUS_NEEDS(unified, info), [&]() -> Result<void> {
+    ISTHMUS_TRY(check_struct_size(*info, "info"));
     auto facts = object(unified)->facts();
     ISTHMUS_TRY(facts);
     info->nbytes = object(unified)->nbytes();
@@ -182,9 +170,7 @@ isthmus_status_t isthmus_unified_info(isthmus_unified_t* unified,
 
 isthmus_status_t isthmus_unified_state(isthmus_unified_t* unified,
                                        isthmus_unified_state_t* state) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(unified);
-    ISTHMUS_NEEDS(state);
+  return entry(ISTHMUS_NEEDS(unified, state), [&]() -> Result<void> {
     auto current = object(unified)->state();
     ISTHMUS_TRY(current);
     *state = static_cast<isthmus_unified_state_t>(*current);
@@ -195,12 +181,8 @@ isthmus_status_t isthmus_unified_state(isthmus_unified_t* unified,
 isthmus_status_t isthmus_unified_dirty_ranges(isthmus_unified_t* unified, int of_device,
                                               isthmus_byte_range_t* ranges, size_t capacity,
                                               size_t* count) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(unified);
-    ISTHMUS_NEEDS(count);
-    if (capacity != 0) {
-      ISTHMUS_NEEDS(ranges);
-    }
+  return entry(ISTHMUS_NEEDS(unified, count), [&]() -> Result<void> {
+    ISTHMUS_TRY(check_array(ranges, "ranges", capacity));
     auto dirty = object(unified)->dirty_ranges();
     ISTHMUS_TRY(dirty);
     const auto& side_ranges = of_device != 0 ? dirty->device : dirty->host;
@@ -215,10 +197,10 @@ isthmus_status_t isthmus_unified_dirty_ranges(isthmus_unified_t* unified, int of
 
 isthmus_status_t isthmus_unified_host(isthmus_unified_t* unified, size_t offset, size_t nbytes,
                                       void** pointer) noexcept {
-  return call_with_range(unified, offset, nbytes, [&](const ByteRange& range) -> Result<void> {
-    ISTHMUS_NEEDS(pointer);
-    return return_pointer(object(unified)->begin_host_view(range), pointer);
-  });
+  return range_entry(ISTHMUS_NEEDS(unified, pointer), offset, nbytes,
+                     [&](const ByteRange& range) -> Result<void> {
+                       return return_pointer(object(unified)->begin_host_view(range), pointer);
+                     });
 }
 
 void isthmus_unified_end_host(isthmus_unified_t* unified) noexcept {
@@ -229,18 +211,17 @@ void isthmus_unified_end_host(isthmus_unified_t* unified) noexcept {
 
 isthmus_status_t isthmus_unified_read_host(isthmus_unified_t* unified, size_t offset, size_t nbytes,
                                            const void** pointer) noexcept {
-  return call_with_range(unified, offset, nbytes, [&](const ByteRange& range) -> Result<void> {
-    ISTHMUS_NEEDS(pointer);
-    return return_pointer(object(unified)->read_host(range), pointer);
-  });
+  return range_entry(ISTHMUS_NEEDS(unified, pointer), offset, nbytes,
+                     [&](const ByteRange& range) -> Result<void> {
+                       return return_pointer(object(unified)->read_host(range), pointer);
+                     });
 }
 
 isthmus_status_t isthmus_unified_begin_write(isthmus_unified_t* unified, size_t offset,
                                              size_t nbytes, int keep_contents,
                                              void** pointer) noexcept {
-  return call_driver_with_range(
-      unified, offset, nbytes, [&](const ByteRange& range) -> Result<void> {
-        ISTHMUS_NEEDS(pointer);
+  return driver_range_entry(
+      ISTHMUS_NEEDS(unified, pointer), offset, nbytes, [&](const ByteRange& range) -> Result<void> {
         return return_pointer(object(unified)->begin_host_write(range, keep_contents != 0),
                               pointer);
       });
@@ -248,7 +229,7 @@ isthmus_status_t isthmus_unified_begin_write(isthmus_unified_t* unified, size_t 
 
 isthmus_status_t isthmus_unified_end_write(isthmus_unified_t* unified, size_t offset, size_t nbytes,
                                            int keep_contents) noexcept {
-  return call_driver_with_range(unified, offset, nbytes, [&](const ByteRange& range) {
+  return driver_range_entry(ISTHMUS_NEEDS(unified), offset, nbytes, [&](const ByteRange& range) {
     return object(unified)->end_host_write(range, keep_contents != 0);
   });
 }
@@ -256,9 +237,8 @@ isthmus_status_t isthmus_unified_end_write(isthmus_unified_t* unified, size_t of
 isthmus_status_t isthmus_unified_device(isthmus_unified_t* unified, isthmus_queue_t* queue,
                                         size_t offset, size_t nbytes,
                                         isthmus_buffer_t** device) noexcept {
-  return call_driver_with_range(
-      unified, offset, nbytes, [&](const ByteRange& range) -> Result<void> {
-        ISTHMUS_NEEDS(device);
+  return driver_range_entry(
+      ISTHMUS_NEEDS(unified, device), offset, nbytes, [&](const ByteRange& range) -> Result<void> {
         return return_handle(object(unified)->device({range, object(queue)}), device);
       });
 }
@@ -267,9 +247,8 @@ isthmus_status_t isthmus_unified_begin_device_write(isthmus_unified_t* unified,
                                                     isthmus_queue_t* queue, size_t offset,
                                                     size_t nbytes,
                                                     isthmus_buffer_t** device) noexcept {
-  return call_driver_with_range(
-      unified, offset, nbytes, [&](const ByteRange& range) -> Result<void> {
-        ISTHMUS_NEEDS(device);
+  return driver_range_entry(
+      ISTHMUS_NEEDS(unified, device), offset, nbytes, [&](const ByteRange& range) -> Result<void> {
         return return_handle(object(unified)->begin_device_write({range, object(queue)}), device);
       });
 }
@@ -277,7 +256,7 @@ isthmus_status_t isthmus_unified_begin_device_write(isthmus_unified_t* unified,
 isthmus_status_t isthmus_unified_to_device(isthmus_unified_t* unified, isthmus_queue_t* queue,
                                            size_t offset, size_t nbytes,
                                            isthmus_event_t** event) noexcept {
-  return call_driver_with_range(unified, offset, nbytes, [&](const ByteRange& range) {
+  return driver_range_entry(ISTHMUS_NEEDS(unified), offset, nbytes, [&](const ByteRange& range) {
     return return_event(object(unified)->to_device({range, object(queue), waiting_of(event)}),
                         event);
   });
@@ -286,7 +265,7 @@ isthmus_status_t isthmus_unified_to_device(isthmus_unified_t* unified, isthmus_q
 isthmus_status_t isthmus_unified_to_host(isthmus_unified_t* unified, isthmus_queue_t* queue,
                                          size_t offset, size_t nbytes,
                                          isthmus_event_t** event) noexcept {
-  return call_driver_with_range(unified, offset, nbytes, [&](const ByteRange& range) {
+  return driver_range_entry(ISTHMUS_NEEDS(unified), offset, nbytes, [&](const ByteRange& range) {
     return return_event(object(unified)->to_host({range, object(queue), waiting_of(event)}), event);
   });
 }
@@ -294,26 +273,22 @@ isthmus_status_t isthmus_unified_to_host(isthmus_unified_t* unified, isthmus_que
 isthmus_status_t isthmus_unified_arrival(isthmus_unified_t* unified, isthmus_queue_t* queue,
                                          size_t offset, size_t nbytes, isthmus_arrival_t mode,
                                          isthmus_event_t** event) noexcept {
-  return call_with_range(unified, offset, nbytes, [&](const ByteRange& range) -> Result<void> {
-    ISTHMUS_NEEDS(event);
-    if (mode < ISTHMUS_ARRIVAL_BEGUN || mode > ISTHMUS_ARRIVAL_WORK) {
-      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                  "{} is not an arrival mode: use one of ISTHMUS_ARRIVAL_*", mode);
-    }
-    return return_event(
-        object(unified)->arrival({range, object(queue)}, static_cast<BeforeArrival>(mode)), event);
-  });
+  return range_entry(
+      ISTHMUS_NEEDS(unified, event), offset, nbytes, [&](const ByteRange& range) -> Result<void> {
+        if (mode < ISTHMUS_ARRIVAL_BEGUN || mode > ISTHMUS_ARRIVAL_WORK) {
+          return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                      "{} is not an arrival mode: use one of ISTHMUS_ARRIVAL_*", mode);
+        }
+        return return_event(
+            object(unified)->arrival({range, object(queue)}, static_cast<BeforeArrival>(mode)),
+            event);
+      });
 }
 
 isthmus_status_t isthmus_unified_synchronize(isthmus_unified_t* const* unified, size_t count,
                                              isthmus_queue_t* queue) noexcept {
-  return guarded([&]() -> Result<void> {
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
-    if (count != 0) {
-      ISTHMUS_NEEDS(unified);
-    }
+  return driver_entry({}, [&]() -> Result<void> {
+    ISTHMUS_TRY(check_array(unified, "unified", count));
     std::vector<UnifiedBuffer*> buffers(count);
     for (size_t i = 0; i < count; ++i) {
       if (unified[i] == nullptr) {
@@ -327,36 +302,31 @@ isthmus_status_t isthmus_unified_synchronize(isthmus_unified_t* const* unified, 
 
 isthmus_status_t isthmus_unified_mark_host(isthmus_unified_t* unified, size_t offset,
                                            size_t nbytes) noexcept {
-  return call_driver_with_range(unified, offset, nbytes, [&](const ByteRange& range) {
+  return driver_range_entry(ISTHMUS_NEEDS(unified), offset, nbytes, [&](const ByteRange& range) {
     return object(unified)->mark_host(range);
   });
 }
 
 isthmus_status_t isthmus_unified_mark_device(isthmus_unified_t* unified, size_t offset,
                                              size_t nbytes) noexcept {
-  return call_driver_with_range(unified, offset, nbytes, [&](const ByteRange& range) {
+  return driver_range_entry(ISTHMUS_NEEDS(unified), offset, nbytes, [&](const ByteRange& range) {
     return object(unified)->mark_device(range);
   });
 }
 
 isthmus_status_t isthmus_unified_resolve(isthmus_unified_t* unified, isthmus_winner_t winner,
                                          size_t offset, size_t nbytes) noexcept {
-  return call_driver_with_range(unified, offset, nbytes,
-                                [&](const ByteRange& range) -> Result<void> {
-                                  auto side = winner_of(winner);
-                                  ISTHMUS_TRY(side);
-                                  return object(unified)->resolve(*side, range);
-                                });
+  return driver_range_entry(ISTHMUS_NEEDS(unified), offset, nbytes,
+                            [&](const ByteRange& range) -> Result<void> {
+                              auto side = winner_of(winner);
+                              ISTHMUS_TRY(side);
+                              return object(unified)->resolve(*side, range);
+                            });
 }
 
 isthmus_status_t isthmus_unified_forget(isthmus_unified_t* unified) noexcept {
-  return guarded([&]() -> Result<void> {
-    ISTHMUS_NEEDS(unified);
-    if (os::is_forked_child()) {
-      return forked_child_error();
-    }
-    return object(unified)->forget();
-  });
+  return driver_entry(ISTHMUS_NEEDS(unified),
+                      [&]() -> Result<void> { return object(unified)->forget(); });
 }
 
 isthmus_status_t isthmus_tracking_query(isthmus_tracking_t* tracking_code, uint64_t* granule,

@@ -4,7 +4,7 @@
 // program is in one of its calls (backend/workarounds/query_in_calls.hpp). Thread-safe.
 //
 // Functions that report or return memory, and functions that wait for all work of a queue, call it
-// before anything else, through `guarded_after_releases` (c/common.hpp). Functions that free memory
+// before anything else, through `entry_after_releases` (c/common.hpp). Functions that free memory
 // do not: a host task of SYCL may free memory while the program waits for the queue. Functions that
 // allocate memory call `release_large_on_demand` just before they request it from the driver, since
 // most allocations are served from freed memory, and a query takes about 0.1 ms.
