@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <thread>
 
+#include "core/long_path.hpp"
+
 namespace isthmus::os {
 
 namespace detail {
@@ -64,8 +66,10 @@ void add_last_driver_calls(LastDriverCalls& calls) noexcept {
 }
 
 void watch_forks() noexcept {
-  [[maybe_unused]] static const int registered = pthread_atfork(
-      nullptr, nullptr, [] { detail::forks.fetch_add(1, std::memory_order_relaxed); });
+  [[maybe_unused]] static const int registered = pthread_atfork(nullptr, nullptr, [] {
+    detail::forks.fetch_add(1, std::memory_order_relaxed);
+    set_long_path(LongPathReason::forked_child, true);
+  });
 }
 
 void watch_process() noexcept {

@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 MEMORY = ["memory/base", "memory/pool", "memory/records", "memory/resources"]
-LAYERS = ["core", "os", "backend", *MEMORY, "transfer", "buffer", "array", "tracking", "unified"]
-LAYERS += ["c"]
+LAYERS = ["core", "os", "recorder", "backend", *MEMORY, "transfer", "buffer", "array", "tracking"]
+LAYERS += ["unified", "c"]
 FOLDERS = {layer.split("/")[0] for layer in LAYERS}
 MODULE_LAYERS = ["core", "layout", "memory", "buffer", "transfer", "interop", "array", "unified"]
 MODULE_LAYERS += ["frameworks", "dpctl"]

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recorder/observers.hpp"
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+
+#include "core/long_path.hpp"
+#include "recorder/emission.hpp"
+
+namespace isthmus {
+
+constinit std::atomic<MemoryEventKinds> observed_kinds{0};
+
+namespace {
+
+// `observer` is written only while `kinds` is 0 and no emission that saw other kinds is in
+// progress; an emission reads it only after it has seen kinds.
+struct Subscription {
+  std::atomic<MemoryEventKinds> kinds{0};
+  MemoryObserver* observer = nullptr;  // null: not in use. Written under the lock.
+};
+constinit std::array<Subscription, k_max_observers> subscriptions{};
+constinit std::mutex subscriptions_lock;
+
+Subscription* find_subscription(const MemoryObserver* observer) noexcept {
+  const auto found = std::ranges::find(subscriptions, observer, &Subscription::observer);
+  return found != subscriptions.end() ? found : nullptr;
+}
+
+// Pre: the lock is held.
+void update_observed_kinds() noexcept {
+  MemoryEventKinds all = 0;
+  for (const auto& each : subscriptions) {
+    all |= each.kinds.load(std::memory_order_relaxed);
+  }
+  observed_kinds.store(all, std::memory_order_relaxed);
+  set_long_path(LongPathReason::observed,
+                (all & kinds_of(MemoryEventKind::allocate, MemoryEventKind::free)) != 0);
+}
+
+}  // namespace
+
+bool add_observer(MemoryObserver& observer, MemoryEventKinds kinds) noexcept {
+  const std::lock_guard hold{subscriptions_lock};
+  prepare_emissions();
+  auto* const unused = find_subscription(nullptr);
+  if (unused == nullptr) {
+    return false;
+  }
+  unused->observer = &observer;
+  unused->kinds.store(kinds, std::memory_order_seq_cst);
+  update_observed_kinds();
+  return true;
+}
+
+// The lock is released during the wait, so that an observer can be added meanwhile, and the entry
+// is not reused until the wait is over.
+void remove_observer(const MemoryObserver& observer) noexcept {
+  Subscription* removed = nullptr;
+  {
+    const std::lock_guard hold{subscriptions_lock};
+    removed = find_subscription(&observer);
+    removed->kinds.store(0, std::memory_order_seq_cst);
+    update_observed_kinds();
+  }
+  wait_for_emissions();
+  const std::lock_guard hold{subscriptions_lock};
+  removed->observer = nullptr;
+}
+
+void emit(const MemoryEvent& event) noexcept {
+  const Emission emission;
+  if (!emission) {
+    return;
+  }
+  const auto bit = bit_of(event.kind);
+  for (const auto& each : subscriptions) {
+    if ((each.kinds.load(std::memory_order_seq_cst) & bit) != 0) {
+      each.observer->on_memory_event(event);
+    }
+  }
+}
+
+}  // namespace isthmus
