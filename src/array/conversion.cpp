@@ -75,7 +75,7 @@ void convert_to_odd(std::byte* __restrict destination, const std::byte* __restri
                     std::size_t count) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
     store(destination + i * sizeof(double),
-          detail::integer_to_odd(load<From>(source + i * sizeof(From))));
+          v1::detail::integer_to_odd(load<From>(source + i * sizeof(From))));
   }
 }
 
