@@ -29,6 +29,9 @@ std::string name_ranges(const RangeSet& ranges) {
 }  // namespace
 
 Result<void> check_conflict(const UnifiedCopies& copies, const ByteRange& range) {
+  if (copies.state.host_dirty().empty() || copies.state.device_dirty().empty()) {
+    return {};
+  }
   const auto overlap = copies.state.conflict(range);
   if (overlap.empty()) {
     return {};

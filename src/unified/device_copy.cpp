@@ -15,10 +15,7 @@ Error freed_error(const UnifiedRequest& request) {
               describe_bytes(request.nbytes));
 }
 
-Result<void> DeviceCopy::ensure(HostCopy& host) {
-  if (buffer_) {
-    return {};
-  }
+Result<void> DeviceCopy::create(HostCopy& host) {
   auto buffer = is_one_memory_ ? create_over(host)
                                : Buffer::create(*queue_, {request_.nbytes, ISTHMUS_KIND_DEVICE, 0},
                                                 resource_.get());

@@ -18,7 +18,9 @@ class DeviceCopy {
 
   // Allocates the buffer, unless it exists. The allocation may run callbacks of the program that
   // use or free the unified buffer, since its lock is recursive. CLOSED after `close`.
-  [[nodiscard]] Result<void> ensure(HostCopy& host);
+  [[nodiscard]] Result<void> ensure(HostCopy& host) {
+    return buffer_ ? Result<void>{} : create(host);
+  }
   [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(buffer_); }
   [[nodiscard]] Buffer* operator->() const noexcept { return buffer_.get(); }
   [[nodiscard]] const Ref<Buffer>& buffer() const noexcept { return buffer_; }
@@ -38,6 +40,7 @@ class DeviceCopy {
   void note_written(const RangeSet& ranges);
 
  private:
+  [[nodiscard]] Result<void> create(HostCopy& host);
   [[nodiscard]] Result<Ref<Buffer>> create_over(HostCopy& host);
 
   Ref<Queue> queue_;

@@ -21,9 +21,6 @@ BufferState DirtyState::summary() const noexcept {
 }
 
 RangeSet DirtyState::conflict(const ByteRange& range) const {
-  if (device_dirty_.empty() || host_dirty_.empty()) {
-    return {};
-  }
   return host_dirty_.common(device_dirty_).common({range});
 }
 

@@ -93,12 +93,4 @@ ByteRange HostCopy::whole_granules(const ByteRange& range) const noexcept {
   return {range.begin / granule * granule, std::min(request_.nbytes, round_up(range.end, granule))};
 }
 
-// `views_` is loaded before `has_unscanned_writes_`, so that a view that ends between the two loads
-// is visible in at least one of them.
-tracking::Writers HostCopy::writers() const noexcept {
-  const bool has_no_writers = views_.load(std::memory_order_acquire) == 0 &&
-                              !has_unscanned_writes_.load(std::memory_order_acquire);
-  return has_no_writers ? tracking::Writers::none : tracking::Writers::some;
-}
-
 }  // namespace isthmus

@@ -60,7 +60,13 @@ class HostCopy {
   void note_read_pointer() noexcept { has_read_pointers_ = true; }
 
   // Whether other threads may write through views, or have done so since the last scan.
-  [[nodiscard]] tracking::Writers writers() const noexcept;
+  // `views_` is loaded before `has_unscanned_writes_`, so that a view that ends between the two
+  // loads is visible in at least one of them.
+  [[nodiscard]] tracking::Writers writers() const noexcept {
+    const bool has_no_writers = views_.load(std::memory_order_acquire) == 0 &&
+                                !has_unscanned_writes_.load(std::memory_order_acquire);
+    return has_no_writers ? tracking::Writers::none : tracking::Writers::some;
+  }
   // `begin_scan` precedes a scan, so that the flag remains set for the next one if a view ends
   // during this one. `mark_unscanned` also reverts it if the scan fails.
   void begin_scan() noexcept { has_unscanned_writes_.store(false, std::memory_order_seq_cst); }

@@ -8,11 +8,6 @@
 
 namespace isthmus {
 
-bool WriteRecorder::needs_scan() const noexcept {
-  return copies_.host && copies_.state.host_is_valid() &&
-         copies_.host.writers() != tracking::Writers::none;
-}
-
 Result<void> WriteRecorder::scan() {
   if (!needs_scan() || os::is_forked_child()) {
     return {};
@@ -42,6 +37,9 @@ RangeSet WriteRecorder::rounded_to_elements(const RangeSet& ranges) const {
 }
 
 Result<void> WriteRecorder::record_detected() {
+  if (detected_.empty()) {
+    return {};
+  }
   ISTHMUS_TRY(discard_host_writes(copies_.state.add_detected_writes(
       copies_.writes.without_host_ranges(rounded_to_elements(detected_)))));
   detected_.clear();

@@ -18,7 +18,10 @@ class WriteRecorder {
   explicit WriteRecorder(UnifiedCopies& copies) noexcept : copies_{copies} {}
 
   // Whether host writes since the last scan are possible.
-  [[nodiscard]] bool needs_scan() const noexcept;
+  [[nodiscard]] bool needs_scan() const noexcept {
+    return copies_.host && copies_.state.host_is_valid() &&
+           copies_.host.writers() != tracking::Writers::none;
+  }
   // Scans the host copy if necessary, and records the detected writes. No effect in a forked child.
   [[nodiscard]] Result<void> scan();
   // For callers that scan themselves: they add the detected ranges to `detected`, and `scan` or
