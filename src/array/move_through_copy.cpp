@@ -19,7 +19,7 @@ Submitted move_through_host_copy(Queue* queue, const EndpointMove& move, Transfe
 }  // namespace
 
 bool is_from_pool(const Allocation& memory) noexcept {
-  return memory.resource() != nullptr && memory.resource()->as_pool() != nullptr;
+  return memory.resource() != nullptr && memory.resource()->is_pool();
 }
 
 Result<Endpoint> memory_like(Queue& queue, const Allocation& model, std::size_t nbytes) {

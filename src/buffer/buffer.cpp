@@ -108,8 +108,8 @@ namespace {
 // that requires a reference.
 std::optional<bool> release_may_wait(Allocation& allocation) noexcept {
   auto* const resource = allocation.resource();
-  if (resource == nullptr || resource->as_pool() == nullptr || resource->unique() ||
-      allocation.is_nested() || allocation.has_exported_queue()) {
+  if (resource == nullptr || !resource->is_pool() || resource->unique() || allocation.is_nested() ||
+      allocation.has_exported_queue()) {
     return true;
   }
   return allocation.host_can_touch() && allocation.uses().may_run() ? std::nullopt

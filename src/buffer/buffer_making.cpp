@@ -38,11 +38,10 @@ Error check_not_lost(Device& device) {
 Result<Ref<Allocation>> allocate(Queue& queue, const AllocationRequest& request,
                                  MemoryResource* resource) {
   auto& device = resource != nullptr ? resource->device() : queue.device();
-  const auto* const pool = resource != nullptr ? resource->as_pool() : nullptr;
-  OomRecovery recovery{device, request, resource, pool};
+  OomRecovery recovery{device, request, resource};
   auto allocation = recovery.allocate([&] { return create_allocation(queue, request, resource); });
   if (is_out_of_memory(allocation) && no_wait == 0 && &device == &queue.device() &&
-      pool != nullptr && DefaultPools::only().has(*pool)) [[unlikely]] {
+      resource != nullptr && DefaultPools::only().has(*resource)) [[unlikely]] {
     auto unpooled = create_allocation(queue, request, nullptr);
     allocation = unpooled ? std::move(unpooled) : std::move(allocation);
   }
@@ -80,7 +79,7 @@ Result<Ref<Buffer>> Buffer::create_from(Queue& queue, const BufferRequest& reque
       request.alignment <= 0 ? std::uint64_t{0} : static_cast<std::uint64_t>(request.alignment);
   const AllocationRequest allocation_request{request.kind, request.nbytes, alignment};
   const bool is_checked_by_allocation =
-      request.nbytes != 0 && (resource == nullptr || resource->as_pool());
+      request.nbytes != 0 && (resource == nullptr || resource->is_pool());
   if (auto error = is_checked_by_allocation
                        ? Error{}
                        : queue.context().check(queue.device(), allocation_request)) {

@@ -6,7 +6,7 @@
 
 #include "c/common.hpp"
 #include "memory/base/holders.hpp"
-#include "memory/pool/pool.hpp"
+#include "memory/pool/pool_of.hpp"
 #include "os/process.hpp"
 
 using namespace isthmus;
@@ -15,7 +15,7 @@ using namespace isthmus::c;
 namespace {
 
 Result<Pool*> pool_of(isthmus_resource_t* resource) {
-  auto* const pool = object(resource)->as_pool();
+  auto* const pool = isthmus::pool_of(*object(resource));
   if (pool == nullptr) {
     return fail(
         ISTHMUS_ERROR_UNSUPPORTED,

@@ -13,6 +13,7 @@
 #include "memory/base/result_memory.hpp"
 #include "memory/pool/default_pools.hpp"
 #include "memory/pool/pool.hpp"
+#include "memory/pool/pool_of.hpp"
 #include "memory/records/raw.hpp"
 #include "memory/records/recorded_upstream.hpp"
 #include "os/process.hpp"
@@ -277,7 +278,7 @@ isthmus_status_t isthmus_resource_allocate(isthmus_resource_t* resource, size_t 
   if (resource == nullptr || pointer == nullptr || os::is_forked_child()) [[unlikely]] {
     return allocate_cold(resource, nbytes, alignment, queue, pointer);
   }
-  auto* pool = object(resource)->as_pool();
+  auto* pool = pool_of(*object(resource));
   if (pool == nullptr) [[unlikely]] {
     return allocate_through(resource, nbytes, alignment, queue, pointer);
   }
@@ -294,7 +295,7 @@ isthmus_status_t isthmus_resource_deallocate(isthmus_resource_t* resource, void*
   if (resource == nullptr || os::is_forked_child()) [[unlikely]] {
     return deallocate_cold(resource, pointer, nbytes, queue);
   }
-  auto* pool = object(resource)->as_pool();
+  auto* pool = pool_of(*object(resource));
   if (pool == nullptr) [[unlikely]] {
     return deallocate_through(resource, pointer, nbytes, queue);
   }

@@ -7,8 +7,8 @@ A layer may include itself and the layers before it in LAYERS. A driver's folder
 include the backend interface, `core` and `os`, but no other driver; only src/backend/drivers.cpp
 includes the drivers. The folder WORKAROUNDS belongs to the backend interface. The folders of
 python/src follow the same rule, in the order of MODULE_LAYERS; files beside them may include any of
-them. Only `os` contains system #ifdefs. A line has at most 100 columns. No committed file is larger
-than 256 KiB.
+them. Only `memory` converts a resource to a pool (AS_POOL). Only `os` contains system #ifdefs. A
+line has at most 100 columns. No committed file is larger than 256 KiB.
 """
 
 import re
@@ -31,6 +31,7 @@ WORKAROUNDS = "workarounds"  # for defects of drivers; below `backend`
 LICENCE = "SPDX-License-Identifier: Apache-2.0"
 LICENCE_LINE = re.compile(rf"^(//|#|/\*) {re.escape(LICENCE)}( \*/)?$", re.M)
 LICENCE_WITHIN = 200  # characters from the start of a file
+AS_POOL = re.compile(r"\bas_pool\b")
 MAX_COLUMNS = 100
 MAX_BYTES = 256 << 10
 SOURCES = {".h", ".hpp", ".c", ".cpp", ".ipp"}
@@ -81,8 +82,13 @@ def check_include(path: Path, target: Path) -> str | None:
 
 
 def check_source(root: Path, path: Path, text: str) -> Iterator[tuple[int, str]]:
-    if layer_of(path)[0] not in LAYERS:
+    layer = layer_of(path)[0]
+    if layer not in LAYERS:
         yield 1, f"not in a layer: one of {', '.join(LAYERS)}"
+    if layer not in MEMORY:
+        for found in AS_POOL.finditer(text):
+            line = text.count("\n", 0, found.start()) + 1
+            yield line, "as_pool is for src/memory alone: use is_pool or pool_of"
     for found in INCLUDE.finditer(text):
         line = text.count("\n", 0, found.start(1)) + 1
         if found[2].startswith("isthmus/"):

@@ -32,8 +32,12 @@ class MemoryResource : public RefCounted {
   }
   // The kinds of memory that `allocate` may return.
   [[nodiscard]] KindSet kinds() const noexcept { return nature_.kinds; }
-  // This resource, if it is a pool, else null. Avoids virtual calls, each of which would take as
-  // long as a pool's fast path.
+  // Whether this is a pool: it checks requests, recovers from a lack of memory and orders frees by
+  // itself, and its frees never wait.
+  [[nodiscard]] bool is_pool() const noexcept { return self_ != nullptr; }
+  // This resource, if it is a pool, else null. For `memory` alone; other layers use `pool_of`
+  // (memory/pool/pool_of.hpp). Avoids virtual calls, each of which would take as long as a pool's
+  // fast path.
   [[nodiscard]] Pool* as_pool() const noexcept { return self_; }
   // Adds the resources at the ends of its chains of upstreams to `out`, each once. Adds itself if
   // it has no upstream.

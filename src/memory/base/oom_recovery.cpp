@@ -17,7 +17,7 @@ bool has_pool_upstream(MemoryResource* resource) noexcept try {
     resource->collect_bases(bases);
   }
   return std::any_of(bases.begin(), bases.end(),
-                     [](const MemoryResource* each) { return each->as_pool() != nullptr; });
+                     [](const MemoryResource* each) { return each->is_pool(); });
 } catch (const std::bad_alloc&) {
   return true;  // unknown
 }

@@ -34,8 +34,12 @@ namespace isthmus {
 // of resources inside an allocation function of the program (`DriverServesThread`).
 class OomRecovery {
  public:
-  // Create this before the first attempt. `resource` serves the request; null: the driver. `pool`
-  // is the pool that serves or makes the request; null: none. It trims itself in its own stages.
+  // Create this before the first attempt. `resource` serves the request; null: the driver.
+  OomRecovery(Device& device, const AllocationRequest& request, MemoryResource* resource) noexcept
+      : OomRecovery{device, request, resource,
+                    resource != nullptr && resource->is_pool() ? resource : nullptr} {}
+  // `pool` is the pool that serves or makes the request; null: none. It trims itself in its own
+  // stages.
   OomRecovery(Device& device, const AllocationRequest& request, MemoryResource* resource,
               const MemoryResource* pool) noexcept
       : device_{device},

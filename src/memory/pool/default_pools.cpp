@@ -141,10 +141,10 @@ void DefaultPools::count_blocks(LiveTotal& total, UsmKind kind) noexcept {
   });
 }
 
-bool DefaultPools::has(const Pool& pool) noexcept {
+bool DefaultPools::has(const MemoryResource& resource) noexcept {
   const std::lock_guard hold{lock_};
   return std::any_of(entries_.begin(), entries_.end(),
-                     [&](const Entry& each) { return each.pool.get() == &pool; });
+                     [&](const Entry& each) { return each.pool.get() == &resource; });
 }
 
 std::size_t DefaultPools::count() noexcept {

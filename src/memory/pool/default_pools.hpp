@@ -48,7 +48,7 @@ class DefaultPools {
   // of these pools.
   void count_blocks(LiveTotal& total, UsmKind kind) noexcept;
   [[nodiscard]] std::size_t count() noexcept;  // number of pools
-  [[nodiscard]] bool has(const Pool& pool) noexcept;
+  [[nodiscard]] bool has(const MemoryResource& resource) noexcept;
 
  private:
   friend NeverDestroyed<DefaultPools>;

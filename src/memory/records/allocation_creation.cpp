@@ -71,7 +71,7 @@ Result<Ref<Allocation>> take_ownership(Queue& queue, const Allocation::Facts& fa
                                        MemoryResource* resource) {
   auto result = record(queue, facts, resource);
   if (!result) {
-    const bool is_ordered = resource != nullptr && resource->as_pool() != nullptr;
+    const bool is_ordered = resource != nullptr && resource->is_pool();
     Allocation::return_memory(facts, queue, resource,
                               is_ordered || !queue.is_exported() ? &queue : nullptr);
   }

@@ -30,7 +30,7 @@ bool is_used_above(MemoryResource& resource, const void* pointer, std::size_t nb
   auto& source = resource.resource_of(pointer, nbytes);
   const auto* const page = process_page_map.find(pointer);
   auto& areas = process_cut_areas();
-  if (source.as_pool() != nullptr) {
+  if (source.is_pool()) {
     return page != nullptr && areas.find(pointer, true).has_value();
   }
   switch (areas.position_of(pointer, source, page != nullptr)) {
@@ -50,8 +50,7 @@ Result<void*> allocate_raw(MemoryResource& resource, std::size_t nbytes, std::si
                            Queue& queue) {
   release_large_on_demand();
   const AllocationRequest request{resource.kind(), nbytes, alignment};
-  const auto* const pool = resource.as_pool() != nullptr ? &resource : nullptr;
-  OomRecovery recovery{resource.device(), request, &resource, pool};
+  OomRecovery recovery{resource.device(), request, &resource};
   auto memory = recovery.allocate([&] { return resource.allocate(nbytes, alignment, queue); });
   if (!memory || has_no_record(resource, *memory, nbytes)) {
     return memory;
