@@ -147,6 +147,14 @@ void Event::block(const os::Deadline& until) noexcept {
 }
 
 Result<EventTimes> Event::times() {
+  if (pending()) {
+    return fail(ISTHMUS_PENDING,
+                "the operation has not completed: its times are available afterwards");
+  }
+  return do_times();
+}
+
+Result<EventTimes> Event::do_times() {
   return fail(ISTHMUS_ERROR_UNSUPPORTED, "this event records no times");
 }
 

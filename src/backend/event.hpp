@@ -74,8 +74,9 @@ class Event : public RefCounted {
   // it, or submits a later operation.
   void on_complete_lazily(Continuation& continuation) noexcept;
 
-  // Times on the device's clock. UNSUPPORTED if the driver records none.
-  [[nodiscard]] virtual Result<EventTimes> times();
+  // Times on the device's clock. PENDING if the operation has not completed, UNSUPPORTED if the
+  // driver records none.
+  [[nodiscard]] Result<EventTimes> times();
   // Identifies the clock of these times. Null if they cannot be compared with those of another
   // event.
   [[nodiscard]] virtual const void* clock() const noexcept { return nullptr; }
@@ -101,6 +102,8 @@ class Event : public RefCounted {
   virtual void arm() noexcept {}
   // Like `arm`, for continuations that may be delayed.
   virtual void arm_lazily() noexcept { arm(); }
+  // The times of an operation that has completed. The default suits events that record none.
+  [[nodiscard]] virtual Result<EventTimes> do_times();
   // Blocks until completion or the deadline. The default arms the event and sleeps.
   virtual void block(const os::Deadline& until) noexcept;
 

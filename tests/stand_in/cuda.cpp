@@ -100,6 +100,7 @@ CUresult in_context() { return current != nullptr ? cu::k_success : cu::k_error_
 std::atomic<long> calls_before_failure{-1};
 std::atomic<bool> node_is_full{false};
 std::atomic<bool> exports_are_refused{false};
+std::atomic<std::size_t> live_events{0};
 
 CUresult may_begin() {
   if (in_context() != cu::k_success) {
@@ -177,6 +178,8 @@ void stand_in_let_peers(int may) { memory().enable_peers(may != 0); }
 unsigned stand_in_users(const void* at) { return memory().users_of(to_deviceptr(at)); }
 // The number of registered ranges of callers' memory.
 std::size_t stand_in_registered() { return memory().registered(); }
+// The number of events that were created and not destroyed.
+std::size_t stand_in_events() { return live_events; }
 int stand_in_is_write_combined(const void* at) {
   return memory().is_write_combined(to_deviceptr(at)) ? 1 : 0;
 }
@@ -413,11 +416,13 @@ CUresult cuEventCreate(CUevent* made, unsigned how) {
   if (outcome == cu::k_success) {
     *made = reinterpret_cast<CUevent>(
         new stand_in::event{device_here(), (how & cu::k_event_disable_timing) == 0, nullptr});
+    ++live_events;
   }
   return outcome;
 }
 CUresult cuEventDestroy_v2(CUevent gone) {
   delete &event_of(gone);
+  --live_events;
   return in_context();
 }
 CUresult cuEventRecord(CUevent what, CUstream on) {

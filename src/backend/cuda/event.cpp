@@ -28,29 +28,30 @@ Result<CUevent> acquire_event(const Device& device, bool has_timing) {
   return event;
 }
 
+// Returns an event to the cache, or destroys it if it has timing or the cache is full.
+void release_event(const Device& device, CUevent event, bool has_timing) noexcept {
+  if (os::is_forked_child() || (!has_timing && device.events().recycle(event)) ||
+      os::drivers_unavailable()) {
+    return;
+  }
+  if (const ContextGuard guard{device.calls(), device.primary_or_null()};
+      guard.outcome() == cu::k_success) {
+    device.calls().destroy_event(event);
+  }
+}
+
 }  // namespace
 
-// If memory is exhausted and the cache is full, the driver's event is leaked.
 Result<Ref<Operation>> make_operation(const Device& device, bool has_timing) {
   auto handle = acquire_event(device, has_timing);
   ISTHMUS_TRY(handle);
-  Undo cleanup{[&] { static_cast<void>(!has_timing && device.events().recycle(*handle)); }};
+  Undo cleanup{[&] { release_event(device, *handle, has_timing); }};
   auto event = make_ref<Operation>(device, *handle, has_timing);
   cleanup.dismiss();
   return event;
 }
 
-Operation::~Operation() {
-  const bool is_reusable = !has_timing_;
-  if (os::is_forked_child() || (is_reusable && device_.events().recycle(handle_)) ||
-      os::drivers_unavailable()) {
-    return;
-  }
-  if (const ContextGuard guard{device_.calls(), device_.primary_or_null()};
-      guard.outcome() == cu::k_success) {
-    device_.calls().destroy_event(handle_);
-  }
-}
+Operation::~Operation() { release_event(device_, handle_, has_timing_); }
 
 // The resolution of CUDA's times is half a microsecond.
 Result<std::int64_t> Operation::elapsed_since(Event& earlier) {

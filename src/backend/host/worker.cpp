@@ -38,14 +38,6 @@ void Task::execute() noexcept {
   complete(std::move(outcome));
 }
 
-Result<EventTimes> Task::times() {
-  if (pending()) {
-    return fail(ISTHMUS_PENDING,
-                "the operation has not completed: its times are available afterwards");
-  }
-  return times_;
-}
-
 // All queues of the host share one clock.
 const void* Task::clock() const noexcept {
   static const char only = 0;

@@ -28,8 +28,10 @@ class Task final : public Event {
   void execute() noexcept;
   // Whether the task can run without waiting.
   [[nodiscard]] bool ready() const noexcept { return after_.empty(); }
-  [[nodiscard]] Result<EventTimes> times() override;
   [[nodiscard]] const void* clock() const noexcept override;
+
+ protected:
+  [[nodiscard]] Result<EventTimes> do_times() override { return times_; }
 
  private:
   std::function<Error()> effect_;

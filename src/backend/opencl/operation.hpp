@@ -30,10 +30,10 @@ class Operation final : public DriverEvent {
     set_handle(events.closing != nullptr ? events.closing : events.last);
   }
   void add_gates(GateList& all) override;
-  [[nodiscard]] Result<EventTimes> times() override;
   [[nodiscard]] const void* clock() const noexcept override { return &device_; }
 
  protected:
+  [[nodiscard]] Result<EventTimes> do_times() override;
   void refresh() noexcept override;
   void arm() noexcept override;
   void block(const os::Deadline& until) noexcept override;

@@ -27,14 +27,6 @@ void perform(const Work& work) noexcept {
   }
 }
 
-Result<EventTimes> Operation::times() {
-  if (!settled()) {
-    return fail(ISTHMUS_PENDING,
-                "the operation has not completed: its times are available afterwards");
-  }
-  return times_;
-}
-
 void Operation::end() noexcept {
   {
     const auto finished_work = std::exchange(work_, Work{});

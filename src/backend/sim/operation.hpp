@@ -76,7 +76,6 @@ struct AwaitedEvent {
 
 class Operation : public Event {
  public:
-  [[nodiscard]] Result<EventTimes> times() override;
   [[nodiscard]] const void* clock() const noexcept override { return engine_.get(); }
   [[nodiscard]] Engine& engine() const noexcept { return *engine_; }
 
@@ -87,6 +86,7 @@ class Operation : public Event {
         queue_operations_{std::move(queue_operations)},
         work_{std::move(work)} {}
 
+  [[nodiscard]] Result<EventTimes> do_times() override { return times_; }
   void refresh() noexcept override = 0;
   void arm() noexcept override = 0;
   void arm_lazily() noexcept override {}

@@ -40,11 +40,7 @@ void Operation::block(const os::Deadline& until) noexcept {
   }
 }
 
-Result<EventTimes> Operation::times() {
-  if (pending()) {
-    return fail(ISTHMUS_PENDING,
-                "the operation has not completed: its times are available afterwards");
-  }
+Result<EventTimes> Operation::do_times() {
   if (os::drivers_unavailable()) {
     return driver_unavailable_error();
   }
