@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "backend/call_of_any_thread.hpp"
-#include "backend/workarounds/delayed_release.hpp"
 #include "backend/opencl/operation.hpp"
+#include "backend/workarounds/delayed_release.hpp"
 #include "core/sizes.hpp"
 
 namespace isthmus::opencl {

@@ -6,7 +6,7 @@
 #include "backend/context.hpp"
 #include "backend/opencl/device.hpp"
 #include "backend/opencl/driver.hpp"
-#include "backend/opencl/exit_drain.hpp"
+#include "backend/opencl/native_queue.hpp"
 
 namespace isthmus::opencl {
 
@@ -31,8 +31,8 @@ class DelayedQueue final : public DrainedQueue {
 
   // Always false, since work of other code may be pending.
   [[nodiscard]] bool is_known_idle() noexcept override { return false; }
-  [[nodiscard]] NativeQueue native_queue() const noexcept override {
-    return {calls(), queue_.handle};
+  [[nodiscard]] NativeQueue retain_native() noexcept override {
+    return retain_native_queue(calls(), queue_.handle);
   }
 
  private:

@@ -23,7 +23,7 @@ struct DeviceTraits {
   // for Intel's CPU runtime. PoCL 3.1 terminates all commands queued after the event. Both crash on
   // out-of-order queues.
   bool ends_dependents = false;
-  // The device's queues must be drained before the driver is unloaded (exit_drain.hpp).
+  // The device's queues must be drained before the driver is unloaded (workarounds/exit_drain.hpp).
   bool needs_drain_at_exit = false;
 };
 

@@ -10,7 +10,8 @@ namespace isthmus::opencl {
 
 struct Driver {
   Api calls;
-  // Whether some device's queues must be drained before the driver is unloaded (exit_drain.hpp).
+  // Whether some device's queues must be drained before the driver is unloaded
+  // (workarounds/exit_drain.hpp).
   bool needs_drain_at_exit = false;
 };
 

@@ -15,7 +15,7 @@
 // Intel's runtime completes commands inside clSetUserEventStatus and runs their callbacks there.
 
 #include "backend/opencl/event.hpp"
-#include "backend/opencl/exit_drain.hpp"
+#include "backend/workarounds/exit_drain.hpp"
 
 namespace isthmus::opencl {
 

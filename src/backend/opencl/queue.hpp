@@ -9,7 +9,7 @@
 #include "backend/context.hpp"
 #include "backend/opencl/device.hpp"
 #include "backend/opencl/driver.hpp"
-#include "backend/opencl/exit_drain.hpp"
+#include "backend/opencl/native_queue.hpp"
 #include "backend/opencl/submitter.hpp"
 #include "backend/queue.hpp"
 
@@ -54,7 +54,9 @@ class Queue final : public isthmus::Queue, public DrainedQueue {
 
   [[nodiscard]] std::uintptr_t key() const noexcept override;
   [[nodiscard]] bool is_known_idle() noexcept override { return isthmus::Queue::is_known_idle(); }
-  [[nodiscard]] NativeQueue native_queue() const noexcept override { return {calls(), handle_}; }
+  [[nodiscard]] NativeQueue retain_native() noexcept override {
+    return retain_native_queue(calls(), handle_);
+  }
 
  protected:
   [[nodiscard]] Result<Ref<Event>> do_copy(void* destination, const void* source,

@@ -1,31 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backend/opencl/exit_drain.hpp"
+#include "backend/workarounds/exit_drain.hpp"
 
 #include <chrono>
+#include <new>
 #include <thread>
 
 #include "core/never_destroyed.hpp"
 #include "os/process.hpp"
 
-namespace isthmus::opencl {
+namespace isthmus {
 namespace {
 
-// Limits the wait for all queues together, since a user event of other code may never be set.
+// Limits the wait for all queues together, since an event of other code that the work waits for may
+// never be set.
 constexpr std::chrono::seconds k_max_wait{5};
 constexpr std::chrono::microseconds k_poll_interval{50};
 
-// Does not release the objects that it creates: the process is exiting.
-void drain_queue(const Api& calls, QueueHandle handle, os::Clock::time_point until) noexcept {
-  EventHandle last = nullptr;
-  if (os::Clock::now() < until &&
-      calls.enqueue_barrier(handle, 0, nullptr, &last) == cl::k_success) {
-    calls.flush(handle);
-    Code status = cl::k_complete;
-    while (calls.get_event_info(last, cl::k_event_status, sizeof status, &status, nullptr) ==
-               cl::k_success &&
-           status > cl::k_complete && os::Clock::now() < until) {
-      std::this_thread::sleep_for(k_poll_interval);
-    }
+void wait_for(const NativeQueue& queue, void* barrier, os::Clock::time_point until) noexcept {
+  while (os::Clock::now() < until && queue.calls->is_running(queue.api, barrier)) {
+    std::this_thread::sleep_for(k_poll_interval);
   }
 }
 
@@ -76,29 +69,38 @@ bool ExitDrain::end_next_gate() noexcept {
   }
   auto& gate = static_cast<DrainedGate&>(*gates_.next_);
   unlink(gate);
-  // The gate still exists: `open` removes it from the list before its last release.
+  // The gate still exists: it is removed from the list before its last release.
   const auto reference = gate.reference();
   hold.unlock();
   gate.end_unopened();
   return true;
 }
 
-bool ExitDrain::drain_next(List& queues, os::Clock::time_point until) noexcept {
+// Without memory for the list of barriers, waits for the barrier at once. Submits none after the
+// deadline. Does not call the driver's barrier under the lock: it may wait for functions of the
+// program that destroy queues.
+bool ExitDrain::submit_next_barrier(List& queues, std::vector<Barrier>& barriers,
+                                    os::Clock::time_point until) noexcept {
   std::unique_lock hold{lock_};
   if (queues.next_ == &queues) {
     return false;
   }
-  auto& queue = static_cast<DrainedQueue&>(*queues.next_);
-  unlink(queue);
-  if (queue.is_known_idle()) {
+  auto& member = static_cast<DrainedQueue&>(*queues.next_);
+  unlink(member);
+  if (member.is_known_idle() || os::Clock::now() >= until) {
     return true;
   }
-  // Retains the driver's queue in place of `queue`, which may be destroyed once the lock is
-  // released. This reference is never released: the process is exiting.
-  const auto [calls, handle] = queue.native_queue();
-  if (calls.retain_queue(handle) == cl::k_success) {
-    hold.unlock();
-    drain_queue(calls, handle, until);
+  const auto queue = member.retain_native();
+  hold.unlock();
+  auto* const event =
+      queue.queue != nullptr ? queue.calls->submit_barrier(queue.api, queue.queue) : nullptr;
+  if (event == nullptr) {
+    return true;
+  }
+  try {
+    barriers.push_back({queue, event});
+  } catch (const std::bad_alloc&) {
+    wait_for(queue, event, until);
   }
   return true;
 }
@@ -107,8 +109,13 @@ void ExitDrain::run() noexcept {
   while (end_next_gate()) {
   }
   const auto until = os::Clock::now() + k_max_wait;
-  while (drain_next(queues_, until) || drain_next(delayed_queues_, until)) {
+  std::vector<Barrier> barriers;
+  while (submit_next_barrier(queues_, barriers, until) ||
+         submit_next_barrier(delayed_queues_, barriers, until)) {
+  }
+  for (const auto& each : barriers) {
+    wait_for(each.queue, each.event, until);
   }
 }
 
-}  // namespace isthmus::opencl
+}  // namespace isthmus

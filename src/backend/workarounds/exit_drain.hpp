@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Drains queues at process exit, before Intel's CPU runtime is unloaded. Otherwise the runtime
-// hangs if queues with unfinished work wait for one another, and crashes if an out-of-order queue
-// has commands in flight. First fails the gates that never opened, and thus all work that waits for
-// them. Then waits until the queues are empty, for at most 5 seconds.
+// hangs if queues with unfinished work wait for one another, and crashes if commands are in flight.
+// OpenCL and SYCL, which may run on that runtime, register their queues. Thread-safe.
+//
+// First fails the gates that never opened, and thus all work that waits for them. Then submits a
+// barrier to each queue, and waits for the barriers, for at most 5 seconds in total.
 
 #include <mutex>
+#include <vector>
 
 #include "backend/event.hpp"
-#include "backend/opencl/api.hpp"
 #include "os/futex.hpp"
 
-namespace isthmus::opencl {
+namespace isthmus {
 
 // The base of objects that can be in a list of ExitDrain.
 class DrainedAtExit {
@@ -29,7 +31,7 @@ class DrainedAtExit {
   DrainedAtExit* next_ = this;
 };
 
-// A gate, until it opens.
+// An event of the driver that waits for the program, until it is set.
 class DrainedGate : public DrainedAtExit {
  public:
   // Returns a reference that keeps the gate alive. Called with ExitDrain's lock held.
@@ -42,9 +44,17 @@ class DrainedGate : public DrainedAtExit {
   ~DrainedGate() = default;
 };
 
+// A reference to a queue of the driver. It is never released: the process is exiting.
 struct NativeQueue {
-  const Api& calls;
-  QueueHandle handle;
+  // Functions of the driver, whose table of functions is `api`.
+  struct Calls {
+    // Returns the barrier's event; null if the driver refuses.
+    void* (*submit_barrier)(const void* api, void* queue) noexcept;
+    bool (*is_running)(const void* api, void* barrier) noexcept;
+  };
+  const Calls* calls = nullptr;
+  const void* api = nullptr;
+  void* queue = nullptr;  // null if the driver refused the reference
 };
 
 // An object that holds a queue of the driver. Its functions are called with ExitDrain's lock held.
@@ -52,14 +62,16 @@ class DrainedQueue : public DrainedAtExit {
  public:
   // Whether the queue is known to have no pending work. Must not query the driver.
   [[nodiscard]] virtual bool is_known_idle() noexcept = 0;
-  [[nodiscard]] virtual NativeQueue native_queue() const noexcept = 0;
+  // Returns another reference to the driver's queue, since this object may be destroyed once the
+  // lock is released.
+  [[nodiscard]] virtual NativeQueue retain_native() noexcept = 0;
 
  protected:
   ~DrainedQueue() = default;
 };
 
-// Never destroyed, since it must outlive every thread. Thread-safe; the lock is held for a few
-// instructions.
+// Never destroyed, since it must outlive every thread. The lock is held for a few instructions, and
+// while a queue is retained.
 class ExitDrain {
  public:
   static ExitDrain& instance() noexcept;
@@ -73,15 +85,22 @@ class ExitDrain {
   // virtual functions of members. Does nothing if the member is in no list, and in a forked child.
   void remove(DrainedAtExit& member) noexcept;
 
+  // Called once, at exit.
   void run() noexcept;
 
  private:
   struct List : DrainedAtExit {};
+  struct Barrier {
+    NativeQueue queue;
+    void* event;
+  };
 
   void append(List& target, DrainedAtExit& member) noexcept;
   static void unlink(DrainedAtExit& member) noexcept;
+  // Remove the first member of a list. Return false if the list is empty.
   [[nodiscard]] bool end_next_gate() noexcept;
-  [[nodiscard]] bool drain_next(List& queues, os::Clock::time_point until) noexcept;
+  [[nodiscard]] bool submit_next_barrier(List& queues, std::vector<Barrier>& barriers,
+                                         os::Clock::time_point until) noexcept;
 
   std::mutex lock_;
   List gates_;
@@ -89,4 +108,4 @@ class ExitDrain {
   List delayed_queues_;
 };
 
-}  // namespace isthmus::opencl
+}  // namespace isthmus
