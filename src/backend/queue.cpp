@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "backend/order_only.hpp"
-#include "core/promised_room.hpp"
+#include "backend/workarounds/query_on_demand.hpp"
 #include "core/sizes.hpp"
 #include "core/undo.hpp"
 #include "os/process.hpp"
@@ -25,13 +25,18 @@ std::uint64_t next_serial() noexcept {
 
 }  // namespace
 
-Queue::Queue(Context& context, Device& device, bool platform_owned)
-    : RefCounted{platform_owned ? &device : nullptr},
+Queue::Queue(Context& context, Device& device, QueueTraits traits)
+    : RefCounted{traits.is_default ? &device : nullptr},
       context_{context},
       device_{device},
-      serial_{next_serial()} {
-  if (!platform_owned) {
+      serial_{next_serial()},
+      is_exported_{traits.is_adopted},
+      traits_{traits} {
+  if (!traits.is_default) {
     context_ref_ = Ref<Context>{&context};
+  }
+  if (traits.is_queried_on_demand) {
+    note_queue_queried_on_demand();
   }
 }
 
@@ -51,31 +56,11 @@ Result<Ref<Queue>> Queue::create(Context& context, Device& device) {
 
 std::uintptr_t Queue::key() const noexcept { return address(this); }
 
-void Queue::add_pool() noexcept {
-  const std::lock_guard hold{pools_lock_};
-  ++pool_references_;
-}
-
-void Queue::remove_pool() noexcept {
-  const std::lock_guard hold{pools_lock_};
-  --pool_references_;
-}
-
-bool Queue::has_only_pool_references() noexcept {
-  const std::lock_guard hold{pools_lock_};
-  return references() <= pool_references_;
-}
-
-bool Queue::retain_unless_only_pools() noexcept {
-  const std::lock_guard hold{pools_lock_};
-  return references() > pool_references_ && try_retain();
-}
-
 Result<void*> Queue::export_handle() noexcept {
   void* handle = native();
   if (handle != nullptr) {
-    mark_exported();
-    if (has_off_queue_.load(std::memory_order_acquire)) [[unlikely]] {
+    is_exported_.store(true, std::memory_order_release);
+    if (tail_.has_off_queue()) [[unlikely]] {
       if (auto error = order_after_off_queue()) {
         return error;
       }
@@ -131,32 +116,11 @@ Result<std::vector<Ref<Event>>> Queue::translate(WaitList after) {
   return pending;
 }
 
-std::uint64_t Queue::begin_submission() {
-  return reserve_entry(tails_, tails_lock_, reserved_, next_number_);
-}
-
-void Queue::cancel_submission() noexcept {
-  const std::lock_guard hold{tails_lock_};
-  --reserved_;
-}
-
-void Queue::reserve_off_queue() { static_cast<void>(begin_submission()); }
+void Queue::reserve_off_queue() { static_cast<void>(tail_.reserve()); }
 
 Error Queue::insert_off_queue(const Ref<Event>& event) noexcept {
-  {
-    const std::lock_guard hold{tails_lock_};
-    --reserved_;
-    tails_.push_back({next_number_++, event, true});
-    has_off_queue_.store(true, std::memory_order_release);
-  }
+  tail_.insert_off_queue(event);
   return order_after_off_queue();
-}
-
-Ref<Event> Queue::pending_off_queue() noexcept {
-  const std::lock_guard hold{tails_lock_};
-  const auto found = std::ranges::find_if(
-      tails_, [](const Tail& each) { return each.is_off_queue && !each.last->settled(); });
-  return found != tails_.end() ? found->last : Ref<Event>{};
 }
 
 Error Queue::fence_without_throwing() noexcept {
@@ -188,7 +152,7 @@ Error Queue::order_after_off_queue() noexcept {
         os::drivers_unavailable()) {
       return {};
     }
-    const auto event = pending_off_queue();
+    const auto event = tail_.unfinished_off_queue();
     if (!event) {
       return {};
     }
@@ -202,59 +166,15 @@ Error Queue::order_after_off_queue() noexcept {
 }
 
 std::uint64_t Queue::add_off_queue_events(std::vector<Ref<Event>>& after) {
-  if (!has_off_queue_.load(std::memory_order_acquire)) [[likely]] {
+  if (!tail_.has_off_queue()) [[likely]] {
     return 0;
   }
   std::vector<Ref<Event>> off_queue_events;
-  const auto limit = [&] {
-    const std::lock_guard hold{tails_lock_};
-    for (const auto& each : tails_) {
-      if (each.is_off_queue) {
-        off_queue_events.push_back(each.last);
-      }
-    }
-    return next_number_;
-  }();
+  const auto limit = tail_.add_off_queue(off_queue_events);
   for (const auto& each : off_queue_events) {
     after.push_back(order_only(each));
   }
   return limit;
-}
-
-// Replaces all tails recorded before this submission began: they precede it in the queue's order,
-// so its completion implies theirs. Retains the tails of concurrent submissions, and off-queue
-// events that this submission did not wait for. Adds the new tail first, so that a concurrent query
-// never misses work. Releases references outside the lock, one at a time: there is a single tail
-// unless threads submit concurrently.
-void Queue::record_submission(Ref<Event> submitted, std::uint64_t begin_number,
-                              std::uint64_t off_queue_limit) noexcept {
-  const auto precedes = [=](const Tail& earlier) {
-    return earlier.number < (earlier.is_off_queue ? off_queue_limit : begin_number);
-  };
-  {
-    const std::lock_guard hold{tails_lock_};
-    --reserved_;
-    if (tails_.size() == 1 && off_queue_limit == 0 && precedes(tails_.front())) [[likely]] {
-      tails_.front().number = next_number_++;
-      std::swap(tails_.front().last, submitted);
-      return;
-    }
-    tails_.push_back({next_number_++, std::move(submitted)});
-  }
-  for (;;) {
-    Ref<Event> dropped;
-    const std::lock_guard hold{tails_lock_};
-    const auto first = std::find_if(tails_.begin(), tails_.end(), precedes);
-    if (first == tails_.end()) {
-      if (off_queue_limit != 0) [[unlikely]] {
-        has_off_queue_.store(std::ranges::any_of(tails_, &Tail::is_off_queue),
-                             std::memory_order_release);
-      }
-      return;
-    }
-    dropped = std::move(first->last);
-    tails_.erase(first);
-  }
 }
 
 template <class Lock, class Submit>
@@ -277,12 +197,12 @@ Result<Ref<Event>> Queue::submit(WaitList after, Submit&& call) {
     pending = *std::move(translated);
   }
   const Lock hold{submission_lock_};
-  const auto begin_number = begin_submission();
-  Undo cancelled{[&] { cancel_submission(); }};
+  const auto begin = tail_.reserve();
+  Undo cancelled{[&] { tail_.cancel(); }};
   Result<Ref<Event>> submitted = call(WaitList{pending});
   if (submitted) {
     cancelled.dismiss();
-    record_submission(*submitted, begin_number, off_queue_limit);
+    tail_.record(*submitted, begin, off_queue_limit);
   }
   return submitted;
 }
@@ -365,6 +285,35 @@ Result<Ref<Event>> Queue::run(std::unique_ptr<HostFunction> function, WaitList a
   return submitted;
 }
 
+Result<Ref<Event>> Queue::do_run(std::unique_ptr<HostFunction>& function, WaitList after,
+                                 FunctionStart& start) {
+  if (!device_.can(ISTHMUS_CAN_WAIT_FOR_HOST)) {
+    return fail(ISTHMUS_ERROR_UNSUPPORTED,
+                "{} cannot wait for host functions: it lacks the capability \"wait_for_host\"",
+                device_.properties().filter);
+  }
+  auto end_event = make_ref<LibraryEvent>();
+  auto gate = make_ref<LibraryEvent>();
+  auto continuation =
+      std::make_unique<FunctionContinuation>(std::move(function), context_, end_event, gate);
+  Undo restore_function{[&] { function = continuation->release_function(); }};
+  auto start_event = do_fence(after);
+  if (!start_event) {
+    return start_event.take_error();
+  }
+  auto gate_event = can_wait_for(*gate) ? Result<Ref<Event>>{Ref<Event>{gate}} : import(*gate);
+  if (gate_event) {
+    gate_event = do_fence(std::span{&*gate_event, 1});
+  }
+  if (!gate_event) {
+    gate->finish({});
+    return gate_event.take_error();
+  }
+  restore_function.dismiss();
+  start = {*std::move(start_event), continuation.release()};
+  return Ref<Event>{end_event};
+}
+
 Result<Ref<Event>> Queue::do_prefetch(const void*, std::size_t, bool, WaitList) {
   return fail(ISTHMUS_ERROR_UNSUPPORTED,
               "{} cannot prefetch memory: it lacks the capability \"prefetch\"",
@@ -380,6 +329,54 @@ Result<Ref<Event>> Queue::do_advise(const void*, std::size_t, std::uint32_t, Wai
 Result<Ref<Event>> Queue::import(Event&) {
   return fail(ISTHMUS_ERROR_INTERNAL, "{} reports that it can wait for the host, but cannot",
               device_.properties().filter);
+}
+
+Result<void> Queue::unfinished(std::vector<Ref<Event>>& out) {
+  if (is_exported()) {
+    auto fence_event = do_fence({});
+    ISTHMUS_TRY(fence_event);
+    out.push_back(*std::move(fence_event));
+    if (!tail_.has_off_queue()) [[likely]] {
+      return {};
+    }
+  }
+  add_own_unfinished(out);
+  return {};
+}
+
+bool Queue::has_single_end(Ref<Event>& last) noexcept {
+  return !is_exported() && tail_.has_single_end(last);
+}
+
+bool Queue::idle() {
+  std::vector<Ref<Event>> last;
+  if (is_exported() || !unfinished(last)) {
+    return false;
+  }
+  // Queries the events outside the lock, since completion runs continuations, which may use this
+  // queue.
+  return std::none_of(last.begin(), last.end(),
+                      [](const Ref<Event>& each) { return each->pending(); });
+}
+
+bool Queue::is_known_idle() noexcept { return !is_exported() && tail_.is_known_idle(); }
+
+Result<void> Queue::wait(const os::Deadline& until) {
+  if (os::is_forked_child()) {
+    return check_usable();
+  }
+  std::vector<Ref<Event>> unfinished_events;
+  ISTHMUS_TRY(unfinished(unfinished_events));
+  return wait_until_ended(unfinished_events, until);
+}
+
+Result<Ref<Event>> Queue::pending() {
+  if (os::is_forked_child()) {
+    return check_usable();
+  }
+  std::vector<Ref<Event>> unfinished_events;
+  ISTHMUS_TRY(unfinished(unfinished_events));
+  return end_of_all(unfinished_events);
 }
 
 }  // namespace isthmus

@@ -5,6 +5,9 @@
 // Submission never waits for the operation itself. The public functions perform the checks common
 // to all drivers and translate `after` into events that the driver can wait for. The `do_`
 // functions, which each driver implements, receive only such events. Thread-safe.
+//
+// The facts about the driver's queue are in queue_traits.hpp, the events that are still pending in
+// submission_tail.hpp.
 
 #include <atomic>
 #include <cstdint>
@@ -15,30 +18,19 @@
 
 #include "backend/context.hpp"
 #include "backend/event.hpp"
-#include "backend/workarounds/query_in_calls.hpp"
+#include "backend/host_function.hpp"
+#include "backend/pool_references.hpp"
+#include "backend/queue_traits.hpp"
+#include "backend/submission_tail.hpp"
 #include "core/bytes.hpp"
 #include "core/owner.hpp"
-#include "core/spin_lock.hpp"
 #include "core/strided.hpp"
 
 namespace isthmus {
 
-// A function that runs in queue order on a library thread. It may block and call anything but must
-// not wait for later operations on its queue. `context` is the queue's context, whose
-// `function_address` returns the address at which the function may access device memory.
-class HostFunction {
- public:
-  HostFunction() = default;
-  HostFunction(const HostFunction&) = delete;
-  HostFunction& operator=(const HostFunction&) = delete;
-  virtual ~HostFunction() = default;
-  virtual Error run(Context& context) noexcept = 0;
-};
-
 class Queue : public RefCounted {
  public:
-  // `platform_owned`: the context's platform owns the queue, like a default queue.
-  Queue(Context& context, Device& device, bool platform_owned);
+  Queue(Context& context, Device& device, QueueTraits traits);
   ~Queue() override;
 
   // Errors: FORKED, WRONG_CONTEXT if `device` is not a device of the context, the driver's.
@@ -46,6 +38,7 @@ class Queue : public RefCounted {
 
   [[nodiscard]] Context& context() const noexcept { return context_; }
   [[nodiscard]] Device& device() const noexcept { return device_; }
+  [[nodiscard]] const QueueTraits& traits() const noexcept { return traits_; }
 
   // Pre: the ranges are pageable host memory, or memory of this context except device memory of
   // another device, and remain valid until the event has completed; nbytes > 0. Post: on failure
@@ -83,7 +76,7 @@ class Queue : public RefCounted {
   // queue. Call `reserve_off_queue` before its submission, then `insert_off_queue` or
   // `cancel_off_queue`. Throws std::bad_alloc.
   void reserve_off_queue();
-  void cancel_off_queue() noexcept { cancel_submission(); }
+  void cancel_off_queue() noexcept { tail_.cancel(); }
   // Orders later submissions to this queue after `event`, whatever its outcome. Does not depend on
   // memory or the driver: if either fails, the next submission waits for `event` instead. Waits
   // only if the queue may have external work, which nothing but a fence can delay. The wait ends
@@ -117,7 +110,7 @@ class Queue : public RefCounted {
   [[nodiscard]] bool closed() const noexcept { return closed_.load(std::memory_order_acquire); }
 
   // Whether this is a device's default queue, which cannot be closed.
-  [[nodiscard]] bool is_default() const noexcept { return !context_ref_; }
+  [[nodiscard]] bool is_default() const noexcept { return traits_.is_default; }
 
   // Unique to this object and never reused, unlike its address. Never 0.
   [[nodiscard]] std::uint64_t serial() const noexcept { return serial_; }
@@ -129,23 +122,13 @@ class Queue : public RefCounted {
     return is_exported_.load(std::memory_order_acquire);
   }
   [[nodiscard]] const std::atomic<bool>& exported_flag() const noexcept { return is_exported_; }
-  // Whether `unfinished`, once the handle is exported, may wait for host functions that the driver
-  // runs. If so, a thread that is freeing memory must not call `unfinished`, since such a function
-  // may free memory too.
-  [[nodiscard]] bool query_may_block() const noexcept { return query_may_block_; }
-  // Whether library threads may query this queue only while a thread of the program is in a call of
-  // the library (workarounds/query_in_calls.hpp). That call waits at most 4 ms for the query, since
-  // the driver may block it.
-  [[nodiscard]] bool is_queried_on_demand() const noexcept { return is_queried_on_demand_; }
-  // Whether other code submits to the driver's queue without obtaining its handle.
-  [[nodiscard]] bool is_default_stream() const noexcept { return is_default_stream_; }
   [[nodiscard]] bool has_external_work() const noexcept {
-    return is_exported() || is_default_stream_;
+    return is_exported() || traits_.is_default_stream;
   }
   // Whether all later work on the driver's queue, from any code, runs after the work submitted so
   // far. Such work may then reuse memory that is freed now.
   [[nodiscard]] bool is_in_order() const noexcept {
-    return !has_external_work() || (driver_keeps_order_ && !has_deferred_operations());
+    return !has_external_work() || (traits_.keeps_order && !has_deferred_operations());
   }
 
   // Whether operations wait on the host for their submission to the driver. Once the handle is
@@ -154,15 +137,8 @@ class Queue : public RefCounted {
     return has_deferred_operations_.load(std::memory_order_acquire);
   }
 
-  // Each pool that uses the queue holds a reference that does not count as a use. The pool acquires
-  // it before `add_pool` and releases it after `remove_pool`. Once only pools refer to the queue,
-  // no other code can obtain it again.
-  void add_pool() noexcept;
-  void remove_pool() noexcept;
-  [[nodiscard]] bool has_only_pool_references() noexcept;
-  // Retains a queue to which the caller holds no reference. Returns false if only pools refer to
-  // the queue. Pre: the caller holds a lock that the queue's destruction acquires too.
-  [[nodiscard]] bool retain_unless_only_pools() noexcept;
+  // The references held by pools, which do not count as uses of the queue.
+  [[nodiscard]] PoolReferences& pool_references() noexcept { return pool_references_; }
 
  protected:
   [[nodiscard]] virtual Result<Ref<Event>> do_copy(void* destination, const void* source,
@@ -208,20 +184,8 @@ class Queue : public RefCounted {
   }
   [[nodiscard]] virtual void* native() const noexcept { return nullptr; }
 
-  // Called for an adopted queue, which may have external work from the start.
-  void mark_exported() noexcept { is_exported_.store(true, std::memory_order_release); }
-  // These two are called during construction. `mark_default_stream`: other code submits to the
-  // driver's queue. `mark_ordered`: the driver runs everything submitted there, by any code, in
-  // order of submission, as long as this object lives.
-  void mark_default_stream() noexcept { is_default_stream_ = true; }
-  void mark_ordered() noexcept { driver_keeps_order_ = true; }
-  void mark_query_may_block() noexcept { query_may_block_ = true; }
   // Like `unfinished`, but only for work submitted through this object. Does not query the driver.
-  void add_own_unfinished(std::vector<Ref<Event>>& out);
-  void mark_queried_on_demand() noexcept {
-    is_queried_on_demand_ = true;
-    note_queue_queried_in_calls();
-  }
+  void add_own_unfinished(std::vector<Ref<Event>>& out) { tail_.add_unfinished(out); }
   // Set while operations are deferred, which external work may overtake.
   void set_has_deferred_operations(bool value) noexcept {
     has_deferred_operations_.store(value, std::memory_order_release);
@@ -232,28 +196,12 @@ class Queue : public RefCounted {
   Result<Ref<Event>> submit(WaitList after, Submit&& call);
   [[nodiscard]] Error check_usable() const;
   [[nodiscard]] Result<std::vector<Ref<Event>>> translate(WaitList after);
-  // Reserves the capacity that `record_submission` needs, so that nothing can fail once an
-  // operation is in flight. Returns the number of the next tail.
-  [[nodiscard]] std::uint64_t begin_submission();
-  void cancel_submission() noexcept;
-  // Adds the off-queue events that this submission must follow. Returns a number greater than the
-  // numbers of all their tails, or 0 if there are none.
+  // Adds events for the off-queue events that a submission must follow. Returns the limit for
+  // `SubmissionTail::record`.
   [[nodiscard]] std::uint64_t add_off_queue_events(std::vector<Ref<Event>>& after);
-  void record_submission(Ref<Event> submitted, std::uint64_t begin_number,
-                         std::uint64_t off_queue_limit) noexcept;
-
-  // Returns a pending off-queue event; null if all have completed.
-  [[nodiscard]] Ref<Event> pending_off_queue() noexcept;
   [[nodiscard]] Error order_after_off_queue() noexcept;
   [[nodiscard]] Error fence_without_throwing() noexcept;
   [[nodiscard]] Error ordering_error(const Error& cause) const noexcept;
-
-  struct Tail {
-    // Increases with each tail added.
-    std::uint64_t number;
-    Ref<Event> last;
-    bool is_off_queue = false;  // outside the driver's queue: the next submission waits for it
-  };
 
   Context& context_;
   Device& device_;
@@ -263,22 +211,11 @@ class Queue : public RefCounted {
   std::shared_mutex submission_lock_;
   const std::uint64_t serial_;
   std::atomic<bool> closed_{false};
-  std::atomic<bool> is_exported_{false};
+  std::atomic<bool> is_exported_;
   std::atomic<bool> has_deferred_operations_{false};
-  bool is_default_stream_ = false;
-  bool driver_keeps_order_ = false;
-  bool query_may_block_ = false;
-  bool is_queried_on_demand_ = false;
-  SpinLock pools_lock_;                // guards `pool_references_`
-  std::uint32_t pool_references_ = 0;  // references held by pools
-  // The last events: one, or one for each thread that submits concurrently, and the off-queue
-  // events that no submission has followed yet. Everything else submitted precedes them in the
-  // queue's order. The lock guards the next three fields.
-  SpinLock tails_lock_;
-  std::uint32_t reserved_ = 0;  // submissions begun and not in `tails_` yet
-  std::vector<Tail> tails_;
-  std::uint64_t next_number_ = 0;
-  std::atomic<bool> has_off_queue_{false};  // whether one of `tails_` is off-queue
+  const QueueTraits traits_;
+  PoolReferences pool_references_{*this};
+  SubmissionTail tail_;
 };
 
 }  // namespace isthmus

@@ -36,7 +36,8 @@ class QueueTable {
   [[nodiscard]] Ref<Queue> find(Handle handle) noexcept {
     const std::lock_guard hold{lock_};
     const auto found = queues_.find(handle);
-    const bool is_retained = found != queues_.end() && found->second->retain_unless_only_pools();
+    const bool is_retained =
+        found != queues_.end() && found->second->pool_references().retain_unless_all();
     return is_retained ? Ref<Queue>::adopt(found->second) : Ref<Queue>{};
   }
 

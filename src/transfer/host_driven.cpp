@@ -20,7 +20,7 @@ HostDriven::HostDriven(const CopyPlan& plan)
 // Only the driver can report that work, so a fence is submitted.
 Result<void> HostDriven::collect(Queue* queue) {
   touched_.collect(nullptr, conflicts_);
-  if (queue != nullptr && queue->is_default_stream()) {
+  if (queue != nullptr && queue->traits().is_default_stream) {
     auto fence = queue->fence({});
     ISTHMUS_TRY(fence);
     conflicts_.push_back(*std::move(fence));

@@ -86,7 +86,7 @@ Submitted submit_no_op(Queue* queue, TransferOptions& options) {
     return run_without_queue(options, [] {});
   }
   TouchedMemory no_access;
-  if (options.blocking && !queue->is_default_stream()) {
+  if (options.blocking && !queue->traits().is_default_stream) {
     return run_on_host(queue, no_access, options, [] {});
   }
   if (!options.blocking && options.after.empty() && !queue->has_external_work() &&

@@ -42,35 +42,31 @@ class Queue final : public DeferringQueue {
  public:
   // Takes ownership of the stream, unless it is the legacy default stream.
   Queue(isthmus::Context& context, Device& device, CUstream handle, bool platform_owned)
-      : DeferringQueue{context, device, platform_owned}, device_{device}, handle_{handle} {
-    mark_ordered();
-    if (handle == legacy_stream()) {
-      mark_default_stream();
-    }
-  }
-  // Adopts a stream that belongs to its owner.
+      : DeferringQueue{context,
+                       device,
+                       {.is_default = platform_owned,
+                        .is_default_stream = handle == legacy_stream(),
+                        .keeps_order = true}},
+        device_{device},
+        handle_{handle} {}
+  // Adopts a stream that belongs to its owner. Without an owner the stream may be destroyed first,
+  // and later fences fail.
   Queue(isthmus::Context& context, Device& device, CUstream handle, Owner owner)
-      : DeferringQueue{context, device, false},
+      : DeferringQueue{context,
+                       device,
+                       {.is_adopted = true, .keeps_order = static_cast<bool>(owner)}},
         owner_{std::move(owner)},
         device_{device},
         handle_{handle},
-        adopted_{true} {
-    mark_exported();
-    if (owner_) {  // otherwise the stream may be destroyed first, and later fences fail
-      mark_ordered();
-    }
-  }
+        adopted_{true} {}
   // Uses the per-thread default stream of `owner`. Fences on this queue do not fail after that
   // thread has ended.
   Queue(isthmus::Context& context, Device& device, OwnerThread owner)
-      : DeferringQueue{context, device, false},
+      : DeferringQueue{context, device, {.is_adopted = true, .keeps_order = true}},
         device_{device},
         handle_{per_thread_stream()},
         adopted_{true},
-        owner_thread_{owner.thread} {
-    mark_exported();
-    mark_ordered();
-  }
+        owner_thread_{owner.thread} {}
   ~Queue() override;
 
   [[nodiscard]] std::uintptr_t key() const noexcept override;

@@ -133,7 +133,8 @@ class HostContext final : public Context {
   }
 
   Result<Ref<Queue>> make_queue(Device& device, bool platform_owned) override {
-    return Ref<Queue>{make_ref<HostQueue>(*this, device, platform_owned)};
+    return Ref<Queue>{
+        make_ref<HostQueue>(*this, device, QueueTraits{.is_default = platform_owned})};
   }
 
  private:

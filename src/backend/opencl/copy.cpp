@@ -63,14 +63,14 @@ void fill_natively(void* arguments) {
 
 Code Queue::enqueue_copy(void* destination, const void* source, std::size_t nbytes,
                          const CommandEvents& events) const noexcept {
-  const auto copy = device_.traits().usm ? calls().copy_usm : calls().copy_svm;
-  return copy(handle_, cl::k_false, destination, source, nbytes, events.wait_count, events.waits,
+  const auto copy = device_traits().usm ? calls().copy_usm : calls().copy_svm;
+  return copy(handle(), cl::k_false, destination, source, nbytes, events.wait_count, events.waits,
               events.event);
 }
 
 Result<Ref<Event>> Queue::do_copy(void* destination, const void* source, std::size_t nbytes,
                                   WaitList after) {
-  if (nbytes >= k_large_bytes && device_.traits().native_kernels) {
+  if (nbytes >= k_large_bytes && device_traits().native_kernels) {
     // Intel's CPU runtime would copy through the caches, which takes 1.3 to 2 times as long.
     Copy2dShape row{destination, nbytes, source, nbytes, nbytes, 1};
     return run_native(copy_rows_natively, &row, sizeof row, after);
@@ -99,7 +99,7 @@ Result<Ref<Event>> Queue::do_copy_2d(const Copy2dShape& shape, WaitList after) {
   if (contiguous) {
     return do_copy(shape.destination, shape.source, shape.width * shape.height, after);
   }
-  if (device_.traits().native_kernels && shape.width < k_min_command_bytes) {
+  if (device_traits().native_kernels && shape.width < k_min_command_bytes) {
     auto arguments = shape;
     return run_native(copy_rows_natively, &arguments, sizeof arguments, after);
   }
@@ -107,7 +107,7 @@ Result<Ref<Event>> Queue::do_copy_2d(const Copy2dShape& shape, WaitList after) {
 }
 
 Result<Ref<Event>> Queue::do_copy_ranges(const RangedCopy& copy, WaitList after) {
-  if (device_.traits().native_kernels) {
+  if (device_traits().native_kernels) {
     auto arguments = native_arguments(copy);
     return run_native(copy_ranges_natively, arguments.data(), arguments.size(), after);
   }
@@ -123,7 +123,7 @@ Result<Ref<Event>> Queue::do_copy_ranges(const RangedCopy& copy, WaitList after)
 Result<Ref<Event>> Queue::do_fill(void* destination, const FillPattern& pattern, std::size_t nbytes,
                                   WaitList after) {
   // OpenCL requires the destination to be aligned to the pattern.
-  if (address(destination) % pattern.nbytes != 0 && device_.traits().native_kernels) {
+  if (address(destination) % pattern.nbytes != 0 && device_traits().native_kernels) {
     NativeFill arguments{destination, nbytes, pattern};
     return run_native(fill_natively, &arguments, sizeof arguments, after);
   }
@@ -131,17 +131,17 @@ Result<Ref<Event>> Queue::do_fill(void* destination, const FillPattern& pattern,
     return fail(ISTHMUS_ERROR_UNSUPPORTED,
                 "{} fills with patterns of {} bytes only at addresses that are a multiple of that, "
                 "not at {}: use such an address, or a pattern of fewer bytes",
-                device_.properties().filter, pattern.nbytes, destination);
+                device().properties().filter, pattern.nbytes, destination);
   }
-  return device_.traits().usm ? fill_usm(destination, pattern, nbytes, after)
-                              : fill_svm(destination, pattern, nbytes, after);
+  return device_traits().usm ? fill_usm(destination, pattern, nbytes, after)
+                             : fill_svm(destination, pattern, nbytes, after);
 }
 
 Result<Ref<Event>> Queue::fill_usm(void* destination, const FillPattern& pattern,
                                    std::size_t nbytes, WaitList after) {
   return submitter_.submit(
       "clEnqueueMemFillINTEL", 1, after, [&, this](std::size_t, const CommandEvents& events) {
-        return calls().fill_usm(handle_, destination, pattern.bytes, pattern.nbytes, nbytes,
+        return calls().fill_usm(handle(), destination, pattern.bytes, pattern.nbytes, nbytes,
                                 events.wait_count, events.waits, events.event);
       });
 }
@@ -152,7 +152,7 @@ Result<Ref<Event>> Queue::fill_svm(void* destination, const FillPattern& pattern
   return submitter_.submit(
       "clEnqueueSVMMemFill", 1, after, [&, this](std::size_t, const CommandEvents& events) {
         const auto outcome =
-            calls().fill_svm(handle_, destination, pattern_copy->bytes, pattern_copy->nbytes,
+            calls().fill_svm(handle(), destination, pattern_copy->bytes, pattern_copy->nbytes,
                              nbytes, events.wait_count, events.waits, events.event);
         if (outcome == cl::k_success) {
           keep_until_ended(calls(), *events.event, std::move(pattern_copy));
@@ -165,7 +165,7 @@ Result<Ref<Event>> Queue::run_native(NativeFunction function, void* arguments, s
                                      WaitList after) {
   return submitter_.submit(
       "clEnqueueNativeKernel", 1, after, [&, this](std::size_t, const CommandEvents& events) {
-        return calls().enqueue_native(handle_, function, arguments, nbytes, 0, nullptr, nullptr,
+        return calls().enqueue_native(handle(), function, arguments, nbytes, 0, nullptr, nullptr,
                                       events.wait_count, events.waits, events.event);
       });
 }

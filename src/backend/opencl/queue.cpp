@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/opencl/queue.hpp"
 
-#include "backend/workarounds/delayed_release.hpp"
 #include "backend/opencl/delayed_queue.hpp"
 #include "backend/opencl/errors.hpp"
 #include "backend/opencl/event.hpp"
 #include "backend/opencl/gate.hpp"
+#include "backend/workarounds/delayed_release.hpp"
 #include "core/sizes.hpp"
 #include "os/process.hpp"
 
@@ -34,60 +34,61 @@ Queue::~Queue() {
     ExitDrain::instance().remove(*this);
     return;
   }
-  if (is_queried_on_demand()) {
+  if (traits().is_queried_on_demand) {
     delay_release();
   }
   ExitDrain::instance().remove(*this);
-  if (!is_queried_on_demand()) {
-    calls().release_queue(handle_);
+  if (!traits().is_queried_on_demand) {
+    calls().release_queue(handle());
   }
 }
 
 void Queue::delay_release() noexcept try {
   std::vector<Ref<Event>> running;
   add_own_unfinished(running);
-  DelayedQueue::begin({Ref<isthmus::Context>{&context()}, native_context_, device_, handle_},
-                      running);
+  DelayedQueue::begin(
+      {Ref<isthmus::Context>{&context()}, submitter_.context(), submitter_.device(), handle()},
+      running);
 } catch (const std::bad_alloc&) {  // the reference is leaked
 }
 
-std::uintptr_t Queue::key() const noexcept { return address(handle_); }
+std::uintptr_t Queue::key() const noexcept { return address(handle()); }
 
 // Uses a barrier. By OpenCL's rules a marker with a wait list waits for nothing else, whereas a
 // barrier also delays later commands, which `do_run` requires.
 Result<Ref<Event>> Queue::do_fence(WaitList after) {
   return submitter_.submit(
       "clEnqueueBarrierWithWaitList", 1, after, [this](std::size_t, const CommandEvents& events) {
-        return calls().enqueue_barrier(handle_, events.wait_count, events.waits, events.event);
+        return calls().enqueue_barrier(handle(), events.wait_count, events.waits, events.event);
       });
 }
 
 Result<Ref<Event>> Queue::do_prefetch(const void* pointer, std::size_t nbytes, bool to_host,
                                       WaitList after) {
-  if (!device_.can(ISTHMUS_CAN_PREFETCH)) {
+  if (!device().can(ISTHMUS_CAN_PREFETCH)) {
     return isthmus::Queue::do_prefetch(pointer, nbytes, to_host, after);
   }
   // If host and device share memory, no data has to migrate. Intel's CPU runtime accepts one such
   // call per allocation and refuses later ones.
-  if (device_.traits().is_host) {
+  if (device_traits().is_host) {
     return do_fence(after);
   }
   const Bits direction = to_host ? cl::k_migrate_to_host : 0;
   return submitter_.submit("clEnqueueMigrateMemINTEL", 1, after,
                            [&, this](std::size_t, const CommandEvents& events) {
-                             return calls().migrate(handle_, pointer, nbytes, direction,
+                             return calls().migrate(handle(), pointer, nbytes, direction,
                                                     events.wait_count, events.waits, events.event);
                            });
 }
 
 Result<Ref<Event>> Queue::do_advise(const void* pointer, std::size_t nbytes, std::uint32_t advice,
                                     WaitList after) {
-  if (!device_.can(ISTHMUS_CAN_ADVISE)) {
+  if (!device().can(ISTHMUS_CAN_ADVISE)) {
     return isthmus::Queue::do_advise(pointer, nbytes, advice, after);
   }
   return submitter_.submit("clEnqueueMemAdviseINTEL", 1, after,
                            [&, this](std::size_t, const CommandEvents& events) {
-                             return calls().advise(handle_, pointer, nbytes, advice,
+                             return calls().advise(handle(), pointer, nbytes, advice,
                                                    events.wait_count, events.waits, events.event);
                            });
 }
@@ -96,15 +97,15 @@ Result<Ref<Event>> Queue::do_advise(const void* pointer, std::size_t nbytes, std
 // termination would crash drivers. An event of such a command is imported like an external one.
 bool Queue::can_wait_for(Event& candidate) const noexcept {
   auto* event = dynamic_cast<DriverEvent*>(&candidate);
-  if (event == nullptr || event->context().handle != native_context_.handle) {
+  if (event == nullptr || event->context().handle != submitter_.context().handle) {
     return false;
   }
-  return submitter_.ends_dependents() || !device_.traits().ends_dependents ||
+  return submitter_.ends_dependents() || !device_traits().ends_dependents ||
          !may_be_ended_by_gate(*event);
 }
 
 Result<Ref<Event>> Queue::import(Event& foreign) {
-  auto gate = Gate::create(native_context_, foreign, submitter_.ends_dependents());
+  auto gate = Gate::create(submitter_.context(), foreign, submitter_.ends_dependents());
   if (!gate) {
     return gate.take_error();
   }

@@ -28,26 +28,20 @@ class Queue final : public isthmus::Queue, public DrainedQueue {
   // Takes ownership of one reference to `handle`, a queue that this library created.
   Queue(isthmus::Context& context, const NativeContext& native_context, Device& device,
         QueueHandle handle, bool platform_owned)
-      : isthmus::Queue{context, device, platform_owned},
-        native_context_{native_context},
-        device_{device},
-        handle_{handle},
+      : isthmus::Queue{context, device, {.is_default = platform_owned}},
         submitter_{native_context, device, handle, false} {
     add_to_exit_drain();
   }
   // Takes ownership of one reference to an adopted queue.
   Queue(isthmus::Context& context, const NativeContext& native_context, Device& device,
         QueueHandle handle, Bits properties, Owner owner)
-      : isthmus::Queue{context, device, false},
+      : isthmus::Queue{context,
+                       device,
+                       {.is_adopted = true,
+                        .is_queried_on_demand =
+                            is_out_of_order(properties) && device.traits().is_host}},
         owner_{std::move(owner)},
-        native_context_{native_context},
-        device_{device},
-        handle_{handle},
-        submitter_{native_context, device, handle, (properties & cl::k_queue_out_of_order) != 0} {
-    mark_exported();
-    if (submitter_.is_out_of_order() && device_.traits().is_host) {
-      mark_queried_on_demand();
-    }
+        submitter_{native_context, device, handle, is_out_of_order(properties)} {
     add_to_exit_drain();
   }
   ~Queue() override;
@@ -55,7 +49,7 @@ class Queue final : public isthmus::Queue, public DrainedQueue {
   [[nodiscard]] std::uintptr_t key() const noexcept override;
   [[nodiscard]] bool is_known_idle() noexcept override { return isthmus::Queue::is_known_idle(); }
   [[nodiscard]] NativeQueue retain_native() noexcept override {
-    return retain_native_queue(calls(), handle_);
+    return retain_native_queue(calls(), handle());
   }
 
  protected:
@@ -74,18 +68,25 @@ class Queue final : public isthmus::Queue, public DrainedQueue {
   [[nodiscard]] Result<Ref<Event>> import(Event& foreign) override;
   [[nodiscard]] Result<Ref<Event>> order_only_event(const Ref<Event>& event,
                                                     const Ref<Event>& end) override;
-  [[nodiscard]] void* native() const noexcept override { return handle_; }
+  [[nodiscard]] void* native() const noexcept override { return handle(); }
 
  private:
-  [[nodiscard]] const Api& calls() const noexcept { return native_context_.driver.calls; }
+  [[nodiscard]] static bool is_out_of_order(Bits properties) noexcept {
+    return (properties & cl::k_queue_out_of_order) != 0;
+  }
+  [[nodiscard]] const Api& calls() const noexcept { return submitter_.calls(); }
+  [[nodiscard]] QueueHandle handle() const noexcept { return submitter_.queue(); }
+  [[nodiscard]] const DeviceTraits& device_traits() const noexcept {
+    return submitter_.device().traits();
+  }
   void delay_release() noexcept;
   void add_to_exit_drain() noexcept {
-    if (device_.traits().needs_drain_at_exit) {
+    if (device_traits().needs_drain_at_exit) {
       ExitDrain::instance().add(*this);
     }
   }
   [[nodiscard]] const char* copy_name() const noexcept {
-    return device_.traits().usm ? "clEnqueueMemcpyINTEL" : "clEnqueueSVMMemcpy";
+    return device_traits().usm ? "clEnqueueMemcpyINTEL" : "clEnqueueSVMMemcpy";
   }
   [[nodiscard]] Code enqueue_copy(void* destination, const void* source, std::size_t nbytes,
                                   const CommandEvents& events) const noexcept;
@@ -98,9 +99,6 @@ class Queue final : public isthmus::Queue, public DrainedQueue {
                                               std::size_t nbytes, WaitList after);
 
   Owner owner_;
-  NativeContext native_context_;
-  Device& device_;
-  QueueHandle handle_;
   Submitter submitter_;
 };
 

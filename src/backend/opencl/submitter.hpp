@@ -2,11 +2,7 @@
 #pragma once
 // Submits operations, each of one or more commands, to a command queue of the driver. Thread-safe.
 
-#include <algorithm>
-#include <functional>
-#include <memory>
 #include <mutex>
-#include <new>
 #include <optional>
 #include <span>
 #include <vector>
@@ -34,7 +30,10 @@ class Submitter {
             bool out_of_order) noexcept
       : context_{context}, device_{device}, queue_{queue}, out_of_order_{out_of_order} {}
 
-  [[nodiscard]] bool is_out_of_order() const noexcept { return out_of_order_; }
+  [[nodiscard]] const NativeContext& context() const noexcept { return context_; }
+  [[nodiscard]] const Device& device() const noexcept { return device_; }
+  [[nodiscard]] QueueHandle queue() const noexcept { return queue_; }
+  [[nodiscard]] const Api& calls() const noexcept { return context_.driver.calls; }
   // Whether a failed gate terminates the commands of this queue that wait for it.
   [[nodiscard]] bool ends_dependents() const noexcept {
     return device_.traits().ends_dependents && !out_of_order_;
@@ -53,7 +52,6 @@ class Submitter {
   Code enqueue_between_barriers(std::size_t count, std::span<const EventHandle> waits,
                                 std::span<const EventHandle> earlier, Command& command,
                                 OperationEvents& events);
-  [[nodiscard]] const Api& calls() const noexcept { return context_.driver.calls; }
 
   const NativeContext context_;
   const Device& device_;
@@ -64,45 +62,21 @@ class Submitter {
   std::mutex enqueue_lock_;
 };
 
-// Sorts by address and removes duplicates.
-template <class T>
-void drop_duplicates(std::vector<T>& all) {
-  const auto less = [](const auto& one, const auto& other) {
-    return std::less{}(std::to_address(one), std::to_address(other));
-  };
-  const auto same = [](const auto& one, const auto& other) {
-    return std::to_address(one) == std::to_address(other);
-  };
-  std::sort(all.begin(), all.end(), less);
-  all.erase(std::unique(all.begin(), all.end(), same), all.end());
-}
-
 // Returns the gates on which an operation that waits for `after` depends. Pre: as in
 // `Submitter::submit`.
-inline GateList gates_before(WaitList after) {
-  GateList gates;
-  for (const auto& dependency : after) {
-    static_cast<DriverEvent&>(*dependency).add_gates(gates);
-  }
-  drop_duplicates(gates);
-  return gates;
-}
+[[nodiscard]] GateList gates_before(WaitList after);
 
 // The events that the driver must wait for. They include the gates: for a command that waits only
 // for another command, that other command counts as complete even if a failed gate terminated it.
-inline std::vector<EventHandle> handles_of(WaitList after, const GateList& gates) {
-  std::vector<EventHandle> handles;
-  for (const auto& dependency : after) {
-    if (dynamic_cast<const Gate*>(std::to_address(dependency)) == nullptr) {
-      handles.push_back(static_cast<DriverEvent&>(*dependency).handle());
-    }
-  }
-  for (const auto& gate : gates) {
-    handles.push_back(gate->handle());
-  }
-  drop_duplicates(handles);
-  return handles;
-}
+[[nodiscard]] std::vector<EventHandle> handles_of(WaitList after, const GateList& gates);
+
+// Adds a closing event to an operation of which some commands are in flight and a later one was
+// refused. Returns false if none is in flight. If the driver refuses that event too, waits for the
+// commands and returns false.
+[[nodiscard]] bool add_closing_event(const Api& calls, QueueHandle queue,
+                                     OperationEvents& events) noexcept;
+
+[[nodiscard]] Error call_failed_without_throwing(const char* call, Code outcome) noexcept;
 
 // In an in-order queue only the first command has to wait, unless a failed gate must terminate all
 // of them. Only the first and last command need events, for the operation's times and completion.
@@ -123,27 +97,6 @@ Code Submitter::enqueue_in_order(std::size_t count, std::span<const EventHandle>
     }
   }
   return cl::k_success;
-}
-
-// Adds a closing event to an operation of which some commands are in flight and a later one was
-// refused. Returns false if none is in flight. If the driver refuses that event too, waits for the
-// commands and returns false.
-inline bool add_closing_event(const Api& calls, QueueHandle queue,
-                              OperationEvents& events) noexcept {
-  if (events.first == nullptr && events.last == nullptr) {
-    return false;
-  }
-  if (calls.enqueue_barrier(queue, 0, nullptr, &events.closing) == cl::k_success) {
-    return true;
-  }
-  calls.finish(queue);
-  return false;
-}
-
-inline Error call_failed_without_throwing(const char* call, Code outcome) noexcept try {
-  return call_failed(call, outcome);
-} catch (const std::bad_alloc&) {
-  return Error::no_memory();
 }
 
 // Encloses commands that a failed gate may terminate in two barriers. Intel's runtime terminates

@@ -14,7 +14,7 @@ std::size_t extent(std::size_t pitch, std::size_t width, std::size_t height) noe
 }  // namespace
 
 Queue::Queue(isthmus::Context& context, isthmus::Device& device, bool platform_owned)
-    : isthmus::Queue{context, device, platform_owned},
+    : isthmus::Queue{context, device, {.is_default = platform_owned}},
       engine_{engine_of(device).shared_from_this()},
       queue_operations_{engine_->add_queue_operations(&context)} {}
 

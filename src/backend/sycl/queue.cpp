@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "backend/copy_division.hpp"
-#include "backend/workarounds/delayed_release.hpp"
 #include "backend/sycl/errors.hpp"
+#include "backend/workarounds/delayed_release.hpp"
 #include "core/sizes.hpp"
 #include "os/process.hpp"
 
@@ -15,36 +15,33 @@ namespace {
 // Rows or ranges of at least this size on average are copied by one command each.
 constexpr std::size_t k_min_command_bytes = std::size_t{1} << 20;
 
+QueueTraits adopted_traits(const Device& device, bool in_order) noexcept {
+  return {.is_adopted = true,
+          .keeps_order = in_order,
+          .query_may_block = true,
+          .is_queried_on_demand = !in_order && device.is_host()};
+}
+
 }  // namespace
 
 Queue::Queue(isthmus::Context& context, const Api& calls, Device& device, OwnedQueue reference,
              bool platform_owned)
-    : DeferringQueue{context, device, platform_owned},
+    : DeferringQueue{context,
+                     device,
+                     {.is_default = platform_owned, .keeps_order = true, .query_may_block = true}},
       calls_{calls},
       device_{device},
       held_{std::make_shared<HeldQueue>(calls, std::move(reference))},
-      key_{calls.queue_key(held_->get())} {
-  mark_ordered();
-  mark_query_may_block();
-}
+      key_{calls.queue_key(held_->get())} {}
 
 Queue::Queue(isthmus::Context& context, const Api& calls, Device& device, OwnedQueue reference,
              Owner owner)
-    : DeferringQueue{context, device, false},
+    : DeferringQueue{context, device, adopted_traits(device, calls.is_in_order(reference.get()))},
       owner_{std::move(owner)},
       calls_{calls},
       device_{device},
       held_{std::make_shared<HeldQueue>(calls, std::move(reference))},
-      key_{calls.queue_key(held_->get())},
-      in_order_{calls.is_in_order(held_->get())} {
-  mark_exported();
-  mark_query_may_block();
-  if (in_order_) {
-    mark_ordered();
-  } else if (device.is_host()) {
-    mark_queried_on_demand();
-  }
-}
+      key_{calls.queue_key(held_->get())} {}
 
 Queue::~Queue() {
   if (os::drivers_unavailable()) {
@@ -53,7 +50,7 @@ Queue::~Queue() {
   if (!is_default()) {
     device_.known_queues().remove(key(), *this);
   }
-  if (is_queried_on_demand()) {
+  if (traits().is_queried_on_demand) {
     delay_release();
   }
 }
@@ -81,7 +78,7 @@ bool Queue::order_next_after(WaitList after) const {
       pending.push_back(static_cast<Operation&>(*dependency).reference());
     }
   }
-  if (!in_order_ && !enqueue_barrier()) {
+  if (!traits().keeps_order && !enqueue_barrier()) {
     return false;
   }
   return pending.empty() ||
@@ -99,7 +96,7 @@ OwnedEvent Queue::enqueue_all(std::size_t count, const Command& command) const {
       return last;
     }
   }
-  if (!in_order_ && count > 1) {
+  if (!traits().keeps_order && count > 1) {
     last = enqueue_barrier();
   }
   return last;

@@ -74,7 +74,6 @@ class Queue final : public DeferringQueue {
   Device& device_;
   std::shared_ptr<HeldQueue> held_;
   const std::uintptr_t key_;  // cached, since every allocation needs it
-  bool in_order_ = true;
 };
 
 }  // namespace isthmus::sycl

@@ -279,7 +279,7 @@ class DeferredRelease::ReleaseBatch final : public Releasable {
 
   [[nodiscard]] bool is_of(const Queue& queue) const noexcept { return queue_.get() == &queue; }
   [[nodiscard]] bool is_released_on_demand() noexcept override {
-    return !was_queried_ && queue_->is_queried_on_demand();
+    return !was_queried_ && queue_->traits().is_queried_on_demand;
   }
   void add(Releasable& object) noexcept {
     nbytes_ += std::max(object.nbytes(), k_min_bytes);

@@ -25,7 +25,7 @@ class Releasable {
   // null. That queue is then queried once for many objects.
   [[nodiscard]] virtual Ref<Queue> sole_queue() noexcept { return {}; }
   // Whether its uses can be determined only by querying a queue that is queried on demand
-  // (`Queue::is_queried_on_demand`).
+  // (`QueueTraits::is_queried_on_demand`).
   [[nodiscard]] virtual bool is_released_on_demand() noexcept { return false; }
   // The bytes of memory that its release will return.
   [[nodiscard]] virtual std::size_t nbytes() const noexcept { return 0; }

@@ -97,7 +97,7 @@ QueueSlots::EntryIndex QueueSlots::entry_of(Queue& queue) noexcept {
 // ticket depends on it. Checked in this order, because the last other owner of the queue may have
 // obtained a thread cache or a ticket just before it released the queue.
 bool QueueSlots::is_reusable(const QueueEntry& entry) noexcept {
-  return entry.queue->has_only_pool_references() &&
+  return entry.queue->pool_references().are_all() &&
          entry.thread_cache_count.load(std::memory_order_acquire) == 0 &&
          entry.wanted.load(std::memory_order_acquire) <= entry.done.load(std::memory_order_acquire);
 }
@@ -137,9 +137,9 @@ QueueSlots::EntryIndex QueueSlots::enter(Queue& queue) noexcept {
     auto& entry = entries_[found];
     previous_queue = std::exchange(entry.queue, Ref<Queue>{&queue});
     previous_fence = std::exchange(entry.fence, nullptr);
-    queue.add_pool();
+    queue.pool_references().add();
     if (previous_queue) {
-      previous_queue->remove_pool();
+      previous_queue->pool_references().remove();
     }
     entries_.assign(found, queue.serial());
   }
@@ -157,7 +157,7 @@ Ref<Queue> QueueSlots::find(std::uint64_t serial) noexcept {
     return {};
   }
   auto* const queue = entries_[existing].queue.get();
-  return queue->retain_unless_only_pools() ? Ref<Queue>::adopt(queue) : Ref<Queue>{};
+  return queue->pool_references().retain_unless_all() ? Ref<Queue>::adopt(queue) : Ref<Queue>{};
 }
 
 // `submit` raises `issued` before it calls the driver, so memory that is freed after the fence was
@@ -394,7 +394,7 @@ void QueueSlots::drop_queues() noexcept {
   const auto used = entries_.used();
   for (EntryIndex each = k_several + 1; each < used; ++each) {
     const auto queue = std::exchange(entries_[each].queue, nullptr);
-    queue->remove_pool();
+    queue->pool_references().remove();
     const auto last = std::exchange(entries_[each].fence, nullptr);
   }
 }

@@ -79,7 +79,7 @@ void detach(ThreadCache& cache) noexcept {
 
 // Whether the thread cache's queue can no longer be used: only pools still reference the queue.
 bool is_dead(const ThreadCache& cache) noexcept {
-  return cache.queue != nullptr && cache.queue->has_only_pool_references();
+  return cache.queue != nullptr && cache.queue->pool_references().are_all();
 }
 
 ThreadCache* new_thread_cache() noexcept {

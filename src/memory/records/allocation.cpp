@@ -188,7 +188,7 @@ bool Allocation::record_view_work(Queue& queue) {
     return true;
   }
   std::vector<Ref<Event>> running;
-  if (in_continuation() || queue.query_may_block() || queue.is_queried_on_demand() ||
+  if (in_continuation() || queue.traits().query_may_block || queue.traits().is_queried_on_demand ||
       !queue.unfinished(running)) {
     return false;
   }

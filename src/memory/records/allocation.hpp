@@ -167,7 +167,7 @@ class Allocation final : public RegisteredAllocation, public Releasable {
   // reference must not query the queues.
   [[nodiscard]] bool needs_library_thread() noexcept {
     return in_continuation() ||
-           (has_exported_queue() && (queue_->query_may_block() || is_queried_on_demand()));
+           (has_exported_queue() && (queue_->traits().query_may_block || is_queried_on_demand()));
   }
   [[nodiscard]] bool is_queried_on_demand() noexcept;
   [[nodiscard]] bool end_unused_block() noexcept;

@@ -218,12 +218,12 @@ Ref<Queue> Allocation::sole_queue() noexcept try {
 
 bool Allocation::is_released_on_demand() noexcept {
   return !unused_ &&
-         (is_queried_on_demand() || (freed_after_ && freed_after_->is_queried_on_demand()));
+         (is_queried_on_demand() || (freed_after_ && freed_after_->traits().is_queried_on_demand));
 }
 
 bool Allocation::is_queried_on_demand() noexcept {
   return outer_ ? outer_->is_queried_on_demand()
-                : queue_->is_queried_on_demand() || views_.any_queried_on_demand();
+                : queue_->traits().is_queried_on_demand || views_.any_queried_on_demand();
 }
 
 void Allocation::release_idle() noexcept {

@@ -42,7 +42,7 @@ bool ViewQueues::find_exported() noexcept {
 bool ViewQueues::find_queried_on_demand() noexcept {
   const std::lock_guard hold{lock_};
   return std::any_of(entries_.begin(), entries_.end(),
-                     [](const Entry& each) { return each.queue->is_queried_on_demand(); });
+                     [](const Entry& each) { return each.queue->traits().is_queried_on_demand; });
 }
 
 void ViewQueues::collect_exported(std::vector<Ref<Queue>>& out) {

@@ -8,7 +8,8 @@ namespace isthmus::sim_test {
 
 class RefusingQueue : public Queue {
  public:
-  RefusingQueue(Context& context, Device& device) : Queue{context, device, false} {}
+  RefusingQueue(Context& context, Device& device, QueueTraits traits = {})
+      : Queue{context, device, traits} {}
 
  protected:
   using Submission = Result<Ref<Event>>;

@@ -64,11 +64,10 @@ class stubborn final : public Releasable {
 // A queue that temporarily cannot report its work, like a CUDA stream that is being captured.
 class captured_queue final : public sim_test::RefusingQueue {
  public:
-  captured_queue(Context& context, Device& device) : RefusingQueue{context, device} {
-    mark_exported();
-  }
+  captured_queue(Context& context, Device& device, bool is_queried_on_demand = false)
+      : RefusingQueue{
+            context, device, {.is_adopted = true, .is_queried_on_demand = is_queried_on_demand}} {}
   void end_capture() noexcept { captured_.store(false); }
-  using Queue::mark_queried_on_demand;
   [[nodiscard]] int asked() const noexcept { return asked_.load(); }
 
  private:
@@ -92,7 +91,7 @@ class used_there final : public Releasable {
   void release_now() noexcept override { ADD_FAILURE() << "nobody asked its queue"; }
   [[nodiscard]] Ref<Queue> sole_queue() noexcept override { return on_; }
   [[nodiscard]] bool is_released_on_demand() noexcept override {
-    return on_->is_queried_on_demand();
+    return on_->traits().is_queried_on_demand;
   }
   void release_idle() noexcept override {
     on_ = nullptr;
@@ -193,8 +192,7 @@ TEST(deferred_release_concurrent, a_queue_is_queried_on_demand_while_a_thread_is
     SCOPED_TRACE(demands == by_asking    ? "by asking"
                  : demands == by_calling ? "by calling"
                                          : "by waiting");
-    const auto on = make_ref<captured_queue>(*home, *host);
-    on->mark_queried_on_demand();
+    const auto on = make_ref<captured_queue>(*home, *host, true);
     std::vector<std::unique_ptr<used_there>> all;
     for (int each = 0; each < 3; ++each) {
       defer_release(*all.emplace_back(std::make_unique<used_there>(*on)));
@@ -225,8 +223,7 @@ TEST(deferred_release_concurrent, a_queue_is_queried_on_demand_while_a_thread_is
 TEST(deferred_release_concurrent, a_release_on_demand_is_not_missed) {
   const auto host = *find_device("host");
   for (int turn = 0; turn < 1000; ++turn) {
-    const auto on = make_ref<captured_queue>(**host->platform().default_context(), *host);
-    on->mark_queried_on_demand();
+    const auto on = make_ref<captured_queue>(**host->platform().default_context(), *host, true);
     on->end_capture();
     used_there one{*on};
     defer_release(one);
@@ -246,8 +243,7 @@ TEST(deferred_release_concurrent, no_call_returns_while_a_queue_is_queried_for_i
     std::vector<Ref<captured_queue>> queues;
     std::vector<std::unique_ptr<used_there>> all;
     for (int each = 0; each < 4; ++each) {
-      queues.push_back(make_ref<captured_queue>(*home, *host));
-      queues.back()->mark_queried_on_demand();
+      queues.push_back(make_ref<captured_queue>(*home, *host, true));
       queues.back()->end_capture();
       defer_release(*all.emplace_back(std::make_unique<used_there>(*queues.back())));
     }
@@ -271,8 +267,7 @@ TEST(deferred_release_concurrent, no_call_returns_while_a_queue_is_queried_for_i
 // The caller may hold a lock (an interpreter's) that a function needs for which the driver waits.
 TEST(deferred_release_concurrent, no_call_waits_long_for_a_queue_that_blocks_its_queries) {
   const auto host = *find_device("host");
-  const auto on = make_ref<captured_queue>(**host->platform().default_context(), *host);
-  on->mark_queried_on_demand();
+  const auto on = make_ref<captured_queue>(**host->platform().default_context(), *host, true);
   on->end_capture();
   static NeverDestroyed<gate> held;
   defer_release(*held);

@@ -14,19 +14,19 @@
 namespace isthmus {
 namespace detail {
 
-inline std::atomic<bool> has_queues_queried_in_calls{false};
+inline std::atomic<bool> has_queues_queried_on_demand{false};
 
 }  // namespace detail
 
 // Called by the constructor of such a queue.
-inline void note_queue_queried_in_calls() noexcept {
-  detail::has_queues_queried_in_calls.store(true, std::memory_order_relaxed);
+inline void note_queue_queried_on_demand() noexcept {
+  detail::has_queues_queried_on_demand.store(true, std::memory_order_relaxed);
 }
 
 // Whether the process has created such a queue so far. Costs one load. True for every thread that
 // has access to one: whatever published the queue to the thread published the flag too.
-[[nodiscard]] inline bool has_queues_queried_in_calls() noexcept {
-  return detail::has_queues_queried_in_calls.load(std::memory_order_relaxed);
+[[nodiscard]] inline bool has_queues_queried_on_demand() noexcept {
+  return detail::has_queues_queried_on_demand.load(std::memory_order_relaxed);
 }
 
 }  // namespace isthmus
