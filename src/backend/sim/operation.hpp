@@ -61,8 +61,8 @@ struct PassedEvent {
   bool foreign = false;
   bool order_only = false;          // a failure of the event does not propagate
   std::uint64_t not_before_ns = 0;  // on the clock of the waiting operation's device
-  Error failure;                    // of the event
-  Ref<isthmus::Queue> queue;        // released with this object
+  Error failure{};                  // of the event
+  Ref<isthmus::Queue> queue{};      // released with this object
   PassedEvent* next = nullptr;
 };
 
