@@ -1287,42 +1287,6 @@ def current_resource(kind: str = 'device', device: Device | str | None = None, q
 def _replay(resource: MemoryResource, queues: tuple[Queue, ...], events: Any, samples: Any | None) -> tuple[int, int, int]:
     """isthmus_resource_replay; returns (ns, maps, unmaps)."""
 
-def _torch_number(resource: MemoryResource | None) -> int:
-    """The number of the set of functions that use this resource."""
-
-def _torch_following() -> int:
-    """
-    The number of a set of functions that use the resources last set by _torch_follow.
-    """
-
-def _torch_follow(number: int, device: int, resource: MemoryResource | None) -> None:
-    """Makes the resource serve that device; None: a pool of the allocator."""
-
-def _torch_functions(number: int) -> dict[str, int]:
-    """The addresses of the functions, by the names of PyTorch's setters."""
-
-def _torch_usage(number: int, device: int) -> dict[str, Any]:
-    """The fields of isthmus.torch.Stats."""
-
-def _device_pool(device: int) -> PoolResource:
-    """
-    The pool for the CUDA device of that number, if frameworks name no resource.
-    """
-
-class _BareBlock:
-    """
-    Memory that is returned, in the order of its queue, when this object is destroyed.
-    """
-
-    def __init__(self, resource: MemoryResource, queue: Queue, nbytes: int) -> None: ...
-
-    @property
-    def ptr(self) -> int:
-        """
-        The address of
-        the memory.
-        """
-
 class Buffer:
     """
     One USM allocation: untyped bytes that a host and its devices share.
@@ -2498,20 +2462,6 @@ def as_usm_memory(obj: object) -> MemoryUSMDevice | MemoryUSMShared | MemoryUSMH
     its context does not know, OutOfRangeError (a ValueError) past either end of the
     allocation, TypeError for entries of a wrong type.
     """
-
-def _make_dpctl_classes(memory_module: Any, queue: Any, allocation_error: type, alignment_error: type, prepare: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, Any, Any]:
-    """
-    The classes of isthmus.compat.dpctl.memory, for dpctl's memory module and its
-    queue class.
-    """
-
-def _forget_dpctl_queues() -> None:
-    """
-    For isthmus.compat.dpctl.memory: drops the cached results of `prepare`.
-    """
-
-def _as_dpctl_memory(obj: object) -> Any:
-    """isthmus.compat.dpctl.memory.as_usm_memory."""
 
 class Pin:
     """

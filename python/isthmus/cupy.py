@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import Device, Queue, _core
+from . import Device, Queue, _frameworks
 
 try:
     import cupy as _cupy
@@ -43,7 +43,7 @@ def allocator_of(resource: MemoryResource | None = None) -> Callable[[int], Any]
     current_stream = _cupy.cuda.get_current_stream
     current_device = _cupy.cuda.runtime.getDevice
     unowned_memory, pointer_to = _cupy.cuda.UnownedMemory, _cupy.cuda.MemoryPointer
-    block = _core._BareBlock
+    block = _frameworks.BareBlock
     targets: dict[int, _Target] = {}
     has_one_device = _cupy.cuda.runtime.getDeviceCount() == 1
 
@@ -55,7 +55,7 @@ def allocator_of(resource: MemoryResource | None = None) -> Callable[[int], Any]
                 f"{resource.device.filter}: create an allocator for each device, or pass no "
                 "resource"
             )
-        pool = _core._device_pool(device) if resource is None else resource
+        pool = _frameworks.device_pool(device) if resource is None else resource
         target = (pool, Queue.from_stream(stream, f"cuda:{device}"), device)
         if stream.ptr == _PER_THREAD:
             return target

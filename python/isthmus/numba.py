@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-from . import Buffer, Queue, UnsupportedError, _core
+from . import Buffer, Queue, UnsupportedError, _frameworks
 
 try:
     from numba import cuda as _cuda
@@ -55,7 +55,7 @@ class MemoryManager(_cuda.HostOnlyCUDAMemoryManager):  # type: ignore[misc]
         """Called by Numba each time that it makes the context current."""
         if not hasattr(self, "_queue"):
             number = int(self.context.device.id)
-            self._resource = _core._device_pool(number)
+            self._resource = _frameworks.device_pool(number)
             self._queue = Queue.from_stream(_DefaultStream(number))
             self._live: dict[int, Buffer] = {}  # by a number, since addresses are reused
             self._last_id = 0

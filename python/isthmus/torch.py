@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from . import _core
+from . import _frameworks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,7 +57,7 @@ def use(resource: MemoryResource | None = None) -> None:
     """
     global _active_number
     torch = _torch()
-    number = _core._torch_number(resource)
+    number = _frameworks.torch_number(resource)
     if _active_number == number:
         return
     if _active_number is not None:
@@ -82,7 +82,7 @@ def allocator(resource: MemoryResource | None = None) -> Any:
     Tensors created in ``with torch.cuda.use_mem_pool(pool):`` are allocated from the resource,
     through PyTorch's own caching. At most 15 resources in a process.
     """
-    return _allocator_of(_torch(), _core._torch_number(resource))
+    return _allocator_of(_torch(), _frameworks.torch_number(resource))
 
 
 def _following_allocator() -> tuple[Any, Callable[[int, MemoryResource | None], None]]:
@@ -91,10 +91,10 @@ def _following_allocator() -> tuple[Any, Callable[[int, MemoryResource | None], 
 
     Blocks are returned to the resource that allocated them. For ``isthmus.compat``.
     """
-    number = _core._torch_following()
+    number = _frameworks.torch_following()
 
     def serve(device: int, resource: MemoryResource | None) -> None:
-        _core._torch_follow(number, device, resource)
+        _frameworks.torch_follow(number, device, resource)
 
     return _allocator_of(_torch(), number), serve
 
@@ -108,10 +108,10 @@ def stats(device: Any = None, resource: MemoryResource | None = None) -> Stats:
     index = device if isinstance(device, int) else torch.device(device or "cuda").index
     if index is None:
         index = torch.cuda.current_device()
-    number = _active_number if resource is None else _core._torch_number(resource)
+    number = _active_number if resource is None else _frameworks.torch_number(resource)
     if number is None:
         raise RuntimeError("PyTorch does not use Isthmus: call isthmus.torch.use() first")
-    return Stats(**_core._torch_usage(number, index))
+    return Stats(**_frameworks.torch_usage(number, index))
 
 
 def _torch() -> Any:
@@ -132,7 +132,7 @@ def _torch() -> Any:
 
 def _allocator_of(torch: Any, number: int) -> Any:
     if number not in _allocators:
-        functions = _core._torch_functions(number)
+        functions = _frameworks.torch_functions(number)
         allocator = torch._C._cuda_customAllocator(functions.pop("alloc"), functions.pop("free"))
         for setter, address in functions.items():
             if hasattr(allocator, setter):  # the setters differ between versions of PyTorch

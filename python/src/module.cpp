@@ -12,8 +12,6 @@
 #include "core/gil.hpp"
 #include "core/interned.hpp"
 #include "core/owners.hpp"
-#include "dpctl/bindings.hpp"
-#include "frameworks/bindings.hpp"
 #include "interop/bindings.hpp"
 #include "layout/dtype.hpp"
 #include "memory/bindings.hpp"
@@ -81,8 +79,6 @@ NB_MODULE(_core, module) {
   bind_oom_callbacks(module);
   bind_current_resource(module);
   bind_replay(module);
-  bind_torch(module);
-  bind_bare_block(module);
   auto buffer = bind_buffer(module);
   bind_allocate(resource);
   bind_buffer_operations(buffer);
@@ -97,7 +93,6 @@ NB_MODULE(_core, module) {
   bind_nd(module);
   bind_numpy_items(module);
   bind_usm_memory(module);
-  bind_dpctl(module);
   bind_pin(module);
   bind_unified(module);
   bind_sim(module);

@@ -56,11 +56,11 @@ def test_cupy_has_the_resource_of_now(on: Device, monkeypatch: pytest.MonkeyPatc
 FOLLOWED = """
 import ctypes
 import isthmus.compat.rmm as rmm
-from isthmus import Device, _core
+from isthmus import Device, _frameworks
 from isthmus.compat.rmm import mr
 from isthmus.compat.rmm.pylibrmm.memory_resource._per_device import follow
-number = _core._torch_following()
-functions = _core._torch_functions(number)
+number = _frameworks.torch_following()
+functions = _frameworks.torch_functions(number)
 allocate = ctypes.CFUNCTYPE(
     ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p)(functions["alloc"])
 free = ctypes.CFUNCTYPE(
@@ -69,7 +69,7 @@ device = Device("cuda:0")
 def live(counted):
     return counted.allocation_counts.current_bytes
 with device:
-    follow(lambda of, resource: _core._torch_follow(number, 0, resource), [device])
+    follow(lambda of, resource: _frameworks.torch_follow(number, 0, resource), [device])
     first = mr.StatisticsResourceAdaptor(mr.CudaMemoryResource())
     second = mr.StatisticsResourceAdaptor(mr.PoolMemoryResource(mr.CudaMemoryResource()))
     mr.set_current_device_resource(first)

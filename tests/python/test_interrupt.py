@@ -211,7 +211,7 @@ import sys
 import threading
 import numpy as np
 import isthmus
-from isthmus import Buffer, Event, Queue, UnifiedBuffer, _core
+from isthmus import Buffer, Event, Queue, UnifiedBuffer, _frameworks
 from isthmus.memory import DebugResource, PoolResource, StatisticsResource
 from support import open_backend
 """
@@ -241,7 +241,7 @@ def waits_for(gate, queue, counted):
         "pool zeros": lambda: isthmus.zeros(n, "uint8", resource=counted, queue=queue),
         "pool copy": lambda: isthmus.array(
             np.zeros(n, np.uint8), resource=counted, queue=queue),
-        "pool block": lambda: _core._BareBlock(counted, queue, n),
+        "pool block": lambda: _frameworks.BareBlock(counted, queue, n),
         "pool unified": lambda: UnifiedBuffer(
             n, np.uint8, queue=queue, separate=True, resource=counted).device,
         "debug": lambda: counted.allocate(1000, queue=queue),

@@ -15,13 +15,14 @@ import pytest
 from support import ROOT
 
 import isthmus
-from isthmus import _core
+from isthmus import _core, _dpctl, _frameworks
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from types import ModuleType
 
 CLASSES = (_core.Buffer, _core.Device, _core.Context, _core.Queue, _core.Event, _core.Platform)
-STUB = ROOT / "python" / "isthmus" / "_core.pyi"
+MODULES = (_core, _dpctl, _frameworks)
 
 SAMPLE = '''
 """A typed program."""
@@ -75,6 +76,11 @@ Buffer(8).nbytes = 3
 """
 
 
+def stub_of(module: ModuleType) -> ast.Module:
+    name = f"{module.__name__.rpartition('.')[2]}.pyi"
+    return ast.parse((ROOT / "python" / "isthmus" / name).read_text())
+
+
 def stub_names(body: list[ast.stmt], prefix: str = "") -> list[str]:
     found = []
     for node in body:
@@ -87,10 +93,11 @@ def stub_names(body: list[ast.stmt], prefix: str = "") -> list[str]:
     return found
 
 
-def test_every_name_of_the_stub_exists() -> None:
+@pytest.mark.parametrize("module", MODULES)
+def test_every_name_of_the_stub_exists(module: ModuleType) -> None:
     missing = []
-    for name in stub_names(ast.parse(STUB.read_text()).body):
-        at: object = _core
+    for name in stub_names(stub_of(module).body):
+        at: object = module
         for part in name.split("."):
             at = inspect.getattr_static(at, part, missing)
             is_there = at is not missing or part == "__buffer__"  # added in Python 3.12
@@ -100,13 +107,18 @@ def test_every_name_of_the_stub_exists() -> None:
     assert not missing
 
 
-def test_every_public_name_is_in_the_stub() -> None:
-    told = set(stub_names(ast.parse(STUB.read_text()).body))
+@pytest.mark.parametrize("module", MODULES)
+def test_every_public_name_of_a_module_is_in_its_stub(module: ModuleType) -> None:
+    public = {name for name in vars(module) if not name.startswith("_")}
+    named = set(stub_names(stub_of(module).body)) | {"annotations"}
+    assert public <= named, public - named
+
+
+def test_every_public_name_of_a_class_is_in_the_stub() -> None:
+    told = set(stub_names(stub_of(_core).body))
     for cls in CLASSES:
         public = {f"{cls.__name__}.{name}" for name in vars(cls) if not name.startswith("_")}
         assert public <= told, public - told
-    public = {name for name in vars(_core) if not name.startswith("_")}
-    assert public <= told | {"annotations"}, public - told
 
 
 @pytest.fixture

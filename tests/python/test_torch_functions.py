@@ -15,7 +15,7 @@ from support import has_cuda, python, until
 from test_cuda_exchange import Stranger
 
 import isthmus
-from isthmus import Buffer, Device, Queue, _core
+from isthmus import Buffer, Device, Queue, _frameworks
 from isthmus.memory import PoolResource
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ class Functions:
     """PyTorch's view of an allocator, on device 0."""
 
     def __init__(self, resource: isthmus.memory.MemoryResource | None = None) -> None:
-        self.number = _core._torch_number(resource)
-        at = _core._torch_functions(self.number)
+        self.number = _frameworks.torch_number(resource)
+        at = _frameworks.torch_functions(self.number)
         pointer, size, number = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
         self._alloc = ctypes.CFUNCTYPE(pointer, size, number, pointer)(at["alloc"])
         self._free = ctypes.CFUNCTYPE(None, pointer, size, number, pointer)(at["free"])
@@ -56,7 +56,7 @@ class Functions:
         return self._base(pointer, ctypes.addressof(nbytes)) or 0, nbytes.value
 
     def usage(self) -> dict[str, int]:
-        return _core._torch_usage(self.number, 0)
+        return _frameworks.torch_usage(self.number, 0)
 
 
 @pytest.fixture(scope="module")
@@ -176,7 +176,7 @@ def test_counts_and_trims(functions: Functions) -> None:
 
 def test_the_pool_that_serves_where_none_is_named() -> None:
     functions = Functions()
-    pool = _core._device_pool(0)
+    pool = _frameworks.device_pool(0)
     assert isinstance(pool, PoolResource)
     assert pool.device == Device("cuda:0")
     before = functions.usage()
@@ -185,7 +185,7 @@ def test_the_pool_that_serves_where_none_is_named() -> None:
     assert told["live_bytes"] == before["live_bytes"] + LARGE
     assert told["peak_held_bytes"] >= told["held_bytes"] == pool.held_bytes
     functions.free(block, LARGE)
-    assert _core._device_pool(0) == pool
+    assert _frameworks.device_pool(0) == pool
     assert until(lambda: pool.trim() >= LARGE)
 
 
@@ -243,25 +243,25 @@ def test_one_set_of_functions_for_a_resource(pool: PoolResource) -> None:
     assert Functions(pool).number == Functions(pool).number != 0
     assert Functions().number == 0
     with pytest.raises(TypeError, match="resource must be a resource"):
-        _core._torch_number("cuda:0")  # type: ignore[arg-type]
+        _frameworks.torch_number("cuda:0")  # type: ignore[arg-type]
     for other in (PoolResource("device", "host"), PoolResource("host", "cuda:0")):
         with pytest.raises(ValueError, match="device memory of a CUDA device"):
-            _core._torch_number(other)
+            _frameworks.torch_number(other)
     with pytest.raises(RuntimeError, match="device 99"):
-        _core._torch_usage(0, 99)
+        _frameworks.torch_usage(0, 99)
 
 
 def test_bare_blocks_return_after_their_queue() -> None:
     pool, queue = PoolResource("device", "cuda:0"), Queue("cuda:0")
-    block = _core._BareBlock(pool, queue, 1000)
+    block = _frameworks.BareBlock(pool, queue, 1000)
     first = block.ptr
     del block
-    assert _core._BareBlock(pool, queue, 1000).ptr == first
-    assert _core._BareBlock(pool, queue, 0).ptr == 0
+    assert _frameworks.BareBlock(pool, queue, 1000).ptr == first
+    assert _frameworks.BareBlock(pool, queue, 0).ptr == 0
     with pytest.raises(MemoryError, match="1 TiB"):
-        _core._BareBlock(pool, queue, 1 << 40)
+        _frameworks.BareBlock(pool, queue, 1 << 40)
     with pytest.raises(TypeError, match="must be a Queue"):
-        _core._BareBlock(pool, "cuda:0", 1000)  # type: ignore[arg-type]
+        _frameworks.BareBlock(pool, "cuda:0", 1000)  # type: ignore[arg-type]
     assert until(lambda: pool.trim() >= 0 and pool.held_bytes == 0)
 
 
@@ -271,8 +271,8 @@ def late():  # behind all that isthmus does as the interpreter ends
     for at in blocks:
         free(at, 5000, 0, None)
 atexit.register(late)
-from isthmus import _core
-at = _core._torch_functions(_core._torch_number(None))
+from isthmus import _frameworks
+at = _frameworks.torch_functions(_frameworks.torch_number(None))
 pointer = ctypes.c_void_p
 alloc = ctypes.CFUNCTYPE(pointer, ctypes.c_size_t, ctypes.c_int, pointer)(at["alloc"])
 free = ctypes.CFUNCTYPE(None, pointer, ctypes.c_size_t, ctypes.c_int, pointer)(at["free"])
@@ -389,7 +389,7 @@ def test_the_memory_fraction_is_a_limit() -> None:
 ctypes.CFUNCTYPE(None, ctypes.c_double, ctypes.c_int)(at["set_memory_fraction_fn"])(0.5, 0)
 from isthmus.memory import USMAllocationError
 try:
-    _core._device_pool(0).allocate({total} // 2 + (4 << 20))
+    _frameworks.device_pool(0).allocate({total} // 2 + (4 << 20))
 except USMAllocationError as told:
     print(told)
 """

@@ -77,10 +77,9 @@ void construct_buffer(Buffer* buffer, std::size_t nbytes, isthmus_kind_t kind,
                       std::int64_t alignment, nb::object queue, const Resource* resource,
                       KindsAllowed allowed, PoolUse use = PoolUse::buffers);
 // The same without a Python object. `kind` is set to the kind of the memory that was allocated.
-[[nodiscard]] BufferHandle create_buffer(std::size_t nbytes, isthmus_kind_t& kind,
-                                         std::int64_t alignment, const Queue& queue,
-                                         const Resource* resource, KindsAllowed allowed,
-                                         PoolUse use = PoolUse::buffers);
+[[nodiscard]] ISTHMUS_EXPORTED BufferHandle
+create_buffer(std::size_t nbytes, isthmus_kind_t& kind, std::int64_t alignment, const Queue& queue,
+              const Resource* resource, KindsAllowed allowed, PoolUse use = PoolUse::buffers);
 // Implements Buffer(...): parses the arguments without a tuple and a dictionary.
 PyObject* buffer_vectorcall(PyObject* type, PyObject* const* arguments, std::size_t count,
                             PyObject* names) noexcept;

@@ -11,17 +11,17 @@
 namespace isthmus::python {
 
 // Like `isinstance(value, numbers.Integral)`: an array of one integer is not an integer.
-[[nodiscard]] bool is_integral(nb::handle value);
+[[nodiscard]] ISTHMUS_EXPORTED bool is_integral(nb::handle value);
 // Converts the value to a Python integer. The result is not valid if the value is not an integer
 // (arrays that only implement __index__ are not). An exception of its __index__ is stored in
 // `cause`, unless that is null; take_foreign_error() names the exceptions that are thrown instead.
 [[nodiscard]] nb::object as_integer(nb::handle value,
                                     std::optional<nb::python_error>* cause = nullptr);
 // Like as_integer, but throws a TypeError whose __cause__ is the exception of __index__.
-[[nodiscard]] nb::object to_integer(nb::handle value, const char* name);
+[[nodiscard]] ISTHMUS_EXPORTED nb::object to_integer(nb::handle value, const char* name);
 // The integer as text for messages. For an integer with many digits, which Python may refuse to
 // convert to text, the number of its bits.
-[[nodiscard]] nb::object shown_integer(nb::handle integer);
+[[nodiscard]] ISTHMUS_EXPORTED nb::object shown_integer(nb::handle integer);
 // TypeError if the value is not a str.
 void require_text(nb::handle value, const char* name);
 // The text of a str in UTF-8, valid as long as the str. UnicodeEncodeError if it cannot be encoded.

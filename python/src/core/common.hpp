@@ -14,6 +14,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "core/exported.hpp"
+
 namespace nb = nanobind;
 
 namespace isthmus::python {

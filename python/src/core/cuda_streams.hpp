@@ -8,10 +8,10 @@
 namespace isthmus::python {
 
 // CUDA's number of a device; -1 for one of another backend. Needs no lock.
-[[nodiscard]] int number_of_cuda_device(const isthmus_device_t* device) noexcept;
+[[nodiscard]] ISTHMUS_EXPORTED int number_of_cuda_device(const isthmus_device_t* device) noexcept;
 // The CUDA device number of the queue's device; negative for devices of other backends.
 [[nodiscard]] int cuda_number_of(const Queue& queue);
-[[nodiscard]] DeviceHandle find_cuda_device(int number);
+[[nodiscard]] ISTHMUS_EXPORTED DeviceHandle find_cuda_device(int number);
 
 // The number of a queue's stream in DLPack and __cuda_array_interface__. The queue's handle is
 // exported from then on: the stream may have external work.

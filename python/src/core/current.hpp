@@ -20,7 +20,7 @@ namespace isthmus::python {
 // The library's handle of `queue`, which `holder` keeps alive; null for None and nullptr. TypeError
 // for other objects.
 [[nodiscard]] isthmus_queue_t* raw_queue(nb::handle queue, nb::object& holder);
-[[nodiscard]] nb::object default_queue_of(const Device& device);
+[[nodiscard]] ISTHMUS_EXPORTED nb::object default_queue_of(const Device& device);
 
 [[nodiscard]] nb::object current_queue();
 [[nodiscard]] nb::object current_device();

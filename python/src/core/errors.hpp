@@ -11,7 +11,7 @@
 namespace isthmus::python {
 
 // Throws the exception of `status` with the library's message of this thread.
-[[noreturn]] void raise_status(isthmus_status_t status);
+[[noreturn]] ISTHMUS_EXPORTED void raise_status(isthmus_status_t status);
 inline void check(isthmus_status_t status) {
   if (status != ISTHMUS_OK) [[unlikely]] {
     raise_status(status);
@@ -45,9 +45,9 @@ class ExceptionScope {
 [[nodiscard]] bool has_exception_scope() noexcept;
 
 // Throws `type` with a message formatted as by PyErr_Format.
-[[noreturn]] void raise_python(PyObject* type, const char* format, ...);
+[[noreturn]] ISTHMUS_EXPORTED void raise_python(PyObject* type, const char* format, ...);
 // Throws the exception that is set on this thread.
-[[noreturn]] void raise_set();
+[[noreturn]] ISTHMUS_EXPORTED void raise_set();
 // Takes the exception that code of another library raised and that is set on this thread. It is not
 // an error of Isthmus, so the caller drops it or makes it the cause of its own exception.
 // MemoryError, isthmus.Error and exceptions that are not an Exception, such as KeyboardInterrupt,
@@ -57,7 +57,7 @@ class ExceptionScope {
 [[noreturn]] void raise_type_error(std::optional<nb::python_error>& cause, const char* format, ...);
 
 // The subclass of isthmus.Error for a status; borrowed.
-[[nodiscard]] PyObject* error_type(isthmus_status_t status) noexcept;
+[[nodiscard]] ISTHMUS_EXPORTED PyObject* error_type(isthmus_status_t status) noexcept;
 // Creates an exception object for a status and the library's message of this thread, without
 // raising it. Throws an exception that a signal handler raised meanwhile.
 [[nodiscard]] nb::object error_object(isthmus_status_t status);

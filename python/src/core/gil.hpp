@@ -12,6 +12,8 @@
 
 #include <atomic>
 
+#include "core/exported.hpp"
+
 namespace isthmus::python {
 
 template <class Take>
@@ -26,7 +28,7 @@ auto acquire_or_hang(Take acquire) -> decltype(acquire()) {
 }
 
 // Whether this thread is inside a function of the module that released the lock.
-extern thread_local constinit bool lock_is_released;
+extern ISTHMUS_EXPORTED thread_local constinit bool lock_is_released;
 
 class GilRelease {
  public:
@@ -142,6 +144,6 @@ class CallbackLock {
 };
 
 // Whether this is a forked child of the process that imported the module.
-[[nodiscard]] bool is_forked_child() noexcept;
+[[nodiscard]] ISTHMUS_EXPORTED bool is_forked_child() noexcept;
 
 }  // namespace isthmus::python

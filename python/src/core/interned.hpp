@@ -11,11 +11,11 @@ struct InternedNames {
   PyObject *device, *shared, *host, *unknown;
   PyObject *data, *shape, *syclobj;
 };
-extern InternedNames interned;
+extern ISTHMUS_EXPORTED InternedNames interned;
 // Called once, before any use.
 void intern_names();
 
 // The interned name of a kind, as a borrowed reference.
-[[nodiscard]] nb::handle kind_name(isthmus_kind_t kind) noexcept;
+[[nodiscard]] ISTHMUS_EXPORTED nb::handle kind_name(isthmus_kind_t kind) noexcept;
 
 }  // namespace isthmus::python

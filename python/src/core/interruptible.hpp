@@ -11,13 +11,13 @@ namespace isthmus::python {
 // propagate too. Created and destroyed with the interpreter's lock, which is released for the call.
 class Interruptible {
  public:
-  Interruptible() noexcept;
+  ISTHMUS_EXPORTED Interruptible() noexcept;
   Interruptible(const Interruptible&) = delete;
   Interruptible& operator=(const Interruptible&) = delete;
-  ~Interruptible();
+  ISTHMUS_EXPORTED ~Interruptible();
   // To be called after the library call: throws the exception that a handler raised, else the error
   // of `status`.
-  void check(isthmus_status_t status) const;
+  ISTHMUS_EXPORTED void check(isthmus_status_t status) const;
 
  private:
   // The callback of isthmus_interrupt_swap.

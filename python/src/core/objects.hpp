@@ -73,12 +73,12 @@ struct BoundTypes {
   nb::handle memory[4];  // by kind; [0] is their common base
   nb::handle typed_array;
 };
-extern BoundTypes types;
+extern ISTHMUS_EXPORTED BoundTypes types;
 
 [[nodiscard]] nb::object wrap(PlatformHandle raw);
-[[nodiscard]] nb::object wrap(DeviceHandle raw);
+[[nodiscard]] ISTHMUS_EXPORTED nb::object wrap(DeviceHandle raw);
 [[nodiscard]] nb::object wrap(ContextHandle raw);
-[[nodiscard]] nb::object wrap(QueueHandle raw);
+[[nodiscard]] ISTHMUS_EXPORTED nb::object wrap(QueueHandle raw);
 [[nodiscard]] nb::object wrap(EventHandle raw);
 
 [[nodiscard]] inline Device* device_of(nb::handle object) noexcept {

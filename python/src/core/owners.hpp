@@ -31,8 +31,8 @@ void defer(Deferred* deferred) noexcept;
 [[nodiscard]] isthmus_owner_t keep_alive(nb::handle object);
 
 namespace detail {
-extern std::atomic<Deferred*> deferred_head;
-void drain() noexcept;
+extern ISTHMUS_EXPORTED std::atomic<Deferred*> deferred_head;
+ISTHMUS_EXPORTED void drain() noexcept;
 }  // namespace detail
 
 // Destroys the deferred objects. Needs the lock. May run destructors of any object.

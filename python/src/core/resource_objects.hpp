@@ -19,7 +19,7 @@ class RegisteredResource {
     std::swap(raw_, other.raw_);
     return *this;
   }
-  ~RegisteredResource();
+  ISTHMUS_EXPORTED ~RegisteredResource();
 
  private:
   isthmus_resource_t* raw_ = nullptr;
@@ -53,8 +53,8 @@ struct AdaptorResource : Resource {
 struct FailureCallbackResource : AdaptorResource {};
 
 // The Python object that created the library's resource; not valid once that object is destroyed.
-[[nodiscard]] nb::object find_resource(isthmus_resource_t* raw);
-void register_resource(Resource& resource, nb::handle object);
+[[nodiscard]] ISTHMUS_EXPORTED nb::object find_resource(isthmus_resource_t* raw);
+ISTHMUS_EXPORTED void register_resource(Resource& resource, nb::handle object);
 // Moves `resource` into the storage that nanobind allocated for `self`, and registers it.
 template <class Resource>
 void construct_resource(Resource* self, Resource resource) {

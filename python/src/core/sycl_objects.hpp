@@ -14,13 +14,13 @@ namespace isthmus::python {
 // The object for a dpctl SyclQueue, SyclContext, SyclDevice or SyclEvent, or for a capsule of one,
 // which is not consumed. Not valid, without an error set, for other objects. DeviceNotFoundError if
 // there is no SYCL; ValueError for a sub-device, and for a device without USM.
-[[nodiscard]] nb::object find_sycl_queue(nb::handle argument);
+[[nodiscard]] ISTHMUS_EXPORTED nb::object find_sycl_queue(nb::handle argument);
 [[nodiscard]] nb::object find_sycl_context(nb::handle argument);
 [[nodiscard]] nb::object find_sycl_device(nb::handle argument);
 [[nodiscard]] nb::object find_sycl_event(nb::handle argument);
 
 // Implements `_get_capsule`. TypeError for objects of other backends.
-[[nodiscard]] nb::object sycl_capsule(const Queue& self);
+[[nodiscard]] ISTHMUS_EXPORTED nb::object sycl_capsule(const Queue& self);
 [[nodiscard]] nb::object sycl_capsule(const Context& self);
 // Waits until the operation has been submitted to the driver.
 [[nodiscard]] nb::object sycl_capsule(const Event& self);

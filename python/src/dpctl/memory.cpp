@@ -12,7 +12,6 @@
 #include "core/errors.hpp"
 #include "core/gil.hpp"
 #include "core/interned.hpp"
-#include "dpctl/bindings.hpp"
 #include "dpctl/make.hpp"
 #include "dpctl/numbers.hpp"
 #include "dpctl/queues.hpp"
@@ -411,18 +410,19 @@ nb::object make_classes(nb::handle dpctl_module, nb::handle queue, nb::handle al
 
 }  // namespace
 
-void bind_dpctl(nb::module_& module) {
-  module.def("_make_dpctl_classes", &make_classes,
-             nb::sig("def _make_dpctl_classes(memory_module: Any, queue: Any, allocation_error: "
-                     "type, alignment_error: type, prepare: Callable[[Any], tuple[Any, ...]]) -> "
+}  // namespace isthmus::python
+
+NB_MODULE(_dpctl, module) {
+  using namespace isthmus::python;
+  module.doc() = "The native part of isthmus.compat.dpctl.";
+  module.def("make_classes", &make_classes,
+             nb::sig("def make_classes(memory_module: Any, queue: Any, allocation_error: type, "
+                     "alignment_error: type, prepare: Callable[[Any], tuple[Any, ...]]) -> "
                      "tuple[Any, Any, Any]"),
              "The classes of isthmus.compat.dpctl.memory, for dpctl's memory module and its\n"
              "queue class.");
-  module.def("_forget_dpctl_queues", &clear_dpctl_queues,
-             "For isthmus.compat.dpctl.memory: drops the cached results of `prepare`.");
-  module.def("_as_dpctl_memory", &as_dpctl_memory, nb::arg("obj").none(),
-             nb::sig("def _as_dpctl_memory(obj: object) -> Any"),
+  module.def("forget_queues", &clear_dpctl_queues, "Drops the cached results of `prepare`.");
+  module.def("as_usm_memory", &as_dpctl_memory, nb::arg("obj").none(),
+             nb::sig("def as_usm_memory(obj: object) -> Any"),
              "isthmus.compat.dpctl.memory.as_usm_memory.");
 }
-
-}  // namespace isthmus::python

@@ -78,7 +78,7 @@ void init_block(BareBlock* self, nb::handle source, nb::handle target_queue, nb:
 
 void bind_bare_block(nb::module_& module) {
   nb::class_<BareBlock>(
-      module, "_BareBlock",
+      module, "BareBlock",
       "Memory that is returned, in the order of its queue, when this object is destroyed.")
       .def("__init__", &init_block, nb::arg("resource").none(), nb::arg("queue").none(),
            nb::arg("nbytes").none(),

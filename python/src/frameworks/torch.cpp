@@ -126,24 +126,24 @@ nb::object device_pool(int device) {
 }  // namespace
 
 void bind_torch(nb::module_& module) {
-  module.def("_torch_number", &torch_number, nb::arg("resource").none(),
-             nb::sig("def _torch_number(resource: MemoryResource | None) -> int"),
+  module.def("torch_number", &torch_number, nb::arg("resource").none(),
+             nb::sig("def torch_number(resource: MemoryResource | None) -> int"),
              "The number of the set of functions that use this resource.");
-  module.def("_torch_following", &torch_following, nb::sig("def _torch_following() -> int"),
-             "The number of a set of functions that use the resources last set by _torch_follow.");
-  module.def("_torch_follow", &torch_follow, nb::arg("number"), nb::arg("device"),
+  module.def("torch_following", &torch_following, nb::sig("def torch_following() -> int"),
+             "The number of a set of functions that use the resources last set by torch_follow.");
+  module.def("torch_follow", &torch_follow, nb::arg("number"), nb::arg("device"),
              nb::arg("resource").none(),
-             nb::sig("def _torch_follow(number: int, device: int, resource: MemoryResource | None) "
+             nb::sig("def torch_follow(number: int, device: int, resource: MemoryResource | None) "
                      "-> None"),
              "Makes the resource serve that device; None: a pool of the allocator.");
-  module.def("_torch_functions", &torch_functions, nb::arg("number"),
-             nb::sig("def _torch_functions(number: int) -> dict[str, int]"),
+  module.def("torch_functions", &torch_functions, nb::arg("number"),
+             nb::sig("def torch_functions(number: int) -> dict[str, int]"),
              "The addresses of the functions, by the names of PyTorch's setters.");
-  module.def("_torch_usage", &torch_usage, nb::arg("number"), nb::arg("device"),
-             nb::sig("def _torch_usage(number: int, device: int) -> dict[str, Any]"),
+  module.def("torch_usage", &torch_usage, nb::arg("number"), nb::arg("device"),
+             nb::sig("def torch_usage(number: int, device: int) -> dict[str, Any]"),
              "The fields of isthmus.torch.Stats.");
-  module.def("_device_pool", &device_pool, nb::arg("device"),
-             nb::sig("def _device_pool(device: int) -> PoolResource"),
+  module.def("device_pool", &device_pool, nb::arg("device"),
+             nb::sig("def device_pool(device: int) -> PoolResource"),
              "The pool for the CUDA device of that number, if frameworks name no resource.");
 }
 

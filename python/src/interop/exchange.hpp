@@ -22,9 +22,9 @@ namespace isthmus::python {
                                    nb::handle device, nb::handle copy);
 [[nodiscard]] nb::object dlpack_device(const Buffer& buffer);
 
-[[nodiscard]] nb::object to_bytes(nb::handle self);
+[[nodiscard]] ISTHMUS_EXPORTED nb::object to_bytes(nb::handle self);
 // A new uint8 ndarray. Imports NumPy.
-[[nodiscard]] nb::object to_numpy(nb::handle self);
+[[nodiscard]] ISTHMUS_EXPORTED nb::object to_numpy(nb::handle self);
 // The queue to report together with the memory. BufferError if the memory belongs to another
 // device, which work on that queue may not be able to access.
 [[nodiscard]] const Queue& queue_to_export(const Buffer& buffer);

@@ -15,8 +15,10 @@ struct MemoryArguments {
 
 // Parses the arguments of a vectorcall, or of a call with a tuple and a dictionary. TypeError for
 // other arguments.
-[[nodiscard]] MemoryArguments read_memory_arguments(PyObject* const* arguments, std::size_t count,
-                                                    PyObject* names);
-[[nodiscard]] MemoryArguments read_memory_arguments(PyObject* arguments, PyObject* named);
+[[nodiscard]] ISTHMUS_EXPORTED MemoryArguments read_memory_arguments(PyObject* const* arguments,
+                                                                     std::size_t count,
+                                                                     PyObject* names);
+[[nodiscard]] ISTHMUS_EXPORTED MemoryArguments read_memory_arguments(PyObject* arguments,
+                                                                     PyObject* named);
 
 }  // namespace isthmus::python

@@ -23,17 +23,18 @@ struct ResourceTarget {
 };
 
 // TypeError if it is not a resource.
-[[nodiscard]] const Resource& require_resource(nb::handle argument, const char* name);
+[[nodiscard]] ISTHMUS_EXPORTED const Resource& require_resource(nb::handle argument,
+                                                                const char* name);
 
 // Null for None and if the argument was not passed. TypeError if it is not a resource.
-[[nodiscard]] const Resource* resource_or_none(nb::handle argument);
+[[nodiscard]] ISTHMUS_EXPORTED const Resource* resource_or_none(nb::handle argument);
 
 // The device that the resource allocates for.
 [[nodiscard]] nb::handle device_of_resource(const Resource& resource);
 
 // The library's information about the resource. Throws the exception of a Python function that the
 // query called.
-[[nodiscard]] isthmus_resource_info_t info_of(const Resource& resource);
+[[nodiscard]] ISTHMUS_EXPORTED isthmus_resource_info_t info_of(const Resource& resource);
 [[nodiscard]] nb::object resource_repr(nb::handle object);
 
 // The constructor of classes that exist only as a base.
@@ -49,7 +50,7 @@ struct ResourceTarget {
 // Whether `using` or `set_resource` was ever called.
 extern bool resources_in_use;
 // The current resource for buffers of that kind on that queue; not valid for the default pool.
-[[nodiscard]] nb::object current_resource(isthmus_kind_t kind, const Queue& queue);
+[[nodiscard]] ISTHMUS_EXPORTED nb::object current_resource(isthmus_kind_t kind, const Queue& queue);
 void clear_resources() noexcept;
 // While an object of this class exists, this thread has no current resource: buffers created
 // without a resource are allocated by the driver, and arrays from the default pool.

@@ -34,10 +34,12 @@ struct ArrayInterface {
 // Checks, in this order: version, data, syclobj or stream and mask, shape, typestr, strides, offset
 // (SYCL only). ValueError for impossible values, TypeError for types. The pointer itself is checked
 // by adoption.
-[[nodiscard]] std::optional<ArrayInterface> read_interface(nb::handle object, Access access);
+[[nodiscard]] ISTHMUS_EXPORTED std::optional<ArrayInterface> read_interface(nb::handle object,
+                                                                            Access access);
 // The kind of memory that the queue's context knows; UNKNOWN for other memory.
 [[nodiscard]] isthmus_kind_t query_kind(const Queue& queue, const void* pointer);
 // A Buffer over the memory that the interface of `object` describes. Keeps the object alive.
-[[nodiscard]] nb::object adopt_interface(nb::handle object, ArrayInterface interface);
+[[nodiscard]] ISTHMUS_EXPORTED nb::object adopt_interface(nb::handle object,
+                                                          ArrayInterface interface);
 
 }  // namespace isthmus::python

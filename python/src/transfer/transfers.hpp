@@ -64,7 +64,7 @@ void require_range(const Endpoint& endpoint, std::size_t nbytes, const char* rol
 
 // The keyword arguments that operations share.
 struct OperationArguments {
-  OperationArguments(nb::handle queue_argument, nb::handle after, bool blocks);
+  ISTHMUS_EXPORTED OperationArguments(nb::handle queue_argument, nb::handle after, bool blocks);
   nb::object queue_object;  // keeps `queue` alive
   isthmus_queue_t* queue = nullptr;
   std::vector<isthmus_event_t*> after;
@@ -98,7 +98,8 @@ template <class Submit>
 struct CopyRequest {
   nb::handle destination, source, nbytes, destination_offset, source_offset;
 };
-[[nodiscard]] nb::object copy(const CopyRequest& request, const OperationArguments& arguments);
+[[nodiscard]] ISTHMUS_EXPORTED nb::object copy(const CopyRequest& request,
+                                               const OperationArguments& arguments);
 
 struct Copy2dRequest {
   nb::handle destination, source, width, height;
@@ -124,15 +125,15 @@ struct StridedCopy {
 struct RangeRequest {
   nb::handle buffer, offset, nbytes;
 };
-[[nodiscard]] nb::object fill(const RangeRequest& request, nb::handle value,
-                              const OperationArguments& arguments);
+[[nodiscard]] ISTHMUS_EXPORTED nb::object fill(const RangeRequest& request, nb::handle value,
+                                               const OperationArguments& arguments);
 [[nodiscard]] nb::object prefetch(const RangeRequest& request, bool to_host,
                                   const OperationArguments& arguments);
 [[nodiscard]] nb::object advise(const RangeRequest& request, nb::handle advice,
                                 const OperationArguments& arguments);
 // Copies the first bytes of `source` to the start of `destination`; waits. Pre: both have at least
 // `nbytes`.
-void copy_endpoints(Endpoint& destination, Endpoint& source, std::size_t nbytes);
+ISTHMUS_EXPORTED void copy_endpoints(Endpoint& destination, Endpoint& source, std::size_t nbytes);
 // Copies the elements, packed in C order, to an endpoint of that size; waits.
 void copy_packed(const ArrayView& source, Endpoint& destination);
 // Like copy_packed, into host memory that no other code uses yet. `owner`, if valid, keeps that

@@ -18,7 +18,8 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import isthmus
-from isthmus import _core, default_pool
+from isthmus import _dpctl as _native
+from isthmus import default_pool
 
 from . import _layout
 from ._dpctl import DpctlAllocationError, dpctl, dpctl_module, get_device_cached_queue
@@ -60,7 +61,7 @@ def _pools(context: isthmus.Context, device: isthmus.Device) -> tuple[Any, ...]:
             for each in unused:
                 del _cache[each]
             if unused:
-                _core._forget_dpctl_queues()  # the native module's cache refers to these pools
+                _native.forget_queues()  # the native module's cache refers to these pools
             queue = isthmus.Queue(device, context=context)
             pools = _cache[context, device] = (
                 queue,
@@ -96,7 +97,7 @@ def pool(kind: str = "device", queue: dpctl.SyclQueue | None = None) -> PoolReso
 
 
 _layout.check(dpctl_module)
-MemoryUSMDevice, MemoryUSMShared, MemoryUSMHost = _core._make_dpctl_classes(
+MemoryUSMDevice, MemoryUSMShared, MemoryUSMHost = _native.make_classes(
     dpctl_module, dpctl.SyclQueue, USMAllocationError, _AlignmentError, _prepare
 )
 __pyx_capi__ = dpctl_module.__pyx_capi__
@@ -109,7 +110,7 @@ def as_usm_memory(obj: object) -> Any:
     for invalid values in it, for memory unknown to its context, and for an extent past the end of
     the allocation; TypeError for entries of a wrong type.
     """
-    return _core._as_dpctl_memory(obj)
+    return _native.as_usm_memory(obj)
 
 
 def _to_memory(contents: Any, kind: str) -> Any:
