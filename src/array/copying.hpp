@@ -16,7 +16,7 @@ struct ArraySide {
   ArrayLayout layout;
 };
 
-// Pre: the caller's casting rule allows the source's dtype for the destination's. `queue` may be
+// The caller's casting rule allows the source's dtype for the destination's. `queue` may be
 // null, as in `copy`. INVALID_ARGUMENT if the source cannot be broadcast or two elements of the
 // destination share bytes; otherwise the errors of `copy`.
 [[nodiscard]] Submitted copy_array(Queue* queue, const ArraySide& destination,

@@ -13,14 +13,14 @@ namespace {
 template <class CacheEntry>
 void sort_unique(std::vector<CacheEntry>& all) {
   std::ranges::sort(all);
-  const auto duplicates = std::ranges::unique(all);
-  all.erase(duplicates.begin(), duplicates.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
 }
 
 // The entries with this key.
 template <class CacheEntry, class Key>
-auto find_sorted(const std::vector<CacheEntry>& all, Key key) noexcept {
-  return std::ranges::equal_range(all, key, {}, &CacheEntry::key);
+std::span<const CacheEntry> find_sorted(const std::vector<CacheEntry>& all, Key key) noexcept {
+  const auto first = std::ranges::lower_bound(all, key, {}, &CacheEntry::key);
+  return {first, std::ranges::upper_bound(first, all.end(), key, {}, &CacheEntry::key)};
 }
 
 }  // namespace

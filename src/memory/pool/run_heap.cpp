@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "core/expects.hpp"
+
 namespace isthmus {
 namespace {
 
@@ -138,6 +140,7 @@ void RunHeap::add(Index first, Index count, Ticket until) noexcept {
 void RunHeap::remove(Index run, Index first, Index count) noexcept {
   const auto after = first + count;
   const auto end = run + table_[run].span.load(k_relaxed);
+  ISTHMUS_EXPECTS(is_free(run) && run <= first && after <= end, run, end, first, after);
   unlink(run);
   if (run != first) {
     link(run, first - run);
@@ -209,6 +212,7 @@ RunHeap::Index RunHeap::join(Index first) noexcept {
 }
 
 void RunHeap::deallocate(Index first, Ticket freed) noexcept {
+  ISTHMUS_EXPECTS(!is_free(first) && length_of(first) != 0, first);
   table_[first].state.store(PoolPageState::none, k_relaxed);
   tickets_[first] = freed;
   static_cast<void>(join(first));
@@ -305,9 +309,10 @@ void RunHeap::join_one(Search& search, Index wanted, QueueSlots::EntryIndex entr
   }
 }
 
-// Pre: a free run begins at `first`, and another one where it ends.
+// Joins the free run that begins at `first` and the one that begins where it ends.
 void RunHeap::join_two(Index first) noexcept {
   const auto after = first + length_of(first);
+  ISTHMUS_EXPECTS(is_free(first) && is_free(after), first, after);
   const auto end = after + length_of(after);
   const auto ticket = slots_->joined(tickets_[first], tickets_[after]);
   unlink(first);

@@ -30,10 +30,9 @@ class RunHeap {
   RunHeap(PoolPage* table, Ticket* tickets, PoolPageSet* borders, QueueSlots& slots) noexcept
       : table_{table}, tickets_{tickets}, borders_{borders}, slots_{&slots} {}
 
-  // Adds a region, free as a whole. Pre: the records before and after the region remain `none`.
+  // Adds a region, free as a whole. The records before and after the region remain `none`.
   void add(Index first, Index count, Ticket until = {}) noexcept;
-  // Removes pages of a region. Pre: the pages lie in the free run that begins at `run`. The other
-  // pages of that run remain free.
+  // Removes pages from the free run that begins at `run`. The other pages of that run remain free.
   void remove(Index run, Index first, Index count) noexcept;
   // visit(first, count, ticket) for every free run of at least `min_count` pages.
   template <class Visit>
@@ -53,7 +52,7 @@ class RunHeap {
   // Shrinks an allocated run to the `count` pages from `skip` on, and frees the rest. Returns the
   // first remaining page.
   Index keep_part(Index first, Index skip, Index count) noexcept;
-  // Pre: `first` is the first page of an allocated run.
+  // `first` is the first page of an allocated run.
   void deallocate(Index first, Ticket freed) noexcept;
   // The following functions process a limited number of free runs per call, so that the caller can
   // release its lock between calls. The first call begins at number 1; `next` is k_none when
