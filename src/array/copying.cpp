@@ -6,6 +6,7 @@
 #include "array/endpoint_move.hpp"
 #include "array/move_through_copy.hpp"
 #include "transfer/strided.hpp"
+#include "transfer/transfer_events.hpp"
 
 namespace isthmus {
 namespace {
@@ -29,12 +30,15 @@ Submitted move_disjoint(Queue* queue, const EndpointMove& move, TransferOptions 
     return copy_strided_disjoint(queue, move.destination, move.source,
                                  as_strided(move.element_move), std::move(options));
   }
-  if (!move.host_can_copy()) {
-    return move_in_chunks(*queue, move, std::move(options));
-  }
-  return move_by_host(queue, move, std::move(options), [element_move = move.element_move] {
-    move_elements_in_parallel(element_move);
-  });
+  auto moved = move.host_can_copy() ? move_by_host(queue, move, std::move(options),
+                                                   [element_move = move.element_move] {
+                                                     move_elements_in_parallel(element_move);
+                                                   })
+                                    : move_in_chunks(*queue, move, std::move(options));
+  ISTHMUS_TRY(moved);
+  observe_copy(queue, move.destination, move.source,
+               move.element_move.elements() * move.element_move.destination_item());
+  return moved;
 }
 
 Submitted note_written(const ArraySide& destination, Submitted submitted) {

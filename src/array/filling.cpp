@@ -8,6 +8,7 @@
 #include "array/move_through_copy.hpp"
 #include "core/elements.hpp"
 #include "core/sizes.hpp"
+#include "transfer/transfer_events.hpp"
 
 namespace isthmus {
 namespace {
@@ -52,6 +53,15 @@ constexpr std::size_t k_long_row_bytes = std::size_t{1} << 20;
 // A smaller fill from the host is faster than a driver's allocation.
 constexpr std::size_t k_min_allocation_bytes = std::size_t{1} << 20;
 
+// Emits `fill` if the operation was submitted or executed.
+Submitted observed(Submitted filled, const Queue* queue, const ArraySide& destination,
+                   const ElementMove& move) noexcept {
+  if (filled) {
+    observe_fill(queue, destination.endpoint, move.elements() * move.destination_item());
+  }
+  return filled;
+}
+
 // Copies `value` to all elements in chunks through host memory. The operation keeps a copy of the
 // value alive.
 Submitted fill_from_host(Queue& queue, const ArraySide& destination, ElementMove move,
@@ -60,10 +70,11 @@ Submitted fill_from_host(Queue& queue, const ArraySide& destination, ElementMove
   const auto* element = static_cast<Element*>(options.owners.back().object());
   const Endpoint source{const_cast<std::byte*>(element->bytes.data()), nullptr, nullptr};
   move.source = source.pointer;
-  return move_in_chunks(
+  auto filled = move_in_chunks(
       queue,
       {destination.endpoint, source, destination.layout.nbytes, move.destination_item(), move},
       std::move(options));
+  return observed(std::move(filled), &queue, destination, move);
 }
 
 // Fills the rows one after the other, each with a separate command.
@@ -73,8 +84,8 @@ Submitted fill_rows(Queue& queue, const ArraySide& destination, const ElementMov
   touched.add(destination.endpoint, destination.layout.nbytes, true);
   auto execution_queue = execution_queue_for(queue, destination.endpoint, destination.endpoint);
   ISTHMUS_TRY(execution_queue);
-  return submit_on_queue(
-      queue, **execution_queue, touched, options, [&](WaitList after) -> Submitted {
+  auto filled =
+      submit_on_queue(queue, **execution_queue, touched, options, [&](WaitList after) -> Submitted {
         const auto elements = run_length(move);
         const std::span outer{move.dimensions.begin(), move.dimensions.size() - 1};
         RowWalk<k_max_array_dimensions> row{outer, 0};
@@ -93,6 +104,7 @@ Submitted fill_rows(Queue& queue, const ArraySide& destination, const ElementMov
         }
         return last;
       });
+  return observed(std::move(filled), &queue, destination, move);
 }
 
 // Fills one row in `scratch`, then copies it to all rows.
@@ -167,14 +179,14 @@ Submitted fill_array(Queue* requested, const ArraySide& destination, const std::
   }
   if (destination.endpoint.host_can_copy()) {
     const Endpoint no_source;
-    return note_written(destination, move_by_host(queue,
-                                                  {destination.endpoint, no_source,
-                                                   destination.layout.nbytes, 0, element_move},
-                                                  std::move(options), [element_move, element] {
-                                                    auto own_move = element_move;
-                                                    own_move.source = element.bytes.data();
-                                                    move_elements_in_parallel(own_move);
-                                                  }));
+    auto filled = move_by_host(
+        queue, {destination.endpoint, no_source, destination.layout.nbytes, 0, element_move},
+        std::move(options), [element_move, element] {
+          auto own_move = element_move;
+          own_move.source = element.bytes.data();
+          move_elements_in_parallel(own_move);
+        });
+    return note_written(destination, observed(std::move(filled), queue, destination, element_move));
   }
   return note_written(
       destination,

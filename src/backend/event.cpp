@@ -8,7 +8,9 @@
 #include "core/interrupt.hpp"
 #include "core/never_destroyed.hpp"
 #include "core/tls.hpp"
+#include "os/futex.hpp"
 #include "os/process.hpp"
+#include "recorder/observers.hpp"
 
 namespace isthmus {
 namespace {
@@ -26,6 +28,28 @@ Continuation& closed() noexcept {
   static NeverDestroyed<ClosedStack> mark;  // must outlive every thread
   return *mark;
 }
+
+// Emits `wait` when it is destroyed. Reads the clock only if an observer wants that.
+class ObservedWait {
+ public:
+  explicit ObservedWait(const Event& event) noexcept
+      : event_{event},
+        begin_{is_observed(MemoryEventKind::wait) ? os::Clock::now() : os::Clock::time_point{}} {}
+  ObservedWait(const ObservedWait&) = delete;
+  ObservedWait& operator=(const ObservedWait&) = delete;
+  ~ObservedWait() {
+    if (begin_ != os::Clock::time_point{}) [[unlikely]] {
+      emit({.kind = MemoryEventKind::wait,
+            .address = &event_,
+            .duration_ns = static_cast<std::uint64_t>(
+                std::chrono::nanoseconds{os::Clock::now() - begin_}.count())});
+    }
+  }
+
+ private:
+  const Event& event_;
+  const os::Clock::time_point begin_;
+};
 
 }  // namespace
 
@@ -111,6 +135,7 @@ void Event::on_complete_lazily(Continuation& continuation) noexcept {
 
 Result<void> Event::wait(const os::Deadline& until) {
   if (poll() == ISTHMUS_PENDING) {
+    const ObservedWait observed{*this};
     block(until);
   }
   if (poll() == ISTHMUS_PENDING) {

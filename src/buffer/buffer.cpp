@@ -12,6 +12,7 @@
 #include "memory/records/innermost.hpp"
 #include "memory/records/pooled.hpp"
 #include "os/process.hpp"
+#include "recorder/observers.hpp"
 #include "transfer/ordering.hpp"
 
 namespace isthmus {
@@ -312,8 +313,18 @@ Result<void*> Buffer::begin_export_to_queue(Queue* queue) {
   return retain_export(*std::move(endpoint));
 }
 
+void Buffer::observe_export(const void* pointer) const noexcept {
+  observe(MemoryEventKind::export_memory, [&] {
+    return MemoryEvent{.kind = MemoryEventKind::export_memory,
+                       .address = pointer,
+                       .nbytes = nbytes_,
+                       .queue = queue_->serial()};
+  });
+}
+
 void* Buffer::retain_export(Endpoint&& endpoint) noexcept {
   exports_.fetch_add(1, std::memory_order_relaxed);
+  observe_export(endpoint.pointer);
   static_cast<void>(endpoint.memory.detach());
   return endpoint.pointer;
 }

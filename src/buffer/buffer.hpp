@@ -156,6 +156,7 @@ class Buffer final : public RefCounted {
   // Counts an export and detaches the endpoint's reference to the memory; `end_export` releases the
   // reference.
   [[nodiscard]] void* retain_export(Endpoint&& endpoint) noexcept;
+  void observe_export(const void* pointer) const noexcept;
 
   Ref<Queue> queue_;
   // For a slice, the whole buffer, even if the slice was created from another slice.

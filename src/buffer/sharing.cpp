@@ -74,6 +74,7 @@ Result<SharedBytes> Buffer::share() {
   ISTHMUS_TRY(check_contents());
   auto shared = queue_->context().share_memory(endpoint->pointer);
   ISTHMUS_TRY(shared);
+  observe_export(endpoint->pointer);
   return SharedBytes{*shared, nbytes_};
 }
 

@@ -7,6 +7,7 @@
 #include "transfer/pageable.hpp"
 #include "transfer/staged.hpp"
 #include "transfer/submitting.hpp"
+#include "transfer/transfer_events.hpp"
 
 namespace isthmus {
 
@@ -45,6 +46,7 @@ Submitted make_copy(Queue* queue, const CopyPlan& plan, TransferOptions options,
                     const Effect& host_copy) {
   auto submitted = make_checked_copy(queue, plan, std::move(options), host_copy);
   ISTHMUS_TRY(submitted);
+  observe_copy(queue, plan.destination, plan.source, plan.nbytes);
   if (plan.nbytes == plan.destination_bytes) {  // without gaps
     note_overwritten(plan.destination, plan.nbytes, *submitted);
   }

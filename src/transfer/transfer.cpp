@@ -102,6 +102,7 @@ Submitted fill(Queue* requested, const Endpoint& destination, const FillPattern&
         queue, touched, options,
         [pointer = destination.pointer, pattern, nbytes] { fill_bytes(pointer, pattern, nbytes); });
     ISTHMUS_TRY(done);
+    observe_fill(queue, destination, nbytes);
     note_overwritten(destination, nbytes, *done);
     return done;
   }
@@ -112,6 +113,7 @@ Submitted fill(Queue* requested, const Endpoint& destination, const FillPattern&
     return (*execution_queue)->fill(destination.pointer, pattern, nbytes, after);
   });
   ISTHMUS_TRY(filled);
+  observe_fill(queue, destination, nbytes);
   note_overwritten(destination, nbytes, *filled);
   return filled;
 }
