@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "c/common.hpp"
+#include "core/long_path.hpp"
 #include "core/sizes.hpp"
 #include "memory/base/live_counts.hpp"
 #include "memory/base/provider.hpp"
@@ -267,22 +268,38 @@ namespace {
              : deallocate_cold(resource, pointer, nbytes, queue);
 }
 
+// For null pointers, in a forked child, and while allocations or frees are observed.
+[[gnu::noinline]] isthmus_status_t allocate_long(isthmus_resource_t* resource, size_t nbytes,
+                                                 size_t alignment, isthmus_queue_t* queue,
+                                                 void** pointer) noexcept {
+  const bool is_cold = resource == nullptr || pointer == nullptr || os::is_forked_child();
+  return is_cold ? allocate_cold(resource, nbytes, alignment, queue, pointer)
+                 : allocate_through(resource, nbytes, alignment, queue, pointer);
+}
+
+[[gnu::noinline]] isthmus_status_t deallocate_long(isthmus_resource_t* resource, void* pointer,
+                                                   size_t nbytes, isthmus_queue_t* queue) noexcept {
+  const bool is_cold = resource == nullptr || os::is_forked_child();
+  return is_cold ? deallocate_cold(resource, pointer, nbytes, queue)
+                 : deallocate_through(resource, pointer, nbytes, queue);
+}
+
 }  // namespace
 
-// Only a pool's warm path is inline here. Longer paths are tail calls, so that the warm path does
-// not save the registers that they need.
+// Only a pool's warm path is inline here, without memory events. Longer paths are tail calls, so
+// that the warm path does not save the registers that they need.
 
 isthmus_status_t isthmus_resource_allocate(isthmus_resource_t* resource, size_t nbytes,
                                            size_t alignment, isthmus_queue_t* queue,
                                            void** pointer) noexcept {
-  if (resource == nullptr || pointer == nullptr || os::is_forked_child()) [[unlikely]] {
-    return allocate_cold(resource, nbytes, alignment, queue, pointer);
+  if (resource == nullptr || pointer == nullptr || takes_long_path()) [[unlikely]] {
+    return allocate_long(resource, nbytes, alignment, queue, pointer);
   }
   auto* pool = pool_of(*object(resource));
   if (pool == nullptr) [[unlikely]] {
     return allocate_through(resource, nbytes, alignment, queue, pointer);
   }
-  if (void* block = pool->allocate_fast(nbytes, alignment, object(queue))) [[likely]] {
+  if (void* block = pool->allocate_cached(nbytes, alignment, object(queue))) [[likely]] {
     *pointer = block;
     return ISTHMUS_OK;
   }
@@ -292,14 +309,14 @@ isthmus_status_t isthmus_resource_allocate(isthmus_resource_t* resource, size_t 
 isthmus_status_t isthmus_resource_deallocate(isthmus_resource_t* resource, void* pointer,
                                              size_t nbytes, size_t,
                                              isthmus_queue_t* queue) noexcept {
-  if (resource == nullptr || os::is_forked_child()) [[unlikely]] {
-    return deallocate_cold(resource, pointer, nbytes, queue);
+  if (resource == nullptr || takes_long_path()) [[unlikely]] {
+    return deallocate_long(resource, pointer, nbytes, queue);
   }
   auto* pool = pool_of(*object(resource));
   if (pool == nullptr) [[unlikely]] {
     return deallocate_through(resource, pointer, nbytes, queue);
   }
-  return pool->deallocate_fast(pointer, nbytes, object(queue))
+  return pool->deallocate_cached(pointer, object(queue))
              ? ISTHMUS_OK
              : deallocate_cold(resource, pointer, nbytes, queue);
 }

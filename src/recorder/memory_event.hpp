@@ -32,10 +32,10 @@ enum class MemoryEventKind : std::uint8_t {
   // driver.
   free,
   // A pool takes memory for a request on `queue` that was freed in the order of another queue: a
-  // block for a thread cache, or a page run. That queue's work has completed or, in the stage
-  // `device_wait`, `queue` waits for it. Precedes `allocate`; the address may be that of a block
-  // that the pool keeps for the next request. Memory whose work the pool found to be complete
-  // before the request is plain free memory, and is not reported. `nbytes`, `resource`.
+  // block for a thread cache, or a page run for a large block or a slab. The work on that queue has
+  // completed or, in the stage `device_wait`, `queue` waits for it. Precedes `allocate`; the block
+  // may be kept for a later request. Memory is not reported if the pool found before the request
+  // that the work was complete, and recorded it as free for all queues. `nbytes`, `resource`.
   reuse,
   // A pool obtains memory from the driver, or from its upstream resource (`grow`), and returns it
   // (`shrink`). A pool may return memory in other pieces than it obtained, of as many bytes in

@@ -5,6 +5,8 @@
 #include "memory/base/host_memory.hpp"
 #include "memory/base/oom_stages.hpp"
 #include "memory/base/other_pools.hpp"
+#include "memory/base/tags.hpp"
+#include "recorder/observers.hpp"
 
 namespace isthmus {
 namespace {
@@ -62,6 +64,19 @@ void uncount(const Device& device, UsmKind kind, const void* pointer, std::size_
   }
 }
 
+Result<void*> observed(Result<void*> pointer, std::size_t nbytes) noexcept {
+  if (pointer) {
+    observe(MemoryEventKind::allocate, [&] {
+      return MemoryEvent{.kind = MemoryEventKind::allocate,
+                         .address = *pointer,
+                         .nbytes = nbytes,
+                         .requested = nbytes,
+                         .tag = current_tag()};
+    });
+  }
+  return pointer;
+}
+
 }  // namespace
 
 Result<void*> provider_allocate(Context& context, Device& device, const AllocationRequest& request,
@@ -79,17 +94,27 @@ Result<void*> provider_allocate_or_trim(Context& context, Device& device,
   auto pointer = provider_allocate(context, device, request);
   if (!is_out_of_memory(pointer) || request.nbytes > device.properties().max_allocation_bytes ||
       no_wait != 0 || in_continuation()) {
-    return pointer;
+    return observed(std::move(pointer), request.nbytes);
   }
-  return with_other_pools(
-      {device, request.kind, request.nbytes},
-      [&] { return provider_allocate(context, device, request); }, std::move(pointer));
+  return observed(
+      with_other_pools(
+          {device, request.kind, request.nbytes},
+          [&] { return provider_allocate(context, device, request); }, std::move(pointer)),
+      request.nbytes);
 }
 
 void provider_deallocate(Context& context, Device& device, UsmKind kind, void* pointer,
                          std::size_t nbytes, LiveCounts* live) noexcept {
   context.deallocate(pointer, kind, nbytes);
   uncount(device, kind, pointer, nbytes, live);
+}
+
+void provider_free(Context& context, Device& device, UsmKind kind, void* pointer,
+                   std::size_t nbytes) noexcept {
+  observe(MemoryEventKind::free, [&] {
+    return MemoryEvent{.kind = MemoryEventKind::free, .address = pointer, .nbytes = nbytes};
+  });
+  provider_deallocate(context, device, kind, pointer, nbytes);
 }
 
 Result<void> provider_create(ChunkSource& source, Context& context, Device& device,
@@ -133,7 +158,7 @@ Result<void*> Provider::allocate(std::size_t nbytes, std::size_t alignment, Queu
 }
 
 Result<void> Provider::deallocate(void* pointer, std::size_t nbytes, Queue*) noexcept {
-  provider_deallocate(context(), device(), kind(), pointer, nbytes);
+  provider_free(context(), device(), kind(), pointer, nbytes);
   counts_.record_release(nbytes);
   return {};
 }

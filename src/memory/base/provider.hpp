@@ -25,6 +25,10 @@ namespace isthmus {
                                                       const AllocationRequest& request);
 void provider_deallocate(Context& context, Device& device, UsmKind kind, void* pointer,
                          std::size_t nbytes, LiveCounts* live = &process_live_counts()) noexcept;
+// As `provider_deallocate`, for memory from `provider_allocate_or_trim`: emits `free`, as that
+// function emits `allocate`.
+void provider_free(Context& context, Device& device, UsmKind kind, void* pointer,
+                   std::size_t nbytes) noexcept;
 
 // As `provider_allocate` and `provider_deallocate`, for chunks at reserved addresses.
 [[nodiscard]] Result<void> provider_create(ChunkSource& source, Context& context, Device& device,

@@ -42,22 +42,22 @@ Slab* CentralLists::ClassLists::return_to_slabs(std::span<void* const> blocks, T
   return empty_slabs;
 }
 
-std::size_t CentralLists::take_own(unsigned size_class, std::span<void*> out,
+TakenBlocks CentralLists::take_own(unsigned size_class, std::span<void*> out,
                                    QueueSlots::EntryIndex entry, unsigned shard) noexcept {
   const auto taken = classes_[size_class].open(shard).take(out, entry);
-  count(size_class, -static_cast<std::int64_t>(taken), shard);
+  count(size_class, -static_cast<std::int64_t>(taken.count), shard);
   return taken;
 }
 
-std::size_t CentralLists::take_other_shards(unsigned size_class, std::span<void*> out,
+TakenBlocks CentralLists::take_other_shards(unsigned size_class, std::span<void*> out,
                                             QueueSlots::EntryIndex entry, unsigned shard) noexcept {
-  std::size_t taken = 0;
-  for (unsigned step = 1; step < k_shards && taken == 0; ++step) {
+  TakenBlocks taken;
+  for (unsigned step = 1; step < k_shards && taken.count == 0; ++step) {
     if (auto* const other = classes_[size_class].find((shard + step) % k_shards)) {
       taken = other->take(out, entry);
     }
   }
-  count(size_class, -static_cast<std::int64_t>(taken), shard);
+  count(size_class, -static_cast<std::int64_t>(taken.count), shard);
   return taken;
 }
 

@@ -37,12 +37,11 @@ class CentralLists {
     }
   }
 
-  // Takes blocks from `shard` that the queue of entry `entry` may use now. Returns the number of
-  // blocks taken.
-  [[nodiscard]] std::size_t take_own(unsigned size_class, std::span<void*> out,
+  // Takes blocks from `shard` that the queue of entry `entry` may use now.
+  [[nodiscard]] TakenBlocks take_own(unsigned size_class, std::span<void*> out,
                                      QueueSlots::EntryIndex entry, unsigned shard) noexcept;
   // As `take_own`, from the shards other than `shard`.
-  [[nodiscard]] std::size_t take_other_shards(unsigned size_class, std::span<void*> out,
+  [[nodiscard]] TakenBlocks take_other_shards(unsigned size_class, std::span<void*> out,
                                               QueueSlots::EntryIndex entry,
                                               unsigned shard) noexcept;
   // Whether `take_own` or `take_other_shards` would find a block.

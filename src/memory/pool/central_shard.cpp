@@ -16,19 +16,20 @@ CentralShard::CentralShard(const Layout& layout, unsigned number) noexcept
       slots_{layout.slots},
       slabs_{*layout.slots, layout.poison} {}
 
-std::size_t CentralShard::take(std::span<void*> out, QueueSlots::EntryIndex entry) noexcept {
+TakenBlocks CentralShard::take(std::span<void*> out, QueueSlots::EntryIndex entry) noexcept {
   const std::lock_guard hold{lock_};
   for (auto at = batches_; at-- != 0;) {
     auto& batch = stack_.at(at);
     if (slots_->is_usable(batch.freed, entry)) {
       const auto taken = std::min(batch.count, out.size());
+      const bool is_from_other = is_from_other_queue(batch.freed, entry);
       std::ranges::copy(blocks_of(at).last(taken), out.begin());
       batch.count -= taken;
       if (batch.count == 0 && at != --batches_) {
         batch = stack_.at(batches_);
         std::ranges::copy(blocks_of(batches_), blocks_.at(at).all.begin());
       }
-      return taken;
+      return {taken, is_from_other ? TakenBlocks::bits(0, taken) : 0};
     }
   }
   return slabs_.take(out, entry);

@@ -34,8 +34,7 @@ class alignas(64) CentralShard {
   CentralShard(const Layout& layout, unsigned number) noexcept;
 
   // Takes blocks of a batch that the queue of entry `entry` may use now, else blocks of the slabs.
-  // Returns the number of blocks taken.
-  [[nodiscard]] std::size_t take(std::span<void*> out, QueueSlots::EntryIndex entry) noexcept;
+  [[nodiscard]] TakenBlocks take(std::span<void*> out, QueueSlots::EntryIndex entry) noexcept;
   // Whether `take` would find a block.
   [[nodiscard]] bool has(QueueSlots::EntryIndex entry) noexcept;
   // Stores the blocks as a batch. Returns false, without effect, if they are not a full batch or

@@ -64,7 +64,8 @@ Pool::Pool(Context& context, Device& device, UsmKind kind, const Options& option
       ThreadCacheOwner{make_ref<QueueSlots>()},
       classes_{unit_for(device)},
       checks_{options.checks},
-      source_{context,
+      source_{this,
+              context,
               device,
               kind,
               {options.growth_bytes, options.soft_limit_bytes, options.limit_bytes,
@@ -166,15 +167,15 @@ Result<void*> Pool::allocate(std::size_t nbytes, std::size_t alignment, Queue& q
   }
   const bool is_plain = (alignment & (alignment - 1)) == 0 && alignment <= classes_.unit();
   if (nbytes <= SizeClasses::k_largest && is_plain) [[likely]] {
-    return allocate_block(classes_.class_of(nbytes), queue);
+    return observed(allocate_block(classes_.class_of(nbytes), queue), nbytes, queue);
   }
   if (auto bad = context().check(device(), {kind(), nbytes, alignment})) {
     return bad;
   }
   if (std::max(nbytes, alignment) <= SizeClasses::k_largest && alignment <= k_pool_page_bytes) {
-    return allocate_block(classes_.class_of(nbytes, alignment), queue);
+    return observed(allocate_block(classes_.class_of(nbytes, alignment), queue), nbytes, queue);
   }
-  return allocate_run(nbytes, alignment, queue);
+  return observed(allocate_run(nbytes, alignment, queue), nbytes, queue);
 }
 
 Result<void*> Pool::allocate_block(unsigned size_class, Queue& queue) {
@@ -235,7 +236,11 @@ Result<std::size_t> Pool::add_slab(unsigned size_class, std::span<void*> out, Qu
 
 Result<RegionHeap::PageRun> Pool::take_run(const WantedRun& wanted, Queue& queue) {
   const auto found = regions_.allocate(wanted.count, wanted.alignment, wanted.entry);
-  return found.count != 0 ? Result<RegionHeap::PageRun>{found} : oom_stages_.run(wanted, queue);
+  auto run = found.count != 0 ? Result<RegionHeap::PageRun>{found} : oom_stages_.run(wanted, queue);
+  if (run) {
+    observe_reuse(this, *run, wanted.entry, queue);
+  }
+  return run;
 }
 
 Result<void*> Pool::allocate_run(std::size_t nbytes, std::size_t alignment, Queue& queue) {
@@ -289,6 +294,17 @@ Result<void> Pool::deallocate(void* pointer, std::size_t, Queue* queue) noexcept
   return page->is_slab() ? free_block(*page, pointer, queue) : free_run(*page, pointer, queue);
 }
 
+bool Pool::deallocate_observed(void* pointer, Queue* queue) noexcept {
+  const auto seen = process_page_map.at(pointer).load();
+  // A queue that the last cache serves is of this context.
+  if (queue == nullptr || !detail::last_thread_cache->serves(*this, queue) ||
+      !queue->is_in_order() || !regions_.has_bare_blocks(seen)) {
+    return false;
+  }
+  note_free_after_work();
+  return static_cast<bool>(free_block(*seen.record(), pointer, queue));
+}
+
 void Pool::recycle(void* pointer, Queue* queue) noexcept {
   auto& page = *process_page_map.find(pointer);
   static_cast<void>(page.is_slab() ? free_block(page, pointer, queue)
@@ -319,6 +335,7 @@ Ticket Pool::ticket_after(Queue* queue) noexcept {
 }
 
 void Pool::put_in_thread_cache(unsigned size_class, void* pointer, Queue* queue) noexcept {
+  observe_free(pointer, queue);
   poison(pointer, classes_.bytes_of(size_class), queue);
   if (auto* cache = thread_cache_after(queue);
       cache == nullptr || !keep_block(*cache, size_class, pointer)) {
@@ -362,6 +379,7 @@ Result<void> Pool::free_run(PoolPage& page, void* pointer, Queue* queue) noexcep
 }
 
 void Pool::put_run_in_thread_cache(PoolPage& first, void* pointer, Queue* queue) noexcept {
+  observe_free(pointer, queue);
   const ThreadCache::PageRun freed{static_cast<std::byte*>(pointer),
                                    regions_.table().number_of(&first), first.span.load(k_relaxed)};
   poison(pointer, freed.count * k_pool_page_bytes, queue);

@@ -50,6 +50,7 @@
 #include "memory/base/deferred_release.hpp"
 #include "memory/base/oom_stages.hpp"
 #include "memory/base/pool_list.hpp"
+#include "memory/pool/block_events.hpp"
 #include "memory/pool/deferred_regions.hpp"
 #include "memory/pool/growth_turns.hpp"
 #include "memory/pool/page_map.hpp"
@@ -102,6 +103,10 @@ class Pool final : public ListedPool, public Releasable, public ThreadCacheOwner
                                     Queue* queue) noexcept override;
   [[nodiscard]] bool deallocate_fast(void* pointer, std::size_t nbytes,
                                      Queue* queue) noexcept override;
+  // As the fast paths, without events. Call them after `takes_long_path` (core/long_path.hpp).
+  [[nodiscard]] void* allocate_cached(std::size_t nbytes, std::size_t alignment,
+                                      Queue* queue) noexcept;
+  [[nodiscard]] bool deallocate_cached(void* pointer, Queue* queue) noexcept;
   // INVALID_ARGUMENT for a pointer that is not a block of this pool, points inside a block, or was
   // freed before.
   Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* queue) noexcept override;
@@ -210,6 +215,22 @@ class Pool final : public ListedPool, public Releasable, public ThreadCacheOwner
     auto* key = thread_cache_key(queue);
     return queue != nullptr && key == nullptr ? nullptr : thread_cache_for(key);
   }
+  // As `deallocate_fast` while frees are observed: emits the event while no cache is held.
+  [[nodiscard]] bool deallocate_observed(void* pointer, Queue* queue) noexcept;
+  // Emits `allocate` if the request succeeded. Returns `block`.
+  [[nodiscard]] Result<void*> observed(Result<void*> block, std::size_t nbytes,
+                                       const Queue& queue) const noexcept {
+    if (block && is_observed(MemoryEventKind::allocate)) [[unlikely]] {
+      emit_block_event(MemoryEventKind::allocate, this, *block, nbytes, &queue);
+    }
+    return block;
+  }
+  // Call this before another request can take the block.
+  void observe_free(const void* block, const Queue* queue) const noexcept {
+    if (is_observed(MemoryEventKind::free)) [[unlikely]] {
+      emit_block_event(MemoryEventKind::free, this, block, 0, queue);
+    }
+  }
   [[nodiscard]] Result<void*> allocate_block(unsigned size_class, Queue& queue);
   [[nodiscard]] Result<void*> allocate_run(std::size_t nbytes, std::size_t alignment, Queue& queue);
   // Obtains at least one block, and at most as many as `out` has elements.
@@ -251,6 +272,20 @@ class Pool final : public ListedPool, public Releasable, public ThreadCacheOwner
 };
 
 inline void* Pool::allocate_fast(std::size_t nbytes, std::size_t alignment, Queue* queue) noexcept {
+  auto* const block = allocate_cached(nbytes, alignment, queue);
+  if (is_observed(MemoryEventKind::allocate) && block != nullptr) [[unlikely]] {
+    emit_block_event(MemoryEventKind::allocate, this, block, nbytes, queue);
+  }
+  return block;
+}
+
+inline bool Pool::deallocate_fast(void* pointer, std::size_t /*nbytes*/, Queue* queue) noexcept {
+  return is_observed(MemoryEventKind::free) ? deallocate_observed(pointer, queue)
+                                            : deallocate_cached(pointer, queue);
+}
+
+inline void* Pool::allocate_cached(std::size_t nbytes, std::size_t alignment,
+                                   Queue* queue) noexcept {
   auto& cache = *detail::last_thread_cache;
   if (!cache.serves(*this, queue) || alignment > classes_.unit() ||
       (alignment & (alignment - 1)) != 0 || queue == nullptr || queue->is_exported() ||
@@ -278,7 +313,7 @@ inline void* Pool::allocate_fast(std::size_t nbytes, std::size_t alignment, Queu
   return unpoison(block, classes_.bytes_of(size_class));
 }
 
-inline bool Pool::deallocate_fast(void* pointer, std::size_t /*nbytes*/, Queue* queue) noexcept {
+inline bool Pool::deallocate_cached(void* pointer, Queue* queue) noexcept {
   auto& cache = *detail::last_thread_cache;
   const auto& entry = process_page_map.at(pointer);
   const auto seen = entry.load();

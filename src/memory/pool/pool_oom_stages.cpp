@@ -9,6 +9,7 @@
 #include "memory/base/deferred_release.hpp"
 #include "memory/base/oom_callbacks.hpp"
 #include "memory/base/other_pools.hpp"
+#include "memory/pool/block_events.hpp"
 #include "memory/pool/pool_shortage.hpp"
 #include "memory/pool/pool_snapshot.hpp"
 #include "os/futex.hpp"
@@ -41,6 +42,7 @@ class PoolOomStages::Attempt {
         continue;
       }
       stages_.counts_.tried(stage);
+      observe_stage(stage);
       auto found = try_stage(stage);
       if (found) {
         stages_.counts_.served(stage);
@@ -56,6 +58,16 @@ class PoolOomStages::Attempt {
   }
 
  private:
+  void observe_stage(OomStage stage) const noexcept {
+    observe(MemoryEventKind::oom_stage, [&] {
+      return MemoryEvent{.kind = MemoryEventKind::oom_stage,
+                         .stage = static_cast<std::uint8_t>(stage),
+                         .nbytes = wanted_.run_bytes(),
+                         .requested = wanted_.nbytes,
+                         .queue = queue_.serial(),
+                         .resource = &parts_.pool};
+    });
+  }
   // Inside a continuation, and while `no_wait` is set, a request skips the stages after `grow`:
   // they may take long or call code of the program.
   [[nodiscard]] bool is_allowed(OomStage stage) const noexcept {
@@ -239,6 +251,7 @@ class PoolOomStages::Attempt {
                   waits.failure().message());
     }
     undo.dismiss();
+    observe_reuse(parts_.source.pool(), found, wanted_.entry, queue_);
     // The whole run is now ordered on this queue. If it becomes a slab, the blocks that this
     // request does not take are usable by the next request on the queue.
     found.until = parts_.caches.slots().next(wanted_.entry);

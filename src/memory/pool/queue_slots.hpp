@@ -50,6 +50,12 @@ class Ticket {
   std::uint64_t bits_ = 0;
 };
 
+// Whether memory with this ticket was freed in the order of another queue than that of `entry`, and
+// the pool had not replaced the ticket yet because it found that the work has completed.
+[[nodiscard]] constexpr bool is_from_other_queue(Ticket freed, unsigned entry) noexcept {
+  return freed != Ticket{} && freed.entry() != entry;
+}
+
 // Thread-safe. Reference-counted, since pending fences outlive their pool.
 class QueueSlots final : public RefCounted {
  public:

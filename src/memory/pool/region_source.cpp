@@ -28,10 +28,12 @@ ChunkSource* chunks_for(Context& context, Device& device, UsmKind kind,
 
 }  // namespace
 
-RegionSource::RegionSource(Context& context, Device& device, UsmKind kind, const Sizes& sizes,
-                           Ref<Budget> shared, std::shared_ptr<PoolUpstream> upstream, bool remaps,
+RegionSource::RegionSource(const void* pool, Context& context, Device& device, UsmKind kind,
+                           const Sizes& sizes, Ref<Budget> shared,
+                           std::shared_ptr<PoolUpstream> upstream, bool remaps,
                            LiveCounts* live) noexcept
-    : context_{context},
+    : pool_{pool},
+      context_{context},
       device_{device},
       kind_{kind},
       sizes_{sizes},
@@ -115,6 +117,13 @@ void RegionSource::unclaim(std::size_t nbytes) noexcept {
   }
 }
 
+void RegionSource::observe_memory(MemoryEventKind kind, const void* pointer,
+                                  std::size_t nbytes) const noexcept {
+  observe(kind, [&] {
+    return MemoryEvent{.kind = kind, .address = pointer, .nbytes = nbytes, .resource = pool_};
+  });
+}
+
 Result<Region> RegionSource::allocate_memory(const AllocationRequest& request) {
   Region region;
   region.driver_bytes = request.nbytes;
@@ -141,6 +150,7 @@ Result<Region> RegionSource::allocate(std::size_t nbytes) {
   ISTHMUS_TRY(region);
   claimed.dismiss();
   counts_.record_claimed_allocation();
+  observe_memory(MemoryEventKind::grow, region->driver_pointer, requested);
   auto* const begin = static_cast<std::byte*>(region->driver_pointer);
   region->base = begin + (round_up(address(begin), k_pool_page_bytes) - address(begin));
   region->count = static_cast<PoolPageTable::Index>(rounded / k_pool_page_bytes);
@@ -166,6 +176,10 @@ void RegionSource::deallocate(const Region& region) noexcept {
     return;
   }
   poison_.discard(region.base, region.nbytes());
+  if (moves()) {
+    observe_memory(MemoryEventKind::unmap, region.driver_pointer, region.driver_bytes);
+  }
+  observe_memory(MemoryEventKind::shrink, region.driver_pointer, region.driver_bytes);
   if (region.upstream_holder != nullptr) {
     region.upstream_holder->release();
   } else if (moves()) {
@@ -221,6 +235,8 @@ Result<Region> RegionSource::create(Reservation& reservation, std::size_t nbytes
   ISTHMUS_TRY(provider_create(*chunks_, context_, device_, {kind_, chunk_bytes, 0}, at, live_));
   claimed.dismiss();
   counts_.record_claimed_allocation();
+  observe_memory(MemoryEventKind::grow, at, chunk_bytes);
+  observe_memory(MemoryEventKind::map, at, chunk_bytes);
   fill(reservation, chunk_bytes);
   Region region{at, chunk_bytes, at,
                 static_cast<PoolPageTable::Index>(chunk_bytes / k_pool_page_bytes)};
@@ -245,6 +261,7 @@ Result<Region> RegionSource::move(Region& region, Reservation& target) {
   }
   ISTHMUS_TRY(moved);
   counts_.record_move();
+  observe_memory(MemoryEventKind::map, at, region.driver_bytes);
   provider_moved(kind_, region.base, at, region.driver_bytes, live_);
   fill(target, region.driver_bytes);
   auto old = region;
@@ -254,6 +271,7 @@ Result<Region> RegionSource::move(Region& region, Reservation& target) {
 }
 
 void RegionSource::unmap_old(const Region& old) noexcept {
+  observe_memory(MemoryEventKind::unmap, old.base, old.driver_bytes);
   chunks_->unmap_old(old.base, old.driver_bytes);
   if (old.reservation != nullptr) {
     release_user(*old.reservation);

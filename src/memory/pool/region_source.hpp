@@ -14,6 +14,7 @@
 #include "memory/pool/free_poison.hpp"
 #include "memory/pool/page_map.hpp"
 #include "memory/pool/pool_page_table.hpp"
+#include "recorder/observers.hpp"
 
 namespace isthmus {
 
@@ -57,12 +58,14 @@ class RegionSource {
     std::size_t limit_bytes;       // never exceeded
     std::size_t initial_bytes;     // requested on creation; not released for other requests
   };
-  // `shared`: a budget shared with other sources; may be null, as may `upstream`. `live` counts the
-  // driver's allocations; may be null.
-  RegionSource(Context& context, Device& device, UsmKind kind, const Sizes& sizes,
+  // `pool`: see `pool()`. `shared`: a budget shared with other sources; may
+  // be null, as may `upstream`. `live` counts the driver's allocations; may be null.
+  RegionSource(const void* pool, Context& context, Device& device, UsmKind kind, const Sizes& sizes,
                Ref<Budget> shared, std::shared_ptr<PoolUpstream> upstream, bool remaps,
                LiveCounts* live) noexcept;
 
+  // Identifies the pool in memory events.
+  [[nodiscard]] const void* pool() const noexcept { return pool_; }
   // Null: the driver.
   [[nodiscard]] PoolUpstream* upstream() const noexcept { return upstream_.get(); }
   // Whether its regions are chunks, which can be remapped.
@@ -116,7 +119,9 @@ class RegionSource {
   [[nodiscard]] Result<Region> allocate_memory(const AllocationRequest& request);
   void fill(Reservation& reservation, std::size_t nbytes) noexcept;
   void unclaim(std::size_t nbytes) noexcept;
+  void observe_memory(MemoryEventKind kind, const void* pointer, std::size_t nbytes) const noexcept;
 
+  const void* const pool_;
   Context& context_;
   Device& device_;
   const UsmKind kind_;

@@ -85,15 +85,18 @@ void SlabList::free_waiting(Slab& slab) const noexcept {
   slab.until = {};
 }
 
-std::size_t SlabList::take_waiting(std::span<void*> out, QueueSlots::EntryIndex entry) noexcept {
-  std::size_t taken = 0;
+TakenBlocks SlabList::take_waiting(std::span<void*> out, QueueSlots::EntryIndex entry) noexcept {
+  TakenBlocks result;
+  auto& taken = result.count;
   auto* next = first_[k_waiting];
   for (int examined = 0; next != nullptr && taken < out.size() && examined < k_max_examined;
        ++examined) {
     auto& slab = *std::exchange(next, next->next);
     if (slots_->passed(slab.until)) {
+      const bool is_from_other = is_from_other_queue(slab.until, entry);
       free_waiting(slab);
       const auto more = take_bits(slab, slab.free_bitmap(), out.subspan(taken));
+      result.from_other_queue |= is_from_other ? TakenBlocks::bits(taken, more) : 0;
       slab.free_count -= static_cast<std::uint32_t>(more);
       taken += more;
     } else if (slab.until.entry() == entry) {
@@ -103,10 +106,10 @@ std::size_t SlabList::take_waiting(std::span<void*> out, QueueSlots::EntryIndex 
     }
     move(slab, k_waiting);
   }
-  return taken;
+  return result;
 }
 
-std::size_t SlabList::take(std::span<void*> out, QueueSlots::EntryIndex entry) noexcept {
+TakenBlocks SlabList::take(std::span<void*> out, QueueSlots::EntryIndex entry) noexcept {
   std::size_t taken = 0;
   for (std::size_t grade = 0; grade < k_grades; ++grade) {
     while (first_.at(grade) != nullptr && taken < out.size()) {
@@ -117,7 +120,7 @@ std::size_t SlabList::take(std::span<void*> out, QueueSlots::EntryIndex entry) n
       move(slab, grade);
     }
   }
-  return taken != 0 ? taken : take_waiting(out, entry);
+  return taken != 0 ? TakenBlocks{taken} : take_waiting(out, entry);
 }
 
 bool SlabList::has(QueueSlots::EntryIndex entry) const noexcept {

@@ -12,6 +12,19 @@
 
 namespace isthmus {
 
+// Blocks taken for a request.
+struct TakenBlocks {
+  std::size_t count = 0;
+  // Bit i is set if block i, of the first 64, was freed in the order of another queue than the
+  // request's (`is_from_other_queue`).
+  std::uint64_t from_other_queue = 0;
+
+  [[nodiscard]] static constexpr std::uint64_t bits(std::size_t first, std::size_t count) noexcept {
+    const auto all = count < 64 ? (std::uint64_t{1} << count) - 1 : ~std::uint64_t{0};
+    return first < 64 ? all << first : 0;
+  }
+};
+
 // Not thread-safe: guarded by the lock of the class. Nothing here allocates or fails.
 class SlabList {
  public:
@@ -22,9 +35,9 @@ class SlabList {
   // Adds a new slab, and takes blocks of it for the thread that created it. Returns the number of
   // blocks taken.
   [[nodiscard]] std::size_t add(Slab& slab, std::span<void*> out) noexcept;
-  // Takes blocks that are usable by the queue of `entry` from the fullest slabs. Returns the number
-  // of blocks taken. Examines only a few waiting slabs.
-  [[nodiscard]] std::size_t take(std::span<void*> out, QueueSlots::EntryIndex entry) noexcept;
+  // Takes blocks that are usable by the queue of `entry` from the fullest slabs. Examines only a
+  // few waiting slabs.
+  [[nodiscard]] TakenBlocks take(std::span<void*> out, QueueSlots::EntryIndex entry) noexcept;
   // Whether `take` would return any block.
   [[nodiscard]] bool has(QueueSlots::EntryIndex entry) const noexcept;
   // Returns a block to its slab. Returns the slab, removed from the list, if it now holds all its
@@ -56,7 +69,7 @@ class SlabList {
   void move(Slab& slab, std::size_t old_list) noexcept;
   void poison_waiting(Slab& slab) const noexcept;
   void free_waiting(Slab& slab) const noexcept;
-  [[nodiscard]] std::size_t take_waiting(std::span<void*> out,
+  [[nodiscard]] TakenBlocks take_waiting(std::span<void*> out,
                                          QueueSlots::EntryIndex entry) noexcept;
 
   QueueSlots* slots_ = nullptr;

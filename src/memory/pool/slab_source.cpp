@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "memory/pool/block_events.hpp"
 #include "memory/pool/page_map.hpp"
 #include "memory/pool/slab_store.hpp"
 #include "memory/pool/thread_cache.hpp"
@@ -42,12 +43,16 @@ SlabSource::SlabSource(const SizeClasses& classes, RegionHeap& regions, RegionSo
 
 std::size_t SlabSource::take_own(unsigned size_class, std::span<void*> out, Queue& queue,
                                  unsigned shard) noexcept {
-  return lists_.take_own(size_class, out, slots_.find(&queue), shard);
+  const auto taken = lists_.take_own(size_class, out, slots_.find(&queue), shard);
+  observe_reuse(source_.pool(), taken, out, queue);
+  return taken.count;
 }
 
 std::size_t SlabSource::take_other_shards(unsigned size_class, std::span<void*> out, Queue& queue,
                                           unsigned shard) noexcept {
-  return lists_.take_other_shards(size_class, out, slots_.find(&queue), shard);
+  const auto taken = lists_.take_other_shards(size_class, out, slots_.find(&queue), shard);
+  observe_reuse(source_.pool(), taken, out, queue);
+  return taken.count;
 }
 
 std::size_t SlabSource::take(unsigned size_class, std::span<void*> out, Queue& queue,
@@ -88,10 +93,12 @@ bool SlabSource::can_spare_slab(unsigned size_class) const noexcept {
 std::size_t SlabSource::add_from_free(unsigned size_class, std::span<void*> out, Queue& queue,
                                       unsigned shard) noexcept {
   const auto shape = next_shape(size_class);
-  const auto run = regions_.allocate(shape.pages, 1, slots_.find(&queue));
+  const auto entry = slots_.find(&queue);
+  const auto run = regions_.allocate(shape.pages, 1, entry);
   if (run.count == 0) {
     return 0;
   }
+  observe_reuse(source_.pool(), run, entry, queue);
   auto added = cut(size_class, shape, run, out, shard);
   return added ? *added : 0;
 }

@@ -49,7 +49,7 @@ void Allocation::return_memory(const Facts& facts, Queue& queue, MemoryResource*
   } else if (resource != nullptr) {
     static_cast<void>(resource->deallocate(facts.base, facts.nbytes, after));
   } else {
-    provider_deallocate(queue.context(), queue.device(), facts.kind, facts.base, facts.nbytes);
+    provider_free(queue.context(), queue.device(), facts.kind, facts.base, facts.nbytes);
   }
 }
 

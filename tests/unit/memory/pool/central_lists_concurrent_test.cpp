@@ -59,12 +59,12 @@ class central_shards : public testing::Test {
   }
   blocks own(unsigned shard, std::size_t most) {
     blocks taken(most);
-    taken.resize(lists_.take_own(k_class, taken, k_whoever, shard));
+    taken.resize(lists_.take_own(k_class, taken, k_whoever, shard).count);
     return taken;
   }
   blocks others(unsigned shard, std::size_t most) {
     blocks taken(most);
-    taken.resize(lists_.take_other_shards(k_class, taken, k_whoever, shard));
+    taken.resize(lists_.take_other_shards(k_class, taken, k_whoever, shard).count);
     return taken;
   }
   // Returns the number of slabs that have all their blocks afterwards.

@@ -47,7 +47,7 @@ class slab_lists : public testing::Test {
   }
   std::vector<void*> take(std::size_t most, QueueSlots::EntryIndex whom) {
     std::vector<void*> taken(most);
-    taken.resize(list_.take(taken, whom));
+    taken.resize(list_.take(taken, whom).count);
     return taken;
   }
   // Returns the slab if it has all its blocks afterwards.
