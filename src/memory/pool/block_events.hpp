@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Reports the blocks of pools to observers (recorder/observers.hpp), outside of the pools' locks and
-// thread caches. Thread-safe. `pool` identifies the pool.
+// Reports the blocks of pools to observers (recorder/observers.hpp), outside of the locks and the
+// thread caches of the pools. Thread-safe. `pool` identifies the pool.
 
 #include <cstddef>
 #include <span>
