@@ -256,7 +256,7 @@ TEST_F(no_threads, what_a_held_operation_owns_may_use_the_queue_that_refuses_it)
   expect_in_its_own_process([] {
     auto* const where = expect_value(find_device("host"));
     const auto home = expect_value(where->platform().default_context());
-    const auto on = make_ref<owning_queue>(*home, *where, false);
+    const auto on = make_ref<owning_queue>(*home, *where, QueueTraits{});
     const auto gate = make_ref<HostEvent>();
     const std::vector<Ref<Event>> after{gate};
     bool has_put = false;
