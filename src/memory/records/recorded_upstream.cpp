@@ -25,8 +25,7 @@ Result<void> check(MemoryResource& resource) {
   const char* problem = nullptr;
   std::vector<MemoryResource*> bases;
   resource.collect_bases(bases);
-  if (std::any_of(bases.begin(), bases.end(),
-                  [](auto* each) { return each->is_pool(); })) {
+  if (std::any_of(bases.begin(), bases.end(), [](auto* each) { return each->is_pool(); })) {
     problem =
         "is built on another pool, whose memory this one cannot manage: use the upstream of that "
         "pool";

@@ -6,8 +6,8 @@
 
 #include <thread>
 
-#include "backend/workarounds/delayed_release.hpp"
 #include "backend/opencl/event.hpp"
+#include "backend/workarounds/delayed_release.hpp"
 #include "buffer/buffer.hpp"
 #include "memory/base/live_counts.hpp"
 #include "support/eventually.hpp"
