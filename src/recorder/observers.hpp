@@ -7,7 +7,8 @@
 // While no observer wants a kind, its emission costs one relaxed load and a predicted branch. The
 // shortest paths of the C interface, an allocation and a free that the thread's cache of a pool
 // serves, cost nothing more: they read one word for all reasons to leave them (core/long_path.hpp).
-// While an observer wants a kind, its emission takes about 2 ns beside the calls of the observers.
+// While an observer wants a kind, its emission takes some 14 ns: a warm allocation with its free
+// takes 38 ns instead of 10.6 with one observer that counts both.
 
 #include <atomic>
 #include <utility>
