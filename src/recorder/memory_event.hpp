@@ -40,7 +40,9 @@ enum class MemoryEventKind : std::uint8_t {
   // A pool obtains memory from the driver, or from its upstream resource (`grow`), and returns it
   // (`shrink`). A pool may return memory in other pieces than it obtained, of as many bytes in
   // total, and at addresses to which it moved the memory. `nbytes`, `resource`. Emitted, like the
-  // next two, while the thread holds the lock under which the pool's driver calls take turns.
+  // next two, mostly while the thread holds the turn of the pool's driver calls
+  // (memory/pool/growth_turns.hpp). A trim after a free and the pool's destructor have no turn, so
+  // events of different addresses may be concurrent.
   grow,
   shrink,
   // Memory of a pool that can be remapped becomes accessible at an address, when a chunk is created

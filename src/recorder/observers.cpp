@@ -5,7 +5,9 @@
 #include <array>
 #include <mutex>
 
+#include "core/expects.hpp"
 #include "core/long_path.hpp"
+#include "os/process.hpp"
 #include "recorder/emission.hpp"
 
 namespace isthmus {
@@ -41,8 +43,14 @@ void update_observed_kinds() noexcept {
 
 }  // namespace
 
+// In a forked child, a thread of the parent may have held the lock, and no event is emitted.
 bool add_observer(MemoryObserver& observer, MemoryEventKinds kinds) noexcept {
+  ISTHMUS_EXPECTS(kinds != 0, kinds);
+  if (os::is_forked_child()) {
+    return false;
+  }
   const std::lock_guard hold{subscriptions_lock};
+  ISTHMUS_EXPECTS(find_subscription(&observer) == nullptr);
   prepare_emissions();
   auto* const unused = find_subscription(nullptr);
   if (unused == nullptr) {
@@ -57,10 +65,14 @@ bool add_observer(MemoryObserver& observer, MemoryEventKinds kinds) noexcept {
 // The lock is released during the wait, so that an observer can be added meanwhile, and the entry
 // is not reused until the wait is over.
 void remove_observer(const MemoryObserver& observer) noexcept {
+  if (os::is_forked_child()) {
+    return;
+  }
   Subscription* removed = nullptr;
   {
     const std::lock_guard hold{subscriptions_lock};
     removed = find_subscription(&observer);
+    ISTHMUS_EXPECTS(removed != nullptr);
     removed->kinds.store(0, std::memory_order_seq_cst);
     update_observed_kinds();
   }

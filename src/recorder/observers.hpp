@@ -34,8 +34,8 @@ class MemoryObserver {
 inline constexpr std::size_t k_max_observers = 8;
 
 // Begins to call the observer for these kinds: for every event whose emission begins after this
-// returns. False if `k_max_observers` have been added. Pre: `observer` was not added before, and
-// outlives its removal; `kinds` is not empty.
+// returns. False if `k_max_observers` have been added, and in a forked child. Pre: `observer` was
+// not added before, and outlives its removal; `kinds` is not empty.
 [[nodiscard]] bool add_observer(MemoryObserver& observer, MemoryEventKinds kinds) noexcept;
 // When this returns, the observer is not being called and will not be called again. Pre: it was
 // added; the calling thread is in no call of an observer, and holds no lock that one needs.

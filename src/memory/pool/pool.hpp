@@ -17,7 +17,7 @@
 // are joined at new addresses (region_heap.hpp).
 //
 // An allocation goes through these steps until one succeeds (docs/life-of-an-allocation.md):
-//   Pool::allocate_fast          the thread's last cache                      this header
+//   Pool::allocate_cached        the thread's last cache                      this header
 //   Pool::allocate               its other caches                             pool.cpp
 //   Pool::refill                 blocks for a thread cache:                   pool.cpp
 //     SlabSource::take             from central lists, or a free page run     slab_source.cpp

@@ -18,12 +18,14 @@ Result<void*> allocate_memory(Queue& queue, const AllocationRequest& request,
     auto* const block = pool->allocate_fast(request.nbytes, request.alignment, &queue);
     return block != nullptr ? block : resource->allocate(request.nbytes, request.alignment, queue);
   }
+  if (resource == nullptr) {
+    if (auto error = queue.check_allocation()) {
+      return error;
+    }
+  }
   release_large_on_demand();
   if (resource != nullptr) {
     return resource->allocate(request.nbytes, request.alignment, queue);
-  }
-  if (auto error = queue.check_allocation()) {
-    return error;
   }
   return provider_allocate_or_trim(queue.context(), queue.device(), request);
 }
