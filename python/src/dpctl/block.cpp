@@ -23,8 +23,9 @@ void DpctlBlock::operator()(void*) noexcept {
 }
 
 const std::shared_ptr<void>* owner_of(DpctlMemory& object) noexcept {
-  if (object.owner != nullptr) {
-    return object.owner;
+  // Threads without the interpreter's lock may set it (`expose_and_get_opaque_ptr`).
+  if (auto* const owner = std::atomic_ref{object.owner}.load(std::memory_order_acquire)) {
+    return owner;
   }
   if (auto* const own = as_isthmus(object)) {
     return own->first_owner;

@@ -3,6 +3,7 @@
 // when that module is imported; their memory and copies are those of Isthmus.
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -38,8 +39,14 @@ void* expose_and_get_data_ptr(DpctlMemory* self) noexcept {
 void* expose_and_get_opaque_ptr(DpctlMemory* self) noexcept {
   expose(*self);
   const auto* const first_owner = as_isthmus(*self)->first_owner;
-  if (self->owner == nullptr && first_owner != nullptr) {
-    self->owner = new (std::nothrow) std::shared_ptr<void>(*first_owner);
+  const std::atomic_ref owner{self->owner};
+  if (first_owner != nullptr && owner.load(std::memory_order_acquire) == nullptr) {
+    auto created = std::unique_ptr<std::shared_ptr<void>>{new (std::nothrow)
+                                                              std::shared_ptr<void>(*first_owner)};
+    std::shared_ptr<void>* expected = nullptr;
+    if (owner.compare_exchange_strong(expected, created.get(), std::memory_order_acq_rel)) {
+      static_cast<void>(created.release());
+    }
   }
   return dpctl_get_opaque_ptr(self);
 }
@@ -299,8 +306,11 @@ void destroy(PyObject* self) noexcept {
   }
   const std::unique_ptr<std::shared_ptr<void>> owner{
       reinterpret_cast<IsthmusMemory*>(self)->first_owner};
+  const bool drops_type = (base->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0;
   base->tp_dealloc(self);
-  Py_DECREF(type);
+  if (!drops_type) {  // as `subtype_dealloc` of CPython: a heap type's function does it itself
+    Py_DECREF(type);
+  }
 }
 
 template <nb::object (*Get)(nb::handle)>
