@@ -8,9 +8,11 @@
 #include <map>
 #include <mutex>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "backend/drivers.hpp"
+#include "core/sanitizers.hpp"
 #include "memory/base/tags.hpp"
 #include "memory/pool/pool.hpp"
 #include "memory/records/allocation_creation.hpp"
@@ -296,7 +298,11 @@ TEST_P(memory_events, report_reuse_on_another_queue) {
     for (auto& block : blocks) {
       block = expect_value(pool->allocate(each.block, 0, *queues[1]));
     }
-    EXPECT_GT(model.seen(MemoryEventKind::reuse), 0);
+    // With AddressSanitizer, the pool looks for the end of the work when a page run of host memory is
+    // returned, to poison it (free_poison.hpp), and records it as free for all queues.
+    if (!(k_address_sanitizer && GetParam() == std::string{"host"})) {
+      EXPECT_GT(model.seen(MemoryEventKind::reuse), 0);
+    }
     for (auto* block : blocks) {
       EXPECT_TRUE(pool->deallocate(block, each.block, queues[1].get()));
     }
