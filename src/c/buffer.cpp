@@ -186,20 +186,14 @@ isthmus_status_t isthmus_buffer_pending(isthmus_buffer_t* buffer,
 
 isthmus_status_t isthmus_buffer_export(isthmus_buffer_t* buffer, void** pointer) noexcept {
   return entry(ISTHMUS_NEEDS(buffer, pointer), [&]() -> Result<void> {
-    auto exported = object(buffer)->begin_export();
-    ISTHMUS_TRY(exported);
-    *pointer = *exported;
-    return {};
+    return return_value(object(buffer)->begin_export(), pointer);
   });
 }
 
 isthmus_status_t isthmus_buffer_export_to_queue(isthmus_buffer_t* buffer, isthmus_queue_t* queue,
                                                 void** pointer) noexcept {
   return driver_entry(ISTHMUS_NEEDS(buffer, pointer), [&]() -> Result<void> {
-    auto exported = object(buffer)->begin_export_to_queue(object(queue));
-    ISTHMUS_TRY(exported);
-    *pointer = *exported;
-    return {};
+    return return_value(object(buffer)->begin_export_to_queue(object(queue)), pointer);
   });
 }
 

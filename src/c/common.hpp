@@ -186,6 +186,23 @@ Result<void> return_handle(Result<Ref<T>> created, Handle** out) {
   return {};
 }
 
+// Stores a result for the caller in `*out`.
+template <class Value, class Out>
+Result<void> return_value(Result<Value> result, Out* out) {
+  ISTHMUS_TRY(result);
+  *out = *result;
+  return {};
+}
+
+// Transfers the event of a submitted operation to the caller, unless `event` is NULL.
+inline Result<void> return_event(Result<Ref<Event>> submitted, isthmus_event_t** event) {
+  ISTHMUS_TRY(submitted);
+  if (event != nullptr) {
+    *event = handle(submitted->detach());
+  }
+  return {};
+}
+
 // Returns references to the events. INVALID_ARGUMENT if `events` contains a NULL.
 [[nodiscard]] Result<std::vector<Ref<Event>>> events_of(isthmus_event_t* const* events,
                                                         std::size_t count);

@@ -157,10 +157,7 @@ isthmus_status_t isthmus_event_elapsed(isthmus_event_t* event, isthmus_event_t* 
     if (pending) {
       return {};
     }
-    auto elapsed = object(event)->elapsed_since(*object(earlier));
-    ISTHMUS_TRY(elapsed);
-    *elapsed_ns = *elapsed;
-    return {};
+    return return_value(object(event)->elapsed_since(*object(earlier)), elapsed_ns);
   });
   return pending ? ISTHMUS_PENDING : code;
 }

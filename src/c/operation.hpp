@@ -21,12 +21,7 @@ isthmus_status_t operate(const RequiredPointers& required, const isthmus_operati
     auto options = options_of(operation, event == nullptr);
     ISTHMUS_TRY(options);
     ISTHMUS_TRY(check_with_driver(required));
-    Submitted completion = call(*std::move(options));
-    ISTHMUS_TRY(completion);
-    if (event != nullptr) {
-      *event = handle(completion->detach());
-    }
-    return {};
+    return return_event(call(*std::move(options)), event);
   });
 }
 

@@ -193,10 +193,7 @@ isthmus_status_t isthmus_sim_configure(isthmus_device_t* device, const char* opt
 isthmus_status_t isthmus_sim_calls(const isthmus_device_t* device, const char* kind,
                                    uint64_t* count) noexcept {
   return driver_entry(ISTHMUS_NEEDS(device, kind, count), [&]() -> Result<void> {
-    auto calls = simulated_calls(*object(device), kind);
-    ISTHMUS_TRY(calls);
-    *count = *calls;
-    return {};
+    return return_value(simulated_calls(*object(device), kind), count);
   });
 }
 

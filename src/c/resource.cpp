@@ -367,12 +367,8 @@ void isthmus_live(isthmus_kind_t kind, uint64_t* count, uint64_t* bytes) noexcep
 }
 
 isthmus_status_t isthmus_result_allocate(size_t nbytes, void** pointer) noexcept {
-  return entry(ISTHMUS_NEEDS(pointer), [&]() -> Result<void> {
-    auto memory = allocate_result(nbytes);
-    ISTHMUS_TRY(memory);
-    *pointer = *memory;
-    return {};
-  });
+  return entry(ISTHMUS_NEEDS(pointer),
+               [&]() -> Result<void> { return return_value(allocate_result(nbytes), pointer); });
 }
 
 void isthmus_result_free(void* pointer) noexcept { free_result(pointer); }

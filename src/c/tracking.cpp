@@ -26,12 +26,8 @@ Result<TrackingResource*> tracker_of(isthmus_resource_t* resource) {
 }  // namespace
 
 isthmus_status_t isthmus_tag_find(const char* name, const char** tag) noexcept {
-  return driver_entry(ISTHMUS_NEEDS(name, tag), [&]() -> Result<void> {
-    auto interned_tag = tag_of(name);
-    ISTHMUS_TRY(interned_tag);
-    *tag = *interned_tag;
-    return {};
-  });
+  return driver_entry(ISTHMUS_NEEDS(name, tag),
+                      [&]() -> Result<void> { return return_value(tag_of(name), tag); });
 }
 
 const char* isthmus_tag_swap(const char* tag) noexcept { return swap_tag(tag); }

@@ -95,21 +95,6 @@ isthmus_status_t driver_range_entry(const RequiredPointers& required, std::size_
   });
 }
 
-template <class Pointer, class Out>
-Result<void> return_pointer(Result<Pointer> result, Out** pointer) {
-  ISTHMUS_TRY(result);
-  *pointer = *result;
-  return {};
-}
-
-Result<void> return_event(Submitted submitted, isthmus_event_t** event) {
-  ISTHMUS_TRY(submitted);
-  if (event != nullptr) {
-    *event = handle(submitted->detach());
-  }
-  return {};
-}
-
 Waiting waiting_of(isthmus_event_t** event) noexcept {
   return event == nullptr ? Waiting::this_call : Waiting::next_use;
 }
@@ -199,7 +184,7 @@ isthmus_status_t isthmus_unified_host(isthmus_unified_t* unified, size_t offset,
                                       void** pointer) noexcept {
   return range_entry(ISTHMUS_NEEDS(unified, pointer), offset, nbytes,
                      [&](const ByteRange& range) -> Result<void> {
-                       return return_pointer(object(unified)->begin_host_view(range), pointer);
+                       return return_value(object(unified)->begin_host_view(range), pointer);
                      });
 }
 
@@ -213,7 +198,7 @@ isthmus_status_t isthmus_unified_read_host(isthmus_unified_t* unified, size_t of
                                            const void** pointer) noexcept {
   return range_entry(ISTHMUS_NEEDS(unified, pointer), offset, nbytes,
                      [&](const ByteRange& range) -> Result<void> {
-                       return return_pointer(object(unified)->read_host(range), pointer);
+                       return return_value(object(unified)->read_host(range), pointer);
                      });
 }
 
@@ -222,8 +207,7 @@ isthmus_status_t isthmus_unified_begin_write(isthmus_unified_t* unified, size_t 
                                              void** pointer) noexcept {
   return driver_range_entry(
       ISTHMUS_NEEDS(unified, pointer), offset, nbytes, [&](const ByteRange& range) -> Result<void> {
-        return return_pointer(object(unified)->begin_host_write(range, keep_contents != 0),
-                              pointer);
+        return return_value(object(unified)->begin_host_write(range, keep_contents != 0), pointer);
       });
 }
 
