@@ -113,7 +113,7 @@ class array_memory {
   // (invalid_argument).
   template <std::size_t Rank>
   void require(const isthmus::layout<Rank>& layout, std::size_t item, std::size_t alignment) const {
-    static_cast<void>(checked_count(layout.shape, static_cast<std::int64_t>(item)));
+    check_shape(layout.shape, static_cast<std::int64_t>(item));
     const std::size_t nbytes = buffer().size();
     if (!layout.lies_within(nbytes, static_cast<std::int64_t>(item))) {
       raise(status::out_of_range, "elements of " + std::to_string(item) + " bytes from byte " +
@@ -125,7 +125,7 @@ class array_memory {
     const auto unit = static_cast<std::int64_t>(alignment);
     const auto base =
         static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(start_) % alignment);
-    bool aligned = layout.count() == 0 || (base + layout.offset) % unit == 0;
+    bool aligned = layout.is_empty() || (base + layout.offset) % unit == 0;
     for (std::size_t axis = 0; axis < layout.rank(); ++axis) {
       aligned = aligned && (layout.shape[axis] <= 1 || layout.strides[axis] % unit == 0);
     }

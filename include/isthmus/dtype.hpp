@@ -16,7 +16,6 @@
 #include <isthmus/float16.hpp>
 
 #include <complex>
-#include <concepts>
 #include <string_view>
 #if defined(__has_include)
 #if __has_include(<stdfloat>)

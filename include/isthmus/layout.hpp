@@ -39,10 +39,9 @@ template <std::size_t Rank>
   return fits;
 }
 
-// The number of elements of a shape. Throws invalid_argument for negative extents, and unless
-// fits_memory().
+// Throws invalid_argument for negative extents, and unless fits_memory().
 template <std::size_t Rank>
-[[nodiscard]] constexpr std::int64_t checked_count(const axes<Rank>& shape, std::int64_t item) {
+constexpr void check_shape(const axes<Rank>& shape, std::int64_t item) {
   for (const std::int64_t extent : shape) {
     if (extent < 0) {
       raise(status::invalid_argument,
@@ -53,7 +52,6 @@ template <std::size_t Rank>
     raise(status::invalid_argument, "an array of shape " + to_string(shape) + " and elements of " +
                                         std::to_string(item) + " bytes exceeds the address space");
   }
-  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>{});
 }
 
 // Strides of a row-major array without gaps.
@@ -81,7 +79,7 @@ struct layout {
   // Row-major, without gaps. Throws invalid_argument for negative extents and for too many bytes.
   [[nodiscard]] static constexpr layout dense(const axes<Rank>& shape, std::int64_t item,
                                               std::int64_t offset = 0) {
-    static_cast<void>(detail::checked_count(shape, item));
+    detail::check_shape(shape, item);
     return {shape, detail::dense_strides(shape, item), offset};
   }
 
@@ -116,7 +114,7 @@ struct layout {
     std::int64_t end;
   };
   [[nodiscard]] constexpr bytes byte_range(std::int64_t item) const noexcept {
-    if (count() == 0) return {offset, offset};
+    if (is_empty()) return {offset, offset};
     bytes range{offset, offset + item};
     for (std::size_t axis = 0; axis < rank(); ++axis) {
       const std::int64_t distance = (shape[axis] - 1) * strides[axis];
@@ -192,7 +190,7 @@ struct layout {
       raise(status::invalid_argument, "an array of shape " + to_string(shape) +
                                           " does not broadcast to " + to_string(target_shape));
     }
-    static_cast<void>(detail::checked_count(target_shape, item));
+    detail::check_shape(target_shape, item);
     return *std::move(result);
   }
   // The same, without a limit on the bytes. nullopt for shapes that do not fit.
@@ -217,7 +215,7 @@ struct layout {
   [[nodiscard]] constexpr layout<TargetRank> reshaped(const axes<TargetRank>& requested,
                                                       std::int64_t item) const {
     const axes<TargetRank> target_shape = infer_extent(requested);
-    static_cast<void>(detail::checked_count(target_shape, item));
+    detail::check_shape(target_shape, item);
     std::optional<layout<TargetRank>> result = try_reshape(target_shape, item);
     if (result) return *std::move(result);
     raise(status::invalid_argument, "an array of shape " + to_string(shape) + " and strides " +
