@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unified/downloader.hpp"
 
-#include <iterator>
 #include <utility>
 
 #include "core/sizes.hpp"
@@ -25,8 +24,8 @@ Error add_missing_ranges(const Error& failure, const RangeSet& ranges) {
               "{}: the host copy is complete except for {} that the device wrote in bytes {} to "
               "{}; those hold the last synchronized contents or part of the device's writes; call "
               "resolve() for the host to continue with them",
-              failure.message(), describe_bytes(ranges.nbytes()), ranges.begin()->begin,
-              std::prev(ranges.end())->end);
+              failure.message(), describe_bytes(ranges.nbytes()), ranges.span().begin,
+              ranges.span().end);
 }
 
 }  // namespace

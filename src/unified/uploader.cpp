@@ -259,7 +259,7 @@ Result<void> Uploader::order_after_uploads(Queue& queue, const ByteRange& range)
       uploads.push_back(upload->event);
     }
   }
-  return uploads.empty() ? Result<void>{} : queue.order_after(uploads);
+  return queue.order_after(uploads);
 }
 
 }  // namespace isthmus

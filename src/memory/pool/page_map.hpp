@@ -29,6 +29,11 @@ struct Slab;
 inline constexpr unsigned k_pool_page_bits = 16;
 inline constexpr std::size_t k_pool_page_bytes = std::size_t{1} << k_pool_page_bits;
 
+// The pages of a request. 2**48 for 0 bytes.
+[[nodiscard]] constexpr std::size_t pool_pages_for(std::size_t nbytes) noexcept {
+  return (nbytes - 1) / k_pool_page_bytes + 1;
+}
+
 // The entry of a page: its record and, if the page is in a slab, the data that a free and a lookup
 // need. So these need not read the record, which would take another cache line and a load that
 // depends on this one.

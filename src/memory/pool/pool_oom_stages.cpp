@@ -65,7 +65,7 @@ class PoolOomStages::Attempt {
                          .nbytes = wanted_.run_bytes(),
                          .requested = wanted_.nbytes,
                          .queue = queue_.serial(),
-                         .resource = &parts_.pool};
+                         .resource = parts_.source.pool()};
     });
   }
   // Inside a continuation, and while `no_wait` is set, a request skips the stages after `grow`:

@@ -55,7 +55,7 @@ std::vector<RegionHeap::Piece> RegionAssembler::remove_to_move(std::size_t neede
   if (source_.moves_in_order()) {
     unused.unite(entry);
   }
-  const auto wanted = static_cast<Index>(round_up(needed, k_pool_page_bytes) / k_pool_page_bytes);
+  const auto wanted = static_cast<Index>(pool_pages_for(needed));
   const auto chosen = choose(unused.find(entry), wanted);
   std::vector<RegionHeap::Piece> pieces(chosen.size());
   deferred_.reserve(2 * chosen.size());  // each, and the mapping that it leaves

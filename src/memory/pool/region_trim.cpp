@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <new>
 
+#include "memory/pool/unused_regions.hpp"
+
 namespace isthmus {
 
 std::vector<Region> RegionTrim::remove_excess(std::size_t keep) {

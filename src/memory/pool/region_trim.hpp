@@ -8,7 +8,6 @@
 #include "memory/pool/deferred_regions.hpp"
 #include "memory/pool/growth_turns.hpp"
 #include "memory/pool/region_heap.hpp"
-#include "memory/pool/unused_regions.hpp"
 
 namespace isthmus {
 

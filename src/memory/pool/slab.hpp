@@ -53,7 +53,7 @@ struct SlabShape {
   }
   // The fewest pages that hold a block, for use if there is no memory for more.
   [[nodiscard]] static constexpr SlabShape smallest(std::size_t block_bytes) noexcept {
-    return in_pages(block_bytes, (block_bytes - 1) / k_pool_page_bytes + 1, true);
+    return in_pages(block_bytes, pool_pages_for(block_bytes), true);
   }
   // Words of a bitmap with one bit per block.
   [[nodiscard]] constexpr std::size_t words() const noexcept { return (blocks + 63) / 64; }

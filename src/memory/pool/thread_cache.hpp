@@ -219,11 +219,6 @@ class ThreadCache::Hold {
   bool is_held_;
 };
 
-// The pages of a request. 2**48 for 0 bytes.
-[[nodiscard]] constexpr std::size_t pool_pages_for(std::size_t nbytes) noexcept {
-  return (nbytes - 1) / k_pool_page_bytes + 1;
-}
-
 inline void* ThreadCache::allocate_run(PageRun& run, std::size_t nbytes, std::uintptr_t key,
                                        PoolPageTable& table) noexcept {
   table.origin_of(run.first).set(nbytes, key);
