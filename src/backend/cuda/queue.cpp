@@ -16,7 +16,7 @@ namespace isthmus::cuda {
 
 // Operations on the stream still complete: the driver destroys the stream after them.
 Queue::~Queue() {
-  if (!adopted_ && handle_ != legacy_stream() && !os::drivers_unavailable()) {
+  if (!traits().is_adopted && handle_ != legacy_stream() && !os::drivers_unavailable()) {
     device_.streams().remove(handle_, *this);
     if (const ContextGuard guard{calls(), device_.primary_or_null()};
         guard.outcome() == cu::k_success) {

@@ -57,15 +57,13 @@ class Queue final : public DeferringQueue {
                        {.is_adopted = true, .keeps_order = static_cast<bool>(owner)}},
         owner_{std::move(owner)},
         device_{device},
-        handle_{handle},
-        adopted_{true} {}
+        handle_{handle} {}
   // Uses the per-thread default stream of `owner`. Fences on this queue do not fail after that
   // thread has ended.
   Queue(isthmus::Context& context, Device& device, OwnerThread owner)
       : DeferringQueue{context, device, {.is_adopted = true, .keeps_order = true}},
         device_{device},
         handle_{per_thread_stream()},
-        adopted_{true},
         owner_thread_{owner.thread} {}
   ~Queue() override;
 
@@ -110,7 +108,6 @@ class Queue final : public DeferringQueue {
   Owner owner_;
   Device& device_;
   CUstream handle_;
-  bool adopted_ = false;
   std::uint64_t owner_thread_ = 0;  // owner of a per-thread default stream; 0: none
 };
 
