@@ -6,10 +6,11 @@
 // to the queue, no other code can obtain it again, and the pools may forget it.
 
 #include <cstdint>
-#include <mutex>
 
+#include "core/lock_guard.hpp"
 #include "core/ref.hpp"
 #include "core/spin_lock.hpp"
+#include "core/thread_safety.hpp"
 
 namespace isthmus {
 
@@ -20,29 +21,29 @@ class PoolReferences {
 
   // A pool acquires its reference before `add`, and releases it after `remove`.
   void add() noexcept {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     ++count_;
   }
   void remove() noexcept {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     --count_;
   }
   // Whether only pools refer to the object.
   [[nodiscard]] bool are_all() noexcept {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     return object_.references() <= count_;
   }
   // Retains the object, to which the caller holds no reference. Returns false if only pools refer
   // to it. Pre: the caller holds a lock that the object's destruction acquires too.
   [[nodiscard]] bool retain_unless_all() noexcept {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     return object_.references() > count_ && object_.try_retain();
   }
 
  private:
   RefCounted& object_;
-  SpinLock lock_;  // guards `count_`
-  std::uint32_t count_ = 0;
+  SpinLock lock_;
+  std::uint32_t count_ ISTHMUS_GUARDED_BY(lock_) = 0;
 };
 
 }  // namespace isthmus

@@ -18,9 +18,8 @@
 #define ISTHMUS_SCOPED_CAPABILITY ISTHMUS_THREAD_ATTRIBUTE(scoped_lockable)
 // A field that is accessed only under the lock.
 #define ISTHMUS_GUARDED_BY(lock) ISTHMUS_THREAD_ATTRIBUTE(guarded_by(lock))
-// A function that is called with the locks held, or with none of them held.
+// A function that is called with the locks held.
 #define ISTHMUS_REQUIRES(...) ISTHMUS_THREAD_ATTRIBUTE(requires_capability(__VA_ARGS__))
-#define ISTHMUS_EXCLUDES(...) ISTHMUS_THREAD_ATTRIBUTE(locks_excluded(__VA_ARGS__))
 #define ISTHMUS_REQUIRES_SHARED(...) \
   ISTHMUS_THREAD_ATTRIBUTE(requires_shared_capability(__VA_ARGS__))
 // A function that acquires or releases the locks; without an argument, the object's own.

@@ -88,9 +88,6 @@ void prepare_emissions() noexcept {
 }
 
 void wait_for_emissions() noexcept {
-  if (os::is_forked_child()) {
-    return;
-  }
   fence_all_threads();
   for (const auto& each : marks) {
     wait_for_end(each.count);

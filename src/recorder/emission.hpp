@@ -33,8 +33,8 @@ class Emission {
 void prepare_emissions() noexcept;
 // Returns once every `Emission` that may have begun before the call has ended. One that begins
 // later reads, with `memory_order_seq_cst`, what this thread stored in that order before the call.
-// Does not wait in a forked child, where the other threads do not exist. Pre: the calling thread is
-// in no `Emission`.
+// Pre: the calling thread is in no `Emission`, and the process is no forked child, where the other
+// threads do not exist.
 void wait_for_emissions() noexcept;
 
 }  // namespace isthmus
