@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "array/conversion.hpp"
 
+#include <isthmus/float16.hpp>
+
 #include <cstdint>
 #include <cstring>
 #include <tuple>

@@ -5,8 +5,6 @@
 // in NumPy: the lowest integer of 32 or 64 bits, or of 16 bits for a long double and a narrow type,
 // truncated to the requested width. Thread-safe.
 
-#include <isthmus/float16.hpp>
-
 #include <concepts>
 #include <cstdint>
 #include <limits>
