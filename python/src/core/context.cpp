@@ -36,9 +36,9 @@ void init_context(Context* self, nb::handle devices) {
   new (self) Context{std::move(context)};
 }
 
-nb::object from_handle(nb::handle handle, nb::handle queue, nb::handle owner) {
+nb::object from_handle(nb::handle handle, nb::handle device, nb::handle owner) {
   void* native = to_pointer(handle, "handle");
-  const nb::object device_object = to_device(queue);
+  const nb::object device_object = to_device(device);
   ContextHandle adopted;
   check(isthmus_context_adopt(device_of(device_object)->raw.get(), native, keep_alive(owner),
                               adopted.out()));

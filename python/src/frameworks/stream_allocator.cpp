@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -48,23 +46,16 @@ struct StreamQueues {
   std::unordered_map<StreamKey, isthmus_queue_t*, StreamHash> all;
 };
 
-struct HandleDeleter {
-  void operator()(isthmus_device_t* device) const noexcept { isthmus_device_release(device); }
-  void operator()(isthmus_context_t* context) const noexcept { isthmus_context_release(context); }
-};
-using DeviceReference = std::unique_ptr<isthmus_device_t, HandleDeleter>;
-using ContextReference = std::unique_ptr<isthmus_context_t, HandleDeleter>;
-
-DeviceReference find_device_number(int device) {
-  isthmus_device_t* found = nullptr;
-  check(isthmus_device_find(("cuda:" + std::to_string(device)).c_str(), &found));
-  return DeviceReference{found};
+DeviceHandle find_device_number(int device) {
+  DeviceHandle found;
+  check(isthmus_device_find(("cuda:" + std::to_string(device)).c_str(), found.out()));
+  return found;
 }
 
-ContextReference default_context_of(isthmus_device_t* device) {
-  isthmus_context_t* found = nullptr;
-  check(isthmus_context_default(device, &found));
-  return ContextReference{found};
+ContextHandle default_context_of(isthmus_device_t* device) {
+  ContextHandle found;
+  check(isthmus_context_default(device, found.out()));
+  return found;
 }
 
 // Rejects the per-thread stream, since any thread may process deferred frees and recorded uses.

@@ -42,7 +42,6 @@ constexpr ElementType k_types[] = {
     type_of(ISTHMUS_COMPLEX64, "<c8", "Zf"),     type_of(ISTHMUS_COMPLEX128, "<c16", "Zd"),
     type_of(ISTHMUS_CLONGDOUBLE, "<c32", "Zg")};
 static_assert(std::size(k_types) == dtype_table::k_count);
-constexpr const ElementType& k_byte = k_types[ISTHMUS_UINT8 - 1];
 
 const ElementType* find(char kind, std::int64_t item) {
   for (const auto& each : k_types) {
@@ -157,7 +156,7 @@ const ElementType* find_numpy_type(nb::handle dtype) {
 
 const ElementType* element_type_of_format(const char* format, std::int64_t item) {
   if (format == nullptr) {
-    return item == 1 ? &k_byte : nullptr;
+    return item == 1 ? &byte_type() : nullptr;
   }
   if (*format == '@' || *format == '=' || *format == '<') {
     ++format;
