@@ -61,7 +61,7 @@ struct Counter {
 
 
 def main() -> int:
-    root = Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()
+    root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[2]).resolve()
     sample = compile_text(root, SAMPLE)
     if sample.count("[-Werror,-Wthread-safety") != 1:
         print(f"{COMPILER} does not check locks as expected:\n{sample}")
