@@ -129,7 +129,7 @@ void pointer_query(benchmark::State& state) {
   isthmus_pointer_info_t info{};
   info.struct_size = sizeof info;
   for (auto _ : state) {
-    if (isthmus_pointer_query(nullptr, inner, &info) != ISTHMUS_OK) std::abort();
+    if (isthmus_pointer_info(nullptr, inner, &info) != ISTHMUS_OK) std::abort();
     benchmark::DoNotOptimize(info.kind);
   }
 }

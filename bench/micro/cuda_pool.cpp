@@ -139,8 +139,8 @@ void copies_of_moved(benchmark::State& state, path way) {
   const auto time = [&](void* memory) {
     void* const end = way == path::inside ? other.pointer() : pinned.pointer();
     return seconds([&] {
-      way == path::to_device ? driver.copy(memory, end, k_bytes, queue.native())
-                             : driver.copy(end, memory, k_bytes, queue.native());
+      way == path::to_device ? driver.copy(memory, end, k_bytes, queue.export_native())
+                             : driver.copy(end, memory, k_bytes, queue.export_native());
     });
   };
   std::vector<double> ours;
@@ -175,8 +175,8 @@ void pinned_copies_of_moved(benchmark::State& state, path way) {
   const im::buffer there(k_bytes, im::kind::device, {.queue = queue});
   const auto time = [&](void* memory) {
     return seconds([&] {
-      way == path::to_device ? driver.copy(there.pointer(), memory, k_bytes, queue.native())
-                             : driver.copy(memory, there.pointer(), k_bytes, queue.native());
+      way == path::to_device ? driver.copy(there.pointer(), memory, k_bytes, queue.export_native())
+                             : driver.copy(memory, there.pointer(), k_bytes, queue.export_native());
     });
   };
   std::vector<double> ours;
@@ -256,7 +256,7 @@ void pinned_copies(benchmark::State& state, path way) {
   for (auto _ : state) {
     ours.push_back(seconds([&] { im::copy(to, from); }));
     peers.push_back(
-        seconds([&] { driver.copy(to.pointer(), from.pointer(), nbytes, queue.native()); }));
+        seconds([&] { driver.copy(to.pointer(), from.pointer(), nbytes, queue.export_native()); }));
     state.SetIterationTime(ours.back());
   }
   state.counters["GB/s"] = static_cast<double>(nbytes) / median(ours) * 1e-9;

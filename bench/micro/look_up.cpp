@@ -42,7 +42,7 @@ void ask_in_turn(benchmark::State& state, const std::vector<const void*>& live) 
   info.struct_size = sizeof info;
   std::size_t next = 0;
   for (auto _ : state) {
-    if (isthmus_pointer_query(nullptr, live[next], &info) != ISTHMUS_OK ||
+    if (isthmus_pointer_info(nullptr, live[next], &info) != ISTHMUS_OK ||
         info.state != ISTHMUS_MEMORY_LIVE) {
       std::abort();
     }

@@ -28,8 +28,8 @@ void pageable(benchmark::State& state, direction where_to) {
   im::fill(pinned, std::byte{1});
   const auto of_driver = [&](void* host) {
     return where_to == direction::to_device
-               ? seconds([&] { peer.copy(there.pointer(), host, nbytes, peers.native()); })
-               : seconds([&] { peer.copy(host, there.pointer(), nbytes, peers.native()); });
+               ? seconds([&] { peer.copy(there.pointer(), host, nbytes, peers.export_native()); })
+               : seconds([&] { peer.copy(host, there.pointer(), nbytes, peers.export_native()); });
   };
   const auto ours = [&] {
     return where_to == direction::to_device

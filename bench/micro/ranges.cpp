@@ -56,9 +56,9 @@ class driver {
   void copy(void* destination, const void* source, const std::vector<im::copy_range>& all) const {
     for (const auto& each : all) {
       must(copy_(place(destination) + each.destination_offset, place(source) + each.source_offset,
-                 each.nbytes, stream_.native()) == 0);
+                 each.nbytes, stream_.export_native()) == 0);
     }
-    must(finish_(stream_.native()) == 0);
+    must(finish_(stream_.export_native()) == 0);
   }
 
  private:

@@ -150,23 +150,16 @@ struct statistics {
 };
 
 namespace detail {
-[[nodiscard]] inline statistics to_statistics(const isthmus_statistics_t& raw) noexcept {
+[[nodiscard]] inline statistics to_statistics(const isthmus_statistics_info_t& raw) noexcept {
   return {raw.current_bytes, raw.current_count, raw.peak_bytes,
           raw.peak_count,    raw.total_bytes,   raw.total_count};
-}
-template <class Raw>
-[[nodiscard]] statistics read_statistics(isthmus_status_t (*query)(Raw*, isthmus_statistics_t*),
-                                         Raw* object) {
-  isthmus_statistics_t raw{};
-  raw.struct_size = sizeof raw;
-  check(query(object, &raw));
-  return to_statistics(raw);
 }
 }  // namespace detail
 
 // The counts of a statistics() resource. Throws invalid_argument for any other resource.
 [[nodiscard]] inline statistics statistics_of(const resource& counted) {
-  return detail::read_statistics(&isthmus_statistics_query, counted.get());
+  return detail::to_statistics(
+      detail::read<isthmus_statistics_info_t>(isthmus_statistics_info, counted.get()));
 }
 // Sets the peaks to the current values, and the totals to 0. Throws as statistics_of().
 inline void reset_statistics(const resource& counted) {
@@ -193,7 +186,7 @@ class statistics_scope {
 
   // The counts so far. Any thread may call it.
   [[nodiscard]] statistics read() const {
-    return detail::read_statistics(&isthmus_scope_query, raw_);
+    return detail::to_statistics(detail::read<isthmus_statistics_info_t>(isthmus_scope_info, raw_));
   }
 
  private:
@@ -213,9 +206,8 @@ struct limit_state {
 };
 // Throws invalid_argument for a resource that limit() did not create.
 [[nodiscard]] inline limit_state limit_of(const resource& limited) {
-  limit_state state;
-  detail::check(isthmus_limit_query(limited.get(), &state.limit_bytes, &state.in_use_bytes));
-  return state;
+  const auto raw = detail::read<isthmus_limit_info_t>(isthmus_limit_info, limited.get());
+  return {raw.limit_bytes, raw.in_use_bytes};
 }
 
 // Uses `second`, of the same context and of any kind, when `first` has no memory. A buffer reports

@@ -22,6 +22,7 @@
 // the host's time to convert or to gather the elements. Thread-safe.
 #pragma once
 
+#include <isthmus/experimental.h>
 #include <isthmus/array.hpp>
 #include <isthmus/dyn_array.hpp>
 #include <isthmus/fill.hpp>

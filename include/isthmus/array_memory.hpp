@@ -19,7 +19,7 @@ inline namespace v1 {
 // Options of a new array.
 struct array_options {
   queue_choice queue{};          // {}: the default queue of the default device
-  std::int64_t alignment = 0;    // of the first element; 0 or less: the device's base alignment
+  std::size_t alignment = 0;     // of the first element; 0: the device's base alignment
   isthmus::resource resource{};  // {}: the default pool of the kind, see default_pool.hpp
   // The kind (shared or host) to use, from its default pool, if no memory of the requested kind is
   // left. `unknown`: no fallback; the request throws out_of_memory. The array's kind() reports the

@@ -50,9 +50,7 @@ class budget : public detail::handle<budget, isthmus_budget_t, isthmus_budget_re
       : budget(detail::make<budget>(isthmus_budget_create, limit_bytes)) {}
 
   [[nodiscard]] budget_info info() const {
-    isthmus_budget_info_t raw{};
-    raw.struct_size = sizeof raw;
-    detail::check(isthmus_budget_query(get(), &raw));
+    const auto raw = detail::read<isthmus_budget_info_t>(isthmus_budget_info, get());
     return {raw.limit_bytes, raw.held_bytes, raw.free_bytes,    raw.peak_held_bytes,
             raw.pools,       raw.refusals,   raw.released_bytes};
   }

@@ -30,7 +30,7 @@ class host_view;
 // Options of a new buffer.
 struct buffer_options {
   queue_choice queue{};          // {}: the default queue of the default device
-  std::int64_t alignment = 0;    // in bytes, a power of two; 0 or less: the device's base alignment
+  std::size_t alignment = 0;     // in bytes, a power of two; 0: the device's base alignment
   isthmus::resource resource{};  // {}: the default pool of buffers, see default_pool.hpp
 };
 
@@ -184,10 +184,7 @@ class buffer : public detail::handle<buffer, isthmus_buffer_t, isthmus_buffer_re
 
  private:
   isthmus_buffer_info_t raw_info() const {
-    isthmus_buffer_info_t raw{};
-    raw.struct_size = sizeof raw;
-    detail::check(isthmus_buffer_info(get(), &raw));
-    return raw;
+    return detail::read<isthmus_buffer_info_t>(isthmus_buffer_info, get());
   }
   static isthmus_buffer_t* create(std::size_t nbytes, v1::kind kind,
                                   const buffer_options& options) {

@@ -52,8 +52,7 @@ class context : public detail::handle<context, isthmus_context_t, isthmus_contex
   }
 
   [[nodiscard]] std::vector<device> devices() const {
-    std::size_t count = 0;
-    detail::check(isthmus_context_device_count(get(), &count));
+    const std::size_t count = raw_info().device_count;
     std::vector<device> result;
     for (std::size_t i = 0; i < count; ++i) {
       result.push_back(detail::make<device>(isthmus_context_device, get(), i));
@@ -62,7 +61,7 @@ class context : public detail::handle<context, isthmus_context_t, isthmus_contex
   }
   // The driver's handle (OpenCL: cl_context), or NULL where there is none. Valid while this context
   // lives.
-  [[nodiscard]] void* native() const noexcept { return isthmus_context_native(get()); }
+  [[nodiscard]] void* native() const { return raw_info().native; }
 
   // Two contexts are equal if they refer to the same driver context.
   friend bool operator==(const context& a, const context& b) noexcept {
@@ -80,6 +79,9 @@ class context : public detail::handle<context, isthmus_context_t, isthmus_contex
     isthmus_context_t* result = nullptr;
     detail::check(isthmus_context_create(raw.data(), raw.size(), &result));
     return result;
+  }
+  isthmus_context_info_t raw_info() const {
+    return detail::read<isthmus_context_info_t>(isthmus_context_info, get());
   }
 };
 

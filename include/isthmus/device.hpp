@@ -36,8 +36,8 @@ struct device_info {
   std::uint64_t capabilities = 0;
   std::uint64_t memory_bytes = 0;
   std::uint64_t max_allocation_bytes = 0;
-  std::uint64_t base_alignment = 0;  // of an allocation without an alignment
-  std::uint64_t max_alignment = 0;
+  std::size_t base_alignment = 0;  // of an allocation without an alignment
+  std::size_t max_alignment = 0;
   // Missing features of the driver and their substitutes, or "".
   std::string_view limitations;
 };
@@ -94,15 +94,12 @@ class device : public detail::handle<device, isthmus_device_t, isthmus_device_re
   }
   // Free and total memory. Throws unsupported where the driver does not report it.
   [[nodiscard]] memory_info memory() const {
-    memory_info result;
-    detail::check(isthmus_device_memory(get(), &result.free_bytes, &result.total_bytes));
-    return result;
+    const auto raw = detail::read<isthmus_device_memory_info_t>(isthmus_device_memory_info, get());
+    return {raw.free_bytes, raw.total_bytes};
   }
-  [[nodiscard]] v1::platform platform() const {
-    return detail::make<v1::platform>(isthmus_device_platform, get());
-  }
+  [[nodiscard]] v1::platform platform() const { return v1::platform::share(raw_info().platform); }
   // The driver's handle (OpenCL: cl_device_id), or NULL where there is none.
-  [[nodiscard]] void* native() const noexcept { return isthmus_device_native(get()); }
+  [[nodiscard]] void* native() const { return raw_info().native; }
 
   // The device with this driver handle: `device::of_native("opencl", id)`. Throws not_found if no
   // such device is listed, invalid_argument for an unknown backend. Precondition: `native` is a
@@ -125,10 +122,7 @@ class device : public detail::handle<device, isthmus_device_t, isthmus_device_re
     return raw;
   }
   isthmus_device_info_t raw_info() const {
-    isthmus_device_info_t raw{};
-    raw.struct_size = sizeof raw;
-    detail::check(isthmus_device_info(get(), &raw));
-    return raw;
+    return detail::read<isthmus_device_info_t>(isthmus_device_info, get());
   }
 };
 

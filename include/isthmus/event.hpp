@@ -113,7 +113,9 @@ class [[nodiscard]] event
   }
   // The driver's event (OpenCL: cl_event; SYCL: sycl::event; CUDA: CUevent), or NULL where there is
   // none. Valid while this event lives.
-  [[nodiscard]] void* native() const noexcept { return isthmus_event_native(get()); }
+  [[nodiscard]] void* native() const {
+    return detail::read<isthmus_event_info_t>(isthmus_event_info, get()).native;
+  }
 
   friend bool operator==(const event& a, const event& b) noexcept { return a.get() == b.get(); }
 

@@ -82,6 +82,15 @@ template <class Object, class Function, class... Arguments>
   return result;
 }
 
+// Calls a function of the C ABI that reports properties in a structure, its last argument.
+template <class Info, class Function, class... Arguments>
+[[nodiscard]] Info read(Function function, Arguments... arguments) {
+  Info info{};
+  info.struct_size = sizeof info;
+  check(function(arguments..., &info));
+  return info;
+}
+
 }  // namespace detail
 }  // namespace v1
 }  // namespace isthmus

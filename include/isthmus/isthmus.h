@@ -1,17 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Isthmus: a memory management library for programs whose data live on a host and on its devices.
  *
- * This header is the complete contract of the shared library: C99, opaque handles, no types of any
- * standard library. `isthmus.hpp` beside it is header-only C++20 over these functions.
+ * This header is the contract of the shared library: C99, opaque handles, no types of any standard
+ * library. `experimental.h` beside it declares the parts that may still change: simulated devices,
+ * the allocation tracker, arrays, unified buffers and dirty tracking. `isthmus.hpp` is header-only
+ * C++20 over both.
  *
  * Conventions that hold for every function unless its comment says otherwise:
  *  - A function that can fail returns `isthmus_status_t`; `ISTHMUS_OK` is 0. On failure the outputs
  *    are unchanged and nothing is half done. `isthmus_error_message()` then describes this thread's
  *    failure: the value, the limit and the remedy.
- *  - Handles are reference-counted. The caller owns what a function returns through `**out` and
- *    releases it with the type's `release` function. `retain` and `release` accept NULL and never
- *    fail. They do not block, except where isthmus_buffer_free_may_wait returns 1. They may be
- *    called from any thread, and in a forked child, where `release` does nothing.
+ *  - Handles are reference-counted. The caller owns a handle that a function returns through a
+ *    `**` parameter, and releases it with the type's `release` function. Every other handle is
+ *    borrowed: one in a structure that the library fills in lives as long as the object that was
+ *    queried, one that is passed to a callback until the callback returns. `retain` makes a
+ *    borrowed handle the caller's own. Strings are borrowed in the same way.
+ *  - `retain` and `release` accept NULL and never fail. They do not block, except where
+ *    isthmus_buffer_free_may_wait returns 1. They may be called from any thread, and in a forked
+ *    child, where `release` does nothing.
+ *  - `isthmus_X_info(object, info)` reports the properties of an object in an `isthmus_X_info_t`.
+ *    The properties that inner loops need have functions of their own as well, which check nothing
+ *    but NULL: isthmus_context_key, isthmus_queue_key, isthmus_buffer_pointer, isthmus_buffer_idle,
+ *    isthmus_buffer_watch and isthmus_buffer_free_may_wait.
  *  - Every function is thread-safe, on the same handles too.
  *  - A structure that may grow begins with `struct_size`, which the caller sets to its `sizeof`.
  *  - Sizes, offsets and pitches are in bytes, times in nanoseconds.
@@ -98,9 +108,8 @@ typedef struct isthmus_scope_t isthmus_scope_t;       /* counts allocations made
 typedef struct isthmus_budget_t isthmus_budget_t;     /* a limit shared by several pools */
 typedef struct isthmus_buffer_t isthmus_buffer_t;
 typedef struct isthmus_oom_callback_t
-    isthmus_oom_callback_t;                         /* a callback for out-of-memory conditions */
-typedef struct isthmus_pin_t isthmus_pin_t;         /* pinned memory of the caller */
-typedef struct isthmus_unified_t isthmus_unified_t; /* one array on the host and on a device */
+    isthmus_oom_callback_t;                 /* a callback for out-of-memory conditions */
+typedef struct isthmus_pin_t isthmus_pin_t; /* pinned memory of the caller */
 
 /* USM kinds; the numbers are those of dpctl. */
 typedef int32_t isthmus_kind_t;
@@ -174,9 +183,13 @@ typedef struct isthmus_device_info_s {
   uint64_t capabilities; /* ISTHMUS_CAN_* */
   uint64_t memory_bytes;
   uint64_t max_allocation_bytes;
-  uint64_t base_alignment; /* of an allocation without an alignment */
-  uint64_t max_alignment;
+  size_t base_alignment; /* of an allocation without an alignment */
+  size_t max_alignment;
   const char* limitations; /* missing features and their substitutes, or "" */
+  isthmus_platform_t* platform;
+  /* The driver's handle (OpenCL: cl_device_id; SYCL: a DPCTLSyclDeviceRef), or NULL where it has
+   * none. A CUDA device has a number instead, which is the last part of the filter. */
+  void* native;
 } isthmus_device_info_t;
 
 /* The number of platforms found, and the platform at an index (OUT_OF_RANGE). The first call of
@@ -186,16 +199,20 @@ ISTHMUS_API isthmus_status_t isthmus_platform_get(size_t index,
                                                   isthmus_platform_t** platform) ISTHMUS_NOEXCEPT;
 ISTHMUS_API void isthmus_platform_retain(isthmus_platform_t* platform) ISTHMUS_NOEXCEPT;
 ISTHMUS_API void isthmus_platform_release(isthmus_platform_t* platform) ISTHMUS_NOEXCEPT;
-/* The strings live as long as the platform. */
 ISTHMUS_API isthmus_status_t isthmus_platform_info(const isthmus_platform_t* platform,
                                                    isthmus_platform_info_t* info) ISTHMUS_NOEXCEPT;
 ISTHMUS_API isthmus_status_t isthmus_platform_device(isthmus_platform_t* platform, size_t index,
                                                      isthmus_device_t** device) ISTHMUS_NOEXCEPT;
 
-/* Drivers that are absent or unusable, with the reason. The strings are never freed. */
-ISTHMUS_API isthmus_status_t isthmus_absent_count(size_t* count) ISTHMUS_NOEXCEPT;
-ISTHMUS_API isthmus_status_t isthmus_absent_get(size_t index, const char** backend,
-                                                const char** reason) ISTHMUS_NOEXCEPT;
+/* Drivers that are absent or unusable, with the reason. OUT_OF_RANGE for an unknown index. */
+ISTHMUS_API isthmus_status_t isthmus_absent_driver_count(size_t* count) ISTHMUS_NOEXCEPT;
+typedef struct isthmus_absent_driver_info_s {
+  size_t struct_size;
+  const char* backend; /* the strings are never freed */
+  const char* reason;
+} isthmus_absent_driver_info_t;
+ISTHMUS_API isthmus_status_t
+isthmus_absent_driver_info(size_t index, isthmus_absent_driver_info_t* info) ISTHMUS_NOEXCEPT;
 
 /* Finds a device by filter: up to three of backend ("host", "sim", "cuda", "opencl", "sycl"), type
  * ("cpu", "gpu", "accelerator") and number, in that order, joined by ':', as in SYCL's filter
@@ -209,41 +226,20 @@ ISTHMUS_API void isthmus_device_retain(isthmus_device_t* device) ISTHMUS_NOEXCEP
 ISTHMUS_API void isthmus_device_release(isthmus_device_t* device) ISTHMUS_NOEXCEPT;
 ISTHMUS_API isthmus_status_t isthmus_device_info(const isthmus_device_t* device,
                                                  isthmus_device_info_t* info) ISTHMUS_NOEXCEPT;
-ISTHMUS_API isthmus_status_t isthmus_device_platform(
-    const isthmus_device_t* device, isthmus_platform_t** platform) ISTHMUS_NOEXCEPT;
-/* Free and total memory as reported by the driver. UNSUPPORTED where the driver does not report it.
- */
-ISTHMUS_API isthmus_status_t isthmus_device_memory(const isthmus_device_t* device,
-                                                   uint64_t* free_bytes,
-                                                   uint64_t* total_bytes) ISTHMUS_NOEXCEPT;
-/* The driver's handle (OpenCL: cl_device_id), or NULL where it has none. A CUDA device has a number
- * instead, which is the last part of the filter. */
-ISTHMUS_API void* isthmus_device_native(const isthmus_device_t* device) ISTHMUS_NOEXCEPT;
+typedef struct isthmus_device_memory_info_s {
+  size_t struct_size;
+  uint64_t free_bytes;
+  uint64_t total_bytes;
+} isthmus_device_memory_info_t;
+/* The memory of a device, as the driver reports it now. UNSUPPORTED where it does not. */
+ISTHMUS_API isthmus_status_t isthmus_device_memory_info(
+    const isthmus_device_t* device, isthmus_device_memory_info_t* info) ISTHMUS_NOEXCEPT;
 /* Finds the device of a backend by the driver's handle (SYCL: a DPCTLSyclDeviceRef of any object
  * for the same device). INVALID_ARGUMENT for an unknown backend. NOT_FOUND for a device that is not
  * listed, and for backends whose devices have no handles. Precondition: `native` is a live handle
  * of that driver. */
 ISTHMUS_API isthmus_status_t isthmus_device_find_native(const char* backend, void* native,
                                                         isthmus_device_t** device) ISTHMUS_NOEXCEPT;
-
-/* ---- simulated devices ----------------------------------------------------------------------- */
-
-/* Creates a simulated device on a new platform, for tests. `options` are those of the environment
- * variable ISTHMUS_SIM, described in docs/sim.md ("capacity=64MiB,fail=copy:3"); NULL for the
- * defaults. */
-ISTHMUS_API isthmus_status_t isthmus_sim_create(const char* options,
-                                                isthmus_device_t** device) ISTHMUS_NOEXCEPT;
-/* Changes the options that can change during the lifetime of the device: those of faults, device
- * loss, effects, bandwidths and latency. INVALID_ARGUMENT for other options. */
-ISTHMUS_API isthmus_status_t isthmus_sim_configure(isthmus_device_t* device,
-                                                   const char* options) ISTHMUS_NOEXCEPT;
-/* Number of driver calls of one kind so far ("allocate", "copy", ...; "any" for all). */
-ISTHMUS_API isthmus_status_t isthmus_sim_calls(const isthmus_device_t* device, const char* kind,
-                                               uint64_t* count) ISTHMUS_NOEXCEPT;
-/* The device's virtual time, and the bytes of device memory and of other memory allocated on it. */
-ISTHMUS_API isthmus_status_t isthmus_sim_state(const isthmus_device_t* device, uint64_t* clock_ns,
-                                               uint64_t* device_bytes,
-                                               uint64_t* host_bytes) ISTHMUS_NOEXCEPT;
 
 /* ---- contexts -------------------------------------------------------------------------------- */
 
@@ -269,14 +265,19 @@ ISTHMUS_API isthmus_status_t isthmus_context_share(isthmus_context_t* other,
                                                    isthmus_context_t** context) ISTHMUS_NOEXCEPT;
 ISTHMUS_API void isthmus_context_retain(isthmus_context_t* context) ISTHMUS_NOEXCEPT;
 ISTHMUS_API void isthmus_context_release(isthmus_context_t* context) ISTHMUS_NOEXCEPT;
-ISTHMUS_API isthmus_status_t isthmus_context_device_count(const isthmus_context_t* context,
-                                                          size_t* count) ISTHMUS_NOEXCEPT;
+typedef struct isthmus_context_info_s {
+  size_t struct_size;
+  size_t device_count;
+  uintptr_t key; /* two handles of the same driver context have the same key */
+  void* native;  /* the driver's handle, or NULL where it has none */
+} isthmus_context_info_t;
+ISTHMUS_API isthmus_status_t isthmus_context_info(const isthmus_context_t* context,
+                                                  isthmus_context_info_t* info) ISTHMUS_NOEXCEPT;
+/* The key alone, for inner loops. 0 for NULL. */
+ISTHMUS_API uintptr_t isthmus_context_key(const isthmus_context_t* context) ISTHMUS_NOEXCEPT;
+/* The device at an index. OUT_OF_RANGE. */
 ISTHMUS_API isthmus_status_t isthmus_context_device(const isthmus_context_t* context, size_t index,
                                                     isthmus_device_t** device) ISTHMUS_NOEXCEPT;
-/* Two handles of the same driver context have the same key. */
-ISTHMUS_API uintptr_t isthmus_context_key(const isthmus_context_t* context) ISTHMUS_NOEXCEPT;
-/* The driver's handle, or NULL where it has none. Valid while `context` lives. */
-ISTHMUS_API void* isthmus_context_native(const isthmus_context_t* context) ISTHMUS_NOEXCEPT;
 
 /* ---- queues ---------------------------------------------------------------------------------- */
 
@@ -312,14 +313,22 @@ ISTHMUS_API isthmus_status_t isthmus_queue_adopt(isthmus_device_t* device, void*
                                                  isthmus_queue_t** queue) ISTHMUS_NOEXCEPT;
 ISTHMUS_API void isthmus_queue_retain(isthmus_queue_t* queue) ISTHMUS_NOEXCEPT;
 ISTHMUS_API void isthmus_queue_release(isthmus_queue_t* queue) ISTHMUS_NOEXCEPT;
-ISTHMUS_API isthmus_device_t* isthmus_queue_device(const isthmus_queue_t* queue) ISTHMUS_NOEXCEPT;
-ISTHMUS_API isthmus_context_t* isthmus_queue_context(const isthmus_queue_t* queue) ISTHMUS_NOEXCEPT;
-/* Two handles of the same driver queue have the same key. */
+typedef struct isthmus_queue_info_s {
+  size_t struct_size;
+  isthmus_device_t* device;
+  isthmus_context_t* context;
+  uintptr_t key; /* two handles of the same driver queue have the same key */
+} isthmus_queue_info_t;
+ISTHMUS_API isthmus_status_t isthmus_queue_info(const isthmus_queue_t* queue,
+                                                isthmus_queue_info_t* info) ISTHMUS_NOEXCEPT;
+/* The key alone, for inner loops. 0 for NULL. */
 ISTHMUS_API uintptr_t isthmus_queue_key(const isthmus_queue_t* queue) ISTHMUS_NOEXCEPT;
-/* The driver's handle. NULL where there is none. Also NULL, with an error message, where the driver
- * cannot order external work after the operations that precede it. After this call the queue may
- * have external work: memory freed on it is reused only after a fence. */
-ISTHMUS_API void* isthmus_queue_native(isthmus_queue_t* queue) ISTHMUS_NOEXCEPT;
+/* Exports the driver's handle, to which the caller may submit work of its own. From then on the
+ * queue may have external work: memory freed on it is reused only after a fence. `native` receives
+ * NULL where the driver has no handle. The error of the driver if it cannot order external work
+ * after the operations that precede it. */
+ISTHMUS_API isthmus_status_t isthmus_queue_export_native(isthmus_queue_t* queue,
+                                                         void** native) ISTHMUS_NOEXCEPT;
 /* 1 if nothing that the library submitted is pending, else 0. */
 ISTHMUS_API int isthmus_queue_idle(isthmus_queue_t* queue) ISTHMUS_NOEXCEPT;
 /* Waits for everything submitted so far. TIMEOUT after `timeout_ns`; a negative value waits
@@ -404,11 +413,15 @@ ISTHMUS_API isthmus_status_t isthmus_event_times(isthmus_event_t* event, uint64_
  * ones. */
 ISTHMUS_API isthmus_status_t isthmus_event_elapsed(isthmus_event_t* event, isthmus_event_t* earlier,
                                                    int64_t* elapsed_ns) ISTHMUS_NOEXCEPT;
-/* The backend of the event, such as "cuda"; "host" for a host event. */
-ISTHMUS_API const char* isthmus_event_backend(isthmus_event_t* event) ISTHMUS_NOEXCEPT;
-/* The driver's event (OpenCL: cl_event; SYCL: sycl::event; CUDA: CUevent), or NULL where it has
- * none. Valid while `event` lives. */
-ISTHMUS_API void* isthmus_event_native(isthmus_event_t* event) ISTHMUS_NOEXCEPT;
+typedef struct isthmus_event_info_s {
+  size_t struct_size;
+  const char* backend; /* such as "cuda"; "host" for a host event; never freed */
+  /* The driver's event (OpenCL: cl_event; SYCL: sycl::event; CUDA: CUevent), or NULL where it has
+   * none. */
+  void* native;
+} isthmus_event_info_t;
+ISTHMUS_API isthmus_status_t isthmus_event_info(isthmus_event_t* event,
+                                                isthmus_event_info_t* info) ISTHMUS_NOEXCEPT;
 
 /* ---- memory resources ------------------------------------------------------------------------ */
 
@@ -457,8 +470,8 @@ typedef struct isthmus_budget_info_s {
   uint64_t refusals;        /* requests that did not fit at once */
   uint64_t released_bytes;  /* released so far by pools for requests of other pools */
 } isthmus_budget_info_t;
-ISTHMUS_API isthmus_status_t isthmus_budget_query(isthmus_budget_t* budget,
-                                                  isthmus_budget_info_t* info) ISTHMUS_NOEXCEPT;
+ISTHMUS_API isthmus_status_t isthmus_budget_info(isthmus_budget_t* budget,
+                                                 isthmus_budget_info_t* info) ISTHMUS_NOEXCEPT;
 
 /* A pool caches freed memory: an allocation and its deallocation take about 10 ns, however long the
  * driver takes. Requests up to 256 KiB are rounded up to a size class (by at most 1/8), larger ones
@@ -569,17 +582,17 @@ ISTHMUS_API isthmus_status_t isthmus_resource_trim(isthmus_resource_t* resource,
 typedef struct isthmus_resource_info_s {
   size_t struct_size;
   isthmus_kind_t kind;
-  uint32_t kinds;           /* 1u << kind for each kind that it may provide */
-  isthmus_device_t* device; /* borrowed */
-  uint64_t held_bytes;      /* from the driver; of a provider: allocated */
-  uint64_t free_bytes;      /* of these, not in use and in no cache */
+  uint32_t kinds; /* 1u << kind for each kind that it may provide */
+  isthmus_device_t* device;
+  uint64_t held_bytes; /* from the driver; of a provider: allocated */
+  uint64_t free_bytes; /* of these, not in use and in no cache */
   /* How often the driver provided or mapped memory, and how often it was returned or unmapped. */
   uint64_t maps;
   uint64_t unmaps;
 } isthmus_resource_info_t;
 /* `maps` and `unmaps` may be omitted, with a smaller `struct_size`. */
-ISTHMUS_API isthmus_status_t isthmus_resource_query(isthmus_resource_t* resource,
-                                                    isthmus_resource_info_t* info) ISTHMUS_NOEXCEPT;
+ISTHMUS_API isthmus_status_t isthmus_resource_info(isthmus_resource_t* resource,
+                                                   isthmus_resource_info_t* info) ISTHMUS_NOEXCEPT;
 /* Live blocks that allocation trackers record, by the tag under which they were allocated. */
 typedef struct isthmus_holder_s {
   const char* tag; /* NULL: untagged */
@@ -645,12 +658,15 @@ enum {
 };
 /* The name used in error messages; NULL for an unknown stage. */
 ISTHMUS_API const char* isthmus_oom_stage_name(isthmus_oom_stage_t oom_stage) ISTHMUS_NOEXCEPT;
-/* How often a pool tried a stage, and how often the stage served the request. Either may be NULL.
- * UNSUPPORTED for a resource that is not a pool; NOT_FOUND for an unknown stage. */
-ISTHMUS_API isthmus_status_t isthmus_resource_oom_stage(isthmus_resource_t* resource,
-                                                        isthmus_oom_stage_t oom_stage,
-                                                        uint64_t* tried,
-                                                        uint64_t* served) ISTHMUS_NOEXCEPT;
+typedef struct isthmus_oom_stage_info_s {
+  size_t struct_size;
+  uint64_t tried;  /* how often the pool tried the stage */
+  uint64_t served; /* how often the stage served the request */
+} isthmus_oom_stage_info_t;
+/* UNSUPPORTED for a resource that is not a pool; NOT_FOUND for an unknown stage. */
+ISTHMUS_API isthmus_status_t
+isthmus_oom_stage_info(isthmus_resource_t* resource, isthmus_oom_stage_t oom_stage,
+                       isthmus_oom_stage_info_t* info) ISTHMUS_NOEXCEPT;
 
 /* Limits the out-of-memory stages of the calling thread's requests until the next swap. 0, the
  * initial value: all stages. 1: none after growth, since later stages may take long and need locks
@@ -687,7 +703,7 @@ ISTHMUS_API isthmus_interrupt_t isthmus_interrupt_swap(isthmus_interrupt_t inter
  * released. 0 is not an error, but then the driver is not called again. */
 typedef struct isthmus_oom_request_s {
   size_t struct_size;
-  isthmus_device_t* device; /* borrowed */
+  isthmus_device_t* device;
   isthmus_kind_t kind;
   uint64_t nbytes; /* needed */
 } isthmus_oom_request_t;
@@ -723,7 +739,7 @@ typedef struct isthmus_resource_operations_s {
    * (may be NULL) is the queue of the allocation. Must not fail or throw. Never called while the
    * process exits, nor in a forked child. */
   void (*deallocate)(void* object, void* pointer, size_t nbytes, isthmus_queue_t* queue);
-  /* Reports the usage for isthmus_resource_query. NULL: the resource holds nothing. */
+  /* Reports the usage for isthmus_resource_info. NULL: the resource holds nothing. */
   void (*usage)(void* object, uint64_t* held_bytes, uint64_t* free_bytes);
   /* As isthmus_resource_trim; returns the number of bytes released. NULL: there is nothing to
    * release. */
@@ -748,7 +764,7 @@ isthmus_resource_custom(isthmus_context_t* context, isthmus_device_t* device, is
  * when the work on it has completed. */
 ISTHMUS_API isthmus_status_t isthmus_resource_statistics(
     isthmus_resource_t* upstream, isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
-typedef struct isthmus_statistics_s {
+typedef struct isthmus_statistics_info_s {
   size_t struct_size;
   uint64_t current_bytes; /* live now, as requested */
   uint64_t current_count;
@@ -756,10 +772,10 @@ typedef struct isthmus_statistics_s {
   uint64_t peak_count;
   uint64_t total_bytes; /* allocated since then */
   uint64_t total_count;
-} isthmus_statistics_t;
+} isthmus_statistics_info_t;
 /* INVALID_ARGUMENT for a resource that is not a statistics resource. */
-ISTHMUS_API isthmus_status_t isthmus_statistics_query(
-    isthmus_resource_t* resource, isthmus_statistics_t* statistics) ISTHMUS_NOEXCEPT;
+ISTHMUS_API isthmus_status_t isthmus_statistics_info(
+    isthmus_resource_t* resource, isthmus_statistics_info_t* statistics) ISTHMUS_NOEXCEPT;
 /* Sets the peaks to the current values, and the totals to 0. INVALID_ARGUMENT as above. */
 ISTHMUS_API isthmus_status_t isthmus_statistics_reset(isthmus_resource_t* resource)
     ISTHMUS_NOEXCEPT;
@@ -776,13 +792,13 @@ ISTHMUS_API void isthmus_scope_release(isthmus_scope_t* scope) ISTHMUS_NOEXCEPT;
  * thread has left it. Returns the previous scope, NULL for none. Takes a few nanoseconds: coroutine
  * runtimes may call it at each switch. */
 ISTHMUS_API isthmus_scope_t* isthmus_scope_swap(isthmus_scope_t* scope) ISTHMUS_NOEXCEPT;
-ISTHMUS_API isthmus_status_t isthmus_scope_query(isthmus_scope_t* scope,
-                                                 isthmus_statistics_t* statistics) ISTHMUS_NOEXCEPT;
-/* As isthmus_scope_query, minus memory from outside the scope that threads freed while they were in
+ISTHMUS_API isthmus_status_t
+isthmus_scope_info(isthmus_scope_t* scope, isthmus_statistics_info_t* statistics) ISTHMUS_NOEXCEPT;
+/* As isthmus_scope_info, minus memory from outside the scope that threads freed while they were in
  * it. If they freed more than the scope counts, `current_bytes` and `current_count` are negative,
  * in two's complement; the peaks are those of these counts, at least 0. */
-ISTHMUS_API isthmus_status_t
-isthmus_scope_query_net(isthmus_scope_t* scope, isthmus_statistics_t* statistics) ISTHMUS_NOEXCEPT;
+ISTHMUS_API isthmus_status_t isthmus_scope_net_info(
+    isthmus_scope_t* scope, isthmus_statistics_info_t* statistics) ISTHMUS_NOEXCEPT;
 
 /* Rejects with OUT_OF_MEMORY each request that would raise the live bytes, as requested, above
  * `limit_bytes`. The message states the request, the limit and the bytes in use. `nbytes` of a
@@ -790,10 +806,14 @@ isthmus_scope_query_net(isthmus_scope_t* scope, isthmus_statistics_t* statistics
 ISTHMUS_API isthmus_status_t isthmus_resource_limit(isthmus_resource_t* upstream,
                                                     uint64_t limit_bytes,
                                                     isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
-/* INVALID_ARGUMENT for a resource that is not a limit resource. Outputs may be NULL. */
-ISTHMUS_API isthmus_status_t isthmus_limit_query(isthmus_resource_t* resource,
-                                                 uint64_t* limit_bytes,
-                                                 uint64_t* in_use_bytes) ISTHMUS_NOEXCEPT;
+typedef struct isthmus_limit_info_s {
+  size_t struct_size;
+  uint64_t limit_bytes;
+  uint64_t in_use_bytes; /* live now, as requested */
+} isthmus_limit_info_t;
+/* INVALID_ARGUMENT for a resource that is not a limit resource. */
+ISTHMUS_API isthmus_status_t isthmus_limit_info(isthmus_resource_t* resource,
+                                                isthmus_limit_info_t* info) ISTHMUS_NOEXCEPT;
 
 /* Uses `second`, a resource of the same context, when `first` fails with OUT_OF_MEMORY. Kind and
  * device are those of `first`; memory of `second` may have others, and a buffer reports the kind
@@ -866,56 +886,6 @@ ISTHMUS_API isthmus_status_t isthmus_tag_find(const char* name, const char** tag
  * the previous tag. Takes a few nanoseconds. */
 ISTHMUS_API const char* isthmus_tag_swap(const char* tag) ISTHMUS_NOEXCEPT;
 
-/* Returns the text of frames that are not native code, such as those of an interpreter: one line
- * for each, innermost first; NULL or "" for none. Called on the allocating thread without a lock;
- * it may allocate. The text is copied. */
-typedef const char* (*isthmus_stack_function_t)(void* object);
-enum { ISTHMUS_MAX_FRAMES = 64 };
-/* The allocation tracker: records every live block that was allocated through it. Freeing a block
- * that it does not know is INVALID_ARGUMENT. It adds about 10 ns to an allocation and its free,
- * whatever the number of blocks, and 64 to 256 bytes of host memory for each block. `frames` (0 to
- * ISTHMUS_MAX_FRAMES) is the number of frames of native code to record for each allocation, which
- * takes a microsecond or more. `function` (may be NULL), called with `owner.object`, provides other
- * frames. INVALID_ARGUMENT for more frames. isthmus_pointer_query reports recorded blocks. */
-ISTHMUS_API isthmus_status_t isthmus_resource_tracking(
-    isthmus_resource_t* upstream, uint32_t frames, isthmus_stack_function_t function,
-    isthmus_owner_t owner, isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
-typedef struct isthmus_tracked_s {
-  size_t struct_size;
-  void* pointer;
-  size_t nbytes;       /* as requested */
-  uintptr_t queue_key; /* of the queue that it was allocated on */
-  uint64_t order;      /* increases with the time of allocation; no unit */
-  uint64_t thread;     /* id of the allocating thread, as the system numbers it */
-  const char* tag;     /* of the allocating thread; NULL: none */
-  const char* stack;   /* of the allocation, one line per frame, innermost first; or "" */
-} isthmus_tracked_t;
-typedef void (*isthmus_tracked_function_t)(void* object, const isthmus_tracked_t* block);
-/* Calls `function` for each live block that was allocated since the last reset, oldest first,
- * without a lock. Concurrent changes may be seen in part. The structure and `stack` are valid until
- * it returns. INVALID_ARGUMENT for a resource that is not an allocation tracker, here and below. */
-ISTHMUS_API isthmus_status_t isthmus_allocation_tracker_visit(isthmus_resource_t* resource,
-                                                              isthmus_tracked_function_t function,
-                                                              void* object) ISTHMUS_NOEXCEPT;
-/* A report on these blocks, grouped by the stack and the tag of their allocation, most bytes first.
- * Writes at most `capacity` bytes, the final 0 included, to `text` (may be NULL if `capacity` is
- * 0). `length` receives the length of the whole text without the 0. */
-ISTHMUS_API isthmus_status_t isthmus_allocation_tracker_report(isthmus_resource_t* resource,
-                                                               char* text, size_t capacity,
-                                                               size_t* length) ISTHMUS_NOEXCEPT;
-typedef void (*isthmus_tag_usage_function_t)(void* object, const char* tag,
-                                             const isthmus_statistics_t* usage);
-/* Calls `function` for each tag under which this resource allocated memory, most live bytes first,
- * without a lock. `usage` has the live allocations under the tag, their peak, and the totals since
- * the resource was created or reset. Untagged allocations are not counted. */
-ISTHMUS_API isthmus_status_t isthmus_allocation_tracker_usage(isthmus_resource_t* resource,
-                                                              isthmus_tag_usage_function_t function,
-                                                              void* object) ISTHMUS_NOEXCEPT;
-/* Excludes the currently live blocks from later reports; their frees are still recognized. Sets the
- * peaks of tags to the current values, and their totals to 0. */
-ISTHMUS_API isthmus_status_t isthmus_allocation_tracker_reset(isthmus_resource_t* resource)
-    ISTHMUS_NOEXCEPT;
-
 /* Cuts consecutive blocks from chunks of upstream memory and returns all chunks together, in
  * isthmus_monotonic_release or when the last reference is released. The first chunk has
  * `first_bytes` (0: 64 KiB), and each further chunk twice the size of the previous one, or the size
@@ -987,24 +957,24 @@ typedef struct isthmus_pointer_info_s {
   isthmus_kind_t kind; /* UNKNOWN: not live, or not USM of the given context */
   void* base;          /* base and size of its allocation, or NULL and 0 if unknown */
   size_t nbytes;
-  isthmus_device_t* device; /* borrowed: lives as long as the context; NULL if unknown */
+  isthmus_device_t* device; /* lives as long as the context; NULL if unknown */
   /* As requested, where that is known: of driver allocations, of a pool's blocks above 256 KiB, and
    * of blocks of an allocation tracker; else 0. */
   size_t requested_bytes;
   uintptr_t queue_key; /* of the queue that it was allocated on */
   /* The context that the memory belongs to, and the resource that it is returned to. NULL if
-   * unknown, or for the driver itself. Borrowed: valid while the memory is live and the resource is
-   * referenced. */
+   * unknown, or for the driver itself. Valid while the memory is live and the resource is
+   * referenced: isthmus_pointer_origin returns references instead. */
   isthmus_context_t* context;
   isthmus_resource_t* resource;
   isthmus_memory_state_t state; /* if WAITING or FREE in a pool, nothing else is reported */
 } isthmus_pointer_info_t;
 /* Queries the registry, then `context`'s driver. `context` NULL: any context that the registry
  * knows. The fields after `device` may be omitted, with a smaller `struct_size`. */
-ISTHMUS_API isthmus_status_t isthmus_pointer_query(isthmus_context_t* context, const void* pointer,
-                                                   isthmus_pointer_info_t* info) ISTHMUS_NOEXCEPT;
-/* The context and the resource of a pointer, as references that the caller owns: safe while other
- * threads free the memory or release these objects. NULL if unknown. Outputs may be NULL. */
+ISTHMUS_API isthmus_status_t isthmus_pointer_info(isthmus_context_t* context, const void* pointer,
+                                                  isthmus_pointer_info_t* info) ISTHMUS_NOEXCEPT;
+/* The context and the resource of a pointer, owned by the caller: safe while other threads free the
+ * memory or release these objects. NULL if unknown. Outputs may be NULL. */
 ISTHMUS_API isthmus_status_t isthmus_pointer_origin(const void* pointer,
                                                     isthmus_context_t** context,
                                                     isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
@@ -1045,12 +1015,12 @@ ISTHMUS_API isthmus_status_t isthmus_resource_replay(
 
 /* ---- buffers --------------------------------------------------------------------------------- */
 
-/* Creates a buffer. `alignment` is 0 or less for the device's base alignment, else a power of two.
+/* Creates a buffer. `alignment` is 0 for the device's base alignment, else a power of two.
  * `queue` NULL: the default queue. `resource` NULL: the default pool of buffers
  * (isthmus_default_pool); otherwise its context must be the queue's. isthmus_resource_provider
  * provides driver memory without a pool. 0 bytes are allowed. */
 ISTHMUS_API isthmus_status_t isthmus_buffer_create(size_t nbytes, isthmus_kind_t kind,
-                                                   int64_t alignment, isthmus_queue_t* queue,
+                                                   size_t alignment, isthmus_queue_t* queue,
                                                    isthmus_resource_t* resource,
                                                    isthmus_buffer_t** buffer) ISTHMUS_NOEXCEPT;
 /* A buffer over USM that another library allocated; `owner` keeps it alive and frees it. The
@@ -1094,7 +1064,7 @@ typedef struct isthmus_buffer_info_s {
   isthmus_kind_t kind;
   int read_only;
   int is_slice;
-  isthmus_queue_t* queue; /* borrowed: lives as long as the buffer */
+  isthmus_queue_t* queue;
   size_t exports;
 } isthmus_buffer_info_t;
 /* CLOSED for a freed buffer. */
@@ -1307,8 +1277,8 @@ typedef struct isthmus_pin_info_s {
   size_t struct_size;
   const void* pointer;
   size_t nbytes;
-  int is_registered;        /* 0: not needed */
-  isthmus_device_t* device; /* borrowed: lives as long as the pin */
+  int is_registered; /* 0: not needed */
+  isthmus_device_t* device;
 } isthmus_pin_info_t;
 ISTHMUS_API isthmus_status_t isthmus_pin_info(isthmus_pin_t* pin,
                                               isthmus_pin_info_t* info) ISTHMUS_NOEXCEPT;
@@ -1332,302 +1302,10 @@ ISTHMUS_API void isthmus_result_free(void* pointer) ISTHMUS_NOEXCEPT;
 
 /* ---- process --------------------------------------------------------------------------------- */
 
-/* Stops functions that were submitted to queues: those that have not started fail with CALLBACK,
- * and the call waits for running ones. Language bindings call it before their interpreter shuts
- * down. */
-ISTHMUS_API void isthmus_stop_functions(void) ISTHMUS_NOEXCEPT;
-
-/* ---- arrays ---------------------------------------------------------------------------------- */
-
-/* The type of the elements of an array, in the byte order of this machine. */
-typedef int32_t isthmus_dtype_t;
-enum {
-  ISTHMUS_BOOL = 1, /* one byte, 0 or 1 */
-  ISTHMUS_INT8 = 2,
-  ISTHMUS_INT16 = 3,
-  ISTHMUS_INT32 = 4,
-  ISTHMUS_INT64 = 5,
-  ISTHMUS_UINT8 = 6,
-  ISTHMUS_UINT16 = 7,
-  ISTHMUS_UINT32 = 8,
-  ISTHMUS_UINT64 = 9,
-  ISTHMUS_FLOAT16 = 10,  /* IEEE 754 binary16 */
-  ISTHMUS_BFLOAT16 = 11, /* the upper half of a binary32 */
-  ISTHMUS_FLOAT32 = 12,
-  ISTHMUS_FLOAT64 = 13,
-  ISTHMUS_LONGDOUBLE = 14, /* C's long double */
-  ISTHMUS_COMPLEX64 = 15,  /* two of FLOAT32: the real, then the imaginary component */
-  ISTHMUS_COMPLEX128 = 16,
-  ISTHMUS_CLONGDOUBLE = 17
-};
-
-typedef struct isthmus_dtype_info_s {
-  size_t struct_size;
-  const char* name; /* as in NumPy: "float32"; never freed */
-  size_t nbytes;    /* of an element */
-  size_t alignment; /* of an element, in bytes */
-  char kind;        /* as in NumPy: 'b', 'i', 'u', 'f' or 'c' */
-  uint8_t dlpack_code;
-  uint8_t dlpack_bits; /* 0 if 8 bits do not suffice: 256, of CLONGDOUBLE */
-} isthmus_dtype_info_t;
-/* INVALID_ARGUMENT for an unknown dtype. */
-ISTHMUS_API isthmus_status_t isthmus_dtype_info(isthmus_dtype_t dtype,
-                                                isthmus_dtype_info_t* info) ISTHMUS_NOEXCEPT;
-
-/* The conversions that a copy may perform, by NumPy's rules. Each rule includes the previous ones.
- * FLOAT16 and BFLOAT16 do not convert safely into each other. BFLOAT16 converts safely to FLOAT32
- * and to all that FLOAT32 converts to; BOOL, INT8 and UINT8 convert safely to it. */
-typedef int32_t isthmus_casting_t;
-enum {
-  ISTHMUS_CASTING_NO = 0,
-  ISTHMUS_CASTING_SAFE = 1, /* every value is preserved, in the sense of NumPy */
-  /* Within a kind, or to a later kind in the order bool, unsigned integer, integer, float, complex.
-   */
-  ISTHMUS_CASTING_SAME_KIND = 2,
-  ISTHMUS_CASTING_UNSAFE = 3
-};
-/* 1 if elements of `source` may be converted to `target`, else 0, also for an unknown dtype or
- * rule. */
-ISTHMUS_API int isthmus_can_cast(isthmus_dtype_t source, isthmus_dtype_t target,
-                                 isthmus_casting_t casting) ISTHMUS_NOEXCEPT;
-
-/* An array of up to 64 dimensions. `endpoint` is the address of the element with index 0 in all
- * dimensions; the next element along dimension i is `strides[i]` bytes further, which may be
- * negative or 0. All elements lie within the buffer, or within the caller's memory. They need not
- * be aligned. `shape` and `strides` may be changed once a function that takes them returns. */
-typedef struct isthmus_array_s {
-  isthmus_endpoint_t endpoint;
-  isthmus_dtype_t dtype;
-  size_t dimensions;
-  const int64_t* shape;   /* not negative; may be NULL for no dimensions, as may `strides` */
-  const int64_t* strides; /* in bytes */
-} isthmus_array_t;
-
-/* Copies every element of `source` to the element of `destination` with the same index. The source
- * is broadcast to the destination's shape by NumPy's rules. Elements are converted as in C, rounded
- * once to nearest. A float outside the range of an integer type converts as on x86, and so as
- * NumPy's astype there: to the lowest 32- or 64-bit integer (16-bit from LONGDOUBLE to INT16 and
- * 8-bit integers), truncated to the width of the destination. An imaginary component is dropped if
- * the destination has none; any nonzero value is true. Overlapping arrays are copied as if the
- * source had been copied to temporary memory first, of the same kind if the host cannot access it.
- *
- * Strided copies of one dtype use isthmus_copy_nd if 8 dimensions can express them after contiguous
- * ones are joined. Copies of more dimensions, copies that convert, and copies in which one side
- * alone has negative strides go through the host in chunks if the host cannot access both sides.
- * INVALID_ARGUMENT for a destination in which elements share bytes, for incompatible shapes, and
- * for conversions that `casting` does not allow; OUT_OF_RANGE for an element outside of its buffer.
- * Ordering, events and owners as in isthmus_copy. */
-ISTHMUS_API isthmus_status_t isthmus_copy_array(isthmus_queue_t* queue,
-                                                const isthmus_array_t* destination,
-                                                const isthmus_array_t* source,
-                                                isthmus_casting_t casting,
-                                                const isthmus_operation_t* operation,
-                                                isthmus_event_t** event) ISTHMUS_NOEXCEPT;
-/* Sets every element to `value`, a host element of dtype `value_dtype` that is read before this
- * returns; otherwise as isthmus_copy_array. */
-ISTHMUS_API isthmus_status_t isthmus_fill_array(isthmus_queue_t* queue,
-                                                const isthmus_array_t* destination,
-                                                const void* value, isthmus_dtype_t value_dtype,
-                                                isthmus_casting_t casting,
-                                                const isthmus_operation_t* operation,
-                                                isthmus_event_t** event) ISTHMUS_NOEXCEPT;
-/* 1 if the elements of the two arrays share a byte, else 0. Exact up to a bound on the work; beyond
- * it 1 if their extents intersect. Also 1 if the host has no memory for the check. Elements of a
- * freed buffer share nothing, nor does an invalid array: NULL, or one with invalid fields or with
- * elements outside of its memory. */
-ISTHMUS_API int isthmus_arrays_overlap(const isthmus_array_t* one,
-                                       const isthmus_array_t* other) ISTHMUS_NOEXCEPT;
-
-/* ---- unified buffers ------------------------------------------------------------------------- */
-
-/* A unified buffer: a host copy and a device copy of the same bytes. Each copy is allocated on
- * first use and synchronized lazily: only changed bytes are copied. Host writes through plain
- * pointers are detected automatically, see isthmus_unified_info_t; writes of a device are declared
- * by isthmus_unified_mark_device. If the device can access host memory at full speed one memory
- * serves as both copies, unless `separate` is set. Ranges are `nbytes` bytes from `offset`.
- *
- * In a forked child the host copy is private: the parent does not see the child's writes, but the
- * child may see later writes of the parent to pages that the child has not written. Functions that
- * need a driver return FORKED. */
-
-typedef int32_t isthmus_unified_state_t;
-enum {
-  ISTHMUS_UNIFIED_UNINITIALIZED = 0, /* no copy is allocated */
-  ISTHMUS_UNIFIED_HOST_ONLY = 1,     /* nothing written, no device copy */
-  ISTHMUS_UNIFIED_DEVICE_ONLY = 2,
-  ISTHMUS_UNIFIED_SYNCHRONIZED = 3,
-  ISTHMUS_UNIFIED_HOST_DIRTY = 4, /* host writes that the device copy lacks */
-  /* device writes that the host copy lacks; perhaps also host writes */
-  ISTHMUS_UNIFIED_DEVICE_DIRTY = 5
-};
-
-typedef int32_t isthmus_winner_t;
-enum { ISTHMUS_WINNER_NONE = 0, ISTHMUS_WINNER_HOST = 1, ISTHMUS_WINNER_DEVICE = 2 };
-
-/* How host writes are detected. */
-typedef int32_t isthmus_tracking_t;
-enum {
-  ISTHMUS_TRACKING_DEFAULT = 0, /* the best mechanism for the size */
-  ISTHMUS_TRACKING_PAGES = 1,   /* the kernel reports written pages: Linux 6.7 */
-  ISTHMUS_TRACKING_BYTES = 2,   /* comparison with the last synchronized bytes: exact */
-  ISTHMUS_TRACKING_HASHES = 3   /* comparison of hashes of blocks of 64 KiB */
-};
-
-typedef struct isthmus_unified_options_s {
-  size_t struct_size;
-  int32_t pinned;               /* registers the host copy with the driver */
-  int32_t separate;             /* always two copies */
-  isthmus_winner_t on_conflict; /* whose bytes win if both sides wrote; NONE: an error */
-  int32_t by_page;              /* tracks 4 KiB pages from the start: for sparse writes */
-  isthmus_tracking_t tracking;  /* UNSUPPORTED on first use if unavailable */
-  size_t element_bytes;         /* a write to a byte dirties its whole element; 0: one byte */
-  isthmus_resource_t* resource; /* of the device copy; NULL: the default pool of buffers */
-} isthmus_unified_options_t;
-
-typedef struct isthmus_unified_info_s {
-  size_t struct_size;
-  size_t nbytes;
-  isthmus_unified_state_t state;
-  isthmus_tracking_t tracking; /* in use; DEFAULT before there is a host copy */
-  uint64_t granule;            /* bytes that one write dirties at most; 0: no host copy */
-  int32_t pinned;              /* currently */
-  int32_t one_memory;          /* one memory serves as both copies */
-  isthmus_queue_t* queue;      /* borrowed */
-  size_t host_views;           /* writable views of the host copy */
-  uint64_t bytes_to_device;    /* copied so far */
-  uint64_t bytes_to_host;
-  uint64_t copies; /* operations, of any number of ranges */
-} isthmus_unified_info_t;
-
-typedef struct isthmus_byte_range_s {
-  size_t begin;
-  size_t end;
-} isthmus_byte_range_t;
-
-/* Allocates nothing yet. `queue` NULL: the default device's queue; `options` NULL: all 0.
- * INVALID_ARGUMENT for 0 bytes or more than PTRDIFF_MAX; WRONG_CONTEXT for a resource that does not
- * provide device memory of the queue's context. */
-ISTHMUS_API isthmus_status_t isthmus_unified_create(size_t nbytes, isthmus_queue_t* queue,
-                                                    const isthmus_unified_options_t* options,
-                                                    isthmus_unified_t** unified) ISTHMUS_NOEXCEPT;
-ISTHMUS_API void isthmus_unified_retain(isthmus_unified_t* unified) ISTHMUS_NOEXCEPT;
-ISTHMUS_API void isthmus_unified_release(isthmus_unified_t* unified) ISTHMUS_NOEXCEPT;
-/* Closes the unified buffer at once: further calls return CLOSED. Host memory with views lives
- * until the last view has ended. */
-ISTHMUS_API void isthmus_unified_free(isthmus_unified_t* unified) ISTHMUS_NOEXCEPT;
-/* Scans for host writes, so that the reported state is current. */
-ISTHMUS_API isthmus_status_t isthmus_unified_info(isthmus_unified_t* unified,
-                                                  isthmus_unified_info_t* info) ISTHMUS_NOEXCEPT;
-ISTHMUS_API isthmus_status_t isthmus_unified_state(isthmus_unified_t* unified,
-                                                   isthmus_unified_state_t* state) ISTHMUS_NOEXCEPT;
-/* Writes up to `capacity` ranges, in ascending order, that the other side lacks; `*count` receives
- * the number of all such ranges, which may exceed `capacity`. `of_device` 0: ranges written by the
- * host. */
-ISTHMUS_API isthmus_status_t isthmus_unified_dirty_ranges(isthmus_unified_t* unified, int of_device,
-                                                          isthmus_byte_range_t* ranges,
-                                                          size_t capacity,
-                                                          size_t* count) ISTHMUS_NOEXCEPT;
-
-/* The host copy from `offset` on, synchronized in the range. Any thread may read and write it until
- * isthmus_unified_end_host, which is called once for each call of this function; a write to bytes
- * that are newer on the device is a conflict. Waits for the download of device writes. CONFLICT;
- * OUT_OF_MEMORY; errors of copies; DEVICE_LOST, whose message names the missing bytes. */
-ISTHMUS_API isthmus_status_t isthmus_unified_host(isthmus_unified_t* unified, size_t offset,
-                                                  size_t nbytes, void** pointer) ISTHMUS_NOEXCEPT;
-ISTHMUS_API void isthmus_unified_end_host(isthmus_unified_t* unified) ISTHMUS_NOEXCEPT;
-/* The same for reading only, valid while the caller holds a reference. No end call is needed. */
-ISTHMUS_API isthmus_status_t isthmus_unified_read_host(isthmus_unified_t* unified, size_t offset,
-                                                       size_t nbytes,
-                                                       const void** pointer) ISTHMUS_NOEXCEPT;
-/* Begins an exact write of a range, which isthmus_unified_end_write ends with the same arguments:
- * no scan is needed. `keep_contents` not 0: the bytes have their current contents, and only some of
- * them are written. 0: the caller writes the whole range. Host views show the write at the latest
- * when it has ended. If the end fails, for example with OUT_OF_MEMORY, the write has ended
- * nevertheless: the next call on the unified buffer accounts for it, or fails too. */
-ISTHMUS_API isthmus_status_t isthmus_unified_begin_write(isthmus_unified_t* unified, size_t offset,
-                                                         size_t nbytes, int keep_contents,
-                                                         void** pointer) ISTHMUS_NOEXCEPT;
-ISTHMUS_API isthmus_status_t isthmus_unified_end_write(isthmus_unified_t* unified, size_t offset,
-                                                       size_t nbytes,
-                                                       int keep_contents) ISTHMUS_NOEXCEPT;
-
-/* The device copy, synchronized in the range for work on `queue` (NULL: the unified buffer's queue)
- * from now on. Returns a buffer of the whole copy, which the caller releases. Returns when the host
- * may write again: after the copies have read the host bytes, or at once, from a snapshot of them,
- * if the copies have to wait for other work. CONFLICT; OUT_OF_MEMORY; errors of copies. */
-ISTHMUS_API isthmus_status_t isthmus_unified_device(isthmus_unified_t* unified,
-                                                    isthmus_queue_t* queue, size_t offset,
-                                                    size_t nbytes,
-                                                    isthmus_buffer_t** device) ISTHMUS_NOEXCEPT;
-/* The same before a device write of exactly that range, which isthmus_unified_mark_device declares:
- * host writes next to it are tracked at the smallest granule. The mark of the same range does not
- * report failures of earlier copies; the next call does. If the mark fails, the next call on the
- * unified buffer repeats it, or fails too. */
-ISTHMUS_API isthmus_status_t isthmus_unified_begin_device_write(
-    isthmus_unified_t* unified, isthmus_queue_t* queue, size_t offset, size_t nbytes,
-    isthmus_buffer_t** device) ISTHMUS_NOEXCEPT;
-
-/* Synchronize one copy in the range. With `event` (set to NULL if nothing has to be copied) they do
- * not block. The event of isthmus_unified_to_device completes when the host may write again. That
- * of isthmus_unified_to_host completes when the bytes have arrived: the next isthmus_unified_host,
- * _read_host, _begin_write or _to_host of the range shows them in the views without waiting. Host
- * writes to the range before that call are a conflict. */
-ISTHMUS_API isthmus_status_t isthmus_unified_to_device(isthmus_unified_t* unified,
-                                                       isthmus_queue_t* queue, size_t offset,
-                                                       size_t nbytes,
-                                                       isthmus_event_t** event) ISTHMUS_NOEXCEPT;
-ISTHMUS_API isthmus_status_t isthmus_unified_to_host(isthmus_unified_t* unified,
-                                                     isthmus_queue_t* queue, size_t offset,
-                                                     size_t nbytes,
-                                                     isthmus_event_t** event) ISTHMUS_NOEXCEPT;
-/* An event for the work that a call on the range would wait for besides its own copy. The caller
- * can wait for it first, in steps: the calls themselves cannot be interrupted, and they block calls
- * of other threads on the unified buffer. `event` is set to NULL if there is no such work; an event
- * of several operations cannot fail. Always NULL in a forked child. Errors as
- * isthmus_unified_to_host. */
-typedef int32_t isthmus_arrival_t;
-enum {
-  ISTHMUS_ARRIVAL_BEGUN = 0, /* pending downloads into the range */
-  ISTHMUS_ARRIVAL_FETCH = 1, /* the same; starts downloads that have to wait for device work */
-  ISTHMUS_ARRIVAL_WORK = 2   /* as BEGUN, and the work on the device copy and `queue` so far */
-};
-ISTHMUS_API isthmus_status_t isthmus_unified_arrival(isthmus_unified_t* unified,
-                                                     isthmus_queue_t* queue, size_t offset,
-                                                     size_t nbytes, isthmus_arrival_t mode,
-                                                     isthmus_event_t** event) ISTHMUS_NOEXCEPT;
-/* Synchronizes the device copies of many unified buffers with one scan for writes. A failure does
- * not stop the other copies; the first one is returned. `queue` NULL: the queue of each unified
- * buffer. */
-ISTHMUS_API isthmus_status_t isthmus_unified_synchronize(isthmus_unified_t* const* unified,
-                                                         size_t count,
-                                                         isthmus_queue_t* queue) ISTHMUS_NOEXCEPT;
-
-/* Declares writes that are not detected: all writes of a device; and writes to the host copy by
- * io_uring's fixed buffers, RDMA and other devices. INVALID_ARGUMENT if that side has no copy. */
-ISTHMUS_API isthmus_status_t isthmus_unified_mark_host(isthmus_unified_t* unified, size_t offset,
-                                                       size_t nbytes) ISTHMUS_NOEXCEPT;
-ISTHMUS_API isthmus_status_t isthmus_unified_mark_device(isthmus_unified_t* unified, size_t offset,
-                                                         size_t nbytes) ISTHMUS_NOEXCEPT;
-/* Resolves a conflict: the winner's bytes remain in the range, as far as its copy ever held any,
- * and the other side's are discarded. */
-ISTHMUS_API isthmus_status_t isthmus_unified_resolve(isthmus_unified_t* unified,
-                                                     isthmus_winner_t winner, size_t offset,
-                                                     size_t nbytes) ISTHMUS_NOEXCEPT;
-/* Treats both copies as synchronized, whatever they contain. For use before all bytes are
- * overwritten. Until the device copy is obtained or marked again it may be released when memory
- * runs out, if no handle refers to it. Failures of the copies that began before are reported by
- * their events only. */
-ISTHMUS_API isthmus_status_t isthmus_unified_forget(isthmus_unified_t* unified) ISTHMUS_NOEXCEPT;
-
-/* How writes to host copies of 64 KiB and more are detected in this process: the mechanism, its
- * granule in bytes, and the reason why it is not the kernel's page tracking ("" if it is; never
- * freed). Outputs may be NULL. */
-ISTHMUS_API isthmus_status_t isthmus_tracking_query(isthmus_tracking_t* tracking, uint64_t* granule,
-                                                    const char** reason) ISTHMUS_NOEXCEPT;
-/* Sets the mechanism for unified buffers whose host copy is allocated from now on; DEFAULT:
- * automatic. The environment variable ISTHMUS_TRACKING ("pages", "bytes", "hashes") sets it from
- * the start. UNSUPPORTED, with the reason, for pages if the kernel does not report them. */
-ISTHMUS_API isthmus_status_t isthmus_tracking_force(isthmus_tracking_t tracking) ISTHMUS_NOEXCEPT;
+/* Stops the host functions that were submitted to queues: those that have not started fail with
+ * CALLBACK, and the call waits for running ones. Language bindings call it before their interpreter
+ * shuts down. */
+ISTHMUS_API void isthmus_shutdown_host_functions(void) ISTHMUS_NOEXCEPT;
 
 #ifdef __cplusplus
 } /* extern "C" */

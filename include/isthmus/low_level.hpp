@@ -114,8 +114,8 @@ struct memory_properties_t {
   std::uint64_t total_size = 0;
   std::optional<std::uint64_t> free_size;  // currently; empty where the driver does not report it
   std::uint64_t max_allocation = 0;        // the largest possible size
-  std::uint64_t base_alignment = 0;        // of an allocation without an alignment
-  std::uint64_t max_alignment = 0;
+  std::size_t base_alignment = 0;          // of an allocation without an alignment
+  std::size_t max_alignment = 0;
 };
 // The memories of a device; every backend reports exactly one.
 [[nodiscard]] inline std::vector<memory_properties_t> memory_properties(const v1::device& dev) {

@@ -29,9 +29,7 @@ class platform : public detail::handle<platform, isthmus_platform_t, isthmus_pla
                                        isthmus_platform_release> {
  public:
   [[nodiscard]] platform_info info() const {
-    isthmus_platform_info_t raw{};
-    raw.struct_size = sizeof raw;
-    detail::check(isthmus_platform_info(get(), &raw));
+    const auto raw = detail::read<isthmus_platform_info_t>(isthmus_platform_info, get());
     return {raw.backend, raw.name, raw.vendor, raw.version, raw.library, raw.device_count};
   }
 
@@ -60,13 +58,11 @@ struct absent_driver {
 // The drivers that are absent or unusable.
 [[nodiscard]] inline std::vector<absent_driver> absent() {
   std::size_t count = 0;
-  detail::check(isthmus_absent_count(&count));
+  detail::check(isthmus_absent_driver_count(&count));
   std::vector<absent_driver> result;
   for (std::size_t i = 0; i < count; ++i) {
-    const char* backend = nullptr;
-    const char* reason = nullptr;
-    detail::check(isthmus_absent_get(i, &backend, &reason));
-    result.push_back({backend, reason});
+    const auto raw = detail::read<isthmus_absent_driver_info_t>(isthmus_absent_driver_info, i);
+    result.push_back({raw.backend, raw.reason});
   }
   return result;
 }

@@ -121,10 +121,9 @@ struct oom_stage_counts {
 };
 // Throws unsupported for a resource that is not a pool.
 [[nodiscard]] inline oom_stage_counts counts_of(const resource& pool, oom_stage stage) {
-  oom_stage_counts counts;
-  detail::check(isthmus_resource_oom_stage(pool.get(), static_cast<isthmus_oom_stage_t>(stage),
-                                           &counts.tried, &counts.served));
-  return counts;
+  const auto raw = detail::read<isthmus_oom_stage_info_t>(isthmus_oom_stage_info, pool.get(),
+                                                          static_cast<isthmus_oom_stage_t>(stage));
+  return {raw.tried, raw.served};
 }
 
 // During its lifetime, requests of the thread that created it try no stage after oom_stage::grow.

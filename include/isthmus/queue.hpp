@@ -49,15 +49,16 @@ class queue
                                detail::make_owner(std::forward<Owner>(owner)));
   }
 
-  [[nodiscard]] v1::device device() const noexcept {
-    return v1::device::share(isthmus_queue_device(get()));
+  [[nodiscard]] v1::device device() const { return v1::device::share(raw_info().device); }
+  [[nodiscard]] v1::context context() const { return v1::context::share(raw_info().context); }
+  // Exports the driver's handle (OpenCL: cl_command_queue), for work of the caller. NULL if there
+  // is none. From then on the queue may have external work, so that memory freed on it is reused
+  // only after a fence. Throws the driver's error if it cannot order external work.
+  [[nodiscard]] void* export_native() const {
+    void* native = nullptr;
+    detail::check(isthmus_queue_export_native(get(), &native));
+    return native;
   }
-  [[nodiscard]] v1::context context() const noexcept {
-    return v1::context::share(isthmus_queue_context(get()));
-  }
-  // The driver's handle (OpenCL: cl_command_queue), or NULL if there is none. After this call the
-  // queue may have external work, so that memory freed on it is reused only after a fence.
-  [[nodiscard]] void* native() const noexcept { return isthmus_queue_native(get()); }
 
   // True if nothing that the library submitted is pending. Does not block.
   [[nodiscard]] bool idle() const noexcept { return isthmus_queue_idle(get()) != 0; }
@@ -97,6 +98,9 @@ class queue
     isthmus_queue_t* raw = nullptr;
     detail::check(isthmus_queue_create(context, device, &raw));
     return raw;
+  }
+  isthmus_queue_info_t raw_info() const {
+    return detail::read<isthmus_queue_info_t>(isthmus_queue_info, get());
   }
 };
 

@@ -179,9 +179,7 @@ class resource : public detail::handle<resource, isthmus_resource_t, isthmus_res
   }
   // The memory that the resource holds now; for an adaptor, the memory that its upstream holds.
   [[nodiscard]] memory_usage usage() const {
-    isthmus_resource_info_t info{};
-    info.struct_size = sizeof info;
-    detail::check(isthmus_resource_query(get(), &info));
+    const auto info = detail::read<isthmus_resource_info_t>(isthmus_resource_info, get());
     return {info.held_bytes, info.free_bytes, info.maps, info.unmaps};
   }
   // Verifies the records of the resource and of its upstreams. Throws invalid_argument with the
@@ -237,9 +235,7 @@ class host_resource final : public std::pmr::memory_resource {
   // Throws unsupported if `upstream` may provide device memory, which the host cannot access.
   host_resource(resource upstream, isthmus::queue queue)
       : upstream_(std::move(upstream)), queue_(std::move(queue)) {
-    isthmus_resource_info_t info{};
-    info.struct_size = sizeof info;
-    detail::check(isthmus_resource_query(upstream_.get(), &info));
+    const auto info = detail::read<isthmus_resource_info_t>(isthmus_resource_info, upstream_.get());
     if ((info.kinds & 1U << ISTHMUS_KIND_DEVICE) != 0) {
       raise(status::unsupported,
             "host_resource: the host cannot access memory of device kind; use a resource of shared "
@@ -314,9 +310,8 @@ struct pointer_info {
 // registry only.
 [[nodiscard]] inline pointer_info query(const void* pointer,
                                         const context& query_context = context()) {
-  isthmus_pointer_info_t raw{};
-  raw.struct_size = sizeof raw;
-  detail::check(isthmus_pointer_query(query_context.get(), pointer, &raw));
+  const auto raw =
+      detail::read<isthmus_pointer_info_t>(isthmus_pointer_info, query_context.get(), pointer);
   isthmus_context_t* raw_context = nullptr;
   isthmus_resource_t* raw_resource = nullptr;
   if (raw.context != nullptr)

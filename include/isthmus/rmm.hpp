@@ -143,9 +143,7 @@ class rmm_resource {
           lifetime(stream_lifetime) {}
 
     static device device_of(const resource& source) {
-      isthmus_resource_info_t info{};
-      info.struct_size = sizeof info;
-      detail::check(isthmus_resource_query(source.get(), &info));
+      const auto info = detail::read<isthmus_resource_info_t>(isthmus_resource_info, source.get());
       auto result = device::share(info.device);
       if (result.info().backend != "cuda") {
         raise(status::unsupported, "rmm_resource: RMM supports only CUDA devices, not " +

@@ -9,6 +9,7 @@
 // Cost: device memory is host memory with page protection. Thread-safe.
 #pragma once
 
+#include <isthmus/experimental.h>
 #include <isthmus/device.hpp>
 
 #include <chrono>
@@ -41,11 +42,9 @@ class sim_device : public device {
     return count;
   }
   [[nodiscard]] sim_state state() const {
-    std::uint64_t clock = 0;
-    sim_state result;
-    detail::check(isthmus_sim_state(get(), &clock, &result.device_bytes, &result.host_bytes));
-    result.clock = std::chrono::nanoseconds(static_cast<std::chrono::nanoseconds::rep>(clock));
-    return result;
+    const auto raw = detail::read<isthmus_sim_info_t>(isthmus_sim_info, get());
+    const auto clock = static_cast<std::chrono::nanoseconds::rep>(raw.clock_ns);
+    return {std::chrono::nanoseconds(clock), raw.device_bytes, raw.host_bytes};
   }
 
  private:

@@ -15,6 +15,7 @@
 // thread.
 #pragma once
 
+#include <isthmus/experimental.h>
 #include <isthmus/adaptors.hpp>
 
 namespace isthmus {
@@ -23,7 +24,7 @@ inline namespace v1 {
 // Records the live blocks that were allocated through it. Freeing any other block throws
 // invalid_argument. Throws invalid_argument for more than 64 frames.
 inline resource resource::tracking(const resource& upstream, const tracking_options& options) {
-  return detail::make<resource>(isthmus_resource_tracking, upstream.get(), options.frames,
+  return detail::make<resource>(isthmus_resource_allocation_tracker, upstream.get(), options.frames,
                                 isthmus_stack_function_t{nullptr}, isthmus_owner_t{});
 }
 
@@ -45,7 +46,8 @@ struct tracked_block {
     std::vector<tracked_block> blocks;
     bool complete = true;
   } collected;
-  const isthmus_tracked_function_t add = [](void* object, const isthmus_tracked_t* block) {
+  const isthmus_tracked_allocation_function_t add = [](void* object,
+                                                       const isthmus_tracked_allocation_t* block) {
     visit_result& result = *static_cast<visit_result*>(object);
     try {
       result.blocks.push_back({block->pointer, block->nbytes, block->queue_key, block->order,
@@ -87,7 +89,7 @@ struct tag_usage {
     bool complete = true;
   } collected;
   const isthmus_tag_usage_function_t add = [](void* object, const char* tag,
-                                              const isthmus_statistics_t* counts) {
+                                              const isthmus_statistics_info_t* counts) {
     visit_result& result = *static_cast<visit_result*>(object);
     try {
       result.tags.push_back({tag, detail::to_statistics(*counts)});

@@ -20,6 +20,7 @@
 // two threads are not ordered.
 #pragma once
 
+#include <isthmus/experimental.h>
 #include <isthmus/buffer.hpp>
 #include <isthmus/event.hpp>
 #include <isthmus/exported_span.hpp>
@@ -63,11 +64,11 @@ enum class winner : isthmus_winner_t {
 
 // How host writes are detected: by the pages that the kernel reports, by comparison with the last
 // synchronized bytes, or by hashes. by_default: the best for the size.
-enum class tracking_mechanism : isthmus_tracking_t {
-  by_default = ISTHMUS_TRACKING_DEFAULT,
-  pages = ISTHMUS_TRACKING_PAGES,
-  bytes = ISTHMUS_TRACKING_BYTES,
-  hashes = ISTHMUS_TRACKING_HASHES,
+enum class tracking_mechanism : isthmus_dirty_tracking_t {
+  by_default = ISTHMUS_DIRTY_TRACKING_DEFAULT,
+  pages = ISTHMUS_DIRTY_TRACKING_PAGES,
+  bytes = ISTHMUS_DIRTY_TRACKING_BYTES,
+  hashes = ISTHMUS_DIRTY_TRACKING_HASHES,
 };
 
 // Options of a new unified buffer.
@@ -168,16 +169,10 @@ class unified_buffer {
   void free() const noexcept { isthmus_unified_free(raw_.get()); }
 
   // Scans for host writes, so that the state is current.
-  [[nodiscard]] unified_state state() const {
-    isthmus_unified_state_t state_number = 0;
-    detail::check(isthmus_unified_state(raw_.get(), &state_number));
-    return static_cast<unified_state>(state_number);
-  }
+  [[nodiscard]] unified_state state() const { return static_cast<unified_state>(raw_info().state); }
   // Scans likewise.
   [[nodiscard]] unified_info info() const {
-    isthmus_unified_info_t raw{};
-    raw.struct_size = sizeof raw;
-    detail::check(isthmus_unified_info(raw_.get(), &raw));
+    const isthmus_unified_info_t raw = raw_info();
     return {static_cast<unified_state>(raw.state),
             static_cast<tracking_mechanism>(raw.tracking),
             raw.granule,
@@ -296,6 +291,9 @@ class unified_buffer {
   }
 
  private:
+  isthmus_unified_info_t raw_info() const {
+    return detail::read<isthmus_unified_info_t>(isthmus_unified_info, raw_.get());
+  }
   // Calls `write`, and then `end` in any case. If `write` throws, an error of `end` is dropped in
   // favour of that exception: the next call on the unified buffer accounts for it, or reports it.
   template <class Write, class End>
@@ -321,7 +319,7 @@ class unified_buffer {
     raw.separate = options.separate ? 1 : 0;
     raw.on_conflict = static_cast<isthmus_winner_t>(options.on_conflict);
     raw.by_page = options.by_page ? 1 : 0;
-    raw.tracking = static_cast<isthmus_tracking_t>(options.tracking);
+    raw.tracking = static_cast<isthmus_dirty_tracking_t>(options.tracking);
     raw.element_bytes = sizeof(T);
     raw.resource = options.resource.get();
     isthmus_unified_t* created = nullptr;

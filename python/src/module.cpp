@@ -36,7 +36,7 @@ void at_exit() {
   stop_callbacks();
   {
     const GilRelease released;
-    isthmus_stop_functions();
+    isthmus_shutdown_host_functions();
   }
   stop_deferring();
   drain_deferred();

@@ -35,8 +35,8 @@ struct DeviceProperties {
   std::uint64_t capabilities = 0;  // ISTHMUS_CAN_*
   std::uint64_t memory_bytes = 0;
   std::uint64_t max_allocation_bytes = 0;
-  std::uint64_t base_alignment = 64;
-  std::uint64_t max_alignment = 1;
+  std::size_t base_alignment = 64;
+  std::size_t max_alignment = 1;
   std::string pci_address;  // "0000:17:00.0"; empty if not reported
   std::string limitations;  // missing driver features and their substitutes
 };

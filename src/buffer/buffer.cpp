@@ -21,7 +21,7 @@ Buffer::Buffer(Queue& queue, Ref<Allocation> memory, const BufferRequest& reques
     : queue_{&queue},
       whole_{this},
       nbytes_{request.nbytes},
-      alignment_{static_cast<std::size_t>(request.alignment)},
+      alignment_{request.alignment},
       kind_{request.kind},
       read_only_{read_only},
       memory_begin_{memory ? static_cast<std::byte*>(memory->facts().base) : nullptr},
@@ -61,10 +61,8 @@ Result<Ref<Buffer>> Buffer::adopt(Queue& queue, const ForeignMemory& foreign, Ow
   if (!memory) {
     return memory.take_error();
   }
-  return make_ref<Buffer>(
-      queue, *std::move(memory),
-      BufferRequest{foreign.nbytes, *kind, static_cast<std::int64_t>(alignment)},
-      foreign.read_only);
+  return make_ref<Buffer>(queue, *std::move(memory),
+                          BufferRequest{foreign.nbytes, *kind, alignment}, foreign.read_only);
 }
 
 Error Buffer::closed() const {

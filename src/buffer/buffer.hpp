@@ -21,7 +21,7 @@ namespace isthmus {
 struct BufferRequest {
   std::size_t nbytes = 0;
   UsmKind kind = ISTHMUS_KIND_DEVICE;
-  std::int64_t alignment = 0;  // 0 or less selects the device's base alignment
+  std::size_t alignment = 0;  // 0 selects the device's base alignment
 };
 
 // Describes the bytes of a buffer for another process.

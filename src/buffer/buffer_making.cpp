@@ -75,9 +75,7 @@ Result<Ref<Buffer>> Buffer::create_from(Queue& queue, const BufferRequest& reque
     return fail(ISTHMUS_ERROR_CLOSED, "this queue of {} was closed",
                 queue.device().properties().filter);
   }
-  const auto alignment =
-      request.alignment <= 0 ? std::uint64_t{0} : static_cast<std::uint64_t>(request.alignment);
-  const AllocationRequest allocation_request{request.kind, request.nbytes, alignment};
+  const AllocationRequest allocation_request{request.kind, request.nbytes, request.alignment};
   const bool is_checked_by_allocation =
       request.nbytes != 0 && (resource == nullptr || resource->is_pool());
   if (auto error = is_checked_by_allocation
@@ -98,12 +96,11 @@ Result<Ref<Buffer>> Buffer::create_from(Queue& queue, const BufferRequest& reque
     }
     memory = *std::move(allocation);
   }
-  const auto effective_alignment =
-      alignment != 0 ? alignment : queue.device().properties().base_alignment;
+  const auto alignment =
+      request.alignment != 0 ? request.alignment : queue.device().properties().base_alignment;
   const auto kind = memory ? memory->facts().kind : request.kind;
-  return make_ref<Buffer>(
-      queue, std::move(memory),
-      BufferRequest{request.nbytes, kind, static_cast<std::int64_t>(effective_alignment)}, false);
+  return make_ref<Buffer>(queue, std::move(memory), BufferRequest{request.nbytes, kind, alignment},
+                          false);
 }
 
 }  // namespace isthmus

@@ -110,10 +110,8 @@ Result<Ref<Buffer>> Buffer::open(Queue& queue, const SharedBytes& shared) {
   auto memory = Allocation::adopt(queue, {start, shared.nbytes, alignment, ISTHMUS_KIND_DEVICE},
                                   Owner{}, *std::move(base_allocation));
   ISTHMUS_TRY(memory);
-  return make_ref<Buffer>(
-      queue, *std::move(memory),
-      BufferRequest{shared.nbytes, ISTHMUS_KIND_DEVICE, static_cast<std::int64_t>(alignment)},
-      false);
+  return make_ref<Buffer>(queue, *std::move(memory),
+                          BufferRequest{shared.nbytes, ISTHMUS_KIND_DEVICE, alignment}, false);
 }
 
 }  // namespace isthmus

@@ -16,7 +16,7 @@ using namespace isthmus;
 using namespace isthmus::c;
 
 void isthmus::c::write_counts(const UsageCounter::Counts& counts,
-                              isthmus_statistics_t& out) noexcept {
+                              isthmus_statistics_info_t& out) noexcept {
   out.current_bytes = counts.current.bytes;
   out.current_count = counts.current.count;
   out.peak_bytes = counts.peak.bytes;
@@ -57,7 +57,7 @@ Result<StatisticsResource*> statistics_resource_of(isthmus_resource_t* resource)
   return counter;
 }
 
-Result<void> write_statistics(const UsageCounter::Counts& counts, isthmus_statistics_t& out) {
+Result<void> write_statistics(const UsageCounter::Counts& counts, isthmus_statistics_info_t& out) {
   ISTHMUS_TRY(check_struct_size(out, "statistics"));
   write_counts(counts, out);
   return {};
@@ -88,8 +88,8 @@ isthmus_status_t isthmus_resource_statistics(isthmus_resource_t* upstream,
   });
 }
 
-isthmus_status_t isthmus_statistics_query(isthmus_resource_t* resource,
-                                          isthmus_statistics_t* statistics) noexcept {
+isthmus_status_t isthmus_statistics_info(isthmus_resource_t* resource,
+                                         isthmus_statistics_info_t* statistics) noexcept {
   return entry_after_releases(ISTHMUS_NEEDS(resource, statistics), [&]() -> Result<void> {
     auto counter = statistics_resource_of(resource);
     ISTHMUS_TRY(counter);
@@ -131,15 +131,15 @@ isthmus_scope_t* isthmus_scope_swap(isthmus_scope_t* scope) noexcept {
   return handle(StatisticsScope::swap_current(object(scope)));
 }
 
-isthmus_status_t isthmus_scope_query(isthmus_scope_t* scope,
-                                     isthmus_statistics_t* statistics) noexcept {
+isthmus_status_t isthmus_scope_info(isthmus_scope_t* scope,
+                                    isthmus_statistics_info_t* statistics) noexcept {
   return entry(ISTHMUS_NEEDS(scope, statistics), [&]() -> Result<void> {
     return write_statistics(object(scope)->read(), *statistics);
   });
 }
 
-isthmus_status_t isthmus_scope_query_net(isthmus_scope_t* scope,
-                                         isthmus_statistics_t* statistics) noexcept {
+isthmus_status_t isthmus_scope_net_info(isthmus_scope_t* scope,
+                                        isthmus_statistics_info_t* statistics) noexcept {
   return entry(ISTHMUS_NEEDS(scope, statistics), [&]() -> Result<void> {
     return write_statistics(object(scope)->read_net(), *statistics);
   });
@@ -152,20 +152,17 @@ isthmus_status_t isthmus_resource_limit(isthmus_resource_t* upstream, uint64_t l
   });
 }
 
-isthmus_status_t isthmus_limit_query(isthmus_resource_t* resource, uint64_t* limit_bytes,
-                                     uint64_t* in_use_bytes) noexcept {
-  return entry(ISTHMUS_NEEDS(resource), [&]() -> Result<void> {
+isthmus_status_t isthmus_limit_info(isthmus_resource_t* resource,
+                                    isthmus_limit_info_t* info) noexcept {
+  return entry(ISTHMUS_NEEDS(resource, info), [&]() -> Result<void> {
+    ISTHMUS_TRY(check_struct_size(*info, "info"));
     const auto* limit = dynamic_cast<const LimitResource*>(object(resource));
     if (limit == nullptr) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                   "this resource has no limit: create one with isthmus_resource_limit");
     }
-    if (limit_bytes != nullptr) {
-      *limit_bytes = limit->limit();
-    }
-    if (in_use_bytes != nullptr) {
-      *in_use_bytes = limit->in_use();
-    }
+    info->limit_bytes = limit->limit();
+    info->in_use_bytes = limit->in_use();
     return {};
   });
 }

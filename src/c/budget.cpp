@@ -68,8 +68,8 @@ void isthmus_budget_release(isthmus_budget_t* budget) noexcept {
   }
 }
 
-isthmus_status_t isthmus_budget_query(isthmus_budget_t* budget,
-                                      isthmus_budget_info_t* info) noexcept {
+isthmus_status_t isthmus_budget_info(isthmus_budget_t* budget,
+                                     isthmus_budget_info_t* info) noexcept {
   return driver_entry_after_releases(ISTHMUS_NEEDS(budget, info), [&]() -> Result<void> {
     ISTHMUS_TRY(check_struct_size(*info, "info"));
     const auto state = object(budget)->state();

@@ -19,7 +19,7 @@ Result<Ref<Queue>> isthmus::c::queue_or_default(isthmus_queue_t* requested) {
   return Platform::default_queue(**device);
 }
 
-isthmus_status_t isthmus_buffer_create(size_t nbytes, isthmus_kind_t kind, int64_t alignment,
+isthmus_status_t isthmus_buffer_create(size_t nbytes, isthmus_kind_t kind, size_t alignment,
                                        isthmus_queue_t* queue, isthmus_resource_t* resource,
                                        isthmus_buffer_t** buffer) noexcept {
   return driver_entry(ISTHMUS_NEEDS(buffer), [&]() -> Result<void> {

@@ -3,7 +3,7 @@
 // Shared by all C entry points: conversion between handles and objects, and from errors to status
 // codes. No exception leaves an entry point. Thread-safe.
 
-#include <isthmus/isthmus.h>
+#include <isthmus/experimental.h>
 
 #include <cstddef>
 #include <exception>
@@ -174,7 +174,7 @@ template <class Struct>
 
 // Writes all fields except `struct_size`. Pre: `struct_size` is at least the size of the structure
 // in this header.
-void write_counts(const UsageCounter::Counts& counts, isthmus_statistics_t& out) noexcept;
+void write_counts(const UsageCounter::Counts& counts, isthmus_statistics_info_t& out) noexcept;
 
 // Transfers a new object to the caller through `out`.
 template <class T, class Handle>

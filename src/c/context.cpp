@@ -63,10 +63,13 @@ void isthmus_context_release(isthmus_context_t* context) noexcept {
   }
 }
 
-isthmus_status_t isthmus_context_device_count(const isthmus_context_t* context,
-                                              size_t* count) noexcept {
-  return entry(ISTHMUS_NEEDS(context, count), [&]() -> Result<void> {
-    *count = object(context)->devices().size();
+isthmus_status_t isthmus_context_info(const isthmus_context_t* context,
+                                      isthmus_context_info_t* info) noexcept {
+  return entry(ISTHMUS_NEEDS(context, info), [&]() -> Result<void> {
+    ISTHMUS_TRY(check_struct_size(*info, "info"));
+    info->device_count = object(context)->devices().size();
+    info->key = object(context)->key();
+    info->native = object(context)->native();
     return {};
   });
 }
@@ -87,8 +90,4 @@ isthmus_status_t isthmus_context_device(const isthmus_context_t* context, size_t
 
 uintptr_t isthmus_context_key(const isthmus_context_t* context) noexcept {
   return context == nullptr ? 0 : object(context)->key();
-}
-
-void* isthmus_context_native(const isthmus_context_t* context) noexcept {
-  return context == nullptr ? nullptr : object(context)->native();
 }

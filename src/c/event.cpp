@@ -170,10 +170,11 @@ isthmus_status_t isthmus_event_adopt(isthmus_context_t* context, void* native,
   });
 }
 
-const char* isthmus_event_backend(isthmus_event_t* event) noexcept {
-  return event == nullptr ? "" : backend_of(*object(event));
-}
-
-void* isthmus_event_native(isthmus_event_t* event) noexcept {
-  return event == nullptr ? nullptr : object(event)->native();
+isthmus_status_t isthmus_event_info(isthmus_event_t* event, isthmus_event_info_t* info) noexcept {
+  return entry(ISTHMUS_NEEDS(event, info), [&]() -> Result<void> {
+    ISTHMUS_TRY(check_struct_size(*info, "info"));
+    info->backend = backend_of(*object(event));
+    info->native = object(event)->native();
+    return {};
+  });
 }

@@ -76,24 +76,25 @@ isthmus_status_t isthmus_platform_device(isthmus_platform_t* platform, size_t in
   });
 }
 
-isthmus_status_t isthmus_absent_count(size_t* count) noexcept {
+isthmus_status_t isthmus_absent_driver_count(size_t* count) noexcept {
   return driver_entry(ISTHMUS_NEEDS(count), [&]() -> Result<void> {
     *count = absent_drivers().size();
     return {};
   });
 }
 
-isthmus_status_t isthmus_absent_get(size_t index, const char** backend,
-                                    const char** reason) noexcept {
-  return driver_entry(ISTHMUS_NEEDS(backend, reason), [&]() -> Result<void> {
+isthmus_status_t isthmus_absent_driver_info(size_t index,
+                                            isthmus_absent_driver_info_t* info) noexcept {
+  return driver_entry(ISTHMUS_NEEDS(info), [&]() -> Result<void> {
+    ISTHMUS_TRY(check_struct_size(*info, "info"));
     const auto drivers = absent_drivers();
     if (index >= drivers.size()) {
       return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
                   "absent driver index {} is out of range: the number of absent drivers is {}",
                   index, drivers.size());
     }
-    *backend = drivers[index].backend.data();
-    *reason = drivers[index].reason.data();
+    info->backend = drivers[index].backend.data();
+    info->reason = drivers[index].reason.data();
     return {};
   });
 }
@@ -140,31 +141,22 @@ isthmus_status_t isthmus_device_info(const isthmus_device_t* device,
     info->base_alignment = properties.base_alignment;
     info->max_alignment = properties.max_alignment;
     info->limitations = properties.limitations.c_str();
+    info->platform = handle(&object(device)->platform());
+    info->native = object(device)->native();
     return {};
   });
 }
 
-isthmus_status_t isthmus_device_platform(const isthmus_device_t* device,
-                                         isthmus_platform_t** platform) noexcept {
-  return entry(ISTHMUS_NEEDS(device, platform), [&]() -> Result<void> {
-    *platform = handle(Ref{&object(device)->platform()}.detach());
-    return {};
-  });
-}
-
-isthmus_status_t isthmus_device_memory(const isthmus_device_t* device, uint64_t* free_bytes,
-                                       uint64_t* total_bytes) noexcept {
-  return driver_entry(ISTHMUS_NEEDS(device, free_bytes, total_bytes), [&]() -> Result<void> {
+isthmus_status_t isthmus_device_memory_info(const isthmus_device_t* device,
+                                            isthmus_device_memory_info_t* info) noexcept {
+  return driver_entry(ISTHMUS_NEEDS(device, info), [&]() -> Result<void> {
+    ISTHMUS_TRY(check_struct_size(*info, "info"));
     auto memory = object(device)->memory();
     ISTHMUS_TRY(memory);
-    *free_bytes = memory->free_bytes;
-    *total_bytes = memory->total_bytes;
+    info->free_bytes = memory->free_bytes;
+    info->total_bytes = memory->total_bytes;
     return {};
   });
-}
-
-void* isthmus_device_native(const isthmus_device_t* device) noexcept {
-  return device == nullptr ? nullptr : object(device)->native();
 }
 
 isthmus_status_t isthmus_device_find_native(const char* backend, void* native,
@@ -197,15 +189,15 @@ isthmus_status_t isthmus_sim_calls(const isthmus_device_t* device, const char* k
   });
 }
 
-isthmus_status_t isthmus_sim_state(const isthmus_device_t* device, uint64_t* clock_ns,
-                                   uint64_t* device_bytes, uint64_t* host_bytes) noexcept {
-  return driver_entry(ISTHMUS_NEEDS(device, clock_ns, device_bytes, host_bytes),
-                      [&]() -> Result<void> {
-                        auto state = state_of_simulated_device(*object(device));
-                        ISTHMUS_TRY(state);
-                        *clock_ns = state->clock_ns;
-                        *device_bytes = state->device_bytes;
-                        *host_bytes = state->host_bytes;
-                        return {};
-                      });
+isthmus_status_t isthmus_sim_info(const isthmus_device_t* device,
+                                  isthmus_sim_info_t* info) noexcept {
+  return driver_entry(ISTHMUS_NEEDS(device, info), [&]() -> Result<void> {
+    ISTHMUS_TRY(check_struct_size(*info, "info"));
+    auto state = state_of_simulated_device(*object(device));
+    ISTHMUS_TRY(state);
+    info->clock_ns = state->clock_ns;
+    info->device_bytes = state->device_bytes;
+    info->host_bytes = state->host_bytes;
+    return {};
+  });
 }

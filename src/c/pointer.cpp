@@ -86,8 +86,8 @@ RequestFacts request_for(const PointerRecord& record, const void* pointer) noexc
 
 }  // namespace
 
-isthmus_status_t isthmus_pointer_query(isthmus_context_t* context, const void* pointer,
-                                       isthmus_pointer_info_t* info) noexcept {
+isthmus_status_t isthmus_pointer_info(isthmus_context_t* context, const void* pointer,
+                                      isthmus_pointer_info_t* info) noexcept {
   if (info != nullptr && info->struct_size >= sizeof *info && !os::is_forked_child() &&
       !TrackingResource::is_any()) [[likely]] {
     const auto block = bare_block_containing(pointer);

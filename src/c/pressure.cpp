@@ -87,10 +87,10 @@ const char* isthmus_oom_stage_name(isthmus_oom_stage_t oom_stage) noexcept {
              : oom_stage_name(static_cast<isthmus::OomStage>(oom_stage));
 }
 
-isthmus_status_t isthmus_resource_oom_stage(isthmus_resource_t* resource,
-                                            isthmus_oom_stage_t oom_stage, uint64_t* tried,
-                                            uint64_t* served) noexcept {
-  return driver_entry(ISTHMUS_NEEDS(resource), [&]() -> Result<void> {
+isthmus_status_t isthmus_oom_stage_info(isthmus_resource_t* resource, isthmus_oom_stage_t oom_stage,
+                                        isthmus_oom_stage_info_t* info) noexcept {
+  return driver_entry(ISTHMUS_NEEDS(resource, info), [&]() -> Result<void> {
+    ISTHMUS_TRY(check_struct_size(*info, "info"));
     auto pool = pool_of(resource);
     ISTHMUS_TRY(pool);
     if (isthmus_oom_stage_name(oom_stage) == nullptr) {
@@ -98,12 +98,8 @@ isthmus_status_t isthmus_resource_oom_stage(isthmus_resource_t* resource,
                   oom_stage, k_oom_stages - 1);
     }
     const auto counts = (*pool)->oom_stages().counts_of(static_cast<isthmus::OomStage>(oom_stage));
-    if (tried != nullptr) {
-      *tried = counts.tried;
-    }
-    if (served != nullptr) {
-      *served = counts.served;
-    }
+    info->tried = counts.tried;
+    info->served = counts.served;
     return {};
   });
 }

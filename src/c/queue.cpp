@@ -164,29 +164,28 @@ void isthmus_queue_release(isthmus_queue_t* queue) noexcept {
   }
 }
 
-isthmus_device_t* isthmus_queue_device(const isthmus_queue_t* queue) noexcept {
-  return queue == nullptr ? nullptr : handle(&object(queue)->device());
-}
-
-isthmus_context_t* isthmus_queue_context(const isthmus_queue_t* queue) noexcept {
-  return queue == nullptr ? nullptr : handle(&object(queue)->context());
+isthmus_status_t isthmus_queue_info(const isthmus_queue_t* queue,
+                                    isthmus_queue_info_t* info) noexcept {
+  return entry(ISTHMUS_NEEDS(queue, info), [&]() -> Result<void> {
+    ISTHMUS_TRY(check_struct_size(*info, "info"));
+    info->device = handle(&object(queue)->device());
+    info->context = handle(&object(queue)->context());
+    info->key = object(queue)->key();
+    return {};
+  });
 }
 
 uintptr_t isthmus_queue_key(const isthmus_queue_t* queue) noexcept {
   return queue == nullptr ? 0 : object(queue)->key();
 }
 
-void* isthmus_queue_native(isthmus_queue_t* queue) noexcept {
-  void* handle = nullptr;
-  if (queue != nullptr) {
-    static_cast<void>(guarded([&]() -> Result<void> {
-      auto exported = object(queue)->export_handle();
-      ISTHMUS_TRY(exported);
-      handle = *exported;
-      return {};
-    }));
-  }
-  return handle;
+isthmus_status_t isthmus_queue_export_native(isthmus_queue_t* queue, void** native) noexcept {
+  return entry(ISTHMUS_NEEDS(queue, native), [&]() -> Result<void> {
+    auto exported = object(queue)->export_handle();
+    ISTHMUS_TRY(exported);
+    *native = *exported;
+    return {};
+  });
 }
 
 int isthmus_queue_idle(isthmus_queue_t* queue) noexcept {
@@ -258,7 +257,7 @@ isthmus_status_t isthmus_queue_submit(isthmus_queue_t* queue, isthmus_function_t
   });
 }
 
-void isthmus_stop_functions() noexcept {
+void isthmus_shutdown_host_functions() noexcept {
   if (!os::is_forked_child()) {
     stop_functions();
   }

@@ -332,8 +332,8 @@ isthmus_status_t isthmus_resource_trim(isthmus_resource_t* resource, uint64_t ke
   });
 }
 
-isthmus_status_t isthmus_resource_query(isthmus_resource_t* resource,
-                                        isthmus_resource_info_t* info) noexcept {
+isthmus_status_t isthmus_resource_info(isthmus_resource_t* resource,
+                                       isthmus_resource_info_t* info) noexcept {
   return driver_entry_after_releases(ISTHMUS_NEEDS(resource, info), [&]() -> Result<void> {
     ISTHMUS_TRY(check_struct_size(*info, "info", offsetof(isthmus_resource_info_t, maps)));
     auto& memory_resource = *object(resource);

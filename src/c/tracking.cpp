@@ -16,9 +16,9 @@ namespace {
 Result<TrackingResource*> tracker_of(isthmus_resource_t* resource) {
   auto* tracker = dynamic_cast<TrackingResource*>(object(resource));
   if (tracker == nullptr) {
-    return fail(
-        ISTHMUS_ERROR_INVALID_ARGUMENT,
-        "this resource does not record allocations: create one with isthmus_resource_tracking");
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "this resource does not record allocations: create one with "
+                "isthmus_resource_allocation_tracker");
   }
   return tracker;
 }
@@ -32,10 +32,10 @@ isthmus_status_t isthmus_tag_find(const char* name, const char** tag) noexcept {
 
 const char* isthmus_tag_swap(const char* tag) noexcept { return swap_tag(tag); }
 
-isthmus_status_t isthmus_resource_tracking(isthmus_resource_t* upstream, uint32_t frames,
-                                           isthmus_stack_function_t function,
-                                           isthmus_owner_t raw_owner,
-                                           isthmus_resource_t** resource) noexcept {
+isthmus_status_t isthmus_resource_allocation_tracker(isthmus_resource_t* upstream, uint32_t frames,
+                                                     isthmus_stack_function_t function,
+                                                     isthmus_owner_t raw_owner,
+                                                     isthmus_resource_t** resource) noexcept {
   Owner owner{raw_owner};
   return driver_entry(ISTHMUS_NEEDS(upstream, resource), [&]() -> Result<void> {
     if (frames > TrackingResource::k_max_frames) {
@@ -49,7 +49,7 @@ isthmus_status_t isthmus_resource_tracking(isthmus_resource_t* upstream, uint32_
 }
 
 isthmus_status_t isthmus_allocation_tracker_visit(isthmus_resource_t* resource,
-                                                  isthmus_tracked_function_t function,
+                                                  isthmus_tracked_allocation_function_t function,
                                                   void* user_data) noexcept {
   return driver_entry_after_releases(ISTHMUS_NEEDS(resource, function), [&]() -> Result<void> {
     auto tracker = tracker_of(resource);
@@ -57,10 +57,10 @@ isthmus_status_t isthmus_allocation_tracker_visit(isthmus_resource_t* resource,
     for (const auto& block : (*tracker)->live()) {
       const auto* stack = TrackingResource::stack_of(block);
       const auto lines = stack != nullptr ? stack->describe() : std::string{};
-      const isthmus_tracked_t record{sizeof record, const_cast<void*>(block.pointer),
-                                     block.nbytes,  block.queue,
-                                     block.order,   block.thread,
-                                     block.tag,     lines.c_str()};
+      const isthmus_tracked_allocation_t record{sizeof record, const_cast<void*>(block.pointer),
+                                                block.nbytes,  block.queue,
+                                                block.order,   block.thread,
+                                                block.tag,     lines.c_str()};
       function(user_data, &record);
     }
     return {};
@@ -74,7 +74,7 @@ isthmus_status_t isthmus_allocation_tracker_usage(isthmus_resource_t* resource,
     auto tracker = tracker_of(resource);
     ISTHMUS_TRY(tracker);
     for (const auto& usage : (*tracker)->usage_by_tag()) {
-      isthmus_statistics_t counts{};
+      isthmus_statistics_info_t counts{};
       counts.struct_size = sizeof counts;
       write_counts(usage.counts, counts);
       function(user_data, usage.tag, &counts);

@@ -14,25 +14,26 @@ namespace {
 
 using tracking::TrackingMechanism;
 
-Result<std::optional<TrackingMechanism>> mechanism_of(isthmus_tracking_t mechanism_code) {
+Result<std::optional<TrackingMechanism>> mechanism_of(isthmus_dirty_tracking_t mechanism_code) {
   switch (mechanism_code) {
-    case ISTHMUS_TRACKING_DEFAULT: return std::optional<TrackingMechanism>{};
-    case ISTHMUS_TRACKING_PAGES: return std::optional{TrackingMechanism::pages};
-    case ISTHMUS_TRACKING_BYTES: return std::optional{TrackingMechanism::bytes};
-    case ISTHMUS_TRACKING_HASHES: return std::optional{TrackingMechanism::hashes};
+    case ISTHMUS_DIRTY_TRACKING_DEFAULT: return std::optional<TrackingMechanism>{};
+    case ISTHMUS_DIRTY_TRACKING_PAGES: return std::optional{TrackingMechanism::pages};
+    case ISTHMUS_DIRTY_TRACKING_BYTES: return std::optional{TrackingMechanism::bytes};
+    case ISTHMUS_DIRTY_TRACKING_HASHES: return std::optional{TrackingMechanism::hashes};
     default:
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                  "{} is not a tracking mechanism: use one of ISTHMUS_TRACKING_*", mechanism_code);
+                  "{} is not a tracking mechanism: use one of ISTHMUS_DIRTY_TRACKING_*",
+                  mechanism_code);
   }
 }
 
-isthmus_tracking_t code_of(TrackingMechanism mechanism) noexcept {
+isthmus_dirty_tracking_t code_of(TrackingMechanism mechanism) noexcept {
   switch (mechanism) {
-    case TrackingMechanism::pages: return ISTHMUS_TRACKING_PAGES;
-    case TrackingMechanism::bytes: return ISTHMUS_TRACKING_BYTES;
-    case TrackingMechanism::hashes: return ISTHMUS_TRACKING_HASHES;
+    case TrackingMechanism::pages: return ISTHMUS_DIRTY_TRACKING_PAGES;
+    case TrackingMechanism::bytes: return ISTHMUS_DIRTY_TRACKING_BYTES;
+    case TrackingMechanism::hashes: return ISTHMUS_DIRTY_TRACKING_HASHES;
   }
-  return ISTHMUS_TRACKING_DEFAULT;
+  return ISTHMUS_DIRTY_TRACKING_DEFAULT;
 }
 
 Result<Winner> winner_of(isthmus_winner_t winner) {
@@ -140,7 +141,8 @@ isthmus_status_t isthmus_unified_info(isthmus_unified_t* unified,
     ISTHMUS_TRY(facts);
     info->nbytes = object(unified)->nbytes();
     info->state = static_cast<isthmus_unified_state_t>(facts->state);
-    info->tracking = facts->granule != 0 ? code_of(facts->mechanism) : ISTHMUS_TRACKING_DEFAULT;
+    info->tracking =
+        facts->granule != 0 ? code_of(facts->mechanism) : ISTHMUS_DIRTY_TRACKING_DEFAULT;
     info->granule = facts->granule;
     info->pinned = facts->is_pinned ? 1 : 0;
     info->one_memory = facts->is_one_memory ? 1 : 0;
@@ -149,16 +151,6 @@ isthmus_status_t isthmus_unified_info(isthmus_unified_t* unified,
     info->bytes_to_device = facts->counts.bytes_to_device;
     info->bytes_to_host = facts->counts.bytes_to_host;
     info->copies = facts->counts.copies;
-    return {};
-  });
-}
-
-isthmus_status_t isthmus_unified_state(isthmus_unified_t* unified,
-                                       isthmus_unified_state_t* state) noexcept {
-  return entry(ISTHMUS_NEEDS(unified, state), [&]() -> Result<void> {
-    auto current = object(unified)->state();
-    ISTHMUS_TRY(current);
-    *state = static_cast<isthmus_unified_state_t>(*current);
     return {};
   });
 }
@@ -313,27 +305,21 @@ isthmus_status_t isthmus_unified_forget(isthmus_unified_t* unified) noexcept {
                       [&]() -> Result<void> { return object(unified)->forget(); });
 }
 
-isthmus_status_t isthmus_tracking_query(isthmus_tracking_t* tracking_code, uint64_t* granule,
-                                        const char** reason) noexcept {
-  return guarded([&]() -> Result<void> {
+isthmus_status_t isthmus_dirty_tracking_info(isthmus_dirty_tracking_info_t* info) noexcept {
+  return entry(ISTHMUS_NEEDS(info), [&]() -> Result<void> {
+    ISTHMUS_TRY(check_struct_size(*info, "info"));
     // Never freed, as the header promises for `reason`.
     static const auto& initial = *new const tracking::ActiveTracking{tracking::active_mechanism()};
     const auto current = tracking::active_mechanism();
-    if (tracking_code != nullptr) {
-      *tracking_code = code_of(current.large);
-    }
-    if (granule != nullptr) {
-      *granule = current.granule;
-    }
-    if (reason != nullptr) {
-      *reason = initial.reason.c_str();
-    }
+    info->mechanism = code_of(current.large);
+    info->granule = current.granule;
+    info->reason = initial.reason.c_str();
     return {};
   });
 }
 
-isthmus_status_t isthmus_tracking_force(isthmus_tracking_t tracking_code) noexcept {
-  return guarded([&]() -> Result<void> {
+isthmus_status_t isthmus_dirty_tracking_force(isthmus_dirty_tracking_t tracking_code) noexcept {
+  return entry({}, [&]() -> Result<void> {
     auto mechanism = mechanism_of(tracking_code);
     ISTHMUS_TRY(mechanism);
     return tracking::force(*mechanism);

@@ -2,7 +2,7 @@
 #pragma once
 // States of a unified buffer and winners of a write conflict. The states have PyDotCompute's names.
 
-#include <isthmus/isthmus.h>
+#include <isthmus/experimental.h>
 
 #include <cstdint>
 

@@ -1,42 +1,66 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holds the shared library's binary interface to what was recorded beside this script.
+"""Holds the shared library's binary interface to what is recorded.
 
 check_symbols.py LIBRARY [--update | --names]
 
-symbols.txt lists the exported functions, isthmus_* alone. isthmus.abi holds the types behind them
-as libabigail's abidw sees them; it is compared where abidiff is installed. Additions pass only
-after --update; a removal or a changed layout is for a new major version.
+src/c/isthmus.map lists the exported functions, each in a version node. The library exports exactly
+these. A function that experimental.h declares is in the node ISTHMUS_EXPERIMENTAL, any other in the
+node of a version. isthmus.abi holds the types of the functions as libabigail's abidw records them;
+they are compared if abidiff is installed. Additions of types pass only after --update; a removal or
+a changed layout is for a new major version.
 """
 
 import argparse
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-SYMBOLS = HERE / "symbols.txt"
+ROOT = HERE.parents[1]
+MAP = ROOT / "src" / "c" / "isthmus.map"
+EXPERIMENTAL_HEADER = ROOT / "include" / "isthmus" / "experimental.h"
+EXPERIMENTAL_NODE = "ISTHMUS_EXPERIMENTAL"
 ABI = HERE / "isthmus.abi"
 NO_CHANGE, ERROR_OR_USAGE = 0, 3  # bits of abidiff's exit status
 
 
-def exported(library: Path) -> list[str]:
-    """Names of the library's exported functions and data, sorted."""
-    nm = ["nm", "-D", "--defined-only", str(library)]
+def exported(library: Path) -> dict[str, str]:
+    """The library's exported functions and data, with their version nodes."""
+    nm = ["nm", "-D", "--defined-only", "--with-symbol-versions", str(library)]
     lines = subprocess.run(nm, check=True, capture_output=True, text=True).stdout.splitlines()
     fields = [line.split() for line in lines]
-    return sorted(f[-1].split("@")[0] for f in fields if f[-2] != "A")
+    symbols = [f[-1] for f in fields if f[-2] != "A"]
+    return {name: node for name, _, node in (s.replace("@@", "@").partition("@") for s in symbols)}
 
 
-def check_names(names: list[str], update: bool) -> list[str]:
-    faults = [f"exported, but not isthmus_*: {n}" for n in names if not n.startswith("isthmus_")]
-    if update:
-        SYMBOLS.write_text("".join(f"{n}\n" for n in names))
-    if not SYMBOLS.exists():
-        return [*faults, f"{SYMBOLS} is missing: run with --update"]
-    recorded = SYMBOLS.read_text().split()
-    faults += [f"no longer exported: {n}" for n in recorded if n not in names]
-    faults += [f"newly exported, run with --update: {n}" for n in names if n not in recorded]
+def mapped() -> dict[str, str]:
+    """The functions of the export map, with their version nodes."""
+    text = re.sub(r"#[^\n]*", "", MAP.read_text())
+    found = {}
+    for node, body in re.findall(r"([\w.]+)\s*\{(.*?)\}", text, re.S):
+        names = re.findall(r"[^\s;:]+(?=;)", body.partition("local:")[0])
+        found.update(dict.fromkeys(names, node))
+    return found
+
+
+def experimental_functions() -> set[str]:
+    header = re.sub(r"/\*.*?\*/", "", EXPERIMENTAL_HEADER.read_text(), flags=re.S)
+    return set(re.findall(r"\bisthmus_\w+(?=\()", header))
+
+
+def check_names(symbols: dict[str, str]) -> list[str]:
+    recorded = mapped()
+    experimental = experimental_functions()
+    faults = [f"not isthmus_*: {name}" for name in recorded if not name.startswith("isthmus_")]
+    faults += [f"in {MAP.name}, but not exported: {n}" for n in recorded if n not in symbols]
+    faults += [f"exported, but not in {MAP.name}: {n}" for n in symbols if n not in recorded]
+    for name, node in symbols.items():
+        if node != recorded.get(name, node):
+            faults.append(f"{name} is exported as {node}, not {recorded[name]}")
+        if (node == EXPERIMENTAL_NODE) != (name in experimental):
+            faults.append(f"{name} is in {node}, but {EXPERIMENTAL_HEADER.name} says otherwise")
     return faults
 
 
@@ -65,14 +89,14 @@ def check_types(library: Path, update: bool) -> list[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("library", type=Path)
-    parser.add_argument("--update", action="store_true", help="record the library as it is")
+    parser.add_argument("--update", action="store_true", help="record the types of the library")
     parser.add_argument("--names", action="store_true", help="compare names, not types")
     arguments = parser.parse_args()
-    names = exported(arguments.library)
-    faults = check_names(names, arguments.update)
+    symbols = exported(arguments.library)
+    faults = check_names(symbols)
     if not arguments.names:
         faults += check_types(arguments.library, arguments.update)
-    print("\n".join(faults) if faults else f"{len(names)} symbols, as recorded")
+    print("\n".join(faults) if faults else f"{len(symbols)} symbols, as recorded")
     return 1 if faults else 0
 
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The public C header compiles alone in strict C99. */
-#include <isthmus/isthmus.h>
+/* The public C headers compile alone in strict C99. */
+#include <isthmus/experimental.h>
 
-#include <isthmus/isthmus.h> /* can be included twice */
+#include <isthmus/experimental.h> /* can be included twice */
 
 typedef char isthmus_status_has_32_bits[sizeof(isthmus_status_t) == 4 ? 1 : -1];
 typedef char isthmus_kind_has_32_bits[sizeof(isthmus_kind_t) == 4 ? 1 : -1];

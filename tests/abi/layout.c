@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Only compiled, as C99: the ABI layout of isthmus.h is the one frozen in layout.h. */
-#include <isthmus/isthmus.h>
+/* Only compiled, as C99: the layouts of the C headers are those in layout.h and
+ * layout_experimental.h. */
+#include <isthmus/experimental.h>
 
 /* C99 has no static assertion: an array of -1 elements does not compile. */
 #define JOIN2(a, b)      a##b
@@ -12,3 +13,4 @@
 #define VALUE(name, number) HOLDS((name) == (number))
 
 #include "layout.h"
+#include "layout_experimental.h"

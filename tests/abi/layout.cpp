@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Only compiled, as C++20: the ABI layout of isthmus.h is the one frozen in layout.h, and its
-// handles, types and functions have the properties that C++ callers rely on.
-#include <isthmus/isthmus.h>
+// Only compiled, as C++20: the layouts of the C headers are those in layout.h and
+// layout_experimental.h, and their handles, types and functions have the properties that C++
+// callers rely on.
+#include <isthmus/experimental.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -17,6 +18,7 @@
 #define VALUE(name, number) static_assert((name) == (number));
 
 #include "layout.h"
+#include "layout_experimental.h"
 
 static_assert(sizeof(void*) == 8 && sizeof(std::size_t) == 8, "layout.h is that of LP64");
 static_assert(std::is_same_v<isthmus_status_t, std::int32_t>);

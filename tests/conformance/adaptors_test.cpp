@@ -214,13 +214,13 @@ TEST_P(adaptors, report_all_kinds_that_they_may_allocate) {
     const im::resource one = im::resource::statistics(upstreams(kind)[1]);
     isthmus_resource_info_t info{};
     info.struct_size = sizeof info;
-    im::detail::check(isthmus_resource_query(one.get(), &info));
+    im::detail::check(isthmus_resource_info(one.get(), &info));
     EXPECT_EQ(info.kinds, 1u << static_cast<unsigned>(kind));
     all |= info.kinds;
     for (im::kind other : kinds()) {
       const im::resource mixed = im::resource::aligned(
           im::resource::fallback(im::resource::limit(one, 0), upstreams(other)[0]), 64);
-      im::detail::check(isthmus_resource_query(mixed.get(), &info));
+      im::detail::check(isthmus_resource_info(mixed.get(), &info));
       EXPECT_EQ(info.kinds, 1u << static_cast<unsigned>(kind) | 1u << static_cast<unsigned>(other));
       if (kind == im::kind::device || other == im::kind::device) {
         EXPECT_THROW(im::host_resource(mixed, queue_), im::unsupported);
@@ -273,10 +273,10 @@ TEST_P(adaptors, are_refused_what_is_no_resource) {
   EXPECT_EQ(released, 1);
   EXPECT_EQ(made, nullptr);
   const im::resource counted = im::resource::statistics(upstream);
-  isthmus_statistics_t small{};
-  EXPECT_EQ(isthmus_statistics_query(counted.get(), &small), ISTHMUS_ERROR_INVALID_ARGUMENT);
+  isthmus_statistics_info_t small{};
+  EXPECT_EQ(isthmus_statistics_info(counted.get(), &small), ISTHMUS_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(isthmus_scope_create(counted.get(), nullptr, nullptr), ISTHMUS_ERROR_INVALID_ARGUMENT);
-  EXPECT_EQ(isthmus_scope_query(nullptr, &small), ISTHMUS_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(isthmus_scope_info(nullptr, &small), ISTHMUS_ERROR_INVALID_ARGUMENT);
   isthmus_scope_release(nullptr);
 }
 

@@ -115,7 +115,7 @@ TEST_P(bad_input, structures_that_are_too_small) {
                         {std::to_string(size), std::to_string(sizeof info)}));
   }
   isthmus_pointer_info_t pointer{};
-  EXPECT_TRUE(refused(isthmus_pointer_query(nullptr, buffer.pointer(), &pointer),
+  EXPECT_TRUE(refused(isthmus_pointer_info(nullptr, buffer.pointer(), &pointer),
                       ISTHMUS_ERROR_INVALID_ARGUMENT));
 }
 

@@ -284,7 +284,7 @@ TEST_P(buffer_order, a_bare_block_is_reusable_after_its_fills_at_once) {
 
 // External work submitted through the exported handle may run before the deferred operation.
 TEST_P(buffer_order, an_exported_queue_with_deferred_work_is_waited_for) {
-  if (queue_.native() == nullptr) GTEST_SKIP() << "its handle is not given away";
+  if (queue_.export_native() == nullptr) GTEST_SKIP() << "its handle is not given away";
   const im::resource from = pool();
   const im::host_event gate;
   void* const memory = drop_busy(from, gate);

@@ -260,7 +260,7 @@ TEST_P(custom_resources, of_c_are_checked) {
   EXPECT_EQ(memory, nullptr);
   isthmus_resource_info_t info{};
   info.struct_size = sizeof info;
-  EXPECT_EQ(isthmus_resource_query(made, &info), ISTHMUS_OK);
+  EXPECT_EQ(isthmus_resource_info(made, &info), ISTHMUS_OK);
   EXPECT_EQ(info.held_bytes, 0u);
   EXPECT_EQ(state.released, 3);
   isthmus_resource_release(made);

@@ -80,7 +80,7 @@ TEST_P(idle, not_with_possible_external_work) {
   }
   EXPECT_TRUE(eventually([&] { return tells(memory) && looks(memory); }));
   if (!can(im::capability::export_handles)) return;
-  static_cast<void>(queue_.native());
+  static_cast<void>(queue_.export_native());
   EXPECT_FALSE(tells(memory) || looks(memory));
 }
 

@@ -110,7 +110,7 @@ TEST_P(info, queues_compare_by_what_they_stand_for) {
 TEST_P(info, native_handles_where_it_exports_them) {
   const bool lends = can(im::capability::export_handles);
   EXPECT_EQ(queue_.context().native() != nullptr, lends);
-  EXPECT_EQ(queue_.native() != nullptr, lends);
+  EXPECT_EQ(queue_.export_native() != nullptr, lends);
 }
 
 TEST_P(info, native_handles_come_back_as_the_same_objects) {
@@ -120,7 +120,7 @@ TEST_P(info, native_handles_come_back_as_the_same_objects) {
   EXPECT_TRUE(handle == nullptr || im::device::of_native(backend, handle) == device_);
   const im::context context = im::context::adopt(device_, queue_.context().native());
   EXPECT_EQ(context, queue_.context());
-  const im::queue queue = im::queue::adopt(device_, queue_.native());
+  const im::queue queue = im::queue::adopt(device_, queue_.export_native());
   EXPECT_EQ(queue, queue_);
   const im::buffer made = make(64, kinds().front());
   const bytes data = noise(64);

@@ -130,9 +130,9 @@ TEST_P(limits, budgets_are_shared_by_pools_of_all_kinds) {
 TEST_P(limits, budgets_of_nothing_are_refused) {
   EXPECT_THROW((void)im::budget(0), im::invalid_argument);
   isthmus_budget_info_t info{};
-  EXPECT_EQ(isthmus_budget_query(nullptr, &info), ISTHMUS_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(isthmus_budget_info(nullptr, &info), ISTHMUS_ERROR_INVALID_ARGUMENT);
   const im::budget one(1);
-  EXPECT_EQ(isthmus_budget_query(one.get(), &info), ISTHMUS_ERROR_INVALID_ARGUMENT) << "size 0";
+  EXPECT_EQ(isthmus_budget_info(one.get(), &info), ISTHMUS_ERROR_INVALID_ARGUMENT) << "size 0";
   EXPECT_THROW((void)make(kinds().front(), {.initial_bytes = k_mib, .budget = one}),
                im::out_of_memory);
   isthmus_budget_retain(nullptr);

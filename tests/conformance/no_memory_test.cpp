@@ -84,7 +84,7 @@ class calls {
   [[nodiscard]] std::uint64_t held() const noexcept {
     isthmus_resource_info_t info{};
     info.struct_size = sizeof info;
-    return isthmus_resource_query(pool_, &info) == ISTHMUS_OK ? info.held_bytes : UINT64_MAX;
+    return isthmus_resource_info(pool_, &info) == ISTHMUS_OK ? info.held_bytes : UINT64_MAX;
   }
 
  private:
@@ -194,7 +194,7 @@ using maker = isthmus_status_t (*)(isthmus_resource_t* upstream, isthmus_resourc
 const std::vector<std::pair<const char*, maker>> k_makers{
     {"tracking",
      [](isthmus_resource_t* upstream, isthmus_resource_t** made) {
-       return isthmus_resource_tracking(upstream, 0, nullptr, {}, made);
+       return isthmus_resource_allocation_tracker(upstream, 0, nullptr, {}, made);
      }},
     {"monotonic",
      [](isthmus_resource_t* upstream, isthmus_resource_t** made) {
@@ -209,7 +209,7 @@ const std::vector<std::pair<const char*, maker>> k_makers{
     {"prefetch", &isthmus_resource_prefetch},
     {"tracking with stacks",
      [](isthmus_resource_t* upstream, isthmus_resource_t** made) {
-       return isthmus_resource_tracking(upstream, 8, nullptr, {}, made);
+       return isthmus_resource_allocation_tracker(upstream, 8, nullptr, {}, made);
      }},
 };
 

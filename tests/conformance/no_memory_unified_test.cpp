@@ -133,8 +133,9 @@ const std::vector<short_form>& short_forms() {
        }},
       {"state",
        [](short_of_memory& of, isthmus_event_t**) {
-         isthmus_unified_state_t now = 0;
-         return isthmus_unified_state(of.get(), &now);
+         isthmus_unified_info_t now{};
+         now.struct_size = sizeof now;
+         return isthmus_unified_info(of.get(), &now);
        }},
       {"ranges",
        [](short_of_memory& of, isthmus_event_t**) {

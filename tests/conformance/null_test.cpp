@@ -56,7 +56,9 @@ TEST_F(null, platforms_and_devices) {
   isthmus_device_info_t device{};
   device.struct_size = sizeof device;
   isthmus_device_t* found = nullptr;
-  isthmus_platform_t* home = nullptr;
+  isthmus_device_memory_info_t memory{};
+  memory.struct_size = sizeof memory;
+  isthmus_absent_driver_info_t absent{};
   const im::platform host = device_.platform();
   std::uint64_t number = 0;
   EXPECT_TRUE(refused(isthmus_platform_count(nullptr), k_invalid));
@@ -65,18 +67,22 @@ TEST_F(null, platforms_and_devices) {
   EXPECT_TRUE(refused(isthmus_platform_info(host.get(), nullptr), k_invalid));
   EXPECT_TRUE(refused(isthmus_platform_device(nullptr, 0, &found), k_invalid));
   EXPECT_TRUE(refused(isthmus_platform_device(host.get(), 0, nullptr), k_invalid));
-  EXPECT_TRUE(refused(isthmus_absent_count(nullptr), k_invalid));
-  EXPECT_TRUE(refused(isthmus_absent_get(0, nullptr, nullptr), k_invalid));
+  EXPECT_TRUE(refused(isthmus_absent_driver_count(nullptr), k_invalid));
+  EXPECT_TRUE(refused(isthmus_absent_driver_info(0, nullptr), k_invalid, {"info"}));
+  EXPECT_TRUE(refused(isthmus_absent_driver_info(0, &absent), k_invalid, {"struct_size"}));
+  absent.struct_size = sizeof absent;
+  EXPECT_TRUE(refused(isthmus_absent_driver_info(99, &absent), ISTHMUS_ERROR_OUT_OF_RANGE, {"99"}));
   EXPECT_TRUE(refused(isthmus_device_find("host", nullptr), k_invalid));
   EXPECT_TRUE(refused(isthmus_device_find_native(nullptr, &number, &found), k_invalid));
   EXPECT_TRUE(refused(isthmus_device_find_native("host", nullptr, &found), k_invalid));
   EXPECT_TRUE(refused(isthmus_device_find_native("host", &number, nullptr), k_invalid));
   EXPECT_TRUE(refused(isthmus_device_info(nullptr, &device), k_invalid));
   EXPECT_TRUE(refused(isthmus_device_info(device_.get(), nullptr), k_invalid));
-  EXPECT_TRUE(refused(isthmus_device_platform(nullptr, &home), k_invalid));
-  EXPECT_TRUE(refused(isthmus_device_platform(device_.get(), nullptr), k_invalid));
-  EXPECT_TRUE(refused(isthmus_device_memory(nullptr, &number, &number), k_invalid));
-  EXPECT_EQ(isthmus_device_native(nullptr), nullptr);
+  EXPECT_TRUE(refused(isthmus_device_memory_info(nullptr, &memory), k_invalid, {"device"}));
+  EXPECT_TRUE(refused(isthmus_device_memory_info(device_.get(), nullptr), k_invalid, {"info"}));
+  memory.struct_size -= 1;
+  EXPECT_TRUE(
+      refused(isthmus_device_memory_info(device_.get(), &memory), k_invalid, {"struct_size"}));
 }
 
 TEST_F(null, simulated_devices) {
@@ -86,7 +92,10 @@ TEST_F(null, simulated_devices) {
   EXPECT_TRUE(refused(isthmus_sim_create("nonsense", &made), k_invalid, {"nonsense"}));
   EXPECT_TRUE(refused(isthmus_sim_configure(nullptr, ""), k_invalid));
   EXPECT_TRUE(refused(isthmus_sim_calls(nullptr, "any", &number), k_invalid));
-  EXPECT_TRUE(refused(isthmus_sim_state(nullptr, &number, &number, &number), k_invalid));
+  isthmus_sim_info_t state{};
+  EXPECT_TRUE(refused(isthmus_sim_info(nullptr, &state), k_invalid, {"device"}));
+  EXPECT_TRUE(refused(isthmus_sim_info(device_.get(), nullptr), k_invalid, {"info"}));
+  EXPECT_TRUE(refused(isthmus_sim_info(device_.get(), &state), k_invalid, {"struct_size"}));
   EXPECT_TRUE(refused(isthmus_sim_configure(device_.get(), ""), k_invalid)) << "no simulation";
   EXPECT_TRUE(refused(isthmus_sim_calls(device_.get(), "any", &number), k_invalid));
   const im::sim_device sim;
@@ -112,13 +121,15 @@ TEST_F(null, contexts) {
   EXPECT_TRUE(refused(isthmus_context_share(nullptr, device, &made), k_invalid));
   EXPECT_TRUE(refused(isthmus_context_share(context.get(), nullptr, &made), k_invalid));
   EXPECT_TRUE(refused(isthmus_context_share(context.get(), device, nullptr), k_invalid));
-  EXPECT_TRUE(refused(isthmus_context_device_count(context.get(), nullptr), k_invalid));
+  isthmus_context_info_t info{};
+  EXPECT_TRUE(refused(isthmus_context_info(nullptr, &info), k_invalid, {"context"}));
+  EXPECT_TRUE(refused(isthmus_context_info(context.get(), nullptr), k_invalid, {"info"}));
+  EXPECT_TRUE(refused(isthmus_context_info(context.get(), &info), k_invalid, {"struct_size"}));
   EXPECT_TRUE(refused(isthmus_context_device(nullptr, 0, &device), k_invalid));
   EXPECT_TRUE(refused(isthmus_context_device(context.get(), 0, nullptr), k_invalid));
   EXPECT_TRUE(refused(isthmus_context_device(context.get(), 99, &device),
                       ISTHMUS_ERROR_OUT_OF_RANGE, {"99"}));
   EXPECT_EQ(isthmus_context_key(nullptr), 0u);
-  EXPECT_EQ(isthmus_context_native(nullptr), nullptr);
 }
 
 TEST_F(null, queues) {
@@ -130,10 +141,15 @@ TEST_F(null, queues) {
   EXPECT_TRUE(refused(isthmus_queue_default(device_.get(), nullptr), k_invalid));
   EXPECT_TRUE(refused(isthmus_queue_adopt(nullptr, device_.get(), counted(), &made), k_invalid));
   EXPECT_EQ(released, 1);
-  EXPECT_EQ(isthmus_queue_device(nullptr), nullptr);
-  EXPECT_EQ(isthmus_queue_context(nullptr), nullptr);
+  isthmus_queue_info_t info{};
+  EXPECT_TRUE(refused(isthmus_queue_info(nullptr, &info), k_invalid, {"queue"}));
+  EXPECT_TRUE(refused(isthmus_queue_info(queue_.get(), nullptr), k_invalid, {"info"}));
+  EXPECT_TRUE(refused(isthmus_queue_info(queue_.get(), &info), k_invalid, {"struct_size"}));
   EXPECT_EQ(isthmus_queue_key(nullptr), 0u);
-  EXPECT_EQ(isthmus_queue_native(nullptr), nullptr);
+  void* native = &info;
+  EXPECT_TRUE(refused(isthmus_queue_export_native(nullptr, &native), k_invalid, {"queue"}));
+  EXPECT_TRUE(refused(isthmus_queue_export_native(queue_.get(), nullptr), k_invalid, {"native"}));
+  EXPECT_EQ(native, &info);
   (void)isthmus_queue_idle(nullptr);
   EXPECT_TRUE(refused(isthmus_queue_wait(nullptr, 0), k_invalid));
   EXPECT_TRUE(refused(isthmus_queue_pending(nullptr, &event), k_invalid));
@@ -186,7 +202,10 @@ TEST_F(null, events) {
   EXPECT_TRUE(refused(isthmus_event_elapsed(nullptr, mark.get(), &elapsed), k_invalid));
   EXPECT_TRUE(refused(isthmus_event_elapsed(mark.get(), nullptr, &elapsed), k_invalid));
   EXPECT_TRUE(refused(isthmus_event_elapsed(mark.get(), mark.get(), nullptr), k_invalid));
-  EXPECT_EQ(isthmus_event_native(nullptr), nullptr);
+  isthmus_event_info_t info{};
+  EXPECT_TRUE(refused(isthmus_event_info(nullptr, &info), k_invalid, {"event"}));
+  EXPECT_TRUE(refused(isthmus_event_info(mark.get(), nullptr), k_invalid, {"info"}));
+  EXPECT_TRUE(refused(isthmus_event_info(mark.get(), &info), k_invalid, {"struct_size"}));
 }
 
 TEST_F(null, memory) {
@@ -207,7 +226,7 @@ TEST_F(null, memory) {
   EXPECT_TRUE(refused(isthmus_resource_allocate(host.get(), 1, 0, nullptr, &pointer), k_invalid));
   EXPECT_TRUE(
       refused(isthmus_resource_allocate(host.get(), 1, 0, queue_.get(), nullptr), k_invalid));
-  EXPECT_TRUE(refused(isthmus_pointer_query(nullptr, nullptr, nullptr), k_invalid));
+  EXPECT_TRUE(refused(isthmus_pointer_info(nullptr, nullptr, nullptr), k_invalid));
   isthmus_context_t* home = queue_.context().get();
   EXPECT_EQ(isthmus_pointer_origin(nullptr, &home, &resource), ISTHMUS_OK);
   EXPECT_EQ(home, nullptr);
@@ -260,8 +279,18 @@ TEST_F(null, pressure) {
   seen.struct_size = sizeof seen;
   EXPECT_TRUE(refused(isthmus_resource_snapshot(nullptr, &seen), k_invalid, {"resource"}));
   EXPECT_TRUE(refused(isthmus_resource_snapshot(pool.get(), nullptr), k_invalid, {"snapshot"}));
-  EXPECT_TRUE(refused(isthmus_resource_oom_stage(nullptr, 0, nullptr, nullptr), k_invalid));
-  EXPECT_EQ(isthmus_resource_oom_stage(pool.get(), 0, nullptr, nullptr), ISTHMUS_OK);
+  isthmus_oom_stage_info_t stage{};
+  EXPECT_TRUE(refused(isthmus_oom_stage_info(nullptr, 0, &stage), k_invalid, {"resource"}));
+  EXPECT_TRUE(refused(isthmus_oom_stage_info(pool.get(), 0, nullptr), k_invalid, {"info"}));
+  EXPECT_TRUE(refused(isthmus_oom_stage_info(pool.get(), 0, &stage), k_invalid, {"struct_size"}));
+  stage.struct_size = sizeof stage;
+  EXPECT_EQ(isthmus_oom_stage_info(pool.get(), 0, &stage), ISTHMUS_OK);
+  isthmus_limit_info_t limit{};
+  EXPECT_TRUE(refused(isthmus_limit_info(nullptr, &limit), k_invalid, {"resource"}));
+  EXPECT_TRUE(refused(isthmus_limit_info(pool.get(), nullptr), k_invalid, {"info"}));
+  EXPECT_TRUE(refused(isthmus_limit_info(pool.get(), &limit), k_invalid, {"struct_size"}));
+  limit.struct_size = sizeof limit;
+  EXPECT_TRUE(refused(isthmus_limit_info(pool.get(), &limit), k_invalid, {"no limit"}));
   EXPECT_TRUE(refused(isthmus_record_queue(&seen, nullptr), k_invalid, {"queue"}));
   EXPECT_TRUE(refused(isthmus_record_event(&seen, nullptr), k_invalid, {"event"}));
   isthmus_oom_callback_t* made = nullptr;

@@ -273,7 +273,7 @@ TEST_P(pressure, what_is_at_hand_needs_no_lock) {
     EXPECT_EQ(grown(), before);
   }
   // External work is possible from now on, so the pool would have to query the driver.
-  if (queue_.native() != nullptr) {
+  if (queue_.export_native() != nullptr) {
     const im::no_wait meanwhile(true);
     EXPECT_THROW((void)from.allocate(1000, 0, queue_), im::out_of_memory);
   }

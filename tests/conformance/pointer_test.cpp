@@ -198,7 +198,7 @@ TEST_P(pointers, are_borrowed_or_referenced_by_the_c_interface) {
   for (const void* pointer : {block, made.pointer()}) {
     isthmus_pointer_info_t info{};
     info.struct_size = sizeof info;
-    ASSERT_EQ(isthmus_pointer_query(nullptr, pointer, &info), ISTHMUS_OK);
+    ASSERT_EQ(isthmus_pointer_info(nullptr, pointer, &info), ISTHMUS_OK);
     EXPECT_EQ(info.resource, from.get());
     EXPECT_EQ(isthmus_context_key(info.context), isthmus_context_key(queue_.context().get()));
     EXPECT_EQ(info.state, ISTHMUS_MEMORY_LIVE);
@@ -223,7 +223,7 @@ TEST_P(pointers, are_reported_to_callers_of_an_older_interface) {
     old.struct_size = offsetof(isthmus_pointer_info_t, context);
     old.queue_key = 7;
     old.state = 7;
-    ASSERT_EQ(isthmus_pointer_query(nullptr, pointer, &old), ISTHMUS_OK);
+    ASSERT_EQ(isthmus_pointer_info(nullptr, pointer, &old), ISTHMUS_OK);
     EXPECT_EQ(old.queue_key, 0u);
     EXPECT_EQ(old.context, nullptr);
     EXPECT_EQ(old.resource, nullptr);

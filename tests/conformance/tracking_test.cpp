@@ -103,7 +103,7 @@ TEST_P(tracking, reports_a_pointers_requested_size_and_queue) {
     isthmus_pointer_info_t old{};
     old.struct_size = offsetof(isthmus_pointer_info_t, requested_bytes);
     old.requested_bytes = 7;
-    EXPECT_EQ(isthmus_pointer_query(nullptr, bare, &old), ISTHMUS_OK);
+    EXPECT_EQ(isthmus_pointer_info(nullptr, bare, &old), ISTHMUS_OK);
     EXPECT_EQ(old.requested_bytes, 7u) << "of callers that were compiled before";
     pool.deallocate(bare, 100, 0, queue_);
   }
@@ -233,16 +233,18 @@ TEST_P(tracking, obtains_frames_from_a_function) {
   };
   const im::resource upstream = upstreams(kinds().front())[0];
   isthmus_resource_t* raw = nullptr;
-  EXPECT_EQ(isthmus_resource_tracking(upstream.get(), 65, function, owner, &raw),
+  EXPECT_EQ(isthmus_resource_allocation_tracker(upstream.get(), 65, function, owner, &raw),
             ISTHMUS_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(state.released, 1) << "of a call that fails too";
-  ASSERT_EQ(isthmus_resource_tracking(upstream.get(), 0, function, owner, &raw), ISTHMUS_OK);
+  ASSERT_EQ(isthmus_resource_allocation_tracker(upstream.get(), 0, function, owner, &raw),
+            ISTHMUS_OK);
   void* blocks[2] = {};
   for (void*& each : blocks) {
     EXPECT_EQ(isthmus_resource_allocate(raw, 10, 0, queue_.get(), &each), ISTHMUS_OK);
   }
   std::vector<std::string> stacks;
-  const isthmus_tracked_function_t visit = [](void* object, const isthmus_tracked_t* each) {
+  const isthmus_tracked_allocation_function_t visit = [](void* object,
+                                                         const isthmus_tracked_allocation_t* each) {
     static_cast<std::vector<std::string>*>(object)->push_back(each->stack);
   };
   EXPECT_EQ(isthmus_allocation_tracker_visit(raw, visit, &stacks), ISTHMUS_OK);
@@ -311,9 +313,9 @@ TEST_P(tracking, reports_after_a_reset_what_other_threads_allocate) {
 TEST_P(tracking, refuses_bad_arguments) {
   const im::resource upstream = upstreams(kinds().front())[0];
   isthmus_resource_t* made = nullptr;
-  EXPECT_EQ(isthmus_resource_tracking(nullptr, 0, nullptr, {}, &made),
+  EXPECT_EQ(isthmus_resource_allocation_tracker(nullptr, 0, nullptr, {}, &made),
             ISTHMUS_ERROR_INVALID_ARGUMENT);
-  EXPECT_EQ(isthmus_resource_tracking(upstream.get(), 0, nullptr, {}, nullptr),
+  EXPECT_EQ(isthmus_resource_allocation_tracker(upstream.get(), 0, nullptr, {}, nullptr),
             ISTHMUS_ERROR_INVALID_ARGUMENT);
   EXPECT_TRUE(throws(im::status::invalid_argument, {"65", "64"},
                      [&] { (void)im::resource::tracking(upstream, {.frames = 65}); }));

@@ -38,7 +38,7 @@ class endless_work {
  public:
   endless_work(const im::context& home, const im::queue& on) {
     call_driver("cuCtxSetCurrent", home.native());
-    call_driver("cuLaunchHostFunc", on.native(), wait, static_cast<void*>(&ended_));
+    call_driver("cuLaunchHostFunc", on.export_native(), wait, static_cast<void*>(&ended_));
   }
   ~endless_work() { end(); }
   endless_work(const endless_work&) = delete;
@@ -216,7 +216,7 @@ TEST_F(cuda_no_wait, memory_freed_during_work_is_remapped_for_its_queue) {
   const auto fill = [&](void* block, std::size_t nbytes, unsigned char value) {
     call_driver("cuCtxSetCurrent", home_.native());
     call_driver("cuMemsetD8Async", reinterpret_cast<unsigned long long>(block), value, nbytes,
-                busy_.native());
+                busy_.export_native());
   };
   const auto held = pool_.usage().held;
   void* joined = nullptr;
@@ -289,7 +289,7 @@ TEST_F(cuda_no_wait, an_external_stream_gets_no_memory_that_deferred_work_uses) 
   const im::host_event gate;
   const im::event held = other_.fence(gate);
   pool.deallocate(block, k_bytes, 0, other_);
-  (void)busy_.native();
+  (void)busy_.export_native();
   auto again = std::async(std::launch::async, [&] { return pool.allocate(k_bytes, 0, busy_); });
   EXPECT_EQ(again.wait_for(200ms), std::future_status::timeout) << "work on it is still to come";
   gate.complete();
@@ -299,7 +299,7 @@ TEST_F(cuda_no_wait, an_external_stream_gets_no_memory_that_deferred_work_uses) 
 
 // A deferred operation runs after external work that the stream's owner submits meanwhile.
 TEST_F(cuda_no_wait, memory_that_deferred_work_uses_is_not_reused_on_an_external_stream) {
-  (void)busy_.native();
+  (void)busy_.export_native();
   const im::host_event gate;
   void* const block = pool_.allocate(1000, 0, busy_);
   const isthmus_endpoint_t there{nullptr, block, 0};

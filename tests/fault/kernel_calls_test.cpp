@@ -16,17 +16,14 @@ using unified = im::unified_buffer<std::byte>;
 constexpr std::size_t k_sizes[] = {1000, 70'000, 5 * k_mib + 11};
 
 struct tracking_now {
-  isthmus_tracking_t by = 0;
+  isthmus_dirty_tracking_t by = 0;
   std::uint64_t granule = 0;
   std::string reason;
 };
 
 tracking_now ask() {
-  tracking_now found;
-  const char* reason = nullptr;
-  im::detail::check(isthmus_tracking_query(&found.by, &found.granule, &reason));
-  found.reason = reason;
-  return found;
+  const auto found = im::detail::read<isthmus_dirty_tracking_info_t>(isthmus_dirty_tracking_info);
+  return {found.mechanism, found.granule, found.reason};
 }
 
 unified make_on(const im::device& device, std::size_t nbytes) {
@@ -118,10 +115,11 @@ class kernel_calls : public ::testing::Test {
     expect_in_its_own_process([&] {
       ASSERT_TRUE(deny(what));
       const auto now = ask();
-      EXPECT_EQ(now.by, ISTHMUS_TRACKING_HASHES);
+      EXPECT_EQ(now.by, ISTHMUS_DIRTY_TRACKING_HASHES);
       EXPECT_EQ(now.granule, 64 * k_kib);
       EXPECT_TRUE(contains(now.reason, named)) << now.reason;
-      EXPECT_EQ(isthmus_tracking_force(ISTHMUS_TRACKING_PAGES), ISTHMUS_ERROR_UNSUPPORTED);
+      EXPECT_EQ(isthmus_dirty_tracking_force(ISTHMUS_DIRTY_TRACKING_PAGES),
+                ISTHMUS_ERROR_UNSUPPORTED);
       EXPECT_TRUE(contains(isthmus_error_message(), named)) << isthmus_error_message();
       use_some();
     });
@@ -130,7 +128,7 @@ class kernel_calls : public ::testing::Test {
   template <class Then>
   static void expect_when_denied_later(const denied_call& what, Then then) {
     expect_in_its_own_process([&] {
-      if (ask().by != ISTHMUS_TRACKING_PAGES) return;
+      if (ask().by != ISTHMUS_DIRTY_TRACKING_PAGES) return;
       std::vector<unified> all;
       std::vector<im::unified_view<std::byte>> views;
       for (const auto nbytes : k_sizes) {
@@ -176,7 +174,7 @@ TEST_F(kernel_calls, no_huge_page_is_available) {
     expect_in_its_own_process([&] {
       ASSERT_TRUE(deny(deny_advice(k_collapse, code)));
       const auto now = ask();
-      if (now.by == ISTHMUS_TRACKING_PAGES) {
+      if (now.by == ISTHMUS_DIRTY_TRACKING_PAGES) {
         EXPECT_LE(now.granule, 64 * k_kib);
       }
       use_all();

@@ -62,7 +62,7 @@ class shadow {
 inline isthmus_kind_t kind_of(const im::resource& resource) {
   isthmus_resource_info_t info{};
   info.struct_size = sizeof info;
-  im::detail::check(isthmus_resource_query(resource.get(), &info));
+  im::detail::check(isthmus_resource_info(resource.get(), &info));
   return info.kind;
 }
 

@@ -68,7 +68,7 @@ class scenario : public steps {
 
  private:
   void lend() const {
-    for (const im::queue& one : {first_, second_}) EXPECT_NE(one.native(), nullptr);
+    for (const im::queue& one : {first_, second_}) EXPECT_NE(one.export_native(), nullptr);
   }
   void allocate() {
     for (im::kind kind : {im::kind::device, im::kind::shared, im::kind::host}) {

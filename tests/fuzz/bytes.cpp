@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fuzzes the parser of byte sizes and shares of a device's memory. It returns a number that parses
 // to the same value when it is printed, or fails with a message and leaves its output unchanged.
-#include <isthmus/isthmus.h>
+#include <isthmus/experimental.h>
 
 #include <string>
 

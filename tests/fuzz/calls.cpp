@@ -2,7 +2,7 @@
 // Decodes bytes to calls of the C interface, on the host and on a simulated device with late
 // effects. Whatever the order and the arguments, every call returns a documented status, nothing is
 // leaked, nothing hangs, and ASan and UBSan find no error.
-#include <isthmus/isthmus.h>
+#include <isthmus/experimental.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -120,7 +120,7 @@ class machine {
   void create() {
     isthmus_buffer_t* made = nullptr;
     const auto kind = static_cast<isthmus_kind_t>(from_.byte() % 5);
-    const auto alignment = static_cast<std::int64_t>(from_.byte()) - 1;
+    const auto alignment = static_cast<std::size_t>(from_.byte()) - 1;
     const std::size_t nbytes = from_.size();
     isthmus_queue_t* on = any(queues_);
     const isthmus_status_t code =
@@ -349,7 +349,7 @@ class machine {
     if (code != ISTHMUS_OK || memory == nullptr) return;
     isthmus_pointer_info_t info{};
     info.struct_size = sizeof info;
-    require(isthmus_pointer_query(nullptr, memory, &info) == ISTHMUS_OK);
+    require(isthmus_pointer_info(nullptr, memory, &info) == ISTHMUS_OK);
     require(info.base == memory && info.nbytes >= nbytes);
     isthmus_resource_retain(from);
     blocks_.push_back({from, memory, std::max<std::size_t>(nbytes, 1)});
@@ -384,12 +384,12 @@ class machine {
     isthmus_resource_info_t info{};
     info.struct_size = sizeof info;
     isthmus_resource_t* of = any(pools_);
-    expect_documented(isthmus_resource_query(of, &info));
+    expect_documented(isthmus_resource_info(of, &info));
     require(info.free_bytes <= info.held_bytes);
     isthmus_snapshot_t seen{};
     seen.struct_size = sizeof seen;
     if (isthmus_resource_snapshot(of, &seen) == ISTHMUS_OK) fuzz::expect_sound(seen);
-    fuzz::expect_stage_counts(of, from_.byte() % 10 - 1);
+    fuzz::expect_stage_counts(from_, of, from_.byte() % 10 - 1);
   }
   void record_block() {
     if (blocks_.empty()) return;

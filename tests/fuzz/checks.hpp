@@ -30,9 +30,9 @@ struct block {
 
 // The blocks that were visited, in order.
 struct visited {
-  std::vector<isthmus_tracked_t> all;
+  std::vector<isthmus_tracked_allocation_t> all;
 
-  static void see(void* object, const isthmus_tracked_t* each) {
+  static void see(void* object, const isthmus_tracked_allocation_t* each) {
     auto& seen = static_cast<visited*>(object)->all;
     require(each->pointer != nullptr && each->nbytes != 0 && each->stack != nullptr);
     require(seen.empty() || seen.back().order < each->order);
@@ -45,9 +45,9 @@ inline void expect_reported(const visited& by, const isthmus_resource_t* of,
                             const std::vector<block>& blocks, std::uint64_t since) {
   for (const block& each : blocks) {
     if (each.resource != of) continue;
-    const auto found =
-        std::find_if(by.all.begin(), by.all.end(),
-                     [&](const isthmus_tracked_t& seen) { return seen.pointer == each.memory; });
+    const auto found = std::find_if(
+        by.all.begin(), by.all.end(),
+        [&](const isthmus_tracked_allocation_t& seen) { return seen.pointer == each.memory; });
     require((found != by.all.end()) == (each.number >= since));
     if (found != by.all.end()) require(found->nbytes == each.nbytes && found->tag == each.tag);
   }
@@ -60,7 +60,7 @@ inline void expect_report(isthmus_resource_t* of, std::size_t capacity) {
   if (capacity != 0) require(text[std::min(length, capacity - 1)] == '\0');
 }
 
-inline void expect_sound(const isthmus_statistics_t& of) {
+inline void expect_sound(const isthmus_statistics_info_t& of) {
   require(of.current_bytes <= of.peak_bytes && of.current_count <= of.peak_count);
   require((of.current_bytes == 0) == (of.current_count == 0));
 }
@@ -69,7 +69,7 @@ inline void expect_sound(const isthmus_statistics_t& of) {
 inline void expect_usage(isthmus_resource_t* of) {
   std::uint64_t before = UINT64_MAX;
   const isthmus_tag_usage_function_t see = [](void* last, const char* tag,
-                                              const isthmus_statistics_t* usage) {
+                                              const isthmus_statistics_info_t* usage) {
     auto& most = *static_cast<std::uint64_t*>(last);
     require(tag != nullptr && *tag != '\0' && usage->current_bytes <= most);
     expect_sound(*usage);
@@ -100,12 +100,13 @@ void expect_soon(Condition holds) {
 // Memory of buffers is freed soon after the work on it has completed.
 inline void expect_nothing_counted(isthmus_resource_t* counts) {
   expect_soon([counts] {
-    isthmus_statistics_t now{};
+    isthmus_statistics_info_t now{};
     now.struct_size = sizeof now;
-    std::uint64_t in_use = 0;
-    (void)isthmus_statistics_query(counts, &now);
-    (void)isthmus_limit_query(counts, nullptr, &in_use);
-    return now.current_bytes == 0 && now.current_count == 0 && in_use == 0;
+    isthmus_limit_info_t limit{};
+    limit.struct_size = sizeof limit;
+    (void)isthmus_statistics_info(counts, &now);
+    (void)isthmus_limit_info(counts, &limit);
+    return now.current_bytes == 0 && now.current_count == 0 && limit.in_use_bytes == 0;
   });
 }
 

@@ -2,7 +2,7 @@
 // Fuzzes the parser of device filters. It finds a device, finds none or rejects the text, with a
 // message. Simulated devices are found only by name, so a filter that names no backend never
 // returns one.
-#include <isthmus/isthmus.h>
+#include <isthmus/experimental.h>
 #include <string>
 #include <string_view>
 

@@ -2,22 +2,25 @@
 // Decodes bytes to buffers over adopted memory and on other queues, hints, and actions at the
 // completion of events. Whatever the order, every call returns a documented status, every owner is
 // released once, every descriptor is notified once, and ASan and UBSan find no error.
-#include <isthmus/isthmus.h>
+#include <isthmus/experimental.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "checks.hpp"
 #include "devices.hpp"
+#include "infos.hpp"
 
 namespace {
 
 using namespace fuzz;
 
+constexpr isthmus_status_t k_invalid = ISTHMUS_ERROR_INVALID_ARGUMENT;
 constexpr std::size_t k_most = 6;           // objects of each type
 constexpr std::size_t k_block_bytes = 512;  // of each block that buffers are made over
 
@@ -78,7 +81,7 @@ class machine {
   }
 
   void step() {
-    switch (from_.byte() % 15) {
+    switch (from_.byte() % 16) {
       case 0: return adopt();
       case 1: return adopt_own();
       case 2: return create();
@@ -93,6 +96,7 @@ class machine {
       case 11: return prefetch();
       case 12: return pending();
       case 13: return ask_for_native();
+      case 14: return read_infos();
       default: return look();
     }
   }
@@ -105,7 +109,7 @@ class machine {
 
   // From a pool or from the driver.
   void add_block(isthmus_kind_t kind) {
-    isthmus_context_t* const home = isthmus_queue_context(queues_[0]);
+    isthmus_context_t* const home = context_of(queues_[0]);
     block made{};
     require((from_.byte() % 2 == 0
                  ? isthmus_resource_provider(home, nullptr, kind, &made.from)
@@ -274,19 +278,53 @@ class machine {
       keep(isthmus_queue_pending(from_.any(queues_), &made), made);
     }
   }
+  isthmus_queue_info_t info_of(isthmus_queue_t* queue) {
+    isthmus_queue_info_t info{};
+    require(read_info(from_, info, isthmus_queue_info, queue) ==
+            (queue != nullptr ? ISTHMUS_OK : k_invalid));
+    return info;
+  }
+  isthmus_context_t* context_of(isthmus_queue_t* queue) { return info_of(queue).context; }
+  // The properties of a queue and of the objects that it refers to agree with one another.
+  void read_infos() {
+    isthmus_queue_t* const of = from_.any(queues_);
+    const isthmus_queue_info_t queue = info_of(of);
+    if (of == nullptr) return;
+    require(queue.key == isthmus_queue_key(of));
+    isthmus_context_info_t context{};
+    require(read_info(from_, context, isthmus_context_info, queue.context) == ISTHMUS_OK);
+    require(context.key == isthmus_context_key(queue.context) && context.device_count != 0);
+    isthmus_device_info_t device{};
+    require(read_info(from_, device, isthmus_device_info, queue.device) == ISTHMUS_OK);
+    isthmus_device_memory_info_t memory{};
+    const isthmus_status_t code =
+        read_info(from_, memory, isthmus_device_memory_info, queue.device);
+    if (code == ISTHMUS_OK) require(memory.free_bytes <= memory.total_bytes);
+    isthmus_platform_info_t platform{};
+    require(read_info(from_, platform, isthmus_platform_info, device.platform) == ISTHMUS_OK);
+    require(std::strcmp(device.backend, platform.backend) == 0);
+    isthmus_event_t* const event = any_event();
+    isthmus_event_info_t state{};
+    require(read_info(from_, state, isthmus_event_info, event) ==
+            (event != nullptr ? ISTHMUS_OK : k_invalid));
+    isthmus_buffer_info_t buffer{};
+    (void)read_info(from_, buffer, isthmus_buffer_info, from_.any(buffers_));
+  }
   // Neither the host nor a simulated device has native handles.
   void ask_for_native() {
     isthmus_queue_t* const of = from_.any(queues_);
-    require(isthmus_queue_native(of) == nullptr);
+    void* native = this;
+    require(isthmus_queue_export_native(of, &native) == (of != nullptr ? ISTHMUS_OK : k_invalid));
+    require(native == (of != nullptr ? nullptr : this));
     isthmus_queue_t* made = nullptr;
     isthmus_context_t* home = nullptr;
-    isthmus_device_t* const device = isthmus_queue_device(queues_[0]);
+    isthmus_device_t* const device = info_of(queues_[0]).device;
     require(isthmus_queue_adopt(device, &told_, owner(), &made) == ISTHMUS_ERROR_UNSUPPORTED);
     require(isthmus_context_adopt(device, &told_, owner(), &home) == ISTHMUS_ERROR_UNSUPPORTED);
-    require(isthmus_context_share(isthmus_queue_context(queues_[0]), device, &home) ==
+    require(isthmus_context_share(context_of(queues_[0]), device, &home) ==
             ISTHMUS_ERROR_UNSUPPORTED);
     isthmus_event_t* event = nullptr;
-    require(isthmus_event_adopt(isthmus_queue_context(queues_[0]), &told_, owner(), &event) ==
+    require(isthmus_event_adopt(context_of(queues_[0]), &told_, owner(), &event) ==
             ISTHMUS_ERROR_UNSUPPORTED);
     require(made == nullptr && home == nullptr && event == nullptr);
   }

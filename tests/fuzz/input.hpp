@@ -2,7 +2,7 @@
 #pragma once
 // Decodes the bytes of a fuzzer, and checks what holds for every call of the C interface.
 
-#include <isthmus/isthmus.h>
+#include <isthmus/experimental.h>
 
 #include <cstddef>
 #include <cstdint>

@@ -2,6 +2,7 @@
 #pragma once
 // Options for pools that soon run out of memory and wait only briefly.
 
+#include "infos.hpp"
 #include "input.hpp"
 
 namespace fuzz {
@@ -18,7 +19,7 @@ inline isthmus_budget_t* new_budget(input& from) {
 inline isthmus_budget_info_t info_of(isthmus_budget_t* budget) {
   isthmus_budget_info_t info{};
   info.struct_size = sizeof info;
-  require(isthmus_budget_query(budget, &info) == ISTHMUS_OK);
+  require(isthmus_budget_info(budget, &info) == ISTHMUS_OK);
   return info;
 }
 
@@ -55,12 +56,11 @@ inline void expect_sound(const isthmus_snapshot_t& of) {
   require(of.holder_count <= ISTHMUS_MAX_HOLDERS);
 }
 
-inline void expect_stage_counts(isthmus_resource_t* pool, isthmus_oom_stage_t oom_stage) {
-  std::uint64_t tried = 0;
-  std::uint64_t served = 0;
-  const isthmus_status_t code = isthmus_resource_oom_stage(pool, oom_stage, &tried, &served);
-  expect_documented(code);
-  require(served <= tried);
+inline void expect_stage_counts(input& from, isthmus_resource_t* pool,
+                                isthmus_oom_stage_t oom_stage) {
+  isthmus_oom_stage_info_t info{};
+  const isthmus_status_t code = read_info(from, info, isthmus_oom_stage_info, pool, oom_stage);
+  require(info.served <= info.tried);
   if (code == ISTHMUS_OK) require(isthmus_oom_stage_name(oom_stage) != nullptr);
 }
 

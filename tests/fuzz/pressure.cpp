@@ -3,7 +3,7 @@
 // work that does not complete, and with callbacks that free memory, allocate more, and are added
 // and removed. Whatever the calls, each returns a documented status, counts are consistent, nothing
 // is leaked, and nothing hangs.
-#include <isthmus/isthmus.h>
+#include <isthmus/experimental.h>
 
 #include <cstdint>
 #include <string>
@@ -108,7 +108,7 @@ class machine {
   void new_custom(isthmus_resource_t* under) {
     isthmus_resource_info_t info{};
     info.struct_size = sizeof info;
-    if (isthmus_resource_query(under, &info) != ISTHMUS_OK) return;
+    if (isthmus_resource_info(under, &info) != ISTHMUS_OK) return;
     const isthmus_resource_operations_t how{sizeof how, &source::allocate, &source::deallocate,
                                             &source::usage, &source::trim};
     isthmus_resource_retain(under);
@@ -221,7 +221,7 @@ class machine {
       expect_sound(seen);
       require(seen.requested_bytes == 0 && seen.oom_stages == 0 && seen.device == nullptr);
     }
-    expect_stage_counts(of, from_.byte() % 10 - 1);
+    expect_stage_counts(from_, of, from_.byte() % 10 - 1);
     if (of != nullptr) require(isthmus_resource_verify(of) == ISTHMUS_OK);
     if (budget_ != nullptr) expect_sound(budget_);
   }
@@ -244,7 +244,7 @@ class machine {
     if (code != ISTHMUS_OK || memory == nullptr) return isthmus_resource_release(from);
     isthmus_pointer_info_t info{};
     info.struct_size = sizeof info;
-    require(isthmus_pointer_query(nullptr, memory, &info) == ISTHMUS_OK);
+    require(isthmus_pointer_info(nullptr, memory, &info) == ISTHMUS_OK);
     require(info.base == memory && info.nbytes >= nbytes && info.resource == from);
     expect_origin(info, memory);
     blocks_.push_back({from, memory, nbytes, nullptr, 0});
@@ -294,10 +294,10 @@ class machine {
 // Memory freed on a queue is released soon after the queue's work has completed.
 void expect_nothing_left(isthmus_device_t* device) {
   expect_soon([device] {
-    std::uint64_t on_device = 0;
-    std::uint64_t on_host = 0;
-    const isthmus_status_t code = isthmus_sim_state(device, nullptr, &on_device, &on_host);
-    return code != ISTHMUS_OK || (on_device == 0 && on_host == 0);
+    isthmus_sim_info_t info{};
+    info.struct_size = sizeof info;
+    const isthmus_status_t code = isthmus_sim_info(device, &info);
+    return code != ISTHMUS_OK || (info.device_bytes == 0 && info.host_bytes == 0);
   });
 }
 

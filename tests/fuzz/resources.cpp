@@ -3,7 +3,7 @@
 // are made, used, misused and released in any order. Whatever the order, every call returns a
 // documented status, counts match what is live, nothing is leaked, and ASan and UBSan find no
 // error.
-#include <isthmus/isthmus.h>
+#include <isthmus/experimental.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -13,6 +13,7 @@
 #include "callbacks.hpp"
 #include "checks.hpp"
 #include "devices.hpp"
+#include "infos.hpp"
 #include "pools.hpp"
 
 namespace {
@@ -126,7 +127,7 @@ class machine {
     isthmus_resource_t* under = any(resources_);
     isthmus_resource_info_t info{};
     info.struct_size = sizeof info;
-    if (isthmus_resource_query(under, &info) != ISTHMUS_OK) return;
+    if (isthmus_resource_info(under, &info) != ISTHMUS_OK) return;
     isthmus_resource_operations_t how{};
     how.struct_size = from_.byte() == 255 ? 1 : sizeof how;
     how.allocate = &source::allocate;
@@ -192,7 +193,7 @@ class machine {
     const std::uint32_t count = from_.byte() % 16 == 0 ? from_.byte() : from_.byte() % 3;
     const isthmus_owner_t owner{new frames, &frames::release};
     const isthmus_stack_function_t tell = from_.byte() % 2 == 0 ? nullptr : &frames::format;
-    keep(isthmus_resource_tracking(upstream, count, tell, owner, &made), made, {upstream},
+    keep(isthmus_resource_allocation_tracker(upstream, count, tell, owner, &made), made, {upstream},
          {.tracks = true});
   }
   void new_cutter() {
@@ -240,20 +241,21 @@ class machine {
   }
   void look() {
     isthmus_resource_t* of = any(resources_);
-    isthmus_statistics_t counts{};
+    isthmus_statistics_info_t counts{};
     counts.struct_size = from_.byte() == 255 ? 1 : sizeof counts;
-    isthmus_status_t code = isthmus_statistics_query(of, &counts);
+    isthmus_status_t code = isthmus_statistics_info(of, &counts);
     expect_documented(code);
     if (code == ISTHMUS_OK) expect_sound(counts);
-    code = isthmus_scope_query(any(scopes_), &counts);
+    code = isthmus_scope_info(any(scopes_), &counts);
     expect_documented(code);
     if (code == ISTHMUS_OK) expect_sound(counts);
     if (from_.byte() % 4 == 0) expect_documented(isthmus_statistics_reset(of));
-    std::uint64_t most = 0;
-    std::uint64_t in_use = 0;
-    code = isthmus_limit_query(of, &most, &in_use);
-    expect_documented(code);
-    require(in_use <= most);
+    isthmus_limit_info_t limit{};
+    (void)read_info(from_, limit, isthmus_limit_info, of);
+    require(limit.in_use_bytes <= limit.limit_bytes);
+    isthmus_resource_info_t held{};
+    require(read_info(from_, held, isthmus_resource_info, of) ==
+            (of != nullptr ? ISTHMUS_OK : k_invalid));
     expect_documented(isthmus_log_flush(of));
   }
   void look_at_tracked() {
@@ -305,7 +307,7 @@ class machine {
     expect_documented(isthmus_resource_trim(of, from_.size(), nullptr));
     isthmus_resource_info_t info{};
     info.struct_size = sizeof info;
-    expect_documented(isthmus_resource_query(of, &info));
+    expect_documented(isthmus_resource_info(of, &info));
     require(info.free_bytes <= info.held_bytes);
   }
   void new_buffer() {
@@ -339,7 +341,7 @@ class machine {
     if (code != ISTHMUS_OK || memory == nullptr) return;
     isthmus_pointer_info_t info{};
     info.struct_size = sizeof info;
-    require(isthmus_pointer_query(nullptr, memory, &info) == ISTHMUS_OK);
+    require(isthmus_pointer_info(nullptr, memory, &info) == ISTHMUS_OK);
     const auto offset = static_cast<std::size_t>(static_cast<unsigned char*>(memory) -
                                                  static_cast<unsigned char*>(info.base));
     require(offset <= info.nbytes && nbytes <= info.nbytes - offset);

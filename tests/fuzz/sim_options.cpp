@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fuzzes the parser of a simulated device's options. The result is a device that works, or an error
 // that says why not.
-#include <isthmus/isthmus.h>
+#include <isthmus/experimental.h>
 #include <cstdint>
 #include <string>
 

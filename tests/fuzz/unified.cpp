@@ -2,7 +2,7 @@
 // Decodes bytes to calls on unified buffers, with each way of finding host writes. Whatever the
 // order and the arguments, every call returns a documented status, ranges lie in the buffer, and
 // views remain writable until they end. After conflicts are resolved both copies are equal.
-#include <isthmus/isthmus.h>
+#include <isthmus/experimental.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "devices.hpp"
+#include "infos.hpp"
 
 namespace {
 
@@ -49,7 +50,7 @@ class machine {
       require(isthmus_queue_wait(each, 20'000'000'000) != ISTHMUS_ERROR_TIMEOUT);
       isthmus_queue_release(each);
     }
-    require(isthmus_tracking_force(ISTHMUS_TRACKING_DEFAULT) == ISTHMUS_OK);
+    require(isthmus_dirty_tracking_force(ISTHMUS_DIRTY_TRACKING_DEFAULT) == ISTHMUS_OK);
   }
 
   void step() {
@@ -137,8 +138,9 @@ class machine {
     const std::size_t which = from_.byte() % all_.size();
     if (from_.byte() % 2 == 0) {
       isthmus_unified_free(all_[which].handle);
-      isthmus_unified_state_t state = -1;
-      require(isthmus_unified_state(all_[which].handle, &state) == ISTHMUS_ERROR_CLOSED);
+      isthmus_unified_info_t info{};
+      info.struct_size = sizeof info;
+      require(isthmus_unified_info(all_[which].handle, &info) == ISTHMUS_ERROR_CLOSED);
     }
     isthmus_unified_release(all_[which].handle);
     all_.erase(all_.begin() + static_cast<std::ptrdiff_t>(which));
@@ -274,20 +276,17 @@ class machine {
     expect_documented(isthmus_event_wait(events_[from_.byte() % events_.size()], -1));
   }
   void tracking() {
-    isthmus_tracking_t now = -1;
-    std::uint64_t granule = 0;
-    const char* reason = nullptr;
-    expect_documented(isthmus_tracking_force(from_.byte() % 6 - 1));
-    require(isthmus_tracking_query(&now, &granule, &reason) == ISTHMUS_OK);
-    require(now >= ISTHMUS_TRACKING_PAGES && now <= ISTHMUS_TRACKING_HASHES);
-    require(granule != 0 && reason != nullptr);
+    isthmus_dirty_tracking_info_t now{};
+    expect_documented(isthmus_dirty_tracking_force(from_.byte() % 6 - 1));
+    require(read_info(from_, now, isthmus_dirty_tracking_info) == ISTHMUS_OK);
+    require(now.mechanism >= ISTHMUS_DIRTY_TRACKING_PAGES &&
+            now.mechanism <= ISTHMUS_DIRTY_TRACKING_HASHES);
+    require(now.granule != 0 && now.reason != nullptr);
   }
   void look() {
     const made of = any();
     isthmus_unified_info_t info{};
-    info.struct_size = from_.byte() == 255 ? 1 : sizeof info;
-    const isthmus_status_t code = isthmus_unified_info(of.handle, &info);
-    expect_documented(code);
+    const isthmus_status_t code = read_info(from_, info, isthmus_unified_info, of.handle);
     if (code != ISTHMUS_OK) return;
     require(info.nbytes == of.nbytes && info.state >= ISTHMUS_UNIFIED_UNINITIALIZED &&
             info.state <= ISTHMUS_UNIFIED_DEVICE_DIRTY);
@@ -328,9 +327,10 @@ class machine {
       require(std::memcmp(got.data(), host, of.nbytes) == 0);
     }
     isthmus_buffer_release(device);
-    isthmus_unified_state_t state = -1;
-    require(isthmus_unified_state(it, &state) == ISTHMUS_OK);
-    require(state == ISTHMUS_UNIFIED_SYNCHRONIZED);
+    isthmus_unified_info_t info{};
+    info.struct_size = sizeof info;
+    require(isthmus_unified_info(it, &info) == ISTHMUS_OK);
+    require(info.state == ISTHMUS_UNIFIED_SYNCHRONIZED);
   }
 
   input& from_;

@@ -25,7 +25,12 @@ MODULE_LAYERS = ["core", "layout", "memory", "buffer", "transfer", "interop", "a
 MODULE_LAYERS += ["frameworks", "dpctl"]
 MODULES = Path("python/src")
 # Headers that need none of the library's functions.
-SHARED = ["isthmus/isthmus.h", "isthmus/float16.hpp", "isthmus/detail/dtype_facts.hpp"]
+SHARED = [
+    "isthmus/isthmus.h",
+    "isthmus/experimental.h",
+    "isthmus/float16.hpp",
+    "isthmus/detail/dtype_facts.hpp",
+]
 REGISTRY = Path("src/backend/drivers.cpp")
 WORKAROUNDS = "workarounds"  # for defects of drivers; below `backend`
 LICENCE = "SPDX-License-Identifier: Apache-2.0"

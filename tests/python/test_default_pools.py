@@ -91,7 +91,7 @@ def test_one_pool_for_all_languages() -> None:
     """A buffer created through the C ABI comes from Python's pool."""
     library = ctypes.CDLL(isthmus.get_library())
     made, pointer = ctypes.c_void_p(), ctypes.c_void_p()
-    assert library.isthmus_buffer_create(ctypes.c_size_t(1000), 1, ctypes.c_int64(0), None, None,
+    assert library.isthmus_buffer_create(ctypes.c_size_t(1000), 1, ctypes.c_size_t(0), None, None,
                                          ctypes.byref(made)) == 0  # fmt: skip
     raw = ctypes.c_void_p()
     assert library.isthmus_default_pool(None, 1, 0, ctypes.byref(raw)) == 0

@@ -174,7 +174,8 @@ def test_the_declarations_for_cython_are_those_of_the_header() -> None:
 
 def test_cython_sees_all_of_the_c_interface() -> None:
     comment = re.compile(r"/\*.*?\*/|#[^\n]*", re.S)
-    header = comment.sub("", (ROOT / "include" / "isthmus" / "isthmus.h").read_text())
+    headers = (ROOT / "include" / "isthmus" / name for name in ("isthmus.h", "experimental.h"))
+    header = comment.sub("", "".join(path.read_text() for path in headers))
     seen = comment.sub("", (ROOT / "python" / "isthmus" / "__init__.pxd").read_text())
     functions, constants = r"\bisthmus_\w+(?=\()", r"\bISTHMUS_[A-Z_0-9]+(?=\s*=)"
     for pattern in (functions, constants, r"\bisthmus_\w+_t(?=;)"):

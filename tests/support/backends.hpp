@@ -150,7 +150,7 @@ class on_backend : public leak_checked, public ::testing::WithParamInterface<std
         nbytes, kind,
         {.queue = queue_, .resource = im::resource::provider(queue_.context(), kind, device_)});
   }
-  im::buffer make(std::size_t nbytes, im::kind kind, std::int64_t alignment = 0) const {
+  im::buffer make(std::size_t nbytes, im::kind kind, std::size_t alignment = 0) const {
     return im::buffer(nbytes, kind, {.queue = queue_, .alignment = alignment});
   }
 

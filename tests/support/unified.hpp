@@ -44,9 +44,8 @@ inline std::string name_of(const unified_case& one) {
 }
 
 inline bool reports_pages() {
-  isthmus_tracking_t found = 0;
-  im::detail::check(isthmus_tracking_query(&found, nullptr, nullptr));
-  return found == ISTHMUS_TRACKING_PAGES;
+  const auto found = im::detail::read<isthmus_dirty_tracking_info_t>(isthmus_dirty_tracking_info);
+  return found.mechanism == ISTHMUS_DIRTY_TRACKING_PAGES;
 }
 
 class on_unified : public leak_checked, public ::testing::WithParamInterface<unified_case> {

@@ -6,7 +6,7 @@
 // Thread safety: immutable.
 #pragma once
 
-#include <isthmus/isthmus.h>
+#include <isthmus/experimental.h>
 
 #include <complex>
 #include <cstddef>

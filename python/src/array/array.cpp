@@ -127,7 +127,7 @@ PyType_Slot typed_array_slots[] = {{Py_mp_length, slot(&length_of)},
 }  // namespace
 
 nb::object make_fresh_array(SharedLayout layout, isthmus_kind_t kind, nb::object queue,
-                            std::int64_t alignment, const Resource* resource) {
+                            std::size_t alignment, const Resource* resource) {
   const CreationClock clock;
   auto raw = create_buffer(layout->nbytes, kind, alignment, *nb::inst_ptr<python::Queue>(queue),
                            resource, KindsAllowed::any, PoolUse::arrays);

@@ -11,7 +11,7 @@ namespace isthmus::python {
 // A new array in new, uninitialized memory from `resource`, else the current resource, else the
 // default pool. `queue` is a Queue. Throws what construct_buffer throws.
 [[nodiscard]] nb::object make_fresh_array(SharedLayout layout, isthmus_kind_t kind,
-                                          nb::object queue, std::int64_t alignment = 0,
+                                          nb::object queue, std::size_t alignment = 0,
                                           const Resource* resource = nullptr);
 
 // Implements Array.copy(): the elements in C order, in new memory of the same kind and queue.

@@ -3,6 +3,7 @@
 // libraries.
 
 #include <algorithm>
+#include <bit>
 
 #include "array/array.hpp"
 #include "array/bindings.hpp"
@@ -57,10 +58,10 @@ nb::object queue_for(const ArrayRequest& request, const Model& like, const Resou
 }
 
 // The requested alignment, or that of the elements if it is larger.
-std::int64_t alignment_for(const ArrayRequest& request, const ElementType& type) {
+std::size_t alignment_for(const ArrayRequest& request, const ElementType& type) {
   const auto alignment = to_alignment(request.alignment);
-  const bool is_power = alignment > 0 && (alignment & (alignment - 1)) == 0;
-  return is_power ? std::max<std::int64_t>(alignment, type.alignment) : alignment;
+  return std::has_single_bit(alignment) ? std::max<std::size_t>(alignment, type.alignment)
+                                        : alignment;
 }
 
 // A resource that falls back to another kind of memory.

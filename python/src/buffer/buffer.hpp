@@ -74,11 +74,11 @@ enum class KindsAllowed { any, requested_only };
 // If `resource` is null, allocates from the current resource, or without one from the default pool
 // for `use`.
 void construct_buffer(Buffer* buffer, std::size_t nbytes, isthmus_kind_t kind,
-                      std::int64_t alignment, nb::object queue, const Resource* resource,
+                      std::size_t alignment, nb::object queue, const Resource* resource,
                       KindsAllowed allowed, PoolUse use = PoolUse::buffers);
 // The same without a Python object. `kind` is set to the kind of the memory that was allocated.
 [[nodiscard]] ISTHMUS_EXPORTED BufferHandle
-create_buffer(std::size_t nbytes, isthmus_kind_t& kind, std::int64_t alignment, const Queue& queue,
+create_buffer(std::size_t nbytes, isthmus_kind_t& kind, std::size_t alignment, const Queue& queue,
               const Resource* resource, KindsAllowed allowed, PoolUse use = PoolUse::buffers);
 // Implements Buffer(...): parses the arguments without a tuple and a dictionary.
 PyObject* buffer_vectorcall(PyObject* type, PyObject* const* arguments, std::size_t count,

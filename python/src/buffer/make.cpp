@@ -47,7 +47,7 @@ nb::object queue_for(const BufferRequest& request, const Resource* resource) {
 struct Creation {
   std::size_t nbytes;
   isthmus_kind_t kind;
-  std::int64_t alignment;
+  std::size_t alignment;
   const Queue& queue;
   const Resource* resource;  // null for 0 bytes, and inside a resource's allocation function
 
@@ -133,7 +133,7 @@ void free_buffer(const Buffer& self) noexcept {
   isthmus_buffer_free(self.raw.get());
 }
 
-BufferHandle create_buffer(std::size_t nbytes, isthmus_kind_t& kind, std::int64_t alignment,
+BufferHandle create_buffer(std::size_t nbytes, isthmus_kind_t& kind, std::size_t alignment,
                            const Queue& queue, const Resource* resource, KindsAllowed allowed,
                            PoolUse use) {
   drain_deferred();
@@ -170,7 +170,7 @@ BufferHandle create_buffer(std::size_t nbytes, isthmus_kind_t& kind, std::int64_
 }
 
 void construct_buffer(Buffer* buffer, std::size_t nbytes, isthmus_kind_t kind,
-                      std::int64_t alignment, nb::object queue, const Resource* resource,
+                      std::size_t alignment, nb::object queue, const Resource* resource,
                       KindsAllowed allowed, PoolUse use) {
   const CreationClock clock;
   const auto& target_queue = *nb::inst_ptr<isthmus::python::Queue>(queue);

@@ -157,7 +157,7 @@ std::size_t to_size_or(nb::handle value, const char* name, std::size_t default_s
   return value.is_none() ? default_size : to_size(value, name);
 }
 
-std::int64_t to_alignment(nb::handle value) {
+std::size_t to_alignment(nb::handle value) {
   if (!value.is_valid() || value.is_none()) {
     return 0;
   }
@@ -169,10 +169,10 @@ std::int64_t to_alignment(nb::handle value) {
   if (overflow > 0) {
     raise_bad_alignment(value);
   }
-  return overflow < 0 ? -1 : alignment;
+  return overflow < 0 || alignment < 0 ? 0 : static_cast<std::size_t>(alignment);
 }
 
-std::int64_t to_exact_alignment(nb::handle value) {
+std::size_t to_exact_alignment(nb::handle value) {
   if (!value.is_valid() || value.is_none()) {
     return 0;
   }
@@ -182,7 +182,7 @@ std::int64_t to_exact_alignment(nb::handle value) {
   if (overflow != 0 || alignment < 0) {
     raise_bad_alignment(index);
   }
-  return alignment;
+  return static_cast<std::size_t>(alignment);
 }
 
 bool is_true(nb::handle value) {

@@ -43,12 +43,12 @@ struct SliceBounds {
 [[nodiscard]] std::size_t to_size(nb::handle value, const char* name);
 // The same, but returns `default_size` for None.
 [[nodiscard]] std::size_t to_size_or(nb::handle value, const char* name, std::size_t default_size);
-// Returns 0 for None. Negative numbers, which dpctl treats as no alignment, are returned unchanged.
+// Returns 0 for None, and for negative numbers, which dpctl treats as no alignment.
 // InvalidArgumentError from 2**63 on, as for alignments that no device supports.
-[[nodiscard]] std::int64_t to_alignment(nb::handle value);
+[[nodiscard]] std::size_t to_alignment(nb::handle value);
 // The same for a resource, where negative numbers are an error: InvalidArgumentError for a number
 // that is negative or has more than 63 bits.
-[[nodiscard]] std::int64_t to_exact_alignment(nb::handle value);
+[[nodiscard]] std::size_t to_exact_alignment(nb::handle value);
 // The result of `if value:`. Errors of the value propagate.
 [[nodiscard]] bool is_true(nb::handle value);
 // TypeError if it is neither True nor False.

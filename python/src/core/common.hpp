@@ -6,7 +6,7 @@
 // it releases the interpreter's lock around some of them and reports errors as Python exceptions.
 // Its state is in globals that the interpreter's lock guards: one interpreter per process.
 
-#include <isthmus/isthmus.h>
+#include <isthmus/experimental.h>
 #include <nanobind/nanobind.h>
 #include <isthmus/handle.hpp>
 

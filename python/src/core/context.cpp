@@ -53,10 +53,8 @@ nb::object share_with(const Context& self, nb::handle argument) {
 }
 
 nb::list devices_of(const Context& self) {
-  std::size_t count = 0;
-  check(isthmus_context_device_count(self.raw.get(), &count));
   nb::list listed;
-  for (std::size_t i = 0; i < count; ++i) {
+  for (std::size_t i = 0; i < info_of(self).device_count; ++i) {
     DeviceHandle found;
     check(isthmus_context_device(self.raw.get(), i, found.out()));
     listed.append(wrap(std::move(found)));
@@ -120,7 +118,7 @@ void bind_context(nb::module_& module) {
       .def_prop_ro(
           "native_handle",
           [](const Context& self) {
-            return reinterpret_cast<std::uintptr_t>(isthmus_context_native(self.raw.get()));
+            return reinterpret_cast<std::uintptr_t>(info_of(self).native);
           },
           "The driver's handle as an integer (OpenCL: cl_context), 0 if the driver has none.\n"
           "Valid while this object exists.")

@@ -69,20 +69,19 @@ const char* type_of(const Device& self) {
 }
 
 nb::object platform_of(const Device& self) {
-  PlatformHandle found;
-  check(isthmus_device_platform(self.raw.get(), found.out()));
-  return wrap(std::move(found));
+  return wrap(PlatformHandle::share(info_of(self).platform));
 }
 
 nb::object memory_info(const Device& self) {
-  std::uint64_t free_bytes = 0, total_bytes = 0;
+  isthmus_device_memory_info_t info{};
+  info.struct_size = sizeof info;
   isthmus_status_t status;
   {
     const GilRelease released;  // for a driver call
-    status = isthmus_device_memory(self.raw.get(), &free_bytes, &total_bytes);
+    status = isthmus_device_memory_info(self.raw.get(), &info);
   }
   check(status);
-  return nb::make_tuple(free_bytes, total_bytes);
+  return nb::make_tuple(info.free_bytes, info.total_bytes);
 }
 
 nb::object default_context_of(const Device& self) {
@@ -150,9 +149,7 @@ void bind_properties(nb::class_<Device>& bound) {
                    "The default context, which the devices of its platform share.")
       .def_prop_ro(
           "native_handle",
-          [](const Device& self) {
-            return reinterpret_cast<std::uintptr_t>(isthmus_device_native(self.raw.get()));
-          },
+          [](const Device& self) { return reinterpret_cast<std::uintptr_t>(info_of(self).native); },
           "The driver's handle as an integer (OpenCL: cl_device_id), 0 if the driver has none.");
 }
 

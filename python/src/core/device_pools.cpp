@@ -33,7 +33,10 @@ void DevicePools::trim() noexcept {
 }
 
 const Resource& DevicePools::make(isthmus_kind_t kind, isthmus_queue_t* queue, PoolUse use) {
-  const auto context_key = isthmus_context_key(isthmus_queue_context(queue));
+  isthmus_queue_info_t info{};
+  info.struct_size = sizeof info;
+  check(isthmus_queue_info(queue, &info));
+  const auto context_key = isthmus_context_key(info.context);
   auto created = std::make_unique<Resource>(make_pool(kind, queue, use));
   if (const auto* found = find(kind, context_key, use)) {
     return *found;  // created by another thread meanwhile
@@ -48,8 +51,7 @@ void DevicePools::drop_empty() noexcept {
   std::erase_if(entries_, [](const Entry& each) {
     isthmus_resource_info_t info{};
     info.struct_size = sizeof info;
-    return isthmus_resource_query(each.pool->raw.get(), &info) == ISTHMUS_OK &&
-           info.held_bytes == 0;
+    return isthmus_resource_info(each.pool->raw.get(), &info) == ISTHMUS_OK && info.held_bytes == 0;
   });
 }
 

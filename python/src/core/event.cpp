@@ -224,9 +224,7 @@ void bind_event(nb::module_& module) {
            "two devices.")
       .def_prop_ro(
           "native_handle",
-          [](const Event& self) {
-            return reinterpret_cast<std::uintptr_t>(isthmus_event_native(self.raw.get()));
-          },
+          [](const Event& self) { return reinterpret_cast<std::uintptr_t>(info_of(self).native); },
           "The driver's handle as an integer (OpenCL: cl_event), 0 if the driver has none. Valid\n"
           "while this object exists.")
       .def("__repr__", &event_repr, nb::sig("def __repr__(self) -> str"));

@@ -33,7 +33,9 @@ nb::object wrap_once(IdentityMap<Wrapper, typename Handle::raw_type>& map, nb::h
 }  // namespace
 
 std::uintptr_t device_key_of(isthmus_device_t* raw) noexcept {
-  const void* native = isthmus_device_native(raw);
+  isthmus_device_info_t info{};
+  info.struct_size = sizeof info;
+  const void* native = isthmus_device_info(raw, &info) == ISTHMUS_OK ? info.native : nullptr;
   return reinterpret_cast<std::uintptr_t>(native != nullptr ? native : raw);
 }
 
@@ -49,10 +51,11 @@ Context::Context(ContextHandle owned) : raw{std::move(owned)} {}
 Context::~Context() { contexts.erase(raw.get(), this); }
 
 Queue::Queue(QueueHandle owned) : raw{std::move(owned)} {
-  device_object = wrap(DeviceHandle::share(isthmus_queue_device(raw.get())));
-  context_object = wrap(ContextHandle::share(isthmus_queue_context(raw.get())));
+  const auto queue_info = info_of(raw.get());
+  device_object = wrap(DeviceHandle::share(queue_info.device));
+  context_object = wrap(ContextHandle::share(queue_info.context));
   device_key = device_of(device_object)->key;
-  context_key = isthmus_context_key(isthmus_queue_context(raw.get()));
+  context_key = isthmus_context_key(queue_info.context);
   const auto info = info_of(*device_of(device_object));
   is_on_host = std::strcmp(info.backend, "host") == 0;
   // CUDA accepts work that waits for the host, but blocks a thread that copies to or from memory
@@ -77,6 +80,27 @@ isthmus_device_info_t info_of(isthmus_device_t* raw) {
   return info;
 }
 isthmus_device_info_t info_of(const Device& device) { return info_of(device.raw.get()); }
+
+isthmus_context_info_t info_of(const Context& context) {
+  isthmus_context_info_t info{};
+  info.struct_size = sizeof info;
+  check(isthmus_context_info(context.raw.get(), &info));
+  return info;
+}
+
+isthmus_queue_info_t info_of(isthmus_queue_t* raw) {
+  isthmus_queue_info_t info{};
+  info.struct_size = sizeof info;
+  check(isthmus_queue_info(raw, &info));
+  return info;
+}
+
+isthmus_event_info_t info_of(const Event& event) {
+  isthmus_event_info_t info{};
+  info.struct_size = sizeof info;
+  check(isthmus_event_info(event.raw.get(), &info));
+  return info;
+}
 
 bool is_temporary(const Device& device) { return std::strcmp(info_of(device).backend, "sim") == 0; }
 

@@ -103,6 +103,9 @@ extern ISTHMUS_EXPORTED BoundTypes types;
 [[nodiscard]] bool is_temporary(const Device& device);
 [[nodiscard]] isthmus_device_info_t info_of(const Device& device);
 [[nodiscard]] isthmus_device_info_t info_of(isthmus_device_t* raw);
+[[nodiscard]] isthmus_context_info_t info_of(const Context& context);
+[[nodiscard]] isthmus_queue_info_t info_of(isthmus_queue_t* raw);
+[[nodiscard]] isthmus_event_info_t info_of(const Event& event);
 [[nodiscard]] std::string describe(const Device& device);
 
 }  // namespace isthmus::python

@@ -140,12 +140,13 @@ nb::list list_platforms() {
 nb::list list_absent() {
   static_cast<void>(all_platforms());
   std::size_t count = 0;
-  check(isthmus_absent_count(&count));
+  check(isthmus_absent_driver_count(&count));
   nb::list listed;
   for (std::size_t i = 0; i < count; ++i) {
-    const char *backend = nullptr, *reason = nullptr;
-    check(isthmus_absent_get(i, &backend, &reason));
-    listed.append(nb::make_tuple(backend, reason));
+    isthmus_absent_driver_info_t info{};
+    info.struct_size = sizeof info;
+    check(isthmus_absent_driver_info(i, &info));
+    listed.append(nb::make_tuple(info.backend, info.reason));
   }
   return listed;
 }

@@ -193,14 +193,12 @@ nb::class_<Queue> bind_queue(nb::module_& module) {
 
 void* export_handle(const Queue& queue) {
   void* handle = nullptr;
+  isthmus_status_t status;
   {
     const GilRelease released;  // the call may retry for a second
-    handle = isthmus_queue_native(queue.raw.get());
+    status = isthmus_queue_export_native(queue.raw.get(), &handle);
   }
-  if (handle == nullptr) {
-    const std::string_view backend = info_of(*device_of(queue.device_object)).backend;
-    check(backend == "host" || backend == "sim" ? ISTHMUS_OK : ISTHMUS_ERROR_DRIVER);
-  }
+  check(status);
   return handle;
 }
 

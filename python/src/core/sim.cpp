@@ -37,9 +37,10 @@ std::uint64_t calls(const Device& device, const char* kind) {
 }
 
 nb::object state(const Device& device) {
-  std::uint64_t clock_ns = 0, device_bytes = 0, host_bytes = 0;
-  check(isthmus_sim_state(device.raw.get(), &clock_ns, &device_bytes, &host_bytes));
-  return nb::make_tuple(clock_ns, device_bytes, host_bytes);
+  isthmus_sim_info_t info{};
+  info.struct_size = sizeof info;
+  check(isthmus_sim_info(device.raw.get(), &info));
+  return nb::make_tuple(info.clock_ns, info.device_bytes, info.host_bytes);
 }
 
 }  // namespace

@@ -151,7 +151,7 @@ nb::object from_sycl(nb::handle argument, nb::object (*find)(nb::handle), const 
 }
 
 nb::object sycl_capsule(const Queue& self) {
-  require_sycl(isthmus_queue_device(self.raw.get()), "queue");
+  require_sycl(device_of(self.device_object)->raw.get(), "queue");
   return capsule_for<QueueHandle>(self.raw, export_handle(self), k_queue);
 }
 
@@ -159,20 +159,20 @@ nb::object sycl_capsule(const Context& self) {
   DeviceHandle first;
   check(isthmus_context_device(self.raw.get(), 0, first.out()));
   require_sycl(first.get(), "context");
-  return capsule_for<ContextHandle>(self.raw, isthmus_context_native(self.raw.get()), k_context);
+  return capsule_for<ContextHandle>(self.raw, info_of(self).native, k_context);
 }
 
 nb::object sycl_capsule(const Event& self) {
-  const char* backend = isthmus_event_backend(self.raw.get());
-  if (std::strcmp(backend, "sycl") != 0) {
-    raise_python(PyExc_TypeError, "an event of the backend \"%s\" is not a SYCL event", backend);
+  auto info = info_of(self);
+  if (std::strcmp(info.backend, "sycl") != 0) {
+    raise_python(PyExc_TypeError, "an event of the backend \"%s\" is not a SYCL event",
+                 info.backend);
   }
-  void* native = isthmus_event_native(self.raw.get());
-  if (native == nullptr) {  // not submitted to the driver yet
+  if (info.native == nullptr) {  // not submitted to the driver yet
     check(wait_for_event(self.raw.get(), -1));
-    native = isthmus_event_native(self.raw.get());
+    info = info_of(self);
   }
-  return capsule_for<EventHandle>(self.raw, native, k_event);
+  return capsule_for<EventHandle>(self.raw, info.native, k_event);
 }
 
 }  // namespace isthmus::python

@@ -67,7 +67,7 @@ nb::object make_filled(PyTypeObject* type, DpctlBlock block, void* pointer, std:
   raise_set();
 }
 
-BufferHandle allocate(std::size_t nbytes, isthmus_kind_t kind, std::int64_t alignment,
+BufferHandle allocate(std::size_t nbytes, isthmus_kind_t kind, std::size_t alignment,
                       const DpctlSource& source) try {
   const auto& queue = *nb::inst_ptr<Queue>(source.internal);
   nb::object chosen = current_resource(kind, queue);
@@ -93,7 +93,7 @@ void require_queue(nb::handle queue) {
 }
 
 nb::object make_new(PyTypeObject* type, isthmus_kind_t kind, std::size_t nbytes,
-                    std::int64_t alignment, nb::handle queue) {
+                    std::size_t alignment, nb::handle queue) {
   const auto source = dpctl_source_for(queue, kind);
   auto memory = allocate(nbytes, kind, alignment, source);
   auto sycl_queue =
@@ -103,8 +103,9 @@ nb::object make_new(PyTypeObject* type, isthmus_kind_t kind, std::size_t nbytes,
                      source.sycl_queue, nb::none());
 }
 
-std::int64_t alignment_in(nb::handle argument) {
-  return argument.is_valid() ? to_ssize(argument, "alignment") : 0;
+std::size_t alignment_in(nb::handle argument) {
+  const auto alignment = argument.is_valid() ? to_ssize(argument, "alignment") : 0;
+  return alignment < 0 ? 0 : static_cast<std::size_t>(alignment);
 }
 
 bool is_copy_requested(const MemoryArguments& arguments) {

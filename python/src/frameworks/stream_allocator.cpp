@@ -75,7 +75,7 @@ isthmus_queue_t* adopt_stream(int device, CudaStream stream) {
 isthmus_resource_info_t info_of(isthmus_resource_t* resource) {
   isthmus_resource_info_t info{};
   info.struct_size = sizeof info;
-  check(isthmus_resource_query(resource, &info));
+  check(isthmus_resource_info(resource, &info));
   return info;
 }
 
@@ -337,12 +337,12 @@ AllocatorUsage StreamAllocator::usage(int device) {
   const auto& resources = resources_for(device);
   AllocatorUsage result{};
   result.counts.struct_size = sizeof result.counts;
-  check(isthmus_statistics_query(resources.counted, &result.counts));
+  check(isthmus_statistics_info(resources.counted, &result.counts));
   result.resource = info_of(resources.counted);
   if (resources.budget != nullptr) {
     isthmus_budget_info_t info{};
     info.struct_size = sizeof info;
-    check(isthmus_budget_query(resources.budget, &info));
+    check(isthmus_budget_info(resources.budget, &info));
     result.peak_held_bytes = info.peak_held_bytes;
     result.has_peak = true;
   }
@@ -352,7 +352,7 @@ AllocatorUsage StreamAllocator::usage(int device) {
 void record_stream_use(void* pointer, CudaStream stream) {
   isthmus_pointer_info_t info{};
   info.struct_size = sizeof info;
-  if (pointer == nullptr || isthmus_pointer_query(nullptr, pointer, &info) != ISTHMUS_OK ||
+  if (pointer == nullptr || isthmus_pointer_info(nullptr, pointer, &info) != ISTHMUS_OK ||
       info.state != ISTHMUS_MEMORY_LIVE) {
     return;
   }
@@ -366,7 +366,7 @@ void record_stream_use(void* pointer, CudaStream stream) {
 void* find_block(void* pointer, std::size_t* nbytes) noexcept {
   isthmus_pointer_info_t info{};
   info.struct_size = sizeof info;
-  if (isthmus_pointer_query(nullptr, pointer, &info) != ISTHMUS_OK || info.base == nullptr) {
+  if (isthmus_pointer_info(nullptr, pointer, &info) != ISTHMUS_OK || info.base == nullptr) {
     return pointer;
   }
   if (nbytes != nullptr) {

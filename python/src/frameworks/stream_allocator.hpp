@@ -31,7 +31,7 @@ using CudaStream = void*;
 [[nodiscard]] isthmus_queue_t* queue_of_stream_number(int device, CudaStream stream);
 
 struct AllocatorUsage {
-  isthmus_statistics_t counts;
+  isthmus_statistics_info_t counts;
   isthmus_resource_info_t resource;
   std::uint64_t peak_held_bytes;
   bool has_peak;

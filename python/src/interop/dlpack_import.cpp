@@ -92,8 +92,7 @@ std::uint64_t flags_of(const dlpack::ManagedVersioned& versioned) { return versi
 isthmus_kind_t kind_of(const Adoption& adoption, const dlpack::Device& device, const Queue& queue) {
   isthmus_pointer_info_t info{};
   info.struct_size = sizeof info;
-  check(
-      isthmus_pointer_query(context_of(queue.context_object)->raw.get(), adoption.pointer, &info));
+  check(isthmus_pointer_info(context_of(queue.context_object)->raw.get(), adoption.pointer, &info));
   if (info.kind != ISTHMUS_KIND_UNKNOWN || device.type == dlpack::k_cpu) {
     return info.kind == ISTHMUS_KIND_UNKNOWN ? ISTHMUS_KIND_HOST : info.kind;
   }

@@ -180,7 +180,7 @@ const Queue& queue_to_export(const Buffer& buffer) {
   if (buffer.kind == ISTHMUS_KIND_DEVICE && buffer.nbytes != 0) {
     isthmus_pointer_info_t info{};
     info.struct_size = sizeof info;
-    check(isthmus_pointer_query(nullptr, info_of(buffer).pointer, &info));
+    check(isthmus_pointer_info(nullptr, info_of(buffer).pointer, &info));
     if (info.device != nullptr && device_key_of(info.device) != queue.device_key) {
       const auto owner = Device(DeviceHandle::share(info.device));
       raise_python(PyExc_BufferError,

@@ -137,7 +137,7 @@ isthmus_kind_t kind_in(const Buffer& self, nb::handle syclobj) {
   }
   isthmus_pointer_info_t info{};
   info.struct_size = sizeof info;
-  check(isthmus_pointer_query(context->raw.get(), info_of(self).pointer, &info));
+  check(isthmus_pointer_info(context->raw.get(), info_of(self).pointer, &info));
   return info.kind;
 }
 

@@ -48,42 +48,42 @@ void leave_scope(nb::pointer_and_handle<StatisticsScope> self, nb::args) {
   scopes.pop(self.h, "scopes");
 }
 
-isthmus_statistics_t counts_of(const StatisticsResource& self) {
-  isthmus_statistics_t counts{};
+isthmus_statistics_info_t counts_of(const StatisticsResource& self) {
+  isthmus_statistics_info_t counts{};
   counts.struct_size = sizeof counts;
-  check(isthmus_statistics_query(self.raw.get(), &counts));
+  check(isthmus_statistics_info(self.raw.get(), &counts));
   return counts;
 }
 
-isthmus_statistics_t counts_of(const StatisticsScope& self) {
-  isthmus_statistics_t counts{};
+isthmus_statistics_info_t counts_of(const StatisticsScope& self) {
+  isthmus_statistics_info_t counts{};
   counts.struct_size = sizeof counts;
   if (self.raw) {
-    check(isthmus_scope_query(self.raw.get(), &counts));
+    check(isthmus_scope_info(self.raw.get(), &counts));
   }
   return counts;
 }
 
 // In the order of bind_counts; the first two are signed.
 nb::object net_counts_of(const StatisticsScope& self) {
-  isthmus_statistics_t counts{};
+  isthmus_statistics_info_t counts{};
   counts.struct_size = sizeof counts;
   if (self.raw) {
-    check(isthmus_scope_query_net(self.raw.get(), &counts));
+    check(isthmus_scope_net_info(self.raw.get(), &counts));
   }
   return nb::make_tuple(static_cast<std::int64_t>(counts.current_bytes),
                         static_cast<std::int64_t>(counts.current_count), counts.peak_bytes,
                         counts.peak_count, counts.total_bytes, counts.total_count);
 }
 
-template <class Class, std::uint64_t isthmus_statistics_t::*Field>
+template <class Class, std::uint64_t isthmus_statistics_info_t::*Field>
 std::uint64_t count(const Class& self) {
   return counts_of(self).*Field;
 }
 
 template <class Class, class Bound>
 void bind_counts(Bound& bound) {
-  using Raw = isthmus_statistics_t;
+  using Raw = isthmus_statistics_info_t;
   bound
       .def_prop_ro("current_bytes", &count<Class, &Raw::current_bytes>,
                    nb::sig("def current_bytes(self) -> int"),
@@ -126,17 +126,16 @@ void init_fallback(FallbackResource* self, nb::handle first, nb::handle second) 
       self, FallbackResource{make_adaptor(first, std::move(resource)), nb::borrow(second)});
 }
 
-std::uint64_t in_use_of(const LimitResource& self) {
-  std::uint64_t in_use = 0;
-  check(isthmus_limit_query(self.raw.get(), nullptr, &in_use));
-  return in_use;
+isthmus_limit_info_t info_of(const LimitResource& self) {
+  isthmus_limit_info_t info{};
+  info.struct_size = sizeof info;
+  check(isthmus_limit_info(self.raw.get(), &info));
+  return info;
 }
 
-std::uint64_t limit_of(const LimitResource& self) {
-  std::uint64_t limit = 0;
-  check(isthmus_limit_query(self.raw.get(), &limit, nullptr));
-  return limit;
-}
+std::uint64_t in_use_of(const LimitResource& self) { return info_of(self).in_use_bytes; }
+
+std::uint64_t limit_of(const LimitResource& self) { return info_of(self).limit_bytes; }
 
 void bind_statistics(nb::module_& module) {
   nb::class_<StatisticsScope> scope(

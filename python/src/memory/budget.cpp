@@ -22,7 +22,7 @@ void init_budget(Budget* self, nb::handle limit, nb::handle queue, nb::handle ki
 isthmus_budget_info_t info_of(const Budget& budget) {
   isthmus_budget_info_t info{};
   info.struct_size = sizeof info;
-  check(isthmus_budget_query(budget.raw.get(), &info));
+  check(isthmus_budget_info(budget.raw.get(), &info));
   return info;
 }
 

@@ -178,9 +178,10 @@ nb::object stages_of_pool(const PoolResource& resource) {
   nb::dict all;
   isthmus_oom_stage_t each = 0;
   while (const char* name = isthmus_oom_stage_name(each)) {
-    std::uint64_t tried = 0, served = 0;
-    check(isthmus_resource_oom_stage(resource.raw.get(), each++, &tried, &served));
-    all[name] = counts(tried, served);
+    isthmus_oom_stage_info_t info{};
+    info.struct_size = sizeof info;
+    check(isthmus_oom_stage_info(resource.raw.get(), each++, &info));
+    all[name] = counts(info.tried, info.served);
   }
   return all;
 }

@@ -83,7 +83,7 @@ isthmus_resource_info_t info_of(const Resource& resource) {
   isthmus_resource_info_t info{};
   info.struct_size = sizeof info;
   const ExceptionScope exceptions;
-  check(isthmus_resource_query(resource.raw.get(), &info));
+  check(isthmus_resource_info(resource.raw.get(), &info));
   exceptions.raise();
   return info;
 }
@@ -174,8 +174,8 @@ nb::object query(nb::handle pointer, nb::handle context) {
   const void* address = to_pointer(pointer, "pointer");
   isthmus_pointer_info_t info{};
   info.struct_size = sizeof info;
-  check(isthmus_pointer_query(queried_context == nullptr ? nullptr : queried_context->raw.get(),
-                              address, &info));
+  check(isthmus_pointer_info(queried_context == nullptr ? nullptr : queried_context->raw.get(),
+                             address, &info));
   ContextHandle context_handle;
   ResourceHandle resource_handle;
   check(isthmus_pointer_origin(address, context_handle.out(), resource_handle.out()));

@@ -88,7 +88,7 @@ void init_tracking(TrackingResource* self, nb::handle upstream, nb::handle frame
                  python > ISTHMUS_MAX_FRAMES ? python : native);
   }
   ResourceHandle resource;
-  check(isthmus_resource_tracking(
+  check(isthmus_resource_allocation_tracker(
       upstream_resource.raw.get(), static_cast<std::uint32_t>(native),
       python != 0 ? &frames_of_python : nullptr,
       python != 0 ? defer_owner(new FrameCount{python}) : isthmus_owner_t{}, resource.out()));
@@ -96,7 +96,7 @@ void init_tracking(TrackingResource* self, nb::handle upstream, nb::handle frame
 }
 
 struct VisitedBlock {
-  isthmus_tracked_t record;
+  isthmus_tracked_allocation_t record;
   std::string stack;
 };
 struct VisitedBlocks {
@@ -110,7 +110,8 @@ nb::object lines_of(const std::string& text) {
 
 nb::object live_blocks(const TrackingResource& self) {
   VisitedBlocks visited;
-  const isthmus_tracked_function_t add = [](void* object, const isthmus_tracked_t* each) {
+  const isthmus_tracked_allocation_function_t add = [](void* object,
+                                                       const isthmus_tracked_allocation_t* each) {
     auto& output = *static_cast<VisitedBlocks*>(object);
     try {
       output.all.push_back({*each, each->stack});
@@ -137,14 +138,14 @@ nb::object live_blocks(const TrackingResource& self) {
 }
 
 struct VisitedUsage {
-  std::vector<std::pair<const char*, isthmus_statistics_t>> all;
+  std::vector<std::pair<const char*, isthmus_statistics_info_t>> all;
   bool is_complete = true;
 };
 
 nb::object usage_by_tag(const TrackingResource& self) {
   VisitedUsage visited;
   const isthmus_tag_usage_function_t add = [](void* object, const char* tag,
-                                              const isthmus_statistics_t* usage) {
+                                              const isthmus_statistics_info_t* usage) {
     auto& output = *static_cast<VisitedUsage*>(object);
     try {
       output.all.emplace_back(tag, *usage);

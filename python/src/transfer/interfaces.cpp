@@ -15,7 +15,7 @@ namespace isthmus::python {
 isthmus_kind_t query_kind(const Queue& queue, const void* pointer) {
   isthmus_pointer_info_t info{};
   info.struct_size = sizeof info;
-  check(isthmus_pointer_query(isthmus_queue_context(queue.raw.get()), pointer, &info));
+  check(isthmus_pointer_info(context_of(queue.context_object)->raw.get(), pointer, &info));
   return info.kind;
 }
 
@@ -28,7 +28,7 @@ constexpr const char* k_cuda_protocol = "__cuda_array_interface__";
 nb::object queue_in_context(const Context& context, const void* pointer) {
   isthmus_pointer_info_t info{};
   info.struct_size = sizeof info;
-  check(isthmus_pointer_query(context.raw.get(), pointer, &info));
+  check(isthmus_pointer_info(context.raw.get(), pointer, &info));
   DeviceHandle device;
   if (info.device != nullptr) {
     device = DeviceHandle::share(info.device);
@@ -37,8 +37,7 @@ nb::object queue_in_context(const Context& context, const void* pointer) {
   }
   QueueHandle queue;
   check(isthmus_queue_default(device.get(), queue.out()));
-  const auto key = isthmus_context_key(isthmus_queue_context(queue.get()));
-  if (key != isthmus_context_key(context.raw.get())) {
+  if (isthmus_context_key(info_of(queue.get()).context) != isthmus_context_key(context.raw.get())) {
     QueueHandle created;
     check(isthmus_queue_create(context.raw.get(), device.get(), created.out()));
     queue = std::move(created);

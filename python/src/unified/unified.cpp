@@ -45,9 +45,10 @@ nb::object to_host(Unified& self, std::size_t begin, std::size_t end, nb::handle
 
 std::int32_t state_of(Unified& self) {
   auto* const raw = raw_of(self);
-  isthmus_unified_state_t state = 0;
-  call_without_lock([&] { return isthmus_unified_state(raw, &state); });
-  return state;
+  isthmus_unified_info_t info{};
+  info.struct_size = sizeof info;
+  call_without_lock([&] { return isthmus_unified_info(raw, &info); });
+  return info.state;
 }
 
 nb::list dirty_bytes(Unified& self, bool of_device) {
@@ -71,11 +72,11 @@ nb::list dirty_bytes(Unified& self, bool of_device) {
   return result;
 }
 
-const char* tracking_name(isthmus_tracking_t tracking) noexcept {
+const char* tracking_name(isthmus_dirty_tracking_t tracking) noexcept {
   switch (tracking) {
-    case ISTHMUS_TRACKING_PAGES: return "pages";
-    case ISTHMUS_TRACKING_BYTES: return "bytes";
-    case ISTHMUS_TRACKING_HASHES: return "hashes";
+    case ISTHMUS_DIRTY_TRACKING_PAGES: return "pages";
+    case ISTHMUS_DIRTY_TRACKING_BYTES: return "bytes";
+    case ISTHMUS_DIRTY_TRACKING_HASHES: return "hashes";
     default: return "";
   }
 }
@@ -136,11 +137,10 @@ void synchronize_all(const nb::list& buffers, nb::handle queue) {
 }
 
 nb::tuple tracking_in_force() {
-  isthmus_tracking_t tracking = 0;
-  std::uint64_t granule = 0;
-  const char* reason = "";
-  call_without_lock([&] { return isthmus_tracking_query(&tracking, &granule, &reason); });
-  return nb::make_tuple(tracking_name(tracking), granule, reason);
+  isthmus_dirty_tracking_info_t info{};
+  info.struct_size = sizeof info;
+  call_without_lock([&] { return isthmus_dirty_tracking_info(&info); });
+  return nb::make_tuple(tracking_name(info.mechanism), info.granule, info.reason);
 }
 
 // The resource in `argument`, else the current one, which `holder` keeps alive; null if there is

@@ -8,6 +8,8 @@
 // inserted before the caller receives the block, and is removed before the block returns to
 // upstream.
 
+#include <isthmus/experimental.h>
+
 #include <atomic>
 #include <optional>
 #include <string>
