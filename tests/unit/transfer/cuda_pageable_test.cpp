@@ -2,6 +2,7 @@
 // Copies of pageable memory through pinned memory, beside external work on the same streams, and
 // with failures of the driver, of memory allocation and of the process.
 
+#include <isthmus/experimental.h>
 #include <sys/resource.h>
 
 #include <algorithm>
