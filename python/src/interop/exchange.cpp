@@ -163,9 +163,8 @@ nb::object clone(nb::handle self) {
   const auto view = bytes.get();
   const auto info = info_of(view.buffer);
   nb::object object = nb::inst_alloc(view_type(view.buffer, self));
-  construct_buffer(nb::inst_ptr<Buffer>(object), view.nbytes, view.buffer.kind,
-                   static_cast<std::int64_t>(info.alignment), view.buffer.queue_object, nullptr,
-                   KindsAllowed::requested_only);
+  construct_buffer(nb::inst_ptr<Buffer>(object), view.nbytes, view.buffer.kind, info.alignment,
+                   view.buffer.queue_object, nullptr, KindsAllowed::requested_only);
   nb::inst_mark_ready(object);
   Endpoint destination = buffer_endpoint(*buffer_of(object));
   destination.owner = object;
