@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// DLPack 1.0: how array libraries export memory to each other. The structures are the standard's.
-// Checks of a producer's tensor, made before anything is read or computed from it. Functions here
-// need the interpreter's lock.
+// DLPack 1.0: how array libraries export memory to each other. Checks of a producer's tensor, made
+// before anything is read or computed from it. Functions here need the interpreter's lock.
+//
+// The structures are declared here because no small package has the standard's header: Debian 12's
+// libdlpack-dev is version 0.6, without DLManagedTensorVersioned, and on PyPI the header is part of
+// large packages (apache-tvm-ffi: 11 MB, a binary for each platform). The standard fixes the layout
+// for each major version; it is asserted below.
+
+#include <cstddef>
 
 #include "layout/layout.hpp"
 
@@ -55,6 +61,23 @@ struct ManagedVersioned {
   std::uint64_t flags;
   dlpack::Tensor tensor;
 };
+
+static_assert(sizeof(Device) == 8 && offsetof(Device, type) == 0 && offsetof(Device, id) == 4);
+static_assert(sizeof(DataType) == 4 && offsetof(DataType, code) == 0);
+static_assert(offsetof(DataType, bits) == 1 && offsetof(DataType, lanes) == 2);
+static_assert(sizeof(Tensor) == 48 && offsetof(Tensor, data) == 0);
+static_assert(offsetof(Tensor, device) == 8 && offsetof(Tensor, ndim) == 16);
+static_assert(offsetof(Tensor, dtype) == 20 && offsetof(Tensor, shape) == 24);
+static_assert(offsetof(Tensor, strides) == 32 && offsetof(Tensor, byte_offset) == 40);
+static_assert(sizeof(Managed) == 64 && offsetof(Managed, tensor) == 0);
+static_assert(offsetof(Managed, context) == 48 && offsetof(Managed, deleter) == 56);
+static_assert(sizeof(Version) == 8 && offsetof(Version, major) == 0 &&
+              offsetof(Version, minor) == 4);
+static_assert(sizeof(ManagedVersioned) == 80 && offsetof(ManagedVersioned, version) == 0);
+static_assert(offsetof(ManagedVersioned, context) == 8 &&
+              offsetof(ManagedVersioned, deleter) == 16);
+static_assert(offsetof(ManagedVersioned, flags) == 24 && offsetof(ManagedVersioned, tensor) == 32);
+
 // Converts (type, number). BufferError for other objects.
 [[nodiscard]] Device to_device(nb::handle argument);
 // The result of the producer's __dlpack_device__, checked in the same way.
@@ -76,7 +99,5 @@ struct ManagedVersioned {
 [[nodiscard]] ArrayNumbers byte_strides(const Tensor& tensor, std::int64_t item, bool is_empty);
 // Performs all checks above. BufferError if one fails.
 void require_valid(const Tensor& tensor, std::uint64_t flags);
-
-static_assert(sizeof(Tensor) == 48 && sizeof(Managed) == 64 && sizeof(ManagedVersioned) == 80);
 
 }  // namespace isthmus::python::dlpack
