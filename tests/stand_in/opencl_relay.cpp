@@ -20,8 +20,6 @@
 #include "../../src/backend/opencl/api.hpp"
 #include "interpreter.hpp"
 
-using namespace isthmus::opencl;
-
 namespace {
 
 #define RELAY_EXPORTED(X) \
@@ -32,11 +30,11 @@ namespace {
   ISTHMUS_OPENCL_USM(X)
 
 enum call : std::size_t {
-#define RELAY_NUMBER(member, name, ...) k_##name,
+#define RELAY_NUMBER(member, name) k_##name,
   RELAY_ALL(RELAY_NUMBER) k_calls
 };
 constexpr std::array<std::string_view, k_calls> k_names{
-#define RELAY_NAME(member, name, ...) #name,
+#define RELAY_NAME(member, name) #name,
     RELAY_ALL(RELAY_NAME)};
 
 void* library() {
@@ -52,8 +50,12 @@ void* library() {
 }
 
 std::array<std::atomic<void*>, k_calls> theirs{};
+template <class Function>
+Function real(call number) {
+  return reinterpret_cast<Function>(theirs[number].load());
+}
 
-constexpr Code k_refused = -59;  // CL_INVALID_OPERATION
+constexpr cl_int k_refused = CL_INVALID_OPERATION;
 
 // Remaining commands before one is refused; negative: none is.
 std::atomic<long> before_refusal{-1};
@@ -87,13 +89,11 @@ void fill_now(void* arguments) {
 }
 
 // Replaces the fill by a native kernel. Pre: the memory is the host's.
-Code fill_late(QueueHandle on, void* destination, const void* pattern, std::size_t pattern_bytes,
-               std::size_t nbytes, unsigned count, const EventHandle* after, EventHandle* made) {
-  using native =
-      Code(QueueHandle, NativeFunction, void*, std::size_t, unsigned, const MemoryHandle*,
-           const void**, unsigned, const EventHandle*, EventHandle*);
+cl_int fill_late(cl_command_queue on, void* destination, const void* pattern,
+                 std::size_t pattern_bytes, std::size_t nbytes, unsigned count,
+                 const cl_event* after, cl_event* made) {
   late_fill what{static_cast<std::byte*>(destination), pattern, pattern_bytes, nbytes};
-  return reinterpret_cast<native*>(theirs[k_clEnqueueNativeKernel].load())(
+  return real<decltype(&::clEnqueueNativeKernel)>(k_clEnqueueNativeKernel)(
       on, fill_now, &what, sizeof what, 0, nullptr, nullptr, count, after, made);
 }
 
@@ -120,14 +120,14 @@ std::array<std::atomic<long>, k_calls> calls_made{};  // only calls that may wai
 std::array<std::atomic<long>, k_calls> under_interpreter{};
 
 // The library reads the outcome of events by waiting for them, which does not block if all ended.
-bool any_pends(unsigned count, const EventHandle* all) {
-  using question = Code (*)(EventHandle, unsigned, std::size_t, void*, std::size_t*);
-  const auto ask = reinterpret_cast<question>(theirs[k_clGetEventInfo].load());
+bool any_pends(unsigned count, const cl_event* all) {
+  const auto ask = real<decltype(&::clGetEventInfo)>(k_clGetEventInfo);
   for (unsigned each = 0; each < count; ++each) {
-    Code reached = 1;
+    cl_int reached = 1;
     if (ask == nullptr ||
-        ask(all[each], cl::k_event_status, sizeof reached, &reached, nullptr) != cl::k_success ||
-        reached > cl::k_complete) {
+        ask(all[each], CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof reached, &reached, nullptr) !=
+            CL_SUCCESS ||
+        reached > CL_COMPLETE) {
       return true;
     }
   }
@@ -141,11 +141,11 @@ struct relayed;
 template <call Call, class Result, class... Parameters>
 struct relayed<Call, Result(Parameters...)> {
   static constexpr bool k_is_command =
-      k_names[Call].starts_with("clEnqueue") && std::is_same_v<Result, Code>;
+      k_names[Call].starts_with("clEnqueue") && std::is_same_v<Result, cl_int>;
 
   static bool waits(const Parameters&... arguments) {
     if constexpr (says_whether_it_waits(Call)) {
-      return std::get<1>(std::tie(arguments...)) != cl::k_false;
+      return std::get<1>(std::tie(arguments...)) != CL_FALSE;
     } else if constexpr (Call == k_clWaitForEvents) {
       return any_pends(arguments...);
     } else {
@@ -158,7 +158,7 @@ struct relayed<Call, Result(Parameters...)> {
       ++calls_made[Call];
       under_interpreter[Call] += stand_in::interpreter_is_held() ? 1 : 0;
     }
-    const auto real = reinterpret_cast<Result (*)(Parameters...)>(theirs[Call].load());
+    const auto function = real<Result (*)(Parameters...)>(Call);
     if constexpr (k_is_command) {
       if (is_refused()) {
         return k_refused;
@@ -170,11 +170,11 @@ struct relayed<Call, Result(Parameters...)> {
       }
     }
     if constexpr (Call == k_clGetExtensionFunctionAddressForPlatform) {
-      return [real](PlatformHandle of, const char* name) -> void* {
-        return extension(real(of, name), name);
+      return [function](cl_platform_id of, const char* name) -> void* {
+        return extension(function(of, name), name);
       }(arguments...);
     } else {
-      return real(arguments...);
+      return function(arguments...);
     }
   }
 };
@@ -192,9 +192,9 @@ void* extension(void* found, std::string_view name) {
   if (found == nullptr || reads_patterns_late()) {
     return nullptr;
   }
-#define RELAY_EXTENSION(member, function, ...)                \
-  if (name == #function) {                                    \
-    return relay_extension<k_##function, __VA_ARGS__>(found); \
+#define RELAY_EXTENSION(member, function)                                                \
+  if (name == #function) {                                                               \
+    return relay_extension<k_##function, std::remove_pointer_t<::function##_fn>>(found); \
   }
   ISTHMUS_OPENCL_USM(RELAY_EXTENSION)
   return found;
@@ -233,10 +233,11 @@ long opencl_relay_made(std::size_t number) { return calls_made[number]; }
 long opencl_relay_under_interpreter(std::size_t number) { return under_interpreter[number]; }
 
 // One symbol for each call, of which only the type is known. Its address is resolved once.
-#define RELAY_ENTRY(member, name, ...)                                                     \
-  using name##_type = __VA_ARGS__;                                                         \
-  [[gnu::used]] name##_type* resolve_##name() { return resolve<k_##name, name##_type>(); } \
-  name##_type name __attribute__((ifunc("resolve_" #name)));
+#define RELAY_ENTRY(member, name)                    \
+  [[gnu::used]] decltype(&::name) resolve_##name() { \
+    return resolve<k_##name, decltype(::name)>();    \
+  }                                                  \
+  decltype(::name) name __attribute__((ifunc("resolve_" #name)));
 RELAY_EXPORTED(RELAY_ENTRY)
 
 }  // extern "C"

@@ -17,16 +17,17 @@ namespace {
 // code.
 constexpr std::size_t k_svm_alignment = 128;
 
-UsmKind kind_of(Number type) noexcept {
+UsmKind kind_of(cl_unified_shared_memory_type_intel type) noexcept {
   switch (type) {
-    case cl::k_usm_device: return ISTHMUS_KIND_DEVICE;
-    case cl::k_usm_shared: return ISTHMUS_KIND_SHARED;
-    case cl::k_usm_host: return ISTHMUS_KIND_HOST;
+    case CL_MEM_TYPE_DEVICE_INTEL: return ISTHMUS_KIND_DEVICE;
+    case CL_MEM_TYPE_SHARED_INTEL: return ISTHMUS_KIND_SHARED;
+    case CL_MEM_TYPE_HOST_INTEL: return ISTHMUS_KIND_HOST;
     default: return ISTHMUS_KIND_UNKNOWN;
   }
 }
 
-Error not_allocated(const isthmus::Device& device, const AllocationRequest& request, Code outcome) {
+Error not_allocated(const isthmus::Device& device, const AllocationRequest& request,
+                    cl_int outcome) {
   const auto& properties = device.properties();
   const auto status =
       is_out_of_memory(outcome) ? ISTHMUS_ERROR_OUT_OF_MEMORY : call_failed("", outcome).code();
@@ -55,28 +56,29 @@ PointerFacts Context::query(const void* pointer) noexcept {
   if (get_info == nullptr || os::drivers_unavailable()) {
     return facts;  // SVM cannot be queried
   }
-  Number type = 0;
-  if (get_info(native_.handle, pointer, cl::k_allocation_type, sizeof type, &type, nullptr) !=
-      cl::k_success) {
+  cl_unified_shared_memory_type_intel type = 0;
+  if (get_info(native_.handle, pointer, CL_MEM_ALLOC_TYPE_INTEL, sizeof type, &type, nullptr) !=
+      CL_SUCCESS) {
     return facts;
   }
   facts.kind = kind_of(type);
   if (facts.kind == ISTHMUS_KIND_UNKNOWN) {
     return facts;
   }
-  DeviceHandle device = nullptr;
-  get_info(native_.handle, pointer, cl::k_allocation_base, sizeof(void*), &facts.base, nullptr);
-  get_info(native_.handle, pointer, cl::k_allocation_bytes, sizeof facts.nbytes, &facts.nbytes,
+  cl_device_id device = nullptr;
+  get_info(native_.handle, pointer, CL_MEM_ALLOC_BASE_PTR_INTEL, sizeof(void*), &facts.base,
            nullptr);
-  get_info(native_.handle, pointer, cl::k_allocation_device, sizeof(DeviceHandle), &device,
+  get_info(native_.handle, pointer, CL_MEM_ALLOC_SIZE_INTEL, sizeof facts.nbytes, &facts.nbytes,
+           nullptr);
+  get_info(native_.handle, pointer, CL_MEM_ALLOC_DEVICE_INTEL, sizeof(cl_device_id), &device,
            nullptr);
   facts.device = device != nullptr ? platform().device_of(device) : nullptr;
   return facts;
 }
 
 void* Context::allocate_usm(const Device& device, UsmKind kind, std::size_t nbytes,
-                            std::size_t alignment, Code& outcome) const noexcept {
-  const auto aligned = static_cast<Number>(alignment);
+                            std::size_t alignment, cl_int& outcome) const noexcept {
+  const auto aligned = static_cast<cl_uint>(alignment);
   switch (kind) {
     case ISTHMUS_KIND_DEVICE:
       return calls().allocate_device(native_.handle, device.handle(), nullptr, nbytes, aligned,
@@ -90,28 +92,29 @@ void* Context::allocate_usm(const Device& device, UsmKind kind, std::size_t nbyt
 
 // Returns null if memory is exhausted or the driver does not support the alignment.
 void* Context::allocate_native(const Device& device, UsmKind kind, std::size_t nbytes,
-                               std::size_t alignment, Code& outcome) noexcept {
+                               std::size_t alignment, cl_int& outcome) noexcept {
   void* pointer = nullptr;
   if (device.traits().usm) {
     pointer = allocate_usm(device, kind, nbytes, alignment, outcome);
   } else if (alignment <= k_svm_alignment) {
-    const Bits fine_grained = kind == ISTHMUS_KIND_SHARED ? cl::k_memory_svm_fine : 0;
-    pointer = calls().allocate_svm(native_.handle, cl::k_memory_read_write | fine_grained, nbytes,
-                                   static_cast<Number>(alignment));
-    outcome = pointer != nullptr ? cl::k_success : cl::k_allocation_failed;
+    const cl_svm_mem_flags fine_grained =
+        kind == ISTHMUS_KIND_SHARED ? CL_MEM_SVM_FINE_GRAIN_BUFFER : 0;
+    pointer = calls().allocate_svm(native_.handle, CL_MEM_READ_WRITE | fine_grained, nbytes,
+                                   static_cast<cl_uint>(alignment));
+    outcome = pointer != nullptr ? CL_SUCCESS : CL_MEM_OBJECT_ALLOCATION_FAILURE;
   } else {
-    outcome = cl::k_invalid_value;
+    outcome = CL_INVALID_VALUE;
   }
   if (pointer != nullptr && alignment != 0 && address(pointer) % alignment != 0) {
     free_native(pointer);
     pointer = nullptr;
-    outcome = cl::k_invalid_value;
+    outcome = CL_INVALID_VALUE;
   }
   return pointer;
 }
 
 void* Context::allocate_padded(const Device& device, const AllocationRequest& request,
-                               Code& outcome) {
+                               cl_int& outcome) {
   auto* start = static_cast<std::byte*>(
       allocate_native(device, request.kind, request.nbytes + request.alignment - 1, 0, outcome));
   if (start == nullptr) {
@@ -126,10 +129,10 @@ void* Context::allocate_padded(const Device& device, const AllocationRequest& re
 
 Result<void*> Context::do_allocate(isthmus::Device& device, const AllocationRequest& request) {
   const auto& cl_device = static_cast<const Device&>(device);
-  Code outcome = cl::k_success;
+  cl_int outcome = CL_SUCCESS;
   void* pointer =
       allocate_native(cl_device, request.kind, request.nbytes, request.alignment, outcome);
-  if (pointer == nullptr && outcome == cl::k_invalid_value) {
+  if (pointer == nullptr && outcome == CL_INVALID_VALUE) {
     pointer = allocate_padded(cl_device, request, outcome);
   }
   if (pointer == nullptr) {
@@ -174,10 +177,10 @@ void Context::do_deallocate(void* pointer, UsmKind, std::size_t) noexcept {
 
 Result<Ref<isthmus::Queue>> Context::make_queue(isthmus::Device& device, bool platform_owned) {
   auto& member = static_cast<Device&>(device);
-  Code outcome = cl::k_success;
+  cl_int outcome = CL_SUCCESS;
   // Profiling has no measurable cost on Intel's runtime and PoCL.
   auto* queue =
-      calls().create_queue(native_.handle, member.handle(), cl::k_queue_profiling, &outcome);
+      calls().create_queue(native_.handle, member.handle(), CL_QUEUE_PROFILING_ENABLE, &outcome);
   if (queue == nullptr) {
     return call_failed("clCreateCommandQueue", outcome);
   }

@@ -38,11 +38,11 @@ class Context final : public isthmus::Context {
  private:
   [[nodiscard]] const Api& calls() const noexcept { return native_.driver.calls; }
   [[nodiscard]] void* allocate_native(const Device& device, UsmKind kind, std::size_t nbytes,
-                                      std::size_t alignment, Code& outcome) noexcept;
+                                      std::size_t alignment, cl_int& outcome) noexcept;
   [[nodiscard]] void* allocate_usm(const Device& device, UsmKind kind, std::size_t nbytes,
-                                   std::size_t alignment, Code& outcome) const noexcept;
+                                   std::size_t alignment, cl_int& outcome) const noexcept;
   [[nodiscard]] void* allocate_padded(const Device& device, const AllocationRequest& request,
-                                      Code& outcome);
+                                      cl_int& outcome);
   void free_native(void* pointer) noexcept;
   [[nodiscard]] bool is_usm(const void* pointer) noexcept;
 

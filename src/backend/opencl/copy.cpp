@@ -61,10 +61,10 @@ void fill_natively(void* arguments) {
 
 }  // namespace
 
-Code Queue::enqueue_copy(void* destination, const void* source, std::size_t nbytes,
-                         const CommandEvents& events) const noexcept {
+cl_int Queue::enqueue_copy(void* destination, const void* source, std::size_t nbytes,
+                           const CommandEvents& events) const noexcept {
   const auto copy = device_traits().usm ? calls().copy_usm : calls().copy_svm;
-  return copy(handle(), cl::k_false, destination, source, nbytes, events.wait_count, events.waits,
+  return copy(handle(), CL_FALSE, destination, source, nbytes, events.wait_count, events.waits,
               events.event);
 }
 
@@ -154,7 +154,7 @@ Result<Ref<Event>> Queue::fill_svm(void* destination, const FillPattern& pattern
         const auto outcome =
             calls().fill_svm(handle(), destination, pattern_copy->bytes, pattern_copy->nbytes,
                              nbytes, events.wait_count, events.waits, events.event);
-        if (outcome == cl::k_success) {
+        if (outcome == CL_SUCCESS) {
           keep_until_ended(calls(), *events.event, std::move(pattern_copy));
         }
         return outcome;

@@ -46,8 +46,8 @@ DelayedQueue::~DelayedQueue() {
 }
 
 bool DelayedQueue::holds_last_reference() const noexcept {
-  Number references = 1;
-  calls().get_queue_info(queue_.handle, cl::k_queue_references, sizeof references, &references,
+  cl_uint references = 1;
+  calls().get_queue_info(queue_.handle, CL_QUEUE_REFERENCE_COUNT, sizeof references, &references,
                          nullptr);
   return references == 1;
 }
@@ -59,7 +59,7 @@ void DelayedQueue::release_after_barrier() noexcept try {
   auto operation = make_ref<Operation>(queue_.context, queue_.device, GateList{});
   running.reserve(1);
   OperationEvents barrier;
-  if (calls().enqueue_barrier(queue_.handle, 0, nullptr, &barrier.last) == cl::k_success) {
+  if (calls().enqueue_barrier(queue_.handle, 0, nullptr, &barrier.last) == CL_SUCCESS) {
     calls().flush(queue_.handle);
     operation->submitted(barrier);
     running.push_back(std::move(operation));

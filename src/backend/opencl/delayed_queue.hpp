@@ -15,7 +15,7 @@ struct RetainedQueue {
   Ref<isthmus::Context> owning_context;
   NativeContext context;
   const Device& device;
-  QueueHandle handle;
+  cl_command_queue handle;
 };
 
 class DelayedQueue final : public DrainedQueue {

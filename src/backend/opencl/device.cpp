@@ -16,22 +16,26 @@ namespace {
 // Queries properties of one device. A property that the driver does not support is 0 or empty.
 class DeviceQueries {
  public:
-  DeviceQueries(const Api& calls, DeviceHandle handle) noexcept : calls_{calls}, handle_{handle} {}
+  DeviceQueries(const Api& calls, cl_device_id handle) noexcept : calls_{calls}, handle_{handle} {}
 
   template <class T>
-  [[nodiscard]] T value(Number number) const noexcept {
+  [[nodiscard]] T value(cl_device_info property) const noexcept {
     T result{};
-    const auto outcome = calls_.get_device_info(handle_, number, sizeof result, &result, nullptr);
-    return outcome == cl::k_success ? result : T{};
+    const auto outcome = calls_.get_device_info(handle_, property, sizeof result, &result, nullptr);
+    return outcome == CL_SUCCESS ? result : T{};
   }
-  [[nodiscard]] std::string text(Number number) const {
+  // Whether the property, a set of bits, includes `bit`.
+  [[nodiscard]] bool has(cl_device_info property, cl_bitfield bit) const noexcept {
+    return (value<cl_bitfield>(property) & bit) != 0;
+  }
+  [[nodiscard]] std::string text(cl_device_info property) const {
     std::size_t nbytes = 0;
-    if (calls_.get_device_info(handle_, number, 0, nullptr, &nbytes) != cl::k_success ||
+    if (calls_.get_device_info(handle_, property, 0, nullptr, &nbytes) != CL_SUCCESS ||
         nbytes == 0) {
       return {};
     }
     std::string result(nbytes, '\0');
-    calls_.get_device_info(handle_, number, nbytes, result.data(), nullptr);
+    calls_.get_device_info(handle_, property, nbytes, result.data(), nullptr);
     result.resize(std::min(result.find('\0'), result.size()));
     const auto first = result.find_first_not_of(' ');
     return first == std::string::npos ? std::string{} : result.substr(first);
@@ -39,17 +43,17 @@ class DeviceQueries {
 
  private:
   const Api& calls_;
-  DeviceHandle handle_;
+  cl_device_id handle_;
 };
 
-isthmus_device_type_t type_of(Bits type) noexcept {
-  if ((type & cl::k_type_gpu) != 0) {
+isthmus_device_type_t type_of(cl_device_type type) noexcept {
+  if ((type & CL_DEVICE_TYPE_GPU) != 0) {
     return ISTHMUS_DEVICE_GPU;
   }
-  if ((type & cl::k_type_cpu) != 0) {
+  if ((type & CL_DEVICE_TYPE_CPU) != 0) {
     return ISTHMUS_DEVICE_CPU;
   }
-  return (type & cl::k_type_accelerator) != 0 ? ISTHMUS_DEVICE_ACCELERATOR : 0;
+  return (type & CL_DEVICE_TYPE_ACCELERATOR) != 0 ? ISTHMUS_DEVICE_ACCELERATOR : 0;
 }
 
 const char* type_name(isthmus_device_type_t type) noexcept {
@@ -63,16 +67,18 @@ const char* type_name(isthmus_device_type_t type) noexcept {
 DeviceTraits traits_of(const DeviceQueries& query, const Api& calls, const PlatformFacts& facts,
                        isthmus_device_type_t type) {
   DeviceTraits traits;
-  traits.usm = calls.allocate_device != nullptr && calls.copy_usm != nullptr &&
-               query.text(cl::k_device_extensions).find("cl_intel_unified_shared_memory") !=
-                   std::string::npos;
-  traits.svm = facts.has_svm && (query.value<Bits>(cl::k_device_svm) & cl::k_svm_coarse) != 0;
+  traits.usm =
+      calls.allocate_device != nullptr && calls.copy_usm != nullptr &&
+      query.text(CL_DEVICE_EXTENSIONS).find("cl_intel_unified_shared_memory") != std::string::npos;
+  traits.svm =
+      facts.has_svm && query.has(CL_DEVICE_SVM_CAPABILITIES, CL_DEVICE_SVM_COARSE_GRAIN_BUFFER);
   traits.is_host = type == ISTHMUS_DEVICE_CPU;
-  traits.native_kernels = traits.is_host && (query.value<Bits>(cl::k_device_execution) &
-                                             cl::k_runs_native_kernels) != 0;
+  traits.native_kernels =
+      traits.is_host && query.has(CL_DEVICE_EXECUTION_CAPABILITIES, CL_EXEC_NATIVE_KERNEL);
   // PoCL 7 reports system SVM too, but refuses to fill such memory.
-  traits.accepts_host_pointers = traits.is_host && facts.is_intel &&
-                                 (query.value<Bits>(cl::k_device_svm) & cl::k_svm_system) != 0;
+  traits.accepts_host_pointers =
+      traits.is_host && facts.is_intel &&
+      query.has(CL_DEVICE_SVM_CAPABILITIES, CL_DEVICE_SVM_FINE_GRAIN_SYSTEM);
   traits.ends_dependents = traits.is_host && facts.is_intel;
   traits.needs_drain_at_exit = traits.ends_dependents;
   return traits;
@@ -84,16 +90,16 @@ constexpr std::uint64_t flag_if(bool condition, std::uint64_t capability) noexce
 
 // The supported USM kinds, as reported by the extension.
 std::uint64_t usm_kinds(const DeviceQueries& query) {
-  const auto offers = [&](Number kind, std::uint64_t capability) {
-    return flag_if((query.value<Bits>(kind) & cl::k_memory_access) != 0, capability);
+  const auto offers = [&](cl_device_info kind, std::uint64_t capability) {
+    return flag_if(query.has(kind, CL_UNIFIED_SHARED_MEMORY_ACCESS_INTEL), capability);
   };
-  return offers(cl::k_device_device_memory, ISTHMUS_CAN_DEVICE_KIND) |
-         offers(cl::k_device_shared_memory, ISTHMUS_CAN_SHARED_KIND) |
-         offers(cl::k_device_host_memory, ISTHMUS_CAN_HOST_KIND);
+  return offers(CL_DEVICE_DEVICE_MEM_CAPABILITIES_INTEL, ISTHMUS_CAN_DEVICE_KIND) |
+         offers(CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL, ISTHMUS_CAN_SHARED_KIND) |
+         offers(CL_DEVICE_HOST_MEM_CAPABILITIES_INTEL, ISTHMUS_CAN_HOST_KIND);
 }
 
 std::uint64_t svm_kinds(const DeviceQueries& query) {
-  const bool fine_grained = (query.value<Bits>(cl::k_device_svm) & cl::k_svm_fine) != 0;
+  const bool fine_grained = query.has(CL_DEVICE_SVM_CAPABILITIES, CL_DEVICE_SVM_FINE_GRAIN_BUFFER);
   return ISTHMUS_CAN_DEVICE_KIND | flag_if(fine_grained, ISTHMUS_CAN_SHARED_KIND);
 }
 
@@ -143,39 +149,39 @@ std::uint64_t max_alignment_of(const DeviceTraits& traits, std::uint64_t max_all
 }
 
 std::uint64_t base_alignment_of(const DeviceQueries& query) {
-  const std::uint64_t alignment = query.value<Number>(cl::k_device_base_alignment) / 8;
+  const std::uint64_t alignment = query.value<cl_uint>(CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8;  // bits
   return is_power_of_two(alignment) ? alignment : 64;
 }
 
 }  // namespace
 
 Result<DeviceDescription> describe(const Api& calls, const PlatformFacts& facts,
-                                   DeviceHandle handle, TypeNumbers& numbers) {
+                                   cl_device_id handle, TypeNumbers& numbers) {
   const DeviceQueries query{calls, handle};
-  const auto type = type_of(query.value<Bits>(cl::k_device_type));
+  const auto type = type_of(query.value<cl_device_type>(CL_DEVICE_TYPE));
   if (type == 0) {
     return fail(ISTHMUS_ERROR_NOT_FOUND,
                 "device '{}' has an unsupported type: only CPUs, GPUs and accelerators can be used",
-                query.text(cl::k_device_name));
+                query.text(CL_DEVICE_NAME));
   }
-  if (query.value<Number>(cl::k_device_available) == cl::k_false) {
+  if (query.value<cl_bool>(CL_DEVICE_AVAILABLE) == CL_FALSE) {
     return fail(ISTHMUS_ERROR_NOT_FOUND, "the driver reports device '{}' as not available",
-                query.text(cl::k_device_name));
+                query.text(CL_DEVICE_NAME));
   }
   DeviceDescription description;
   description.traits = traits_of(query, calls, facts, type);
   auto& properties = description.properties;
   properties.filter =
       formatted("opencl:{}:{}", type_name(type), numbers.at(static_cast<std::size_t>(type))++);
-  properties.name = query.text(cl::k_device_name);
-  properties.vendor = query.text(cl::k_device_vendor);
-  properties.driver_version = query.text(cl::k_device_driver_version);
+  properties.name = query.text(CL_DEVICE_NAME);
+  properties.vendor = query.text(CL_DEVICE_VENDOR);
+  properties.driver_version = query.text(CL_DRIVER_VERSION);
   properties.type = type;
-  properties.compute_units = query.value<Number>(cl::k_device_compute_units);
+  properties.compute_units = query.value<cl_uint>(CL_DEVICE_MAX_COMPUTE_UNITS);
   properties.copy_engines = 1;  // OpenCL does not report the number
   properties.capabilities = capabilities_of(query, calls, description.traits);
-  properties.memory_bytes = query.value<Bits>(cl::k_device_memory_bytes);
-  properties.max_allocation_bytes = query.value<Bits>(cl::k_device_max_allocation);
+  properties.memory_bytes = query.value<cl_ulong>(CL_DEVICE_GLOBAL_MEM_SIZE);
+  properties.max_allocation_bytes = query.value<cl_ulong>(CL_DEVICE_MAX_MEM_ALLOC_SIZE);
   properties.base_alignment = base_alignment_of(query);
   properties.max_alignment = max_alignment_of(description.traits, properties.max_allocation_bytes);
   properties.limitations = missing_features(description.traits, properties.capabilities);

@@ -42,17 +42,17 @@ struct PlatformFacts {
 
 // NOT_FOUND for a device that is unavailable or of a type that this library cannot use.
 [[nodiscard]] Result<DeviceDescription> describe(const Api& calls, const PlatformFacts& facts,
-                                                 DeviceHandle handle, TypeNumbers& numbers);
+                                                 cl_device_id handle, TypeNumbers& numbers);
 
 class Device final : public isthmus::Device {
  public:
-  Device(isthmus::Platform& platform, DeviceDescription description, DeviceHandle handle)
+  Device(isthmus::Platform& platform, DeviceDescription description, cl_device_id handle)
       : isthmus::Device{platform, std::move(description.properties)},
         traits_{description.traits},
         handle_{handle} {}
 
   [[nodiscard]] const DeviceTraits& traits() const noexcept { return traits_; }
-  [[nodiscard]] DeviceHandle handle() const noexcept { return handle_; }
+  [[nodiscard]] cl_device_id handle() const noexcept { return handle_; }
   [[nodiscard]] void* native() const noexcept override { return handle_; }
   [[nodiscard]] bool reaches_host_memory() const noexcept override {
     return traits_.accepts_host_pointers;
@@ -63,7 +63,7 @@ class Device final : public isthmus::Device {
 
  private:
   DeviceTraits traits_;
-  DeviceHandle handle_;
+  cl_device_id handle_;
 };
 
 }  // namespace isthmus::opencl

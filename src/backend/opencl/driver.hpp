@@ -18,7 +18,7 @@ struct Driver {
 // A context of a driver. Does not own a reference to `handle`.
 struct NativeContext {
   const Driver& driver;
-  ContextHandle handle;
+  cl_context handle;
 };
 
 }  // namespace isthmus::opencl

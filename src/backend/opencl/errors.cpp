@@ -8,63 +8,67 @@ namespace isthmus::opencl {
 namespace {
 
 struct NamedCode {
-  Code number;
+  cl_int number;
   const char* name;
 };
 
+#define ISTHMUS_NAMED(code) \
+  NamedCode { code, #code }
 constexpr std::array k_names = {
-    NamedCode{-1, "CL_DEVICE_NOT_FOUND"},
-    NamedCode{-2, "CL_DEVICE_NOT_AVAILABLE"},
-    NamedCode{-4, "CL_MEM_OBJECT_ALLOCATION_FAILURE"},
-    NamedCode{-5, "CL_OUT_OF_RESOURCES"},
-    NamedCode{-6, "CL_OUT_OF_HOST_MEMORY"},
-    NamedCode{-7, "CL_PROFILING_INFO_NOT_AVAILABLE"},
-    NamedCode{-8, "CL_MEM_COPY_OVERLAP"},
-    NamedCode{-12, "CL_MAP_FAILURE"},
-    NamedCode{-13, "CL_MISALIGNED_SUB_BUFFER_OFFSET"},
-    NamedCode{-14, "CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST"},
-    NamedCode{-30, "CL_INVALID_VALUE"},
-    NamedCode{-31, "CL_INVALID_DEVICE_TYPE"},
-    NamedCode{-32, "CL_INVALID_PLATFORM"},
-    NamedCode{-33, "CL_INVALID_DEVICE"},
-    NamedCode{-34, "CL_INVALID_CONTEXT"},
-    NamedCode{-35, "CL_INVALID_QUEUE_PROPERTIES"},
-    NamedCode{-36, "CL_INVALID_COMMAND_QUEUE"},
-    NamedCode{-37, "CL_INVALID_HOST_PTR"},
-    NamedCode{-38, "CL_INVALID_MEM_OBJECT"},
-    NamedCode{-57, "CL_INVALID_EVENT_WAIT_LIST"},
-    NamedCode{-58, "CL_INVALID_EVENT"},
-    NamedCode{-59, "CL_INVALID_OPERATION"},
-    NamedCode{-61, "CL_INVALID_BUFFER_SIZE"},
-    NamedCode{-64, "CL_INVALID_PROPERTY"},
-    NamedCode{-1001, "CL_PLATFORM_NOT_FOUND_KHR"},
+    ISTHMUS_NAMED(CL_DEVICE_NOT_FOUND),
+    ISTHMUS_NAMED(CL_DEVICE_NOT_AVAILABLE),
+    ISTHMUS_NAMED(CL_MEM_OBJECT_ALLOCATION_FAILURE),
+    ISTHMUS_NAMED(CL_OUT_OF_RESOURCES),
+    ISTHMUS_NAMED(CL_OUT_OF_HOST_MEMORY),
+    ISTHMUS_NAMED(CL_PROFILING_INFO_NOT_AVAILABLE),
+    ISTHMUS_NAMED(CL_MEM_COPY_OVERLAP),
+    ISTHMUS_NAMED(CL_MAP_FAILURE),
+    ISTHMUS_NAMED(CL_MISALIGNED_SUB_BUFFER_OFFSET),
+    ISTHMUS_NAMED(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST),
+    ISTHMUS_NAMED(CL_INVALID_VALUE),
+    ISTHMUS_NAMED(CL_INVALID_DEVICE_TYPE),
+    ISTHMUS_NAMED(CL_INVALID_PLATFORM),
+    ISTHMUS_NAMED(CL_INVALID_DEVICE),
+    ISTHMUS_NAMED(CL_INVALID_CONTEXT),
+    ISTHMUS_NAMED(CL_INVALID_QUEUE_PROPERTIES),
+    ISTHMUS_NAMED(CL_INVALID_COMMAND_QUEUE),
+    ISTHMUS_NAMED(CL_INVALID_HOST_PTR),
+    ISTHMUS_NAMED(CL_INVALID_MEM_OBJECT),
+    ISTHMUS_NAMED(CL_INVALID_EVENT_WAIT_LIST),
+    ISTHMUS_NAMED(CL_INVALID_EVENT),
+    ISTHMUS_NAMED(CL_INVALID_OPERATION),
+    ISTHMUS_NAMED(CL_INVALID_BUFFER_SIZE),
+    ISTHMUS_NAMED(CL_INVALID_PROPERTY),
+    ISTHMUS_NAMED(CL_PLATFORM_NOT_FOUND_KHR),
 };
+#undef ISTHMUS_NAMED
 
-Status status_of(Code failure) noexcept {
+Status status_of(cl_int failure) noexcept {
   switch (failure) {
-    case cl::k_device_not_available: return ISTHMUS_ERROR_DEVICE_LOST;
-    case cl::k_failed_dependency: return ISTHMUS_ERROR_DEPENDENCY;
-    case cl::k_allocation_failed:
-    case cl::k_out_of_host_memory: return ISTHMUS_ERROR_OUT_OF_MEMORY;
+    case CL_DEVICE_NOT_AVAILABLE: return ISTHMUS_ERROR_DEVICE_LOST;
+    case CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST: return ISTHMUS_ERROR_DEPENDENCY;
+    case CL_MEM_OBJECT_ALLOCATION_FAILURE:
+    case CL_OUT_OF_HOST_MEMORY: return ISTHMUS_ERROR_OUT_OF_MEMORY;
     default: return ISTHMUS_ERROR_DRIVER;
   }
 }
 
 }  // namespace
 
-const char* code_name(Code outcome) noexcept {
+const char* code_name(cl_int outcome) noexcept {
   const auto* found = std::find_if(k_names.begin(), k_names.end(),
                                    [=](const NamedCode& entry) { return entry.number == outcome; });
   return found != k_names.end() ? found->name : "an unknown code";
 }
 
-Error call_failed(const char* call, Code failure) {
+Error call_failed(const char* call, cl_int failure) {
   return fail(status_of(failure), "{} failed: {} ({})", call, code_name(failure), failure);
 }
 
-bool is_out_of_memory(Code failure) noexcept {
-  constexpr std::array codes = {cl::k_allocation_failed, cl::k_out_of_resources,
-                                cl::k_out_of_host_memory, cl::k_invalid_memory, cl::k_invalid_size};
+bool is_out_of_memory(cl_int failure) noexcept {
+  constexpr std::array codes = {CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_RESOURCES,
+                                CL_OUT_OF_HOST_MEMORY, CL_INVALID_MEM_OBJECT,
+                                CL_INVALID_BUFFER_SIZE};
   return std::find(codes.begin(), codes.end(), failure) != codes.end();
 }
 

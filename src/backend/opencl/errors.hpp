@@ -8,9 +8,9 @@
 namespace isthmus::opencl {
 
 // "CL_INVALID_VALUE"; "an unknown code" for other numbers.
-[[nodiscard]] const char* code_name(Code outcome) noexcept;
+[[nodiscard]] const char* code_name(cl_int outcome) noexcept;
 // "clFoo failed: CL_INVALID_VALUE (-30)", with the status that corresponds to the code.
-[[nodiscard]] Error call_failed(const char* call, Code failure);
-[[nodiscard]] bool is_out_of_memory(Code failure) noexcept;
+[[nodiscard]] Error call_failed(const char* call, cl_int failure);
+[[nodiscard]] bool is_out_of_memory(cl_int failure) noexcept;
 
 }  // namespace isthmus::opencl

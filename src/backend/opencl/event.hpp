@@ -17,23 +17,23 @@ using GateList = std::vector<Ref<Gate>>;
 class DriverEvent : public Event {
  public:
   // Takes ownership of one reference to `handle`, which may be null until `set_handle`.
-  DriverEvent(const NativeContext& context, EventHandle handle) noexcept
+  DriverEvent(const NativeContext& context, cl_event handle) noexcept
       : context_{context}, handle_{handle} {}
   ~DriverEvent() override;
 
   [[nodiscard]] const NativeContext& context() const noexcept { return context_; }
-  [[nodiscard]] EventHandle handle() const noexcept { return handle_; }
+  [[nodiscard]] cl_event handle() const noexcept { return handle_; }
   [[nodiscard]] void* native() noexcept override { return handle_; }
   // Adds to `all` the gates whose failure is also the failure of this event.
   virtual void add_gates(GateList& all) = 0;
 
  protected:
   [[nodiscard]] const Api& calls() const noexcept { return context_.driver.calls; }
-  void set_handle(EventHandle handle) noexcept { handle_ = handle; }
+  void set_handle(cl_event handle) noexcept { handle_ = handle; }
 
  private:
   NativeContext context_;
-  EventHandle handle_;
+  cl_event handle_;
 };
 
 }  // namespace isthmus::opencl

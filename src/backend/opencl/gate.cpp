@@ -65,7 +65,7 @@ Result<Ref<Gate>> Gate::create(const NativeContext& context, Event& foreign, boo
     return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
                 "cannot start the thread that lets queues wait for the host: {}", cause.what());
   }
-  Code outcome = cl::k_success;
+  cl_int outcome = CL_SUCCESS;
   auto* handle = context.driver.calls.create_user_event(context.handle, &outcome);
   if (handle == nullptr) {
     return call_failed("clCreateUserEvent", outcome);
@@ -100,12 +100,14 @@ bool Gate::open() noexcept {
   }
   ExitDrain::instance().remove(*this);
   const bool end = ends_dependents_ && poll() < ISTHMUS_OK;
-  calls().set_user_event(handle(), end ? cl::k_failed_dependency : cl::k_complete);
+  calls().set_user_event(handle(),
+                         end ? CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST : CL_COMPLETE);
   return true;
 }
 
 void Gate::end_unopened() noexcept {
-  calls().set_user_event(handle(), ends_dependents_ ? cl::k_failed_dependency : cl::k_complete);
+  calls().set_user_event(
+      handle(), ends_dependents_ ? CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST : CL_COMPLETE);
 }
 
 Error Gate::failure_of_dependents() const {

@@ -28,7 +28,7 @@ class Gate final : public DriverEvent, public DrainedGate, private Continuation 
   // of the first one that failed. Pre: two or more gates of one context.
   [[nodiscard]] static Result<Ref<Gate>> join(const GateList& gates, bool ends_dependents);
 
-  Gate(const NativeContext& context, EventHandle handle, bool ends_dependents) noexcept
+  Gate(const NativeContext& context, cl_event handle, bool ends_dependents) noexcept
       : DriverEvent{context, handle}, ends_dependents_{ends_dependents} {}
 
   void add_gates(GateList& all) override { all.emplace_back(this); }

@@ -10,10 +10,10 @@ namespace {
 // Returns the name of the first core function that the library lacks, or null.
 const char* load_functions(void* opened, Api& calls) noexcept {
   const char* missing = nullptr;
-#define ISTHMUS_OPENCL_LOAD(member, name, ...) \
-  calls.member = reinterpret_cast<Api::Entry<__VA_ARGS__>>(os::find_symbol(opened, #name));
-#define ISTHMUS_OPENCL_NEED(member, name, ...)         \
-  ISTHMUS_OPENCL_LOAD(member, name, __VA_ARGS__)       \
+#define ISTHMUS_OPENCL_LOAD(member, name) \
+  calls.member = reinterpret_cast<decltype(&::name)>(os::find_symbol(opened, #name));
+#define ISTHMUS_OPENCL_NEED(member, name)              \
+  ISTHMUS_OPENCL_LOAD(member, name)                    \
   if (calls.member == nullptr && missing == nullptr) { \
     missing = #name;                                   \
   }
@@ -24,19 +24,19 @@ const char* load_functions(void* opened, Api& calls) noexcept {
   return missing;
 }
 
-Result<std::vector<PlatformHandle>> list_platforms(const Api& calls) {
-  Number count = 0;
+Result<std::vector<cl_platform_id>> list_platforms(const Api& calls) {
+  cl_uint count = 0;
   auto outcome = calls.get_platforms(0, nullptr, &count);
-  std::vector<PlatformHandle> handles(count);
-  if (outcome == cl::k_success && count != 0) {
+  std::vector<cl_platform_id> handles(count);
+  if (outcome == CL_SUCCESS && count != 0) {
     outcome = calls.get_platforms(count, handles.data(), nullptr);
   }
-  if (outcome == cl::k_no_icd_platform || (outcome == cl::k_success && count == 0)) {
+  if (outcome == CL_PLATFORM_NOT_FOUND_KHR || (outcome == CL_SUCCESS && count == 0)) {
     return fail(ISTHMUS_ERROR_NOT_FOUND,
                 "no OpenCL driver is registered with this loader: install one, or set "
                 "ISTHMUS_OPENCL_LIBRARY to the path of its library");
   }
-  if (outcome != cl::k_success) {
+  if (outcome != CL_SUCCESS) {
     return call_failed("clGetPlatformIDs", outcome);
   }
   return handles;

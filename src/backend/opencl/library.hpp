@@ -13,7 +13,7 @@ namespace isthmus::opencl {
 struct Library {
   Api calls;  // without the USM functions, which each platform has separately
   std::string path;
-  std::vector<PlatformHandle> platforms;
+  std::vector<cl_platform_id> platforms;
 };
 
 // NOT_FOUND with the reason if the library cannot be opened or lists no platform.

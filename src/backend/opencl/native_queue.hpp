@@ -8,6 +8,6 @@
 namespace isthmus::opencl {
 
 // Retains the queue. `calls` is never freed.
-[[nodiscard]] NativeQueue retain_native_queue(const Api& calls, QueueHandle queue) noexcept;
+[[nodiscard]] NativeQueue retain_native_queue(const Api& calls, cl_command_queue queue) noexcept;
 
 }  // namespace isthmus::opencl

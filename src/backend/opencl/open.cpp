@@ -76,7 +76,7 @@ class Search {
 
  private:
   // A driver that is listed both by its own library and by the loader counts as one platform.
-  [[nodiscard]] bool is_duplicate(PlatformHandle handle,
+  [[nodiscard]] bool is_duplicate(cl_platform_id handle,
                                   const PlatformProperties& properties) const {
     return std::find(handles_.begin(), handles_.end(), handle) != handles_.end() ||
            std::any_of(platforms_.begin(), platforms_.end(), [&](const auto& other) {
@@ -85,12 +85,14 @@ class Search {
                     existing.version == properties.version;
            });
   }
-  void add_platform(const Library& library, PlatformHandle handle) {
-    const auto text = [&](Number number) { return platform_text(library.calls, handle, number); };
+  void add_platform(const Library& library, cl_platform_id handle) {
+    const auto text = [&](cl_platform_info property) {
+      return platform_text(library.calls, handle, property);
+    };
     PlatformProperties properties{.backend = "opencl",
-                                  .name = text(cl::k_platform_name),
-                                  .vendor = text(cl::k_platform_vendor),
-                                  .version = text(cl::k_platform_version),
+                                  .name = text(CL_PLATFORM_NAME),
+                                  .vendor = text(CL_PLATFORM_VENDOR),
+                                  .version = text(CL_PLATFORM_VERSION),
                                   .library = library.path};
     if (is_duplicate(handle, properties)) {
       return;
@@ -106,7 +108,7 @@ class Search {
   }
 
   std::vector<Ref<isthmus::Platform>> platforms_;
-  std::vector<PlatformHandle> handles_;
+  std::vector<cl_platform_id> handles_;
   std::vector<std::string> reasons_;
   TypeNumbers numbers_{};
 };

@@ -46,32 +46,34 @@ Error Operation::failure_of_gates() const {
   return {};
 }
 
-Error Operation::failure(Code outcome) const {
-  return fail(outcome == cl::k_failed_dependency ? ISTHMUS_ERROR_DEPENDENCY : ISTHMUS_ERROR_DRIVER,
+Error Operation::failure(cl_int outcome) const {
+  return fail(outcome == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST ? ISTHMUS_ERROR_DEPENDENCY
+                                                                      : ISTHMUS_ERROR_DRIVER,
               "the driver ended the operation with {} ({})", code_name(outcome), outcome);
 }
 
 // Returns the first error of the first and the inner event, or success. Pre: both have completed.
-Code Operation::outcome_of_commands() const noexcept {
+cl_int Operation::outcome_of_commands() const noexcept {
   for (auto* event : {first_, inner_}) {
-    Code status = cl::k_complete;
+    cl_int status = CL_COMPLETE;
     if (event != nullptr) {
-      calls().get_event_info(event, cl::k_event_status, sizeof status, &status, nullptr);
+      calls().get_event_info(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status,
+                             nullptr);
     }
-    if (status < cl::k_complete) {
+    if (status < CL_COMPLETE) {
       return status;
     }
   }
-  return cl::k_complete;
+  return CL_COMPLETE;
 }
 
-void Operation::complete_with(Code outcome) noexcept {
+void Operation::complete_with(cl_int outcome) noexcept {
   if (auto failed = failure_of_gates()) {
     complete(std::move(failed));
     return;
   }
-  const auto code = outcome == cl::k_complete ? outcome_of_commands() : outcome;
-  complete(code == cl::k_complete ? Error{} : failure(code));
+  const auto code = outcome == CL_COMPLETE ? outcome_of_commands() : outcome;
+  complete(code == CL_COMPLETE ? Error{} : failure(code));
 }
 
 void Operation::refresh() noexcept {
@@ -80,21 +82,21 @@ void Operation::refresh() noexcept {
     complete(driver_unavailable_error());
     return;
   }
-  Code status = cl::k_complete;
-  const auto outcome =
-      calls().get_event_info(handle(), cl::k_event_status, sizeof status, &status, nullptr);
-  if (outcome != cl::k_success) {
+  cl_int status = CL_COMPLETE;
+  const auto outcome = calls().get_event_info(handle(), CL_EVENT_COMMAND_EXECUTION_STATUS,
+                                              sizeof status, &status, nullptr);
+  if (outcome != CL_SUCCESS) {
     complete(failure(outcome));  // the operation may still be running
-  } else if (status <= cl::k_complete) {
+  } else if (status <= CL_COMPLETE) {
     // Intel's runtime reports success for commands that it terminated because of a failed
     // dependency, but a wait returns their true outcome. The wait costs 0.15 us here, since the
     // event has completed.
-    const EventHandle own = handle();
-    complete_with(status < cl::k_complete ? status : calls().wait_for_events(1, &own));
+    const cl_event own = handle();
+    complete_with(status < CL_COMPLETE ? status : calls().wait_for_events(1, &own));
   }
 }
 
-void Operation::on_driver_event(EventHandle, Code outcome, void* self) noexcept {
+void Operation::on_driver_event(cl_event, cl_int outcome, void* self) noexcept {
   // Adopts the reference that `arm` retained.
   const auto operation = Ref<Operation>::adopt(static_cast<Operation*>(self));
   operation->complete_with(outcome);
@@ -106,8 +108,8 @@ void Operation::arm() noexcept {
     return;
   }
   retain();
-  const auto outcome = calls().set_callback(handle(), cl::k_complete, on_driver_event, this);
-  if (outcome != cl::k_success) {
+  const auto outcome = calls().set_callback(handle(), CL_COMPLETE, on_driver_event, this);
+  if (outcome != CL_SUCCESS) {
     complete(call_failed("clSetEventCallback", outcome));
     release();
   }
@@ -136,7 +138,7 @@ void Operation::block(const os::Deadline& until) noexcept {
     }
     return;
   }
-  const EventHandle own = handle();
+  const cl_event own = handle();
   if (!os::drivers_unavailable()) {
     calls().wait_for_events(1, &own);
   }
@@ -151,15 +153,15 @@ Result<EventTimes> Operation::do_times() {
     return driver_unavailable_error();
   }
   EventTimes result;
-  const auto query = [&](EventHandle event, Number number, std::uint64_t& time) {
-    return calls().get_profile(event, number, sizeof time, &time, nullptr);
+  const auto query = [&](cl_event event, cl_profiling_info property, cl_ulong& time) {
+    return calls().get_profile(event, property, sizeof time, &time, nullptr);
   };
   auto* last = inner_ != nullptr ? inner_ : handle();
   auto* begin = first_ != nullptr ? first_ : last;
-  for (const auto outcome : {query(begin, cl::k_profile_queued, result.submitted_ns),
-                             query(begin, cl::k_profile_started, result.started_ns),
-                             query(handle(), cl::k_profile_ended, result.ended_ns)}) {
-    if (outcome != cl::k_success) {
+  for (const auto outcome : {query(begin, CL_PROFILING_COMMAND_QUEUED, result.submitted_ns),
+                             query(begin, CL_PROFILING_COMMAND_START, result.started_ns),
+                             query(handle(), CL_PROFILING_COMMAND_END, result.ended_ns)}) {
+    if (outcome != CL_SUCCESS) {
       return fail(ISTHMUS_ERROR_UNSUPPORTED,
                   "the times of this operation are not available: {} ({})", code_name(outcome),
                   outcome);

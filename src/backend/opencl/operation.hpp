@@ -12,9 +12,9 @@ namespace isthmus::opencl {
 
 // The driver's events of one operation, which may consist of several commands.
 struct OperationEvents {
-  EventHandle first = nullptr;  // null if there is only one command
-  EventHandle last = nullptr;
-  EventHandle closing = nullptr;  // of a barrier after the commands; null if there is none
+  cl_event first = nullptr;  // null if there is only one command
+  cl_event last = nullptr;
+  cl_event closing = nullptr;  // of a barrier after the commands; null if there is none
 };
 
 // The event of an operation. It completes with the last event of its commands.
@@ -39,17 +39,17 @@ class Operation final : public DriverEvent {
   void block(const os::Deadline& until) noexcept override;
 
  private:
-  static void on_driver_event(EventHandle, Code outcome, void* self) noexcept;
+  static void on_driver_event(cl_event, cl_int outcome, void* self) noexcept;
   // `outcome`: 0, or the error with which the driver ended the last event.
-  void complete_with(Code outcome) noexcept;
-  [[nodiscard]] Code outcome_of_commands() const noexcept;
+  void complete_with(cl_int outcome) noexcept;
+  [[nodiscard]] cl_int outcome_of_commands() const noexcept;
   [[nodiscard]] Error failure_of_gates() const;
-  [[nodiscard]] Error failure(Code outcome) const;
+  [[nodiscard]] Error failure(cl_int outcome) const;
   [[nodiscard]] bool spin() noexcept;
 
   const isthmus::Device& device_;
-  EventHandle first_ = nullptr;
-  EventHandle inner_ = nullptr;
+  cl_event first_ = nullptr;
+  cl_event inner_ = nullptr;
   GateList gates_;
   // Set by the thread that registers the callback, so that it is registered once.
   std::atomic<bool> armed_{false};

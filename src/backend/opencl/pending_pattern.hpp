@@ -15,15 +15,15 @@
 
 namespace isthmus::opencl {
 
-inline void free_pattern(EventHandle, Code, void* pattern) noexcept {
+inline void free_pattern(cl_event, cl_int, void* pattern) noexcept {
   delete static_cast<FillPattern*>(pattern);
 }
 
 // If the driver does not report completion, the fill may begin at any time, so the memory is never
 // freed.
-inline void keep_until_ended(const Api& calls, EventHandle fill,
+inline void keep_until_ended(const Api& calls, cl_event fill,
                              std::unique_ptr<FillPattern> pattern) noexcept {
-  calls.set_callback(fill, cl::k_complete, free_pattern, pattern.release());
+  calls.set_callback(fill, CL_COMPLETE, free_pattern, pattern.release());
 }
 
 }  // namespace isthmus::opencl

@@ -14,20 +14,20 @@
 namespace isthmus::opencl {
 namespace {
 
-void load_usm(Api& calls, PlatformHandle handle) noexcept {
-#define ISTHMUS_OPENCL_LOAD(member, name, ...) \
-  calls.member = reinterpret_cast<Api::Entry<__VA_ARGS__>>(calls.get_extension(handle, #name));
+void load_usm(Api& calls, cl_platform_id handle) noexcept {
+#define ISTHMUS_OPENCL_LOAD(member, name) \
+  calls.member = reinterpret_cast<::name##_fn>(calls.get_extension(handle, #name));
     ISTHMUS_OPENCL_USM(ISTHMUS_OPENCL_LOAD)
 #undef ISTHMUS_OPENCL_LOAD
 }
 
-std::vector<DeviceHandle> list_devices(const Api& calls, PlatformHandle handle) {
-  Number count = 0;
-  if (calls.get_devices(handle, cl::k_type_all, 0, nullptr, &count) != cl::k_success) {
+std::vector<cl_device_id> list_devices(const Api& calls, cl_platform_id handle) {
+  cl_uint count = 0;
+  if (calls.get_devices(handle, CL_DEVICE_TYPE_ALL, 0, nullptr, &count) != CL_SUCCESS) {
     return {};
   }
-  std::vector<DeviceHandle> handles(count);
-  calls.get_devices(handle, cl::k_type_all, count, handles.data(), nullptr);
+  std::vector<cl_device_id> handles(count);
+  calls.get_devices(handle, CL_DEVICE_TYPE_ALL, count, handles.data(), nullptr);
   return handles;
 }
 
@@ -40,19 +40,18 @@ bool is_at_least_2(std::string_view version) noexcept {
 
 }  // namespace
 
-std::string platform_text(const Api& calls, PlatformHandle handle, Number number) {
+std::string platform_text(const Api& calls, cl_platform_id handle, cl_platform_info property) {
   std::size_t nbytes = 0;
-  if (calls.get_platform_info(handle, number, 0, nullptr, &nbytes) != cl::k_success ||
-      nbytes == 0) {
+  if (calls.get_platform_info(handle, property, 0, nullptr, &nbytes) != CL_SUCCESS || nbytes == 0) {
     return {};
   }
   std::string result(nbytes, '\0');
-  calls.get_platform_info(handle, number, nbytes, result.data(), nullptr);
+  calls.get_platform_info(handle, property, nbytes, result.data(), nullptr);
   result.resize(std::min(result.find('\0'), result.size()));
   return result;
 }
 
-Platform::Platform(PlatformProperties properties, const Api& calls, PlatformHandle handle,
+Platform::Platform(PlatformProperties properties, const Api& calls, cl_platform_id handle,
                    TypeNumbers& numbers, std::vector<std::string>& reasons)
     : isthmus::Platform{std::move(properties)}, driver_{.calls = calls}, handle_{handle} {
   load_usm(driver_.calls, handle);
@@ -77,14 +76,14 @@ Platform::Platform(PlatformProperties properties, const Api& calls, PlatformHand
 
 Result<Ref<isthmus::Context>> Platform::make_context(std::vector<isthmus::Device*> members,
                                                      isthmus::Platform* owning_platform) {
-  std::vector<DeviceHandle> handles;
+  std::vector<cl_device_id> handles;
   std::transform(members.begin(), members.end(), std::back_inserter(handles),
-                 [](auto* member) { return static_cast<DeviceHandle>(member->native()); });
-  const std::array<Word, 3> context_properties = {cl::k_context_platform,
-                                                  reinterpret_cast<Word>(handle_), 0};
-  Code outcome = cl::k_success;
+                 [](auto* member) { return static_cast<cl_device_id>(member->native()); });
+  const std::array<cl_context_properties, 3> context_properties = {
+      CL_CONTEXT_PLATFORM, reinterpret_cast<cl_context_properties>(handle_), 0};
+  cl_int outcome = CL_SUCCESS;
   auto* context =
-      calls().create_context(context_properties.data(), static_cast<Number>(handles.size()),
+      calls().create_context(context_properties.data(), static_cast<cl_uint>(handles.size()),
                              handles.data(), nullptr, nullptr, &outcome);
   if (context == nullptr) {
     return call_failed("clCreateContext", outcome);
@@ -93,15 +92,14 @@ Result<Ref<isthmus::Context>> Platform::make_context(std::vector<isthmus::Device
       NativeContext{driver_, context}, std::move(members), owning_platform, Owner{})};
 }
 
-Result<std::vector<isthmus::Device*>> Platform::members_of(ContextHandle native) const {
+Result<std::vector<isthmus::Device*>> Platform::members_of(cl_context native) const {
   std::size_t nbytes = 0;
-  auto outcome = calls().get_context_info(native, cl::k_context_devices, 0, nullptr, &nbytes);
-  std::vector<DeviceHandle> handles(nbytes / sizeof(DeviceHandle));
-  if (outcome == cl::k_success) {
-    outcome =
-        calls().get_context_info(native, cl::k_context_devices, nbytes, handles.data(), nullptr);
+  auto outcome = calls().get_context_info(native, CL_CONTEXT_DEVICES, 0, nullptr, &nbytes);
+  std::vector<cl_device_id> handles(nbytes / sizeof(cl_device_id));
+  if (outcome == CL_SUCCESS) {
+    outcome = calls().get_context_info(native, CL_CONTEXT_DEVICES, nbytes, handles.data(), nullptr);
   }
-  if (outcome != cl::k_success) {
+  if (outcome != CL_SUCCESS) {
     return call_failed("clGetContextInfo", outcome);
   }
   std::vector<isthmus::Device*> members;
@@ -118,7 +116,7 @@ Result<Ref<isthmus::Context>> Platform::adopt_context(isthmus::Device& member, v
   if (native == nullptr) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a null pointer is not a cl_context");
   }
-  auto* handle = static_cast<ContextHandle>(native);
+  auto* handle = static_cast<cl_context>(native);
   auto members = members_of(handle);
   if (!members) {
     return members.take_error();
@@ -128,7 +126,7 @@ Result<Ref<isthmus::Context>> Platform::adopt_context(isthmus::Device& member, v
                 "{} is not a device of the context: pass one of the context's devices",
                 member.properties().filter);
   }
-  if (const auto outcome = calls().retain_context(handle); outcome != cl::k_success) {
+  if (const auto outcome = calls().retain_context(handle); outcome != CL_SUCCESS) {
     return call_failed("clRetainContext", outcome);
   }
   return Ref<isthmus::Context>{make_ref<opencl::Context>(
@@ -140,7 +138,7 @@ Result<Ref<isthmus::Context>> Platform::share_context(isthmus::Device& member,
   auto handle = context.retain_opencl();
   ISTHMUS_TRY(handle);
   auto adopted = adopt_context(member, *handle, Owner{});
-  calls().release_context(static_cast<ContextHandle>(*handle));
+  calls().release_context(static_cast<cl_context>(*handle));
   return adopted;
 }
 
@@ -149,7 +147,7 @@ Result<Ref<isthmus::Queue>> Platform::adopt_queue(isthmus::Device& member, void*
   if (native == nullptr) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a null pointer is not a cl_command_queue");
   }
-  auto* handle = static_cast<QueueHandle>(native);
+  auto* handle = static_cast<cl_command_queue>(native);
   auto facts = query_queue(calls(), handle);
   if (!facts) {
     return facts.take_error();
@@ -163,7 +161,7 @@ Result<Ref<isthmus::Queue>> Platform::adopt_queue(isthmus::Device& member, void*
   if (!adopted) {
     return adopted.take_error();
   }
-  if (const auto outcome = calls().retain_queue(handle); outcome != cl::k_success) {
+  if (const auto outcome = calls().retain_queue(handle); outcome != CL_SUCCESS) {
     return call_failed("clRetainCommandQueue", outcome);
   }
   auto& context = static_cast<opencl::Context&>(**adopted);

@@ -13,7 +13,7 @@ namespace isthmus::opencl {
 class Platform final : public isthmus::Platform {
  public:
   // Lists the devices. For each device that cannot be used, appends the reason to `reasons`.
-  Platform(PlatformProperties properties, const Api& calls, PlatformHandle handle,
+  Platform(PlatformProperties properties, const Api& calls, cl_platform_id handle,
            TypeNumbers& numbers, std::vector<std::string>& reasons);
 
   [[nodiscard]] const Api& calls() const noexcept { return driver_.calls; }
@@ -29,13 +29,14 @@ class Platform final : public isthmus::Platform {
       std::vector<isthmus::Device*> members, isthmus::Platform* owning_platform) override;
 
  private:
-  [[nodiscard]] Result<std::vector<isthmus::Device*>> members_of(ContextHandle native) const;
+  [[nodiscard]] Result<std::vector<isthmus::Device*>> members_of(cl_context native) const;
 
   Driver driver_;
-  PlatformHandle handle_;
+  cl_platform_id handle_;
 };
 
 // Returns "" if the driver does not report the property.
-[[nodiscard]] std::string platform_text(const Api& calls, PlatformHandle handle, Number number);
+[[nodiscard]] std::string platform_text(const Api& calls, cl_platform_id handle,
+                                        cl_platform_info property);
 
 }  // namespace isthmus::opencl

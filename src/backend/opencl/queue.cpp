@@ -11,16 +11,15 @@
 
 namespace isthmus::opencl {
 
-Result<QueueFacts> query_queue(const Api& calls, QueueHandle handle) {
+Result<QueueFacts> query_queue(const Api& calls, cl_command_queue handle) {
   QueueFacts facts;
   for (const auto outcome :
-       {calls.get_queue_info(handle, cl::k_queue_context, sizeof facts.context, &facts.context,
+       {calls.get_queue_info(handle, CL_QUEUE_CONTEXT, sizeof facts.context, &facts.context,
                              nullptr),
-        calls.get_queue_info(handle, cl::k_queue_device, sizeof facts.device, &facts.device,
-                             nullptr),
-        calls.get_queue_info(handle, cl::k_queue_properties, sizeof facts.properties,
+        calls.get_queue_info(handle, CL_QUEUE_DEVICE, sizeof facts.device, &facts.device, nullptr),
+        calls.get_queue_info(handle, CL_QUEUE_PROPERTIES, sizeof facts.properties,
                              &facts.properties, nullptr)}) {
-    if (outcome != cl::k_success) {
+    if (outcome != CL_SUCCESS) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                   "{} is not a cl_command_queue of this driver: clGetCommandQueueInfo: {} ({})",
                   static_cast<void*>(handle), code_name(outcome), outcome);
@@ -73,7 +72,7 @@ Result<Ref<Event>> Queue::do_prefetch(const void* pointer, std::size_t nbytes, b
   if (device_traits().is_host) {
     return do_fence(after);
   }
-  const Bits direction = to_host ? cl::k_migrate_to_host : 0;
+  const cl_mem_migration_flags direction = to_host ? CL_MIGRATE_MEM_OBJECT_HOST : 0;
   return submitter_.submit("clEnqueueMigrateMemINTEL", 1, after,
                            [&, this](std::size_t, const CommandEvents& events) {
                              return calls().migrate(handle(), pointer, nbytes, direction,

@@ -16,25 +16,25 @@
 namespace isthmus::opencl {
 
 struct QueueFacts {
-  ContextHandle context = nullptr;
-  DeviceHandle device = nullptr;
-  Bits properties = 0;
+  cl_context context = nullptr;
+  cl_device_id device = nullptr;
+  cl_command_queue_properties properties = 0;
 };
 // INVALID_ARGUMENT if `handle` is not a queue of this driver.
-[[nodiscard]] Result<QueueFacts> query_queue(const Api& calls, QueueHandle handle);
+[[nodiscard]] Result<QueueFacts> query_queue(const Api& calls, cl_command_queue handle);
 
 class Queue final : public isthmus::Queue, public DrainedQueue {
  public:
   // Takes ownership of one reference to `handle`, a queue that this library created.
   Queue(isthmus::Context& context, const NativeContext& native_context, Device& device,
-        QueueHandle handle, bool platform_owned)
+        cl_command_queue handle, bool platform_owned)
       : isthmus::Queue{context, device, {.is_default = platform_owned}},
         submitter_{native_context, device, handle, false} {
     add_to_exit_drain();
   }
   // Takes ownership of one reference to an adopted queue.
   Queue(isthmus::Context& context, const NativeContext& native_context, Device& device,
-        QueueHandle handle, Bits properties, Owner owner)
+        cl_command_queue handle, cl_command_queue_properties properties, Owner owner)
       : isthmus::Queue{context,
                        device,
                        {.is_adopted = true,
@@ -71,11 +71,13 @@ class Queue final : public isthmus::Queue, public DrainedQueue {
   [[nodiscard]] void* native() const noexcept override { return handle(); }
 
  private:
-  [[nodiscard]] static bool is_out_of_order(Bits properties) noexcept {
-    return (properties & cl::k_queue_out_of_order) != 0;
+  using NativeFunction = void(CL_CALLBACK*)(void* arguments);
+
+  [[nodiscard]] static bool is_out_of_order(cl_command_queue_properties properties) noexcept {
+    return (properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) != 0;
   }
   [[nodiscard]] const Api& calls() const noexcept { return submitter_.calls(); }
-  [[nodiscard]] QueueHandle handle() const noexcept { return submitter_.queue(); }
+  [[nodiscard]] cl_command_queue handle() const noexcept { return submitter_.queue(); }
   [[nodiscard]] const DeviceTraits& device_traits() const noexcept {
     return submitter_.device().traits();
   }
@@ -88,8 +90,8 @@ class Queue final : public isthmus::Queue, public DrainedQueue {
   [[nodiscard]] const char* copy_name() const noexcept {
     return device_traits().usm ? "clEnqueueMemcpyINTEL" : "clEnqueueSVMMemcpy";
   }
-  [[nodiscard]] Code enqueue_copy(void* destination, const void* source, std::size_t nbytes,
-                                  const CommandEvents& events) const noexcept;
+  [[nodiscard]] cl_int enqueue_copy(void* destination, const void* source, std::size_t nbytes,
+                                    const CommandEvents& events) const noexcept;
   [[nodiscard]] Result<Ref<Event>> copy_rows(const Copy2dShape& shape, WaitList after);
   [[nodiscard]] Result<Ref<Event>> fill_usm(void* destination, const FillPattern& pattern,
                                             std::size_t nbytes, WaitList after);

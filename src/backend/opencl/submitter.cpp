@@ -33,8 +33,8 @@ GateList gates_before(WaitList after) {
   return gates;
 }
 
-std::vector<EventHandle> handles_of(WaitList after, const GateList& gates) {
-  std::vector<EventHandle> handles;
+std::vector<cl_event> handles_of(WaitList after, const GateList& gates) {
+  std::vector<cl_event> handles;
   for (const auto& dependency : after) {
     if (dynamic_cast<const Gate*>(std::to_address(dependency)) == nullptr) {
       handles.push_back(static_cast<DriverEvent&>(*dependency).handle());
@@ -47,18 +47,18 @@ std::vector<EventHandle> handles_of(WaitList after, const GateList& gates) {
   return handles;
 }
 
-bool add_closing_event(const Api& calls, QueueHandle queue, OperationEvents& events) noexcept {
+bool add_closing_event(const Api& calls, cl_command_queue queue, OperationEvents& events) noexcept {
   if (events.first == nullptr && events.last == nullptr) {
     return false;
   }
-  if (calls.enqueue_barrier(queue, 0, nullptr, &events.closing) == cl::k_success) {
+  if (calls.enqueue_barrier(queue, 0, nullptr, &events.closing) == CL_SUCCESS) {
     return true;
   }
   calls.finish(queue);
   return false;
 }
 
-Error call_failed_without_throwing(const char* call, Code outcome) noexcept try {
+Error call_failed_without_throwing(const char* call, cl_int outcome) noexcept try {
   return call_failed(call, outcome);
 } catch (const std::bad_alloc&) {
   return Error::no_memory();

@@ -18,21 +18,21 @@ namespace isthmus::opencl {
 // The events that a command waits for, and the address at which the driver stores the command's
 // event.
 struct CommandEvents {
-  Number wait_count;
-  const EventHandle* waits;  // null if there are none
-  EventHandle* event;        // may be null
+  cl_uint wait_count;
+  const cl_event* waits;  // null if there are none
+  cl_event* event;        // may be null
 };
 
 class Submitter {
  public:
   // The caller owns the queue, which belongs to `device` and `context`, and keeps it alive.
-  Submitter(const NativeContext& context, const Device& device, QueueHandle queue,
+  Submitter(const NativeContext& context, const Device& device, cl_command_queue queue,
             bool out_of_order) noexcept
       : context_{context}, device_{device}, queue_{queue}, out_of_order_{out_of_order} {}
 
   [[nodiscard]] const NativeContext& context() const noexcept { return context_; }
   [[nodiscard]] const Device& device() const noexcept { return device_; }
-  [[nodiscard]] QueueHandle queue() const noexcept { return queue_; }
+  [[nodiscard]] cl_command_queue queue() const noexcept { return queue_; }
   [[nodiscard]] const Api& calls() const noexcept { return context_.driver.calls; }
   // Whether a failed gate terminates the commands of this queue that wait for it.
   [[nodiscard]] bool ends_dependents() const noexcept {
@@ -46,16 +46,16 @@ class Submitter {
 
  private:
   template <class Command>
-  Code enqueue_in_order(std::size_t count, std::span<const EventHandle> waits, bool each_waits,
-                        Command& command, OperationEvents& events);
+  cl_int enqueue_in_order(std::size_t count, std::span<const cl_event> waits, bool each_waits,
+                          Command& command, OperationEvents& events);
   template <class Command>
-  Code enqueue_between_barriers(std::size_t count, std::span<const EventHandle> waits,
-                                std::span<const EventHandle> earlier, Command& command,
-                                OperationEvents& events);
+  cl_int enqueue_between_barriers(std::size_t count, std::span<const cl_event> waits,
+                                  std::span<const cl_event> earlier, Command& command,
+                                  OperationEvents& events);
 
   const NativeContext context_;
   const Device& device_;
-  const QueueHandle queue_;
+  const cl_command_queue queue_;
   const bool out_of_order_;
   // Held while the commands of one operation are submitted, so that those of two threads do not
   // interleave. The driver does not wait in these calls, and its callbacks never acquire the lock.
@@ -68,52 +68,52 @@ class Submitter {
 
 // The events that the driver must wait for. They include the gates: for a command that waits only
 // for another command, that other command counts as complete even if a failed gate terminated it.
-[[nodiscard]] std::vector<EventHandle> handles_of(WaitList after, const GateList& gates);
+[[nodiscard]] std::vector<cl_event> handles_of(WaitList after, const GateList& gates);
 
 // Adds a closing event to an operation of which some commands are in flight and a later one was
 // refused. Returns false if none is in flight. If the driver refuses that event too, waits for the
 // commands and returns false.
-[[nodiscard]] bool add_closing_event(const Api& calls, QueueHandle queue,
+[[nodiscard]] bool add_closing_event(const Api& calls, cl_command_queue queue,
                                      OperationEvents& events) noexcept;
 
-[[nodiscard]] Error call_failed_without_throwing(const char* call, Code outcome) noexcept;
+[[nodiscard]] Error call_failed_without_throwing(const char* call, cl_int outcome) noexcept;
 
 // In an in-order queue only the first command has to wait, unless a failed gate must terminate all
 // of them. Only the first and last command need events, for the operation's times and completion.
 template <class Command>
-Code Submitter::enqueue_in_order(std::size_t count, std::span<const EventHandle> waits,
-                                 bool each_waits, Command& command, OperationEvents& events) {
+cl_int Submitter::enqueue_in_order(std::size_t count, std::span<const cl_event> waits,
+                                   bool each_waits, Command& command, OperationEvents& events) {
   for (std::size_t index = 0; index < count; ++index) {
     auto outcome =
-        out_of_order_ ? calls().enqueue_barrier(queue_, 0, nullptr, nullptr) : cl::k_success;
-    if (outcome == cl::k_success) {
+        out_of_order_ ? calls().enqueue_barrier(queue_, 0, nullptr, nullptr) : CL_SUCCESS;
+    if (outcome == CL_SUCCESS) {
       const bool waiting = !waits.empty() && (index == 0 || each_waits);
       auto* event = index + 1 == count ? &events.last : (index == 0 ? &events.first : nullptr);
-      outcome = command(index, CommandEvents{waiting ? static_cast<Number>(waits.size()) : 0,
+      outcome = command(index, CommandEvents{waiting ? static_cast<cl_uint>(waits.size()) : 0,
                                              waiting ? waits.data() : nullptr, event});
     }
-    if (outcome != cl::k_success) {
+    if (outcome != CL_SUCCESS) {
       return outcome;
     }
   }
-  return cl::k_success;
+  return CL_SUCCESS;
 }
 
 // Encloses commands that a failed gate may terminate in two barriers. Intel's runtime terminates
 // such commands while earlier commands of the queue, or the other events that they wait for
 // (`earlier`), are still pending. Without the barriers it would then start the commands after them.
 template <class Command>
-Code Submitter::enqueue_between_barriers(std::size_t count, std::span<const EventHandle> waits,
-                                         std::span<const EventHandle> earlier, Command& command,
-                                         OperationEvents& events) {
-  EventHandle front = nullptr;
-  auto outcome = calls().enqueue_barrier(queue_, static_cast<Number>(earlier.size()),
+cl_int Submitter::enqueue_between_barriers(std::size_t count, std::span<const cl_event> waits,
+                                           std::span<const cl_event> earlier, Command& command,
+                                           OperationEvents& events) {
+  cl_event front = nullptr;
+  auto outcome = calls().enqueue_barrier(queue_, static_cast<cl_uint>(earlier.size()),
                                          earlier.empty() ? nullptr : earlier.data(), &front);
-  if (outcome != cl::k_success) {
+  if (outcome != CL_SUCCESS) {
     return outcome;
   }
   outcome = enqueue_in_order(count, waits, true, command, events);
-  if (outcome == cl::k_success) {
+  if (outcome == CL_SUCCESS) {
     outcome = calls().enqueue_barrier(queue_, 1, &front, &events.closing);
   }
   calls().release_event(front);
@@ -135,22 +135,22 @@ Result<Ref<Event>> Submitter::submit(const char* call, std::size_t count, WaitLi
     gates = {*std::move(joint)};
   }
   const auto waits = handles_of(after, gates);
-  const auto earlier = may_be_ended ? handles_of(after, {}) : std::vector<EventHandle>{};
+  const auto earlier = may_be_ended ? handles_of(after, {}) : std::vector<cl_event>{};
   // Creates the operation first: nothing may fail once the driver has received its commands.
   auto operation = make_ref<Operation>(context_, device_, std::move(gates));
   const bool may_be_partial = count > 1 || may_be_ended;
   auto failure = may_be_partial ? std::optional<PartialFailure>{std::in_place} : std::nullopt;
   OperationEvents events;
-  Code outcome = cl::k_success;
+  cl_int outcome = CL_SUCCESS;
   bool is_partial = false;  // a later command was refused
   {
     const std::lock_guard hold{enqueue_lock_};
     outcome = may_be_ended ? enqueue_between_barriers(count, waits, earlier, command, events)
                            : enqueue_in_order(count, waits, false, command, events);
-    is_partial = outcome != cl::k_success && add_closing_event(calls(), queue_, events);
+    is_partial = outcome != CL_SUCCESS && add_closing_event(calls(), queue_, events);
   }
   operation->submitted(events);
-  if (outcome != cl::k_success && !is_partial) {
+  if (outcome != CL_SUCCESS && !is_partial) {
     return call_failed(call, outcome);
   }
   calls().flush(queue_);  // otherwise a thread that waits without flushing could wait indefinitely

@@ -20,12 +20,12 @@ using namespace std::chrono_literals;
 
 class opencl_adopt : public opencl_test {
  protected:
-  [[nodiscard]] opencl::Number references_to(opencl::QueueHandle handle) const {
-    opencl::Number told = 0;
-    calls().get_queue_info(handle, opencl::cl::k_queue_references, sizeof told, &told, nullptr);
+  [[nodiscard]] cl_uint references_to(cl_command_queue handle) const {
+    cl_uint told = 0;
+    calls().get_queue_info(handle, CL_QUEUE_REFERENCE_COUNT, sizeof told, &told, nullptr);
     return told;
   }
-  [[nodiscard]] Ref<Queue> adopted(opencl::QueueHandle handle, Owner keep = {}) const {
+  [[nodiscard]] Ref<Queue> adopted(cl_command_queue handle, Owner keep = {}) const {
     auto made = test_device().platform().adopt_queue(test_device(), handle, std::move(keep));
     EXPECT_TRUE(made) << made.failure().message();
     return *std::move(made);
@@ -60,7 +60,7 @@ TEST_P(opencl_adopt, the_owner_is_released_once_at_the_end) {
 }
 
 TEST_P(opencl_adopt, an_out_of_order_queue_is_kept_in_order) {
-  auto* handle = foreign_queue(opencl::cl::k_queue_out_of_order);
+  auto* handle = foreign_queue(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
   const auto queue = adopted(handle);
   calls().release_queue(handle);
   constexpr std::size_t k_bytes = 1 << 16;
@@ -79,7 +79,7 @@ TEST_P(opencl_adopt, an_out_of_order_queue_is_kept_in_order) {
 }
 
 TEST_P(opencl_adopt, an_out_of_order_queue_is_released_after_a_delay) {
-  auto* handle = foreign_queue(opencl::cl::k_queue_out_of_order);
+  auto* handle = foreign_queue(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
   auto queue = adopted(handle);
   finish(queue->fence({}));
   queue = nullptr;
@@ -95,10 +95,10 @@ TEST_P(opencl_adopt, an_out_of_order_queue_is_released_after_a_delay) {
 // holder of the last reference has to handle them.
 TEST_P(opencl_adopt, an_out_of_order_queue_that_its_owner_released_ends_once_empty) {
   bool is_gone = false;
-  opencl::Code outcome = 0;
-  auto* held = calls().create_user_event(
-      static_cast<opencl::ContextHandle>(test_context().native()), &outcome);
-  auto* handle = foreign_queue(opencl::cl::k_queue_out_of_order);
+  cl_int outcome = 0;
+  auto* held =
+      calls().create_user_event(static_cast<cl_context>(test_context().native()), &outcome);
+  auto* handle = foreign_queue(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
   auto queue =
       adopted(handle, Owner{{&is_gone, [](void* gone) { *static_cast<bool*>(gone) = true; }}});
   ASSERT_EQ(calls().enqueue_marker(handle, 1, &held, nullptr), 0);
@@ -122,7 +122,7 @@ TEST_P(opencl_adopt, an_out_of_order_queue_that_its_owner_released_ends_once_emp
 TEST_P(opencl_adopt, an_out_of_order_queue_may_be_released_after_its_last_event) {
   const block made{test_context(), test_device(), 1000};
   for (int round = 0; round < 1000; ++round) {
-    auto* handle = foreign_queue(opencl::cl::k_queue_out_of_order);
+    auto* handle = foreign_queue(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
     auto queue = adopted(handle);
     for (int i = 0; i < 4; ++i) {
       ASSERT_TRUE(queue->fill(made.at(), {}, 100, {}));
@@ -134,11 +134,11 @@ TEST_P(opencl_adopt, an_out_of_order_queue_may_be_released_after_its_last_event)
 }
 
 TEST_P(opencl_adopt, a_fence_covers_what_the_owner_submitted) {
-  auto* handle = foreign_queue(opencl::cl::k_queue_out_of_order);
+  auto* handle = foreign_queue(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
   const auto queue = adopted(handle);
-  opencl::Code outcome = 0;
-  auto* held = calls().create_user_event(
-      static_cast<opencl::ContextHandle>(test_context().native()), &outcome);
+  cl_int outcome = 0;
+  auto* held =
+      calls().create_user_event(static_cast<cl_context>(test_context().native()), &outcome);
   ASSERT_EQ(calls().enqueue_marker(handle, 1, &held, nullptr), 0);
   auto fence = queue->fence({});
   ASSERT_TRUE(fence);
@@ -151,7 +151,7 @@ TEST_P(opencl_adopt, a_fence_covers_what_the_owner_submitted) {
 }
 
 TEST_P(opencl_adopt, memory_viewed_on_an_external_queue_waits_for_it) {
-  auto* handle = foreign_queue(opencl::cl::k_queue_out_of_order);
+  auto* handle = foreign_queue(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
   const auto queue = adopted(handle);
   auto own = Queue::create(test_context(), test_device());
   ASSERT_TRUE(own);
@@ -159,9 +159,9 @@ TEST_P(opencl_adopt, memory_viewed_on_an_external_queue_waits_for_it) {
   ASSERT_TRUE(whole);
   auto view = (*whole)->on_queue(*queue);
   ASSERT_TRUE(view);
-  opencl::Code outcome = 0;
-  auto* held = calls().create_user_event(
-      static_cast<opencl::ContextHandle>(test_context().native()), &outcome);
+  cl_int outcome = 0;
+  auto* held =
+      calls().create_user_event(static_cast<cl_context>(test_context().native()), &outcome);
   ASSERT_EQ(calls().enqueue_marker(handle, 1, &held, nullptr), 0);
   EXPECT_EQ((*whole)->wait(os::Clock::now()).failure().code(), ISTHMUS_ERROR_TIMEOUT);
   EXPECT_EQ((*view)->wait(os::Clock::now()).failure().code(), ISTHMUS_ERROR_TIMEOUT);
@@ -178,7 +178,7 @@ TEST_P(opencl_adopt, memory_viewed_on_an_external_queue_waits_for_it) {
 }
 
 TEST_P(opencl_adopt, a_failed_host_event_does_not_break_an_out_of_order_queue) {
-  auto* handle = foreign_queue(opencl::cl::k_queue_out_of_order);
+  auto* handle = foreign_queue(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
   const auto queue = adopted(handle);
   calls().release_queue(handle);
   const block made{test_context(), test_device(), 4096};
@@ -232,7 +232,7 @@ TEST_P(opencl_adopt, null_handles_are_refused) {
 }
 
 TEST_P(opencl_adopt, two_threads_on_an_out_of_order_queue_do_not_mix) {
-  auto* handle = foreign_queue(opencl::cl::k_queue_out_of_order);
+  auto* handle = foreign_queue(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
   const auto queue = adopted(handle);
   calls().release_queue(handle);
   constexpr std::size_t k_bytes = 1 << 14;

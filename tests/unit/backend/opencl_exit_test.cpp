@@ -16,7 +16,7 @@ class opencl_exit : public opencl_test {
     GTEST_FLAG_SET(death_test_style, "threadsafe");  // a child process, started by exec
   }
   [[noreturn]] void exit_with_copies_behind(WaitList after) const {
-    auto* handle = foreign_queue(opencl::cl::k_queue_out_of_order);
+    auto* handle = foreign_queue(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
     auto adopted = test_device().platform().adopt_queue(test_device(), handle, Owner{});
     constexpr std::size_t k_bytes = std::size_t{4} << 20;
     const block first{test_context(), test_device(), k_bytes};

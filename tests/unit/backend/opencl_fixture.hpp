@@ -78,10 +78,10 @@ class opencl_test : public ::testing::TestWithParam<std::size_t> {
     return *std::move(queue);
   }
   // A queue created with the driver's own functions, as a program that uses OpenCL would.
-  [[nodiscard]] opencl::QueueHandle foreign_queue(opencl::Bits properties) const {
-    opencl::Code outcome = 0;
-    auto* queue = calls().create_queue(static_cast<opencl::ContextHandle>(test_context().native()),
-                                       static_cast<opencl::DeviceHandle>(test_device().native()),
+  [[nodiscard]] cl_command_queue foreign_queue(cl_command_queue_properties properties) const {
+    cl_int outcome = 0;
+    auto* queue = calls().create_queue(static_cast<cl_context>(test_context().native()),
+                                       static_cast<cl_device_id>(test_device().native()),
                                        properties, &outcome);
     EXPECT_EQ(outcome, 0);
     return queue;
