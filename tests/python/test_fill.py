@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fills with every pattern, prefetch, advice."""
+"""Fills, prefetch and advice: arguments, and the values that are patterns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from support import filled, message_has, noise
 
 import isthmus
-from isthmus import Buffer, Event, Queue
+from isthmus import Buffer, Queue
 
 pytestmark = pytest.mark.second_driver
 
@@ -16,20 +16,12 @@ pytestmark = pytest.mark.second_driver
 @pytest.mark.parametrize("blocking", [True, False])
 @pytest.mark.parametrize("size", [1, 2, 4, 8, 16])
 def test_patterns(q: Queue, kind: str, size: int, blocking: bool) -> None:
-    pattern = bytes(range(1, size + 1))
-    buffer = filled(bytes(4096), kind=kind, queue=q)
-    event = buffer.fill(pattern, blocking=blocking)
+    pattern, data = bytes(range(1, size + 1)), noise(1000)
+    buffer = filled(data, kind=kind, queue=q)
+    event = buffer.fill(pattern, offset=3, nbytes=size * 5, blocking=blocking)
     assert (event is None) == blocking
     if event is not None:
         event.wait()
-    assert buffer.tobytes() == pattern * (4096 // size)
-
-
-@pytest.mark.parametrize("size", [1, 2, 4, 8, 16])
-def test_parts(q: Queue, kind: str, size: int) -> None:
-    pattern, data = bytes(range(1, size + 1)), noise(1000)
-    buffer = filled(data, kind=kind, queue=q)
-    buffer.fill(pattern, offset=3, nbytes=size * 5)
     buffer[501:533].fill(pattern)
     expected = bytearray(data.tobytes())
     expected[3 : 3 + size * 5] = pattern * 5
@@ -83,39 +75,10 @@ def test_patterns_of_a_wrong_size(q: Queue, size: int) -> None:
     message_has(error, [size, "1, 2, 4, 8"])
 
 
-@pytest.mark.parametrize(("size", "nbytes"), [(2, 5), (16, 24), (8, 4)])
-def test_sizes_that_are_no_multiple(q: Queue, kind: str, size: int, nbytes: int) -> None:
-    buffer = filled(bytes(100), kind=kind, queue=q)
-    with pytest.raises(ValueError) as error:
-        buffer.fill(b"x" * size, nbytes=nbytes)
-    message_has(error, [size, nbytes])
-    assert buffer.tobytes() == bytes(100)
-
-
 @pytest.mark.parametrize("value", ["a", None, 1.5, [1]])
 def test_values_of_a_wrong_type(q: Queue, value: object) -> None:
     with pytest.raises(TypeError):
         Buffer(16, kind=q.device.kinds[0], queue=q).fill(value)
-
-
-@pytest.mark.parametrize(("offset", "nbytes"), [(101, None), (0, 101), (50, 51), (100, 1)])
-def test_past_the_end(q: Queue, kind: str, offset: int, nbytes: int | None) -> None:
-    buffer = filled(bytes(100), kind=kind, queue=q)
-    with pytest.raises(isthmus.OutOfRangeError) as error:
-        buffer.fill(1, offset=offset, nbytes=nbytes)
-    message_has(error, [100, offset])
-
-
-def test_in_order(q: Queue, kind: str, gate: Event) -> None:
-    buffer = filled(bytes(100), kind=kind, queue=q)
-    buffer.fill(1, after=[gate], blocking=False)
-    for value in range(2, 20):
-        buffer[value:].fill(value, blocking=False)
-    gate.complete()
-    expected = bytearray(b"\1" * 100)
-    for value in range(2, 20):
-        expected[value:] = bytes([value]) * (100 - value)
-    assert buffer.tobytes() == expected
 
 
 def test_on_the_queue(q: Queue, kind: str) -> None:
@@ -140,12 +103,6 @@ def test_prefetch(q: Queue, kind: str) -> None:
         q.prefetch(buffer)
         q.prefetch(buffer, 1 << 40)
     assert buffer.tobytes() == data.tobytes()
-
-
-def test_prefetch_past_the_end(q: Queue) -> None:
-    buffer = Buffer(100, kind=q.device.kinds[0], queue=q)
-    with pytest.raises(isthmus.OutOfRangeError):
-        buffer.prefetch(offset=50, nbytes=51)
 
 
 def test_advise(q: Queue, kind: str) -> None:

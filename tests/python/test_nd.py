@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copies of arrays with strides."""
+"""Copies of arrays with strides: arguments, and the strides of other libraries."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from support import filled, message_has, noise, sim
+from support import filled, message_has, noise
 
 import isthmus
 from isthmus import Buffer, Event, InvalidArgumentError, OutOfRangeError, Queue, copy_nd
@@ -55,16 +55,6 @@ def test_there_and_back(
     assert back.tobytes() == expected.tobytes()
 
 
-def test_large(q: Queue) -> None:
-    image = noise(1500 * 900 * 4).reshape(1500, 900, 4)
-    buffer = Buffer(image.nbytes, queue=q)
-    copy_nd(buffer, image.transpose(2, 1, 0))
-    assert buffer.tobytes() == image.transpose(2, 1, 0).tobytes()
-    back = np.zeros_like(image)
-    copy_nd(back.transpose(2, 1, 0), buffer)
-    assert (back == image).all()
-
-
 def test_between_arrays() -> None:
     target = np.zeros((16, 24, 20), np.float32)
     copy_nd(target, CUBE.transpose(2, 0, 1))
@@ -86,14 +76,6 @@ def test_between_buffers(q: Queue, gate: Event) -> None:
     assert not event.done
     gate.complete()
     event.wait()
-    assert target.tobytes() == CUBE.T.tobytes()
-
-
-def test_between_back_ends() -> None:
-    source = filled(CUBE, kind="device", queue=Queue("opencl"))
-    target = filled(bytes(CUBE.nbytes), kind="device", queue=Queue(sim()))
-    strides = (4, 24 * 4, 24 * 20 * 4)
-    copy_nd(target, source, shape=CUBE.shape, itemsize=4, dst_strides=strides)
     assert target.tobytes() == CUBE.T.tobytes()
 
 
