@@ -11,8 +11,8 @@ import pytest
 from support import filled, is_memory_released, message_has, noise, sim, until
 
 import isthmus
-from isthmus import Buffer, Context, Event, Queue
-from isthmus.memory import PoolResource, live, query
+from isthmus import Buffer, Event, Queue
+from isthmus.memory import live
 
 DATA = noise(4096)
 
@@ -42,12 +42,6 @@ def test_usm_of_the_same_context(q: Queue, kind: str) -> None:
     assert gone() is not None
     del adopted
     assert until(lambda: gone() is None)
-
-
-def test_interior_pointers(q: Queue, kind: str) -> None:
-    source = filled(DATA, kind=kind, queue=q)
-    inner = Buffer.adopt(source.ptr + 100, 50, kind=kind, queue=q, owner=source)
-    assert inner.tobytes() == DATA[100:150].tobytes()
 
 
 def test_the_owner_waits_for_work_in_flight(q: Queue, kind: str, gate: Event) -> None:
@@ -134,33 +128,6 @@ def test_read_only_exports(q: Queue, host_kind: str) -> None:
     assert not np.asarray(adopted).flags.writeable
     with pytest.raises(TypeError):
         view[0] = 1
-
-
-@pytest.mark.parametrize("nbytes", [1000, 300_001])
-def test_past_the_end_of_a_buffer_in_its_block(q: Queue, kind: str, nbytes: int) -> None:
-    pool = PoolResource(kind, q.device)
-    source = Buffer(nbytes, resource=pool, queue=q)
-    for offset in (nbytes - 9, nbytes, nbytes + 1):
-        with pytest.raises(isthmus.OutOfRangeError) as told:
-            Buffer.adopt(source.ptr + offset, 10, queue=q, owner=source)
-        message_has(told, ("10 bytes", nbytes, "past the end"))
-        assert query(source.ptr + offset).base == source.ptr
-    assert Buffer.adopt(source.ptr + nbytes - 10, 10, queue=q, owner=source).nbytes == 10
-
-
-def test_past_the_end_of_its_allocation(q: Queue, kind: str) -> None:
-    source = Buffer(4096, kind=kind, queue=q)
-    for start, nbytes in ((0, 1 << 30), (4000, 1 << 30)):
-        with pytest.raises(isthmus.OutOfRangeError) as error:
-            Buffer.adopt(source.ptr + start, nbytes, queue=q, owner=source)
-        message_has(error, [nbytes])
-
-
-def test_memory_of_another_context(q: Queue, kind: str) -> None:
-    other = Queue(Context(q.device))
-    source = Buffer(4096, kind=kind, queue=other)
-    with pytest.raises(isthmus.WrongContextError):
-        Buffer.adopt(source.ptr, 4096, queue=q, owner=source)
 
 
 def test_an_unknown_pointer() -> None:

@@ -250,6 +250,7 @@ class TestDead:
         dead = Buffer(100, kind=buffer.kind, queue=q)
         part = dead[10:20]
         dead.free()
+        assert part.freed
         for one in (dead, part):
             for action in (
                 lambda one=one: one.fill(1),

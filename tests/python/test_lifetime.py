@@ -148,20 +148,6 @@ def test_an_export_outlives_the_buffer_object(q: Queue, host_kind: str) -> None:
     assert (array == DATA).all()
 
 
-@pytest.mark.usefixtures("unpooled")
-def test_free_does_not_wait(q: Queue, kind: str, gate: Event) -> None:
-    buffer = Buffer(DATA.nbytes, kind=kind, queue=q)
-    copied = buffer.copy_from(DATA, after=[gate], blocking=False)
-    before = live(kind)
-    assert copied is not None
-    buffer.free()
-    assert not copied.done
-    assert live(kind) == before, "not given back while in use"
-    gate.complete()
-    copied.wait()
-    assert until(lambda: live(kind)[0] == before[0] - 1)
-
-
 def test_dropped_with_work_in_flight(q: Queue, kind: str, gate: Event) -> None:
     got = np.zeros_like(DATA)
     source = Buffer(DATA.nbytes, kind=kind, queue=q)
@@ -175,36 +161,15 @@ def test_dropped_with_work_in_flight(q: Queue, kind: str, gate: Event) -> None:
     assert (got == DATA).all()
 
 
-def test_a_queue_dropped_with_work_in_flight(dev: Device, kind: str, gate: Event) -> None:
-    got = np.zeros_like(DATA)
-    queue = Queue(dev)
-    source = Buffer(DATA.nbytes, kind=kind, queue=queue)
-    source.copy_from(DATA, after=[gate], blocking=False)
-    out = source.copy_to(got, blocking=False)
-    assert out is not None
-    del queue, source
-    gc.collect()
-    gate.complete()
-    out.wait()
-    assert (got == DATA).all()
-
-
-def test_recorded_work_holds_the_memory(q: Queue, kind: str, gate: Event) -> None:
-    buffer = Buffer(100, kind=kind, queue=q)
-    before = live(kind)
-    buffer.record(gate)
-    buffer.free()
-    assert live(kind) == before
-    gate.complete()
-    assert until(lambda: live(kind)[0] == before[0] - 1)
-
-
-def test_recorded_queues_hold_the_memory(dev: Device, q: Queue, kind: str, gate: Event) -> None:
+@pytest.mark.parametrize("of", ["event", "queue"])
+def test_recorded_work_holds_the_memory(
+    dev: Device, q: Queue, kind: str, gate: Event, of: str
+) -> None:
     other = Queue(dev)
     ended = other.fence([gate])
     buffer = Buffer(100, kind=kind, queue=q)
     before = live(kind)
-    buffer.record(other)
+    buffer.record(gate if of == "event" else other)
     buffer.free()
     assert live(kind) == before
     gate.complete()
@@ -229,30 +194,3 @@ def test_on_another_queue(dev: Device, q: Queue, kind: str) -> None:
     buffer.free()
     with pytest.raises(isthmus.ClosedError):
         there.tobytes()
-
-
-def test_queues_wait_for_one_another(dev: Device, q: Queue, kind: str, gate: Event) -> None:
-    other = Queue(dev)
-    buffer = Buffer(DATA.nbytes, kind=kind, queue=q)
-    buffer.copy_from(DATA, after=[gate], blocking=False)
-    got = np.zeros_like(DATA)
-    out = buffer.on_queue(other).copy_to(got, blocking=False)
-    assert out is not None
-    assert not out.done
-    gate.complete()
-    out.wait()
-    assert (got == DATA).all()
-
-
-@pytest.mark.parametrize("action", ["wait", "drop"])
-def test_closed_queues_finish(dev: Device, kind: str, action: str, gate: Event) -> None:
-    queue = Queue(dev)
-    buffer = Buffer(100, kind=kind, queue=queue)
-    done = buffer.fill(7, after=[gate], blocking=False)
-    assert done is not None
-    queue.close()
-    gate.complete()
-    if action == "wait":
-        done.wait()
-        with pytest.raises(isthmus.ClosedError):
-            buffer.fill(1)

@@ -43,23 +43,6 @@ def test_as_pythons_own(q: Queue, kind: str, part: slice) -> None:
         assert view.ptr == base.ptr + part.indices(1000)[0]
 
 
-def test_of_a_slice(q: Queue, kind: str) -> None:
-    base = filled(DATA, kind=kind, queue=q)
-    inner = base[100:900][50:-50][10:20]
-    assert inner.tobytes() == DATA[160:170].tobytes()
-    assert inner.ptr == base.ptr + 160
-
-
-def test_writes_go_to_the_base(q: Queue, kind: str) -> None:
-    base = filled(DATA, kind=kind, queue=q)
-    base[10:20].fill(7)
-    base[500:510].copy_from(bytes(10))
-    expected = DATA.copy()
-    expected[10:20] = 7
-    expected[500:510] = 0
-    assert base.tobytes() == expected.tobytes()
-
-
 def test_keeps_the_base_alive(q: Queue, kind: str) -> None:
     base = filled(DATA, kind=kind, queue=q)
     gone = weakref.ref(base)
@@ -102,31 +85,3 @@ def test_freeing_a_slice_affects_it_only(q: Queue, kind: str) -> None:
     assert base.tobytes() == DATA.tobytes()
     with pytest.raises(isthmus.ClosedError):
         view.tobytes()
-
-
-def test_freeing_the_base_ends_its_slices(q: Queue, kind: str) -> None:
-    base = filled(DATA, kind=kind, queue=q)
-    view, inner = base[10:20], base[0:100][5:9]
-    base.free()
-    for part in (view, inner):
-        assert part.freed
-        with pytest.raises(isthmus.ClosedError):
-            part.tobytes()
-        with pytest.raises(isthmus.ClosedError):
-            part[0:1]
-
-
-@pytest.mark.every_backend
-def test_between_slices_of_one_buffer(q: Queue, kind: str) -> None:
-    base = filled(DATA, kind=kind, queue=q)
-    base[0:100].copy_from(base[500:600])
-    expected = DATA.copy()
-    expected[0:100] = DATA[500:600]
-    assert base.tobytes() == expected.tobytes()
-
-
-def test_overlap_is_refused(q: Queue, kind: str) -> None:
-    base = filled(DATA, kind=kind, queue=q)
-    with pytest.raises(isthmus.InvalidArgumentError):
-        base[0:100].copy_from(base[50:150])
-    assert base.tobytes() == DATA.tobytes()
