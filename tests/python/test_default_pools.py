@@ -8,7 +8,7 @@ import gc
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support import driver_calls, python, sim, until
+from support import python, sim, until
 
 import isthmus
 from isthmus import Buffer, Context, Device, Queue, UnifiedBuffer, default_pool
@@ -43,32 +43,11 @@ def test_buffers_come_from_the_default_pool(q: Queue, kind: str, nbytes: int) ->
         assert query(made.ptr).resource == buffers(kind, q)
 
 
-def test_they_ask_the_driver_once(q: Queue, kind: str) -> None:
-    pool = buffers(kind, q)
-    Buffer(1000, kind=kind, queue=q)
-
-    def step() -> None:
-        for _ in range(1000):
-            Buffer(1000, kind=kind, queue=q)
-
-    assert any(driver_calls(pool, step) == 0 for _ in range(3))
-
-
 def test_a_provider_returns_the_drivers_memory(q: Queue, kind: str) -> None:
     provider = ProviderResource(kind, q.device)
     made = Buffer(1000, resource=provider)
     assert query(made.ptr).resource == provider
     assert provider.held_bytes == 1000
-
-
-def test_each_kind_and_context_has_its_own(q: Queue) -> None:
-    kinds = q.device.kinds
-    pools = [buffers(kind, q) for kind in kinds]
-    assert all(a != b for i, a in enumerate(pools) for b in pools[:i])
-    apart = Queue(q.device, context=Context(q.device))
-    if apart.context != q.context:
-        assert buffers(kinds[0], apart) != pools[0]
-    assert buffers(kinds[0], Queue(q.device)) == pools[0]
 
 
 def test_contexts_may_come_and_go(q: Queue) -> None:
@@ -162,16 +141,11 @@ def full_device() -> tuple[Device, Queue]:
 
 
 REQUESTS: dict[str, Callable[[Device, Queue], Any]] = {
-    "Buffer": lambda d, q: Buffer(MIB, queue=q),
     "MemoryUSMDevice": lambda d, q: MemoryUSMDevice(MIB, queue=q),
     "UnifiedBuffer.device": lambda d, q: UnifiedBuffer(MIB, "u1", device=d, separate=True).device,
-    "provider": lambda d, q: Buffer(MIB, resource=ProviderResource("device", d)),
     "statistics": lambda d, q: Buffer(
         MIB, resource=StatisticsResource(ProviderResource("device", d))
     ),
-    "another pool": lambda d, q: Buffer(2 * MIB, resource=PoolResource("device", d)),
-    "allocate": lambda d, q: PoolResource("device", d).allocate(4 * MIB),
-    "provider allocate": lambda d, q: ProviderResource("device", d).allocate(8 * MIB),
     "another context": lambda d, q: Buffer(MIB, queue=Queue(d, context=Context(d))),
     "host kind": lambda d, q: Buffer(MIB, kind="shared", queue=q),
 }
@@ -181,25 +155,6 @@ REQUESTS: dict[str, Callable[[Device, Queue], Any]] = {
 def test_what_a_pool_keeps_serves_every_request(request_of: str) -> None:
     device, queue = full_device()
     assert REQUESTS[request_of](device, queue) is not None
-
-
-def test_live_memory_is_never_reused() -> None:
-    device = sim(capacity="8MiB")
-    queue = Queue(device)
-    kept = [isthmus.full(MIB // 4, 7, "u4", queue=queue) for _ in range(7)]
-    with pytest.raises(isthmus.USMAllocationError):
-        Buffer(4 * MIB, resource=ProviderResource("device", device))
-    assert all((each.to_numpy() == 7).all() for each in kept)
-
-
-def test_memory_that_work_uses_is_waited_for() -> None:
-    device, queue = full_device()
-    kept = isthmus.empty(6 * MIB, "u1", queue=queue)
-    gate = isthmus.Event()
-    kept.buffer.fill(1, after=[gate], blocking=False)
-    del kept
-    gate.complete()
-    assert Buffer(7 * MIB, resource=ProviderResource("device", device)).nbytes == 7 * MIB
 
 
 # -- processes -------------------------------------------------------------------------------------

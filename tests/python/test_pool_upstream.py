@@ -8,17 +8,12 @@ import threading
 import pytest
 from support import until
 
-from isthmus import Budget, Buffer, CallbackError, Queue, UnsupportedError
+from isthmus import Buffer, Queue
 from isthmus.memory import (
     CustomResource,
-    FallbackResource,
-    LimitResource,
-    LogResource,
     MemoryResource,
-    MonotonicResource,
     PoolResource,
     ProviderResource,
-    StatisticsResource,
     USMAllocationError,
 )
 
@@ -137,34 +132,3 @@ def test_threads(q: Queue, kind: str) -> None:
         each.join()
     q.wait()
     until(lambda: pool.trim() >= 0 and not lender.live)
-
-
-def test_over_adaptors(q: Queue, kind: str, tmp_path: object) -> None:
-    counted = StatisticsResource(ProviderResource(kind, q.device))
-    logged = LogResource(counted, f"{tmp_path}/log.csv")
-    budget = Budget("8MiB")
-    pool = PoolResource(LimitResource(logged, 4 * MIB), growth_bytes=MIB, budget=budget, wait=0)
-    block = pool.allocate(1000)
-    assert (counted.current_count, counted.current_bytes) == (1, pool.held_bytes)
-    assert budget.held_bytes == pool.held_bytes
-    with pytest.raises(USMAllocationError, match="limit of 4 MiB"):
-        pool.allocate(5 * MIB)
-    block.free()
-
-
-def test_what_a_pool_cannot_stand_on(q: Queue, kind: str) -> None:
-    lower = PoolResource(kind, q.device)
-    with pytest.raises(UnsupportedError, match="built on another pool"):
-        PoolResource(lower)
-    with pytest.raises(UnsupportedError, match="built on another pool"):
-        PoolResource(StatisticsResource(lower))
-    with pytest.raises(UnsupportedError, match="monotonic"):
-        PoolResource(MonotonicResource(ProviderResource(kind, q.device)))
-    other = "shared" if kind == "device" else "device"
-    both = FallbackResource(ProviderResource(kind, q.device), ProviderResource(other, q.device))
-    with pytest.raises(UnsupportedError, match="several kinds"):
-        PoolResource(both)
-    hiding = Lender(lower)
-    with pytest.raises(CallbackError, match="manages already"):
-        PoolResource(CustomResource(hiding, kind, q.device)).allocate(100)
-    until(lambda: not hiding.live)
