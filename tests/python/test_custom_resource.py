@@ -216,37 +216,6 @@ def test_memory_is_deallocated_after_the_work_on_it(
     assert until(lambda: not allocator.live)
 
 
-def test_pieces_of_a_buffer(q: Queue, kind: str) -> None:
-    class Bump:
-        def __init__(self, whole: Buffer) -> None:
-            self.whole, self.at, self.freed = whole, 0, 0
-
-        def allocate(self, nbytes: int, alignment: int, queue: Queue) -> int:
-            start = -(-self.at // alignment) * alignment
-            if start + nbytes > self.whole.nbytes:
-                raise MemoryError(f"{nbytes} bytes do not fit")
-            self.at = start + nbytes
-            return self.whole.ptr + start
-
-        def deallocate(self, pointer: int, nbytes: int, queue: Queue | None) -> None:
-            self.freed += 1
-
-    bump = Bump(PoolResource(kind, q.device).allocate(1 << 20, 4096, q))
-    resource = CustomResource(bump, kind, q.device)
-    buffers = [resource.allocate(100_000, queue=q) for _ in range(10)]
-    with pytest.raises(MemoryError, match="do not fit"):
-        resource.allocate(100_000, queue=q)
-    for value, buffer in enumerate(buffers):
-        buffer.fill(value)
-    bump.whole = Buffer(0)
-    for value, buffer in enumerate(buffers):
-        got = np.empty(buffer.nbytes, np.uint8)
-        buffer.copy_to(got)
-        assert (got == value).all()
-    del buffers, buffer
-    assert until(lambda: bump.freed == 10)
-
-
 def test_usage_and_trim_are_its_own(q: Queue, kind: str) -> None:
     class Telling(Saying):
         def usage(self) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from support import message_has, noise, sim, until
 
 import isthmus
 from isthmus import Array, Buffer, Device, Queue, low_level
-from isthmus.memory import LimitResource, PoolResource, ProviderResource, live, query
+from isthmus.memory import LimitResource, ProviderResource, live
 from isthmus.testing import sim_state
 
 if TYPE_CHECKING:
@@ -225,58 +225,6 @@ def test_addresses_of_another_context(dev: Device) -> None:
     adopted = isthmus.asarray(source, kind="host", device="host", copy=False)
     low_level.unsafe_copyto(ctx, dev, ptr, adopted.ptr, 8).wait()
     assert contents(ptr)[:8].tolist() == source.tolist()
-
-
-@pytest.mark.parametrize("nbytes", [1000, 300_001])
-def test_addresses_of_freed_memory(dev: Device, kind: str, nbytes: int) -> None:
-    """A pool knows which of its memory is allocated, whatever was there before."""
-    ctx, pool = dev.default_context, PoolResource(kind, dev)
-    gone, live_one = pool.allocate(nbytes), pool.allocate(nbytes)
-    live_one.fill(9)
-    at = gone.ptr
-    gone.free()
-    assert until(lambda: query(at).state == "free")
-    plain = np.arange(16, dtype=np.uint8)
-    for call in (
-        lambda: low_level.unsafe_copyto(ctx, dev, at, plain, 16),
-        lambda: low_level.unsafe_copyto(ctx, dev, plain, at, 16),
-        lambda: low_level.unsafe_copyto(ctx, dev, plain.ctypes.data, at + 1, 16),
-        lambda: low_level.unsafe_fill(ctx, dev, at, 1, 16),
-    ):
-        with pytest.raises(isthmus.InvalidArgumentError, match="not allocated"):
-            call()
-    assert plain.tolist() == list(range(16))
-    assert live_one.tobytes() == bytes([9]) * nbytes
-    low_level.unsafe_copyto(ctx, dev, live_one.ptr, plain, 16).wait()
-    assert live_one.tobytes()[:16] == plain.tobytes()
-
-
-def test_addresses_past_the_end(dev: Device, kind: str) -> None:
-    ctx, held = dev.default_context, PoolResource(kind, dev).allocate(1000)
-    held.fill(9)
-    plain = np.zeros(2000, np.uint8)
-    for call in (
-        lambda: low_level.unsafe_copyto(ctx, dev, held.ptr, plain, 1001),
-        lambda: low_level.unsafe_copyto(ctx, dev, plain, held.ptr + 999, 2),
-        lambda: low_level.unsafe_fill(ctx, dev, held.ptr + 1, 1, 1000),
-    ):
-        with pytest.raises(isthmus.OutOfRangeError):
-            call()
-    assert not plain.any()
-    assert held.tobytes() == bytes([9]) * 1000
-
-
-def test_fills_at_an_address_of_plain_memory(dev: Device) -> None:
-    """The device executes the fill, so it must be able to access that memory."""
-    plain = np.zeros(64, np.uint8)
-    fill = (dev.default_context, dev, plain.ctypes.data, 7, 64)
-    if dev.backend in ("sim", "cuda"):
-        with pytest.raises(isthmus.InvalidArgumentError, match="plain host memory"):
-            low_level.unsafe_fill(*fill)
-        assert not plain.any()
-    elif dev.backend == "host":
-        low_level.unsafe_fill(*fill).wait()
-        assert (plain == 7).all()
 
 
 def test_nothing_waits_and_the_source_lives(dev: Device, gate: isthmus.Event) -> None:

@@ -186,23 +186,6 @@ def test_a_callback_frees_memory(dev: Device, kind: str) -> None:
     assert len(asked) == 1, "it was closed"
 
 
-def test_callbacks_run_in_order_and_not_recursively() -> None:
-    pool = full("host")
-    order = []
-
-    def first(_: OomRequest) -> None:
-        order.append(1)
-        fails(pool)
-
-    def second(_: OomRequest) -> int:
-        order.append(2)
-        return 0
-
-    with OomCallback(first), OomCallback(second):
-        fails(pool)
-    assert order == [1, 2]
-
-
 def test_a_small_host_block_runs_callbacks_too() -> None:
     pool = full("host", "host")
     blocks = []
@@ -617,26 +600,6 @@ def test_a_queue_waits_on_the_device_on_request(q: Queue) -> None:
     assert not filled.done
     go_on.set()
     assert bytes(taken[-4:].tobytes()) == b"\7" * 4
-
-
-def test_a_trim_empties_caches_of_other_threads(dev: Device) -> None:
-    pool = PoolResource("device", dev)
-    kept = threading.Event()
-    over = threading.Event()
-
-    def keep() -> None:
-        for each in [pool.allocate(4 * MIB), *(pool.allocate(1000) for _ in range(20))]:
-            each.free()
-        kept.set()
-        over.wait()
-
-    thread = threading.Thread(target=keep)
-    thread.start()
-    kept.wait()
-    pool.trim()
-    assert pool.held_bytes == 0
-    over.set()
-    thread.join()
 
 
 @pytest.mark.parametrize("nbytes", [1000, 6 * MIB])

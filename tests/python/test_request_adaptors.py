@@ -15,7 +15,6 @@ from isthmus import Buffer, Queue, trace
 from isthmus.memory import (
     AlignedResource,
     BinningResource,
-    FallbackResource,
     LimitResource,
     LogResource,
     PoolResource,
@@ -56,12 +55,6 @@ def test_binning(q: Queue, kind: str) -> None:
         BinningResource(large, {1: 2})  # type: ignore[dict-item]
     with pytest.raises(ValueError):
         BinningResource(large, {-1: small})
-    for other in q.device.kinds:
-        if other != kind:
-            bins = BinningResource(large, {100: ProviderResource(other, q.device)})
-            assert [bins.allocate(n, queue=q).kind for n in (100, 101)] == [other, kind]
-            mixed = FallbackResource(LimitResource(small, 0), PoolResource(other, q.device))
-            assert BinningResource(large, {100: mixed}).allocate(10, queue=q).kind == other
 
 
 def test_log(q: Queue, kind: str, tmp_path: Path) -> None:

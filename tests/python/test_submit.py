@@ -83,19 +83,6 @@ def test_with_numpy(q: Queue, run_kind: str) -> None:
     assert (buffer.to_numpy() == DATA + 1).all()
 
 
-def test_in_order(q: Queue, run_kind: str, gate: Event) -> None:
-    buffer, seen = filled(bytes(8), kind=run_kind, queue=q), []
-    buffer.fill(1, after=[gate], blocking=False)
-    for value in range(1, 20):
-        q.submit(lambda view, value=value: seen.append((value, view[0])), buffer)
-        buffer.fill(value + 1, blocking=False)
-    assert seen == []
-    gate.complete()
-    q.wait()
-    assert until(lambda: len(seen) == 19)
-    assert seen == [(value, value) for value in range(1, 20)]
-
-
 def test_after(q: Queue, gate: Event) -> None:
     seen: list[int] = []
     for form in (gate, [gate]):
@@ -104,35 +91,6 @@ def test_after(q: Queue, gate: Event) -> None:
     gate.complete()
     event.wait()
     assert seen == [1, 1]
-
-
-def test_across_queues(dev: Device, run_kind: str, gate: Event) -> None:
-    one, other = Queue(dev), Queue(dev)
-    buffer = filled(bytes(8), kind=run_kind, queue=one)
-    buffer.fill(7, after=[gate], blocking=False)
-    seen: list[bytes] = []
-    event = other.submit(lambda view: seen.append(bytes(view)), buffer)
-    assert not event.done
-    gate.complete()
-    event.wait()
-    assert seen == [bytes([7]) * 8], "it waits for the other queue's work on the buffer"
-
-
-def test_copies_wait_for_functions(q: Queue, run_kind: str, gate: Event) -> None:
-    buffer = filled(bytes(8), kind=run_kind, queue=q)
-
-    def work(view: memoryview) -> None:
-        gate.wait()
-        view[:] = b"12345678"
-
-    q.submit(work, buffer)
-    got = bytearray(8)
-    event = buffer.copy_to(got, blocking=False)
-    assert event is not None
-    assert not event.done
-    gate.complete()
-    event.wait()
-    assert got == b"12345678"
 
 
 @pytest.mark.parametrize("error", [KeyError("k"), ValueError(), SystemExit(3), KeyboardInterrupt()])
@@ -148,16 +106,6 @@ def test_exceptions_are_raised_again(q: Queue, error: BaseException) -> None:
         assert "fail" in [entry.name for entry in raised.traceback]
     assert event.status == "failed"
     assert event.error is error
-
-
-def test_work_after_a_failure_runs(q: Queue, run_kind: str) -> None:
-    buffer = filled(bytes(8), kind=run_kind, queue=q)
-    bad = q.submit(lambda view: view[100], buffer)
-    good = q.submit(lambda view: view.__setitem__(0, 5), buffer)
-    good.wait()
-    with pytest.raises(IndexError):
-        bad.wait()
-    assert buffer.tobytes()[0] == 5
 
 
 def test_dependents_of_a_failure_do_not_run(q: Queue) -> None:
@@ -200,13 +148,6 @@ def test_read_only_buffers(q: Queue, host_kind: str) -> None:
     assert seen == [True]
 
 
-def test_device_kind_where_functions_cannot_touch_it(q: Queue) -> None:
-    if "run_functions" in q.device.capabilities:
-        pytest.skip("they can here")
-    with pytest.raises(isthmus.UnsupportedError, match="device"):
-        q.submit(len, Buffer(8, kind="device", queue=q))
-
-
 def test_where_queues_cannot_wait_for_the_host() -> None:
     queue = Queue(sim(wait_for_host=0))
     buffer, seen = filled(DATA, kind="host", queue=queue), []
@@ -233,13 +174,6 @@ def test_buffers_of_another_context(q: Queue) -> None:
     other = filled(b"abc", kind="host", queue=Queue(sim()))
     q.submit(lambda view: seen.append(bytes(view)), other).wait()
     assert seen == [b"abc"], "what the host can touch may be of any context"
-
-
-def test_a_closed_queue(dev: Device) -> None:
-    queue = Queue(dev)
-    queue.close()
-    with pytest.raises(isthmus.ClosedError):
-        queue.submit(lambda: None)
 
 
 def test_it_keeps_all_alive_and_no_longer(q: Queue, run_kind: str, gate: Event) -> None:
@@ -273,18 +207,6 @@ def test_cycles_through_the_event_are_collected(q: Queue) -> None:
         box.event.wait()
     box, fail = None, None  # type: ignore[assignment]
     assert until(lambda: gc.collect() is not None and gone() is None)
-
-
-def test_many(q: Queue) -> None:
-    total = [0]
-
-    def add() -> None:
-        total[0] += 1
-
-    for _ in range(2000):
-        event = q.submit(add)
-    event.wait()
-    assert total == [2000]
 
 
 def test_from_many_threads(dev: Device) -> None:
