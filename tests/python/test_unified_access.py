@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from support import filled
-from unified_support import (
-    covered,
-    each_means,
-    numbers,
-    read_on_device,
-    two_copies,
-    write_on_device,
-)
+from unified_support import covered, numbers, read_on_device, two_copies, write_on_device
 
 from isthmus import Array, BufferState, UnifiedBuffer
 from isthmus.unified import UnifiedPart
@@ -34,9 +27,8 @@ def made(dev: Device, tracking: str | None = None, **options: Any) -> Any:
     return buf
 
 
-@each_means
-def test_parts_share_the_state(dev: Device, tracking: str) -> None:
-    buf = made(dev, tracking)
+def test_parts_share_the_state(dev: Device) -> None:
+    buf = made(dev)
     part = buf[50:60]
     assert isinstance(part, UnifiedPart)
     assert part.base is buf
@@ -66,9 +58,8 @@ def test_parts_of_parts(dev: Device) -> None:
     assert repr(part) == f"<isthmus.UnifiedPart float32 (10, 10, 10) {part.state} on {dev.filter}>"
 
 
-@each_means
-def test_a_part_fetches_and_sends_only_itself(dev: Device, tracking: str) -> None:
-    buf = made(dev, tracking)
+def test_a_part_fetches_and_sends_only_itself(dev: Device) -> None:
+    buf = made(dev)
     write_on_device(buf, 0)
     buf[10:20].host  # noqa: B018
     assert buf.statistics.bytes_to_host == 10 * 2000
@@ -116,9 +107,8 @@ def test_items(dev: Device) -> None:
         buf[0, 0, 0] = 1
 
 
-@each_means
-def test_exact_reads(dev: Device, tracking: str) -> None:
-    buf = made(dev, tracking)
+def test_exact_reads(dev: Device) -> None:
+    buf = made(dev)
     write_on_device(buf, -1)
     with buf.host_read((5, 8)) as rows:
         assert rows.shape == (3, 500)
@@ -135,9 +125,8 @@ def test_exact_reads(dev: Device, tracking: str) -> None:
     assert not {50_000, 50_499} & covered(buf.dirty_ranges().host)
 
 
-@each_means
-def test_exact_host_writes(dev: Device, tracking: str) -> None:
-    buf = made(dev, tracking)
+def test_exact_host_writes(dev: Device) -> None:
+    buf = made(dev)
     kept = buf.host
     with buf.host_write((10, 20)) as rows:
         rows[2:4] = -1
@@ -157,9 +146,8 @@ def test_exact_host_writes(dev: Device, tracking: str) -> None:
     assert read_on_device(buf)[0, 0] == 9, "what was written before an error counts"
 
 
-@each_means
-def test_exact_device_writes(dev: Device, tracking: str) -> None:
-    buf = made(dev, tracking)
+def test_exact_device_writes(dev: Device) -> None:
+    buf = made(dev)
     kept = buf.host
     kept[10, 10] = -1
     with buf.device_write((10, 12)) as rows:
@@ -167,7 +155,7 @@ def test_exact_device_writes(dev: Device, tracking: str) -> None:
         assert rows.to_numpy()[0, 10] == -1, "what the host owes is sent first"
         rows[1:].fill(-2)
     assert buf.dirty_ranges().device == ((5000, 6000),)
-    kept[100] = -3  # in another granule with any kind of tracking
+    kept[100] = -3  # in another granule
     assert 50_000 in covered(buf.dirty_ranges().host)
     expected = MODEL.copy()
     expected[10, 10], expected[11], expected[100] = -1, -2, -3
@@ -208,12 +196,11 @@ SOURCES: dict[str, tuple[Any, Any]] = {
 }
 
 
-@each_means
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.sim_and_host
-def test_copy_from(dev: Device, tracking: str, source: str) -> None:
+def test_copy_from(dev: Device, source: str) -> None:
     given, expected = SOURCES[source]
-    buf = made(dev, tracking)
+    buf = made(dev)
     kept = buf.host
     buf.fill(-9).sync_to_device()
     write_on_device(buf, -1)  # this write is dropped
@@ -223,9 +210,8 @@ def test_copy_from(dev: Device, tracking: str, source: str) -> None:
     assert (read_on_device(buf) == expected).all()
 
 
-@each_means
-def test_copy_from_other_buffers(dev: Device, tracking: str) -> None:
-    source, target = made(dev, tracking), two_copies(dev, SHAPE, tracking)
+def test_copy_from_other_buffers(dev: Device) -> None:
+    source, target = made(dev), two_copies(dev, SHAPE)
     write_on_device(source, -1, (0, 1))
     target.copy_from(source)
     assert (read_on_device(target) == np.vstack([[[-1] * 500], MODEL[1:]])).all()
@@ -234,10 +220,9 @@ def test_copy_from_other_buffers(dev: Device, tracking: str) -> None:
     assert (target.copy_from(array).host == MODEL).all()
 
 
-@each_means
 @pytest.mark.parametrize("size", [50, 100_000])
-def test_copy_from_itself(dev: Device, tracking: str, size: int) -> None:
-    buf = two_copies(dev, size, tracking).copy_from(numbers(size))
+def test_copy_from_itself(dev: Device, size: int) -> None:
+    buf = two_copies(dev, size).copy_from(numbers(size))
     assert (buf.copy_from(buf.host[::-1]).host == numbers(size)[::-1]).all()
     assert (buf.copy_from(memoryview(buf)[::-1]).host == numbers(size)).all()
     with buf.host_read() as array:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from support import message_has
-from unified_support import TELLS_PAGES, each_means, read_on_device, two_copies
+from unified_support import TELLS_PAGES, read_on_device, two_copies
 
 import isthmus
 from isthmus import (
@@ -93,12 +93,11 @@ SOURCES: dict[str, tuple[Any, type[Exception], list[Any]]] = {
 }
 
 
-@each_means
 @pytest.mark.parametrize("which", SOURCES)
 @pytest.mark.sim_and_host
-def test_sources(dev: Device, tracking: str, which: str) -> None:
+def test_sources(dev: Device, which: str) -> None:
     source, error, parts = SOURCES[which]
-    buf = two_copies(dev, (10, 20), tracking, dtype=np.int32)
+    buf = two_copies(dev, (10, 20), dtype=np.int32)
     buf.fill(3).sync_to_device()
     with pytest.raises(error) as raised:
         buf.copy_from(source)

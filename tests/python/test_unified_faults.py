@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
 from support import message_has, python, relay, sim
-from unified_support import each_means, numbers, read_on_device, two_copies, write_on_device
+from unified_support import numbers, read_on_device, two_copies, write_on_device
 
 import isthmus
 from isthmus import Buffer, BufferState, DeviceLostError, DriverError, USMAllocationError
@@ -40,12 +38,10 @@ def fail_next_copies(device: isthmus.Device) -> None:
     sim_configure(device, "fail=copy:1,fail=copy_ranges:1")
 
 
-@each_means
-@pytest.mark.parametrize("effect", ["early", "late"])
 @pytest.mark.parametrize("send", SENDS)
-def test_an_upload_fails(tracking: str, effect: str, send: str) -> None:
-    device = sim(effect=effect)
-    buf = two_copies(device, SIZE, tracking)
+def test_an_upload_fails(send: str) -> None:
+    device = sim(effect="late")
+    buf = two_copies(device, SIZE)
     kept = buf.host
     for number in range(1, 4):
         kept[number :: 1000 * number] = number
@@ -61,12 +57,10 @@ def test_an_upload_fails(tracking: str, effect: str, send: str) -> None:
     assert sim_calls(device, "violation") == 0
 
 
-@each_means
-@pytest.mark.parametrize("effect", ["early", "late"])
 @pytest.mark.parametrize("fetch", FETCHES)
-def test_a_download_fails(tracking: str, effect: str, fetch: str) -> None:
-    device = sim(effect=effect)
-    buf = two_copies(device, SIZE, tracking)
+def test_a_download_fails(fetch: str) -> None:
+    device = sim(effect="late")
+    buf = two_copies(device, SIZE)
     kept = buf.host
     kept[:] = 1
     buf.sync_to_device()
@@ -83,12 +77,11 @@ def test_a_download_fails(tracking: str, effect: str, fetch: str) -> None:
         assert buf.state is BufferState.SYNCHRONIZED
 
 
-@each_means
 @pytest.mark.parametrize("to", ["device", "host"])
-def test_an_event_reports_a_failure(tracking: str, to: str) -> None:
+def test_an_event_reports_a_failure(to: str) -> None:
     """A transfer that fails later is pending again."""
     device = sim(effect="late")
-    buf = two_copies(device, SIZE, tracking)
+    buf = two_copies(device, SIZE)
     buf.fill(1).sync_to_device()
     if to == "device":
         buf.host[:] = 2
@@ -107,42 +100,9 @@ def test_an_event_reports_a_failure(tracking: str, to: str) -> None:
     assert (read_on_device(buf) == 2).all()
 
 
-@each_means
-def test_every_call_fails_in_turn(tracking: str) -> None:
-    for number in range(1, 200):
-        device = sim()
-        buf = two_copies(device, SIZE, tracking, pinned=number % 2 == 1)
-        sim_configure(device, f"fail=any:{number}")
-        before = sim_calls(device, "any")
-        steps: list[Callable[[Any], Any]] = [
-            lambda buf: buf.host.__setitem__(slice(None), 1),
-            lambda buf: buf.sync_to_device(),
-            lambda buf: buf.host.__setitem__(slice(10, 20), 2),
-            lambda buf: buf.device,
-            lambda buf: write_on_device(buf, 3, (50_000, 50_010)),
-            lambda buf: buf.sync_to_host(),
-        ]
-        for step in steps:
-            with contextlib.suppress(isthmus.Error):
-                step(buf)
-                continue
-            step(buf)
-        reached = sim_calls(device, "any") - before >= number
-        sim_configure(device, "fail=none")
-        expected = np.ones(SIZE)
-        expected[10:20], expected[50_000:50_010] = 2, 3
-        assert (buf.host == expected).all()
-        assert (read_on_device(buf) == expected).all()
-        assert sim_calls(device, "violation") == 0
-        if not reached:
-            return
-    raise AssertionError("no end")
-
-
-@each_means
-def test_one_of_many_fails(tracking: str) -> None:
+def test_one_of_many_fails() -> None:
     device = sim()
-    many = [two_copies(device, SIZE, tracking) for _ in range(5)]
+    many = [two_copies(device, SIZE) for _ in range(5)]
     for buf in many:
         buf.host[:] = 1
         buf.device  # noqa: B018
@@ -157,30 +117,9 @@ def test_one_of_many_fails(tracking: str) -> None:
     assert all(read_on_device(buf)[5] == 2 for buf in many)
 
 
-@each_means
-def test_a_device_is_lost_while_the_host_wrote(tracking: str) -> None:
+def test_a_device_is_lost_while_it_had_written() -> None:
     device = sim()
-    buf = two_copies(device, SIZE, tracking)
-    kept = buf.host
-    kept[:] = numbers(SIZE)
-    buf.sync_to_device()
-    kept[3] = -3
-    sim_configure(device, "lost=now")
-    with pytest.raises(DeviceLostError):
-        buf.sync_to_device()
-    assert buf.state is BufferState.HOST_DIRTY
-    assert (buf.host[2:5] == [3, -3, 5]).all()
-    kept[4] = -4
-    saved = buf.to_numpy().copy()
-    buf.free()
-    again = two_copies(sim(), SIZE, tracking).copy_from(saved)
-    assert read_on_device(again)[2:6].tolist() == [3, -3, -4, 6]
-
-
-@each_means
-def test_a_device_is_lost_while_it_had_written(tracking: str) -> None:
-    device = sim()
-    buf = two_copies(device, SIZE, tracking)
+    buf = two_copies(device, SIZE)
     kept = buf.host
     kept[:] = numbers(SIZE)
     buf.sync_to_device()
@@ -199,10 +138,9 @@ def test_a_device_is_lost_while_it_had_written(tracking: str) -> None:
     assert buf.state is BufferState.HOST_DIRTY
 
 
-@each_means
-def test_a_lost_device_with_the_only_copy(tracking: str) -> None:
+def test_a_lost_device_with_the_only_copy() -> None:
     device = sim()
-    buf = two_copies(device, SIZE, tracking)
+    buf = two_copies(device, SIZE)
     write_on_device(buf, 1)
     sim_configure(device, "lost=now")
     with pytest.raises(DeviceLostError):
@@ -211,11 +149,10 @@ def test_a_lost_device_with_the_only_copy(tracking: str) -> None:
     buf.free()
 
 
-@each_means
 @pytest.mark.parametrize("wants", ["buffer", "unified"])
-def test_idle_buffers_give_up_their_device_copies(tracking: str, wants: str) -> None:
+def test_idle_buffers_give_up_their_device_copies(wants: str) -> None:
     device = sim(capacity="1MiB")
-    idle = [two_copies(device, 50_000, tracking) for _ in range(4)]
+    idle = [two_copies(device, 50_000) for _ in range(4)]
     for number, buf in enumerate(idle):
         buf.fill(number).sync_to_device()
         buf.host[7] = 70  # dirty or not, the host copy is complete
@@ -223,7 +160,7 @@ def test_idle_buffers_give_up_their_device_copies(tracking: str, wants: str) -> 
     if wants == "buffer":
         wanted: Any = Buffer(600_000, device=device)
     else:
-        wanted = two_copies(device, 150_000, tracking).fill(9)
+        wanted = two_copies(device, 150_000).fill(9)
         assert (read_on_device(wanted) == 9).all()
     given = [str(buf.state) for buf in idle]
     assert sum(state in ("HOST_ONLY", "HOST_DIRTY") for state in given) >= 2
@@ -233,24 +170,11 @@ def test_idle_buffers_give_up_their_device_copies(tracking: str, wants: str) -> 
         assert read_on_device(buf)[6:9].tolist() == [number, 70, number], "it comes again"
 
 
-def test_the_state_after_it_gave_up() -> None:
+def test_copies_in_use_are_not_freed() -> None:
     device = sim(capacity="1MiB")
-    buf = two_copies(device, 200_000).fill(3)
-    buf.sync_to_device()
-    held = Buffer(600_000, device=device)
-    assert buf.state is BufferState.HOST_ONLY
-    assert (buf.host == 3).all()
-    assert buf.state is BufferState.HOST_ONLY
-    held.free()
-    assert (read_on_device(buf) == 3).all()
-
-
-@each_means
-def test_copies_in_use_are_not_freed(tracking: str) -> None:
-    device = sim(capacity="1MiB")
-    in_hand = two_copies(device, 100_000, tracking).fill(1)
+    in_hand = two_copies(device, 100_000).fill(1)
     array = in_hand.device
-    dirty = two_copies(device, 100_000, tracking).fill(1)
+    dirty = two_copies(device, 100_000).fill(1)
     dirty.sync_to_device()
     write_on_device(dirty, 2)
     with pytest.raises(USMAllocationError):

@@ -101,10 +101,9 @@ def test_views_outlive_it(dev: Device, tracking: str, size: int, pinned: bool) -
     assert is_memory_released(before)
 
 
-@each_means
-def test_dropped_without_free(dev: Device, tracking: str) -> None:
+def test_dropped_without_free(dev: Device) -> None:
     before = live()
-    buf = two_copies(dev, 100_000, tracking)
+    buf = two_copies(dev, 100_000)
     view = buf.host
     view[:] = 2
     buf.sync_to_device(blocking=False)

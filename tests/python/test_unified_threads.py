@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes that race with synchronization are not lost, and loops that wait for copies progress."""
+"""Threads share a buffer, and loops that wait for copies progress."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from unified_support import each_means, numbers, read_on_device, two_copies, write_on_device
+from unified_support import each_means, numbers, read_on_device, two_copies
 
 import isthmus
 from isthmus import BufferState, Event, Queue, UnifiedBuffer
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from isthmus import Device
-
-PAGE = 1024  # int32 elements, which are 4 KiB
-PAGES = 600
 
 
 def together(*each: Callable[[threading.Event], None], seconds: float) -> None:
@@ -48,77 +45,8 @@ def together(*each: Callable[[threading.Event], None], seconds: float) -> None:
         raise failures[0]
 
 
-@each_means
-@pytest.mark.parametrize(("pinned", "granularity"), [(False, "auto"), (True, "page")])
-def test_writers_race_with_uploads(
-    dev: Device, tracking: str, pinned: bool, granularity: str, long_tier: bool
-) -> None:
-    options: dict[str, Any] = {"pinned": pinned, "granularity": granularity, "dtype": np.int32}
-    buf = two_copies(dev, PAGES * PAGE, tracking, **options)
-    pages = buf.host.reshape(PAGES, PAGE)
-    last = np.zeros(PAGES, np.int64)
-
-    def writer(mine: slice, seed: int) -> Callable[[threading.Event], None]:
-        random = np.random.default_rng(seed)
-        which = np.arange(PAGES)[mine]
-
-        def write(stop: threading.Event) -> None:
-            while not stop.is_set():
-                page = random.choice(which)
-                last[page] += 1
-                pages[page, random.integers(PAGE)] = last[page]
-                pages[page, 0] = last[page]  # increases by one with each write
-
-        return write
-
-    def synchronize(stop: threading.Event) -> None:
-        seen = np.zeros(PAGES, np.int64)
-        while not stop.is_set():
-            now = read_on_device(buf).reshape(PAGES, PAGE)[:, 0]
-            assert (now >= seen).all(), "no page goes back"
-            seen = now.astype(np.int64)
-
-    seconds = 60 if long_tier else 1
-    together(writer(np.s_[::2], 1), writer(np.s_[1::2], 2), synchronize, seconds=seconds)
-    assert last.any()
-    assert (pages[:, 0] == last).all()
-    got = read_on_device(buf).reshape(PAGES, PAGE)
-    assert (got == pages).all()
-    assert buf.state is BufferState.SYNCHRONIZED
-
-
-@each_means
-def test_writers_race_with_downloads(dev: Device, tracking: str) -> None:
-    """The device writes the first half, the host the second, in separate granules."""
-    half = PAGES // 2 * PAGE
-    buf = two_copies(dev, PAGES * PAGE, tracking, dtype=np.int32, granularity="page")
-    buf.fill(0).sync_to_device()
-    kept = buf.host
-    quarter, count = half // 2, 0
-
-    def write(stop: threading.Event) -> None:
-        nonlocal count
-        while not stop.is_set():
-            count += 1
-            kept[half + PAGE * 64 + count % (100 * PAGE)] = count
-
-    def fetch(stop: threading.Event) -> None:
-        number = 0
-        while not stop.is_set():
-            number += 1
-            write_on_device(buf, number, (0, quarter))
-            buf.sync_to_host((0, quarter))
-            assert (kept[:quarter] == number).all()
-            buf.sync_to_device()
-
-    together(write, fetch, seconds=1)
-    assert kept[half:].any()
-    assert (read_on_device(buf) == kept).all()
-
-
-@each_means
-def test_all_calls_side_by_side(dev: Device, tracking: str) -> None:
-    buf = two_copies(dev, 50_000, tracking)
+def test_all_calls_side_by_side(dev: Device) -> None:
+    buf = two_copies(dev, 50_000)
     buf.fill(1).sync_to_device()
 
     def host(stop: threading.Event) -> None:
@@ -180,15 +108,14 @@ def test_freed_while_other_threads_use_it(dev: Device) -> None:
         together(use, use, free, seconds=60)
 
 
-@each_means
-def test_an_event_loop_is_not_blocked(dev: Device, tracking: str) -> None:
+def test_an_event_loop_is_not_blocked(dev: Device) -> None:
     async def ticks(count: list[int]) -> None:
         while True:
             count[0] += 1
             await asyncio.sleep(0)
 
     async def main() -> None:
-        buf = two_copies(dev, 200_000, tracking)
+        buf = two_copies(dev, 200_000)
         buf.host[:] = numbers(200_000)
         count = [0]
         other = asyncio.ensure_future(ticks(count))
@@ -205,12 +132,11 @@ def test_an_event_loop_is_not_blocked(dev: Device, tracking: str) -> None:
     asyncio.run(main())
 
 
-@each_means
-def test_uploads_after_work_do_not_wait_for_it(dev: Device, tracking: str, gate: Event) -> None:
+def test_uploads_after_work_do_not_wait_for_it(dev: Device, gate: Event) -> None:
     if "wait_for_host" not in dev.capabilities:
         pytest.skip(f"queues of {dev.filter} cannot wait for the host")
     queue = Queue(dev)
-    buf = two_copies(dev, 50_000, tracking, device=None, queue=queue)
+    buf = two_copies(dev, 50_000, device=None, queue=queue)
     buf.fill(1).sync_to_device()
     kept = buf.host
     queue.fence(after=[gate])
@@ -279,9 +205,8 @@ def test_a_view_is_requested_while_the_last_one_is_freed(tracking: str) -> None:
     assert read_on_device(buf)[150_000] == 9
 
 
-@each_means
-def test_views_that_come_and_go_on_several_threads(dev: Device, tracking: str) -> None:
-    buf = two_copies(dev, 60_000, tracking)
+def test_views_that_come_and_go_on_several_threads(dev: Device) -> None:
+    buf = two_copies(dev, 60_000)
     buf.host[:] = 0
 
     def writer(part: int) -> Callable[[threading.Event], None]:

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 MEANS = ("pages", "bytes", "hashes")
 TELLS_PAGES = _core._tracking_in_force()[0] == "pages"
-# Small enough for comparison by bytes, a few pages, and several of the largest granules.
-SIZES = (1, 300, 20_000, 1_500_000)
 
 each_means = pytest.mark.parametrize(
     "tracking",
