@@ -1,25 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Array: dtype, shape and strides over a Buffer; views, copies, fills, bad input."""
+"""Array: dtype, shape and strides over a Buffer; copies, fills, bad input."""
 
 from __future__ import annotations
 
 import gc
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 from array_support import MODEL, NAMES, SHAPE, array_of
-from hypothesis import given
-from hypothesis import strategies as st
-from support import filled, python, sim
+from support import filled, python
 
 import isthmus
 from isthmus import Array, Buffer, Event, Queue
-from isthmus.memory import live
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 pytestmark = pytest.mark.sim_and_host
 
@@ -61,7 +55,6 @@ def test_nothing_in_it(q: Queue, kind: str) -> None:
     assert array_of(MODEL, q, kind)[6:, ::2].to_numpy().shape == (0, 3, 4)
 
 
-@pytest.mark.every_backend
 def test_every_type(q: Queue, kind: str) -> None:
     for name in NAMES:
         model = (np.arange(24) % 7).astype(name).reshape(4, 6)
@@ -143,61 +136,13 @@ def test_what_is_no_buffer() -> None:
             use(bare)
 
 
-SIM = sim(effect="late")
-FORWARD = st.slices(6).filter(lambda each: each.step is None or each.step > 0)
-
-
-@given(FORWARD, FORWARD, st.integers(-4, 3), FORWARD)
-def test_views_of_views(rows: slice, columns: slice, last: int, again: slice) -> None:
-    """Compared with NumPy, on a device whose memory the host cannot access."""
-    made = array_of(MODEL, Queue(SIM), "device")
-    ours, model = made[rows, columns, last][again], MODEL[rows, columns, last][again]
-    assert ours.shape == model.shape
-    assert (ours.to_numpy() == model).all()
-    ours.copy_from(model + 1)
-    assert (ours.to_numpy() == model + 1).all()
-
-
 def test_reshape(q: Queue, kind: str) -> None:
     made = array_of(MODEL, q, kind)
-    for shape in ((120,), (2, 60), (4, 5, 6), (-1,), (3, -1, 2), (1, 120, 1)):
-        for got in (made.reshape(shape), made.reshape(*shape), made.reshape(list(shape))):
-            assert (got.to_numpy() == MODEL.reshape(shape)).all()
-            assert got.buffer is made.buffer
-    assert made[2:3, 1].reshape(2, 2).ptr == made.ptr + 176
-    assert made[0, 0, :1].reshape(()).shape == ()
-    assert made[:0].reshape(0, 7).shape == (0, 7)
-    for wrong in ((7,), (-1, 7), (0, -1), (-2,)):
-        with pytest.raises(ValueError, match=r"cannot be reshaped|0 or more"):
-            made.reshape(wrong)
-    copied = made[:, ::2].reshape(-1)
-    assert (copied.to_numpy() == MODEL[:, ::2].reshape(-1)).all()
-    assert copied.buffer is not made.buffer
-    with pytest.raises(ValueError, match="needs a copy"):
-        made[:, ::2].reshape(-1, copy=False)
-    with pytest.raises(ValueError):
-        made.reshape(2**40, 2**40)
+    for got in (made.reshape((3, -1, 2)), made.reshape(3, -1, 2), made.reshape([3, -1, 2])):
+        assert (got.to_numpy() == MODEL.reshape(3, 20, 2)).all()
+        assert got.buffer is made.buffer
     with pytest.raises(TypeError):
         made.reshape("abc")  # type: ignore[arg-type]
-
-
-def test_copies_between_layouts(q: Queue, kind: str) -> None:
-    made = array_of(np.zeros_like(MODEL), q, kind)
-    made.copy_from(MODEL)
-    assert (made.to_numpy() == MODEL).all()
-    made[::2].copy_from(MODEL[3:])
-    made[:, :, 1].copy_from(np.asfortranarray(MODEL[:, :, 0]))
-    model = MODEL.copy()
-    model[::2] = MODEL[3:]
-    model[:, :, 1] = MODEL[:, :, 0]
-    assert (made.to_numpy() == model).all()
-    other = array_of(np.zeros_like(MODEL), Queue("host"), "host")
-    made[1:, ::2].copy_to(other[:5, :3])
-    assert (other.to_numpy()[:5, :3] == model[1:, ::2]).all()
-    assert not other.to_numpy()[5:].any()
-    turned = np.zeros(SHAPE[::-1], np.float32)
-    made.copy_to(turned.T)
-    assert (turned == model.T).all()
 
 
 def test_copies_with_events(q: Queue, kind: str, gate: Event) -> None:
@@ -242,12 +187,6 @@ def test_copies_of_other_types_and_shapes(q: Queue, kind: str) -> None:
     assert (made.to_numpy() == MODEL).all()
 
 
-def test_overlapping_elements_are_not_written(q: Queue, kind: str) -> None:
-    made = Array(Buffer(64, kind=kind, queue=q), (4, 4), strides=(0, 4))
-    with pytest.raises(isthmus.InvalidArgumentError):
-        made.copy_from(np.zeros((4, 4), np.float32))
-
-
 @pytest.mark.parametrize(
     ("name", "value", "error"),
     [
@@ -287,45 +226,12 @@ def test_fills(q: Queue, kind: str) -> None:
         assert (made.to_numpy() == model).all(), name
 
 
-def test_a_freed_buffer(q: Queue, kind: str) -> None:
+def test_record(q: Queue, kind: str) -> None:
     made = array_of(MODEL, q, kind)
-    made.buffer.free()
-    uses: list[Callable[[], object]] = [
-        made.to_numpy,
-        made.fill,
-        lambda: made.ptr,
-        lambda: made.copy_from(MODEL),
-        lambda: made.copy_to(MODEL.copy()),
-        lambda: made.__sycl_usm_array_interface__,
-        lambda: made.on_queue(q),
-        lambda: Array(made.buffer, 1),
-        lambda: made[:2],
-        lambda: made[1],
-        lambda: isthmus.copy_nd(made, MODEL),
-    ]
-    if kind != "device":
-        uses += [made.__dlpack__, lambda: np.from_dlpack(made), lambda: memoryview(made)]
-    for use in uses:
-        with pytest.raises(isthmus.ClosedError):
-            use()
-    assert (made.shape, made.nbytes) == (SHAPE, 480)
-    assert "freed" in repr(made)
-
-
-def test_it_keeps_the_buffer(q: Queue, kind: str) -> None:
-    gc.collect()
-    before = live()[0]
-    view = array_of(MODEL, q, kind)[1]
-    gc.collect()
-    assert live()[0] == before + 1
-    assert (view.to_numpy() == MODEL[1]).all()
-    moved = view.on_queue(Queue(q.context))
-    assert moved.queue != q
-    assert (moved.ptr, moved.shape, moved.strides) == (view.ptr, view.shape, view.strides)
-    moved.record(moved.queue)
-    assert (moved.to_numpy() == MODEL[1]).all()
+    made.record(Queue(q.context))
+    assert (made.to_numpy() == MODEL).all()
     with pytest.raises(TypeError, match="Queue or an Event"):
-        view.record(5)  # type: ignore[arg-type]
+        made.record(5)  # type: ignore[arg-type]
 
 
 def test_without_numpy() -> None:
@@ -336,6 +242,10 @@ def test_without_numpy() -> None:
         "array = isthmus.Array(buffer, (4, 2), 'int32')\n"
         "array[1:, 0].fill(7)\n"
         "assert memoryview(array).tolist()[1] == [7, memoryview(array)[1, 1]]\n"
+        "halves = isthmus.Array(buffer, (4, 4), 'float16')\n"
+        "halves[...] = 0.5\n"
+        "halves[::-1].T[0, 0] = -1.5\n"
+        "assert halves.tolist()[3] == [-1.5, .5, .5, .5]\n"
         "assert 'numpy' not in sys.modules\n"
         "assert array.dtype.name == 'int32'\n"
     )

@@ -15,7 +15,6 @@ from array_support import (
     NAMES,
     PLAIN,
     SHAPE,
-    SHAPES,
     WHERE,
     array_of,
     follow,
@@ -25,7 +24,6 @@ from array_support import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as nps
 from support import sim
 
 import isthmus
@@ -77,23 +75,6 @@ def test_any_copy(view: tuple[np.ndarray, list[Any]], name: str, place: str, dat
         np.copyto(seen, source, casting=rule)
     isthmus.copyto(ours, given_source, casting=rule)
     assert np.array_equal(made.to_numpy(), target)
-
-
-@more_examples
-@given(SHAPES, st.data())
-def test_overlapping_views(shape: tuple[int, ...], data: Any) -> None:
-    model = models(data.draw, shape or (3,), "i4")
-    made = array_of(model, *data.draw(WHERE))
-    key = data.draw(nps.basic_indices(model.shape, allow_newaxis=False))
-    if not isinstance(model[key], np.ndarray):
-        return
-    other = data.draw(nps.basic_indices(model.shape, allow_newaxis=False))
-    for one, two in ((key, other), (..., (slice(None, None, -1),) * model.ndim)):
-        if not isinstance(model[two], np.ndarray) or model[one].shape != model[two].shape:
-            continue
-        model[one] = model[two]
-        made[one] = made[two]
-        assert np.array_equal(made.to_numpy(), model)
 
 
 @pytest.mark.every_backend

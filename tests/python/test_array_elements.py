@@ -12,7 +12,7 @@ import pytest
 from array_support import MODEL, NAMES, SHAPE, WHERE, array_of, follow, views
 from hypothesis import given
 from hypothesis import strategies as st
-from support import message_has, python, until
+from support import message_has, until
 
 import isthmus
 from isthmus import Array, Buffer, Event, Queue
@@ -327,19 +327,6 @@ def test_bad_values(q: Queue, allowed: str, name: str, value: Any, error: type[E
     with pytest.raises(error):
         made[1] = value
     assert made.tolist() == [0] * 4
-
-
-def test_without_numpy() -> None:
-    python(
-        "import sys, isthmus\n"
-        "buffer = isthmus.Buffer(64, kind='host', device='host')\n"
-        "array = isthmus.Array(buffer, (4, 4), 'float16')\n"
-        "array[...] = 0.5\n"
-        "array[1, 2] = 2\n"
-        "array[::-1].T[0, 0] = -1.5\n"
-        "assert array[1, 2] == 2.0 and array.tolist()[3] == [-1.5, .5, .5, .5]\n"
-        "assert 'numpy' not in sys.modules\n"
-    )
 
 
 def test_reads_from_many_threads(q: Queue, host_kind: str) -> None:

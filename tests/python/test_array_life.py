@@ -263,22 +263,6 @@ def test_exports_of_a_part_and_the_whole(
     assert nothing_lives(host_counted)
 
 
-def test_work_in_flight_continues(
-    counted: StatisticsResource, q: Queue, kind: str, gate: Event
-) -> None:
-    into = np.zeros(1000, np.float32)
-    made = isthmus.ones(1000, kind=kind, queue=q)
-    event = made.copy_to(into, after=gate, blocking=False)
-    made.free()
-    require_closed(made)
-    gate.complete()
-    assert event is not None
-    event.wait()
-    assert into.sum() == 1000
-    del event
-    assert nothing_lives(counted)
-
-
 def test_freed_while_another_thread_uses_it(q: Queue, kind: str) -> None:
     def read_till_closed(of: Array, begun: threading.Event, sums: list[float]) -> None:
         begun.set()

@@ -12,7 +12,7 @@ import pytest
 from array_support import WHERE
 from hypothesis import given
 from hypothesis import strategies as st
-from support import driver_calls, is_memory_released, sim, until
+from support import is_memory_released, sim, until
 
 import isthmus
 from isthmus import Array, Buffer, Device, Queue, UnifiedBuffer, _core
@@ -263,26 +263,6 @@ def test_pools_of_a_simulated_device_go_with_it() -> None:
         assert made.to_numpy().sum() == 100
     del made
     assert is_memory_released(before)
-
-
-@pytest.mark.parametrize("capacity", ["64KiB", "1MiB", "40MiB"])
-def test_devices_with_less_than_a_pool_takes_at_a_time(capacity: str) -> None:
-    device = sim(capacity=capacity)
-    assert isthmus.ones(1000, device=device).to_numpy().sum() == 1000
-    with pytest.raises(isthmus.USMAllocationError):
-        isthmus.empty(1 << 26, "f8", device=device)
-
-
-def test_a_loop_of_temporaries_of_random_sizes(q: Queue, kind: str) -> None:
-    pool = isthmus.default_pool(kind, queue=q)
-    sizes = np.random.default_rng(5).integers(1, 1 << 16, 3000).tolist()
-
-    def step() -> None:
-        for size in sizes:
-            isthmus.empty(size, "u1", kind=kind, queue=q)
-
-    # The first round fills the pool.
-    assert any(driver_calls(pool, step) == 0 for _ in range(4))
 
 
 # -- bad arguments --------------------------------------------------------------------------------

@@ -12,11 +12,9 @@ from array_support import (
     MODEL,
     PLAIN,
     SHAPE,
-    SHAPES,
     WHERE,
     array_of,
     follow,
-    models,
     same,
     views,
 )
@@ -367,18 +365,6 @@ def test_a_view_keeps_its_memory(q: Queue, kind: str) -> None:
     assert view.base is not None
     assert view.base.shape == SHAPE
     assert array_of(MODEL, q, kind).base is None
-
-
-@given(SHAPES, st.data())
-def test_what_is_dense_is_known(shape: tuple[int, ...], data: Any) -> None:
-    """A contiguous slice is known to be dense."""
-    model = models(data.draw, shape, "i4")
-    made = array_of(model, *data.draw(WHERE))
-    if model.ndim:
-        key = data.draw(nps.basic_indices(model.shape, min_dims=1, allow_newaxis=False))
-        seen = model[key]
-        if isinstance(seen, np.ndarray):
-            assert made[key].is_contiguous == seen.flags.c_contiguous
 
 
 def test_a_shape_is_read_once() -> None:
