@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies and fills between host memory and every USM kind.
+// Copies of rows and fills of unaligned memory, and what the driver itself refuses.
 
 #include <algorithm>
 #include <cstring>
@@ -10,36 +10,6 @@ namespace isthmus::opencl_test {
 namespace {
 
 class opencl_copy : public opencl_test {};
-
-TEST_P(opencl_copy, there_and_back_at_any_offset) {
-  constexpr std::size_t k_largest = (std::size_t{8} << 20) + 77;
-  const block made{test_context(), test_device(), k_largest + 128};
-  std::vector<std::byte> back(k_largest + 128);
-  for (const std::size_t nbytes :
-       {std::size_t{1}, std::size_t{63}, std::size_t{4096}, std::size_t{1} << 20, k_largest}) {
-    for (const std::size_t offset : {0U, 1U, 16U, 63U}) {
-      const auto bytes = numbered(nbytes, static_cast<unsigned>(offset));
-      std::fill(back.begin(), back.end(), std::byte{0xEE});
-      finish(test_queue().copy(made.at(offset), bytes.data(), nbytes, {}));
-      finish(test_queue().copy(back.data() + offset, made.at(offset), nbytes, {}));
-      EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), back.data() + offset));
-      EXPECT_EQ(back[offset + nbytes], std::byte{0xEE});
-    }
-  }
-}
-
-TEST_P(opencl_copy, operations_run_in_order_without_waits_between) {
-  const block a{test_context(), test_device(), 1 << 16};
-  const block b{test_context(), test_device(), 1 << 16};
-  const auto bytes = numbered(1 << 16);
-  std::vector<std::byte> back(1 << 16);
-  ASSERT_TRUE(test_queue().copy(a.at(), bytes.data(), 1 << 16, {}));
-  ASSERT_TRUE(test_queue().copy(b.at(), a.at(), 1 << 16, {}));
-  ASSERT_TRUE(test_queue().fill(a.at(), {}, 1 << 16, {}));
-  finish(test_queue().copy(back.data(), b.at(), 1 << 16, {}));
-  EXPECT_EQ(back, bytes);
-  EXPECT_EQ(read(test_queue(), a.at(), 1 << 16), std::vector<std::byte>(1 << 16));
-}
 
 struct rows {
   std::size_t width;
@@ -82,25 +52,6 @@ TEST_P(opencl_copy, fills_with_every_pattern_at_every_offset) {
       }
       EXPECT_EQ(read(test_queue(), made.at(), 5000), expected) << pattern_bytes << " at " << offset;
     }
-  }
-}
-
-TEST_P(opencl_copy, prefetch_and_advice_do_or_are_refused) {
-  if (!test_device().can(ISTHMUS_CAN_SHARED_KIND)) {
-    GTEST_SKIP() << "no shared kind";
-  }
-  const block made{test_context(), test_device(), 1 << 20, ISTHMUS_KIND_SHARED};
-  for (const bool to_host : {true, false}) {
-    auto moved = test_queue().prefetch(made.at(), 1 << 20, to_host, {});
-    if (test_device().can(ISTHMUS_CAN_PREFETCH)) {
-      finish(std::move(moved));
-    } else {
-      EXPECT_EQ(moved.failure().code(), ISTHMUS_ERROR_UNSUPPORTED);
-    }
-  }
-  auto advised = test_queue().advise(made.at(), 1 << 20, 0, {});
-  if (!test_device().can(ISTHMUS_CAN_ADVISE)) {
-    EXPECT_EQ(advised.failure().code(), ISTHMUS_ERROR_UNSUPPORTED);
   }
 }
 
