@@ -13,10 +13,12 @@ from support import filled, noise
 import isthmus
 from isthmus import Buffer, Context, Event, Queue
 
-pytestmark = pytest.mark.second_driver
+pytestmark = pytest.mark.sim_and_host
 DATA = noise(10_000)
 
 
+@pytest.mark.every_backend
+@pytest.mark.second_driver
 def test_to_and_from_the_host(q: Queue, kind: str) -> None:
     buffer = filled(DATA, kind=kind, queue=q)
     buffer.copy_from(DATA[::-1].copy(), nbytes=4096, offset=33, src_offset=2)
@@ -29,6 +31,8 @@ def test_to_and_from_the_host(q: Queue, kind: str) -> None:
 
 
 @pytest.mark.parametrize("blocking", [True, False])
+@pytest.mark.every_backend
+@pytest.mark.second_driver
 def test_between_buffers(q: Queue, kind: str, blocking: bool) -> None:
     source = filled(DATA, kind=kind, queue=q)
     target = filled(DATA[::-1].copy(), kind=kind, queue=q)
@@ -41,6 +45,8 @@ def test_between_buffers(q: Queue, kind: str, blocking: bool) -> None:
     assert target.tobytes() == expected.tobytes()
 
 
+@pytest.mark.every_backend
+@pytest.mark.second_driver
 def test_between_contexts_in_order(q: Queue, kind: str, gate: Event) -> None:
     other = Queue(Context(q.device))
     source, target = (Buffer(10_000, kind=kind, queue=queue) for queue in (q, other))
@@ -151,6 +157,8 @@ def test_arrays_of_objects(q: Queue) -> None:
         buffer.copy_from(np.array([1, "a"], dtype=object))
 
 
+@pytest.mark.every_backend
+@pytest.mark.second_driver
 def test_the_queue_of_a_copy(dev: isthmus.Device, q: Queue, kind: str, gate: Event) -> None:
     other = Queue(dev)
     buffer = filled(DATA, kind=kind, queue=q)

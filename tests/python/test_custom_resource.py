@@ -269,7 +269,8 @@ def test_exceptions_are_kept_no_longer_than_they_are_raised(q: Queue, kind: str)
     del raised, other
     FallbackResource(custom, PoolResource(kind, q.device)).allocate(100, queue=q)
     gc.collect()
-    assert [each() for each in seen] == [None, None]
+    assert len(seen) >= 2  # more if a request was repeated after a garbage collection
+    assert not any(each() for each in seen)
 
 
 def test_bad_allocators(dev: Device) -> None:

@@ -10,11 +10,13 @@ from support import filled, message_has, noise
 import isthmus
 from isthmus import Buffer, Queue
 
-pytestmark = pytest.mark.second_driver
+pytestmark = pytest.mark.sim_and_host
 
 
 @pytest.mark.parametrize("blocking", [True, False])
 @pytest.mark.parametrize("size", [1, 2, 4, 8, 16])
+@pytest.mark.every_backend
+@pytest.mark.second_driver
 def test_patterns(q: Queue, kind: str, size: int, blocking: bool) -> None:
     pattern, data = bytes(range(1, size + 1)), noise(1000)
     buffer = filled(data, kind=kind, queue=q)
@@ -87,6 +89,8 @@ def test_on_the_queue(q: Queue, kind: str) -> None:
     assert buffer.tobytes() == b"\0\0abab" + bytes(10)
 
 
+@pytest.mark.every_backend
+@pytest.mark.second_driver
 def test_prefetch(q: Queue, kind: str) -> None:
     data = noise(8192)
     buffer = filled(data, kind=kind, queue=q)
@@ -105,6 +109,8 @@ def test_prefetch(q: Queue, kind: str) -> None:
     assert buffer.tobytes() == data.tobytes()
 
 
+@pytest.mark.every_backend
+@pytest.mark.second_driver
 def test_advise(q: Queue, kind: str) -> None:
     buffer = filled(noise(8192), kind=kind, queue=q)
     if "advise" not in q.device.capabilities:

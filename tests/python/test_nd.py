@@ -15,7 +15,7 @@ from isthmus import Buffer, Event, InvalidArgumentError, OutOfRangeError, Queue,
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-pytestmark = pytest.mark.second_driver
+pytestmark = pytest.mark.sim_and_host
 CUBE = noise(24 * 20 * 16 * 4).view(np.float32).reshape(24, 20, 16)
 VIEWS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "whole": lambda cube: cube,
@@ -64,6 +64,8 @@ def test_between_arrays() -> None:
     assert bytes(raw) == CUBE[:, :, 0].tobytes()
 
 
+@pytest.mark.every_backend
+@pytest.mark.second_driver
 def test_between_buffers(q: Queue, gate: Event) -> None:
     source = filled(CUBE, kind="device", queue=q)
     target = filled(bytes(CUBE.nbytes), kind="device", queue=q)
