@@ -4,28 +4,16 @@
 from __future__ import annotations
 
 import gc
-import itertools
 import weakref
 
 import numpy as np
 import pytest
-from support import filled, noise, open_backend, stops_dependents, until
+from support import filled, noise, stops_dependents, until
 
 import isthmus
 from isthmus import Buffer, Event, Queue
 
 DATA = noise(100_000)
-
-
-def test_events(q: Queue, kind: str) -> None:
-    buffer, got = Buffer(DATA.nbytes, kind=kind, queue=q), np.zeros_like(DATA)
-    into = buffer.copy_from(DATA, blocking=False)
-    out = buffer.copy_to(got, blocking=False)
-    assert into is not None
-    assert out is not None
-    out.wait()
-    assert into.done
-    assert (got == DATA).all()
 
 
 def test_both_sides_are_owned(q: Queue, kind: str, gate: Event) -> None:
@@ -101,38 +89,6 @@ def test_after_of_a_wrong_type(q: Queue, after: object) -> None:
         buffer.fill(5, after=after, blocking=False)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("other", ["host", "late", "opencl"])
-def test_after_events_of_other_platforms(q: Queue, kind: str, other: str, gate: Event) -> None:
-    there = Queue(open_backend(other))
-    first = Buffer(100, kind="device", queue=there)
-    buffer = filled(bytes(100), kind=kind, queue=q)
-    before = first.fill(1, after=[gate], blocking=False)
-    assert before is not None
-    event = buffer.fill(2, after=[before], blocking=False)
-    assert event is not None
-    assert not event.done
-    gate.complete()
-    event.wait()
-    assert until(lambda: before.done)
-    assert buffer.tobytes() == bytes([2]) * 100
-
-
-def test_a_chain_over_every_back_end(gate: Event) -> None:
-    data = noise(10_000)
-    queues = [Queue(open_backend(name)) for name in ("opencl", "late", "host", "late", "opencl")]
-    buffers = [Buffer(10_000, kind="device", queue=queue) for queue in queues]
-    event = buffers[0].copy_from(data, after=[gate], blocking=False)
-    for source, target in itertools.pairwise(buffers):
-        event = target.copy_from(source, blocking=False)
-    got = bytearray(10_000)
-    event = buffers[-1].copy_to(got, blocking=False)
-    assert event is not None
-    assert not event.done
-    gate.complete()
-    event.wait()
-    assert got == data.tobytes()
-
-
 def test_dependents_of_a_failure_do_not_run(q: Queue, kind: str) -> None:
     buffer = filled(bytes(10), kind=kind, queue=q)
     failed = Event()
@@ -174,16 +130,3 @@ def test_queue_wait(q: Queue, gate: Event) -> None:
     gate.complete()
     q.wait(60)
     assert held.done
-
-
-def test_many_operations(q: Queue, kind: str) -> None:
-    buffer = filled(bytes(256), kind=kind, queue=q)
-    event = None
-    for turn in range(500):
-        event = buffer[turn % 256 : turn % 256 + 1].fill(turn % 251, blocking=False)
-    assert event is not None
-    event.wait()
-    expected = bytearray(256)
-    for turn in range(500):
-        expected[turn % 256] = turn % 251
-    assert buffer.tobytes() == expected

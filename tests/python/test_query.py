@@ -38,22 +38,6 @@ def test_a_buffer_of_a_resource(dev: Device, kind: str, nbytes: int) -> None:
             assert query(buffer.ptr, context=Context(dev)) == (*NOTHING, "unknown", 0, 0)
 
 
-def test_a_buffer_of_the_driver(q: Queue, kind: str) -> None:
-    buffer = Buffer(1000, kind=kind, queue=q, resource=ProviderResource(kind, q.device))
-    found = query(buffer.ptr + 10)
-    assert found[:5] == (kind, buffer.ptr, 1000, q.device, q.context)
-    assert found.resource is not None
-    assert (found.state, found.requested_bytes) == ("live", 1000)
-
-
-def test_a_buffer_without_a_resource(q: Queue, kind: str) -> None:
-    buffer = Buffer(1000, kind=kind, queue=q)
-    found = query(buffer.ptr + 10)
-    assert found[:5] == (kind, buffer.ptr, 1000, q.device, q.context)
-    assert found.resource == isthmus.default_pool(kind, queue=q, use="buffers")
-    assert found.state == "live"
-
-
 def test_freed_and_waiting(q: Queue, kind: str, gate: isthmus.Event) -> None:
     pool = PoolResource(kind, q.device)
     buffer = Buffer(1000, resource=pool, queue=q)
