@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ._core import Device, Queue
+    from ._kinds import Kind
 
 _CPU = 1  # DLPack's number of the CPU
 _SYCL_PROTOCOL = "__sycl_usm_array_interface__"
@@ -35,7 +36,7 @@ def asarray(
     dtype: Any = None,
     *,
     copy: bool | None = None,
-    kind: str | None = None,
+    kind: Kind | None = None,
     device: Device | str | None = None,
     queue: Queue | None = None,
     resource: MemoryResource | None = None,
@@ -94,7 +95,7 @@ def array(
     dtype: Any = None,
     *,
     copy: bool | None = True,
-    kind: str | None = None,
+    kind: Kind | None = None,
     device: Device | str | None = None,
     queue: Queue | None = None,
     resource: MemoryResource | None = None,
@@ -238,7 +239,7 @@ class _Request:
 
     dtype: DType | None
     copy: bool | None
-    kind: str | None
+    kind: Kind | None
     device: Device | str | None
     queue: Queue | None
     resource: MemoryResource | None
@@ -270,7 +271,7 @@ class _Request:
             return self.make_copy(source, dtype, kind, queue)
         return _adopt(source, dtype, kind, queue)
 
-    def kind_or(self, default: str) -> str:
+    def kind_or(self, default: Kind) -> Kind:
         """The requested kind, else the resource's kind, else ``default``."""
         return self.kind or (default if self.resource is None else self.resource.kind)
 
@@ -301,7 +302,9 @@ class _Request:
             raise ValueError(f"copy=False, but a copy is needed: {'; '.join(reasons)}")
         return bool(self.copy or reasons)
 
-    def make_copy(self, source: Array | NDArray[Any], dtype: Any, kind: str, queue: Queue) -> Array:
+    def make_copy(
+        self, source: Array | NDArray[Any], dtype: Any, kind: Kind, queue: Queue
+    ) -> Array:
         """A copy in new memory, in C order."""
         array = empty(
             source.shape,
@@ -315,7 +318,7 @@ class _Request:
         return array
 
 
-def _location_reasons(source: NDArray[Any], kind: str, queue: Queue) -> list[str]:
+def _location_reasons(source: NDArray[Any], kind: Kind, queue: Queue) -> list[str]:
     """The reasons that NumPy's memory needs a copy to become an array of that kind on that
     queue.
     """
@@ -329,7 +332,7 @@ def _location_reasons(source: NDArray[Any], kind: str, queue: Queue) -> list[str
     return [] if matches else [f"it is {description}, not {kind!r} on {queue.device.filter!r}"]
 
 
-def _adopt(source: NDArray[Any], dtype: DType, kind: str, queue: Queue) -> Array:
+def _adopt(source: NDArray[Any], dtype: DType, kind: Kind, queue: Queue) -> Array:
     """An array over ``source``. Adopts all memory that ``source`` is a view of, so that arrays over
     different views share that memory.
     """

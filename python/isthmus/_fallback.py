@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ._core import (
     FallbackResource,
     InvalidArgumentError,
@@ -12,21 +14,23 @@ from ._core import (
     default_pool,
 )
 
-_KINDS = ("shared", "host")
+if TYPE_CHECKING:
+    from ._kinds import Kind
+
+_KINDS: tuple[Kind, ...] = ("shared", "host")
 
 
 def with_fallback(
-    kind: str, fallback: object, queue: Queue, resource: MemoryResource | None
+    kind: Kind, fallback: object, queue: Queue, resource: MemoryResource | None
 ) -> FallbackResource:
     """``resource`` (None: the current or default one), falling back to ``fallback``'s kind."""
     if fallback not in _KINDS or fallback == kind:
         others = " or ".join(repr(each) for each in _KINDS if each != kind)
         raise InvalidArgumentError(f"fallback of {kind} memory must be {others}, not {fallback!r}")
-    assert isinstance(fallback, str)
     return FallbackResource(resource or _resource(kind, queue), _resource(fallback, queue))
 
 
-def _resource(kind: str, queue: Queue) -> MemoryResource:
+def _resource(kind: Kind, queue: Queue) -> MemoryResource:
     current = current_resource(kind, queue=queue)
     if current is None or current.context != queue.context:
         return default_pool(kind, queue=queue)

@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ._core import Array, Buffer, Device, DeviceNotFoundError, DType, InvalidArgumentError
+
+if TYPE_CHECKING:
+    from ._kinds import Kind
 
 
 def reduce(buffer: Buffer, protocol: int) -> tuple[Any, ...]:
@@ -26,7 +29,7 @@ def reduce(buffer: Buffer, protocol: int) -> tuple[Any, ...]:
 def load(
     cls: type[Buffer],
     contents: Any,
-    kind: str,
+    kind: Kind,
     alignment: int,
     device: str,
     nbytes: int | None = None,  # older pickles lack it

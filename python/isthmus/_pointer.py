@@ -3,16 +3,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from ._core import Context, Device, MemoryResource
+    from ._kinds import Kind
 
 
 class PointerInfo(NamedTuple):
     """The result of ``isthmus.memory.query`` for an address."""
 
-    kind: str
+    kind: Kind | Literal["unknown"]
     """"device", "shared" or "host"; "unknown": not live, or not USM of the queried context."""
     base: int
     """Start of the allocation; 0 if unknown, as for all numbers below."""

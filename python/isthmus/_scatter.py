@@ -16,6 +16,8 @@ from ._iterables import iterator
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from ._kinds import Kind
+
     Shape = tuple[int, ...]
 
 __all__ = ["gather", "scatter"]
@@ -26,7 +28,7 @@ def scatter(
     devices: Sequence[Device | str | Queue],
     axis: int = 0,
     *,
-    kind: str = "device",
+    kind: Kind = "device",
     fallback: str | None = None,
 ) -> list[Array]:
     """Copies ``data`` into new Arrays, one on each device, split along ``axis`` as evenly as

@@ -29,8 +29,13 @@ SAMPLE = '''
 import asyncio
 from collections.abc import Sequence
 import isthmus
-from isthmus import Buffer, Context, Device, Event, Queue
+from typing import TYPE_CHECKING, Any
+from isthmus import Array, Buffer, Context, Device, Event, Queue
 from isthmus.memory import MemoryUSMDevice, MemoryUSMShared, as_usm_memory, live
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from isthmus._kinds import Kind
 
 
 def names(devices: Sequence[Device]) -> list[str]:
@@ -41,17 +46,23 @@ def use(queue: Queue) -> int:
     buffer = Buffer(1024, kind="shared", queue=queue, alignment=64)
     part: Buffer = buffer[10:20]
     part.copy_from(b"0123456789")
-    event = buffer.copy_to(bytearray(1024), blocking=False)
-    if event is not None:
-        event.wait(timeout=1.5)
+    buffer.copy_to(bytearray(1024), blocking=False).wait(timeout=1.5)
     done: Event = queue.submit(lambda view: None, buffer, after=[queue.fence()])
     Event.wait_for([done])
     with buffer as same:
         return same.nbytes + len(same.tobytes())
 
 
+def copy(array: Array, *, kind: "Kind", blocking: bool) -> "NDArray[Any]":
+    event = array.fill(1, blocking=blocking)
+    if event is not None:
+        event.wait()
+    return array.copy(kind=kind).to_numpy()
+
+
 async def later(event: Event) -> None:
     await event
+    await Buffer(8, kind="host").fill(1, blocking=False)
 
 
 def classes(device: Device) -> tuple[int, int]:
@@ -73,6 +84,9 @@ Buffer("8")
 Buffer(8, kinds="host")
 Queue().submit(5)
 Buffer(8).nbytes = 3
+Buffer(8, kind="managed")
+Buffer(8).fill(1).wait()
+Buffer(8).fill(1, blocking=bool(input())).wait()
 """
 
 
@@ -149,7 +163,8 @@ def test_a_typed_program(mypy) -> None:  # type: ignore[no-untyped-def]
 def test_a_program_with_errors(mypy) -> None:  # type: ignore[no-untyped-def]
     status, said = mypy(WRONG)
     assert status == 1
-    assert sum("error:" in line for line in said.splitlines()) == 4, said
+    wrong = {int(line.split(":")[1]) for line in said.splitlines() if "error:" in line}
+    assert wrong == set(range(3, 3 + WRONG.count("\n") - 2)), said
 
 
 def test_the_sample_runs() -> None:

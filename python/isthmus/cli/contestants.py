@@ -27,7 +27,7 @@ class Case:
     """One operation to measure. ``nbytes`` is 0 if it has no size."""
 
     what: str
-    kind: str
+    kind: Any  # a kind, or "" for an operation without memory
     nbytes: int
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from isthmus import Device
+    from isthmus._kinds import Kind
     from isthmus.memory import MemoryResource
     from isthmus.trace import Replay, Trace
 
@@ -141,7 +142,7 @@ def _replay_all(
     return results
 
 
-def make_resource(name: str, kind: str, device: Device, growth: int | None) -> MemoryResource:
+def make_resource(name: str, kind: Kind, device: Device, growth: int | None) -> MemoryResource:
     """Creates a resource by its name in the command; ``growth`` in MiB, of pools."""
     from isthmus.memory import PoolResource, ProviderResource
 
@@ -159,7 +160,7 @@ def make_resource(name: str, kind: str, device: Device, growth: int | None) -> M
     )
 
 
-def _resource_from_function(name: str, kind: str, device: Device) -> MemoryResource:
+def _resource_from_function(name: str, kind: Kind, device: Device) -> MemoryResource:
     from isthmus.memory import MemoryResource
 
     create = _function(name)

@@ -19,6 +19,8 @@ from .launch import Span, span
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from isthmus._kinds import Kind
+
 PICTURE = "isthmus_demo.png"
 _HOST = "NumPy array"
 
@@ -73,7 +75,7 @@ class Trip:
         self._worker = worker
 
     def run(
-        self, kind: str, source: NDArray[np.uint8], result: NDArray[np.uint8], reach: int
+        self, kind: Kind, source: NDArray[np.uint8], result: NDArray[np.uint8], reach: int
     ) -> int:
         """Fills ``result``. Returns the bytes in which the kernel's output differs from it.
 
@@ -93,7 +95,7 @@ class Trip:
                 return 0
             return differing(np.asarray(drawn).reshape(source.shape), result)
 
-    def _buffer(self, source: NDArray[np.uint8], kind: str) -> isthmus.Buffer:
+    def _buffer(self, source: NDArray[np.uint8], kind: Kind) -> isthmus.Buffer:
         return isthmus.Buffer(source.nbytes, kind=kind, queue=self._worker.queue)
 
     def _add_step(

@@ -20,6 +20,7 @@ from .current import check, global_queue
 
 if TYPE_CHECKING:
     from isthmus._core import Device
+    from isthmus._kinds import Kind
 
 __all__ = ["UsmPointer", "device_alloc", "free", "host_alloc", "shared_alloc"]
 
@@ -189,7 +190,7 @@ def _first(ctx: Context) -> Device:
     return ctx.devices[0]
 
 
-def _allocated(ctx: Context, dev: Device, kind: str, nbytes: int, alignment: int) -> UsmPointer:
+def _allocated(ctx: Context, dev: Device, kind: Kind, nbytes: int, alignment: int) -> UsmPointer:
     check(ctx, dev)
     queue = global_queue(ctx, dev)
     return UsmPointer(Buffer(nbytes, kind=kind, queue=queue, alignment=alignment))

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Any, SupportsIndex
 
     from isthmus._core import MemoryResource
+    from isthmus._kinds import Kind
 
 __all__ = ["Accelerator", "MemoryInfo", "get_accelerator"]
 
@@ -158,7 +159,7 @@ class Accelerator:
 
 def _cached_bytes(device: Device) -> int:
     """The bytes of the device's memory that the current pools hold and no buffer uses."""
-    kinds = device.kinds if device.type == "cpu" else ("device",)
+    kinds: tuple[Kind, ...] = device.kinds if device.type == "cpu" else ("device",)
     resources = (current_resource(kind, device) for kind in kinds)
     return sum(_cached_by(each) for each in resources if each is not None)
 
@@ -176,7 +177,8 @@ def _cached_by(resource: MemoryResource) -> int:
 
 def _live_bytes(device: Device) -> int:
     """The live bytes on all devices: an upper bound for ``device`` if there are several."""
-    kinds = ("device", "shared", "host") if device.type == "cpu" else ("device", "shared")
+    every: tuple[Kind, ...] = ("device", "shared", "host")
+    kinds = every if device.type == "cpu" else every[:2]
     return sum(live(kind)[1] for kind in kinds)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, overload
 
 from .contents import array_for, assignable
 from .exact_write import end_after
@@ -141,6 +141,14 @@ class UnifiedArray:
         """The host copy, synchronized: a view of it, like ``host``."""
         return self.host
 
+    @overload
+    def sync_to_device(
+        self, range: Range = None, *, queue: Queue | None = None, blocking: Literal[True] = True
+    ) -> None: ...
+    @overload
+    def sync_to_device(
+        self, range: Range = None, *, queue: Queue | None = None, blocking: bool
+    ) -> Event | None: ...
     def sync_to_device(
         self, range: Range = None, *, queue: Queue | None = None, blocking: bool = True
     ) -> Event | None:
@@ -154,6 +162,14 @@ class UnifiedArray:
         """
         return self._whole._to_device(*self._bytes(range), queue, blocking)
 
+    @overload
+    def sync_to_host(
+        self, range: Range = None, *, queue: Queue | None = None, blocking: Literal[True] = True
+    ) -> None: ...
+    @overload
+    def sync_to_host(
+        self, range: Range = None, *, queue: Queue | None = None, blocking: bool
+    ) -> Event | None: ...
     def sync_to_host(
         self, range: Range = None, *, queue: Queue | None = None, blocking: bool = True
     ) -> Event | None:

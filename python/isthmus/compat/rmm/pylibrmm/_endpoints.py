@@ -70,7 +70,7 @@ def memory_at(pointer: int, nbytes: int, queue: Queue, owner: object = None) -> 
     # its owner has not freed it.
     if record.state == "free" or (record.state == "waiting" and record.kind == "unknown"):
         raise InvalidArgumentError(f"the memory at {pointer:#x} was freed and must not be used")
-    if record.state == "unknown":
+    if record.kind == "unknown":
         return memoryview((c_ubyte * nbytes).from_address(pointer)).cast("B")
     owning_queue = queue if record.device in (None, queue.device) else record.device.default_queue
     return Buffer.adopt(pointer, nbytes, kind=record.kind, queue=owning_queue, owner=owner)

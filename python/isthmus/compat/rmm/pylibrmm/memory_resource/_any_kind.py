@@ -12,6 +12,7 @@ from isthmus.memory import CustomResource, FallbackResource, MemoryResource, que
 
 if TYPE_CHECKING:
     from isthmus import Device, Queue
+    from isthmus._kinds import Kind
 
 __all__ = ["any_kind", "of_one_kind"]
 
@@ -23,7 +24,7 @@ class _Allocator(Protocol):
     def deallocate(self, pointer: int, nbytes: int, queue: Queue | None) -> None: ...
 
 
-def any_kind(allocator: _Allocator, kind: str, device: Device) -> MemoryResource:
+def any_kind(allocator: _Allocator, kind: Kind, device: Device) -> MemoryResource:
     """A chain of custom resources, one for each kind that the device supports.
 
     A custom resource has one kind, but the allocator may return memory of any. The first resource
@@ -69,7 +70,7 @@ class _OneKindAllocator:
 
 
 class _FirstAllocator:
-    def __init__(self, allocator: _Allocator, kind: str, handoff: local) -> None:
+    def __init__(self, allocator: _Allocator, kind: Kind, handoff: local) -> None:
         self._allocator, self._kind, self._handoff = allocator, kind, handoff
 
     def allocate(self, nbytes: int, alignment: int, queue: Queue) -> int:
@@ -88,7 +89,7 @@ class _FirstAllocator:
 class _OtherKindAllocator:
     """Returns the memory that the first resource passed on, if it is of this kind."""
 
-    def __init__(self, allocator: _Allocator, kind: str, handoff: local) -> None:
+    def __init__(self, allocator: _Allocator, kind: Kind, handoff: local) -> None:
         self._allocator, self._kind, self._handoff = allocator, kind, handoff
 
     def allocate(self, nbytes: int, alignment: int, queue: Queue) -> int:  # noqa: ARG002

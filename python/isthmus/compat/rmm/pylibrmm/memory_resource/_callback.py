@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from isthmus import Queue
+    from isthmus._kinds import Kind
 
 __all__ = ["CallbackMemoryResource", "as_runtime_errors"]
 
@@ -51,7 +52,7 @@ class CallbackMemoryResource(DeviceMemoryResource):
         allocate_func: Callable[[int, Stream], int],
         deallocate_func: Callable[[int, int, Stream], object],
         *,
-        kind: str = "device",
+        kind: Kind = "device",
     ) -> None:
         for name, function in (
             ("allocate_func", allocate_func),

@@ -16,6 +16,7 @@ from ._base import DeviceMemoryResource
 
 if TYPE_CHECKING:
     from isthmus import Queue
+    from isthmus._kinds import Kind
 
 __all__ = [
     "CudaAsyncViewMemoryResource",
@@ -35,7 +36,7 @@ class DriverMemoryResource(DeviceMemoryResource):
     directly.
     """
 
-    _kind: ClassVar[str]
+    _kind: ClassVar[Kind]
 
     def __init__(self) -> None:
         self._use(self._on(_device.current()))
