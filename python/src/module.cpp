@@ -97,6 +97,7 @@ NB_MODULE(_core, module) {
   bind_unified(module);
   bind_sim(module);
   bind_c_api(module);
+  bind_signatures(module.attr("copyto"), buffer, "copy_from");
   module.def("_library_path", &library_path, "The file that libisthmus was loaded from.");
   nb::module_::import_("atexit").attr("register")(nb::cpp_function(&at_exit));
 }
