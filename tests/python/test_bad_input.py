@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each kind of bad input raises the documented error, with the value and the limit in its message.
 
-Faulty interface dictionaries of foreign objects are in test_usm_interface_bad.py.
+Faulty interface dictionaries of foreign objects are in test_usm_interface_bad.py, negative numbers
+and numbers that do not fit in test_integer_parameters.py.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.sim_and_host
 HUGE = [2**40, 2**62, 2**63 - 1]
-TOO_HUGE = [2**63, 2**64, 2**100]
+TOO_HUGE = [2**64]
 
 
 @pytest.fixture
@@ -63,11 +64,6 @@ def raises(error: type[BaseException], parts: list[object], action: Callable[[],
 
 
 class TestSizes:
-    @pytest.mark.parametrize("nbytes", [-1, -(2**40), -(2**62), -(2**100)])
-    def test_negative(self, q: Queue, kind: str, nbytes: int) -> None:
-        raises(ValueError, [nbytes], lambda: Buffer(nbytes, kind=kind, queue=q))
-        raises(ValueError, ["positive", nbytes], lambda: MemoryUSMDevice(nbytes, queue=q))
-
     @pytest.mark.parametrize("nbytes", HUGE)
     @pytest.mark.every_backend
     def test_huge(self, q: Queue, kind: str, nbytes: int) -> None:
@@ -127,37 +123,8 @@ class TestSizes:
         ):
             raises(OutOfRangeError, [nbytes], action)
 
-    @pytest.mark.parametrize("nbytes", [-1, -(2**62), -(2**100)])
-    def test_of_negative_copies(self, buffer: Buffer, nbytes: int) -> None:
-        for action in (
-            lambda: buffer.copy_from(bytes(100), nbytes=nbytes),
-            lambda: buffer.copy_to(bytearray(100), nbytes=nbytes),
-            lambda: buffer.fill(1, nbytes=nbytes),
-            lambda: buffer.prefetch(nbytes=nbytes),
-            lambda: buffer.advise(0, nbytes=nbytes),
-            lambda: buffer.queue.prefetch(buffer, nbytes),
-            lambda: buffer.queue.mem_advise(buffer, nbytes, 0),
-            lambda: Buffer.adopt(buffer.ptr, nbytes, kind=buffer.kind, queue=buffer.queue),
-            lambda: buffer.copy_from_2d(bytes(100), nbytes, 1),
-            lambda: buffer.copy_from_2d(bytes(100), 1, nbytes),
-            lambda: buffer.copy_from_2d(bytes(100), 1, 1, pitch=nbytes),
-        ):
-            raises(ValueError, [nbytes], action)
-
 
 class TestOffsets:
-    @pytest.mark.parametrize("offset", [-1, -(2**63), -(2**100)])
-    def test_negative(self, buffer: Buffer, offset: int) -> None:
-        for action in (
-            lambda: buffer.copy_from(b"a", offset=offset),
-            lambda: buffer.copy_from(b"a", src_offset=offset),
-            lambda: buffer.copy_to(bytearray(100), offset=offset),
-            lambda: buffer.copy_to(bytearray(100), dst_offset=offset),
-            lambda: buffer.fill(1, offset=offset),
-            lambda: buffer.prefetch(offset=offset),
-        ):
-            raises(ValueError, [offset], action)
-
     @pytest.mark.parametrize("offset", [101, *HUGE])
     def test_past_the_end(self, buffer: Buffer, offset: int) -> None:
         for action in (
@@ -207,7 +174,7 @@ class TestAlignments:
                 lambda alignment=alignment: Buffer(64, kind=kind, queue=q, alignment=alignment),
             )
 
-    @pytest.mark.parametrize("alignment", [-8, -1, -(2**70), 3, 24, 2**62 - 1, *TOO_HUGE])
+    @pytest.mark.parametrize("alignment", [-8, 24, 2**62 - 1, *TOO_HUGE])
     def test_of_a_resource(self, q: Queue, kind: str, alignment: int) -> None:
         pool = PoolResource(kind, q.device)
         for resource in (pool, ProviderResource(kind, q.device), StatisticsResource(pool)):
@@ -220,10 +187,6 @@ class TestAlignments:
         limit = q.device.max_alignment
         raises(ValueError, [limit * 2, limit], lambda: pool.allocate(64, limit * 2))
         assert pool.allocate(64, None).nbytes == 64  # type: ignore[arg-type]
-
-    @pytest.mark.parametrize("alignment", TOO_HUGE)
-    def test_that_do_not_fit(self, q: Queue, kind: str, alignment: int) -> None:
-        raises(InvalidArgumentError, [alignment], lambda: Buffer(8, queue=q, alignment=alignment))
 
 
 class TestPlaces:

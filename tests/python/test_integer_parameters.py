@@ -297,11 +297,12 @@ def test_numbers_that_are_no_addresses(name: str, number: int) -> None:
     assert str(number) in refused.text
 
 
+@pytest.mark.parametrize("number", [-1, -(2**100)])
 @pytest.mark.parametrize("name", [*SIZES, *NUMBERS])
-def test_negative_numbers(name: str) -> None:
-    refused = Refusal(name, -1)
+def test_negative_numbers(name: str, number: int) -> None:
+    refused = Refusal(name, number)
     assert refused.is_a(ValueError), refused.type
-    assert "-1" in refused.text
+    assert str(number) in refused.text
 
 
 class Raises:

@@ -66,10 +66,7 @@ def test_sizes_of_a_pool(q: Queue, kind: str) -> None:
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        ({"initial_bytes": -1}, ValueError),
-        ({"growth_bytes": -1}, ValueError),
         ({"limit_bytes": 0}, ValueError),
-        ({"limit_bytes": 2**64}, ValueError),
         ({"growth_bytes": "1 parsec"}, ValueError),
         ({"growth_bytes": 1.5}, TypeError),
         ({"initial_bytes": 2**62}, USMAllocationError),
