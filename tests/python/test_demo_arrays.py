@@ -44,6 +44,11 @@ def test_every_device_measures_as_numpy_does(
     assert len(outcome.memory.held) == 40
     assert set(outcome.memory.driver_allocations) == {outcome.memory.driver_allocations[0]}
     assert 0 <= outcome.least < outcome.mean < outcome.most <= 540 * 255
+    assert set(outcome.memory.live) == {50 * 300 + 50 * 4}
+    compared = outcome.comparison
+    assert compared is not None
+    assert min(compared.pool_seconds, compared.driver_seconds) > 0
+    assert compared.pool_driver_allocations < compared.driver_allocations == compared.batches == 40
     seconds = outcome.seconds
     assert min(seconds.cut, seconds.upload, seconds.kernel, seconds.download, seconds.check) > 0
 
@@ -55,7 +60,7 @@ def test_the_command_prints_times_and_memory(
     assert main(["demo", "arrays", "--batches", "30", "--patches", "20", *arguments]) == 0
     told = capsys.readouterr().out
     for word in (
-        "30 of 20 patches", "held by the pool", "driver's allocations",
+        "30 of 20 patches", "held by the pool", "driver's allocations", "from the driver",
         "every number equals NumPy's", "memory      flat", "█",
     ):  # fmt: skip
         assert word in told

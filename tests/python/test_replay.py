@@ -276,7 +276,8 @@ def test_plot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         options = ["--compare", "--device", "host", "--plot", str(tmp_path / name)]
         assert main(["replay", STREAMS, *options]) == 0
         assert (tmp_path / name).stat().st_size > 10_000
-    assert "held by provider, 1.000 times at the peak" in (tmp_path / "both.svg").read_text()
+    drawn = (tmp_path / "both.svg").read_text()
+    assert "held by provider: peak 286.2 MiB, 1.000 x requested" in drawn
     capsys.readouterr()
     options = ["--device", "host", "--plot", str(tmp_path / "both.frob")]
     assert main(["replay", STREAMS, *options]) == 1

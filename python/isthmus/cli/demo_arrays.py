@@ -23,7 +23,7 @@ from .output import (
 if TYPE_CHECKING:
     import argparse
 
-    from isthmus.demo.arrays.outcome import Memory, Outcome
+    from isthmus.demo.arrays.outcome import Comparison, Memory, Outcome
 
 HELP = "measures a million patches of photographs in batches of arrays; reports the memory used"
 _BARS = "▁▂▃▄▅▆▇█"
@@ -92,6 +92,7 @@ def _print(outcome: Outcome) -> None:
     )
     _print_times(outcome)
     _print_memory(outcome.memory)
+    _print_comparison(outcome.comparison)
     print_line(
         f"contrast    {outcome.least:.0f} to {outcome.most:.0f}, on average {outcome.mean:.1f}"
     )
@@ -135,7 +136,19 @@ def _print_memory(memory: Memory) -> None:
         ("the process's RAM", *_range_row(memory.resident, bytes_text)),
         ("driver's allocations", *_range_row(memory.driver_allocations, str)),
     ]
-    print_table("memory after each batch", ("value", ">first", ">last", "from the first on"), rows)
+    print_table("memory in each batch", ("value", ">first", ">last", "from the first on"), rows)
+
+
+def _print_comparison(comparison: Comparison | None) -> None:
+    if comparison is None:
+        return
+    rows = [
+        ("from a pool", time_text(comparison.pool_seconds), comparison.pool_driver_allocations),
+        ("from the driver", time_text(comparison.driver_seconds), comparison.driver_allocations),
+    ]
+    title = f"the array of a batch, created, filled and freed {comparison.batches} times"
+    columns = ("memory", ">median time", ">driver's allocations")
+    print_table(title, columns, [(name, seconds, str(calls)) for name, seconds, calls in rows])
     print_line()
 
 

@@ -82,24 +82,29 @@ def run(args: argparse.Namespace) -> int:
 def _print(outcome: Outcome) -> None:
     for note in outcome.notes:
         print_line(note, "yellow")
+    width, height = outcome.size
+    nbytes = bytes_text(outcome.checks[0].nbytes)
     print_line(f"photograph  {outcome.photograph}")
+    print_line(f"size        {width} x {height} pixels, {nbytes}")
     print_line(f"device      {outcome.device}: {outcome.device_name}")
     print_line(f"kernel      {outcome.kernel}")
-    columns = ("kind", "step", "from", "to", ">bytes", ">time", ">bandwidth")
+    columns = ("kind", "step", "from", "to", ">first use", ">time", ">bandwidth")
     rows = [
         (
             step.kind,
             step.what,
             step.source,
             step.destination,
-            bytes_text(step.nbytes),
+            time_text(step.first_seconds),
             time_text(step.seconds),
             rate_text(step.nbytes, step.seconds),
         )
         for step in outcome.steps
     ]
     print_table("steps", columns, rows)
-    print_line("times are of first use: they include the time that the system needs for new pages")
+    print_line("first use includes the work of the driver and of the system for new pages;")
+    print_line("time is the least of later trips through the same memory")
+    print_line(f"NumPy       {time_text(outcome.numpy_seconds)} on the host, without copies")
     print_line()
     for check in outcome.checks:
         verdict = (

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import itertools
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,8 +14,6 @@ import isthmus
 from .output import bytes_text, print_json, print_line, print_table, progress
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from isthmus import Device
     from isthmus._kinds import Kind
     from isthmus.memory import MemoryResource
@@ -28,9 +25,7 @@ _HELP = "replays recorded allocations: the time of each, memory held over memory
 _RESOURCES = ("pool", "unchecked", "unmoved", "provider")
 _POOLS = _RESOURCES[:3]
 _NUMBERS = ("ns", "p50", "p99", "max", "requested", "held", "ratio", "maps", "unmaps")
-_STYLES = ("-", "--", "-.", ":")  # distinguishes resources that hold equal amounts
 _MAX_GROWTH = 1 << 28  # MiB: 256 TiB, the size of the address space
-_MAX_POINTS = 4000  # of a line in a picture, which has fewer pixels
 
 
 def add_to(commands: Any) -> None:
@@ -88,9 +83,9 @@ def run(args: argparse.Namespace) -> int:
 
     names = _names(args)
     if args.plot:
-        import matplotlib as mpl  # reports a missing package before anything is replayed
+        from isthmus._figure import check_matplotlib
 
-        mpl.use("Agg")
+        check_matplotlib()  # before anything is replayed
     trace = load(args.trace)
     if not len(trace.events):
         raise TraceError(
@@ -110,7 +105,9 @@ def run(args: argparse.Namespace) -> int:
     else:
         _print(results, trace, f"{args.kind} memory of {device.filter}")
     if args.plot:
-        _draw(succeeded, args.plot)
+        from .replay_picture import draw
+
+        draw(succeeded, device, args.kind, args.plot)
     return 0
 
 
@@ -228,29 +225,3 @@ def _table_row(name: str, result: Replay | Exception) -> list[str]:
         f"{numbers['maps']:,}",
         f"{numbers['unmaps']:,}",
     ]
-
-
-def _draw(replays: dict[str, Replay], file: Path) -> None:
-    """Draws the bytes requested and held after each event."""
-    from matplotlib import pyplot as plt
-
-    first = next(iter(replays.values()))
-    figure, axes = plt.subplots(figsize=(10, 5.5), layout="constrained")
-    events, requested = _downsample(first.trace.requested)
-    axes.fill_between(events, requested, alpha=0.4, label="requested")
-    for (name, each), style in zip(replays.items(), itertools.cycle(_STYLES), strict=False):
-        events, held = _downsample(each.held)
-        label = f"held by {name}, {each.ratio:.3f} times at the peak"
-        axes.plot(events, held, style, linewidth=1, label=label)
-    axes.set(xlabel="event", ylabel="MiB", title=first.trace.name)
-    figure.legend(loc="outside lower center", ncols=2)
-    figure.savefig(file, dpi=120)
-    plt.close(figure)
-
-
-def _downsample(nbytes: np.ndarray[Any, Any]) -> tuple[Any, Any]:
-    """The event numbers and MiB to draw: the maximum of each interval."""
-    import numpy as np
-
-    starts = np.arange(0, len(nbytes), -(-len(nbytes) // _MAX_POINTS))
-    return starts, np.maximum.reduceat(nbytes, starts) / 2**20

@@ -1,46 +1,60 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The demo's picture: the photograph, the kernel's result, and a timeline of the transfers."""
+"""The demo's picture: the photograph, the kernel's result, and the times of copies and kernel."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .figure import FAINT, TEXT, new_figure, without_ticks
+from isthmus import _figure
+from isthmus.cli.output import bytes_text, time_text
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from .run import Outcome, Step
+    from .run import Outcome
 
-_COLOURS = {"copy in": "#2f6f9f", "kernel": "#d1782f", "copy out": "#4f9a68"}
+_COLOURS = {"copy in": _figure.SKY, "kernel": _figure.ORANGE, "copy out": _figure.GREEN}
+_FIRST_USE: dict[str, Any] = {
+    "facecolor": "white",
+    "edgecolor": _figure.FAINT,
+    "hatch": "////",
+    "linewidth": 0.8,
+}
 _SHOWN_WIDTH = 1024  # pixels, of each of the two images
+_HEIGHT = 9.0  # inches
 
 
 def draw(outcome: Outcome, source: NDArray[np.uint8], result: NDArray[np.uint8], path: str) -> str:
     """Writes a PNG to ``path`` and returns it."""
-    figure = new_figure()
-    grid = figure.add_gridspec(
-        2, 2, height_ratios=(5.4, 2.6), left=0.055, right=0.985, top=0.885, bottom=0.07,
-        wspace=0.02, hspace=0.2,
-    )  # fmt: skip
-    width, height = outcome.size
-    _image(figure.add_subplot(grid[0, 0]), source, f"the photograph, {width} x {height}")
-    _image(figure.add_subplot(grid[0, 1]), result, "its edges, by a user-defined kernel")
-    _timeline(figure.add_subplot(grid[1, :]), outcome)
-    _heading(figure, outcome)
-    figure.savefig(path)
+    with _figure.style():
+        _figure.save(compose(outcome, source, result), path)
     return path
 
 
-def _heading(figure: Any, outcome: Outcome) -> None:
-    verdict = "every byte equals NumPy's" if outcome.exact else "DIFFERS from NumPy's"
-    megabytes = outcome.steps[0].nbytes / 1e6
-    figure.text(
-        0.055, 0.95, f"{megabytes:.0f} MB to {outcome.device} and back, {verdict}",
-        fontsize=19, fontweight="bold", color=TEXT,
-    )  # fmt: skip
-    figure.text(0.055, 0.923, f"{outcome.device_name}; {outcome.kernel}", color=FAINT)
+def compose(outcome: Outcome, source: NDArray[np.uint8], result: NDArray[np.uint8]) -> Any:
+    """The figure. Precondition: the style is entered."""
+    figure = _figure.new_figure(_HEIGHT)
+    rows = figure.add_gridspec(
+        2, 1, height_ratios=(4.1, 2.6), hspace=0.2, **_figure.panels_of(figure)
+    )
+    images = rows[0].subgridspec(1, 2, wspace=0.03)
+    width, height = outcome.size
+    _image(figure.add_subplot(images[0]), source, f"The photograph, {width} x {height} pixels")
+    _image(figure.add_subplot(images[1]), result, "Its edges, computed on the device")
+    times = rows[1].subgridspec(1, 2, width_ratios=(2.1, 1), wspace=0.22)
+    _steps(figure.add_subplot(times[0]), outcome)
+    _against_numpy(figure.add_subplot(times[1]), outcome)
+    nbytes = bytes_text(outcome.steps[0].nbytes)
+    verdict = "equals" if outcome.exact else "DIFFERS from"
+    _figure.add_heading(
+        figure,
+        f"A photograph of {nbytes} goes to the device, is processed there, and comes back",
+        f"The result {verdict} NumPy's{' in every byte' if outcome.exact else ''}. Each bar is one "
+        "kind of memory: where it resides, and whether host or device can access it.",
+    )
+    _figure.add_footer(figure, f"{outcome.device}, {outcome.device_name}", outcome.kernel)
+    return figure
 
 
 def _image(axes: Any, pixels: NDArray[np.uint8], title: str) -> None:
@@ -48,53 +62,59 @@ def _image(axes: Any, pixels: NDArray[np.uint8], title: str) -> None:
 
     whole = Image.fromarray(pixels)
     axes.imshow(whole.reduce(max(1, whole.width // _SHOWN_WIDTH)))
-    axes.set_title(title, loc="left", fontsize=12, color=TEXT)
-    without_ticks(axes)
+    axes.set_title(title)
+    _figure.frame_only(axes)
 
 
-def _timeline(axes: Any, outcome: Outcome) -> None:
-    """Draws a row for each kind of memory, beginning with the copy to it."""
+def _steps(axes: Any, outcome: Outcome) -> None:
+    """Draws a bar for each kind of memory; what the first trip took in addition is hatched."""
+    from matplotlib.patches import Patch
+
     kinds = [check.kind for check in outcome.checks]
-    longest = 0.0
     for row, kind in enumerate(kinds):
-        steps = [step for step in outcome.steps if step.kind == kind]
-        start = steps[0].began
-        for step in steps:
+        end = 0.0
+        for step in (each for each in outcome.steps if each.kind == kind):
             axes.barh(
-                row, step.seconds * 1e3, left=(step.began - start) * 1e3, height=0.62,
-                color=_COLOURS[step.what], edgecolor="white",
-                label=step.what if row == 0 else None,
+                row, step.seconds, left=end, height=0.46, color=_COLOURS[step.what],
+                edgecolor="white", label=step.what if row == 0 else None,
             )  # fmt: skip
-        longest = max(longest, (steps[-1].began + steps[-1].seconds - start) * 1e3)
-    _labels(axes, outcome, kinds, longest)
-    axes.set_yticks(range(len(kinds)), [f"{kind}\nmemory" for kind in kinds], fontsize=11)
-    axes.invert_yaxis()
-    axes.set_xlim(0, longest * 1.06)
-    axes.set_xlabel("milliseconds since the photograph left the host's memory", color=TEXT)
-    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, frameon=False)
-    axes.set_title("transfers over time", loc="left", fontsize=12, color=TEXT)
-    for side in ("top", "right", "left"):
-        axes.spines[side].set_visible(False)
+            end += step.seconds
+        more = _first_seconds(outcome, kind) - end
+        if more > 0:
+            axes.barh(row, more, left=end, height=0.46, **_FIRST_USE)
+        axes.text(0, row - 0.28, _caption(outcome, kind), va="bottom", fontsize=9)
+    axes.set_yticks(range(len(kinds)), [f"{kind}\nmemory" for kind in kinds])
+    axes.set_ylim(len(kinds) - 0.65, -0.68)
+    _figure.label_seconds(axes, "time")
+    axes.set_title("Time of a trip")
+    handles, _ = axes.get_legend_handles_labels()
+    handles.append(Patch(**_FIRST_USE, label="more on first use"))
+    _figure.add_legend(axes, handles=handles, columnspacing=1.2, handlelength=1.6)
     axes.tick_params(axis="y", length=0)
-    axes.grid(axis="x", color="#e4e4e4", zorder=0)
-    axes.set_axisbelow(True)
+    axes.spines["left"].set_visible(False)
+    axes.grid(axis="x")
 
 
-def _labels(axes: Any, outcome: Outcome, kinds: list[str], longest: float) -> None:
-    """Labels bars with time and bandwidth if they fit; the last bar's label is beside it if not."""
-    starts = {kind: next(s.began for s in outcome.steps if s.kind == kind) for kind in kinds}
-    for step in outcome.steps:
-        begin = (step.began - starts[step.kind]) * 1e3
-        milliseconds = step.seconds * 1e3
-        roomy = milliseconds >= 0.055 * longest
-        if not roomy and step.what != "copy out":
-            continue
-        axes.text(
-            begin + milliseconds * (0.5 if roomy else 1) + (0 if roomy else 0.006 * longest),
-            kinds.index(step.kind), _label(step), va="center", fontsize=10,
-            ha="center" if roomy else "left", color="white" if roomy else TEXT,
-        )  # fmt: skip
+def _first_seconds(outcome: Outcome, kind: str) -> float:
+    return sum(step.first_seconds for step in outcome.steps if step.kind == kind)
 
 
-def _label(step: Step) -> str:
-    return f"{step.seconds * 1e3:.0f} ms\n{step.nbytes / step.seconds / 1e9:.1f} GB/s"
+def _caption(outcome: Outcome, kind: str) -> str:
+    steps = ", ".join(
+        f"{step.what} {time_text(step.seconds)}" for step in outcome.steps if step.kind == kind
+    )
+    return f"{steps}; first use {time_text(_first_seconds(outcome, kind))} in all"
+
+
+def _against_numpy(axes: Any, outcome: Outcome) -> None:
+    """Draws the whole trip through the first kind beside the same work without a device."""
+    kind = outcome.checks[0].kind
+    ours, numpy = outcome.seconds_of(kind), outcome.numpy_seconds
+    _figure.draw_bars(
+        axes,
+        (f"{kind}\nmemory", "NumPy,\nno copies"),
+        (("", (ours, numpy), (_figure.OURS, _figure.BASELINE)),),
+        time_text,
+    )
+    _figure.label_seconds(axes, "time")
+    axes.set_title(f"NumPy alone: {_figure.ratio_text(numpy, ours, 'slower', 'faster')}")

@@ -35,12 +35,24 @@ class Seconds:
 
 @dataclass
 class Memory:
-    """After each batch: bytes held by the pool, bytes in use, and resident memory."""
+    """In each batch: bytes held by the pool, bytes in use, and resident memory."""
 
     held: list[int] = field(default_factory=list)
     live: list[int] = field(default_factory=list)
     resident: list[int] = field(default_factory=list)
     driver_allocations: list[int] = field(default_factory=list)
+
+
+@dataclass
+class Comparison:
+    """The array of a batch from a pool and from the driver: created, filled and freed."""
+
+    batches: int  # with each
+    nbytes: int  # of the array
+    pool_seconds: float  # the median of the batches
+    driver_seconds: float
+    pool_driver_allocations: int  # in all batches together
+    driver_allocations: int
 
 
 @dataclass
@@ -62,6 +74,7 @@ class Outcome:
     least: float = 0.0  # contrast
     most: float = 0.0
     mean: float = 0.0
+    comparison: Comparison | None = None
     picture: str = ""
     beside: list[int] = field(default_factory=list)  # held by another program after each batch
 

@@ -3,7 +3,8 @@
 
 The array of the results is created once. Each batch becomes a device array, which is dropped when
 the next one is assigned; the pool then reuses its memory. The results of each batch are compared
-with NumPy's, and differences are reported.
+with NumPy's, and differences are reported. In the end the array of a batch is created with and
+without a pool, for comparison.
 """
 
 from __future__ import annotations
@@ -20,13 +21,15 @@ from isthmus.demo.checks import Progress, check_output
 from isthmus.memory import PoolResource, StatisticsResource
 
 from . import kernels, patches, picture, workers
+from .comparison import compare
 from .outcome import Options, Outcome
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 PICTURE = "isthmus_demo_arrays.png"
-_SHOWN = 120  # patches in the picture
+_SHOWN = 192  # patches in the picture
+_MAX_COMPARED = 200  # batches
 
 
 class Pipeline:
@@ -47,7 +50,6 @@ class Pipeline:
             for number in range(options.batches):
                 report(f"batch {number} of {options.batches}", 0.1 + 0.8 * number / options.batches)
                 self._step(number, result)
-                self._record_memory()
 
     def _step(self, number: int, result: isthmus.Array) -> None:
         options, seconds = self._outcome.options, self._outcome.seconds
@@ -62,6 +64,7 @@ class Pipeline:
         times.append(time.perf_counter())
         self._check(number, batch)
         times.append(time.perf_counter())
+        self._record_memory()
         seconds.kernel += ended - began
         cut, upload, _, download, check = np.diff(times).tolist()
         seconds.cut += cut
@@ -83,6 +86,14 @@ class Pipeline:
         memory.driver_allocations.append(self._pool.maps)
         memory.resident.append(_resident_bytes())
 
+    def compare(self) -> None:
+        """Measures the first batch with and without a pool."""
+        options = self._outcome.options
+        batch = self._source.batch(0, options.patches)
+        self._outcome.comparison = compare(
+            self._worker.queue, batch, min(options.batches, _MAX_COMPARED)
+        )
+
     def draw(self, path: str) -> str:
         """Writes the picture and fills in the summary of the results."""
         outcome, contrast = self._outcome, self.results.reshape(-1)
@@ -90,14 +101,15 @@ class Pipeline:
         outcome.mean = float(contrast.mean(dtype=np.float64))
         return picture.draw(outcome, self._patches_by_contrast(contrast), path)
 
-    def _patches_by_contrast(self, contrast: NDArray[np.float32]) -> patches.Batch:
+    def _patches_by_contrast(self, contrast: NDArray[np.float32]) -> picture.Shown:
         """The patches to show, in evenly spaced ranks from the least contrast to the most."""
         order = np.argsort(contrast, kind="stable")
         shown = order[np.linspace(0, len(order) - 1, _SHOWN).astype(np.int64)]
         size = self._outcome.options.patches
-        return np.stack(
+        chosen = np.stack(
             [self._source.batch(index // size, size)[index % size] for index in shown.tolist()]
         )
+        return picture.Shown(chosen, contrast[shown])
 
 
 def run(options: Options, output: str, report: Progress) -> Outcome:
@@ -114,7 +126,9 @@ def run(options: Options, output: str, report: Progress) -> Outcome:
     )  # fmt: skip
     pipeline = Pipeline(outcome, source, worker)
     pipeline.process_all(report)
-    report("drawing the picture", 0.9)
+    report("comparing with the driver's allocations", 0.9)
+    pipeline.compare()
+    report("drawing the picture", 0.95)
     outcome.picture = pipeline.draw(os.path.abspath(os.path.join(output, PICTURE)))
     report("done", 1.0)
     return outcome

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The dirty parts of the map: the share of each block of a coarse grid that had to be copied."""
+"""The dirty parts of the map: for each block of a coarse grid, how much was dirty and how often."""
 
 from __future__ import annotations
 
@@ -17,6 +17,14 @@ if TYPE_CHECKING:
     from .mask import Cells
 
 
+def lines_of(start: int, stop: int, width: int) -> Iterator[tuple[int, int, int]]:
+    """The part of a range of flat elements in each row of ``width``: row, first column, column past
+    the last.
+    """
+    for row in range(start // width, (stop - 1) // width + 1):
+        yield row, max(start - row * width, 0), min(stop - row * width, width)
+
+
 class DirtyMap:
     """A grid of at most (rows, columns) blocks over an array of ``shape``."""
 
@@ -25,20 +33,21 @@ class DirtyMap:
         self._block = tuple(-(-size // limit) for size, limit in zip(shape, grid, strict=True))
         self.shape = tuple(-(-size // b) for size, b in zip(shape, self._block, strict=True))
         self._dirty = np.zeros(self.shape, np.int64)
+        self._rounds = np.zeros(self.shape, np.int64)
         self._edges = np.minimum(np.arange(self.shape[1] + 1) * self._block[1], shape[1])
 
     def add(self, ranges: Iterable[tuple[int, int]]) -> None:
         """Adds the dirty ranges of one round, (start, stop) in flat elements."""
+        before = self._dirty.copy()
         for start, stop in ranges:
-            for row, first, last in self._lines(start, stop):
+            for row, first, last in lines_of(start, stop, self._size[1]):
                 edges = np.clip(self._edges, first, last)
                 self._dirty[row // self._block[0]] += np.diff(edges)
+        self._rounds += self._dirty > before
 
-    def _lines(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
-        """The part of the range in each row: row, first column, column past the last."""
-        width = self._size[1]
-        for row in range(start // width, (stop - 1) // width + 1):
-            yield row, max(start - row * width, 0), min(stop - row * width, width)
+    def rounds(self) -> NDArray[np.int64]:
+        """For each block, the number of rounds in which a cell of it was dirty."""
+        return self._rounds
 
     def shares(self) -> NDArray[np.float64]:
         """For each block, the dirty cells of all rounds together divided by the block's cells."""

@@ -59,8 +59,18 @@ class Coast:
         if found.size > _MAX_CELLS:
             found = self._random.choice(found, _MAX_CELLS, replace=False)
         self._rows, self._columns = np.divmod(found, cells.shape[1])
-        start = self._random.integers(found.size)
-        self._position = int(self._rows[start]), int(self._columns[start])
+        self._position = self._start()
+
+    def _start(self) -> tuple[int, int]:
+        """A random cell of the coast, in the second quarter of the columns if there is one.
+
+        From there the window moves east for many rounds until it reaches the edge of the map.
+        """
+        quarter = self._shape[1] // 4
+        inside = np.flatnonzero((self._columns >= quarter) & (self._columns < 2 * quarter))
+        candidates = inside if inside.size else np.arange(self._columns.size)
+        start = self._random.choice(candidates)
+        return int(self._rows[start]), int(self._columns[start])
 
     def edit(self, number: int) -> Edit:
         """The changes of the round of that number."""

@@ -19,13 +19,14 @@ import isthmus
 from isthmus.demo.checks import Progress, check_output, differing
 
 from . import edits, kernels, mask, picture, workers
+from .close_up import CloseUp, close_up, region_around
 from .dirty_map import DirtyMap
 from .outcome import Options, Outcome, Round
 from .truth import Truth
 
 PICTURE = "isthmus_demo_unified.png"
 STAMPED_ROWS = 32  # per round
-_FINE, _COARSE = (400, 540), (24, 90)  # blocks of the maps for the picture and for the terminal
+_FINE, _COARSE = (400, 1080), (24, 90)  # blocks of the maps for the picture and for the terminal
 
 
 class Rounds:
@@ -45,6 +46,7 @@ class Rounds:
         self.truth = Truth(source.cells)
         self._dirty = DirtyMap(outcome.shape, _FINE)  # in all rounds but the first
         self._coarse = DirtyMap(outcome.shape, _COARSE)  # in the last one
+        self._close_up: CloseUp | None = None  # of the last one
         self._coast = edits.Coast(source.cells, options.seed)
         self._whole = isthmus.Buffer(source.cells.nbytes, queue=queue)
         self._counts = isthmus.Buffer(self.truth.counts.nbytes, queue=queue)
@@ -59,6 +61,8 @@ class Rounds:
         map.
         """
         edit = self._coast.edit(number)
+        region = region_around(edit.window, self._outcome.shape)
+        before_edit = self.truth.cells[region].copy()
         edit.apply(self.unified.host)
         self.truth.edit(edit)
         ranges = self.unified.dirty_ranges().host
@@ -66,6 +70,9 @@ class Rounds:
             self._dirty.add(ranges)
         if number == self._outcome.options.rounds:
             self._coarse.add(ranges)
+            self._close_up = close_up(
+                number, edit.window, region, before_edit, self.truth.cells, ranges
+            )
         dirty_bytes = sum(stop - start for start, stop in ranges)  # a cell is a byte
         result = Round(number, str(self.unified.state), len(ranges), dirty_bytes)
         before = self.unified.statistics
@@ -122,9 +129,12 @@ class Rounds:
         outcome.land = self._coarse.land(self.truth.cells).round(3).tolist()
 
     def draw(self, path: str) -> str:
-        """Writes the picture."""
-        land = self._dirty.land(self.truth.cells)
-        return picture.draw(self._outcome, land, self._dirty.shares(), path)
+        """Writes the picture. Precondition: all rounds ran."""
+        assert self._close_up is not None
+        overview = picture.Overview(
+            self._dirty.land(self.truth.cells), self._dirty.rounds(), self._source.latitudes
+        )
+        return picture.draw(self._outcome, overview, self._close_up, path)
 
 
 def run(options: Options, output: str, report: Progress) -> Outcome:
