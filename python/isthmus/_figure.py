@@ -238,7 +238,8 @@ def ratio_text(baseline: float, ours: float, less: str, more: str) -> str:
     if ratio < 1.05:
         return "about equal"
     digits = 0 if ratio >= 20 else 1
-    return f"{ratio:,.{digits}f} times {word}"
+    number = f"{ratio:,.{digits}f}".removesuffix(".0")
+    return f"{number} times {word}"
 
 
 def save(figure: Any, path: str | PathLike[str]) -> None:

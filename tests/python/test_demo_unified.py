@@ -298,3 +298,19 @@ def test_the_dirty_map_has_every_dirty_cell_in_its_block(shape: tuple[int, int])
     land = made.land(np.ones(shape, np.uint8))
     assert (land == 1).all()
     assert land.shape == made.shares().shape
+
+
+def test_the_dirty_map_counts_rounds_not_cells() -> None:
+    made = DirtyMap((4, 8), (2, 2))
+    made.add([(0, 3), (2, 4)])  # both in the first block
+    made.add([(0, 1), (31, 32)])
+    made.add([])
+    assert made.rounds().tolist() == [[2, 0], [0, 1]]
+
+
+def test_the_window_begins_far_from_the_edges() -> None:
+    """So that the picture does not cut its path."""
+    cells = coast()
+    for seed in range(20):
+        window = edits.Coast(cells, seed).edit(0).window[1]
+        assert 256 <= (window.start + window.stop) // 2 < 512

@@ -189,7 +189,7 @@ def test_unified_with_one_copy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_close_up_has_written_and_dirty_cells() -> None:
     seen = close_up_of(640, 3, 4096)
-    assert seen.granule == 4096
+    assert seen.range_bytes == 4096
     assert seen.cells.shape == (64, 6144)
     assert np.count_nonzero(seen.cells == close_up.WRITTEN) == 1
     assert np.count_nonzero(seen.cells) == 4096  # the region is wide enough to show all of them
@@ -213,8 +213,9 @@ def test_arrays(
     )
     outcome.beside = [33 * MIB] * batches
     outcome.comparison = arrays_outcome.Comparison(batches, 300_000, *seconds, 1, batches)
-    patches = noise(192 * 300).reshape(192, 3, 10, 10)
-    shown = arrays_picture.Shown(patches, np.linspace(0, 40_000, 192, dtype=np.float32))
+    count = 192 if batches > 1 else arrays_picture.ROWS
+    patches = noise(count * 300).reshape(count, 3, 10, 10)
+    shown = arrays_picture.Shown(patches, np.linspace(0, 40_000, count, dtype=np.float32))
     figure = arrays_picture.compose(outcome, shown)
     texts = check(figure, monkeypatch, f"opencl:cpu:1, {LONG_NAME}")
     for part in (
@@ -259,6 +260,22 @@ def test_peaks_of_similar_height_share_a_label() -> None:
     peaks = [Peak("a", 1, 100), Peak("b", 2, 90), Peak("c", 3, 104), Peak("d", 4, 89)]
     names = [[each.name for each in group] for group in clusters_of(peaks, 10)]
     assert names == [["d", "b"], ["a", "c"]]
+
+
+def test_a_label_covers_neither_line_nor_label() -> None:
+    from matplotlib.text import Annotation
+
+    names = ("pool", "unchecked")
+    figure = replay_picture.compose(
+        replays(names, MIB, lambda number: 1 + 0.1 * number), isthmus.Device("host"), "device"
+    )
+    axes = figure.axes[0]
+    boxes = [label.get_window_extent() for label in axes.findobj(Annotation)]
+    assert len(boxes) == 2
+    assert not boxes[0].overlaps(boxes[1])
+    points = np.concatenate([axes.transData.transform(line.get_xydata()) for line in axes.lines])
+    for box in boxes:
+        assert not ((points > box.min) & (points < box.max)).all(axis=1).any()
 
 
 @pytest.mark.parametrize(

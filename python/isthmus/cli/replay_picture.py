@@ -27,6 +27,8 @@ _COLOURS = (_figure.BLUE, _figure.ORANGE, _figure.GREEN, _figure.VERMILION, _fig
 _DASHES = ("-", "-", "--", "-")
 _WIDEST, _THINNEST = 5.5, 1.1  # points, of several lines
 _SHADE = "#dbe4ea"
+# Points from a peak to its label: beside it, above, below.
+_OFFSETS = ((-12, 0), (12, 0), (-4, 8), (4, 8), (-4, -8), (4, -8))
 _LABEL_HEIGHT = 0.042  # of the largest peak
 
 
@@ -60,9 +62,9 @@ def compose(replays: dict[str, Replay], device: Device, kind: str) -> Any:
         label=f"requested: peak {bytes_text(trace.peak_requested_bytes)}",
     )  # fmt: skip
     _lines(axes, replays, size)
-    _mark(axes, peaks, size, len(trace.events))
     axes.set_xlim(0, len(trace.events))
     axes.set_ylim(0, 1.12 * max(peak.nbytes for peak in peaks) / size)
+    _mark(axes, peaks, size)
     axes.set_xlabel("event: an allocation or a free")
     axes.set_ylabel(f"memory, {unit}")
     axes.xaxis.set_major_formatter(lambda event, _: f"{event:,.0f}")
@@ -118,28 +120,51 @@ def clusters_of(peaks: Iterable[Peak], distance: float) -> list[list[Peak]]:
     return groups
 
 
-def _mark(axes: Any, peaks: Sequence[Peak], size: int, events: int) -> None:
-    """Marks the peak of each line; peaks of similar height share a label."""
+def _mark(axes: Any, peaks: Sequence[Peak], size: int) -> None:
+    """Marks the peak of each line; peaks of similar height share a label.
+
+    The limits of the axes must be set before.
+    """
+    lines = np.concatenate([axes.transData.transform(line.get_xydata()) for line in axes.lines])
     for peak in peaks:
         axes.plot(
             peak.event, peak.nbytes / size, "o", color=_figure.TEXT, markersize=5, zorder=4,
             markerfacecolor="white", clip_on=False,
         )  # fmt: skip
+    placed: list[Any] = []
     for group in clusters_of(peaks, _LABEL_HEIGHT * max(peak.nbytes for peak in peaks)):
-        anchor = group[0]
-        sizes = dict.fromkeys(bytes_text(each.nbytes) for each in (anchor, group[-1]))
-        left = anchor.event > events / 2
-        # A resource may hold as much after its peak, so the label is above the line. What was
-        # requested falls, so the label is beside the peak.
-        beside = any(peak.name == REQUESTED for peak in group)
-        x, y = (12, 0) if beside else (4, 8)
-        axes.annotate(
-            f"{', '.join(peak.name for peak in group)}: {' to '.join(sizes)}",
-            (anchor.event, anchor.nbytes / size), xytext=(-x if left else x, y),
-            textcoords="offset points", ha="right" if left else "left",
-            va="center" if beside else "bottom", zorder=5,
-            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1},
-        )  # fmt: skip
+        sizes = dict.fromkeys(bytes_text(each.nbytes) for each in (group[0], group[-1]))
+        text = f"{', '.join(peak.name for peak in group)}: {' to '.join(sizes)}"
+        position = group[0].event, group[0].nbytes / size
+        placed.append(_label(axes, text, position, lines, placed))
+
+
+def _label(
+    axes: Any, text: str, position: tuple[float, float], lines: Any, placed: Sequence[Any]
+) -> Any:
+    """Adds a label near the position, where it covers the least of lines and other labels.
+
+    Returns its extent.
+    """
+    label = axes.annotate(
+        text, position, xytext=_OFFSETS[0], textcoords="offset points", zorder=5,
+        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1},
+    )  # fmt: skip
+
+    def place(candidate: tuple[int, int]) -> Any:
+        x, y = candidate
+        label.set(position=(x, y), ha="left" if x > 0 else "right")
+        label.set_va({-1: "top", 0: "center", 1: "bottom"}[int(np.sign(y))])
+        return label.get_window_extent().padded(3)
+
+    def covered(candidate: tuple[int, int]) -> int:
+        box = place(candidate)
+        if box.x0 < axes.bbox.x0 or box.x1 > axes.bbox.x1 or any(map(box.overlaps, placed)):
+            return len(lines) + 1
+        inside = ((lines > box.min) & (lines < box.max)).all(axis=1)
+        return int(np.count_nonzero(inside))
+
+    return place(min(_OFFSETS, key=covered))
 
 
 def _downsampled(nbytes: np.ndarray[Any, Any], size: int) -> tuple[Any, Any]:

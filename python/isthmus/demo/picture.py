@@ -50,8 +50,8 @@ def compose(outcome: Outcome, source: NDArray[np.uint8], result: NDArray[np.uint
     _figure.add_heading(
         figure,
         f"A photograph of {nbytes} goes to the device, is processed there, and comes back",
-        f"The result {verdict} NumPy's{' in every byte' if outcome.exact else ''}. Each bar is one "
-        "kind of memory: where it resides, and whether host or device can access it.",
+        f"The result {verdict} NumPy's{' in every byte' if outcome.exact else ''}. Each bar is for "
+        "one kind of memory. Kinds differ in where it resides, and whether the host can access it.",
     )
     _figure.add_footer(figure, f"{outcome.device}, {outcome.device_name}", outcome.kernel)
     return figure

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .outcome import Comparison, Outcome
     from .patches import Batch
 
-_ROWS = 8  # of patches
+ROWS = 8  # of patches
 _HEIGHT = 8.6  # inches
 _LOWER = 4.65  # inches, from the top of the patches to the panels below
 _LOWER_HEIGHT = 2.1  # inches
@@ -69,25 +69,24 @@ def _heading(figure: Any, outcome: Outcome) -> None:
 
 def _patches(axes: Any, shown: Shown) -> None:
     """Draws patches in columns, from the least contrast on the left to the most on the right."""
-    columns = len(shown.patches) // _ROWS
-    cells = shown.patches[: columns * _ROWS].reshape(columns, _ROWS, 3, SIDE, SIDE)
-    wide = np.full((_ROWS, SIDE + 1, columns, SIDE + 1, 3), 255, np.uint8)
+    columns = len(shown.patches) // ROWS
+    cells = shown.patches[: columns * ROWS].reshape(columns, ROWS, 3, SIDE, SIDE)
+    wide = np.full((ROWS, SIDE + 1, columns, SIDE + 1, 3), 255, np.uint8)
     wide[:, :SIDE, :, :SIDE] = cells.transpose(1, 3, 0, 4, 2)
-    image = wide.reshape(_ROWS * (SIDE + 1), columns * (SIDE + 1), 3)
+    image = wide.reshape(ROWS * (SIDE + 1), columns * (SIDE + 1), 3)
     axes.imshow(image, interpolation="none")
-    axes.set_title(
-        f"{columns * _ROWS} of the patches, each {SIDE} x {SIDE} pixels, sorted by contrast"
-    )
+    axes.set_anchor("NW")  # few patches do not fill the width
+    axes.set_title(f"Some of the patches, {SIDE} x {SIDE} pixels each, sorted by contrast")
     _figure.frame_only(axes)
     for spine in axes.spines.values():
         spine.set_visible(False)
     labelled = range(0, columns, 3)
     axes.set_xticks(
         [column * (SIDE + 1) + SIDE / 2 for column in labelled],
-        [f"{shown.contrast[column * _ROWS]:,.0f}" for column in labelled],
+        [f"{shown.contrast[column * ROWS]:,.0f}" for column in labelled],
     )
     axes.tick_params(axis="x", length=0)
-    axes.set_xlabel("contrast: sum of the differences of neighbouring bytes")
+    axes.set_xlabel("contrast: sum of the differences of neighbouring bytes", loc="left")
 
 
 def _time(axes: Any, comparison: Comparison) -> None:

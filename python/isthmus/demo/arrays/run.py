@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 PICTURE = "isthmus_demo_arrays.png"
-_SHOWN = 192  # patches in the picture
+_MAX_SHOWN = 192  # patches in the picture
 _MAX_COMPARED = 200  # batches
 
 
@@ -104,7 +104,8 @@ class Pipeline:
     def _patches_by_contrast(self, contrast: NDArray[np.float32]) -> picture.Shown:
         """The patches to show, in evenly spaced ranks from the least contrast to the most."""
         order = np.argsort(contrast, kind="stable")
-        shown = order[np.linspace(0, len(order) - 1, _SHOWN).astype(np.int64)]
+        count = max(min(len(order), _MAX_SHOWN) // picture.ROWS, 1) * picture.ROWS
+        shown = order[np.linspace(0, len(order) - 1, count).astype(np.int64)]
         size = self._outcome.options.patches
         chosen = np.stack(
             [self._source.batch(index // size, size)[index % size] for index in shown.tolist()]

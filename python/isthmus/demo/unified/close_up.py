@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from statistics import median_low
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,7 +32,7 @@ class CloseUp:
     region: Region
     window: Region
     cells: NDArray[np.uint8]
-    granule: int  # the largest size of which all dirty ranges are multiples
+    range_bytes: int  # the median of the dirty ranges; 0 if there is none
 
 
 def region_around(window: Region, shape: tuple[int, int]) -> Region:
@@ -63,5 +63,5 @@ def close_up(
                 begin, end = np.clip((first - columns.start, last - columns.start), 0, width)
                 seen[row - rows.start, begin:end] = DIRTY
     seen[before != cells[region]] = WRITTEN
-    granule = math.gcd(*(start for start, _ in ranges), *(stop - start for start, stop in ranges))
-    return CloseUp(number, region, window, seen, granule)
+    range_bytes = median_low([stop - start for start, stop in ranges] or [0])
+    return CloseUp(number, region, window, seen, range_bytes)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .close_up import CloseUp
     from .outcome import Outcome
 
-_SEA, _LAND = "#ffffff", "#d4d4d4"
+_SEA, _LAND, _COAST = "#ffffff", "#d4d4d4", "#8c8c8c"
 # From dirty once to dirty in each round: one hue that becomes darker.
 _ONCE, _ALWAYS = "#fdb97d", "#5c1f00"
 _MAX_MAP_HEIGHT = 5.5  # inches
@@ -56,13 +56,17 @@ def compose(outcome: Outcome, overview: Overview, close_up: CloseUp) -> Any:
     figure = _figure.new_figure(_figure.figure_height(lower + _LOWER_HEIGHT + _LEGENDS))
     area = _figure.add_panel(figure, 0, 0, _figure.PANELS_WIDTH, height)
     shown = _map(area, outcome, overview, aspect)
-    area.set_title(f"What was dirty after round 0, in units of {_unit_text(outcome, close_up)}")
+    area.set_title(
+        f"What was dirty after round 0, in ranges of mostly {_unit_text(outcome, close_up)}"
+    )
     if height >= _MIN_LABELLED_HEIGHT:
         _mark_window(area, outcome, overview, close_up)
     else:
         area.set_yticks([(north + south) / 2])
     _map_legend(figure, area, shown, outcome.options.rounds, height + 0.42)
-    _close_up(_figure.add_panel(figure, 0, lower, 4.3, _LOWER_HEIGHT), close_up)
+    consequence = "copied with it" if outcome.bytes_moved else "dirty"
+    area = _figure.add_panel(figure, 0, lower, 4.3, _LOWER_HEIGHT)
+    _close_up(area, close_up, f"{consequence} (mostly {bytes_text(close_up.range_bytes)})")
     _bytes(_figure.add_panel(figure, 5.3, lower, 2.4, _LOWER_HEIGHT), outcome)
     _times(_figure.add_panel(figure, 8.6, lower, 2.4, _LOWER_HEIGHT), outcome)
     _heading(figure, outcome)
@@ -106,6 +110,9 @@ def _map(axes: Any, outcome: Outcome, overview: Overview, aspect: float) -> Any:
     levels = ListedColormap(_hue(_ONCE, _ALWAYS)(np.linspace(0, 1, min(rounds, 256))))
     dirty = np.ma.masked_equal(overview.rounds, 0)
     shown = axes.imshow(dirty, cmap=levels, vmin=0.5, vmax=rounds + 0.5, **placed)
+    axes.contour(
+        overview.land, levels=[0.5], colors=_COAST, linewidths=0.4, extent=extent, origin="upper"
+    )
     _figure.frame_only(axes)
     axes.set_xticks(range(-150, 180, 30))
     axes.xaxis.set_major_formatter(lambda east, _: _degrees(east, "E", "W"))
@@ -116,9 +123,9 @@ def _map(axes: Any, outcome: Outcome, overview: Overview, aspect: float) -> Any:
 
 def _unit_text(outcome: Outcome, close_up: CloseUp) -> str:
     """``4 KiB, or 34° of a row``: why single edits look like long strokes."""
-    rows = close_up.granule / outcome.shape[1]
+    rows = close_up.range_bytes / outcome.shape[1]
     part = f"{360 * rows:.2g}° of a row" if rows < 1 else f"{rows:.0f} rows"
-    return f"{bytes_text(close_up.granule)}, or {part}"
+    return f"{bytes_text(close_up.range_bytes)}, or {part}"
 
 
 def _mark_window(axes: Any, outcome: Outcome, overview: Overview, close_up: CloseUp) -> None:
@@ -171,8 +178,8 @@ def _map_legend(figure: Any, area: Any, shown: Any, rounds: int, top: float) -> 
     )  # fmt: skip
 
 
-def _close_up(axes: Any, close_up: CloseUp) -> None:
-    """Draws the cells around the window: what was written, and what was copied because of that."""
+def _close_up(axes: Any, close_up: CloseUp, consequence: str) -> None:
+    """Draws the cells around the window: what was written, and the ``consequence`` of that."""
     from matplotlib.colors import ListedColormap
     from matplotlib.patches import Patch, Rectangle
 
@@ -189,9 +196,7 @@ def _close_up(axes: Any, close_up: CloseUp) -> None:
     )  # fmt: skip
     axes.add_patch(outline)
     written = Patch(facecolor=_ALWAYS, label="written")
-    dirty = Patch(
-        facecolor=_ONCE, label=f"copied with it (units of {bytes_text(close_up.granule)})"
-    )
+    dirty = Patch(facecolor=_ONCE, label=consequence)
     axes.legend(
         handles=[written, dirty, outline], loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=3,
         columnspacing=1.2, handlelength=1.4, borderaxespad=0,
