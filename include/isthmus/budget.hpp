@@ -18,8 +18,8 @@
 namespace isthmus {
 inline namespace v1 {
 
-// Parses "4096", "64MiB", "1.5GiB", or a share such as "80%" of the memory that `device` has for
-// `kind`. Only a share needs these two arguments. Throws invalid_argument for any other text.
+// Parses "4096", "64MiB", "1.5 GB", or a share such as "80%" of the memory that `device` has for
+// `kind`; see isthmus_bytes_parse. Throws invalid_argument for other text, such as "64M".
 [[nodiscard]] inline std::uint64_t parse_bytes(const std::string& text,
                                                const isthmus::device& device = isthmus::device(),
                                                isthmus::kind kind = isthmus::kind::unknown) {

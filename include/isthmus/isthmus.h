@@ -440,11 +440,11 @@ ISTHMUS_API isthmus_status_t
 isthmus_resource_write_combined(isthmus_context_t* context, isthmus_device_t* device,
                                 isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
 
-/* Parses a size in bytes: "4096", "64MiB", "1.5GiB" (B, KiB, MiB, GiB, TiB), or a share such as
- * "80%" of the memory available for `kind` on `device`. The available memory is that of the device
- * or, for kinds that reside on the host, the memory that this process may use, within the limits of
- * its control groups. If the text is not a share, `device` may be NULL and `kind` is ignored.
- * INVALID_ARGUMENT for any other text. */
+/* Parses a size: "4096", "64MiB", "1.5 GB", or "80%", a share of the total memory of `kind` on
+ * `device`; that of kinds that reside on the host is what the control groups leave to this process.
+ * kB to TB are powers of 1000, KiB to TiB of 1024; their letters may have either case. For other
+ * text, also the ambiguous "64M": INVALID_ARGUMENT, and a message with both spellings. Only a share
+ * needs a `device`, which may be NULL, and a `kind`. */
 ISTHMUS_API isthmus_status_t isthmus_bytes_parse(const char* text, isthmus_device_t* device,
                                                  isthmus_kind_t kind,
                                                  uint64_t* bytes) ISTHMUS_NOEXCEPT;

@@ -15,6 +15,7 @@ from typing import Any as _Any
 
 from . import _core, low_level, memory
 from ._asarray import array, asarray
+from ._byte_count import ByteCount
 from ._core import (
     AbandonedError,
     Array,
@@ -69,6 +70,7 @@ from ._core import (
     ones,
     ones_like,
     open_ipc,
+    parse_bytes,
     permute_dims,
     pin,
     platforms,
@@ -133,6 +135,7 @@ __all__ = [
     "BufferPool",
     "BufferRegistry",
     "BufferState",
+    "ByteCount",
     "CallbackError",
     "ClosedError",
     "ConflictError",
@@ -215,6 +218,7 @@ __all__ = [
     "ones",
     "ones_like",
     "open_ipc",
+    "parse_bytes",
     "permute_dims",
     "pin",
     "pipeline",

@@ -12,6 +12,7 @@ from typing import Any, Literal, SupportsIndex
 from numpy.typing import NDArray
 from typing_extensions import Self
 
+from ._byte_count import ByteCount
 from ._kinds import Kind
 from ._pointer import PointerInfo
 from ._pressure import OomRequest, OomStageCounts, Snapshot, TagUsage, TrackedBlock
@@ -582,16 +583,16 @@ class Queue:
         """
 
     @overload
-    def copy(self, dst: object, src: object, nbytes: int | None = None, *, dst_offset: int = 0, src_offset: int = 0, after: Event | Sequence[Event] = (), blocking: Literal[True] = True) -> None:
+    def copy(self, dst: object, src: object, nbytes: ByteCount | None = None, *, dst_offset: int = 0, src_offset: int = 0, after: Event | Sequence[Event] = (), blocking: Literal[True] = True) -> None:
         """
         Copies bytes between any two endpoints on this queue; see Buffer.copy_from.
         """
 
     @overload
-    def copy(self, dst: object, src: object, nbytes: int | None = None, *, dst_offset: int = 0, src_offset: int = 0, after: Event | Sequence[Event] = (), blocking: Literal[False]) -> Event: ...
+    def copy(self, dst: object, src: object, nbytes: ByteCount | None = None, *, dst_offset: int = 0, src_offset: int = 0, after: Event | Sequence[Event] = (), blocking: Literal[False]) -> Event: ...
 
     @overload
-    def copy(self, dst: object, src: object, nbytes: int | None = None, *, dst_offset: int = 0, src_offset: int = 0, after: Event | Sequence[Event] = (), blocking: bool) -> Event | None: ...
+    def copy(self, dst: object, src: object, nbytes: ByteCount | None = None, *, dst_offset: int = 0, src_offset: int = 0, after: Event | Sequence[Event] = (), blocking: bool) -> Event | None: ...
 
     @overload
     def copy_2d(self, dst: object, src: object, width: int, height: int, *, dst_pitch: int | None = None, src_pitch: int | None = None, dst_offset: int = 0, src_offset: int = 0, after: Event | Sequence[Event] = (), blocking: Literal[True] = True) -> None:
@@ -606,14 +607,14 @@ class Queue:
     def copy_2d(self, dst: object, src: object, width: int, height: int, *, dst_pitch: int | None = None, src_pitch: int | None = None, dst_offset: int = 0, src_offset: int = 0, after: Event | Sequence[Event] = (), blocking: bool) -> Event | None: ...
 
     @overload
-    def fill(self, dst: object, value: object = 0, *, offset: int = 0, nbytes: int | None = None, after: Event | Sequence[Event] = (), blocking: Literal[True] = True) -> None:
+    def fill(self, dst: object, value: object = 0, *, offset: int = 0, nbytes: ByteCount | None = None, after: Event | Sequence[Event] = (), blocking: Literal[True] = True) -> None:
         """Fills `dst` on this queue; see Buffer.fill."""
 
     @overload
-    def fill(self, dst: object, value: object = 0, *, offset: int = 0, nbytes: int | None = None, after: Event | Sequence[Event] = (), blocking: Literal[False]) -> Event: ...
+    def fill(self, dst: object, value: object = 0, *, offset: int = 0, nbytes: ByteCount | None = None, after: Event | Sequence[Event] = (), blocking: Literal[False]) -> Event: ...
 
     @overload
-    def fill(self, dst: object, value: object = 0, *, offset: int = 0, nbytes: int | None = None, after: Event | Sequence[Event] = (), blocking: bool) -> Event | None: ...
+    def fill(self, dst: object, value: object = 0, *, offset: int = 0, nbytes: ByteCount | None = None, after: Event | Sequence[Event] = (), blocking: bool) -> Event | None: ...
 
     def memcpy(self, dest: object, src: object, count: int) -> None:
         """
@@ -664,7 +665,7 @@ class Budget:
     threads other than the requesting one do not count as free. Safe to use from any thread.
     """
 
-    def __init__(self, limit: int | str, device: Device | str | None = None, kind: Kind = 'device') -> None: ...
+    def __init__(self, limit: ByteCount, device: Device | str | None = None, kind: Kind = 'device') -> None: ...
 
     @property
     def limit_bytes(self) -> int:
@@ -753,7 +754,7 @@ class MemoryResource:
         records are inconsistent. Slow.
         """
 
-    def trim(self, keep_bytes: int | str = 0) -> int:
+    def trim(self, keep_bytes: ByteCount = 0) -> int:
         """
         Returns free memory to the driver while more than `keep_bytes` are held. The result
         is the number of bytes returned. Memory in thread caches counts as free.
@@ -765,7 +766,7 @@ class MemoryResource:
 
     def __repr__(self) -> str: ...
 
-    def allocate(self, nbytes: int, alignment: int = 0, queue: Queue | None = None) -> Buffer:
+    def allocate(self, nbytes: ByteCount, alignment: int = 0, queue: Queue | None = None) -> Buffer:
         """
         Buffer(nbytes, kind=..., queue=queue, alignment=alignment, resource=self).
         `alignment` 0: the device's default. Raises ValueError if it is neither 0 nor a power
@@ -822,10 +823,10 @@ class PoolResource(MemoryResource):
     """
 
     @overload
-    def __init__(self, kind: Kind = 'device', device: Device | str | None = None, context: Context | None = None, *, initial_bytes: int | str = 0, growth_bytes: int | str | None = None, limit_bytes: int | str | None = None, checked: bool = True, remap: bool = True, soft_limit_bytes: int | str | None = None, budget: Budget | None = None, decay: float | None = None, wait: float = 1.0, device_wait: bool = False) -> None: ...
+    def __init__(self, kind: Kind = 'device', device: Device | str | None = None, context: Context | None = None, *, initial_bytes: ByteCount = 0, growth_bytes: ByteCount | None = None, limit_bytes: ByteCount | None = None, checked: bool = True, remap: bool = True, soft_limit_bytes: ByteCount | None = None, budget: Budget | None = None, decay: float | None = None, wait: float = 1.0, device_wait: bool = False) -> None: ...
 
     @overload
-    def __init__(self, upstream: MemoryResource, *, initial_bytes: int | str = 0, growth_bytes: int | str | None = None, limit_bytes: int | str | None = None, checked: bool = True, soft_limit_bytes: int | str | None = None, budget: Budget | None = None, decay: float | None = None, wait: float = 1.0, device_wait: bool = False) -> None: ...
+    def __init__(self, upstream: MemoryResource, *, initial_bytes: ByteCount = 0, growth_bytes: ByteCount | None = None, limit_bytes: ByteCount | None = None, checked: bool = True, soft_limit_bytes: ByteCount | None = None, budget: Budget | None = None, decay: float | None = None, wait: float = 1.0, device_wait: bool = False) -> None: ...
 
     @property
     def limit_bytes(self) -> int | None:
@@ -974,7 +975,7 @@ class LimitResource(AdaptorResource):
     the host memory that the process may use.
     """
 
-    def __init__(self, upstream: MemoryResource, limit_bytes: int | str) -> None: ...
+    def __init__(self, upstream: MemoryResource, limit_bytes: ByteCount) -> None: ...
 
     @property
     def limit_bytes(self) -> int:
@@ -1005,7 +1006,7 @@ class AlignedResource(AdaptorResource):
     "4KiB".
     """
 
-    def __init__(self, upstream: MemoryResource, alignment: int | str, min_bytes: int | str = 0) -> None: ...
+    def __init__(self, upstream: MemoryResource, alignment: ByteCount, min_bytes: ByteCount = 0) -> None: ...
 
 class BinningResource(AdaptorResource):
     """
@@ -1016,7 +1017,7 @@ class BinningResource(AdaptorResource):
     kind.
     """
 
-    def __init__(self, upstream: MemoryResource, bins: dict[int, MemoryResource] | dict[str, MemoryResource] | dict[int | str, MemoryResource]) -> None: ...
+    def __init__(self, upstream: MemoryResource, bins: dict[int, MemoryResource] | dict[str, MemoryResource] | dict[ByteCount, MemoryResource]) -> None: ...
 
     @property
     def bins(self) -> dict[int, MemoryResource]:
@@ -1168,7 +1169,7 @@ class MonotonicResource(AdaptorResource):
     As a context manager, it calls release() on exit.
     """
 
-    def __init__(self, upstream: MemoryResource, first_bytes: int | str = 0) -> None: ...
+    def __init__(self, upstream: MemoryResource, first_bytes: ByteCount = 0) -> None: ...
 
     def release(self) -> None:
         """Releases all chunks: the next allocation comes from a new one."""
@@ -1190,7 +1191,7 @@ class FixedSizeResource(AdaptorResource):
     allocates memory of several kinds.
     """
 
-    def __init__(self, upstream: MemoryResource, block_bytes: int | str, blocks: int = 0) -> None: ...
+    def __init__(self, upstream: MemoryResource, block_bytes: ByteCount, blocks: int = 0) -> None: ...
 
     @property
     def block_bytes(self) -> int:
@@ -1209,7 +1210,7 @@ class ArenaResource(AdaptorResource):
     allocates memory of several kinds.
     """
 
-    def __init__(self, upstream: MemoryResource, limit_bytes: int | str = 0) -> None: ...
+    def __init__(self, upstream: MemoryResource, limit_bytes: ByteCount = 0) -> None: ...
 
 class DebugResource(AdaptorResource):
     """
@@ -1224,7 +1225,7 @@ class DebugResource(AdaptorResource):
     memory, which the host cannot inspect.
     """
 
-    def __init__(self, upstream: MemoryResource, kept_bytes: int | str = '16MiB') -> None: ...
+    def __init__(self, upstream: MemoryResource, kept_bytes: ByteCount = '16MiB') -> None: ...
 
 def live(kind: Kind | None = None) -> tuple[int, int]:
     """
@@ -1333,7 +1334,7 @@ class Buffer:
     queues before.
     """
 
-    def __init__(self, nbytes: int, *, kind: Kind = 'device', device: Device | str | None = None, queue: Queue | None = None, alignment: int = 0, resource: MemoryResource | None = None) -> None: ...
+    def __init__(self, nbytes: ByteCount, *, kind: Kind = 'device', device: Device | str | None = None, queue: Queue | None = None, alignment: int = 0, resource: MemoryResource | None = None) -> None: ...
 
     def __len__(self) -> int: ...
 
@@ -1425,7 +1426,7 @@ class Buffer:
         """
 
     @staticmethod
-    def adopt(ptr: int, nbytes: int, *, kind: Kind | None = None, device: Device | str | None = None, queue: Queue | None = None, owner: object = None, read_only: bool = False) -> Buffer:
+    def adopt(ptr: int, nbytes: ByteCount, *, kind: Kind | None = None, device: Device | str | None = None, queue: Queue | None = None, owner: object = None, read_only: bool = False) -> Buffer:
         """
         A buffer over memory of another owner, which `owner` keeps alive and frees.
 
@@ -1450,7 +1451,7 @@ class Buffer:
     def __repr__(self) -> str: ...
 
     @overload
-    def copy_from(self, src: object, *, nbytes: int | None = None, offset: int = 0, src_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: Literal[True] = True) -> None:
+    def copy_from(self, src: object, *, nbytes: ByteCount | None = None, offset: int = 0, src_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: Literal[True] = True) -> None:
         """
         Copies bytes into this buffer.
 
@@ -1468,13 +1469,13 @@ class Buffer:
         """
 
     @overload
-    def copy_from(self, src: object, *, nbytes: int | None = None, offset: int = 0, src_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: Literal[False]) -> Event: ...
+    def copy_from(self, src: object, *, nbytes: ByteCount | None = None, offset: int = 0, src_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: Literal[False]) -> Event: ...
 
     @overload
-    def copy_from(self, src: object, *, nbytes: int | None = None, offset: int = 0, src_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool) -> Event | None: ...
+    def copy_from(self, src: object, *, nbytes: ByteCount | None = None, offset: int = 0, src_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool) -> Event | None: ...
 
     @overload
-    def copy_to(self, dst: object, *, nbytes: int | None = None, offset: int = 0, dst_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: Literal[True] = True) -> None:
+    def copy_to(self, dst: object, *, nbytes: ByteCount | None = None, offset: int = 0, dst_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: Literal[True] = True) -> None:
         """
         Copies bytes of this buffer into `dst`: copy_from in the other direction. `nbytes`
         None: all of this buffer from `offset`; later bytes of `dst` are unchanged.
@@ -1482,10 +1483,10 @@ class Buffer:
         """
 
     @overload
-    def copy_to(self, dst: object, *, nbytes: int | None = None, offset: int = 0, dst_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: Literal[False]) -> Event: ...
+    def copy_to(self, dst: object, *, nbytes: ByteCount | None = None, offset: int = 0, dst_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: Literal[False]) -> Event: ...
 
     @overload
-    def copy_to(self, dst: object, *, nbytes: int | None = None, offset: int = 0, dst_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool) -> Event | None: ...
+    def copy_to(self, dst: object, *, nbytes: ByteCount | None = None, offset: int = 0, dst_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool) -> Event | None: ...
 
     @overload
     def copy_from_2d(self, other: object, width: int, height: int, *, pitch: int | None = None, other_pitch: int | None = None, offset: int = 0, other_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: Literal[True] = True) -> None:
@@ -1515,7 +1516,7 @@ class Buffer:
     def copy_to_2d(self, other: object, width: int, height: int, *, pitch: int | None = None, other_pitch: int | None = None, offset: int = 0, other_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool) -> Event | None: ...
 
     @overload
-    def fill(self, value: object = 0, *, offset: int = 0, nbytes: int | None = None, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: Literal[True] = True) -> None:
+    def fill(self, value: object = 0, *, offset: int = 0, nbytes: ByteCount | None = None, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: Literal[True] = True) -> None:
         """
         Sets every byte to the integer `value` (0..255), or repeats a pattern: bytes, or a
         NumPy floating-point scalar, of 1, 2, 4, 8 or 16 bytes. `nbytes` (None: all from
@@ -1523,36 +1524,36 @@ class Buffer:
         """
 
     @overload
-    def fill(self, value: object = 0, *, offset: int = 0, nbytes: int | None = None, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: Literal[False]) -> Event: ...
+    def fill(self, value: object = 0, *, offset: int = 0, nbytes: ByteCount | None = None, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: Literal[False]) -> Event: ...
 
     @overload
-    def fill(self, value: object = 0, *, offset: int = 0, nbytes: int | None = None, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool) -> Event | None: ...
+    def fill(self, value: object = 0, *, offset: int = 0, nbytes: ByteCount | None = None, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool) -> Event | None: ...
 
     @overload
-    def prefetch(self, *, offset: int = 0, nbytes: int | None = None, to_host: bool = False, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: Literal[True] = True) -> None:
+    def prefetch(self, *, offset: int = 0, nbytes: ByteCount | None = None, to_host: bool = False, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: Literal[True] = True) -> None:
         """
         Requests that the driver move shared memory to the queue's device, or to the host.
         A hint. Raises UnsupportedError on devices without the capability "prefetch".
         """
 
     @overload
-    def prefetch(self, *, offset: int = 0, nbytes: int | None = None, to_host: bool = False, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: Literal[False]) -> Event: ...
+    def prefetch(self, *, offset: int = 0, nbytes: ByteCount | None = None, to_host: bool = False, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: Literal[False]) -> Event: ...
 
     @overload
-    def prefetch(self, *, offset: int = 0, nbytes: int | None = None, to_host: bool = False, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool) -> Event | None: ...
+    def prefetch(self, *, offset: int = 0, nbytes: ByteCount | None = None, to_host: bool = False, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool) -> Event | None: ...
 
     @overload
-    def advise(self, advice: int, *, offset: int = 0, nbytes: int | None = None, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: Literal[True] = True) -> None:
+    def advise(self, advice: int, *, offset: int = 0, nbytes: ByteCount | None = None, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: Literal[True] = True) -> None:
         """
         Passes the driver its own advice number (OpenCL: cl_mem_advice_intel). Raises
         UnsupportedError on devices without the capability "advise".
         """
 
     @overload
-    def advise(self, advice: int, *, offset: int = 0, nbytes: int | None = None, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: Literal[False]) -> Event: ...
+    def advise(self, advice: int, *, offset: int = 0, nbytes: ByteCount | None = None, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: Literal[False]) -> Event: ...
 
     @overload
-    def advise(self, advice: int, *, offset: int = 0, nbytes: int | None = None, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool) -> Event | None: ...
+    def advise(self, advice: int, *, offset: int = 0, nbytes: ByteCount | None = None, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool) -> Event | None: ...
 
     @property
     def __sycl_usm_array_interface__(self) -> dict[str, Any]:
@@ -2396,7 +2397,7 @@ def open_ipc(handle: IpcHandle, *, device: Device | str | None = None, queue: Qu
     """
 
 @overload
-def copy_ranges(dst: object, src: object, ranges: object, *, nbytes: int | None = None, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: Literal[True] = True) -> None:
+def copy_ranges(dst: object, src: object, ranges: object, *, nbytes: ByteCount | None = None, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: Literal[True] = True) -> None:
     """
     Copies many ranges of bytes between two endpoints as one operation.
 
@@ -2409,10 +2410,10 @@ def copy_ranges(dst: object, src: object, ranges: object, *, nbytes: int | None 
     """
 
 @overload
-def copy_ranges(dst: object, src: object, ranges: object, *, nbytes: int | None = None, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: Literal[False]) -> Event: ...
+def copy_ranges(dst: object, src: object, ranges: object, *, nbytes: ByteCount | None = None, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: Literal[False]) -> Event: ...
 
 @overload
-def copy_ranges(dst: object, src: object, ranges: object, *, nbytes: int | None = None, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool) -> Event | None: ...
+def copy_ranges(dst: object, src: object, ranges: object, *, nbytes: ByteCount | None = None, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool) -> Event | None: ...
 
 @overload
 def copy_nd(dst: object, src: object, *, shape: Sequence[int] | None = None, itemsize: int | None = None, dst_strides: Sequence[int] | None = None, src_strides: Sequence[int] | None = None, dst_offset: int = 0, src_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: Literal[True] = True) -> None:
@@ -2616,7 +2617,7 @@ class Pin:
 
     def __repr__(self) -> str: ...
 
-def pin(array: object, nbytes: int | None = None, *, device: Device | str | None = None, read_only: bool = False, owner: object = None) -> Pin:
+def pin(array: object, nbytes: ByteCount | None = None, *, device: Device | str | None = None, read_only: bool = False, owner: object = None) -> Pin:
     """
     Pins host memory for `device` (None: the current one), which from then on copies it at
     the speed of the bus, and asynchronously if requested. Returns a Pin, which keeps the
@@ -2727,6 +2728,18 @@ def sim_calls(device: Device, kind: str = 'any') -> int:
 def sim_state(device: Device) -> tuple[int, int, int]:
     """
     (virtual time in ns, bytes of device memory, bytes of other memory) of the device now.
+    """
+
+def _to_bytes(value: object, name: str) -> int: ...
+
+def parse_bytes(value: ByteCount, device: Device | str | None = None, kind: Kind = 'device') -> int:
+    """
+    A number of bytes, as every function that needs one accepts it: an integer, a float
+    that is a whole number, or text. "1.5GB" is 1.5 * 10**9 bytes and "1.5GiB" is
+    1.5 * 2**30; kB to TB and KiB to TiB, in upper or lower case, with or without a
+    space. "80%" is that share of the total memory of `kind` that `device` has.
+
+    Raises ValueError for other text, such as the ambiguous "64M".
     """
 
 def _library_path() -> str:

@@ -96,6 +96,7 @@ NB_MODULE(_core, module) {
   bind_pin(module);
   bind_unified(module);
   bind_sim(module);
+  bind_byte_counts(module);
   bind_c_api(module);
   bind_signatures(module.attr("copyto"), buffer, "copy_from");
   module.def("_library_path", &library_path, "The file that libisthmus was loaded from.");

@@ -14,6 +14,10 @@ using namespace isthmus::c;
 namespace {
 
 Error not_bytes_error(std::string_view text) {
+  if (const auto spellings = both_spellings(text)) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is ambiguous: write {}", quoted(text),
+                *spellings);
+  }
   return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
               "{} is not a number of bytes: use {}, or a share of 0 % to 100 % (\"80%\")",
               quoted(text), describe(Unit::bytes));

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/quantities.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <span>
+
+#include "core/text.hpp"
 
 namespace isthmus {
 namespace {
@@ -16,12 +19,17 @@ constexpr std::uint64_t k_kibi = 1024;
 constexpr std::uint64_t k_kilo = 1000;
 
 constexpr Suffix k_no_units[] = {{"", 1}};
+// Lower case: the letters of a size may have either case, those of other units are as here.
 constexpr Suffix k_bytes[] = {{"", 1},
-                              {"B", 1},
-                              {"KiB", k_kibi},
-                              {"MiB", k_kibi* k_kibi},
-                              {"GiB", k_kibi* k_kibi* k_kibi},
-                              {"TiB", k_kibi* k_kibi* k_kibi* k_kibi}};
+                              {"b", 1},
+                              {"kb", k_kilo},
+                              {"mb", k_kilo* k_kilo},
+                              {"gb", k_kilo* k_kilo* k_kilo},
+                              {"tb", k_kilo* k_kilo* k_kilo* k_kilo},
+                              {"kib", k_kibi},
+                              {"mib", k_kibi* k_kibi},
+                              {"gib", k_kibi* k_kibi* k_kibi},
+                              {"tib", k_kibi* k_kibi* k_kibi* k_kibi}};
 constexpr Suffix k_times[] = {
     {"ns", 1}, {"us", k_kilo}, {"ms", k_kilo* k_kilo}, {"s", k_kilo* k_kilo* k_kilo}};
 constexpr Suffix k_bandwidths[] = {{"B/s", 1},
@@ -43,13 +51,27 @@ std::span<const Suffix> suffixes(Unit unit) noexcept {
   }
 }
 
+constexpr char lower(char letter) noexcept {
+  return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
+}
+
+bool matches(std::string_view text, std::string_view suffix, Unit unit) noexcept {
+  return unit != Unit::bytes ? text == suffix : std::ranges::equal(text, suffix, {}, lower);
+}
+
 std::optional<std::uint64_t> factor_of(std::string_view text, Unit unit) noexcept {
   for (const auto& suffix : suffixes(unit)) {
-    if (suffix.text == text) {
+    if (matches(text, suffix.text, unit)) {
       return suffix.factor;
     }
   }
   return std::nullopt;
+}
+
+// Consumes the spaces between a number and its unit. Spaces at the end remain, and equal no unit.
+void consume_spaces(std::string_view& text) noexcept {
+  const auto unit = text.find_first_not_of(' ');
+  text.remove_prefix(unit == std::string_view::npos ? 0 : unit);
 }
 
 // Consumes the digits at the front of `text`. Returns no value if there are none or if the number
@@ -90,6 +112,40 @@ std::optional<std::uint64_t> consume_fraction(std::string_view& text) noexcept {
   return value;
 }
 
+struct Prefix {
+  char lower;
+  std::string_view decimal;
+  std::string_view binary;
+};
+constexpr Prefix k_prefixes[] = {
+    {'k', "kB", "KiB"}, {'m', "MB", "MiB"}, {'g', "GB", "GiB"}, {'t', "TB", "TiB"}};
+
+const Prefix* find_prefix(char letter) noexcept {
+  for (const auto& prefix : k_prefixes) {
+    const auto upper = static_cast<char>(prefix.lower - 'a' + 'A');
+    if (letter == prefix.lower || letter == upper) {
+      return &prefix;
+    }
+  }
+  return nullptr;
+}
+
+// 64000000 as "64,000,000".
+std::string grouped(std::uint64_t value) {
+  auto digits = std::to_string(value);
+  for (auto end = digits.size(); end > 3; end -= 3) {
+    digits.insert(end - 3, 1, ',');
+  }
+  return digits;
+}
+
+// "64MB (64,000,000 bytes)".
+std::optional<std::string> spelling(std::string_view number, std::string_view unit) {
+  const auto size = formatted("{}{}", number, unit);
+  const auto bytes = parse_quantity(size, Unit::bytes);
+  return bytes ? std::optional{formatted("{} ({} bytes)", size, grouped(*bytes))} : std::nullopt;
+}
+
 }  // namespace
 
 std::optional<std::uint64_t> parse_quantity(std::string_view text, Unit unit) noexcept {
@@ -100,6 +156,9 @@ std::optional<std::uint64_t> parse_quantity(std::string_view text, Unit unit) no
   }
   const auto fraction =
       unit == Unit::none ? std::optional<std::uint64_t>{0} : consume_fraction(text);
+  if (unit == Unit::bytes) {
+    consume_spaces(text);
+  }
   // Zero needs no unit.
   const auto factor =
       text.empty() && *integer == 0 ? std::optional<std::uint64_t>{1} : factor_of(text, unit);
@@ -118,6 +177,7 @@ std::optional<std::uint64_t> parse_share(std::string_view text, std::uint64_t to
   constexpr auto whole = 100 * k_fraction_unit;
   const auto percent = consume_digits(text);
   const auto fraction = percent ? consume_fraction(text) : std::nullopt;
+  consume_spaces(text);
   if (!fraction || text != "%" || *percent > 100) {
     return std::nullopt;
   }
@@ -128,12 +188,23 @@ std::optional<std::uint64_t> parse_share(std::string_view text, std::uint64_t to
 
 const char* describe(Unit unit) noexcept {
   switch (unit) {
-    case Unit::bytes: return "a size in bytes, KiB, MiB, GiB or TiB (\"64MiB\")";
+    case Unit::bytes: return "a size in bytes, kB, MB, GB, TB, KiB, MiB, GiB or TiB (\"64MiB\")";
     case Unit::time: return "a time in ns, us, ms or s (\"5us\")";
     case Unit::bandwidth:
       return "a bandwidth in B/s, kB/s, MB/s, GB/s, TB/s or KiB/s to TiB/s (\"16GB/s\")";
     default: return "a whole number";
   }
+}
+std::optional<std::string> both_spellings(std::string_view text) {
+  const auto* prefix = text.empty() ? nullptr : find_prefix(text.back());
+  if (prefix == nullptr) {
+    return std::nullopt;
+  }
+  text.remove_suffix(1);
+  const auto number = text.substr(0, text.find_last_not_of(' ') + 1);
+  const auto decimal = spelling(number, prefix->decimal);
+  const auto binary = spelling(number, prefix->binary);
+  return decimal && binary ? std::optional{formatted("{} or {}", *decimal, *binary)} : std::nullopt;
 }
 
 }  // namespace isthmus

@@ -25,6 +25,7 @@ INSTANTIATE_ON_BACKENDS(limits);
 TEST_P(limits, are_read_as_people_write_them) {
   EXPECT_EQ(im::parse_bytes("4096"), 4096U);
   EXPECT_EQ(im::parse_bytes("1.5GiB"), 1536 * k_mib);
+  EXPECT_EQ(im::parse_bytes("5 GB"), 5'000'000'000U);
   for (im::kind kind : kinds()) {
     const auto all = im::parse_bytes("100%", device_, kind);
     EXPECT_GT(all, 0U);
@@ -36,7 +37,7 @@ TEST_P(limits, are_read_as_people_write_them) {
   if (device_.offers(im::kind::device)) {
     EXPECT_LE(im::parse_bytes("100%", device_, im::kind::device), device_.info().memory_bytes);
   }
-  for (const char* text : {"", "x", "5 GiB", "-1", "1.5", "101%", "80%%"}) {
+  for (const char* text : {"", "x", "5 G", "-1", "1.5", "101%", "80%%"}) {
     EXPECT_THROW((void)im::parse_bytes(text, device_, im::kind::host), im::invalid_argument)
         << text;
   }

@@ -44,6 +44,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   if (code == ISTHMUS_OK) {
     expect_same_again(bytes, "");
     expect_same_again(bytes, "B");
+    expect_same_again(bytes, " b");
     if (text.find('%') != std::string::npos) expect_share(device, kind, bytes);
   } else {
     require(bytes == untouched);

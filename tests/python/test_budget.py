@@ -56,8 +56,8 @@ def test_a_share_of_nothing_names_the_required_argument() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "told"),
     [
-        ({"limit_bytes": "80 %"}, ValueError, "limit_bytes: '80 %' is not a number of bytes"),
-        ({"limit_bytes": "2GB"}, ValueError, "KiB, MiB"),
+        ({"limit_bytes": "80 %%"}, ValueError, "limit_bytes: '80 %%' is not a number of bytes"),
+        ({"limit_bytes": "2GB/s"}, ValueError, "KiB, MiB"),
         ({"soft_limit_bytes": "101%"}, ValueError, "0 % to 100 %"),
         ({"soft_limit_bytes": 0}, ValueError, "above 0"),
         ({"soft_limit_bytes": -1}, ValueError, "0 or more"),
@@ -84,7 +84,7 @@ def test_bad_limits(options: dict[str, object], error: type[Exception], told: st
         ((-1,), ValueError, "0 or more"),
         (("80%",), ValueError, "limit: '80%' is a share"),
         (("x",), ValueError, "not a number of bytes"),
-        ((2.0,), TypeError, "integer"),
+        ((2.5,), TypeError, "integer"),
         (("1%", 7), TypeError, "."),
         (("1%", "host", "odd"), ValueError, "odd"),
         ((2**64,), ValueError, "63 bits"),

@@ -55,7 +55,7 @@ def test_a_class_a_method_and_a_bound_method() -> None:
     assert next(iter(inspect.signature(isthmus.Buffer.fill).parameters)) == "self"
     signature = inspect.signature(isthmus.Buffer(4, kind="host").fill)
     assert str(signature) == (
-        "(value: 'object' = 0, *, offset: 'int' = 0, nbytes: 'int | None' = None, "
+        "(value: 'object' = 0, *, offset: 'int' = 0, nbytes: 'ByteCount | None' = None, "
         "queue: 'Queue | None' = None, after: 'Event | Sequence[Event]' = (), "
         "blocking: 'bool' = True) -> 'Event | None'"
     )

@@ -80,7 +80,7 @@ if __name__ == "__main__":
 '''
 WRONG = """
 from isthmus import Buffer, Queue
-Buffer("8")
+Buffer(b"8")
 Buffer(8, kinds="host")
 Queue().submit(5)
 Buffer(8).nbytes = 3

@@ -9,8 +9,8 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING, Any
 
+from isthmus._byte_count import byte_count
 from isthmus._core import Device, InvalidArgumentError, UnsupportedError
-from isthmus._integers import integer
 
 from .current import check
 from .endpoint import Endpoint, usm_endpoint
@@ -18,6 +18,7 @@ from .endpoint import Endpoint, usm_endpoint
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from isthmus._byte_count import ByteCount
     from isthmus._core import Context, Event, Queue
 
 __all__ = ["Advice", "advise", "evict", "make_resident", "prefetch"]
@@ -74,7 +75,7 @@ def advise(
     advice: Advice | str,
     device: Device | str | None = None,
     *,
-    nbytes: int | None = None,
+    nbytes: ByteCount | None = None,
     queue: Queue | None = None,
     after: Event | Sequence[Event] = (),
     blocking: bool = True,
@@ -102,7 +103,7 @@ def advise(
 
 
 def checked_number(
-    ptr: Any, advice: Advice | str, device: Device | str | None, nbytes: int | None
+    ptr: Any, advice: Advice | str, device: Device | str | None, nbytes: ByteCount | None
 ) -> tuple[Endpoint, int]:
     """The bytes, and the driver's number of the advice on them."""
     try:
@@ -145,7 +146,7 @@ def _numbers_of(dev: Device, about_host: bool) -> dict[Advice, int]:
 
 def prefetch(
     ptr: Any,
-    nbytes: int | None = None,
+    nbytes: ByteCount | None = None,
     device: Device | str | None = None,
     *,
     queue: Queue | None = None,
@@ -162,7 +163,9 @@ def prefetch(
     return prefetch_on(queue, target, to_host, after, blocking)
 
 
-def prefetched(ptr: Any, nbytes: int | None, device: Device | str | None) -> tuple[Endpoint, bool]:
+def prefetched(
+    ptr: Any, nbytes: ByteCount | None, device: Device | str | None
+) -> tuple[Endpoint, bool]:
     """The bytes, and whether they move to the host."""
     target = _target(ptr, nbytes)
     own = target.holder.device
@@ -184,12 +187,12 @@ def prefetch_on(
     return event
 
 
-def _target(ptr: Any, nbytes: int | None) -> Endpoint:
+def _target(ptr: Any, nbytes: ByteCount | None) -> Endpoint:
     target = usm_endpoint(ptr, "memory")
     assert target.nbytes is not None
     if nbytes is None:
         return target
-    count = integer("nbytes", nbytes)
+    count = byte_count("nbytes", nbytes)
     if count < 0:
         raise InvalidArgumentError(f"nbytes must be 0 or more, not {count}")
     target.check_bounds(count, "memory")
@@ -213,7 +216,7 @@ def _is_host(named: Device | str | None, own: Device) -> bool:
     )
 
 
-def make_resident(ctx: Context, dev: Device, ptr: Any, nbytes: int | None = None) -> None:
+def make_resident(ctx: Context, dev: Device, ptr: Any, nbytes: ByteCount | None = None) -> None:
     """Always UnsupportedError: no supported driver needs it or has a call for it.
 
     Allocated memory is resident. Level Zero, which has the call, is used through SYCL, which calls
@@ -222,14 +225,14 @@ def make_resident(ctx: Context, dev: Device, ptr: Any, nbytes: int | None = None
     _refuse_residency(ctx, dev, ptr, nbytes)
 
 
-def evict(ctx: Context, dev: Device, ptr: Any, nbytes: int | None = None) -> None:
+def evict(ctx: Context, dev: Device, ptr: Any, nbytes: ByteCount | None = None) -> None:
     """Always UnsupportedError, like ``make_resident``; use ``free`` for memory that is not
     needed.
     """
     _refuse_residency(ctx, dev, ptr, nbytes)
 
 
-def _refuse_residency(ctx: Context, dev: Device, ptr: Any, nbytes: int | None) -> None:
+def _refuse_residency(ctx: Context, dev: Device, ptr: Any, nbytes: ByteCount | None) -> None:
     check(ctx, dev)
     _target(ptr, nbytes)
     raise UnsupportedError(

@@ -6,8 +6,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from isthmus._byte_count import byte_count
 from isthmus._core import Buffer, ClosedError, InvalidArgumentError, Queue
-from isthmus._integers import integer
 
 from .advice import Advice, checked_number, prefetch_on, prefetched
 from .endpoint import Endpoint, endpoint, is_address, usm_endpoint
@@ -16,6 +16,7 @@ from .transfers import copy_on, elements_of, fill_on, raw
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from isthmus._byte_count import ByteCount
     from isthmus._core import Device, Event
 
     Operation = Callable[[Queue], "Event | None"]
@@ -36,7 +37,7 @@ class CommandList:
         self._operations: list[Operation] = []
 
     def append_copy(
-        self, dst: Any, src: Any, nbytes: int | None = None, *, after: Events = ()
+        self, dst: Any, src: Any, nbytes: ByteCount | None = None, *, after: Events = ()
     ) -> None:
         """A copy of ``nbytes`` bytes (None: all of ``src``), after the events ``after``.
 
@@ -55,7 +56,7 @@ class CommandList:
         )
 
     def append_fill(
-        self, ptr: Any, pattern: Any, nbytes: int | None = None, *, after: Events = ()
+        self, ptr: Any, pattern: Any, nbytes: ByteCount | None = None, *, after: Events = ()
     ) -> None:
         """``pattern``, as in ``unsafe_fill``, over ``nbytes`` bytes (None: all from ``ptr`` on).
 
@@ -80,7 +81,7 @@ class CommandList:
     def append_prefetch(
         self,
         ptr: Any,
-        nbytes: int | None = None,
+        nbytes: ByteCount | None = None,
         device: Device | str | None = None,
         *,
         after: Events = (),
@@ -93,7 +94,7 @@ class CommandList:
         self,
         device: Device | str | None,
         ptr: Any,
-        nbytes: int | None,
+        nbytes: ByteCount | None,
         advice: Advice | str,
         *,
         after: Events = (),
@@ -167,12 +168,12 @@ def _check_not_freed(target: Endpoint) -> None:
         raise ClosedError(f"the memory of {target.holder!r} was freed")
 
 
-def _count(nbytes: int | None, target: Endpoint) -> int:
+def _count(nbytes: ByteCount | None, target: Endpoint) -> int:
     if nbytes is None:
         if target.nbytes is None:
             raise TypeError(f"nbytes is required for memory of type {type(target.holder).__name__}")
         return target.nbytes
-    count = integer("nbytes", nbytes)
+    count = byte_count("nbytes", nbytes)
     if count < 0:
         raise InvalidArgumentError(f"nbytes must be 0 or more, not {count}")
     return count

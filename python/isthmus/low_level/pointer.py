@@ -19,6 +19,7 @@ from isthmus._integers import integer
 from .current import check, global_queue
 
 if TYPE_CHECKING:
+    from isthmus._byte_count import ByteCount
     from isthmus._core import Device
     from isthmus._kinds import Kind
 
@@ -137,7 +138,7 @@ class UsmPointer:
         )
 
 
-def device_alloc(ctx: Context, dev: Device, nbytes: int, alignment: int = 1) -> UsmPointer:
+def device_alloc(ctx: Context, dev: Device, nbytes: ByteCount, alignment: int = 1) -> UsmPointer:
     """``nbytes`` bytes that only the device can access, aligned to a power of two.
 
     They are allocated from the current resource (``isthmus.using``), else from the default pool,
@@ -148,7 +149,9 @@ def device_alloc(ctx: Context, dev: Device, nbytes: int, alignment: int = 1) -> 
     return _allocated(ctx, dev, "device", nbytes, alignment)
 
 
-def shared_alloc(ctx: Context, dev: Device | None, nbytes: int, alignment: int = 1) -> UsmPointer:
+def shared_alloc(
+    ctx: Context, dev: Device | None, nbytes: ByteCount, alignment: int = 1
+) -> UsmPointer:
     """``device_alloc`` for memory that migrates to the processor that uses it.
 
     ``dev`` None: the context's first device.
@@ -156,7 +159,7 @@ def shared_alloc(ctx: Context, dev: Device | None, nbytes: int, alignment: int =
     return _allocated(ctx, _first(ctx) if dev is None else dev, "shared", nbytes, alignment)
 
 
-def host_alloc(ctx: Context, nbytes: int, alignment: int = 1) -> UsmPointer:
+def host_alloc(ctx: Context, nbytes: ByteCount, alignment: int = 1) -> UsmPointer:
     """``device_alloc`` for host memory, which all devices of the context can access."""
     return _allocated(ctx, _first(ctx), "host", nbytes, alignment)
 
@@ -190,7 +193,9 @@ def _first(ctx: Context) -> Device:
     return ctx.devices[0]
 
 
-def _allocated(ctx: Context, dev: Device, kind: Kind, nbytes: int, alignment: int) -> UsmPointer:
+def _allocated(
+    ctx: Context, dev: Device, kind: Kind, nbytes: ByteCount, alignment: int
+) -> UsmPointer:
     check(ctx, dev)
     queue = global_queue(ctx, dev)
     return UsmPointer(Buffer(nbytes, kind=kind, queue=queue, alignment=alignment))

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from isthmus._byte_count import byte_count
 from isthmus._core import ClosedError, Device, Error, current_queue
 
 from .buffer import UnifiedBuffer
@@ -18,6 +19,7 @@ from .layout import at_least, shape_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from isthmus._byte_count import ByteCount
     from isthmus._core import Queue
 
     Key = tuple[tuple[int, ...], Any, bool, Queue]
@@ -55,9 +57,11 @@ class BufferPool:
 
     _buffer_type: ClassVar[type[UnifiedBuffer]] = UnifiedBuffer
 
-    def __init__(self, max_buffers: int = 100, max_buffer_bytes: int = 1 << 30) -> None:
+    def __init__(self, max_buffers: int = 100, max_buffer_bytes: ByteCount = 1 << 30) -> None:
         self._max_buffers = at_least(0, "max_buffers", max_buffers)
-        self._max_buffer_bytes = at_least(0, "max_buffer_bytes", max_buffer_bytes)
+        self._max_buffer_bytes = at_least(
+            0, "max_buffer_bytes", byte_count("max_buffer_bytes", max_buffer_bytes)
+        )
         # Reentrant: a garbage collection under the lock may release buffers of the objects it
         # collects.
         self._lock = threading.RLock()

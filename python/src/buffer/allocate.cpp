@@ -29,7 +29,8 @@ void bind_allocate(nb::class_<Resource>& bound) {
   bound.def(
       "allocate", &allocate, nb::arg("nbytes").none(), nb::arg("alignment").none() = 0,
       nb::arg("queue") = nb::none(),
-      nb::sig("def allocate(self, nbytes: int, alignment: int = 0, queue: Queue | None = None) -> "
+      nb::sig("def allocate(self, nbytes: ByteCount, alignment: int = 0, queue: Queue | None = "
+              "None) -> "
               "Buffer"),
       "Buffer(nbytes, kind=..., queue=queue, alignment=alignment, resource=self).\n"
       "`alignment` 0: the device's default. Raises ValueError if it is neither 0 nor a power\n"

@@ -5,6 +5,7 @@
 
 #include "buffer/bindings.hpp"
 #include "core/arguments.hpp"
+#include "core/byte_counts.hpp"
 #include "core/current.hpp"
 #include "core/gil.hpp"
 #include "core/interned.hpp"
@@ -171,7 +172,7 @@ nb::object buffer_repr(nb::handle self) {
 
 nb::object adopt(nb::handle pointer, nb::handle nbytes, nb::handle kind, nb::handle device,
                  nb::handle queue, nb::handle owner, nb::handle read_only) {
-  const Adoption adoption{to_pointer(pointer, "ptr"), to_size(nbytes, "nbytes"),
+  const Adoption adoption{to_pointer(pointer, "ptr"), to_bytes(nbytes, "nbytes"),
                           kind.is_none() ? ISTHMUS_KIND_UNKNOWN : to_kind(kind),
                           to_flag(read_only, "read_only")};
   nb::object object = nb::inst_alloc(types.buffer);
@@ -334,7 +335,7 @@ void bind_methods(nb::class_<Buffer>& bound) {
           nb::arg("kind") = nb::none(), nb::arg("device") = nb::none(),
           nb::arg("queue") = nb::none(), nb::arg("owner") = nb::none(),
           nb::arg("read_only").none() = false,
-          nb::sig("def adopt(ptr: int, nbytes: int, *, kind: str | None = None, "
+          nb::sig("def adopt(ptr: int, nbytes: ByteCount, *, kind: str | None = None, "
                   "device: Device | str | None = None, queue: Queue | None = None, owner: object = "
                   "None, read_only: bool = False) -> Buffer"),
           "A buffer over memory of another owner, which `owner` keeps alive and frees.\n\n"
@@ -380,9 +381,10 @@ nb::class_<Buffer> bind_buffer(nb::module_& module) {
       "__init__", &init_buffer, nb::arg("nbytes").none(), nb::kw_only(),
       nb::arg("kind") = nb::none(), nb::arg("device") = nb::none(), nb::arg("queue") = nb::none(),
       nb::arg("alignment").none() = 0, nb::arg("resource") = nb::none(),
-      nb::sig("def __init__(self, nbytes: int, *, kind: str = 'device', device: Device | str | "
-              "None = None, queue: Queue | None = None, alignment: int = 0, resource: "
-              "MemoryResource | None = None) -> None"));
+      nb::sig(
+          "def __init__(self, nbytes: ByteCount, *, kind: str = 'device', device: Device | str | "
+          "None = None, queue: Queue | None = None, alignment: int = 0, resource: "
+          "MemoryResource | None = None) -> None"));
   bind_properties(bound);
   bind_methods(bound);
   return bound;

@@ -37,7 +37,11 @@ nb::object optional_object(nb::handle argument) {
 
 void construct_new(Buffer* self, isthmus_kind_t kind, nb::handle size, nb::handle alignment,
                    nb::handle queue) {
-  const auto nbytes = to_integer(size, "nbytes");
+  nb::object queue_object = to_queue(optional_object(queue), nb::handle{});
+  const auto& target_queue = *queue_of(queue_object);
+  const nb::object nbytes = is_integral(size)
+                                ? to_integer(size, "nbytes")
+                                : nb::int_(to_allocation_size(size, "nbytes", kind, target_queue));
   int overflow = 0;
   const long long number = PyLong_AsLongLongAndOverflow(nbytes.ptr(), &overflow);
   if (overflow < 0 || (overflow == 0 && number <= 0)) {
@@ -45,10 +49,9 @@ void construct_new(Buffer* self, isthmus_kind_t kind, nb::handle size, nb::handl
                  "nbytes must be positive, not %U: only isthmus.Buffer can be empty",
                  shown_integer(nbytes).ptr());
   }
-  nb::object queue_object = to_queue(optional_object(queue), nb::handle{});
-  const auto allocation_size =
-      overflow == 0 ? static_cast<std::size_t>(number)
-                    : to_allocation_size(nbytes, "nbytes", kind, *queue_of(queue_object));
+  const auto allocation_size = overflow == 0
+                                   ? static_cast<std::size_t>(number)
+                                   : to_allocation_size(nbytes, "nbytes", kind, target_queue);
   construct_buffer(self, allocation_size, kind, to_alignment(alignment), std::move(queue_object),
                    nullptr, KindsAllowed::requested_only);
 }
@@ -83,9 +86,15 @@ nb::object source_of(nb::handle other) {
   return adopt_interface(other, *std::move(interface));
 }
 
+// A number of bytes, as opposed to an object with memory.
+bool is_byte_count(nb::handle object) {
+  return is_integral(object) || PyUnicode_Check(object.ptr()) != 0 ||
+         PyFloat_Check(object.ptr()) != 0;
+}
+
 void construct_memory(Buffer* self, isthmus_kind_t kind, nb::handle other, nb::handle alignment,
                       nb::handle queue, bool copies) {
-  if (is_integral(other)) {
+  if (is_byte_count(other)) {
     construct_new(self, kind, other, alignment, queue);
     return;
   }

@@ -2,9 +2,9 @@
 // Adaptors over other memory resources: statistics and their scopes, limit, fallback.
 
 #include "core/arguments.hpp"
+#include "core/byte_counts.hpp"
 #include "core/context_stack.hpp"
 #include "memory/bindings.hpp"
-#include "memory/budget.hpp"
 #include "memory/resources.hpp"
 #include "memory/scopes.hpp"
 
@@ -211,7 +211,7 @@ void bind_adaptors(nb::module_& module) {
       "\"4GiB\", or \"80%\" of the device's memory or, for memory that resides on the host, of\n"
       "the host memory that the process may use.")
       .def("__init__", &init_limit, nb::arg("upstream").none(), nb::arg("limit_bytes").none(),
-           nb::sig("def __init__(self, upstream: MemoryResource, limit_bytes: int | str) -> None"))
+           nb::sig("def __init__(self, upstream: MemoryResource, limit_bytes: ByteCount) -> None"))
       .def_prop_ro("limit_bytes", &limit_of, nb::sig("def limit_bytes(self) -> int"),
                    "The maximum of in_use_bytes.")
       .def_prop_ro("in_use_bytes", &in_use_of, nb::sig("def in_use_bytes(self) -> int"),

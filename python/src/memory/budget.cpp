@@ -3,7 +3,7 @@
 
 #include "memory/budget.hpp"
 
-#include "core/arguments.hpp"
+#include "core/byte_counts.hpp"
 #include "core/current.hpp"
 #include "core/errors.hpp"
 #include "memory/bindings.hpp"
@@ -37,26 +37,6 @@ nb::object budget_repr(const Budget& self) {
 
 }  // namespace
 
-std::uint64_t to_bytes(nb::handle value, const char* name, nb::handle target_device,
-                       isthmus_kind_t kind) {
-  if (PyUnicode_Check(value.ptr()) == 0) {
-    std::optional<nb::python_error> cause;
-    const nb::object number = as_integer(value, &cause);
-    if (!number.is_valid()) {
-      raise_type_error(cause, "%s must be an integer number of bytes or text like \"2GiB\", not %R",
-                       name, value.ptr());
-    }
-    return to_size(number, name);
-  }
-  const char* const text = utf8_of(value);
-  std::uint64_t bytes = 0;
-  auto* const device = target_device.is_valid() ? device_of(target_device)->raw.get() : nullptr;
-  if (isthmus_bytes_parse(text, device, kind, &bytes) != ISTHMUS_OK) {
-    raise_python(PyExc_ValueError, "%s: %s", name, isthmus_error_message());
-  }
-  return bytes;
-}
-
 void bind_budget(nb::module_& module) {
   nb::class_<Budget> type(
       module, "Budget", nb::is_weak_referenceable(),
@@ -75,7 +55,7 @@ void bind_budget(nb::module_& module) {
   };
   type.def("__init__", &init_budget, nb::arg("limit").none(), nb::arg("device") = nb::none(),
            nb::arg("kind").none() = "device",
-           nb::sig("def __init__(self, limit: int | str, device: Device | str | None = None, "
+           nb::sig("def __init__(self, limit: ByteCount, device: Device | str | None = None, "
                    "kind: str = 'device') -> None"));
   number("limit_bytes", &isthmus_budget_info_t::limit_bytes, "def limit_bytes(self) -> int",
          "The most bytes that its pools may hold together.");

@@ -2,10 +2,10 @@
 // Memory resources that divide memory of their upstream into blocks: monotonic, fixed size, arena.
 
 #include "core/arguments.hpp"
+#include "core/byte_counts.hpp"
 #include "core/errors.hpp"
 #include "core/gil.hpp"
 #include "memory/bindings.hpp"
-#include "memory/budget.hpp"
 #include "memory/resources.hpp"
 
 namespace isthmus::python {
@@ -72,7 +72,7 @@ void bind_cutting(nb::module_& module) {
       "As a context manager, it calls release() on exit.")
       .def("__init__", &init_monotonic, nb::arg("upstream").none(),
            nb::arg("first_bytes").none() = 0,
-           nb::sig("def __init__(self, upstream: MemoryResource, first_bytes: int | str = 0) -> "
+           nb::sig("def __init__(self, upstream: MemoryResource, first_bytes: ByteCount = 0) -> "
                    "None"))
       .def("release", &release, nb::sig("def release(self) -> None"),
            "Releases all chunks: the next allocation comes from a new one.")
@@ -94,7 +94,7 @@ void bind_cutting(nb::module_& module) {
       "allocates memory of several kinds.")
       .def("__init__", &init_fixed_size, nb::arg("upstream").none(), nb::arg("block_bytes").none(),
            nb::arg("blocks").none() = 0,
-           nb::sig("def __init__(self, upstream: MemoryResource, block_bytes: int | str, blocks: "
+           nb::sig("def __init__(self, upstream: MemoryResource, block_bytes: ByteCount, blocks: "
                    "int = 0) -> None"))
       .def_prop_ro(
           "block_bytes", [](const FixedSizeResource& self) { return self.block_bytes; },
@@ -111,7 +111,7 @@ void bind_cutting(nb::module_& module) {
       "`limit_bytes` (0: no limit). Raises UnsupportedError for an upstream that\n"
       "allocates memory of several kinds.")
       .def("__init__", &init_arena, nb::arg("upstream").none(), nb::arg("limit_bytes").none() = 0,
-           nb::sig("def __init__(self, upstream: MemoryResource, limit_bytes: int | str = 0) -> "
+           nb::sig("def __init__(self, upstream: MemoryResource, limit_bytes: ByteCount = 0) -> "
                    "None"));
 }
 

@@ -2,9 +2,9 @@
 // The memory resource that detects writes outside of live blocks.
 
 #include "core/arguments.hpp"
+#include "core/byte_counts.hpp"
 #include "core/errors.hpp"
 #include "memory/bindings.hpp"
-#include "memory/budget.hpp"
 #include "memory/resources.hpp"
 
 namespace isthmus::python {
@@ -36,7 +36,7 @@ void bind_debug(nb::module_& module) {
       "memory, which the host cannot inspect.")
       .def("__init__", &init_debug, nb::arg("upstream").none(),
            nb::arg("kept_bytes").none() = "16MiB",
-           nb::sig("def __init__(self, upstream: MemoryResource, kept_bytes: int | str = '16MiB') "
+           nb::sig("def __init__(self, upstream: MemoryResource, kept_bytes: ByteCount = '16MiB') "
                    "-> None"));
 }
 

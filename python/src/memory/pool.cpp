@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/arguments.hpp"
+#include "core/byte_counts.hpp"
 #include "core/gil.hpp"
 #include "core/interruptible.hpp"
 #include "memory/bindings.hpp"
@@ -202,10 +203,10 @@ void bind_pool(nb::module_& module) {
            nb::arg("budget") = nb::none(), nb::arg("decay") = nb::none(),
            nb::arg("wait").none() = 1.0, nb::arg("device_wait").none() = false,
            nb::sig("def __init__(self, kind: str = 'device', device: Device | str | None = None, "
-                   "context: Context | None = None, *, initial_bytes: int | str = 0, "
-                   "growth_bytes: int | str | None = None, limit_bytes: int | str | None = None, "
+                   "context: Context | None = None, *, initial_bytes: ByteCount = 0, "
+                   "growth_bytes: ByteCount | None = None, limit_bytes: ByteCount | None = None, "
                    "checked: bool = True, remap: bool = True, "
-                   "soft_limit_bytes: int | str | None = None, budget: Budget | None = None, "
+                   "soft_limit_bytes: ByteCount | None = None, budget: Budget | None = None, "
                    "decay: float | None = None, wait: float = 1.0, "
                    "device_wait: bool = False) -> None"))
       .def("__init__", &init_pool_over, nb::arg("upstream").none(), nb::kw_only(),
@@ -214,9 +215,9 @@ void bind_pool(nb::module_& module) {
            nb::arg("soft_limit_bytes") = nb::none(), nb::arg("budget") = nb::none(),
            nb::arg("decay") = nb::none(), nb::arg("wait").none() = 1.0,
            nb::arg("device_wait").none() = false,
-           nb::sig("def __init__(self, upstream: MemoryResource, *, initial_bytes: int | str = 0, "
-                   "growth_bytes: int | str | None = None, limit_bytes: int | str | None = None, "
-                   "checked: bool = True, soft_limit_bytes: int | str | None = None, "
+           nb::sig("def __init__(self, upstream: MemoryResource, *, initial_bytes: ByteCount = 0, "
+                   "growth_bytes: ByteCount | None = None, limit_bytes: ByteCount | None = None, "
+                   "checked: bool = True, soft_limit_bytes: ByteCount | None = None, "
                    "budget: Budget | None = None, decay: float | None = None, wait: float = 1.0, "
                    "device_wait: bool = False) -> None"))
       .def_prop_ro(

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "core/arguments.hpp"
+#include "core/byte_counts.hpp"
 #include "core/errors.hpp"
 #include "core/gil.hpp"
 #include "memory/bindings.hpp"
-#include "memory/budget.hpp"
 #include "memory/resources.hpp"
 
 namespace isthmus::python {
@@ -94,8 +94,8 @@ void bind_request_adaptors(nb::module_& module) {
       "\"4KiB\".")
       .def("__init__", &init_aligned, nb::arg("upstream").none(), nb::arg("alignment").none(),
            nb::arg("min_bytes").none() = 0,
-           nb::sig("def __init__(self, upstream: MemoryResource, alignment: int | str, "
-                   "min_bytes: int | str = 0) -> None"));
+           nb::sig("def __init__(self, upstream: MemoryResource, alignment: ByteCount, "
+                   "min_bytes: ByteCount = 0) -> None"));
   nb::class_<BinningResource, AdaptorResource>(
       module, "BinningResource",
       "Chooses a resource by size: BinningResource(upstream, {256: small, \"64KiB\": medium}).\n\n"
@@ -104,7 +104,7 @@ void bind_request_adaptors(nb::module_& module) {
       "kind.")
       .def("__init__", &init_binning, nb::arg("upstream").none(), nb::arg("bins").none(),
            nb::sig("def __init__(self, upstream: MemoryResource, bins: dict[int, MemoryResource] "
-                   "| dict[str, MemoryResource] | dict[int | str, MemoryResource]) -> None"))
+                   "| dict[str, MemoryResource] | dict[ByteCount, MemoryResource]) -> None"))
       .def_prop_ro(
           "bins",
           [](const BinningResource& self) { return nb::steal(PyDict_Copy(self.bins.ptr())); },

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/arguments.hpp"
+#include "core/byte_counts.hpp"
 #include "core/current.hpp"
 #include "core/gil.hpp"
 #include "core/interned.hpp"
 #include "memory/bindings.hpp"
-#include "memory/budget.hpp"
 #include "memory/resources.hpp"
 #include "memory/sizes.hpp"
 
@@ -292,7 +292,7 @@ nb::class_<Resource> bind_resource(nb::module_& module) {
            "errors that a DebugResource detected, now or before, InternalError if a pool's\n"
            "records are inconsistent. Slow.")
       .def("trim", &trim, nb::arg("keep_bytes").none() = 0,
-           nb::sig("def trim(self, keep_bytes: int | str = 0) -> int"),
+           nb::sig("def trim(self, keep_bytes: ByteCount = 0) -> int"),
            "Returns free memory to the driver while more than `keep_bytes` are held. The result\n"
            "is the number of bytes returned. Memory in thread caches counts as free.")
       .def("__eq__", &equal, nb::arg("other").none(),

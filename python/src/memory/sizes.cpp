@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "memory/sizes.hpp"
 
-#include "core/arguments.hpp"
+#include "core/byte_counts.hpp"
 #include "core/current.hpp"
 #include "core/errors.hpp"
 #include "core/interned.hpp"
@@ -15,7 +15,8 @@ void raise_too_large(nb::handle reason, isthmus_kind_t kind, nb::handle device) 
 
 std::size_t to_allocation_size(nb::handle value, const char* name, isthmus_kind_t kind,
                                const Queue& queue) {
-  return size_to_allocate(kind, queue.device_object, [&] { return to_size(value, name); });
+  return size_to_allocate(kind, queue.device_object,
+                          [&] { return to_bytes(value, name, queue.device_object, kind); });
 }
 
 }  // namespace isthmus::python

@@ -29,7 +29,7 @@ template <class Make>
   }
   raise_too_large(reason, kind, device);
 }
-// Like to_size, but USMAllocationError from 2**63 on.
+// Like to_bytes, but USMAllocationError from 2**63 on.
 [[nodiscard]] ISTHMUS_EXPORTED std::size_t to_allocation_size(nb::handle value, const char* name,
                                                               isthmus_kind_t kind,
                                                               const Queue& queue);

@@ -61,7 +61,8 @@ void bind_copies(nb::class_<Buffer>& bound) {
            nb::arg("offset").none() = 0, nb::arg("src_offset").none() = 0, nb::arg("queue") = none,
            nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
            nb::sig(
-               "def copy_from(self, src: object, *, nbytes: int | None = None, offset: int = 0, "
+               "def copy_from(self, src: object, *, nbytes: ByteCount | None = None, offset: int = "
+               "0, "
                "src_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = "
                "(), blocking: bool = True) -> Event | None"),
            "Copies bytes into this buffer.\n\n"
@@ -75,16 +76,17 @@ void bind_copies(nb::class_<Buffer>& bound) {
            "kept alive until the copy has completed. Raises OutOfRangeError past either end,\n"
            "ValueError for an object that is not contiguous, TypeError for one without bytes.\n"
            "Ctrl-C interrupts the wait, not the copy.")
-      .def("copy_to", &copy_to, nb::arg("dst").none(), nb::kw_only(), nb::arg("nbytes") = none,
-           nb::arg("offset").none() = 0, nb::arg("dst_offset").none() = 0, nb::arg("queue") = none,
-           nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
-           nb::sig(
-               "def copy_to(self, dst: object, *, nbytes: int | None = None, offset: int = 0, "
-               "dst_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = "
-               "(), blocking: bool = True) -> Event | None"),
-           "Copies bytes of this buffer into `dst`: copy_from in the other direction. `nbytes`\n"
-           "None: all of this buffer from `offset`; later bytes of `dst` are unchanged.\n"
-           "Raises ReadOnlyError for a destination that cannot be written.");
+      .def(
+          "copy_to", &copy_to, nb::arg("dst").none(), nb::kw_only(), nb::arg("nbytes") = none,
+          nb::arg("offset").none() = 0, nb::arg("dst_offset").none() = 0, nb::arg("queue") = none,
+          nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
+          nb::sig(
+              "def copy_to(self, dst: object, *, nbytes: ByteCount | None = None, offset: int = 0, "
+              "dst_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = "
+              "(), blocking: bool = True) -> Event | None"),
+          "Copies bytes of this buffer into `dst`: copy_from in the other direction. `nbytes`\n"
+          "None: all of this buffer from `offset`; later bytes of `dst` are unchanged.\n"
+          "Raises ReadOnlyError for a destination that cannot be written.");
 }
 
 void bind_pitched_copies(nb::class_<Buffer>& bound) {
@@ -127,7 +129,8 @@ void bind_fills(nb::class_<Buffer>& bound) {
            nb::arg("offset").none() = 0, nb::arg("nbytes") = none, nb::arg("queue") = none,
            nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
            nb::sig(
-               "def fill(self, value: object = 0, *, offset: int = 0, nbytes: int | None = None, "
+               "def fill(self, value: object = 0, *, offset: int = 0, nbytes: ByteCount | None = "
+               "None, "
                "queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = "
                "True) -> Event | None"),
            "Sets every byte to the integer `value` (0..255), or repeats a pattern: bytes, or a\n"
@@ -137,7 +140,8 @@ void bind_fills(nb::class_<Buffer>& bound) {
            nb::arg("nbytes") = none, nb::arg("to_host").none() = false, nb::arg("queue") = none,
            nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
            nb::sig(
-               "def prefetch(self, *, offset: int = 0, nbytes: int | None = None, to_host: bool = "
+               "def prefetch(self, *, offset: int = 0, nbytes: ByteCount | None = None, to_host: "
+               "bool = "
                "False, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: "
                "bool = True) -> Event | None"),
            "Requests that the driver move shared memory to the queue's device, or to the host.\n"
@@ -147,7 +151,8 @@ void bind_fills(nb::class_<Buffer>& bound) {
           nb::arg("offset").none() = 0, nb::arg("nbytes") = none, nb::arg("queue") = none,
           nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
           nb::sig(
-              "def advise(self, advice: int, *, offset: int = 0, nbytes: int | None = None, queue: "
+              "def advise(self, advice: int, *, offset: int = 0, nbytes: ByteCount | None = None, "
+              "queue: "
               "Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> "
               "Event | None"),
           "Passes the driver its own advice number (OpenCL: cl_mem_advice_intel). Raises\n"

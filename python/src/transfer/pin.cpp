@@ -2,6 +2,7 @@
 // Pinning memory of Python objects.
 
 #include "core/arguments.hpp"
+#include "core/byte_counts.hpp"
 #include "core/current.hpp"
 #include "core/errors.hpp"
 #include "core/gil.hpp"
@@ -55,7 +56,7 @@ MemoryToPin memory_of(nb::handle array) {
 }
 
 MemoryToPin memory_at(nb::handle pointer, nb::handle nbytes, nb::handle owner) {
-  MemoryToPin memory{to_pointer(pointer, "array"), to_size(nbytes, "nbytes")};
+  MemoryToPin memory{to_pointer(pointer, "array"), to_bytes(nbytes, "nbytes")};
   memory.owner = keep_alive(owner);
   return memory;
 }
@@ -167,7 +168,8 @@ void bind_pin(nb::module_& module) {
       "pin", &pin_memory, nb::arg("array").none(), nb::arg("nbytes") = nb::none(), nb::kw_only(),
       nb::arg("device") = nb::none(), nb::arg("read_only").none() = false,
       nb::arg("owner") = nb::none(),
-      nb::sig("def pin(array: object, nbytes: int | None = None, *, device: Device | str | None = "
+      nb::sig("def pin(array: object, nbytes: ByteCount | None = None, *, device: Device | str | "
+              "None = "
               "None, read_only: bool = False, owner: object = None) -> Pin"),
       "Pins host memory for `device` (None: the current one), which from then on copies it at\n"
       "the speed of the bus, and asynchronously if requested. Returns a Pin, which keeps the\n"

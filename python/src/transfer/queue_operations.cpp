@@ -102,7 +102,8 @@ void bind_operations(nb::class_<Queue>& bound) {
           nb::arg("src_offset").none() = 0, nb::arg("after").none() = nb::make_tuple(),
           nb::arg("blocking").none() = true,
           nb::sig(
-              "def copy(self, dst: object, src: object, nbytes: int | None = None, *, dst_offset: "
+              "def copy(self, dst: object, src: object, nbytes: ByteCount | None = None, *, "
+              "dst_offset: "
               "int = 0, src_offset: int = 0, after: Event | Sequence[Event] = (), blocking: bool = "
               "True) -> Event | None"),
           "Copies bytes between any two endpoints on this queue; see Buffer.copy_from.")
@@ -120,7 +121,8 @@ void bind_operations(nb::class_<Queue>& bound) {
       .def("fill", &queue_fill, nb::arg("dst").none(), nb::arg("value").none() = 0, nb::kw_only(),
            nb::arg("offset").none() = 0, nb::arg("nbytes") = none,
            nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
-           nb::sig("def fill(self, dst: object, value: object = 0, *, offset: int = 0, nbytes: int "
+           nb::sig("def fill(self, dst: object, value: object = 0, *, offset: int = 0, nbytes: "
+                   "ByteCount "
                    "| None "
                    "= None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | "
                    "None"),

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/arguments.hpp"
+#include "core/byte_counts.hpp"
 #include "transfer/bindings.hpp"
 #include "transfer/transfers.hpp"
 
@@ -94,7 +95,7 @@ RangeList from_sequence(nb::handle ranges, bool has_common, std::size_t nbytes) 
 
 RangeList to_ranges(nb::handle ranges, nb::handle common) {
   const bool has_common = common.is_valid() && !common.is_none();
-  const auto nbytes = to_size_or(common, "nbytes", 0);
+  const auto nbytes = to_bytes_or(common, "nbytes", 0);
   if (PyObject_CheckBuffer(ranges.ptr()) != 0) {
     Pinned held;
     if (PyObject_GetBuffer(ranges.ptr(), &held.view, PyBUF_FULL_RO) != 0) {
@@ -149,9 +150,10 @@ void bind_ranges(nb::module_& module) {
       "copy_ranges", &copy_ranges, nb::arg("dst").none(), nb::arg("src").none(),
       nb::arg("ranges").none(), nb::kw_only(), nb::arg("nbytes") = none, nb::arg("queue") = none,
       nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
-      nb::sig("def copy_ranges(dst: object, src: object, ranges: object, *, nbytes: int | None = "
-              "None, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: "
-              "bool = True) -> Event | None"),
+      nb::sig(
+          "def copy_ranges(dst: object, src: object, ranges: object, *, nbytes: ByteCount | None = "
+          "None, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: "
+          "bool = True) -> Event | None"),
       "Copies many ranges of bytes between two endpoints as one operation.\n\n"
       "`ranges`: a two-dimensional array of integers, or a sequence of tuples. Each row is\n"
       "(offset in `dst`, offset in `src`, bytes), or the two offsets if `nbytes` is the size of\n"

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "core/arguments.hpp"
+#include "core/byte_counts.hpp"
 #include "core/waiting.hpp"
 
 namespace isthmus::python {
@@ -103,7 +104,7 @@ ByteRange to_range(const RangeRequest& request) {
   ByteRange range;
   range.endpoint = to_endpoint(request.buffer, Access::write, "buffer");
   range.endpoint.raw.offset = to_size(request.offset, "offset");
-  range.nbytes = to_size_or(request.nbytes, "nbytes", remaining_bytes(range.endpoint));
+  range.nbytes = to_bytes_or(request.nbytes, "nbytes", remaining_bytes(range.endpoint));
   require_range(range.endpoint, range.nbytes, "buffer");
   return range;
 }
@@ -115,7 +116,7 @@ nb::object copy(const CopyRequest& request, const OperationArguments& arguments)
   Endpoint source = to_endpoint(request.source, Access::read, "source");
   destination.raw.offset = to_size(request.destination_offset, "destination offset");
   source.raw.offset = to_size(request.source_offset, "source offset");
-  const auto nbytes = to_size_or(request.nbytes, "nbytes", remaining_bytes(source));
+  const auto nbytes = to_bytes_or(request.nbytes, "nbytes", remaining_bytes(source));
   require_range(source, nbytes, "source");
   require_range(destination, nbytes, "destination");
   if (is_reading_in_child(destination, source, arguments) && source.raw.buffer != nullptr) {
