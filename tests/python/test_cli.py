@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -31,10 +32,10 @@ def test_version() -> None:
     assert (done.returncode, done.stdout) == (0, f"isthmus {isthmus.__version__}\n")
 
 
-def test_no_command_is_wrong_usage() -> None:
+def test_no_command_is_the_help() -> None:
     done = run()
-    assert done.returncode == 2
-    assert "usage: isthmus" in done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == run("--help").stdout
 
 
 @pytest.mark.parametrize(
@@ -43,6 +44,7 @@ def test_no_command_is_wrong_usage() -> None:
         ["nonsense"],
         ["bench", "--sizes", "big"],
         ["bench", "--sizes", "0"],
+        ["bench", "--sizes", "64M"],
         ["demo", "--size", "8192"],
         ["demo", "--size", "1x1"],
         ["demo", "nonsense"],
@@ -82,7 +84,7 @@ def test_info_lists_devices_and_absent_backends(capsys: pytest.CaptureFixture[st
         assert device.name.strip() in told
         assert device.limitations in told
     for backend, reason in isthmus.absent():
-        assert f"{backend} is not available: {reason}" in told
+        assert re.search(f"^not (installed|in use): {backend}: {re.escape(reason)}", told, re.M)
     assert isthmus.get_library() in told
 
 
@@ -136,23 +138,43 @@ def test_bench_json_has_every_direction_and_kind(capsys: pytest.CaptureFixture[s
     for what in ("host memory -> buffer", "buffer -> host memory", "buffer -> buffer"):
         for kind in ("device", "shared", "host"):
             assert {(what, kind, 64), (what, kind, 4096)} <= seen
+    for what in ("allocate and free, from a pool", "allocate and free, without a pool"):
+        assert {(what, kind, 64) for kind in ("device", "shared", "host")} <= seen
     for what in ("Buffer(n)", "empty(n)", "MemoryUSMDevice(n)"):
         assert {(what, "device", 1 << 10), (what, "device", 1 << 20)} <= seen
         assert all("NumPy" in row["seconds"] for row in told["rows"] if row["what"] == what)
     assert all(row["seconds"]["isthmus"] > 0 for row in told["rows"])
-    assert all(row["ratio"] > 0 for row in told["rows"] if len(row["seconds"]) > 1)
+    assert all(row["ratio"] is None or row["ratio"] > 0 for row in told["rows"])
+    assert all(row["ratio"] for row in told["rows"] if row["kind"] == "host")
+    unified = next(row for row in told["rows"] if row["what"].startswith("unified buffer"))
+    assert {"isthmus", "isthmus, whole copy", "NumPy, whole copy"} <= set(unified["seconds"])
+    assert len(told["first_use"]) == 4
+    assert all(row["seconds"] > 0 for row in told["first_use"])
+
+
+def test_bench_compares_device_memory_with_device_memory_only() -> None:
+    from isthmus.cli.bench import _row
+    from isthmus.cli.contestants import POOL, UPLOAD, Case, Isthmus, NumPy
+
+    device = isthmus.Device("host")
+    contestants = [Isthmus(device), NumPy(device)]
+    for what in (UPLOAD, POOL):
+        for kind in ("device", "shared"):
+            assert _row(Case(what, kind, 64), contestants, 0.0)["ratio"] is None
+        assert _row(Case(what, "host", 64), contestants, 0.0)["ratio"] > 0
 
 
 def test_bench_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "--device", "host", "--sizes", "4KiB", "--quick"]) == 0
     told = capsys.readouterr().out
-    assert "allocate and free" in told
+    assert "allocate and free, from a pool" in told
+    assert "first use" in told
     assert "ratio" in told
     assert "GB/s" in told
 
 
 def test_bench_rejects_impossible_sizes(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", "--device", "host", "--sizes", "64,999999GiB"]) == 1
+    assert main(["bench", "--device", "host", "--sizes", "64,9999TiB"]) == 1
     assert "more than the largest allocation" in capsys.readouterr().err
 
 

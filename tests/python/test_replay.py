@@ -262,7 +262,7 @@ def test_table(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("name", ["pool", "unchecked", "unmoved", "provider"])
 def test_resource(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    growth = [] if name == "provider" else ["--growth", "1"]
+    growth = [] if name == "provider" else ["--growth", "1MiB"]
     options = ["--resource", name, *growth, "--device", "host", "--json"]
     assert main(["replay", STREAMS, *options]) == 0
     told = json.loads(capsys.readouterr().out)
@@ -416,13 +416,15 @@ def test_failures_are_one_line(
         [],
         [STREAMS, "--resource", "frob"],
         [STREAMS, "--kind", "frob"],
-        [STREAMS, "--resource", "provider", "--growth", "1"],
-        [STREAMS, "--resource", "json:loads", "--growth", "1"],
+        [STREAMS, "--resource", "provider", "--growth", "1MiB"],
+        [STREAMS, "--resource", "json:loads", "--growth", "1MiB"],
         [STREAMS, "--resource", ".json:loads"],
         [STREAMS, "--resource", "json:"],
         [STREAMS, "--growth", "much"],
         [STREAMS, "--growth", "-1"],
-        [STREAMS, "--growth", "99999999999999"],
+        [STREAMS, "--growth", "999TiB"],
+        [STREAMS, "--growth", "64"],
+        [STREAMS, "--growth", "64M"],
     ],
 )
 def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -27,8 +27,9 @@ _DESCRIPTION = "One memory layer for hosts and devices: lists devices, measures 
 def parser() -> argparse.ArgumentParser:
     """The command line and all its subcommands."""
     root = argparse.ArgumentParser(prog="isthmus", description=_DESCRIPTION)
+    root.set_defaults(run=lambda _: root.print_help())
     root.add_argument("--version", action="version", version=f"isthmus {isthmus.__version__}")
-    commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = root.add_subparsers(title="commands", metavar="COMMAND")
     for module in (info, bench, replay, demo_command, config):
         module.add_to(commands)
     return root
@@ -38,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line and returns the exit status."""
     try:
         args = parser().parse_args(arguments)
-        status: int = args.run(args)
+        status: int = args.run(args) or 0
         sys.stdout.flush()
     except SystemExit as left:  # argparse has printed the message
         return left.code if isinstance(left.code, int) else 2

@@ -5,11 +5,11 @@ installed.
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING, Any
 
 import isthmus
 
+from .arguments import byte_count
 from .output import (
     Progress,
     bytes_text,
@@ -22,14 +22,15 @@ from .output import (
 )
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Iterator
 
-    from .contestants import Case, Contestant
+    from .contestants import Case, Contestant, Work
 
 _HELP = "bandwidth and latency of every direction and kind, and the cost of an allocation"
-_UNITS = {"": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
 _SIZES = [64, 4 << 10, 1 << 20, 64 << 20]
 _DEFAULT_SIZES = [1 << 10, 1 << 20]
+_UNIFIED_SIZES = [4 << 20, 64 << 20]
 _QUICK_SIZES = [4 << 10, 4 << 20]
 
 
@@ -49,15 +50,7 @@ def add_to(commands: Any) -> None:
 
 def sizes(text: str) -> list[int]:
     """``"64,4KiB"`` as ``[64, 4096]``."""
-    return [_size(part.strip().lower()) for part in text.split(",")]
-
-
-def _size(text: str) -> int:
-    digits = text.rstrip("bgikm ")
-    unit = text[len(digits) :].strip()
-    if not digits.isdecimal() or unit not in _UNITS or int(digits) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a size such as 64, 4KiB or 64MiB")
-    return int(digits) * _UNITS[unit]
+    return [byte_count(part.strip()) for part in text.split(",")]
 
 
 def run(args: argparse.Namespace) -> int:
@@ -65,9 +58,13 @@ def run(args: argparse.Namespace) -> int:
     from isthmus.testing import open_device
 
     from .contestants import gather, import_dpctl
+    from .first_use import FirstUse
 
+    first_use = FirstUse()
+    first_use.drivers()
     import_dpctl()
     device = open_device(args.device)
+    first_use.memory(device)
     contestants, absent = gather(device)
     wanted = args.sizes or (_QUICK_SIZES if args.quick else _SIZES)
     too_large = [size for size in wanted if size > device.max_allocation]
@@ -77,13 +74,14 @@ def run(args: argparse.Namespace) -> int:
             f"{device.filter}, {device.max_allocation} bytes"
         )
     with device, progress("bench") as report:
-        rows = measure(device, contestants, wanted, 0.1 if args.quick else 0.5, report)
+        rows = measure(device, contestants, wanted, args.quick, report)
     summary = {
         "version": isthmus.__version__,
         "device": device.filter,
         "name": device.name.strip(),
         "contestants": [each.name for each in contestants],
         "absent": absent,
+        "first_use": first_use.rows,
         "rows": rows,
     }
     if args.json:
@@ -97,25 +95,28 @@ def measure(
     device: isthmus.Device,
     contestants: list[Contestant],
     wanted: list[int],
-    budget: float,
+    quick: bool,
     report: Progress,
 ) -> list[dict[str, Any]]:
     """A row for each case: its name, kind, bytes, seconds of each contestant, ratio."""
-    cases = list(_cases(device, wanted))
+    cases = list(_cases(device, wanted, quick))
     rows = []
     for index, case in enumerate(cases):
         report(f"{case.what}, {case.kind}, {bytes_text(case.nbytes)}", index / len(cases))
-        rows.append(_row(case, contestants, budget))
+        rows.append(_row(case, contestants, 0.1 if quick else 0.5))
     return rows
 
 
-def _cases(device: isthmus.Device, wanted: list[int]) -> Iterator[Case]:
-    from .contestants import ALLOCATE, DEFAULTS, DIRECTIONS, FENCE, Case
+def _cases(device: isthmus.Device, wanted: list[int], quick: bool) -> Iterator[Case]:
+    from .contestants import ALLOCATE, DEFAULTS, DIRECTIONS, FENCE, POOL, UNIFIED, Case
 
-    for what in (*DIRECTIONS, ALLOCATE):
+    for what in (*DIRECTIONS, POOL, ALLOCATE):
         for kind in device.kinds:
             for nbytes in wanted:
                 yield Case(what, kind, nbytes)
+    if "device" in device.kinds:
+        for nbytes in _UNIFIED_SIZES[:1] if quick else _UNIFIED_SIZES:
+            yield Case(UNIFIED, "device", nbytes)
     yield Case(FENCE, "", 0)
     for what in DEFAULTS:
         for nbytes in _DEFAULT_SIZES:
@@ -123,42 +124,80 @@ def _cases(device: isthmus.Device, wanted: list[int]) -> Iterator[Case]:
 
 
 def _row(case: Case, contestants: list[Contestant], budget: float) -> dict[str, Any]:
-    import numpy as np
-
-    from .contestants import DEFAULTS
     from .measure import interleaved
 
-    source = np.full(case.nbytes, 7, np.uint8)
-    destination = np.zeros(case.nbytes, np.uint8)
-    works = {
-        each.name: each.default(case)
-        if case.what in DEFAULTS
-        else each.work(case, source, destination)
-        for each in contestants
-    }
+    works = _works(case, contestants)
     seconds = interleaved({name: work for name, work in works.items() if work}, budget=budget)
-    peers = [taken for name, taken in seconds.items() if name != contestants[0].name]
+    own = contestants[0].name
+    host_only = {each.name for each in contestants if not each.on_device}
+    # Memory of the device, which a driver may have to copy, is not compared with the host's.
+    peers = [
+        taken
+        for name, taken in seconds.items()
+        if name != own and (case.kind == "host" or name.split(",")[0] not in host_only)
+    ]
     return {
         "what": case.what,
         "kind": case.kind,
         "nbytes": case.nbytes,
         "seconds": seconds,
-        "ratio": min(peers) / seconds[contestants[0].name] if peers else None,
+        "ratio": min(peers) / seconds[own] if peers else None,
     }
+
+
+def _works(case: Case, contestants: list[Contestant]) -> dict[str, Work | None]:
+    """What each contestant does in the case, by the name of its column."""
+    import numpy as np
+
+    from .contestants import DEFAULTS, POOL, UNIFIED, UPLOAD, Case
+
+    if case.what == POOL:
+        return {each.name: each.pool(case) for each in contestants}
+    if case.what in DEFAULTS:
+        return {each.name: each.default(case) for each in contestants}
+    source = np.full(case.nbytes, 7, np.uint8)
+    destination = np.zeros(case.nbytes, np.uint8)
+    if case.what != UNIFIED:
+        return {each.name: each.work(case, source, destination) for each in contestants}
+    own, whole = contestants[0], Case(UPLOAD, case.kind, case.nbytes)
+    works = {f"{each.name}, whole copy": each.work(whole, source, destination)
+             for each in contestants}  # fmt: skip
+    return {own.name: own.work(case, source, destination), **works}
 
 
 def _print(summary: dict[str, Any]) -> None:
     print_line(f"{summary['device']}: {summary['name']}")
-    for name, reason in summary["absent"].items():
-        print_line(f"without {name}: {reason}", "yellow")
-    names = summary["contestants"]
+    _print_absent(summary["absent"])
     for what in dict.fromkeys(row["what"] for row in summary["rows"]):
-        rows = [_table_row(row, names) for row in summary["rows"] if row["what"] == what]
-        columns = ("kind", ">size", *(f">{name}" for name in names), ">bandwidth", ">ratio")
-        print_table(what, columns, rows)
+        _print_table(what, [row for row in summary["rows"] if row["what"] == what])
+    first = [(row["what"], time_text(row["seconds"])) for row in summary["first_use"]]
+    print_table("first use, once; n = 4 MiB", ("step", ">isthmus"), first)
     print_line()
-    print_line("medians of interleaved calls; bandwidth: Isthmus'; ratio: time of the fastest peer")
-    print_line("over that of Isthmus: above 1, Isthmus is faster. NumPy copies host memory only.")
+    print_line(
+        "Medians of interleaved calls, warm, except first use. bandwidth: that of Isthmus. ratio: "
+        "time of the fastest peer over that of Isthmus; above 1, Isthmus is faster. NumPy has host "
+        "memory only, so it is no peer for the device and shared kinds. dpctl has no pool."
+    )
+
+
+def _print_absent(absent: dict[str, str]) -> None:
+    missing = [name for name, reason in absent.items() if reason.endswith("is not installed")]
+    if missing:
+        print_line(f"not installed: {', '.join(missing)}", "dim")
+    for name, reason in absent.items():
+        if name not in missing:
+            print_line(f"not compared: {name}: {reason}", "dim")
+
+
+def _print_table(what: str, rows: list[dict[str, Any]]) -> None:
+    """Without the columns that are empty in each row."""
+    names = list(dict.fromkeys(name for row in rows for name in row["seconds"]))
+    columns = ("kind", ">size", *(f">{name}" for name in names), ">bandwidth", ">ratio")
+    cells = [_table_row(row, names) for row in rows]
+    kept = [index for index in range(len(columns)) if any(row[index] for row in cells)]
+    print_table(
+        what, [columns[index] for index in kept], [[row[index] for index in kept] for row in cells]
+    )
 
 
 def _table_row(row: dict[str, Any], names: list[str]) -> list[str]:

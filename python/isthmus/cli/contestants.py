@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Isthmus and its peers as contestants: their functions to copy, to allocate and to wait."""
+"""Isthmus and its peers as contestants: their functions to copy, to allocate and to wait.
+
+All of them are measured warm: see ``first_use`` for the rest.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,11 @@ import isthmus
 from isthmus._optional import try_call
 
 UPLOAD, DOWNLOAD, BETWEEN = "host memory -> buffer", "buffer -> host memory", "buffer -> buffer"
-ALLOCATE, FENCE = "allocate and free", "fence and wait"
+ALLOCATE, FENCE = "allocate and free, without a pool", "fence and wait"
+# An allocation from a pool that holds the memory already, and its free.
+POOL = "allocate and free, from a pool"
+# One element is written by the host, and the device copy updated; the peers copy the whole array.
+UNIFIED = "unified buffer: write one element and update the device"
 # Objects created with a size only, and dropped: memory of the current device's default pools.
 DEFAULTS = ("Buffer(n)", "empty(n)", "MemoryUSMDevice(n)")
 DIRECTIONS = (UPLOAD, DOWNLOAD, BETWEEN)
@@ -35,6 +42,8 @@ class Contestant(ABC):
     """Creates the function to time for a case; None if the contestant does not support the case."""
 
     name = ""
+    # Whether its memory is the device's. Memory of the host is compared with host kind only.
+    on_device = True
 
     def __init__(self, device: isthmus.Device) -> None:  # noqa: B027 (some have nothing to open)
         """Raises ImportError, or another exception with the reason, if the contestant is not
@@ -45,9 +54,13 @@ class Contestant(ABC):
     def work(self, case: Case, source: Any, destination: Any) -> Work | None:
         """``source`` and ``destination`` are host memory, NumPy arrays of ``case.nbytes`` bytes."""
 
-    def default(self, case: Case) -> Work | None:  # noqa: ARG002 (a peer has none)
-        """As ``work``, for a case of ``DEFAULTS``."""
+    def pool(self, case: Case) -> Work | None:  # noqa: ARG002 (most have none)
+        """The function to time for a case of ``POOL``; None if there is no pool of the kind."""
         return None
+
+    def default(self, case: Case) -> Work | None:
+        """As ``work``, for a case of ``DEFAULTS``: what a peer's users write, its pool."""
+        return self.pool(case)
 
 
 class Isthmus(Contestant):
@@ -63,7 +76,10 @@ class Isthmus(Contestant):
         if case.what == FENCE:
             return lambda: queue.fence().wait()
         if case.what == ALLOCATE:
-            return lambda: isthmus.Buffer(nbytes, kind=kind, queue=queue)
+            provider = isthmus.memory.ProviderResource(kind, queue.device, queue.context)
+            return lambda: provider.allocate(nbytes, queue=queue)
+        if case.what == UNIFIED:
+            return self._write_one(nbytes)
         buffer = isthmus.Buffer(nbytes, kind=kind, queue=queue)
         buffer.fill(1)
         if case.what == UPLOAD:
@@ -72,6 +88,23 @@ class Isthmus(Contestant):
             return lambda: buffer.copy_to(destination)
         other = isthmus.Buffer(nbytes, kind=kind, queue=queue)
         return lambda: other.copy_from(buffer)
+
+    def _write_one(self, nbytes: int) -> Work:
+        unified = isthmus.UnifiedBuffer(nbytes, "u1", queue=self._queue, separate=True)
+        unified.host[:] = 1
+        unified.sync_to_device()
+        middle = nbytes // 2
+
+        def write() -> None:
+            unified.host[middle] = 2
+            unified.sync_to_device()
+
+        return write
+
+    def pool(self, case: Case) -> Work | None:
+        queue, nbytes = self._queue, case.nbytes
+        pool = isthmus.default_pool(case.kind, queue=queue)
+        return lambda: pool.allocate(nbytes, queue=queue)
 
     def default(self, case: Case) -> Work | None:
         nbytes = case.nbytes
@@ -86,6 +119,7 @@ class NumPy(Contestant):
     """Host memory to host memory: the limit of the processor itself."""
 
     name = "NumPy"
+    on_device = False
 
     def work(self, case: Case, source: Any, destination: Any) -> Work | None:
         import numpy as np
@@ -96,7 +130,7 @@ class NumPy(Contestant):
             return lambda: np.empty(case.nbytes, np.uint8)
         return lambda: np.copyto(destination, source)
 
-    def default(self, case: Case) -> Work | None:
+    def pool(self, case: Case) -> Work | None:
         import numpy as np
 
         return lambda: np.empty(case.nbytes, np.uint8)
@@ -155,6 +189,11 @@ class Dpctl(Contestant):
         other = allocate(nbytes, queue=queue)
         return lambda: other.copy_from_device(memory)
 
+    def pool(self, case: Case) -> Work | None:
+        """It has none: the memory comes from the driver."""
+        queue, allocate = self._queue, self._classes[case.kind]
+        return lambda: allocate(case.nbytes, queue=queue)
+
 
 class PyOpenCL(Contestant):
     """cl.Buffer, on the same context as Isthmus, for device memory only."""
@@ -190,6 +229,13 @@ class PyOpenCL(Contestant):
         other = allocate()
         return lambda: cl.enqueue_copy(queue, other, buffer).wait()
 
+    def pool(self, case: Case) -> Work | None:
+        if case.kind != "device":
+            return None
+        tools = importlib.import_module("pyopencl.tools")
+        pool = tools.MemoryPool(tools.ImmediateAllocator(self._queue))
+        return lambda: pool.allocate(case.nbytes)
+
 
 class CuPy(Contestant):
     """Device memory of the first CUDA device, from CuPy's pool."""
@@ -207,7 +253,7 @@ class CuPy(Contestant):
         if case.kind != "device":
             return None
         if case.what == ALLOCATE:
-            return lambda: cupy.empty(case.nbytes, cupy.uint8)
+            return lambda: cupy.cuda.Memory(case.nbytes)
         array = cupy.asarray(source)
         if case.what == UPLOAD:
             return lambda: self._wait(array.set(source))
@@ -215,6 +261,10 @@ class CuPy(Contestant):
             return lambda: array.get(out=destination)
         other = cupy.empty_like(array)
         return lambda: self._wait(cupy.copyto(other, array))
+
+    def pool(self, case: Case) -> Work | None:
+        cupy = self._cupy
+        return (lambda: cupy.empty(case.nbytes, cupy.uint8)) if case.kind == "device" else None
 
     def _wait(self, _: object) -> None:
         self._cupy.cuda.get_current_stream().synchronize()
@@ -227,19 +277,13 @@ class PyTorch(Contestant):
 
     def __init__(self, device: isthmus.Device) -> None:  # noqa: ARG002
         self._torch: Any = importlib.import_module("torch")
-        self._gpu: bool = self._torch.cuda.is_available()
+        self.on_device: bool = self._torch.cuda.is_available()
 
     def work(self, case: Case, source: Any, destination: Any) -> Work | None:
         torch = self._torch
-        if case.kind != "device" or case.what == FENCE:
+        if case.kind != "device" or case.what in (FENCE, ALLOCATE):
             return None
-
-        def allocate() -> Any:
-            device = "cuda" if self._gpu else "cpu"
-            return torch.empty(case.nbytes, dtype=torch.uint8, device=device)
-
-        if case.what == ALLOCATE:
-            return allocate
+        allocate = self._allocation(case)
         tensor = allocate().fill_(1)
         ways = {
             UPLOAD: (tensor, torch.from_numpy(source)),
@@ -249,20 +293,28 @@ class PyTorch(Contestant):
         destination, source = ways[case.what]
         return lambda: self._copy(destination, source)
 
+    def pool(self, case: Case) -> Work | None:
+        return self._allocation(case) if case.kind == "device" else None
+
+    def _allocation(self, case: Case) -> Callable[[], Any]:
+        torch, device = self._torch, "cuda" if self.on_device else "cpu"
+        return lambda: torch.empty(case.nbytes, dtype=torch.uint8, device=device)
+
     def _copy(self, destination: Any, source: Any) -> None:
         destination.copy_(source)
-        if self._gpu:
+        if self.on_device:
             self._torch.cuda.synchronize()
 
 
 class RMM(Contestant):
-    """DeviceBuffers from the driver's pool, as RMM recommends."""
+    """DeviceBuffers, from the driver's pool as RMM recommends, or from no pool."""
 
     name = "RMM"
 
     def __init__(self, device: isthmus.Device) -> None:  # noqa: ARG002
         self._rmm: Any = importlib.import_module("rmm")
-        self._memory: Any = self._rmm.mr.CudaAsyncMemoryResource()
+        self._pool: Any = self._rmm.mr.CudaAsyncMemoryResource()
+        self._memory: Any = self._rmm.mr.CudaMemoryResource()
 
     def work(self, case: Case, source: Any, destination: Any) -> Work | None:
         stream = self._rmm.pylibrmm.stream.DEFAULT_STREAM
@@ -271,11 +323,9 @@ class RMM(Contestant):
         if case.kind != "device":
             return None
 
-        def allocate() -> Any:
-            return self._rmm.DeviceBuffer(size=case.nbytes, mr=self._memory)
-
         if case.what == ALLOCATE:
-            return allocate
+            return lambda: self._rmm.DeviceBuffer(size=case.nbytes, mr=self._memory)
+        allocate = self._allocation(case)
         buffer = allocate()
         buffer.copy_from_host(source)
         if case.what == UPLOAD:
@@ -284,6 +334,12 @@ class RMM(Contestant):
             return lambda: buffer.copy_to_host(destination)
         other = allocate()
         return lambda: (other.copy_from_device(buffer), stream.synchronize())
+
+    def pool(self, case: Case) -> Work | None:
+        return self._allocation(case) if case.kind == "device" else None
+
+    def _allocation(self, case: Case) -> Callable[[], Any]:
+        return lambda: self._rmm.DeviceBuffer(size=case.nbytes, mr=self._pool)
 
 
 class CudaCore(Contestant):
@@ -302,20 +358,22 @@ class CudaCore(Contestant):
         stream, nbytes = self._stream, case.nbytes
         if case.what == FENCE:
             return lambda: stream.sync()
-        if case.kind != "device":
+        if case.kind != "device" or case.what == ALLOCATE:
             return None
-
-        def allocate() -> Any:
-            return self._memory.allocate(nbytes, stream=stream)
-
-        if case.what == ALLOCATE:
-            return lambda: allocate().close(stream)
-        destination, source = allocate(), allocate()
+        destination, source = self._allocate(nbytes), self._allocate(nbytes)
         if case.what == UPLOAD:
             source = self._over(source)
         if case.what == DOWNLOAD:
             destination = self._over(destination)
         return lambda: (source.copy_to(destination, stream=stream), stream.sync())
+
+    def pool(self, case: Case) -> Work | None:
+        if case.kind != "device":
+            return None
+        return lambda: self._allocate(case.nbytes).close(self._stream)
+
+    def _allocate(self, nbytes: int) -> Any:
+        return self._memory.allocate(nbytes, stream=self._stream)
 
     def _over(self, array: Any) -> Any:
         return self._core.Buffer.from_handle(array.ctypes.data, array.nbytes, owner=array)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from .arguments import whole_number
 from .output import (
     bytes_text,
+    print_fact,
     print_json,
     print_line,
     print_table,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 HELP = "measures a million patches of photographs in batches of arrays; reports the memory used"
 _BARS = "▁▂▃▄▅▆▇█"
-_COLUMNS = 60  # of a line of bars
+_COLUMNS = 30  # of a line of bars: the table fits 80 columns
 
 
 def add_to(commands: Any) -> Any:
@@ -81,33 +82,34 @@ def _print(outcome: Outcome) -> None:
     from isthmus.demo.arrays.outcome import WARM_UP
 
     for note in outcome.notes:
-        print_line(note, "yellow")
+        print_line(note, "dim")
     for path in outcome.photographs:
-        print_line(f"photograph  {path}")
-    print_line(f"device      {outcome.device}: {outcome.device_name}")
-    print_line(f"worker      {outcome.worker}")
-    print_line(
-        f"batches     {outcome.options.batches} of {outcome.options.patches} patches, "
-        f"{bytes_text(outcome.nbytes)} of pixels"
+        print_fact("photograph  ", f"{path}")
+    print_fact("device      ", f"{outcome.device}: {outcome.device_name}")
+    print_fact("worker      ", f"{outcome.worker}")
+    print_fact(
+        "batches     ",
+        f"{outcome.options.batches} of {outcome.options.patches} patches, "
+        f"{bytes_text(outcome.nbytes)} of pixels",
     )
     _print_times(outcome)
     _print_memory(outcome.memory)
     _print_comparison(outcome.comparison)
-    print_line(
-        f"contrast    {outcome.least:.0f} to {outcome.most:.0f}, on average {outcome.mean:.1f}"
+    print_fact(
+        "contrast    ", f"{outcome.least:.0f} to {outcome.most:.0f}, on average {outcome.mean:.1f}"
     )
     verdict = "every number equals NumPy's" if outcome.exact else (
         f"{outcome.wrong_results} numbers DIFFER from NumPy's, first in batch "
         f"{outcome.wrong_batches[0]}"
     )  # fmt: skip
-    print_line(f"result      {verdict}", "green" if outcome.exact else "bold red")
+    print_fact("result      ", verdict, "green" if outcome.exact else "bold red")
     flat, colour = {
         True: ("flat", "green"),
         False: ("NOT flat: it grew after the first batches", "bold red"),
         None: (f"too few batches to tell: more than {WARM_UP} are needed", "yellow"),
     }[outcome.flat]
-    print_line(f"memory      {flat}", colour)
-    print_line(f"picture     {outcome.picture}")
+    print_fact("memory      ", flat, colour)
+    print_fact("picture     ", f"{outcome.picture}")
 
 
 def _print_times(outcome: Outcome) -> None:

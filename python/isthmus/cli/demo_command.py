@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from . import demo_arrays, demo_unified
 from .output import (
     bytes_text,
+    print_fact,
     print_json,
     print_line,
     print_table,
@@ -81,13 +82,13 @@ def run(args: argparse.Namespace) -> int:
 
 def _print(outcome: Outcome) -> None:
     for note in outcome.notes:
-        print_line(note, "yellow")
+        print_line(note, "dim")
     width, height = outcome.size
     nbytes = bytes_text(outcome.checks[0].nbytes)
-    print_line(f"photograph  {outcome.photograph}")
-    print_line(f"size        {width} x {height} pixels, {nbytes}")
-    print_line(f"device      {outcome.device}: {outcome.device_name}")
-    print_line(f"kernel      {outcome.kernel}")
+    print_fact("photograph  ", f"{outcome.photograph}")
+    print_fact("size        ", f"{width} x {height} pixels, {nbytes}")
+    print_fact("device      ", f"{outcome.device}: {outcome.device_name}")
+    print_fact("kernel      ", f"{outcome.kernel}")
     columns = ("kind", "step", "from", "to", ">first use", ">time", ">bandwidth")
     rows = [
         (
@@ -102,9 +103,11 @@ def _print(outcome: Outcome) -> None:
         for step in outcome.steps
     ]
     print_table("steps", columns, rows)
-    print_line("first use includes the work of the driver and of the system for new pages;")
-    print_line("time is the least of later trips through the same memory")
-    print_line(f"NumPy       {time_text(outcome.numpy_seconds)} on the host, without copies")
+    print_line(
+        "first use includes the work of the driver and of the system for new pages; "
+        "time is the least of later trips through the same memory"
+    )
+    print_fact("NumPy       ", f"{time_text(outcome.numpy_seconds)} on the host, without copies")
     print_line()
     for check in outcome.checks:
         verdict = (
@@ -114,4 +117,4 @@ def _print(outcome: Outcome) -> None:
             f"{check.kind:<7} {verdict} NumPy's result, of {check.nbytes} bytes",
             "green" if check.wrong_bytes == 0 else "bold red",
         )
-    print_line(f"picture     {outcome.picture}")
+    print_fact("picture     ", f"{outcome.picture}")

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from .arguments import whole_number
 from .output import (
     bytes_text,
-    console,
+    emit,
+    print_fact,
     print_json,
     print_line,
     print_table,
@@ -23,10 +25,13 @@ if TYPE_CHECKING:
 
     from isthmus.demo.unified.outcome import Outcome, Round
 
+    from .output import Line
+
 HELP = "edits a map of the Earth on both sides of a unified buffer; reports how little is copied"
 _SHADES = " ░▒"  # sea, coast, land
 _PARTLY_DIRTY, _MOSTLY_DIRTY = "+", "█"  # share of a block that was dirty
 _MOSTLY_DIRTY_FROM = 0.05
+Shares = list[list[float]]  # of each block of the coarse grid
 
 
 def add_to(commands: Any) -> Any:
@@ -82,16 +87,16 @@ def run(args: argparse.Namespace) -> int:
 
 def _print(outcome: Outcome) -> None:
     for note in outcome.notes:
-        print_line(note, "yellow")
-    print_line(f"map         {outcome.map}")
+        print_line(note, "dim")
+    print_fact("map         ", f"{outcome.map}")
     high, wide = outcome.shape
-    print_line(f"array       {high} x {wide} cells of one byte, {bytes_text(outcome.nbytes)}")
-    print_line(f"device      {outcome.device}: {outcome.device_name}")
-    print_line(f"worker      {outcome.worker}")
+    print_fact("array       ", f"{high} x {wide} cells of one byte, {bytes_text(outcome.nbytes)}")
+    print_fact("device      ", f"{outcome.device}: {outcome.device_name}")
+    print_fact("worker      ", f"{outcome.worker}")
     _print_rounds(outcome)
     _print_map(outcome)
     _print_totals(outcome)
-    print_line(f"picture     {outcome.picture}")
+    print_fact("picture     ", f"{outcome.picture}")
 
 
 def _print_rounds(outcome: Outcome) -> None:
@@ -122,39 +127,57 @@ def _row(each: Round) -> tuple[str, ...]:
 
 def _print_map(outcome: Outcome) -> None:
     """The land in shades, overlaid with the blocks that the host's edits made dirty."""
-    from rich.text import Text
-
     print_line()
     print_line(
         f"the dirty map of round {outcome.options.rounds}: {_PARTLY_DIRTY} where anything was "
         f"dirty, {_MOSTLY_DIRTY} where at least {_MOSTLY_DIRTY_FROM:.0%} of the block was", "bold",
     )  # fmt: skip
-    to = console()
-    for shares, dirty in zip(outcome.land, outcome.dirty, strict=True):
-        line = Text()
-        for share, written in zip(shares, dirty, strict=True):
-            shade = _SHADES[min(int(share * len(_SHADES)), len(_SHADES) - 1)]
-            dirty_sign = _MOSTLY_DIRTY if written >= _MOSTLY_DIRTY_FROM else _PARTLY_DIRTY
-            line.append(*((dirty_sign, "red") if written else (shade, "dim")))
-        if to.is_terminal:
-            to.print(line)
-        else:
-            print(line.plain.rstrip())
+    emit(lambda width: map_lines(outcome.land, outcome.dirty, width))
     print_line()
+
+
+def map_lines(land: Shares, dirty: Shares, width: int | None) -> list[Line]:
+    """A character for each block of the grid; for several blocks, if ``width`` is less."""
+    high, wide = len(dirty), len(dirty[0])
+    columns = wide if width is None else min(wide, width)
+    rows = max(1, high * columns // wide)
+    return [
+        [
+            _sign(_mean(land, row, column), _mean(dirty, row, column))
+            for column in _parts(wide, columns)
+        ]
+        for row in _parts(high, rows)
+    ]
+
+
+def _parts(size: int, count: int) -> list[slice]:
+    """``size`` blocks in ``count`` parts of as equal sizes as possible."""
+    return [slice(size * n // count, size * (n + 1) // count) for n in range(count)]
+
+
+def _mean(shares: Shares, rows: slice, columns: slice) -> float:
+    return fmean(share for row in shares[rows] for share in row[columns])
+
+
+def _sign(land: float, dirty: float) -> tuple[str, str]:
+    if dirty:
+        return _MOSTLY_DIRTY if dirty >= _MOSTLY_DIRTY_FROM else _PARTLY_DIRTY, "red"
+    return _SHADES[min(int(land * len(_SHADES)), len(_SHADES) - 1)], "dim"
 
 
 def _print_totals(outcome: Outcome) -> None:
     later = outcome.rounds[1:]
     moved, whole = outcome.bytes_moved, outcome.whole_bytes
-    print_line(f"copied      {bytes_text(moved)}; with whole copies {bytes_text(whole)}")
+    print_fact("copied      ", f"{bytes_text(moved)}; with whole copies {bytes_text(whole)}")
     seconds = sum(each.sync_seconds for each in later)
     copies = sum(each.whole_seconds for each in later)
-    print_line(
-        f"time        {time_text(seconds)} to update the device in rounds 1 to "
-        f"{later[-1].number}; {time_text(copies)} with whole copies"
+    print_fact(
+        "time        ",
+        f"{time_text(seconds)} to update the device in rounds 1 to "
+        f"{later[-1].number}; {time_text(copies)} with whole copies",
     )
     wrong = outcome.wrong_bytes_on_host + outcome.wrong_bytes_on_device
     verdict = "every count, band and byte equals NumPy's" if outcome.exact else (
         f"DIFFERS from NumPy's: {wrong} bytes at the end, and the rounds marked NO"
     )  # fmt: skip
-    print_line(f"result      {verdict}", "green" if outcome.exact else "bold red")
+    print_fact("result      ", verdict, "green" if outcome.exact else "bold red")

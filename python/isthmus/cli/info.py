@@ -12,14 +12,19 @@ from typing import TYPE_CHECKING, Any
 import isthmus
 from isthmus import _core
 
-from .output import bytes_text, print_json, print_line, print_table
+from .output import bytes_text, print_fact, print_json, print_line, print_table
 
 if TYPE_CHECKING:
     import argparse
 
 _HELP = "platforms, devices, kinds, limits, memory, and missing drivers with the reasons"
 # Instructions to install a driver that was not found.
-_REMEDIES = {"opencl": "pip install 'isthmus[opencl]' installs Intel's driver for processors"}
+_REMEDIES = {
+    "cuda": "NVIDIA's driver contains it",
+    "opencl": "pip install 'isthmus[opencl]' installs Intel's driver for processors",
+    "sycl": "pip install dpctl installs it",
+}
+_NO_LIBRARY = "cannot open shared object file"  # in the reason of the system's loader
 _VARIABLES = (
     "ISTHMUS_DEVICE",
     "ISTHMUS_SIM",
@@ -140,13 +145,16 @@ def _print_missing(info: dict[str, Any]) -> None:
     for platform in info["platforms"]:
         for device in platform["devices"]:
             if device["limitations"]:
-                print_line(f"{device['filter']} has limitations: {device['limitations']}", "yellow")
+                print_line(f"{device['filter']} has limitations: {device['limitations']}")
     for absent in info["absent"]:
-        print_line(f"{absent['backend']} is not available: {absent['reason']}", "yellow")
-    found = {platform["backend"] for platform in info["platforms"]}
-    for backend, remedy in _REMEDIES.items():
-        if backend not in found:
-            print_line(f"{backend}: {remedy}", "yellow")
+        print_line(_absence(absent["backend"], absent["reason"]), "dim")
+
+
+def _absence(backend: str, reason: str) -> str:
+    if _NO_LIBRARY not in reason:
+        return f"not in use: {backend}: {reason}"
+    remedy = _REMEDIES.get(backend)
+    return f"not installed: {backend}: {reason}" + (f"; {remedy}" if remedy else "")
 
 
 def _print_details(info: dict[str, Any]) -> None:
@@ -169,11 +177,11 @@ def _print_platform(platform: dict[str, Any]) -> None:
     print_line(f"{platform['backend']}: {platform['name']}", "bold")
     for key in ("vendor", "version", "library"):
         if platform[key]:
-            print_line(f"  {key:<15} {platform[key]}")
+            print_fact(f"  {key:<15} ", platform[key])
     for device in platform["devices"]:
         print_line(f"  {device['filter']}", "bold")
         for key, value in _facts(device):
-            print_line(f"    {key:<15} {value}")
+            print_fact(f"    {key:<15} ", value)
 
 
 def _facts(device: dict[str, Any]) -> list[tuple[str, str]]:

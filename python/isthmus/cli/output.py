@@ -1,31 +1,49 @@
 # SPDX-License-Identifier: Apache-2.0
 """Output of the subcommands: tables, progress, and numbers for readers.
 
-Output to a pipe or file is plain lines of any width, without colour; on a terminal its width is
-respected. Progress goes to stderr, and only to a terminal.
+Output to a pipe or file is plain lines of any width, without colour. On a terminal lines are
+folded to its width, and nothing is cropped: see ``tables``. Progress goes to stderr, and only to a
+terminal.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
+from .tables import fact_lines, table_lines
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator
 
+# A line of text: its parts and their styles.
+Line = Sequence[tuple[str, str]]
+# The lines for a number of columns; None: of any width.
+Render = Callable[["int | None"], Iterable[Line]]
+
+
+def emit(render: Render) -> None:
+    """Prints what ``render`` returns for the width of standard output.
+
+    All output for readers goes through here. rich is loaded only for a terminal.
+    """
+    in_terminal = sys.stdout.isatty()
+    if not in_terminal and "FORCE_COLOR" not in os.environ:
+        for line in render(None):
+            print("".join(text for text, _ in line).rstrip())
+        return
     from rich.console import Console
+    from rich.text import Text
 
-_PIPE_WIDTH = 500
-
-
-def console() -> Console:
-    """Standard output."""
-    from rich.console import Console
-
-    width = None if sys.stdout.isatty() else _PIPE_WIDTH
-    return Console(highlight=False, soft_wrap=False, width=width)
+    console = Console(highlight=False)
+    for line in render(console.width if in_terminal else None):
+        text = Text.assemble(*line)
+        text.rstrip()
+        console.print(text, soft_wrap=True)
 
 
 def verdict(exact: bool) -> int:
@@ -41,46 +59,32 @@ def print_json(value: Any) -> None:
 
 
 def print_line(text: str = "", style: str = "") -> None:
-    """A line outside of a table; brackets are printed, not interpreted as markup."""
-    from rich.text import Text
+    """A line outside of a table. On a terminal it is folded between words, and continued two
+    columns to the right of its start.
+    """
+    indent = " " * (len(text) - len(text.lstrip(" ")))
+    print_fact(indent, text.lstrip(" "), style, hanging=indent + "  ")
 
-    output = console()
-    if output.is_terminal:
-        output.print(Text(text, style))
-    else:
-        print(text)
+
+def print_fact(label: str, text: str, style: str = "", hanging: str | None = None) -> None:
+    """A line of a label and a text. Continuation lines of the text begin below its first word, or
+    after ``hanging``.
+    """
+    emit(lambda width: [((line, style),) for line in fact_lines(label, text, width, hanging)])
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table, after an empty line.
+    """A table, after an empty line: see ``tables.table_lines``."""
+    cells = [tuple(row) for row in rows]
 
-    A column whose name begins with '>' is right-aligned. On a terminal that is too narrow the
-    columns on the left are folded, except the first.
-    """
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
+    def render(width: int | None) -> Iterator[Line]:
+        yield ()
+        for line in fact_lines("", title, width, "  "):
+            yield ((line, "bold"),)
+        for line in table_lines(columns, cells, width):
+            yield ((line, ""),)
 
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
-    for index, name in enumerate(columns):
-        number = name.startswith(">")
-        table.add_column(
-            name.removeprefix(">"),
-            justify="right" if number else "left",
-            no_wrap=number or index == 0,
-            overflow="fold",
-        )
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    print()
-    print_line(title, "bold")
-    output = console()
-    if output.is_terminal:
-        output.print(table)
-        return
-    with output.capture() as captured:
-        output.print(table)
-    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+    emit(render)
 
 
 class Progress(Protocol):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import isthmus
 
+from .arguments import byte_count
 from .output import bytes_text, print_json, print_line, print_table, progress
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ _HELP = "replays recorded allocations: the time of each, memory held over memory
 _RESOURCES = ("pool", "unchecked", "unmoved", "provider")
 _POOLS = _RESOURCES[:3]
 _NUMBERS = ("ns", "p50", "p99", "max", "requested", "held", "ratio", "maps", "unmaps")
-_MAX_GROWTH = 1 << 28  # MiB: 256 TiB, the size of the address space
+_MAX_GROWTH = 1 << 48  # 256 TiB, the size of the address space
 
 
 def add_to(commands: Any) -> None:
@@ -51,7 +52,7 @@ def add_to(commands: Any) -> None:
         help="all resources with a name, one after the other, and that of --resource",
     )
     command.add_argument(
-        "--growth", type=_growth, metavar="MIB", help="a pool's growth_bytes, in MiB"
+        "--growth", type=_growth, metavar="SIZE", help="a pool's growth_bytes, as in 64MiB"
     )
     command.add_argument(
         "--plot", type=Path, metavar="FILE", help="a picture of both sizes over time"
@@ -71,9 +72,12 @@ def _known_resource(name: str) -> str:
 
 
 def _growth(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= _MAX_GROWTH:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number of MiB from 1 to {_MAX_GROWTH}")
-    return int(text)
+    if text.isdecimal():  # bytes elsewhere, but a pool does not grow by so few
+        raise argparse.ArgumentTypeError(f"'{text}' needs a unit: write {text}MiB")
+    nbytes = byte_count(text)
+    if nbytes > _MAX_GROWTH:
+        raise argparse.ArgumentTypeError(f"'{text}' is more than the address space, 256TiB")
+    return nbytes
 
 
 def run(args: argparse.Namespace) -> int:
@@ -140,18 +144,17 @@ def _replay_all(
 
 
 def make_resource(name: str, kind: Kind, device: Device, growth: int | None) -> MemoryResource:
-    """Creates a resource by its name in the command; ``growth`` in MiB, of pools."""
+    """Creates a resource by its name in the command; ``growth``: of pools, in bytes."""
     from isthmus.memory import PoolResource, ProviderResource
 
     if ":" in name:
         return _resource_from_function(name, kind, device)
     if name == "provider":
         return ProviderResource(kind, device)
-    growth_bytes = None if growth is None else growth << 20
     return PoolResource(
         kind,
         device,
-        growth_bytes=growth_bytes,
+        growth_bytes=growth,
         checked=name != "unchecked",
         remap=name != "unmoved",
     )
@@ -204,11 +207,11 @@ def _print(results: dict[str, Replay | Exception], trace: Trace, memory: str) ->
     for name, each in results.items():
         if isinstance(each, Exception):
             print_line(f"{name}: {each}")
-    print_line("ns: mean time of an event in a second replay without clock; p50, p99, max: of")
     print_line(
-        "the first, event by event. requested, held: peak bytes; ratio: held over requested."
+        "ns: mean time of an event in a second replay without clock; p50, p99, max: of the first, "
+        "event by event. requested, held: peak bytes; ratio: held over requested. maps, unmaps: "
+        "how often the driver provided memory, and received it back."
     )
-    print_line("maps, unmaps: how often the driver provided memory, and received it back.")
 
 
 def _table_row(name: str, result: Replay | Exception) -> list[str]:
