@@ -139,10 +139,12 @@ def test_every_public_name_of_a_class_is_in_the_stub() -> None:
 def mypy(tmp_path: Path):  # type: ignore[no-untyped-def]
     pytest.importorskip("mypy")
 
-    def check(source: str) -> tuple[int, str]:
-        program = tmp_path / "program.py"
-        program.write_text(source)
-        command = [sys.executable, "-m", "mypy", "--config-file=pyproject.toml", str(program)]
+    def check(sources: str | dict[str, str], *options: str) -> tuple[int, str]:
+        named = sources if isinstance(sources, dict) else {"program": sources}
+        for name, source in named.items():
+            (tmp_path / f"{name}.py").write_text(source)
+        command = [sys.executable, "-m", "mypy", "--config-file=pyproject.toml", *options]
+        command += [str(tmp_path / f"{name}.py") for name in named]
         # Concurrent runs would lock a shared cache.
         worker = os.environ.get("PYTEST_XDIST_WORKER", "")
         done = subprocess.run(
@@ -165,6 +167,37 @@ def test_a_program_with_errors(mypy) -> None:  # type: ignore[no-untyped-def]
     assert status == 1
     wrong = {int(line.split(":")[1]) for line in said.splitlines() if "error:" in line}
     assert wrong == set(range(3, 3 + WRONG.count("\n") - 2)), said
+
+
+def blocks_of(page: Path) -> str:
+    """The Python blocks of a page that run, each line under its number in the page."""
+    lines, is_python, skipped = [], False, False
+    for line in page.read_text().splitlines():
+        if line.startswith("```"):
+            is_python = line == "```python" and not skipped
+        skipped = "<!-- no-run" in line
+        lines.append(line if is_python and not line.startswith("```") else "")
+    return "\n".join(lines) + "\n"
+
+
+def test_the_programs_of_readme_are_typed(mypy) -> None:  # type: ignore[no-untyped-def]
+    status, said = mypy({"readme": blocks_of(ROOT / "README.md")})
+    assert status == 0, said
+
+
+def test_the_programs_of_the_documentation_are_typed(mypy) -> None:  # type: ignore[no-untyped-def]
+    """Their functions need no annotations, and a later block may assign another type to a name."""
+    pages = {
+        re.sub(r"\W", "_", page.stem): blocks_of(page)
+        for page in sorted((ROOT / "docs").glob("*.md"))
+    }
+    status, said = mypy(
+        {name: source for name, source in pages.items() if source.strip()},
+        "--allow-redefinition", "--allow-untyped-defs", "--allow-incomplete-defs",
+        "--allow-untyped-calls", "--no-warn-unreachable",
+        "--disable-error-code=var-annotated",
+    )  # fmt: skip
+    assert status == 0, said
 
 
 def test_the_sample_runs() -> None:
