@@ -167,14 +167,18 @@ def _sign(land: float, dirty: float) -> tuple[str, str]:
 
 def _print_totals(outcome: Outcome) -> None:
     later = outcome.rounds[1:]
-    moved, whole = outcome.bytes_moved, outcome.whole_bytes
-    print_fact("copied      ", f"{bytes_text(moved)}; with whole copies {bytes_text(whole)}")
+    moved, whole = outcome.later_bytes
+    rounds = f"in rounds 1 to {later[-1].number}"
+    print_fact(
+        "copied      ",
+        f"{bytes_text(moved)} {rounds}; {bytes_text(whole)} with whole copies",
+    )
     seconds = sum(each.sync_seconds for each in later)
     copies = sum(each.whole_seconds for each in later)
     print_fact(
         "time        ",
-        f"{time_text(seconds)} to update the device in rounds 1 to "
-        f"{later[-1].number}; {time_text(copies)} with whole copies",
+        f"{time_text(seconds)} to update the device {rounds}; "
+        f"{time_text(copies)} with whole copies",
     )
     wrong = outcome.wrong_bytes_on_host + outcome.wrong_bytes_on_device
     verdict = "every count, band and byte equals NumPy's" if outcome.exact else (

@@ -67,6 +67,16 @@ class Outcome:
         return bool(self.rounds) and wrong == 0
 
     @property
+    def later_bytes(self) -> tuple[int, int]:
+        """The bytes copied after the first round, and those of whole copies in these rounds.
+
+        The first round copies the whole array in any case.
+        """
+        later = self.rounds[1:]
+        moved = sum(each.bytes_to_device + each.bytes_to_host for each in later)
+        return moved, 2 * self.nbytes * len(later)
+
+    @property
     def bytes_moved(self) -> int:
         """The bytes copied in all rounds, in both directions."""
         return sum(each.bytes_to_device + each.bytes_to_host for each in self.rounds)

@@ -75,7 +75,7 @@ def compose(outcome: Outcome, overview: Overview, close_up: CloseUp) -> Any:
 
 
 def _heading(figure: Any, outcome: Outcome) -> None:
-    moved, whole = _later_bytes(outcome)
+    moved, whole = outcome.later_bytes
     verdict = "equals" if outcome.exact else "DIFFERS from"
     less = _figure.ratio_text(whole, moved, "less than", "more than")
     _figure.add_heading(
@@ -86,13 +86,6 @@ def _heading(figure: Any, outcome: Outcome) -> None:
         f"coasts, the device counts land and writes a band of rows. Every result {verdict} "
         "NumPy's.",
     )  # fmt: skip
-
-
-def _later_bytes(outcome: Outcome) -> tuple[int, int]:
-    """Bytes moved after the first round, and those of whole copies."""
-    later = outcome.rounds[1:]
-    moved = sum(each.bytes_to_device + each.bytes_to_host for each in later)
-    return moved, 2 * outcome.nbytes * len(later)
 
 
 def _map(axes: Any, outcome: Outcome, overview: Overview, aspect: float) -> Any:
@@ -216,7 +209,7 @@ def _coarser(cells: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 def _bytes(axes: Any, outcome: Outcome) -> None:
     first = outcome.rounds[0]
-    moved, whole = _later_bytes(outcome)
+    moved, whole = outcome.later_bytes
     firsts = first.bytes_to_device + first.bytes_to_host, 2 * outcome.nbytes
     _pairs(
         axes, outcome, [_figure.mib(each) for each in (firsts[0], moved)],
