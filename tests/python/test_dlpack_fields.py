@@ -111,6 +111,18 @@ def test_wrong_strides(version: Any, wrong: dict[str, Any]) -> None:
     assert made.deleted == 0
 
 
+def test_messages_have_the_shape_and_the_strides() -> None:
+    made = Made(data=START, shape=(4, 4), strides=(2**62, 1))
+    with pytest.raises(BufferError, match=rf"shape \(4, 4\) with strides \({2**62}, 1\)"):
+        take_array(made.capsule)
+    made = Made(data=START, shape=(4, 4), strides=(1, 4))
+    with pytest.raises(ValueError, match=r"shape \(4, 4\).*strides, in elements, are \(1, 4\)"):
+        take_bytes(made.capsule)
+    made = Made(data=START, shape=(4, -1))
+    with pytest.raises(BufferError, match=r"shape \(4, -1\) with elements of 4 bytes"):
+        take_array(made.capsule)
+
+
 def test_strides_that_say_nothing() -> None:
     """The stride of an extent of 1, or of an array without elements, may be any number."""
     for shape in ((1, 4), (0, 4), (4, 1)):

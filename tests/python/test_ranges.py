@@ -110,7 +110,7 @@ def test_one_driver_call() -> None:
         ([(0, 0, 5), (0, NBYTES - 3, 4)], {}, OutOfRangeError, ["range 1", "source", "50000"]),
         ([(96, 0, 5)], {}, OutOfRangeError, ["range 0", "destination", "100"]),
         ([(0, 0, 5), (4, 50, 5)], {}, InvalidArgumentError, ["ranges 0 and 1 overlap"]),
-        (np.array([(0, -1, 5)]), {}, ValueError, ["range 0", "negative", "column 1"]),
+        (np.array([(0, -1, 5)]), {}, ValueError, ["range 0", "negative", "column 1, -1"]),
         ([(0, 1, 5), (0, -1, 5)], {}, ValueError, ["source offset of range 1", "-1"]),
         ([(0, 1 << 63, 5)], {}, OutOfRangeError, ["source offset of range 0"]),
         (np.array([(0, 0)]), {}, ValueError, ["3"]),

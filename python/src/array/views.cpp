@@ -235,9 +235,11 @@ ArrayLayout retyped(const TypedLayout& layout, const ElementType& type) {
   }
   auto& last = result.shape.back();
   if (last != 1 && layout.size != 0 && result.strides.back() != layout.item) {
-    raise_python(PyExc_ValueError,
-                 "a view as %s needs a contiguous last axis, but its elements lie %lld bytes apart",
-                 type.name, static_cast<long long>(result.strides.back()));
+    raise_python(
+        PyExc_ValueError,
+        "a view as %s needs a contiguous last axis, but its elements lie %lld bytes apart: "
+        "copy the array first, as in x.copy().view(dtype)",
+        type.name, static_cast<long long>(result.strides.back()));
   }
   std::int64_t nbytes = 0;
   if (__builtin_mul_overflow(last, layout.item, &nbytes)) {
@@ -261,14 +263,15 @@ void require_aligned(const TypedArray& array, const ArrayLayout& layout) {
   if (first % type.alignment != 0) {
     raise_python(
         PyExc_ValueError,
-        "the first element lies at %p, which is not a multiple of %d bytes, the alignment of %s",
+        "the first element lies at %p, which is not a multiple of %d bytes, the alignment of %s: "
+        "copy the array first, as in x.copy().view(dtype)",
         reinterpret_cast<void*>(first), type.alignment, type.name);
   }
   for (std::size_t i = 0; i < layout.shape.size(); ++i) {
     if (layout.shape[i] > 1 && layout.strides[i] % layout.item != 0) {
       raise_python(PyExc_ValueError,
                    "elements along axis %zu lie %lld bytes apart, which is not a multiple of %d, "
-                   "the element size of %s",
+                   "the element size of %s: copy the array first, as in x.copy().view(dtype)",
                    i, static_cast<long long>(layout.strides[i]), type.item, type.name);
     }
   }

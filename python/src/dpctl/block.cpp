@@ -45,7 +45,9 @@ DpctlBlock* dpctl_block_of(DpctlMemory& object) noexcept {
 DpctlBlock& require_block(DpctlMemory& object) {
   auto* found = dpctl_block_of(object);
   if (found == nullptr) {
-    raise_python(PyExc_ValueError, "the memory of this object was not allocated by Isthmus");
+    raise_python(PyExc_ValueError,
+                 "the memory at %p was neither allocated by Isthmus nor adopted from dpctl",
+                 object.pointer);
   }
   return *found;
 }

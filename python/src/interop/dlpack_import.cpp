@@ -33,9 +33,11 @@ void require_contiguous(const dlpack::Tensor& tensor) {
   std::int64_t step = 1;
   for (int i = tensor.ndim; tensor.strides != nullptr && i-- > 0;) {
     if (tensor.shape[i] > 1 && tensor.strides[i] != step) {
-      raise_python(PyExc_ValueError,
-                   "the array is not contiguous: pass a contiguous copy, for example "
-                   "numpy.ascontiguousarray(...)");
+      raise_python(
+          PyExc_ValueError,
+          "the array of shape %R is not contiguous: its strides, in elements, are %R; pass "
+          "a contiguous copy, for example numpy.ascontiguousarray(...)",
+          to_tuple(dlpack::shape_of(tensor)).ptr(), dlpack::strides_of(tensor).ptr());
     }
     step *= tensor.shape[i];
   }
@@ -71,7 +73,7 @@ SharedLayout layout_of(const dlpack::Tensor& tensor, std::uint64_t flags) {
                                                : dlpack::byte_strides(tensor, type.item, is_empty);
     return share_layout(std::move(layout));
   } catch (const TooFar&) {
-    raise_python(PyExc_BufferError, "DLPack: invalid strides: the offsets do not fit in 63 bits");
+    dlpack::raise_too_far(tensor, type.item);
   }
 }
 

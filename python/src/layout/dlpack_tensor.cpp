@@ -59,10 +59,11 @@ std::size_t dlpack::packed_bytes(const Tensor& tensor, std::uint64_t flags) {
     const auto extent = tensor.shape[i];
     is_empty = is_empty || extent == 0;
     if (extent < 0 || (extent > 0 && __builtin_mul_overflow(product, extent, &product))) {
-      raise_python(PyExc_BufferError,
-                   "DLPack: extent %lld of dimension %d: extents must be 0 or more, and the tensor "
-                   "at most 2**63 - 1 bytes",
-                   static_cast<long long>(extent), i);
+      raise_python(
+          PyExc_BufferError,
+          "DLPack: shape %R with elements of %zu bytes: extents must be 0 or more, and the "
+          "tensor at most 2**63 - 1 bytes",
+          to_tuple(shape_of(tensor)).ptr(), item_bytes(tensor, flags));
     }
   }
   if (!is_empty && tensor.data == nullptr) {
@@ -70,6 +71,12 @@ std::size_t dlpack::packed_bytes(const Tensor& tensor, std::uint64_t flags) {
                  static_cast<long long>(product));
   }
   return is_empty ? 0 : static_cast<std::size_t>(product);
+}
+
+nb::object dlpack::strides_of(const Tensor& tensor) {
+  return tensor.strides == nullptr
+             ? nb::none()
+             : to_tuple({tensor.strides, static_cast<std::size_t>(tensor.ndim)});
 }
 
 void* dlpack::lowest_address(const Tensor& tensor, std::size_t before, std::size_t nbytes) {
@@ -113,8 +120,16 @@ void dlpack::require_valid(const Tensor& tensor, std::uint64_t flags) {
     static_cast<void>(lowest_address(tensor, static_cast<std::size_t>(-box.start),
                                      static_cast<std::size_t>(box.nbytes)));
   } catch (const TooFar&) {
-    raise_python(PyExc_BufferError, "DLPack: invalid strides: the offsets do not fit in 63 bits");
+    raise_too_far(tensor, item);
   }
+}
+
+void dlpack::raise_too_far(const Tensor& tensor, std::int64_t item) {
+  raise_python(PyExc_BufferError,
+               "DLPack: shape %R with strides %R, in elements of %lld bytes, does not fit in 63 "
+               "bits",
+               to_tuple(shape_of(tensor)).ptr(), strides_of(tensor).ptr(),
+               static_cast<long long>(item));
 }
 
 }  // namespace isthmus::python

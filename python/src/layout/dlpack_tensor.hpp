@@ -90,6 +90,8 @@ static_assert(offsetof(ManagedVersioned, flags) == 24 && offsetof(ManagedVersion
 [[nodiscard]] inline ArrayNumbers shape_of(const Tensor& tensor) {
   return ArrayNumbers(NumberSpan{tensor.shape, static_cast<std::size_t>(tensor.ndim)});
 }
+// The strides in elements, as a Python tuple, or None without strides.
+[[nodiscard]] nb::object strides_of(const Tensor& tensor);
 // Address of the lowest of `nbytes` bytes, `before` of which lie before the first element.
 // BufferError if they are not all in the address space. Pre: packed_bytes() accepted the tensor.
 [[nodiscard]] void* lowest_address(const Tensor& tensor, std::size_t before, std::size_t nbytes);
@@ -97,6 +99,8 @@ static_assert(offsetof(ManagedVersioned, flags) == 24 && offsetof(ManagedVersion
 // elements, has no meaning and may be any number. Throws TooFar. Pre: packed_bytes() accepted the
 // tensor, and it has strides.
 [[nodiscard]] ArrayNumbers byte_strides(const Tensor& tensor, std::int64_t item, bool is_empty);
+// Raises the BufferError for which a TooFar is thrown. Pre: packed_bytes() accepted the tensor.
+[[noreturn]] void raise_too_far(const Tensor& tensor, std::int64_t item);
 // Performs all checks above. BufferError if one fails.
 void require_valid(const Tensor& tensor, std::uint64_t flags);
 

@@ -62,7 +62,11 @@ void require_addresses(const Py_buffer& view, const ArrayLayout& layout) {
   } catch (const TooFar&) {
     // rejected below
   }
-  raise_python(PyExc_BufferError, "invalid buffer: its strides exceed the address space, 2**64");
+  raise_python(
+      PyExc_BufferError,
+      "invalid buffer: shape %R with strides %R from address %p exceeds the address space, "
+      "2**64",
+      to_tuple(layout.shape).ptr(), to_tuple(layout.strides).ptr(), view.buf);
 }
 
 void require_no_references(const Py_buffer& view, const char* role) {

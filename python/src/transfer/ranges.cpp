@@ -45,8 +45,10 @@ class Integers {
     std::uint64_t value = 0;
     std::memcpy(&value, bytes, static_cast<std::size_t>(view_.itemsize));
     const auto unused_bits = 64 - 8 * static_cast<unsigned>(view_.itemsize);
-    if (is_signed_ && static_cast<std::int64_t>(value << unused_bits) < 0) {
-      raise_python(PyExc_ValueError, "range %zd has a negative number in column %zd", row, column);
+    const auto number = static_cast<std::int64_t>(value << unused_bits) >> unused_bits;
+    if (is_signed_ && number < 0) {
+      raise_python(PyExc_ValueError, "range %zd has a negative number in column %zd, %lld", row,
+                   column, static_cast<long long>(number));
     }
     return value;
   }

@@ -41,8 +41,8 @@ Error registration_failed(const Device& device, const HostRange& range, CUresult
   switch (outcome) {
     case cu::k_error_HOST_MEMORY_ALREADY_REGISTERED:
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                  "a part of the {} at {} is registered with {} by other code ({}): pin exactly "
-                  "the registered range, or memory outside of it",
+                  "a part of the {} at {} is registered with {} by other code ({}): pin memory "
+                  "that lies entirely inside the registered range, or entirely outside of it",
                   nbytes, address, filter, code_name(outcome));
     case cu::k_error_OUT_OF_MEMORY:
     case cu::k_error_OPERATING_SYSTEM:

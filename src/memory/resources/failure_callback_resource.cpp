@@ -16,7 +16,7 @@ Result<void*> FailureCallbackResource::allocate(std::size_t nbytes, std::size_t 
     const char* message = nullptr;
     const auto status = function_(owner_.object(), nbytes, &retry, &message);
     if (status != ISTHMUS_OK) {
-      return callback_error("the failure function", status, message);
+      return callback_error("the failure callback", status, message);
     }
     if (retry == 0) {
       return memory;
