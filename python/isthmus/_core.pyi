@@ -804,10 +804,10 @@ class PoolResource(MemoryResource):
     memory that the process may use. `budget`, a Budget, is shared with other pools. Free
     memory that was unused for `decay` seconds (None: never) is returned within twice that
     time: when the pool grows or is trimmed, or on an idle library thread if there is one. A
-    request without memory waits for at most `wait` seconds (0: not at all; a year at most,
-    because a wait without a limit may deadlock) for the work that uses freed memory, with the
-    interpreter's lock released. With `device_wait=True` the queue first waits for such work
-    on the device, so that the host need not.
+    request without memory waits for at most `wait` seconds (0: not at all; the maximum is a
+    year, because a wait without a limit may deadlock) for the work that uses freed memory,
+    with the interpreter's lock released. With `device_wait=True` the queue first waits for
+    such work on the device, so that the host need not.
 
     `checked=False` does not check for misuse of small blocks. If the device has the
     capability "remap", free memory is remapped to serve larger requests, unless
@@ -1373,8 +1373,8 @@ class Buffer:
     @property
     def base(self) -> object:
         """
-        The Buffer that this one is a view of, or the owner of adopted memory, which this
-        buffer keeps alive; None if this buffer owns its memory.
+        The Buffer whose memory this one shares, if it is a view, or the owner of adopted
+        memory; kept alive by this buffer. None if this buffer owns its memory.
         """
 
     @property

@@ -282,8 +282,8 @@ void bind_properties(nb::class_<Buffer>& bound) {
           nb::sig("def context(self) -> Context"), "The context that the memory belongs to.")
       .def_prop_ro(
           "base", &base_of, nb::sig("def base(self) -> object"),
-          "The Buffer that this one is a view of, or the owner of adopted memory, which this\n"
-          "buffer keeps alive; None if this buffer owns its memory.")
+          "The Buffer whose memory this one shares, if it is a view, or the owner of adopted\n"
+          "memory; kept alive by this buffer. None if this buffer owns its memory.")
       .def_prop_ro("ptr", &address_of, nb::sig("def ptr(self) -> int"),
                    "Its address; 0 if it has 0 bytes. Raises ClosedError if the buffer was freed.")
       .def_prop_ro(

@@ -360,9 +360,8 @@ PyMethodDef methods[] = {
 PyGetSetDef getters[] = {
     {"_pointer", &get<&get_pointer>, nullptr, "Its address.", nullptr},
     {"reference_obj", &get<&get_reference>, nullptr,
-     "The object that owns the memory: this one if it allocated the memory, the one that the "
-     "memory\n"
-     "was adopted from, or None.",
+     "The object that owns the memory: this one if it allocated the memory, the one whose memory\n"
+     "it adopted, or None.",
      nullptr},
     {"__sycl_usm_array_interface__", &get<&get_interface>, nullptr,
      "Version 1. The flag beside the address is False: the memory may be written.", nullptr},
