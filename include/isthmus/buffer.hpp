@@ -166,9 +166,11 @@ class buffer : public detail::handle<buffer, isthmus_buffer_t, isthmus_buffer_re
   // Waits as wait() does and returns a view through which the host may access the memory while the
   // view lives. With a const T the view is read-only. Throws unsupported for device kind; read_only
   // for a read-only buffer unless T is const; invalid_argument if the bytes are not whole, aligned
-  // objects of T. Defined in host_view.hpp.
+  // objects of T. Requires host_view.hpp.
   template <class T = std::byte>
-  [[nodiscard]] host_view<T> host() const;
+  [[nodiscard]] host_view<T> host() const {
+    return host_view<T>(*this);
+  }
 
   // Declares external work, such as a kernel of the caller, that uses the memory. Until `work`, or
   // all work submitted to that queue so far, has completed, the memory is not released and
@@ -209,6 +211,3 @@ static_assert(!std::copyable<usm_pointer> && std::movable<usm_pointer>);
 
 }  // namespace v1
 }  // namespace isthmus
-
-#include <isthmus/host_view.hpp>
-#include <isthmus/submit.hpp>

@@ -79,7 +79,7 @@ class queue
 
   // Runs `function(std::span<std::byte>...)`, with one span per buffer, in this queue's order on a
   // thread of the library. If `function` throws, the event fails with callback_failed and the
-  // exception's text. Defined in submit.hpp.
+  // exception's text. Requires submit.hpp.
   template <class Function, std::same_as<buffer>... Buffers>
   event submit(Function&& function, const Buffers&... buffers) const;
   // The same, after the events in `after`.

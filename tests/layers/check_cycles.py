@@ -3,7 +3,8 @@
 
 check_cycles.py [ROOT]
 
-A unit is a source file together with the header of the same name, below src/ or python/src/.
+A unit is a source file together with the header of the same name, below src/ or python/src/. Each
+header of include/isthmus/ is a unit of its own.
 """
 
 import sys
@@ -14,11 +15,16 @@ from pathlib import Path
 from check_layers import INCLUDE, SOURCES, files, resolve
 
 ROOTS = {"src": "", "python/src": "python/"}
+PUBLIC = Path("include")
 Graph = dict[str, set[str]]
 
 
 def unit_of(path: Path) -> str | None:
-    """The path below ROOTS without suffix, as "memory/pool/pool"; None for other files."""
+    """The path below ROOTS without suffix, as "memory/pool/pool", or the path below PUBLIC, as
+    "isthmus/buffer.hpp"; None for other files.
+    """
+    if path.is_relative_to(PUBLIC):
+        return path.relative_to(PUBLIC).as_posix()
     for folder, prefix in ROOTS.items():
         if path.is_relative_to(folder):
             return prefix + path.relative_to(folder).with_suffix("").as_posix()
@@ -33,7 +39,8 @@ def includes(root: Path) -> Graph:
         if unit is None or path.suffix not in SOURCES:
             continue
         for name in INCLUDE.finditer((root / path).read_text()):
-            target = resolve(root, path, name[2])
+            public = PUBLIC / name[2]
+            target = public if (root / public).is_file() else resolve(root, path, name[2])
             included = unit_of(target) if target else None
             if included:
                 graph[unit] |= {included} - {unit}
