@@ -39,7 +39,7 @@ struct print_options {
 namespace detail {
 
 template <class T>
-[[nodiscard]] std::string fewest_digits(T value) {
+[[nodiscard]] std::string shortest_digits(T value) {
   if constexpr (std::is_floating_point_v<T>) {
     if (value != value) return "nan";  // of either sign
   }
@@ -49,7 +49,7 @@ template <class T>
 
 // For 16-bit numbers: tries 1 digit, then 2, until the text converts back to the same number.
 template <class Half>
-[[nodiscard]] std::string fewest_digits_of_half(Half value) {
+[[nodiscard]] std::string shortest_digits_of_half(Half value) {
   constexpr int k_max_digits = 5;
   const auto exact = static_cast<float>(value);
   for (int digits = 1; digits < k_max_digits; ++digits) {
@@ -58,9 +58,10 @@ template <class Half>
                                       std::chars_format::scientific, digits - 1);
     double parsed = 0;
     std::from_chars(text.data(), result.ptr, parsed);
-    if (static_cast<float>(Half(static_cast<float>(parsed))) == exact) return fewest_digits(parsed);
+    if (static_cast<float>(Half(static_cast<float>(parsed))) == exact)
+      return shortest_digits(parsed);
   }
-  return fewest_digits(exact);
+  return shortest_digits(exact);
 }
 
 template <class T>
@@ -68,11 +69,11 @@ template <class T>
   if constexpr (std::is_same_v<T, bool>) {
     return value ? "true" : "false";
   } else if constexpr (requires { value.imag(); }) {
-    return "(" + fewest_digits(value.real()) + "," + fewest_digits(value.imag()) + ")";
+    return "(" + shortest_digits(value.real()) + "," + shortest_digits(value.imag()) + ")";
   } else if constexpr (!std::is_integral_v<T> && sizeof(T) == 2) {
-    return fewest_digits_of_half(value);
+    return shortest_digits_of_half(value);
   } else {
-    return fewest_digits(value);
+    return shortest_digits(value);
   }
 }
 

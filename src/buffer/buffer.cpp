@@ -9,8 +9,8 @@
 
 #include "backend/queue.hpp"
 #include "core/sizes.hpp"
+#include "memory/records/allocation_lookup.hpp"
 #include "memory/records/innermost.hpp"
-#include "memory/records/pooled.hpp"
 #include "os/process.hpp"
 #include "recorder/observers.hpp"
 #include "transfer/ordering.hpp"
@@ -262,7 +262,7 @@ std::array<const unsigned char*, ISTHMUS_WATCHED> Buffer::watch() const noexcept
   static constexpr std::atomic<bool> k_never{false};
   const auto* const memory = is_freed() ? nullptr : whole_->memory_;
   const auto flags = memory != nullptr ? memory->activity_flags()
-                                       : Allocation::Signs{&k_never, &k_never, &k_never};
+                                       : Allocation::ActivityFlags{&k_never, &k_never, &k_never};
   const auto flag_address = [](const std::atomic<bool>* flag) {
     static_assert(sizeof *flag == 1 && std::atomic<bool>::is_always_lock_free);
     return reinterpret_cast<const unsigned char*>(flag);

@@ -8,7 +8,7 @@
 
 #include "buffer/buffer.hpp"
 #include "core/sizes.hpp"
-#include "memory/records/pooled.hpp"
+#include "memory/records/allocation_lookup.hpp"
 
 namespace isthmus {
 namespace {

@@ -4,9 +4,9 @@
 #include <cstddef>
 
 #include "c/common.hpp"
+#include "memory/records/allocation_lookup.hpp"
 #include "memory/records/facts.hpp"
 #include "memory/records/innermost.hpp"
-#include "memory/records/pooled.hpp"
 #include "memory/resources/tracking_resource.hpp"
 #include "os/process.hpp"
 

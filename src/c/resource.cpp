@@ -15,7 +15,7 @@
 #include "memory/pool/default_pools.hpp"
 #include "memory/pool/pool.hpp"
 #include "memory/pool/pool_of.hpp"
-#include "memory/records/raw.hpp"
+#include "memory/records/bare_pointers.hpp"
 #include "memory/records/recorded_upstream.hpp"
 #include "os/process.hpp"
 

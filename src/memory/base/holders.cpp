@@ -10,17 +10,17 @@
 namespace isthmus {
 namespace {
 
-std::atomic<HolderCount> count_by_tag{nullptr};
+std::atomic<HolderCount> holder_count_function{nullptr};
 
 }  // namespace
 
 void set_holder_count(HolderCount function) noexcept {
-  count_by_tag.store(function, std::memory_order_release);
+  holder_count_function.store(function, std::memory_order_release);
 }
 
 void find_holders(const MemoryResource& base, Snapshot& out) noexcept try {
   std::vector<Holder> found;
-  if (const auto count_holders = count_by_tag.load(std::memory_order_acquire)) {
+  if (const auto count_holders = holder_count_function.load(std::memory_order_acquire)) {
     count_holders(base, found);
   }
   const auto count = std::min(found.size(), out.holders.size());

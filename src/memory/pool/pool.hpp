@@ -147,7 +147,7 @@ class Pool final : public ListedPool, public Releasable, public ThreadCacheOwner
   // is negative when blocks are released, or when the time of their release is unknown.
   void count_pending(std::int64_t nbytes) noexcept { oom_stages_.count_pending(nbytes); }
 
-  // For the creation of records of blocks that were allocated without one (pooled.cpp).
+  // For the creation of records of blocks that were allocated without one (allocation_lookup.cpp).
   struct RecordCreation {
     std::mutex lock;  // held while a record is created
     Ref<Queue> queue;

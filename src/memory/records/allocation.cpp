@@ -127,7 +127,8 @@ void Allocation::mark_as_chunk() noexcept {
   mark_as_divided();
 }
 
-Ref<Allocation> Allocation::record(Queue& queue, const Facts& facts, MemoryResource& resource) {
+Ref<Allocation> Allocation::record_block(Queue& queue, const Facts& facts,
+                                         MemoryResource& resource) {
   auto allocation = make_ref<Allocation>(queue, facts);
   allocation->is_block_ = true;
   allocation->register_with(&resource);

@@ -49,8 +49,8 @@ class Allocation final : public RegisteredAllocation, public Releasable {
   // Creates the record of a block that a resource returned as a bare pointer, without a record. The
   // pointer then holds a reference to the record. Throws std::bad_alloc, in which case the block is
   // unchanged.
-  [[nodiscard]] static Ref<Allocation> record(Queue& queue, const Facts& facts,
-                                              MemoryResource& resource);
+  [[nodiscard]] static Ref<Allocation> record_block(Queue& queue, const Facts& facts,
+                                                    MemoryResource& resource);
   // Adopts memory of another library, which `owner` frees. Pre: the caller has validated the
   // arguments. If the memory lies in `outer`, an allocation with a record, the new record keeps
   // `outer` alive and shares its uses.
@@ -82,14 +82,14 @@ class Allocation final : public RegisteredAllocation, public Releasable {
   // While all of these flags are false, no work is pending on the memory. No operation of the
   // library is pending, and there is no external work, since neither the allocation's queue nor a
   // view's queue was exported.
-  struct Signs {
+  struct ActivityFlags {
     const std::atomic<bool>* operations;
     const std::atomic<bool>* own_queue;
     const std::atomic<bool>* other_queues;
   };
-  [[nodiscard]] Signs activity_flags() const noexcept {
+  [[nodiscard]] ActivityFlags activity_flags() const noexcept {
     return outer_ ? outer_->activity_flags()
-                  : Signs{&uses_.may_run(), &queue_->exported_flag(), &views_.any_flag()};
+                  : ActivityFlags{&uses_.may_run(), &queue_->exported_flag(), &views_.any_flag()};
   }
 
   // Between these two calls, a view of the memory may submit operations to `queue`. `end_view` adds

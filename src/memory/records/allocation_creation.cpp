@@ -6,7 +6,7 @@
 #include "memory/base/deferred_release.hpp"
 #include "memory/base/provider.hpp"
 #include "memory/pool/pool.hpp"
-#include "memory/records/pooled.hpp"
+#include "memory/records/allocation_lookup.hpp"
 
 namespace isthmus {
 namespace {

@@ -87,18 +87,18 @@ Ref<MemoryResource> CutAreas::resource_at(const void* pointer, bool above_pool) 
              : Ref<MemoryResource>{};
 }
 
-CutAreas::Place CutAreas::position_of(const void* pointer, const MemoryResource& resource,
-                                      bool above_pool) noexcept {
+CutAreas::Nesting CutAreas::nesting_of(const void* pointer, const MemoryResource& resource,
+                                       bool above_pool) noexcept {
   const SharedLockGuard hold{lock_};
   const auto* const area = innermost(pointer, above_pool);
   if (area != nullptr && area->resource == &resource) {
-    return Place::innermost;
+    return Nesting::innermost;
   }
-  const bool is_below = std::any_of(levels_.begin(), levels_.end(), [&](const Level& each) {
-    const auto* const below = in_level(each, pointer);
-    return below != nullptr && below->resource == &resource;
+  const bool is_enclosing = std::any_of(levels_.begin(), levels_.end(), [&](const Level& each) {
+    const auto* const enclosing = in_level(each, pointer);
+    return enclosing != nullptr && enclosing->resource == &resource;
   });
-  return is_below ? Place::below_another : Place::outside;
+  return is_enclosing ? Nesting::enclosing : Nesting::outside;
 }
 
 CutAreas& process_cut_areas() noexcept {

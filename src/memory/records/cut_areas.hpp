@@ -81,9 +81,9 @@ class CutAreas {
   [[nodiscard]] Ref<MemoryResource> resource_at(const void* pointer, bool above_pool) noexcept;
   // Whether `pointer` lies in an area of `resource` and, if so, whether another area inside that
   // one contains it too.
-  enum class Place { outside, innermost, below_another };
-  [[nodiscard]] Place position_of(const void* pointer, const MemoryResource& resource,
-                                  bool above_pool) noexcept;
+  enum class Nesting { outside, innermost, enclosing };
+  [[nodiscard]] Nesting nesting_of(const void* pointer, const MemoryResource& resource,
+                                   bool above_pool) noexcept;
 
  private:
   [[nodiscard]] const Area* innermost(const void* pointer, bool above_pool) const noexcept

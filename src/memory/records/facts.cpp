@@ -3,9 +3,9 @@
 
 #include "memory/pool/page_map.hpp"
 #include "memory/pool/pool.hpp"
+#include "memory/records/allocation_lookup.hpp"
 #include "memory/records/cut_areas.hpp"
 #include "memory/records/innermost.hpp"
-#include "memory/records/pooled.hpp"
 #include "memory/records/registry.hpp"
 
 namespace isthmus {

@@ -6,8 +6,8 @@
 #include "core/sizes.hpp"
 #include "memory/pool/page_map.hpp"
 #include "memory/pool/pool.hpp"
+#include "memory/records/allocation_lookup.hpp"
 #include "memory/records/cut_areas.hpp"
-#include "memory/records/pooled.hpp"
 
 namespace isthmus {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "core/lock_guard.hpp"
 #include "core/sizes.hpp"
-#include "memory/records/pooled.hpp"
+#include "memory/records/allocation_lookup.hpp"
 
 namespace isthmus {
 namespace {

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <vector>
 
-#include "memory/records/raw.hpp"
+#include "memory/records/bare_pointers.hpp"
 
 namespace isthmus {
 namespace {

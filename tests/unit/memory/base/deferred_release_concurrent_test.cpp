@@ -17,8 +17,8 @@
 #include "core/never_destroyed.hpp"
 #include "memory/base/library_call.hpp"
 #include "memory/pool/pool.hpp"
+#include "memory/records/allocation_lookup.hpp"
 #include "memory/records/facts.hpp"
-#include "memory/records/pooled.hpp"
 #include "unit/backend/refusing_queue.hpp"
 
 namespace isthmus {

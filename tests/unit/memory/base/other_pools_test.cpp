@@ -10,7 +10,7 @@
 #include "memory/base/provider.hpp"
 #include "memory/pool/default_pools.hpp"
 #include "memory/pool/pool.hpp"
-#include "memory/records/raw.hpp"
+#include "memory/records/bare_pointers.hpp"
 #include "support/sizes.hpp"
 #include "unit/backend/sim_fixture.hpp"
 

@@ -16,7 +16,7 @@
 #include "memory/base/tags.hpp"
 #include "memory/pool/pool.hpp"
 #include "memory/records/allocation_creation.hpp"
-#include "memory/records/raw.hpp"
+#include "memory/records/bare_pointers.hpp"
 #include "recorder/observers.hpp"
 #include "support/eventually.hpp"
 #include "support/sizes.hpp"

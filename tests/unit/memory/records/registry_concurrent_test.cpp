@@ -17,8 +17,8 @@
 #include "memory/base/live_counts.hpp"
 #include "memory/pool/pool.hpp"
 #include "memory/records/allocation_creation.hpp"
+#include "memory/records/allocation_lookup.hpp"
 #include "memory/records/facts.hpp"
-#include "memory/records/pooled.hpp"
 #include "support/eventually.hpp"
 
 namespace isthmus {

@@ -15,7 +15,7 @@
 
 #include "memory/base/provider.hpp"
 #include "memory/pool/pool.hpp"
-#include "memory/records/raw.hpp"
+#include "memory/records/bare_pointers.hpp"
 #include "memory/resources/arena_resource.hpp"
 #include "memory/resources/fixed_size_resource.hpp"
 #include "memory/resources/monotonic_resource.hpp"

@@ -14,7 +14,7 @@
 #include "memory/base/other_pools.hpp"
 #include "memory/base/provider.hpp"
 #include "memory/pool/pool.hpp"
-#include "memory/records/raw.hpp"
+#include "memory/records/bare_pointers.hpp"
 #include "memory/records/recorded_upstream.hpp"
 #include "memory/resources/aligned_resource.hpp"
 #include "memory/resources/arena_resource.hpp"

@@ -3,8 +3,8 @@
 
 #include "backend/drivers.hpp"
 #include "memory/base/provider.hpp"
-#include "memory/records/pooled.hpp"
-#include "memory/records/raw.hpp"
+#include "memory/records/allocation_lookup.hpp"
+#include "memory/records/bare_pointers.hpp"
 #include "memory/records/registry.hpp"
 #include "memory/resources/binning_resource.hpp"
 #include "memory/resources/custom_resource.hpp"

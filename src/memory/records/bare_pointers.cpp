@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "memory/records/raw.hpp"
+#include "memory/records/bare_pointers.hpp"
 
 #include "memory/base/deferred_release.hpp"
 #include "memory/base/oom_recovery.hpp"
@@ -33,10 +33,10 @@ bool is_used_above(MemoryResource& resource, const void* pointer, std::size_t nb
   if (source.is_pool()) {
     return page != nullptr && areas.find(pointer, true).has_value();
   }
-  switch (areas.position_of(pointer, source, page != nullptr)) {
-    case CutAreas::Place::outside: return false;
-    case CutAreas::Place::below_another: return true;
-    case CutAreas::Place::innermost: break;
+  switch (areas.nesting_of(pointer, source, page != nullptr)) {
+    case CutAreas::Nesting::outside: return false;
+    case CutAreas::Nesting::enclosing: return true;
+    case CutAreas::Nesting::innermost: break;
   }
   const auto found = areas.find(pointer, page != nullptr);
   const auto record = process_registry().innermost_part(pointer);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "memory/records/pooled.hpp"
+#include "memory/records/allocation_lookup.hpp"
 
 #include "core/lock_guard.hpp"
 #include "memory/pool/page_map.hpp"
@@ -20,9 +20,9 @@ Error is_free_in_pool(const void* pointer, const PoolPage& page) {
                            owner->device().properties().filter));
 }
 
-// Creates, or finds, the record of a block that was allocated without one. Errors as
+// Finds or creates the record of a block that was allocated without one. Errors as
 // `Queue::create`.
-Result<Ref<Allocation>> record_block(Pool& pool, const PooledBlock& block) {
+Result<Ref<Allocation>> find_or_create_record(Pool& pool, const PooledBlock& block) {
   auto& creation = pool.record_creation();
   const LockGuard hold{creation.lock};
   if (auto record = process_registry().find_block(block.start)) {
@@ -33,8 +33,8 @@ Result<Ref<Allocation>> record_block(Pool& pool, const PooledBlock& block) {
     ISTHMUS_TRY(queue);
     creation.queue = *std::move(queue);
   }
-  return Allocation::record(*creation.queue, {block.start, block.nbytes, pool.unit(), pool.kind()},
-                            pool);
+  return Allocation::record_block(*creation.queue,
+                                  {block.start, block.nbytes, pool.unit(), pool.kind()}, pool);
 }
 
 }  // namespace
@@ -68,7 +68,7 @@ Result<Ref<Allocation>> allocation_at(const void* pointer) {
     }
   }
   auto pool = PoolPageTable::of(page).owner();
-  return pool ? record_block(*pool->as_pool(), found) : is_free_in_pool(pointer, *page);
+  return pool ? find_or_create_record(*pool->as_pool(), found) : is_free_in_pool(pointer, *page);
 }
 
 }  // namespace isthmus
