@@ -40,7 +40,7 @@ void observe_reuse(const void* pool, const TakenBlocks& taken, std::span<void* c
   }
 }
 
-void observe_reuse(const void* pool, const RegionHeap::PageRun& run, QueueSlots::EntryIndex entry,
+void observe_reuse(const void* pool, const RegionHeap::PageRun& run, QueueFences::EntryIndex entry,
                    const Queue& queue) noexcept {
   if (!is_from_other_queue(run.until, entry)) {
     return;

@@ -21,7 +21,7 @@ void emit_block_event(MemoryEventKind kind, const void* pool, const void* block,
 void observe_reuse(const void* pool, const TakenBlocks& taken, std::span<void* const> blocks,
                    const Queue& queue) noexcept;
 // Emits `reuse` if a request of `queue`, which has that entry, took the run from another queue.
-void observe_reuse(const void* pool, const RegionHeap::PageRun& run, QueueSlots::EntryIndex entry,
+void observe_reuse(const void* pool, const RegionHeap::PageRun& run, QueueFences::EntryIndex entry,
                    const Queue& queue) noexcept;
 
 }  // namespace isthmus

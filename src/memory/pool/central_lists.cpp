@@ -43,14 +43,15 @@ Slab* CentralLists::ClassLists::return_to_slabs(std::span<void* const> blocks, T
 }
 
 TakenBlocks CentralLists::take_own(unsigned size_class, std::span<void*> out,
-                                   QueueSlots::EntryIndex entry, unsigned shard) noexcept {
+                                   QueueFences::EntryIndex entry, unsigned shard) noexcept {
   const auto taken = classes_[size_class].open(shard).take(out, entry);
   count(size_class, -static_cast<std::int64_t>(taken.count), shard);
   return taken;
 }
 
 TakenBlocks CentralLists::take_other_shards(unsigned size_class, std::span<void*> out,
-                                            QueueSlots::EntryIndex entry, unsigned shard) noexcept {
+                                            QueueFences::EntryIndex entry,
+                                            unsigned shard) noexcept {
   TakenBlocks taken;
   for (unsigned step = 1; step < k_shards && taken.count == 0; ++step) {
     if (auto* const other = classes_[size_class].find((shard + step) % k_shards)) {
@@ -61,7 +62,7 @@ TakenBlocks CentralLists::take_other_shards(unsigned size_class, std::span<void*
   return taken;
 }
 
-bool CentralLists::has(unsigned size_class, QueueSlots::EntryIndex entry) const noexcept {
+bool CentralLists::has(unsigned size_class, QueueFences::EntryIndex entry) const noexcept {
   const auto& shards = classes_.at(size_class).shards;
   return std::any_of(shards.begin(), shards.end(), [entry](const auto& each) {
     auto* const found = each.load(std::memory_order_acquire);

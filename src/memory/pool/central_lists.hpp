@@ -29,23 +29,24 @@ class CentralLists {
 
   // `in_batch(block_bytes)` returns the number of blocks in a batch. Throws std::bad_alloc.
   template <class InBatch>
-  CentralLists(QueueSlots& slots, FreePoison poison, const SizeClasses& classes, InBatch&& in_batch)
+  CentralLists(QueueFences& fences, FreePoison poison, const SizeClasses& classes,
+               InBatch&& in_batch)
       : count_{classes.count()} {
     for (unsigned size_class = 0; size_class < count_; ++size_class) {
       const auto nbytes = classes.bytes_of(size_class);
-      classes_.at(size_class).init({&slots, poison, nbytes, in_batch(nbytes)});
+      classes_.at(size_class).init({&fences, poison, nbytes, in_batch(nbytes)});
     }
   }
 
   // Takes blocks from `shard` that the queue of entry `entry` may use now.
   [[nodiscard]] TakenBlocks take_own(unsigned size_class, std::span<void*> out,
-                                     QueueSlots::EntryIndex entry, unsigned shard) noexcept;
+                                     QueueFences::EntryIndex entry, unsigned shard) noexcept;
   // As `take_own`, from the shards other than `shard`.
   [[nodiscard]] TakenBlocks take_other_shards(unsigned size_class, std::span<void*> out,
-                                              QueueSlots::EntryIndex entry,
+                                              QueueFences::EntryIndex entry,
                                               unsigned shard) noexcept;
   // Whether `take_own` or `take_other_shards` would find a block.
-  [[nodiscard]] bool has(unsigned size_class, QueueSlots::EntryIndex entry) const noexcept;
+  [[nodiscard]] bool has(unsigned size_class, QueueFences::EntryIndex entry) const noexcept;
   // Whether `return_blocks` would store that many blocks as a batch instead of returning them to
   // their slabs.
   [[nodiscard]] bool would_keep(unsigned size_class, std::size_t blocks,

@@ -13,14 +13,14 @@ CentralShard::CentralShard(const Layout& layout, unsigned number) noexcept
           std::min(k_max_batches, k_max_bytes / (layout.block_bytes * layout.batch_blocks)))},
       batch_blocks_{static_cast<std::uint32_t>(layout.batch_blocks)},
       number_{number},
-      slots_{layout.slots},
-      slabs_{*layout.slots, layout.poison} {}
+      fences_{layout.fences},
+      slabs_{*layout.fences, layout.poison} {}
 
-TakenBlocks CentralShard::take(std::span<void*> out, QueueSlots::EntryIndex entry) noexcept {
+TakenBlocks CentralShard::take(std::span<void*> out, QueueFences::EntryIndex entry) noexcept {
   const std::lock_guard hold{lock_};
   for (auto at = batches_; at-- != 0;) {
     auto& batch = stack_.at(at);
-    if (slots_->is_usable(batch.freed, entry)) {
+    if (fences_->is_usable(batch.freed, entry)) {
       const auto taken = std::min(batch.count, out.size());
       const bool is_from_other = is_from_other_queue(batch.freed, entry);
       std::ranges::copy(blocks_of(at).last(taken), out.begin());
@@ -35,10 +35,10 @@ TakenBlocks CentralShard::take(std::span<void*> out, QueueSlots::EntryIndex entr
   return slabs_.take(out, entry);
 }
 
-bool CentralShard::has(QueueSlots::EntryIndex entry) noexcept {
+bool CentralShard::has(QueueFences::EntryIndex entry) noexcept {
   const std::lock_guard hold{lock_};
   return std::any_of(stack_.begin(), stack_.begin() + batches_,
-                     [&](const Batch& each) { return slots_->is_usable(each.freed, entry); }) ||
+                     [&](const Batch& each) { return fences_->is_usable(each.freed, entry); }) ||
          slabs_.has(entry);
 }
 

@@ -26,7 +26,7 @@ class alignas(64) CentralShard {
   static constexpr std::size_t k_max_batches = 8;
 
   struct Layout {
-    QueueSlots* slots;
+    QueueFences* fences;
     FreePoison poison;
     std::size_t block_bytes;
     std::size_t batch_blocks;
@@ -34,9 +34,9 @@ class alignas(64) CentralShard {
   CentralShard(const Layout& layout, unsigned number) noexcept;
 
   // Takes blocks of a batch that the queue of entry `entry` may use now, else blocks of the slabs.
-  [[nodiscard]] TakenBlocks take(std::span<void*> out, QueueSlots::EntryIndex entry) noexcept;
+  [[nodiscard]] TakenBlocks take(std::span<void*> out, QueueFences::EntryIndex entry) noexcept;
   // Whether `take` would find a block.
-  [[nodiscard]] bool has(QueueSlots::EntryIndex entry) noexcept;
+  [[nodiscard]] bool has(QueueFences::EntryIndex entry) noexcept;
   // Stores the blocks as a batch. Returns false, without effect, if they are not a full batch or
   // the shard has no space for another batch.
   [[nodiscard]] bool keep_batch(std::span<void* const> blocks, Ticket freed) noexcept;
@@ -84,7 +84,7 @@ class alignas(64) CentralShard {
   const std::uint32_t max_batches_;
   const std::uint32_t batch_blocks_;
   const std::uint32_t number_;
-  QueueSlots* const slots_;
+  QueueFences* const fences_;
   std::array<Batch, k_max_batches> stack_{};
   std::array<BatchBlocks, k_max_batches> blocks_{};
   SlabList slabs_;

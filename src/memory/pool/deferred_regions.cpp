@@ -16,7 +16,7 @@ bool DeferredRegions::has_old_mapping(const Region& chunk) const noexcept {
 }
 
 bool DeferredRegions::is_releasable(const Entry& entry) const noexcept {
-  return slots_.passed(entry.until) && (entry.is_old_mapping || !has_old_mapping(entry.region));
+  return fences_.passed(entry.until) && (entry.is_old_mapping || !has_old_mapping(entry.region));
 }
 
 void DeferredRegions::release_now(const Entry& entry) noexcept {

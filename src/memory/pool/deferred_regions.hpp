@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "memory/pool/queue_slots.hpp"
+#include "memory/pool/queue_fences.hpp"
 #include "memory/pool/region_source.hpp"
 
 namespace isthmus {
@@ -20,8 +20,8 @@ namespace isthmus {
 class DeferredRegions {
  public:
   // The arguments must outlive the object.
-  DeferredRegions(RegionSource& source, const QueueSlots& slots) noexcept
-      : source_{source}, slots_{slots} {}
+  DeferredRegions(RegionSource& source, const QueueFences& fences) noexcept
+      : source_{source}, fences_{fences} {}
   // Releases everything. Pre: nothing in it is in use.
   ~DeferredRegions();
   DeferredRegions(const DeferredRegions&) = delete;
@@ -60,7 +60,7 @@ class DeferredRegions {
   void release_ended(bool are_old_mappings) noexcept;
 
   RegionSource& source_;
-  const QueueSlots& slots_;
+  const QueueFences& fences_;
   std::vector<Entry> entries_;
   std::atomic<std::size_t> bytes_{0};
 };

@@ -27,9 +27,9 @@ std::span<const CacheEntry> find_sorted(const std::vector<CacheEntry>& all, Key 
 
 OwnCaches::OwnCaches(const ThreadCacheOwner& pool, const CentralLists& central) noexcept
     : pool_{pool},
-      slots_{pool.slots()},
+      fences_{pool.fences()},
       central_{central},
-      all_idle_{slots_.all_idle()},
+      all_idle_{fences_.all_idle()},
       count_{ThreadCache::find_own(pool, caches_)} {
   const auto caches = all();
   const auto last = std::max_element(
@@ -89,9 +89,9 @@ void OwnCaches::collect_contents() {
 // next fence of the cache's queue.
 Readiness OwnCaches::readiness_of_cache(const ThreadCache& cache) const noexcept {
   const auto entry = cache.entry;
-  return entry == QueueSlots::k_no_queue || slots_.is_idle(entry) ? Readiness::any_queue
-         : entry == current_entry()                               ? Readiness::in_order
-                                                                  : Readiness::none;
+  return entry == QueueFences::k_no_queue || fences_.is_idle(entry) ? Readiness::any_queue
+         : entry == current_entry()                                 ? Readiness::in_order
+                                                                    : Readiness::none;
 }
 
 Readiness OwnCaches::readiness_of_run(std::uint32_t first) const noexcept {

@@ -35,14 +35,14 @@ class OwnCaches {
 
   // The entry of the queue on which the thread used the pool last; k_no_queue if the thread has no
   // cache of the pool.
-  [[nodiscard]] QueueSlots::EntryIndex current_entry() const noexcept {
-    return last_ != nullptr ? last_->entry : QueueSlots::k_no_queue;
+  [[nodiscard]] QueueFences::EntryIndex current_entry() const noexcept {
+    return last_ != nullptr ? last_->entry : QueueFences::k_no_queue;
   }
   [[nodiscard]] std::size_t cache_count() const noexcept { return count_; }
   [[nodiscard]] Readiness readiness_of(Ticket when) const noexcept {
-    return slots_.would_pass(when, all_idle_) ? Readiness::any_queue
-           : when.entry() == current_entry()  ? Readiness::in_order
-                                              : Readiness::none;
+    return fences_.would_pass(when, all_idle_) ? Readiness::any_queue
+           : when.entry() == current_entry()   ? Readiness::in_order
+                                               : Readiness::none;
   }
   // The readiness of the page run that begins at page `first`; none if it is not in a cache of this
   // thread.
@@ -75,7 +75,7 @@ class OwnCaches {
                                          const ThreadCache& cache) const noexcept;
 
   const ThreadCacheOwner& pool_;
-  QueueSlots& slots_;
+  QueueFences& fences_;
   const CentralLists& central_;
   const bool all_idle_;  // no queue that tickets wait for has work
   std::array<ThreadCache*, ThreadCache::k_max_own> caches_{};  // the first `count_`

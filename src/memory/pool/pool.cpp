@@ -61,7 +61,7 @@ Result<Ref<Pool>> Pool::create(Context& context, Device& device, UsmKind kind,
 
 Pool::Pool(Context& context, Device& device, UsmKind kind, const Options& options)
     : ListedPool{context, device, kind, this},
-      ThreadCacheOwner{make_ref<QueueSlots>()},
+      ThreadCacheOwner{make_ref<QueueFences>()},
       classes_{unit_for(device)},
       checks_{options.checks},
       source_{this,
@@ -74,12 +74,12 @@ Pool::Pool(Context& context, Device& device, UsmKind kind, const Options& option
               options.upstream,
               options.remaps,
               options.live},
-      regions_{source_, slots()},
+      regions_{source_, fences()},
       turns_{source_.upstream() != nullptr},
-      deferred_{source_, slots()},
+      deferred_{source_, fences()},
       region_trim_{regions_, source_, turns_, deferred_},
       region_growth_{regions_, source_, turns_, deferred_},
-      slabs_{classes_, regions_, source_, slots()},
+      slabs_{classes_, regions_, source_, fences()},
       collector_{*this, slabs_, regions_},
       trim_{source_, regions_, region_trim_, collector_, options.decay},
       growth_{*this, source_, regions_, region_growth_, trim_},
@@ -96,7 +96,7 @@ Pool::Pool(Context& context, Device& device, UsmKind kind, const Options& option
                   options.max_wait,
                   options.device_wait} {}
 
-Pool::~Pool() { slots().drop_queues(); }
+Pool::~Pool() { fences().drop_queues(); }
 
 void Pool::on_last_release() noexcept {
   if (os::drivers_unavailable()) {
@@ -126,7 +126,7 @@ void Pool::release_now() noexcept {
   constexpr int k_max_tries = 1000;
   try {
     // Before the trim, so that work that completes meanwhile counts as running.
-    const auto running = slots().running();
+    const auto running = fences().running();
     trim(0);
     if (source_.counts().held_bytes() == 0) {
       delete this;
@@ -147,7 +147,7 @@ void Pool::set_bin_capacities(ThreadCache& cache, std::uint32_t share) const noe
 }
 
 void Pool::flush(ThreadCache& cache) noexcept {
-  const auto freed = slots().next(cache.entry);
+  const auto freed = fences().next(cache.entry);
   for (unsigned each = 0; each < classes_.count(); ++each) {
     auto& bin = cache.bins.at(each);
     slabs_.return_blocks(each, {bin.blocks.data(), bin.count}, freed, cache.shard);
@@ -212,7 +212,7 @@ void Pool::keep_blocks(unsigned size_class, std::span<void* const> blocks, Queue
 
 Result<std::size_t> Pool::refill(unsigned size_class, std::span<void*> out, Queue& queue,
                                  unsigned shard) {
-  slots().fence_if_due();
+  fences().fence_if_due();
   if (const auto taken = slabs_.take(size_class, out, queue, shard); taken != 0) {
     return taken;
   }
@@ -258,15 +258,15 @@ Result<void*> Pool::allocate_run(std::size_t nbytes, std::size_t alignment, Queu
       return unpoison(run_base, count * k_pool_page_bytes);
     }
   }
-  slots().fence_if_due();
-  auto run = take_run({nbytes, count, count, alignment, slots().find(&queue)}, queue);
+  fences().fence_if_due();
+  auto run = take_run({nbytes, count, count, alignment, fences().find(&queue)}, queue);
   ISTHMUS_TRY(run);
   regions_.table().origin_of(run->first).set(nbytes, key);
   return unpoison(run->base, count * k_pool_page_bytes);
 }
 
 void Pool::flush_runs(ThreadCache& cache) noexcept {
-  const auto freed = slots().next(cache.entry);
+  const auto freed = fences().next(cache.entry);
   for (auto& cached : cache.runs) {
     if (cached.count != 0) {
       regions_.deallocate(cached.first, freed);
@@ -331,7 +331,7 @@ Ticket Pool::ticket_after(Queue* queue) noexcept {
   if (queue != nullptr) {
     ThreadCache::reserve_entry_for(*this, *queue);
   }
-  return slots().ticket_after(queue);
+  return fences().ticket_after(queue);
 }
 
 void Pool::put_in_thread_cache(unsigned size_class, void* pointer, Queue* queue) noexcept {
@@ -351,7 +351,7 @@ bool Pool::keep_block(ThreadCache& cache, unsigned size_class, void* block) noex
   auto& bin = cache.bins[size_class];
   if (bin.count == bin.capacity) [[unlikely]] {
     const auto batch = bin.capacity / 2;  // the oldest blocks, least likely in a CPU cache
-    slabs_.return_blocks(size_class, {bin.blocks.data(), batch}, slots().next(cache.entry),
+    slabs_.return_blocks(size_class, {bin.blocks.data(), batch}, fences().next(cache.entry),
                          cache.shard);
     std::copy(bin.blocks.begin() + batch, bin.blocks.begin() + bin.count, bin.blocks.begin());
     bin.count -= batch;
@@ -395,7 +395,7 @@ bool Pool::keep_run(ThreadCache& cache, const ThreadCache::PageRun& freed) noexc
   }
   auto& oldest = cache.runs[++cache.newest % ThreadCache::k_runs];
   if (oldest.count != 0) {
-    regions_.deallocate(oldest.first, slots().next(cache.entry));
+    regions_.deallocate(oldest.first, fences().next(cache.entry));
     cache.cached_pages -= std::exchange(oldest.count, 0);
   }
   if (cache.cached_pages + freed.count > ThreadCache::k_max_cached_pages) {

@@ -11,7 +11,7 @@
 // A free never allocates or fails. It calls the driver only to submit a fence, and only for a queue
 // whose order the pool cannot rely on, because external work may use the queue
 // (`Queue::is_in_order`). Memory that was freed while work on a queue used it is reusable on that
-// queue immediately, and on other queues after that work has completed (queue_slots.hpp). Memory
+// queue immediately, and on other queues after that work has completed (queue_fences.hpp). Memory
 // returns to the driver on `trim`, by decay, when this pool or another one of its budget cannot
 // grow otherwise, and when the pool is destroyed. Where the driver can remap memory, free chunks
 // are joined at new addresses (region_heap.hpp).
@@ -161,7 +161,7 @@ class Pool final : public ListedPool, public Releasable, public ThreadCacheOwner
   // is released even if less than `keep` bytes remain.
   std::size_t trim(std::size_t keep) noexcept override { return trim_.trim(keep); }
   std::size_t trim_free(std::size_t keep) noexcept override { return trim_.trim_free(keep); }
-  [[nodiscard]] std::vector<Ref<Event>> running() override { return slots().running(); }
+  [[nodiscard]] std::vector<Ref<Event>> running() override { return fences().running(); }
   // If true, `trim_free` calls no other resource.
   [[nodiscard]] bool is_driver_backed() const noexcept override {
     return source_.upstream() == nullptr;

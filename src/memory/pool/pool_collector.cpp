@@ -4,7 +4,7 @@
 namespace isthmus {
 
 void PoolCollector::coalesce() noexcept {
-  caches_.slots().fence();
+  caches_.fences().fence();
   regions_.coalesce();
 }
 

@@ -73,7 +73,7 @@ class PoolOomStages::Attempt {
   [[nodiscard]] bool is_allowed(OomStage stage) const noexcept {
     if ((stage == OomStage::wait && stages_.max_wait_ <= stages_.max_wait_.zero()) ||
         (stage == OomStage::device_wait &&
-         (!stages_.device_wait_ || wanted_.entry == QueueSlots::k_no_queue)) ||
+         (!stages_.device_wait_ || wanted_.entry == QueueFences::k_no_queue)) ||
         (stage == OomStage::budget && parts_.source.shared() == nullptr && !driver_refused())) {
       return false;
     }
@@ -236,13 +236,13 @@ class PoolOomStages::Attempt {
   }
 
   [[nodiscard]] Found wait_on_device() {
-    auto found = parts_.regions.allocate(wanted_.count, wanted_.alignment, QueueSlots::k_any_queue,
+    auto found = parts_.regions.allocate(wanted_.count, wanted_.alignment, QueueFences::k_any_queue,
                                          RegionHeap::Cut::any);
     if (found.count == 0) {
       return request_.refusal;
     }
     Undo undo{[&] { parts_.regions.deallocate(found.first, found.until); }};
-    if (auto waits = parts_.caches.slots().add_dependency(found.until, queue_); !waits) {
+    if (auto waits = parts_.caches.fences().add_dependency(found.until, queue_); !waits) {
       if (waits.failure().code() == ISTHMUS_ERROR_CALLBACK) {
         return waits.take_error();  // interrupted
       }
@@ -254,7 +254,7 @@ class PoolOomStages::Attempt {
     observe_reuse(parts_.source.pool(), found, wanted_.entry, queue_);
     // The whole run is now ordered on this queue. If it becomes a slab, the blocks that this
     // request does not take are usable by the next request on the queue.
-    found.until = parts_.caches.slots().next(wanted_.entry);
+    found.until = parts_.caches.fences().next(wanted_.entry);
     return found;
   }
 
@@ -271,9 +271,9 @@ class PoolOomStages::Attempt {
   // calling the upstream resource.
   [[nodiscard]] Found wait() {
     const auto until = os::deadline_after(stages_.max_wait_.count());
-    auto first = wait_for(parts_.caches.slots().running(wanted_.entry), until);
+    auto first = wait_for(parts_.caches.fences().running(wanted_.entry), until);
     if (is_out_of_memory(first) && parts_.deferred.bytes() != 0) {
-      first = wait_for(parts_.caches.slots().running(), until);
+      first = wait_for(parts_.caches.fences().running(), until);
     }
     if (!is_out_of_memory(first)) {
       return first;
@@ -323,7 +323,7 @@ class PoolOomStages::Attempt {
     }
     // The continuation of a completed fence may not have run yet, because its thread waits for a
     // CPU. `running` passes the tickets of such fences.
-    static_cast<void>(parts_.caches.slots().running());
+    static_cast<void>(parts_.caches.fences().running());
     return collect_and_allocate();
   }
 

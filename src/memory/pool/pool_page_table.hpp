@@ -17,7 +17,7 @@
 #include "core/thread_safety.hpp"
 #include "memory/pool/pool_page.hpp"
 #include "memory/pool/pool_page_set.hpp"
-#include "memory/pool/queue_slots.hpp"
+#include "memory/pool/queue_fences.hpp"
 
 namespace isthmus {
 

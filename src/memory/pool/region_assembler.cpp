@@ -47,7 +47,7 @@ std::vector<UnusedRegion> choose(std::vector<UnusedRegion> all, Index wanted) {
 }  // namespace
 
 std::vector<RegionHeap::Piece> RegionAssembler::remove_to_move(std::size_t needed,
-                                                               QueueSlots::EntryIndex entry) {
+                                                               QueueFences::EntryIndex entry) {
   UnusedRegions unused{heap_};
   // Joins neighbouring runs first. Otherwise a chunk that consists of two free runs, one of them
   // used by work of this queue, would count as in use: recorded training whose host runs ahead held
@@ -98,7 +98,7 @@ Result<bool> RegionAssembler::assemble_from(std::vector<RegionHeap::Piece> to_mo
 }
 
 Result<void> RegionAssembler::assemble(std::size_t needed, std::size_t wanted,
-                                       QueueSlots::EntryIndex entry) try {
+                                       QueueFences::EntryIndex entry) try {
   deferred_.release_ended();
   auto moved = assemble_from(remove_to_move(needed, entry), needed, wanted);
   ISTHMUS_TRY(moved);

@@ -23,11 +23,11 @@ class RegionAssembler {
   // `RegionSource::create`. Memory that was assembled before an error becomes ordinary free memory.
   // Pre: regions can move.
   [[nodiscard]] Result<void> assemble(std::size_t needed, std::size_t wanted,
-                                      QueueSlots::EntryIndex entry);
+                                      QueueFences::EntryIndex entry);
 
  private:
   [[nodiscard]] std::vector<RegionHeap::Piece> remove_to_move(std::size_t needed,
-                                                              QueueSlots::EntryIndex entry);
+                                                              QueueFences::EntryIndex entry);
   [[nodiscard]] Result<bool> assemble_from(std::vector<RegionHeap::Piece> to_move,
                                            std::size_t needed, std::size_t wanted);
 

@@ -162,7 +162,7 @@ RegionCount::Index RegionCount::count_at(Index first, Snapshot& snapshot, Stretc
     last = owner;
   } else if (const auto free = free_run_at(first)) {
     add_free(snapshot, std::size_t{free->count} * k_pool_page_bytes,
-             heap_.slots_.passed(free->until));
+             heap_.fences_.passed(free->until));
     stretches.add_free(first, free->count, free->until);
     return free->count;
   } else if (page.begins_run()) {

@@ -12,7 +12,7 @@ namespace isthmus {
 // threads grow the heap one at a time, and each first tries the memory that the previous thread
 // added.
 Result<RegionHeap::PageRun> RegionGrowth::grow(RegionHeap::Index count, std::size_t alignment,
-                                               QueueSlots::EntryIndex entry) {
+                                               QueueFences::EntryIndex entry) {
   using Cut = RegionHeap::Cut;
   GrowthTurns::Turn turn{turns_};
   for (auto cut = Cut::sparing_idle;; cut = Cut::any) {
@@ -24,7 +24,7 @@ Result<RegionHeap::PageRun> RegionGrowth::grow(RegionHeap::Index count, std::siz
 }
 
 Result<void> RegionGrowth::grow_for(RegionHeap::Index count, std::size_t alignment,
-                                    QueueSlots::EntryIndex entry, GrowthTurns::Turn& turn) {
+                                    QueueFences::EntryIndex entry, GrowthTurns::Turn& turn) {
   const auto slack = alignment > k_pool_page_bytes ? alignment - k_pool_page_bytes : 0;
   const auto needed = count * k_pool_page_bytes + slack;
   if (needed > RegionHeap::k_max_bytes) {
@@ -47,7 +47,7 @@ Result<void> RegionGrowth::add_region(std::size_t nbytes, GrowthTurns::Turn& tur
     return RegionHeap::exceeds_max(nbytes);
   }
   if (source_.moves()) {
-    return assembler_.assemble(nbytes, nbytes, QueueSlots::k_no_queue);
+    return assembler_.assemble(nbytes, nbytes, QueueFences::k_no_queue);
   }
   std::vector<RegionHeap::Piece> row(1);
   auto region = source_.allocate(nbytes);

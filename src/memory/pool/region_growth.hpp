@@ -22,13 +22,13 @@ class RegionGrowth {
   // As `RegionHeap::allocate`, but obtains more memory unless another thread added enough
   // meanwhile. Errors as `RegionSource::allocate`.
   [[nodiscard]] Result<RegionHeap::PageRun> grow(RegionHeap::Index count, std::size_t alignment,
-                                                 QueueSlots::EntryIndex entry);
+                                                 QueueFences::EntryIndex entry);
   // Adds a region of at least `nbytes` bytes.
   [[nodiscard]] Result<void> grow_by(std::size_t nbytes);
 
  private:
   [[nodiscard]] Result<void> grow_for(RegionHeap::Index count, std::size_t alignment,
-                                      QueueSlots::EntryIndex entry, GrowthTurns::Turn& turn);
+                                      QueueFences::EntryIndex entry, GrowthTurns::Turn& turn);
   [[nodiscard]] Result<void> add_region(std::size_t nbytes, GrowthTurns::Turn& turn);
 
   RegionHeap& heap_;

@@ -23,7 +23,7 @@ Result<void> RegionHeap::open() {
   auto table = PoolPageTable::acquire();
   ISTHMUS_TRY(table);
   table_ = *table;
-  runs_ = RunHeap{&(*table_)[0], &table_->ticket_of(0), &table_->borders(), slots_};
+  runs_ = RunHeap{&(*table_)[0], &table_->ticket_of(0), &table_->borders(), fences_};
   return {};
 }
 
@@ -57,10 +57,10 @@ bool RegionHeap::is_spared(Index found, Index count, Cut cut) const noexcept {
   const auto held = source_.counts().held_bytes();
   return length == region.count &&
          held - std::min(held, region.driver_bytes) >= source_.sizes().initial_bytes &&
-         (cut == Cut::sparing || slots_.passed(runs_.ticket_of(found)));
+         (cut == Cut::sparing || fences_.passed(runs_.ticket_of(found)));
 }
 
-RegionHeap::Index RegionHeap::unite(Index wanted, QueueSlots::EntryIndex entry,
+RegionHeap::Index RegionHeap::unite(Index wanted, QueueFences::EntryIndex entry,
                                     std::unique_lock<SpinLock>& hold) noexcept {
   const auto state = runs_.state();
   if (state && state == failed_search_.state && entry == failed_search_.entry &&
@@ -81,7 +81,7 @@ RegionHeap::Index RegionHeap::unite(Index wanted, QueueSlots::EntryIndex entry,
   return search.found;
 }
 
-void RegionHeap::unite_all(QueueSlots::EntryIndex entry,
+void RegionHeap::unite_all(QueueFences::EntryIndex entry,
                            std::unique_lock<SpinLock>& hold) noexcept {
   for (auto progress = runs_.unite_all(1, entry); progress.next != RunHeap::k_none;) {
     yield_lock(hold);
@@ -90,7 +90,7 @@ void RegionHeap::unite_all(QueueSlots::EntryIndex entry,
 }
 
 RegionHeap::PageRun RegionHeap::allocate(Index count, std::size_t alignment,
-                                         QueueSlots::EntryIndex entry, Cut cut) noexcept {
+                                         QueueFences::EntryIndex entry, Cut cut) noexcept {
   const auto slack =
       alignment > k_pool_page_bytes ? static_cast<Index>(alignment / k_pool_page_bytes) - 1 : 0;
   std::unique_lock hold{lock_};
@@ -117,7 +117,7 @@ RegionHeap::PageRun RegionHeap::allocate(Index count, std::size_t alignment,
 }
 
 bool RegionHeap::poison_if_unused(Index first, Index count, Ticket until) const noexcept {
-  const bool is_unused = source_.poison().is_enabled() && slots_.passed(until);
+  const bool is_unused = source_.poison().is_enabled() && fences_.passed(until);
   if (is_unused) {
     source_.poison().apply(regions_.address_of(first), count * k_pool_page_bytes);
   }
@@ -145,7 +145,7 @@ void RegionHeap::deallocate(Index first, Ticket freed) noexcept {
 // Runs that could not be joined when they were freed can be joined only after a ticket has passed.
 void RegionHeap::coalesce() noexcept {
   std::unique_lock hold{lock_};
-  const auto passes = slots_.passes();
+  const auto passes = fences_.passes();
   poison_ended_runs();
   if (passes && passes == coalesced_at_) {
     return;
@@ -168,7 +168,7 @@ Result<void> RegionHeap::enter(std::vector<Piece>& row) {
   Ticket until;
   for (const auto& each : row) {
     nbytes += each.region.nbytes();
-    until = slots_.joined(until, each.until);
+    until = fences_.joined(until, each.until);
   }
   const auto count = static_cast<Index>(nbytes / k_pool_page_bytes);
   auto* const base = row.front().region.base;

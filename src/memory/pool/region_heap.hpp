@@ -64,7 +64,8 @@ class RegionHeap {
   static constexpr auto k_max_bytes = std::size_t{PoolPageTable::k_pages} * k_pool_page_bytes;
 
   // `source` provides all memory of the heap, and must outlive the heap.
-  RegionHeap(RegionSource& source, QueueSlots& slots) noexcept : source_{source}, slots_{slots} {}
+  RegionHeap(RegionSource& source, QueueFences& fences) noexcept
+      : source_{source}, fences_{fences} {}
   // Releases all regions. Pre: nothing in them is in use.
   ~RegionHeap();
   RegionHeap(const RegionHeap&) = delete;
@@ -80,9 +81,9 @@ class RegionHeap {
   // when no region was spared, and 1.17 times with sparing. `sparing` does not check whether work
   // still uses a region; `sparing_idle` spares only regions that no work uses; `any` spares none.
   enum class Cut { sparing, sparing_idle, any };
-  // Allocates a run from free memory that is usable by the queue of `entry` (queue_slots.hpp). The
+  // Allocates a run from free memory that is usable by the queue of `entry` (queue_fences.hpp). The
   // count is 0 if no run is long enough. `alignment` in bytes, a power of two.
-  [[nodiscard]] PageRun allocate(Index count, std::size_t alignment, QueueSlots::EntryIndex entry,
+  [[nodiscard]] PageRun allocate(Index count, std::size_t alignment, QueueFences::EntryIndex entry,
                                  Cut cut = Cut::sparing) noexcept;
   void deallocate(Index first, Ticket freed) noexcept;
   // Joins neighbouring runs that waited for different queues and no longer wait.
@@ -126,26 +127,26 @@ class RegionHeap {
   // Pre, of the next five: the lock is held; `hold` owns it. `unite` and `unite_all` release and
   // reacquire it in between.
   [[nodiscard]] bool is_spared(Index found, Index count, Cut cut) const noexcept;
-  [[nodiscard]] Index unite(Index wanted, QueueSlots::EntryIndex entry,
+  [[nodiscard]] Index unite(Index wanted, QueueFences::EntryIndex entry,
                             std::unique_lock<SpinLock>& hold) noexcept;
-  void unite_all(QueueSlots::EntryIndex entry, std::unique_lock<SpinLock>& hold) noexcept;
+  void unite_all(QueueFences::EntryIndex entry, std::unique_lock<SpinLock>& hold) noexcept;
   // Poisons free pages if nothing uses them; returns whether it did.
   bool poison_if_unused(Index first, Index count, Ticket until) const noexcept;
   void poison_ended_runs() const noexcept;
 
   PoolPageTable* table_ = nullptr;
   RegionSource& source_;
-  QueueSlots& slots_;
+  QueueFences& fences_;
   // On another cache line than `table_`, which every warm allocation and free reads.
   alignas(64) mutable SpinLock lock_;
-  RunHeap runs_{nullptr, nullptr, nullptr, slots_};
-  std::optional<std::uint64_t> coalesced_at_;  // `QueueSlots::passes` at the last `coalesce`
+  RunHeap runs_{nullptr, nullptr, nullptr, fences_};
+  std::optional<std::uint64_t> coalesced_at_;  // `QueueFences::passes` at the last `coalesce`
   // The last search for usable neighbours that failed, so that it is not repeated in the same
   // state.
   struct {
     std::optional<RunHeap::State> state;
     Index wanted = 0;
-    QueueSlots::EntryIndex entry = QueueSlots::k_no_queue;
+    QueueFences::EntryIndex entry = QueueFences::k_no_queue;
   } failed_search_;
   std::uint64_t min_free_ = 0;  // in pages
   SwapCredit swap_credit_;

@@ -15,7 +15,7 @@ std::vector<Region> RegionTrim::remove_excess(std::size_t keep) {
   }
   std::vector<UnusedRegion> chosen;
   auto held = source_.counts().held_bytes();
-  for (auto each : unused.find(QueueSlots::k_no_queue)) {
+  for (auto each : unused.find(QueueFences::k_no_queue)) {
     const auto& region = unused.region_of(each);
     if (deferred_.has_old_mapping(region)) {
       continue;

@@ -92,11 +92,11 @@ void RunHeap::mark_allocated(Index first, Index count) noexcept {
 
 // Examines the first few runs of a list.
 RunHeap::Index RunHeap::usable_in(List list, Index count,
-                                  QueueSlots::EntryIndex entry) const noexcept {
+                                  QueueFences::EntryIndex entry) const noexcept {
   constexpr int k_max_scanned_runs = 8;
   auto at = heads_.at(list.doubling).at(list.part);
   for (int examined = 0; at != k_none && examined < k_max_scanned_runs; ++examined) {
-    if (table_[at].span.load(k_relaxed) >= count && slots_->is_usable(tickets_[at], entry)) {
+    if (table_[at].span.load(k_relaxed) >= count && fences_->is_usable(tickets_[at], entry)) {
       return at;
     }
     at = table_[at].next();
@@ -122,7 +122,7 @@ bool RunHeap::next_longer(List& list) const noexcept {
   return true;
 }
 
-RunHeap::Index RunHeap::find(Index count, QueueSlots::EntryIndex entry) const noexcept {
+RunHeap::Index RunHeap::find(Index count, QueueFences::EntryIndex entry) const noexcept {
   auto list = list_for(count);
   do {
     if (const auto found = usable_in(list, count, entry); found != k_none) {
@@ -194,14 +194,14 @@ RunHeap::Index RunHeap::join(Index first) noexcept {
   auto ticket = tickets_[first];
   const auto after = first + count;
   if (table_[after].state.load(k_relaxed) == PoolPageState::free_head &&
-      slots_->joins(ticket, tickets_[after])) {
-    ticket = slots_->joined(ticket, tickets_[after]);
+      fences_->joins(ticket, tickets_[after])) {
+    ticket = fences_->joined(ticket, tickets_[after]);
     count += table_[after].span.load(k_relaxed);
     unlink(after);
   }
   if (const auto before = first_before(first);
-      before != k_none && slots_->joins(ticket, tickets_[before])) {
-    ticket = slots_->joined(ticket, tickets_[before]);
+      before != k_none && fences_->joins(ticket, tickets_[before])) {
+    ticket = fences_->joined(ticket, tickets_[before]);
     count += first - before;
     unlink(before);
     first = before;
@@ -222,15 +222,15 @@ bool RunHeap::is_free(Index first) const noexcept {
   return table_[first].state.load(k_relaxed) == PoolPageState::free_head;
 }
 
-bool RunHeap::is_free_for(Index first, QueueSlots::EntryIndex entry) const noexcept {
-  return is_free(first) && slots_->is_usable(tickets_[first], entry);
+bool RunHeap::is_free_for(Index first, QueueFences::EntryIndex entry) const noexcept {
+  return is_free(first) && fences_->is_usable(tickets_[first], entry);
 }
 
 RunHeap::Progress RunHeap::coalesce(Index index) noexcept {
   auto border = borders_->next(index);
   for (int examined = 0; border != k_none && examined < k_max_examined; ++examined) {
     const auto before = first_before(border);
-    if (slots_->joins(tickets_[before], tickets_[border])) {
+    if (fences_->joins(tickets_[before], tickets_[border])) {
       unlink(before);
       static_cast<void>(join(before));
     }
@@ -239,7 +239,7 @@ RunHeap::Progress RunHeap::coalesce(Index index) noexcept {
   return {border};
 }
 
-RunHeap::Progress RunHeap::unite_all(Index index, QueueSlots::EntryIndex entry) noexcept {
+RunHeap::Progress RunHeap::unite_all(Index index, QueueFences::EntryIndex entry) noexcept {
   auto border = borders_->next(index);
   for (int examined = 0; border != k_none && examined < k_max_examined; ++examined) {
     const auto before = first_before(border);
@@ -253,7 +253,7 @@ RunHeap::Progress RunHeap::unite_all(Index index, QueueSlots::EntryIndex entry) 
 
 // A sequence of usable neighbours begins at the first border whose preceding run is usable. Each
 // free run is examined once or twice, and once more when it is joined.
-void RunHeap::unite(Search& search, Index wanted, QueueSlots::EntryIndex entry,
+void RunHeap::unite(Search& search, Index wanted, QueueFences::EntryIndex entry,
                     int max_examined) noexcept {
   for (int examined = 0; examined < max_examined && search.next != k_none && search.found == k_none;
        ++examined) {
@@ -261,7 +261,7 @@ void RunHeap::unite(Search& search, Index wanted, QueueSlots::EntryIndex entry,
   }
 }
 
-void RunHeap::unite_one(Search& search, Index wanted, QueueSlots::EntryIndex entry) noexcept {
+void RunHeap::unite_one(Search& search, Index wanted, QueueFences::EntryIndex entry) noexcept {
   if (search.joins) {
     join_one(search, wanted, entry);
   } else if (search.first != k_none) {
@@ -271,11 +271,12 @@ void RunHeap::unite_one(Search& search, Index wanted, QueueSlots::EntryIndex ent
   }
 }
 
-void RunHeap::begin_one(Search& search, Index wanted, QueueSlots::EntryIndex entry) const noexcept {
+void RunHeap::begin_one(Search& search, Index wanted,
+                        QueueFences::EntryIndex entry) const noexcept {
   const auto border = borders_->next(search.next);
   search.next = border == k_none ? k_none : border + 1;
   const auto first = border == k_none ? k_none : first_before(border);
-  if (first != k_none && slots_->is_usable(tickets_[first], entry)) {
+  if (first != k_none && fences_->is_usable(tickets_[first], entry)) {
     search.first = first;
     search.end = border;
     search.joins = border - first >= wanted;
@@ -284,7 +285,8 @@ void RunHeap::begin_one(Search& search, Index wanted, QueueSlots::EntryIndex ent
 
 // If the next run is not usable, or no free run begins there any more, the search continues after
 // it.
-void RunHeap::count_one(Search& search, Index wanted, QueueSlots::EntryIndex entry) const noexcept {
+void RunHeap::count_one(Search& search, Index wanted,
+                        QueueFences::EntryIndex entry) const noexcept {
   if (is_free_for(search.end, entry)) {
     search.end += length_of(search.end);
     search.joins = search.end - search.first >= wanted;
@@ -295,7 +297,7 @@ void RunHeap::count_one(Search& search, Index wanted, QueueSlots::EntryIndex ent
 }
 
 // Joins no more runs than suffice, so that further ones retain their own tickets.
-void RunHeap::join_one(Search& search, Index wanted, QueueSlots::EntryIndex entry) noexcept {
+void RunHeap::join_one(Search& search, Index wanted, QueueFences::EntryIndex entry) noexcept {
   const bool is_usable = is_free_for(search.first, entry);
   const auto after = is_usable ? search.first + length_of(search.first) : search.first;
   if (is_usable && after - search.first >= wanted) {
@@ -314,7 +316,7 @@ void RunHeap::join_two(Index first) noexcept {
   const auto after = first + length_of(first);
   ISTHMUS_EXPECTS(is_free(first) && is_free(after), first, after);
   const auto end = after + length_of(after);
-  const auto ticket = slots_->joined(tickets_[first], tickets_[after]);
+  const auto ticket = fences_->joined(tickets_[first], tickets_[after]);
   unlink(first);
   unlink(after);
   tickets_[first] = ticket;

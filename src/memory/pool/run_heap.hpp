@@ -6,7 +6,7 @@
 // (`PoolPageTable`): lists of free runs by length, sixteen per doubling, and bitmaps of the lists
 // that are not empty. The first few runs of a request's own list are tried before the next longer
 // list, so that exact lengths are found again. A run is joined with its free neighbours when it is
-// freed, if both are usable by the same queues (queue_slots.hpp): otherwise free memory would have
+// freed, if both are usable by the same queues (queue_fences.hpp): otherwise free memory would have
 // to wait for its neighbour's work. `coalesce` joins the remaining neighbours later, `unite` joins
 // some for one request. A set holds the borders between them, so that neither visits any other run.
 
@@ -27,8 +27,8 @@ class RunHeap {
 
   // `tickets` has an element for every record of the table, but only those of first pages are used.
   // `borders` is empty.
-  RunHeap(PoolPage* table, Ticket* tickets, PoolPageSet* borders, QueueSlots& slots) noexcept
-      : table_{table}, tickets_{tickets}, borders_{borders}, slots_{&slots} {}
+  RunHeap(PoolPage* table, Ticket* tickets, PoolPageSet* borders, QueueFences& fences) noexcept
+      : table_{table}, tickets_{tickets}, borders_{borders}, fences_{&fences} {}
 
   // Adds a region, free as a whole. The records before and after the region remain `none`.
   void add(Index first, Index count, Ticket until = {}) noexcept;
@@ -41,7 +41,7 @@ class RunHeap {
   // The first page of a free run of at least `count` pages that is usable by the queue of `entry`;
   // k_none if none was found. Examines only a few runs of each list, so it may miss one that comes
   // after waiting ones.
-  [[nodiscard]] Index find(Index count, QueueSlots::EntryIndex entry) const noexcept;
+  [[nodiscard]] Index find(Index count, QueueFences::EntryIndex entry) const noexcept;
   [[nodiscard]] Index length_of(Index first) const noexcept {
     return table_[first].span.load(k_relaxed);
   }
@@ -65,7 +65,7 @@ class RunHeap {
   // Joins neighbours that could not be joined when they were freed and can be now.
   [[nodiscard]] Progress coalesce(Index index) noexcept;
   // Joins all neighbours that are usable by the queue of `entry`, whatever their length.
-  [[nodiscard]] Progress unite_all(Index index, QueueSlots::EntryIndex entry) noexcept;
+  [[nodiscard]] Progress unite_all(Index index, QueueFences::EntryIndex entry) noexcept;
   // A search for neighbours that are all usable by one queue and together long enough. They are
   // counted before they are joined, since joined runs are usable by fewer queues. Counted runs may
   // be allocated while the lock is released, so everything is checked again when they are joined.
@@ -76,7 +76,7 @@ class RunHeap {
   };
   // Joins no more neighbours than needed for `wanted` pages; then `found` is the run. Only tests
   // pass a smaller `max_examined`.
-  void unite(Search& search, Index wanted, QueueSlots::EntryIndex entry,
+  void unite(Search& search, Index wanted, QueueFences::EntryIndex entry,
              int max_examined = k_max_examined) noexcept;
 
   struct Finding {
@@ -92,12 +92,12 @@ class RunHeap {
   // While this is unchanged, a search for neighbours that failed would fail again.
   struct State {
     std::uint64_t borders = 0;  // created so far
-    std::uint64_t passes = 0;   // `QueueSlots::passes`
+    std::uint64_t passes = 0;   // `QueueFences::passes`
     bool operator==(const State&) const noexcept = default;
   };
   // Empty if the state is about to change.
   [[nodiscard]] std::optional<State> state() const noexcept {
-    const auto passes = slots_->passes();
+    const auto passes = fences_->passes();
     return passes ? std::optional{State{borders_added_, *passes}} : std::nullopt;
   }
 
@@ -114,18 +114,18 @@ class RunHeap {
   [[nodiscard]] bool is_sound_free(Index first) const noexcept;
   [[nodiscard]] bool is_sound_allocated(Index first) const noexcept;
   [[nodiscard]] Index usable_in(List list, Index count,
-                                QueueSlots::EntryIndex entry) const noexcept;
+                                QueueFences::EntryIndex entry) const noexcept;
   [[nodiscard]] bool next_longer(List& list) const noexcept;
   [[nodiscard]] Index first_before(Index first) const noexcept;
   void add_border(Index border) noexcept;
   Index join(Index first) noexcept;
   void join_two(Index first) noexcept;
   [[nodiscard]] bool is_free(Index first) const noexcept;
-  [[nodiscard]] bool is_free_for(Index first, QueueSlots::EntryIndex entry) const noexcept;
-  void unite_one(Search& search, Index wanted, QueueSlots::EntryIndex entry) noexcept;
-  void begin_one(Search& search, Index wanted, QueueSlots::EntryIndex entry) const noexcept;
-  void count_one(Search& search, Index wanted, QueueSlots::EntryIndex entry) const noexcept;
-  void join_one(Search& search, Index wanted, QueueSlots::EntryIndex entry) noexcept;
+  [[nodiscard]] bool is_free_for(Index first, QueueFences::EntryIndex entry) const noexcept;
+  void unite_one(Search& search, Index wanted, QueueFences::EntryIndex entry) noexcept;
+  void begin_one(Search& search, Index wanted, QueueFences::EntryIndex entry) const noexcept;
+  void count_one(Search& search, Index wanted, QueueFences::EntryIndex entry) const noexcept;
+  void join_one(Search& search, Index wanted, QueueFences::EntryIndex entry) noexcept;
   void link(Index first, Index count) noexcept;
   void unlink(Index first) noexcept;
   void mark_allocated(Index first, Index count) noexcept;
@@ -133,7 +133,7 @@ class RunHeap {
   PoolPage* table_;
   Ticket* tickets_;
   PoolPageSet* borders_;
-  QueueSlots* slots_;
+  QueueFences* fences_;
   std::uint64_t free_ = 0;
   std::uint64_t borders_added_ = 0;
   std::uint32_t doublings_ = 0;  // bit i: some list of doubling i is not empty

@@ -27,7 +27,7 @@
 
 #include "core/expects.hpp"
 #include "memory/pool/page_map.hpp"
-#include "memory/pool/queue_slots.hpp"
+#include "memory/pool/queue_fences.hpp"
 
 namespace isthmus {
 

@@ -85,14 +85,14 @@ void SlabList::free_waiting(Slab& slab) const noexcept {
   slab.until = {};
 }
 
-TakenBlocks SlabList::take_waiting(std::span<void*> out, QueueSlots::EntryIndex entry) noexcept {
+TakenBlocks SlabList::take_waiting(std::span<void*> out, QueueFences::EntryIndex entry) noexcept {
   TakenBlocks result;
   auto& taken = result.count;
   auto* next = first_[k_waiting];
   for (int examined = 0; next != nullptr && taken < out.size() && examined < k_max_examined;
        ++examined) {
     auto& slab = *std::exchange(next, next->next);
-    if (slots_->passed(slab.until)) {
+    if (fences_->passed(slab.until)) {
       const bool is_from_other = is_from_other_queue(slab.until, entry);
       free_waiting(slab);
       const auto more = take_bits(slab, slab.free_bitmap(), out.subspan(taken));
@@ -109,7 +109,7 @@ TakenBlocks SlabList::take_waiting(std::span<void*> out, QueueSlots::EntryIndex 
   return result;
 }
 
-TakenBlocks SlabList::take(std::span<void*> out, QueueSlots::EntryIndex entry) noexcept {
+TakenBlocks SlabList::take(std::span<void*> out, QueueFences::EntryIndex entry) noexcept {
   std::size_t taken = 0;
   for (std::size_t grade = 0; grade < k_grades; ++grade) {
     while (first_.at(grade) != nullptr && taken < out.size()) {
@@ -123,14 +123,14 @@ TakenBlocks SlabList::take(std::span<void*> out, QueueSlots::EntryIndex entry) n
   return taken != 0 ? TakenBlocks{taken} : take_waiting(out, entry);
 }
 
-bool SlabList::has(QueueSlots::EntryIndex entry) const noexcept {
+bool SlabList::has(QueueFences::EntryIndex entry) const noexcept {
   if (std::any_of(first_.begin(), first_.begin() + k_grades,
                   [](const Slab* each) { return each != nullptr; })) {
     return true;
   }
   const auto* next = first_[k_waiting];
   for (int examined = 0; next != nullptr && examined < k_max_examined; ++examined) {
-    if (slots_->is_usable(next->until, entry)) {
+    if (fences_->is_usable(next->until, entry)) {
       return true;
     }
     next = next->next;
@@ -142,16 +142,16 @@ Slab* SlabList::return_block(Slab& slab, void* block, Ticket freed) noexcept {
   const auto number = slab.block_at(block);
   const auto bit = std::uint64_t{1} << number % 64;
   const auto old_list = list_of(slab);
-  if (slab.waiting != 0 && slots_->passed(slab.until)) {
+  if (slab.waiting != 0 && fences_->passed(slab.until)) {
     free_waiting(slab);
   }
-  if (slots_->passed(freed)) {
+  if (fences_->passed(freed)) {
     poison_.apply(block, slab.block_bytes);
     slab.free_bitmap()[number / 64] |= bit;
     ++slab.free_count;
   } else {
     slab.waiting_bitmap()[number / 64] |= bit;
-    slab.until = slab.waiting == 0 ? freed : slots_->joined(slab.until, freed);
+    slab.until = slab.waiting == 0 ? freed : fences_->joined(slab.until, freed);
     ++slab.waiting;
   }
   if (slab.is_unused()) {

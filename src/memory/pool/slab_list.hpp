@@ -29,17 +29,17 @@ struct TakenBlocks {
 class SlabList {
  public:
   SlabList() noexcept = default;
-  explicit SlabList(QueueSlots& slots, FreePoison poison = {}) noexcept
-      : slots_{&slots}, poison_{poison} {}
+  explicit SlabList(QueueFences& fences, FreePoison poison = {}) noexcept
+      : fences_{&fences}, poison_{poison} {}
 
   // Adds a new slab, and takes blocks of it for the thread that created it. Returns the number of
   // blocks taken.
   [[nodiscard]] std::size_t add(Slab& slab, std::span<void*> out) noexcept;
   // Takes blocks that are usable by the queue of `entry` from the fullest slabs. Examines only a
   // few waiting slabs.
-  [[nodiscard]] TakenBlocks take(std::span<void*> out, QueueSlots::EntryIndex entry) noexcept;
+  [[nodiscard]] TakenBlocks take(std::span<void*> out, QueueFences::EntryIndex entry) noexcept;
   // Whether `take` would return any block.
-  [[nodiscard]] bool has(QueueSlots::EntryIndex entry) const noexcept;
+  [[nodiscard]] bool has(QueueFences::EntryIndex entry) const noexcept;
   // Returns a block to its slab. Returns the slab, removed from the list, if it now holds all its
   // blocks; else null.
   [[nodiscard]] Slab* return_block(Slab& slab, void* block, Ticket freed) noexcept;
@@ -70,9 +70,9 @@ class SlabList {
   void poison_waiting(Slab& slab) const noexcept;
   void free_waiting(Slab& slab) const noexcept;
   [[nodiscard]] TakenBlocks take_waiting(std::span<void*> out,
-                                         QueueSlots::EntryIndex entry) noexcept;
+                                         QueueFences::EntryIndex entry) noexcept;
 
-  QueueSlots* slots_ = nullptr;
+  QueueFences* fences_ = nullptr;
   FreePoison poison_;
   std::array<Slab*, k_grades + 1> first_{};
   Slab* last_waiting_ = nullptr;

@@ -32,25 +32,25 @@ void initialize(Slab& slab, const SlabShape& shape, const RegionHeap::PageRun& r
 
 // A batch holds half of what a thread's only cache of the pool may hold of a class.
 SlabSource::SlabSource(const SizeClasses& classes, RegionHeap& regions, RegionSource& source,
-                       QueueSlots& slots)
+                       QueueFences& fences)
     : classes_{classes},
       regions_{regions},
       source_{source},
-      slots_{slots},
-      lists_{slots, source.poison(), classes,
+      fences_{fences},
+      lists_{fences, source.poison(), classes,
              [](std::size_t block_bytes) { return ThreadCache::Bin::max_count(block_bytes) / 2; }} {
 }
 
 std::size_t SlabSource::take_own(unsigned size_class, std::span<void*> out, Queue& queue,
                                  unsigned shard) noexcept {
-  const auto taken = lists_.take_own(size_class, out, slots_.find(&queue), shard);
+  const auto taken = lists_.take_own(size_class, out, fences_.find(&queue), shard);
   observe_reuse(source_.pool(), taken, out, queue);
   return taken.count;
 }
 
 std::size_t SlabSource::take_other_shards(unsigned size_class, std::span<void*> out, Queue& queue,
                                           unsigned shard) noexcept {
-  const auto taken = lists_.take_other_shards(size_class, out, slots_.find(&queue), shard);
+  const auto taken = lists_.take_other_shards(size_class, out, fences_.find(&queue), shard);
   observe_reuse(source_.pool(), taken, out, queue);
   return taken.count;
 }
@@ -82,7 +82,7 @@ SlabShape SlabSource::next_shape(unsigned size_class) const noexcept {
 
 WantedRun SlabSource::run_for(const SlabShape& shape, Queue& queue) const noexcept {
   const auto smallest = SlabShape::smallest(shape.block_bytes);
-  return {shape.block_bytes, shape.pages, smallest.pages, 1, slots_.find(&queue)};
+  return {shape.block_bytes, shape.pages, smallest.pages, 1, fences_.find(&queue)};
 }
 
 bool SlabSource::can_spare_slab(unsigned size_class) const noexcept {
@@ -93,7 +93,7 @@ bool SlabSource::can_spare_slab(unsigned size_class) const noexcept {
 std::size_t SlabSource::add_from_free(unsigned size_class, std::span<void*> out, Queue& queue,
                                       unsigned shard) noexcept {
   const auto shape = next_shape(size_class);
-  const auto entry = slots_.find(&queue);
+  const auto entry = fences_.find(&queue);
   const auto run = regions_.allocate(shape.pages, 1, entry);
   if (run.count == 0) {
     return 0;
@@ -115,7 +115,7 @@ Result<std::size_t> SlabSource::cut(unsigned size_class, const SlabShape& shape,
     regions_.deallocate(run.first, run.until);
     return Error::no_memory();
   }
-  initialize(*slab, actual, run, !slots_.passed(run.until));
+  initialize(*slab, actual, run, !fences_.passed(run.until));
   for (RegionHeap::Index each = 0; each < actual.pages; ++each) {
     regions_.table()[run.first + each].set_slab(*slab, size_class);
   }

@@ -23,7 +23,7 @@ class SlabSource {
  public:
   // All arguments must outlive the object. Throws std::bad_alloc.
   SlabSource(const SizeClasses& classes, RegionHeap& regions, RegionSource& source,
-             QueueSlots& slots);
+             QueueFences& fences);
 
   // Takes free blocks that the queue may use: from the central lists or, while the free blocks in
   // slabs are only a small part of the memory that the pool holds, from a new slab. Takes at most
@@ -74,7 +74,7 @@ class SlabSource {
   const SizeClasses& classes_;
   RegionHeap& regions_;
   RegionSource& source_;
-  QueueSlots& slots_;
+  QueueFences& fences_;
   CentralLists lists_;
 };
 

@@ -46,10 +46,10 @@ class ShardNumbers {
 };
 ShardNumbers shards;
 
-void attach(ThreadCache& cache, ThreadCacheOwner& pool, Queue* key, QueueSlots::EntryIndex entry,
+void attach(ThreadCache& cache, ThreadCacheOwner& pool, Queue* key, QueueFences::EntryIndex entry,
             std::uint32_t share) noexcept {
   cache.entry = entry;
-  pool.slots().attach_thread_cache(entry);
+  pool.fences().attach_thread_cache(entry);
   cache.queue = key;
   cache.queue_key = key != nullptr ? key->key() : 0;
   cache.previous = nullptr;
@@ -65,7 +65,7 @@ void attach(ThreadCache& cache, ThreadCacheOwner& pool, Queue* key, QueueSlots::
 void detach(ThreadCache& cache) noexcept {
   auto& pool = *cache.owner.load(k_relaxed);
   pool.flush(cache);
-  pool.slots().detach_thread_cache(cache.entry);
+  pool.fences().detach_thread_cache(cache.entry);
   if (cache.previous != nullptr) {
     cache.previous->next = cache.next;
   } else {
@@ -194,8 +194,8 @@ class ThreadCaches {
     if (key != nullptr) {
       ThreadCache::reserve_entry_for(pool, *key);
     }
-    const auto entry = pool.slots().find(key);
-    if (entry == QueueSlots::k_no_queue && key != nullptr) {
+    const auto entry = pool.fences().find(key);
+    if (entry == QueueFences::k_no_queue && key != nullptr) {
       return false;  // the queue is no longer in order, or no free entry is left
     }
     const std::lock_guard hold{thread_caches_lock()};
@@ -388,7 +388,7 @@ void ThreadCache::revoke(ThreadCacheOwner& pool, Revoked scope) noexcept {
 }
 
 void ThreadCache::reserve_entry_for(ThreadCacheOwner& pool, Queue& queue) noexcept {
-  if (!pool.slots().has_entry_for(queue)) {
+  if (!pool.fences().has_entry_for(queue)) {
     const std::lock_guard hold{thread_caches_lock()};
     flush_some(pool, Revoked::all, [](ThreadCache& each) { return is_dead(each); });
   }

@@ -42,7 +42,7 @@ class ThreadCacheOwner {
   ThreadCacheOwner(const ThreadCacheOwner&) = delete;
   ThreadCacheOwner& operator=(const ThreadCacheOwner&) = delete;
 
-  [[nodiscard]] QueueSlots& slots() const noexcept { return *slots_; }
+  [[nodiscard]] QueueFences& fences() const noexcept { return *fences_; }
   // The first of its thread caches. These two require the lock of thread_cache.cpp.
   [[nodiscard]] ThreadCache* thread_caches() const noexcept { return thread_caches_; }
   void set_thread_caches(ThreadCache* first) noexcept { thread_caches_ = first; }
@@ -53,11 +53,11 @@ class ThreadCacheOwner {
   virtual void flush(ThreadCache& cache) noexcept = 0;
 
  protected:
-  explicit ThreadCacheOwner(Ref<QueueSlots> slots) noexcept : slots_{std::move(slots)} {}
+  explicit ThreadCacheOwner(Ref<QueueFences> fences) noexcept : fences_{std::move(fences)} {}
   ~ThreadCacheOwner() = default;
 
  private:
-  const Ref<QueueSlots> slots_;
+  const Ref<QueueFences> fences_;
   ThreadCache* thread_caches_ = nullptr;
 };
 
@@ -91,7 +91,7 @@ class ThreadCache {
   static constexpr std::size_t k_max_cached_pages = 1024;  // 64 MiB, or a single run
 
   // The calling thread's thread cache of `pool` for a key (`thread_cache_key`), created if
-  // necessary. Null if there is no memory or no entry in `QueueSlots`, if the thread is ending, or
+  // necessary. Null if there is no memory or no entry in `QueueFences`, if the thread is ending, or
   // on a thread of the library, which frees but does not allocate.
   [[nodiscard]] static ThreadCache* find(ThreadCacheOwner& pool, Queue* key) noexcept;
   // Moves the memory of the pool in the calling thread's caches to the pool's central lists.
@@ -139,7 +139,7 @@ class ThreadCache {
   // begins at that address. Precondition: held.
   [[nodiscard]] bool keep_run(PoolPage& first, std::byte* base, PoolPageTable& table) noexcept;
 
-  // Whether the thread cache belongs to this pool and queue. The entry in `QueueSlots` keeps the
+  // Whether the thread cache belongs to this pool and queue. The entry in `QueueFences` keeps the
   // queue alive, so no other queue can have its address.
   [[nodiscard]] bool serves(const ThreadCacheOwner& pool, const Queue* key) const noexcept {
     return owner.load(k_relaxed) == &pool && queue == key;
@@ -166,7 +166,7 @@ class ThreadCache {
   // Its queue. Only the owner accesses this and the fields below, except the links.
   Queue* queue = nullptr;
   std::uintptr_t queue_key = 0;  // of `queue`
-  QueueSlots::EntryIndex entry = QueueSlots::k_no_queue;
+  QueueFences::EntryIndex entry = QueueFences::k_no_queue;
   unsigned shard = 0;           // the thread's shard of the pool's central lists
   std::uint64_t found_at = 0;   // number of the thread's last search that found it; only grows
   ThreadCache* next = nullptr;  // in the pool's list or that of spare ones

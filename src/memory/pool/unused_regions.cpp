@@ -14,15 +14,15 @@ UnusedRegions::Index UnusedRegions::min_run() const noexcept {
   return min_count;
 }
 
-std::vector<UnusedRegion> UnusedRegions::find(QueueSlots::EntryIndex entry) const {
+std::vector<UnusedRegion> UnusedRegions::find(QueueFences::EntryIndex entry) const {
   const auto& regions = heap_.regions_;
   const auto& source = heap_.source_;
   std::vector<UnusedRegion> found;
   found.reserve(regions.size());
   const bool divides = source.divides();
   heap_.runs_.visit_free(min_run(), [&](Index first, Index count, Ticket until) {
-    const auto& slots = heap_.slots_;
-    if (!(source.moves_in_order() ? slots.is_usable(until, entry) : slots.passed(until))) {
+    const auto& fences = heap_.fences_;
+    if (!(source.moves_in_order() ? fences.is_usable(until, entry) : fences.passed(until))) {
       return;
     }
     const auto end = first + count;

@@ -34,11 +34,11 @@ class UnusedRegions {
 
   // Joins neighbouring runs that are usable by the queue of `entry`, so that a region in which
   // several such runs lie is found. Releases the lock at intervals: call it first.
-  void unite(QueueSlots::EntryIndex entry) noexcept { heap_.unite_all(entry, hold_); }
+  void unite(QueueFences::EntryIndex entry) noexcept { heap_.unite_all(entry, hold_); }
   // Unused regions, and unused parts of regions that divide, sorted by first page. Those with
   // pending work are included only where regions move in order, for the queue of that work. Throws
   // std::bad_alloc.
-  [[nodiscard]] std::vector<UnusedRegion> find(QueueSlots::EntryIndex entry) const;
+  [[nodiscard]] std::vector<UnusedRegion> find(QueueFences::EntryIndex entry) const;
   // The region that contains it.
   [[nodiscard]] const Region& region_of(const UnusedRegion& unused) const noexcept {
     return heap_.regions_[unused.position];
@@ -71,7 +71,7 @@ Region UnusedRegions::remove_smallest(Accept&& accept) noexcept {
   heap_.runs_.visit_free(min_run(), [&](Index first, Index count, Ticket until) {
     const auto end = first + count;
     for (auto at = regions.find(first); at != regions.end() && at->first < end; ++at) {
-      if (at->first >= first && at->first + at->count <= end && heap_.slots_.passed(until) &&
+      if (at->first >= first && at->first + at->count <= end && heap_.fences_.passed(until) &&
           accept(*at) && (found == regions.end() || at->count < found->count)) {
         found = at;
         inside = first;

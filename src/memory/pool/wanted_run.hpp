@@ -13,7 +13,7 @@ struct WantedRun {
   RegionHeap::Index count;      // pages
   RegionHeap::Index min_count;  // pages that suffice if there are no more
   std::size_t alignment;        // in bytes, a power of two
-  QueueSlots::EntryIndex entry;
+  QueueFences::EntryIndex entry;
 
   [[nodiscard]] std::size_t run_bytes() const noexcept {
     return std::size_t{count} * k_pool_page_bytes;

@@ -111,7 +111,7 @@ Ref<Queue> Allocation::find_queue(std::uint64_t serial) noexcept {
     return freed_after_;
   }
   auto* const pool = resource_->as_pool();
-  return pool != nullptr ? pool->slots().find(serial) : Ref<Queue>{};
+  return pool != nullptr ? pool->fences().find(serial) : Ref<Queue>{};
 }
 
 bool Allocation::release_after_uses() {

@@ -62,13 +62,13 @@ void Arena::split(Blocks::iterator position, std::size_t first) {
   free_.insert(std::move(node));
 }
 
-std::byte* Arena::allocate(std::size_t nbytes, std::size_t alignment, QueueSlots::EntryIndex entry,
-                           const QueueSlots& slots) {
+std::byte* Arena::allocate(std::size_t nbytes, std::size_t alignment, QueueFences::EntryIndex entry,
+                           const QueueFences& fences) {
   const auto padding_of = [alignment](const Block& at) {
     return (0 - address(at.begin)) & (alignment - 1);
   };
   const auto fits = [&](const Block* each) {
-    return padding_of(*each) <= each->nbytes - nbytes && slots.is_usable(each->freed, entry);
+    return padding_of(*each) <= each->nbytes - nbytes && fences.is_usable(each->freed, entry);
   };
   const auto found = std::find_if(free_.lower_bound<std::size_t>(nbytes), free_.end(), fits);
   if (found == free_.end()) {
@@ -126,56 +126,57 @@ Result<Arena::Blocks::iterator> Arena::begin_free(const void* pointer) noexcept 
   return at;
 }
 
-void Arena::end_free(Blocks::iterator position, Ticket freed, QueueSlots& slots) noexcept {
+void Arena::end_free(Blocks::iterator position, Ticket freed, QueueFences& fences) noexcept {
   auto& block = position->second;
   block.freed = freed;
   block.state = Block::free;
   block.superblock->live_bytes -= block.nbytes;
   free_.insert(std::move(block.node));
-  if (const auto next = std::next(position); can_coalesce(position, next, slots)) {
-    coalesce(position, next, slots);
+  if (const auto next = std::next(position); can_coalesce(position, next, fences)) {
+    coalesce(position, next, fences);
   }
-  if (position != blocks_.begin() && can_coalesce(std::prev(position), position, slots)) {
-    coalesce(std::prev(position), position, slots);
+  if (position != blocks_.begin() && can_coalesce(std::prev(position), position, fences)) {
+    coalesce(std::prev(position), position, fences);
   }
 }
 
 bool Arena::can_coalesce(Blocks::iterator first, Blocks::iterator second,
-                         const QueueSlots& slots) const noexcept {
+                         const QueueFences& fences) const noexcept {
   if (second == blocks_.end()) {
     return false;
   }
   const auto& a = first->second;
   const auto& b = second->second;
   return a.superblock == b.superblock && a.state == Block::free && b.state == Block::free &&
-         slots.joins(a.freed, b.freed);
+         fences.joins(a.freed, b.freed);
 }
 
-void Arena::coalesce(Blocks::iterator first, Blocks::iterator second, QueueSlots& slots) noexcept {
+void Arena::coalesce(Blocks::iterator first, Blocks::iterator second,
+                     QueueFences& fences) noexcept {
   auto& merged = first->second;
   auto node = free_.extract(&merged);
   free_.erase(&second->second);
-  merged.freed = slots.joined(merged.freed, second->second.freed);
+  merged.freed = fences.joined(merged.freed, second->second.freed);
   merged.nbytes += second->second.nbytes;
   free_.insert(std::move(node));
   blocks_.erase(second);
 }
 
-void Arena::coalesce(QueueSlots& slots) noexcept {
+void Arena::coalesce(QueueFences& fences) noexcept {
   for (auto each = blocks_.begin(); each != blocks_.end();) {
-    if (const auto next = std::next(each); can_coalesce(each, next, slots)) {
-      coalesce(each, next, slots);
+    if (const auto next = std::next(each); can_coalesce(each, next, fences)) {
+      coalesce(each, next, fences);
     } else {
       each = next;
     }
   }
 }
 
-bool Arena::remove(Superblock& superblock, const QueueSlots& slots) noexcept {
+bool Arena::remove(Superblock& superblock, const QueueFences& fences) noexcept {
   const auto begin = blocks_.lower_bound(address(superblock.base()));
   const auto end = blocks_.lower_bound(address(superblock.base() + superblock.nbytes()));
   const bool is_free = superblock.live_bytes == 0 && std::all_of(begin, end, [&](const auto& each) {
-                         return slots.passed(each.second.freed);
+                         return fences.passed(each.second.freed);
                        });
   if (is_free) {
     for (auto each = begin; each != end; ++each) {

@@ -14,7 +14,7 @@
 
 #include "core/mutex.hpp"
 #include "core/thread_safety.hpp"
-#include "memory/pool/queue_slots.hpp"
+#include "memory/pool/queue_fences.hpp"
 #include "memory/records/cut_areas.hpp"
 
 namespace isthmus {
@@ -58,7 +58,7 @@ class alignas(64) Arena {
   // Returns null if no sufficiently large free block is usable by the queue of `entry`. Throws
   // std::bad_alloc.
   [[nodiscard]] std::byte* allocate(std::size_t nbytes, std::size_t alignment,
-                                    QueueSlots::EntryIndex entry, const QueueSlots& slots)
+                                    QueueFences::EntryIndex entry, const QueueFences& fences)
       ISTHMUS_REQUIRES(lock);
   [[nodiscard]] bool has_free() const noexcept ISTHMUS_REQUIRES(lock) { return !free_.empty(); }
   // The block that contains `pointer`. If there is none, the result has 0 bytes.
@@ -67,14 +67,14 @@ class alignas(64) Arena {
   // block of the arena begins at that address.
   [[nodiscard]] Result<Blocks::iterator> begin_free(const void* pointer) noexcept
       ISTHMUS_REQUIRES(lock);
-  void end_free(Blocks::iterator position, Ticket freed, QueueSlots& slots) noexcept
+  void end_free(Blocks::iterator position, Ticket freed, QueueFences& fences) noexcept
       ISTHMUS_REQUIRES(lock);
   // Joins adjacent free blocks whose tickets can be joined now, but could not when the blocks were
   // freed.
-  void coalesce(QueueSlots& slots) noexcept ISTHMUS_REQUIRES(lock);
+  void coalesce(QueueFences& fences) noexcept ISTHMUS_REQUIRES(lock);
   // Removes the superblock. Returns false, without effect, if any of its blocks is not free or is
   // still used by work.
-  [[nodiscard]] bool remove(Superblock& superblock, const QueueSlots& slots) noexcept
+  [[nodiscard]] bool remove(Superblock& superblock, const QueueFences& fences) noexcept
       ISTHMUS_REQUIRES(lock);
 
  private:
@@ -82,8 +82,8 @@ class alignas(64) Arena {
   [[nodiscard]] Blocks::iterator find(const void* pointer) noexcept ISTHMUS_REQUIRES(lock);
   void split(Blocks::iterator position, std::size_t first) ISTHMUS_REQUIRES(lock);
   [[nodiscard]] bool can_coalesce(Blocks::iterator first, Blocks::iterator second,
-                                  const QueueSlots& slots) const noexcept ISTHMUS_REQUIRES(lock);
-  void coalesce(Blocks::iterator first, Blocks::iterator second, QueueSlots& slots) noexcept
+                                  const QueueFences& fences) const noexcept ISTHMUS_REQUIRES(lock);
+  void coalesce(Blocks::iterator first, Blocks::iterator second, QueueFences& fences) noexcept
       ISTHMUS_REQUIRES(lock);
 
   Blocks blocks_ ISTHMUS_GUARDED_BY(lock);

@@ -57,19 +57,19 @@ Result<void*> ArenaResource::allocate(std::size_t nbytes, std::size_t alignment,
 // allow free blocks to be joined.
 std::byte* ArenaResource::allocate_from_held(Arena& arena, std::size_t nbytes,
                                              std::size_t alignment, Queue& queue) {
-  slots().fence_if_due();
-  const auto entry = slots().find(&queue);
+  fences().fence_if_due();
+  const auto entry = fences().find(&queue);
   {
     const LockGuard hold{arena.lock};
-    auto* const block = arena.allocate(nbytes, alignment, entry, slots());
+    auto* const block = arena.allocate(nbytes, alignment, entry, fences());
     if (block != nullptr || !arena.has_free()) {
       return block;
     }
   }
-  slots().fence();
+  fences().fence();
   const LockGuard hold{arena.lock};
-  arena.coalesce(slots());
-  return arena.allocate(nbytes, alignment, entry, slots());
+  arena.coalesce(fences());
+  return arena.allocate(nbytes, alignment, entry, fences());
 }
 
 Result<ArenaResource::HeldSuperblock> ArenaResource::allocate_superblock(std::size_t nbytes,
@@ -108,13 +108,13 @@ Result<void*> ArenaResource::allocate_from_new(Arena& arena, std::size_t nbytes,
   auto held = grow(nbytes, alignment, queue);
   ISTHMUS_TRY(held);
   const auto base = address(held->superblock.base());
-  const auto until = slots().ticket_after(queue.is_known_idle() ? nullptr : &queue);
+  const auto until = fences().ticket_after(queue.is_known_idle() ? nullptr : &queue);
   const LockGuard hold{lock_};
   auto& added = superblocks_.emplace(base, *std::move(held)).first->second.superblock;
   added.arena = &arena;
   const LockGuard arena_hold{arena.lock};
   arena.add(added);
-  auto* const block = arena.allocate(nbytes, alignment, QueueSlots::k_no_queue, slots());
+  auto* const block = arena.allocate(nbytes, alignment, QueueFences::k_no_queue, fences());
   arena.delay_reuse(added, until);  // until then, ordered after earlier uses on `queue` only
   return static_cast<void*>(block);
 }
@@ -136,7 +136,7 @@ Result<void> ArenaResource::deallocate(void* pointer, std::size_t, Queue* after)
   const auto& block = (*found)->second;
   const auto freed = ticket_of_free(*block.superblock->memory, pointer, block.nbytes, after);
   const LockGuard hold{arena->lock};
-  arena->end_free(*found, freed, slots());
+  arena->end_free(*found, freed, fences());
   return {};
 }
 
@@ -159,7 +159,7 @@ std::size_t ArenaResource::release_free_chunks() noexcept {
     auto& superblock = each->second.superblock;
     const auto next = std::next(each);
     const LockGuard arena_hold{superblock.arena->lock};
-    if (superblock.arena->remove(superblock, slots())) {
+    if (superblock.arena->remove(superblock, fences())) {
       nbytes += superblock.nbytes();
       released.insert(superblocks_.extract(each));
     }

@@ -100,14 +100,14 @@ void FixedSizeResource::remove(Block& block) noexcept {
 // Prefers the block that was freed last on the request's queue, since it is in the processor's
 // caches. Otherwise takes a block that any queue may use.
 FixedSizeResource::Block* FixedSizeResource::take_free_block(
-    QueueSlots::EntryIndex entry) noexcept {
+    QueueFences::EntryIndex entry) noexcept {
   auto* found = lists_.at(list_of(entry)).first;
-  if (found != nullptr && !slots().is_usable(found->freed, entry)) {
+  if (found != nullptr && !fences().is_usable(found->freed, entry)) {
     found = nullptr;
   }
   for (std::size_t index = 0; found == nullptr && index < used_lists_; ++index) {
     auto* oldest = lists_.at(index).last;
-    found = oldest != nullptr && slots().passed(oldest->freed) ? oldest : nullptr;
+    found = oldest != nullptr && fences().passed(oldest->freed) ? oldest : nullptr;
   }
   if (found != nullptr) {
     remove(*found);
@@ -136,8 +136,8 @@ Result<void> FixedSizeResource::check_request(std::size_t nbytes, std::size_t al
 // It does so only once, since the work before a fence may run indefinitely.
 Result<void*> FixedSizeResource::allocate(std::size_t nbytes, std::size_t alignment, Queue& queue) {
   ISTHMUS_TRY(check_request(nbytes, alignment));
-  slots().fence_if_due();
-  const auto entry = slots().find(&queue);
+  fences().fence_if_due();
+  const auto entry = fences().find(&queue);
   for (bool fenced = false;; fenced = true) {
     {
       const LockGuard hold{lock_};
@@ -149,7 +149,7 @@ Result<void*> FixedSizeResource::allocate(std::size_t nbytes, std::size_t alignm
     if (fenced) {
       return allocate_from_new(queue);
     }
-    slots().fence();
+    fences().fence();
   }
 }
 
@@ -159,7 +159,7 @@ Result<void*> FixedSizeResource::allocate_from_new(Queue& queue) {
   auto slab = std::make_unique<Slab>();
   slab->memory = *std::move(memory);
   slab->blocks.resize(slab_blocks_);
-  const auto until = slots().ticket_after(queue.is_known_idle() ? nullptr : &queue);
+  const auto until = fences().ticket_after(queue.is_known_idle() ? nullptr : &queue);
   for (auto& each : slab->blocks) {
     each.slab = slab.get();
     each.freed = until;  // until then, ordered after earlier uses on `queue` only
@@ -209,7 +209,7 @@ CutBlock FixedSizeResource::block_at(const void* pointer) noexcept {
 bool FixedSizeResource::is_free(const Slab& slab) const noexcept {
   return slab.live_blocks == 0 &&
          std::all_of(slab.blocks.begin(), slab.blocks.end(),
-                     [&](const Block& each) { return slots().passed(each.freed); });
+                     [&](const Block& each) { return fences().passed(each.freed); });
 }
 
 // Needs memory only for its result. If there is none, removes no slab.

@@ -5,7 +5,7 @@
 // Use it if all blocks have the same size: no request is rounded up to a size class, and a slab has
 // no blocks of other sizes. A block that was freed on a queue is in the list of that queue, most
 // recently freed first. That queue can reuse it immediately. Other queues can reuse it once its
-// ticket has passed (queue_slots.hpp), the oldest block first. Each block has its own ticket, so
+// ticket has passed (queue_fences.hpp), the oldest block first. Each block has its own ticket, so
 // that no ticket is lost when lists are searched. There is one lock, which is not held while
 // upstream is called. A free searches the slabs by address for the slab of its block, and needs no
 // memory.
@@ -76,10 +76,10 @@ class FixedSizeResource final : public RetainingResource {
 
   [[nodiscard]] Slab* slab_of(const void* pointer) noexcept ISTHMUS_REQUIRES(lock_);
   [[nodiscard]] Result<Block*> live_block_at(const void* pointer) noexcept ISTHMUS_REQUIRES(lock_);
-  [[nodiscard]] static std::size_t list_of(QueueSlots::EntryIndex entry) noexcept {
+  [[nodiscard]] static std::size_t list_of(QueueFences::EntryIndex entry) noexcept {
     return std::min<std::size_t>(entry, k_lists - 1);
   }
-  [[nodiscard]] Block* take_free_block(QueueSlots::EntryIndex entry) noexcept
+  [[nodiscard]] Block* take_free_block(QueueFences::EntryIndex entry) noexcept
       ISTHMUS_REQUIRES(lock_);
   void push_free(Block& block) noexcept ISTHMUS_REQUIRES(lock_);
   void remove(Block& block) noexcept ISTHMUS_REQUIRES(lock_);

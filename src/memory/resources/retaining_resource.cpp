@@ -13,7 +13,7 @@ namespace isthmus {
 void RetainingResource::release_now() noexcept try {
   constexpr int k_max_attempts = 1000;
   // Before the fence, so that work that ends meanwhile is included.
-  const auto running = slots_->running();
+  const auto running = fences_->running();
   release_unused();
   if (!has_chunks()) {
     delete this;
@@ -35,7 +35,7 @@ std::size_t RetainingResource::trim(std::size_t keep) noexcept {
 }
 
 std::size_t RetainingResource::release_unused() noexcept {
-  slots_->fence();
+  fences_->fence();
   return release_free_chunks();
 }
 
@@ -56,7 +56,7 @@ Ticket RetainingResource::ticket_of_free(Allocation& chunk, const void* pointer,
   auto running =
       uses.is_known_idle() ? std::vector<Ref<Event>>{} : uses.pending({begin, begin + nbytes});
   if (running.empty()) {
-    return slots().ticket_after(after);
+    return fences().ticket_after(after);
   }
   if (after != nullptr && !after->is_known_idle()) {
     if (auto event = after->pending()) {
@@ -66,7 +66,7 @@ Ticket RetainingResource::ticket_of_free(Allocation& chunk, const void* pointer,
     }
   }
   auto own = own_queue();
-  return own && (*own)->fence(running) ? slots().fence_after(**own) : Ticket::never();
+  return own && (*own)->fence(running) ? fences().fence_after(**own) : Ticket::never();
 } catch (const std::bad_alloc&) {
   return Ticket::never();  // a leak rather than corrupt data
 }

@@ -12,16 +12,16 @@ namespace isthmus {
 class RetainingResource : public SuballocatingResource {
  public:
   explicit RetainingResource(MemoryResource& upstream)
-      : SuballocatingResource{upstream}, slots_{make_ref<QueueSlots>()} {}
+      : SuballocatingResource{upstream}, fences_{make_ref<QueueFences>()} {}
 
   // Releases chunks that are entirely free, then trims upstream.
   std::size_t trim(std::size_t keep) noexcept final;
   std::size_t release_unused() noexcept final;
-  [[nodiscard]] std::vector<Ref<Event>> running() final { return slots_->running(); }
+  [[nodiscard]] std::vector<Ref<Event>> running() final { return fences_->running(); }
 
  protected:
-  ~RetainingResource() override { slots_->drop_queues(); }
-  [[nodiscard]] QueueSlots& slots() const noexcept { return *slots_; }
+  ~RetainingResource() override { fences_->drop_queues(); }
+  [[nodiscard]] QueueFences& fences() const noexcept { return *fences_; }
   // The ticket of a block that is freed now. It passes after all work on `after` (null: none) and
   // all work that the library knows to use the block's bytes: copies and recorded work. The
   // caller's queue does not wait for this work.
@@ -38,7 +38,7 @@ class RetainingResource : public SuballocatingResource {
 
   [[nodiscard]] Result<Ref<Queue>> own_queue();
 
-  const Ref<QueueSlots> slots_;
+  const Ref<QueueFences> fences_;
   Mutex own_lock_;
   Ref<Queue> own_queue_ ISTHMUS_GUARDED_BY(own_lock_);  // only for fences of this resource
   int release_attempts_ = 0;

@@ -7,7 +7,7 @@
 // with `record_queue_work`.
 
 #include "memory/base/deferred_release.hpp"
-#include "memory/pool/queue_slots.hpp"
+#include "memory/pool/queue_fences.hpp"
 #include "memory/records/cut_areas.hpp"
 #include "memory/resources/caching_adaptor.hpp"
 

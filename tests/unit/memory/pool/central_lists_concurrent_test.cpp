@@ -23,7 +23,7 @@ constexpr auto k_slab_shape = SlabShape::of_first(k_block_bytes);
 constexpr SizeClasses k_finest{SizeClasses::k_smallest_unit};
 constexpr unsigned k_class = k_finest.class_of(k_block_bytes);
 constexpr std::size_t k_in_batch = 16;
-constexpr QueueSlots::EntryIndex k_whoever = QueueSlots::k_no_queue;
+constexpr QueueFences::EntryIndex k_whoever = QueueFences::k_no_queue;
 
 // Slabs at addresses that are never accessed.
 class central_shards : public testing::Test {
@@ -85,8 +85,8 @@ class central_shards : public testing::Test {
   static constexpr std::size_t k_pages = k_slabs * k_slab_shape.pages;
   static_assert(k_slab_shape.blocks == 64);
 
-  Ref<QueueSlots> slots_ = make_ref<QueueSlots>();
-  CentralLists lists_{*slots_, {}, k_finest, [](std::size_t) { return k_in_batch; }};
+  Ref<QueueFences> fences_ = make_ref<QueueFences>();
+  CentralLists lists_{*fences_, {}, k_finest, [](std::size_t) { return k_in_batch; }};
   std::vector<Slab*> made_;
 
  private:

@@ -153,7 +153,7 @@ TEST_P(free_poison_test, comes_when_the_pool_learns_that_work_has_ended) {
     gate->finish({});
     EXPECT_TRUE(done->wait({}));
     // The thread that completes a fence wakes waiting threads before it notifies the pool.
-    EXPECT_TRUE(support::eventually([&] { return from_->slots().running().empty(); }));
+    EXPECT_TRUE(support::eventually([&] { return from_->fences().running().empty(); }));
     EXPECT_EQ(poisoned_in(block, nbytes), nullptr);
     give(late, nbytes, nullptr);
     from_->trim(SIZE_MAX);

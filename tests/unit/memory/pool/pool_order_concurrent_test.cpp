@@ -271,9 +271,9 @@ TEST_F(pool_order, frees_on_two_thousand_busy_queues_wait_for_none) {
     hold_up(*busy.back(), gate);
     take_and_give(*from, *busy.back(), 128);
     take_and_give(*from, *busy.back(), std::size_t{64} << 10);
-    EXPECT_NE(from->slots().find(busy.back().get()), QueueSlots::k_no_queue);
+    EXPECT_NE(from->fences().find(busy.back().get()), QueueFences::k_no_queue);
   }
-  EXPECT_EQ(from->slots().find(busy.front()->serial()).get(), busy.front().get());
+  EXPECT_EQ(from->fences().find(busy.front()->serial()).get(), busy.front().get());
   gate->finish({});
   for (const auto& each : busy) {
     finish(*each);

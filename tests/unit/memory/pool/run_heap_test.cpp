@@ -80,7 +80,7 @@ class run_heap_test : public testing::Test {
     return found;
   }
 
-  index take(index count, QueueSlots::EntryIndex whom) {
+  index take(index count, QueueFences::EntryIndex whom) {
     const auto first = heap_.find(count, whom);
     if (first != RunHeap::k_none) {
       heap_.allocate(first, count);
@@ -94,7 +94,7 @@ class run_heap_test : public testing::Test {
       seen = heap_.coalesce(seen.next);
     }
   }
-  void unite_all(QueueSlots::EntryIndex whom) {
+  void unite_all(QueueFences::EntryIndex whom) {
     RunHeap::Progress seen;
     while (seen.next != RunHeap::k_none) {
       seen = heap_.unite_all(seen.next, whom);
@@ -102,7 +102,7 @@ class run_heap_test : public testing::Test {
   }
   // Other threads use the heap, as `between()` does, while the lock is free.
   template <class Between>
-  [[nodiscard]] index unite(index wanted, QueueSlots::EntryIndex whom, const Between& between,
+  [[nodiscard]] index unite(index wanted, QueueFences::EntryIndex whom, const Between& between,
                             int most_looks = RunHeap::k_max_examined) {
     RunHeap::Search seen;
     heap_.unite(seen, wanted, whom, most_looks);
@@ -112,7 +112,7 @@ class run_heap_test : public testing::Test {
     }
     return seen.found;
   }
-  [[nodiscard]] bool unite(index wanted, QueueSlots::EntryIndex whom) {
+  [[nodiscard]] bool unite(index wanted, QueueFences::EntryIndex whom) {
     return unite(wanted, whom, [] {}) != RunHeap::k_none;
   }
   // Frees `count` adjacent runs of one page each. Entry 2 can use all of them, but their tickets
@@ -120,7 +120,7 @@ class run_heap_test : public testing::Test {
   std::vector<index> free_apart(index count) {
     std::vector<index> all(count);
     for (auto& each : all) {
-      each = take(1, QueueSlots::k_no_queue);
+      each = take(1, QueueFences::k_no_queue);
     }
     for (index each = 0; each < count; ++each) {
       heap_.deallocate(all[each], each % 2 == 0 ? Ticket{2, 1} : Ticket{});
@@ -137,22 +137,22 @@ class run_heap_test : public testing::Test {
   static constexpr index k_pages = 700;
   std::vector<PoolPage> table_ = std::vector<PoolPage>(k_pages);
   std::vector<Ticket> tickets_{table_.size()};
-  Ref<QueueSlots> slots_ = make_ref<QueueSlots>();
+  Ref<QueueFences> fences_ = make_ref<QueueFences>();
   std::unique_ptr<PoolPageSet> borders_ = std::make_unique<PoolPageSet>();
-  RunHeap heap_{table_.data(), tickets_.data(), borders_.get(), *slots_};
+  RunHeap heap_{table_.data(), tickets_.data(), borders_.get(), *fences_};
 };
 
 TEST_F(run_heap_test, serves_nothing_before_it_has_a_region) {
-  EXPECT_EQ(take(1, QueueSlots::k_no_queue), RunHeap::k_none);
+  EXPECT_EQ(take(1, QueueFences::k_no_queue), RunHeap::k_none);
   EXPECT_TRUE(free_runs().empty());
 }
 
 TEST_F(run_heap_test, joins_what_lies_side_by_side) {
   heap_.add(1, 100);
-  const auto a = take(30, QueueSlots::k_no_queue);
-  const auto b = take(30, QueueSlots::k_no_queue);
-  const auto c = take(40, QueueSlots::k_no_queue);
-  EXPECT_EQ(take(1, QueueSlots::k_no_queue), RunHeap::k_none);
+  const auto a = take(30, QueueFences::k_no_queue);
+  const auto b = take(30, QueueFences::k_no_queue);
+  const auto c = take(40, QueueFences::k_no_queue);
+  EXPECT_EQ(take(1, QueueFences::k_no_queue), RunHeap::k_none);
   heap_.deallocate(a, {});
   heap_.deallocate(c, {});
   EXPECT_EQ(free_runs(), (std::vector<run>{{1, 30}, {61, 40}}));
@@ -163,7 +163,7 @@ TEST_F(run_heap_test, joins_what_lies_side_by_side) {
 
 TEST_F(run_heap_test, damage_is_found_where_it_is) {
   heap_.add(1, 100);
-  const auto taken = take(30, QueueSlots::k_no_queue);
+  const auto taken = take(30, QueueFences::k_no_queue);
   EXPECT_EQ(heap_.find_damage(1, 100).at, RunHeap::k_none);
   EXPECT_EQ(heap_.find_damage(1, 100).free, 70U);
   const auto expect_found = [&](std::atomic<std::uint32_t>& word, index where) {
@@ -182,9 +182,9 @@ TEST_F(run_heap_test, damage_is_found_where_it_is) {
 TEST_F(run_heap_test, what_is_free_waits_for_no_neighbours_work) {
   const Ticket waits{2, 1};
   heap_.add(1, 90);
-  const auto a = take(30, QueueSlots::k_no_queue);
-  const auto b = take(30, QueueSlots::k_no_queue);
-  const auto c = take(30, QueueSlots::k_no_queue);
+  const auto a = take(30, QueueFences::k_no_queue);
+  const auto b = take(30, QueueFences::k_no_queue);
+  const auto c = take(30, QueueFences::k_no_queue);
   heap_.deallocate(a, {});
   heap_.deallocate(b, waits);
   settle();
@@ -192,7 +192,7 @@ TEST_F(run_heap_test, what_is_free_waits_for_no_neighbours_work) {
   EXPECT_EQ(take(30, 3), a);
   heap_.deallocate(a, {});
   heap_.deallocate(c, Ticket{3, 1});
-  for (QueueSlots::EntryIndex whom : {0U, 3U}) {
+  for (QueueFences::EntryIndex whom : {0U, 3U}) {
     EXPECT_FALSE(unite(60, whom));
     EXPECT_EQ(take(60, whom), RunHeap::k_none);
   }
@@ -210,7 +210,7 @@ TEST_F(run_heap_test, continues_where_the_last_search_ended) {
   heap_.add(1, 650);
   std::vector<index> all(650);
   for (auto& each : all) {
-    each = take(1, QueueSlots::k_no_queue);
+    each = take(1, QueueFences::k_no_queue);
   }
   for (index each = 0; each < 600; ++each) {
     heap_.deallocate(all[each], Ticket{2 + each % 2, 1});
@@ -285,9 +285,9 @@ TEST_F(run_heap_test, unites_nothing_that_was_taken_meanwhile) {
 
 TEST_F(run_heap_test, unites_no_more_than_are_enough) {
   heap_.add(1, 90);
-  const auto a = take(30, QueueSlots::k_no_queue);
-  const auto b = take(10, QueueSlots::k_no_queue);
-  const auto c = take(50, QueueSlots::k_no_queue);
+  const auto a = take(30, QueueFences::k_no_queue);
+  const auto b = take(10, QueueFences::k_no_queue);
+  const auto c = take(50, QueueFences::k_no_queue);
   heap_.deallocate(a, {});
   heap_.deallocate(b, Ticket{2, 1});
   heap_.deallocate(c, {});
@@ -301,7 +301,7 @@ TEST_F(run_heap_test, unites_all_that_is_good_for_one_queue) {
   const auto waits = Ticket{2, 1};
   std::array<index, 6> all{};
   for (auto& each : all) {
-    each = take(10, QueueSlots::k_no_queue);
+    each = take(10, QueueFences::k_no_queue);
   }
   heap_.deallocate(all[0], {});
   heap_.deallocate(all[1], waits);
@@ -318,9 +318,9 @@ TEST_F(run_heap_test, unites_all_that_is_good_for_one_queue) {
 TEST_F(run_heap_test, never_joins_two_regions) {
   heap_.add(1, 10);
   heap_.add(12, 10);
-  EXPECT_EQ(take(11, QueueSlots::k_no_queue), RunHeap::k_none);
-  const auto a = take(10, QueueSlots::k_no_queue);
-  const auto b = take(10, QueueSlots::k_no_queue);
+  EXPECT_EQ(take(11, QueueFences::k_no_queue), RunHeap::k_none);
+  const auto a = take(10, QueueFences::k_no_queue);
+  const auto b = take(10, QueueFences::k_no_queue);
   heap_.deallocate(a, {});
   heap_.deallocate(b, {});
   EXPECT_EQ(free_runs(), (std::vector<run>{{1, 10}, {12, 10}}));
@@ -336,17 +336,17 @@ TEST_F(run_heap_test, what_lies_around_a_removed_region_stays) {
   heap_.remove(1, 1, 10);
   heap_.remove(61, 91, 10);
   EXPECT_EQ(free_runs(), (std::vector<run>{{11, 30}, {61, 30}}));
-  const auto a = take(30, QueueSlots::k_no_queue);
+  const auto a = take(30, QueueFences::k_no_queue);
   heap_.deallocate(a, {});
   EXPECT_EQ(free_runs(), (std::vector<run>{{11, 30}, {61, 30}})) << "joined over a hole";
 }
 
 TEST_F(run_heap_test, an_exact_length_is_found_again) {
   heap_.add(1, 500);
-  const auto a = take(37, QueueSlots::k_no_queue);
-  static_cast<void>(take(1, QueueSlots::k_no_queue));  // keeps it from being joined
+  const auto a = take(37, QueueFences::k_no_queue);
+  static_cast<void>(take(1, QueueFences::k_no_queue));  // keeps it from being joined
   heap_.deallocate(a, {});
-  EXPECT_EQ(take(37, QueueSlots::k_no_queue), a);
+  EXPECT_EQ(take(37, QueueFences::k_no_queue), a);
 }
 
 TEST_F(run_heap_test, does_what_the_model_does) {
@@ -379,7 +379,7 @@ TEST_F(run_heap_test, does_what_the_model_does) {
     } else if (random() % 2 == 0) {
       const auto count = static_cast<index>(1 + random() % (random() % 4 == 0 ? 200 : 12));
       const auto skip = static_cast<index>(random() % 8 == 0 ? random() % 5 : 0);
-      auto first = take(count + 2 * skip, QueueSlots::k_no_queue);
+      auto first = take(count + 2 * skip, QueueFences::k_no_queue);
       if (first == RunHeap::k_none) {
         ASSERT_FALSE(known.fits_surely(count + 2 * skip)) << count;
         continue;
@@ -417,12 +417,12 @@ TEST_F(run_heap_test, does_what_the_model_does) {
 TEST_F(run_heap_test, counts_free_runs_side_by_side) {
   constexpr index k_all = 600;
   const std::array<Ticket, 3> tickets{Ticket{}, {2, 1}, {3, 1}};
-  const std::array<QueueSlots::EntryIndex, 3> slots{QueueSlots::k_no_queue, 2, 3};
+  const std::array<QueueFences::EntryIndex, 3> entries{QueueFences::k_no_queue, 2, 3};
   std::mt19937 random{11};
   std::vector<index> taken;
   std::uint64_t most = 0;
   heap_.add(1, k_all);
-  const auto take_or_give = [&](QueueSlots::EntryIndex whom) {
+  const auto take_or_give = [&](QueueFences::EntryIndex whom) {
     if (random() % 2 == 0 && !taken.empty()) {
       std::swap(taken.at(random() % taken.size()), taken.back());
       heap_.deallocate(taken.back(), tickets.at(random() % tickets.size()));
@@ -433,14 +433,14 @@ TEST_F(run_heap_test, counts_free_runs_side_by_side) {
     }
   };
   for (int step = 0; step < 20'000; ++step) {
-    const auto whom = slots.at(random() % slots.size());
+    const auto whom = entries.at(random() % entries.size());
     switch (random() % 16) {
       case 0: settle(); break;
       case 1: unite_all(whom); break;
       case 2: {  // other threads allocate and free after every few steps
         const auto wanted = static_cast<index>(1 + random() % 40);
         const auto found = unite(
-            wanted, whom, [&] { take_or_give(slots.at(random() % slots.size())); },
+            wanted, whom, [&] { take_or_give(entries.at(random() % entries.size())); },
             static_cast<int>(1 + random() % 8));
         ASSERT_TRUE(found == RunHeap::k_none || heap_.length_of(found) >= wanted);
         break;

@@ -14,8 +14,8 @@
 namespace isthmus {
 namespace {
 
-constexpr QueueSlots::EntryIndex k_mine = 2;
-constexpr QueueSlots::EntryIndex k_other = 3;
+constexpr QueueFences::EntryIndex k_mine = 2;
+constexpr QueueFences::EntryIndex k_other = 3;
 constexpr Ticket k_behind_mine{k_mine, 1};  // no fence of these entries completes in this test
 constexpr Ticket k_behind_other{k_other, 1};
 
@@ -45,7 +45,7 @@ class slab_lists : public testing::Test {
     taken.resize(list_.add(made, taken));
     return taken;
   }
-  std::vector<void*> take(std::size_t most, QueueSlots::EntryIndex whom) {
+  std::vector<void*> take(std::size_t most, QueueFences::EntryIndex whom) {
     std::vector<void*> taken(most);
     taken.resize(list_.take(taken, whom).count);
     return taken;
@@ -60,8 +60,8 @@ class slab_lists : public testing::Test {
   }
 
   static_assert(k_shape.blocks == 64);
-  Ref<QueueSlots> slots_ = make_ref<QueueSlots>();
-  SlabList list_{*slots_};
+  Ref<QueueFences> fences_ = make_ref<QueueFences>();
+  SlabList list_{*fences_};
   std::vector<Slab*> made_;
 };
 
@@ -99,7 +99,7 @@ TEST_F(slab_lists, keep_what_waits_for_its_own_queue) {
   EXPECT_EQ(give(in, {taken[0], taken[1]}, k_behind_mine), nullptr);
   EXPECT_EQ(in.waiting, 2U);
   EXPECT_TRUE(take(8, k_other).empty());
-  EXPECT_TRUE(take(8, QueueSlots::k_no_queue).empty());
+  EXPECT_TRUE(take(8, QueueFences::k_no_queue).empty());
   EXPECT_EQ(take(8, k_mine).size(), 2U);
   EXPECT_EQ(in.waiting, 0U);
 }
@@ -112,7 +112,7 @@ TEST_F(slab_lists, what_waits_holds_nothing_else_back) {
   EXPECT_EQ(give(in, {taken[1]}, k_behind_mine), nullptr);
   EXPECT_EQ(give(in, {taken[2]}, k_behind_other), nullptr);
   EXPECT_TRUE(take(1, k_mine).empty()) << "behind more than one queue";
-  EXPECT_EQ(in.until.entry(), QueueSlots::k_several);
+  EXPECT_EQ(in.until.entry(), QueueFences::k_several);
 }
 
 TEST_F(slab_lists, serve_blocks_without_pending_work_to_any_queue) {
@@ -131,8 +131,8 @@ TEST_F(slab_lists, keep_blocks_with_a_use_that_never_ends) {
   EXPECT_EQ(give(in, {blocks[0]}, Ticket::never()), nullptr);
   EXPECT_EQ(give(in, {blocks[1]}, k_behind_other), nullptr);
   EXPECT_EQ(in.until, Ticket::never());
-  EXPECT_EQ(slots_->joined(k_behind_mine, Ticket::never()), Ticket::never());
-  EXPECT_FALSE(slots_->is_usable(Ticket::never(), QueueSlots::k_any_queue));
+  EXPECT_EQ(fences_->joined(k_behind_mine, Ticket::never()), Ticket::never());
+  EXPECT_FALSE(fences_->is_usable(Ticket::never(), QueueFences::k_any_queue));
 }
 
 TEST_F(slab_lists, release_a_slab_that_has_all_its_blocks) {

@@ -21,7 +21,7 @@ namespace isthmus {
 // The fences of a queue are numbered from 1 on. `issued` is raised before the fence is submitted to
 // the driver, `done` after it has completed. A ticket gets the number `issued` + 1 at the time of
 // the free. So `wanted` > `issued` means that a fence must be submitted, and `wanted` > `done`
-// means that memory still waits. (queue_slots.hpp explains the protocol.)
+// means that memory still waits. (queue_fences.hpp explains the protocol.)
 struct alignas(64) QueueEntry {
   std::atomic<std::uint64_t> serial{0};  // of the queue; 0: never used
   std::atomic<std::uint64_t> wanted{0};  // the highest number that a ticket has
@@ -37,17 +37,17 @@ struct alignas(64) QueueEntry {
 };
 
 // Writers hold the owner's lock; `find` and access to entries below `used()` need no lock.
-class QueueSlotTable {
+class QueueEntryTable {
  public:
   using Index = std::uint32_t;
   static constexpr Index k_none = 0;
   static constexpr Index k_max = (1U << 16) - 1;
 
   // The first `reserved` entries belong to no queue.
-  explicit QueueSlotTable(Index reserved) noexcept : used_{reserved} {}
-  ~QueueSlotTable();
-  QueueSlotTable(const QueueSlotTable&) = delete;
-  QueueSlotTable& operator=(const QueueSlotTable&) = delete;
+  explicit QueueEntryTable(Index reserved) noexcept : used_{reserved} {}
+  ~QueueEntryTable();
+  QueueEntryTable(const QueueEntryTable&) = delete;
+  QueueEntryTable& operator=(const QueueEntryTable&) = delete;
 
   [[nodiscard]] QueueEntry& operator[](Index index) noexcept {
     return chunk_of(index)[index % k_chunk];

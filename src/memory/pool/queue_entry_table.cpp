@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "memory/pool/queue_slot_table.hpp"
+#include "memory/pool/queue_entry_table.hpp"
 
 #include <new>
 
@@ -7,7 +7,7 @@
 
 namespace isthmus {
 
-QueueSlotTable::~QueueSlotTable() {
+QueueEntryTable::~QueueEntryTable() {
   for (auto each = chunks_.begin() + 1; each != chunks_.end(); ++each) {
     delete each->load(std::memory_order_relaxed);
   }
@@ -15,7 +15,7 @@ QueueSlotTable::~QueueSlotTable() {
 
 // A chain that changes during a walk may form a cycle, so a walk visits at most as many entries as
 // exist.
-QueueSlotTable::Index QueueSlotTable::find(std::uint64_t serial) const noexcept {
+QueueEntryTable::Index QueueEntryTable::find(std::uint64_t serial) const noexcept {
   auto at = chains_[serial % k_chains].load(std::memory_order_acquire);
   for (auto remaining = used(); at != k_none && remaining != 0; --remaining) {
     const auto& entry = (*this)[at];
@@ -27,7 +27,7 @@ QueueSlotTable::Index QueueSlotTable::find(std::uint64_t serial) const noexcept 
   return k_none;
 }
 
-QueueSlotTable::Index QueueSlotTable::add() noexcept {
+QueueEntryTable::Index QueueEntryTable::add() noexcept {
   const auto index = used_.load(std::memory_order_relaxed);
   if (index == k_max) {
     return k_none;
@@ -43,7 +43,7 @@ QueueSlotTable::Index QueueSlotTable::add() noexcept {
   return index;
 }
 
-void QueueSlotTable::assign(Index index, std::uint64_t serial) noexcept {
+void QueueEntryTable::assign(Index index, std::uint64_t serial) noexcept {
   ISTHMUS_EXPECTS(find(serial) == k_none, serial);
   auto& entry = (*this)[index];
   if (entry.serial.load(std::memory_order_relaxed) != 0) {
@@ -55,7 +55,7 @@ void QueueSlotTable::assign(Index index, std::uint64_t serial) noexcept {
   chain.store(index, std::memory_order_release);
 }
 
-void QueueSlotTable::unlink(Index index) noexcept {
+void QueueEntryTable::unlink(Index index) noexcept {
   const auto& entry = (*this)[index];
   auto* link = &chain_of(entry.serial.load(std::memory_order_relaxed));
   while (link->load(std::memory_order_relaxed) != index) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "memory/pool/queue_slots.hpp"
+#include "memory/pool/queue_fences.hpp"
 
 #include <algorithm>
 #include <mutex>
@@ -21,40 +21,40 @@ void raise_to(std::atomic<std::uint64_t>& value, std::uint64_t min) noexcept {
 
 // Counts the fences of all queues that one number of k_several waits for. The last one to complete
 // passes that number.
-class QueueSlots::PassingOfSeveral final {
+class QueueFences::PassingOfSeveral final {
  public:
-  PassingOfSeveral(QueueSlots& slots, std::uint64_t number) noexcept
-      : slots_{&slots}, number_{number} {}
+  PassingOfSeveral(QueueFences& fences, std::uint64_t number) noexcept
+      : fences_{&fences}, number_{number} {}
   void begin() noexcept { pending_.fetch_add(1, std::memory_order_relaxed); }
   // One of the fences could not be submitted: the number passes with a later fence.
   void mark_incomplete() noexcept {
     complete_.store(false, std::memory_order_relaxed);
-    raise_to(slots_->entries_[k_several].wanted, number_ + 1);
+    raise_to(fences_->entries_[k_several].wanted, number_ + 1);
   }
   void end() noexcept {
     if (pending_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
       if (complete_.load(std::memory_order_relaxed)) {
-        slots_->pass(k_several, number_);
+        fences_->pass(k_several, number_);
       }
       delete this;
     }
   }
 
  private:
-  const Ref<QueueSlots> slots_;
+  const Ref<QueueFences> fences_;
   const std::uint64_t number_;
   std::atomic<unsigned> pending_{1};  // 1 for the thread that submits the fences
   std::atomic<bool> complete_{true};
 };
 
 // Runs when a fence has completed: passes its number.
-class QueueSlots::Passing final : public Continuation {
+class QueueFences::Passing final : public Continuation {
  public:
-  Passing(QueueSlots& slots, EntryIndex index, std::uint64_t number,
+  Passing(QueueFences& fences, EntryIndex index, std::uint64_t number,
           PassingOfSeveral* group) noexcept
-      : slots_{&slots}, index_{index}, number_{number}, group_{group} {}
+      : fences_{&fences}, index_{index}, number_{number}, group_{group} {}
   void run(Event&) noexcept override {
-    slots_->pass(index_, number_);
+    fences_->pass(index_, number_);
     if (group_ != nullptr) {
       group_->end();
     }
@@ -62,19 +62,19 @@ class QueueSlots::Passing final : public Continuation {
   }
 
  private:
-  const Ref<QueueSlots> slots_;
+  const Ref<QueueFences> fences_;
   const EntryIndex index_;
   const std::uint64_t number_;
   PassingOfSeveral* const group_;
 };
 
-void QueueSlots::pass(EntryIndex index, std::uint64_t number) noexcept {
+void QueueFences::pass(EntryIndex index, std::uint64_t number) noexcept {
   passes_begun_.fetch_add(1, std::memory_order_acq_rel);
   raise_to(entries_[index].done, number);
   passes_ended_.fetch_add(1, std::memory_order_release);
 }
 
-QueueSlots::EntryIndex QueueSlots::entry_of(Queue& queue) noexcept {
+QueueFences::EntryIndex QueueFences::entry_of(Queue& queue) noexcept {
   if (const auto existing = entries_.find(queue.serial()); existing != k_no_queue) {
     return existing;
   }
@@ -96,14 +96,14 @@ QueueSlots::EntryIndex QueueSlots::entry_of(Queue& queue) noexcept {
 // Whether the entry is reusable: only pools still reference its queue, and no thread cache or
 // ticket depends on it. Checked in this order, because the last other owner of the queue may have
 // obtained a thread cache or a ticket just before it released the queue.
-bool QueueSlots::is_reusable(const QueueEntry& entry) noexcept {
+bool QueueFences::is_reusable(const QueueEntry& entry) noexcept {
   return entry.queue->pool_references().are_all() &&
          entry.thread_cache_count.load(std::memory_order_acquire) == 0 &&
          entry.wanted.load(std::memory_order_acquire) <= entry.done.load(std::memory_order_acquire);
 }
 
 // Continues where the last search ended. Pre: the lock is held.
-QueueSlots::EntryIndex QueueSlots::find_reusable(EntryIndex max_examined) noexcept {
+QueueFences::EntryIndex QueueFences::find_reusable(EntryIndex max_examined) noexcept {
   const auto used = entries_.used();
   for (auto remaining = std::min(used - (k_several + 1), max_examined); remaining != 0;
        --remaining) {
@@ -118,7 +118,7 @@ QueueSlots::EntryIndex QueueSlots::find_reusable(EntryIndex max_examined) noexce
 // A new queue reuses the entry of a released one, so that the number of entries remains close to
 // that of the queues in use. Only a few entries are inspected, so that the cost does not depend on
 // their number.
-QueueSlots::EntryIndex QueueSlots::enter(Queue& queue) noexcept {
+QueueFences::EntryIndex QueueFences::enter(Queue& queue) noexcept {
   Ref<Queue> previous_queue;  // both are released after the lock
   Ref<Event> previous_fence;
   const std::lock_guard hold{lock_};
@@ -146,11 +146,11 @@ QueueSlots::EntryIndex QueueSlots::enter(Queue& queue) noexcept {
   return found;
 }
 
-QueueSlots::EntryIndex QueueSlots::find(Queue* queue) noexcept {
+QueueFences::EntryIndex QueueFences::find(Queue* queue) noexcept {
   return queue == nullptr || !queue->is_in_order() ? k_no_queue : entry_of(*queue);
 }
 
-Ref<Queue> QueueSlots::find(std::uint64_t serial) noexcept {
+Ref<Queue> QueueFences::find(std::uint64_t serial) noexcept {
   const std::lock_guard hold{lock_};
   const auto existing = entries_.find(serial);
   if (existing == k_no_queue) {
@@ -162,7 +162,7 @@ Ref<Queue> QueueSlots::find(std::uint64_t serial) noexcept {
 
 // `submit` raises `issued` before it calls the driver, so memory that is freed after the fence was
 // submitted gets a later number.
-Ticket QueueSlots::next(EntryIndex index) noexcept {
+Ticket QueueFences::next(EntryIndex index) noexcept {
   if (index == k_no_queue) {
     return {};
   }
@@ -172,7 +172,7 @@ Ticket QueueSlots::next(EntryIndex index) noexcept {
   return {index, number};
 }
 
-Ticket QueueSlots::joined(Ticket a, Ticket b) noexcept {
+Ticket QueueFences::joined(Ticket a, Ticket b) noexcept {
   if (a.entry() == b.entry()) {
     return a.number() < b.number() ? b : a;
   }
@@ -193,7 +193,7 @@ Ticket QueueSlots::joined(Ticket a, Ticket b) noexcept {
   return next(k_several);
 }
 
-void QueueSlots::submit(EntryIndex index, PassingOfSeveral* group) noexcept {
+void QueueFences::submit(EntryIndex index, PassingOfSeveral* group) noexcept {
   auto& entry = entries_[index];
   const auto number = entry.issued.fetch_add(1, std::memory_order_acq_rel) + 1;
   if (!try_submit(index, number, group)) {
@@ -205,13 +205,13 @@ void QueueSlots::submit(EntryIndex index, PassingOfSeveral* group) noexcept {
 }
 
 // Takes the lock, since another thread may reassign the entry concurrently.
-Ref<Queue> QueueSlots::queue_of(EntryIndex index) noexcept {
+Ref<Queue> QueueFences::queue_of(EntryIndex index) noexcept {
   const std::lock_guard hold{lock_};
   return entries_[index].queue;
 }
 
-bool QueueSlots::try_submit(EntryIndex index, std::uint64_t number,
-                            PassingOfSeveral* group) noexcept try {
+bool QueueFences::try_submit(EntryIndex index, std::uint64_t number,
+                             PassingOfSeveral* group) noexcept try {
   const auto queue = queue_of(index);
   if (!queue || os::drivers_unavailable()) {
     return false;
@@ -235,7 +235,7 @@ bool QueueSlots::try_submit(EntryIndex index, std::uint64_t number,
   return false;
 }
 
-void QueueSlots::record_fence(EntryIndex index, Fenced fenced) noexcept {
+void QueueFences::record_fence(EntryIndex index, Fenced fenced) noexcept {
   auto& entry = entries_[index];
   const std::lock_guard hold{lock_};
   if (entry.fence_number < fenced.number) {
@@ -244,13 +244,13 @@ void QueueSlots::record_fence(EntryIndex index, Fenced fenced) noexcept {
   }
 }
 
-QueueSlots::Fenced QueueSlots::last_fence(EntryIndex index) noexcept {
+QueueFences::Fenced QueueFences::last_fence(EntryIndex index) noexcept {
   const auto& entry = entries_[index];
   const std::lock_guard hold{lock_};
   return {entry.fence, entry.fence_number};
 }
 
-QueueSlots::Fenced QueueSlots::covering_fence(EntryIndex index) noexcept {
+QueueFences::Fenced QueueFences::covering_fence(EntryIndex index) noexcept {
   const auto wanted = entries_[index].wanted.load(std::memory_order_acquire);
   auto last = last_fence(index);
   if (!last.end || last.number < wanted) {
@@ -261,7 +261,7 @@ QueueSlots::Fenced QueueSlots::covering_fence(EntryIndex index) noexcept {
 }
 
 // Makes `group` wait for an entry whose tickets are all covered by submitted fences.
-void QueueSlots::follow(EntryIndex index, PassingOfSeveral& group) noexcept {
+void QueueFences::follow(EntryIndex index, PassingOfSeveral& group) noexcept {
   const auto last = covering_fence(index);
   auto* continuation =
       last.end ? new (std::nothrow) Passing{*this, index, last.number, &group} : nullptr;
@@ -275,11 +275,11 @@ void QueueSlots::follow(EntryIndex index, PassingOfSeveral& group) noexcept {
 
 // Whether memory waits for the queue of the entry. Other queues are not used, since their owners
 // may have destroyed their streams.
-bool QueueSlots::is_waited_for(const QueueEntry& entry) noexcept {
+bool QueueFences::is_waited_for(const QueueEntry& entry) noexcept {
   return entry.wanted.load(std::memory_order_acquire) > entry.done.load(std::memory_order_acquire);
 }
 
-void QueueSlots::fence() noexcept {
+void QueueFences::fence() noexcept {
   PassingOfSeveral* group = nullptr;
   auto& several = entries_[k_several];
   if (several.wanted.load(std::memory_order_acquire) >
@@ -306,14 +306,14 @@ void QueueSlots::fence() noexcept {
   }
 }
 
-void QueueSlots::fence_if_due() noexcept {
+void QueueFences::fence_if_due() noexcept {
   if (fence_is_due_.load(std::memory_order_relaxed) &&
       fence_is_due_.exchange(false, std::memory_order_relaxed)) {
     fence();
   }
 }
 
-Ticket QueueSlots::fence_after(Queue& queue) noexcept {
+Ticket QueueFences::fence_after(Queue& queue) noexcept {
   const auto index = entry_of(queue);
   if (index != k_no_queue) {
     const auto ticket = next(index);
@@ -330,7 +330,7 @@ Ticket QueueSlots::fence_after(Queue& queue) noexcept {
   return Ticket::never();
 }
 
-Ticket QueueSlots::ticket_after(Queue* queue) noexcept {
+Ticket QueueFences::ticket_after(Queue* queue) noexcept {
   if (queue == nullptr) {
     return {};
   }
@@ -340,7 +340,7 @@ Ticket QueueSlots::ticket_after(Queue* queue) noexcept {
 
 // Also passes the tickets of fences that have completed: their continuation may not have run yet,
 // because its thread waits for a CPU, and a caller that polls would otherwise give up too early.
-std::vector<Ref<Event>> QueueSlots::running(EntryIndex index) {
+std::vector<Ref<Event>> QueueFences::running(EntryIndex index) {
   std::vector<Ref<Event>> found;
   const auto used = entries_.used();
   const bool all = is_waited_for(entries_[k_several]);
@@ -367,7 +367,7 @@ std::vector<Ref<Event>> QueueSlots::running(EntryIndex index) {
   return found;
 }
 
-Result<void> QueueSlots::add_dependency(Ticket ticket, Queue& queue) {
+Result<void> QueueFences::add_dependency(Ticket ticket, Queue& queue) {
   std::vector<Ref<Event>> ends;
   const auto used = entries_.used();
   for (EntryIndex each = k_several + 1; each < used; ++each) {
@@ -390,7 +390,7 @@ Result<void> QueueSlots::add_dependency(Ticket ticket, Queue& queue) {
   return {};
 }
 
-void QueueSlots::drop_queues() noexcept {
+void QueueFences::drop_queues() noexcept {
   const auto used = entries_.used();
   for (EntryIndex each = k_several + 1; each < used; ++each) {
     const auto queue = std::exchange(entries_[each].queue, nullptr);

@@ -4,7 +4,7 @@
 // other. Otherwise the ticket passes with fences that do not cover its queues, and memory is reused
 // while work still uses it.
 
-#include "memory/pool/queue_slots.hpp"
+#include "memory/pool/queue_fences.hpp"
 
 #include <gtest/gtest.h>
 
@@ -18,23 +18,23 @@
 namespace isthmus::sim_test {
 namespace {
 
-class queue_slots_race : public testing::Test {
+class queue_fences_race : public testing::Test {
  protected:
-  void TearDown() override { slots_->drop_queues(); }
+  void TearDown() override { fences_->drop_queues(); }
   Ref<Queue> another_queue() {
     return expect_value(Queue::create(*sim_.test_context, *sim_.test_device));
   }
-  Ticket next(Queue& on) { return slots_->next(slots_->find(&on)); }
+  Ticket next(Queue& on) { return fences_->next(fences_->find(&on)); }
   static void hold_up(Queue& on, const Ref<HostEvent>& gate) {
     const std::vector<Ref<Event>> after{gate};
     static_cast<void>(expect_value(on.fence(after)));
   }
 
   rig sim_{};
-  Ref<QueueSlots> slots_ = make_ref<QueueSlots>();
+  Ref<QueueFences> fences_ = make_ref<QueueFences>();
 };
 
-TEST_F(queue_slots_race, a_joined_ticket_does_not_pass_with_an_earlier_fence) {
+TEST_F(queue_fences_race, a_joined_ticket_does_not_pass_with_an_earlier_fence) {
   constexpr int k_rounds = 4000 / support::k_slower;
   const std::vector<Ref<Queue>> busy{another_queue(), another_queue()};
   const std::vector<Ref<Queue>> idle{another_queue(), another_queue()};
@@ -42,25 +42,25 @@ TEST_F(queue_slots_race, a_joined_ticket_does_not_pass_with_an_earlier_fence) {
   std::thread fences{[&] {
     for (int round = 0; round < k_rounds; ++round) {
       begin.arrive_and_wait();
-      slots_->fence();
+      fences_->fence();
       end.arrive_and_wait();
     }
   }};
   for (int round = 0; round < k_rounds; ++round) {
     // Makes the fences already cover an earlier ticket of several queues.
-    static_cast<void>(slots_->joined(next(*idle[0]), next(*idle[1])));
+    static_cast<void>(fences_->joined(next(*idle[0]), next(*idle[1])));
     const auto gate = make_ref<HostEvent>();
     for (const auto& each : busy) {
       hold_up(*each, gate);
     }
     begin.arrive_and_wait();
-    const auto both = slots_->joined(next(*busy[0]), next(*busy[1]));
+    const auto both = fences_->joined(next(*busy[0]), next(*busy[1]));
     end.arrive_and_wait();
-    EXPECT_FALSE(slots_->passed(both)) << "work on both queues is held up; round " << round;
+    EXPECT_FALSE(fences_->passed(both)) << "work on both queues is held up; round " << round;
     gate->finish({});
     EXPECT_TRUE(support::eventually([&] {
-      slots_->fence();
-      return slots_->passed(both);
+      fences_->fence();
+      return fences_->passed(both);
     })) << "round "
         << round;
   }

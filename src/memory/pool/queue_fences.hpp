@@ -9,7 +9,7 @@
 // queues it is reusable once the fence has passed, which a single load shows. A free submits
 // nothing: fences are submitted when a request finds too little reusable memory (`fence`).
 //
-// Protocol, for the counters of an entry (queue_slot_table.hpp): `next` reads `issued`, returns a
+// Protocol, for the counters of an entry (queue_entry_table.hpp): `next` reads `issued`, returns a
 // ticket for the following number and raises `wanted` to it. `submit` raises `issued` before it
 // calls the driver, so memory that is freed during or after that call gets a later number. When a
 // fence has completed, `pass` raises `done` with release; `passed` loads it with acquire, so a
@@ -22,7 +22,7 @@
 
 #include "backend/queue.hpp"
 #include "core/spin_lock.hpp"
-#include "memory/pool/queue_slot_table.hpp"
+#include "memory/pool/queue_entry_table.hpp"
 
 namespace isthmus {
 
@@ -57,15 +57,15 @@ class Ticket {
 }
 
 // Thread-safe. Reference-counted, since pending fences outlive their pool.
-class QueueSlots final : public RefCounted {
+class QueueFences final : public RefCounted {
  public:
-  using EntryIndex = QueueSlotTable::Index;
-  static constexpr EntryIndex k_no_queue = QueueSlotTable::k_none;
+  using EntryIndex = QueueEntryTable::Index;
+  static constexpr EntryIndex k_no_queue = QueueEntryTable::k_none;
   // For memory that waits for more than one queue: it then waits for all queues of the pool.
   static constexpr EntryIndex k_several = 1;
   // Passed in place of the request's queue by a caller that itself waits for the work on the
   // memory.
-  static constexpr EntryIndex k_any_queue = QueueSlotTable::k_max;
+  static constexpr EntryIndex k_any_queue = QueueEntryTable::k_max;
 
   // The entry of `queue`. k_no_queue for null, for queues that are not `is_in_order` (whose memory
   // is reusable only after its fence has passed, even on the same queue), and if all entries are in
@@ -160,7 +160,7 @@ class QueueSlots final : public RefCounted {
   class Passing;
   class PassingOfSeveral;
 
-  ~QueueSlots() override = default;
+  ~QueueFences() override = default;
   [[nodiscard]] EntryIndex enter(Queue& queue) noexcept;
   [[nodiscard]] EntryIndex find_reusable(EntryIndex max_examined) noexcept;
   [[nodiscard]] static bool is_reusable(const QueueEntry& entry) noexcept;
@@ -183,16 +183,16 @@ class QueueSlots final : public RefCounted {
   std::atomic<bool> fence_is_due_{false};
   std::atomic<std::uint64_t> passes_begun_{0};
   std::atomic<std::uint64_t> passes_ended_{0};
-  QueueSlotTable entries_{k_several + 1};
+  QueueEntryTable entries_{k_several + 1};
   // The entry at which the last search for a reusable one ended. Guarded by the lock.
   EntryIndex last_examined_ = k_several + 1;
 };
 
 constexpr Ticket Ticket::never() noexcept {
-  return {QueueSlots::k_several, (std::uint64_t{1} << k_number_bits) - 1};
+  return {QueueFences::k_several, (std::uint64_t{1} << k_number_bits) - 1};
 }
 
-inline bool QueueSlots::all_idle() noexcept {
+inline bool QueueFences::all_idle() noexcept {
   bool all = true;
   const auto used = entries_.used();
   for (EntryIndex each = k_several + 1; all && each < used; ++each) {
@@ -201,7 +201,7 @@ inline bool QueueSlots::all_idle() noexcept {
   return all;
 }
 
-inline bool QueueSlots::is_usable(Ticket ticket, EntryIndex index) const noexcept {
+inline bool QueueFences::is_usable(Ticket ticket, EntryIndex index) const noexcept {
   return ticket.entry() == index || passed(ticket) ||
          (index == k_any_queue && ticket != Ticket::never());
 }
