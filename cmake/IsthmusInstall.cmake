@@ -1,4 +1,4 @@
-# Installs the library, its headers, and what find_package(isthmus) and pkg-config read.
+# Installs the library, its headers, and the files for find_package(isthmus) and pkg-config.
 
 include(CMakePackageConfigHelpers)
 
@@ -16,7 +16,7 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/isthmusConfigVersion.cma
 install(FILES "${PROJECT_BINARY_DIR}/isthmusConfig.cmake"
   "${PROJECT_BINARY_DIR}/isthmusConfigVersion.cmake" DESTINATION ${ISTHMUS_INSTALL_CMAKEDIR})
 
-# Relocatable: the prefix is found from where the .pc file lies.
+# Relocatable: the prefix is derived from the location of the .pc file.
 foreach(dir LIBDIR INCLUDEDIR)
   file(RELATIVE_PATH ISTHMUS_PC_${dir}
     "/${ISTHMUS_INSTALL_PCDIR}" "/${ISTHMUS_INSTALL_${dir}}")

@@ -1,5 +1,5 @@
-# Where things are installed. In a wheel everything lies in the package, and as wheels hold no
-# symbolic links the library is one real file there, libisthmus.so.<major>.
+# The paths of installed files. In a wheel, all files lie in the package. A wheel contains no symbolic
+# links, so the library is one file there: libisthmus.so.<major>.
 
 include(GNUInstallDirs)
 if(SKBUILD)

@@ -1,5 +1,6 @@
-# isthmus_rmm: RMM's headers and libraries with what they need of CUDA's runtime, of the wheels in
-# .venv or from where CMAKE_INCLUDE_PATH and CMAKE_LIBRARY_PATH say. No such target if one is missing.
+# The target isthmus_rmm: RMM's headers and libraries with the parts of the CUDA runtime that they need,
+# from the wheels in .venv or from CMAKE_INCLUDE_PATH and CMAKE_LIBRARY_PATH. The target does not exist
+# if any of them is missing.
 
 file(GLOB packages "${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages")
 file(GLOB toolkits "${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/nvidia/cu*")
@@ -21,6 +22,6 @@ if(ISTHMUS_CUDA_H AND ISTHMUS_RMM_HPP AND ISTHMUS_RAPIDS_LOGGER AND ISTHMUS_CUDA
     "${ISTHMUS_RMM_HPP}/rapids" "${ISTHMUS_CUDA_H}" "${ISTHMUS_RAPIDS_LOGGER}")
   target_link_libraries(isthmus_rmm INTERFACE
     "${ISTHMUS_RMM_LIBRARY}" "${ISTHMUS_RAPIDS_LIBRARY}" "${ISTHMUS_CUDART}")
-  # RMM's library names no place for this one: so the program does.
+  # RMM's library has no RUNPATH for the CUDA runtime, so the program loads it.
   target_link_options(isthmus_rmm INTERFACE -Wl,--no-as-needed)
 endif()

@@ -1,12 +1,12 @@
-# What the tests labelled `plain` need, and no more.
+# Builds only what the tests with the label `plain` need.
 add_custom_target(plain_tests)
 
 # isthmus_add_tests(<name> SOURCES <files> [LABELS <labels>] [SHARDS <n>] [INTERNAL])
 #
-# One gtest executable and one ctest of that name, or SHARDS of them, name_1 to name_n, each with its
-# share of the tests, so that the processors are used to the end. It is linked with the shared library,
-# so that it sees what users see, or with INTERNAL with the objects of which that is made. No sources:
-# no test.
+# Adds a gtest executable and a ctest of that name. With SHARDS, adds n ctests, name_1 to name_n, that
+# share the tests, so that all processors stay busy. The executable is linked with the shared library,
+# so that it sees what users see; with INTERNAL, with the objects of the library instead. Without
+# sources, adds nothing.
 function(isthmus_add_tests name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "INTERNAL" "SHARDS" "SOURCES;LABELS")
   if(NOT arg_SOURCES)
@@ -22,7 +22,7 @@ function(isthmus_add_tests name)
     target_link_libraries(${name} PRIVATE isthmus::isthmus Threads::Threads ${CMAKE_DL_LIBS})
   endif()
   target_link_libraries(${name} PRIVATE GTest::gmock GTest::gtest_main)
-  # What the tests call is optimised; that they are not themselves takes 2/3 off their compilation.
+  # The library stays optimized. Without optimization, the tests compile in a third of the time.
   target_compile_options(${name} PRIVATE -O0)
   if(NOT arg_SHARDS)
     set(arg_SHARDS 1)
@@ -33,9 +33,9 @@ endfunction()
 # isthmus_add_runs(<name> <executable> <n> [FILTER <filter>] [LABELS <labels>] [TIMEOUT <s>]
 #                  [ENVIRONMENT <name=value>...])
 #
-# One ctest, or n that share the tests of a gtest executable among them. FILTER chooses tests; it stands
-# before what GTEST_FILTER leaves out, as that of a preset does. The limit is for what hangs: no test
-# comes near it on two busy processors, with a sanitizer.
+# Adds one ctest, or n that share the tests of a gtest executable. FILTER selects tests; it is prepended
+# to GTEST_FILTER, in which presets exclude tests. TIMEOUT only ends tests that hang: with a sanitizer,
+# on two busy processors, every test needs far less.
 function(isthmus_add_runs name executable shards)
   cmake_parse_arguments(PARSE_ARGV 3 arg "" "FILTER;TIMEOUT" "LABELS;ENVIRONMENT")
   if(NOT arg_TIMEOUT)
@@ -58,21 +58,22 @@ function(isthmus_add_runs name executable shards)
   endforeach()
 endfunction()
 
-# isthmus_add_plain(<name> <executable> <filter> [ENVIRONMENT ...]): those tests of it once more where
-# no sanitizer runs.
+# isthmus_add_plain(<name> <executable> <filter> [ENVIRONMENT ...]): runs those tests of the executable
+# again in a build without sanitizers.
 function(isthmus_add_plain name executable filter)
   add_dependencies(plain_tests ${executable})
   isthmus_add_runs(plain_${name} ${executable} 1 FILTER "${filter}" LABELS plain TIMEOUT 300 ${ARGN})
 endfunction()
 
-# isthmus_glob(<variable> <pattern>...): files below tests/, looked for again at every build.
+# isthmus_glob(<variable> <pattern>...): files below tests/; the search is repeated at every build.
 function(isthmus_glob variable)
   list(TRANSFORM ARGN PREPEND "${PROJECT_SOURCE_DIR}/tests/")
   file(GLOB found CONFIGURE_DEPENDS ${ARGN})
   set(${variable} "${found}" PARENT_SCOPE)
 endfunction()
 
-# isthmus_add_compiled(<name> <c or cpp file>): must compile, with no warning, as strict C99 or C++20.
+# isthmus_add_compiled(<name> <c or cpp file>): the file must compile as strict C99 or C++20 without
+# warnings.
 function(isthmus_add_compiled name source)
   add_library(${name} OBJECT "${source}")
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/include")
@@ -81,9 +82,9 @@ function(isthmus_add_compiled name source)
   add_dependencies(plain_tests ${name})
 endfunction()
 
-# isthmus_add_headers_alone(<headers>): each must compile without another before it.
+# isthmus_add_headers_alone(<headers>): each header must compile if it is the first one included.
 function(isthmus_add_headers_alone)
-  list(FILTER ARGN EXCLUDE REGEX "/rmm\\.hpp$") # needs RMM's
+  list(FILTER ARGN EXCLUDE REGEX "/rmm\\.hpp$") # needs RMM's headers
   set(stamps "")
   foreach(header IN LISTS ARGN)
     cmake_path(GET header STEM name)
@@ -93,7 +94,7 @@ function(isthmus_add_headers_alone)
         "-I${PROJECT_SOURCE_DIR}/include" -MD -MF "${stamp}.d" -MT "${stamp}"
         -include "${header}" -x c++ /dev/null
       COMMAND "${CMAKE_COMMAND}" -E touch "${stamp}"
-      COMMENT "Reading ${name}.hpp alone")
+      COMMENT "Compiling ${name}.hpp alone")
     list(APPEND stamps "${stamp}")
   endforeach()
   file(MAKE_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/alone")
@@ -101,20 +102,21 @@ function(isthmus_add_headers_alone)
   add_dependencies(plain_tests headers_alone)
 endfunction()
 
-# isthmus_add_compile_fail(<files>): each must not compile, and say what its first line expects.
+# isthmus_add_compile_fail(<files>): compilation of each file must fail with the error that its first
+# line expects.
 #
-# All begin with isthmus.hpp, whose reading takes most of the time: it is read once, before them.
+# All of them include isthmus.hpp, which takes most of the time, so it is precompiled.
 function(isthmus_add_compile_fail)
   set(flags -std=c++20 -Wall -Wextra -Werror "-I${PROJECT_SOURCE_DIR}/include")
   set(first "${CMAKE_CURRENT_BINARY_DIR}/read_first.hpp")
   file(CONFIGURE OUTPUT "${first}" CONTENT "#include <isthmus/isthmus.hpp>\n")
-  # g++ then takes this in place of the file.
+  # g++ uses this file in place of the header.
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT ISTHMUS_SANITIZE)
     set(read "${first}.gch")
     add_custom_command(OUTPUT "${read}" DEPFILE "${read}.d" VERBATIM
       COMMAND "${CMAKE_CXX_COMPILER}" ${flags} -MD -MF "${read}.d" -MT "${read}" -x c++-header
         "${first}" -o "${read}"
-      COMMENT "Reading isthmus.hpp for what must not compile")
+      COMMENT "Precompiling isthmus.hpp for the compile_fail tests")
     add_custom_target(read_first ALL DEPENDS "${read}")
     add_dependencies(plain_tests read_first)
   endif()
@@ -127,7 +129,7 @@ function(isthmus_add_compile_fail)
   endforeach()
 endfunction()
 
-# isthmus_add_fuzzer(<file>): a libFuzzer target, given a few seconds in ctest.
+# isthmus_add_fuzzer(<file>): a libFuzzer target, which ctest runs for 20 seconds.
 function(isthmus_add_fuzzer source)
   cmake_path(GET source STEM stem)
   set(name fuzz_${stem})

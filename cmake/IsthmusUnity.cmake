@@ -1,10 +1,11 @@
-# isthmus_unity(<variable> <root> <name> <most> <files>): generated files, each of which includes up
-# to `most` of those; the files themselves where ISTHMUS_UNITY is 1.
+# isthmus_unity(<variable> <root> <name> <max> <files>): sets the variable to generated files, each of
+# which includes up to `max` of the files. If ISTHMUS_UNITY is 1, sets it to the files themselves.
 #
-# CMake's own unity builds include by absolute paths, and precompiled headers differ from build to
-# build: with either, a compiler cache has nothing for another clone. These include by paths relative
-# to `root`, which must be on the targets' include path. Files with COMPILE_OPTIONS stay alone.
-function(isthmus_unity variable root name most)
+# CMake's own unity builds include files by absolute paths, and precompiled headers differ from build
+# to build. With either, a compiler cache cannot reuse the results of another clone. The generated
+# files include others by paths relative to `root`, which must be on the include path of the targets.
+# A file with COMPILE_OPTIONS is compiled by itself.
+function(isthmus_unity variable root name max)
   set(result "")
   set(together "")
   foreach(file IN LISTS ARGN)
@@ -20,13 +21,13 @@ function(isthmus_unity variable root name most)
   list(LENGTH together count)
   set(first 0)
   while(first LESS count)
-    list(SUBLIST together ${first} ${most} these)
+    list(SUBLIST together ${first} ${max} these)
     list(TRANSFORM these REPLACE "(.+)" "#include \"\\1\"\n" OUTPUT_VARIABLE lines)
     list(JOIN lines "" lines)
     set(unity "${CMAKE_CURRENT_BINARY_DIR}/unity/${name}_${first}.cpp")
     file(CONFIGURE OUTPUT "${unity}" CONTENT "${lines}" @ONLY)
     list(APPEND result "${unity}")
-    math(EXPR first "${first} + ${most}")
+    math(EXPR first "${first} + ${max}")
   endwhile()
   set(${variable} "${result}" PARENT_SCOPE)
 endfunction()
