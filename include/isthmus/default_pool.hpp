@@ -35,8 +35,10 @@ namespace detail {
 
 }  // namespace detail
 
-// The default pool of a kind, for the context and device of a queue ({}: the default queue). Throws
-// unsupported for a kind that the device lacks.
+// The default pool of a kind, for the context and device of a queue ({}: the default queue of the
+// default device). `use` is `arrays` by default, as in Python; isthmus_default_pool of the C
+// interface selects the pool of buffers by default. Throws unsupported for a kind that the device
+// lacks.
 [[nodiscard]] inline resource default_pool(isthmus::kind kind = isthmus::kind::device,
                                            queue_choice queue = {},
                                            pool_use use = pool_use::arrays) {

@@ -137,8 +137,9 @@ def devices(filter: str | None = None) -> list[Device]:
     """
     Every device that matches `filter`, the best one first; None: all of them. An empty list
     if there is none. Simulated devices are listed only if the environment variable
-    ISTHMUS_SIM is set or the filter names them. Opens drivers on the first call. Raises
-    ValueError for a malformed filter.
+    ISTHMUS_SIM is set. SYCL devices are listed only if the filter names them, if dpctl is
+    imported, or if no other device except the host has USM. Opens drivers on the first
+    call. Raises ValueError for a malformed filter.
     """
 
 def absent() -> list[tuple[str, str]]:
@@ -1717,9 +1718,10 @@ def default_pool(kind: str = 'device', device: Device | str | None = None, queue
     The pool that serves requests for that kind of memory on that device when no resource is
     named or current. It is created on first use, and shared by all languages. Memory that was
     unused for 10 s is returned to the driver; trim() returns free memory at once. `use`:
-    "arrays" or "buffers", which have the same pool except on CUDA, where memory of
-    buffers can be shared with other processes. Raises UnsupportedError for a kind that the
-    device does not have.
+    "arrays", the default here and in C++, or "buffers", the default in C. Both have the same
+    pool except on CUDA, where memory of buffers can be shared with other processes. `device`
+    and `queue` None: the current queue; in C and C++, the default queue of the default
+    device. Raises UnsupportedError for a kind that the device does not have.
     """
 
 class scratch:

@@ -132,10 +132,10 @@ class Accelerator:
     def get_memory_info(self, device_id: int | Device | str | None = None) -> MemoryInfo:
         """Free and total bytes of a device's memory; None: the current one's.
 
-        Memory that the default pools of buffers cache on the device counts as free, so that the
-        difference between two calls is the memory allocated between them. The driver reports the
-        free memory. If it does not, and for memory of the host, which the system provides page by
-        page on writes, free memory is the total minus this library's allocations.
+        The driver reports the free memory. If it does not, and for memory of the host, which the
+        system provides page by page on writes, free memory is the total minus this library's
+        allocations. Memory that is cached by the pool of a current resource (``using``,
+        ``set_resource``) counts as free; memory that the default pools cache counts as used.
         ``Device.memory_info()`` includes the use by other programs.
         """
         device = self._device(device_id)
@@ -158,7 +158,7 @@ class Accelerator:
 
 
 def _cached_bytes(device: Device) -> int:
-    """The bytes of the device's memory that the current pools hold and no buffer uses."""
+    """The bytes that the pools of the current resources cache; 0 if the default pools serve."""
     kinds: tuple[Kind, ...] = device.kinds if device.type == "cpu" else ("device",)
     resources = (current_resource(kind, device) for kind in kinds)
     return sum(_cached_by(each) for each in resources if each is not None)

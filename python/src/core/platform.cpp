@@ -189,8 +189,9 @@ void bind_platform(nb::module_& module) {
       nb::sig("def devices(filter: str | None = None) -> list[Device]"),
       "Every device that matches `filter`, the best one first; None: all of them. An empty list\n"
       "if there is none. Simulated devices are listed only if the environment variable\n"
-      "ISTHMUS_SIM is set or the filter names them. Opens drivers on the first call. Raises\n"
-      "ValueError for a malformed filter.");
+      "ISTHMUS_SIM is set. SYCL devices are listed only if the filter names them, if dpctl is\n"
+      "imported, or if no other device except the host has USM. Opens drivers on the first\n"
+      "call. Raises ValueError for a malformed filter.");
   module.def(
       "absent", &list_absent, nb::sig("def absent() -> list[tuple[str, str]]"),
       "(backend, reason) of each driver that is absent or unusable. Opens every driver on the\n"

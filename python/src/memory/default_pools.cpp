@@ -69,9 +69,11 @@ void bind_default_pools(nb::module_& module) {
       "The pool that serves requests for that kind of memory on that device when no resource is\n"
       "named or current. It is created on first use, and shared by all languages. Memory that was\n"
       "unused for 10 s is returned to the driver; trim() returns free memory at once. `use`:\n"
-      "\"arrays\" or \"buffers\", which have the same pool except on CUDA, where memory of\n"
-      "buffers can be shared with other processes. Raises UnsupportedError for a kind that the\n"
-      "device does not have.");
+      "\"arrays\", the default here and in C++, or \"buffers\", the default in C. Both have the "
+      "same\n"
+      "pool except on CUDA, where memory of buffers can be shared with other processes. `device`\n"
+      "and `queue` None: the current queue; in C and C++, the default queue of the default\n"
+      "device. Raises UnsupportedError for a kind that the device does not have.");
 }
 
 }  // namespace isthmus::python
