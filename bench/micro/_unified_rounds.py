@@ -43,7 +43,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 @contextmanager
 def without_collector() -> Iterator[None]:
-    """Collects Python's garbage first, and not during the measurement."""
+    """Collects garbage before the measurement, and disables the collector during it."""
     gc.collect()
     gc.disable()
     try:

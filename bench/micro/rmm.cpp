@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pool of a CUDA device's memory compared with RMM's resources, in C++. Here RMM logs from level
-// INFO on; its Python package is built to log a line for each call. All contestants allocate in
-// stream order and submit nothing to the device. Without a CUDA device every benchmark reports that
-// it is absent.
+// A pool of a CUDA device's memory compared with RMM's resources, in C++. Here RMM logs messages of
+// level INFO and above; its Python package is built to log a line for each call. All contestants
+// allocate in stream order and submit nothing to the device. Without a CUDA device every benchmark
+// reports that it is absent.
 //
 // All contestants run the same window of operations alternately. The counter `<name>_ns` is the
 // median time per operation, and `ratio` is the pool's time over the best of RMM's.

@@ -530,12 +530,11 @@ isthmus_resource_pool_over(isthmus_resource_t* upstream, const isthmus_pool_opti
  * of a device in a context, for all languages. `queue` NULL: the default queue. A pool is created
  * on first use, with the default options except `decay_ns`, which is 10 s: memory that was not used
  * for that long is returned to the driver. The pool lives while it is referenced or its memory is
- * in use. ISTHMUS_DEFAULT_POOL_OF_ARRAYS selects the pool of arrays, as C++ and Python do by
- * default; without it, the pool of buffers is selected. The two are the same pool except on devices
- * with ISTHMUS_CAN_IPC whose memory can move (CUDA). On those devices buffers are allocated from a
- * pool with ISTHMUS_POOL_NO_REMAP, so that isthmus_buffer_ipc_handle and other libraries can share
- * their memory with other processes. UNSUPPORTED for a kind that the device lacks. Takes about 10
- * ns. */
+ * in use. ISTHMUS_DEFAULT_POOL_OF_ARRAYS selects the pool of arrays, the default of C++ and Python,
+ * instead of that of buffers. The two are the same pool except on devices with ISTHMUS_CAN_IPC
+ * whose memory can move (CUDA). There buffers are allocated from a pool with ISTHMUS_POOL_NO_REMAP,
+ * so that isthmus_buffer_ipc_handle and other libraries can share their memory with other
+ * processes. UNSUPPORTED for a kind that the device lacks. Takes about 10 ns. */
 enum { ISTHMUS_DEFAULT_POOL_OF_ARRAYS = 1u << 0 };
 ISTHMUS_API isthmus_status_t isthmus_default_pool(isthmus_queue_t* queue, isthmus_kind_t kind,
                                                   uint32_t flags,

@@ -888,7 +888,7 @@ class StatisticsScope:
     Counts allocations from a StatisticsResource within `with resource.statistics() as s:`, by
     this thread or asyncio task and by tasks started within it, and the release of that
     memory, wherever and whenever it happens. Scopes nest: outer scopes include the counts of
-    inner ones. May be read at any time, on any thread. A scope can be entered once.
+    inner ones. May be read at any time, on any thread. A scope can be entered only once.
     Allocations of native code count in the scopes that it entered through the C interface;
     Buffers created meanwhile count there if no Python scope is entered.
     """
@@ -1733,7 +1733,7 @@ class scratch:
     was released; the end of the block waits for neither. Buffers that are no longer
     referenced are freed at once, as usual. Scratch scopes nest; each frees only its own
     buffers. Buffers created elsewhere, for example by native code of a library, are not
-    included. A scope can be entered once.
+    included. A scope can be entered only once.
     """
 
     def __init__(self) -> None: ...
@@ -1749,7 +1749,7 @@ class allocated:
     requested. Scopes nest: outer scopes include the counts of inner ones. May be read at any
     time; nothing is counted after the end of a scope. A free counts when the buffer is freed
     or no longer referenced, though work in flight may hold the memory longer. A scope can be
-    entered once. Allocations of a resource for other libraries are counted by its
+    entered only once. Allocations of a resource for other libraries are counted by its
     StatisticsResource.
     """
 

@@ -45,7 +45,8 @@ Result<void> set_driver_library(std::string_view backend, std::string paths) {
   auto* const found = libraries.find(backend);
   if (found == nullptr) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "the library of '{}' cannot be chosen: use cuda, opencl or sycl", backend);
+                "the driver library of backend '{}' cannot be set: pass cuda, opencl or sycl",
+                backend);
   }
   found->paths = std::move(paths);
   return {};

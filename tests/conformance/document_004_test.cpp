@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every block of the document on typed arrays (oneAPI.jl's page on memory) in its order, in C++.
 // The lines between two marks are shown beside the Julia in docs/typed-arrays.md. Runs on the
-// default device; tests/CMakeLists.txt runs it once for each back-end.
+// default device; tests/CMakeLists.txt runs it once for each backend.
 #include <gtest/gtest.h>
 
 #include <cassert>
@@ -21,10 +21,10 @@ namespace {
 
 using support::launch;
 
-// The back-end that the default device is asked of, as the other suites name it.
-std::string asked_backend() {
-  const char* const asked = std::getenv("ISTHMUS_DEVICE");
-  const std::string filter = asked != nullptr ? asked : "";
+// The backend of the default device, by the name that the other suites use.
+std::string default_backend() {
+  const char* const variable = std::getenv("ISTHMUS_DEVICE");
+  const std::string filter = variable != nullptr ? variable : "";
   const std::string name = filter.substr(0, filter.find(':'));
   return name == "opencl" ? "intel" : name;
 }
@@ -34,7 +34,7 @@ class document_004 : public ::testing::Test {
   void SetUp() override try {
     device_ = isthmus::low_level::device();
   } catch (const isthmus::error& problem) {
-    const std::string name = asked_backend();
+    const std::string name = default_backend();
     if (support::required_by(name).empty() || support::is_required(name)) FAIL() << problem.what();
     GTEST_SKIP() << problem.what();
   }

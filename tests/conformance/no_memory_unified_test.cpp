@@ -266,7 +266,7 @@ TEST_P(no_memory_unified, any_allocation_of_a_call_may_fail) {
   }
 }
 
-// The function's own exception leaves the call, and what it has written counts.
+// The function's own exception leaves the call, and its writes count.
 TEST_P(no_memory_unified, the_end_of_a_write_that_throws_may_fail) {
   for (const bool on_device : {false, true}) {
     for (const bool throws : {false, true}) {

@@ -108,14 +108,15 @@ TEST(pressure_of_the_driver, oom_callbacks_are_called) {
   const auto calls = device.calls("allocate");
   EXPECT_THROW((void)make(6 * k_mib, provider), im::out_of_memory);
   EXPECT_EQ(asked, 6);
-  EXPECT_EQ(device.calls("allocate"), calls + 1) << "nobody gave anything up";
+  EXPECT_EQ(device.calls("allocate"), calls + 1) << "no callback released memory";
   EXPECT_THROW((void)make(64 * k_mib, provider), im::out_of_memory);
   const im::no_wait holds_a_lock;
   EXPECT_THROW((void)make(6 * k_mib, provider), im::out_of_memory);
   EXPECT_EQ(asked, 6) << "for what never fits, or by who holds a lock";
 }
 
-// The release of the buffer is pending until the gate opens, after the driver has refused.
+// The gate opens only after the driver has refused the request. Until then, the release of the
+// buffer is pending.
 TEST(pressure_of_the_driver, bare_pointers_wait_for_pending_releases) {
   const im::sim_device device("capacity=8MiB");
   const im::queue queue(device), other_queue(device);

@@ -35,8 +35,8 @@ struct passing {
 // Every step may throw, and the following ones run anyway.
 class scenario : public steps {
  public:
-  // `lent`: the handles of its queues are exported, so that external work is possible and the host
-  // never executes operations in their place.
+  // `exported`: the handles of its queues are exported, so that external work is possible and the
+  // host never executes operations in their place.
   explicit scenario(im::device device, bool exported = false)
       : device_(std::move(device)), exported_(exported) {}
 
@@ -319,10 +319,10 @@ class scenario : public steps {
     for (void* each : {pieces[0], pieces[2]}) give(pool, each, k_piece);
     attempt([&] {
       const im::buffer both(2 * k_piece, im::kind::host, {.queue = first_, .resource = pool});
-      const im::buffer seam = both.slice(k_piece - k_around, 2 * k_around);
-      end(im::fill_async(seam, std::uint64_t{0x0102030405060708}));
+      const im::buffer boundary = both.slice(k_piece - k_around, 2 * k_around);
+      end(im::fill_async(boundary, std::uint64_t{0x0102030405060708}));
       bytes got(2 * k_around);
-      im::copy(std::span(got), seam);
+      im::copy(std::span(got), boundary);
       bytes want(2 * k_around);
       for (std::size_t i = 0; i < want.size(); ++i) want[i] = std::byte(8 - i % 8);
       EXPECT_TRUE(same(got, want));

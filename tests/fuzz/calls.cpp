@@ -98,7 +98,7 @@ class machine {
   static bool is_own(const isthmus_endpoint_t& place) {
     return place.buffer == nullptr && place.pointer == host_;
   }
-  // The caller is responsible for the bounds of host memory, so `nbytes` is limited to what it has.
+  // The caller is responsible for the bounds of host memory, so `nbytes` is limited to its size.
   std::size_t held(const isthmus_endpoint_t& a, const isthmus_endpoint_t& b, std::size_t nbytes) {
     return is_own(a) || is_own(b) ? std::min<std::size_t>(nbytes, 2048) : nbytes;
   }

@@ -93,9 +93,9 @@ def test_scopes_are_entered_once_and_left_in_order(dev: Device) -> None:
     with one, two:
         with pytest.raises(RuntimeError, match="reverse order"):
             one.__exit__(None, None, None)
-        with pytest.raises(RuntimeError, match="entered once"):
+        with pytest.raises(RuntimeError, match="entered only once"):
             one.__enter__()
-    with pytest.raises(RuntimeError, match="entered once"):
+    with pytest.raises(RuntimeError, match="entered only once"):
         one.__enter__()
     with pytest.raises(RuntimeError, match="reverse order"):
         two.__exit__(None, None, None)

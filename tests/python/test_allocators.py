@@ -105,7 +105,7 @@ for nbytes in (1000, 1 << 20, 64 << 20):
     a.record_stream(side)
     with torch.cuda.stream(side):
         torch.cuda._sleep(2_000_000_000)
-        b = a.clone()  # behind the record
+        b = a.clone()  # ordered after the recorded use
     del a
     others = [torch.full((nbytes,), 2, dtype=torch.uint8, device="cuda") for _ in range(8)]
     assert not side.query(), "too little work for this test"

@@ -183,7 +183,7 @@ def test_of_a_size(kind: str, queue: Any) -> None:
         made(SIZE, alignment=1 << 16)
         made(SIZE, queue=queue)
         made(SIZE, copy=True, queue=queue).memset(1)
-        made(SIZE, queue=queue)._pointer  # noqa: B018  # told, and so freed behind the queue
+        made(SIZE, queue=queue)._pointer  # noqa: B018  # exported: freed in queue order
         made(3 << 20)
 
     in_rounds(each_way, queue)

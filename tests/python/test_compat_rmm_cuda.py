@@ -114,7 +114,7 @@ made = DeviceBuffer.to_device(bytes(64 << 20))
 array = cupy.ndarray(64 << 20, "u1", cupy.cuda.MemoryPointer(
     cupy.cuda.UnownedMemory(made.ptr, made.size, made), 0))
 begin(cupy.cuda.Stream.null)
-array[:] = 7  # behind the kernel
+array[:] = 7  # ordered after the kernel
 assert set(made.copy_to_host()[-100:]) == {7}
 begin(cupy.cuda.Stream.null)
 address = made.ptr

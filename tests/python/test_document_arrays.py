@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Julia blocks of document 004 beside their counterparts in docs/typed-arrays.md.
 
-The Python ones are run one after the other in one namespace, on every back-end. What the C++ ones
-are parts of is a test of its own, which test_docs.py holds them against.
+The Python blocks run one after the other in one namespace, on every backend. The C++ blocks are
+parts of another test, tests/conformance/document_004_test.cpp; test_docs.py compares them with it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def run_blocks(dev: Device) -> tuple[dict[str, Any], list[str]]:
 
 
 def read_when_freed(patched: pytest.MonkeyPatch) -> list[np.ndarray]:
-    """What device memory holds when a block frees it."""
+    """The contents of device memory at the time when a code block frees it."""
     seen: list[np.ndarray] = []
     free = low_level.free
 

@@ -120,7 +120,7 @@ def freed_while_an_array():
 
 @way
 def freed_while_in_dlpack():
-    # Only CUDA's other memory can be lent to anybody.
+    # Only on CUDA can memory of all kinds be exported.
     for each in buffers(KINDS if BACKEND == "cuda" else HOST_KINDS):
         capsule = each.__dlpack__()
         each.free()
@@ -409,7 +409,7 @@ for name, function in ways.items():
     except Exception as error:
         problem = f"{type(error).__name__}: {error}"
     told[name] = [more(before, under_lock()), sum(more(had, made()).values()), problem]
-    trim()  # so that the next asks the driver
+    trim()  # so that the next request calls the driver
 print(json.dumps(told))
 """
 )

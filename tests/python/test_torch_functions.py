@@ -267,7 +267,7 @@ def test_bare_blocks_return_after_their_queue() -> None:
 
 START = """
 import atexit, ctypes, os, sys
-def late():  # behind all that isthmus does as the interpreter ends
+def late():  # after everything that isthmus does at exit
     for at in blocks:
         free(at, 5000, 0, None)
 atexit.register(late)

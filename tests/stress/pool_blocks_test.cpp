@@ -283,7 +283,7 @@ TEST_P(pool_blocks, never_overlap_where_memory_is_short) {
        {.growth_bytes = k_mib, .limit_bytes = 16 * k_mib, .wait = 20ms});
 }
 
-// Each thread adopts thread caches (`lanes`) of ended threads and leaves its own.
+// Each thread adopts thread caches of ended threads and leaves its own.
 TEST_P(pool_blocks, outlive_thousands_of_short_threads) {
   constexpr std::uint32_t k_at_once = 8;
   shared_pool all(queue_, im::kind::host, {});

@@ -134,7 +134,7 @@ struct nd_array {
     place.offset += first;
     return {place, dtype, shape.size(), shape.data(), strides.data()};
   }
-  // Computes the size of the memory, with `before` unused bytes before the elements and `behind`
+  // Computes the size of the memory, with `before` unused bytes before the elements and `after`
   // after them.
   void measure(std::size_t before, std::size_t after) {
     std::int64_t low = 0, high = 0;

@@ -129,8 +129,8 @@ def _array(name: str, raw: bytes) -> np.ndarray[Any, Any]:
         shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
     if len(shape) != 1 or dtype.kind not in "ui":
         raise TraceError(
-            f"array {name!r} has dtype {shown(str(dtype))} and {len(shape)} dimensions: it must "
-            f"have integers and one dimension"
+            f"array {name!r} has dtype {shown(str(dtype))} and {len(shape)} dimensions: it must be "
+            f"one-dimensional and of integers"
         )
     array = np.frombuffer(raw, dtype, offset=stream.tell())
     if len(array) != shape[0]:

@@ -87,7 +87,7 @@ Py_ssize_t length_of(PyObject* self) noexcept {
     return -1;
   }
   if (array->layout->shape.empty()) {
-    PyErr_SetString(PyExc_TypeError, "an array of no dimensions has no length");
+    PyErr_SetString(PyExc_TypeError, "an array of 0 dimensions has no length");
     return -1;
   }
   return array->layout->shape[0];

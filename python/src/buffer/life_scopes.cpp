@@ -50,7 +50,7 @@ void add_to_scratch(const Buffer& buffer) {
 nb::object enter_scratch(nb::pointer_and_handle<Scratch> self) {
   if (self.p->alive.is_valid()) {
     raise_python(PyExc_RuntimeError,
-                 "a scratch scope can be entered once: call scratch() for a new one");
+                 "a scratch() scope can be entered only once: call scratch() again");
   }
   self.p->alive = nb::steal(PySet_New(nullptr));
   self.p->discard = self.p->alive.attr("discard");
@@ -115,7 +115,7 @@ void count_in_scopes(const Buffer& buffer, std::chrono::nanoseconds duration) {
 nb::object enter_allocated(nb::pointer_and_handle<Allocated> self) {
   if (self.p->was_entered) {
     raise_python(PyExc_RuntimeError,
-                 "an allocated scope can be entered once: call allocated() for a new one");
+                 "an allocated() scope can be entered only once: call allocated() again");
   }
   counters.push(self.h);
   self.p->is_open = self.p->was_entered = true;
@@ -184,7 +184,7 @@ void bind_allocation_scopes(nb::module_& module) {
       "was released; the end of the block waits for neither. Buffers that are no longer\n"
       "referenced are freed at once, as usual. Scratch scopes nest; each frees only its own\n"
       "buffers. Buffers created elsewhere, for example by native code of a library, are not\n"
-      "included. A scope can be entered once.")
+      "included. A scope can be entered only once.")
       .def(nb::init<>())
       .def("__enter__", &enter_scratch, nb::sig("def __enter__(self) -> Self"))
       .def("__exit__", &leave_scratch, nb::sig("def __exit__(self, *exc: object) -> None"));
@@ -195,7 +195,7 @@ void bind_allocation_scopes(nb::module_& module) {
       "requested. Scopes nest: outer scopes include the counts of inner ones. May be read at any\n"
       "time; nothing is counted after the end of a scope. A free counts when the buffer is freed\n"
       "or no longer referenced, though work in flight may hold the memory longer. A scope can be\n"
-      "entered once. Allocations of a resource for other libraries are counted by its\n"
+      "entered only once. Allocations of a resource for other libraries are counted by its\n"
       "StatisticsResource.");
   counts.def(nb::init<>())
       .def("__enter__", &enter_allocated, nb::sig("def __enter__(self) -> Self"))

@@ -51,7 +51,7 @@ std::size_t dlpack::packed_bytes(const Tensor& tensor, std::uint64_t flags) {
                  PyBUF_MAX_NDIM, tensor.ndim);
   }
   if (tensor.ndim > 0 && tensor.shape == nullptr) {
-    raise_python(PyExc_BufferError, "DLPack: a tensor of %d dimensions has no shape: it is NULL",
+    raise_python(PyExc_BufferError, "DLPack: the shape of a tensor of %d dimensions is NULL",
                  tensor.ndim);
   }
   bool is_empty = false;

@@ -35,7 +35,7 @@ isthmus_scope_t* raw_scope(nb::handle object) {
 nb::object enter_scope(nb::pointer_and_handle<StatisticsScope> self) {
   if (self.p->raw) {
     raise_python(PyExc_RuntimeError,
-                 "a scope can be entered once: call statistics() for a new one");
+                 "a statistics() scope can be entered only once: call statistics() again");
   }
   check(isthmus_scope_create(nb::inst_ptr<Resource>(self.p->counted)->raw.get(),
                              raw_scope(scopes.top()), self.p->raw.out()));
@@ -143,7 +143,7 @@ void bind_statistics(nb::module_& module) {
       "Counts allocations from a StatisticsResource within `with resource.statistics() as s:`, by\n"
       "this thread or asyncio task and by tasks started within it, and the release of that\n"
       "memory, wherever and whenever it happens. Scopes nest: outer scopes include the counts of\n"
-      "inner ones. May be read at any time, on any thread. A scope can be entered once.\n"
+      "inner ones. May be read at any time, on any thread. A scope can be entered only once.\n"
       "Allocations of native code count in the scopes that it entered through the C interface;\n"
       "Buffers created meanwhile count there if no Python scope is entered.");
   scope_type = scope;

@@ -177,8 +177,8 @@ nb::object advise(const RangeRequest& request, nb::handle advice,
   ByteRange range = to_range(request);
   const auto number = to_size(advice, "advice");
   if (number > UINT32_MAX) {
-    raise_python(error_type(ISTHMUS_ERROR_INVALID_ARGUMENT),
-                 "advice of %zu does not fit in 32 bits", number);
+    raise_python(error_type(ISTHMUS_ERROR_INVALID_ARGUMENT), "advice %zu does not fit in 32 bits",
+                 number);
   }
   return run_operation({arguments, range.nbytes, false, {&range.endpoint, nullptr}},
                        [&](const isthmus_operation_t* options, isthmus_event_t** event) {

@@ -52,7 +52,7 @@ Result<Library> open_library(const std::string& name) {
   Library library;
   library.path = os::library_path(*opened);
   if (const char* missing = load_functions(*opened, library.calls)) {
-    return fail(ISTHMUS_ERROR_NOT_FOUND, "{} is not a library of OpenCL 1.2: it has no {}", name,
+    return fail(ISTHMUS_ERROR_NOT_FOUND, "{} is not an OpenCL 1.2 library: it lacks {}", name,
                 missing);
   }
   auto platforms = list_platforms(library.calls);

@@ -50,8 +50,8 @@ class SlabList {
   [[nodiscard]] const Slab* find_damaged() const noexcept;
 
  private:
-  // One list for each quarter of the share of free blocks, then one for slabs whose blocks all
-  // wait.
+  // Four lists, one for each quarter of the range of the share of free blocks, and then one for
+  // slabs whose free blocks all wait for their tickets.
   static constexpr std::size_t k_grades = 4;
   static constexpr std::size_t k_waiting = k_grades;
   static constexpr std::size_t k_unlisted = k_grades + 1;

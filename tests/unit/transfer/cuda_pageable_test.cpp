@@ -191,7 +191,7 @@ TEST_F(cuda_pageable, that_waits_for_a_failure_is_not_made) {
   EXPECT_TRUE(got == zero);
 }
 
-// A copy with enough chunks to keep all staging slots (`lane`) busy for long, and small copies
+// A copy with enough chunks to keep all staging slots busy for long, and small copies
 // meanwhile.
 TEST_F(cuda_pageable, large_and_small_ones_share_the_staging_slots) {
   constexpr std::size_t k_large = 128 / support::k_slower * k_mib;
@@ -325,7 +325,7 @@ TEST_F(cuda_failing, is_executed_by_the_caller_where_no_thread_can_be_created) {
     auto data = numbered(k_bytes);
     std::vector<std::byte> got(k_bytes);
     bool right{
-        copy_all(test_queue(), there, plain(data), true, {}, k_mib / 2)};  // creates its `lane`
+        copy_all(test_queue(), there, plain(data), true, {}, k_mib / 2)};  // creates its slot
     std::vector<std::vector<char>>(200, std::vector<char>(4096)).clear();  // free heap space
     const rlimit nothing_more{1, 1};
     right = setrlimit(RLIMIT_AS, &nothing_more) == 0 && right;
@@ -338,7 +338,7 @@ TEST_F(cuda_failing, is_executed_by_the_caller_where_no_thread_can_be_created) {
   EXPECT_EXIT(in_child(), ::testing::ExitedWithCode(0), "");
 }
 
-// The driver fails from then on, so that no further `lane` can be created and those that exist are
+// The driver fails from then on, so that no further slot can be created and those that exist are
 // counted.
 TEST_F(cuda_failing, uses_no_more_threads_than_processors_allowed_or_requested) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
@@ -355,19 +355,19 @@ TEST_F(cuda_failing, uses_no_more_threads_than_processors_allowed_or_requested) 
     const auto there = make(test_queue(), 64 * k_mib);
     std::vector<std::byte> data(64 * k_mib);
     const bool copied{copy_all(test_queue(), there, plain(data), true, {}, data.size())};
-    int lanes = 0;
+    int slots = 0;
     driver.fail_after(0);
     while (StagingRing::of(test_device()).try_acquire() != nullptr) {
-      ++lanes;
+      ++slots;
     }
-    std::exit(copied ? lanes : 100);
+    std::exit(copied ? slots : 100);
   };
   EXPECT_EXIT(in_child(false), ::testing::ExitedWithCode(1), "");
   EXPECT_EXIT(in_child(true), ::testing::ExitedWithCode(1), "");
 }
 
-// Creating the stream of the first `lane` fails, then allocating its memory. Runs in a child
-// process, where no `lane` exists yet.
+// Creating the stream of the first slot fails, then allocating its memory. Runs in a child
+// process, where no slot exists yet.
 TEST_F(cuda_failing, leaves_it_to_the_driver_where_nothing_can_be_pinned) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto in_child = [this](long calls) {

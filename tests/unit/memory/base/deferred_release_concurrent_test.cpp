@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Deferred releases (`reaper`): objects are released eventually, however many others there are.
+// Deferred releases: objects are released eventually, however many others there are.
 
 #include "memory/base/deferred_release.hpp"
 
@@ -26,12 +26,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Retires itself again at once until `till` is set.
+// Retires itself again at once until `is_over` is set.
 class busy final : public Releasable {
  public:
-  explicit busy(const std::atomic<bool>& till) : till_{till} {}
+  explicit busy(const std::atomic<bool>& is_over) : is_over_{is_over} {}
   void release_now() noexcept override {
-    if (till_.load()) {
+    if (is_over_.load()) {
       ended_.store(true);
     } else {
       defer_release(*this);
@@ -40,7 +40,7 @@ class busy final : public Releasable {
   [[nodiscard]] bool ended() const noexcept { return ended_.load(); }
 
  private:
-  const std::atomic<bool>& till_;
+  const std::atomic<bool>& is_over_;
   std::atomic<bool> ended_{false};
 };
 
@@ -131,7 +131,7 @@ bool comes_true(Condition&& condition) {
 }
 
 TEST(deferred_release_concurrent, a_retried_release_succeeds_while_others_keep_arriving) {
-  // Static, because the `reaper` still refers to them if the test fails.
+  // Static, because the deferred release still refers to them if the test fails.
   static std::atomic<bool> enough{false};
   static NeverDestroyed<busy> always{enough};
   static NeverDestroyed<stubborn> late;
@@ -152,7 +152,7 @@ TEST(deferred_release_concurrent, a_queue_is_queried_once_for_all_releases_that_
       one->end_capture();
       other->end_capture();
     }
-    // Static, because the `reaper` still refers to it if the test fails.
+    // Static, because the deferred release still refers to it if the test fails.
     static NeverDestroyed<std::vector<std::unique_ptr<gate>>> gates;
     gate& held = *(*gates).emplace_back(std::make_unique<gate>());
     defer_release(held);
@@ -227,7 +227,7 @@ TEST(deferred_release_concurrent, a_release_on_demand_is_not_missed) {
     on->end_capture();
     used_there one{*on};
     defer_release(one);
-    // A call waits for 4 ms at most. A busy machine may not run the `reaper` in that time.
+    // A call waits for 4 ms at most. A busy machine may not run the releasing thread in that time.
     ASSERT_TRUE(comes_true([&] {
       static_cast<void>(release_on_demand());
       return one.gone();
@@ -253,7 +253,7 @@ TEST(deferred_release_concurrent, no_call_returns_while_a_queue_is_queried_for_i
     const auto began = os::Clock::now();
     static_cast<void>(wait_for_release(release_count(), std::nullopt));
     const auto then = asked();
-    // A call waits for 4 ms at most. A busy machine may not run the `reaper` in that time.
+    // A call waits for 4 ms at most. A busy machine may not run the releasing thread in that time.
     const bool may_be_in_vain = os::Clock::now() - began >= 4ms;
     std::this_thread::sleep_for(1ms);
     EXPECT_TRUE(may_be_in_vain || asked() == then);

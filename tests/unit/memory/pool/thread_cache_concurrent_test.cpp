@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Thread caches (`lane`) that another thread flushes: not while the owning thread uses them, but
+// Thread caches that another thread flushes: not while the owning thread uses them, but
 // then at once.
 #include "memory/pool/thread_cache.hpp"
 
