@@ -176,9 +176,9 @@ TEST_P(no_memory_later, any_allocation_of_a_fill_in_parts_may_fail) {
     for (const auto& what : k_parts) {
       const im::buffer target(3 * (k_filled_row + 64), kind, {.queue = queue_, .resource = pool});
       fail_each_allocation([&](long served, shortage of) {
-        const auto told = std::string{what.name} + ", " + describe(served, of);
-        SCOPED_TRACE(told);
-        const watchdog guard{told};
+        const auto description = std::string{what.name} + ", " + describe(served, of);
+        SCOPED_TRACE(description);
+        const watchdog guard{description};
         const im::host_event gate;
         isthmus_event_t* made = nullptr;
         isthmus_status_t status = ISTHMUS_OK;
@@ -229,26 +229,27 @@ TEST_P(no_memory_later, a_buffer_may_be_dropped) {
   }
 }
 
-// Calls `tell(event)` for an operation's event and for a host event, with too little memory and
+// Calls `subscribe(event)` for an operation's event and for a host event, with too little memory and
 // then again, while both are pending. Calls `seen(status)` after each call.
-template <class Tell, class Seen>
-bool fails_to_tell(const im::queue& on, Tell tell, Seen seen, long served, shortage of) {
-  const watchdog guard{"told, " + describe(served, of)};
+template <class Subscribe, class Seen>
+bool fails_to_subscribe(const im::queue& on, Subscribe subscribe, Seen seen, long served,
+                        shortage of) {
+  const watchdog guard{"subscribe, " + describe(served, of)};
   const im::buffer target(k_later_bytes, im::kind::host, {.queue = on});
   const im::host_event gate;
   const im::event filled = im::fill_async(target, std::byte{1}, {.after = {gate}});
   bool failed = false;
-  for (const im::event& told : {filled, im::event{gate}}) {
+  for (const im::event& event : {filled, im::event{gate}}) {
     isthmus_status_t status = ISTHMUS_OK;
     {
       const without_memory later{served, of};
-      status = tell(told);
+      status = subscribe(event);
       failed = failed || without_memory::failed();
     }
     seen(status);
     if (status != ISTHMUS_OK) {
       EXPECT_EQ(status, ISTHMUS_ERROR_OUT_OF_MEMORY) << isthmus_error_message();
-      EXPECT_EQ(status = tell(told), ISTHMUS_OK) << isthmus_error_message();
+      EXPECT_EQ(status = subscribe(event), ISTHMUS_OK) << isthmus_error_message();
       seen(status);
     }
   }
@@ -263,12 +264,12 @@ TEST_P(no_memory_later, any_allocation_of_a_continuation_may_fail) {
   fail_each_allocation([&](long served, shortage of) {
     std::atomic<int> released{0};
     int owners = 0, refused = 0;
-    const bool failed = fails_to_tell(
+    const bool failed = fails_to_subscribe(
         queue_,
-        [&](const im::event& told) {
+        [&](const im::event& event) {
           ++owners;
           return isthmus_event_then(
-              told.get(), {&released, [](void* it) { ++*static_cast<std::atomic<int>*>(it); }});
+              event.get(), {&released, [](void* it) { ++*static_cast<std::atomic<int>*>(it); }});
         },
         [&](isthmus_status_t status) {
           refused += status == ISTHMUS_OK ? 0 : 1;
@@ -287,10 +288,10 @@ std::ptrdiff_t open_descriptors() {
 
 TEST_P(no_memory_later, any_allocation_of_a_notification_may_fail) {
   fail_each_allocation([&](long served, shortage of) {
-    const int told_by = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    const int notifier = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     auto expected = open_descriptors();
-    const bool failed = fails_to_tell(
-        queue_, [&](const im::event& told) { return isthmus_event_notify(told.get(), told_by); },
+    const bool failed = fails_to_subscribe(
+        queue_, [&](const im::event& event) { return isthmus_event_notify(event.get(), notifier); },
         [&](isthmus_status_t status) {
           expected += status == ISTHMUS_OK ? 1 : 0;
           EXPECT_EQ(open_descriptors(), expected);
@@ -299,10 +300,10 @@ TEST_P(no_memory_later, any_allocation_of_a_notification_may_fail) {
     std::uint64_t times = 0;
     EXPECT_TRUE(eventually([&] {
       std::uint64_t more = 0;
-      if (::read(told_by, &more, sizeof more) == sizeof more) times += more;
+      if (::read(notifier, &more, sizeof more) == sizeof more) times += more;
       return times == 2;
     })) << times;
-    close(told_by);
+    close(notifier);
     return failed;
   });
 }

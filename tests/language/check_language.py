@@ -4,8 +4,8 @@
 check_language.py [ROOT]
 
 README.md, CONTRIBUTING.md and docs/ contain no word of WORDS outside of code, and no sentence of
-more than MAX_WORDS words, list items included. The sources contain no word of DIALECT in a comment,
-and no parameter named by a preposition. docs/glossary.md has the terms to use.
+more than MAX_WORDS words, list items included. The comments of C and C++ files contain no word of
+DIALECT. No parameter in SOURCES is named by a preposition. docs/glossary.md has the terms to use.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ PARAMETER = re.compile(
 )
 CODE = re.compile(r"`[^`]*`|<!--.*?-->|\]\([^)]*\)|<[^>]+>", re.S)
 SOURCES = ("src", "include", "python/src")
+COMMENTED = (*SOURCES, "tests", "bench", "examples")
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 TEXT = re.compile(r'R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"', re.S)
 
@@ -81,22 +82,29 @@ def check_pages(root: Path) -> Iterator[str]:
             yield f"{path.relative_to(root)}:{number}: {message}"
 
 
-def check_sources(root: Path) -> Iterator[str]:
-    for path in sorted(each for top in SOURCES for each in (root / top).rglob("*")):
-        if path.suffix not in {".c", ".cpp", ".h", ".hpp"}:
-            continue
-        text = path.read_text(encoding="utf-8")
+def c_files(root: Path, folders: tuple[str, ...]) -> Iterator[tuple[Path, str]]:
+    for path in sorted(each for folder in folders for each in (root / folder).rglob("*")):
+        if path.suffix in {".c", ".cpp", ".h", ".hpp"}:
+            yield path.relative_to(root), path.read_text(encoding="utf-8")
+
+
+def check_comments(root: Path) -> Iterator[str]:
+    for path, text in c_files(root, COMMENTED):
         for comment in COMMENT.finditer(text):
             line = text.count("\n", 0, comment.start()) + 1
             for found in (each for word in DIALECT for each in word.finditer(comment[0])):
-                yield f"{path.relative_to(root)}:{line}: `{found[0]}` in a comment"
+                yield f"{path}:{line}: `{found[0]}` in a comment"
+
+
+def check_parameters(root: Path) -> Iterator[str]:
+    for path, text in c_files(root, SOURCES):
         for found in PARAMETER.finditer(TEXT.sub("", COMMENT.sub("", text))):
-            yield f"{path.relative_to(root)}: a parameter named by a preposition: `{found[0]}`"
+            yield f"{path}: a parameter named by a preposition: `{found[0]}`"
 
 
 def main() -> int:
     root = Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()
-    findings = [*check_pages(root), *check_sources(root)]
+    findings = [*check_pages(root), *check_comments(root), *check_parameters(root)]
     print("\n".join(findings) or "the language holds")
     return int(bool(findings))
 

@@ -25,7 +25,8 @@ bool may_keep_lock(const Operation& operation) {
   };
   return operation.nbytes <= k_max_keep_lock_bytes && operation.direct &&
          operation.arguments.after.empty() &&
-         std::all_of(std::begin(operation.places), std::end(operation.places), submits_at_once) &&
+         std::all_of(std::begin(operation.endpoints), std::end(operation.endpoints),
+                     submits_at_once) &&
          !has_pending_functions();
 }
 
@@ -46,7 +47,7 @@ bool may_run_synchronously(const Operation& operation) {
   const auto is_quiet = [](isthmus_buffer_t* buffer) {
     return buffer == nullptr || isthmus_buffer_wait(buffer, 0) != ISTHMUS_ERROR_TIMEOUT;
   };
-  for (const auto* each : operation.places) {
+  for (const auto* each : operation.endpoints) {
     if (each != nullptr && !(is_idle(each->queue) && is_quiet(each->raw.buffer))) {
       return false;
     }
@@ -79,7 +80,7 @@ bool defer_release_to(isthmus_event_t* event, Endpoint& endpoint) {
 // Releases the endpoints after an interrupted wait. Memory whose release cannot be deferred to the
 // operation must outlive it, so this function then waits for its completion.
 void release_after_event(isthmus_event_t* event, Operation& operation) {
-  for (auto* each : operation.places) {
+  for (auto* each : operation.endpoints) {
     if (each != nullptr && !defer_release_to(event, *each)) {
       const GilRelease released;
       isthmus_event_wait(event, -1);
@@ -163,7 +164,7 @@ nb::object run_operation(Operation& operation, Submission submit, void* closure)
   std::array<isthmus_owner_t, 2> owners;
   isthmus_operation_t options{sizeof options, arguments.after.data(), arguments.after.size(),
                               owners.data(), 0};
-  for (auto* each : operation.places) {
+  for (auto* each : operation.endpoints) {
     if (!arguments.blocking && each != nullptr && each->memory != nullptr) {
       owners[options.owner_count++] = defer_owner(each->memory.release());
     }

@@ -76,7 +76,7 @@ struct Operation {
   const OperationArguments& arguments;
   std::size_t nbytes;  // number of bytes: small direct operations keep the interpreter's lock
   bool direct;         // executed by the host itself, once nothing is pending
-  Endpoint* places[2] = {nullptr, nullptr};
+  Endpoint* endpoints[2] = {nullptr, nullptr};
 };
 
 using Submission = isthmus_status_t (*)(void* closure, const isthmus_operation_t* operation,
