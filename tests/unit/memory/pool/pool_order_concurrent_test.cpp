@@ -108,7 +108,7 @@ TEST_F(pool_order, nothing_returns_to_the_driver_while_work_uses_it) {
   EXPECT_EQ(from->usage().held_bytes, 0U);
 }
 
-// Expects that what a pool left after its last reference is released, once no work runs.
+// Expects that all memory of the destroyed pool is released once no work runs.
 void expect_that_all_goes(const LiveTotal& before) {
   const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds{20};
   while (process_live_counts().total(ISTHMUS_KIND_UNKNOWN).bytes != before.bytes &&
