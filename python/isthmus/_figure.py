@@ -162,10 +162,6 @@ def frame_only(axes: Any) -> None:
     """Prepares axes for an image: a thin frame, without ticks."""
     axes.set_xticks([])
     axes.set_yticks([])
-    _frame(axes)
-
-
-def _frame(axes: Any) -> None:
     for spine in axes.spines.values():
         spine.set(visible=True, color=FRAME)
 

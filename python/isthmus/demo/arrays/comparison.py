@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The array of a batch with and without a pool: its time, and how often the driver allocates.
 
-Both are measured alternately, so that load on the machine affects both. Most of the time without a
-pool is not the driver's call but the first access to new memory.
+Both are measured alternately, so that load on the machine affects both.
 """
 
 from __future__ import annotations
