@@ -6,6 +6,8 @@
 // any plain object.
 #pragma once
 
+#include <isthmus/detail/cxx20.hpp>
+
 #include <ranges>
 #include <span>
 #include <utility>

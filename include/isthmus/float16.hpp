@@ -11,6 +11,8 @@
 // Cost: a few instructions per conversion. Thread safety: as plain values.
 #pragma once
 
+#include <isthmus/detail/cxx20.hpp>
+
 #include <bit>
 #include <concepts>
 #include <cstdint>

@@ -8,6 +8,8 @@
 // headers that it names, and dyn_array.hpp for dtypes that are known at run time only.
 #pragma once
 
+#include <isthmus/detail/cxx20.hpp>
+
 #include <isthmus/adaptors.hpp>
 #include <isthmus/advice.hpp>
 #include <isthmus/array.hpp>

@@ -5,6 +5,8 @@
 // Cost: none; the values are those of the C ABI. Thread safety: as plain values.
 #pragma once
 
+#include <isthmus/detail/cxx20.hpp>
+
 #include <isthmus/isthmus.h>
 
 #include <cstdint>

@@ -58,6 +58,21 @@ by_pkg_config() { # by_pkg_config LIBDIR SOURCE
     execute "$work/program"
 }
 
+# unchanged_by_subdirectory: add_subdirectory leaves the build type, the install rules and the
+# standard of the project that contains this one alone
+unchanged_by_subdirectory() {
+  local folder=$work/subdirectory
+  rm -rf "$folder"
+  mkdir -p "$folder"
+  printf '%s\n' 'cmake_minimum_required(VERSION 3.25)' 'project(parent LANGUAGES C CXX)' \
+    "add_subdirectory($root isthmus)" 'message(STATUS "standard: <${CMAKE_CXX_STANDARD}>")' \
+    >"$folder/CMakeLists.txt"
+  cmake -S "$folder" -B "$folder/build" >"$folder/log" || return 1
+  grep -q 'standard: <>' "$folder/log" &&
+    grep -q '^CMAKE_BUILD_TYPE:STRING=$' "$folder/build/CMakeCache.txt" &&
+    [[ ! -e $folder/build/isthmus/isthmusConfig.cmake ]]
+}
+
 build_all() { # build_all WHERE PREFIX LIBDIR
   local folder source
   for folder in "$root"/tests/install "$root"/examples/*/; do
@@ -102,6 +117,7 @@ build_all wheel "$package" "$package/lib"
 run "install its extra sycl" "$work/venv/bin/python" -m pip install "${wheel}[sycl]"
 python_examples
 
+run "add_subdirectory" unchanged_by_subdirectory
 run "cmake --install" cmake --install "$build" --prefix "$work/prefix"
 mv "$work/prefix" "$work/moved" # found by its own place, not by a recorded one
 libdir=$(dirname "$(find "$work/moved" -name libisthmus.so)")

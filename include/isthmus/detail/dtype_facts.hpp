@@ -6,6 +6,8 @@
 // Thread safety: immutable.
 #pragma once
 
+#include <isthmus/detail/cxx20.hpp>
+
 #include <isthmus/experimental.h>
 
 #include <complex>
