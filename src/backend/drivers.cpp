@@ -320,7 +320,7 @@ Result<Device*> find_native_device(std::string_view backend, void* native) {
   }
   return fail(
       ISTHMUS_ERROR_NOT_FOUND,
-      "no usable device of {} has the handle {}: find a device by filter with isthmus_device_find",
+      "no usable device of {} has the handle {}: name the device by a filter string instead",
       backend, native);
 }
 

@@ -50,9 +50,8 @@ Result<CustomResource::Operations> operations_of(const isthmus_resource_operatio
 Result<StatisticsResource*> statistics_resource_of(isthmus_resource_t* resource) {
   auto* counter = dynamic_cast<StatisticsResource*>(object(resource));
   if (counter == nullptr) {
-    return fail(
-        ISTHMUS_ERROR_INVALID_ARGUMENT,
-        "this resource does not count allocations: create one with isthmus_resource_statistics");
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "this resource does not count allocations: put a statistics resource over it");
   }
   return counter;
 }
@@ -159,7 +158,7 @@ isthmus_status_t isthmus_limit_info(isthmus_resource_t* resource,
     const auto* limit = dynamic_cast<const LimitResource*>(object(resource));
     if (limit == nullptr) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                  "this resource has no limit: create one with isthmus_resource_limit");
+                  "this resource has no limit: put a limit resource over it");
     }
     info->limit_bytes = limit->limit();
     info->in_use_bytes = limit->in_use();
@@ -232,7 +231,7 @@ isthmus_status_t isthmus_log_flush(isthmus_resource_t* resource) noexcept {
     auto* log = dynamic_cast<LogResource*>(object(resource));
     if (log == nullptr) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                  "this resource has no log: create one with isthmus_resource_log");
+                  "this resource has no log: put a log resource over it");
     }
     return log->flush();
   });

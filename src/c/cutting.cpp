@@ -36,8 +36,9 @@ isthmus_status_t isthmus_monotonic_release(isthmus_resource_t* resource) noexcep
   return driver_entry(ISTHMUS_NEEDS(resource), [&]() -> Result<void> {
     auto* monotonic = dynamic_cast<MonotonicResource*>(object(resource));
     if (monotonic == nullptr) {
-      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                  "this resource is not monotonic: create one with isthmus_resource_monotonic");
+      return fail(
+          ISTHMUS_ERROR_INVALID_ARGUMENT,
+          "this resource is not monotonic: only a monotonic resource frees all its blocks at once");
     }
     monotonic->release_all();
     return {};

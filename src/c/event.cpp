@@ -110,8 +110,8 @@ isthmus_status_t isthmus_event_complete(isthmus_event_t* event, isthmus_status_t
     auto* target = dynamic_cast<HostEvent*>(object(event));
     if (target == nullptr) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                  "this event belongs to an operation: only events created by isthmus_event_create "
-                  "can be completed");
+                  "this event belongs to an operation: only a host event can be completed by the "
+                  "program");
     }
     const bool failed = is_error(status);
     // TIMEOUT is reserved: a wait returns it for an event that has not completed.

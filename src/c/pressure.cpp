@@ -17,10 +17,10 @@ namespace {
 Result<Pool*> pool_of(isthmus_resource_t* resource) {
   auto* const pool = isthmus::pool_of(*object(resource));
   if (pool == nullptr) {
-    return fail(
-        ISTHMUS_ERROR_UNSUPPORTED,
-        "the resource of {} memory on {} is not a pool: create one with isthmus_resource_pool",
-        kind_name(object(resource)->kind()), object(resource)->device().properties().filter);
+    return fail(ISTHMUS_ERROR_UNSUPPORTED,
+                "the resource of {} memory on {} is not a pool: only pools have this information",
+                kind_name(object(resource)->kind()),
+                object(resource)->device().properties().filter);
   }
   return pool;
 }

@@ -17,8 +17,7 @@ Result<TrackingResource*> tracker_of(isthmus_resource_t* resource) {
   auto* tracker = dynamic_cast<TrackingResource*>(object(resource));
   if (tracker == nullptr) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "this resource does not record allocations: create one with "
-                "isthmus_resource_allocation_tracker");
+                "this resource does not record allocations: put an allocation tracker over it");
   }
   return tracker;
 }
