@@ -15,7 +15,7 @@ constexpr std::size_t k_rounds = 20;
 // A "kernel": reads a range of the device copy, as a kernel of the program would.
 std::vector<float> read(const im::unified_buffer<float>& values, im::element_range range) {
   std::vector<float> result(range.end - range.begin);
-  im::copy_n(std::span(result), im::at(values.device(), range.begin * sizeof(float)),
+  im::copy_bytes(std::span(result), im::at(values.device(), range.begin * sizeof(float)),
              result.size() * sizeof(float));
   return result;
 }

@@ -31,6 +31,7 @@
 
 #include <algorithm>
 #include <array>
+#include <new>
 #include <string_view>
 
 namespace isthmus {
@@ -121,11 +122,11 @@ struct source_operations {
 // for a misaligned pointer and, as far as the driver reports the kind, for memory of another kind.
 template <class Source>
   requires memory_source<std::decay_t<Source>>
-resource resource::custom(const context& context, isthmus::kind kind, Source&& source,
+resource resource::custom(const memory_scope& scope, isthmus::kind kind, Source&& source,
                           const isthmus::device& device) {
   const isthmus_resource_operations_t table =
       detail::source_operations<std::decay_t<Source>>::table();
-  return detail::make<resource>(isthmus_resource_custom, context.get(), device.get(),
+  return detail::make<resource>(isthmus_resource_custom, scope.context(), scope.device(device),
                                 static_cast<isthmus_kind_t>(kind), &table,
                                 detail::make_owner(std::forward<Source>(source)));
 }
@@ -133,7 +134,7 @@ resource resource::custom(const context& context, isthmus::kind kind, Source&& s
 // Counts allocations. Counts are exact, also with several threads, provided that blocks are freed
 // through this resource. An allocation takes longer inside a statistics_scope than outside.
 inline resource resource::statistics(const resource& upstream) {
-  return detail::make<resource>(isthmus_resource_statistics, upstream.get());
+  return detail::make<resource>(isthmus_resource_statistics, upstream.require());
 }
 
 // Requested bytes and numbers of blocks: currently live, the maximum since creation or reset, and
@@ -159,11 +160,11 @@ namespace detail {
 // The counts of a statistics() resource. Throws invalid_argument for any other resource.
 [[nodiscard]] inline statistics statistics_of(const resource& counted) {
   return detail::to_statistics(
-      detail::read<isthmus_statistics_info_t>(isthmus_statistics_info, counted.get()));
+      detail::read<isthmus_statistics_info_t>(isthmus_statistics_info, counted.require()));
 }
 // Sets the peaks to the current values, and the totals to 0. Throws as statistics_of().
 inline void reset_statistics(const resource& counted) {
-  detail::check(isthmus_statistics_reset(counted.get()));
+  detail::check(isthmus_statistics_reset(counted.require()));
 }
 
 // While it lives, counts the allocations of the calling thread from a statistics() resource, and
@@ -173,7 +174,7 @@ class statistics_scope {
  public:
   // Throws invalid_argument for a resource that statistics() did not create.
   explicit statistics_scope(const resource& counted) : outer_(isthmus_scope_swap(nullptr)) {
-    const isthmus_status_t status = isthmus_scope_create(counted.get(), outer_, &raw_);
+    const isthmus_status_t status = isthmus_scope_create(counted.require(), outer_, &raw_);
     isthmus_scope_swap(status == ISTHMUS_OK ? raw_ : outer_);
     detail::check(status);
   }
@@ -197,7 +198,7 @@ class statistics_scope {
 // Limits the live bytes, as requested, to `limit_bytes`. A request that would exceed the limit
 // throws out_of_memory.
 inline resource resource::limit(const resource& upstream, std::uint64_t limit_bytes) {
-  return detail::make<resource>(isthmus_resource_limit, upstream.get(), limit_bytes);
+  return detail::make<resource>(isthmus_resource_limit, upstream.require(), limit_bytes);
 }
 // The limit of a limit() resource, and the bytes in use.
 struct limit_state {
@@ -206,21 +207,21 @@ struct limit_state {
 };
 // Throws invalid_argument for a resource that limit() did not create.
 [[nodiscard]] inline limit_state limit_of(const resource& limited) {
-  const auto raw = detail::read<isthmus_limit_info_t>(isthmus_limit_info, limited.get());
+  const auto raw = detail::read<isthmus_limit_info_t>(isthmus_limit_info, limited.require());
   return {raw.limit_bytes, raw.in_use_bytes};
 }
 
 // Uses `second`, of the same context and of any kind, when `first` has no memory. A buffer reports
 // the kind that it received. Throws wrong_context.
 inline resource resource::fallback(const resource& first, const resource& second) {
-  return detail::make<resource>(isthmus_resource_fallback, first.get(), second.get());
+  return detail::make<resource>(isthmus_resource_fallback, first.require(), second.require());
 }
 
 // Aligns requests of at least `min_bytes` to `alignment`, a power of two, or to the alignment of
 // the request if that is larger. Throws invalid_argument.
 inline resource resource::aligned(const resource& upstream, std::size_t alignment,
                                   std::size_t min_bytes) {
-  return detail::make<resource>(isthmus_resource_aligned, upstream.get(), alignment, min_bytes);
+  return detail::make<resource>(isthmus_resource_aligned, upstream.require(), alignment, min_bytes);
 }
 
 // The first bin that a request fits in, in ascending order of size, serves it; `upstream` serves
@@ -228,8 +229,9 @@ inline resource resource::aligned(const resource& upstream, std::size_t alignmen
 // invalid_argument.
 inline resource resource::binning(const resource& upstream, const std::vector<bin>& bins) {
   std::vector<isthmus_bin_t> raw;
-  for (const bin& entry : bins) raw.push_back({entry.max_bytes, entry.upstream.get()});
-  return detail::make<resource>(isthmus_resource_binning, upstream.get(), raw.data(), raw.size());
+  for (const bin& entry : bins) raw.push_back({entry.max_bytes, entry.upstream.require()});
+  return detail::make<resource>(isthmus_resource_binning, upstream.require(), raw.data(),
+                                raw.size());
 }
 
 // Detects writes outside of blocks and to freed blocks, for programs under test: blocks lie between
@@ -237,7 +239,7 @@ inline resource resource::binning(const resource& upstream, const std::vector<bi
 // wait for the work on their queue. Detected damage is written to standard error and thrown by
 // resource::verify(). Throws unsupported for an upstream that may provide device memory.
 inline resource resource::debug(const resource& upstream, std::uint64_t kept_bytes) {
-  return detail::make<resource>(isthmus_resource_debug, upstream.get(), kept_bytes);
+  return detail::make<resource>(isthmus_resource_debug, upstream.require(), kept_bytes);
 }
 
 // Cuts consecutive blocks from chunks and returns all chunks together, in release_monotonic() or
@@ -245,13 +247,13 @@ inline resource resource::debug(const resource& upstream, std::uint64_t kept_byt
 // further chunk is twice as large as the previous one, or as large as the request if that is
 // larger. Throws unsupported for an upstream that provides memory of several kinds.
 inline resource resource::monotonic(const resource& upstream, std::size_t first_bytes) {
-  return detail::make<resource>(isthmus_resource_monotonic, upstream.get(), first_bytes);
+  return detail::make<resource>(isthmus_resource_monotonic, upstream.require(), first_bytes);
 }
 // Returns all chunks, after the work on every queue on which blocks were allocated or deallocated.
 // The blocks must not be used afterwards. Throws invalid_argument for a resource that monotonic()
 // did not create.
 inline void release_monotonic(const isthmus::resource& resource) {
-  detail::check(isthmus_monotonic_release(resource.get()));
+  detail::check(isthmus_monotonic_release(resource.require()));
 }
 
 // Blocks of `block_bytes` each, cut from slabs of `blocks` blocks (0: as many as fill a MiB, at
@@ -259,32 +261,35 @@ inline void release_monotonic(const isthmus::resource& resource) {
 // for an upstream that provides memory of several kinds.
 inline resource resource::fixed_size(const resource& upstream, std::size_t block_bytes,
                                      std::size_t blocks) {
-  return detail::make<resource>(isthmus_resource_fixed_size, upstream.get(), block_bytes, blocks);
+  return detail::make<resource>(isthmus_resource_fixed_size, upstream.require(), block_bytes,
+                                blocks);
 }
 
 // Blocks of any size, cut from superblocks that are divided among pairs of a thread and a queue.
 // The superblocks hold at most `limit_bytes` (0: no limit). Throws unsupported for an upstream that
 // provides memory of several kinds.
 inline resource resource::arena(const resource& upstream, std::uint64_t limit_bytes) {
-  return detail::make<resource>(isthmus_resource_arena, upstream.get(), limit_bytes);
+  return detail::make<resource>(isthmus_resource_arena, upstream.require(), limit_bytes);
 }
 
 // On allocation, prefetches shared memory to the device, on the request's queue. This is a hint: it
 // has no effect for other kinds and on devices that cannot prefetch.
 inline resource resource::prefetch(const resource& upstream) {
-  return detail::make<resource>(isthmus_resource_prefetch, upstream.get());
+  return detail::make<resource>(isthmus_resource_prefetch, upstream.require());
 }
 
 // Writes a row for each allocation, failure and free to a file, in the columns of RMM's logs. The
 // last rows are written when the last reference is released, or when the process exits. Throws
 // invalid_argument for a file that cannot be created, or to which another log writes.
 inline resource resource::log(const resource& upstream, const std::string& path) {
-  return detail::make<resource>(isthmus_resource_log, upstream.get(), path.c_str());
+  return detail::make<resource>(isthmus_resource_log, upstream.require(), path.c_str());
 }
 // Writes all rows recorded so far. Throws invalid_argument for a resource that log() did not
 // create; driver_error, once, if rows were lost since the last flush because the file could not be
 // written.
-inline void flush_log(const resource& logged) { detail::check(isthmus_log_flush(logged.get())); }
+inline void flush_log(const resource& logged) {
+  detail::check(isthmus_log_flush(logged.require()));
+}
 
 // Calls `function(nbytes)` on the requesting thread when upstream has no memory for a request. The
 // function returns whether to try again, and may free and allocate. If it throws, the request fails
@@ -298,11 +303,10 @@ resource resource::failure_callback(const resource& upstream, Function&& functio
     return detail::run_guarded(message,
                                [&] { *retry = (*static_cast<stored*>(object))(nbytes) ? 1 : 0; });
   };
-  return detail::make<resource>(isthmus_resource_failure_callback, upstream.get(), call,
+  isthmus_resource_t* const raw = upstream.require();  // before the function is copied
+  return detail::make<resource>(isthmus_resource_failure_callback, raw, call,
                                 detail::make_owner(std::forward<Function>(function)));
 }
-
-static_assert(std::is_nothrow_destructible_v<statistics_scope>);
 
 }  // namespace v1
 }  // namespace isthmus

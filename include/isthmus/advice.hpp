@@ -116,7 +116,5 @@ inline event advise_async(const buffer& memory, isthmus::advice advice,
                       std::move(operation));
 }
 
-static_assert(detail::cuda_advice(advice::accessed_by) == 5U);
-
 }  // namespace v1
 }  // namespace isthmus

@@ -23,6 +23,7 @@
 #include <isthmus/element.hpp>
 #include <isthmus/host_array.hpp>
 #include <isthmus/slicing.hpp>
+#include <isthmus/submit.hpp>
 
 namespace isthmus {
 inline namespace v1 {
@@ -71,6 +72,8 @@ class array : public detail::array_base<N> {
   // The address of the first element, also of device memory, to be passed to kernels. NULL if there
   // are no elements or the memory was freed.
   [[nodiscard]] T* pointer() const noexcept { return reinterpret_cast<T*>(this->live_pointer()); }
+  // The same, under the name of the standard library.
+  [[nodiscard]] T* data() const noexcept { return pointer(); }
   // True if the elements are in row-major order without gaps.
   [[nodiscard]] bool is_contiguous() const noexcept { return layout_.is_contiguous(k_item); }
   // A buffer of exactly the array's bytes, for functions that take a buffer. It is writable if
@@ -192,10 +195,18 @@ class array : public detail::array_base<N> {
   }
 };
 
-static_assert(std::copyable<array<float, 2>> && std::equality_comparable<array<float, 2>>);
-static_assert(std::is_nothrow_move_constructible_v<array<float, 2>>);
-static_assert(std::convertible_to<array<float, 1>, array<const float, 1>>);
-static_assert(!std::convertible_to<array<const float, 1>, array<float, 1>>);
+namespace detail {
+
+template <class T, std::size_t N>
+struct submitted_memory<array<T, N>> {
+  static constexpr bool is_supported = true;
+  [[nodiscard]] static buffer memory(const array<T, N>& argument) { return argument.bytes(); }
+  [[nodiscard]] static std::span<T> view(const isthmus_view_t& raw) noexcept {
+    return {static_cast<T*>(raw.data), raw.nbytes / sizeof(T)};
+  }
+};
+
+}  // namespace detail
 
 }  // namespace v1
 }  // namespace isthmus

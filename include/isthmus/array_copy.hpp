@@ -27,7 +27,7 @@
 #include <isthmus/dyn_array.hpp>
 #include <isthmus/fill.hpp>
 
-#include <ranges>
+#include <span>
 #include <utility>
 
 namespace isthmus {

@@ -4,6 +4,7 @@
 //   auto a = isthmus::empty<float>({2, 3});                          // device memory, from a pool
 //   auto b = isthmus::full<int>(10, 7, isthmus::kind::host);         // one axis of 10
 //   auto c = isthmus::to_array(values, {2, 3});                      // a copy of a vector
+//   auto f = isthmus::to_array({1.f, 2.f, 3.f});                     // one axis of 3
 //   auto d = isthmus::like(c, isthmus::kind::shared);                // of c's shape and type
 //   std::vector<float> back = isthmus::to_vector(c);
 //   auto e = isthmus::zeros(isthmus::dtype::int8, {2, 3});           // a dtype known at run time
@@ -211,6 +212,19 @@ template <host_elements Values>
 [[nodiscard]] auto to_array(const Values& values, isthmus::kind kind = isthmus::kind::device,
                             const array_options& options = {}) {
   return to_array(values, axes<1>{std::ranges::size(values)}, kind, options);
+}
+// The same for elements in braces.
+template <element T, std::size_t N>
+[[nodiscard]] array<T, N> to_array(std::initializer_list<T> values, const axis_size (&shape)[N],
+                                   isthmus::kind kind = isthmus::kind::device,
+                                   const array_options& options = {}) {
+  return to_array(std::span(values.begin(), values.size()), detail::axes_of(shape), kind, options);
+}
+template <element T>
+[[nodiscard]] array<T, 1> to_array(std::initializer_list<T> values,
+                                   isthmus::kind kind = isthmus::kind::device,
+                                   const array_options& options = {}) {
+  return to_array(std::span(values.begin(), values.size()), kind, options);
 }
 // A copy of a std::mdspan or a similar type, with the same shape.
 template <host_mdspan Values>

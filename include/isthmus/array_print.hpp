@@ -21,7 +21,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <ostream>
+#include <iosfwd>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -105,10 +105,12 @@ inline void copy_corners(const dyn_array& target, const dyn_array& source, std::
   }
 }
 
-// Builds the text of an array. Precondition: it has elements.
+// Builds the text of an array. Precondition: it has elements. A template, although `Array` is
+// always dyn_array, so that programs that print no arrays do not compile the formats of all dtypes.
+template <std::same_as<dyn_array> Array>
 class array_formatter {
  public:
-  array_formatter(const dyn_array& array, const print_options& options)
+  array_formatter(const Array& array, const print_options& options)
       : array_(array), width_(options.width) {
     const auto edge = static_cast<std::int64_t>(std::min<std::size_t>(options.edge, k_max_edge));
     if (array.size() <= options.threshold) return;
@@ -174,7 +176,7 @@ class array_formatter {
 
   static constexpr std::size_t k_max_edge = std::size_t{1} << 30;
 
-  const dyn_array& array_;
+  const Array& array_;
   std::size_t width_;
   axes<dynamic_rank> shown_shape_ = array_.shape();
   std::vector<std::string> elements_;  // those shown, in row-major order
@@ -187,13 +189,16 @@ class array_formatter {
 }  // namespace detail
 
 // The elements as text.
-[[nodiscard]] inline std::string to_string(const dyn_array& array,
-                                           const print_options& options = {}) {
-  if (!detail::has_memory(array)) return "(no memory)";
-  return array.empty() ? "[]" : detail::array_formatter(array, options).format();
+template <any_array Array>
+[[nodiscard]] std::string to_string(const Array& array, const print_options& options = {}) {
+  const dyn_array untyped(array);
+  if (!detail::has_memory(untyped)) return "(no memory)";
+  return untyped.empty() ? "[]" : detail::array_formatter(untyped, options).format();
 }
 
-inline std::ostream& operator<<(std::ostream& out, const dyn_array& array) {
+template <class Traits, any_array Array>
+std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out,
+                                             const Array& array) {
   return out << to_string(array);
 }
 

@@ -237,11 +237,5 @@ template <std::size_t Rank>
 
 }  // namespace detail
 
-static_assert(sizeof(axes<3>) == 3 * sizeof(std::int64_t));
-static_assert(axes<2>{3, 4}[1] == 4);
-static_assert(axes<dynamic_rank>{1, 2, 3, 4, 5} == axes<5>{1, 2, 3, 4, 5});
-static_assert(std::is_nothrow_move_constructible_v<axes<dynamic_rank>>);
-static_assert(std::convertible_to<axes<dynamic_rank>&, std::span<const std::int64_t>>);
-
 }  // namespace v1
 }  // namespace isthmus

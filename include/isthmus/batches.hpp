@@ -19,7 +19,6 @@
 #include <algorithm>
 #include <iterator>
 #include <new>
-#include <ranges>
 #include <span>
 
 namespace isthmus {

@@ -40,6 +40,9 @@ struct budget_info {
   std::uint64_t released = 0;  // by pools, for requests of other pools
 };
 
+template <>
+inline constexpr const char* detail::class_name<isthmus_budget_t> = "budget";
+
 // A counted reference to a budget. Its pools keep it alive.
 class budget : public detail::handle<budget, isthmus_budget_t, isthmus_budget_retain,
                                      isthmus_budget_release> {
@@ -50,17 +53,13 @@ class budget : public detail::handle<budget, isthmus_budget_t, isthmus_budget_re
       : budget(detail::make<budget>(isthmus_budget_create, limit_bytes)) {}
 
   [[nodiscard]] budget_info info() const {
-    const auto raw = detail::read<isthmus_budget_info_t>(isthmus_budget_info, get());
+    const auto raw = detail::read<isthmus_budget_info_t>(isthmus_budget_info, require());
     return {raw.limit_bytes, raw.held_bytes, raw.free_bytes,    raw.peak_held_bytes,
             raw.pools,       raw.refusals,   raw.released_bytes};
   }
 
   friend bool operator==(const budget& a, const budget& b) noexcept { return a.get() == b.get(); }
 };
-
-static_assert(std::copyable<budget> && std::equality_comparable<budget>);
-static_assert(std::is_nothrow_move_constructible_v<budget>);
-static_assert(sizeof(budget) == sizeof(void*));
 
 }  // namespace v1
 }  // namespace isthmus

@@ -70,6 +70,9 @@ class usm_deleter {
 };
 using usm_pointer = std::unique_ptr<std::byte[], usm_deleter>;
 
+template <>
+inline constexpr const char* detail::class_name<isthmus_buffer_t> = "buffer";
+
 // A counted reference to a buffer. Calls on a freed buffer throw closed.
 class buffer : public detail::handle<buffer, isthmus_buffer_t, isthmus_buffer_retain,
                                      isthmus_buffer_release> {
@@ -122,7 +125,7 @@ class buffer : public detail::handle<buffer, isthmus_buffer_t, isthmus_buffer_re
   [[nodiscard]] usm_pointer disown() const {
     void* pointer = nullptr;
     isthmus_owner_t owner{};
-    detail::check(isthmus_buffer_disown(get(), &pointer, &owner));
+    detail::check(isthmus_buffer_disown(require(), &pointer, &owner));
     const usm_deleter deleter(owner);
     if (pointer == nullptr) deleter(nullptr);  // a unique_ptr without a pointer would not call it
     return usm_pointer(static_cast<std::byte*>(pointer), deleter);
@@ -131,12 +134,12 @@ class buffer : public detail::handle<buffer, isthmus_buffer_t, isthmus_buffer_re
   // Bytes [offset, offset + nbytes) as a buffer that keeps this one's memory alive. Throws
   // out_of_range.
   [[nodiscard]] buffer slice(std::size_t offset, std::size_t nbytes) const {
-    return detail::make<buffer>(isthmus_buffer_slice, get(), offset, nbytes);
+    return detail::make<buffer>(isthmus_buffer_slice, require(), offset, nbytes);
   }
   // A buffer of the same memory whose operations are submitted to `queue`, a queue of the same
   // context. Throws wrong_context.
   [[nodiscard]] buffer on_queue(const v1::queue& queue) const {
-    return detail::make<buffer>(isthmus_buffer_on_queue, get(), queue.get());
+    return detail::make<buffer>(isthmus_buffer_on_queue, require(), queue.require());
   }
   // Closes the buffer at once: further use of the buffer or of its slices throws closed. The memory
   // is released once operations and host views have ended. Freeing a slice closes only the slice. A
@@ -154,15 +157,19 @@ class buffer : public detail::handle<buffer, isthmus_buffer_t, isthmus_buffer_re
   // The address of the first byte, to be passed to kernels; NULL for 0 bytes. The host accesses the
   // memory only through host(). Device memory has an address too.
   [[nodiscard]] void* pointer() const { return raw_info().pointer; }
+  // The same, under the name of the standard library and of RMM.
+  [[nodiscard]] void* data() const { return pointer(); }
   // The queue that operations on this buffer are submitted to by default.
   [[nodiscard]] v1::queue queue() const { return v1::queue::share(raw_info().queue); }
 
   // Waits for the operations that are pending on this buffer, on any queue. Errors of operations
   // are reported by their own events. Throws dependency_failed if a unified buffer's copy into
   // these bytes has failed and the bytes were not written since.
-  void wait() const { detail::check(isthmus_buffer_wait(get(), -1)); }
+  void wait() const { detail::check(isthmus_buffer_wait(require(), -1)); }
   // An event that completes once everything that is pending now has ended. It cannot fail.
-  [[nodiscard]] event pending() const { return detail::make<event>(isthmus_buffer_pending, get()); }
+  [[nodiscard]] event pending() const {
+    return detail::make<event>(isthmus_buffer_pending, require());
+  }
   // Waits as wait() does and returns a view through which the host may access the memory while the
   // view lives. With a const T the view is read-only. Throws unsupported for device kind; read_only
   // for a read-only buffer unless T is const; invalid_argument if the bytes are not whole, aligned
@@ -176,17 +183,17 @@ class buffer : public detail::handle<buffer, isthmus_buffer_t, isthmus_buffer_re
   // all work submitted to that queue so far, has completed, the memory is not released and
   // operations on other queues wait.
   void record(const event& work) const {
-    detail::check(isthmus_buffer_record_event(get(), work.get()));
+    detail::check(isthmus_buffer_record_event(require(), work.require()));
   }
   void record(const v1::queue& work) const {
-    detail::check(isthmus_buffer_record_queue(get(), work.get()));
+    detail::check(isthmus_buffer_record_queue(require(), work.require()));
   }
 
   friend bool operator==(const buffer& a, const buffer& b) noexcept { return a.get() == b.get(); }
 
  private:
   isthmus_buffer_info_t raw_info() const {
-    return detail::read<isthmus_buffer_info_t>(isthmus_buffer_info, get());
+    return detail::read<isthmus_buffer_info_t>(isthmus_buffer_info, require());
   }
   static isthmus_buffer_t* create(std::size_t nbytes, v1::kind kind,
                                   const buffer_options& options) {
@@ -203,11 +210,6 @@ class buffer : public detail::handle<buffer, isthmus_buffer_t, isthmus_buffer_re
                                 constant || options.read_only ? 1 : 0, options.queue.get(), owner);
   }
 };
-
-static_assert(std::copyable<buffer> && std::equality_comparable<buffer>);
-static_assert(std::is_nothrow_move_constructible_v<buffer>);
-static_assert(sizeof(buffer) == sizeof(void*));
-static_assert(!std::copyable<usm_pointer> && std::movable<usm_pointer>);
 
 }  // namespace v1
 }  // namespace isthmus

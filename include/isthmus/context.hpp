@@ -14,6 +14,9 @@
 namespace isthmus {
 inline namespace v1 {
 
+template <>
+inline constexpr const char* detail::class_name<isthmus_context_t> = "context";
+
 // A counted reference to a context.
 class context : public detail::handle<context, isthmus_context_t, isthmus_context_retain,
                                       isthmus_context_release> {
@@ -27,7 +30,7 @@ class context : public detail::handle<context, isthmus_context_t, isthmus_contex
   // The default context of the device's platform, shared by its devices. Every call returns the
   // same context.
   [[nodiscard]] static context of(const device& device) {
-    return detail::make<context>(isthmus_context_default, device.get());
+    return detail::make<context>(isthmus_context_default, device.require());
   }
   // Adopts a driver's context (OpenCL: cl_context; SYCL: sycl::context, as dpctl's reference; CUDA:
   // the primary CUcontext of `device`). The driver's reference count keeps the driver's context
@@ -48,14 +51,14 @@ class context : public detail::handle<context, isthmus_context_t, isthmus_contex
   // SYCL library does not expose native handles; wrong_context if `device` is not one of this
   // context's.
   [[nodiscard]] context share_with(const device& device) const {
-    return detail::make<context>(isthmus_context_share, get(), device.get());
+    return detail::make<context>(isthmus_context_share, require(), device.get());
   }
 
   [[nodiscard]] std::vector<device> devices() const {
     const std::size_t count = raw_info().device_count;
     std::vector<device> result;
     for (std::size_t i = 0; i < count; ++i) {
-      result.push_back(detail::make<device>(isthmus_context_device, get(), i));
+      result.push_back(detail::make<device>(isthmus_context_device, require(), i));
     }
     return result;
   }
@@ -75,19 +78,15 @@ class context : public detail::handle<context, isthmus_context_t, isthmus_contex
 
   static isthmus_context_t* create(std::span<const device> devices) {
     std::vector<isthmus_device_t*> raw;
-    for (const device& member : devices) raw.push_back(member.get());
+    for (const device& member : devices) raw.push_back(member.require());
     isthmus_context_t* result = nullptr;
     detail::check(isthmus_context_create(raw.data(), raw.size(), &result));
     return result;
   }
   isthmus_context_info_t raw_info() const {
-    return detail::read<isthmus_context_info_t>(isthmus_context_info, get());
+    return detail::read<isthmus_context_info_t>(isthmus_context_info, require());
   }
 };
-
-static_assert(std::copyable<context> && std::equality_comparable<context>);
-static_assert(std::is_nothrow_move_constructible_v<context>);
-static_assert(sizeof(context) == sizeof(void*));
 
 }  // namespace v1
 }  // namespace isthmus

@@ -2,14 +2,15 @@
 // Copies between any two endpoints: buffers of any kind, device and platform, and plain host memory
 // of the caller.
 //
-//   isthmus::copy(buffer, std::span(values));                     // returns when it has completed
-//   isthmus::copy(std::span(values), isthmus::at(buffer, 4096));  // from an offset
+//   isthmus::copy(buffer, values);                                // returns when it has completed
+//   isthmus::copy(values, isthmus::at(buffer, 4096));             // from an offset
 //   auto done = isthmus::copy_async(a, b, {.after = ready, .keep = isthmus::keep(owner)});
 //
-// A copy has the size of its source, or `nbytes` bytes for copy_n(); the destination must be at
-// least as large. Throws out_of_range if an endpoint is too small, invalid_argument for overlapping
-// ranges, closed for a freed buffer, read_only for a read-only destination. The `_async` functions
-// return an event, which reports the errors of the copy itself.
+// Plain memory is a vector, array, string or span. A copy has the size of its source, or `nbytes`
+// bytes for copy_bytes(); the destination must be at least as large. Throws out_of_range if an
+// endpoint is too small, invalid_argument for overlapping ranges, closed for a freed buffer,
+// read_only for a read-only destination. The `_async` functions return an event, which reports the
+// errors of the copy itself.
 //
 // Cost: the host copies memory that it can access if nothing is pending on it; otherwise a queue
 // executes the copy. The code in this header does not allocate for an asynchronous copy without
@@ -30,6 +31,30 @@ struct buffer_part {
   return {buffer, offset};
 }
 
+// Plain memory in one piece: a vector, array, string or span. Elements that cannot be copied as
+// bytes are refused with a message of their own.
+template <class X>
+concept plain_memory = std::ranges::contiguous_range<X>;
+
+namespace detail {
+
+template <class X>
+using element_of = std::remove_reference_t<std::ranges::range_reference_t<X>>;
+
+// Fails to compile, with the remedy, for memory that a copy cannot use.
+template <class Memory, bool Written>
+constexpr void require_bytes() noexcept {
+  using type = element_of<Memory>;
+  static_assert(std::is_trivially_copyable_v<type>,
+                "the elements are copied as bytes: their type must be trivially copyable");
+  static_assert(!Written || !std::is_const_v<type>, "the destination's elements are const");
+  static_assert(
+      std::is_lvalue_reference_v<Memory> || std::ranges::borrowed_range<Memory>,
+      "a temporary container may end before the copy has: give it a name, or pass a std::span");
+}
+
+}  // namespace detail
+
 // The source of a copy. Borrows the buffer or the memory: use it as a function argument only.
 class source {
  public:
@@ -38,11 +63,12 @@ class source {
     const std::size_t buffer_bytes = part.buffer.size();
     nbytes_ = part.offset <= buffer_bytes ? buffer_bytes - part.offset : 0;
   }
-  template <class T>
-    requires std::is_trivially_copyable_v<T>
-  source(std::span<T> memory) noexcept
-      : raw_{nullptr, const_cast<void*>(static_cast<const void*>(memory.data())), 0},
-        nbytes_(memory.size_bytes()) {}
+  template <plain_memory Memory>
+  source(Memory&& memory) noexcept
+      : raw_{nullptr, const_cast<void*>(static_cast<const void*>(std::data(memory))), 0},
+        nbytes_(std::size(memory) * sizeof(detail::element_of<Memory>)) {
+    detail::require_bytes<Memory, false>();
+  }
 
   [[nodiscard]] const isthmus_endpoint_t* raw() const noexcept { return &raw_; }
   [[nodiscard]] std::size_t size() const noexcept { return nbytes_; }
@@ -58,9 +84,10 @@ class destination : public source {
  public:
   destination(const buffer& whole) : source(whole) {}
   destination(buffer_part part) : source(part) {}
-  template <class T>
-    requires(std::is_trivially_copyable_v<T> && !std::is_const_v<T>)
-  destination(std::span<T> memory) noexcept : source(memory) {}
+  template <plain_memory Memory>
+  destination(Memory&& memory) noexcept : source(std::forward<Memory>(memory)) {
+    detail::require_bytes<Memory, true>();
+  }
 };
 
 // Objects that an operation keeps alive until it has ended, created by keep(a, b, ...). They are
@@ -153,19 +180,27 @@ inline void copy(const isthmus::destination& destination, const isthmus::source&
   detail::run(operation, nullptr,
               detail::copy_call(destination, source, source.size(), operation.queue));
 }
+// The same from a temporary container. The asynchronous functions do not accept one.
+template <plain_memory Memory>
+  requires(!std::is_lvalue_reference_v<Memory> && !std::ranges::borrowed_range<Memory>)
+void copy(const isthmus::destination& destination, Memory&& source,
+          isthmus::operation operation = {}) {
+  copy(destination, std::span(source), std::move(operation));
+}
 // Submits the copy and returns an event that completes with it. Plain memory must live until then.
 inline event copy_async(const isthmus::destination& destination, const isthmus::source& source,
                         isthmus::operation operation = {}) {
   return detail::run_async(operation,
                            detail::copy_call(destination, source, source.size(), operation.queue));
 }
-// The same for the first `nbytes` bytes.
-inline void copy_n(const isthmus::destination& destination, const isthmus::source& source,
-                   std::size_t nbytes, isthmus::operation operation = {}) {
+// The same for the first `nbytes` bytes. std::copy_n, in contrast, counts elements.
+inline void copy_bytes(const isthmus::destination& destination, const isthmus::source& source,
+                       std::size_t nbytes, isthmus::operation operation = {}) {
   detail::run(operation, nullptr, detail::copy_call(destination, source, nbytes, operation.queue));
 }
-inline event copy_n_async(const isthmus::destination& destination, const isthmus::source& source,
-                          std::size_t nbytes, isthmus::operation operation = {}) {
+inline event copy_bytes_async(const isthmus::destination& destination,
+                              const isthmus::source& source, std::size_t nbytes,
+                              isthmus::operation operation = {}) {
   return detail::run_async(operation,
                            detail::copy_call(destination, source, nbytes, operation.queue));
 }

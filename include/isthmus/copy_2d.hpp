@@ -65,7 +65,5 @@ inline event copy_2d_async(const pitched<isthmus::destination>& destination,
                            detail::copy_2d_call(destination, source, size, operation.queue));
 }
 
-static_assert(std::is_aggregate_v<pitched<destination>> && std::is_aggregate_v<extent>);
-
 }  // namespace v1
 }  // namespace isthmus

@@ -110,7 +110,5 @@ inline event copy_nd_async(const strided<isthmus::destination>& destination,
       operation, detail::copy_nd_call(destination, source, shape, item_bytes, operation.queue));
 }
 
-static_assert(std::is_aggregate_v<strided<destination>>);
-
 }  // namespace v1
 }  // namespace isthmus

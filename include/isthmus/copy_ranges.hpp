@@ -64,7 +64,5 @@ inline event copy_ranges_async(const isthmus::destination& destination,
                            detail::copy_ranges_call(destination, source, ranges, operation.queue));
 }
 
-static_assert(std::is_aggregate_v<copy_range>);
-
 }  // namespace v1
 }  // namespace isthmus

@@ -22,6 +22,16 @@ enum class device_type : isthmus_device_type_t {
   accelerator = ISTHMUS_DEVICE_ACCELERATOR,
 };
 
+// "cpu", "gpu" or "accelerator".
+[[nodiscard]] constexpr std::string_view name(device_type value) noexcept {
+  switch (value) {
+    case device_type::cpu: return "cpu";
+    case device_type::gpu: return "gpu";
+    case device_type::accelerator: return "accelerator";
+  }
+  return "unknown";
+}
+
 // The properties of a device. The strings live as long as the device.
 struct device_info {
   std::string_view backend;
@@ -47,6 +57,9 @@ struct memory_info {
   std::uint64_t free_bytes = 0;
   std::uint64_t total_bytes = 0;
 };
+
+template <>
+inline constexpr const char* detail::class_name<isthmus_device_t> = "device";
 
 // A counted reference to a device.
 class device : public detail::handle<device, isthmus_device_t, isthmus_device_retain,
@@ -94,7 +107,8 @@ class device : public detail::handle<device, isthmus_device_t, isthmus_device_re
   }
   // Free and total memory. Throws unsupported where the driver does not report it.
   [[nodiscard]] memory_info memory() const {
-    const auto raw = detail::read<isthmus_device_memory_info_t>(isthmus_device_memory_info, get());
+    const auto raw =
+        detail::read<isthmus_device_memory_info_t>(isthmus_device_memory_info, require());
     return {raw.free_bytes, raw.total_bytes};
   }
   [[nodiscard]] v1::platform platform() const { return v1::platform::share(raw_info().platform); }
@@ -122,7 +136,7 @@ class device : public detail::handle<device, isthmus_device_t, isthmus_device_re
     return raw;
   }
   isthmus_device_info_t raw_info() const {
-    return detail::read<isthmus_device_info_t>(isthmus_device_info, get());
+    return detail::read<isthmus_device_info_t>(isthmus_device_info, require());
   }
 };
 
@@ -143,10 +157,6 @@ class device : public detail::handle<device, isthmus_device_t, isthmus_device_re
   }
   return result;
 }
-
-static_assert(std::copyable<device> && std::equality_comparable<device>);
-static_assert(std::is_nothrow_move_constructible_v<device>);
-static_assert(sizeof(device) == sizeof(void*));
 
 }  // namespace v1
 }  // namespace isthmus

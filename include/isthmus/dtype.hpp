@@ -171,9 +171,5 @@ namespace detail {
                           static_cast<isthmus_casting_t>(casting)) != 0;
 }
 
-static_assert(dtype_of<long> == (sizeof(long) == 8 ? dtype::int64 : dtype::int32));
-static_assert(dtype_of<unsigned char> == dtype::uint8 && dtype_of<const float> == dtype::float32);
-static_assert(element<std::complex<double>> && !element<std::string_view> && !element<void*>);
-
 }  // namespace v1
 }  // namespace isthmus

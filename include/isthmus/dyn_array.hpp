@@ -167,8 +167,5 @@ class dyn_array : public detail::array_base<dynamic_rank> {
   bool read_only_ = false;
 };
 
-static_assert(std::copyable<dyn_array> && std::equality_comparable<dyn_array>);
-static_assert(std::convertible_to<array<float, 3>, dyn_array>);
-
 }  // namespace v1
 }  // namespace isthmus

@@ -5,8 +5,8 @@
 //   try { ... } catch (const isthmus::out_of_memory& problem) { ... }
 //
 // out_of_memory does not derive from std::bad_alloc: with two std::exception bases, no handler for
-// std::exception would catch it. (The std::pmr adaptor of resource.hpp does throw a
-// std::bad_alloc.)
+// std::exception would catch it. The std::pmr adaptor of host_resource.hpp throws a std::bad_alloc,
+// as standard containers require. A handler for std::exception catches either.
 //
 // Cost: none unless an exception is thrown. Thread safety: as plain values.
 #pragma once
@@ -54,9 +54,6 @@ using dependency_failed = error_of<status::dependency>;
 using abandoned = error_of<status::abandoned>;
 using callback_failed = error_of<status::callback>;
 using conflict = error_of<status::conflict>;
-
-static_assert(std::copyable<error> && std::derived_from<error, std::runtime_error>);
-static_assert(std::is_nothrow_copy_constructible_v<out_of_memory>);
 
 // Throws the exception class of `code`.
 [[noreturn]] inline void raise(status code, const std::string& message) {

@@ -5,6 +5,7 @@
 //   copied.wait();                              // throws the error of the operation
 //   if (!copied.wait_for(10ms)) ...             // not yet completed
 //   co_await copied.on(scheduler);              // resumes on the thread that `scheduler` chooses
+//   isthmus::wait_all(events);                  // a vector of events
 //
 // Dropping an event does not cancel the operation, which continues and keeps the objects that it
 // uses alive.
@@ -33,6 +34,9 @@ struct event_times {
 template <class Scheduler>
 class event_awaiter;
 
+template <>
+inline constexpr const char* detail::class_name<isthmus_event_t> = "event";
+
 // A counted reference to an event.
 class [[nodiscard]] event
     : public detail::handle<event, isthmus_event_t, isthmus_event_retain, isthmus_event_release> {
@@ -45,15 +49,15 @@ class [[nodiscard]] event
   }
 
   // Blocks until the operation has ended. Throws the error of the operation.
-  void wait() const { detail::check(isthmus_event_wait(get(), -1)); }
+  void wait() const { detail::check(isthmus_event_wait(require(), -1)); }
   // Blocks for at most `time`. Returns false if the operation has not ended by then; otherwise as
   // wait().
   template <class Rep, class Period>
   [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> time) const {
-    isthmus_status_t code = isthmus_event_wait(get(), nanoseconds(time));
+    isthmus_status_t code = isthmus_event_wait(require(), nanoseconds(time));
     if (code == ISTHMUS_ERROR_TIMEOUT) {
       if (!done()) return false;
-      code = isthmus_event_wait(get(), -1);  // it ended meanwhile, or its own error is TIMEOUT
+      code = isthmus_event_wait(require(), -1);  // it ended meanwhile, or its own error is TIMEOUT
     }
     detail::check(code);
     return true;
@@ -72,17 +76,18 @@ class [[nodiscard]] event
   void then(Function&& function) const {
     using stored = std::decay_t<Function>;
     static_assert(std::is_nothrow_invocable_v<stored&>, "mark the function noexcept");
+    isthmus_event_t* const raw = require();  // before the function is copied
     detail::check(
-        isthmus_event_then(get(), {new stored(std::forward<Function>(function)), [](void* object) {
-                                     auto* callback = static_cast<stored*>(object);
-                                     (*callback)();
-                                     delete callback;
-                                   }}));
+        isthmus_event_then(raw, {new stored(std::forward<Function>(function)), [](void* object) {
+                                   auto* callback = static_cast<stored*>(object);
+                                   (*callback)();
+                                   delete callback;
+                                 }}));
   }
   // For event loops: on completion, or at once if the event is complete, writes the number 1, as 8
   // bytes, to a duplicate of the file descriptor, for example an eventfd. Never blocks; if a pipe
   // is full, nothing is written.
-  void notify(int descriptor) const { detail::check(isthmus_event_notify(get(), descriptor)); }
+  void notify(int descriptor) const { detail::check(isthmus_event_notify(require(), descriptor)); }
   // For co_await. On completion `scheduler(handle)` is called on any thread. The scheduler must
   // make another thread call `handle()`, because the thread that calls `scheduler` must not start
   // work of the library. The co_await expression throws as wait().
@@ -95,7 +100,7 @@ class [[nodiscard]] event
     std::uint64_t submitted = 0;
     std::uint64_t started = 0;
     std::uint64_t ended = 0;
-    detail::check(isthmus_event_times(get(), &submitted, &started, &ended));
+    detail::check(isthmus_event_times(require(), &submitted, &started, &ended));
     const auto time = [](std::uint64_t ns) {
       return std::chrono::nanoseconds(static_cast<std::chrono::nanoseconds::rep>(ns));
     };
@@ -108,13 +113,13 @@ class [[nodiscard]] event
     earlier.wait();
     wait();
     std::int64_t elapsed = 0;
-    detail::check(isthmus_event_elapsed(get(), earlier.get(), &elapsed));
+    detail::check(isthmus_event_elapsed(require(), earlier.require(), &elapsed));
     return std::chrono::nanoseconds(elapsed);
   }
   // The driver's event (OpenCL: cl_event; SYCL: sycl::event; CUDA: CUevent), or NULL where there is
   // none. Valid while this event lives.
   [[nodiscard]] void* native() const {
-    return detail::read<isthmus_event_info_t>(isthmus_event_info, get()).native;
+    return detail::read<isthmus_event_info_t>(isthmus_event_info, require()).native;
   }
 
   friend bool operator==(const event& a, const event& b) noexcept { return a.get() == b.get(); }
@@ -143,13 +148,13 @@ class [[nodiscard]] host_event : public event {
   host_event() : event(create()) {}
 
   // Completes the event with success. Throws invalid_argument if it is complete.
-  void complete() const { detail::check(isthmus_event_complete(get(), ISTHMUS_OK, nullptr)); }
+  void complete() const { detail::check(isthmus_event_complete(require(), ISTHMUS_OK, nullptr)); }
   // Completes the event with a failure. Operations that wait for it fail with dependency_failed;
   // waiting for the event itself throws `code` with `message`. `code` is an error other than
   // status::timeout. Throws invalid_argument if the event is complete.
   void fail(const std::string& message, v1::status code = v1::status::callback) const {
     const auto raw = static_cast<isthmus_status_t>(code);
-    detail::check(isthmus_event_complete(get(), raw, message.c_str()));
+    detail::check(isthmus_event_complete(require(), raw, message.c_str()));
   }
 
  private:
@@ -187,30 +192,49 @@ event_awaiter<std::decay_t<Scheduler>> event::on(Scheduler&& scheduler) const {
   return {*this, std::forward<Scheduler>(scheduler)};
 }
 
-// The events that an operation waits for, of any context or platform. Pass one event or {a, b}.
-// Borrows the events, which must outlive this object: use it as a function argument only.
+// Events in one piece of memory: a vector, array or span of event or host_event.
+template <class X>
+concept event_list =
+    !std::derived_from<X, event> && std::ranges::contiguous_range<const X> &&
+    std::derived_from<std::remove_cv_t<std::ranges::range_value_t<const X>>, event>;
+
+// The events that an operation waits for, of any context or platform. Pass one event, {a, b}, or a
+// vector, array or span of events. Borrows the events, which must outlive this object: use it as a
+// function argument only.
 class dependencies {
  public:
   dependencies() noexcept = default;
-  dependencies(const event& one) : raw_{one.get()} {}
-  dependencies(std::initializer_list<event> events)
-      : dependencies(std::span<const event>(events.begin(), events.size())) {}
-  dependencies(std::span<const event> events) {
-    raw_.reserve(events.size());
-    for (const event& dependency : events) raw_.push_back(dependency.get());
+  dependencies(const event& one) : raw_{one.require()} {}
+  dependencies(std::initializer_list<event> events) { add(events.begin(), events.end()); }
+  template <event_list Events>
+  dependencies(const Events& events) {
+    add(std::data(events), std::data(events) + std::size(events));
   }
 
   [[nodiscard]] isthmus_event_t* const* data() const noexcept { return raw_.data(); }
   [[nodiscard]] std::size_t size() const noexcept { return raw_.size(); }
 
  private:
+  template <class Event>
+  void add(const Event* first, const Event* last) {
+    raw_.reserve(static_cast<std::size_t>(last - first));
+    for (; first != last; ++first) raw_.push_back(first->require());
+  }
+
   std::vector<isthmus_event_t*> raw_;
 };
 
-static_assert(std::copyable<event> && std::equality_comparable<event>);
-static_assert(std::copyable<host_event> && std::convertible_to<host_event, event>);
-static_assert(std::is_nothrow_move_constructible_v<event>);
-static_assert(sizeof(event) == sizeof(void*) && sizeof(host_event) == sizeof(void*));
+// Blocks until all operations have ended, including those after one that failed. Then throws the
+// error of the first event, in the order of the list, whose operation failed.
+inline void wait_all(const dependencies& events) {
+  isthmus_event_t* failed = nullptr;
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    isthmus_event_t* const event = events.data()[i];
+    if (isthmus_event_wait(event, -1) != ISTHMUS_OK && failed == nullptr) failed = event;
+  }
+  // It has ended, so that this only repeats its error, which a later wait may have replaced.
+  if (failed != nullptr) detail::check(isthmus_event_wait(failed, -1));
+}
 
 }  // namespace v1
 }  // namespace isthmus

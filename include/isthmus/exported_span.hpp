@@ -8,8 +8,7 @@
 
 #include <isthmus/detail/cxx20.hpp>
 
-#include <ranges>
-#include <span>
+#include <span>  // declares the concepts of <ranges> too, which is much larger
 #include <utility>
 
 namespace isthmus {

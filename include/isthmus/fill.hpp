@@ -89,7 +89,5 @@ inline event advise_async(const destination& destination, std::uint32_t advice,
   return detail::run_async(operation, detail::advise_call(destination, advice, operation.queue));
 }
 
-static_assert(fill_pattern<float> && !fill_pattern<char[3]>);
-
 }  // namespace v1
 }  // namespace isthmus

@@ -2,7 +2,7 @@
 // A counted reference to an object of the library: the base of all handle classes.
 //
 // Copies share the object. A moved-from handle is empty. An empty handle may be assigned to,
-// compared or destroyed; anything else throws invalid_argument.
+// compared or destroyed; anything else throws invalid_argument, with a text that names the class.
 //
 // Cost: a pointer; a copy is one atomic increment. Thread safety: the objects may be used from any
 // thread. One handle object is like any plain value: no concurrent reads and writes.
@@ -15,6 +15,16 @@
 namespace isthmus {
 inline namespace v1 {
 namespace detail {
+
+// The name of the handle class of a C type, for messages. Specialized beside each class.
+template <class Raw>
+inline constexpr const char* class_name = nullptr;
+
+// Kept out of line, so that callers only test a pointer.
+[[noreturn, gnu::cold, gnu::noinline]] inline void raise_empty(const char* name) {
+  raise(status::invalid_argument,
+        std::string("this isthmus::") + name + " is empty: it was moved from, or never assigned");
+}
 
 template <class Derived, class Raw, auto Retain, auto Release>
 class handle {
@@ -38,6 +48,12 @@ class handle {
 
   // The C handle, still owned by this object.
   [[nodiscard]] Raw* get() const noexcept { return raw_; }
+  // The same. Throws invalid_argument if this handle is empty.
+  [[nodiscard]] Raw* require() const {
+    if (raw_ == nullptr) [[unlikely]]
+      raise_empty(class_name<Raw>);
+    return raw_;
+  }
   // The C handle, now owned by the caller.
   [[nodiscard]] Raw* detach() noexcept { return std::exchange(raw_, nullptr); }
   // The output argument of a C function that returns a reference. Precondition: empty.

@@ -3,7 +3,7 @@
 //
 //   const auto v = a.host();                       // waits for pending operations, once
 //   for (std::int64_t i = 0; i < v.extent(0); ++i) v(i, 0) = 1;
-//   for (float& x : v.span()) x = 0;               // arrays without gaps
+//   for (float& x : v) x = 0;                      // arrays without gaps
 //
 // Its elements are plain objects of type T. Because of C++'s aliasing rules, bytes written through
 // a view of one type must not be read through a view of another, and the bytes of a view of bool
@@ -66,10 +66,15 @@ class host_array_view {
   [[nodiscard]] std::span<T> span() const {
     if (!layout_.is_contiguous(sizeof(T))) {
       raise(status::invalid_argument, "an array of shape " + to_string(shape()) + " and strides " +
-                                          to_string(strides()) + " cannot be a span: it has gaps");
+                                          to_string(strides()) +
+                                          " has gaps between its elements: access them by their "
+                                          "indices, or copy the array with to_array");
     }
     return {data_, size()};
   }
+  // The elements of span(), for loops and algorithms. Throw as span().
+  [[nodiscard]] T* begin() const { return span().data(); }
+  [[nodiscard]] T* end() const { return begin() + size(); }
 
   // An element. Indices are not checked: each must be at least 0 and below the extent of its axis.
   template <array_index... Index>
@@ -119,8 +124,6 @@ class host_array_view {
   T* data_ = nullptr;
   layout<Rank> layout_{};
 };
-
-static_assert(std::movable<host_array_view<float, 2>> && !std::copyable<host_array_view<float, 2>>);
 
 }  // namespace v1
 }  // namespace isthmus

@@ -53,9 +53,5 @@ class host_view : public detail::exported_span<T, buffer, isthmus_buffer_unexpor
   }
 };
 
-static_assert(std::movable<host_view<>> && !std::copyable<host_view<>>);
-static_assert(std::ranges::contiguous_range<host_view<float>>);
-static_assert(std::is_nothrow_move_constructible_v<host_view<>>);
-
 }  // namespace v1
 }  // namespace isthmus

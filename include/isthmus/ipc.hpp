@@ -33,7 +33,7 @@ struct ipc_handle {
   [[nodiscard]] static ipc_handle of(const buffer& memory) {
     isthmus_ipc_handle_t raw{};
     raw.struct_size = sizeof raw;
-    detail::check(isthmus_buffer_ipc_handle(memory.get(), &raw));
+    detail::check(isthmus_buffer_ipc_handle(memory.require(), &raw));
     ipc_handle result;
     std::copy_n(raw.handle, result.handle.size(), result.handle.begin());
     result.offset = raw.offset;
@@ -54,8 +54,6 @@ struct ipc_handle {
 
   friend bool operator==(const ipc_handle&, const ipc_handle&) noexcept = default;
 };
-
-static_assert(std::is_trivially_copyable_v<ipc_handle>);
 
 }  // namespace v1
 }  // namespace isthmus

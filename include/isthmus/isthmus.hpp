@@ -6,6 +6,9 @@
 // cheap and shares the object. Failures are exceptions (error.hpp). All names are in namespace
 // `isthmus`, in the inline namespace v1. Typed arrays are views of buffers: see array.hpp and the
 // headers that it names, and dyn_array.hpp for dtypes that are known at run time only.
+//
+// Three headers are separate, because of what they include: host_resource.hpp for standard
+// containers, low_level.hpp for functions on bare pointers, and rmm.hpp for RMM.
 #pragma once
 
 #include <isthmus/detail/cxx20.hpp>
@@ -38,7 +41,6 @@
 #include <isthmus/host_view.hpp>
 #include <isthmus/ipc.hpp>
 #include <isthmus/layout.hpp>
-#include <isthmus/low_level.hpp>
 #include <isthmus/pin.hpp>
 #include <isthmus/platform.hpp>
 #include <isthmus/pressure.hpp>
@@ -50,6 +52,7 @@
 #include <isthmus/sim.hpp>
 #include <isthmus/slicing.hpp>
 #include <isthmus/status.hpp>
+#include <isthmus/stream.hpp>
 #include <isthmus/submit.hpp>
 #include <isthmus/trace.hpp>
 #include <isthmus/tracking.hpp>

@@ -73,7 +73,5 @@ class pin {
   isthmus_pin_t* raw_ = nullptr;
 };
 
-static_assert(std::movable<pin> && !std::copyable<pin>);
-
 }  // namespace v1
 }  // namespace isthmus

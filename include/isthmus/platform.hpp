@@ -24,12 +24,15 @@ struct platform_info {
   std::size_t device_count = 0;
 };
 
+template <>
+inline constexpr const char* detail::class_name<isthmus_platform_t> = "platform";
+
 // A counted reference to a platform.
 class platform : public detail::handle<platform, isthmus_platform_t, isthmus_platform_retain,
                                        isthmus_platform_release> {
  public:
   [[nodiscard]] platform_info info() const {
-    const auto raw = detail::read<isthmus_platform_info_t>(isthmus_platform_info, get());
+    const auto raw = detail::read<isthmus_platform_info_t>(isthmus_platform_info, require());
     return {raw.backend, raw.name, raw.vendor, raw.version, raw.library, raw.device_count};
   }
 
@@ -66,10 +69,6 @@ struct absent_driver {
   }
   return result;
 }
-
-static_assert(std::copyable<platform> && std::equality_comparable<platform>);
-static_assert(std::is_nothrow_move_constructible_v<platform>);
-static_assert(sizeof(platform) == sizeof(void*));
 
 }  // namespace v1
 }  // namespace isthmus

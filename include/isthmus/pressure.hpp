@@ -103,7 +103,7 @@ inline snapshot to_snapshot(const isthmus_snapshot_t& raw) {
 [[nodiscard]] inline snapshot snapshot_of(const resource& pool) {
   isthmus_snapshot_t raw{};
   raw.struct_size = sizeof raw;
-  detail::check(isthmus_resource_snapshot(pool.get(), &raw));
+  detail::check(isthmus_resource_snapshot(pool.require(), &raw));
   return detail::to_snapshot(raw);
 }
 // The snapshot of this thread's last error, if that was out_of_memory of a pool; otherwise nothing.
@@ -121,7 +121,7 @@ struct oom_stage_counts {
 };
 // Throws unsupported for a resource that is not a pool.
 [[nodiscard]] inline oom_stage_counts counts_of(const resource& pool, oom_stage stage) {
-  const auto raw = detail::read<isthmus_oom_stage_info_t>(isthmus_oom_stage_info, pool.get(),
+  const auto raw = detail::read<isthmus_oom_stage_info_t>(isthmus_oom_stage_info, pool.require(),
                                                           static_cast<isthmus_oom_stage_t>(stage));
   return {raw.tried, raw.served};
 }

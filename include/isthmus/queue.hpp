@@ -17,6 +17,9 @@ inline namespace v1 {
 
 class buffer;
 
+template <>
+inline constexpr const char* detail::class_name<isthmus_queue_t> = "queue";
+
 // A counted reference to a queue.
 class queue
     : public detail::handle<queue, isthmus_queue_t, isthmus_queue_retain, isthmus_queue_release> {
@@ -56,36 +59,37 @@ class queue
   // only after a fence. Throws the driver's error if it cannot order external work.
   [[nodiscard]] void* export_native() const {
     void* native = nullptr;
-    detail::check(isthmus_queue_export_native(get(), &native));
+    detail::check(isthmus_queue_export_native(require(), &native));
     return native;
   }
 
   // True if nothing that the library submitted is pending. Does not block.
   [[nodiscard]] bool idle() const noexcept { return isthmus_queue_idle(get()) != 0; }
   // Waits for everything submitted so far.
-  void wait() const { detail::check(isthmus_queue_wait(get(), -1)); }
+  void wait() const { detail::check(isthmus_queue_wait(require(), -1)); }
   // An event that completes, with success, once everything submitted so far has ended.
-  [[nodiscard]] event pending() const { return detail::make<event>(isthmus_queue_pending, get()); }
+  [[nodiscard]] event pending() const {
+    return detail::make<event>(isthmus_queue_pending, require());
+  }
   // Submits a fence: an event that completes once everything submitted so far, and all of `after`,
   // has completed.
   event fence(const dependencies& after = {}) const {
-    return detail::make<event>(isthmus_queue_fence, get(), after.data(), after.size());
+    return detail::make<event>(isthmus_queue_fence, require(), after.data(), after.size());
   }
   // The same without `after`, as an event that records its time, for event::elapsed_since.
-  [[nodiscard]] event mark() const { return detail::make<event>(isthmus_queue_mark, get()); }
+  [[nodiscard]] event mark() const { return detail::make<event>(isthmus_queue_mark, require()); }
   // Rejects further work, which then throws closed; submitted work still runs. Never blocks. Throws
   // invalid_argument for a device's default queue.
-  void close() const { detail::check(isthmus_queue_close(get())); }
+  void close() const { detail::check(isthmus_queue_close(require())); }
 
-  // Runs `function(std::span<std::byte>...)`, with one span per buffer, in this queue's order on a
-  // thread of the library. If `function` throws, the event fails with callback_failed and the
-  // exception's text. Requires submit.hpp.
-  template <class Function, std::same_as<buffer>... Buffers>
-  event submit(Function&& function, const Buffers&... buffers) const;
+  // Runs `function`, with one std::span per buffer or array, in this queue's order on a thread of
+  // the library. If `function` throws, the event fails with callback_failed and the exception's
+  // text. Requires submit.hpp.
+  template <class Function, class... Memory>
+  event submit(Function&& function, const Memory&... memory) const;
   // The same, after the events in `after`.
-  template <class Function, std::same_as<buffer>... Buffers>
-  event submit_after(const dependencies& after, Function&& function,
-                     const Buffers&... buffers) const;
+  template <class Function, class... Memory>
+  event submit_after(const dependencies& after, Function&& function, const Memory&... memory) const;
 
   // Two queues are equal if they refer to the same driver queue.
   friend bool operator==(const queue& a, const queue& b) noexcept {
@@ -100,7 +104,7 @@ class queue
     return raw;
   }
   isthmus_queue_info_t raw_info() const {
-    return detail::read<isthmus_queue_info_t>(isthmus_queue_info, get());
+    return detail::read<isthmus_queue_info_t>(isthmus_queue_info, require());
   }
 };
 
@@ -115,10 +119,6 @@ class queue_choice {
  private:
   isthmus_queue_t* raw_ = nullptr;
 };
-
-static_assert(std::copyable<queue> && std::equality_comparable<queue>);
-static_assert(std::is_nothrow_move_constructible_v<queue>);
-static_assert(sizeof(queue) == sizeof(void*));
 
 }  // namespace v1
 }  // namespace isthmus

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A memory resource allocates memory of one kind, ordered by a queue. Use it to write containers or
-// allocators; for everything else buffers are simpler. host_resource gives standard containers
-// (std::pmr) memory that both the host and the device can access.
+// allocators; for everything else buffers are simpler. For standard containers (std::pmr) see
+// host_resource.hpp.
 //
-//   auto shared = isthmus::resource::provider(queue.context(), isthmus::kind::shared);
-//   isthmus::host_resource memory(shared, queue);
-//   std::pmr::vector<float> values(1000, &memory);
+//   auto pool = isthmus::resource::pool(queue, isthmus::kind::device);   // or of a device
+//   void* const block = pool.allocate(1000);
+//   pool.deallocate(block, 1000);
 //
 // Cost: a provider takes a driver call (2 to 15 us with Intel's CPU runtime), a pool takes about 10
 // ns. Thread-safe.
@@ -14,11 +14,7 @@
 #include <isthmus/budget.hpp>
 #include <isthmus/queue.hpp>
 
-#include <algorithm>
 #include <chrono>
-#include <cstdio>
-#include <memory_resource>
-#include <new>
 #include <string>
 #include <vector>
 
@@ -78,6 +74,31 @@ struct memory_usage {
   std::uint64_t unmaps = 0;  // how often memory was returned or unmapped
 };
 
+template <>
+inline constexpr const char* detail::class_name<isthmus_resource_t> = "resource";
+
+// Where a resource allocates: in a context, on one of its devices. A queue selects its own context
+// and device, a device its default context, and a context its first device.
+class memory_scope {
+ public:
+  memory_scope(const isthmus::context& context) : context_(context) {
+    static_cast<void>(context.require());
+  }
+  memory_scope(const isthmus::device& device)
+      : context_(isthmus::context::of(device)), device_(device) {}
+  memory_scope(const isthmus::queue& queue) : context_(queue.context()), device_(queue.device()) {}
+
+  [[nodiscard]] isthmus_context_t* context() const noexcept { return context_.get(); }
+  // The handle of `chosen` unless it is empty, else that of this object's device, else NULL.
+  [[nodiscard]] isthmus_device_t* device(const isthmus::device& chosen) const noexcept {
+    return chosen ? chosen.get() : device_.get();
+  }
+
+ private:
+  isthmus::context context_;
+  isthmus::device device_;
+};
+
 // A counted reference to a memory resource. Blocks are freed through the resource that allocated
 // them.
 class resource : public detail::handle<resource, isthmus_resource_t, isthmus_resource_retain,
@@ -85,29 +106,31 @@ class resource : public detail::handle<resource, isthmus_resource_t, isthmus_res
  public:
   resource() noexcept = default;
 
-  // The driver's allocator of one kind on `device`, a device of the context. An empty `device`
-  // selects the context's first device. Throws unsupported for a kind that the device lacks.
-  [[nodiscard]] static resource provider(const context& context, isthmus::kind kind,
+  // The driver's allocator of one kind. `scope` is a queue, a device or a context; for a context of
+  // several devices, `device` selects one of them. Throws unsupported for a kind that the device
+  // lacks.
+  [[nodiscard]] static resource provider(const memory_scope& scope, isthmus::kind kind,
                                          const isthmus::device& device = isthmus::device()) {
-    return detail::make<resource>(isthmus_resource_provider, context.get(), device.get(),
+    return detail::make<resource>(isthmus_resource_provider, scope.context(), scope.device(device),
                                   static_cast<isthmus_kind_t>(kind));
   }
 
   // The provider of write-combined memory of host kind, which bypasses the host's caches. Use it
   // for data that the host writes once, sequentially, and a device reads. Host reads take about a
   // hundred times as long. Throws unsupported without capability::write_combine.
-  [[nodiscard]] static resource write_combined(const context& context,
+  [[nodiscard]] static resource write_combined(const memory_scope& scope,
                                                const isthmus::device& device = isthmus::device()) {
-    return detail::make<resource>(isthmus_resource_write_combined, context.get(), device.get());
+    return detail::make<resource>(isthmus_resource_write_combined, scope.context(),
+                                  scope.device(device));
   }
 
   // A pool over the driver: caches freed memory and sub-allocates, see isthmus_resource_pool.
   // Throws out_of_memory if the driver cannot provide `initial_bytes`.
-  [[nodiscard]] static resource pool(const context& context, isthmus::kind kind,
+  [[nodiscard]] static resource pool(const memory_scope& scope, isthmus::kind kind,
                                      const pool_options& settings = {},
                                      const isthmus::device& device = isthmus::device()) {
     const auto options = options_of(settings);
-    return detail::make<resource>(isthmus_resource_pool, context.get(), device.get(),
+    return detail::make<resource>(isthmus_resource_pool, scope.context(), scope.device(device),
                                   static_cast<isthmus_kind_t>(kind), &options);
   }
   // A pool over another resource instead of the driver, see isthmus_resource_pool_over. Throws
@@ -115,7 +138,7 @@ class resource : public detail::handle<resource, isthmus_resource_t, isthmus_res
   // monotonic.
   [[nodiscard]] static resource pool(const resource& upstream, const pool_options& settings = {}) {
     const auto options = options_of(settings);
-    return detail::make<resource>(isthmus_resource_pool_over, upstream.get(), &options);
+    return detail::make<resource>(isthmus_resource_pool_over, upstream.require(), &options);
   }
 
   // Adaptors and custom resources. Described and defined in adaptors.hpp and tracking.hpp.
@@ -140,7 +163,8 @@ class resource : public detail::handle<resource, isthmus_resource_t, isthmus_res
   [[nodiscard]] static resource failure_callback(const resource& upstream, Function&& function);
   template <class Source>
     requires memory_source<std::decay_t<Source>>
-  [[nodiscard]] static resource custom(const context& context, isthmus::kind kind, Source&& source,
+  [[nodiscard]] static resource custom(const memory_scope& scope, isthmus::kind kind,
+                                       Source&& source,
                                        const isthmus::device& device = isthmus::device());
 
   // Allocates `nbytes`, ordered by `queue`, a queue of the resource's context. `alignment` is a
@@ -149,49 +173,77 @@ class resource : public detail::handle<resource, isthmus_resource_t, isthmus_res
   [[nodiscard]] void* allocate(std::size_t nbytes, std::size_t alignment,
                                const isthmus::queue& queue) const {
     void* pointer = nullptr;
-    detail::check(isthmus_resource_allocate(get(), nbytes, alignment, queue.get(), &pointer));
+    const isthmus_status_t code =
+        isthmus_resource_allocate(get(), nbytes, alignment, queue.get(), &pointer);
+    if (code != ISTHMUS_OK) [[unlikely]] {
+      static_cast<void>(queue.require());
+      raise_failure(code);
+    }
     return pointer;
+  }
+  // The same on the default queue of the resource's device, which is queried first: pass a queue in
+  // hot code. Throws wrong_context for a resource of another context than the device's default one.
+  [[nodiscard]] void* allocate(std::size_t nbytes, std::size_t alignment = 0) const {
+    return allocate(nbytes, alignment, default_queue());
   }
   // Frees memory of allocate(), after the work on the queue `queue`. `nbytes` and `alignment` are
   // those of the allocation. Throws invalid_argument, without effect, for memory that was not
   // allocated here or was already freed.
   void deallocate(void* pointer, std::size_t nbytes, std::size_t alignment,
                   const isthmus::queue& queue) const {
-    detail::check(isthmus_resource_deallocate(get(), pointer, nbytes, alignment, queue.get()));
+    const isthmus_status_t code =
+        isthmus_resource_deallocate(get(), pointer, nbytes, alignment, queue.get());
+    if (code != ISTHMUS_OK) [[unlikely]]
+      raise_failure(code);
+  }
+  // The same for memory that was allocated without a queue.
+  void deallocate(void* pointer, std::size_t nbytes, std::size_t alignment = 0) const {
+    deallocate(pointer, nbytes, alignment, default_queue());
   }
 
   // Declares that external work uses the block that contains `pointer`. Until `work`, or all work
   // submitted to that queue so far, has completed, the block is not reused, even if it is freed.
   // Throws not_found for memory that is not the library's.
   void record(const void* pointer, const event& work) const {
-    detail::check(isthmus_record_event(pointer, work.get()));
+    detail::check(isthmus_record_event(pointer, work.require()));
   }
   void record(const void* pointer, const queue& work) const {
-    detail::check(isthmus_record_queue(pointer, work.get()));
+    detail::check(isthmus_record_queue(pointer, work.require()));
   }
 
   // Returns free memory to the driver until `keep_bytes` or less are held. Returns the bytes
   // released.
   std::uint64_t trim(std::uint64_t keep_bytes = 0) const {
     std::uint64_t released_bytes = 0;
-    detail::check(isthmus_resource_trim(get(), keep_bytes, &released_bytes));
+    detail::check(isthmus_resource_trim(require(), keep_bytes, &released_bytes));
     return released_bytes;
   }
   // The memory that the resource holds now; for an adaptor, the memory that its upstream holds.
   [[nodiscard]] memory_usage usage() const {
-    const auto info = detail::read<isthmus_resource_info_t>(isthmus_resource_info, get());
+    const auto info = detail::read<isthmus_resource_info_t>(isthmus_resource_info, require());
     return {info.held_bytes, info.free_bytes, info.maps, info.unmaps};
   }
   // Verifies the records of the resource and of its upstreams. Throws invalid_argument with the
   // damage that a debug() resource found, now or before; an error with status::internal if the
   // records of a pool contradict one another. Takes long, and blocks other threads meanwhile.
-  void verify() const { detail::check(isthmus_resource_verify(get())); }
+  void verify() const { detail::check(isthmus_resource_verify(require())); }
 
   friend bool operator==(const resource& a, const resource& b) noexcept {
     return a.get() == b.get();
   }
 
  private:
+  // Throws the error of a call, or one that names the class if this handle is empty: tested after
+  // the call, which refuses an empty handle itself, so that the common path has no second test.
+  [[noreturn, gnu::cold, gnu::noinline]] void raise_failure(isthmus_status_t code) const {
+    static_cast<void>(require());
+    raise(static_cast<v1::status>(code), isthmus_error_message());
+  }
+  // The default queue of the device that this resource allocates on.
+  [[nodiscard]] isthmus::queue default_queue() const {
+    const auto info = detail::read<isthmus_resource_info_t>(isthmus_resource_info, require());
+    return detail::make<isthmus::queue>(isthmus_queue_default, info.device);
+  }
   [[nodiscard]] static isthmus_pool_options_t options_of(const pool_options& settings) {
     isthmus_pool_options_t options{};
     options.struct_size = sizeof options;
@@ -216,63 +268,6 @@ class resource : public detail::handle<resource, isthmus_resource_t, isthmus_res
 struct bin {
   std::size_t max_bytes = 0;
   resource upstream;
-};
-
-// Thrown by host_resource if no memory is left. Any other failure is an isthmus::error.
-class bad_alloc : public std::bad_alloc {
- public:
-  explicit bad_alloc(const error& cause) noexcept : cause_(cause) {}
-  [[nodiscard]] const char* what() const noexcept override { return cause_.what(); }
-
- private:
-  error cause_;
-};
-
-// A std::pmr::memory_resource over a resource of shared or host kind. Failures to deallocate are
-// logged to standard error, since containers deallocate in destructors.
-class host_resource final : public std::pmr::memory_resource {
- public:
-  // Throws unsupported if `upstream` may provide device memory, which the host cannot access.
-  host_resource(resource upstream, isthmus::queue queue)
-      : upstream_(std::move(upstream)), queue_(std::move(queue)) {
-    const auto info = detail::read<isthmus_resource_info_t>(isthmus_resource_info, upstream_.get());
-    if ((info.kinds & 1U << ISTHMUS_KIND_DEVICE) != 0) {
-      raise(status::unsupported,
-            "host_resource: the host cannot access memory of device kind; use a resource of shared "
-            "or host memory only");
-    }
-  }
-
-  [[nodiscard]] const resource& upstream() const noexcept { return upstream_; }
-
- private:
-  // Containers may allocate and deallocate 0 bytes, which need a pointer too.
-  static std::size_t at_least_one(std::size_t nbytes) noexcept {
-    return std::max<std::size_t>(nbytes, 1);
-  }
-  void* do_allocate(std::size_t nbytes, std::size_t alignment) override {
-    try {
-      return upstream_.allocate(at_least_one(nbytes), alignment, queue_);
-    } catch (const out_of_memory& problem) {
-      throw bad_alloc(problem);
-    }
-  }
-  // Containers deallocate in their destructors, from which no error can propagate.
-  void do_deallocate(void* pointer, std::size_t nbytes, std::size_t alignment) override {
-    try {
-      upstream_.deallocate(pointer, at_least_one(nbytes), alignment, queue_);
-    } catch (const error& problem) {
-      std::fprintf(stderr, "isthmus: host_resource: %s\n", problem.what());
-    }
-  }
-  bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override {
-    const auto* other_resource = dynamic_cast<const host_resource*>(&other);
-    return other_resource != nullptr && other_resource->upstream_ == upstream_ &&
-           other_resource->queue_ == queue_;
-  }
-
-  resource upstream_;
-  queue queue_;
 };
 
 // The number and the bytes of live allocations in the whole process. isthmus_live describes which
@@ -329,10 +324,6 @@ struct pointer_info {
     info.context = query_context;  // also for memory that only the driver knows
   return info;
 }
-
-static_assert(std::copyable<resource> && std::equality_comparable<resource>);
-static_assert(std::is_nothrow_move_constructible_v<resource>);
-static_assert(std::derived_from<host_resource, std::pmr::memory_resource>);
 
 }  // namespace v1
 }  // namespace isthmus

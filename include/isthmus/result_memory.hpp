@@ -43,7 +43,5 @@ class result_memory {
   std::size_t nbytes_ = 0;
 };
 
-static_assert(std::movable<result_memory> && !std::copyable<result_memory>);
-
 }  // namespace v1
 }  // namespace isthmus

@@ -20,7 +20,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <ranges>
 #include <span>
 #include <utility>
 #include <vector>

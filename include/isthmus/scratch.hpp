@@ -143,7 +143,5 @@ decltype(auto) with_empty(const axis_size (&shape)[N], Function&& function,
   return with_empty<T>(detail::axes_of(shape), std::forward<Function>(function), kind, options);
 }
 
-static_assert(!std::copyable<scratch> && !std::copyable<scoped_array<float, 1>>);
-
 }  // namespace v1
 }  // namespace isthmus

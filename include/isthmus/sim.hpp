@@ -33,16 +33,16 @@ class sim_device : public device {
   // Changes the options that can change during the device's lifetime: those of faults, device loss,
   // effects, bandwidths and latency. Throws invalid_argument for other options.
   void configure(const std::string& options) const {
-    detail::check(isthmus_sim_configure(get(), options.c_str()));
+    detail::check(isthmus_sim_configure(require(), options.c_str()));
   }
   // Number of driver calls of one kind so far: "allocate", "copy", ...; "any" for all.
   [[nodiscard]] std::uint64_t calls(const std::string& kind = "any") const {
     std::uint64_t count = 0;
-    detail::check(isthmus_sim_calls(get(), kind.c_str(), &count));
+    detail::check(isthmus_sim_calls(require(), kind.c_str(), &count));
     return count;
   }
   [[nodiscard]] sim_state state() const {
-    const auto raw = detail::read<isthmus_sim_info_t>(isthmus_sim_info, get());
+    const auto raw = detail::read<isthmus_sim_info_t>(isthmus_sim_info, require());
     const auto clock = static_cast<std::chrono::nanoseconds::rep>(raw.clock_ns);
     return {std::chrono::nanoseconds(clock), raw.device_bytes, raw.host_bytes};
   }
@@ -54,9 +54,6 @@ class sim_device : public device {
     return raw;
   }
 };
-
-static_assert(std::copyable<sim_device> && std::convertible_to<sim_device, device>);
-static_assert(sizeof(sim_device) == sizeof(void*));
 
 }  // namespace v1
 }  // namespace isthmus

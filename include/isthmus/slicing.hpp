@@ -239,10 +239,5 @@ template <std::size_t Rank, class... Keys>
 
 }  // namespace detail
 
-static_assert(slice(std::nullopt, std::nullopt, -2).resolve(5).count == 3);
-static_assert(slice(-3, 100).resolve(10).first == 7);
-static_assert(slice(0, std::size_t{0} - 1).resolve(10).count == 10);
-static_assert(array_key<int> && !array_key<bool>);
-
 }  // namespace v1
 }  // namespace isthmus

@@ -60,6 +60,17 @@ enum class memory_state : isthmus_memory_state_t {
   free = ISTHMUS_MEMORY_FREE,        // free in a pool
 };
 
+// "unknown", "live", "waiting" or "free".
+[[nodiscard]] constexpr std::string_view name(memory_state value) noexcept {
+  switch (value) {
+    case memory_state::live: return "live";
+    case memory_state::waiting: return "waiting";
+    case memory_state::free: return "free";
+    case memory_state::unknown: break;
+  }
+  return "unknown";
+}
+
 // "device", "shared", "host" or "unknown".
 [[nodiscard]] constexpr std::string_view name(kind value) noexcept {
   switch (value) {
@@ -88,6 +99,27 @@ enum class capability : std::uint64_t {
   write_combine = ISTHMUS_CAN_WRITE_COMBINE,
   ipc = ISTHMUS_CAN_IPC,
 };
+
+// The name of the constant: "prefetch" for capability::prefetch, and so on.
+[[nodiscard]] constexpr std::string_view name(capability value) noexcept {
+  switch (value) {
+    case capability::device_kind: return "device_kind";
+    case capability::shared_kind: return "shared_kind";
+    case capability::host_kind: return "host_kind";
+    case capability::usm: return "usm";
+    case capability::wait_for_host: return "wait_for_host";
+    case capability::prefetch: return "prefetch";
+    case capability::advise: return "advise";
+    case capability::profile: return "profile";
+    case capability::query_free_memory: return "query_free_memory";
+    case capability::run_functions: return "run_functions";
+    case capability::export_handles: return "export_handles";
+    case capability::remap: return "remap";
+    case capability::write_combine: return "write_combine";
+    case capability::ipc: return "ipc";
+  }
+  return "unknown";
+}
 
 }  // namespace v1
 }  // namespace isthmus

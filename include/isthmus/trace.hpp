@@ -46,10 +46,10 @@ inline replay_result replay(const isthmus::resource& resource, std::span<const q
                                         " events: pass one sample per event, or none");
   }
   std::vector<isthmus_queue_t*> raw_queues;
-  for (const queue& member : queues) raw_queues.push_back(member.get());
+  for (const queue& member : queues) raw_queues.push_back(member.require());
   isthmus_replay_result_t result{};
   result.struct_size = sizeof result;
-  detail::check(isthmus_resource_replay(resource.get(), raw_queues.data(), raw_queues.size(),
+  detail::check(isthmus_resource_replay(resource.require(), raw_queues.data(), raw_queues.size(),
                                         events.data(), events.size(),
                                         samples.empty() ? nullptr : samples.data(), &result));
   return {std::chrono::nanoseconds(result.ns), result.peak_held_bytes, result.maps, result.unmaps};

@@ -24,8 +24,9 @@ inline namespace v1 {
 // Records the live blocks that were allocated through it. Freeing any other block throws
 // invalid_argument. Throws invalid_argument for more than 64 frames.
 inline resource resource::tracking(const resource& upstream, const tracking_options& options) {
-  return detail::make<resource>(isthmus_resource_allocation_tracker, upstream.get(), options.frames,
-                                isthmus_stack_function_t{nullptr}, isthmus_owner_t{});
+  return detail::make<resource>(isthmus_resource_allocation_tracker, upstream.require(),
+                                options.frames, isthmus_stack_function_t{nullptr},
+                                isthmus_owner_t{});
 }
 
 // A live block and its allocation.
@@ -57,7 +58,7 @@ struct tracked_block {
       result.complete = false;
     }
   };
-  detail::check(isthmus_allocation_tracker_visit(tracked.get(), add, &collected));
+  detail::check(isthmus_allocation_tracker_visit(tracked.require(), add, &collected));
   if (!collected.complete) throw std::bad_alloc();
   return std::move(collected.blocks);
 }
@@ -69,7 +70,7 @@ struct tracked_block {
   std::size_t length = 0;
   for (;;) {
     detail::check(
-        isthmus_allocation_tracker_report(tracked.get(), text.data(), text.size(), &length));
+        isthmus_allocation_tracker_report(tracked.require(), text.data(), text.size(), &length));
     const bool complete = length < text.size();
     text.resize(complete ? length : length + length / 4 + 1);  // the text may grow meanwhile
     if (complete) return text;
@@ -97,7 +98,7 @@ struct tag_usage {
       result.complete = false;
     }
   };
-  detail::check(isthmus_allocation_tracker_usage(tracked.get(), add, &collected));
+  detail::check(isthmus_allocation_tracker_usage(tracked.require(), add, &collected));
   if (!collected.complete) throw std::bad_alloc();
   return std::move(collected.tags);
 }
@@ -105,7 +106,7 @@ struct tag_usage {
 // Excludes the blocks that are live now from later reports; their frees are still recognized. Sets
 // the peaks of tags to the current values, and their totals to 0.
 inline void reset_tracking(const resource& tracked) {
-  detail::check(isthmus_allocation_tracker_reset(tracked.get()));
+  detail::check(isthmus_allocation_tracker_reset(tracked.require()));
 }
 
 // During its lifetime, the thread that created it allocates under this tag. Scopes nest: those of a
@@ -125,8 +126,6 @@ class tag_scope {
  private:
   const char* previous_ = nullptr;
 };
-
-static_assert(std::is_nothrow_destructible_v<tag_scope>);
 
 }  // namespace v1
 }  // namespace isthmus

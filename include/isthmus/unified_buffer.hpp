@@ -25,7 +25,6 @@
 #include <isthmus/event.hpp>
 #include <isthmus/exported_span.hpp>
 
-#include <ranges>
 #include <span>
 #include <vector>
 
@@ -113,6 +112,9 @@ struct unified_info {
 
 namespace detail {
 
+template <>
+inline constexpr const char* class_name<isthmus_unified_t> = "unified_buffer";
+
 class unified_handle : public handle<unified_handle, isthmus_unified_t, isthmus_unified_retain,
                                      isthmus_unified_release> {
  public:
@@ -193,14 +195,14 @@ class unified_buffer {
   [[nodiscard]] unified_view<T> host() const { return host(all()); }
   [[nodiscard]] unified_view<T> host(element_range range) const {
     void* start = nullptr;
-    detail::check(isthmus_unified_host(raw_.get(), offset(range), bytes(range), &start));
+    detail::check(isthmus_unified_host(raw_.require(), offset(range), bytes(range), &start));
     return {raw_, {static_cast<T*>(start), range.end - range.begin}};
   }
   // Synchronizes likewise, for reading only. Valid while this buffer is referenced.
   [[nodiscard]] std::span<const T> host_read() const { return host_read(all()); }
   [[nodiscard]] std::span<const T> host_read(element_range range) const {
     const void* start = nullptr;
-    detail::check(isthmus_unified_read_host(raw_.get(), offset(range), bytes(range), &start));
+    detail::check(isthmus_unified_read_host(raw_.require(), offset(range), bytes(range), &start));
     return {static_cast<const T*>(start), range.end - range.begin};
   }
   // Calls `write(std::span<T>)` with the range. Elements that `write` does not assign keep their
@@ -208,7 +210,8 @@ class unified_buffer {
   template <std::invocable<std::span<T>> Write>
   void host_write(element_range range, Write&& write) const {
     void* start = nullptr;
-    detail::check(isthmus_unified_begin_write(raw_.get(), offset(range), bytes(range), 1, &start));
+    detail::check(
+        isthmus_unified_begin_write(raw_.require(), offset(range), bytes(range), 1, &start));
     write_then_end(
         [&] { write(std::span<T>(static_cast<T*>(start), range.end - range.begin)); },
         [&] { return isthmus_unified_end_write(raw_.get(), offset(range), bytes(range), 1); });
@@ -222,9 +225,9 @@ class unified_buffer {
                                           std::to_string(count_) + " elements");
     }
     void* start = nullptr;
-    detail::check(isthmus_unified_begin_write(raw_.get(), 0, nbytes(), 0, &start));
+    detail::check(isthmus_unified_begin_write(raw_.require(), 0, nbytes(), 0, &start));
     std::copy(values.begin(), values.end(), static_cast<T*>(start));
-    detail::check(isthmus_unified_end_write(raw_.get(), 0, nbytes(), 0));
+    detail::check(isthmus_unified_end_write(raw_.require(), 0, nbytes(), 0));
   }
 
   // Returns the device copy, synchronized in the range (default: all elements), for work submitted
@@ -232,14 +235,14 @@ class unified_buffer {
   // contains all elements. Returns when the host may write again, without waiting for kernels.
   [[nodiscard]] buffer device(queue_choice queue = {}) const { return device(all(), queue); }
   [[nodiscard]] buffer device(element_range range, queue_choice queue = {}) const {
-    return detail::make<buffer>(isthmus_unified_device, raw_.get(), queue.get(), offset(range),
+    return detail::make<buffer>(isthmus_unified_device, raw_.require(), queue.get(), offset(range),
                                 bytes(range));
   }
   // Calls `write(buffer)`, which submits work to the queue that writes the range and nothing else.
   // The range then counts as written by the device, even if `write` throws.
   template <std::invocable<buffer> Write>
   void device_write(element_range range, Write&& write, queue_choice queue = {}) const {
-    buffer memory = detail::make<buffer>(isthmus_unified_begin_device_write, raw_.get(),
+    buffer memory = detail::make<buffer>(isthmus_unified_begin_device_write, raw_.require(),
                                          queue.get(), offset(range), bytes(range));
     write_then_end(
         [&] { write(std::move(memory)); },
@@ -250,25 +253,25 @@ class unified_buffer {
   // write again.
   void sync_to_device(queue_choice queue = {}) const { sync_to_device(all(), queue); }
   void sync_to_device(element_range range, queue_choice queue = {}) const {
-    detail::check(
-        isthmus_unified_to_device(raw_.get(), queue.get(), offset(range), bytes(range), nullptr));
+    detail::check(isthmus_unified_to_device(raw_.require(), queue.get(), offset(range),
+                                            bytes(range), nullptr));
   }
   // Synchronizes the host copy likewise. Blocks until the bytes have arrived.
   void sync_to_host(queue_choice queue = {}) const { sync_to_host(all(), queue); }
   void sync_to_host(element_range range, queue_choice queue = {}) const {
     detail::check(
-        isthmus_unified_to_host(raw_.get(), queue.get(), offset(range), bytes(range), nullptr));
+        isthmus_unified_to_host(raw_.require(), queue.get(), offset(range), bytes(range), nullptr));
   }
   // The same without blocking. The event of sync_to_device_async() completes when the host may
   // write again, that of sync_to_host_async() when the bytes have arrived. The next host(),
   // host_read(), host_write() or sync_to_host() of the range makes these bytes visible. Returns an
   // empty event if there is nothing to copy.
   [[nodiscard]] event sync_to_device_async(element_range range, queue_choice queue = {}) const {
-    return detail::make<event>(isthmus_unified_to_device, raw_.get(), queue.get(), offset(range),
-                               bytes(range));
+    return detail::make<event>(isthmus_unified_to_device, raw_.require(), queue.get(),
+                               offset(range), bytes(range));
   }
   [[nodiscard]] event sync_to_host_async(element_range range, queue_choice queue = {}) const {
-    return detail::make<event>(isthmus_unified_to_host, raw_.get(), queue.get(), offset(range),
+    return detail::make<event>(isthmus_unified_to_host, raw_.require(), queue.get(), offset(range),
                                bytes(range));
   }
 
@@ -276,23 +279,23 @@ class unified_buffer {
   // other devices. Throws invalid_argument if there is no host copy.
   void mark_host() const { mark_host(all()); }
   void mark_host(element_range range) const {
-    detail::check(isthmus_unified_mark_host(raw_.get(), offset(range), bytes(range)));
+    detail::check(isthmus_unified_mark_host(raw_.require(), offset(range), bytes(range)));
   }
   // Declares writes of the device. Throws invalid_argument if there is no device copy.
   void mark_device() const { mark_device(all()); }
   void mark_device(element_range range) const {
-    detail::check(isthmus_unified_mark_device(raw_.get(), offset(range), bytes(range)));
+    detail::check(isthmus_unified_mark_device(raw_.require(), offset(range), bytes(range)));
   }
   // Resolves a conflict in the range: the winner's bytes remain, the other side's are discarded.
   void resolve(winner side) const { resolve(side, all()); }
   void resolve(winner side, element_range range) const {
-    detail::check(isthmus_unified_resolve(raw_.get(), static_cast<isthmus_winner_t>(side),
+    detail::check(isthmus_unified_resolve(raw_.require(), static_cast<isthmus_winner_t>(side),
                                           offset(range), bytes(range)));
   }
 
  private:
   isthmus_unified_info_t raw_info() const {
-    return detail::read<isthmus_unified_info_t>(isthmus_unified_info, raw_.get());
+    return detail::read<isthmus_unified_info_t>(isthmus_unified_info, raw_.require());
   }
   // Calls `write`, and then `end` in any case. If `write` throws, an error of `end` is dropped in
   // favour of that exception: the next call on the unified buffer accounts for it, or reports it.
@@ -342,7 +345,7 @@ class unified_buffer {
     std::size_t count = 0;
     for (;;) {
       detail::check(
-          isthmus_unified_dirty_ranges(raw_.get(), on_device, raw.data(), raw.size(), &count));
+          isthmus_unified_dirty_ranges(raw_.require(), on_device, raw.data(), raw.size(), &count));
       if (count <= raw.size()) break;
       raw.resize(count);
     }
@@ -361,13 +364,9 @@ class unified_buffer {
 // failure does not stop the other copies; the first one is thrown.
 template <class... T>
 void synchronize(const unified_buffer<T>&... buffers) {
-  isthmus_unified_t* const raw[] = {buffers.get()...};
+  isthmus_unified_t* const raw[] = {buffers.require()...};
   detail::check(isthmus_unified_synchronize(raw, sizeof...(T), nullptr));
 }
-
-static_assert(std::copyable<unified_buffer<float>>);
-static_assert(std::movable<unified_view<float>> && !std::copyable<unified_view<float>>);
-static_assert(std::ranges::contiguous_range<unified_view<float>>);
 
 }  // namespace v1
 }  // namespace isthmus

@@ -1,4 +1,4 @@
-// expect: cannot convert|passing|no suitable|qualifiers
+// expect: cannot convert|passing|no suitable|qualifiers|expects an rvalue
 // SPDX-License-Identifier: Apache-2.0
 // The element borrows the array, which may have been destroyed by then.
 #include <isthmus/isthmus.hpp>

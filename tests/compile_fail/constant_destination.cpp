@@ -1,4 +1,4 @@
-// expect: no matching function|could not convert|no viable conversion|invalid initialization
+// expect: the destination's elements are const
 // SPDX-License-Identifier: Apache-2.0
 // Const memory cannot be a destination.
 #include <isthmus/isthmus.hpp>

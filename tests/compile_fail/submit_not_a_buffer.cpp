@@ -1,4 +1,4 @@
-// expect: constraints not satisfied|no matching (member )?function
+// expect: takes a function and the buffers and arrays
 // SPDX-License-Identifier: Apache-2.0
 // A function given to a queue operates on buffers: a raw pointer would not be kept alive.
 #include <isthmus/isthmus.hpp>

@@ -1,4 +1,4 @@
-// expect: no match for call|no matching function|too few arguments
+// expect: takes one std::span for each
 // SPDX-License-Identifier: Apache-2.0
 // A function given to a queue takes one span for each buffer.
 #include <isthmus/isthmus.hpp>

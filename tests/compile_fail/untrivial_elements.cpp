@@ -1,4 +1,4 @@
-// expect: no matching function|could not convert|no viable conversion|invalid initialization
+// expect: must be trivially copyable
 // SPDX-License-Identifier: Apache-2.0
 // Copying bytes does not create objects that have constructors.
 #include <isthmus/isthmus.hpp>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Limit, fallback and other adaptors: which requests they reject, which they forward to another
 // resource, and which resource memory is returned to.
+#include <isthmus/host_resource.hpp>
+#include <mutex>
+
 #include "support/bytes.hpp"
 #include "support/upstreams.hpp"
 

@@ -206,7 +206,7 @@ TEST_P(adoption, read_only_refuses_writes) {
   const auto refuses = [](auto&& act) { return throws(im::status::read_only, act); };
   EXPECT_TRUE(refuses([&] { write(view, data); }));
   EXPECT_TRUE(refuses([&] { im::fill(view.slice(1, 2), std::byte{0}); }));
-  EXPECT_TRUE(refuses([&] { im::copy_n(view, im::at(ours, 0), 0); }));
+  EXPECT_TRUE(refuses([&] { im::copy_bytes(view, im::at(ours, 0), 0); }));
   EXPECT_TRUE(refuses([&] { im::copy_2d({view, 10}, {std::span(data), 10}, {5, 5}); }));
   if (view.kind() != im::kind::device) {
     EXPECT_TRUE(refuses([&] { (void)view.host(); }));

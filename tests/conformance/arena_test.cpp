@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The arena resource: blocks of any size from arenas that threads do not share.
+#include <mutex>
 #include <set>
 
 #include "support/bytes.hpp"

@@ -66,7 +66,7 @@ TEST_P(bad_input, the_surface_holds_the_callers_bounds) {
   EXPECT_TRUE(
       throws(im::status::out_of_range, {"100", "50"}, [&] { im::copy(std::span(small), buffer); }));
   EXPECT_TRUE(throws(im::status::out_of_range, {"51", "50"},
-                     [&] { im::copy_n(buffer, std::span(small), 51); }));
+                     [&] { im::copy_bytes(buffer, std::span(small), 51); }));
   EXPECT_TRUE(throws(im::status::out_of_range,
                      [&] { im::copy(im::at(buffer, 101), std::span(small).first(0)); }));
   EXPECT_TRUE(throws(im::status::out_of_range,

@@ -36,7 +36,7 @@ TEST_P(copying, from_the_host) {
       const bytes data = noise(at.source + at.nbytes + 5, 2);
       const im::buffer buffer = make(old.size(), kind);
       write(buffer, old);
-      im::copy_n(im::at(buffer, at.destination), from(data, at.source), at.nbytes);
+      im::copy_bytes(im::at(buffer, at.destination), from(data, at.source), at.nbytes);
       EXPECT_TRUE(same(read(buffer), spliced(old, data, at))) << name(kind) << ' ' << at.nbytes;
     }
   }
@@ -50,7 +50,7 @@ TEST_P(copying, to_the_host) {
       write(buffer, data);
       bytes got = noise(at.destination + at.nbytes + 11, 1);
       const bytes want = spliced(got, data, at);
-      im::copy_n(std::span(got).subspan(at.destination), im::at(buffer, at.source), at.nbytes);
+      im::copy_bytes(std::span(got).subspan(at.destination), im::at(buffer, at.source), at.nbytes);
       EXPECT_TRUE(same(got, want)) << name(kind) << ' ' << at.nbytes;
     }
   }
@@ -66,7 +66,7 @@ TEST_P(copying, between_all_kinds) {
         const im::buffer b = make(old.size(), to);
         write(a, data);
         write(b, old);
-        im::copy_n(im::at(b, at.destination), im::at(a, at.source), at.nbytes);
+        im::copy_bytes(im::at(b, at.destination), im::at(a, at.source), at.nbytes);
         EXPECT_TRUE(same(read(b), spliced(old, data, at)))
             << name(source) << " to " << name(to) << ' ' << at.nbytes;
       }
@@ -97,7 +97,7 @@ TEST_P(copying, within_one_buffer) {
     bytes data = noise(10000);
     const im::buffer buffer = make(data.size(), kind);
     write(buffer, data);
-    im::copy_n(im::at(buffer, 6000), im::at(buffer, 100), 4000);
+    im::copy_bytes(im::at(buffer, 6000), im::at(buffer, 100), 4000);
     std::copy_n(data.begin() + 100, 4000, data.begin() + 6000);
     EXPECT_TRUE(same(read(buffer), data));
   }
@@ -109,11 +109,11 @@ TEST_P(copying, overlapping_ranges_are_refused) {
     const bytes data = noise(1000);
     write(buffer, data);
     EXPECT_TRUE(throws(im::status::invalid_argument,
-                       [&] { im::copy_n(im::at(buffer, 100), buffer, 101); }));
+                       [&] { im::copy_bytes(im::at(buffer, 100), buffer, 101); }));
     EXPECT_TRUE(throws(im::status::invalid_argument, [&] {
-      im::copy_n(im::at(buffer.slice(100, 900), 0), buffer.slice(0, 500), 101);
+      im::copy_bytes(im::at(buffer.slice(100, 900), 0), buffer.slice(0, 500), 101);
     }));
-    im::copy_n(im::at(buffer, 100), buffer, 100);  // adjacent ranges do not overlap
+    im::copy_bytes(im::at(buffer, 100), buffer, 100);  // adjacent ranges do not overlap
     bytes want = data;
     std::copy_n(data.begin(), 100, want.begin() + 100);
     EXPECT_TRUE(same(read(buffer), want));

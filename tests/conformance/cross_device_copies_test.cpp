@@ -46,8 +46,8 @@ TEST_P(between, every_byte_arrives) {
     both_ways([&](const im::queue& to, const im::queue& from) {
       const im::buffer source = device_buffer(from, data);
       const im::buffer target = device_buffer(to, bytes(nbytes + 9));
-      im::copy_n(im::at(target, 9), im::at(source, 5), nbytes);
-      im::copy_n_async(im::at(target, 9), im::at(source, 5), nbytes).wait();
+      im::copy_bytes(im::at(target, 9), im::at(source, 5), nbytes);
+      im::copy_bytes_async(im::at(target, 9), im::at(source, 5), nbytes).wait();
       bytes want(nbytes + 9);
       std::copy(data.begin() + 5, data.end(), want.begin() + 9);
       EXPECT_TRUE(same(read(target), want)) << nbytes;

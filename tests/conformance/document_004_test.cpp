@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <future>
 #include <isthmus/isthmus.hpp>
+#include <isthmus/low_level.hpp>
 #include <numeric>
 #include <string>
 #include <vector>

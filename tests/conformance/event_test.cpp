@@ -170,7 +170,7 @@ TEST_P(events, of_the_host_gate_a_queue) {
     im::fill(buffer, std::byte{1});
     const im::host_event gate;
     const im::event second = im::fill_async(buffer, std::byte{2}, {.after = gate});
-    const im::event third = im::copy_n_async(im::at(buffer, 0), im::at(buffer, 500), 500);
+    const im::event third = im::copy_bytes_async(im::at(buffer, 0), im::at(buffer, 500), 500);
     std::this_thread::sleep_for(5ms);
     EXPECT_FALSE(second.done() || third.done());
     gate.complete();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The resource that allocates blocks of one size.
+#include <mutex>
 #include <set>
 
 #include "support/bytes.hpp"

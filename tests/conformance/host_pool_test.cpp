@@ -69,9 +69,9 @@ TEST_P(host_pools, coalesced_memory_is_copied_across_chunk_boundaries) {
   const im::buffer there = make(whole.size(), kinds().front());
   const bytes data = noise(whole.size(), 2);
   write(whole, data);
-  im::copy_n_async(im::at(there, 3), im::at(whole, 5), whole.size() - 9).wait();
+  im::copy_bytes_async(im::at(there, 3), im::at(whole, 5), whole.size() - 9).wait();
   bytes_of(whole)[0] = std::byte{0};
-  im::copy_n_async(im::at(whole, 5), im::at(there, 3), whole.size() - 9).wait();
+  im::copy_bytes_async(im::at(whole, 5), im::at(there, 3), whole.size() - 9).wait();
   EXPECT_TRUE(same(bytes_of(whole).subspan(5, whole.size() - 9),
                    std::span(data).subspan(5, whole.size() - 9)));
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The monotonic resource, which frees all of its memory together.
 #include <atomic>
+#include <map>
 #include <memory>
+#include <mutex>
 
 #include "support/bytes.hpp"
 #include "support/upstreams.hpp"

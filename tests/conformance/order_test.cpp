@@ -26,7 +26,7 @@ TEST_P(order, of_a_long_chain_in_one_queue) {
     (void)im::copy_async(buffer.slice(0, step), std::span(data));
     im::event last;
     for (std::size_t i = 0; i < steps; ++i) {
-      last = im::copy_n_async(im::at(buffer, (i + 1) * step), im::at(buffer, i * step), step);
+      last = im::copy_bytes_async(im::at(buffer, (i + 1) * step), im::at(buffer, i * step), step);
     }
     last.wait();
     EXPECT_TRUE(same(read(buffer.slice(steps * step, step)), data)) << name(kind);
@@ -52,7 +52,7 @@ TEST_P(order, across_queues_by_the_buffers_they_touch) {
       (void)im::copy_async(b, a, {.queue = other});
       // Ordered after the read by the copy.
       (void)im::fill_async(a, std::uint8_t{0xff}, {.queue = queue_});
-      (void)im::copy_n_async(im::at(a, 0), im::at(b, 0), 512, {.queue = other});
+      (void)im::copy_bytes_async(im::at(a, 0), im::at(b, 0), 512, {.queue = other});
       bytes got(1024);
       im::copy(std::span(got), a.slice(0, 1024), {.queue = queue_});
       bytes want(1024, std::byte{0xff});

@@ -23,10 +23,10 @@ TEST_P(pageable, every_byte_is_copied_there_and_back) {
     const bytes data = noise(nbytes + 3);
     const im::buffer there = make(nbytes + 1, im::kind::device);
     bytes sent = data;
-    im::copy_n(im::at(there, 1), std::span<const std::byte>(sent).subspan(3), nbytes);
+    im::copy_bytes(im::at(there, 1), std::span<const std::byte>(sent).subspan(3), nbytes);
     std::fill(sent.begin(), sent.end(), std::byte{});  // the caller may overwrite it after the call
     bytes back(nbytes + 5);
-    im::copy_n(std::span(back).subspan(5), im::at(there, 1), nbytes);
+    im::copy_bytes(std::span(back).subspan(5), im::at(there, 1), nbytes);
     EXPECT_TRUE(same(std::span(back).subspan(5), std::span(data).subspan(3))) << nbytes;
   }
 }

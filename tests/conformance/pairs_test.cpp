@@ -25,7 +25,7 @@ void expect_moves(const im::queue& from, im::kind source, const im::queue& to, i
     EXPECT_TRUE(same(read(b), data)) << name(source) << " to " << name(target);
     im::fill(b, std::byte{0});
     const im::event filled = im::fill_async(a, std::byte{7});
-    im::copy_n_async(im::at(b, 10), im::at(a, 5), 80, {.after = filled}).wait();
+    im::copy_bytes_async(im::at(b, 10), im::at(a, 5), 80, {.after = filled}).wait();
     bytes want(nbytes);
     std::fill_n(want.begin() + 10, 80, std::byte{7});
     EXPECT_TRUE(same(read(b), want)) << name(source) << " to " << name(target) << " later";

@@ -8,6 +8,8 @@
 #include <limits>
 #include <set>
 
+#include <isthmus/host_resource.hpp>
+
 #include "support/backends.hpp"
 #include "support/bytes.hpp"
 

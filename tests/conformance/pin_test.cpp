@@ -278,9 +278,9 @@ TEST_P(pinning, threads_pin_and_copy_at_once) {
         const std::size_t first = random() % 60;
         const auto part = memory.part(first * k_page, (1 + random() % (64 - first)) * k_page);
         const im::pin mine = pin(part);
-        im::copy_n(im::at(there, first * k_page), part, part.size());
+        im::copy_bytes(im::at(there, first * k_page), part, part.size());
         bytes back(part.size());
-        im::copy_n(std::span(back), im::at(there, first * k_page), part.size());
+        im::copy_bytes(std::span(back), im::at(there, first * k_page), part.size());
         EXPECT_TRUE(same(back, part));
       }
     });

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pools: what they allocate, what queries report about it, which requests they reject, and in which
 // order memory is reused.
+#include <mutex>
 #include <numeric>
 #include <set>
+
+#include <isthmus/host_resource.hpp>
 
 #include "support/backends.hpp"
 #include "support/bytes.hpp"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Adaptors that select a resource by size, and the logging adaptor.
 #include <unistd.h>
+#include <mutex>
 
 #include <cstdio>
 #include <fstream>

@@ -2,6 +2,8 @@
 // Memory resources, and std::pmr containers in memory that a device can access.
 #include <numeric>
 
+#include <isthmus/host_resource.hpp>
+
 #include "support/backends.hpp"
 #include "support/bytes.hpp"
 

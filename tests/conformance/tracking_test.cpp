@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The allocation tracker, a resource that records every live block, and tags.
+#include <map>
+#include <mutex>
 #include <set>
 
 #include "support/bytes.hpp"

@@ -86,12 +86,12 @@ TEST_P(two_devices, every_byte_arrives) {
       for (const im::queue& order : {to, from}) {
         const im::buffer source = device_buffer(from, data);
         const im::buffer target = device_buffer(to, bytes(nbytes + 9));
-        im::copy_n(im::at(target, 9), im::at(source, 5), nbytes, {.queue = order});
+        im::copy_bytes(im::at(target, 9), im::at(source, 5), nbytes, {.queue = order});
         bytes want(nbytes + 9);
         std::copy(data.begin() + 5, data.end(), want.begin() + 9);
         EXPECT_TRUE(same(read(target), want)) << nbytes;
         im::fill(target, std::byte{0});
-        im::copy_n_async(im::at(target, 9), im::at(source, 5), nbytes, {.queue = order}).wait();
+        im::copy_bytes_async(im::at(target, 9), im::at(source, 5), nbytes, {.queue = order}).wait();
         EXPECT_TRUE(same(read(target), want)) << nbytes << ", not waited for";
       }
     });
@@ -139,7 +139,7 @@ TEST_P(two_devices, a_queue_of_the_other_device_orders_the_operations) {
     const im::event ends[] = {
         im::copy_async(memory, std::span(data), {.queue = other}),
         im::copy_async(std::span(got), memory, {.queue = other}),
-        im::copy_n_async(std::span(small), im::at(memory, 7), small.size(), {.queue = other}),
+        im::copy_bytes_async(std::span(small), im::at(memory, 7), small.size(), {.queue = other}),
         im::fill_async(memory, std::byte{1}, {.queue = other})};
     other.wait();
     for (const auto& each : ends) EXPECT_TRUE(each.done());

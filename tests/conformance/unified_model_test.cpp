@@ -94,7 +94,7 @@ class model {
   void read_device() {
     const auto range = some();
     bytes got(range.end - range.begin);
-    im::copy_n(std::span(got), im::at(it_.device(range), range.begin), got.size());
+    im::copy_bytes(std::span(got), im::at(it_.device(range), range.begin), got.size());
     EXPECT_TRUE(same(got, expected(range)));
   }
   void look() {

@@ -90,7 +90,7 @@ class scenario : public steps {
       for (const tracked& from : all_) {
         if (&to == &from) continue;
         const bool done = attempt(
-            [&] { end(im::copy_n_async(im::at(to.buffer, 7), im::at(from.buffer, 3), 1000)); });
+            [&] { end(im::copy_bytes_async(im::at(to.buffer, 7), im::at(from.buffer, 3), 1000)); });
         copied(to, from, 7, 3, 1000, done);
       }
     }
@@ -205,7 +205,7 @@ class scenario : public steps {
         const im::event filled =
             im::fill_async(one.buffer, std::uint16_t{0x1234}, {.queue = first_});
         const im::event fence = second_.fence(filled);
-        end(im::copy_n_async(im::at(one.buffer, 20000), one.buffer, 10000,
+        end(im::copy_bytes_async(im::at(one.buffer, 20000), one.buffer, 10000,
                              {.queue = second_, .after = {filled, fence}}));
         end(filled);
       });

@@ -73,6 +73,15 @@ unchanged_by_subdirectory() {
     [[ ! -e $folder/build/isthmus/isthmusConfig.cmake ]]
 }
 
+# old_standard_is_refused LIBDIR: in C++17 the headers stop with one message, not hundreds
+old_standard_is_refused() {
+  local flags log=$work/old_standard
+  flags=$(PKG_CONFIG_PATH=$1/pkgconfig pkg-config --cflags isthmus) || return 1
+  # shellcheck disable=SC2086  # flags are words
+  c++ -std=c++17 -fsyntax-only $flags "$root/tests/install/user.cpp" 2>"$log" && return 1
+  grep -q "need C++20" "$log" && [[ $(grep -c 'error' "$log") -le 3 ]]
+}
+
 build_all() { # build_all WHERE PREFIX LIBDIR
   local folder source
   for folder in "$root"/tests/install "$root"/examples/*/; do
@@ -121,5 +130,6 @@ run "add_subdirectory" unchanged_by_subdirectory
 run "cmake --install" cmake --install "$build" --prefix "$work/prefix"
 mv "$work/prefix" "$work/moved" # found by its own place, not by a recorded one
 libdir=$(dirname "$(find "$work/moved" -name libisthmus.so)")
+run "an old standard is refused" old_standard_is_refused "$libdir"
 build_all prefix "$work/moved" "$libdir"
 printf '%d passed, 0 failed\n' "$passed"

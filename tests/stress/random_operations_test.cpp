@@ -98,7 +98,7 @@ class worker {
     const std::size_t start = below(k_bytes - nbytes);
     std::copy_n(from.want.begin() + static_cast<std::ptrdiff_t>(start), nbytes,
                 to.want.begin() + static_cast<std::ptrdiff_t>(offset));
-    put(im::copy_n_async(im::at(to.buffer, offset), im::at(from.buffer, start), nbytes,
+    put(im::copy_bytes_async(im::at(to.buffer, offset), im::at(from.buffer, start), nbytes,
                          {.queue = queue(), .after = some_events()}));
   }
   void fill() {

@@ -5,6 +5,7 @@
 // All tests together take seconds. ISTHMUS_STRESS_SECONDS sets the duration of each.
 #include <atomic>
 #include <cstdlib>
+#include <mutex>
 #include <optional>
 
 #include "support/unified.hpp"
@@ -122,7 +123,7 @@ class unified_stress : public on_unified {
       std::optional<std::size_t> wrong;
       int copies = 0;
       do {
-        im::copy_n(std::span(got), im::at(it_.device(range, on), range.begin), got.size());
+        im::copy_bytes(std::span(got), im::at(it_.device(range, on), range.begin), got.size());
         wrong = find_wrong_word(got, first, before);
       } while (wrong && ++copies < 3);
       if (wrong) expect_word(got, *wrong, first, before);

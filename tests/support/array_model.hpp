@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <isthmus/isthmus.hpp>
 #include <numeric>
 #include <random>

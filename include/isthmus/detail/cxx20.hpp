@@ -6,6 +6,7 @@
 
 // g++ and clang continue after #error, but not after an #include of a file that does not exist.
 #if __cplusplus < 202002L
-#error "Isthmus's C++ headers need C++20: compile with -std=c++20, or in CMake link isthmus::isthmus"
+#error \
+    "Isthmus's C++ headers need C++20: compile with -std=c++20, or in CMake link isthmus::isthmus"
 #include <isthmus/detail/needs_cxx20>
 #endif
