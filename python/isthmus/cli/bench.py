@@ -116,7 +116,8 @@ def _cases(device: isthmus.Device, wanted: list[int], quick: bool) -> Iterator[C
                 yield Case(what, kind, nbytes)
     if "device" in device.kinds:
         for nbytes in _UNIFIED_SIZES[:1] if quick else _UNIFIED_SIZES:
-            yield Case(UNIFIED, "device", nbytes)
+            if nbytes <= device.max_allocation:
+                yield Case(UNIFIED, "device", nbytes)
     yield Case(FENCE, "", 0)
     for what in DEFAULTS:
         for nbytes in _DEFAULT_SIZES:
@@ -185,8 +186,8 @@ def _print_absent(absent: dict[str, str]) -> None:
     if missing:
         print_line(f"not installed: {', '.join(missing)}", "dim")
     for name, reason in absent.items():
-        if name not in missing:
-            print_line(f"not compared: {name}: {reason}", "dim")
+        if name not in missing:  # in JSON the reason has the exception's type and place too
+            print_line(f"not compared: {name}: {reason.rpartition(': ')[2]}", "dim")
 
 
 def _print_table(what: str, rows: list[dict[str, Any]]) -> None:
