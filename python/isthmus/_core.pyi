@@ -104,6 +104,8 @@ class Platform:
     any thread.
     """
 
+    def __repr__(self) -> str: ...
+
     @property
     def backend(self) -> str:
         """"host", "sim", "cuda", "opencl" or "sycl"."""
@@ -127,8 +129,6 @@ class Platform:
     @property
     def devices(self) -> list[Device]:
         """Its devices."""
-
-    def __repr__(self) -> str: ...
 
 def platforms() -> list[Platform]:
     """Every platform found. Opens every driver on the first call."""
@@ -277,13 +277,13 @@ class Device:
         does not report it.
         """
 
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
     def __eq__(self, other: object) -> bool: ...
 
     def __hash__(self) -> int: ...
 
     def __repr__(self) -> str: ...
-
-    def __reduce__(self) -> tuple[Any, ...]: ...
 
 class Context:
     """
@@ -696,10 +696,7 @@ class Budget:
 
     @property
     def released_bytes(self) -> int:
-        """
-        Bytes that pools have released for other pools so
-        far.
-        """
+        """Bytes that pools have released for other pools so far."""
 
     def __repr__(self) -> str: ...
 
@@ -829,6 +826,8 @@ class PoolResource(MemoryResource):
     @overload
     def __init__(self, upstream: MemoryResource, *, initial_bytes: ByteCount = 0, growth_bytes: ByteCount | None = None, limit_bytes: ByteCount | None = None, checked: bool = True, soft_limit_bytes: ByteCount | None = None, budget: Budget | None = None, decay: float | None = None, wait: float = 1.0, device_wait: bool = False) -> None: ...
 
+    def __repr__(self) -> str: ...
+
     @property
     def limit_bytes(self) -> int | None:
         """The most bytes that the pool may hold; None: no limit."""
@@ -870,8 +869,6 @@ class PoolResource(MemoryResource):
         request. In the order in which they are tried: "collect", "collect_idle", "grow",
         "trim", "budget", "device_wait", "callback", "wait".
         """
-
-    def __repr__(self) -> str: ...
 
 class AdaptorResource(MemoryResource):
     """
@@ -1172,12 +1169,12 @@ class MonotonicResource(AdaptorResource):
 
     def __init__(self, upstream: MemoryResource, first_bytes: ByteCount = 0) -> None: ...
 
-    def release(self) -> None:
-        """Releases all chunks: the next allocation comes from a new one."""
-
     def __enter__(self) -> Self: ...
 
     def __exit__(self, *exc: object) -> None: ...
+
+    def release(self) -> None:
+        """Releases all chunks: the next allocation comes from a new one."""
 
 class FixedSizeResource(AdaptorResource):
     """
@@ -1263,6 +1260,10 @@ class OomCallback:
 
     def __init__(self, function: Callable[[OomRequest], int | None]) -> None: ...
 
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exc: object) -> None: ...
+
     def close(self) -> None:
         """
         Stops the calls: waits until calls in progress have returned, unless close() is
@@ -1273,10 +1274,6 @@ class OomCallback:
     @property
     def closed(self) -> bool:
         """Whether it was closed."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *exc: object) -> None: ...
 
     def __repr__(self) -> str: ...
 
@@ -1409,10 +1406,6 @@ class Buffer:
         Freeing a slice affects only the slice.
         """
 
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *exc: object) -> None: ...
-
     def on_queue(self, queue: Queue) -> Buffer:
         """
         A view of the same memory whose operations run on `queue`. It keeps this buffer
@@ -1450,6 +1443,10 @@ class Buffer:
         """
 
     def __repr__(self) -> str: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exc: object) -> None: ...
 
     @overload
     def copy_from(self, src: object, *, nbytes: ByteCount | None = None, offset: int = 0, src_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: Literal[True] = True) -> None:
@@ -2584,16 +2581,18 @@ class Pin:
     Pinned memory, from isthmus.pin() until release() or the end of `with`.
     """
 
+    def __repr__(self) -> str: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exc: object) -> None: ...
+
     def release(self) -> None:
         """
         Waits for the copies of the memory that are in flight and unpins it, unless other
         pins overlap it. A second call does nothing. Dropping a Pin does the same without
         waiting: the array is kept alive until then.
         """
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *exc: object) -> None: ...
 
     @property
     def nbytes(self) -> int:
@@ -2616,8 +2615,6 @@ class Pin:
     @property
     def device(self) -> Device:
         """The device that the memory is pinned for."""
-
-    def __repr__(self) -> str: ...
 
 def pin(array: object, nbytes: ByteCount | None = None, *, device: Device | str | None = None, read_only: bool = False, owner: object = None) -> Pin:
     """

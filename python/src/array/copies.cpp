@@ -52,10 +52,7 @@ nb::object copy_to(nb::handle self, nb::handle dst, nb::handle queue, nb::handle
 nb::object fill_side(ArraySide& target, const ElementValue& value,
                      const OperationArguments& arguments) {
   const auto target_array = target.get();
-  std::size_t nbytes = static_cast<std::size_t>(target.layout.item);
-  for (const auto extent : target.layout.shape) {
-    nbytes *= static_cast<std::size_t>(extent);
-  }
+  const auto nbytes = packed_bytes(target.layout);
   return run_operation({arguments, nbytes, target.endpoint.direct, {&target.endpoint, nullptr}},
                        [&](const isthmus_operation_t* options, isthmus_event_t** event) {
                          return isthmus_fill_array(arguments.queue, &target_array, value.bytes,
@@ -170,43 +167,40 @@ bool may_share_memory(nb::handle one, nb::handle other) {
 nb::object copy_to_numpy(const TypedArray& self) { return to_numpy(view_of(self)); }
 
 void bind_methods(nb::class_<TypedArray>& bound) {
-  const auto none = nb::none();
-  bound
-      .def("to_numpy", &copy_to_numpy, nb::sig("def to_numpy(self) -> Any"),
-           "A new ndarray of the same type and shape with a copy of the elements, of any kind.\n"
-           "Waits for pending work.")
-      .def("copy_from", &copy_from, nb::arg("src").none(), nb::kw_only(), nb::arg("queue") = none,
-           nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
-           nb::sig("def copy_from(self, src: object, *, queue: Queue | None = None, after: Event | "
-                   "Sequence[Event] = (), blocking: bool = True) -> Event | None"),
-           "Copies the elements of an array of the same type and shape: an Array of any kind\n"
-           "and device, a NumPy array or another with the buffer protocol, or one with\n"
-           "__sycl_usm_array_interface__, __cuda_array_interface__ or __dlpack__; with any\n"
-           "strides. Overlapping arrays are copied as if the source were copied to temporary\n"
-           "memory first.\n\n"
-           "`queue` None: this array's. Order, events and `blocking` are those of\n"
-           "Buffer.copy_from. Raises TypeError for another type or an object that is not an\n"
-           "array, ValueError for another shape; copyto converts and broadcasts.")
-      .def("copy_to", &copy_to, nb::arg("dst").none(), nb::kw_only(), nb::arg("queue") = none,
-           nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
-           nb::sig("def copy_to(self, dst: object, *, queue: Queue | None = None, after: Event | "
-                   "Sequence[Event] = (), blocking: bool = True) -> Event | None"),
-           "Copies the elements into `dst`: copy_from in the other direction. Raises\n"
-           "ReadOnlyError for a destination that cannot be written.")
-      .def("fill", &fill, nb::arg("value").none() = 0, nb::kw_only(), nb::arg("queue") = none,
-           nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
-           nb::sig("def fill(self, value: object = 0, *, queue: Queue | None = None, after: Event "
-                   "| Sequence[Event] = (), blocking: bool = True) -> Event | None"),
-           "Sets every element to a number. Otherwise like copy_from. Raises OverflowError for\n"
-           "an integer that does not fit, TypeError for a value of another kind, for example 1.5\n"
-           "for integers, and ValueError for an array.");
+  bound.def("to_numpy", &copy_to_numpy, nb::sig("def to_numpy(self) -> Any"),
+            "A new ndarray of the same type and shape with a copy of the elements, of any kind.\n"
+            "Waits for pending work.");
+  def_operation(
+      bound, "copy_from", &copy_from, nb::arg("src").none(), nb::kw_only(),
+      nb::sig("def copy_from(self, src: object, *, queue: Queue | None = None, after: Event | "
+              "Sequence[Event] = (), blocking: bool = True) -> Event | None"),
+      "Copies the elements of an array of the same type and shape: an Array of any kind\n"
+      "and device, a NumPy array or another with the buffer protocol, or one with\n"
+      "__sycl_usm_array_interface__, __cuda_array_interface__ or __dlpack__; with any\n"
+      "strides. Overlapping arrays are copied as if the source were copied to temporary\n"
+      "memory first.\n\n"
+      "`queue` None: this array's. Order, events and `blocking` are those of\n"
+      "Buffer.copy_from. Raises TypeError for another type or an object that is not an\n"
+      "array, ValueError for another shape; copyto converts and broadcasts.");
+  def_operation(
+      bound, "copy_to", &copy_to, nb::arg("dst").none(), nb::kw_only(),
+      nb::sig("def copy_to(self, dst: object, *, queue: Queue | None = None, after: Event | "
+              "Sequence[Event] = (), blocking: bool = True) -> Event | None"),
+      "Copies the elements into `dst`: copy_from in the other direction. Raises\n"
+      "ReadOnlyError for a destination that cannot be written.");
+  def_operation(
+      bound, "fill", &fill, nb::arg("value").none() = 0, nb::kw_only(),
+      nb::sig("def fill(self, value: object = 0, *, queue: Queue | None = None, after: Event "
+              "| Sequence[Event] = (), blocking: bool = True) -> Event | None"),
+      "Sets every element to a number. Otherwise like copy_from. Raises OverflowError for\n"
+      "an integer that does not fit, TypeError for a value of another kind, for example 1.5\n"
+      "for integers, and ValueError for an array.");
 }
 
 void bind_functions(nb::module_& module) {
-  module.def(
-      "copyto", &copyto, nb::arg("dst").none(), nb::arg("src").none(), nb::kw_only(),
-      nb::arg("casting").none() = "same_kind", nb::arg("queue") = nb::none(),
-      nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
+  def_operation(
+      module, "copyto", &copyto, nb::arg("dst").none(), nb::arg("src").none(), nb::kw_only(),
+      nb::arg("casting").none() = "same_kind",
       nb::sig("def copyto(dst: object, src: object, *, casting: str = 'same_kind', queue: Queue | "
               "None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | "
               "None"),

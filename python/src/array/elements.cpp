@@ -47,8 +47,8 @@ void wait_for_bytes(const Buffer& buffer, std::size_t offset, std::size_t nbytes
       access == Access::write ? &isthmus_buffer_wait : &isthmus_buffer_wait_for_writers;
   auto status = wait(buffer.raw.get(), 0);
   if (status == ISTHMUS_ERROR_TIMEOUT || status == ISTHMUS_ERROR_DEPENDENCY) {
-    BufferHandle slice;
-    check(isthmus_buffer_slice(buffer.raw.get(), offset, nbytes, slice.out()));
+    const auto slice =
+        make_handle<BufferHandle>(isthmus_buffer_slice, buffer.raw.get(), offset, nbytes);
     status = wait_for_access(access, slice.get());
   }
   check(status);
@@ -135,10 +135,7 @@ nb::object list_of(const ArrayLayout& layout, std::size_t axis, const char*& cur
     cursor += layout.item;
     return number;
   }
-  nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(layout.shape[axis])));
-  if (!list.is_valid()) {
-    raise_set();
-  }
+  nb::object list = steal_or_raise(PyList_New(static_cast<Py_ssize_t>(layout.shape[axis])));
   for (Py_ssize_t i = 0; i < layout.shape[axis]; ++i) {
     PyList_SET_ITEM(list.ptr(), i, list_of(layout, axis + 1, cursor).release().ptr());
   }

@@ -71,17 +71,9 @@ void bind_free(nb::class_<TypedArray>& bound) {
            "Buffer that is referenced elsewhere remain valid. The memory is returned after the\n"
            "last of them was released and the last operation on it has completed. Never blocks.")
       .def("unsafe_free", &free_array, "Same as free(): its name in oneAPI.jl.")
-      .def_prop_ro("freed", &is_freed, "Whether the array, or all of its memory, was freed.")
-      .def(
-          "__enter__",
-          [](nb::object self) {
-            require_live(require_array(self, "self"));
-            return self;
-          },
-          nb::sig("def __enter__(self) -> Self"))
-      .def(
-          "__exit__", [](TypedArray& self, nb::args) { free_array(self); },
-          nb::sig("def __exit__(self, *exc: object) -> None"));
+      .def_prop_ro("freed", &is_freed, "Whether the array, or all of its memory, was freed.");
+  const auto enter = [](nb::handle self) { require_live(require_array(self, "self")); };
+  bind_scope<TypedArray>(bound, enter, &free_array);
 }
 
 template <isthmus_kind_t Kind>

@@ -11,13 +11,6 @@
 namespace isthmus::python {
 namespace {
 
-// The stride of an extent of 1 or less has no meaning: it becomes the element size.
-void drop_idle_strides(ArrayLayout& layout) {
-  for (std::size_t i = 0; i < layout.shape.size(); ++i) {
-    layout.strides[i] = layout.shape[i] > 1 ? layout.strides[i] : layout.item;
-  }
-}
-
 // NumPy has one stride for each extent; `strides` of other libraries may be anything.
 std::optional<ArrayLayout> find_layout(nb::handle like, const ElementType& type) {
   const nb::object strides = nb::getattr(like, "strides", nb::none());

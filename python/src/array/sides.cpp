@@ -234,10 +234,10 @@ ArraySide side_of(const TypedArray& array, Access access, const char* role) {
 ArraySide to_side(nb::handle object, Access access, const char* role) {
   auto found = find_side(object, access, role);
   if (!found) {
-    raise_python(PyExc_TypeError,
-                 "%s must be an Array, a Buffer, or have the buffer protocol, __dlpack__, "
-                 "__sycl_usm_array_interface__ or __cuda_array_interface__, not %.100s",
-                 role, Py_TYPE(object.ptr())->tp_name);
+    raise_wrong_type(object,
+                     "%s must be an Array, a Buffer, or have the buffer protocol, __dlpack__, "
+                     "__sycl_usm_array_interface__ or __cuda_array_interface__",
+                     role);
   }
   if (found->layout.type == nullptr) {
     raise_unknown_type(role);
@@ -302,18 +302,11 @@ nb::object copy_sides(ArraySide& target, ArraySide& source, isthmus_casting_t ca
                       const OperationArguments& arguments) {
   const auto target_array = target.get();
   const auto source_array = source.get();
-  std::size_t nbytes = static_cast<std::size_t>(target.layout.item);
-  for (const auto extent : target.layout.shape) {
-    nbytes *= static_cast<std::size_t>(extent);
-  }
-  return run_operation({arguments,
-                        nbytes,
-                        target.endpoint.direct && source.endpoint.direct,
-                        {&target.endpoint, &source.endpoint}},
-                       [&](const isthmus_operation_t* options, isthmus_event_t** event) {
-                         return isthmus_copy_array(arguments.queue, &target_array, &source_array,
-                                                   casting, options, event);
-                       });
+  return run_copy(arguments, packed_bytes(target.layout), target.endpoint, source.endpoint,
+                  [&](const isthmus_operation_t* options, isthmus_event_t** event) {
+                    return isthmus_copy_array(arguments.queue, &target_array, &source_array,
+                                              casting, options, event);
+                  });
 }
 
 isthmus_casting_t to_casting(nb::handle name) {

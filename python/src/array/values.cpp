@@ -88,10 +88,7 @@ ElementValue float_value(nb::handle number, const ElementType& out, isthmus_cast
     raise_not_convertible(number, out);
   }
   if (out.kind == 'i' || out.kind == 'u') {
-    const nb::object integer = nb::steal(PyLong_FromDouble(PyFloat_AS_DOUBLE(number.ptr())));
-    if (!integer.is_valid()) {
-      raise_set();
-    }
+    const nb::object integer = steal_or_raise(PyLong_FromDouble(PyFloat_AS_DOUBLE(number.ptr())));
     return exact_integer_value(integer, out);
   }
   const double value = PyFloat_AS_DOUBLE(number.ptr());
@@ -177,11 +174,7 @@ PyObject* number_of(const void* source, const ElementType& type) {
 }  // namespace
 
 nb::object to_number(const void* element, const ElementType& type) {
-  nb::object result = nb::steal(number_of(element, type));
-  if (!result.is_valid()) {
-    raise_set();
-  }
-  return result;
+  return steal_or_raise(number_of(element, type));
 }
 
 void require_castable(nb::handle number, const ElementType& out, isthmus_casting_t casting) {

@@ -284,9 +284,7 @@ nb::object view_as(nb::handle object, nb::handle dtype) {
   if (array.layout->size != 0 && layout.type != array.layout->type) {
     require_aligned(array, layout);
   }
-  for (std::size_t i = 0; i < layout.shape.size(); ++i) {
-    layout.strides[i] = layout.shape[i] > 1 ? layout.strides[i] : layout.item;
-  }
+  drop_idle_strides(layout);
   return make_view(object, std::move(layout));
 }
 

@@ -14,13 +14,11 @@ nb::object allocate(const Resource& self, nb::handle nbytes, nb::handle alignmen
                     nb::handle queue) {
   const nb::object queue_object =
       queue.is_none() ? self.queue_object : to_queue(queue, nb::handle{});
-  nb::object object = nb::inst_alloc(types.buffer);
-  construct_buffer(nb::inst_ptr<Buffer>(object),
-                   to_allocation_size(nbytes, "nbytes", self.kind, *queue_of(queue_object)),
-                   self.kind, to_exact_alignment(alignment), queue_object, &self,
-                   KindsAllowed::any);
-  nb::inst_mark_ready(object);
-  return object;
+  return make_buffer(types.buffer, [&](Buffer* buffer) {
+    construct_buffer(
+        buffer, to_allocation_size(nbytes, "nbytes", self.kind, *queue_of(queue_object)), self.kind,
+        to_exact_alignment(alignment), queue_object, &self, KindsAllowed::any);
+  });
 }
 
 }  // namespace

@@ -21,16 +21,13 @@ Buffer& require_buffer(nb::handle object) {
     raise_python(PyExc_ValueError, "Buffer.__init__() was not called");
   }
   if (found == nullptr) {
-    raise_python(PyExc_TypeError, "expected a Buffer, not %.100s", Py_TYPE(object.ptr())->tp_name);
+    raise_wrong_type(object, "expected a Buffer");
   }
   return *found;
 }
 
 isthmus_buffer_info_t info_of(const Buffer& buffer) {
-  isthmus_buffer_info_t info{};
-  info.struct_size = sizeof info;
-  check(isthmus_buffer_info(buffer.raw.get(), &info));
-  return info;
+  return read_info<isthmus_buffer_info_t>(isthmus_buffer_info, buffer.raw.get());
 }
 
 nb::object address_of(const Buffer& self) {
@@ -45,13 +42,8 @@ void* export_to_host(const Buffer& buffer) {
   drain_deferred();
   check(wait_for_buffer(buffer.raw.get(), -1));
   void* pointer = nullptr;
-  isthmus_status_t status;
-  {
-    // Waits for operations submitted since the wait above. Ctrl-C does not interrupt this wait.
-    const GilRelease released;
-    status = isthmus_buffer_export(buffer.raw.get(), &pointer);
-  }
-  check(status);
+  // Waits for operations submitted since the wait above. Ctrl-C does not interrupt this wait.
+  check(without_lock([&] { return isthmus_buffer_export(buffer.raw.get(), &pointer); }));
   return pointer;
 }
 
@@ -68,8 +60,7 @@ nb::handle view_type(const Buffer& buffer, nb::handle object) noexcept {
 namespace {
 
 bool is_freed(const Buffer& self) {
-  isthmus_buffer_info_t info{};
-  info.struct_size = sizeof info;
+  auto info = sized<isthmus_buffer_info_t>();
   const auto status = isthmus_buffer_info(self.raw.get(), &info);
   if (status != ISTHMUS_ERROR_CLOSED) {
     check(status);
@@ -151,35 +142,15 @@ int get_view(PyObject* self, Py_buffer* view, int flags) noexcept {
 
 void release_view(PyObject* self, Py_buffer*) noexcept { end_export(*buffer_of(self)); }
 
-nb::object buffer_repr(nb::handle self) {
-  const auto& buffer = require_buffer(self);
-  const auto device_name = describe(*device_of(queue_of_buffer(buffer).device_object));
-  const nb::object name = self.type().attr("__name__");
-  const nb::handle kind = kind_name(buffer.kind);
-  isthmus_buffer_info_t info{};
-  info.struct_size = sizeof info;
-  if (isthmus_buffer_info(buffer.raw.get(), &info) != ISTHMUS_OK) {
-    return nb::steal(PyUnicode_FromFormat("<isthmus.%U %U %zu bytes, freed, on %s>", name.ptr(),
-                                          kind.ptr(), buffer.nbytes, device_name.c_str()));
-  }
-  const nb::object at =
-      nb::steal(info.pointer == nullptr ? PyUnicode_FromString("")
-                                        : PyUnicode_FromFormat(" at %p", info.pointer));
-  return nb::steal(PyUnicode_FromFormat("<isthmus.%U %U %zu bytes%U on %s%s>", name.ptr(),
-                                        kind.ptr(), buffer.nbytes, at.ptr(), device_name.c_str(),
-                                        buffer.read_only ? ", read-only" : ""));
-}
-
 nb::object adopt(nb::handle pointer, nb::handle nbytes, nb::handle kind, nb::handle device,
                  nb::handle queue, nb::handle owner, nb::handle read_only) {
   const Adoption adoption{to_pointer(pointer, "ptr"), to_bytes(nbytes, "nbytes"),
                           kind.is_none() ? ISTHMUS_KIND_UNKNOWN : to_kind(kind),
                           to_flag(read_only, "read_only")};
-  nb::object object = nb::inst_alloc(types.buffer);
-  construct_adopted(nb::inst_ptr<Buffer>(object), adoption, to_queue(queue, device),
-                    owner.is_none() ? nb::object{} : nb::borrow(owner));
-  nb::inst_mark_ready(object);
-  return object;
+  return make_buffer(types.buffer, [&](Buffer* buffer) {
+    construct_adopted(buffer, adoption, to_queue(queue, device),
+                      owner.is_none() ? nb::object{} : nb::borrow(owner));
+  });
 }
 
 constexpr const char* k_owner_capsule = "isthmus_owner_t";
@@ -232,13 +203,10 @@ void* export_view(const Buffer& buffer, int flags) noexcept {
 
 nb::object on_queue(nb::handle self, nb::handle queue) {
   if (queue_of(queue) == nullptr) {
-    raise_python(PyExc_TypeError, "queue must be a Queue, not %.100s",
-                 Py_TYPE(queue.ptr())->tp_name);
+    raise_wrong_type(queue, "queue must be a Queue");
   }
-  nb::object object = nb::inst_alloc(view_type(require_buffer(self), self));
-  construct_alias(nb::inst_ptr<Buffer>(object), self, queue);
-  nb::inst_mark_ready(object);
-  return object;
+  return make_buffer(view_type(require_buffer(self), self),
+                     [&](Buffer* buffer) { construct_alias(buffer, self, queue); });
 }
 
 void record_use(const Buffer& self, nb::handle user) {
@@ -247,8 +215,7 @@ void record_use(const Buffer& self, nb::handle user) {
   } else if (const auto* until = event_of(user)) {
     check(isthmus_buffer_record_event(self.raw.get(), until->raw.get()));
   } else {
-    raise_python(PyExc_TypeError, "record() needs a Queue or an Event, not %.100s",
-                 Py_TYPE(user.ptr())->tp_name);
+    raise_wrong_type(user, "record() needs a Queue or an Event");
   }
 }
 
@@ -311,16 +278,6 @@ void bind_methods(nb::class_<Buffer>& bound) {
            "is returned after the last operation on it has completed and the last view of it (a\n"
            "NumPy array, a memoryview) was released. Never blocks. Freeing twice does nothing.\n"
            "Freeing a slice affects only the slice.")
-      .def(
-          "__enter__",
-          [](nb::object self) {
-            (void)info_of(require_buffer(self));  // raises ClosedError for a freed buffer
-            return self;
-          },
-          nb::sig("def __enter__(self) -> Self"))
-      .def(
-          "__exit__", [](const Buffer& self, nb::args) { free_buffer(self); },
-          nb::sig("def __exit__(self, *exc: object) -> None"))
       .def("on_queue", &on_queue, nb::arg("queue").none(),
            nb::sig("def on_queue(self, queue: Queue) -> Buffer"),
            "A view of the same memory whose operations run on `queue`. It keeps this buffer\n"
@@ -351,8 +308,11 @@ void bind_methods(nb::class_<Buffer>& bound) {
            "with an isthmus_owner_t: the memory is returned after the capsule was dropped and the\n"
            "work in flight has completed. This buffer is freed. Raises ValueError, and leaves the\n"
            "buffer unchanged, for 0 bytes and while slices, views or other buffers of the memory\n"
-           "exist.")
-      .def("__repr__", &buffer_repr, nb::sig("def __repr__(self) -> str"));
+           "exist.");
+  bind_repr(bound, "buffer");
+  // ClosedError for a freed buffer.
+  const auto enter = [](nb::handle self) { static_cast<void>(info_of(require_buffer(self))); };
+  bind_scope<const Buffer>(bound, enter, &free_buffer);
 }
 
 }  // namespace

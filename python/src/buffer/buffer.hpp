@@ -62,6 +62,18 @@ void end_export(const Buffer& buffer) noexcept;
 // The class for parts of `buffer`: Buffer, or the one of isthmus.memory.
 [[nodiscard]] nb::handle view_type(const Buffer& buffer, nb::handle object) noexcept;
 
+// A new object of `type`, Buffer or a subclass, which `construct(Buffer*)` initializes.
+template <class Construct>
+[[nodiscard]] nb::object make_buffer(nb::handle type, Construct construct) {
+  nb::object object = nb::inst_alloc(type);
+  if (!object.is_valid()) {
+    raise_set();
+  }
+  construct(nb::inst_ptr<Buffer>(object));
+  nb::inst_mark_ready(object);
+  return object;
+}
+
 // The arguments of a constructor; handles that are not valid were not passed.
 struct BufferRequest {
   nb::handle nbytes, kind, device, queue, alignment, resource;
@@ -77,9 +89,11 @@ void construct_buffer(Buffer* buffer, std::size_t nbytes, isthmus_kind_t kind,
                       std::size_t alignment, nb::object queue, const Resource* resource,
                       KindsAllowed allowed, PoolUse use = PoolUse::buffers);
 // The same without a Python object. `kind` is set to the kind of the memory that was allocated.
-[[nodiscard]] ISTHMUS_EXPORTED BufferHandle
-create_buffer(std::size_t nbytes, isthmus_kind_t& kind, std::size_t alignment, const Queue& queue,
-              const Resource* resource, KindsAllowed allowed, PoolUse use = PoolUse::buffers);
+[[nodiscard]] ISTHMUS_EXPORTED BufferHandle create_buffer(std::size_t nbytes, isthmus_kind_t& kind,
+                                                          std::size_t alignment, const Queue& queue,
+                                                          const Resource* resource,
+                                                          KindsAllowed allowed,
+                                                          PoolUse use = PoolUse::buffers);
 // Implements Buffer(...): parses the arguments without a tuple and a dictionary.
 PyObject* buffer_vectorcall(PyObject* type, PyObject* const* arguments, std::size_t count,
                             PyObject* names) noexcept;

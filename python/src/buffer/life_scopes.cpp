@@ -133,16 +133,6 @@ double seconds_of(const Allocated& self) {
   return std::chrono::duration<double>(self.duration).count();
 }
 
-nb::object repr_of(const Allocated& self) {
-  const nb::object milliseconds = nb::float_(seconds_of(self) * 1e3).attr("__format__")(".3f");
-  return nb::steal(PyUnicode_FromFormat(
-      "<isthmus.allocated: %llu bytes in %llu allocations, %llu freed, at most %llu bytes at a "
-      "time, %U ms in allocation>",
-      static_cast<unsigned long long>(self.bytes), static_cast<unsigned long long>(self.count),
-      static_cast<unsigned long long>(self.frees), static_cast<unsigned long long>(self.peak_bytes),
-      milliseconds.ptr()));
-}
-
 void bind_counts(nb::class_<Allocated>& bound) {
   bound.def_ro("count", &Allocated::count, "Number of allocations so far.")
       .def_ro("bytes", &Allocated::bytes, "Bytes of these allocations.")
@@ -152,8 +142,8 @@ void bind_counts(nb::class_<Allocated>& bound) {
           "live_bytes", [](const Allocated& self) { return self.bytes - self.freed_bytes; },
           "Bytes of the allocations that were not freed.")
       .def_ro("peak_bytes", &Allocated::peak_bytes, "The maximum of live_bytes so far.")
-      .def_prop_ro("seconds", &seconds_of, "Time spent in allocation, in seconds.")
-      .def("__repr__", &repr_of, nb::sig("def __repr__(self) -> str"));
+      .def_prop_ro("seconds", &seconds_of, "Time spent in allocation, in seconds.");
+  bind_repr(bound, "allocation_counts");
 }
 
 }  // namespace

@@ -32,10 +32,7 @@ constexpr std::size_t k_quick_bytes = 64 * 1024;
 constexpr std::size_t k_slow_release_bytes = 4 * 1024 * 1024;
 
 isthmus_kind_t kind_of(const isthmus_buffer_t* buffer) {
-  isthmus_buffer_info_t info{};
-  info.struct_size = sizeof info;
-  check(isthmus_buffer_info(buffer, &info));
-  return info.kind;
+  return read_info<isthmus_buffer_info_t>(isthmus_buffer_info, buffer).kind;
 }
 
 nb::object queue_for(const BufferRequest& request, const Resource* resource) {
@@ -89,12 +86,7 @@ void create_without_lock(const Creation& create, BufferHandle& buffer) {
   const Interruptible call;
   // Another thread may drop the entry of the default pool meanwhile.
   const auto resource = ResourceHandle::share(create.raw());
-  isthmus_status_t status;
-  {
-    const GilRelease released;
-    status = create(resource.get(), buffer);
-  }
-  call.check(status);
+  call.check(without_lock([&] { return create(resource.get(), buffer); }));
 }
 
 bool free_may_wait(const BufferHandle& raw, const Queue& queue, std::size_t nbytes) noexcept {
@@ -200,13 +192,10 @@ void construct_buffer(Buffer* buffer, const BufferRequest& request) {
 void construct_adopted(Buffer* buffer, const Adoption& adoption, nb::object queue,
                        nb::object owner) {
   drain_deferred();
-  BufferHandle memory;
-  check(isthmus_buffer_adopt(adoption.pointer, adoption.nbytes, adoption.kind,
-                             adoption.read_only ? 1 : 0, queue_of(queue)->raw.get(),
-                             keep_alive(owner), memory.out()));
-  isthmus_buffer_info_t info{};
-  info.struct_size = sizeof info;
-  check(isthmus_buffer_info(memory.get(), &info));
+  auto memory = make_handle<BufferHandle>(isthmus_buffer_adopt, adoption.pointer, adoption.nbytes,
+                                          adoption.kind, adoption.read_only ? 1 : 0,
+                                          queue_of(queue)->raw.get(), keep_alive(owner));
+  const auto info = read_info<isthmus_buffer_info_t>(isthmus_buffer_info, memory.get());
   new (buffer) Buffer{std::move(memory), std::move(queue), std::move(owner),
                       info.kind,         adoption.nbytes,  adoption.read_only};
 }
@@ -216,11 +205,13 @@ void construct_alias(Buffer* buffer, nb::handle source, nb::handle queue) {
   const nb::object queue_object = queue.is_valid() && !queue.is_none()
                                       ? to_queue(queue, nb::handle{})
                                       : source_buffer.queue_object;
-  BufferHandle memory;
-  check(isthmus_buffer_on_queue(source_buffer.raw.get(), queue_of(queue_object)->raw.get(),
-                                memory.out()));
-  new (buffer) Buffer{std::move(memory),  queue_object,         nb::borrow(source),
-                      source_buffer.kind, source_buffer.nbytes, source_buffer.read_only};
+  new (buffer) Buffer{make_handle<BufferHandle>(isthmus_buffer_on_queue, source_buffer.raw.get(),
+                                                queue_of(queue_object)->raw.get()),
+                      queue_object,
+                      nb::borrow(source),
+                      source_buffer.kind,
+                      source_buffer.nbytes,
+                      source_buffer.read_only};
 }
 
 namespace {
@@ -277,13 +268,7 @@ PyObject* buffer_vectorcall(PyObject* type, PyObject* const* arguments, std::siz
   return result_of([=] {
     const auto positional = static_cast<std::size_t>(PyVectorcall_NARGS(count));
     const auto request = read_request(arguments, positional, names);
-    nb::object object = nb::inst_alloc(type);
-    if (!object.is_valid()) {
-      raise_set();
-    }
-    construct_buffer(nb::inst_ptr<Buffer>(object), request);
-    nb::inst_mark_ready(object);
-    return object;
+    return make_buffer(type, [&](Buffer* buffer) { construct_buffer(buffer, request); });
   });
 }
 

@@ -12,8 +12,7 @@ const TypedArray& require_array(nb::handle object, const char* role) {
     raise_python(PyExc_ValueError, "Array.__init__() was not called");
   }
   if (found == nullptr) {
-    raise_python(PyExc_TypeError, "%s must be an Array, not %.100s", role,
-                 Py_TYPE(object.ptr())->tp_name);
+    raise_wrong_type(object, "%s must be an Array", role);
   }
   return *found;
 }
@@ -27,8 +26,7 @@ const TypedArray* ready_array(PyObject* self) noexcept {
 }
 
 bool is_freed(const TypedArray& array) noexcept {
-  isthmus_buffer_info_t info{};
-  info.struct_size = sizeof info;
+  auto info = sized<isthmus_buffer_info_t>();
   return isthmus_buffer_info(array.memory.raw(), &info) == ISTHMUS_ERROR_CLOSED;
 }
 

@@ -91,18 +91,13 @@ nb::object shown_integer(nb::handle integer) {
   constexpr long k_shown = 128;
   const bool is_long = bits.is_valid() && PyLong_AsLong(bits.ptr()) > k_shown;
   PyErr_Clear();
-  nb::object shown = nb::steal(is_long ? PyUnicode_FromFormat("an integer of %S bits", bits.ptr())
-                                       : PyObject_Repr(integer.ptr()));
-  if (!shown.is_valid()) {
-    raise_set();
-  }
-  return shown;
+  return steal_or_raise(is_long ? PyUnicode_FromFormat("an integer of %S bits", bits.ptr())
+                                : PyObject_Repr(integer.ptr()));
 }
 
 void require_text(nb::handle value, const char* name) {
   if (PyUnicode_Check(value.ptr()) == 0) {
-    raise_python(PyExc_TypeError, "%s must be a str, not %.100s", name,
-                 Py_TYPE(value.ptr())->tp_name);
+    raise_wrong_type(value, "%s must be a str", name);
   }
 }
 

@@ -38,6 +38,14 @@ using ScopeHandle = CountedHandle<isthmus_scope_t, isthmus_scope_retain, isthmus
 using BudgetHandle = CountedHandle<isthmus_budget_t, isthmus_budget_retain, isthmus_budget_release>;
 using BufferHandle = CountedHandle<isthmus_buffer_t, isthmus_buffer_retain, isthmus_buffer_release>;
 
+// A structure of the library whose members are 0, to be filled in by a call or passed to one.
+template <class Structure>
+[[nodiscard]] Structure sized() noexcept {
+  Structure structure{};
+  structure.struct_size = sizeof structure;
+  return structure;
+}
+
 // A new Python object of the bound class T, or of `type`, a subclass of it.
 template <class T, class... Args>
 [[nodiscard]] nb::object make_instance(nb::handle type, Args&&... args) {
@@ -61,5 +69,48 @@ template <class T>
   }
   return nb::inst_ready(object) ? nb::inst_ptr<T>(object) : nullptr;
 }
+
+// Binds __repr__ to that function of isthmus._reprs.
+template <class Bound>
+void bind_repr(Bound& bound, const char* function) {
+  bound.def(
+      "__repr__",
+      [function](nb::pointer_and_handle<typename Bound::Type> self) {
+        return nb::module_::import_("isthmus._reprs").attr(function)(self.h);
+      },
+      nb::sig("def __repr__(self) -> str"));
+}
+
+// Binds __eq__ and __hash__: objects that `find` recognizes are equal if they have the same key.
+template <class Class, class Bound, class Key, class Find>
+void bind_key(Bound& bound, Key key, Find find) {
+  bound
+      .def(
+          "__eq__",
+          [key, find](const Class& self, nb::handle other) {
+            const Class* other_object = find(other);
+            return other_object == nullptr ? nb::borrow(Py_NotImplemented)
+                                           : nb::object{nb::bool_(key(self) == key(*other_object))};
+          },
+          nb::arg("other").none(), nb::sig("def __eq__(self, other: object) -> bool"))
+      .def("__hash__", key);
+}
+
+// Binds `with object as object:`, which calls enter(object) and at the end leave(object).
+template <class Class, class Bound, class Enter, class Leave>
+void bind_scope(Bound& bound, Enter enter, Leave leave) {
+  bound
+      .def(
+          "__enter__",
+          [enter](nb::object self) {
+            enter(self);
+            return self;
+          },
+          nb::sig("def __enter__(self) -> Self"))
+      .def(
+          "__exit__", [leave](Class& self, const nb::args&) { leave(self); },
+          nb::sig("def __exit__(self, *exc: object) -> None"));
+}
+inline void enter_nothing(nb::handle) noexcept {}
 
 }  // namespace isthmus::python

@@ -31,55 +31,31 @@ void init_context(Context* self, nb::handle devices) {
   for (const auto& each : objects) {
     raw.push_back(device_of(each)->raw.get());
   }
-  ContextHandle context;
-  check(isthmus_context_create(raw.data(), raw.size(), context.out()));
-  new (self) Context{std::move(context)};
+  new (self) Context{make_handle<ContextHandle>(isthmus_context_create, raw.data(), raw.size())};
 }
 
 nb::object from_handle(nb::handle handle, nb::handle device, nb::handle owner) {
   void* native = to_pointer(handle, "handle");
   const nb::object device_object = to_device(device);
-  ContextHandle adopted;
-  check(isthmus_context_adopt(device_of(device_object)->raw.get(), native, keep_alive(owner),
-                              adopted.out()));
-  return wrap(std::move(adopted));
+  return wrap(make_handle<ContextHandle>(isthmus_context_adopt, device_of(device_object)->raw.get(),
+                                         native, keep_alive(owner)));
 }
 
 nb::object share_with(const Context& self, nb::handle argument) {
   const nb::object device_object = to_device(argument);
-  ContextHandle shared;
-  check(isthmus_context_share(self.raw.get(), device_of(device_object)->raw.get(), shared.out()));
-  return wrap(std::move(shared));
+  return wrap(make_handle<ContextHandle>(isthmus_context_share, self.raw.get(),
+                                         device_of(device_object)->raw.get()));
 }
 
 nb::list devices_of(const Context& self) {
   nb::list listed;
   for (std::size_t i = 0; i < info_of(self).device_count; ++i) {
-    DeviceHandle found;
-    check(isthmus_context_device(self.raw.get(), i, found.out()));
-    listed.append(wrap(std::move(found)));
+    listed.append(wrap(make_handle<DeviceHandle>(isthmus_context_device, self.raw.get(), i)));
   }
   return listed;
 }
 
 std::uintptr_t key_of(const Context& context) { return isthmus_context_key(context.raw.get()); }
-
-nb::object equal(const Context& self, nb::handle other) {
-  const auto* other_context = context_of(other);
-  if (other_context == nullptr) {
-    return nb::borrow(Py_NotImplemented);
-  }
-  return nb::bool_(key_of(self) == key_of(*other_context));
-}
-
-nb::object context_repr(const Context& self) {
-  nb::list filters;
-  for (nb::handle each : devices_of(self)) {
-    filters.append(nb::str(describe(*device_of(each)).c_str()));
-  }
-  const nb::str joined = nb::borrow<nb::str>(nb::str(", ").attr("join")(filters));
-  return nb::steal(PyUnicode_FromFormat("<isthmus.Context of %U>", joined.ptr()));
-}
 
 }  // namespace
 
@@ -121,11 +97,9 @@ void bind_context(nb::module_& module) {
             return reinterpret_cast<std::uintptr_t>(info_of(self).native);
           },
           "The driver's handle as an integer (OpenCL: cl_context), 0 if the driver has none.\n"
-          "Valid while this object exists.")
-      .def("__eq__", &equal, nb::arg("other").none(),
-           nb::sig("def __eq__(self, other: object) -> bool"))
-      .def("__hash__", &key_of)
-      .def("__repr__", &context_repr, nb::sig("def __repr__(self) -> str"));
+          "Valid while this object exists.");
+  bind_key<Context>(bound, &key_of, &context_of);
+  bind_repr(bound, "context");
 }
 
 }  // namespace isthmus::python

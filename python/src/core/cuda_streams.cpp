@@ -106,8 +106,7 @@ QueueHandle find_queue_of_stream(std::uintptr_t number, nb::handle owner) {
 }  // namespace
 
 int number_of_cuda_device(const isthmus_device_t* device) noexcept {
-  isthmus_device_info_t info{};
-  info.struct_size = sizeof info;
+  auto info = sized<isthmus_device_info_t>();
   if (device == nullptr || isthmus_device_info(device, &info) != ISTHMUS_OK ||
       std::strcmp(info.backend, "cuda") != 0) {
     return -1;
@@ -133,10 +132,9 @@ std::uintptr_t stream_to_wait(const Queue& queue) {
 }
 
 QueueHandle queue_of_number(const DeviceHandle& device, std::uintptr_t number, nb::handle owner) {
-  QueueHandle queue;
-  check(isthmus_queue_adopt(device.get(), reinterpret_cast<void*>(std::max(number, k_legacy)),
-                            keep_alive(owner), queue.out()));
-  return queue;
+  return make_handle<QueueHandle>(isthmus_queue_adopt, device.get(),
+                                  reinterpret_cast<void*>(std::max(number, k_legacy)),
+                                  keep_alive(owner));
 }
 
 QueueHandle queue_of_stream(nb::handle stream, nb::handle device) {

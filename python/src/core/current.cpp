@@ -31,12 +31,7 @@ nb::object default_queue() {
   }
   prepare_drivers(nullptr);
   QueueHandle queue;
-  isthmus_status_t status;
-  {
-    const GilRelease released;
-    status = isthmus_queue_default(nullptr, queue.out());
-  }
-  check(status);
+  check(without_lock([&] { return isthmus_queue_default(nullptr, queue.out()); }));
   process_queue = wrap(std::move(queue));
   return process_queue;
 }
@@ -106,13 +101,32 @@ nb::object default_queue_of(const Device& device) {
   if (device.default_queue.is_valid()) {
     return device.default_queue;
   }
-  QueueHandle queue;
-  check(isthmus_queue_default(device.raw.get(), queue.out()));
-  nb::object object = wrap(std::move(queue));
+  nb::object object = wrap(make_handle<QueueHandle>(isthmus_queue_default, device.raw.get()));
   if (!is_temporary(device)) {
     device.default_queue = object;
   }
   return object;
+}
+
+const Context* context_or_none(nb::handle argument) {
+  const auto* found = context_of(argument);
+  if (found == nullptr && !argument.is_none()) {
+    raise_wrong_type(argument, "context must be a Context or None");
+  }
+  return found;
+}
+
+nb::object first_device_of(const Context& context) {
+  return wrap(make_handle<DeviceHandle>(isthmus_context_device, context.raw.get(), std::size_t{0}));
+}
+
+nb::object queue_in_context(const Device& device, const Context& context) {
+  const auto default_context =
+      make_handle<ContextHandle>(isthmus_context_default, device.raw.get());
+  if (isthmus_context_key(default_context.get()) == isthmus_context_key(context.raw.get())) {
+    return default_queue_of(device);
+  }
+  return wrap(make_handle<QueueHandle>(isthmus_queue_create, context.raw.get(), device.raw.get()));
 }
 
 nb::object to_device(nb::handle argument) {
@@ -125,9 +139,8 @@ nb::object to_device(nb::handle argument) {
   if (PyUnicode_Check(argument.ptr()) == 0) {
     nb::object adopted = find_sycl_device(argument);
     if (!adopted.is_valid()) {
-      raise_python(PyExc_TypeError,
-                   "device must be a Device, a dpctl device, a filter string or None, not %.100s",
-                   Py_TYPE(argument.ptr())->tp_name);
+      raise_wrong_type(argument,
+                       "device must be a Device, a dpctl device, a filter string or None");
     }
     return adopted;
   }
@@ -143,8 +156,7 @@ nb::object require_queue(nb::handle argument) {
   }
   nb::object adopted = find_sycl_queue(argument);
   if (!adopted.is_valid()) {
-    raise_python(PyExc_TypeError, "queue must be a Queue, a dpctl queue or None, not %.100s",
-                 Py_TYPE(argument.ptr())->tp_name);
+    raise_wrong_type(argument, "queue must be a Queue, a dpctl queue or None");
   }
   return adopted;
 }
@@ -190,8 +202,7 @@ nb::object current_device() {
 
 void enter_current(nb::handle entry) {
   if (queue_of(entry) == nullptr && device_of(entry) == nullptr) {
-    raise_python(PyExc_TypeError, "expected a Device or Queue, not %.100s",
-                 Py_TYPE(entry.ptr())->tp_name);
+    raise_wrong_type(entry, "expected a Device or Queue");
   }
   current_stack.push(entry);
 }

@@ -22,6 +22,12 @@ namespace isthmus::python {
 [[nodiscard]] isthmus_queue_t* raw_queue(nb::handle queue, nb::object& holder);
 [[nodiscard]] ISTHMUS_EXPORTED nb::object default_queue_of(const Device& device);
 
+// Null for None. TypeError for other objects than contexts.
+[[nodiscard]] const Context* context_or_none(nb::handle argument);
+[[nodiscard]] nb::object first_device_of(const Context& context);
+// The device's default queue if it is of that context, else a new one.
+[[nodiscard]] nb::object queue_in_context(const Device& device, const Context& context);
+
 [[nodiscard]] nb::object current_queue();
 [[nodiscard]] nb::object current_device();
 void enter_current(nb::handle entry);

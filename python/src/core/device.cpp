@@ -73,34 +73,14 @@ nb::object platform_of(const Device& self) {
 }
 
 nb::object memory_info(const Device& self) {
-  isthmus_device_memory_info_t info{};
-  info.struct_size = sizeof info;
-  isthmus_status_t status;
-  {
-    const GilRelease released;  // for a driver call
-    status = isthmus_device_memory_info(self.raw.get(), &info);
-  }
-  check(status);
+  auto info = sized<isthmus_device_memory_info_t>();
+  // for a driver call
+  check(without_lock([&] { return isthmus_device_memory_info(self.raw.get(), &info); }));
   return nb::make_tuple(info.free_bytes, info.total_bytes);
 }
 
 nb::object default_context_of(const Device& self) {
-  ContextHandle found;
-  check(isthmus_context_default(self.raw.get(), found.out()));
-  return wrap(std::move(found));
-}
-
-nb::object equal(const Device& self, nb::handle other) {
-  const auto* other_device = device_of(other);
-  if (other_device == nullptr) {
-    return nb::borrow(Py_NotImplemented);
-  }
-  return nb::bool_(self.key == other_device->key);
-}
-
-nb::object device_repr(const Device& self) {
-  const auto info = info_of(self);
-  return nb::steal(PyUnicode_FromFormat("<isthmus.Device %s \"%s\">", info.filter, info.name));
+  return wrap(make_handle<ContextHandle>(isthmus_context_default, self.raw.get()));
 }
 
 nb::object reduce(nb::pointer_and_handle<Device> self) {
@@ -196,11 +176,9 @@ void bind_device(nb::module_& module) {
       .def("memory_info", &memory_info, nb::sig("def memory_info(self) -> tuple[int, int]"),
            "(free, total) bytes of its memory now. Raises UnsupportedError where the driver\n"
            "does not report it.")
-      .def("__eq__", &equal, nb::arg("other").none(),
-           nb::sig("def __eq__(self, other: object) -> bool"))
-      .def("__hash__", [](const Device& self) { return self.key; })
-      .def("__repr__", &device_repr, nb::sig("def __repr__(self) -> str"))
       .def("__reduce__", &reduce, nb::sig("def __reduce__(self) -> tuple[Any, ...]"));
+  bind_key<Device>(bound, [](const Device& self) { return self.key; }, &device_of);
+  bind_repr(bound, "device");
 }
 
 }  // namespace isthmus::python

@@ -11,13 +11,10 @@ namespace {
 // pools.
 Resource make_pool(isthmus_kind_t kind, isthmus_queue_t* queue, PoolUse use) {
   Resource pool;
-  isthmus_status_t status;
-  {
-    const GilRelease released;
-    status = isthmus_default_pool(
+  check(without_lock([&] {
+    return isthmus_default_pool(
         queue, kind, use == PoolUse::arrays ? ISTHMUS_DEFAULT_POOL_OF_ARRAYS : 0, pool.raw.out());
-  }
-  check(status);
+  }));
   pool.kind = kind;
   pool.is_pool = true;
   return pool;
@@ -33,9 +30,7 @@ void DevicePools::trim() noexcept {
 }
 
 const Resource& DevicePools::make(isthmus_kind_t kind, isthmus_queue_t* queue, PoolUse use) {
-  isthmus_queue_info_t info{};
-  info.struct_size = sizeof info;
-  check(isthmus_queue_info(queue, &info));
+  const auto info = read_info<isthmus_queue_info_t>(isthmus_queue_info, queue);
   const auto context_key = isthmus_context_key(info.context);
   auto created = std::make_unique<Resource>(make_pool(kind, queue, use));
   if (const auto* found = find(kind, context_key, use)) {
@@ -49,8 +44,7 @@ const Resource& DevicePools::make(isthmus_kind_t kind, isthmus_queue_t* queue, P
 
 void DevicePools::drop_empty() noexcept {
   std::erase_if(entries_, [](const Entry& each) {
-    isthmus_resource_info_t info{};
-    info.struct_size = sizeof info;
+    auto info = sized<isthmus_resource_info_t>();
     return isthmus_resource_info(each.pool->raw.get(), &info) == ISTHMUS_OK && info.held_bytes == 0;
   });
 }

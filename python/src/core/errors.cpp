@@ -14,84 +14,49 @@ namespace {
 struct ErrorClass {
   isthmus_status_t status;
   const char* name;
-  PyObject** bases[2];
+  PyObject** base;
   const char* doc;
+  PyObject** second_base = nullptr;
 };
 
-PyObject* no_base = nullptr;
-
 const ErrorClass k_errors[] = {
-    {ISTHMUS_ERROR_INVALID_ARGUMENT,
-     "InvalidArgumentError",
-     {&PyExc_ValueError, &no_base},
+    {ISTHMUS_ERROR_INVALID_ARGUMENT, "InvalidArgumentError", &PyExc_ValueError,
      "An argument has a value that is not allowed; the message names the value and the limit."},
-    {ISTHMUS_ERROR_OUT_OF_RANGE,
-     "OutOfRangeError",
-     {&PyExc_ValueError, &no_base},
+    {ISTHMUS_ERROR_OUT_OF_RANGE, "OutOfRangeError", &PyExc_ValueError,
      "A range exceeds a buffer, an allocation or host memory."},
-    {ISTHMUS_ERROR_OUT_OF_MEMORY,
-     "USMAllocationError",
-     {&PyExc_MemoryError, &no_base},
+    {ISTHMUS_ERROR_OUT_OF_MEMORY, "USMAllocationError", &PyExc_MemoryError,
      "No memory of that kind on that device; the message names the request and the free memory.\n"
      "`snapshot` describes how the memory of the exhausted pool was divided; None if no pool was\n"
      "involved."},
-    {ISTHMUS_ERROR_UNSUPPORTED,
-     "UnsupportedError",
-     {&PyExc_RuntimeError, &no_base},
+    {ISTHMUS_ERROR_UNSUPPORTED, "UnsupportedError", &PyExc_RuntimeError,
      "Not supported by this driver or device: see Device.capabilities and Device.limitations."},
-    {ISTHMUS_ERROR_WRONG_CONTEXT,
-     "WrongContextError",
-     {&PyExc_ValueError, &no_base},
+    {ISTHMUS_ERROR_WRONG_CONTEXT, "WrongContextError", &PyExc_ValueError,
      "Objects of different contexts were combined, or a pointer is unknown to the context."},
-    {ISTHMUS_ERROR_NOT_FOUND,
-     "DeviceNotFoundError",
-     {&PyExc_ValueError, &no_base},
+    {ISTHMUS_ERROR_NOT_FOUND, "DeviceNotFoundError", &PyExc_ValueError,
      "No device or platform matches the filter; the message lists those found."},
-    {ISTHMUS_ERROR_CLOSED,
-     "ClosedError",
-     {&PyExc_ValueError, &no_base},
+    {ISTHMUS_ERROR_CLOSED, "ClosedError", &PyExc_ValueError,
      "The buffer was freed or the queue was closed."},
-    {ISTHMUS_ERROR_READ_ONLY,
-     "ReadOnlyError",
-     {&PyExc_BufferError, &PyExc_ValueError},
-     "A write to memory that is marked read-only."},
-    {ISTHMUS_ERROR_DEVICE_LOST,
-     "DeviceLostError",
-     {&PyExc_RuntimeError, &no_base},
+    {ISTHMUS_ERROR_READ_ONLY, "ReadOnlyError", &PyExc_BufferError,
+     "A write to memory that is marked read-only.", &PyExc_ValueError},
+    {ISTHMUS_ERROR_DEVICE_LOST, "DeviceLostError", &PyExc_RuntimeError,
      "The device was lost, and the contents of its memory with it."},
-    {ISTHMUS_ERROR_DRIVER,
-     "DriverError",
-     {&PyExc_RuntimeError, &no_base},
+    {ISTHMUS_ERROR_DRIVER, "DriverError", &PyExc_RuntimeError,
      "A driver call failed; the message names the call and its code."},
-    {ISTHMUS_ERROR_TIMEOUT,
-     "WaitTimeoutError",
-     {&PyExc_TimeoutError, &no_base},
+    {ISTHMUS_ERROR_TIMEOUT, "WaitTimeoutError", &PyExc_TimeoutError,
      "The timeout expired. The operation continues."},
-    {ISTHMUS_ERROR_DEPENDENCY,
-     "DependencyError",
-     {&PyExc_RuntimeError, &no_base},
+    {ISTHMUS_ERROR_DEPENDENCY, "DependencyError", &PyExc_RuntimeError,
      "An event that the operation waited for has failed, so it did not run."},
-    {ISTHMUS_ERROR_ABANDONED,
-     "AbandonedError",
-     {&PyExc_RuntimeError, &no_base},
+    {ISTHMUS_ERROR_ABANDONED, "AbandonedError", &PyExc_RuntimeError,
      "A host event was dropped before it was completed."},
-    {ISTHMUS_ERROR_CALLBACK,
-     "CallbackError",
-     {&PyExc_RuntimeError, &no_base},
+    {ISTHMUS_ERROR_CALLBACK, "CallbackError", &PyExc_RuntimeError,
      "A function submitted to a queue did not run, a host event was completed by fail(), or a\n"
      "CustomResource returned memory that is not of its kind. An exception of a function is\n"
      "raised unchanged."},
-    {ISTHMUS_ERROR_FORKED,
-     "ForkedError",
-     {&PyExc_RuntimeError, &no_base},
+    {ISTHMUS_ERROR_FORKED, "ForkedError", &PyExc_RuntimeError,
      "Driver work in a forked child: start the child with the multiprocessing method 'spawn'."},
-    {ISTHMUS_ERROR_INTERNAL,
-     "InternalError",
-     {&PyExc_RuntimeError, &no_base},
+    {ISTHMUS_ERROR_INTERNAL, "InternalError", &PyExc_RuntimeError,
      "A bug in Isthmus: please report it."},
-    {ISTHMUS_ERROR_CONFLICT,
-     "ConflictError",
-     {&PyExc_RuntimeError, &no_base},
+    {ISTHMUS_ERROR_CONFLICT, "ConflictError", &PyExc_RuntimeError,
      "Host and device both wrote the same part of a unified buffer: see\n"
      "UnifiedBuffer.resolve()."},
 };
@@ -105,13 +70,15 @@ std::string name_in(nb::handle module, const char* name) {
 }
 
 nb::object make_error_type(nb::handle module, const ErrorClass& error_class) {
-  nb::object bases = nb::make_tuple(nb::borrow(base_error), nb::borrow(*error_class.bases[0]));
-  if (*error_class.bases[1] != nullptr) {
-    bases = nb::make_tuple(nb::borrow(base_error), nb::borrow(*error_class.bases[0]),
-                           nb::borrow(*error_class.bases[1]));
+  nb::list bases;
+  for (PyObject* const* each : {&base_error, error_class.base, error_class.second_base}) {
+    if (each != nullptr) {
+      bases.append(nb::handle{*each});
+    }
   }
   const std::string name = name_in(module, error_class.name);
-  return nb::steal(PyErr_NewExceptionWithDoc(name.c_str(), error_class.doc, bases.ptr(), nullptr));
+  return nb::steal(
+      PyErr_NewExceptionWithDoc(name.c_str(), error_class.doc, nb::tuple(bases).ptr(), nullptr));
 }
 
 thread_local ExceptionScope* innermost = nullptr;
@@ -236,6 +203,17 @@ void raise_python(PyObject* type, const char* format, ...) {
 }
 
 void raise_set() { throw nb::python_error(); }
+
+void raise_wrong_type(nb::handle value, const char* must_be, ...) {
+  va_list values;
+  va_start(values, must_be);
+  const nb::object text = nb::steal(PyUnicode_FromFormatV(must_be, values));
+  va_end(values);
+  if (!text.is_valid()) {
+    raise_set();
+  }
+  raise_python(PyExc_TypeError, "%U, not %.100s", text.ptr(), Py_TYPE(value.ptr())->tp_name);
+}
 
 nb::python_error take_foreign_error() {
   nb::python_error failed;

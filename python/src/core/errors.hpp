@@ -18,6 +18,21 @@ inline void check(isthmus_status_t status) {
   }
 }
 
+// Calls a function of the library that returns an object through its last argument.
+template <class Handle, class Function, class... Arguments>
+[[nodiscard]] Handle make_handle(Function function, Arguments... arguments) {
+  Handle handle;
+  check(function(arguments..., handle.out()));
+  return handle;
+}
+// Calls a function of the library that reports properties in a structure, its last argument.
+template <class Info, class Function, class... Arguments>
+[[nodiscard]] Info read_info(Function function, Arguments... arguments) {
+  auto info = sized<Info>();
+  check(function(arguments..., &info));
+  return info;
+}
+
 // Catches an exception. Returns the object, with its traceback, and stores its type and text.
 [[nodiscard]] nb::object take_exception(nb::python_error& failed, std::string& text);
 // While an object of this class exists, it stores the last exception that ended a Python function
@@ -48,6 +63,16 @@ class ExceptionScope {
 [[noreturn]] ISTHMUS_EXPORTED void raise_python(PyObject* type, const char* format, ...);
 // Throws the exception that is set on this thread.
 [[noreturn]] ISTHMUS_EXPORTED void raise_set();
+// Takes the result of a function of Python's C interface. Throws the exception that is set if it
+// failed.
+[[nodiscard]] inline nb::object steal_or_raise(PyObject* result) {
+  if (result == nullptr) {
+    raise_set();
+  }
+  return nb::steal(result);
+}
+// Throws TypeError: the message, formatted as by PyErr_Format, and the type of `value`.
+[[noreturn]] ISTHMUS_EXPORTED void raise_wrong_type(nb::handle value, const char* must_be, ...);
 // Takes the exception that code of another library raised and that is set on this thread. It is not
 // an error of Isthmus, so the caller drops it or makes it the cause of its own exception.
 // MemoryError, isthmus.Error and exceptions that are not an Exception, such as KeyboardInterrupt,

@@ -10,11 +10,7 @@
 namespace isthmus::python {
 namespace {
 
-void init_event(Event* self) {
-  EventHandle event;
-  check(isthmus_event_create(event.out()));
-  new (self) Event{std::move(event)};
-}
+void init_event(Event* self) { new (self) Event{make_handle<EventHandle>(isthmus_event_create)}; }
 
 // The exception of a failed operation: the one that its function raised, else one created from the
 // status.
@@ -52,10 +48,7 @@ void wait(const Event& self, nb::handle timeout) {
 void wait_for(nb::handle events) {
   const Event* failed = nullptr;
   isthmus_status_t failure = ISTHMUS_OK;
-  const nb::object sequence = nb::steal(PySequence_Tuple(events.ptr()));
-  if (!sequence.is_valid()) {
-    raise_set();
-  }
+  const nb::object sequence = steal_or_raise(PySequence_Tuple(events.ptr()));
   for (nb::handle each : sequence) {
     if (event_of(each) == nullptr) {
       raise_python(PyExc_TypeError, "wait_for() takes a sequence of Events, not one with %.100s",
@@ -119,8 +112,7 @@ nb::object times_of(const Event& self) {
 nb::object elapsed_since(nb::handle self, nb::handle earlier) {
   const auto* begin = event_of(earlier);
   if (begin == nullptr) {
-    raise_python(PyExc_TypeError, "earlier must be an Event, not %.100s",
-                 Py_TYPE(earlier.ptr())->tp_name);
+    raise_wrong_type(earlier, "earlier must be an Event");
   }
   const auto& end = *event_of(self);
   for (const auto* each : {begin, &end}) {

@@ -50,8 +50,15 @@ class GilRelease {
   PyThreadState* state_;
 };
 
-// The same for destructors that other libraries call: the caller may not hold the lock, and the
-// interpreter may have ended.
+// Makes a call with the lock released, and returns its result.
+template <class Call>
+auto without_lock(Call call, bool enabled = true) {
+  const GilRelease released{enabled};
+  return call();
+}
+
+// Like GilRelease, for destructors that other libraries call: the caller may not hold the lock, and
+// the interpreter may have ended.
 class HeldGilRelease : public GilRelease {
  public:
   explicit HeldGilRelease(bool enabled = true) : GilRelease{enabled && is_held()} {}

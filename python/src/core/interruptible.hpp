@@ -3,6 +3,7 @@
 // Lets Ctrl-C interrupt library calls that wait: for memory, or for work that uses it.
 
 #include "core/errors.hpp"
+#include "core/gil.hpp"
 
 namespace isthmus::python {
 
@@ -29,5 +30,12 @@ class Interruptible {
   nb::object value_;
   nb::object trace_;
 };
+
+// Makes such a call, with the interpreter's lock released, and throws its errors.
+template <class Call>
+void call_interruptibly(Call call) {
+  const Interruptible interruptible;
+  interruptible.check(without_lock(call));
+}
 
 }  // namespace isthmus::python

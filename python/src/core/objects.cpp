@@ -33,8 +33,7 @@ nb::object wrap_once(IdentityMap<Wrapper, typename Handle::raw_type>& map, nb::h
 }  // namespace
 
 std::uintptr_t device_key_of(isthmus_device_t* raw) noexcept {
-  isthmus_device_info_t info{};
-  info.struct_size = sizeof info;
+  auto info = sized<isthmus_device_info_t>();
   const void* native = isthmus_device_info(raw, &info) == ISTHMUS_OK ? info.native : nullptr;
   return reinterpret_cast<std::uintptr_t>(native != nullptr ? native : raw);
 }
@@ -74,32 +73,20 @@ nb::object wrap(QueueHandle raw) { return wrap_once(queues, types.queue, std::mo
 nb::object wrap(EventHandle raw) { return make_instance<Event>(types.event, std::move(raw)); }
 
 isthmus_device_info_t info_of(isthmus_device_t* raw) {
-  isthmus_device_info_t info{};
-  info.struct_size = sizeof info;
-  check(isthmus_device_info(raw, &info));
-  return info;
+  return read_info<isthmus_device_info_t>(isthmus_device_info, raw);
 }
 isthmus_device_info_t info_of(const Device& device) { return info_of(device.raw.get()); }
 
 isthmus_context_info_t info_of(const Context& context) {
-  isthmus_context_info_t info{};
-  info.struct_size = sizeof info;
-  check(isthmus_context_info(context.raw.get(), &info));
-  return info;
+  return read_info<isthmus_context_info_t>(isthmus_context_info, context.raw.get());
 }
 
 isthmus_queue_info_t info_of(isthmus_queue_t* raw) {
-  isthmus_queue_info_t info{};
-  info.struct_size = sizeof info;
-  check(isthmus_queue_info(raw, &info));
-  return info;
+  return read_info<isthmus_queue_info_t>(isthmus_queue_info, raw);
 }
 
 isthmus_event_info_t info_of(const Event& event) {
-  isthmus_event_info_t info{};
-  info.struct_size = sizeof info;
-  check(isthmus_event_info(event.raw.get(), &info));
-  return info;
+  return read_info<isthmus_event_info_t>(isthmus_event_info, event.raw.get());
 }
 
 bool is_temporary(const Device& device) { return std::strcmp(info_of(device).backend, "sim") == 0; }

@@ -14,15 +14,12 @@
 namespace isthmus::python {
 namespace {
 
-isthmus_platform_info_t info_of_platform(const Platform& platform) {
-  isthmus_platform_info_t info{};
-  info.struct_size = sizeof info;
-  check(isthmus_platform_info(platform.raw.get(), &info));
-  return info;
+isthmus_platform_info_t platform_info(const Platform& platform) {
+  return read_info<isthmus_platform_info_t>(isthmus_platform_info, platform.raw.get());
 }
 
 std::vector<DeviceHandle> devices_of(const Platform& platform) {
-  std::vector<DeviceHandle> found(info_of_platform(platform).device_count);
+  std::vector<DeviceHandle> found(platform_info(platform).device_count);
   for (std::size_t i = 0; i < found.size(); ++i) {
     check(isthmus_platform_device(platform.raw.get(), i, found[i].out()));
   }
@@ -40,12 +37,7 @@ nb::list device_list(const Platform& platform) {
 std::vector<Platform> all_platforms() {
   prepare_drivers(nullptr);
   std::size_t count = 0;
-  isthmus_status_t status;
-  {
-    const GilRelease released;
-    status = isthmus_platform_count(&count);
-  }
-  check(status);
+  check(without_lock([&] { return isthmus_platform_count(&count); }));
   std::vector<Platform> found(count);
   for (std::size_t i = 0; i < count; ++i) {
     check(isthmus_platform_get(i, found[i].raw.out()));
@@ -143,45 +135,37 @@ nb::list list_absent() {
   check(isthmus_absent_driver_count(&count));
   nb::list listed;
   for (std::size_t i = 0; i < count; ++i) {
-    isthmus_absent_driver_info_t info{};
-    info.struct_size = sizeof info;
-    check(isthmus_absent_driver_info(i, &info));
+    const auto info = read_info<isthmus_absent_driver_info_t>(isthmus_absent_driver_info, i);
     listed.append(nb::make_tuple(info.backend, info.reason));
   }
   return listed;
 }
 
-nb::object platform_repr(const Platform& self) {
-  const auto info = info_of_platform(self);
-  return nb::steal(PyUnicode_FromFormat("<isthmus.Platform %s \"%s\" with %zu device%s>",
-                                        info.backend, info.name, info.device_count,
-                                        info.device_count == 1 ? "" : "s"));
-}
-
 template <const char* isthmus_platform_info_t::*Field>
 const char* text_of(const Platform& self) {
-  return info_of_platform(self).*Field;
+  return platform_info(self).*Field;
 }
 
 }  // namespace
 
 void bind_platform(nb::module_& module) {
   using Info = isthmus_platform_info_t;
-  types.platform =
-      nb::class_<Platform>(
-          module, "Platform",
-          "One vendor's driver, or the host. Listed by platforms(). Immutable; safe to use from\n"
-          "any thread.")
-          .def_prop_ro("backend", &text_of<&Info::backend>,
-                       "\"host\", \"sim\", \"cuda\", \"opencl\" or \"sycl\".")
-          .def_prop_ro("name", &text_of<&Info::name>, "The driver's name.")
-          .def_prop_ro("vendor", &text_of<&Info::vendor>, "The driver's vendor.")
-          .def_prop_ro("version", &text_of<&Info::version>, "The driver's version.")
-          .def_prop_ro("library", &text_of<&Info::library>,
-                       "The driver file that was opened, or an empty string.")
-          .def_prop_ro("devices", &device_list, nb::sig("def devices(self) -> list[Device]"),
-                       "Its devices.")
-          .def("__repr__", &platform_repr, nb::sig("def __repr__(self) -> str"));
+  nb::class_<Platform> bound(
+      module, "Platform",
+      "One vendor's driver, or the host. Listed by platforms(). Immutable; safe to use from\n"
+      "any thread.");
+  types.platform = bound;
+  bind_repr(bound, "platform");
+  bound
+      .def_prop_ro("backend", &text_of<&Info::backend>,
+                   "\"host\", \"sim\", \"cuda\", \"opencl\" or \"sycl\".")
+      .def_prop_ro("name", &text_of<&Info::name>, "The driver's name.")
+      .def_prop_ro("vendor", &text_of<&Info::vendor>, "The driver's vendor.")
+      .def_prop_ro("version", &text_of<&Info::version>, "The driver's version.")
+      .def_prop_ro("library", &text_of<&Info::library>,
+                   "The driver file that was opened, or an empty string.")
+      .def_prop_ro("devices", &device_list, nb::sig("def devices(self) -> list[Device]"),
+                   "Its devices.");
   module.def("platforms", &list_platforms, nb::sig("def platforms() -> list[Platform]"),
              "Every platform found. Opens every driver on the first call.");
   module.def(

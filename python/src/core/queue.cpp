@@ -30,27 +30,21 @@ void init_queue(Queue* self, nb::handle queue, nb::handle context_argument) {
   }
   const auto* parent = context_object.is_valid() ? context_of(context_object) : nullptr;
   if (context_object.is_valid() && parent == nullptr) {
-    raise_python(PyExc_TypeError, "context must be a Context or None, not %.100s",
-                 Py_TYPE(context_object.ptr())->tp_name);
+    raise_wrong_type(context_object, "context must be a Context or None");
   }
   if (!device_object.is_valid()) {
-    DeviceHandle first;
-    check(isthmus_context_device(parent->raw.get(), 0, first.out()));
-    device_object = wrap(std::move(first));
+    device_object = first_device_of(*parent);
   }
-  QueueHandle handle;
-  check(isthmus_queue_create(parent != nullptr ? parent->raw.get() : nullptr,
-                             device_of(device_object)->raw.get(), handle.out()));
-  new (self) Queue{std::move(handle)};
+  new (self) Queue{make_handle<QueueHandle>(isthmus_queue_create,
+                                            parent != nullptr ? parent->raw.get() : nullptr,
+                                            device_of(device_object)->raw.get())};
 }
 
 nb::object from_handle(nb::handle handle, nb::handle queue, nb::handle owner) {
   void* native = to_pointer(handle, "handle");
   const nb::object device_object = to_device(queue);
-  QueueHandle adopted;
-  check(isthmus_queue_adopt(device_of(device_object)->raw.get(), native, keep_alive(owner),
-                            adopted.out()));
-  return wrap(std::move(adopted));
+  return wrap(make_handle<QueueHandle>(isthmus_queue_adopt, device_of(device_object)->raw.get(),
+                                       native, keep_alive(owner)));
 }
 
 nb::object from_stream(nb::handle stream, nb::handle device) {
@@ -67,27 +61,9 @@ void wait(const Queue& self, nb::handle timeout) {
 
 nb::object mark(const Queue& self) {
   EventHandle event;
-  isthmus_status_t status;
-  {
-    const GilRelease released{!self.submits_at_once};
-    status = isthmus_queue_mark(self.raw.get(), event.out());
-  }
-  check(status);
+  check(without_lock([&] { return isthmus_queue_mark(self.raw.get(), event.out()); },
+                     !self.submits_at_once));
   return wrap(std::move(event));
-}
-
-nb::object equal(const Queue& self, nb::handle other) {
-  const auto* other_queue = queue_of(other);
-  if (other_queue == nullptr) {
-    return nb::borrow(Py_NotImplemented);
-  }
-  return nb::bool_(isthmus_queue_key(self.raw.get()) == isthmus_queue_key(other_queue->raw.get()));
-}
-
-nb::object queue_repr(const Queue& self) {
-  return nb::steal(PyUnicode_FromFormat("<isthmus.Queue %p on %s>",
-                                        reinterpret_cast<void*>(isthmus_queue_key(self.raw.get())),
-                                        describe(*device_of(self.device_object)).c_str()));
 }
 
 nb::object backend_of(const Queue& self) {
@@ -181,11 +157,10 @@ nb::class_<Queue> bind_queue(nb::module_& module) {
           "of another device.\n\n"
           "The per-thread default stream is the calling thread's. Its queue may be used on any\n"
           "thread: from other threads its operations go to the legacy default stream, which has\n"
-          "the same order. Adopting it again on its thread returns the same queue.")
-      .def("__eq__", &equal, nb::arg("other").none(),
-           nb::sig("def __eq__(self, other: object) -> bool"))
-      .def("__hash__", [](const Queue& self) { return isthmus_queue_key(self.raw.get()); })
-      .def("__repr__", &queue_repr, nb::sig("def __repr__(self) -> str"));
+          "the same order. Adopting it again on its thread returns the same queue.");
+  bind_key<Queue>(
+      bound, [](const Queue& self) { return isthmus_queue_key(self.raw.get()); }, &queue_of);
+  bind_repr(bound, "queue");
   bind_properties(bound);
   bind_order(bound);
   return bound;
@@ -193,12 +168,8 @@ nb::class_<Queue> bind_queue(nb::module_& module) {
 
 void* export_handle(const Queue& queue) {
   void* handle = nullptr;
-  isthmus_status_t status;
-  {
-    const GilRelease released;  // the call may retry for a second
-    status = isthmus_queue_export_native(queue.raw.get(), &handle);
-  }
-  check(status);
+  // the call may retry for a second
+  check(without_lock([&] { return isthmus_queue_export_native(queue.raw.get(), &handle); }));
   return handle;
 }
 

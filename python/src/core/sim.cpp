@@ -17,12 +17,7 @@ const char* options_text(nb::handle options) {
 nb::object create(nb::handle options) {
   const char* text = options_text(options);
   DeviceHandle device;
-  isthmus_status_t status;
-  {
-    const GilRelease released;
-    status = isthmus_sim_create(text, device.out());
-  }
-  check(status);
+  check(without_lock([&] { return isthmus_sim_create(text, device.out()); }));
   return wrap(std::move(device));
 }
 
@@ -37,9 +32,7 @@ std::uint64_t calls(const Device& device, const char* kind) {
 }
 
 nb::object state(const Device& device) {
-  isthmus_sim_info_t info{};
-  info.struct_size = sizeof info;
-  check(isthmus_sim_info(device.raw.get(), &info));
+  const auto info = read_info<isthmus_sim_info_t>(isthmus_sim_info, device.raw.get());
   return nb::make_tuple(info.clock_ns, info.device_bytes, info.host_bytes);
 }
 

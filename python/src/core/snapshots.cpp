@@ -41,8 +41,7 @@ nb::object to_snapshot(const isthmus_snapshot_t& raw) {
 }
 
 nb::object snapshot_of_error() {
-  isthmus_snapshot_t raw{};
-  raw.struct_size = sizeof raw;
+  auto raw = sized<isthmus_snapshot_t>();
   return isthmus_error_snapshot(&raw) == ISTHMUS_OK ? to_snapshot(raw) : nb::none();
 }
 

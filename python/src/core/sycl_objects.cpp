@@ -72,10 +72,7 @@ void release_capsule(PyObject* capsule) noexcept {
 
 template <class Handle>
 nb::object capsule_for(const Handle& handle, void* native, const char* name) {
-  nb::object capsule = nb::steal(PyCapsule_New(native, name, &release_capsule<Handle>));
-  if (!capsule.is_valid()) {
-    raise_set();
-  }
+  nb::object capsule = steal_or_raise(PyCapsule_New(native, name, &release_capsule<Handle>));
   PyCapsule_SetContext(capsule.ptr(), Handle(handle).detach());
   return capsule;
 }
@@ -133,12 +130,10 @@ nb::object find_sycl_event(nb::handle argument) {
     return {};
   }
   const auto device = find_device("sycl:0");
-  ContextHandle context;
-  check(isthmus_context_default(device.get(), context.out()));
-  EventHandle adopted;
-  check(isthmus_event_adopt(context.get(), PyCapsule_GetPointer(capsule.ptr(), k_event), {},
-                            adopted.out()));
-  return wrap(std::move(adopted));
+  const auto context = make_handle<ContextHandle>(isthmus_context_default, device.get());
+  return wrap(make_handle<EventHandle>(isthmus_event_adopt, context.get(),
+                                       PyCapsule_GetPointer(capsule.ptr(), k_event),
+                                       isthmus_owner_t{}));
 }
 
 nb::object from_sycl(nb::handle argument, nb::object (*find)(nb::handle), const char* noun) {
@@ -156,8 +151,8 @@ nb::object sycl_capsule(const Queue& self) {
 }
 
 nb::object sycl_capsule(const Context& self) {
-  DeviceHandle first;
-  check(isthmus_context_device(self.raw.get(), 0, first.out()));
+  const auto first =
+      make_handle<DeviceHandle>(isthmus_context_device, self.raw.get(), std::size_t{0});
   require_sycl(first.get(), "context");
   return capsule_for<ContextHandle>(self.raw, info_of(self).native, k_context);
 }

@@ -27,11 +27,7 @@ isthmus_status_t wait_in_slices(std::int64_t timeout_ns, Wait wait) {
       remaining_ns = std::max<std::int64_t>(
           0, timeout_ns - std::chrono::nanoseconds{Clock::now() - start}.count());
     }
-    isthmus_status_t status;
-    {
-      const GilRelease released;
-      status = wait(std::min(remaining_ns, k_slice_ns));
-    }
+    const auto status = without_lock([&] { return wait(std::min(remaining_ns, k_slice_ns)); });
     if (status != ISTHMUS_ERROR_TIMEOUT) {
       return status;
     }
@@ -60,15 +56,11 @@ inline isthmus_status_t wait_for_event(isthmus_event_t* event, std::int64_t time
 // that completes once all work that is pending now has ended.
 template <class Wait, class Pending>
 isthmus_status_t wait_for_pending(std::int64_t timeout_ns, Wait wait, Pending pending) {
-  EventHandle event;
-  isthmus_status_t status;
-  {
-    const GilRelease released;
-    if (timeout_ns >= 0 && timeout_ns <= k_slice_ns) {
-      return wait(timeout_ns);
-    }
-    status = pending(event.out());
+  if (timeout_ns >= 0 && timeout_ns <= k_slice_ns) {
+    return without_lock([&] { return wait(timeout_ns); });
   }
+  EventHandle event;
+  const auto status = without_lock([&] { return pending(event.out()); });
   return status == ISTHMUS_OK ? wait_for_event(event.get(), timeout_ns) : status;
 }
 

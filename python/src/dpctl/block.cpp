@@ -76,11 +76,9 @@ BufferHandle adopt(const DpctlBlock& block, const DpctlMemory& object) {
   const nb::object queue_object = find_sycl_queue(object.queue);
   auto owner_copy = std::make_unique<std::shared_ptr<void>>(block.adopted);
   const isthmus_owner_t owner{owner_copy.release(), &release_adopted};
-  BufferHandle buffer;
-  check(isthmus_buffer_adopt(object.pointer, static_cast<std::size_t>(object.nbytes),
-                             ISTHMUS_KIND_UNKNOWN, 0, queue_of(queue_object)->raw.get(), owner,
-                             buffer.out()));
-  return buffer;
+  return make_handle<BufferHandle>(isthmus_buffer_adopt, object.pointer,
+                                   static_cast<std::size_t>(object.nbytes), ISTHMUS_KIND_UNKNOWN, 0,
+                                   queue_of(queue_object)->raw.get(), owner);
 }
 
 // If several threads adopt the memory at once, one result is stored and the others are released.

@@ -26,10 +26,7 @@ namespace {
 nb::object make_empty(PyTypeObject* type) {
   static PyObject* const no_arguments = PyTuple_New(0);
   auto* const base = reinterpret_cast<PyTypeObject*>(dpctl.memory_base.ptr());
-  nb::object instance = nb::steal(base->tp_new(type, no_arguments, nullptr));
-  if (!instance.is_valid()) {
-    raise_set();
-  }
+  nb::object instance = steal_or_raise(base->tp_new(type, no_arguments, nullptr));
   as_dpctl(instance).functions = dpctl.functions;
   return instance;
 }
@@ -87,8 +84,7 @@ BufferHandle allocate(std::size_t nbytes, isthmus_kind_t kind, std::size_t align
 
 void require_queue(nb::handle queue) {
   if (!queue.is_none() && !nb::isinstance(queue, dpctl.queue)) {
-    raise_python(PyExc_TypeError, "queue must be a dpctl.SyclQueue or None, not %.100s",
-                 Py_TYPE(queue.ptr())->tp_name);
+    raise_wrong_type(queue, "queue must be a dpctl.SyclQueue or None");
   }
 }
 

@@ -255,33 +255,11 @@ nb::object get_reference(nb::handle self) {
   return nb::borrow(is_new ? self : nb::handle(memory.reference));
 }
 
-// A dictionary to copy, with the entries that are the same for all objects. The three other entries
-// exist too, so that the copy has space for them.
-PyObject* interface_template() {
-  nb::dict dictionary;
-  dictionary[interned.data] = nb::none();  // (address, False); False means writable
-  dictionary[interned.shape] = nb::none();
-  dictionary["strides"] = nb::none();
-  dictionary["typestr"] = "|u1";
-  dictionary["version"] = 1;
-  dictionary[interned.syclobj] = nb::none();
-  return dictionary.release().ptr();
-}
-
 nb::object get_interface(nb::handle self) {
-  static PyObject* const template_dict = interface_template();
   const auto& memory = as_dpctl(self);
-  nb::object dictionary = nb::steal(PyDict_Copy(template_dict));
-  const nb::object data = nb::steal(PyTuple_Pack(2, get_pointer(self).ptr(), Py_False));
-  const nb::object shape =
-      nb::steal(PyTuple_Pack(1, nb::steal(PyLong_FromSsize_t(memory.nbytes)).ptr()));
-  if (!dictionary.is_valid() || !data.is_valid() || !shape.is_valid() ||
-      PyDict_SetItem(dictionary.ptr(), interned.data, data.ptr()) != 0 ||
-      PyDict_SetItem(dictionary.ptr(), interned.shape, shape.ptr()) != 0 ||
-      PyDict_SetItem(dictionary.ptr(), interned.syclobj, memory.queue) != 0) {
-    raise_set();
-  }
-  return dictionary;
+  // False means writable.
+  return usm_bytes_interface(exposed_address(self), static_cast<std::size_t>(memory.nbytes), false,
+                             memory.queue);
 }
 
 // Work on the queue may read and write through a view too: dpctl's copies treat it as host memory.
@@ -387,10 +365,8 @@ nb::object make_class(const char* name, nb::handle base) {
                          {0, nullptr}};
   PyType_Spec spec{name, sizeof(IsthmusMemory), 0,
                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_IMMUTABLETYPE, slots};
-  nb::object type_object = nb::steal(PyType_FromSpecWithBases(&spec, nb::make_tuple(base).ptr()));
-  if (!type_object.is_valid()) {
-    raise_set();
-  }
+  nb::object type_object =
+      steal_or_raise(PyType_FromSpecWithBases(&spec, nb::make_tuple(base).ptr()));
   reinterpret_cast<PyTypeObject*>(type_object.ptr())->tp_vectorcall = &construct_fast;
   return type_object;
 }

@@ -12,13 +12,9 @@ std::int64_t to_c_integer(nb::handle argument, const char* name, std::int64_t mi
   const bool is_number =
       numbers != nullptr && (numbers->nb_int != nullptr || numbers->nb_index != nullptr);
   if (!is_number) {
-    raise_python(PyExc_TypeError, "%s must be an integer, not %.100s", name,
-                 Py_TYPE(argument.ptr())->tp_name);
+    raise_wrong_type(argument, "%s must be an integer", name);
   }
-  const nb::object number = nb::steal(PyNumber_Long(argument.ptr()));
-  if (!number.is_valid()) {
-    raise_set();
-  }
+  const nb::object number = steal_or_raise(PyNumber_Long(argument.ptr()));
   int overflow = 0;
   const auto value = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
   if (overflow != 0 || value < min || value > max) {

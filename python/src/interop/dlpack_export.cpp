@@ -147,22 +147,6 @@ QueueHandle consumer_queue(const Buffer& buffer, const dlpack::Device& device, n
                      : queue_of_number(device_handle, number, nb::handle{});
 }
 
-// The elements packed in C order, in new memory of the same kind and queue.
-nb::object copy_to_export(const ArrayView& view) {
-  nb::object object = nb::inst_alloc(types.buffer);
-  if (!object.is_valid()) {
-    raise_set();
-  }
-  construct_buffer(nb::inst_ptr<Buffer>(object), view.nbytes, view.buffer.kind, 0,
-                   view.buffer.queue_object, nullptr, KindsAllowed::requested_only,
-                   PoolUse::arrays);
-  nb::inst_mark_ready(object);
-  Endpoint destination = buffer_endpoint(*buffer_of(object));
-  destination.owner = object;
-  copy_packed(view, destination);
-  return object;
-}
-
 // Memory that the host cannot access is copied for it unless `copy` forbids that.
 ExportRequest to_export_request(const ArrayView& view, nb::handle stream, nb::handle device,
                                 nb::handle copy) {
@@ -181,9 +165,13 @@ ExportRequest to_export_request(const ArrayView& view, nb::handle stream, nb::ha
   }
   auto consumer = consumer_queue(buffer, target, stream);
   const bool is_copy = must_copy || !serves_as_it_is;
-  return {view,    is_copy && !for_host ? copy_to_export(view) : nb::borrow(view.object),
-          target,  is_copy && for_host,
-          is_copy, std::move(consumer)};
+  return {view,
+          is_copy && !for_host ? copy_to_buffer(view, types.buffer, 0, PoolUse::arrays)
+                               : nb::borrow(view.object),
+          target,
+          is_copy && for_host,
+          is_copy,
+          std::move(consumer)};
 }
 
 // Orders the consumer's queue after pending work. Afterwards the queue's work on the memory is
@@ -196,11 +184,8 @@ void* export_to_queue(const Buffer& buffer, const QueueHandle& consumer, BufferH
   }
   void* pointer = nullptr;
   const Interruptible call;
-  isthmus_status_t status;
-  {
-    const GilRelease released;
-    status = isthmus_buffer_export_to_queue(exported.get(), consumer.get(), &pointer);
-  }
+  const auto status = without_lock(
+      [&] { return isthmus_buffer_export_to_queue(exported.get(), consumer.get(), &pointer); });
   if (status != ISTHMUS_OK) {
     exported = BufferHandle{};  // there is no export to end
   }
@@ -263,10 +248,7 @@ nb::object make_capsule(const ExportRequest& request, const char* name,
                             : request.elements.read_only ? dlpack::k_read_only
                                                          : 0;
   }
-  nb::object capsule = nb::steal(PyCapsule_New(&holder->managed, name, destructor));
-  if (!capsule.is_valid()) {
-    raise_set();
-  }
+  nb::object capsule = steal_or_raise(PyCapsule_New(&holder->managed, name, destructor));
   static_cast<void>(holder.release());
   return capsule;
 }

@@ -11,6 +11,7 @@
 #include "interop/dlpack.hpp"
 #include "interop/oneapi_numbers.hpp"
 #include "layout/dlpack_tensor.hpp"
+#include "transfer/interfaces.hpp"
 #include "transfer/read_only.hpp"
 
 namespace isthmus::python {
@@ -92,11 +93,9 @@ std::uint64_t flags_of(const dlpack::ManagedVersioned& versioned) { return versi
 
 // USM of the queue's context keeps its kind. All other CPU memory is of kind host.
 isthmus_kind_t kind_of(const Adoption& adoption, const dlpack::Device& device, const Queue& queue) {
-  isthmus_pointer_info_t info{};
-  info.struct_size = sizeof info;
-  check(isthmus_pointer_info(context_of(queue.context_object)->raw.get(), adoption.pointer, &info));
-  if (info.kind != ISTHMUS_KIND_UNKNOWN || device.type == dlpack::k_cpu) {
-    return info.kind == ISTHMUS_KIND_UNKNOWN ? ISTHMUS_KIND_HOST : info.kind;
+  const auto kind = query_kind(queue, adoption.pointer);
+  if (kind != ISTHMUS_KIND_UNKNOWN || device.type == dlpack::k_cpu) {
+    return kind == ISTHMUS_KIND_UNKNOWN ? ISTHMUS_KIND_HOST : kind;
   }
   if (adoption.nbytes == 0) {
     return device.type == dlpack::k_cuda_host      ? ISTHMUS_KIND_HOST
@@ -145,28 +144,30 @@ nb::object adopt_capsule(nb::handle capsule, nb::handle object, nb::object queue
                                        std::move(queue), adoption);
 }
 
-// The fields after the version are defined for major version 1 only. The capsule stays unconsumed.
-void require_known_version(nb::handle capsule) {
-  const auto& version = static_cast<dlpack::ManagedVersioned*>(
-                            PyCapsule_GetPointer(capsule.ptr(), dlpack::k_versioned_name))
-                            ->version;
-  if (version.major != 1) {
-    raise_python(PyExc_BufferError,
-                 "DLPack: version %u.%u is not supported, only 1.x: request max_version=(1, 0)",
-                 version.major, version.minor);
-  }
+// The structure in the capsule; null if the capsule has another name.
+template <class Managed>
+Managed* managed_in(nb::handle capsule, const char* name) {
+  return PyCapsule_IsValid(capsule.ptr(), name) != 0
+             ? static_cast<Managed*>(PyCapsule_GetPointer(capsule.ptr(), name))
+             : nullptr;
+}
+dlpack::ManagedVersioned* versioned_in(nb::handle capsule) {
+  return managed_in<dlpack::ManagedVersioned>(capsule, dlpack::k_versioned_name);
 }
 
+// The fields after the version are defined for major version 1 only. The capsule stays unconsumed.
 const dlpack::Tensor& tensor_in(nb::handle capsule) {
-  if (PyCapsule_IsValid(capsule.ptr(), dlpack::k_versioned_name) != 0) {
-    require_known_version(capsule);
-    return static_cast<dlpack::ManagedVersioned*>(
-               PyCapsule_GetPointer(capsule.ptr(), dlpack::k_versioned_name))
-        ->tensor;
+  if (const auto* versioned = versioned_in(capsule)) {
+    const auto& version = versioned->version;
+    if (version.major != 1) {
+      raise_python(PyExc_BufferError,
+                   "DLPack: version %u.%u is not supported, only 1.x: request max_version=(1, 0)",
+                   version.major, version.minor);
+    }
+    return versioned->tensor;
   }
-  if (PyCapsule_IsValid(capsule.ptr(), dlpack::k_name) != 0) {
-    return static_cast<dlpack::Managed*>(PyCapsule_GetPointer(capsule.ptr(), dlpack::k_name))
-        ->tensor;
+  if (const auto* managed = managed_in<dlpack::Managed>(capsule, dlpack::k_name)) {
+    return managed->tensor;
   }
   raise_python(PyExc_BufferError,
                "DLPack: %R is not an unused capsule \"dltensor\" or \"dltensor_versioned\"",
@@ -174,10 +175,8 @@ const dlpack::Tensor& tensor_in(nb::handle capsule) {
 }
 
 std::uint64_t flags_in(nb::handle capsule) {
-  return PyCapsule_IsValid(capsule.ptr(), dlpack::k_versioned_name) != 0
-             ? flags_of(*static_cast<dlpack::ManagedVersioned*>(
-                   PyCapsule_GetPointer(capsule.ptr(), dlpack::k_versioned_name)))
-             : 0;
+  const auto* versioned = versioned_in(capsule);
+  return versioned != nullptr ? versioned->flags : 0;
 }
 
 bool is_cuda(const dlpack::Device& device) {

@@ -40,22 +40,29 @@ PyObject* make_template(Protocol protocol) {
   return dictionary.release().ptr();
 }
 
+PyObject* usm_template() {
+  static PyObject* const dictionary = make_template(Protocol::usm);
+  return dictionary;
+}
+
 void set_entry(nb::handle dictionary, PyObject* key, nb::object value) {
   if (!value.is_valid() || PyDict_SetItem(dictionary.ptr(), key, value.ptr()) != 0) {
     raise_set();
   }
 }
 
+nb::object filled(PyObject* source, const void* pointer, bool flag, NumberSpan shape) {
+  nb::object dictionary = steal_or_raise(PyDict_Copy(source));
+  nb::object address = nb::steal(PyLong_FromVoidPtr(const_cast<void*>(pointer)));
+  set_entry(dictionary, interned.data,
+            nb::steal(PyTuple_Pack(2, address.ptr(), flag ? Py_True : Py_False)));
+  set_entry(dictionary, interned.shape, to_tuple(shape));
+  return dictionary;
+}
+
 // `by_items`: strides are counted in elements.
 nb::object filled(PyObject* source, const void* pointer, const ArrayView& view, bool by_items) {
-  nb::object dictionary = nb::steal(PyDict_Copy(source));
-  if (!dictionary.is_valid()) {
-    raise_set();
-  }
-  nb::object address = nb::steal(PyLong_FromVoidPtr(const_cast<void*>(pointer)));
-  PyObject* flag = view.read_only ? Py_True : Py_False;
-  set_entry(dictionary, interned.data, nb::steal(PyTuple_Pack(2, address.ptr(), flag)));
-  set_entry(dictionary, interned.shape, to_tuple(view.shape));
+  nb::object dictionary = filled(source, pointer, view.read_only, view.shape);
   if (!view.is_c_dense) {
     dictionary[nb::str("strides")] = to_tuple(
         by_items ? strides_in_items(view.strides, view.type.item) : ArrayNumbers(view.strides));
@@ -70,16 +77,13 @@ nb::object filled(PyObject* source, const void* pointer, const ArrayView& view, 
 // buffer.
 void order_after_pending(const Buffer& buffer, const Queue& queue) {
   void* pointer = nullptr;
-  const Interruptible call;
-  isthmus_status_t status;
-  {
-    const GilRelease released;
-    status = isthmus_buffer_export_to_queue(buffer.raw.get(), queue.raw.get(), &pointer);
+  call_interruptibly([&] {
+    const auto status = isthmus_buffer_export_to_queue(buffer.raw.get(), queue.raw.get(), &pointer);
     if (status == ISTHMUS_OK) {
       isthmus_buffer_unexport(buffer.raw.get());
     }
-  }
-  call.check(status);
+    return status;
+  });
 }
 
 // -- fresh host memory ----------------------------------------------------------------------------
@@ -161,15 +165,8 @@ nb::object host_copy_of(nb::handle self) { return host_copy(ByteView{self}.get()
 nb::object clone(nb::handle self) {
   const ByteView bytes{self};
   const auto view = bytes.get();
-  const auto info = info_of(view.buffer);
-  nb::object object = nb::inst_alloc(view_type(view.buffer, self));
-  construct_buffer(nb::inst_ptr<Buffer>(object), view.nbytes, view.buffer.kind, info.alignment,
-                   view.buffer.queue_object, nullptr, KindsAllowed::requested_only);
-  nb::inst_mark_ready(object);
-  Endpoint destination = buffer_endpoint(*buffer_of(object));
-  destination.owner = object;
-  copy_packed(view, destination);
-  return object;
+  return copy_to_buffer(view, view_type(view.buffer, self), info_of(view.buffer).alignment,
+                        PoolUse::buffers);
 }
 
 }  // namespace
@@ -177,9 +174,8 @@ nb::object clone(nb::handle self) {
 const Queue& queue_to_export(const Buffer& buffer) {
   const auto& queue = queue_of_buffer(buffer);
   if (buffer.kind == ISTHMUS_KIND_DEVICE && buffer.nbytes != 0) {
-    isthmus_pointer_info_t info{};
-    info.struct_size = sizeof info;
-    check(isthmus_pointer_info(nullptr, info_of(buffer).pointer, &info));
+    const auto info =
+        read_info<isthmus_pointer_info_t>(isthmus_pointer_info, nullptr, info_of(buffer).pointer);
     if (info.device != nullptr && device_key_of(info.device) != queue.device_key) {
       const auto owner = Device(DeviceHandle::share(info.device));
       raise_python(PyExc_BufferError,
@@ -191,11 +187,18 @@ const Queue& queue_to_export(const Buffer& buffer) {
   return queue;
 }
 
+nb::object usm_bytes_interface(const void* pointer, std::size_t nbytes, bool flag,
+                               nb::handle syclobj) {
+  const std::int64_t shape[] = {static_cast<std::int64_t>(nbytes)};
+  nb::object dictionary = filled(usm_template(), pointer, flag, shape);
+  set_entry(dictionary, interned.syclobj, nb::borrow(syclobj));
+  return dictionary;
+}
+
 nb::object usm_interface(const ArrayView& view) {
-  static PyObject* const template_dict = make_template(Protocol::usm);
   const auto& queue = queue_to_export(view.buffer);
   nb::object dictionary =
-      filled(template_dict, view.address_in(info_of(view.buffer).pointer), view, true);
+      filled(usm_template(), view.address_in(info_of(view.buffer).pointer), view, true);
   set_entry(dictionary, interned.syclobj, view.buffer.queue_object);
   if (isthmus_buffer_idle(view.buffer.raw.get()) == 0) {
     order_after_pending(view.buffer, queue);  // most SYCL queues are out of order

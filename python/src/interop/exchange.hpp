@@ -10,6 +10,11 @@ namespace isthmus::python {
 // The dictionaries of the interfaces; AttributeError if the memory has none.
 [[nodiscard]] nb::object usm_interface(const ArrayView& view);
 [[nodiscard]] nb::object cuda_interface(const ArrayView& view);
+// Bytes at `pointer` as a dictionary of __sycl_usm_array_interface__, with that flag beside the
+// address, which means read-only here, and writable in dpctl.
+[[nodiscard]] ISTHMUS_EXPORTED nb::object usm_bytes_interface(const void* pointer,
+                                                              std::size_t nbytes, bool flag,
+                                                              nb::handle syclobj);
 // Through the buffer protocol of `self`, whose view waits for pending work.
 [[nodiscard]] nb::object array_interface(nb::handle self, const ArrayView& view);
 // For NumPy: an array over the memory of `self`, which has the buffer protocol.

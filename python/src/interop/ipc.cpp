@@ -26,8 +26,7 @@ void init_handle(IpcHandle* self, nb::handle handle, nb::handle offset, nb::hand
   IpcHandle ipc;
   ipc.raw.struct_size = sizeof ipc.raw;
   if (PyBytes_Check(handle.ptr()) == 0) {
-    raise_python(PyExc_TypeError, "handle must be bytes, not %.100s",
-                 Py_TYPE(handle.ptr())->tp_name);
+    raise_wrong_type(handle, "handle must be bytes");
   }
   if (PyBytes_GET_SIZE(handle.ptr()) != sizeof ipc.raw.handle) {
     raise_python(PyExc_ValueError, "handle must be %zu bytes, not %zd", sizeof ipc.raw.handle,
@@ -55,36 +54,23 @@ nb::object share(const Buffer& self) {
   check(wait_for_buffer(self.raw.get(), -1));
   IpcHandle handle;
   handle.raw.struct_size = sizeof handle.raw;
-  isthmus_status_t status;
-  {
-    const GilRelease released;
-    status = isthmus_buffer_ipc_handle(self.raw.get(), &handle.raw);
-  }
-  check(status);
+  check(without_lock([&] { return isthmus_buffer_ipc_handle(self.raw.get(), &handle.raw); }));
   return nb::cast(handle);
 }
 
 nb::object open(nb::handle argument, nb::handle device, nb::handle queue) {
   if (!nb::isinstance<IpcHandle>(argument)) {
-    raise_python(PyExc_TypeError, "handle must be an isthmus.IpcHandle, not %.100s",
-                 Py_TYPE(argument.ptr())->tp_name);
+    raise_wrong_type(argument, "handle must be an isthmus.IpcHandle");
   }
   const auto& handle = *nb::inst_ptr<IpcHandle>(argument);
   drain_deferred();
   nb::object queue_object = to_queue(queue, device);
   BufferHandle opened;
-  isthmus_status_t status;
-  {
-    const GilRelease released;
-    status = isthmus_buffer_open_ipc(&handle.raw, queue_of(queue_object)->raw.get(), opened.out());
-  }
-  check(status);
-  nb::object object = nb::inst_alloc(types.buffer);
-  new (nb::inst_ptr<Buffer>(object))
-      Buffer{std::move(opened),   std::move(queue_object), nb::object{},
-             ISTHMUS_KIND_DEVICE, handle.raw.nbytes,       false};
-  nb::inst_mark_ready(object);
-  return object;
+  check(without_lock([&] {
+    return isthmus_buffer_open_ipc(&handle.raw, queue_of(queue_object)->raw.get(), opened.out());
+  }));
+  return make_instance<Buffer>(types.buffer, std::move(opened), std::move(queue_object),
+                               nb::object{}, ISTHMUS_KIND_DEVICE, handle.raw.nbytes, false);
 }
 
 }  // namespace

@@ -33,8 +33,8 @@ const nb::list& listed_devices() {
 }
 
 bool is_on_default_context(const Queue& queue) {
-  ContextHandle default_context;
-  check(isthmus_context_default(device_of(queue.device_object)->raw.get(), default_context.out()));
+  const auto default_context = make_handle<ContextHandle>(
+      isthmus_context_default, device_of(queue.device_object)->raw.get());
   return isthmus_context_key(default_context.get()) == queue.context_key;
 }
 

@@ -114,10 +114,7 @@ nb::object as_usm_memory(nb::handle object) {
   const nb::object source = source_of(object);
   const auto kind = buffer_of(source)->kind;
   const nb::handle type = types.memory[kind];
-  nb::object memory_object = nb::inst_alloc(type);
-  construct_alias(nb::inst_ptr<Buffer>(memory_object), source, nb::handle{});
-  nb::inst_mark_ready(memory_object);
-  return memory_object;
+  return make_buffer(type, [&](Buffer* self) { construct_alias(self, source, nb::handle{}); });
 }
 
 // The foreign object that the memory first came from, if there is one.
@@ -136,18 +133,14 @@ isthmus_kind_t kind_in(const Buffer& self, nb::handle syclobj) {
   const auto* context = queue_of(syclobj) != nullptr ? context_of(queue_of(syclobj)->context_object)
                                                      : context_of(syclobj);
   if (context == nullptr) {
-    raise_python(PyExc_TypeError, "syclobj must be a Context, a Queue or None, not %.100s",
-                 Py_TYPE(syclobj.ptr())->tp_name);
+    raise_wrong_type(syclobj, "syclobj must be a Context, a Queue or None");
   }
-  if (context_of(queue_of_buffer(self).context_object) != nullptr &&
-      isthmus_context_key(context->raw.get()) ==
-          isthmus_context_key(context_of(queue_of_buffer(self).context_object)->raw.get())) {
+  if (isthmus_context_key(context->raw.get()) == queue_of_buffer(self).context_key) {
     return self.kind;
   }
-  isthmus_pointer_info_t info{};
-  info.struct_size = sizeof info;
-  check(isthmus_pointer_info(context->raw.get(), info_of(self).pointer, &info));
-  return info.kind;
+  return read_info<isthmus_pointer_info_t>(isthmus_pointer_info, context->raw.get(),
+                                           info_of(self).pointer)
+      .kind;
 }
 
 // `nbytes`, or the size of the destination if that is smaller; None if it exports no view.
@@ -180,9 +173,7 @@ void copy_from(nb::handle self, nb::handle source) {
 
 void copy_from_host(nb::handle self, nb::handle source) {
   if (PyObject_CheckBuffer(source.ptr()) == 0) {
-    raise_python(PyExc_TypeError,
-                 "copy_from_host() needs an object with the buffer protocol, not %.100s",
-                 Py_TYPE(source.ptr())->tp_name);
+    raise_wrong_type(source, "copy_from_host() needs an object with the buffer protocol");
   }
   copy_from(self, source);
 }
@@ -277,15 +268,11 @@ PyObject* memory_vectorcall(PyObject* type, PyObject* const* arguments, std::siz
                             PyObject* names) noexcept {
   return result_of([=] {
     const auto request = read_memory_arguments(arguments, count, names);
-    nb::object memory_object = nb::inst_alloc(type);
-    if (!memory_object.is_valid()) {
-      raise_set();
-    }
-    construct_memory(nb::inst_ptr<Buffer>(memory_object), Kind, request.other,
-                     request.alignment.is_valid() ? request.alignment : nb::handle(Py_None),
-                     request.queue, request.copy.is_valid() && to_flag(request.copy, "copy"));
-    nb::inst_mark_ready(memory_object);
-    return memory_object;
+    return make_buffer(type, [&](Buffer* self) {
+      construct_memory(self, Kind, request.other,
+                       request.alignment.is_valid() ? request.alignment : nb::handle(Py_None),
+                       request.queue, request.copy.is_valid() && to_flag(request.copy, "copy"));
+    });
   });
 }
 
@@ -322,11 +309,9 @@ void bind_kind(nb::module_& module, const char* name, const char* doc) {
 }  // namespace
 
 nb::object adopt_interface(nb::handle object, ArrayInterface interface) {
-  nb::object memory_object = nb::inst_alloc(types.buffer);
-  construct_adopted(nb::inst_ptr<Buffer>(memory_object), interface.memory,
-                    std::move(interface.queue), nb::borrow(object));
-  nb::inst_mark_ready(memory_object);
-  return memory_object;
+  return make_buffer(types.buffer, [&](Buffer* self) {
+    construct_adopted(self, interface.memory, std::move(interface.queue), nb::borrow(object));
+  });
 }
 
 void bind_usm_memory(nb::module_& module) {

@@ -165,6 +165,12 @@ nb::object to_tuple(NumberSpan numbers) {
   return tuple;
 }
 
+void drop_idle_strides(ArrayLayout& layout) {
+  for (std::size_t i = 0; i < layout.shape.size(); ++i) {
+    layout.strides[i] = layout.shape[i] > 1 ? layout.strides[i] : layout.item;
+  }
+}
+
 ArrayNumbers strides_in_items(NumberSpan strides, std::int64_t item) {
   ArrayNumbers item_strides(strides);
   for (auto& each : item_strides) {

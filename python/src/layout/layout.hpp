@@ -154,6 +154,12 @@ void require_max_ndim(std::size_t ndim);
 // extents, OverflowError from 2**63 on.
 [[nodiscard]] ArrayNumbers to_shape(nb::handle argument);
 [[nodiscard]] nb::object to_tuple(NumberSpan numbers);
+// Bytes of all elements, packed. Pre: they fit in 63 bits.
+[[nodiscard]] inline std::size_t packed_bytes(const ArrayLayout& layout) {
+  return static_cast<std::size_t>(layout.count() * layout.item);
+}
+// The stride of an extent of 1 or less has no meaning: sets it to the element size.
+void drop_idle_strides(ArrayLayout& layout);
 // Converts strides in bytes to strides counted in elements, which some protocols use.
 [[nodiscard]] ArrayNumbers strides_in_items(NumberSpan strides, std::int64_t item);
 

@@ -2,9 +2,9 @@
 // Adaptors over other memory resources: statistics and their scopes, limit, fallback.
 
 #include "core/arguments.hpp"
-#include "core/byte_counts.hpp"
 #include "core/context_stack.hpp"
 #include "memory/bindings.hpp"
+#include "memory/budget.hpp"
 #include "memory/resources.hpp"
 #include "memory/scopes.hpp"
 
@@ -49,15 +49,11 @@ void leave_scope(nb::pointer_and_handle<StatisticsScope> self, nb::args) {
 }
 
 isthmus_statistics_info_t counts_of(const StatisticsResource& self) {
-  isthmus_statistics_info_t counts{};
-  counts.struct_size = sizeof counts;
-  check(isthmus_statistics_info(self.raw.get(), &counts));
-  return counts;
+  return read_info<isthmus_statistics_info_t>(isthmus_statistics_info, self.raw.get());
 }
 
 isthmus_statistics_info_t counts_of(const StatisticsScope& self) {
-  isthmus_statistics_info_t counts{};
-  counts.struct_size = sizeof counts;
+  auto counts = sized<isthmus_statistics_info_t>();
   if (self.raw) {
     check(isthmus_scope_info(self.raw.get(), &counts));
   }
@@ -66,8 +62,7 @@ isthmus_statistics_info_t counts_of(const StatisticsScope& self) {
 
 // In the order of bind_counts; the first two are signed.
 nb::object net_counts_of(const StatisticsScope& self) {
-  isthmus_statistics_info_t counts{};
-  counts.struct_size = sizeof counts;
+  auto counts = sized<isthmus_statistics_info_t>();
   if (self.raw) {
     check(isthmus_scope_net_info(self.raw.get(), &counts));
   }
@@ -76,66 +71,40 @@ nb::object net_counts_of(const StatisticsScope& self) {
                         counts.peak_count, counts.total_bytes, counts.total_count);
 }
 
-template <class Class, std::uint64_t isthmus_statistics_info_t::*Field>
-std::uint64_t count(const Class& self) {
-  return counts_of(self).*Field;
-}
-
 template <class Class, class Bound>
 void bind_counts(Bound& bound) {
+  const auto count = [&](const char* name, auto field, const char* doc) {
+    bound.def_prop_ro(name, [field](const Class& self) { return counts_of(self).*field; }, doc);
+  };
   using Raw = isthmus_statistics_info_t;
-  bound
-      .def_prop_ro("current_bytes", &count<Class, &Raw::current_bytes>,
-                   nb::sig("def current_bytes(self) -> int"),
-                   "The requested bytes of live allocations.")
-      .def_prop_ro("current_count", &count<Class, &Raw::current_count>,
-                   nb::sig("def current_count(self) -> int"), "Number of live allocations.")
-      .def_prop_ro("peak_bytes", &count<Class, &Raw::peak_bytes>,
-                   nb::sig("def peak_bytes(self) -> int"), "The maximum of current_bytes so far.")
-      .def_prop_ro("peak_count", &count<Class, &Raw::peak_count>,
-                   nb::sig("def peak_count(self) -> int"), "The maximum of current_count so far.")
-      .def_prop_ro("total_bytes", &count<Class, &Raw::total_bytes>,
-                   nb::sig("def total_bytes(self) -> int"), "Bytes of all allocations so far.")
-      .def_prop_ro("total_count", &count<Class, &Raw::total_count>,
-                   nb::sig("def total_count(self) -> int"), "Number of allocations so far.");
+  count("current_bytes", &Raw::current_bytes, "The requested bytes of live allocations.");
+  count("current_count", &Raw::current_count, "Number of live allocations.");
+  count("peak_bytes", &Raw::peak_bytes, "The maximum of current_bytes so far.");
+  count("peak_count", &Raw::peak_count, "The maximum of current_count so far.");
+  count("total_bytes", &Raw::total_bytes, "Bytes of all allocations so far.");
+  count("total_count", &Raw::total_count, "Number of allocations so far.");
 }
 
 void init_statistics(StatisticsResource* self, nb::handle upstream) {
-  const auto& upstream_resource = require_resource(upstream, "upstream");
-  ResourceHandle resource;
-  check(isthmus_resource_statistics(upstream_resource.raw.get(), resource.out()));
-  construct_resource(self, StatisticsResource{make_adaptor(upstream, std::move(resource))});
+  construct_resource(self, StatisticsResource{make_adaptor(upstream, isthmus_resource_statistics)});
 }
 
 void init_limit(LimitResource* self, nb::handle upstream, nb::handle limit_bytes) {
-  const auto& upstream_resource = require_resource(upstream, "upstream");
-  const auto limit = to_bytes(limit_bytes, "limit_bytes", device_of_resource(upstream_resource),
-                              upstream_resource.kind);
-  ResourceHandle resource;
-  check(isthmus_resource_limit(upstream_resource.raw.get(), limit, resource.out()));
-  construct_resource(self, LimitResource{make_adaptor(upstream, std::move(resource))});
+  const auto limit = to_bytes_for(upstream, limit_bytes, "limit_bytes", PercentOf::device);
+  construct_resource(self, LimitResource{make_adaptor(upstream, isthmus_resource_limit, limit)});
 }
 
 void init_fallback(FallbackResource* self, nb::handle first, nb::handle second) {
-  const auto& first_resource = require_resource(first, "first");
-  const auto& second_resource = require_resource(second, "second");
-  ResourceHandle resource;
-  check(isthmus_resource_fallback(first_resource.raw.get(), second_resource.raw.get(),
-                                  resource.out()));
-  construct_resource(
-      self, FallbackResource{make_adaptor(first, std::move(resource)), nb::borrow(second)});
+  static_cast<void>(require_resource(first, "first"));
+  auto* const other = require_resource(second, "second").raw.get();
+  construct_resource(self, FallbackResource{make_adaptor(first, isthmus_resource_fallback, other),
+                                            nb::borrow(second)});
 }
 
-isthmus_limit_info_t info_of(const LimitResource& self) {
-  isthmus_limit_info_t info{};
-  info.struct_size = sizeof info;
-  check(isthmus_limit_info(self.raw.get(), &info));
-  return info;
+template <std::uint64_t isthmus_limit_info_t::*Field>
+std::uint64_t limit_field(const LimitResource& self) {
+  return read_info<isthmus_limit_info_t>(isthmus_limit_info, self.raw.get()).*Field;
 }
-
-std::uint64_t in_use_of(const LimitResource& self) { return info_of(self).in_use_bytes; }
-
-std::uint64_t limit_of(const LimitResource& self) { return info_of(self).limit_bytes; }
 
 void bind_statistics(nb::module_& module) {
   nb::class_<StatisticsScope> scope(
@@ -165,7 +134,6 @@ void bind_statistics(nb::module_& module) {
       .def(
           "reset",
           [](const StatisticsResource& self) { check(isthmus_statistics_reset(self.raw.get())); },
-          nb::sig("def reset(self) -> None"),
           "Sets the peaks to the current counts and the totals to 0.")
       .def(
           "statistics",
@@ -212,9 +180,9 @@ void bind_adaptors(nb::module_& module) {
       "the host memory that the process may use.")
       .def("__init__", &init_limit, nb::arg("upstream").none(), nb::arg("limit_bytes").none(),
            nb::sig("def __init__(self, upstream: MemoryResource, limit_bytes: ByteCount) -> None"))
-      .def_prop_ro("limit_bytes", &limit_of, nb::sig("def limit_bytes(self) -> int"),
+      .def_prop_ro("limit_bytes", &limit_field<&isthmus_limit_info_t::limit_bytes>,
                    "The maximum of in_use_bytes.")
-      .def_prop_ro("in_use_bytes", &in_use_of, nb::sig("def in_use_bytes(self) -> int"),
+      .def_prop_ro("in_use_bytes", &limit_field<&isthmus_limit_info_t::in_use_bytes>,
                    "The requested bytes of live allocations.");
   nb::class_<FallbackResource, AdaptorResource>(
       module, "FallbackResource",

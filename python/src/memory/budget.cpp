@@ -7,6 +7,7 @@
 #include "core/current.hpp"
 #include "core/errors.hpp"
 #include "memory/bindings.hpp"
+#include "memory/resources.hpp"
 
 namespace isthmus::python {
 namespace {
@@ -14,28 +15,22 @@ namespace {
 void init_budget(Budget* self, nb::handle limit, nb::handle queue, nb::handle kind) {
   const nb::object device_object = queue.is_none() ? nb::object{} : to_device(queue);
   const auto bytes = to_bytes(limit, "limit", device_object, to_kind(kind));
-  BudgetHandle budget;
-  check(isthmus_budget_create(bytes, budget.out()));
-  new (self) Budget{std::move(budget)};
+  new (self) Budget{make_handle<BudgetHandle>(isthmus_budget_create, bytes)};
 }
 
 isthmus_budget_info_t info_of(const Budget& budget) {
-  isthmus_budget_info_t info{};
-  info.struct_size = sizeof info;
-  check(isthmus_budget_info(budget.raw.get(), &info));
-  return info;
-}
-
-nb::object budget_repr(const Budget& self) {
-  const auto info = info_of(self);
-  return nb::steal(PyUnicode_FromFormat(
-      "<isthmus.Budget of %llu bytes, %llu held by %llu pools, %llu free>",
-      static_cast<unsigned long long>(info.limit_bytes),
-      static_cast<unsigned long long>(info.held_bytes), static_cast<unsigned long long>(info.pools),
-      static_cast<unsigned long long>(info.free_bytes)));
+  return read_info<isthmus_budget_info_t>(isthmus_budget_info, budget.raw.get());
 }
 
 }  // namespace
+
+std::uint64_t to_bytes_for(nb::handle upstream, nb::handle value, const char* name,
+                           PercentOf percent_of) {
+  const auto& resource = require_resource(upstream, "upstream");
+  return to_bytes(value, name,
+                  percent_of == PercentOf::device ? device_of_resource(resource) : nb::handle{},
+                  resource.kind);
+}
 
 void bind_budget(nb::module_& module) {
   nb::class_<Budget> type(
@@ -48,31 +43,24 @@ void bind_budget(nb::module_& module) {
       "lists the bytes that each pool holds. Small and recently freed blocks in the caches of\n"
       "threads other than the requesting one do not count as free. Safe to use from any thread.");
   types.budget = type;
-  const auto number = [&](const char* name, auto field, const char* signature, const char* text) {
-    type.def_prop_ro(
-        name, [field](const Budget& self) { return info_of(self).*field; }, nb::sig(signature),
-        text);
+  using Info = isthmus_budget_info_t;
+  const auto number = [&](const char* name, std::uint64_t Info::*field, const char* doc) {
+    type.def_prop_ro(name, [field](const Budget& self) { return info_of(self).*field; }, doc);
   };
   type.def("__init__", &init_budget, nb::arg("limit").none(), nb::arg("device") = nb::none(),
            nb::arg("kind").none() = "device",
            nb::sig("def __init__(self, limit: ByteCount, device: Device | str | None = None, "
                    "kind: str = 'device') -> None"));
-  number("limit_bytes", &isthmus_budget_info_t::limit_bytes, "def limit_bytes(self) -> int",
-         "The most bytes that its pools may hold together.");
-  number("held_bytes", &isthmus_budget_info_t::held_bytes, "def held_bytes(self) -> int",
+  number("limit_bytes", &Info::limit_bytes, "The most bytes that its pools may hold together.");
+  number("held_bytes", &Info::held_bytes,
          "Bytes that its pools hold, and those of destroyed pools with blocks still in use.");
-  number("free_bytes", &isthmus_budget_info_t::free_bytes, "def free_bytes(self) -> int",
-         "Held bytes that no buffer, thread or size class uses.");
-  number("peak_held_bytes", &isthmus_budget_info_t::peak_held_bytes,
-         "def peak_held_bytes(self) -> int", "The maximum of held_bytes so far.");
-  number("pools", &isthmus_budget_info_t::pools, "def pools(self) -> int", "Number of live pools.");
-  number("refusals", &isthmus_budget_info_t::refusals, "def refusals(self) -> int",
-         "Number of pool requests that did not fit at once.");
-  number("released_bytes", &isthmus_budget_info_t::released_bytes,
-         "def released_bytes(self) -> int",
-         "Bytes that pools have released for other pools so\n"
-         "far.");
-  type.def("__repr__", &budget_repr, nb::sig("def __repr__(self) -> str"));
+  number("free_bytes", &Info::free_bytes, "Held bytes that no buffer, thread or size class uses.");
+  number("peak_held_bytes", &Info::peak_held_bytes, "The maximum of held_bytes so far.");
+  number("pools", &Info::pools, "Number of live pools.");
+  number("refusals", &Info::refusals, "Number of pool requests that did not fit at once.");
+  number("released_bytes", &Info::released_bytes,
+         "Bytes that pools have released for other pools so far.");
+  bind_repr(type, "budget");
 }
 
 }  // namespace isthmus::python

@@ -10,4 +10,11 @@ struct Budget {
   BudgetHandle raw;
 };
 
+// Converts an argument of an adaptor over `upstream`, as core/byte_counts.hpp does. A percentage is
+// one of the memory of the upstream's device, or with `nothing` a ValueError. TypeError if
+// `upstream` is not a resource.
+enum class PercentOf { device, nothing };
+[[nodiscard]] std::uint64_t to_bytes_for(nb::handle upstream, nb::handle value, const char* name,
+                                         PercentOf percent_of = PercentOf::nothing);
+
 }  // namespace isthmus::python

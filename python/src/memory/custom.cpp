@@ -71,18 +71,17 @@ void init_custom(CustomResource* self, nb::handle allocator, nb::handle kind, nb
     }
   }
   ResourceTarget target{kind, queue, context};
-  isthmus_resource_operations_t operations{};
-  operations.struct_size = sizeof operations;
+  auto operations = sized<isthmus_resource_operations_t>();
   operations.allocate = &allocate;
   operations.deallocate = &deallocate;
   operations.usage = has_method(allocator, "usage") ? &usage : nullptr;
   operations.trim = has_method(allocator, "trim") ? &trim : nullptr;
-  ResourceHandle resource;
-  check(isthmus_resource_custom(target.context, target.device_raw(), target.kind, &operations,
-                                defer_owner(new HeldObject{allocator}), resource.out()));
-  construct_resource(self,
-                     CustomResource{{std::move(resource), target.kind, std::move(target.queue)},
-                                    nb::borrow(allocator)});
+  construct_resource(
+      self, CustomResource{{make_handle<ResourceHandle>(
+                                isthmus_resource_custom, target.context, target.device_raw(),
+                                target.kind, &operations, defer_owner(new HeldObject{allocator})),
+                            target.kind, std::move(target.queue)},
+                           nb::borrow(allocator)});
 }
 
 isthmus_status_t call_failure_callback(void* owner, size_t nbytes, int* retry,
@@ -98,15 +97,13 @@ isthmus_status_t call_failure_callback(void* owner, size_t nbytes, int* retry,
 }
 
 void init_failure(FailureCallbackResource* self, nb::handle upstream, nb::handle function) {
-  const auto& upstream_resource = require_resource(upstream, "upstream");
+  static_cast<void>(require_resource(upstream, "upstream"));
   if (PyCallable_Check(function.ptr()) == 0) {
-    raise_python(PyExc_TypeError, "function must be callable, not %.100s",
-                 Py_TYPE(function.ptr())->tp_name);
+    raise_wrong_type(function, "function must be callable");
   }
-  ResourceHandle resource;
-  check(isthmus_resource_failure_callback(upstream_resource.raw.get(), &call_failure_callback,
-                                          defer_owner(new HeldObject{function}), resource.out()));
-  construct_resource(self, FailureCallbackResource{make_adaptor(upstream, std::move(resource))});
+  construct_resource(self, FailureCallbackResource{make_adaptor(
+                               upstream, isthmus_resource_failure_callback, &call_failure_callback,
+                               defer_owner(new HeldObject{function}))});
 }
 
 }  // namespace

@@ -2,10 +2,10 @@
 // Memory resources that divide memory of their upstream into blocks: monotonic, fixed size, arena.
 
 #include "core/arguments.hpp"
-#include "core/byte_counts.hpp"
 #include "core/errors.hpp"
 #include "core/gil.hpp"
 #include "memory/bindings.hpp"
+#include "memory/budget.hpp"
 #include "memory/resources.hpp"
 
 namespace isthmus::python {
@@ -14,21 +14,13 @@ namespace {
 struct MonotonicResource : AdaptorResource {};
 
 void init_monotonic(MonotonicResource* self, nb::handle upstream, nb::handle first_bytes) {
-  const auto& upstream_resource = require_resource(upstream, "upstream");
-  ResourceHandle resource;
-  check(isthmus_resource_monotonic(
-      upstream_resource.raw.get(),
-      to_bytes(first_bytes, "first_bytes", nb::handle{}, upstream_resource.kind), resource.out()));
-  construct_resource(self, MonotonicResource{make_adaptor(upstream, std::move(resource))});
+  const auto size = to_bytes_for(upstream, first_bytes, "first_bytes");
+  construct_resource(self,
+                     MonotonicResource{make_adaptor(upstream, isthmus_resource_monotonic, size)});
 }
 
 void release(const MonotonicResource& self) {
-  isthmus_status_t status;
-  {
-    const GilRelease released;
-    status = isthmus_monotonic_release(self.raw.get());
-  }
-  check(status);
+  check(without_lock([&] { return isthmus_monotonic_release(self.raw.get()); }));
 }
 
 struct FixedSizeResource : AdaptorResource {
@@ -37,29 +29,23 @@ struct FixedSizeResource : AdaptorResource {
 
 void init_fixed_size(FixedSizeResource* self, nb::handle upstream, nb::handle block_bytes,
                      nb::handle blocks) {
-  const auto& upstream_resource = require_resource(upstream, "upstream");
-  const auto size = to_bytes(block_bytes, "block_bytes", nb::handle{}, upstream_resource.kind);
-  ResourceHandle resource;
-  check(isthmus_resource_fixed_size(upstream_resource.raw.get(), size, to_size(blocks, "blocks"),
-                                    resource.out()));
-  construct_resource(self, FixedSizeResource{make_adaptor(upstream, std::move(resource)), size});
+  const auto size = to_bytes_for(upstream, block_bytes, "block_bytes");
+  construct_resource(self, FixedSizeResource{make_adaptor(upstream, isthmus_resource_fixed_size,
+                                                          size, to_size(blocks, "blocks")),
+                                             size});
 }
 
 struct ArenaResource : AdaptorResource {};
 
 void init_arena(ArenaResource* self, nb::handle upstream, nb::handle limit_bytes) {
-  const auto& upstream_resource = require_resource(upstream, "upstream");
-  const auto limit = to_bytes(limit_bytes, "limit_bytes", device_of_resource(upstream_resource),
-                              upstream_resource.kind);
-  ResourceHandle resource;
-  check(isthmus_resource_arena(upstream_resource.raw.get(), limit, resource.out()));
-  construct_resource(self, ArenaResource{make_adaptor(upstream, std::move(resource))});
+  const auto limit = to_bytes_for(upstream, limit_bytes, "limit_bytes", PercentOf::device);
+  construct_resource(self, ArenaResource{make_adaptor(upstream, isthmus_resource_arena, limit)});
 }
 
 }  // namespace
 
 void bind_cutting(nb::module_& module) {
-  nb::class_<MonotonicResource, AdaptorResource>(
+  nb::class_<MonotonicResource, AdaptorResource> monotonic(
       module, "MonotonicResource",
       "Allocates consecutive blocks from chunks of its upstream, and releases the chunks\n"
       "together: MonotonicResource(upstream, first_bytes=0).\n\n"
@@ -69,19 +55,14 @@ void bind_cutting(nb::module_& module) {
       "release(), or when the resource is destroyed, once no Buffer lies in it and the work on it\n"
       "has completed. Raises UnsupportedError for an upstream that allocates memory of several\n"
       "kinds.\n\n"
-      "As a context manager, it calls release() on exit.")
+      "As a context manager, it calls release() on exit.");
+  bind_scope<MonotonicResource>(monotonic, &enter_nothing, &release);
+  monotonic
       .def("__init__", &init_monotonic, nb::arg("upstream").none(),
            nb::arg("first_bytes").none() = 0,
            nb::sig("def __init__(self, upstream: MemoryResource, first_bytes: ByteCount = 0) -> "
                    "None"))
-      .def("release", &release, nb::sig("def release(self) -> None"),
-           "Releases all chunks: the next allocation comes from a new one.")
-      .def(
-          "__enter__", [](nb::handle self) { return nb::borrow(self); },
-          nb::sig("def __enter__(self) -> Self"))
-      .def(
-          "__exit__", [](const MonotonicResource& self, const nb::args&) { release(self); },
-          nb::sig("def __exit__(self, *exc: object) -> None"));
+      .def("release", &release, "Releases all chunks: the next allocation comes from a new one.");
   nb::class_<FixedSizeResource, AdaptorResource>(
       module, "FixedSizeResource",
       "Allocates blocks of one size from slabs of its upstream: FixedSizeResource(upstream,\n"
@@ -98,7 +79,6 @@ void bind_cutting(nb::module_& module) {
                    "int = 0) -> None"))
       .def_prop_ro(
           "block_bytes", [](const FixedSizeResource& self) { return self.block_bytes; },
-          nb::sig("def block_bytes(self) -> int"),
           "The size of the largest Buffer that the resource allocates.");
   nb::class_<ArenaResource, AdaptorResource>(
       module, "ArenaResource",

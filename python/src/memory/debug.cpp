@@ -2,9 +2,9 @@
 // The memory resource that detects writes outside of live blocks.
 
 #include "core/arguments.hpp"
-#include "core/byte_counts.hpp"
 #include "core/errors.hpp"
 #include "memory/bindings.hpp"
+#include "memory/budget.hpp"
 #include "memory/resources.hpp"
 
 namespace isthmus::python {
@@ -13,12 +13,8 @@ namespace {
 struct DebugResource : AdaptorResource {};
 
 void init_debug(DebugResource* self, nb::handle upstream, nb::handle kept_bytes) {
-  const auto& upstream_resource = require_resource(upstream, "upstream");
-  ResourceHandle resource;
-  check(isthmus_resource_debug(
-      upstream_resource.raw.get(),
-      to_bytes(kept_bytes, "kept_bytes", nb::handle{}, upstream_resource.kind), resource.out()));
-  construct_resource(self, DebugResource{make_adaptor(upstream, std::move(resource))});
+  const auto size = to_bytes_for(upstream, kept_bytes, "kept_bytes");
+  construct_resource(self, DebugResource{make_adaptor(upstream, isthmus_resource_debug, size)});
 }
 
 }  // namespace

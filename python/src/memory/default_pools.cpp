@@ -22,31 +22,11 @@ PoolUse to_use(nb::handle name) {
   return PoolUse::buffers;
 }
 
-// Creates a PoolResource for a pool that has none, or whose PoolResource was destroyed.
-nb::object wrap_pool(const Resource& pool, nb::object queue) {
-  auto handle = ResourceHandle::share(pool.raw.get());
-  const auto kind = pool.kind;
-  if (nb::object existing = find_resource(handle.get()); existing.is_valid()) {
-    return existing;
-  }
-  nb::object object = nb::inst_alloc(nb::type<PoolResource>());
-  auto* const resource = nb::inst_ptr<PoolResource>(object);
-  new (resource) PoolResource{{std::move(handle), kind, std::move(queue), false, true},
-                              0,
-                              0,
-                              nb::none(),
-                              nb::float_(10.0),
-                              nb::float_(1.0),
-                              nb::none()};
-  register_resource(*resource, object);
-  nb::inst_mark_ready(object);
-  return object;
-}
-
 nb::object default_pool_of(nb::handle kind, nb::handle device, nb::handle queue, nb::handle use) {
   nb::object queue_object = to_queue(queue, device);
   const auto& pool = default_pool(to_kind(kind), *queue_of(queue_object), to_use(use));
-  return wrap_pool(pool, std::move(queue_object));
+  auto handle = ResourceHandle::share(pool.raw.get());
+  return wrap_pool(std::move(handle), pool.kind, std::move(queue_object), nb::float_(10.0));
 }
 
 }  // namespace
@@ -57,6 +37,23 @@ const Resource& make_default_pool(isthmus_kind_t kind, const Queue& queue, PoolU
     device.pools = std::make_unique<DevicePools>();
   }
   return device.pools->make(kind, queue.raw.get(), use);
+}
+
+nb::object wrap_pool(ResourceHandle raw, isthmus_kind_t kind, nb::object queue, nb::object decay) {
+  if (nb::object existing = find_resource(raw.get()); existing.is_valid()) {
+    return existing;
+  }
+  PoolResource pool;
+  pool.raw = std::move(raw);
+  pool.kind = kind;
+  pool.queue_object = std::move(queue);
+  pool.is_pool = true;
+  pool.budget_object = pool.upstream = nb::none();
+  pool.decay = std::move(decay);
+  pool.wait = nb::float_(1.0);
+  nb::object object = make_instance<PoolResource>(nb::type<PoolResource>(), std::move(pool));
+  register_resource(*nb::inst_ptr<PoolResource>(object), object);
+  return object;
 }
 
 void bind_default_pools(nb::module_& module) {

@@ -18,4 +18,9 @@ namespace isthmus::python {
   return pool != nullptr ? *pool : make_default_pool(kind, queue, use);
 }
 
+// The PoolResource of a pool that the library or a framework created; a new one if it has none, or
+// if that was destroyed. `decay` in seconds, or None.
+[[nodiscard]] ISTHMUS_EXPORTED nb::object wrap_pool(ResourceHandle raw, isthmus_kind_t kind,
+                                                    nb::object queue, nb::object decay);
+
 }  // namespace isthmus::python

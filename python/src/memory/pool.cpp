@@ -32,8 +32,7 @@ std::uint64_t to_limit(nb::handle value, const char* name, nb::handle device, is
 isthmus_budget_t* to_budget(nb::handle value) {
   const auto* budget = value.is_none() ? nullptr : instance_of<Budget>(types.budget, value);
   if (budget == nullptr && !value.is_none()) {
-    raise_python(PyExc_TypeError, "budget must be a Budget or None, not %.100s",
-                 Py_TYPE(value.ptr())->tp_name);
+    raise_wrong_type(value, "budget must be a Budget or None");
   }
   return budget == nullptr ? nullptr : budget->raw.get();
 }
@@ -71,8 +70,7 @@ struct PoolArguments {
   nb::handle device_wait;
 
   [[nodiscard]] isthmus_pool_options_t options(nb::handle device, isthmus_kind_t kind) const {
-    isthmus_pool_options_t options{};
-    options.struct_size = sizeof options;
+    auto options = sized<isthmus_pool_options_t>();
     options.initial_bytes = size_to_allocate(
         kind, device, [&] { return to_bytes(initial_bytes, "initial_bytes", device, kind); });
     if (!growth_bytes.is_none()) {
@@ -96,13 +94,7 @@ template <class Create>
 void make_pool(PoolResource* self, const PoolArguments& arguments,
                const isthmus_pool_options_t& options, Resource base_resource, nb::handle upstream,
                Create create) {
-  const Interruptible call;
-  isthmus_status_t status;
-  {
-    const GilRelease released;
-    status = create(&options, base_resource.raw.out());
-  }
-  call.check(status);
+  call_interruptibly([&] { return create(&options, base_resource.raw.out()); });
   construct_resource(
       self, PoolResource{std::move(base_resource), options.limit_bytes, options.soft_limit_bytes,
                          nb::borrow(arguments.budget), nb::borrow(arguments.decay),
@@ -153,19 +145,10 @@ nb::object limit_or_none(std::uint64_t bytes) {
   return bytes == 0 ? nb::none() : nb::object{nb::int_(bytes)};
 }
 
-nb::object pool_repr(nb::pointer_and_handle<PoolResource> self) {
-  const nb::object repr = resource_repr(self.h);
-  const nb::object prefix = nb::borrow(repr[nb::slice(0, -1)]);
-  const auto info = info_of(*self.p);
-  return nb::steal(PyUnicode_FromFormat("%U, %llu bytes held, %llu free>", prefix.ptr(),
-                                        static_cast<unsigned long long>(info.held_bytes),
-                                        static_cast<unsigned long long>(info.free_bytes)));
-}
-
 }  // namespace
 
 void bind_pool(nb::module_& module) {
-  nb::class_<PoolResource, Resource>(
+  nb::class_<PoolResource, Resource> bound(
       module, "PoolResource",
       "Caches freed memory for later requests: PoolResource(kind=\"device\", device=None,\n"
       "context=None, *, initial_bytes=0, growth_bytes=None, limit_bytes=None, checked=True,\n"
@@ -194,7 +177,9 @@ void bind_pool(nb::module_& module) {
       "With `upstream`, for example a CustomResource, the pool obtains its memory from that\n"
       "instead of the driver, with its kind, device and context, and the memory does not move.\n"
       "UnsupportedError for an upstream that uses a pool, allocates memory of several kinds, or\n"
-      "is monotonic.")
+      "is monotonic.");
+  bind_repr(bound, "pool");
+  bound
       .def("__init__", &init_pool, nb::arg("kind").none() = "device",
            nb::arg("device") = nb::none(), nb::arg("context") = nb::none(), nb::kw_only(),
            nb::arg("initial_bytes").none() = 0, nb::arg("growth_bytes") = nb::none(),
@@ -254,8 +239,7 @@ void bind_pool(nb::module_& module) {
           "For each out-of-memory stage, how often it was tried and how often it satisfied the\n"
           "request. In the order in which they are tried: \"collect\", \"collect_idle\", "
           "\"grow\",\n"
-          "\"trim\", \"budget\", \"device_wait\", \"callback\", \"wait\".")
-      .def("__repr__", &pool_repr, nb::sig("def __repr__(self) -> str"));
+          "\"trim\", \"budget\", \"device_wait\", \"callback\", \"wait\".");
 }
 
 }  // namespace isthmus::python

@@ -76,8 +76,7 @@ std::uint64_t call_function(void* object, const isthmus_oom_request_t* request) 
 
 void init_oom_callback(OomCallback* self, nb::handle function) {
   if (PyCallable_Check(function.ptr()) == 0) {
-    raise_python(PyExc_TypeError, "function must be callable, not %.100s",
-                 Py_TYPE(function.ptr())->tp_name);
+    raise_wrong_type(function, "function must be callable");
   }
   auto* const callback = new OomFunction{function};
   isthmus_oom_callback_t* added = nullptr;
@@ -87,12 +86,10 @@ void init_oom_callback(OomCallback* self, nb::handle function) {
 
 void close_oom_callback(OomCallback& self) {
   if (auto* const raw = self.detach(); raw != nullptr) {
-    const Interruptible call;
-    {
-      const GilRelease released;
+    call_interruptibly([raw] {
       isthmus_oom_callback_remove(raw, 1);
-    }
-    call.check(ISTHMUS_OK);
+      return ISTHMUS_OK;
+    });
   }
 }
 
@@ -162,14 +159,8 @@ void close_oom_callbacks() noexcept {
 }
 
 nb::object snapshot_of_pool(const PoolResource& resource) {
-  isthmus_snapshot_t raw{};
-  raw.struct_size = sizeof raw;
-  isthmus_status_t status;
-  {
-    const GilRelease released;
-    status = isthmus_resource_snapshot(resource.raw.get(), &raw);
-  }
-  check(status);
+  auto raw = sized<isthmus_snapshot_t>();
+  check(without_lock([&] { return isthmus_resource_snapshot(resource.raw.get(), &raw); }));
   return to_snapshot(raw);
 }
 
@@ -178,9 +169,8 @@ nb::object stages_of_pool(const PoolResource& resource) {
   nb::dict all;
   isthmus_oom_stage_t each = 0;
   while (const char* name = isthmus_oom_stage_name(each)) {
-    isthmus_oom_stage_info_t info{};
-    info.struct_size = sizeof info;
-    check(isthmus_oom_stage_info(resource.raw.get(), each++, &info));
+    const auto info =
+        read_info<isthmus_oom_stage_info_t>(isthmus_oom_stage_info, resource.raw.get(), each++);
     all[name] = counts(info.tried, info.served);
   }
   return all;
@@ -189,7 +179,7 @@ nb::object stages_of_pool(const PoolResource& resource) {
 void bind_oom_callbacks(nb::module_& module) {
   isthmus_oom_callback_t* garbage = nullptr;  // never released
   check(isthmus_oom_callback_add(&collect_garbage, isthmus_owner_t{}, &garbage));
-  nb::class_<OomCallback>(
+  nb::class_<OomCallback> bound(
       module, "OomCallback", nb::type_slots(oom_callback_slots), nb::is_weak_referenceable(),
       "An out-of-memory callback: OomCallback(function).\n\n"
       "Until it is closed or dropped, `function(request)`, with an OomRequest, is called before a\n"
@@ -201,22 +191,18 @@ void bind_oom_callbacks(nb::module_& module) {
       "a lock that a thread may hold while it requests memory or closes the callback. It returns\n"
       "the approximate number of bytes that it freed, or None for 0. Its exceptions go to\n"
       "sys.unraisablehook.\n\n"
-      "May be used as a context manager: `with OomCallback(cache.drop):`.")
+      "May be used as a context manager: `with OomCallback(cache.drop):`.");
+  bind_scope<OomCallback>(bound, &enter_nothing, &close_oom_callback);
+  bound
       .def("__init__", &init_oom_callback, nb::arg("function").none(),
            nb::sig("def __init__(self, function: Callable[[OomRequest], int | None]) -> None"))
-      .def("close", &close_oom_callback, nb::sig("def close(self) -> None"),
+      .def("close", &close_oom_callback,
            "Stops the calls: waits until calls in progress have returned, unless close() is\n"
            "called from within such a function. Ctrl-C ends the wait; a call may then still run.\n"
            "Closing twice does nothing. Dropping an OomCallback does not wait.")
       .def_prop_ro(
           "closed", [](const OomCallback& self) { return self.raw == nullptr; },
-          nb::sig("def closed(self) -> bool"), "Whether it was closed.")
-      .def(
-          "__enter__", [](nb::handle self) { return nb::borrow(self); },
-          nb::sig("def __enter__(self) -> Self"))
-      .def(
-          "__exit__", [](OomCallback& self, const nb::args&) { close_oom_callback(self); },
-          nb::sig("def __exit__(self, *exc: object) -> None"))
+          "Whether it was closed.")
       .def("__repr__", &oom_callback_repr, nb::sig("def __repr__(self) -> str"));
 }
 

@@ -50,8 +50,7 @@ std::vector<isthmus_queue_t*> raw_queues(const nb::tuple& queues) {
   for (nb::handle each : queues) {
     const auto* queue = queue_of(each);
     if (queue == nullptr) {
-      raise_python(PyExc_TypeError, "queues must contain Queues, not %.100s",
-                   Py_TYPE(each.ptr())->tp_name);
+      raise_wrong_type(each, "queues must contain Queues");
     }
     raw.push_back(queue->raw.get());
   }
@@ -71,17 +70,13 @@ nb::tuple replay(const Resource& resource, const nb::tuple& queues, nb::handle e
                    sample_buffer->size(), all.size());
     }
   }
-  isthmus_replay_result_t result{};
-  result.struct_size = sizeof result;
-  isthmus_status_t status;
+  auto result = sized<isthmus_replay_result_t>();
   const ExceptionScope exceptions;
-  {
-    const GilRelease released;
-    status = isthmus_resource_replay(resource.raw.get(), queue_handles.data(), queue_handles.size(),
-                                     all.data(), all.size(),
-                                     sample_buffer ? sample_buffer->data() : nullptr, &result);
-  }
-  check(status);
+  check(without_lock([&] {
+    return isthmus_resource_replay(resource.raw.get(), queue_handles.data(), queue_handles.size(),
+                                   all.data(), all.size(),
+                                   sample_buffer ? sample_buffer->data() : nullptr, &result);
+  }));
   exceptions.raise();
   return nb::make_tuple(result.ns, result.maps, result.unmaps);
 }

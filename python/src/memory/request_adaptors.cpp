@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "core/arguments.hpp"
-#include "core/byte_counts.hpp"
 #include "core/errors.hpp"
 #include "core/gil.hpp"
 #include "memory/bindings.hpp"
+#include "memory/budget.hpp"
 #include "memory/resources.hpp"
 
 namespace isthmus::python {
@@ -23,24 +23,18 @@ struct BinningResource : AdaptorResource {
 
 void init_aligned(AlignedResource* self, nb::handle upstream, nb::handle alignment,
                   nb::handle min_bytes) {
-  const auto& upstream_resource = require_resource(upstream, "upstream");
-  const auto aligned_to = to_bytes(alignment, "alignment", nb::handle{}, upstream_resource.kind);
-  const auto threshold = to_bytes(min_bytes, "min_bytes", nb::handle{}, upstream_resource.kind);
-  ResourceHandle resource;
-  check(
-      isthmus_resource_aligned(upstream_resource.raw.get(), aligned_to, threshold, resource.out()));
-  construct_resource(self, AlignedResource{make_adaptor(upstream, std::move(resource))});
+  const auto aligned_to = to_bytes_for(upstream, alignment, "alignment");
+  const auto threshold = to_bytes_for(upstream, min_bytes, "min_bytes");
+  construct_resource(self, AlignedResource{make_adaptor(upstream, isthmus_resource_aligned,
+                                                        aligned_to, threshold)});
 }
 
 void init_prefetch(PrefetchResource* self, nb::handle upstream) {
-  const auto& upstream_resource = require_resource(upstream, "upstream");
-  ResourceHandle resource;
-  check(isthmus_resource_prefetch(upstream_resource.raw.get(), resource.out()));
-  construct_resource(self, PrefetchResource{make_adaptor(upstream, std::move(resource))});
+  construct_resource(self, PrefetchResource{make_adaptor(upstream, isthmus_resource_prefetch)});
 }
 
 void init_binning(BinningResource* self, nb::handle upstream, nb::handle argument) {
-  const auto& upstream_resource = require_resource(upstream, "upstream");
+  static_cast<void>(require_resource(upstream, "upstream"));
   if (!PyDict_Check(argument.ptr())) {
     raise_python(PyExc_TypeError, "bins must be a dict of sizes and resources, not %R",
                  argument.ptr());
@@ -50,38 +44,30 @@ void init_binning(BinningResource* self, nb::handle upstream, nb::handle argumen
   nb::dict by_bytes;
   for (const auto& [max_bytes, bin] : bins) {
     const auto& bin_resource = require_resource(bin, "a bin");
-    const auto bytes = to_bytes(max_bytes, "size of a bin", nb::handle{}, upstream_resource.kind);
+    const auto bytes = to_bytes_for(upstream, max_bytes, "size of a bin");
     raw.push_back({bytes, bin_resource.raw.get()});
     by_bytes[nb::int_(bytes)] = bin;
   }
   std::sort(raw.begin(), raw.end(),
             [](const auto& a, const auto& b) { return a.max_bytes < b.max_bytes; });
-  ResourceHandle resource;
-  check(isthmus_resource_binning(upstream_resource.raw.get(), raw.data(), raw.size(),
-                                 resource.out()));
-  construct_resource(self, BinningResource{make_adaptor(upstream, std::move(resource)), by_bytes});
+  construct_resource(self, BinningResource{make_adaptor(upstream, isthmus_resource_binning,
+                                                        raw.data(), raw.size()),
+                                           by_bytes});
 }
 
 void init_log(LogResource* self, nb::handle upstream, nb::handle path) {
-  const auto& upstream_resource = require_resource(upstream, "upstream");
+  static_cast<void>(require_resource(upstream, "upstream"));  // before the path is converted
   PyObject* encoded = nullptr;
   if (PyUnicode_FSConverter(path.ptr(), &encoded) == 0) {
     raise_set();
   }
   const nb::object bytes = nb::steal(encoded);
-  ResourceHandle resource;
-  check(isthmus_resource_log(upstream_resource.raw.get(), PyBytes_AS_STRING(encoded),
-                             resource.out()));
-  construct_resource(self, LogResource{make_adaptor(upstream, std::move(resource))});
+  construct_resource(
+      self, LogResource{make_adaptor(upstream, isthmus_resource_log, PyBytes_AS_STRING(encoded))});
 }
 
 void flush(const LogResource& self) {
-  isthmus_status_t status;
-  {
-    const GilRelease released;
-    status = isthmus_log_flush(self.raw.get());
-  }
-  check(status);
+  check(without_lock([&] { return isthmus_log_flush(self.raw.get()); }));
 }
 
 }  // namespace
@@ -130,7 +116,7 @@ void bind_request_adaptors(nb::module_& module) {
       .def("__init__", &init_log, nb::arg("upstream").none(), nb::arg("path").none(),
            nb::sig("def __init__(self, upstream: MemoryResource, path: str | PathLike[str]) -> "
                    "None"))
-      .def("flush", &flush, nb::sig("def flush(self) -> None"),
+      .def("flush", &flush,
            "Writes all rows up to the first free that is in progress on another thread. Raises\n"
            "DriverError, once, if rows were lost since the last call because the file could not\n"
            "be written.");

@@ -11,26 +11,8 @@
 namespace isthmus::python {
 namespace {
 
-// The default queue if it is of the resource's context, else a new one.
-nb::object queue_in(const Device& device, nb::handle context) {
-  ContextHandle default_context;
-  check(isthmus_context_default(device.raw.get(), default_context.out()));
-  if (!context.is_valid() || isthmus_context_key(default_context.get()) ==
-                                 isthmus_context_key(context_of(context)->raw.get())) {
-    return default_queue_of(device);
-  }
-  QueueHandle queue;
-  check(isthmus_queue_create(context_of(context)->raw.get(), device.raw.get(), queue.out()));
-  return wrap(std::move(queue));
-}
-
-nb::object device_for(nb::handle queue, nb::handle context) {
-  if (!queue.is_none() || !context.is_valid()) {
-    return to_device(queue);
-  }
-  DeviceHandle first;
-  check(isthmus_context_device(context_of(context)->raw.get(), 0, first.out()));
-  return wrap(std::move(first));
+const Resource* find_resource_object(nb::handle argument) noexcept {
+  return instance_of<Resource>(types.resource, argument);
 }
 
 }  // namespace
@@ -38,26 +20,21 @@ nb::object device_for(nb::handle queue, nb::handle context) {
 ResourceTarget::ResourceTarget(nb::handle kind_argument, nb::handle target_queue,
                                nb::handle context_argument)
     : kind{to_kind(kind_argument)} {
-  const nb::handle named = context_argument.is_none() ? nb::handle{} : context_argument;
-  if (named.is_valid() && context_of(named) == nullptr) {
-    raise_python(PyExc_TypeError, "context must be a Context or None, not %.100s",
-                 Py_TYPE(named.ptr())->tp_name);
+  const auto* named = context_or_none(context_argument);
+  device_object = target_queue.is_none() && named != nullptr ? first_device_of(*named)
+                                                             : to_device(target_queue);
+  const auto& device = *device_of(device_object);
+  if (named == nullptr) {
+    check(isthmus_context_default(device.raw.get(), default_context.out()));
   }
-  device_object = device_for(target_queue, named);
-  if (named.is_valid()) {
-    context = context_of(named)->raw.get();
-  } else {
-    check(isthmus_context_default(device_raw(), default_context.out()));
-    context = default_context.get();
-  }
-  queue = queue_in(*device_of(device_object), named);
+  context = named != nullptr ? named->raw.get() : default_context.get();
+  queue = named != nullptr ? queue_in_context(device, *named) : default_queue_of(device);
 }
 
 const Resource& require_resource(nb::handle argument, const char* name) {
-  const auto* found = instance_of<Resource>(types.resource, argument);
+  const auto* found = find_resource_object(argument);
   if (found == nullptr) {
-    raise_python(PyExc_TypeError, "%s must be a resource of isthmus.memory, not %.100s", name,
-                 Py_TYPE(argument.ptr())->tp_name);
+    raise_wrong_type(argument, "%s must be a resource of isthmus.memory", name);
   }
   return *found;
 }
@@ -66,11 +43,9 @@ const Resource* resource_or_none(nb::handle argument) {
   if (!has_value(argument)) {
     return nullptr;
   }
-  const auto* found = instance_of<Resource>(types.resource, argument);
+  const auto* found = find_resource_object(argument);
   if (found == nullptr) {
-    raise_python(PyExc_TypeError,
-                 "resource must be a resource of isthmus.memory or None, not %.100s",
-                 Py_TYPE(argument.ptr())->tp_name);
+    raise_wrong_type(argument, "resource must be a resource of isthmus.memory or None");
   }
   return found;
 }
@@ -80,21 +55,11 @@ nb::handle device_of_resource(const Resource& resource) {
 }
 
 isthmus_resource_info_t info_of(const Resource& resource) {
-  isthmus_resource_info_t info{};
-  info.struct_size = sizeof info;
+  auto info = sized<isthmus_resource_info_t>();
   const ExceptionScope exceptions;
   check(isthmus_resource_info(resource.raw.get(), &info));
   exceptions.raise();
   return info;
-}
-
-// From Python 3.12 on the name of a type includes that of its module.
-nb::object resource_repr(nb::handle object) {
-  const auto& self = require_resource(object, "self");
-  const auto device_name = describe(*device_of(queue_of(self.queue_object)->device_object));
-  const nb::object name = object.type().attr("__name__");
-  return nb::steal(PyUnicode_FromFormat("<isthmus.memory.%U of %U memory on %s>", name.ptr(),
-                                        kind_name(self.kind).ptr(), device_name.c_str()));
 }
 
 namespace {
@@ -118,13 +83,9 @@ void init_provider(ProviderResource* self, nb::handle kind, nb::handle queue,
 std::uint64_t trim(const Resource& self, nb::handle keep_bytes) {
   const auto min_held_bytes = to_bytes(keep_bytes, "keep_bytes", nb::handle{}, self.kind);
   std::uint64_t released_bytes = 0;
-  isthmus_status_t status;
   const ExceptionScope exceptions;
-  {
-    const GilRelease released;
-    status = isthmus_resource_trim(self.raw.get(), min_held_bytes, &released_bytes);
-  }
-  check(status);
+  check(without_lock(
+      [&] { return isthmus_resource_trim(self.raw.get(), min_held_bytes, &released_bytes); }));
   exceptions.raise();
   return released_bytes;
 }
@@ -149,7 +110,7 @@ nb::object wrap_resource(ResourceHandle raw, nb::handle context) {
   const auto info = info_of(resource);
   resource.kind = info.kind;
   const nb::object device = wrap(DeviceHandle::share(info.device));
-  resource.queue_object = queue_in(*device_of(device), context);
+  resource.queue_object = queue_in_context(*device_of(device), *context_of(context));
   nb::object object = nb::inst_alloc(types.resource);
   new (nb::inst_ptr<Resource>(object)) Resource{std::move(resource)};
   nb::inst_mark_ready(object);
@@ -166,19 +127,14 @@ const char* state_name(isthmus_memory_state_t state) {
 }
 
 nb::object query(nb::handle pointer, nb::handle context) {
-  const auto* queried_context = context.is_none() ? nullptr : context_of(context);
-  if (queried_context == nullptr && !context.is_none()) {
-    raise_python(PyExc_TypeError, "context must be a Context or None, not %.100s",
-                 Py_TYPE(context.ptr())->tp_name);
-  }
+  const auto* queried_context = context_or_none(context);
   const void* address = to_pointer(pointer, "pointer");
-  isthmus_pointer_info_t info{};
-  info.struct_size = sizeof info;
-  check(isthmus_pointer_info(queried_context == nullptr ? nullptr : queried_context->raw.get(),
-                             address, &info));
+  const auto info = read_info<isthmus_pointer_info_t>(
+      isthmus_pointer_info, queried_context == nullptr ? nullptr : queried_context->raw.get(),
+      address);
   ContextHandle context_handle;
-  ResourceHandle resource_handle;
-  check(isthmus_pointer_origin(address, context_handle.out(), resource_handle.out()));
+  auto resource_handle =
+      make_handle<ResourceHandle>(isthmus_pointer_origin, address, context_handle.out());
   nb::object device = nb::none(), owner = nb::none(), resource = nb::none();
   if (info.device != nullptr) {
     device = wrap(DeviceHandle::share(info.device));
@@ -197,12 +153,6 @@ nb::object query(nb::handle pointer, nb::handle context) {
 
 std::uintptr_t key_of(const Resource& self) noexcept {
   return reinterpret_cast<std::uintptr_t>(self.raw.get());
-}
-
-nb::object equal(const Resource& self, nb::handle other) {
-  const auto* other_resource = instance_of<Resource>(types.resource, other);
-  return other_resource == nullptr ? nb::borrow(Py_NotImplemented)
-                                   : nb::bool_(key_of(self) == key_of(*other_resource));
 }
 
 constexpr auto k_custom_resource_hint =
@@ -233,12 +183,7 @@ PyMethodDef resource_methods[] = {
 PyType_Slot resource_slots[] = {{Py_tp_methods, resource_methods}, {0, nullptr}};
 
 void verify(const Resource& self) {
-  isthmus_status_t status;
-  {
-    const GilRelease released;
-    status = isthmus_resource_verify(self.raw.get());
-  }
-  check(status);
+  check(without_lock([&] { return isthmus_resource_verify(self.raw.get()); }));
 }
 
 }  // namespace
@@ -248,6 +193,15 @@ void raise_abstract(nb::handle self, const nb::args&, const nb::kwargs&) {
                "%.100s is the base class of resources and cannot be instantiated; %s",
                Py_TYPE(self.ptr())->tp_name, k_custom_resource_hint);
 }
+
+namespace {
+
+template <auto Field>
+std::uint64_t info_field(const Resource& self) {
+  return info_of(self).*Field;
+}
+
+}  // namespace
 
 nb::class_<Resource> bind_resource(nb::module_& module) {
   nb::class_<Resource> base(
@@ -271,34 +225,25 @@ nb::class_<Resource> bind_resource(nb::module_& module) {
           "context",
           [](const Resource& self) { return queue_of(self.queue_object)->context_object; },
           nb::sig("def context(self) -> Context"), "The context that its memory belongs to.")
+      .def_prop_ro("held_bytes", &info_field<&isthmus_resource_info_t::held_bytes>,
+                   "Bytes of the driver's memory that the resource holds; a provider holds none.")
+      .def_prop_ro("free_bytes", &info_field<&isthmus_resource_info_t::free_bytes>,
+                   "Held bytes that no buffer, thread or size class uses.")
       .def_prop_ro(
-          "held_bytes", [](const Resource& self) { return info_of(self).held_bytes; },
-          nb::sig("def held_bytes(self) -> int"),
-          "Bytes of the driver's memory that the resource holds; a provider holds none.")
-      .def_prop_ro(
-          "free_bytes", [](const Resource& self) { return info_of(self).free_bytes; },
-          nb::sig("def free_bytes(self) -> int"),
-          "Held bytes that no buffer, thread or size class uses.")
-      .def_prop_ro(
-          "maps", [](const Resource& self) { return info_of(self).maps; },
-          nb::sig("def maps(self) -> int"),
+          "maps", &info_field<&isthmus_resource_info_t::maps>,
           "How often the driver allocated memory for it, or mapped memory at another address.")
-      .def_prop_ro(
-          "unmaps", [](const Resource& self) { return info_of(self).unmaps; },
-          nb::sig("def unmaps(self) -> int"),
-          "How often memory was returned to the driver, or unmapped from its address.")
-      .def("verify", &verify, nb::sig("def verify(self) -> None"),
+      .def_prop_ro("unmaps", &info_field<&isthmus_resource_info_t::unmaps>,
+                   "How often memory was returned to the driver, or unmapped from its address.")
+      .def("verify", &verify,
            "Checks all records of this resource and its upstreams. Raises ValueError with the\n"
            "errors that a DebugResource detected, now or before, InternalError if a pool's\n"
            "records are inconsistent. Slow.")
       .def("trim", &trim, nb::arg("keep_bytes").none() = 0,
            nb::sig("def trim(self, keep_bytes: ByteCount = 0) -> int"),
            "Returns free memory to the driver while more than `keep_bytes` are held. The result\n"
-           "is the number of bytes returned. Memory in thread caches counts as free.")
-      .def("__eq__", &equal, nb::arg("other").none(),
-           nb::sig("def __eq__(self, other: object) -> bool"))
-      .def("__hash__", &key_of)
-      .def("__repr__", &resource_repr, nb::sig("def __repr__(self) -> str"));
+           "is the number of bytes returned. Memory in thread caches counts as free.");
+  bind_key<Resource>(base, &key_of, &find_resource_object);
+  bind_repr(base, "resource");
   nb::class_<ProviderResource, Resource>(
       module, "ProviderResource",
       "The driver's own allocator: ProviderResource(kind=\"device\", device=None, context=None,\n"

@@ -2,6 +2,7 @@
 #pragma once
 // Common parts of the classes of memory resources. Needs the interpreter's lock.
 
+#include "core/errors.hpp"
 #include "core/objects.hpp"
 #include "core/resource_objects.hpp"
 
@@ -35,15 +36,18 @@ struct ResourceTarget {
 // The library's information about the resource. Throws the exception of a Python function that the
 // query called.
 [[nodiscard]] ISTHMUS_EXPORTED isthmus_resource_info_t info_of(const Resource& resource);
-[[nodiscard]] nb::object resource_repr(nb::handle object);
 
 // The constructor of classes that exist only as a base.
 [[noreturn]] void raise_abstract(nb::handle self, const nb::args&, const nb::kwargs&);
 
-// An adaptor over `upstream`.
-[[nodiscard]] inline AdaptorResource make_adaptor(nb::handle upstream, ResourceHandle resource) {
-  const auto& upstream_resource = *nb::inst_ptr<Resource>(upstream);
-  return {{std::move(resource), upstream_resource.kind, upstream_resource.queue_object, true},
+// The adaptor that create(upstream, arguments..., result), a function of the library, creates.
+// TypeError if `upstream` is not a resource.
+template <class Create, class... Arguments>
+[[nodiscard]] AdaptorResource make_adaptor(nb::handle upstream, Create create,
+                                           Arguments... arguments) {
+  const auto& source = require_resource(upstream, "upstream");
+  return {{make_handle<ResourceHandle>(create, source.raw.get(), arguments...), source.kind,
+           source.queue_object, true},
           nb::borrow(upstream)};
 }
 

@@ -78,7 +78,7 @@ const char* frames_of_python(void* owner) noexcept try {
 
 void init_tracking(TrackingResource* self, nb::handle upstream, nb::handle frames,
                    nb::handle native_frames) {
-  const auto& upstream_resource = require_resource(upstream, "upstream");
+  static_cast<void>(require_resource(upstream, "upstream"));
   const auto python = to_size(frames, "frames");
   const auto native = to_size(native_frames, "native_frames");
   if (python > ISTHMUS_MAX_FRAMES || native > ISTHMUS_MAX_FRAMES) {
@@ -87,21 +87,39 @@ void init_tracking(TrackingResource* self, nb::handle upstream, nb::handle frame
                  static_cast<int>(ISTHMUS_MAX_FRAMES),
                  python > ISTHMUS_MAX_FRAMES ? python : native);
   }
-  ResourceHandle resource;
-  check(isthmus_resource_allocation_tracker(
-      upstream_resource.raw.get(), static_cast<std::uint32_t>(native),
-      python != 0 ? &frames_of_python : nullptr,
-      python != 0 ? defer_owner(new FrameCount{python}) : isthmus_owner_t{}, resource.out()));
-  construct_resource(self, TrackingResource{make_adaptor(upstream, std::move(resource))});
+  construct_resource(
+      self, TrackingResource{make_adaptor(
+                upstream, isthmus_resource_allocation_tracker, static_cast<std::uint32_t>(native),
+                python != 0 ? &frames_of_python : nullptr,
+                python != 0 ? defer_owner(new FrameCount{python}) : isthmus_owner_t{})});
 }
 
 struct VisitedBlock {
   isthmus_tracked_allocation_t record;
   std::string stack;
 };
-struct VisitedBlocks {
-  std::vector<VisitedBlock> all;
-  bool is_complete = true;
+using VisitedUsage = std::pair<const char*, isthmus_statistics_info_t>;
+
+// The records that a function of the library passes to a callback, which must not throw.
+template <class Record>
+class Visited {
+ public:
+  template <class... Members>
+  void add(Members&&... members) noexcept {
+    try {
+      all_.push_back({std::forward<Members>(members)...});
+    } catch (const std::bad_alloc&) {
+      is_complete_ = false;
+    }
+  }
+  // Throws std::bad_alloc if a record is missing.
+  [[nodiscard]] const std::vector<Record>& all() const {
+    return is_complete_ ? all_ : throw std::bad_alloc{};
+  }
+
+ private:
+  std::vector<Record> all_;
+  bool is_complete_ = true;
 };
 
 nb::object lines_of(const std::string& text) {
@@ -109,57 +127,30 @@ nb::object lines_of(const std::string& text) {
 }
 
 nb::object live_blocks(const TrackingResource& self) {
-  VisitedBlocks visited;
-  const isthmus_tracked_allocation_function_t add = [](void* object,
-                                                       const isthmus_tracked_allocation_t* each) {
-    auto& output = *static_cast<VisitedBlocks*>(object);
-    try {
-      output.all.push_back({*each, each->stack});
-    } catch (const std::bad_alloc&) {
-      output.is_complete = false;
-    }
+  Visited<VisitedBlock> visited;
+  const auto add = [](void* object, const isthmus_tracked_allocation_t* each) {
+    static_cast<Visited<VisitedBlock>*>(object)->add(*each, each->stack);
   };
-  isthmus_status_t status;
-  {
-    const GilRelease released;
-    status = isthmus_allocation_tracker_visit(self.raw.get(), add, &visited);
-  }
-  check(status);
-  if (!visited.is_complete) {
-    throw std::bad_alloc{};
-  }
+  check(without_lock(
+      [&] { return isthmus_allocation_tracker_visit(self.raw.get(), add, &visited); }));
   const nb::object block = nb::module_::import_("isthmus._pressure").attr("TrackedBlock");
   nb::list blocks;
-  for (const auto& [what, stack] : visited.all) {
+  for (const auto& [what, stack] : visited.all()) {
     blocks.append(block(reinterpret_cast<std::uintptr_t>(what.pointer), what.nbytes, what.queue_key,
                         what.order, what.thread, tag_name(what.tag), lines_of(stack)));
   }
   return blocks;
 }
 
-struct VisitedUsage {
-  std::vector<std::pair<const char*, isthmus_statistics_info_t>> all;
-  bool is_complete = true;
-};
-
 nb::object usage_by_tag(const TrackingResource& self) {
-  VisitedUsage visited;
-  const isthmus_tag_usage_function_t add = [](void* object, const char* tag,
-                                              const isthmus_statistics_info_t* usage) {
-    auto& output = *static_cast<VisitedUsage*>(object);
-    try {
-      output.all.emplace_back(tag, *usage);
-    } catch (const std::bad_alloc&) {
-      output.is_complete = false;
-    }
+  Visited<VisitedUsage> visited;
+  const auto add = [](void* object, const char* tag, const isthmus_statistics_info_t* usage) {
+    static_cast<Visited<VisitedUsage>*>(object)->add(tag, *usage);
   };
   check(isthmus_allocation_tracker_usage(self.raw.get(), add, &visited));
-  if (!visited.is_complete) {
-    throw std::bad_alloc{};
-  }
   const nb::object usage = nb::module_::import_("isthmus._pressure").attr("TagUsage");
   nb::dict by_tag;
-  for (const auto& [tag, of] : visited.all) {
+  for (const auto& [tag, of] : visited.all()) {
     by_tag[tag_name(tag)] = usage(of.current_bytes, of.current_count, of.peak_bytes, of.peak_count,
                                   of.total_bytes, of.total_count);
   }
@@ -169,16 +160,15 @@ nb::object usage_by_tag(const TrackingResource& self) {
 nb::object report(const TrackingResource& self) {
   std::string text(4096, '\0');
   std::size_t length = 0;
-  isthmus_status_t status;
-  {
-    const GilRelease released;
+  check(without_lock([&] {
+    isthmus_status_t status;
     while ((status = isthmus_allocation_tracker_report(self.raw.get(), text.data(), text.size(),
                                                        &length)) == ISTHMUS_OK &&
            length >= text.size()) {
       text.resize(length + length / 4 + 1);  // it may have grown meanwhile
     }
-  }
-  check(status);
+    return status;
+  }));
   return nb::str(text.c_str(), length);
 }
 
@@ -188,8 +178,7 @@ void init_tag(Tag* self, nb::handle name) {
       PyUnicode_Check(name.ptr()) != 0 ? PyUnicode_AsUTF8AndSize(name.ptr(), &length) : nullptr;
   if (text == nullptr) {
     PyErr_Clear();
-    raise_python(PyExc_TypeError, "name must be a str that UTF-8 can encode, not %.100s",
-                 Py_TYPE(name.ptr())->tp_name);
+    raise_wrong_type(name, "name must be a str that UTF-8 can encode");
   }
   if (std::strlen(text) != static_cast<std::size_t>(length)) {
     raise_python(PyExc_ValueError, "name must not contain a NUL character");
@@ -268,7 +257,6 @@ void bind_tracking(nb::module_& module) {
           [](const TrackingResource& self) {
             check(isthmus_allocation_tracker_reset(self.raw.get()));
           },
-          nb::sig("def reset(self) -> None"),
           "Blocks that are live now are no longer reported, but can still be freed. In the usage\n"
           "of tags the peaks are set to the live bytes, and the totals to 0.");
 }

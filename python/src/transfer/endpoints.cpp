@@ -279,11 +279,11 @@ Endpoint to_endpoint(nb::handle object, Access access, const char* role) {
   if (const auto interface = read_interface(object, access)) {
     return dense_foreign_endpoint(object, *interface, access, role);
   }
-  raise_python(PyExc_TypeError,
-               "%s must be a Buffer, have the buffer protocol (bytes, bytearray, memoryview, "
-               "array.array, numpy.ndarray), __sycl_usm_array_interface__ or "
-               "__cuda_array_interface__, not %.100s",
-               role, Py_TYPE(object.ptr())->tp_name);
+  raise_wrong_type(
+      object,
+      "%s must be a Buffer, have the buffer protocol (bytes, bytearray, memoryview, array.array, "
+      "numpy.ndarray), __sycl_usm_array_interface__ or __cuda_array_interface__",
+      role);
 }
 
 void require_range(const Endpoint& endpoint, std::size_t nbytes, const char* role) {

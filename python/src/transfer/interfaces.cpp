@@ -13,10 +13,9 @@
 namespace isthmus::python {
 
 isthmus_kind_t query_kind(const Queue& queue, const void* pointer) {
-  isthmus_pointer_info_t info{};
-  info.struct_size = sizeof info;
-  check(isthmus_pointer_info(context_of(queue.context_object)->raw.get(), pointer, &info));
-  return info.kind;
+  return read_info<isthmus_pointer_info_t>(isthmus_pointer_info,
+                                           context_of(queue.context_object)->raw.get(), pointer)
+      .kind;
 }
 
 namespace {
@@ -24,25 +23,13 @@ namespace {
 constexpr const char* k_sycl_protocol = "__sycl_usm_array_interface__";
 constexpr const char* k_cuda_protocol = "__cuda_array_interface__";
 
-// The default queue if it is of this context, else a new one on the pointer's device.
-nb::object queue_in_context(const Context& context, const void* pointer) {
-  isthmus_pointer_info_t info{};
-  info.struct_size = sizeof info;
-  check(isthmus_pointer_info(context.raw.get(), pointer, &info));
-  DeviceHandle device;
-  if (info.device != nullptr) {
-    device = DeviceHandle::share(info.device);
-  } else {
-    check(isthmus_context_device(context.raw.get(), 0, device.out()));
-  }
-  QueueHandle queue;
-  check(isthmus_queue_default(device.get(), queue.out()));
-  if (isthmus_context_key(info_of(queue.get()).context) != isthmus_context_key(context.raw.get())) {
-    QueueHandle created;
-    check(isthmus_queue_create(context.raw.get(), device.get(), created.out()));
-    queue = std::move(created);
-  }
-  return wrap(std::move(queue));
+// A queue of this context, on the pointer's device.
+nb::object queue_for_pointer(const Context& context, const void* pointer) {
+  const auto info =
+      read_info<isthmus_pointer_info_t>(isthmus_pointer_info, context.raw.get(), pointer);
+  const nb::object device =
+      info.device != nullptr ? wrap(DeviceHandle::share(info.device)) : first_device_of(context);
+  return queue_in_context(*device_of(device), context);
 }
 
 // The queue of a dpctl filter; not valid if dpctl is not imported or does not know the filter. Uses
@@ -175,7 +162,7 @@ nb::object InterfaceReader::sycl_queue(const void* pointer) const {
     return syclobj;
   }
   if (syclobj.is_valid() && context_of(syclobj) != nullptr) {
-    return queue_in_context(*context_of(syclobj), pointer);
+    return queue_for_pointer(*context_of(syclobj), pointer);
   }
   if (syclobj.is_valid() && device_of(syclobj) != nullptr) {
     return to_queue(nb::handle{}, syclobj);
@@ -189,7 +176,7 @@ nb::object InterfaceReader::sycl_queue(const void* pointer) const {
   }
   adopted = syclobj.is_valid() ? find_sycl_context(syclobj) : nb::object{};
   if (adopted.is_valid()) {
-    return queue_in_context(*context_of(adopted), pointer);
+    return queue_for_pointer(*context_of(adopted), pointer);
   }
   raise_python(PyExc_ValueError,
                "syclobj of %s must be a Queue or Context, of Isthmus or dpctl, a capsule of one, a "
@@ -206,7 +193,7 @@ nb::object InterfaceReader::cuda_queue(const void* pointer) const {
   }
   ContextHandle shared;  // shared by all CUDA devices
   check(isthmus_context_default(find_cuda_device(0).get(), shared.out()));
-  const nb::object default_queue = queue_in_context(*context_of(wrap(std::move(shared))), pointer);
+  const nb::object default_queue = queue_for_pointer(*context_of(wrap(std::move(shared))), pointer);
   const nb::object stream = entry("stream");
   if (!stream.is_valid() || stream.is_none()) {
     return default_queue;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies of N-dimensional arrays.
 
-#include <algorithm>
-
 #include "core/arguments.hpp"
 #include "transfer/bindings.hpp"
 #include "transfer/transfers.hpp"
@@ -10,136 +8,112 @@
 namespace isthmus::python {
 namespace {
 
-Sizes to_sizes(nb::handle argument, const char* name) {
-  const nb::object all = nb::steal(PySequence_Tuple(argument.ptr()));
-  if (!all.is_valid()) {
-    raise_set();
-  }
-  Sizes sizes;
+ArrayNumbers to_numbers(nb::handle argument, const char* name) {
+  const nb::object all = steal_or_raise(PySequence_Tuple(argument.ptr()));
+  ArrayNumbers numbers;
   for (nb::handle each : all) {
-    sizes.push_back(to_size(each, name));
+    numbers.push_back(static_cast<std::int64_t>(to_size(each, name)));
   }
-  return sizes;
-}
-
-// Strides in C order, without gaps. Pre: the product of the extents was checked.
-Sizes dense(const Sizes& shape, std::size_t item) {
-  Sizes strides(shape.size());
-  for (std::size_t i = shape.size(); i-- > 0;) {
-    strides[i] = item;
-    item *= std::max<std::size_t>(shape[i], 1);
-  }
-  return strides;
+  return numbers;
 }
 
 // The bytes from the start of the first element to the end of the last one; OutOfRangeError if that
-// exceeds the address space.
-std::size_t extent_of(const Sizes& shape, const Sizes& strides, std::size_t item,
-                      const char* role) {
-  std::size_t end = item;
-  for (std::size_t i = 0; i < shape.size(); ++i) {
-    if (shape[i] == 0) {
-      return 0;
-    }
-    std::size_t distance = 0;
-    if (__builtin_mul_overflow(shape[i] - 1, strides[i], &distance) ||
-        __builtin_add_overflow(end, distance, &end)) {
-      raise_python(error_type(ISTHMUS_ERROR_OUT_OF_RANGE),
-                   "%zu elements %zu bytes apart in the %s do not fit in 64 bits", shape[i],
-                   strides[i], role);
-    }
+// exceeds the address space. Pre: no stride is negative.
+std::size_t extent_of(const ArrayLayout& layout, const char* role) {
+  if (layout.is_empty()) {
+    return 0;
   }
-  return end;
+  const auto range = layout.checked_byte_range(layout.item);
+  if (!range) {
+    raise_python(error_type(ISTHMUS_ERROR_OUT_OF_RANGE),
+                 "elements of shape %R and strides %R in the %s do not fit in 63 bits",
+                 to_tuple(layout.shape).ptr(), to_tuple(layout.strides).ptr(), role);
+  }
+  return static_cast<std::size_t>(range->end);
 }
 
 struct Side {
   const char* role;
   Endpoint endpoint;
-  // As the object itself describes them.
-  Sizes shape;
-  Sizes strides;
-  std::size_t item = 0;
+  // As the object itself describes it. The element size is 0 for contiguous bytes, which take the
+  // shape of the other side.
+  ArrayLayout layout;
 
-  // Contiguous bytes have no layout: they take the shape of the other side.
-  [[nodiscard]] bool has_layout() const { return item != 0; }
+  [[nodiscard]] bool has_layout() const { return layout.item != 0; }
   [[nodiscard]] bool is_bytes() const {
-    return item == 1 && shape.size() == 1 && (strides[0] == 1 || shape[0] <= 1);
+    return layout.item == 1 && layout.shape.size() == 1 &&
+           (layout.strides[0] == 1 || layout.shape[0] <= 1);
+  }
+  [[nodiscard]] bool has_shape(const ArrayLayout& other) const {
+    return layout.shape == other.shape && layout.item == other.item;
   }
 };
 
 Side to_side(nb::handle object, Access access, const char* role) {
-  auto array = to_array_endpoint(object, access, role);
-  if (!array) {
-    return {role, to_endpoint(object, access, role), {}, {}, 0};
+  if (auto array = to_array_endpoint(object, access, role)) {
+    return {role, std::move(array->endpoint), std::move(array->layout)};
   }
-  const auto& layout = array->layout;
-  return {role, std::move(array->endpoint), as_sizes(layout.shape), as_sizes(layout.strides),
-          static_cast<std::size_t>(layout.item)};
+  Side side{role, to_endpoint(object, access, role), {}};
+  side.layout.item = 0;
+  return side;
 }
 
-struct Array {
-  Sizes shape;
-  std::size_t item = 1;
-};
-
 // The shape of the sides that are arrays; the shape of bytes is used only if there are none.
-Array shape_of(const Side& target, const Side& source) {
+ArrayLayout shape_of(const Side& target, const Side& source) {
   const auto is_array = [](const Side& one) { return one.has_layout() && !one.is_bytes(); };
-  if (is_array(target) && is_array(source) &&
-      (target.shape != source.shape || target.item != source.item)) {
+  if (is_array(target) && is_array(source) && !target.has_shape(source.layout)) {
     raise_python(PyExc_ValueError,
                  "destination and source differ in shape or element size: pass `shape` and "
                  "`itemsize`, and the strides of sides that are not contiguous");
   }
   for (const auto* one : {&target, &source}) {
     if (is_array(*one)) {
-      return {one->shape, one->item};
+      return {{one->layout.shape}, one->layout.item};
     }
   }
   if (!target.has_layout() && !source.has_layout()) {
     raise_python(PyExc_ValueError,
                  "neither the destination nor the source has a shape: pass `shape` and `itemsize`");
   }
-  const auto& bytes = source.has_layout() ? source : target;
-  return {bytes.shape, bytes.item};
+  const auto& bytes = (source.has_layout() ? source : target).layout;
+  return {{bytes.shape}, bytes.item};
 }
 
 // The strides in `argument`, else those of the array if it has this shape, else those of packed
-// elements.
-Sizes strides_of(const Side& side, nb::handle argument, const Array& array) {
-  if (!argument.is_none()) {
-    auto strides = to_sizes(argument, "stride");
-    if (strides.size() != array.shape.size()) {
-      raise_python(PyExc_ValueError,
-                   "strides of the %s must have one number for each of the %zu dimensions, not %zu",
-                   side.role, array.shape.size(), strides.size());
-    }
-    return strides;
+// elements. Pre: the size of packed elements was checked.
+ArrayLayout with_strides(const Side& side, nb::handle argument, ArrayLayout array) {
+  if (argument.is_none()) {
+    array.strides = side.has_layout() && side.has_shape(array)
+                        ? side.layout.strides
+                        : isthmus::detail::dense_strides(array.shape, array.item);
+    return array;
   }
-  return side.has_layout() && side.shape == array.shape && side.item == array.item
-             ? side.strides
-             : dense(array.shape, array.item);
+  array.strides = to_numbers(argument, "stride");
+  if (array.strides.size() != array.shape.size()) {
+    raise_python(PyExc_ValueError,
+                 "strides of the %s must have one number for each of the %zu dimensions, not %zu",
+                 side.role, array.shape.size(), array.strides.size());
+  }
+  return array;
 }
 
 struct NdRequest {
   nb::handle dst, src, shape, itemsize, dst_strides, src_strides, dst_offset, src_offset;
 };
 
-Array to_array(const NdRequest& request, const Side& target, const Side& source) {
+ArrayLayout to_array(const NdRequest& request, const Side& target, const Side& source) {
   if (request.shape.is_none()) {
     if (!request.itemsize.is_none()) {
       raise_python(PyExc_ValueError, "itemsize needs a shape: pass `shape` too");
     }
     return shape_of(target, source);
   }
-  Array array{to_sizes(request.shape, "extent"), to_size_or(request.itemsize, "itemsize", 1)};
-  std::size_t nbytes = array.item;
-  for (const auto extent : array.shape) {
-    if (__builtin_mul_overflow(nbytes, std::max<std::size_t>(extent, 1), &nbytes)) {
-      raise_python(error_type(ISTHMUS_ERROR_OUT_OF_RANGE),
-                   "an array of shape %R and itemsize %zu does not fit in 64 bits",
-                   request.shape.ptr(), array.item);
-    }
+  ArrayLayout array{{to_numbers(request.shape, "extent")},
+                    static_cast<std::int64_t>(to_size_or(request.itemsize, "itemsize", 1))};
+  if (!isthmus::detail::fits_memory(array.shape, array.item)) {
+    raise_python(error_type(ISTHMUS_ERROR_OUT_OF_RANGE),
+                 "an array of shape %R and itemsize %lld does not fit in 63 bits",
+                 request.shape.ptr(), static_cast<long long>(array.item));
   }
   return array;
 }
@@ -147,18 +121,14 @@ Array to_array(const NdRequest& request, const Side& target, const Side& source)
 nb::object copy(const NdRequest& request, const OperationArguments& arguments) {
   Side destination = to_side(request.dst, Access::write, "destination");
   Side source = to_side(request.src, Access::read, "source");
-  const auto block = to_array(request, destination, source);
-  const auto destination_strides = strides_of(destination, request.dst_strides, block);
-  const auto source_strides = strides_of(source, request.src_strides, block);
+  const auto array = to_array(request, destination, source);
+  const auto target_layout = with_strides(destination, request.dst_strides, array);
+  const auto source_layout = with_strides(source, request.src_strides, array);
   destination.endpoint.raw.offset = to_size(request.dst_offset, "destination offset");
   source.endpoint.raw.offset = to_size(request.src_offset, "source offset");
-  require_range(source.endpoint, extent_of(block.shape, source_strides, block.item, "source"),
-                "source");
-  require_range(destination.endpoint,
-                extent_of(block.shape, destination_strides, block.item, "destination"),
-                "destination");
-  return copy_strided({destination.endpoint, source.endpoint, destination_strides, source_strides,
-                       block.shape, block.item},
+  require_range(source.endpoint, extent_of(source_layout, "source"), "source");
+  require_range(destination.endpoint, extent_of(target_layout, "destination"), "destination");
+  return copy_strided(destination.endpoint, source.endpoint, target_layout, source_layout.strides,
                       arguments);
 }
 
@@ -173,12 +143,11 @@ nb::object copy_nd(nb::handle dst, nb::handle src, nb::handle shape, nb::handle 
 
 void bind_nd(nb::module_& module) {
   const auto none = nb::none();
-  module.def(
-      "copy_nd", &copy_nd, nb::arg("dst").none(), nb::arg("src").none(), nb::kw_only(),
+  def_operation(
+      module, "copy_nd", &copy_nd, nb::arg("dst").none(), nb::arg("src").none(), nb::kw_only(),
       nb::arg("shape") = none, nb::arg("itemsize") = none, nb::arg("dst_strides") = none,
       nb::arg("src_strides") = none, nb::arg("dst_offset").none() = 0,
-      nb::arg("src_offset").none() = 0, nb::arg("queue") = none,
-      nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
+      nb::arg("src_offset").none() = 0,
       nb::sig("def copy_nd(dst: object, src: object, *, shape: Sequence[int] | None = None, "
               "itemsize: int | None = None, dst_strides: Sequence[int] | None = None, src_strides: "
               "Sequence[int] | None = None, dst_offset: int = 0, src_offset: int = 0, queue: Queue "

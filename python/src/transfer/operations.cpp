@@ -92,11 +92,7 @@ void release_after_event(isthmus_event_t* event, Operation& operation) {
 template <class Call>
 void submit_interruptibly(Call call, const EventHandle& submitted, Operation& operation) {
   const Interruptible interruptible;
-  isthmus_status_t status;
-  {
-    const GilRelease released;
-    status = call();
-  }
+  const auto status = without_lock(call);
   try {
     interruptible.check(status);
   } catch (...) {

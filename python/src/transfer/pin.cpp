@@ -42,9 +42,7 @@ MemoryToPin memory_of(nb::handle array) {
   Endpoint endpoint = to_endpoint(array, Access::read, "array");
   MemoryToPin memory{endpoint.raw.pointer, endpoint.nbytes};
   if (endpoint.raw.buffer != nullptr) {
-    isthmus_buffer_info_t info{};
-    info.struct_size = sizeof info;
-    check(isthmus_buffer_info(endpoint.raw.buffer, &info));
+    const auto info = read_info<isthmus_buffer_info_t>(isthmus_buffer_info, endpoint.raw.buffer);
     memory.pointer = info.pointer;
     memory.read_only = info.read_only != 0;
   } else if (endpoint.memory != nullptr) {
@@ -76,13 +74,10 @@ nb::object pin_memory(nb::handle array, nb::handle nbytes, nb::handle device, nb
   }
   const auto memory = is_address ? memory_at(array, nbytes, owner) : memory_of(array);
   isthmus_pin_t* pin = nullptr;
-  isthmus_status_t status;
-  {
-    const GilRelease released;
-    status = isthmus_pin_add(device_of(device_object)->raw.get(), memory.pointer, memory.nbytes,
-                             only_read || memory.read_only ? 1 : 0, memory.owner, &pin);
-  }
-  check(status);
+  check(without_lock([&] {
+    return isthmus_pin_add(device_of(device_object)->raw.get(), memory.pointer, memory.nbytes,
+                           only_read || memory.read_only ? 1 : 0, memory.owner, &pin);
+  }));
   return nb::cast(new MemoryPin{pin, std::move(device_object)}, nb::rv_policy::take_ownership);
 }
 
@@ -90,10 +85,7 @@ isthmus_pin_info_t info_of(const MemoryPin& pin) {
   if (pin.raw == nullptr) {
     raise_python(error_type(ISTHMUS_ERROR_CLOSED), "this pin was released");
   }
-  isthmus_pin_info_t info{};
-  info.struct_size = sizeof info;
-  check(isthmus_pin_info(pin.raw, &info));
-  return info;
+  return read_info<isthmus_pin_info_t>(isthmus_pin_info, pin.raw);
 }
 
 // Also drops the reference to the owner at once, because the caller may resize that object next.
@@ -115,34 +107,21 @@ void release(MemoryPin& self) {
   drain_deferred();
 }
 
-nb::object pin_repr(const MemoryPin& self) {
-  if (self.raw == nullptr) {
-    return nb::str("<isthmus.Pin, released>");
-  }
-  const auto info = info_of(self);
-  const auto device_name = describe(*device_of(self.device_object));
-  return nb::steal(PyUnicode_FromFormat(
-      "<isthmus.Pin of %zu bytes at %p, %s %s>", info.nbytes, info.pointer,
-      info.is_registered != 0 ? "registered with" : "not registered with", device_name.c_str()));
-}
-
 }  // namespace
 
 void bind_pin(nb::module_& module) {
-  nb::class_<MemoryPin>(module, "Pin", nb::is_weak_referenceable(),
-                        "Pinned memory, from isthmus.pin() until release() or the end of `with`.")
-      .def("release", &release, nb::sig("def release(self) -> None"),
+  nb::class_<MemoryPin> bound(
+      module, "Pin", nb::is_weak_referenceable(),
+      "Pinned memory, from isthmus.pin() until release() or the end of `with`.");
+  bind_repr(bound, "pin");
+  bind_scope<MemoryPin>(bound, &enter_nothing, &release);
+  bound
+      .def("release", &release,
            "Waits for the copies of the memory that are in flight and unpins it, unless other\n"
            "pins overlap it. A second call does nothing. Dropping a Pin does the same without\n"
            "waiting: the array is kept alive until then.")
-      .def(
-          "__enter__", [](nb::object self) { return self; }, nb::sig("def __enter__(self) -> Self"))
-      .def(
-          "__exit__", [](MemoryPin& self, nb::args) { release(self); },
-          nb::sig("def __exit__(self, *exc: object) -> None"))
       .def_prop_ro(
           "nbytes", [](const MemoryPin& self) { return info_of(self).nbytes; },
-          nb::sig("def nbytes(self) -> int"),
           "Number of bytes that were pinned. ClosedError after release(), as for all properties\n"
           "below.")
       .def_prop_ro(
@@ -150,10 +129,9 @@ void bind_pin(nb::module_& module) {
           [](const MemoryPin& self) {
             return reinterpret_cast<std::uintptr_t>(info_of(self).pointer);
           },
-          nb::sig("def ptr(self) -> int"), "The address of the pinned bytes.")
+          "The address of the pinned bytes.")
       .def_prop_ro(
           "is_registered", [](const MemoryPin& self) { return info_of(self).is_registered != 0; },
-          nb::sig("def is_registered(self) -> bool"),
           "False if no registration was needed: the device copies the memory as fast without it,\n"
           "or other code has registered the memory.")
       .def_prop_ro(
@@ -162,8 +140,7 @@ void bind_pin(nb::module_& module) {
             static_cast<void>(info_of(self));
             return self.device_object;
           },
-          nb::sig("def device(self) -> Device"), "The device that the memory is pinned for.")
-      .def("__repr__", &pin_repr, nb::sig("def __repr__(self) -> str"));
+          nb::sig("def device(self) -> Device"), "The device that the memory is pinned for.");
   module.def(
       "pin", &pin_memory, nb::arg("array").none(), nb::arg("nbytes") = nb::none(), nb::kw_only(),
       nb::arg("device") = nb::none(), nb::arg("read_only").none() = false,

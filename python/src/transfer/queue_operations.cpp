@@ -13,13 +13,12 @@ namespace {
 nb::object fence(const Queue& self, nb::handle after) {
   const OperationArguments arguments{nb::handle{}, after, false};
   EventHandle event;
-  isthmus_status_t status;
-  {
-    const GilRelease released{!arguments.after.empty() || !self.submits_at_once};
-    status = isthmus_queue_fence(self.raw.get(), arguments.after.data(), arguments.after.size(),
-                                 event.out());
-  }
-  check(status);
+  check(without_lock(
+      [&] {
+        return isthmus_queue_fence(self.raw.get(), arguments.after.data(), arguments.after.size(),
+                                   event.out());
+      },
+      !arguments.after.empty() || !self.submits_at_once));
   return wrap(std::move(event));
 }
 

@@ -80,10 +80,7 @@ std::size_t to_number(nb::handle value, const char* name, std::size_t row) {
 RangeList from_sequence(nb::handle ranges, bool has_common, std::size_t nbytes) {
   RangeList list;
   for (nb::handle row : ranges) {
-    const nb::object numbers = nb::steal(PySequence_Tuple(row.ptr()));
-    if (!numbers.is_valid()) {
-      raise_set();
-    }
+    const nb::object numbers = steal_or_raise(PySequence_Tuple(row.ptr()));
     if (nb::len(numbers) != columns_for(has_common)) {
       raise_bad_shape(row);
     }
@@ -106,10 +103,8 @@ RangeList to_ranges(nb::handle ranges, nb::handle common) {
     return from_array(ranges, held.view, has_common, nbytes);
   }
   if (Py_TYPE(ranges.ptr())->tp_iter == nullptr && PySequence_Check(ranges.ptr()) == 0) {
-    raise_python(PyExc_TypeError,
-                 "ranges must be a two-dimensional array of integers or a sequence of tuples, not "
-                 "%.100s",
-                 Py_TYPE(ranges.ptr())->tp_name);
+    raise_wrong_type(ranges,
+                     "ranges must be a two-dimensional array of integers or a sequence of tuples");
   }
   return from_sequence(ranges, has_common, nbytes);
 }
@@ -136,22 +131,20 @@ nb::object copy_ranges(nb::handle dst, nb::handle src, nb::handle ranges, nb::ha
     moved += each.nbytes;
   }
   const OperationArguments arguments{queue, after, to_flag(blocking, "blocking")};
-  return run_operation(
-      {arguments, moved, destination.direct && source.direct, {&destination, &source}},
-      [&](const isthmus_operation_t* options, isthmus_event_t** event) {
-        return isthmus_copy_ranges(arguments.queue, &destination.raw, &source.raw, all.data(),
-                                   all.size(), options, event);
-      });
+  return run_copy(arguments, moved, destination, source,
+                  [&](const isthmus_operation_t* options, isthmus_event_t** event) {
+                    return isthmus_copy_ranges(arguments.queue, &destination.raw, &source.raw,
+                                               all.data(), all.size(), options, event);
+                  });
 }
 
 }  // namespace
 
 void bind_ranges(nb::module_& module) {
   const auto none = nb::none();
-  module.def(
-      "copy_ranges", &copy_ranges, nb::arg("dst").none(), nb::arg("src").none(),
-      nb::arg("ranges").none(), nb::kw_only(), nb::arg("nbytes") = none, nb::arg("queue") = none,
-      nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
+  def_operation(
+      module, "copy_ranges", &copy_ranges, nb::arg("dst").none(), nb::arg("src").none(),
+      nb::arg("ranges").none(), nb::kw_only(), nb::arg("nbytes") = none,
       nb::sig(
           "def copy_ranges(dst: object, src: object, ranges: object, *, nbytes: ByteCount | None = "
           "None, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: "

@@ -159,8 +159,7 @@ std::vector<isthmus_buffer_t*> read_buffers(FunctionCall& call, nb::args buffers
   for (nb::handle each : buffers) {
     const auto* buffer = buffer_of(each);
     if (buffer == nullptr) {
-      raise_python(PyExc_TypeError, "submit() takes a function and Buffers, not %.100s",
-                   Py_TYPE(each.ptr())->tp_name);
+      raise_wrong_type(each, "submit() takes a function and Buffers");
     }
     raw.push_back(buffer->raw.get());
     call.buffers.push_back(nb::borrow(each));
@@ -178,8 +177,7 @@ nb::object submit_function(const Queue& queue, nb::handle function, nb::args buf
                            nb::handle after) {
   drain_deferred();
   if (PyCallable_Check(function.ptr()) == 0) {
-    raise_python(PyExc_TypeError, "submit() needs a function, not %.100s",
-                 Py_TYPE(function.ptr())->tp_name);
+    raise_wrong_type(function, "submit() needs a function");
   }
   functions_pending.fetch_add(1, std::memory_order_relaxed);
   auto call = std::make_unique<FunctionCall>();
@@ -190,14 +188,11 @@ nb::object submit_function(const Queue& queue, nb::handle function, nb::args buf
   call->context = nb::steal(PyContext_CopyCurrent());
   const nb::object event_object = call->event_object;
   EventHandle submitted;
-  isthmus_status_t status;
   const auto owner = defer_owner(call.release());
-  {
-    const GilRelease released;
-    status = isthmus_queue_submit(queue.raw.get(), &run_function, owner, raw.data(), raw.size(),
-                                  arguments.after.data(), arguments.after.size(), submitted.out());
-  }
-  check(status);
+  check(without_lock([&] {
+    return isthmus_queue_submit(queue.raw.get(), &run_function, owner, raw.data(), raw.size(),
+                                arguments.after.data(), arguments.after.size(), submitted.out());
+  }));
   event_of(event_object)->raw = std::move(submitted);
   return event_object;
 }

@@ -4,8 +4,6 @@
 #include "transfer/transfers.hpp"
 
 #include <cstring>
-#include <functional>
-#include <numeric>
 
 #include "core/arguments.hpp"
 #include "core/byte_counts.hpp"
@@ -124,11 +122,11 @@ nb::object copy(const CopyRequest& request, const OperationArguments& arguments)
                   static_cast<char*>(destination.raw.pointer) + destination.raw.offset, nbytes);
     return nb::none();
   }
-  return run_operation(
-      {arguments, nbytes, destination.direct && source.direct, {&destination, &source}},
-      [&](const isthmus_operation_t* options, isthmus_event_t** event) {
-        return isthmus_copy(arguments.queue, &destination.raw, &source.raw, nbytes, options, event);
-      });
+  return run_copy(arguments, nbytes, destination, source,
+                  [&](const isthmus_operation_t* options, isthmus_event_t** event) {
+                    return isthmus_copy(arguments.queue, &destination.raw, &source.raw, nbytes,
+                                        options, event);
+                  });
 }
 
 nb::object copy_2d(const Copy2dRequest& request, const OperationArguments& arguments) {
@@ -143,12 +141,12 @@ nb::object copy_2d(const Copy2dRequest& request, const OperationArguments& argum
   require_range(source, extent_2d(width, height, source_pitch, "source"), "source");
   require_range(destination, extent_2d(width, height, destination_pitch, "destination"),
                 "destination");
-  return run_operation(
-      {arguments, width * height, destination.direct && source.direct, {&destination, &source}},
-      [&](const isthmus_operation_t* options, isthmus_event_t** event) {
-        return isthmus_copy_2d(arguments.queue, &destination.raw, destination_pitch, &source.raw,
-                               source_pitch, width, height, options, event);
-      });
+  return run_copy(arguments, width * height, destination, source,
+                  [&](const isthmus_operation_t* options, isthmus_event_t** event) {
+                    return isthmus_copy_2d(arguments.queue, &destination.raw, destination_pitch,
+                                           &source.raw, source_pitch, width, height, options,
+                                           event);
+                  });
 }
 
 nb::object fill(const RangeRequest& request, nb::handle value,
@@ -187,28 +185,28 @@ nb::object advise(const RangeRequest& request, nb::handle advice,
                        });
 }
 
-nb::object copy_strided(const StridedCopy& copy, const OperationArguments& arguments) {
-  const auto nbytes =
-      std::accumulate(copy.shape.begin(), copy.shape.end(), copy.item, std::multiplies<>{});
-  return run_operation({arguments,
-                        nbytes,
-                        copy.destination.direct && copy.source.direct,
-                        {&copy.destination, &copy.source}},
-                       [&](const isthmus_operation_t* options, isthmus_event_t** event) {
-                         return isthmus_copy_nd(arguments.queue, &copy.destination.raw,
-                                                copy.destination_strides.data(), &copy.source.raw,
-                                                copy.source_strides.data(), copy.shape.data(),
-                                                copy.shape.size(), copy.item, options, event);
-                       });
+nb::object copy_strided(Endpoint& destination, Endpoint& source, const ArrayLayout& target_layout,
+                        const ArrayNumbers& source_strides, const OperationArguments& arguments) {
+  using Sizes = std::vector<std::size_t>;
+  const Sizes shape(target_layout.shape.begin(), target_layout.shape.end());
+  const Sizes target_steps(target_layout.strides.begin(), target_layout.strides.end());
+  const Sizes source_steps(source_strides.begin(), source_strides.end());
+  return run_copy(arguments, packed_bytes(target_layout), destination, source,
+                  [&](const isthmus_operation_t* options, isthmus_event_t** event) {
+                    return isthmus_copy_nd(
+                        arguments.queue, &destination.raw, target_steps.data(), &source.raw,
+                        source_steps.data(), shape.data(), shape.size(),
+                        static_cast<std::size_t>(target_layout.item), options, event);
+                  });
 }
 
 void copy_endpoints(Endpoint& destination, Endpoint& source, std::size_t nbytes) {
   const OperationArguments arguments{nb::handle{}, nb::handle{}, true};
-  static_cast<void>(run_operation(
-      {arguments, nbytes, destination.direct && source.direct, {&destination, &source}},
-      [&](const isthmus_operation_t* options, isthmus_event_t** event) {
-        return isthmus_copy(nullptr, &destination.raw, &source.raw, nbytes, options, event);
-      }));
+  static_cast<void>(run_copy(arguments, nbytes, destination, source,
+                             [&](const isthmus_operation_t* options, isthmus_event_t** event) {
+                               return isthmus_copy(nullptr, &destination.raw, &source.raw, nbytes,
+                                                   options, event);
+                             }));
 }
 
 namespace {
@@ -222,12 +220,11 @@ nb::object copy_gathered(Endpoint& destination, Endpoint& source, const ArrayVie
                                           packed.data()};
   const isthmus_array_t source_array{source.raw, dtype, ndim, view.shape.data(),
                                      view.strides.data()};
-  return run_operation(
-      {arguments, view.nbytes, destination.direct && source.direct, {&destination, &source}},
-      [&](const isthmus_operation_t* options, isthmus_event_t** event) {
-        return isthmus_copy_array(arguments.queue, &destination_array, &source_array,
-                                  ISTHMUS_CASTING_NO, options, event);
-      });
+  return run_copy(arguments, view.nbytes, destination, source,
+                  [&](const isthmus_operation_t* options, isthmus_event_t** event) {
+                    return isthmus_copy_array(arguments.queue, &destination_array, &source_array,
+                                              ISTHMUS_CASTING_NO, options, event);
+                  });
 }
 
 }  // namespace
@@ -247,12 +244,20 @@ void copy_packed(const ArrayView& view, Endpoint& destination) {
   copy_endpoints(destination, source, view.nbytes);
 }
 
+nb::object copy_to_buffer(const ArrayView& source, nb::handle type, std::size_t alignment,
+                          PoolUse use) {
+  nb::object object = make_buffer(type, [&](Buffer* self) {
+    construct_buffer(self, source.nbytes, source.buffer.kind, alignment, source.buffer.queue_object,
+                     nullptr, KindsAllowed::requested_only, use);
+  });
+  Endpoint destination = buffer_endpoint(*buffer_of(object));
+  destination.owner = object;
+  copy_packed(source, destination);
+  return object;
+}
+
 nb::object make_bytes(std::size_t nbytes) {
-  nb::object bytes = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(nbytes)));
-  if (!bytes.is_valid()) {
-    raise_set();
-  }
-  return bytes;
+  return steal_or_raise(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(nbytes)));
 }
 
 void copy_out(const ArrayView& source, void* destination, nb::object owner) {

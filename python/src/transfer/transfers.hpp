@@ -72,6 +72,13 @@ struct OperationArguments {
   bool blocking;
 };
 
+// Binds a function whose last three parameters are the keywords of OperationArguments.
+template <class Scope, class Function, class... Extra>
+void def_operation(Scope& scope, const char* name, Function function, const Extra&... extra) {
+  scope.def(name, function, extra..., nb::arg("queue") = nb::none(),
+            nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true);
+}
+
 struct Operation {
   const OperationArguments& arguments;
   std::size_t nbytes;  // number of bytes: small direct operations keep the interpreter's lock
@@ -93,6 +100,14 @@ template <class Submit>
       &submit);
 }
 
+// The same for a copy between two endpoints.
+template <class Submit>
+[[nodiscard]] nb::object run_copy(const OperationArguments& arguments, std::size_t nbytes,
+                                  Endpoint& destination, Endpoint& source, Submit submit) {
+  return run_operation(
+      {arguments, nbytes, destination.direct && source.direct, {&destination, &source}}, submit);
+}
+
 // -- operations; offsets and sizes are Python objects --------------------------------------------
 
 struct CopyRequest {
@@ -107,20 +122,12 @@ struct Copy2dRequest {
 };
 [[nodiscard]] nb::object copy_2d(const Copy2dRequest& request, const OperationArguments& arguments);
 
-using Sizes = std::vector<std::size_t>;
-// Pre: no number is negative.
-[[nodiscard]] inline Sizes as_sizes(NumberSpan numbers) { return {numbers.begin(), numbers.end()}; }
-// Elements at two endpoints, with the arguments of isthmus_copy_nd.
-struct StridedCopy {
-  Endpoint& destination;
-  Endpoint& source;
-  Sizes destination_strides;
-  Sizes source_strides;
-  Sizes shape;
-  std::size_t item;
-};
-// Pre: all elements lie within their endpoints.
-[[nodiscard]] nb::object copy_strided(const StridedCopy& copy, const OperationArguments& arguments);
+// Copies the elements of a strided array between two endpoints; `target_layout` without its strides
+// describes both sides. Pre: all elements lie within their endpoints, and no stride is negative.
+[[nodiscard]] nb::object copy_strided(Endpoint& destination, Endpoint& source,
+                                      const ArrayLayout& target_layout,
+                                      const ArrayNumbers& source_strides,
+                                      const OperationArguments& arguments);
 
 struct RangeRequest {
   nb::handle buffer, offset, nbytes;
@@ -136,6 +143,10 @@ struct RangeRequest {
 ISTHMUS_EXPORTED void copy_endpoints(Endpoint& destination, Endpoint& source, std::size_t nbytes);
 // Copies the elements, packed in C order, to an endpoint of that size; waits.
 void copy_packed(const ArrayView& source, Endpoint& destination);
+// The elements packed in C order in a new object of `type`, Buffer or a subclass, with memory of
+// the same kind and queue; waits.
+[[nodiscard]] nb::object copy_to_buffer(const ArrayView& source, nb::handle type,
+                                        std::size_t alignment, PoolUse use);
 // Like copy_packed, into host memory that no other code uses yet. `owner`, if valid, keeps that
 // memory alive.
 void copy_out(const ArrayView& source, void* destination, nb::object owner);

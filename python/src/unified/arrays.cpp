@@ -37,8 +37,7 @@ bool has_external_host_array(const Unified& self) noexcept {
 Unified& require_unified(nb::handle object) {
   auto* found = instance_of<Unified>(types.unified, object);
   if (found == nullptr) {
-    raise_python(PyExc_TypeError, "expected a UnifiedBuffer, not %.100s",
-                 Py_TYPE(object.ptr())->tp_name);
+    raise_wrong_type(object, "expected a UnifiedBuffer");
   }
   return *found;
 }
@@ -145,7 +144,7 @@ nb::object device_bytes(Unified& self, std::size_t begin, std::size_t end, nb::h
   nb::object holder;
   auto* const queue_handle = raw_queue(queue, holder);
   BufferHandle buffer;
-  call_without_lock([&] {
+  call_interruptibly([&] {
     return is_written ? isthmus_unified_begin_device_write(raw, queue_handle, begin, end - begin,
                                                            buffer.out())
                       : isthmus_unified_device(raw, queue_handle, begin, end - begin, buffer.out());
@@ -171,7 +170,7 @@ nb::object device_of_unified(nb::handle object) {
   }
   auto* const raw = raw_of(self);
   BufferHandle buffer;
-  call_without_lock(
+  call_interruptibly(
       [&] { return isthmus_unified_device(raw, nullptr, 0, self.nbytes, buffer.out()); });
   return self.typed_array;
 }
@@ -190,7 +189,7 @@ nb::object begin_write(Unified& self, std::size_t begin, std::size_t end, bool k
 
 void end_write(Unified& self, std::size_t begin, std::size_t end, bool keep_contents) {
   auto* const raw = raw_of(self);
-  call_without_lock(
+  call_interruptibly(
       [&] { return isthmus_unified_end_write(raw, begin, end - begin, keep_contents ? 1 : 0); });
 }
 

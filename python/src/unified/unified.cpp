@@ -27,7 +27,7 @@ nb::object move(Unified& self, std::size_t begin, std::size_t end, nb::handle qu
                        [&] { return call(raw, queue_handle, begin, end - begin, nullptr); });
     return nb::none();
   }
-  call_without_lock([&] {
+  call_interruptibly([&] {
     return call(raw, queue_handle, begin, end - begin, blocking ? nullptr : event.out());
   });
   return event ? wrap(std::move(event)) : nb::none();
@@ -45,9 +45,8 @@ nb::object to_host(Unified& self, std::size_t begin, std::size_t end, nb::handle
 
 std::int32_t state_of(Unified& self) {
   auto* const raw = raw_of(self);
-  isthmus_unified_info_t info{};
-  info.struct_size = sizeof info;
-  call_without_lock([&] { return isthmus_unified_info(raw, &info); });
+  auto info = sized<isthmus_unified_info_t>();
+  call_interruptibly([&] { return isthmus_unified_info(raw, &info); });
   return info.state;
 }
 
@@ -56,7 +55,7 @@ nb::list dirty_bytes(Unified& self, bool of_device) {
   std::vector<isthmus_byte_range_t> ranges(16);
   std::size_t count = 0;
   for (;;) {
-    call_without_lock([&] {
+    call_interruptibly([&] {
       return isthmus_unified_dirty_ranges(raw, of_device ? 1 : 0, ranges.data(), ranges.size(),
                                           &count);
     });
@@ -83,9 +82,8 @@ const char* tracking_name(isthmus_dirty_tracking_t tracking) noexcept {
 
 nb::dict info_of(Unified& self) {
   auto* const raw = raw_of(self);
-  isthmus_unified_info_t info{};
-  info.struct_size = sizeof info;
-  call_without_lock([&] { return isthmus_unified_info(raw, &info); });
+  auto info = sized<isthmus_unified_info_t>();
+  call_interruptibly([&] { return isthmus_unified_info(raw, &info); });
   nb::dict result;
   result["tracking"] = tracking_name(info.tracking);
   result["granule"] = info.granule;
@@ -100,7 +98,7 @@ nb::dict info_of(Unified& self) {
 
 void mark(Unified& self, std::size_t begin, std::size_t end, bool device_wrote) {
   auto* const raw = raw_of(self);
-  call_without_lock([&] {
+  call_interruptibly([&] {
     return device_wrote ? isthmus_unified_mark_device(raw, begin, end - begin)
                         : isthmus_unified_mark_host(raw, begin, end - begin);
   });
@@ -132,14 +130,13 @@ void synchronize_all(const nb::list& buffers, nb::handle queue) {
   }
   nb::object holder;
   auto* const queue_handle = raw_queue(queue, holder);
-  call_without_lock(
+  call_interruptibly(
       [&] { return isthmus_unified_synchronize(raw.data(), raw.size(), queue_handle); });
 }
 
 nb::tuple tracking_in_force() {
-  isthmus_dirty_tracking_info_t info{};
-  info.struct_size = sizeof info;
-  call_without_lock([&] { return isthmus_dirty_tracking_info(&info); });
+  auto info = sized<isthmus_dirty_tracking_info_t>();
+  call_interruptibly([&] { return isthmus_dirty_tracking_info(&info); });
   return nb::make_tuple(tracking_name(info.mechanism), info.granule, info.reason);
 }
 
@@ -170,8 +167,7 @@ void init_unified(Unified* unified, nb::handle shape, nb::handle dtype, nb::hand
   const auto number = [&](std::size_t i) { return nb::cast<std::int32_t>(options[i]); };
   nb::object holder;
   const auto* source = resource_for(origin, *nb::inst_ptr<python::Queue>(queue_object), holder);
-  isthmus_unified_options_t unified_options{};
-  unified_options.struct_size = sizeof unified_options;
+  auto unified_options = sized<isthmus_unified_options_t>();
   unified_options.pinned = number(0);
   unified_options.separate = number(1);
   unified_options.by_page = number(2);
@@ -179,12 +175,10 @@ void init_unified(Unified* unified, nb::handle shape, nb::handle dtype, nb::hand
   unified_options.tracking = number(4);
   unified_options.element_bytes = nb::cast<std::size_t>(dtype.attr("itemsize"));
   unified_options.resource = source != nullptr ? source->raw.get() : nullptr;
-  UnifiedHandle handle;
-  check(isthmus_unified_create(nbytes, nb::inst_ptr<python::Queue>(queue_object)->raw.get(),
-                               &unified_options, handle.out()));
-  isthmus_unified_info_t info{};
-  info.struct_size = sizeof info;
-  check(isthmus_unified_info(handle.get(), &info));
+  auto handle = make_handle<UnifiedHandle>(isthmus_unified_create, nbytes,
+                                           nb::inst_ptr<python::Queue>(queue_object)->raw.get(),
+                                           &unified_options);
+  const auto info = read_info<isthmus_unified_info_t>(isthmus_unified_info, handle.get());
   new (unified) Unified{
       std::move(handle),   std::move(queue_object), nb::borrow(shape), nb::borrow(dtype), nbytes,
       info.one_memory != 0};
@@ -205,15 +199,15 @@ void bind_transfers(nb::class_<Unified>& bound) {
            nb::sig("def _mark(self, begin: int, end: int, device_wrote: bool) -> None"))
       .def("_resolve", &resolve,
            nb::sig("def _resolve(self, winner: int, begin: int, end: int) -> None"))
-      .def("_forget", &forget, nb::sig("def _forget(self) -> None"));
+      .def("_forget", &forget);
 }
 
 void bind_properties(nb::class_<Unified>& bound) {
-  bound.def("_state", &state_of, nb::sig("def _state(self) -> int"))
+  bound.def("_state", &state_of)
       .def("_dirty", &dirty_bytes,
            nb::sig("def _dirty(self, of_device: bool) -> list[tuple[int, int]]"))
       .def("_info", &info_of, nb::sig("def _info(self) -> dict[str, Any]"))
-      .def("_free", &free_unified, nb::sig("def _free(self) -> None"))
+      .def("_free", &free_unified)
       .def_prop_ro(
           "nbytes", [](const Unified& self) { return self.nbytes; }, "Bytes of one copy.")
       .def_prop_ro(

@@ -38,19 +38,7 @@ struct Unified {
 [[nodiscard]] Unified& require_unified(nb::handle object);
 // The handle for a library call. If the last view was released, reports that to the library first.
 [[nodiscard]] isthmus_unified_t* raw_of(Unified& self) noexcept;
-// Makes a library call without the interpreter's lock, and throws its errors.
-template <class Call>
-void call_without_lock(Call call) {
-  const Interruptible interruptible;
-  isthmus_status_t status;
-  {
-    const GilRelease released;
-    status = call();
-  }
-  interruptible.check(status);
-}
-
-// The same for a call that waits for device work or for pending transfers. Waits for these before
+// Makes a library call that waits for device work or for pending transfers. Waits for these before
 // the call, so that Ctrl-C can interrupt the wait. After an interrupt the transfers continue, and
 // the buffer is unchanged by the call.
 template <class Call>
@@ -58,7 +46,7 @@ void call_after_arrival(isthmus_unified_t* raw, isthmus_queue_t* queue, std::siz
                         std::size_t end, isthmus_arrival_t mode, Call call) {
   for (isthmus_status_t arrived = ISTHMUS_OK;;) {
     EventHandle arrival;
-    call_without_lock([&] {
+    call_interruptibly([&] {
       // A failed transfer fails again, or is reported, in the call itself.
       const auto status =
           arrived == ISTHMUS_OK
