@@ -22,13 +22,9 @@ class BareBlock {
       : BareBlock{ResourceHandle::share(resource.raw.get()), QueueHandle::share(queue.raw.get()),
                   nbytes, resource.is_pool} {
     // May raise although memory was allocated, which the destructor then frees.
-    const Interruptible call;
-    isthmus_status_t status;
-    {
-      const GilRelease released;
-      status = isthmus_resource_allocate(resource_.get(), nbytes_, 0, queue_.get(), &pointer_);
-    }
-    call.check(status);
+    call_interruptibly([&] {
+      return isthmus_resource_allocate(resource_.get(), nbytes_, 0, queue_.get(), &pointer_);
+    });
   }
   BareBlock(const BareBlock&) = delete;
   BareBlock& operator=(const BareBlock&) = delete;
@@ -66,8 +62,7 @@ class BareBlock {
 void init_block(BareBlock* self, nb::handle source, nb::handle target_queue, nb::handle nbytes) {
   const auto* queue = queue_of(target_queue);
   if (queue == nullptr) {
-    raise_python(PyExc_TypeError, "queue must be a Queue, not %.100s",
-                 Py_TYPE(target_queue.ptr())->tp_name);
+    raise_wrong_type(target_queue, "queue must be a Queue");
   }
   const auto& resource = require_resource(source, "resource");
   new (self)
@@ -84,7 +79,7 @@ void bind_bare_block(nb::module_& module) {
            nb::arg("nbytes").none(),
            nb::sig("def __init__(self, resource: MemoryResource, queue: Queue, nbytes: int) -> "
                    "None"))
-      .def_prop_ro("ptr", &BareBlock::pointer, nb::sig("def ptr(self) -> int"),
+      .def_prop_ro("ptr", &BareBlock::pointer,
                    "The address of\n"
                    "the memory.");
 }

@@ -7,7 +7,6 @@
 #include <mutex>
 
 #include "core/gil.hpp"
-#include "frameworks/allocator_failure.hpp"
 #include "frameworks/stream_uses.hpp"
 
 namespace isthmus::python {
@@ -26,10 +25,9 @@ WaitingList& waiting_list() {
 // Returns false if the free has to be retried.
 bool try_free(const FreedBlock& block) {
   const auto outcome = StreamUses::record_uses(block.pointer);
-  if (outcome == StreamUses::Outcome::recorded &&
-      isthmus_resource_deallocate(block.resource, block.pointer, block.nbytes, 0, block.queue) !=
-          ISTHMUS_OK) {
-    throw_last_failure("");
+  if (outcome == StreamUses::Outcome::recorded) {
+    isthmus::detail::check(
+        isthmus_resource_deallocate(block.resource, block.pointer, block.nbytes, 0, block.queue));
   }
   return outcome != StreamUses::Outcome::pending;
 }

@@ -4,7 +4,7 @@
 // a graph and cannot report its work now (stream_uses.hpp). They are retried by later allocations
 // and frees. Thread-safe; needs no interpreter.
 
-#include <isthmus/isthmus.h>
+#include <isthmus/error.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -20,7 +20,7 @@ struct FreedBlock {
 
 class DeferredFrees {
  public:
-  // Frees the block, or defers it. Throws AllocatorFailure if the resource rejects it, and
+  // Frees the block, or defers it. Throws isthmus::error if the resource rejects it, and
   // std::bad_alloc without memory for the list; the block is leaked then.
   static void free(const FreedBlock& block);
   // Retries one deferred free: a capture may last for many calls, and each should cost little.

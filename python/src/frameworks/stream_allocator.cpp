@@ -22,12 +22,6 @@ T& immortal() {
   return only;
 }
 
-void check(isthmus_status_t status, const char* name = "") {
-  if (status != ISTHMUS_OK) [[unlikely]] {
-    throw_last_failure(name);
-  }
-}
-
 // Declares to the library that the stream outlives its use.
 constexpr isthmus_owner_t k_no_owner{nullptr, [](void*) {}};
 
@@ -46,37 +40,24 @@ struct StreamQueues {
   std::unordered_map<StreamKey, isthmus_queue_t*, StreamHash> all;
 };
 
-DeviceHandle find_device_number(int device) {
-  DeviceHandle found;
-  check(isthmus_device_find(("cuda:" + std::to_string(device)).c_str(), found.out()));
-  return found;
-}
-
-ContextHandle default_context_of(isthmus_device_t* device) {
-  ContextHandle found;
-  check(isthmus_context_default(device, found.out()));
-  return found;
-}
+device device_of_number(int number) { return device{"cuda:" + std::to_string(number)}; }
 
 // Rejects the per-thread stream, since any thread may process deferred frees and recorded uses.
 isthmus_queue_t* adopt_stream(int device, CudaStream stream) {
   if (stream == reinterpret_cast<void*>(std::uintptr_t{2})) {
-    throw AllocatorFailure(
+    throw std::runtime_error(
         "CU_STREAM_PER_THREAD (2) is a different stream in each thread, and PyTorch does not "
         "report which one memory belongs to: use a stream of torch.cuda.Stream()");
   }
-  const auto device_ref = find_device_number(device);
   auto* const handle = stream != nullptr ? stream : reinterpret_cast<void*>(std::uintptr_t{1});
   isthmus_queue_t* queue = nullptr;
-  check(isthmus_queue_adopt(device_ref.get(), handle, k_no_owner, &queue));
+  isthmus::detail::check(
+      isthmus_queue_adopt(device_of_number(device).get(), handle, k_no_owner, &queue));
   return queue;
 }
 
 isthmus_resource_info_t info_of(isthmus_resource_t* resource) {
-  isthmus_resource_info_t info{};
-  info.struct_size = sizeof info;
-  check(isthmus_resource_info(resource, &info));
-  return info;
+  return isthmus::detail::read<isthmus_resource_info_t>(isthmus_resource_info, resource);
 }
 
 struct CachedPointer {
@@ -94,26 +75,20 @@ CachedPointer& cached_for(int device, CudaStream stream) noexcept {
   return cached[(bits >> 6 ^ bits >> 12 ^ static_cast<unsigned>(device)) % k_cached];
 }
 
-std::uint64_t bytes_of(isthmus_device_t* device) {
-  isthmus_device_info_t info{};
-  info.struct_size = sizeof info;
-  check(isthmus_device_info(device, &info));
-  return info.memory_bytes;
-}
-
-struct ResourceDeleter {
-  void operator()(isthmus_resource_t* resource) const noexcept {
-    isthmus_resource_release(resource);
+std::size_t index_of(int device) {
+  if (device < 0 || device >= StreamAllocator::k_max_devices) {
+    throw std::runtime_error("device " + std::to_string(device) + " is out of range: use 0 to " +
+                             std::to_string(StreamAllocator::k_max_devices - 1));
   }
-};
-using ResourceReference = std::unique_ptr<isthmus_resource_t, ResourceDeleter>;
+  return static_cast<std::size_t>(device);
+}
 
 }  // namespace
 
 struct FollowedResources {
   std::mutex lock;
-  std::array<ResourceReference, StreamAllocator::k_max_devices> serving;
-  std::unordered_map<void*, ResourceReference> owners;  // of live blocks
+  std::array<resource, StreamAllocator::k_max_devices> serving;
+  std::unordered_map<void*, resource> owners;  // of live blocks
 };
 
 isthmus_queue_t* queue_of_stream_number(int device, CudaStream stream) {
@@ -134,7 +109,7 @@ void StreamAllocator::set_resource(isthmus_resource_t* resource) {
   custom_device_ = number_of_cuda_device(info_of(resource).device);
 }
 
-void StreamAllocator::follow(int device, isthmus_resource_t* resource) {
+void StreamAllocator::follow(int device, resource next) {
   if (device < 0 || device >= k_max_devices) {
     return;
   }
@@ -145,38 +120,28 @@ void StreamAllocator::follow(int device, isthmus_resource_t* resource) {
       static_cast<void>(created.release());
     }
   }
-  if (resource != nullptr) {
-    isthmus_resource_retain(resource);
-  }
-  ResourceReference next{resource};
   auto& resources = *followed_.load(std::memory_order_acquire);
   const std::lock_guard hold{resources.lock};
   // The previous one is released outside of the lock.
   std::swap(resources.serving[static_cast<std::size_t>(device)], next);
 }
 
-isthmus_resource_t* StreamAllocator::followed(int device) noexcept {
+resource StreamAllocator::followed(int device) noexcept {
   auto* const resources = followed_.load(std::memory_order_acquire);
   if (resources == nullptr || device < 0 || device >= k_max_devices) {
-    return nullptr;
+    return {};
   }
   const std::lock_guard hold{resources->lock};
-  auto* const found = resources->serving[static_cast<std::size_t>(device)].get();
-  if (found != nullptr) {
-    isthmus_resource_retain(found);
-  }
-  return found;
+  return resources->serving[static_cast<std::size_t>(device)];
 }
 
 void* StreamAllocator::allocate_followed(std::size_t nbytes, int device, CudaStream stream) {
   auto target = find(device, stream);
-  ResourceReference serving{followed(device)};
-  if (serving) {
-    target.resource = serving.get();
-  } else {
-    isthmus_resource_retain(target.resource);
-    serving.reset(target.resource);
+  auto serving = followed(device);
+  if (!serving) {
+    serving = resource::share(target.resource);
   }
+  target.resource = serving.get();
   void* const pointer = allocate_from(target, nbytes);
   auto& resources = *followed_.load(std::memory_order_acquire);
   try {
@@ -185,7 +150,7 @@ void* StreamAllocator::allocate_followed(std::size_t nbytes, int device, CudaStr
   } catch (const std::bad_alloc&) {
     static_cast<void>(
         isthmus_resource_deallocate(target.resource, pointer, nbytes, 0, target.queue));
-    throw AllocatorFailure("not enough host memory to record a block");
+    throw std::runtime_error("not enough host memory to record a block");
   }
   return pointer;
 }
@@ -193,7 +158,7 @@ void* StreamAllocator::allocate_followed(std::size_t nbytes, int device, CudaStr
 void StreamAllocator::deallocate_to_owner(void* pointer, std::size_t nbytes, CudaStream stream,
                                           int device) {
   auto& resources = *followed_.load(std::memory_order_acquire);
-  ResourceReference owner;
+  resource owner;
   {
     const std::lock_guard hold{resources.lock};
     if (const auto found = resources.owners.find(pointer); found != resources.owners.end()) {
@@ -201,44 +166,36 @@ void StreamAllocator::deallocate_to_owner(void* pointer, std::size_t nbytes, Cud
       resources.owners.erase(found);
     }
   }
-  const auto [resource, queue] = find(device, stream);
+  const auto target = find(device, stream);
   DeferredFrees::retry_one();
-  DeferredFrees::free({owner ? owner.get() : resource, queue, pointer, nbytes});
+  DeferredFrees::free({owner ? owner.get() : target.resource, target.queue, pointer, nbytes});
 }
 
-void StreamAllocator::make_pool(DeviceResources& served, int device) const {
-  const auto device_ref = find_device_number(device);
-  const auto context = default_context_of(device_ref.get());
+void StreamAllocator::make_pool(DeviceResources& served, int number) const {
+  const auto device = device_of_number(number);
   // The budget only records the peak, unless its limit is less than all of the memory.
-  const auto& share = shares_[static_cast<std::size_t>(device)];
+  const auto& share = shares_[static_cast<std::size_t>(number)];
   const auto limit =
-      share ? static_cast<std::uint64_t>(static_cast<double>(bytes_of(device_ref.get())) * *share)
+      share ? static_cast<std::uint64_t>(static_cast<double>(device.info().memory_bytes) * *share)
             : UINT64_MAX / 2;
-  check(isthmus_budget_create(std::max<std::uint64_t>(limit, 1), &served.budget));
-  isthmus_pool_options_t options{};
-  options.struct_size = sizeof options;
-  options.budget = served.budget;
-  check(isthmus_resource_pool(context.get(), device_ref.get(), ISTHMUS_KIND_DEVICE, &options,
-                              &served.upstream));
+  served.budget = budget{std::max<std::uint64_t>(limit, 1)};
+  served.upstream =
+      resource::pool(context::of(device), kind::device, {.budget = served.budget}, device);
 }
 
 const StreamAllocator::DeviceResources* StreamAllocator::create_resources(int device) const {
   auto created = std::make_unique<DeviceResources>();
   if (device == custom_device_) {
-    created->upstream = custom_resource_;
+    created->upstream = resource::share(custom_resource_);
   } else {
     make_pool(*created, device);
   }
-  check(isthmus_resource_statistics(created->upstream, &created->counted));
+  created->counted = resource::statistics(created->upstream);
   return created.release();
 }
 
 const StreamAllocator::DeviceResources& StreamAllocator::resources_for(int device) {
-  if (device < 0 || device >= k_max_devices) {
-    throw AllocatorFailure("device " + std::to_string(device) + " is out of range: use 0 to " +
-                           std::to_string(k_max_devices - 1));
-  }
-  auto& entry = devices_[static_cast<std::size_t>(device)];
+  auto& entry = devices_[index_of(device)];
   if (const auto* found = entry.load(std::memory_order_acquire)) {
     return *found;
   }
@@ -257,9 +214,9 @@ StreamAllocator::Target StreamAllocator::find(int device, CudaStream stream) {
     return last.target;
   }
   if (is_forked_child()) {  // a thread that the child lacks may hold the locks
-    throw AllocatorFailure("a forked child cannot use the memory of its parent's device");
+    throw std::runtime_error("a forked child cannot use the memory of its parent's device");
   }
-  const Target target{resources_for(device).counted, queue_of_stream_number(device, stream)};
+  const Target target{resources_for(device).counted.get(), queue_of_stream_number(device, stream)};
   last = {this, stream, device, target};
   return target;
 }
@@ -273,7 +230,9 @@ void* StreamAllocator::allocate_from(const Target& target, std::size_t nbytes) {
   }
   if (status != ISTHMUS_OK) [[unlikely]] {
     // Programs recognize this text, whatever the exception class.
-    throw_last_failure(status == ISTHMUS_ERROR_OUT_OF_MEMORY ? "CUDA out of memory. " : "");
+    throw std::runtime_error{
+        std::string{status == ISTHMUS_ERROR_OUT_OF_MEMORY ? "CUDA out of memory. " : ""} +
+        isthmus_error_message()};
   }
   return pointer;
 }
@@ -305,53 +264,42 @@ void StreamAllocator::deallocate(void* pointer, std::size_t nbytes, int device,
 void StreamAllocator::trim() {
   DeferredFrees::retry_all();
   for (int device = 0; device < k_max_devices; ++device) {
-    if (const ResourceReference serving{followed(device)}) {
-      check(isthmus_resource_trim(serving.get(), 0, nullptr));
+    if (const auto serving = followed(device)) {
+      serving.trim();
     }
   }
   for (auto& entry : devices_) {
     if (const auto* const serving = entry.load(std::memory_order_acquire)) {
-      check(isthmus_resource_trim(serving->counted, 0, nullptr));
+      serving->counted.trim();
     }
   }
 }
 
 void StreamAllocator::limit(double share, int device) {
-  if (device < 0 || device >= k_max_devices) {
-    throw AllocatorFailure("device " + std::to_string(device) + " is out of range: use 0 to " +
-                           std::to_string(k_max_devices - 1));
-  }
+  const auto index = index_of(device);
   const std::lock_guard hold{create_mutex_};
   if (device == custom_device_) {
-    throw AllocatorFailure(
+    throw std::runtime_error(
         "the memory fraction of a custom resource cannot be set: create its pool with limit_bytes");
   }
-  if (devices_[static_cast<std::size_t>(device)].load(std::memory_order_acquire) != nullptr) {
-    throw AllocatorFailure("the memory fraction of device " + std::to_string(device) +
-                           " can only be set before the first allocation on it");
+  if (devices_[index].load(std::memory_order_acquire) != nullptr) {
+    throw std::runtime_error("the memory fraction of device " + std::to_string(device) +
+                             " can only be set before the first allocation on it");
   }
-  shares_[static_cast<std::size_t>(device)] = share;
+  shares_[index] = share;
 }
 
 AllocatorUsage StreamAllocator::usage(int device) {
   const auto& resources = resources_for(device);
-  AllocatorUsage result{};
-  result.counts.struct_size = sizeof result.counts;
-  check(isthmus_statistics_info(resources.counted, &result.counts));
-  result.resource = info_of(resources.counted);
-  if (resources.budget != nullptr) {
-    isthmus_budget_info_t info{};
-    info.struct_size = sizeof info;
-    check(isthmus_budget_info(resources.budget, &info));
-    result.peak_held_bytes = info.peak_held_bytes;
-    result.has_peak = true;
+  AllocatorUsage usage{statistics_of(resources.counted), resources.counted.usage(), {}};
+  if (resources.budget) {
+    usage.peak_held_bytes = resources.budget.info().peak_held;
   }
-  return result;
+  return usage;
 }
 
 void record_stream_use(void* pointer, CudaStream stream) {
-  isthmus_pointer_info_t info{};
-  info.struct_size = sizeof info;
+  auto info = sized<isthmus_pointer_info_t>();
   if (pointer == nullptr || isthmus_pointer_info(nullptr, pointer, &info) != ISTHMUS_OK ||
       info.state != ISTHMUS_MEMORY_LIVE) {
     return;
@@ -364,8 +312,7 @@ void record_stream_use(void* pointer, CudaStream stream) {
 }
 
 void* find_block(void* pointer, std::size_t* nbytes) noexcept {
-  isthmus_pointer_info_t info{};
-  info.struct_size = sizeof info;
+  auto info = sized<isthmus_pointer_info_t>();
   if (isthmus_pointer_info(nullptr, pointer, &info) != ISTHMUS_OK || info.base == nullptr) {
     return pointer;
   }

@@ -11,7 +11,7 @@
 // A stream is identified by its device and handle, as in the frameworks. Before a stream is
 // destroyed, the framework must free all memory that it allocated on the stream.
 
-#include <isthmus/isthmus.h>
+#include <isthmus/adaptors.hpp>
 
 #include <array>
 #include <atomic>
@@ -20,21 +20,19 @@
 #include <mutex>
 #include <optional>
 
-#include "frameworks/allocator_failure.hpp"
-
 namespace isthmus::python {
 
 // A CUDA stream as in the runtime API: null is the legacy default stream.
 using CudaStream = void*;
 
-// The queue of a stream, created on first use and never released. Throws AllocatorFailure.
+// The queue of a stream, created on first use and never released. Throws isthmus::error and
+// std::runtime_error.
 [[nodiscard]] isthmus_queue_t* queue_of_stream_number(int device, CudaStream stream);
 
 struct AllocatorUsage {
-  isthmus_statistics_info_t counts;
-  isthmus_resource_info_t resource;
-  std::uint64_t peak_held_bytes;
-  bool has_peak;
+  statistics counts;
+  memory_usage memory;
+  std::optional<std::uint64_t> peak_held_bytes;  // of a pool of the allocator
 };
 
 struct FollowedResources;
@@ -52,14 +50,14 @@ class StreamAllocator {
   void set_resource(isthmus_resource_t* resource);
   [[nodiscard]] isthmus_resource_t* custom_resource() const noexcept { return custom_resource_; }
 
-  // From this call on, `resource` (null: a pool of the allocator) serves that device. From the
+  // From this call on, `next` (empty: a pool of the allocator) serves that device. From the
   // first call on, every block is returned to the resource that allocated it, even if another one
   // serves the device by then. Costs two additional locks for an allocation and one for a free.
   // Throws std::bad_alloc.
-  void follow(int device, isthmus_resource_t* resource);
+  void follow(int device, resource next);
 
-  // All throw AllocatorFailure, except `deallocate`, which reports failures on the standard error
-  // stream.
+  // All throw isthmus::error or another std::runtime_error, except `deallocate`, which reports
+  // failures on the standard error stream.
   [[nodiscard]] void* allocate(std::size_t nbytes, int device, CudaStream stream);
   void deallocate(void* pointer, std::size_t nbytes, int device, CudaStream stream) noexcept;
   // Returns free memory to the driver.
@@ -70,7 +68,7 @@ class StreamAllocator {
   [[nodiscard]] AllocatorUsage usage(int device);
   // The resource that serves that device.
   [[nodiscard]] isthmus_resource_t* upstream_for(int device) {
-    return resources_for(device).upstream;
+    return resources_for(device).upstream.get();
   }
 
   struct Target {
@@ -79,21 +77,21 @@ class StreamAllocator {
   };
   // The resources that serve one device.
   struct DeviceResources {
-    isthmus_resource_t* counted;  // statistics adaptor over `upstream`
-    isthmus_resource_t* upstream;
-    isthmus_budget_t* budget;  // null if `upstream` is a caller's resource
+    isthmus::resource counted;  // statistics adaptor over `upstream`
+    isthmus::resource upstream;
+    isthmus::budget budget;  // empty if `upstream` is a caller's resource
   };
 
  private:
   [[nodiscard]] Target find(int device, CudaStream stream);
-  // The resource set by `follow`, retained. Null if none serves that device.
-  [[nodiscard]] isthmus_resource_t* followed(int device) noexcept;
+  // The resource set by `follow`. Empty if none serves that device.
+  [[nodiscard]] resource followed(int device) noexcept;
   [[nodiscard]] void* allocate_followed(std::size_t nbytes, int device, CudaStream stream);
   void deallocate_to_owner(void* pointer, std::size_t nbytes, CudaStream stream, int device);
   [[nodiscard]] void* allocate_from(const Target& target, std::size_t nbytes);
   [[nodiscard]] const DeviceResources& resources_for(int device);
   [[nodiscard]] const DeviceResources* create_resources(int device) const;
-  void make_pool(DeviceResources& served, int device) const;
+  void make_pool(DeviceResources& served, int number) const;
 
   // Guards the creation of entries of `devices_`. An entry is stored with release and loaded with
   // acquire order, so that a reader sees it complete; it is immutable and never destroyed.

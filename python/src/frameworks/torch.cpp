@@ -9,6 +9,7 @@
 #include "core/gil.hpp"
 #include "frameworks/bindings.hpp"
 #include "frameworks/torch_hooks.hpp"
+#include "memory/default_pools.hpp"
 #include "memory/resources.hpp"
 
 namespace isthmus::python {
@@ -63,7 +64,7 @@ unsigned torch_following() {
 void torch_follow(unsigned number, int device, nb::handle chosen) {
   auto* const raw = chosen.is_none() ? nullptr : require_resource(chosen, "resource").raw.get();
   const GilRelease released;
-  torch_allocator(number).follow(device, raw);
+  torch_allocator(number).follow(device, resource::share(raw));
 }
 
 nb::object torch_functions(unsigned number) {
@@ -79,7 +80,7 @@ auto translate_errors(Body body) {
   try {
     const GilRelease released;
     return body();
-  } catch (const AllocatorFailure& problem) {
+  } catch (const std::runtime_error& problem) {
     raise_python(PyExc_RuntimeError, "%s", problem.what());
   }
 }
@@ -87,40 +88,27 @@ auto translate_errors(Body body) {
 nb::object torch_usage(unsigned number, int device) {
   const auto usage = translate_errors([=] { return torch_allocator(number).usage(device); });
   const auto& counts = usage.counts;
-  const auto& held = usage.resource;
+  const auto& memory = usage.memory;
   nb::dict fields;
   fields["live_bytes"] = counts.current_bytes;
   fields["live_count"] = counts.current_count;
   fields["peak_live_bytes"] = counts.peak_bytes;
   fields["total_bytes"] = counts.total_bytes;
   fields["total_count"] = counts.total_count;
-  fields["held_bytes"] = held.held_bytes;
+  fields["held_bytes"] = memory.held;
   fields["peak_held_bytes"] =
-      usage.has_peak ? nb::object{nb::int_(usage.peak_held_bytes)} : nb::none();
-  fields["free_bytes"] = held.free_bytes;
-  fields["maps"] = held.maps;
-  fields["unmaps"] = held.unmaps;
+      usage.peak_held_bytes ? nb::object{nb::int_(*usage.peak_held_bytes)} : nb::none();
+  fields["free_bytes"] = memory.free;
+  fields["maps"] = memory.maps;
+  fields["unmaps"] = memory.unmaps;
   return fields;
 }
 
 // The pool that serves a device if no resource is named, for all frameworks.
 nb::object device_pool(int device) {
   auto* const raw = translate_errors([=] { return torch_allocator(0).upstream_for(device); });
-  if (nb::object existing = find_resource(raw); existing.is_valid()) {
-    return existing;
-  }
-  PoolResource pool;
-  pool.raw = ResourceHandle::share(raw);
-  pool.queue_object = default_queue_of(*device_of(wrap(find_cuda_device(device))));
-  pool.is_pool = true;
-  pool.budget_object = pool.decay = pool.upstream = nb::none();
-  pool.wait = nb::float_(1.0);
-  const nb::object object = nb::inst_alloc(nb::type<PoolResource>());
-  auto* const self = nb::inst_ptr<PoolResource>(object);
-  new (self) PoolResource{std::move(pool)};
-  nb::inst_mark_ready(object);
-  register_resource(*self, object);
-  return object;
+  return wrap_pool(ResourceHandle::share(raw), ISTHMUS_KIND_DEVICE,
+                   default_queue_of(*device_of(wrap(find_cuda_device(device)))), nb::none());
 }
 
 }  // namespace

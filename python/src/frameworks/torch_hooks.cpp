@@ -27,11 +27,12 @@ struct Hooks {
 // would be raised by a later allocation.
 void open_devices(int count) {
   for (int each = 0; each < count; ++each) {
-    isthmus_device_t* found = nullptr;
-    if (isthmus_device_find(("cuda:" + std::to_string(each)).c_str(), &found) != ISTHMUS_OK) {
-      throw_last_failure("Isthmus did not find a device that PyTorch uses: ");
+    try {
+      static_cast<void>(device{"cuda:" + std::to_string(each)});
+    } catch (const error& problem) {
+      throw std::runtime_error{std::string{"Isthmus did not find a device that PyTorch uses: "} +
+                               problem.what()};
     }
-    isthmus_device_release(found);
   }
 }
 
