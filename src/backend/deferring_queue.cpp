@@ -2,6 +2,7 @@
 #include "backend/deferring_queue.hpp"
 
 #include "backend/library_threads.hpp"
+#include "core/expects.hpp"
 
 namespace isthmus {
 
@@ -14,7 +15,7 @@ Error failed_dependency_in(WaitList after) {
   return {};
 }
 
-// Pre: `enqueue_lock_` is held. The first deferred operation starts the work of a library thread,
+// The first deferred operation starts the work of a library thread,
 // which also submits the later ones.
 Error DeferringQueue::defer(DeferredOperation operation, DeferredOperation& rejected) {
   add_own_unfinished(operation.earlier);
@@ -40,12 +41,12 @@ void DeferringQueue::enqueue_deferred() noexcept {
   for (bool more = true; more;) {
     DeferredOperation* next = nullptr;
     {
-      const std::lock_guard hold{enqueue_lock_};
+      const LockGuard hold{enqueue_lock_};
       next = &deferred_.front();
     }
     enqueue_when_ready(*next);
     DeferredOperation done;  // releases its references outside the lock
-    const std::lock_guard hold{enqueue_lock_};
+    const LockGuard hold{enqueue_lock_};
     done = pop_first_deferred();
     more = !deferred_.empty();
   }
@@ -70,7 +71,6 @@ void DeferringQueue::enqueue_when_ready(DeferredOperation& operation) const noex
   }
 }
 
-// Pre: on a library thread.
 void DeferringQueue::wait_until_ready(Event& dependency) const noexcept {
   if (can_wait_for(dependency)) {
     static_cast<void>(static_cast<PolledEvent&>(dependency).wait_until_enqueued(std::nullopt));
@@ -79,8 +79,8 @@ void DeferringQueue::wait_until_ready(Event& dependency) const noexcept {
   }
 }
 
-// Pre: `enqueue_lock_` is held, and an operation is deferred.
 DeferringQueue::DeferredOperation DeferringQueue::pop_first_deferred() noexcept {
+  ISTHMUS_EXPECTS(!deferred_.empty());
   auto first = std::move(deferred_.front());
   deferred_.pop_front();
   set_has_deferred_operations(!deferred_.empty());

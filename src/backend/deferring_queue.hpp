@@ -9,10 +9,12 @@
 #include <algorithm>
 #include <deque>
 #include <functional>
-#include <mutex>
 
 #include "backend/polled_event.hpp"
 #include "backend/queue.hpp"
+#include "core/lock_guard.hpp"
+#include "core/mutex.hpp"
+#include "core/thread_safety.hpp"
 
 namespace isthmus {
 
@@ -45,6 +47,12 @@ class DeferringQueue : public Queue {
                                                     const Ref<Event>& end) override {
     return event->is_enqueued() && !event->settled() ? event : end;
   }
+  // Whether each event has completed, or the driver can wait for it.
+  [[nodiscard]] bool are_ready(WaitList after) const noexcept {
+    return std::ranges::all_of(after, [this](const auto& dependency) {
+      return dependency->settled() || (can_wait_for(*dependency) && dependency->is_enqueued());
+    });
+  }
 
  private:
   // An operation that the driver has not received yet.
@@ -59,29 +67,27 @@ class DeferringQueue : public Queue {
   // after releasing `enqueue_lock_`: objects that it owns may submit to this queue when destroyed.
   template <class Enqueue>
   [[nodiscard]] Error enqueue_or_defer_locked(Ref<PolledEvent> event, WaitList after,
-                                              Enqueue&& enqueue, DeferredOperation& rejected);
+                                              Enqueue&& enqueue, DeferredOperation& rejected)
+      ISTHMUS_REQUIRES(enqueue_lock_);
 
-  [[nodiscard]] bool is_ready(const Ref<Event>& dependency) const noexcept {
-    return dependency->settled() || (can_wait_for(*dependency) && dependency->is_enqueued());
-  }
-  [[nodiscard]] Error defer(DeferredOperation operation, DeferredOperation& rejected);
+  [[nodiscard]] Error defer(DeferredOperation operation, DeferredOperation& rejected)
+      ISTHMUS_REQUIRES(enqueue_lock_);
   void enqueue_deferred() noexcept;
   void enqueue_when_ready(DeferredOperation& operation) const noexcept;
+  // Called on a library thread, since it blocks.
   void wait_until_ready(Event& dependency) const noexcept;
-  [[nodiscard]] DeferredOperation pop_first_deferred() noexcept;
+  [[nodiscard]] DeferredOperation pop_first_deferred() noexcept ISTHMUS_REQUIRES(enqueue_lock_);
 
   // Held during submissions to the driver, except those of deferred operations: a single thread
   // submits these, and no other operation is submitted to the driver while any is deferred.
-  std::mutex enqueue_lock_;
-  std::deque<DeferredOperation> deferred_;
+  Mutex enqueue_lock_;
+  std::deque<DeferredOperation> deferred_ ISTHMUS_GUARDED_BY(enqueue_lock_);
 };
 
-// Pre: `enqueue_lock_` is held.
 template <class Enqueue>
 Error DeferringQueue::enqueue_or_defer_locked(Ref<PolledEvent> event, WaitList after,
                                               Enqueue&& enqueue, DeferredOperation& rejected) {
-  if (deferred_.empty() &&
-      std::ranges::all_of(after, [this](const auto& dependency) { return is_ready(dependency); })) {
+  if (deferred_.empty() && are_ready(after)) {
     return enqueue(after);
   }
   return defer({std::move(event), {after.begin(), after.end()}, std::forward<Enqueue>(enqueue)},
@@ -92,7 +98,7 @@ template <class Enqueue>
 Result<Ref<Event>> DeferringQueue::enqueue_or_defer(Ref<PolledEvent> event, WaitList after,
                                                     Enqueue&& enqueue) {
   DeferredOperation rejected;
-  const std::lock_guard hold{enqueue_lock_};
+  const LockGuard hold{enqueue_lock_};
   if (auto error =
           enqueue_or_defer_locked(event, after, std::forward<Enqueue>(enqueue), rejected)) {
     return error;
@@ -105,7 +111,7 @@ Result<Ref<Event>> DeferringQueue::enqueue_then_defer(Ref<PolledEvent> first, Wa
                                                       Enqueue&& enqueue, Ref<PolledEvent> event,
                                                       std::function<Error(WaitList)> then) {
   DeferredOperation rejected;
-  const std::lock_guard hold{enqueue_lock_};
+  const LockGuard hold{enqueue_lock_};
   if (auto error =
           enqueue_or_defer_locked(first, after, std::forward<Enqueue>(enqueue), rejected)) {
     return error;

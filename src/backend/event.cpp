@@ -189,6 +189,7 @@ Error failed_events_have_no_time() {
 }
 
 Result<std::int64_t> Event::elapsed_since(Event& earlier) {
+  ISTHMUS_EXPECTS(settled() && earlier.settled());
   auto begin = earlier.times();
   ISTHMUS_TRY(begin);
   auto end = times();

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <span>
 
+#include "core/expects.hpp"
 #include "core/ref.hpp"
 #include "core/status.hpp"
 #include "os/futex.hpp"
@@ -54,8 +55,11 @@ class Event : public RefCounted {
   // Returns whether the operation ended by the deadline, whatever its outcome. CALLBACK if the
   // thread's interrupt function ended the wait (core/interrupt.hpp).
   [[nodiscard]] Result<bool> wait_interruptibly(const os::Deadline& until);
-  // Pre: the event has completed.
-  [[nodiscard]] Error outcome() const noexcept { return error_; }
+  // The outcome of an event that has completed.
+  [[nodiscard]] Error outcome() const noexcept {
+    ISTHMUS_EXPECTS(settled());
+    return error_;
+  }
   // Whether completion is known without querying the driver.
   [[nodiscard]] bool settled() const noexcept {
     return state_.load(std::memory_order_acquire) >= k_succeeded;
@@ -80,7 +84,7 @@ class Event : public RefCounted {
   // Identifies the clock of these times. Null if they cannot be compared with those of another
   // event.
   [[nodiscard]] virtual const void* clock() const noexcept { return nullptr; }
-  // Nanoseconds from the end of `earlier` to the end of this event. Pre: both have completed.
+  // Nanoseconds from the end of `earlier` to the end of this event, both of which have completed.
   // UNSUPPORTED if the driver does not record times, INVALID_ARGUMENT for events of two devices.
   [[nodiscard]] virtual Result<std::int64_t> elapsed_since(Event& earlier);
   [[nodiscard]] virtual void* native() noexcept { return nullptr; }

@@ -4,13 +4,14 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <exception>
-#include <mutex>
 #include <type_traits>
 #include <utility>
 
+#include "core/lock_guard.hpp"
+#include "core/mutex.hpp"
 #include "core/never_destroyed.hpp"
+#include "core/thread_safety.hpp"
 #include "core/threads.hpp"
 
 namespace isthmus {
@@ -68,9 +69,9 @@ class PollList {
 namespace {
 
 struct PolledEvents {
-  std::mutex lock;
-  std::condition_variable changed;
-  PollList added;
+  Mutex lock;
+  ConditionVariable changed;
+  PollList added ISTHMUS_GUARDED_BY(lock);
   std::atomic<bool> started{false};
   std::atomic<bool> start_failed{false};
 };
@@ -83,30 +84,35 @@ PolledEvents& shared() noexcept {
   return *instance;
 }
 
+void wait_for_added(PolledEvents& events) ISTHMUS_REQUIRES(events.lock) {
+  while (events.added.empty()) {
+    events.changed.wait(events.lock);
+  }
+}
+void wait_for_added(PolledEvents& events, os::Clock::time_point until)
+    ISTHMUS_REQUIRES(events.lock) {
+  while (events.added.empty() && events.changed.wait_until(events.lock, until)) {
+  }
+}
+
 // Queries events outside the lock: completion runs continuations, which may call
 // `poll_until_complete` on this thread.
 void serve() {
   auto& events = shared();
   PollList watched;
   auto sleep = k_min_poll_interval;
-  const auto has_added = [&] { return !events.added.empty(); };
   for (;;) {
     {
-      std::unique_lock hold{events.lock};
-      if (watched.empty()) {
-        events.changed.wait(hold, has_added);
-      } else {
-        events.changed.wait_for(hold, sleep, has_added);
-      }
-      sleep = has_added() ? k_min_poll_interval : sleep;
+      const LockGuard hold{events.lock};
+      watched.empty() ? wait_for_added(events) : wait_for_added(events, os::Clock::now() + sleep);
+      sleep = events.added.empty() ? sleep : k_min_poll_interval;
       watched.splice(events.added);
     }
     sleep = watched.poll() ? k_min_poll_interval : std::min(sleep + sleep / 8, k_max_poll_interval);
   }
 }
 
-// Pre: the lock is held.
-void start(PolledEvents& events) noexcept try {
+void start(PolledEvents& events) noexcept ISTHMUS_REQUIRES(events.lock) try {
   if (!events.started.load(std::memory_order_relaxed)) {
     start_thread(serve).detach();
     events.started.store(true, std::memory_order_relaxed);
@@ -120,7 +126,7 @@ void start(PolledEvents& events) noexcept try {
 
 void poll_until_complete(Pollable& pending) noexcept {
   auto& events = shared();
-  const std::lock_guard hold{events.lock};
+  const LockGuard hold{events.lock};
   events.added.add(pending);
   start(events);
   events.changed.notify_one();
@@ -129,7 +135,7 @@ void poll_until_complete(Pollable& pending) noexcept {
 void ensure_poller_started() noexcept {
   auto& events = shared();
   if (events.start_failed.load(std::memory_order_relaxed)) {
-    const std::lock_guard hold{events.lock};
+    const LockGuard hold{events.lock};
     start(events);
   }
 }
@@ -149,14 +155,14 @@ void poll_without_thread() noexcept {
   auto& events = shared();
   PollList polled;
   {
-    const std::lock_guard hold{events.lock};
+    const LockGuard hold{events.lock};
     if (events.started.load(std::memory_order_relaxed)) {
       return;
     }
     polled.splice(events.added);
   }
   polled.poll();
-  const std::lock_guard hold{events.lock};
+  const LockGuard hold{events.lock};
   events.added.splice(polled);
   events.changed.notify_one();
 }

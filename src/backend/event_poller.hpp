@@ -33,7 +33,7 @@ class Pollable {
 
 // Polls the object until it has completed, and holds a reference to it for that time. Allocates
 // nothing and never blocks. If the polling thread cannot be started now, a later call of this
-// function or of `ensure_poller_started` tries again. Pre: called at most once for each object.
+// function or of `ensure_poller_started` tries again. Called at most once for each object.
 void poll_until_complete(Pollable& pending) noexcept;
 // Starts the thread if an earlier attempt failed. Otherwise costs a single load.
 void ensure_poller_started() noexcept;

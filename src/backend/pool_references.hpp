@@ -34,7 +34,7 @@ class PoolReferences {
     return object_.references() <= count_;
   }
   // Retains the object, to which the caller holds no reference. Returns false if only pools refer
-  // to it. Pre: the caller holds a lock that the object's destruction acquires too.
+  // to it. The caller must hold a lock that the object's destruction acquires too.
   [[nodiscard]] bool retain_unless_all() noexcept {
     const LockGuard hold{lock_};
     return object_.references() > count_ && object_.try_retain();

@@ -8,6 +8,7 @@
 
 #include "backend/order_only.hpp"
 #include "backend/workarounds/query_on_demand.hpp"
+#include "core/expects.hpp"
 #include "core/sizes.hpp"
 #include "core/undo.hpp"
 #include "os/process.hpp"
@@ -209,6 +210,7 @@ Result<Ref<Event>> Queue::submit(WaitList after, Submit&& call) {
 
 Result<Ref<Event>> Queue::copy(void* destination, const void* source, std::size_t nbytes,
                                WaitList after) {
+  ISTHMUS_EXPECTS(nbytes != 0);
   return submit(after, [&](WaitList dependencies) {
     return do_copy(destination, source, nbytes, dependencies);
   });
@@ -219,10 +221,13 @@ Result<Ref<Event>> Queue::copy_2d(const Copy2dShape& shape, WaitList after) {
 }
 
 Result<Ref<Event>> Queue::copy_ranges(const RangedCopy& copy, WaitList after) {
+  ISTHMUS_EXPECTS(!copy.ranges.empty());
+  ISTHMUS_EXPECTS_SLOW(std::ranges::all_of(copy.ranges, &CopyRange::nbytes));
   return submit(after, [&](WaitList dependencies) { return do_copy_ranges(copy, dependencies); });
 }
 
 Result<Ref<Event>> Queue::copy_strided(const StridedCopy& copy, WaitList after) {
+  ISTHMUS_EXPECTS(copy.bytes() != 0);
   return submit(after, [&](WaitList dependencies) { return do_copy_strided(copy, dependencies); });
 }
 
@@ -232,6 +237,7 @@ Result<Ref<Event>> Queue::do_copy_strided(const StridedCopy& copy, WaitList afte
 
 Result<Ref<Event>> Queue::fill(void* destination, const FillPattern& pattern, std::size_t nbytes,
                                WaitList after) {
+  ISTHMUS_EXPECTS(nbytes % pattern.nbytes == 0, nbytes, pattern.nbytes);
   return submit(after, [&](WaitList dependencies) {
     return do_fill(destination, pattern, nbytes, dependencies);
   });
@@ -277,7 +283,7 @@ Result<void> Queue::order_after(WaitList dependencies) {
 // released.
 Result<Ref<Event>> Queue::run(std::unique_ptr<HostFunction> function, WaitList after) {
   FunctionStart start;
-  auto submitted = submit<std::unique_lock<std::shared_mutex>>(
+  auto submitted = submit<LockGuard<SharedMutex>>(
       after, [&](WaitList dependencies) { return do_run(function, dependencies, start); });
   if (start.continuation != nullptr) {
     start.start_event->on_complete(*start.continuation);

@@ -12,7 +12,6 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <shared_mutex>
 #include <span>
 #include <vector>
 
@@ -23,6 +22,8 @@
 #include "backend/queue_traits.hpp"
 #include "backend/submission_tail.hpp"
 #include "core/bytes.hpp"
+#include "core/lock_guard.hpp"
+#include "core/mutex.hpp"
 #include "core/owner.hpp"
 #include "core/strided.hpp"
 
@@ -40,19 +41,17 @@ class Queue : public RefCounted {
   [[nodiscard]] Device& device() const noexcept { return device_; }
   [[nodiscard]] const QueueTraits& traits() const noexcept { return traits_; }
 
-  // Pre: the ranges are pageable host memory, or memory of this context except device memory of
-  // another device, and remain valid until the event has completed; nbytes > 0. Post: on failure
-  // nothing was submitted. If an event of `after` fails, this operation fails with DEPENDENCY,
-  // unless the event is wrapped by `order_only`.
+  // The caller ensures that the ranges are pageable host memory, or memory of this context except
+  // device memory of another device, and remain valid until the event has completed. If one of
+  // these functions fails, nothing was submitted. If an event of `after` fails, the operation fails
+  // with DEPENDENCY, unless the event is wrapped by `order_only`.
   [[nodiscard]] Result<Ref<Event>> copy(void* destination, const void* source, std::size_t nbytes,
                                         WaitList after);
   [[nodiscard]] Result<Ref<Event>> copy_2d(const Copy2dShape& shape, WaitList after);
-  // Pre: there is at least one range, none is empty, and none overlaps the destination of another
-  // one. The list of ranges need not outlive the call.
+  // No range overlaps the destination of another one. The list of ranges need not outlive the call.
   [[nodiscard]] Result<Ref<Event>> copy_ranges(const RangedCopy& copy, WaitList after);
-  // Pre: the runs of `copy` satisfy the preconditions of `copy_ranges`.
+  // No run overlaps the destination of another one.
   [[nodiscard]] Result<Ref<Event>> copy_strided(const StridedCopy& copy, WaitList after);
-  // Pre: nbytes is a multiple of the pattern's size.
   [[nodiscard]] Result<Ref<Event>> fill(void* destination, const FillPattern& pattern,
                                         std::size_t nbytes, WaitList after);
   [[nodiscard]] Result<Ref<Event>> prefetch(const void* pointer, std::size_t nbytes, bool to_host,
@@ -93,7 +92,7 @@ class Queue : public RefCounted {
   }
   // Whether at most one event of this queue is unfinished. Stores that event in `last`, or leaves
   // `last` null if there is none. Does not query the driver: returns false if `unfinished` would
-  // have to. Pre: `last` is null.
+  // have to. `last` is null before.
   [[nodiscard]] bool has_single_end(Ref<Event>& last) noexcept;
 
   // Whether no work submitted through this object is pending and the handle was never exported.
@@ -192,7 +191,7 @@ class Queue : public RefCounted {
   }
 
  private:
-  template <class Lock = std::shared_lock<std::shared_mutex>, class Submit>
+  template <class Lock = SharedLockGuard<SharedMutex>, class Submit>
   Result<Ref<Event>> submit(WaitList after, Submit&& call);
   [[nodiscard]] Error check_usable() const;
   [[nodiscard]] Result<std::vector<Ref<Event>>> translate(WaitList after);
@@ -208,7 +207,7 @@ class Queue : public RefCounted {
   Ref<Context> context_ref_;
   // Held exclusively by `run`, which submits two fences that no other thread may separate; shared
   // by other submissions.
-  std::shared_mutex submission_lock_;
+  SharedMutex submission_lock_;
   const std::uint64_t serial_;
   std::atomic<bool> closed_{false};
   std::atomic<bool> is_exported_;

@@ -3,10 +3,12 @@
 // Maps driver handles to queues: a handle may be adopted more than once but has a single queue
 // object.
 
-#include <mutex>
 #include <unordered_map>
 
 #include "backend/queue.hpp"
+#include "core/lock_guard.hpp"
+#include "core/mutex.hpp"
+#include "core/thread_safety.hpp"
 
 namespace isthmus {
 
@@ -17,24 +19,24 @@ class QueueTable {
   // Adds a queue, or replaces one that only pools refer to. Throws std::bad_alloc without any
   // effect.
   void add(Handle handle, Queue& queue) {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     queues_.insert_or_assign(handle, &queue);
   }
   // Called before the driver may reuse the handle, and before `queue` is destroyed.
   void remove(Handle handle, const Queue& queue) noexcept {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     const auto found = queues_.find(handle);
     if (found != queues_.end() && found->second == &queue) {
       queues_.erase(found);
     }
   }
   [[nodiscard]] bool has(Handle handle) noexcept {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     return queues_.contains(handle);
   }
   // Null if the handle has no queue, or only pools refer to it.
   [[nodiscard]] Ref<Queue> find(Handle handle) noexcept {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     const auto found = queues_.find(handle);
     const bool is_retained =
         found != queues_.end() && found->second->pool_references().retain_unless_all();
@@ -42,8 +44,8 @@ class QueueTable {
   }
 
  private:
-  std::mutex lock_;
-  std::unordered_map<Handle, Queue*> queues_;
+  Mutex lock_;
+  std::unordered_map<Handle, Queue*> queues_ ISTHMUS_GUARDED_BY(lock_);
 };
 
 }  // namespace isthmus

@@ -2,19 +2,21 @@
 #include "backend/submission_tail.hpp"
 
 #include <algorithm>
-#include <mutex>
 #include <utility>
 
+#include "core/expects.hpp"
+#include "core/lock_guard.hpp"
 #include "core/promised_room.hpp"
 
 namespace isthmus {
 
+// `reserve_entry` takes the lock.
 std::uint64_t SubmissionTail::reserve() {
   return reserve_entry(entries_, lock_, reserved_, next_number_);
 }
 
 void SubmissionTail::cancel() noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   --reserved_;
 }
 
@@ -26,7 +28,7 @@ void SubmissionTail::record(Ref<Event> submitted, std::uint64_t begin,
     return earlier.number < (earlier.is_off_queue ? off_queue_limit : begin);
   };
   {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     --reserved_;
     if (entries_.size() == 1 && off_queue_limit == 0 && precedes(entries_.front())) [[likely]] {
       entries_.front().number = next_number_++;
@@ -37,7 +39,7 @@ void SubmissionTail::record(Ref<Event> submitted, std::uint64_t begin,
   }
   for (;;) {
     Ref<Event> dropped;
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     const auto first = std::find_if(entries_.begin(), entries_.end(), precedes);
     if (first == entries_.end()) {
       if (off_queue_limit != 0) [[unlikely]] {
@@ -52,14 +54,14 @@ void SubmissionTail::record(Ref<Event> submitted, std::uint64_t begin,
 }
 
 void SubmissionTail::insert_off_queue(const Ref<Event>& event) noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   --reserved_;
   entries_.push_back({next_number_++, event, true});
   has_off_queue_.store(true, std::memory_order_release);
 }
 
 std::uint64_t SubmissionTail::add_off_queue(std::vector<Ref<Event>>& out) {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   for (const auto& each : entries_) {
     if (each.is_off_queue) {
       out.push_back(each.last);
@@ -69,14 +71,14 @@ std::uint64_t SubmissionTail::add_off_queue(std::vector<Ref<Event>>& out) {
 }
 
 Ref<Event> SubmissionTail::unfinished_off_queue() noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   const auto found = std::ranges::find_if(
       entries_, [](const Entry& each) { return each.is_off_queue && !each.last->settled(); });
   return found != entries_.end() ? found->last : Ref<Event>{};
 }
 
 void SubmissionTail::add_unfinished(std::vector<Ref<Event>>& out) {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   for (const auto& each : entries_) {
     if (!each.last->settled()) {
       out.push_back(each.last);
@@ -85,7 +87,8 @@ void SubmissionTail::add_unfinished(std::vector<Ref<Event>>& out) {
 }
 
 bool SubmissionTail::has_single_end(Ref<Event>& last) noexcept {
-  const std::lock_guard hold{lock_};
+  ISTHMUS_EXPECTS(!last);
+  const LockGuard hold{lock_};
   for (const auto& each : entries_) {
     if (each.last->settled()) {
       continue;
@@ -100,7 +103,7 @@ bool SubmissionTail::has_single_end(Ref<Event>& last) noexcept {
 }
 
 bool SubmissionTail::is_known_idle() noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   return std::all_of(entries_.begin(), entries_.end(),
                      [](const Entry& each) { return each.last->settled(); });
 }

@@ -13,6 +13,7 @@
 
 #include "backend/event.hpp"
 #include "core/spin_lock.hpp"
+#include "core/thread_safety.hpp"
 
 namespace isthmus {
 
@@ -21,7 +22,7 @@ class SubmissionTail {
   // Begins a submission: reserves the memory that its end needs, so that nothing can fail once an
   // operation is in flight. Each call is followed by one call of `record`, `insert_off_queue` or
   // `cancel`. Returns a number for `record`. Throws std::bad_alloc without effect.
-  [[nodiscard]] std::uint64_t reserve();
+  [[nodiscard]] std::uint64_t reserve() ISTHMUS_NO_THREAD_SAFETY_ANALYSIS;
   void cancel() noexcept;
   // Ends a submission with its event. `begin` is the number that `reserve` returned.
   // `off_queue_limit` is the number that `add_off_queue` returned if the submission waits for those
@@ -43,7 +44,7 @@ class SubmissionTail {
   // Adds the events that are not known to have completed to `out`.
   void add_unfinished(std::vector<Ref<Event>>& out);
   // Whether at most one event is not known to have completed. Stores that event in `last`, or
-  // leaves `last` null if there is none. Pre: `last` is null.
+  // leaves `last` null if there is none. `last` is null before.
   [[nodiscard]] bool has_single_end(Ref<Event>& last) noexcept;
   // Whether all events are known to have completed.
   [[nodiscard]] bool is_known_idle() noexcept;
@@ -55,10 +56,11 @@ class SubmissionTail {
     bool is_off_queue = false;
   };
 
-  SpinLock lock_;               // guards the next three fields
-  std::uint32_t reserved_ = 0;  // submissions begun and not in `entries_` yet
-  std::vector<Entry> entries_;
-  std::uint64_t next_number_ = 0;
+  SpinLock lock_;
+  // Submissions begun and not in `entries_` yet.
+  std::uint32_t reserved_ ISTHMUS_GUARDED_BY(lock_) = 0;
+  std::vector<Entry> entries_ ISTHMUS_GUARDED_BY(lock_);
+  std::uint64_t next_number_ ISTHMUS_GUARDED_BY(lock_) = 0;
   std::atomic<bool> has_off_queue_{false};  // whether one of `entries_` is off-queue
 };
 

@@ -3,14 +3,15 @@
 
 #include <algorithm>
 #include <bit>
-#include <mutex>
 #include <optional>
 #include <utility>
 
 #include "backend/queue.hpp"
+#include "core/lock_guard.hpp"
 #include "core/sizes.hpp"
 #include "memory/records/allocation_lookup.hpp"
 #include "memory/records/innermost.hpp"
+#include "os/lock_unless_forked.hpp"
 #include "os/process.hpp"
 #include "recorder/observers.hpp"
 #include "transfer/ordering.hpp"
@@ -76,12 +77,7 @@ Result<Ref<Allocation>> Buffer::acquire_memory() {
   if (is_freed()) {
     return closed();
   }
-  // Takes no lock in a forked child: it has only one thread, and a thread of the parent may have
-  // held the lock.
-  std::unique_lock guard{whole_->lock_, std::defer_lock};
-  if (!os::is_forked_child()) {
-    guard.lock();
-  }
+  const os::LockUnlessForked guard{whole_->lock_};
   if (whole_->freed_.load(std::memory_order_relaxed)) {
     return closed();
   }
@@ -91,7 +87,7 @@ Result<Ref<Allocation>> Buffer::acquire_memory() {
 void Buffer::free() noexcept {
   Allocation* detached_memory = nullptr;
   {
-    const std::lock_guard guard{lock_};
+    const LockGuard guard{lock_};
     if (!freed_.exchange(true, std::memory_order_acq_rel)) {
       detached_memory = memory_;
     }
@@ -127,7 +123,7 @@ bool Buffer::free_may_wait() noexcept {
     // Another thread may free the buffer during this call. `free` acquires this lock before it
     // releases the memory, so the memory stays alive while the lock is held. This costs less than a
     // reference.
-    const std::lock_guard guard{whole_->lock_};
+    const LockGuard guard{whole_->lock_};
     if (whole_->memory_ == nullptr || whole_->freed_.load(std::memory_order_relaxed)) {
       return false;
     }
@@ -335,7 +331,7 @@ void Buffer::end_export() noexcept {
 }
 
 Result<isthmus_owner_t> Buffer::disown() {
-  const std::lock_guard guard{lock_};
+  const LockGuard guard{lock_};
   if (is_freed()) {
     return closed();
   }

@@ -103,7 +103,7 @@ class Buffer final : public RefCounted {
   // cannot fail.
   [[nodiscard]] Result<Ref<Event>> pending();
   // Whether the buffer is not freed, nothing is pending on its memory, and all copies into it have
-  // succeeded, determined without a driver call. May return false for an idle buffer. Pre: no other
+  // succeeded, determined without a driver call. May return false for an idle buffer. No other
   // thread frees the buffer during the call.
   [[nodiscard]] bool idle() const noexcept;
   // Returns flags with which a caller checks without a call whether the buffer is idle

@@ -4,9 +4,10 @@
 #include <algorithm>
 #include <bit>
 #include <memory>
-#include <mutex>
 
 #include "buffer/buffer.hpp"
+#include "core/lock_guard.hpp"
+#include "core/mutex.hpp"
 #include "core/sizes.hpp"
 #include "memory/records/allocation_lookup.hpp"
 
@@ -48,9 +49,9 @@ std::size_t alignment_of(const void* pointer) {
 // concurrently from both recording it as new.
 Result<Ref<Allocation>> record_base_allocation(Queue& queue, std::unique_ptr<OpenedMemory> opened,
                                                std::size_t nbytes) {
-  static std::mutex record_mutex;
+  static Mutex record_mutex;
   auto* const base = opened->base;
-  const std::lock_guard guard{record_mutex};
+  const LockGuard guard{record_mutex};
   auto existing = allocation_at(base);
   ISTHMUS_TRY(existing);
   return Allocation::adopt(

@@ -2,6 +2,7 @@
 // Memory resources that wrap other resources, and custom resources.
 
 #include "c/common.hpp"
+#include "core/expects.hpp"
 #include "memory/resources/aligned_resource.hpp"
 #include "memory/resources/binning_resource.hpp"
 #include "memory/resources/custom_resource.hpp"
@@ -17,6 +18,7 @@ using namespace isthmus::c;
 
 void isthmus::c::write_counts(const UsageCounter::Counts& counts,
                               isthmus_statistics_info_t& out) noexcept {
+  ISTHMUS_EXPECTS(out.struct_size >= sizeof out, out.struct_size);
   out.current_bytes = counts.current.bytes;
   out.current_count = counts.current.count;
   out.peak_bytes = counts.peak.bytes;

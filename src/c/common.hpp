@@ -14,6 +14,7 @@
 #include "backend/drivers.hpp"
 #include "backend/queue.hpp"
 #include "buffer/buffer.hpp"
+#include "core/expects.hpp"
 #include "core/status.hpp"
 #include "memory/base/budget.hpp"
 #include "memory/base/library_call.hpp"
@@ -92,8 +93,11 @@ class RequiredPointers {
   }
 
   [[nodiscard]] bool are_set() const noexcept { return are_set_; }
-  // Names the first pointer that is NULL. Pre: not `are_set()`.
-  [[nodiscard]] Error error() const { return null_pointer_error(name_at(names_, leading_)); }
+  // Names the first pointer that is NULL.
+  [[nodiscard]] Error error() const {
+    ISTHMUS_EXPECTS(!are_set());
+    return null_pointer_error(name_at(names_, leading_));
+  }
 
  private:
   const char* names_ = "";
@@ -172,8 +176,7 @@ template <class Struct>
 [[nodiscard]] Result<Device*> device_for(Context& context, isthmus_device_t* requested,
                                          isthmus_kind_t kind);
 
-// Writes all fields except `struct_size`. Pre: `struct_size` is at least the size of the structure
-// in this header.
+// Writes all fields except `struct_size`, which the caller has set or checked.
 void write_counts(const UsageCounter::Counts& counts, isthmus_statistics_info_t& out) noexcept;
 
 // Transfers a new object to the caller through `out`.

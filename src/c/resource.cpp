@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "c/common.hpp"
+#include "core/expects.hpp"
 #include "core/long_path.hpp"
 #include "core/sizes.hpp"
 #include "memory/base/live_counts.hpp"
@@ -248,11 +249,11 @@ namespace {
   });
 }
 
-// For resources that wrap others, whose warm path consists of a few virtual calls. Pre: not in a
-// forked child.
+// For resources that wrap others, whose warm path consists of a few virtual calls.
 [[gnu::noinline]] isthmus_status_t allocate_through(isthmus_resource_t* resource, size_t nbytes,
                                                     size_t alignment, isthmus_queue_t* queue,
                                                     void** pointer) noexcept {
+  ISTHMUS_EXPECTS(!os::is_forked_child());
   if (void* block = object(resource)->allocate_fast(nbytes, alignment, object(queue))) {
     *pointer = block;
     return ISTHMUS_OK;

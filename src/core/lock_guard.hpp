@@ -3,6 +3,8 @@
 // `std::lock_guard`, `std::shared_lock` and `std::unique_lock` in a form that clang's analysis
 // understands (thread_safety.hpp). They compile to the same code as those of the standard library.
 
+#include <mutex>
+
 #include "core/expects.hpp"
 #include "core/thread_safety.hpp"
 
@@ -13,6 +15,8 @@ template <class Lock>
 class ISTHMUS_SCOPED_CAPABILITY LockGuard {
  public:
   explicit LockGuard(Lock& lock) ISTHMUS_ACQUIRE(lock) : lock_{lock} { lock.lock(); }
+  // Takes over a lock that the caller holds.
+  LockGuard(Lock& lock, std::adopt_lock_t) noexcept ISTHMUS_REQUIRES(lock) : lock_{lock} {}
   LockGuard(const LockGuard&) = delete;
   LockGuard& operator=(const LockGuard&) = delete;
   ~LockGuard() ISTHMUS_RELEASE() { lock_.unlock(); }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// `std::mutex`, `std::shared_mutex` and `std::condition_variable` with annotations for clang's
-// analysis (thread_safety.hpp), which those of libstdc++ lack. They cost the same as those.
+// `std::mutex`, `std::recursive_mutex`, `std::shared_mutex` and `std::condition_variable` with
+// annotations for clang's analysis (thread_safety.hpp), which those of libstdc++ lack. They cost
+// the same as those.
 
 #include <chrono>
 #include <condition_variable>
@@ -24,6 +25,18 @@ class ISTHMUS_CAPABILITY("mutex") Mutex {
  private:
   friend class ConditionVariable;
   std::mutex mutex_;
+};
+
+class ISTHMUS_CAPABILITY("recursive mutex") RecursiveMutex {
+ public:
+  void lock() ISTHMUS_ACQUIRE() { mutex_.lock(); }
+  bool try_lock() ISTHMUS_TRY_ACQUIRE(true) { return mutex_.try_lock(); }
+  void unlock() noexcept ISTHMUS_RELEASE() { mutex_.unlock(); }
+  // As `Mutex::assert_held`.
+  void assert_held() const noexcept ISTHMUS_ASSERT_CAPABILITY() {}
+
+ private:
+  std::recursive_mutex mutex_;
 };
 
 class ISTHMUS_CAPABILITY("shared mutex") SharedMutex {

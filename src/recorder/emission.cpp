@@ -3,10 +3,13 @@
 
 #include <array>
 #include <chrono>
-#include <mutex>
 #include <thread>
 
+#include "core/expects.hpp"
+#include "core/lock_guard.hpp"
+#include "core/mutex.hpp"
 #include "core/thread_number.hpp"
+#include "core/thread_safety.hpp"
 #include "core/tls.hpp"
 #include "os/process.hpp"
 #include "os/process_fence.hpp"
@@ -22,7 +25,7 @@ struct alignas(64) Mark {
 constinit std::array<Mark, k_thread_numbers> marks{};
 
 // Held during the emissions of threads without a number.
-constinit std::mutex unnumbered_lock;
+constinit Mutex unnumbered_lock;
 
 // Whether emissions rely on the process fence. Reset if the kernel refuses the fence later.
 constinit std::atomic<bool> uses_process_fence{false};
@@ -88,11 +91,12 @@ void prepare_emissions() noexcept {
 }
 
 void wait_for_emissions() noexcept {
+  ISTHMUS_EXPECTS(!is_emitting && !os::is_forked_child());
   fence_all_threads();
   for (const auto& each : marks) {
     wait_for_end(each.count);
   }
-  const std::lock_guard after_unnumbered{unnumbered_lock};
+  const LockGuard after_unnumbered{unnumbered_lock};
 }
 
 }  // namespace isthmus

@@ -29,12 +29,13 @@ class Emission {
   std::atomic<std::uint32_t>* mark_ = nullptr;
 };
 
-// Call this before the first `Emission`; repeated calls are allowed. Pre: calls are not concurrent.
+// Call this before the first `Emission`; repeated calls are allowed, but not
+// concurrent ones.
 void prepare_emissions() noexcept;
 // Returns once every `Emission` that may have begun before the call has ended. One that begins
 // later reads, with `memory_order_seq_cst`, what this thread stored in that order before the call.
-// Pre: the calling thread is in no `Emission`, and the process is no forked child, where the other
-// threads do not exist.
+// Not called during an `Emission` of the same thread, nor in a forked child, which has no other
+// threads.
 void wait_for_emissions() noexcept;
 
 }  // namespace isthmus

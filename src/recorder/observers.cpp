@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <array>
-#include <mutex>
 
 #include "core/expects.hpp"
+#include "core/lock_guard.hpp"
 #include "core/long_path.hpp"
+#include "core/mutex.hpp"
+#include "core/thread_safety.hpp"
 #include "os/process.hpp"
 #include "recorder/emission.hpp"
 
@@ -23,15 +25,15 @@ struct Subscription {
   MemoryObserver* observer = nullptr;  // null: not in use. Written under the lock.
 };
 constinit std::array<Subscription, k_max_observers> subscriptions{};
-constinit std::mutex subscriptions_lock;
+constinit Mutex subscriptions_lock;
 
-Subscription* find_subscription(const MemoryObserver* observer) noexcept {
+Subscription* find_subscription(const MemoryObserver* observer) noexcept
+    ISTHMUS_REQUIRES(subscriptions_lock) {
   const auto found = std::ranges::find(subscriptions, observer, &Subscription::observer);
   return found != subscriptions.end() ? found : nullptr;
 }
 
-// Pre: the lock is held.
-void update_observed_kinds() noexcept {
+void update_observed_kinds() noexcept ISTHMUS_REQUIRES(subscriptions_lock) {
   MemoryEventKinds all = 0;
   for (const auto& each : subscriptions) {
     all |= each.kinds.load(std::memory_order_relaxed);
@@ -49,7 +51,7 @@ bool add_observer(MemoryObserver& observer, MemoryEventKinds kinds) noexcept {
   if (os::is_forked_child()) {
     return false;
   }
-  const std::lock_guard hold{subscriptions_lock};
+  const LockGuard hold{subscriptions_lock};
   ISTHMUS_EXPECTS(find_subscription(&observer) == nullptr);
   prepare_emissions();
   auto* const unused = find_subscription(nullptr);
@@ -70,14 +72,14 @@ void remove_observer(const MemoryObserver& observer) noexcept {
   }
   Subscription* removed = nullptr;
   {
-    const std::lock_guard hold{subscriptions_lock};
+    const LockGuard hold{subscriptions_lock};
     removed = find_subscription(&observer);
     ISTHMUS_EXPECTS(removed != nullptr);
     removed->kinds.store(0, std::memory_order_seq_cst);
     update_observed_kinds();
   }
   wait_for_emissions();
-  const std::lock_guard hold{subscriptions_lock};
+  const LockGuard hold{subscriptions_lock};
   removed->observer = nullptr;
 }
 

@@ -34,11 +34,11 @@ class MemoryObserver {
 inline constexpr std::size_t k_max_observers = 8;
 
 // Begins to call the observer for these kinds: for every event whose emission begins after this
-// returns. False if `k_max_observers` have been added, and in a forked child. Pre: `observer` was
-// not added before, and outlives its removal; `kinds` is not empty.
+// returns. False if `k_max_observers` have been added, and in a forked child. The observer
+// must outlive its removal.
 [[nodiscard]] bool add_observer(MemoryObserver& observer, MemoryEventKinds kinds) noexcept;
-// When this returns, the observer is not being called and will not be called again. Pre: it was
-// added; the calling thread is in no call of an observer, and holds no lock that one needs.
+// When this returns, the observer is not being called and will not be called again. The calling
+// thread must not hold a lock that an observer needs.
 void remove_observer(const MemoryObserver& observer) noexcept;
 
 // The kinds that any observer wants; read by `is_observed`.

@@ -32,7 +32,7 @@ namespace isthmus {
                                                      const Endpoint& source);
 
 // Whether the host executes the operation: if the call blocks anyway, or if the operation is small
-// and nothing pending is ordered before it. Pre: the host can access both sides.
+// and nothing pending is ordered before it. The host can access both sides.
 [[nodiscard]] bool host_executes(Queue* queue, TouchedMemory& touched,
                                  const TransferOptions& options, std::size_t nbytes);
 

@@ -32,7 +32,7 @@ struct Pitched {
 [[nodiscard]] Submitted copy_2d(Queue* queue, const Endpoint& destination, const Endpoint& source,
                                 const Pitched& shape, TransferOptions options);
 
-// As `copy_2d`. Pre: source and destination do not overlap, and neither is empty.
+// As `copy_2d`, for a source and a destination that do not overlap.
 [[nodiscard]] Submitted copy_2d_disjoint(Queue* queue, const Endpoint& destination,
                                          const Endpoint& source, const Pitched& shape,
                                          TransferOptions options);

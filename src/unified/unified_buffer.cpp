@@ -2,8 +2,10 @@
 #include "unified/unified_buffer.hpp"
 
 #include <algorithm>
+#include <mutex>
 #include <utility>
 
+#include "core/lock_guard.hpp"
 #include "core/sizes.hpp"
 #include "core/undo.hpp"
 #include "os/process.hpp"
@@ -39,14 +41,6 @@ Result<Ref<UnifiedBuffer>> UnifiedBuffer::create(Queue& queue, const UnifiedRequ
   return buffer;
 }
 
-UnifiedBuffer::Lock UnifiedBuffer::enter() {
-  Lock lock{lock_, std::defer_lock};
-  if (!os::is_forked_child()) {
-    lock.lock();
-  }
-  return lock;
-}
-
 Error UnifiedBuffer::validate(const ByteRange& range) const {
   if (freed_.load(std::memory_order_acquire)) {
     return freed_error(copies_.request);
@@ -63,7 +57,7 @@ void UnifiedBuffer::free() noexcept {
   if (os::is_forked_child()) {
     return;
   }
-  const auto guard = enter();
+  const Lock guard{lock_};
   // Sequentially consistent, like the load of the number of views in `HostCopy::release` and both
   // accesses in `end_host_view`. If `free` and the end of the last view run concurrently, at least
   // one of them sees the other and frees the host copy.
@@ -84,7 +78,7 @@ bool UnifiedBuffer::uses_device(const isthmus::Device& device) const noexcept {
 }
 
 Result<UnifiedFacts> UnifiedBuffer::facts() {
-  const auto guard = enter();
+  const Lock guard{lock_};
   auto state_now = state();
   ISTHMUS_TRY(state_now);
   const auto& host = copies_.host;
@@ -102,7 +96,7 @@ Result<UnifiedFacts> UnifiedBuffer::facts() {
 }
 
 Result<BufferState> UnifiedBuffer::state() {
-  const auto guard = enter();
+  const Lock guard{lock_};
   if (auto error = validate(all())) {
     return error;
   }
@@ -112,13 +106,13 @@ Result<BufferState> UnifiedBuffer::state() {
 }
 
 Result<UnifiedBuffer::Dirty> UnifiedBuffer::dirty_ranges() {
-  const auto guard = enter();
+  const Lock guard{lock_};
   ISTHMUS_TRY(state());
   return Dirty{copies_.state.host_dirty(), copies_.state.device_dirty()};
 }
 
 Result<const std::byte*> UnifiedBuffer::read_host(const ByteRange& range) {
-  const auto guard = enter();
+  const Lock guard{lock_};
   auto contents = current_host(range);
   if (contents) {
     copies_.host.note_read_pointer();
@@ -140,7 +134,7 @@ Result<const std::byte*> UnifiedBuffer::current_host(const ByteRange& range) {
 }
 
 Result<std::byte*> UnifiedBuffer::begin_host_view(const ByteRange& range) {
-  const auto guard = enter();
+  const Lock guard{lock_};
   auto contents = current_host(range);
   ISTHMUS_TRY(contents);
   copies_.host->expect_writers();
@@ -155,7 +149,7 @@ void UnifiedBuffer::end_host_view() noexcept {
 }
 
 Result<std::byte*> UnifiedBuffer::begin_host_write(const ByteRange& range, bool keep_contents) {
-  const auto guard = enter();
+  const Lock guard{lock_};
   if (auto error = validate(range)) {
     return error;
   }
@@ -176,7 +170,7 @@ Result<std::byte*> UnifiedBuffer::begin_host_write(const ByteRange& range, bool 
 
 // Does not report failed copies; the next call does.
 Result<void> UnifiedBuffer::end_host_write(const ByteRange& range, bool contents_kept) {
-  const auto guard = enter();
+  const Lock guard{lock_};
   auto* const write = copies_.writes.open_host(range);
   if (write == nullptr) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "no write of bytes {} to {} is in progress",
@@ -195,7 +189,7 @@ Result<void> UnifiedBuffer::end_host_write(const ByteRange& range, bool contents
 }
 
 Result<Ref<Buffer>> UnifiedBuffer::device(const SyncRequest& request) {
-  const auto guard = enter();
+  const Lock guard{lock_};
   if (auto error = validate(request.range)) {
     return error;
   }
@@ -213,12 +207,13 @@ Result<Ref<Buffer>> UnifiedBuffer::device(const SyncRequest& request) {
 }
 
 Result<Ref<Buffer>> UnifiedBuffer::begin_device_write(const SyncRequest& request) {
-  const auto guard = enter();
+  const Lock guard{lock_};
   if (auto error = validate(request.range)) {
     return error;
   }
   const bool is_new = copies_.writes.begin_device(request.range);
   Undo cancel_write{[&] {
+    lock_.assert_held();
     if (is_new) {
       copies_.writes.cancel_device(request.range);
     }
@@ -236,7 +231,7 @@ Result<Ref<Buffer>> UnifiedBuffer::begin_device_write(const SyncRequest& request
 }
 
 Submitted UnifiedBuffer::to_device(const SyncRequest& request) {
-  const auto guard = enter();
+  const Lock guard{lock_};
   if (auto error = validate(request.range)) {
     return error;
   }
@@ -244,7 +239,7 @@ Submitted UnifiedBuffer::to_device(const SyncRequest& request) {
 }
 
 Submitted UnifiedBuffer::to_host(const SyncRequest& request) {
-  const auto guard = enter();
+  const Lock guard{lock_};
   if (auto error = validate(request.range)) {
     return error;
   }
@@ -252,7 +247,7 @@ Submitted UnifiedBuffer::to_host(const SyncRequest& request) {
 }
 
 Submitted UnifiedBuffer::arrival(const SyncRequest& request, BeforeArrival mode) {
-  const auto guard = enter();
+  const Lock guard{lock_};
   if (auto error = validate(request.range)) {
     return error;
   }
@@ -265,24 +260,23 @@ Result<void> UnifiedBuffer::to_device(std::span<UnifiedBuffer* const> buffers, Q
   std::ranges::sort(sorted_buffers);
   sorted_buffers.erase(std::unique(sorted_buffers.begin(), sorted_buffers.end()),
                        sorted_buffers.end());
-  std::vector<Lock> locks;
-  locks.reserve(sorted_buffers.size());
+  std::deque<Lock> locks;
   ISTHMUS_TRY(scan_all(sorted_buffers, locks));
   return upload_all(sorted_buffers, queue);
 }
 
 // Locks the buffers, scans them together, and records the writes of each.
 Result<void> UnifiedBuffer::scan_all(std::span<UnifiedBuffer* const> buffers,
-                                     std::vector<Lock>& locks) {
+                                     std::deque<Lock>& locks) {
   std::vector<tracking::TrackedMemory::Taking> requests;
   requests.reserve(buffers.size());
-  Undo restore_unscanned{[&] {
+  Undo restore_unscanned{[&]() ISTHMUS_NO_THREAD_SAFETY_ANALYSIS {  // sets atomic flags
     for (auto* buffer : buffers) {
       buffer->copies_.host.mark_unscanned();
     }
   }};
   for (auto* buffer : buffers) {
-    locks.push_back(buffer->enter());
+    locks.emplace_back(buffer->lock_);
     if (auto error = buffer->validate(buffer->all())) {
       return error;
     }
@@ -322,7 +316,7 @@ Result<void> UnifiedBuffer::upload_all(std::span<UnifiedBuffer* const> buffers, 
 }
 
 Result<void> UnifiedBuffer::mark_host(const ByteRange& range) {
-  const auto guard = enter();
+  const Lock guard{lock_};
   if (auto error = validate(range)) {
     return error;
   }
@@ -338,7 +332,7 @@ Result<void> UnifiedBuffer::mark_host(const ByteRange& range) {
 }
 
 Result<void> UnifiedBuffer::mark_device(const ByteRange& range) {
-  const auto guard = enter();
+  const Lock guard{lock_};
   if (auto error = validate(range)) {
     return error;
   }
@@ -357,7 +351,7 @@ Result<void> UnifiedBuffer::mark_device(const ByteRange& range) {
 }
 
 Result<void> UnifiedBuffer::resolve(Winner winner, const ByteRange& range) {
-  const auto guard = enter();
+  const Lock guard{lock_};
   if (auto error = validate(range)) {
     return error;
   }
@@ -398,7 +392,7 @@ Result<void> UnifiedBuffer::resolve_for_device(const ByteRange& range) {
 }
 
 Result<void> UnifiedBuffer::forget() {
-  const auto guard = enter();
+  const Lock guard{lock_};
   if (auto error = validate(all())) {
     return error;
   }
@@ -439,8 +433,11 @@ bool UnifiedBuffer::can_release_device() const noexcept {
 // Does not release the device copy if the buffer is in use. This thread may itself be in a call on
 // the buffer whose request for memory failed.
 std::uint64_t UnifiedBuffer::release_device_copy() {
-  const Lock guard{lock_, std::try_to_lock};
-  if (!guard || !can_release_device()) {
+  if (!lock_.try_lock()) {
+    return 0;
+  }
+  const LockGuard guard{lock_, std::adopt_lock};
+  if (!can_release_device()) {
     return 0;
   }
   auto& state = copies_.state;

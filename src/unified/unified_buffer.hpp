@@ -25,12 +25,15 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
+#include <deque>
 #include <span>
 #include <vector>
 
 #include "buffer/buffer.hpp"
+#include "core/mutex.hpp"
 #include "core/range_set.hpp"
+#include "core/thread_safety.hpp"
+#include "os/lock_unless_forked.hpp"
 #include "transfer/transfer_options.hpp"
 #include "unified/downloader.hpp"
 #include "unified/requests.hpp"
@@ -65,9 +68,16 @@ class UnifiedBuffer final : public ListedBuffer {
                                                          const UnifiedRequest& request,
                                                          MemoryResource* resource);
 
-  [[nodiscard]] std::size_t nbytes() const noexcept { return copies_.request.nbytes; }
-  [[nodiscard]] ByteRange all() const noexcept { return copies_.all(); }
-  [[nodiscard]] Queue& queue() const noexcept { return *copies_.queue; }
+  // These never change, so they need no lock.
+  [[nodiscard]] std::size_t nbytes() const noexcept ISTHMUS_NO_THREAD_SAFETY_ANALYSIS {
+    return copies_.request.nbytes;
+  }
+  [[nodiscard]] ByteRange all() const noexcept ISTHMUS_NO_THREAD_SAFETY_ANALYSIS {
+    return copies_.all();
+  }
+  [[nodiscard]] Queue& queue() const noexcept ISTHMUS_NO_THREAD_SAFETY_ANALYSIS {
+    return *copies_.queue;
+  }
   // Releases the device copy at once, and the host copy when its last view has ended. Further calls
   // have no effect.
   void free() noexcept;
@@ -83,7 +93,7 @@ class UnifiedBuffer final : public ListedBuffer {
 
   // Returns the host copy, current in `range`. Writes to it are detected until `end_host_view`.
   [[nodiscard]] Result<std::byte*> begin_host_view(const ByteRange& range);
-  void end_host_view() noexcept;
+  void end_host_view() noexcept ISTHMUS_NO_THREAD_SAFETY_ANALYSIS;
   // The same for reading only. The pointer is valid while the caller holds a reference to the
   // buffer.
   [[nodiscard]] Result<const std::byte*> read_host(const ByteRange& range);
@@ -130,32 +140,33 @@ class UnifiedBuffer final : public ListedBuffer {
   [[nodiscard]] bool uses_device(const isthmus::Device& device) const noexcept override;
 
  private:
-  using Lock = std::unique_lock<std::recursive_mutex>;
+  using Lock = os::LockUnlessForked<RecursiveMutex>;
 
   ~UnifiedBuffer() override;
-  // Locks the buffer, except in a forked child: it has no other threads, and a thread of the parent
-  // may have held the lock.
-  [[nodiscard]] Lock enter();
-  [[nodiscard]] Error validate(const ByteRange& range) const;
-  [[nodiscard]] Result<const std::byte*> current_host(const ByteRange& range);
-  void release_host() noexcept;
-  [[nodiscard]] Result<void> resolve_for_device(const ByteRange& range);
-  [[nodiscard]] bool can_release_device() const noexcept;
+  [[nodiscard]] Error validate(const ByteRange& range) const ISTHMUS_REQUIRES(lock_);
+  [[nodiscard]] Result<const std::byte*> current_host(const ByteRange& range)
+      ISTHMUS_REQUIRES(lock_);
+  void release_host() noexcept ISTHMUS_REQUIRES(lock_);
+  [[nodiscard]] Result<void> resolve_for_device(const ByteRange& range) ISTHMUS_REQUIRES(lock_);
+  [[nodiscard]] bool can_release_device() const noexcept ISTHMUS_REQUIRES(lock_);
+  // These two access the buffers under `locks`, which the analysis cannot follow.
   [[nodiscard]] static Result<void> scan_all(std::span<UnifiedBuffer* const> buffers,
-                                             std::vector<Lock>& locks);
+                                             std::deque<Lock>& locks)
+      ISTHMUS_NO_THREAD_SAFETY_ANALYSIS;
   [[nodiscard]] static Result<void> upload_all(std::span<UnifiedBuffer* const> buffers,
-                                               Queue* queue);
+                                               Queue* queue) ISTHMUS_NO_THREAD_SAFETY_ANALYSIS;
 
-  // Guards everything below except `freed_` and the views of the host copy.
-  std::recursive_mutex lock_;
+  RecursiveMutex lock_;
   // Set under the lock, read without it by `end_host_view`.
   std::atomic<bool> freed_{false};
-  UnifiedCopies copies_;
-  WriteRecorder recorder_{copies_};
-  TransferCompletion completion_{copies_, recorder_};
-  Uploader uploader_{copies_, recorder_, completion_};
-  Downloader downloader_{copies_, recorder_, completion_};
-  bool device_holds_nothing_ = false;  // neither returned nor marked since `forget`
+  // `end_host_view` accesses the views of the host copy without the lock.
+  UnifiedCopies copies_ ISTHMUS_GUARDED_BY(lock_);
+  WriteRecorder recorder_ ISTHMUS_GUARDED_BY(lock_){copies_};
+  TransferCompletion completion_ ISTHMUS_GUARDED_BY(lock_){copies_, recorder_};
+  Uploader uploader_ ISTHMUS_GUARDED_BY(lock_){copies_, recorder_, completion_};
+  Downloader downloader_ ISTHMUS_GUARDED_BY(lock_){copies_, recorder_, completion_};
+  // Neither returned nor marked since `forget`.
+  bool device_holds_nothing_ ISTHMUS_GUARDED_BY(lock_) = false;
 };
 
 }  // namespace isthmus

@@ -2,6 +2,7 @@
 #include "unified/unified_list.hpp"
 
 #include "backend/device.hpp"
+#include "core/lock_guard.hpp"
 #include "core/never_destroyed.hpp"
 #include "memory/base/oom_callbacks.hpp"
 #include "os/process.hpp"
@@ -28,7 +29,7 @@ UnifiedList::UnifiedList() {
 }
 
 void UnifiedList::add(ListedBuffer& buffer) {
-  const std::lock_guard guard{lock_};
+  const LockGuard guard{lock_};
   buffers_.insert(&buffer);
 }
 
@@ -36,13 +37,13 @@ void UnifiedList::remove(ListedBuffer& buffer) noexcept {
   if (os::is_forked_child()) {
     return;
   }
-  const std::lock_guard guard{lock_};
+  const LockGuard guard{lock_};
   buffers_.erase(&buffer);
 }
 
 std::vector<Ref<ListedBuffer>> UnifiedList::live_buffers() {
   std::vector<Ref<ListedBuffer>> buffers;
-  const std::lock_guard guard{lock_};
+  const LockGuard guard{lock_};
   buffers.reserve(buffers_.size());
   for (auto* buffer : buffers_) {
     if (buffer->try_retain()) {

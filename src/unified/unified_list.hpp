@@ -4,11 +4,12 @@
 // copies whose contents the host copy also holds. Thread-safe.
 
 #include <cstdint>
-#include <mutex>
 #include <unordered_set>
 #include <vector>
 
+#include "core/mutex.hpp"
 #include "core/ref.hpp"
+#include "core/thread_safety.hpp"
 
 namespace isthmus {
 
@@ -38,8 +39,8 @@ class UnifiedList {
  private:
   [[nodiscard]] std::vector<Ref<ListedBuffer>> live_buffers();
 
-  std::mutex lock_;
-  std::unordered_set<ListedBuffer*> buffers_;
+  Mutex lock_;
+  std::unordered_set<ListedBuffer*> buffers_ ISTHMUS_GUARDED_BY(lock_);
 };
 [[nodiscard]] UnifiedList& process_unified_buffers();
 

@@ -54,8 +54,8 @@ void wait_for_bytes(const Buffer& buffer, std::size_t offset, std::size_t nbytes
   check(status);
 }
 
-// The host's pointer to the element, once it may be read or written. Pre: the caller holds the
-// Buffer, since another thread may free the array meanwhile.
+// The host's pointer to the element, once it may be read or written. The caller must hold a
+// reference to the Buffer, since another thread may free the array meanwhile.
 char* element_pointer(const Buffer& buffer, std::size_t offset, std::size_t nbytes, Access access) {
   if (isthmus_buffer_idle(buffer.raw.get()) == 0) [[unlikely]] {
     wait_for_bytes(buffer, offset, nbytes, access);

@@ -52,7 +52,7 @@ void warn_if_imaginary_discarded(const ElementType& source_type, const ElementTy
 // not broadcast to the destination's shape; otherwise warns as above.
 void require_copyable(const ArrayLayout& target_layout, const ArrayLayout& source_layout,
                       isthmus_casting_t casting);
-// Pre: require_copyable() accepted the sides.
+// For sides that require_copyable() has accepted.
 [[nodiscard]] nb::object copy_sides(ArraySide& target, ArraySide& source, isthmus_casting_t casting,
                                     const OperationArguments& arguments);
 // The element of an array without dimensions, after pending work on its memory has completed.

@@ -19,7 +19,7 @@ nb::object make_view(nb::handle object, ArrayLayout layout) {
   return make_array_view(object, require_array(object, "x"), std::move(layout));
 }
 
-// Pre: `axes` has each axis once.
+// `axes` has each axis once.
 nb::object permuted(nb::handle object, const ArrayNumbers& axes) {
   const auto& layout = *require_array(object, "x").layout;
   return make_view(object, {layout.permuted(axes), layout.item, layout.type});
@@ -178,7 +178,7 @@ Copying to_copying(nb::handle copy) {
                                  : Copying::never;
 }
 
-// Pre: the shape has the same number of elements.
+// The shape has the same number of elements.
 nb::object with_shape(nb::handle object, ArrayNumbers shape, Copying copying) {
   const auto& array = require_array(object, "x");
   const auto& old = *array.layout;

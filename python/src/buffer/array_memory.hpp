@@ -10,9 +10,9 @@ namespace isthmus::python {
 
 class ArrayMemory {
  public:
-  // Pre: `object` is an initialized Buffer.
+  // `object` is an initialized Buffer.
   explicit ArrayMemory(nb::object object) noexcept : object_{std::move(object)} {}
-  // New memory. Pre: `queue` is a Queue.
+  // New memory. `queue` is a Queue.
   ArrayMemory(BufferHandle raw, nb::object queue, isthmus_kind_t kind, std::size_t nbytes) noexcept
       : raw_{std::move(raw)}, queue_{std::move(queue)}, kind_{kind}, nbytes_{nbytes} {}
   ArrayMemory(ArrayMemory&&) noexcept = default;
@@ -37,7 +37,7 @@ class ArrayMemory {
   [[nodiscard]] bool read_only() const noexcept {
     return object_.is_valid() && nb::inst_ptr<Buffer>(object_)->read_only;
   }
-  // Replaces the Buffer by another one. Pre: the object was created, and the caller keeps it alive.
+  // Replaces the Buffer by another one. Call after `object`; the caller keeps the old one alive.
   void replace(nb::object object) noexcept { object_ = std::move(object); }
 
  private:

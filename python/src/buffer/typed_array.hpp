@@ -17,7 +17,7 @@ struct TypedArray {
         base{std::move(base_array)},
         is_locked{locked} {}
 
-  // In new memory. Pre: `queue` is a Queue.
+  // In new memory. `queue` is a Queue.
   TypedArray(BufferHandle raw, nb::object queue, isthmus_kind_t kind,
              SharedLayout array_layout) noexcept
       : memory{std::move(raw), std::move(queue), kind, array_layout->nbytes},
@@ -52,13 +52,13 @@ void require_live(const TypedArray& array);
           layout.nbytes,    layout.is_c_dense,     is_read_only(array)};
 }
 
-// Performs no checks. Pre: `buffer` is an initialized Buffer that contains all elements of the
+// Performs no checks: `buffer` must be an initialized Buffer that contains all elements of the
 // layout with the first at `offset`, which is a multiple of the alignment of the type. Neither
 // queries the driver nor imports NumPy.
 [[nodiscard]] nb::object make_typed_array(nb::object buffer, SharedLayout layout,
                                           std::size_t offset = 0);
-// A view of `object`, whose array is `array`, with that layout. Pre: as above. ClosedError if it
-// was freed.
+// A view of `object`, whose array is `array`, with that layout, which must fit as above.
+// ClosedError if it was freed.
 [[nodiscard]] nb::object make_array_view(nb::handle object, const TypedArray& array,
                                          SharedLayout layout, std::size_t offset);
 // The same, with the offset of the layout. Throws TooFar.

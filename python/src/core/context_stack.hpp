@@ -33,7 +33,7 @@ class ContextStack {
     const nb::object stack = all();
     return stack.is_none() ? stack : nb::borrow(top_of(stack));
   }
-  // Pre: the stack is not empty. The result is borrowed from the stack.
+  // For a stack that is not empty. The result is borrowed from the stack.
   [[nodiscard]] static nb::handle top_of(nb::handle stack) noexcept {
     return PyTuple_GET_ITEM(stack.ptr(), 0);
   }

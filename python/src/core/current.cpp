@@ -36,7 +36,7 @@ nb::object default_queue() {
   return process_queue;
 }
 
-// The cached queue for a filter, as a borrowed reference; not valid if there is none. Pre: the
+// The cached queue for a filter, as a borrowed reference; not valid if there is none. The
 // filter is exactly a str. Identity is compared first, because a string literal of a program is one
 // object.
 nb::handle find_named_queue(nb::handle filter) noexcept {

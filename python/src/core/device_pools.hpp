@@ -40,8 +40,8 @@ class DevicePools {
     return nullptr;
   }
   // Creates and caches a pool for the device and context of `queue`. Throws the driver's error if
-  // the driver does not provide memory of that kind. May release the interpreter's lock. Pre:
-  // `find` returns nullptr.
+  // the driver does not provide memory of that kind. May release the interpreter's lock.
+  // Called after `find` has returned nullptr.
   [[nodiscard]] const Resource& make(isthmus_kind_t kind, isthmus_queue_t* queue, PoolUse use);
 
  private:

@@ -109,7 +109,7 @@ bool is_copy_requested(const MemoryArguments& arguments) {
 }
 
 // A view of the same memory, of the class `type`. It has an owner that dpctl's constructors copy,
-// so the address counts as exported. Pre: the memory has a block.
+// so the address counts as exported. The memory has a block.
 nb::object make_view(PyTypeObject* type, DpctlMemory& memory) {
   auto owner = std::make_unique<std::shared_ptr<void>>(*owner_of(memory));
   expose_address(*dpctl_block_of(memory));

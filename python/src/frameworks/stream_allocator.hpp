@@ -45,8 +45,8 @@ class StreamAllocator {
   StreamAllocator(const StreamAllocator&) = delete;
   StreamAllocator& operator=(const StreamAllocator&) = delete;
 
-  // From this call on, the resource serves its device, in place of a pool of the allocator. Pre: no
-  // request was made yet.
+  // From this call on, the resource serves its device, in place of a pool of the allocator.
+  // Called before the first request.
   void set_resource(isthmus_resource_t* resource);
   [[nodiscard]] isthmus_resource_t* custom_resource() const noexcept { return custom_resource_; }
 
@@ -62,8 +62,8 @@ class StreamAllocator {
   void deallocate(void* pointer, std::size_t nbytes, int device, CudaStream stream) noexcept;
   // Returns free memory to the driver.
   void trim();
-  // Limits a pool of the allocator on that device to that share of the device's memory. Pre: no
-  // request was made there yet.
+  // Limits a pool of the allocator on that device to that share of the device's memory.
+  // Called before the first request there.
   void limit(double share, int device);
   [[nodiscard]] AllocatorUsage usage(int device);
   // The resource that serves that device.

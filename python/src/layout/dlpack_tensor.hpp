@@ -93,13 +93,14 @@ static_assert(offsetof(ManagedVersioned, flags) == 24 && offsetof(ManagedVersion
 // The strides in elements, as a Python tuple, or None without strides.
 [[nodiscard]] nb::object strides_of(const Tensor& tensor);
 // Address of the lowest of `nbytes` bytes, `before` of which lie before the first element.
-// BufferError if they are not all in the address space. Pre: packed_bytes() accepted the tensor.
+// BufferError if they are not all in the address space. For a tensor that packed_bytes() has
+// accepted.
 [[nodiscard]] void* lowest_address(const Tensor& tensor, std::size_t before, std::size_t nbytes);
 // The strides in bytes. The stride of an extent of 1 or less, and any stride of an array without
-// elements, has no meaning and may be any number. Throws TooFar. Pre: packed_bytes() accepted the
-// tensor, and it has strides.
+// elements, has no meaning and may be any number. Throws TooFar. For a tensor with strides that
+// packed_bytes() has accepted.
 [[nodiscard]] ArrayNumbers byte_strides(const Tensor& tensor, std::int64_t item, bool is_empty);
-// Raises the BufferError for which a TooFar is thrown. Pre: packed_bytes() accepted the tensor.
+// Raises the BufferError for which a TooFar is thrown. packed_bytes() has accepted the tensor.
 [[noreturn]] void raise_too_far(const Tensor& tensor, std::int64_t item);
 // Performs all checks above. BufferError if one fails.
 void require_valid(const Tensor& tensor, std::uint64_t flags);

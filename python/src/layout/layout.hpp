@@ -106,7 +106,7 @@ class SharedLayout {
 // An immutable layout with the values computed from it once. Arrays share it. Each stride is a
 // multiple of the item size. The offset is 0.
 struct TypedLayout : ArrayLayout {
-  // Pre: a type is set. Throws TooFar, but never for an array without elements.
+  // The description has a type. Throws TooFar, but never for an array without elements.
   explicit TypedLayout(ArrayLayout description);
   TypedLayout(const TypedLayout&) = delete;
   TypedLayout& operator=(const TypedLayout&) = delete;

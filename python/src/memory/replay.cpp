@@ -44,7 +44,7 @@ class Elements {
   Py_buffer view_{};
 };
 
-// Pre: `queues` outlives the result.
+// `queues` must outlive the result.
 std::vector<isthmus_queue_t*> raw_queues(const nb::tuple& queues) {
   std::vector<isthmus_queue_t*> raw;
   for (nb::handle each : queues) {

@@ -166,7 +166,7 @@ void drop_backward_strides(ArrayLayout& layout) {
   }
 }
 
-// The part of the array's buffer that its elements occupy. Pre: no element lies before the first
+// The part of the array's buffer that its elements occupy. No element lies before the first
 // one.
 Endpoint slice_endpoint(nb::handle object, const TypedArray& array, Access access,
                         const char* role) {

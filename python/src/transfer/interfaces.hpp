@@ -28,8 +28,8 @@ struct ArrayInterface {
 };
 
 // Returns std::nullopt if the object has neither interface; if it has both, SYCL's is read. With
-// Access::write the memory is read-only if any protocol of the object reports that. Pre: no Python
-// error is set.
+// Access::write the memory is read-only if any protocol of the object reports that. No
+// Python error may be set before.
 //
 // Checks, in this order: version, data, syclobj or stream and mask, shape, typestr, strides, offset
 // (SYCL only). ValueError for impossible values, TypeError for types. The pointer itself is checked

@@ -16,9 +16,9 @@ namespace isthmus::python {
 // Also considers the read-only flag of DLPack 1.0. To read it, exports the memory once, without
 // waiting.
 [[nodiscard]] bool is_read_only_by_any(nb::handle object);
-// Whether another protocol than the buffer protocol reports read-only memory. Pre: the buffer
-// protocol allows writing. Skips NumPy's own arrays, bytearray and memoryview, whose protocols
-// always agree.
+// Whether another protocol than the buffer protocol reports read-only memory, for an object
+// whose buffer protocol allows writing. Skips NumPy's own arrays, bytearray and memoryview, whose
+// protocols always agree.
 [[nodiscard]] bool is_read_only_elsewhere(nb::handle object);
 
 }  // namespace isthmus::python

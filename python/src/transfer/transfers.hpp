@@ -57,7 +57,7 @@ struct ArrayEndpoint {
 [[nodiscard]] Endpoint foreign_endpoint(nb::handle object, const ArrayInterface& interface,
                                         Access access, const char* role);
 [[nodiscard]] Endpoint buffer_endpoint(const Buffer& buffer);
-// Pre: the view was requested with format and strides.
+// The view was requested with format and strides.
 [[nodiscard]] ArrayLayout layout_of(const Py_buffer& view);
 // OutOfRangeError unless [offset, offset + nbytes) lies within the endpoint.
 void require_range(const Endpoint& endpoint, std::size_t nbytes, const char* role);
@@ -123,7 +123,7 @@ struct Copy2dRequest {
 [[nodiscard]] nb::object copy_2d(const Copy2dRequest& request, const OperationArguments& arguments);
 
 // Copies the elements of a strided array between two endpoints; `target_layout` without its strides
-// describes both sides. Pre: all elements lie within their endpoints, and no stride is negative.
+// describes both sides. All elements lie within their endpoints, and no stride is negative.
 [[nodiscard]] nb::object copy_strided(Endpoint& destination, Endpoint& source,
                                       const ArrayLayout& target_layout,
                                       const ArrayNumbers& source_strides,
@@ -138,7 +138,7 @@ struct RangeRequest {
                                   const OperationArguments& arguments);
 [[nodiscard]] nb::object advise(const RangeRequest& request, nb::handle advice,
                                 const OperationArguments& arguments);
-// Copies the first bytes of `source` to the start of `destination`; waits. Pre: both have at least
+// Copies the first bytes of `source` to the start of `destination`; waits. Both have at least
 // `nbytes`.
 ISTHMUS_EXPORTED void copy_endpoints(Endpoint& destination, Endpoint& source, std::size_t nbytes);
 // Copies the elements, packed in C order, to an endpoint of that size; waits.

@@ -8,6 +8,7 @@
 #include "backend/cuda/ranges.hpp"
 #include "backend/cuda/strided.hpp"
 #include "backend/cuda/thread_queues.hpp"
+#include "core/expects.hpp"
 #include "core/sizes.hpp"
 #include "core/undo.hpp"
 #include "os/process.hpp"
@@ -38,10 +39,11 @@ std::uintptr_t Queue::key() const noexcept {
   return handle_ == legacy_stream() ? address(&device_) : address(handle_);
 }
 
-// Pre: all of `after` are ready. DEPENDENCY if one of them failed.
+// DEPENDENCY if one of `after` failed.
 template <class Command>
 Error Queue::submit_now(Operation& event, const char* call, WaitList after,
                         const Command& command) const {
+  ISTHMUS_EXPECTS(are_ready(after));
   if (auto failed = failed_dependency_in(after)) {
     return failed;
   }

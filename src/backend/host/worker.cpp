@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/host/worker.hpp"
 
+#include "core/lock_guard.hpp"
 #include "core/threads.hpp"
 #include "os/process.hpp"
 
@@ -45,7 +46,7 @@ const void* Task::clock() const noexcept {
 }
 
 bool Worker::try_claim() noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   if (busy_ || !waiting_.empty()) {
     return false;
   }
@@ -54,7 +55,7 @@ bool Worker::try_claim() noexcept {
 }
 
 void Worker::release_claim() noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   busy_ = false;
   if (!waiting_.empty()) {
     changed_.notify_one();
@@ -72,7 +73,7 @@ Result<void> Worker::submit(const Ref<Task>& next, bool small) {
 
 Result<void> Worker::enqueue(const Ref<Task>& next) {
   try {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     if (!has_thread_) {
       start_thread([self = shared_from_this()] { self->serve(); }).detach();
       has_thread_ = true;
@@ -87,15 +88,17 @@ Result<void> Worker::enqueue(const Ref<Task>& next) {
 }
 
 void Worker::retire() noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   retired_ = true;
   changed_.notify_one();
 }
 
 void Worker::serve() noexcept {
-  std::unique_lock hold{lock_};
+  UniqueLock hold{lock_};
   for (;;) {
-    changed_.wait(hold, [this] { return !busy_ && (retired_ || !waiting_.empty()); });
+    while (busy_ || (!retired_ && waiting_.empty())) {
+      changed_.wait(lock_);
+    }
     if (waiting_.empty()) {
       return;
     }

@@ -6,15 +6,15 @@
 // when the queue is destroyed and the list is empty. Tasks of a destroyed queue still run.
 // Thread-safe.
 
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "backend/context.hpp"
 #include "backend/event.hpp"
+#include "core/mutex.hpp"
+#include "core/thread_safety.hpp"
 
 namespace isthmus::host {
 
@@ -53,13 +53,13 @@ class Worker : public std::enable_shared_from_this<Worker> {
   [[nodiscard]] Result<void> enqueue(const Ref<Task>& next);
   void serve() noexcept;
 
-  // Guards all fields.
-  std::mutex lock_;
-  std::condition_variable changed_;
-  std::deque<Ref<Task>> waiting_;
-  bool busy_ = false;  // a task is running, on the thread or on a submitting thread
-  bool has_thread_ = false;
-  bool retired_ = false;
+  Mutex lock_;
+  ConditionVariable changed_;
+  std::deque<Ref<Task>> waiting_ ISTHMUS_GUARDED_BY(lock_);
+  // A task is running, on the thread or on a submitting thread.
+  bool busy_ ISTHMUS_GUARDED_BY(lock_) = false;
+  bool has_thread_ ISTHMUS_GUARDED_BY(lock_) = false;
+  bool retired_ ISTHMUS_GUARDED_BY(lock_) = false;
 };
 
 }  // namespace isthmus::host

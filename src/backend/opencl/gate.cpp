@@ -2,12 +2,14 @@
 #include "backend/opencl/gate.hpp"
 
 #include <algorithm>
-#include <condition_variable>
-#include <mutex>
 #include <system_error>
 
 #include "backend/opencl/errors.hpp"
+#include "core/expects.hpp"
+#include "core/lock_guard.hpp"
+#include "core/mutex.hpp"
 #include "core/never_destroyed.hpp"
+#include "core/thread_safety.hpp"
 #include "core/threads.hpp"
 #include "os/process.hpp"
 
@@ -24,7 +26,7 @@ class GateKeeper {
   }
   // Takes ownership of one reference. Does not allocate; the lock is held for a few instructions.
   void enqueue(Gate& ready) noexcept {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     ready.next_ = first_;
     first_ = &ready;
     changed_.notify_one();
@@ -37,9 +39,11 @@ class GateKeeper {
     start_thread([this] { serve(); }).detach();
   }
   void serve() noexcept {
-    std::unique_lock hold{lock_};
+    UniqueLock hold{lock_};
     for (;;) {
-      changed_.wait(hold, [this] { return first_ != nullptr; });
+      while (first_ == nullptr) {
+        changed_.wait(lock_);
+      }
       auto* ready = std::exchange(first_, nullptr);
       hold.unlock();
       while (ready != nullptr) {
@@ -53,9 +57,9 @@ class GateKeeper {
     }
   }
 
-  std::mutex lock_;
-  std::condition_variable changed_;
-  Gate* first_ = nullptr;
+  Mutex lock_;
+  ConditionVariable changed_;
+  Gate* first_ ISTHMUS_GUARDED_BY(lock_) = nullptr;
 };
 
 Result<Ref<Gate>> Gate::create(const NativeContext& context, Event& foreign, bool ends_dependents) {
@@ -80,6 +84,7 @@ Result<Ref<Gate>> Gate::create(const NativeContext& context, Event& foreign, boo
 }
 
 Result<Ref<Gate>> Gate::join(const GateList& gates, bool ends_dependents) {
+  ISTHMUS_EXPECTS(gates.size() >= 2, gates.size());
   const std::vector<Ref<Event>> joined{gates.begin(), gates.end()};
   const auto outcome = outcome_of_all(joined);
   return create(gates.front()->context(), *outcome, ends_dependents);
@@ -111,6 +116,7 @@ void Gate::end_unopened() noexcept {
 }
 
 Error Gate::failure_of_dependents() const {
+  ISTHMUS_EXPECTS(settled() && !succeeded());
   if (ends_dependents_) {
     return failed_dependency(outcome());
   }

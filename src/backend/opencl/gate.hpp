@@ -25,7 +25,7 @@ class Gate final : public DriverEvent, public DrainedGate, private Continuation 
   [[nodiscard]] static Result<Ref<Gate>> create(const NativeContext& context, Event& foreign,
                                                 bool ends_dependents);
   // Creates a gate that replaces several others: it opens once all have completed, with the outcome
-  // of the first one that failed. Pre: two or more gates of one context.
+  // of the first one that failed. The gates belong to one context.
   [[nodiscard]] static Result<Ref<Gate>> join(const GateList& gates, bool ends_dependents);
 
   Gate(const NativeContext& context, cl_event handle, bool ends_dependents) noexcept
@@ -33,7 +33,7 @@ class Gate final : public DriverEvent, public DrainedGate, private Continuation 
 
   void add_gates(GateList& all) override { all.emplace_back(this); }
   [[nodiscard]] bool ends_dependents() const noexcept { return ends_dependents_; }
-  // Pre: the gate has failed.
+  // For a gate that has failed.
   [[nodiscard]] Error failure_of_dependents() const;
   // Sets the user event. Called on the thread that opens gates. Returns false if the process is
   // exiting: the gate then remains in the list of ExitDrain, which calls `end_unopened`.

@@ -7,6 +7,7 @@
 
 #include "backend/call_of_any_thread.hpp"
 #include "backend/opencl/errors.hpp"
+#include "core/expects.hpp"
 #include "core/threads.hpp"
 #include "os/process.hpp"
 
@@ -52,7 +53,8 @@ Error Operation::failure(cl_int outcome) const {
               "the driver ended the operation with {} ({})", code_name(outcome), outcome);
 }
 
-// Returns the first error of the first and the inner event, or success. Pre: both have completed.
+// Returns the first error of the first and the inner event, both of which have
+// completed, or success.
 cl_int Operation::outcome_of_commands() const noexcept {
   for (auto* event : {first_, inner_}) {
     cl_int status = CL_COMPLETE;
@@ -60,6 +62,7 @@ cl_int Operation::outcome_of_commands() const noexcept {
       calls().get_event_info(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status,
                              nullptr);
     }
+    ISTHMUS_EXPECTS(status <= CL_COMPLETE, status);
     if (status < CL_COMPLETE) {
       return status;
     }

@@ -23,7 +23,7 @@ class Operation final : public DriverEvent {
   Operation(const NativeContext& context, const isthmus::Device& device, GateList gates) noexcept;
   ~Operation() override;
 
-  // Takes ownership of these events. Pre: no other thread can access this object yet.
+  // Takes ownership of these events. Called before another thread can access this object.
   void submitted(const OperationEvents& events) noexcept {
     first_ = events.first;
     inner_ = events.closing != nullptr ? events.last : nullptr;

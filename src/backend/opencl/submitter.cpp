@@ -6,6 +6,8 @@
 #include <memory>
 #include <new>
 
+#include "core/expects.hpp"
+
 namespace isthmus::opencl {
 namespace {
 
@@ -27,6 +29,7 @@ void drop_duplicates(std::vector<T>& all) {
 GateList gates_before(WaitList after) {
   GateList gates;
   for (const auto& dependency : after) {
+    ISTHMUS_EXPECTS(dynamic_cast<DriverEvent*>(dependency.get()) != nullptr);
     static_cast<DriverEvent&>(*dependency).add_gates(gates);
   }
   drop_duplicates(gates);

@@ -2,7 +2,6 @@
 #pragma once
 // Submits operations, each of one or more commands, to a command queue of the driver. Thread-safe.
 
-#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
@@ -12,6 +11,9 @@
 #include "backend/opencl/gate.hpp"
 #include "backend/opencl/operation.hpp"
 #include "backend/partial_failure.hpp"
+#include "core/lock_guard.hpp"
+#include "core/mutex.hpp"
+#include "core/thread_safety.hpp"
 
 namespace isthmus::opencl {
 
@@ -39,7 +41,7 @@ class Submitter {
     return device_.traits().ends_dependents && !out_of_order_;
   }
   // Submits `count` consecutive commands to the driver as one operation. command(index, events)
-  // submits one command and returns OpenCL's code; `call` is its name in messages. Pre: the driver
+  // submits one command and returns OpenCL's code; `call` is its name in messages. The driver
   // can wait for all of `after` in this context (Queue::can_wait_for).
   template <class Command>
   Result<Ref<Event>> submit(const char* call, std::size_t count, WaitList after, Command&& command);
@@ -47,11 +49,12 @@ class Submitter {
  private:
   template <class Command>
   cl_int enqueue_in_order(std::size_t count, std::span<const cl_event> waits, bool each_waits,
-                          Command& command, OperationEvents& events);
+                          Command& command, OperationEvents& events)
+      ISTHMUS_REQUIRES(enqueue_lock_);
   template <class Command>
   cl_int enqueue_between_barriers(std::size_t count, std::span<const cl_event> waits,
                                   std::span<const cl_event> earlier, Command& command,
-                                  OperationEvents& events);
+                                  OperationEvents& events) ISTHMUS_REQUIRES(enqueue_lock_);
 
   const NativeContext context_;
   const Device& device_;
@@ -59,10 +62,10 @@ class Submitter {
   const bool out_of_order_;
   // Held while the commands of one operation are submitted, so that those of two threads do not
   // interleave. The driver does not wait in these calls, and its callbacks never acquire the lock.
-  std::mutex enqueue_lock_;
+  Mutex enqueue_lock_;
 };
 
-// Returns the gates on which an operation that waits for `after` depends. Pre: as in
+// Returns the gates on which an operation that waits for `after` depends. These are as in
 // `Submitter::submit`.
 [[nodiscard]] GateList gates_before(WaitList after);
 
@@ -144,7 +147,7 @@ Result<Ref<Event>> Submitter::submit(const char* call, std::size_t count, WaitLi
   cl_int outcome = CL_SUCCESS;
   bool is_partial = false;  // a later command was refused
   {
-    const std::lock_guard hold{enqueue_lock_};
+    const LockGuard hold{enqueue_lock_};
     outcome = may_be_ended ? enqueue_between_barriers(count, waits, earlier, command, events)
                            : enqueue_in_order(count, waits, false, command, events);
     is_partial = outcome != CL_SUCCESS && add_closing_event(calls(), queue_, events);

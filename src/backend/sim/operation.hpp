@@ -91,7 +91,7 @@ class Operation : public Event {
   void arm() noexcept override = 0;
   void arm_lazily() noexcept override {}
   void block(const os::Deadline& until) noexcept override;
-  // Pre: the end has been reached.
+  // Called once the end has been reached, after which `failure_` does not change.
   void complete_with_outcome() noexcept { complete(failure_); }
 
  private:

@@ -6,6 +6,7 @@
 #include "backend/copy_division.hpp"
 #include "backend/sycl/errors.hpp"
 #include "backend/workarounds/delayed_release.hpp"
+#include "core/expects.hpp"
 #include "core/sizes.hpp"
 #include "os/process.hpp"
 
@@ -134,6 +135,7 @@ Result<Ref<Event>> Queue::submit(const char* call, std::size_t count, WaitList a
 
 template <class Work>
 Result<Ref<Event>> Queue::run_on_host(WaitList after, Work&& work) {
+  ISTHMUS_EXPECTS(device_.is_host());
   auto fence_operation = make_ref<Operation>(context(), calls());
   auto host_operation = make_ref<HostOperation>();
   const auto fence = [this, fence_operation](WaitList ready) {
@@ -217,9 +219,10 @@ Word word_of(const FillPattern& pattern) noexcept {
   return word;
 }
 
-// Pre: the destination is aligned to the pattern's size, as SYCL requires.
+// SYCL requires a destination that is aligned to the pattern's size.
 EventReference fill_words(const Api& calls, QueueReference queue, void* destination,
                           const FillPattern& pattern, std::size_t nbytes) noexcept {
+  ISTHMUS_EXPECTS(address(destination) % pattern.nbytes == 0, destination, pattern.nbytes);
   const auto count = nbytes / pattern.nbytes;
   switch (pattern.nbytes) {
     case 1: return calls.fill_1(queue, destination, word_of<std::uint8_t>(pattern), count);

@@ -59,8 +59,8 @@ class Queue final : public DeferringQueue {
                 const Command& command) const;
   template <class Command>
   [[nodiscard]] OwnedEvent enqueue_all(std::size_t count, const Command& command) const;
-  // Runs `work` on the host once all earlier work on the queue has completed. Pre: the device's
-  // memory is the host's.
+  // Runs `work` on the host once all earlier work on the queue has completed, for devices
+  // whose memory is the host's.
   template <class Work>
   Result<Ref<Event>> run_on_host(WaitList after, Work&& work);
   [[nodiscard]] bool order_next_after(WaitList after) const;

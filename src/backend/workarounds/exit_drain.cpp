@@ -5,6 +5,7 @@
 #include <new>
 #include <thread>
 
+#include "core/lock_guard.hpp"
 #include "core/never_destroyed.hpp"
 #include "os/process.hpp"
 
@@ -41,7 +42,7 @@ void ExitDrain::add(DrainedQueue& queue) noexcept { append(queues_, queue); }
 void ExitDrain::add_delayed(DrainedQueue& queue) noexcept { append(delayed_queues_, queue); }
 
 void ExitDrain::append(List& target, DrainedAtExit& member) noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   member.previous_ = target.previous_;
   member.next_ = &target;
   target.previous_->next_ = &member;
@@ -58,12 +59,12 @@ void ExitDrain::remove(DrainedAtExit& member) noexcept {
   if (os::is_forked_child()) {
     return;  // the lock may be held by a thread that does not exist in the child
   }
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   unlink(member);
 }
 
 bool ExitDrain::end_next_gate() noexcept {
-  std::unique_lock hold{lock_};
+  UniqueLock hold{lock_};
   if (gates_.next_ == &gates_) {
     return false;
   }
@@ -81,7 +82,7 @@ bool ExitDrain::end_next_gate() noexcept {
 // program that destroy queues.
 bool ExitDrain::submit_next_barrier(List& queues, std::vector<Barrier>& barriers,
                                     os::Clock::time_point until) noexcept {
-  std::unique_lock hold{lock_};
+  UniqueLock hold{lock_};
   if (queues.next_ == &queues) {
     return false;
   }

@@ -7,10 +7,11 @@
 // First fails the gates that never opened, and thus all work that waits for them. Then submits a
 // barrier to each queue, and waits for the barriers, for at most 5 seconds in total.
 
-#include <mutex>
 #include <vector>
 
 #include "backend/event.hpp"
+#include "core/mutex.hpp"
+#include "core/thread_safety.hpp"
 #include "os/futex.hpp"
 
 namespace isthmus {
@@ -76,7 +77,7 @@ class ExitDrain {
  public:
   static ExitDrain& instance() noexcept;
 
-  // Pre: nothing can open the gate yet.
+  // Called before anything can open the gate.
   void add(DrainedGate& gate) noexcept;
   void add(DrainedQueue& queue) noexcept;
   // Adds a queue that is drained after those of `add`.
@@ -96,14 +97,14 @@ class ExitDrain {
   };
 
   void append(List& target, DrainedAtExit& member) noexcept;
-  static void unlink(DrainedAtExit& member) noexcept;
+  void unlink(DrainedAtExit& member) noexcept ISTHMUS_REQUIRES(lock_);
   // Remove the first member of a list. Return false if the list is empty.
   [[nodiscard]] bool end_next_gate() noexcept;
   [[nodiscard]] bool submit_next_barrier(List& queues, std::vector<Barrier>& barriers,
                                          os::Clock::time_point until) noexcept;
 
-  std::mutex lock_;
-  List gates_;
+  Mutex lock_;
+  List gates_;  // the links of the members of all lists are accessed under the lock
   List queues_;
   List delayed_queues_;
 };

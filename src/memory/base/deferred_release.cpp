@@ -4,15 +4,16 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 
 #include "backend/workarounds/delayed_release.hpp"
+#include "core/lock_guard.hpp"
+#include "core/mutex.hpp"
 #include "core/never_destroyed.hpp"
+#include "core/thread_safety.hpp"
 #include "core/threads.hpp"
 #include "os/process.hpp"
 
@@ -24,11 +25,11 @@ class DeferredRelease {
 
   // Announces an object that will be pushed later. `wait` blocks while any object is expected.
   void expect() noexcept {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     ++expected_;
   }
   void push(Releasable& object) noexcept {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     start();
     object.next_ready_ = std::exchange(ready_, &object);
     changed_.notify_one();
@@ -37,7 +38,7 @@ class DeferredRelease {
   // Adds an object to be tried again. It does not count as expected, since it may never be
   // released.
   void on_deferred(Releasable& object) noexcept {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     start();
     if (!is_retrying_) {
       const auto earliest = os::Clock::now() + k_min_pause;
@@ -61,22 +62,23 @@ class DeferredRelease {
         in_continuation() || os::is_forked_child()) {
       return false;
     }
-    std::unique_lock hold{lock_};
-    const Demand demand{*this, hold};
-    const auto has_queried = [&] { return !has_thread_ || (ready_ == nullptr && !is_working_); };
-    ended_.wait_for(hold, k_max_query, has_queried);
+    const LockGuard hold{lock_};
+    const Demand demand{*this};
+    const auto until = os::Clock::now() + k_max_query;
+    while (has_thread_ && (ready_ != nullptr || is_working_) && ended_.wait_until(lock_, until)) {
+    }
     return true;
   }
 
   void start_if_needed() noexcept {
     if (lacks_thread_.load(std::memory_order_relaxed)) {
-      const std::lock_guard hold{lock_};
+      const LockGuard hold{lock_};
       start();
     }
   }
 
   [[nodiscard]] std::uint64_t release_count() noexcept {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     return released_;
   }
   [[nodiscard]] bool wait(std::uint64_t seen, const os::Deadline& until) noexcept {
@@ -84,28 +86,24 @@ class DeferredRelease {
       return false;
     }
     start_if_needed();
-    std::unique_lock hold{lock_};
+    const LockGuard hold{lock_};
     std::optional<Demand> demand;
     if (!on_library_thread()) {
-      demand.emplace(*this, hold);
+      demand.emplace(*this);
     }
-    const auto is_over = [&] { return released_ != seen || expected_ == 0; };
-    if (until) {
-      ended_.wait_until(hold, *until, is_over);
-    } else {
-      ended_.wait(hold, is_over);
+    while (released_ == seen && expected_ != 0 && ended_.wait_until(lock_, until)) {
     }
     return released_ != seen;
   }
 
  private:
   // While an object of this class exists, a thread of the program is in a library call, so queues
-  // may be queried on demand. The destructor waits at most 4 ms for a query in progress. Pre:
+  // may be queried on demand. The destructor waits at most 4 ms for a query in progress.
   // `lock_` is held during construction and destruction.
   class Demand {
    public:
-    Demand(DeferredRelease& release, std::unique_lock<std::mutex>& hold) noexcept
-        : release_{release}, hold_{hold} {
+    explicit Demand(DeferredRelease& release) noexcept : release_{release} {
+      release_.lock_.assert_held();
       ++release_.demands_;
       release_.start();
       release_.on_demand_bytes_.store(0, std::memory_order_relaxed);
@@ -117,19 +115,21 @@ class DeferredRelease {
       release_.changed_.notify_one();
     }
     ~Demand() {
+      release_.lock_.assert_held();
       --release_.demands_;
-      release_.ended_.wait_for(hold_, k_max_query, [this] { return !release_.is_querying_; });
+      const auto until = os::Clock::now() + k_max_query;
+      while (release_.is_querying_ && release_.ended_.wait_until(release_.lock_, until)) {
+      }
     }
     Demand(const Demand&) = delete;
 
    private:
     DeferredRelease& release_;
-    std::unique_lock<std::mutex>& hold_;
   };
 
   // If no thread can be started, the objects remain in the lists until the next attempt, which only
   // delays their release.
-  void start() noexcept {
+  void start() noexcept ISTHMUS_REQUIRES(lock_) {
     if (has_thread_) {
       return;
     }
@@ -143,13 +143,13 @@ class DeferredRelease {
 
   void serve() noexcept {
     is_library_thread_ = true;
-    std::unique_lock hold{lock_};
+    UniqueLock hold{lock_};
     for (;;) {
       is_working_ = false;
       if (demands_ != 0) {
         ended_.notify_all();
       }
-      auto* retries = wait_for_work(hold);
+      auto* retries = wait_for_work();
       is_working_ = true;
       auto* batch = std::exchange(ready_, nullptr);
       hold.unlock();
@@ -168,7 +168,7 @@ class DeferredRelease {
 
   // Subtracts `expected` from the number of expected objects and, if `released`, counts a release.
   void report_release(std::uint64_t expected, bool released) noexcept {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     expected_ -= expected;
     released_ += released ? 1 : 0;
     const bool was_querying = std::exchange(is_querying_, false);
@@ -202,7 +202,7 @@ class DeferredRelease {
   // Adds an object to the releases on demand. It counts as expected there, since `wait` creates a
   // demand. Returns false, without adding the object, while a demand exists.
   [[nodiscard]] bool add_to_on_demand(Releasable& object, std::uint64_t expected) noexcept {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     if (demands_ != 0) {
       is_querying_ = is_library_thread_;
       return false;
@@ -217,16 +217,18 @@ class DeferredRelease {
                           Releasable& object) noexcept;
   void push_all(const std::vector<ReleaseBatch*>& batches) noexcept;
 
+  [[nodiscard]] bool is_due() const noexcept ISTHMUS_REQUIRES(lock_) {
+    return deferred_ != nullptr && os::Clock::now() >= due_;
+  }
   // Waits until objects are ready or due. Returns the deferred objects if they are due, even if
   // other objects are ready; else null.
-  Releasable* wait_for_work(std::unique_lock<std::mutex>& hold) noexcept {
-    const auto is_due = [this] { return deferred_ != nullptr && os::Clock::now() >= due_; };
+  Releasable* wait_for_work() noexcept ISTHMUS_REQUIRES(lock_) {
     while (ready_ == nullptr && !is_due()) {
       if (deferred_ == nullptr) {
-        changed_.wait(hold);
+        changed_.wait(lock_);
       } else {
         const auto until = due_;  // a copy: another thread may change it meanwhile
-        changed_.wait_until(hold, until);
+        changed_.wait_until(lock_, until);
       }
     }
     if (!is_due()) {
@@ -243,22 +245,24 @@ class DeferredRelease {
   static constexpr std::chrono::milliseconds k_max_pause{1000};
   static constexpr std::chrono::milliseconds k_max_query{4};
   static constexpr std::size_t k_min_bytes = std::size_t{1} << 20;
-  std::mutex lock_;  // guards all but the atomics; no driver is called under it
-  std::condition_variable changed_;
-  std::condition_variable ended_;
-  Releasable* ready_ = nullptr;      // to be released, or their queues to be queried, now
-  Releasable* deferred_ = nullptr;   // to be tried again at `due_`
-  Releasable* on_demand_ = nullptr;  // wait for a demand
+  Mutex lock_;  // no driver is called under it
+  ConditionVariable changed_;
+  ConditionVariable ended_;
+  // To be released, or their queues to be queried, now.
+  Releasable* ready_ ISTHMUS_GUARDED_BY(lock_) = nullptr;
+  Releasable* deferred_ ISTHMUS_GUARDED_BY(lock_) = nullptr;   // to be tried again at `due_`
+  Releasable* on_demand_ ISTHMUS_GUARDED_BY(lock_) = nullptr;  // wait for a demand
   std::atomic<std::size_t> on_demand_bytes_{0};
-  int demands_ = 0;
-  bool is_querying_ = false;  // a queue is being queried on demand
-  bool is_working_ = false;
-  std::chrono::milliseconds pause_{k_min_pause};
-  os::Clock::time_point due_;  // valid while `deferred_` is not empty
-  bool is_retrying_ = false;   // objects deferred now were deferred before
-  std::uint64_t expected_ = 0;
-  std::uint64_t released_ = 0;
-  bool has_thread_ = false;
+  int demands_ ISTHMUS_GUARDED_BY(lock_) = 0;
+  bool is_querying_ ISTHMUS_GUARDED_BY(lock_) = false;  // a queue is being queried on demand
+  bool is_working_ ISTHMUS_GUARDED_BY(lock_) = false;
+  std::chrono::milliseconds pause_ ISTHMUS_GUARDED_BY(lock_){k_min_pause};
+  os::Clock::time_point due_ ISTHMUS_GUARDED_BY(lock_);  // valid while `deferred_` is not empty
+  // Objects deferred now were deferred before.
+  bool is_retrying_ ISTHMUS_GUARDED_BY(lock_) = false;
+  std::uint64_t expected_ ISTHMUS_GUARDED_BY(lock_) = 0;
+  std::uint64_t released_ ISTHMUS_GUARDED_BY(lock_) = 0;
+  bool has_thread_ ISTHMUS_GUARDED_BY(lock_) = false;
   std::atomic<bool> lacks_thread_{false};
 };
 

@@ -16,7 +16,7 @@ namespace isthmus {
 
 // Runs the releases on demand, and releases expired queues (backend/workarounds/
 // delayed_release.hpp). Waits at most 4 ms. Costs one load in a process that has not created such a
-// queue. Pre: the caller holds no lock.
+// queue. The caller must hold no lock.
 inline void on_library_call() noexcept {
   if (has_queues_queried_on_demand()) [[unlikely]] {
     release_on_demand();

@@ -48,12 +48,12 @@ class MemoryResource : public RefCounted {
   }
 
   // The memory may be used by work that is submitted later to `queue`, a queue of this context.
-  // Pre: nbytes > 0. Any alignment is accepted; 0 requests the device's base alignment.
+  // `nbytes` is not 0. Any alignment is accepted; 0 requests the device's base alignment.
   [[nodiscard]] virtual Result<void*> allocate(std::size_t nbytes, std::size_t alignment,
                                                Queue& queue) = 0;
   // Fast paths of `allocate` and `deallocate`, which cost as much as those of a pool. They return
   // null or false for every request that they cannot serve and for every error; the caller then
-  // calls the full function. Pre: not in a forked child.
+  // calls the full function. Not called in a forked child.
   [[nodiscard]] virtual void* allocate_fast([[maybe_unused]] std::size_t nbytes,
                                             [[maybe_unused]] std::size_t alignment,
                                             [[maybe_unused]] Queue* queue) noexcept {
@@ -69,7 +69,7 @@ class MemoryResource : public RefCounted {
   // caller must wait until nothing uses the block.
   [[nodiscard]] bool orders_frees() const noexcept { return nature_.orders_frees; }
   // The memory is reused only after all work submitted so far to `after`, a queue of this context.
-  // `after` is null if nothing uses the memory. Pre: nothing uses it if `orders_frees` is false.
+  // `after` is null if nothing uses the memory, which is so if `orders_frees` is false.
   // Fails with INVALID_ARGUMENT, without effect, for a pointer that this resource did not allocate
   // or that was freed before, as far as the resource can detect that.
   virtual Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* after) noexcept = 0;

@@ -30,7 +30,7 @@
 
 namespace isthmus {
 
-// Used by one thread, for one request. Pre: the thread holds no lock of the library, except locks
+// Used by one thread, for one request. The thread must hold no lock of the library, except locks
 // of resources inside an allocation function of the program (`DriverServesThread`).
 class OomRecovery {
  public:

@@ -53,7 +53,7 @@ class CentralLists {
                                 unsigned shard) const noexcept {
     return classes_.at(size_class).at(shard).has_room_for(blocks);
   }
-  // The number of blocks of a slab that are in the list. Pre: the caller holds another block of the
+  // The number of blocks of a slab that are in the list. The caller holds another block of the
   // slab, so that the slab is not released.
   [[nodiscard]] CentralShard::Share share_of(unsigned size_class, const Slab& slab) const noexcept {
     return classes_.at(size_class).at(slab.shard).share_of(slab);

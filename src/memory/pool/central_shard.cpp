@@ -2,8 +2,9 @@
 #include "memory/pool/central_shard.hpp"
 
 #include <algorithm>
-#include <mutex>
 
+#include "core/expects.hpp"
+#include "core/lock_guard.hpp"
 #include "memory/pool/page_map.hpp"
 
 namespace isthmus {
@@ -17,7 +18,7 @@ CentralShard::CentralShard(const Layout& layout, unsigned number) noexcept
       slabs_{*layout.fences, layout.poison} {}
 
 TakenBlocks CentralShard::take(std::span<void*> out, QueueFences::EntryIndex entry) noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   for (auto at = batches_; at-- != 0;) {
     auto& batch = stack_.at(at);
     if (fences_->is_usable(batch.freed, entry)) {
@@ -36,19 +37,20 @@ TakenBlocks CentralShard::take(std::span<void*> out, QueueFences::EntryIndex ent
 }
 
 bool CentralShard::has(QueueFences::EntryIndex entry) noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   return std::any_of(stack_.begin(), stack_.begin() + batches_,
                      [&](const Batch& each) { return fences_->is_usable(each.freed, entry); }) ||
          slabs_.has(entry);
 }
 
 bool CentralShard::has_room_for(std::size_t blocks) noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   return blocks == batch_blocks_ && batches_ != max_batches_;
 }
 
 CentralShard::Share CentralShard::share_of(const Slab& slab) noexcept {
-  const std::lock_guard hold{lock_};
+  ISTHMUS_EXPECTS(slab.shard == number_, slab.shard, number_);
+  const LockGuard hold{lock_};
   return {slab.free_count + slab.waiting, slab.waiting != 0 ? slab.until : Ticket{}};
 }
 
@@ -56,7 +58,7 @@ bool CentralShard::keep_batch(std::span<void* const> blocks, Ticket freed) noexc
   if (blocks.size() != batch_blocks_) {
     return false;
   }
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   if (batches_ == max_batches_) {
     return false;
   }
@@ -67,7 +69,7 @@ bool CentralShard::keep_batch(std::span<void* const> blocks, Ticket freed) noexc
 
 std::size_t CentralShard::take_batch(std::span<void*, k_max_batch_blocks> out,
                                      Ticket& freed) noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   if (batches_ == 0) {
     return 0;
   }
@@ -79,7 +81,7 @@ std::size_t CentralShard::take_batch(std::span<void*, k_max_batch_blocks> out,
 
 std::size_t CentralShard::return_blocks(std::span<void* const> blocks, Ticket freed,
                                         Slab*& empty_slabs) noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   std::size_t returned = 0;
   for (; returned < blocks.size(); ++returned) {
     auto& owner = process_page_map.at(blocks[returned]).last_slab();
@@ -94,20 +96,20 @@ std::size_t CentralShard::return_blocks(std::span<void* const> blocks, Ticket fr
 }
 
 void CentralShard::take_unused_slabs(Slab*& empty_slabs) noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   while (auto* slab = slabs_.take_unused_slab()) {
     slab->next = std::exchange(empty_slabs, slab);
   }
 }
 
 std::size_t CentralShard::add(Slab& slab, std::span<void*> out) noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   slab.shard = number_;
   return slabs_.add(slab, out);
 }
 
 Result<void> CentralShard::verify() noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   if (const auto* damaged = slabs_.find_damaged()) {
     return fail(ISTHMUS_ERROR_INTERNAL,
                 "the slab of {}-byte blocks at {} contradicts its list, or has a block that is "

@@ -15,11 +15,12 @@
 #include <span>
 
 #include "core/spin_lock.hpp"
+#include "core/thread_safety.hpp"
 #include "memory/pool/slab_list.hpp"
 
 namespace isthmus {
 
-// Thread-safe: one spin lock guards all fields below it.
+// Thread-safe.
 class alignas(64) CentralShard {
  public:
   static constexpr std::size_t k_max_batch_blocks = 64;
@@ -42,8 +43,8 @@ class alignas(64) CentralShard {
   [[nodiscard]] bool keep_batch(std::span<void* const> blocks, Ticket freed) noexcept;
   // Whether `keep_batch` would accept that many blocks.
   [[nodiscard]] bool has_room_for(std::size_t blocks) noexcept;
-  // The number of blocks of a slab that are in the shard. Pre: the slab belongs to this shard, and
-  // the caller holds another block of the slab.
+  // The number of blocks of a slab that are in the shard, to which the slab belongs. The caller
+  // holds another block of the slab.
   struct Share {
     std::uint32_t blocks;
     Ticket until;
@@ -75,19 +76,20 @@ class alignas(64) CentralShard {
   struct alignas(64) BatchBlocks {
     std::array<void*, k_max_batch_blocks> all{};
   };
-  [[nodiscard]] std::span<void* const> blocks_of(std::size_t index) const noexcept {
+  [[nodiscard]] std::span<void* const> blocks_of(std::size_t index) const noexcept
+      ISTHMUS_REQUIRES(lock_) {
     return std::span{blocks_.at(index).all}.first(stack_.at(index).count);
   }
 
   SpinLock lock_;
-  std::uint32_t batches_ = 0;
+  std::uint32_t batches_ ISTHMUS_GUARDED_BY(lock_) = 0;
   const std::uint32_t max_batches_;
   const std::uint32_t batch_blocks_;
   const std::uint32_t number_;
   QueueFences* const fences_;
-  std::array<Batch, k_max_batches> stack_{};
-  std::array<BatchBlocks, k_max_batches> blocks_{};
-  SlabList slabs_;
+  std::array<Batch, k_max_batches> stack_ ISTHMUS_GUARDED_BY(lock_){};
+  std::array<BatchBlocks, k_max_batches> blocks_ ISTHMUS_GUARDED_BY(lock_){};
+  SlabList slabs_ ISTHMUS_GUARDED_BY(lock_);
 };
 
 }  // namespace isthmus

@@ -2,10 +2,12 @@
 #include "memory/pool/default_pools.hpp"
 
 #include <algorithm>
-#include <mutex>
 #include <utility>
 
+#include "core/expects.hpp"
+#include "core/lock_guard.hpp"
 #include "memory/pool/decay.hpp"
+#include "os/process.hpp"
 
 namespace isthmus {
 namespace {
@@ -33,9 +35,10 @@ Pool* DefaultPools::find_entry(const Key& key) noexcept {
 }
 
 Result<Ref<Pool>> DefaultPools::find(Context& context, Device& device, UsmKind kind, Use use) {
+  ISTHMUS_EXPECTS(!os::is_forked_child());
   const Key key{context.key(), &device, kind, use};
   {
-    const std::lock_guard hold{lock_};
+    const LockGuard hold{lock_};
     if (auto* const found = find_entry(key)) {
       return Ref<Pool>{found};
     }
@@ -61,7 +64,7 @@ Result<Ref<Pool>> DefaultPools::create(Context& context, Device& device, UsmKind
 
 // If two threads create a pool at the same time, both use the one that was inserted first.
 Ref<Pool> DefaultPools::insert(const Key& key, Ref<Pool> pool) {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   if (auto* const found = find_entry(key)) {
     return Ref<Pool>{found};
   }
@@ -79,7 +82,7 @@ bool DefaultPools::is_unused(Pool& pool) const noexcept {
 
 void DefaultPools::drop_unused() noexcept try {
   std::vector<Ref<Pool>> dropped;
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   dropped.reserve(entries_.size());
   for (std::size_t index = 0; index < entries_.size();) {
     auto* const pool = entries_[index].pool.get();
@@ -106,7 +109,7 @@ bool DefaultPools::is_second_entry(std::size_t index) const noexcept {
 }
 
 Ref<Pool> DefaultPools::next(std::uint64_t& last) noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   for (std::size_t index = 0; index < entries_.size(); ++index) {
     if (entries_[index].number > last && !is_second_entry(index)) {
       last = entries_[index].number;
@@ -142,7 +145,7 @@ void DefaultPools::count_blocks(LiveTotal& total, UsmKind kind) noexcept {
 }
 
 bool DefaultPools::has(const MemoryResource& resource) noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   return std::any_of(entries_.begin(), entries_.end(),
                      [&](const Entry& each) { return each.pool.get() == &resource; });
 }

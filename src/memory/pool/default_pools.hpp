@@ -16,6 +16,7 @@
 
 #include "core/never_destroyed.hpp"
 #include "core/spin_lock.hpp"
+#include "core/thread_safety.hpp"
 #include "memory/base/live_counts.hpp"
 #include "memory/pool/pool.hpp"
 
@@ -33,7 +34,7 @@ class DefaultPools {
   [[nodiscard]] static DefaultPools& only();
 
   // Finds the pool, in about ten nanoseconds, or creates it. Fails as `Pool::create` does, and with
-  // UNSUPPORTED for a kind that the device lacks. Pre: not in a forked child. Throws
+  // UNSUPPORTED for a kind that the device lacks. Not called in a forked child. Throws
   // std::bad_alloc.
   [[nodiscard]] Result<Ref<Pool>> find(Context& context, Device& device, UsmKind kind, Use use);
   // Drops the pools that hold no memory and have no other reference. Their release may call a
@@ -76,20 +77,18 @@ class DefaultPools {
   // removed meanwhile. The lock is not held during a visit.
   template <class Visit>
   void for_each(Visit&& visit);
-  // Pre: the lock is held.
-  [[nodiscard]] bool is_second_entry(std::size_t index) const noexcept;
-  // Null if there is none. Pre: the lock is held.
-  [[nodiscard]] Pool* find_entry(const Key& key) noexcept;
+  [[nodiscard]] bool is_second_entry(std::size_t index) const noexcept ISTHMUS_REQUIRES(lock_);
+  // Null if there is none.
+  [[nodiscard]] Pool* find_entry(const Key& key) noexcept ISTHMUS_REQUIRES(lock_);
   [[nodiscard]] static Result<Ref<Pool>> create(Context& context, Device& device, UsmKind kind,
                                                 Use use);
   // Adds the pool, unless another thread has added one for the key. Returns the pool in the table.
   [[nodiscard]] Ref<Pool> insert(const Key& key, Ref<Pool> pool);
-  // Pre: the lock is held.
-  [[nodiscard]] bool is_unused(Pool& pool) const noexcept;
+  [[nodiscard]] bool is_unused(Pool& pool) const noexcept ISTHMUS_REQUIRES(lock_);
 
   SpinLock lock_;
-  std::vector<Entry> entries_;
-  std::uint64_t last_number_ = 0;  // the number of the last entry
+  std::vector<Entry> entries_ ISTHMUS_GUARDED_BY(lock_);
+  std::uint64_t last_number_ ISTHMUS_GUARDED_BY(lock_) = 0;  // the number of the last entry
 };
 
 }  // namespace isthmus

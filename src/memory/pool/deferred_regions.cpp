@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "core/expects.hpp"
+
 namespace isthmus {
 
 DeferredRegions::~DeferredRegions() {
@@ -27,6 +29,7 @@ void DeferredRegions::drop(const Entry& entry) noexcept {
   if (is_releasable(entry)) {
     release_now(entry);
   } else {
+    ISTHMUS_EXPECTS(entries_.size() < entries_.capacity());
     entries_.push_back(entry);
     bytes_.fetch_add(entry.bytes(), std::memory_order_relaxed);
   }

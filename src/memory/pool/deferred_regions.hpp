@@ -22,7 +22,7 @@ class DeferredRegions {
   // The arguments must outlive the object.
   DeferredRegions(RegionSource& source, const QueueFences& fences) noexcept
       : source_{source}, fences_{fences} {}
-  // Releases everything. Pre: nothing in it is in use.
+  // Releases everything. The caller ensures that nothing in it is in use.
   ~DeferredRegions();
   DeferredRegions(const DeferredRegions&) = delete;
   DeferredRegions& operator=(const DeferredRegions&) = delete;
@@ -30,7 +30,7 @@ class DeferredRegions {
   // Makes room for `count` more entries. Throws std::bad_alloc.
   void reserve(std::size_t count) { entries_.reserve(entries_.size() + count); }
   // Release a chunk, or the old mapping of one, when `until` has passed and the chunk has no old
-  // mapping: at once if possible. Pre: `reserve` has made room for it.
+  // mapping: at once if possible. Called after `reserve`.
   void drop(const Region& chunk, Ticket until) noexcept { drop({chunk, until, false}); }
   void drop_old_mapping(const Region& old, Ticket until) noexcept { drop({old, until, true}); }
   // Releases what nothing uses any more. Returns the bytes released to the driver.

@@ -9,8 +9,8 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 
+#include "core/mutex.hpp"
 #include "core/status.hpp"
 #include "os/futex.hpp"
 
@@ -56,7 +56,7 @@ class GrowthTurns {
 
  private:
   const bool has_upstream_;
-  std::mutex growing_;                              // held by a turn without upstream
+  Mutex growing_;                                   // held by a turn without upstream
   std::atomic<std::uint32_t> adding_{0};            // turns that added memory
   std::atomic<std::uint32_t> at_upstream_{0};       // turns with upstream
   std::atomic<std::uint32_t> upstream_returns_{0};  // of these, those that have ended

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <bit>
-#include <mutex>
 #include <thread>
 #include <utility>
 
+#include "core/expects.hpp"
 #include "memory/base/freed_before.hpp"
 #include "memory/base/other_pools.hpp"
 #include "memory/pool/pool_blocks.hpp"
@@ -158,6 +158,7 @@ void Pool::flush(ThreadCache& cache) noexcept {
 }
 
 Result<void*> Pool::allocate(std::size_t nbytes, std::size_t alignment, Queue& queue) {
+  ISTHMUS_EXPECTS(nbytes != 0);
   if (thread_cache_only()) {
     auto* const block = allocate_fast(nbytes, alignment, &queue);
     return block != nullptr ? Result<void*>{block} : Error::no_memory();
@@ -379,6 +380,7 @@ Result<void> Pool::free_run(PoolPage& page, void* pointer, Queue* queue) noexcep
 }
 
 void Pool::put_run_in_thread_cache(PoolPage& first, void* pointer, Queue* queue) noexcept {
+  ISTHMUS_EXPECTS(first.state.load(k_relaxed) == PoolPage::State::cached);
   observe_free(pointer, queue);
   const ThreadCache::PageRun freed{static_cast<std::byte*>(pointer),
                                    regions_.table().number_of(&first), first.span.load(k_relaxed)};

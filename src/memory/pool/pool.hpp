@@ -45,8 +45,9 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
-#include <mutex>
 
+#include "core/mutex.hpp"
+#include "core/thread_safety.hpp"
 #include "memory/base/deferred_release.hpp"
 #include "memory/base/oom_stages.hpp"
 #include "memory/base/pool_list.hpp"
@@ -98,7 +99,7 @@ class Pool final : public ListedPool, public Releasable, public ThreadCacheOwner
   [[nodiscard]] Result<void*> allocate(std::size_t nbytes, std::size_t alignment,
                                        Queue& queue) override;
   // The fast paths, which use only this thread's cache. They return null, or false, if the cache
-  // does not suffice and for every error. Pre: not in a forked child.
+  // does not suffice and for every error. Not called in a forked child.
   [[nodiscard]] void* allocate_fast(std::size_t nbytes, std::size_t alignment,
                                     Queue* queue) noexcept override;
   [[nodiscard]] bool deallocate_fast(void* pointer, std::size_t nbytes,
@@ -149,8 +150,8 @@ class Pool final : public ListedPool, public Releasable, public ThreadCacheOwner
 
   // For the creation of records of blocks that were allocated without one (allocation_lookup.cpp).
   struct RecordCreation {
-    std::mutex lock;  // held while a record is created
-    Ref<Queue> queue;
+    Mutex lock;  // held while a record is created
+    Ref<Queue> queue ISTHMUS_GUARDED_BY(lock);
   };
   [[nodiscard]] RecordCreation& record_creation() noexcept { return record_creation_; }
   // The alignment of its blocks.
@@ -244,7 +245,7 @@ class Pool final : public ListedPool, public Releasable, public ThreadCacheOwner
 
   [[nodiscard]] Result<void> free_block(PoolPage& page, void* pointer, Queue* queue) noexcept;
   void put_in_thread_cache(unsigned size_class, void* pointer, Queue* queue) noexcept;
-  // Precondition: `first` is the first page of a run in state `cached` that is in no thread cache.
+  // Caches the run that begins at `first`, which is in state `cached` but in no thread cache yet.
   void put_run_in_thread_cache(PoolPage& first, void* pointer, Queue* queue) noexcept;
   [[nodiscard]] Ticket ticket_after(Queue* queue) noexcept;
   [[nodiscard]] Result<void> free_run(PoolPage& page, void* pointer, Queue* queue) noexcept;

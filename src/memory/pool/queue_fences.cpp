@@ -2,10 +2,11 @@
 #include "memory/pool/queue_fences.hpp"
 
 #include <algorithm>
-#include <mutex>
 #include <new>
 
 #include "backend/order_only.hpp"
+#include "core/expects.hpp"
+#include "core/lock_guard.hpp"
 #include "os/process.hpp"
 
 namespace isthmus {
@@ -102,7 +103,7 @@ bool QueueFences::is_reusable(const QueueEntry& entry) noexcept {
          entry.wanted.load(std::memory_order_acquire) <= entry.done.load(std::memory_order_acquire);
 }
 
-// Continues where the last search ended. Pre: the lock is held.
+// Continues where the last search ended.
 QueueFences::EntryIndex QueueFences::find_reusable(EntryIndex max_examined) noexcept {
   const auto used = entries_.used();
   for (auto remaining = std::min(used - (k_several + 1), max_examined); remaining != 0;
@@ -121,7 +122,7 @@ QueueFences::EntryIndex QueueFences::find_reusable(EntryIndex max_examined) noex
 QueueFences::EntryIndex QueueFences::enter(Queue& queue) noexcept {
   Ref<Queue> previous_queue;  // both are released after the lock
   Ref<Event> previous_fence;
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   if (const auto existing = entries_.find(queue.serial()); existing != k_no_queue) {
     return existing;
   }
@@ -151,7 +152,7 @@ QueueFences::EntryIndex QueueFences::find(Queue* queue) noexcept {
 }
 
 Ref<Queue> QueueFences::find(std::uint64_t serial) noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   const auto existing = entries_.find(serial);
   if (existing == k_no_queue) {
     return {};
@@ -206,7 +207,7 @@ void QueueFences::submit(EntryIndex index, PassingOfSeveral* group) noexcept {
 
 // Takes the lock, since another thread may reassign the entry concurrently.
 Ref<Queue> QueueFences::queue_of(EntryIndex index) noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   return entries_[index].queue;
 }
 
@@ -237,7 +238,7 @@ bool QueueFences::try_submit(EntryIndex index, std::uint64_t number,
 
 void QueueFences::record_fence(EntryIndex index, Fenced fenced) noexcept {
   auto& entry = entries_[index];
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   if (entry.fence_number < fenced.number) {
     std::swap(entry.fence, fenced.end);  // the previous one is released after the lock
     entry.fence_number = fenced.number;
@@ -246,7 +247,7 @@ void QueueFences::record_fence(EntryIndex index, Fenced fenced) noexcept {
 
 QueueFences::Fenced QueueFences::last_fence(EntryIndex index) noexcept {
   const auto& entry = entries_[index];
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   return {entry.fence, entry.fence_number};
 }
 
@@ -368,6 +369,7 @@ std::vector<Ref<Event>> QueueFences::running(EntryIndex index) {
 }
 
 Result<void> QueueFences::add_dependency(Ticket ticket, Queue& queue) {
+  ISTHMUS_EXPECTS(ticket != Ticket::never());
   std::vector<Ref<Event>> ends;
   const auto used = entries_.used();
   for (EntryIndex each = k_several + 1; each < used; ++each) {

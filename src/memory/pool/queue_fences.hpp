@@ -22,6 +22,7 @@
 
 #include "backend/queue.hpp"
 #include "core/spin_lock.hpp"
+#include "core/thread_safety.hpp"
 #include "memory/pool/queue_entry_table.hpp"
 
 namespace isthmus {
@@ -145,7 +146,7 @@ class QueueFences final : public RefCounted {
   // entry `index`, since a request on that queue can use their memory. Throws std::bad_alloc.
   [[nodiscard]] std::vector<Ref<Event>> running(EntryIndex index = k_no_queue);
   // Makes later work on `queue` wait, on the device, for the work of the ticket, and possibly for
-  // more work. Errors as `Queue::fence`; throws std::bad_alloc. Pre: not `never`.
+  // more work. Errors as `Queue::fence`; throws std::bad_alloc.
   [[nodiscard]] Result<void> add_dependency(Ticket ticket, Queue& queue);
   // Drops the references to queues. Called when the pool is destroyed: pending fences may outlive
   // it, on threads that must not release a queue.
@@ -162,7 +163,7 @@ class QueueFences final : public RefCounted {
 
   ~QueueFences() override = default;
   [[nodiscard]] EntryIndex enter(Queue& queue) noexcept;
-  [[nodiscard]] EntryIndex find_reusable(EntryIndex max_examined) noexcept;
+  [[nodiscard]] EntryIndex find_reusable(EntryIndex max_examined) noexcept ISTHMUS_REQUIRES(lock_);
   [[nodiscard]] static bool is_reusable(const QueueEntry& entry) noexcept;
   [[nodiscard]] static bool is_waited_for(const QueueEntry& entry) noexcept;
   [[nodiscard]] EntryIndex entry_of(Queue& queue) noexcept;
@@ -184,8 +185,8 @@ class QueueFences final : public RefCounted {
   std::atomic<std::uint64_t> passes_begun_{0};
   std::atomic<std::uint64_t> passes_ended_{0};
   QueueEntryTable entries_{k_several + 1};
-  // The entry at which the last search for a reusable one ended. Guarded by the lock.
-  EntryIndex last_examined_ = k_several + 1;
+  // The entry at which the last search for a reusable one ended.
+  EntryIndex last_examined_ ISTHMUS_GUARDED_BY(lock_) = k_several + 1;
 };
 
 constexpr Ticket Ticket::never() noexcept {

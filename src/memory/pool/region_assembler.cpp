@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "core/expects.hpp"
 #include "core/sizes.hpp"
 #include "memory/pool/region_assembly.hpp"
 #include "memory/pool/unused_regions.hpp"
@@ -99,6 +100,7 @@ Result<bool> RegionAssembler::assemble_from(std::vector<RegionHeap::Piece> to_mo
 
 Result<void> RegionAssembler::assemble(std::size_t needed, std::size_t wanted,
                                        QueueFences::EntryIndex entry) try {
+  ISTHMUS_EXPECTS(source_.moves());
   deferred_.release_ended();
   auto moved = assemble_from(remove_to_move(needed, entry), needed, wanted);
   ISTHMUS_TRY(moved);

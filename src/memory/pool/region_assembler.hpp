@@ -21,7 +21,6 @@ class RegionAssembler {
   // Adds a free run of at least `needed` bytes, usable by the queue of `entry`, to the heap: of
   // free chunks as far as there are any, else of `wanted` bytes of new memory. Errors as
   // `RegionSource::create`. Memory that was assembled before an error becomes ordinary free memory.
-  // Pre: regions can move.
   [[nodiscard]] Result<void> assemble(std::size_t needed, std::size_t wanted,
                                       QueueFences::EntryIndex entry);
 

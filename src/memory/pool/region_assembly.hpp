@@ -16,7 +16,7 @@ namespace isthmus {
 // that was not entered in the heap to the driver. That memory was free, so no data are lost.
 class RegionAssembly {
  public:
-  // Takes over `to_move`. Pre: `deferred` has space for twice as many entries.
+  // Takes over `to_move`. `deferred` has room for twice as many entries.
   RegionAssembly(RegionSource& source, DeferredRegions& deferred,
                  std::vector<RegionHeap::Piece> to_move) noexcept
       : source_{source}, deferred_{deferred}, to_move_{std::move(to_move)} {}

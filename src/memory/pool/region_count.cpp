@@ -2,8 +2,8 @@
 #include "memory/pool/region_count.hpp"
 
 #include <algorithm>
-#include <mutex>
 
+#include "core/lock_guard.hpp"
 #include "memory/pool/unused_regions.hpp"
 
 namespace isthmus {
@@ -22,14 +22,14 @@ std::optional<RegionCount::FreeRun> RegionCount::free_run_at(Index first) const 
   if (!is_free()) {
     return std::nullopt;
   }
-  const std::lock_guard hold{heap_.lock_};
+  const LockGuard hold{heap_.lock_};
   return is_free()
              ? std::optional{FreeRun{heap_.runs_.length_of(first), heap_.runs_.ticket_of(first)}}
              : std::nullopt;
 }
 
 RegionCount::PageSpan RegionCount::pages_from(Index number) const noexcept {
-  const std::lock_guard hold{heap_.lock_};
+  const LockGuard hold{heap_.lock_};
   const auto found = heap_.regions_.find_from(number);
   if (found == heap_.regions_.end()) {
     return {};
@@ -52,7 +52,7 @@ std::pair<RegionCount::Index, RegionCount::Index> RegionCount::some_movable_in(
     Index first, Index end) const noexcept {
   constexpr int k_max_regions = 64;
   Index found = 0;
-  const std::lock_guard hold{heap_.lock_};
+  const LockGuard hold{heap_.lock_};
   const auto& regions = heap_.regions_;
   auto each = regions.find_from(first);
   for (int visited = 0; each != regions.end() && each->first < end; ++each, ++visited) {

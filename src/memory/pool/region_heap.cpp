@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "core/lock_guard.hpp"
 #include "core/sizes.hpp"
 
 namespace isthmus {
@@ -11,10 +12,10 @@ namespace {
 
 // Gives waiting threads a chance to take the lock; without the yield its owner would reacquire it
 // before any of them.
-void yield_lock(std::unique_lock<SpinLock>& hold) noexcept {
-  hold.unlock();
+void yield_lock(SpinLock& lock) noexcept ISTHMUS_REQUIRES(lock) {
+  lock.unlock();
   std::this_thread::yield();
-  hold.lock();
+  lock.lock();
 }
 
 }  // namespace
@@ -23,6 +24,7 @@ Result<void> RegionHeap::open() {
   auto table = PoolPageTable::acquire();
   ISTHMUS_TRY(table);
   table_ = *table;
+  const LockGuard hold{lock_};
   runs_ = RunHeap{&(*table_)[0], &table_->ticket_of(0), &table_->borders(), fences_};
   return {};
 }
@@ -43,7 +45,7 @@ std::uint64_t RegionHeap::since(const PoolPage& page) const noexcept {
     return 0;
   }
   const auto number = table_->number_of(&page);
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   return regions_.since(number);
 }
 
@@ -60,8 +62,7 @@ bool RegionHeap::is_spared(Index found, Index count, Cut cut) const noexcept {
          (cut == Cut::sparing || fences_.passed(runs_.ticket_of(found)));
 }
 
-RegionHeap::Index RegionHeap::unite(Index wanted, QueueFences::EntryIndex entry,
-                                    std::unique_lock<SpinLock>& hold) noexcept {
+RegionHeap::Index RegionHeap::unite(Index wanted, QueueFences::EntryIndex entry) noexcept {
   const auto state = runs_.state();
   if (state && state == failed_search_.state && entry == failed_search_.entry &&
       wanted >= failed_search_.wanted) {
@@ -73,7 +74,7 @@ RegionHeap::Index RegionHeap::unite(Index wanted, QueueFences::EntryIndex entry,
     if (search.found != RunHeap::k_none || search.next == RunHeap::k_none) {
       break;
     }
-    yield_lock(hold);
+    yield_lock(lock_);
   }
   if (search.found == RunHeap::k_none) {
     failed_search_ = {state, wanted, entry};
@@ -81,10 +82,9 @@ RegionHeap::Index RegionHeap::unite(Index wanted, QueueFences::EntryIndex entry,
   return search.found;
 }
 
-void RegionHeap::unite_all(QueueFences::EntryIndex entry,
-                           std::unique_lock<SpinLock>& hold) noexcept {
+void RegionHeap::unite_all(QueueFences::EntryIndex entry) noexcept {
   for (auto progress = runs_.unite_all(1, entry); progress.next != RunHeap::k_none;) {
-    yield_lock(hold);
+    yield_lock(lock_);
     progress = runs_.unite_all(progress.next, entry);
   }
 }
@@ -93,14 +93,14 @@ RegionHeap::PageRun RegionHeap::allocate(Index count, std::size_t alignment,
                                          QueueFences::EntryIndex entry, Cut cut) noexcept {
   const auto slack =
       alignment > k_pool_page_bytes ? static_cast<Index>(alignment / k_pool_page_bytes) - 1 : 0;
-  std::unique_lock hold{lock_};
+  const LockGuard hold{lock_};
   const auto wanted = count + slack;
   if (cut == Cut::sparing) {
     swap_credit_.earn();
   }
   auto first = runs_.find(wanted, entry);
   if (first == RunHeap::k_none && runs_.free_pages() >= wanted) {
-    first = unite(wanted, entry, hold);
+    first = unite(wanted, entry);
   }
   if (first == RunHeap::k_none || is_spared(first, wanted, cut)) {
     return {};
@@ -128,6 +128,7 @@ bool RegionHeap::poison_if_unused(Index first, Index count, Ticket until) const 
 void RegionHeap::poison_ended_runs() const noexcept {
   if (source_.poison().is_enabled()) {
     runs_.visit_free(1, [this](Index first, Index count, Ticket until) {
+      lock_.assert_held();
       if (until != Ticket{} && poison_if_unused(first, count, until)) {
         table_->ticket_of(first) = {};
       }
@@ -136,7 +137,7 @@ void RegionHeap::poison_ended_runs() const noexcept {
 }
 
 void RegionHeap::deallocate(Index first, Ticket freed) noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   poison_ended_runs();
   const bool poisoned = poison_if_unused(first, runs_.length_of(first), freed);
   runs_.deallocate(first, poisoned ? Ticket{} : freed);
@@ -144,14 +145,14 @@ void RegionHeap::deallocate(Index first, Ticket freed) noexcept {
 
 // Runs that could not be joined when they were freed can be joined only after a ticket has passed.
 void RegionHeap::coalesce() noexcept {
-  std::unique_lock hold{lock_};
+  const LockGuard hold{lock_};
   const auto passes = fences_.passes();
   poison_ended_runs();
   if (passes && passes == coalesced_at_) {
     return;
   }
   for (auto progress = runs_.coalesce(1); progress.next != RunHeap::k_none;) {
-    yield_lock(hold);
+    yield_lock(lock_);
     poison_ended_runs();
     progress = runs_.coalesce(progress.next);
   }
@@ -173,7 +174,7 @@ Result<void> RegionHeap::enter(std::vector<Piece>& row) {
   const auto count = static_cast<Index>(nbytes / k_pool_page_bytes);
   auto* const base = row.front().region.base;
   ISTHMUS_TRY(process_page_map.prepare(base, count));
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   const auto first = regions_.find_numbers(count);
   if (first == RunHeap::k_none) {
     return exceeds_max(nbytes);
@@ -193,22 +194,23 @@ Result<void> RegionHeap::enter(std::vector<Piece>& row) {
 }
 
 std::size_t RegionHeap::free_bytes() noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   return runs_.free_pages() * k_pool_page_bytes;
 }
 
 std::size_t RegionHeap::min_free_bytes() noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   const auto free_pages = runs_.free_pages();
   return std::min(free_pages, std::exchange(min_free_, free_pages)) * k_pool_page_bytes;
 }
 
 Result<void> RegionHeap::verify() noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   std::uint64_t free = 0;
   std::uint64_t neighbours = 0;
   auto damaged = RunHeap::k_none;
   regions_.any_row([&](Index first, Index count) {
+    lock_.assert_held();
     const auto finding = runs_.find_damage(first, count);
     free += finding.free;
     neighbours += finding.neighbours;

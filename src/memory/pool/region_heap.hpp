@@ -21,11 +21,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "core/spin_lock.hpp"
+#include "core/thread_safety.hpp"
 #include "memory/pool/page_map.hpp"
 #include "memory/pool/region_list.hpp"
 #include "memory/pool/region_source.hpp"
@@ -49,9 +49,9 @@ class SwapCredit {
   std::uint32_t credit_ = k_max;
 };
 
-// Thread-safe: a spin lock guards the runs, the regions and the fields below it. It is not held
-// during driver calls, and no other lock is taken while it is held. A long search releases it at
-// intervals. Nothing here calls the driver, except the destructor; freeing a run never allocates.
+// Thread-safe: a spin lock guards the runs and the regions. It is not held during driver calls, and
+// no other lock is taken while it is held. A long search releases it at intervals. Nothing
+// here calls the driver, except the destructor; freeing a run never allocates.
 class RegionHeap {
  public:
   using Index = RunHeap::Index;
@@ -66,7 +66,7 @@ class RegionHeap {
   // `source` provides all memory of the heap, and must outlive the heap.
   RegionHeap(RegionSource& source, QueueFences& fences) noexcept
       : source_{source}, fences_{fences} {}
-  // Releases all regions. Pre: nothing in them is in use.
+  // Releases all regions. The caller ensures that nothing in them is in use.
   ~RegionHeap();
   RegionHeap(const RegionHeap&) = delete;
   RegionHeap& operator=(const RegionHeap&) = delete;
@@ -124,33 +124,35 @@ class RegionHeap {
   friend class UnusedRegions;
   friend class RegionCount;
 
-  // Pre, of the next five: the lock is held; `hold` owns it. `unite` and `unite_all` release and
-  // reacquire it in between.
-  [[nodiscard]] bool is_spared(Index found, Index count, Cut cut) const noexcept;
-  [[nodiscard]] Index unite(Index wanted, QueueFences::EntryIndex entry,
-                            std::unique_lock<SpinLock>& hold) noexcept;
-  void unite_all(QueueFences::EntryIndex entry, std::unique_lock<SpinLock>& hold) noexcept;
+  [[nodiscard]] bool is_spared(Index found, Index count, Cut cut) const noexcept
+      ISTHMUS_REQUIRES(lock_);
+  // These two release and reacquire the lock in between.
+  [[nodiscard]] Index unite(Index wanted, QueueFences::EntryIndex entry) noexcept
+      ISTHMUS_REQUIRES(lock_);
+  void unite_all(QueueFences::EntryIndex entry) noexcept ISTHMUS_REQUIRES(lock_);
   // Poisons free pages if nothing uses them; returns whether it did.
-  bool poison_if_unused(Index first, Index count, Ticket until) const noexcept;
-  void poison_ended_runs() const noexcept;
+  bool poison_if_unused(Index first, Index count, Ticket until) const noexcept
+      ISTHMUS_REQUIRES(lock_);
+  void poison_ended_runs() const noexcept ISTHMUS_REQUIRES(lock_);
 
   PoolPageTable* table_ = nullptr;
   RegionSource& source_;
   QueueFences& fences_;
   // On another cache line than `table_`, which every warm allocation and free reads.
   alignas(64) mutable SpinLock lock_;
-  RunHeap runs_{nullptr, nullptr, nullptr, fences_};
-  std::optional<std::uint64_t> coalesced_at_;  // `QueueFences::passes` at the last `coalesce`
+  RunHeap runs_ ISTHMUS_GUARDED_BY(lock_){nullptr, nullptr, nullptr, fences_};
+  // `QueueFences::passes` at the last `coalesce`.
+  std::optional<std::uint64_t> coalesced_at_ ISTHMUS_GUARDED_BY(lock_);
   // The last search for usable neighbours that failed, so that it is not repeated in the same
   // state.
   struct {
     std::optional<RunHeap::State> state;
     Index wanted = 0;
     QueueFences::EntryIndex entry = QueueFences::k_no_queue;
-  } failed_search_;
-  std::uint64_t min_free_ = 0;  // in pages
-  SwapCredit swap_credit_;
-  RegionList regions_;
+  } failed_search_ ISTHMUS_GUARDED_BY(lock_);
+  std::uint64_t min_free_ ISTHMUS_GUARDED_BY(lock_) = 0;  // in pages
+  SwapCredit swap_credit_ ISTHMUS_GUARDED_BY(lock_);
+  RegionList regions_ ISTHMUS_GUARDED_BY(lock_);
 };
 
 }  // namespace isthmus

@@ -18,7 +18,9 @@ bool ends_after(RegionList::Index number, const Region& region) noexcept {
 }  // namespace
 
 RegionList::Iterator RegionList::find(Index number) const noexcept {
-  return std::prev(std::upper_bound(begin(), end(), number, begins_after));
+  const auto next = std::upper_bound(begin(), end(), number, begins_after);
+  ISTHMUS_EXPECTS(next != begin() && ends_after(number, *std::prev(next)), number);
+  return std::prev(next);
 }
 
 RegionList::Iterator RegionList::find_from(Index number) const noexcept {
@@ -47,6 +49,7 @@ RegionList::Index RegionList::find_numbers(Index count) const noexcept {
 }
 
 void RegionList::insert(const Region& region) noexcept {
+  ISTHMUS_EXPECTS(all_.size() < all_.capacity());
   all_.insert(std::upper_bound(begin(), end(), region.first, begins_after), region);
 }
 

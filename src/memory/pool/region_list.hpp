@@ -2,10 +2,12 @@
 #pragma once
 // The regions of a region heap, sorted by their first page, and their numbers in the page table.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "core/expects.hpp"
 #include "memory/pool/pool_page_table.hpp"
 #include "memory/pool/region_source.hpp"
 
@@ -23,11 +25,11 @@ class RegionList {
   [[nodiscard]] const Region& operator[](std::size_t position) const noexcept {
     return all_[position];
   }
-  // The region that contains the page. Pre: there is one.
+  // The region that contains the page.
   [[nodiscard]] Iterator find(Index number) const noexcept;
   // The first region that ends after the page.
   [[nodiscard]] Iterator find_from(Index number) const noexcept;
-  // The address of a page. Pre: a region contains it.
+  // The address of a page of a region.
   [[nodiscard]] std::byte* address_of(Index number) const noexcept;
   // As `Region::since`, for the last region that begins at or before the page; 0 if there is none.
   [[nodiscard]] std::uint64_t since(Index number) const noexcept;
@@ -40,11 +42,14 @@ class RegionList {
   bool any_row(Visit&& visit) const noexcept;
 
   void reserve(std::size_t added) { all_.reserve(all_.size() + added); }
-  // Inserts a region at its number. Pre: `reserve` has made room for it.
+  // Inserts a region at its number, after `reserve`.
   void insert(const Region& region) noexcept;
   void erase(Iterator position) noexcept { all_.erase(position); }
-  // Replaces all regions. Pre: `regions` is sorted by first page.
-  void swap(std::vector<Region>& regions) noexcept { all_.swap(regions); }
+  // Replaces all regions.
+  void swap(std::vector<Region>& regions) noexcept {
+    ISTHMUS_EXPECTS_SLOW(std::ranges::is_sorted(regions, {}, &Region::first));
+    all_.swap(regions);
+  }
 
  private:
   std::vector<Region> all_;

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <memory>
 
+#include "core/expects.hpp"
 #include "memory/base/budget.hpp"
 #include "memory/base/driver_counts.hpp"
 #include "memory/base/live_counts.hpp"
@@ -70,11 +71,13 @@ class RegionSource {
   [[nodiscard]] PoolUpstream* upstream() const noexcept { return upstream_.get(); }
   // Whether its regions are chunks, which can be remapped.
   [[nodiscard]] bool moves() const noexcept { return chunks_ != nullptr; }
-  // Chunk sizes are multiples of this many bytes. Pre: `moves()`.
-  [[nodiscard]] std::size_t unit() const noexcept { return chunks_->granularity(); }
+  // Chunk sizes are multiples of this many bytes.
+  [[nodiscard]] std::size_t unit() const noexcept {
+    ISTHMUS_EXPECTS(moves());
+    return chunks_->granularity();
+  }
   [[nodiscard]] bool divides() const noexcept { return moves() && chunks_->can_split(); }
-  // Splits the first `count` pages off a chunk; `region` becomes the rest. Calls no driver. Pre:
-  // `divides()`.
+  // Splits the first `count` pages off a chunk; `region` becomes the rest. Calls no driver.
   [[nodiscard]] Region split(Region& region, PoolPageTable::Index count) noexcept;
   // Bytes to request when `needed` bytes are needed.
   [[nodiscard]] std::size_t growth_for(std::size_t needed) const noexcept;
@@ -84,7 +87,7 @@ class RegionSource {
   [[nodiscard]] Result<Region> allocate(std::size_t nbytes);
   void deallocate(const Region& region) noexcept;
 
-  // Pre, of the functions up to `unmap_old`: `moves()`. One thread fills a reservation, from its
+  // Where regions can move: one thread fills a reservation, from its
   // first byte on, and then releases it with `release_user`.
   [[nodiscard]] Result<Reservation*> reserve(std::size_t nbytes);
   // Drops one user. The last one releases the addresses.
@@ -97,8 +100,8 @@ class RegionSource {
     return moves() && chunks_->keeps_old_mapping();
   }
   // Moves a chunk. Returns the old mapping, to be passed to `unmap_old` once nothing uses it. On
-  // failure the chunk is not moved, and nothing more may be mapped in the reservation. Pre: nothing
-  // uses the chunk, unless `moves_in_order()`. May throw std::bad_alloc, without effect.
+  // failure the chunk is not moved, and nothing more may be mapped in the reservation. Nothing uses
+  // the chunk, unless `moves_in_order()`. May throw std::bad_alloc, without effect.
   [[nodiscard]] Result<Region> move(Region& region, Reservation& target);
   void unmap_old(const Region& old) noexcept;
 

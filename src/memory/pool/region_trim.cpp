@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <new>
 
+#include "core/expects.hpp"
 #include "memory/pool/unused_regions.hpp"
 
 namespace isthmus {
@@ -75,6 +76,7 @@ std::size_t RegionTrim::trim(std::size_t keep) noexcept {
 }
 
 void RegionTrim::release_unused(std::size_t needed) noexcept {
+  ISTHMUS_EXPECTS(!source_.moves());
   std::size_t released = 0;
   while (released < needed) {
     Region region;

@@ -23,7 +23,8 @@ class RegionTrim {
   // divide, parts that are large enough. Returns the bytes released.
   std::size_t trim(std::size_t keep) noexcept;
   // Releases unused regions that could not serve the request, smallest first, until they amount to
-  // the `needed` bytes about to be requested from the driver. Pre: regions cannot move.
+  // the `needed` bytes about to be requested from the driver. For regions that cannot
+  // move.
   void release_unused(std::size_t needed) noexcept;
 
  private:

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "core/expects.hpp"
+
 namespace isthmus {
 namespace {
 
@@ -75,8 +77,9 @@ void SlabList::poison_waiting(Slab& slab) const noexcept {
   }
 }
 
-// Makes the waiting blocks free. Pre: their ticket has passed.
+// Makes the waiting blocks free.
 void SlabList::free_waiting(Slab& slab) const noexcept {
+  ISTHMUS_EXPECTS(fences_->passed(slab.until));
   poison_waiting(slab);
   for (std::size_t word = 0; word < slab.words(); ++word) {
     slab.free_bitmap()[word] |= std::exchange(slab.waiting_bitmap()[word], 0);

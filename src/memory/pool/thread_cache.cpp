@@ -2,13 +2,15 @@
 #include "memory/pool/thread_cache.hpp"
 
 #include <algorithm>
-#include <mutex>
 #include <thread>
 #include <utility>
 
 #include "core/hash.hpp"
+#include "core/lock_guard.hpp"
+#include "core/mutex.hpp"
 #include "core/never_destroyed.hpp"
 #include "core/owned_by_thread.hpp"
+#include "core/thread_safety.hpp"
 #include "core/threads.hpp"
 #include "core/tls.hpp"
 #include "os/process.hpp"
@@ -21,17 +23,18 @@ constinit ThreadCache detail::no_thread_cache;
 constinit bool detail::has_process_fence = false;
 thread_local constinit ThreadCache* detail::last_thread_cache = &detail::no_thread_cache;
 
-namespace {
-
-// Guards the assignment of thread caches to pools, and the list of spare ones. Held while a thread
-// cache is emptied, so that its pool is not destroyed meanwhile; never held during a driver call.
-std::mutex& thread_caches_lock() noexcept {
-  static NeverDestroyed<std::mutex> only;
+Mutex& detail::thread_caches_lock() noexcept {
+  static NeverDestroyed<Mutex> only;
   return *only;
 }
-ThreadCache* spare_thread_caches = nullptr;
 
-// Assigns the threads to shards of the central lists. Guarded by `thread_caches_lock()`.
+namespace {
+
+using detail::thread_caches_lock;
+
+ThreadCache* spare_thread_caches ISTHMUS_GUARDED_BY(thread_caches_lock()) = nullptr;
+
+// Assigns the threads to shards of the central lists.
 class ShardNumbers {
  public:
   [[nodiscard]] unsigned join() noexcept {
@@ -44,10 +47,10 @@ class ShardNumbers {
  private:
   std::array<std::uint32_t, CentralLists::k_shards> threads_{};
 };
-ShardNumbers shards;
+ShardNumbers shards ISTHMUS_GUARDED_BY(thread_caches_lock());
 
 void attach(ThreadCache& cache, ThreadCacheOwner& pool, Queue* key, QueueFences::EntryIndex entry,
-            std::uint32_t share) noexcept {
+            std::uint32_t share) noexcept ISTHMUS_REQUIRES(thread_caches_lock()) {
   cache.entry = entry;
   pool.fences().attach_thread_cache(entry);
   cache.queue = key;
@@ -62,7 +65,7 @@ void attach(ThreadCache& cache, ThreadCacheOwner& pool, Queue* key, QueueFences:
   cache.owner.store(&pool, k_relaxed);
 }
 
-void detach(ThreadCache& cache) noexcept {
+void detach(ThreadCache& cache) noexcept ISTHMUS_REQUIRES(thread_caches_lock()) {
   auto& pool = *cache.owner.load(k_relaxed);
   pool.flush(cache);
   pool.fences().detach_thread_cache(cache.entry);
@@ -82,7 +85,7 @@ bool is_dead(const ThreadCache& cache) noexcept {
   return cache.queue != nullptr && cache.queue->pool_references().are_all();
 }
 
-ThreadCache* new_thread_cache() noexcept {
+ThreadCache* new_thread_cache() noexcept ISTHMUS_REQUIRES(thread_caches_lock()) {
   [[maybe_unused]] static const bool is_armed = detail::has_process_fence =
       os::register_process_fence();
   if (auto* spare = spare_thread_caches; spare != nullptr) {
@@ -97,8 +100,7 @@ ThreadCache* new_thread_cache() noexcept {
 // does not depend on their number. The most recently used one of a set comes first.
 class ThreadCaches {
  public:
-  // Precondition: thread_caches_lock() is held.
-  ThreadCaches() noexcept : shard_{shards.join()} {}
+  ThreadCaches() noexcept ISTHMUS_REQUIRES(thread_caches_lock()) : shard_{shards.join()} {}
 
   [[nodiscard]] ThreadCache* find(ThreadCacheOwner& pool, Queue* key) noexcept {
     const auto hashed = hash_of(hash_of(address(&pool)) ^ address(key));
@@ -148,9 +150,9 @@ class ThreadCaches {
     });
   }
 
-  // Precondition: thread_caches_lock() is held.
-  void release_all() noexcept {
+  void release_all() noexcept ISTHMUS_REQUIRES(thread_caches_lock()) {
     for_each([](ThreadCache*& each) {
+      thread_caches_lock().assert_held();
       if (each->owner.load(k_relaxed) != nullptr) {
         detach(*each);
       }
@@ -198,7 +200,7 @@ class ThreadCaches {
     if (entry == QueueFences::k_no_queue && key != nullptr) {
       return false;  // the queue is no longer in order, or no free entry is left
     }
-    const std::lock_guard hold{thread_caches_lock()};
+    const LockGuard hold{thread_caches_lock()};
     if (cache == nullptr) {
       cache = take_idle();
     }
@@ -248,7 +250,7 @@ struct MappedThreadCaches {
       return;  // threads that do not exist here may hold the locks
     }
     {
-      const std::lock_guard hold{thread_caches_lock()};
+      const LockGuard hold{thread_caches_lock()};
       caches->release_all();
     }
     os::unmap_pages(caches, sizeof(ThreadCaches));
@@ -266,7 +268,7 @@ ThreadCaches* make_own_thread_caches() noexcept {
   auto* const mapped = own_thread_caches.get();
   if (mapped != nullptr && mapped->caches == nullptr) {
     if (auto pages = os::map_sparse_pages(sizeof(ThreadCaches))) {
-      const std::lock_guard hold{thread_caches_lock()};
+      const LockGuard hold{thread_caches_lock()};
       mapped->caches = new (*pages) ThreadCaches;
     }
   }
@@ -357,7 +359,6 @@ bool ThreadCache::is_idle(Revoked scope) const noexcept {
   return scope == Revoked::all ? use != Use::active : use == Use::none;
 }
 
-// Precondition: thread_caches_lock() is held.
 template <class Choose>
 void ThreadCache::flush_some(ThreadCacheOwner& pool, Revoked scope, Choose&& choose) noexcept {
   bool any = false;
@@ -381,7 +382,7 @@ void ThreadCache::flush_some(ThreadCacheOwner& pool, Revoked scope, Choose&& cho
 }
 
 void ThreadCache::revoke(ThreadCacheOwner& pool, Revoked scope) noexcept {
-  const std::lock_guard hold{thread_caches_lock()};
+  const LockGuard hold{thread_caches_lock()};
   flush_some(pool, scope, [scope](ThreadCache& each) {
     return scope == Revoked::all || !each.was_used_recently();
   });
@@ -389,13 +390,13 @@ void ThreadCache::revoke(ThreadCacheOwner& pool, Revoked scope) noexcept {
 
 void ThreadCache::reserve_entry_for(ThreadCacheOwner& pool, Queue& queue) noexcept {
   if (!pool.fences().has_entry_for(queue)) {
-    const std::lock_guard hold{thread_caches_lock()};
+    const LockGuard hold{thread_caches_lock()};
     flush_some(pool, Revoked::all, [](ThreadCache& each) { return is_dead(each); });
   }
 }
 
 void ThreadCache::detach_all(ThreadCacheOwner& pool) noexcept {
-  const std::lock_guard hold{thread_caches_lock()};
+  const LockGuard hold{thread_caches_lock()};
   while (pool.thread_caches() != nullptr) {
     detach(*pool.thread_caches());
   }

@@ -16,7 +16,7 @@
 // (os/process_fence.hpp).
 //
 // A thread cache is accessed by its thread, during a successful `Hold`, or by another thread under
-// `thread_caches_lock()` (thread_cache.cpp) after the handshake described at `use_`. A pool that is
+// `detail::thread_caches_lock()` after the handshake described at `use_`. A pool that is
 // being destroyed needs no handshake, since no thread uses it.
 
 #include <algorithm>
@@ -27,6 +27,9 @@
 #include <span>
 #include <utility>
 
+#include "core/expects.hpp"
+#include "core/mutex.hpp"
+#include "core/thread_safety.hpp"
 #include "core/tls.hpp"
 #include "memory/pool/central_lists.hpp"
 #include "memory/pool/pool_page_table.hpp"
@@ -36,6 +39,12 @@ namespace isthmus {
 
 class ThreadCache;
 
+namespace detail {
+// Guards the assignment of thread caches to pools, and the list of spare ones. Held while a thread
+// cache is emptied, so that its pool is not destroyed meanwhile; never held during a driver call.
+[[nodiscard]] Mutex& thread_caches_lock() noexcept;
+}  // namespace detail
+
 // The part of a pool that its thread caches use.
 class ThreadCacheOwner {
  public:
@@ -43,9 +52,15 @@ class ThreadCacheOwner {
   ThreadCacheOwner& operator=(const ThreadCacheOwner&) = delete;
 
   [[nodiscard]] QueueFences& fences() const noexcept { return *fences_; }
-  // The first of its thread caches. These two require the lock of thread_cache.cpp.
-  [[nodiscard]] ThreadCache* thread_caches() const noexcept { return thread_caches_; }
-  void set_thread_caches(ThreadCache* first) noexcept { thread_caches_ = first; }
+  // The first of its thread caches.
+  [[nodiscard]] ThreadCache* thread_caches() const noexcept
+      ISTHMUS_REQUIRES(detail::thread_caches_lock()) {
+    return thread_caches_;
+  }
+  void set_thread_caches(ThreadCache* first) noexcept
+      ISTHMUS_REQUIRES(detail::thread_caches_lock()) {
+    thread_caches_ = first;
+  }
   // Sets the capacity of the bins of a thread cache to 1 / `share` of the capacity in a thread's
   // only cache.
   virtual void set_bin_capacities(ThreadCache& cache, std::uint32_t share) const noexcept = 0;
@@ -58,7 +73,7 @@ class ThreadCacheOwner {
 
  private:
   const Ref<QueueFences> fences_;
-  ThreadCache* thread_caches_ = nullptr;
+  ThreadCache* thread_caches_ ISTHMUS_GUARDED_BY(detail::thread_caches_lock()) = nullptr;
 };
 
 class ThreadCache {
@@ -133,10 +148,10 @@ class ThreadCache {
   [[nodiscard]] void* take_run(std::size_t nbytes, std::uintptr_t key,
                                PoolPageTable& table) noexcept;
 
-  // As `take_run`, for the most recently cached run only. Precondition: held.
+  // As `take_run`, for the most recently cached run only. The caller has a `Hold`.
   [[nodiscard]] void* take_last_run(std::size_t nbytes, PoolPageTable& table) noexcept;
   // Caches the live run that begins at `base`. Returns false if there is no space, or no live run
-  // begins at that address. Precondition: held.
+  // begins at that address. The caller has a `Hold`.
   [[nodiscard]] bool keep_run(PoolPage& first, std::byte* base, PoolPageTable& table) noexcept;
 
   // Whether the thread cache belongs to this pool and queue. The entry in `QueueFences` keeps the
@@ -163,27 +178,30 @@ class ThreadCache {
 
  public:
   std::atomic<ThreadCacheOwner*> owner{nullptr};
-  // Its queue. Only the owner accesses this and the fields below, except the links.
+  // Its queue. Only the owner accesses this and the fields below, except the links, which the lock
+  // of the thread caches guards.
   Queue* queue = nullptr;
   std::uintptr_t queue_key = 0;  // of `queue`
   QueueFences::EntryIndex entry = QueueFences::k_no_queue;
-  unsigned shard = 0;           // the thread's shard of the pool's central lists
-  std::uint64_t found_at = 0;   // number of the thread's last search that found it; only grows
-  ThreadCache* next = nullptr;  // in the pool's list or that of spare ones
-  ThreadCache* previous = nullptr;
+  unsigned shard = 0;          // the thread's shard of the pool's central lists
+  std::uint64_t found_at = 0;  // number of the thread's last search that found it; only grows
+  // In the pool's list or that of spare ones.
+  ThreadCache* next ISTHMUS_GUARDED_BY(detail::thread_caches_lock()) = nullptr;
+  ThreadCache* previous ISTHMUS_GUARDED_BY(detail::thread_caches_lock()) = nullptr;
   std::size_t cached_pages = 0;
   std::uint32_t newest = 0;
   std::array<PageRun, k_runs> runs{};
   std::array<Bin, SizeClasses::k_max_count> bins{};
 
  private:
-  // Allocates a cached run. Precondition: `run` is cached.
+  // Allocates a cached run.
   [[nodiscard]] void* allocate_run(PageRun& run, std::size_t nbytes, std::uintptr_t key,
                                    PoolPageTable& table) noexcept;
   [[nodiscard]] bool was_used_recently() noexcept;
   [[nodiscard]] bool is_idle(Revoked scope) const noexcept;
   template <class Choose>
-  static void flush_some(ThreadCacheOwner& pool, Revoked scope, Choose&& choose) noexcept;
+  static void flush_some(ThreadCacheOwner& pool, Revoked scope, Choose&& choose) noexcept
+      ISTHMUS_REQUIRES(detail::thread_caches_lock());
 };
 
 namespace detail {
@@ -221,6 +239,7 @@ class ThreadCache::Hold {
 
 inline void* ThreadCache::allocate_run(PageRun& run, std::size_t nbytes, std::uintptr_t key,
                                        PoolPageTable& table) noexcept {
+  ISTHMUS_EXPECTS(run.count != 0);
   table.origin_of(run.first).set(nbytes, key);
   table[run.first].state.store(PoolPage::State::live, k_relaxed);
   cached_pages -= std::exchange(run.count, 0);
@@ -228,6 +247,7 @@ inline void* ThreadCache::allocate_run(PageRun& run, std::size_t nbytes, std::ui
 }
 
 inline void* ThreadCache::take_last_run(std::size_t nbytes, PoolPageTable& table) noexcept {
+  ISTHMUS_EXPECTS(use_.load(k_relaxed) == Use::active);
   auto& last = runs[newest % k_runs];
   if (last.count == 0 || last.count != pool_pages_for(nbytes)) {
     return nullptr;
@@ -237,6 +257,7 @@ inline void* ThreadCache::take_last_run(std::size_t nbytes, PoolPageTable& table
 }
 
 inline bool ThreadCache::keep_run(PoolPage& first, std::byte* base, PoolPageTable& table) noexcept {
+  ISTHMUS_EXPECTS(use_.load(k_relaxed) == Use::active);
   auto& run = runs[(newest + 1) % k_runs];
   const auto count = first.span.load(k_relaxed);
   auto expected = PoolPage::State::live;

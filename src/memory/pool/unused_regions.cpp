@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/expects.hpp"
+
 namespace isthmus {
 
 UnusedRegions::Index UnusedRegions::min_run() const noexcept {
+  heap_.lock_.assert_held();
   Index min_count = heap_.source_.divides() ? k_min_part : PoolPageTable::k_pages;
   for (const auto& each : heap_.regions_) {
     min_count = std::min(min_count, each.count);
@@ -15,12 +18,14 @@ UnusedRegions::Index UnusedRegions::min_run() const noexcept {
 }
 
 std::vector<UnusedRegion> UnusedRegions::find(QueueFences::EntryIndex entry) const {
-  const auto& regions = heap_.regions_;
+  heap_.lock_.assert_held();
+  auto& regions = heap_.regions_;
   const auto& source = heap_.source_;
   std::vector<UnusedRegion> found;
   found.reserve(regions.size());
   const bool divides = source.divides();
   heap_.runs_.visit_free(min_run(), [&](Index first, Index count, Ticket until) {
+    heap_.lock_.assert_held();
     const auto& fences = heap_.fences_;
     if (!(source.moves_in_order() ? fences.is_usable(until, entry) : fences.passed(until))) {
       return;
@@ -42,6 +47,8 @@ std::vector<UnusedRegion> UnusedRegions::find(QueueFences::EntryIndex entry) con
 
 // A free run that contained several of them is split repeatedly.
 std::vector<Region> UnusedRegions::remove(const std::vector<UnusedRegion>& unused) {
+  heap_.lock_.assert_held();
+  ISTHMUS_EXPECTS(std::ranges::is_sorted(unused, {}, &UnusedRegion::first));
   auto& regions = heap_.regions_;
   std::vector<Region> removed;
   if (unused.empty()) {
@@ -76,6 +83,7 @@ std::vector<Region> UnusedRegions::remove(const std::vector<UnusedRegion>& unuse
 }
 
 Region UnusedRegions::remove_whole(RegionList::Iterator found, Index run) noexcept {
+  heap_.lock_.assert_held();
   const auto region = *found;
   heap_.runs_.remove(run, region.first, region.count);
   process_page_map.remove(region.base, region.count);

@@ -4,9 +4,9 @@
 // return them to the driver.
 
 #include <cstddef>
-#include <mutex>
 #include <vector>
 
+#include "core/lock_guard.hpp"
 #include "memory/pool/region_heap.hpp"
 
 namespace isthmus {
@@ -34,24 +34,31 @@ class UnusedRegions {
 
   // Joins neighbouring runs that are usable by the queue of `entry`, so that a region in which
   // several such runs lie is found. Releases the lock at intervals: call it first.
-  void unite(QueueFences::EntryIndex entry) noexcept { heap_.unite_all(entry, hold_); }
+  void unite(QueueFences::EntryIndex entry) noexcept {
+    heap_.lock_.assert_held();
+    heap_.unite_all(entry);
+  }
   // Unused regions, and unused parts of regions that divide, sorted by first page. Those with
   // pending work are included only where regions move in order, for the queue of that work. Throws
   // std::bad_alloc.
   [[nodiscard]] std::vector<UnusedRegion> find(QueueFences::EntryIndex entry) const;
   // The region that contains it.
   [[nodiscard]] const Region& region_of(const UnusedRegion& unused) const noexcept {
+    heap_.lock_.assert_held();
     return heap_.regions_[unused.position];
   }
-  // Removes some of those found from the heap. Throws std::bad_alloc, without effect. Pre: `unused`
-  // is sorted by first page.
+  // Removes some of those found from the heap. Throws std::bad_alloc, without effect.
+  // `unused` is sorted by first page.
   [[nodiscard]] std::vector<Region> remove(const std::vector<UnusedRegion>& unused);
   // Removes the smallest region that is free as a whole, is used by no work, and is accepted by
   // accept(region). Returns an empty region if there is none. Needs no host memory.
   template <class Accept>
   [[nodiscard]] Region remove_smallest(Accept&& accept) noexcept;
   // Call after a region was removed to obtain a smaller one.
-  void pay_for_swap() noexcept { heap_.swap_credit_.pay(); }
+  void pay_for_swap() noexcept {
+    heap_.lock_.assert_held();
+    heap_.swap_credit_.pay();
+  }
 
  private:
   // The minimum length of a free run that may contain a region, or a part of one, that can be
@@ -60,15 +67,17 @@ class UnusedRegions {
   [[nodiscard]] Region remove_whole(RegionList::Iterator found, Index run) noexcept;
 
   RegionHeap& heap_;
-  std::unique_lock<SpinLock> hold_;
+  const LockGuard<SpinLock> hold_;
 };
 
 template <class Accept>
 Region UnusedRegions::remove_smallest(Accept&& accept) noexcept {
-  const auto& regions = heap_.regions_;
+  heap_.lock_.assert_held();
+  auto& regions = heap_.regions_;
   auto found = regions.end();
   auto inside = RunHeap::k_none;
   heap_.runs_.visit_free(min_run(), [&](Index first, Index count, Ticket until) {
+    heap_.lock_.assert_held();
     const auto end = first + count;
     for (auto at = regions.find(first); at != regions.end() && at->first < end; ++at) {
       if (at->first >= first && at->first + at->count <= end && heap_.fences_.passed(until) &&

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "backend/queue.hpp"
+#include "core/expects.hpp"
 #include "core/owner.hpp"
 #include "memory/base/deferred_release.hpp"
 #include "memory/base/memory_resource.hpp"
@@ -51,7 +52,7 @@ class Allocation final : public RegisteredAllocation, public Releasable {
   // unchanged.
   [[nodiscard]] static Ref<Allocation> record_block(Queue& queue, const Facts& facts,
                                                     MemoryResource& resource);
-  // Adopts memory of another library, which `owner` frees. Pre: the caller has validated the
+  // Adopts memory of another library, which `owner` frees. The caller has validated the
   // arguments. If the memory lies in `outer`, an allocation with a record, the new record keeps
   // `outer` alive and shares its uses.
   [[nodiscard]] static Result<Ref<Allocation>> adopt(Queue& queue, const Facts& facts, Owner owner,
@@ -110,7 +111,7 @@ class Allocation final : public RegisteredAllocation, public Releasable {
   [[nodiscard]] Result<void> record_queue_work(Queue& queue);
 
   // As `record_queue_work`, for memory that a pool has just allocated. Work of the previous owner
-  // on that queue may still use the memory. Pre: no other thread can find the record yet.
+  // on that queue may still use the memory. Called before another thread can find the record.
   [[nodiscard]] Result<void> inherit(Queue& queue);
 
   // As `record_queue_work`, for external work that the caller declares, and for one range of the
@@ -122,8 +123,8 @@ class Allocation final : public RegisteredAllocation, public Releasable {
   // a pool's block that no operation has used.
   void release_last() noexcept;
 
-  // Returns memory without a record to `resource`, or to the driver if `resource` is null. Pre:
-  // only work on `after` (may be null) uses the memory.
+  // Returns memory without a record to `resource`, or to the driver if `resource` is null.
+  // Only work on `after`, which may be null, uses the memory.
   static void return_memory(const Facts& facts, Queue& queue, MemoryResource* resource,
                             Queue* after) noexcept;
 
@@ -159,8 +160,9 @@ class Allocation final : public RegisteredAllocation, public Releasable {
     return !uses_.inherits() ||
            (!host_can_touch() && queue_->is_in_order() && !queue_->has_deferred_operations());
   }
-  // Whether all uses of the memory are known to have completed. Pre: no references are left.
+  // Whether all uses of the memory are known to have completed.
   [[nodiscard]] bool is_idle() noexcept {
+    ISTHMUS_EXPECTS(references() == 0);
     return !outer_ && uses_.is_known_idle() && !has_exported_queue() && !freed_after_;
   }
   // Whether a library thread must determine the uses, because the thread that dropped the last

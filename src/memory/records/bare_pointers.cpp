@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "memory/records/bare_pointers.hpp"
 
+#include "core/expects.hpp"
 #include "memory/base/deferred_release.hpp"
 #include "memory/base/oom_recovery.hpp"
 #include "memory/pool/page_map.hpp"
@@ -48,6 +49,7 @@ bool is_used_above(MemoryResource& resource, const void* pointer, std::size_t nb
 
 Result<void*> allocate_raw(MemoryResource& resource, std::size_t nbytes, std::size_t alignment,
                            Queue& queue) {
+  ISTHMUS_EXPECTS(nbytes != 0);
   release_large_on_demand();
   const AllocationRequest request{resource.kind(), nbytes, alignment};
   OomRecovery recovery{resource.device(), request, &resource};

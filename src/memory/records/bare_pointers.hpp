@@ -9,7 +9,7 @@ namespace isthmus {
 
 // Allocates in the order of `queue`, a queue of the resource's context. Blocks of a resource that
 // orders frees (`orders_frees`) get no record. Other blocks get one, and the pointer represents a
-// reference to it. Pre: nbytes > 0.
+// reference to it.
 [[nodiscard]] Result<void*> allocate_raw(MemoryResource& resource, std::size_t nbytes,
                                          std::size_t alignment, Queue& queue);
 // Frees the memory after all work on `queue`; null: after the work known to the library.

@@ -2,7 +2,9 @@
 #include "memory/records/view_queues.hpp"
 
 #include <algorithm>
-#include <mutex>
+
+#include "core/expects.hpp"
+#include "core/lock_guard.hpp"
 
 namespace isthmus {
 
@@ -12,7 +14,7 @@ std::vector<ViewQueues::Entry>::iterator ViewQueues::find(const Queue& queue) no
 }
 
 void ViewQueues::begin(Queue& queue) {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   if (const auto entry = find(queue); entry != entries_.end()) {
     ++entry->views;
     return;
@@ -23,8 +25,9 @@ void ViewQueues::begin(Queue& queue) {
 
 void ViewQueues::end(Queue& queue) noexcept {
   Ref<Queue> dropped;  // released after the lock
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   const auto entry = find(queue);
+  ISTHMUS_EXPECTS(entry != entries_.end());  // `begin` was called for the view
   if (--entry->views == 0) {
     std::swap(*entry, entries_.back());
     dropped = std::move(entries_.back().queue);
@@ -34,13 +37,13 @@ void ViewQueues::end(Queue& queue) noexcept {
 }
 
 bool ViewQueues::find_exported() noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   return std::any_of(entries_.begin(), entries_.end(),
                      [](const Entry& each) { return each.queue->is_exported(); });
 }
 
 bool ViewQueues::find_queried_on_demand() noexcept {
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   return std::any_of(entries_.begin(), entries_.end(),
                      [](const Entry& each) { return each.queue->traits().is_queried_on_demand; });
 }
@@ -49,7 +52,7 @@ void ViewQueues::collect_exported(std::vector<Ref<Queue>>& out) {
   if (!any_.load(std::memory_order_acquire)) {
     return;
   }
-  const std::lock_guard hold{lock_};
+  const LockGuard hold{lock_};
   for (const auto& each : entries_) {
     if (each.queue->is_exported()) {
       out.push_back(each.queue);

@@ -9,6 +9,7 @@
 
 #include "backend/queue.hpp"
 #include "core/spin_lock.hpp"
+#include "core/thread_safety.hpp"
 
 namespace isthmus {
 
@@ -17,7 +18,7 @@ class ViewQueues {
  public:
   // Counts one more view on that queue. Throws std::bad_alloc, without effect.
   void begin(Queue& queue);
-  // Counts one view less on that queue. Pre: `begin` was called for the view.
+  // Counts one view less on that queue.
   void end(Queue& queue) noexcept;
   [[nodiscard]] bool any() const noexcept { return any_.load(std::memory_order_acquire); }
   [[nodiscard]] const std::atomic<bool>& any_flag() const noexcept { return any_; }
@@ -32,11 +33,12 @@ class ViewQueues {
   };
   [[nodiscard]] bool find_exported() noexcept;
   [[nodiscard]] bool find_queried_on_demand() noexcept;
-  [[nodiscard]] std::vector<Entry>::iterator find(const Queue& queue) noexcept;
+  [[nodiscard]] std::vector<Entry>::iterator find(const Queue& queue) noexcept
+      ISTHMUS_REQUIRES(lock_);
 
   std::atomic<bool> any_{false};
   SpinLock lock_;
-  std::vector<Entry> entries_;
+  std::vector<Entry> entries_ ISTHMUS_GUARDED_BY(lock_);
 };
 
 }  // namespace isthmus

@@ -7,7 +7,7 @@
 #include <new>
 #include <thread>
 
-#include "os/process.hpp"
+#include "os/lock_unless_forked.hpp"
 #include "os/process_fence.hpp"
 
 namespace isthmus {
@@ -78,53 +78,39 @@ void UsageCounter::Sum::reset(std::uint64_t all_in) noexcept {
 
 UsageCounter::~UsageCounter() { delete[] extra_entries_.load(k_relaxed); }
 
-// Calls `body` under the lock. A forked child takes no lock, since a thread that does not exist
-// there may hold it.
-template <class Body>
-auto UsageCounter::locked(Body&& body) noexcept {
-  std::unique_lock hold{lock_, std::defer_lock};
-  if (!os::is_forked_child()) {
-    hold.lock();
-  }
-  return body();
-}
-
 void UsageCounter::finish_add(std::size_t nbytes, Rest rest) noexcept {
-  locked([&] {
-    if (own_entry() == nullptr) {
-      claim();
-    } else if (needs_entries_) {
-      allocate_entries();
-    }
-    auto& own = own_or_shared();
-    if (rest == Rest::all) {
-      static_cast<void>(own.enter(nbytes));
-    }
-    rebalance(own);
-  });
+  const os::LockUnlessForked hold{lock_};
+  if (own_entry() == nullptr) {
+    claim();
+  } else if (needs_entries_) {
+    allocate_entries();
+  }
+  auto& own = own_or_shared();
+  if (rest == Rest::all) {
+    static_cast<void>(own.enter(nbytes));
+  }
+  rebalance(own);
 }
 
 void UsageCounter::finish_remove(std::size_t nbytes, Rest rest) noexcept {
-  locked([&] {
-    if (own_entry() == nullptr) {
-      needs_entries_ = claim_thread_number() != k_thread_numbers || needs_entries_;
-    }
-    auto& own = own_or_shared();
-    if (rest == Rest::all) {
-      static_cast<void>(own.leave(nbytes));
-    }
-    collect(own);
-    open(own);
-  });
+  const os::LockUnlessForked hold{lock_};
+  if (own_entry() == nullptr) {
+    needs_entries_ = claim_thread_number() != k_thread_numbers || needs_entries_;
+  }
+  auto& own = own_or_shared();
+  if (rest == Rest::all) {
+    static_cast<void>(own.leave(nbytes));
+  }
+  collect(own);
+  open(own);
 }
 
 void UsageCounter::restore(std::size_t nbytes) noexcept {
-  locked([&] {
-    auto& entry = own_or_shared();
-    Flow::raise(entry.bytes.out, 0 - std::uint64_t{nbytes});
-    Flow::raise(entry.count.out, ~std::uint64_t{0});
-    rebalance(entry);
-  });
+  const os::LockUnlessForked hold{lock_};
+  auto& entry = own_or_shared();
+  Flow::raise(entry.bytes.out, 0 - std::uint64_t{nbytes});
+  Flow::raise(entry.count.out, ~std::uint64_t{0});
+  rebalance(entry);
 }
 
 auto UsageCounter::own_or_shared() noexcept -> Entry& {
@@ -196,6 +182,7 @@ void UsageCounter::close_all() noexcept {
     return;
   }
   const auto for_each_open = [&](auto&& visit) {
+    lock_.assert_held();
     for (auto bits = open_; bits != 0; bits &= bits - 1) {
       visit(entry_of(static_cast<std::uint32_t>(std::countr_zero(bits))));
     }
@@ -206,6 +193,7 @@ void UsageCounter::close_all() noexcept {
     fence_all_threads();
   }
   for_each_open([&](Entry& each) {
+    lock_.assert_held();
     bytes_.collect(each.bytes);
     count_.collect(each.count);
   });
@@ -232,26 +220,24 @@ auto UsageCounter::read_signed() noexcept -> Counts {
 }
 
 auto UsageCounter::read_clamped(Difference min) noexcept -> Counts {
-  return locked([&] {
-    close_all();
-    bytes_.raise_peak();
-    count_.raise_peak();
-    const auto live = [min](const Sum& sum) {
-      return static_cast<std::uint64_t>(std::max(sum.live(), min));
-    };
-    return Counts{
-        {live(bytes_), live(count_)},
-        {bytes_.peak, count_.peak},
-        {all_in(&Entry::bytes) - bytes_.base_total, all_in(&Entry::count) - count_.base_total}};
-  });
+  const os::LockUnlessForked hold{lock_};
+  close_all();
+  bytes_.raise_peak();
+  count_.raise_peak();
+  const auto live = [min](const Sum& sum) {
+    return static_cast<std::uint64_t>(std::max(sum.live(), min));
+  };
+  return Counts{
+      {live(bytes_), live(count_)},
+      {bytes_.peak, count_.peak},
+      {all_in(&Entry::bytes) - bytes_.base_total, all_in(&Entry::count) - count_.base_total}};
 }
 
 void UsageCounter::reset() noexcept {
-  locked([&] {
-    close_all();
-    bytes_.reset(all_in(&Entry::bytes));
-    count_.reset(all_in(&Entry::count));
-  });
+  const os::LockUnlessForked hold{lock_};
+  close_all();
+  bytes_.reset(all_in(&Entry::bytes));
+  count_.reset(all_in(&Entry::count));
 }
 
 }  // namespace isthmus

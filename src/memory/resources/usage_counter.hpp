@@ -27,6 +27,7 @@
 
 #include "core/mutex.hpp"
 #include "core/thread_number.hpp"
+#include "core/thread_safety.hpp"
 
 namespace isthmus {
 
@@ -137,7 +138,7 @@ class UsageCounter {
   // different threads.
   struct alignas(128) PaddedEntry : Entry {};
 
-  // The sum of all entries, in bytes or in allocations. Guarded by the lock.
+  // The sum of all entries, in bytes or in allocations.
   struct Sum {
     std::uint64_t peak = 0;
     Difference slack = 0;          // the peak less the bounds of all entries
@@ -161,22 +162,19 @@ class UsageCounter {
     return extra != nullptr && thread - 1 < k_extra_entries ? &extra[thread - 1] : nullptr;
   }
 
-  // This and all functions below are called under the lock, except in a forked child (`locked`).
-  [[nodiscard]] Entry& own_or_shared() noexcept;
+  [[nodiscard]] Entry& own_or_shared() noexcept ISTHMUS_REQUIRES(lock_);
   // Assigns an entry to the calling thread, if possible.
-  void claim() noexcept;
-  void allocate_entries() noexcept;
-  [[nodiscard]] Entry& entry_of(std::uint32_t thread) noexcept;
+  void claim() noexcept ISTHMUS_REQUIRES(lock_);
+  void allocate_entries() noexcept ISTHMUS_REQUIRES(lock_);
+  [[nodiscard]] Entry& entry_of(std::uint32_t thread) noexcept ISTHMUS_REQUIRES(lock_);
   // Includes the counts of this thread's entry in the sums, raises the peak if necessary, and
   // reopens the entry.
-  void rebalance(Entry& own) noexcept;
-  void collect(Entry& own) noexcept;
-  void open(Entry& own) noexcept;
-  void close_all() noexcept;
-  [[nodiscard]] std::uint64_t all_in(Flow Entry::*value) noexcept;
+  void rebalance(Entry& own) noexcept ISTHMUS_REQUIRES(lock_);
+  void collect(Entry& own) noexcept ISTHMUS_REQUIRES(lock_);
+  void open(Entry& own) noexcept ISTHMUS_REQUIRES(lock_);
+  void close_all() noexcept ISTHMUS_REQUIRES(lock_);
+  [[nodiscard]] std::uint64_t all_in(Flow Entry::*value) noexcept ISTHMUS_REQUIRES(lock_);
   [[nodiscard]] Counts read_clamped(Difference min) noexcept;
-  template <class Body>
-  auto locked(Body&& body) noexcept;
 
   static constexpr std::uint32_t k_no_thread = ~std::uint32_t{0};
   static constexpr std::size_t k_extra_entries =
@@ -184,16 +182,19 @@ class UsageCounter {
 
   // The entry of the first thread that counted, and later of threads that reuse its number.
   Entry first_;
-  Entry shared_;  // for threads without one, under the lock
+  Entry shared_ ISTHMUS_GUARDED_BY(lock_);  // for threads without one
   std::atomic<std::uint32_t> first_thread_{k_no_thread};
   std::atomic<PaddedEntry*> extra_entries_{nullptr};  // allocated when a second thread counts
   Mutex lock_;
-  Sum bytes_, count_;
-  bool needs_entries_ = false;      // a thread without an entry has freed: a free allocates none
-  std::uint64_t open_ = 0;          // a bit per thread with an open entry
-  std::uint64_t claimed_ = 0;       // a bit per thread whose entry was used
-  std::uint64_t closed_at_ = 0;     // total allocations at the last closing
-  std::uint32_t closed_calls_ = 0;  // entries stay closed for this many calls
+  Sum bytes_ ISTHMUS_GUARDED_BY(lock_);
+  Sum count_ ISTHMUS_GUARDED_BY(lock_);
+  // A thread without an entry has freed: a free allocates none.
+  bool needs_entries_ ISTHMUS_GUARDED_BY(lock_) = false;
+  std::uint64_t open_ ISTHMUS_GUARDED_BY(lock_) = 0;       // a bit per thread with an open entry
+  std::uint64_t claimed_ ISTHMUS_GUARDED_BY(lock_) = 0;    // a bit per thread that used its entry
+  std::uint64_t closed_at_ ISTHMUS_GUARDED_BY(lock_) = 0;  // total allocations at the last closing
+  // Entries stay closed for this many calls.
+  std::uint32_t closed_calls_ ISTHMUS_GUARDED_BY(lock_) = 0;
 };
 
 }  // namespace isthmus

@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 
 template <class Lock>
 class locks : public testing::Test {};
-using LockTypes = testing::Types<Mutex, SharedMutex, SpinLock>;
+using LockTypes = testing::Types<Mutex, RecursiveMutex, SharedMutex, SpinLock>;
 TYPED_TEST_SUITE(locks, LockTypes);
 
 TYPED_TEST(locks, one_thread_at_a_time_is_inside) {
@@ -54,6 +54,43 @@ TYPED_TEST(locks, a_unique_lock_may_end_unlocked) {
     hold.unlock();
   }
   const LockGuard hold{lock};
+}
+
+// Whether another thread could acquire the lock now.
+template <class Lock>
+bool is_free(Lock& lock) {
+  bool acquired = false;
+  std::jthread{[&] {
+    if (lock.try_lock()) {
+      acquired = true;
+      lock.unlock();
+    }
+  }}.join();
+  return acquired;
+}
+
+TEST(mutex, a_guard_adopts_a_lock_that_is_held) {
+  Mutex lock;
+  lock.lock();
+  {
+    const LockGuard hold{lock, std::adopt_lock};
+    EXPECT_FALSE(is_free(lock));
+  }
+  EXPECT_TRUE(is_free(lock));
+}
+
+TEST(recursive_mutex, its_thread_acquires_it_again) {
+  RecursiveMutex lock;
+  const auto acquire_again = [&]() ISTHMUS_NO_THREAD_SAFETY_ANALYSIS {
+    const LockGuard again{lock};
+    EXPECT_FALSE(is_free(lock));
+  };
+  {
+    const LockGuard hold{lock};
+    acquire_again();
+    EXPECT_FALSE(is_free(lock));
+  }
+  EXPECT_TRUE(is_free(lock));
 }
 
 TEST(shared_mutex, readers_hold_it_together) {
