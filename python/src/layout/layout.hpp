@@ -154,7 +154,7 @@ void require_max_ndim(std::size_t ndim);
 // extents, OverflowError from 2**63 on.
 [[nodiscard]] ArrayNumbers to_shape(nb::handle argument);
 [[nodiscard]] nb::object to_tuple(NumberSpan numbers);
-// Bytes of all elements, packed. Pre: they fit in 63 bits.
+// Bytes of all elements, packed, which fit in 63 bits.
 [[nodiscard]] inline std::size_t packed_bytes(const ArrayLayout& layout) {
   return static_cast<std::size_t>(layout.count() * layout.item);
 }

@@ -18,7 +18,7 @@ ArrayNumbers to_numbers(nb::handle argument, const char* name) {
 }
 
 // The bytes from the start of the first element to the end of the last one; OutOfRangeError if that
-// exceeds the address space. Pre: no stride is negative.
+// exceeds the address space. No stride is negative.
 std::size_t extent_of(const ArrayLayout& layout, const char* role) {
   if (layout.is_empty()) {
     return 0;
@@ -80,7 +80,7 @@ ArrayLayout shape_of(const Side& target, const Side& source) {
 }
 
 // The strides in `argument`, else those of the array if it has this shape, else those of packed
-// elements. Pre: the size of packed elements was checked.
+// elements. The caller has checked the size of packed elements.
 ArrayLayout with_strides(const Side& side, nb::handle argument, ArrayLayout array) {
   if (argument.is_none()) {
     array.strides = side.has_layout() && side.has_shape(array)
