@@ -140,7 +140,13 @@ def test_what_is_no_dictionary(wrong: Any) -> None:
             use(Foreign(wrong))
 
 
-@pytest.mark.parametrize("wrong", [1.5, "1024", None, b"abc", np.zeros(8, np.uint8), object()])
+def test_a_number_of_bytes_has_no_interface() -> None:
+    for wrong in (1024, 1024.0, "1024"):
+        with pytest.raises(ValueError, match="__sycl_usm_array_interface__"):
+            as_usm_memory(wrong)
+
+
+@pytest.mark.parametrize("wrong", [None, b"abc", np.zeros(8, np.uint8), object()])
 def test_what_has_no_interface(wrong: Any) -> None:
     for use in (as_usm_memory, MemoryUSMDevice):
         with pytest.raises(ValueError, match="__sycl_usm_array_interface__"):

@@ -360,12 +360,9 @@ class CudaCore(Contestant):
             return lambda: stream.sync()
         if case.kind != "device" or case.what == ALLOCATE:
             return None
-        destination, source = self._allocate(nbytes), self._allocate(nbytes)
-        if case.what == UPLOAD:
-            source = self._over(source)
-        if case.what == DOWNLOAD:
-            destination = self._over(destination)
-        return lambda: (source.copy_to(destination, stream=stream), stream.sync())
+        target = self._over(destination) if case.what == DOWNLOAD else self._allocate(nbytes)
+        origin = self._over(source) if case.what == UPLOAD else self._allocate(nbytes)
+        return lambda: (origin.copy_to(target, stream=stream), stream.sync())
 
     def pool(self, case: Case) -> Work | None:
         if case.kind != "device":
