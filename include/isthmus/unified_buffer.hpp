@@ -162,6 +162,8 @@ class unified_buffer {
 
   // The C handle, still owned by this object.
   [[nodiscard]] isthmus_unified_t* get() const noexcept { return raw_.get(); }
+  // The same. Throws invalid_argument if this object is empty.
+  [[nodiscard]] isthmus_unified_t* require() const { return raw_.require(); }
   [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(raw_); }
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
   [[nodiscard]] std::size_t nbytes() const noexcept { return count_ * sizeof(T); }

@@ -2,6 +2,8 @@
 // Addresses without a buffer, for every function that takes one. An address in no live block is
 // rejected before anything is written. Plain host memory can be an endpoint of a copy, but a device
 // does not work on it.
+#include <isthmus/low_level.hpp>
+
 #include <array>
 #include <sstream>
 

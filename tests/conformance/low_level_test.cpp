@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The low-level interface below arrays: pointers, copies and fills counted in elements, lists,
 // advice by name.
+#include <isthmus/low_level.hpp>
+
 #include "support/array_model.hpp"
 #include "support/bytes.hpp"
 #include "support/eventually.hpp"
