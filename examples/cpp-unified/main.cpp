@@ -16,7 +16,7 @@ constexpr std::size_t k_rounds = 20;
 std::vector<float> read(const im::unified_buffer<float>& values, im::element_range range) {
   std::vector<float> result(range.end - range.begin);
   im::copy_bytes(std::span(result), im::at(values.device(), range.begin * sizeof(float)),
-             result.size() * sizeof(float));
+                 result.size() * sizeof(float));
   return result;
 }
 

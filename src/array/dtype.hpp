@@ -2,8 +2,8 @@
 #pragma once
 // The dtypes of array elements, and the casting rules between them. Thread-safe.
 
-#include <isthmus/detail/dtype_facts.hpp>
 #include <isthmus/experimental.h>
+#include <isthmus/detail/dtype_facts.hpp>
 
 #include <cstddef>
 

@@ -303,7 +303,7 @@ TEST_P(pools_over_upstreams, refuse_what_they_cannot_stand_on) {
     EXPECT_TRUE(
         refused(im::resource::fallback(provider(kind), provider(kinds().back())), "several kinds"));
   }
-  EXPECT_TRUE(throws(im::status::invalid_argument, {"NULL"},
+  EXPECT_TRUE(throws(im::status::invalid_argument, {"is empty"},
                      [] { (void)im::resource::pool(im::resource()); }));
   // A custom resource that hides where its memory comes from is detected at its first allocation.
   lender source{lower};

@@ -84,7 +84,8 @@ class foreign_scenario : public steps {
       bytes want = noise(k_nbytes);
       im::copy(there, std::span(want));
       const im::event filled = im::fill_async(here, std::byte{7});
-      end(im::copy_bytes_async(im::at(there, 100), here, 2000, {.queue = adopted_, .after = filled}));
+      end(im::copy_bytes_async(im::at(there, 100), here, 2000,
+                               {.queue = adopted_, .after = filled}));
       std::fill_n(want.begin() + 100, 2000, std::byte{7});
       end(im::fill_async(there.slice(3, 80), 1.25));
       const double value = 1.25;

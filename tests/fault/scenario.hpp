@@ -206,7 +206,7 @@ class scenario : public steps {
             im::fill_async(one.buffer, std::uint16_t{0x1234}, {.queue = first_});
         const im::event fence = second_.fence(filled);
         end(im::copy_bytes_async(im::at(one.buffer, 20000), one.buffer, 10000,
-                             {.queue = second_, .after = {filled, fence}}));
+                                 {.queue = second_, .after = {filled, fence}}));
         end(filled);
       });
       const std::uint16_t value = 0x1234;

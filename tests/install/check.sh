@@ -64,6 +64,7 @@ unchanged_by_subdirectory() {
   local folder=$work/subdirectory
   rm -rf "$folder"
   mkdir -p "$folder"
+  # shellcheck disable=SC2016  # CMake expands the variable
   printf '%s\n' 'cmake_minimum_required(VERSION 3.25)' 'project(parent LANGUAGES C CXX)' \
     "add_subdirectory($root isthmus)" 'message(STATUS "standard: <${CMAKE_CXX_STANDARD}>")' \
     >"$folder/CMakeLists.txt"

@@ -99,7 +99,7 @@ class worker {
     std::copy_n(from.want.begin() + static_cast<std::ptrdiff_t>(start), nbytes,
                 to.want.begin() + static_cast<std::ptrdiff_t>(offset));
     put(im::copy_bytes_async(im::at(to.buffer, offset), im::at(from.buffer, start), nbytes,
-                         {.queue = queue(), .after = some_events()}));
+                             {.queue = queue(), .after = some_events()}));
   }
   void fill() {
     modelled& to = any();
