@@ -151,13 +151,6 @@ def _shrink(text: Any, inches: float) -> None:
         text.set_fontsize(text.get_fontsize() * inches / width)
 
 
-def add_legend(axes: Any, **options: Any) -> Any:
-    """Adds the legend in the line of the panel's title, at its right end."""
-    handles = options.get("handles") or axes.get_legend_handles_labels()[0]
-    placed = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "ncols": len(handles)}
-    return axes.legend(**(placed | options))
-
-
 def frame_only(axes: Any) -> None:
     """Prepares axes for an image: a thin frame, without ticks."""
     axes.set_xticks([])

@@ -80,8 +80,10 @@ def _place(resource: MemoryResource) -> str:
 
 def pin(self: Pin) -> str:
     try:
-        state = "registered with" if self.is_registered else "not registered with"
-        where = f"{state} {self.device.filter}"
-        return f"<isthmus.Pin of {self.nbytes} bytes at {self.ptr:#x}, {where}>"
+        state = "registered" if self.is_registered else "not registered"
+        return (
+            f"<isthmus.Pin of {self.nbytes} bytes at {self.ptr:#x}, {state} with "
+            f"{self.device.filter}>"
+        )
     except ClosedError:
         return "<isthmus.Pin, released>"

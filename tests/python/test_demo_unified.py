@@ -64,7 +64,7 @@ def test_pages_are_all_that_moves(granularity: str, tmp_path: Path) -> None:
     outcome = run(options, str(tmp_path), quiet)
     assert outcome.exact
     assert outcome.whole_bytes == 2 * 4 * outcome.nbytes
-    first = outcome.rounds[0].bytes_to_device + outcome.rounds[0].bytes_to_host
+    first = outcome.rounds[0].bytes_moved
     assert outcome.later_bytes == (outcome.bytes_moved - first, 2 * 3 * outcome.nbytes)
     for each in outcome.rounds[1:]:
         assert 0 < each.dirty_bytes < outcome.nbytes

@@ -41,6 +41,7 @@ MARK = re.compile(r"<!--\s*(gpu|no-run|from)(?::\s*(.*?))?\s*-->")
 COMPILERS = {"c": ["cc", "-std=c99", "-pedantic"], "cpp": ["c++", "-std=c++20"]}
 HEADERS = {"c": "isthmus/isthmus.h", "cpp": "isthmus/isthmus.hpp"}
 TIMEOUT_S = 300
+NO_GPU = "needs PyTorch and a CUDA device"
 
 # Executes blocks, given as [[line, source], ...], with tracebacks that refer to the document's
 # lines.
@@ -70,7 +71,7 @@ def skip_reason(mark: re.Match[str] | None, where: str) -> str | None:
     if mark is None or mark[1] == "from":
         return None
     if mark[1] == "gpu":
-        return None if has_gpu() and find_spec("torch") else "needs PyTorch and a CUDA device"
+        return None if has_gpu() and find_spec("torch") else NO_GPU
     if not mark[2]:
         raise ValueError(f"{where}: no-run wants a reason: <!-- no-run: reason -->")
     return mark[2]

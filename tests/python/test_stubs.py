@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support import ROOT
+from test_docs import NO_GPU, blocks_of
 
 import isthmus
 from isthmus import _core, _dpctl, _frameworks
@@ -169,26 +170,25 @@ def test_a_program_with_errors(mypy) -> None:  # type: ignore[no-untyped-def]
     assert wrong == set(range(3, 3 + WRONG.count("\n") - 2)), said
 
 
-def blocks_of(page: Path) -> str:
+def python_of(page: Path) -> str:
     """The Python blocks of a page that run, each line under its number in the page."""
-    lines, is_python, skipped = [], False, False
-    for line in page.read_text().splitlines():
-        if line.startswith("```"):
-            is_python = line == "```python" and not skipped
-        skipped = "<!-- no-run" in line
-        lines.append(line if is_python and not line.startswith("```") else "")
+    lines = [""] * len(page.read_text().splitlines())
+    for block in blocks_of(page):
+        if block.language == "python" and block.skip in (None, NO_GPU):
+            source = block.source.splitlines()
+            lines[block.line : block.line + len(source)] = source
     return "\n".join(lines) + "\n"
 
 
 def test_the_programs_of_readme_are_typed(mypy) -> None:  # type: ignore[no-untyped-def]
-    status, said = mypy({"readme": blocks_of(ROOT / "README.md")})
+    status, said = mypy({"readme": python_of(ROOT / "README.md")})
     assert status == 0, said
 
 
 def test_the_programs_of_the_documentation_are_typed(mypy) -> None:  # type: ignore[no-untyped-def]
     """Their functions need no annotations, and a later block may assign another type to a name."""
     pages = {
-        re.sub(r"\W", "_", page.stem): blocks_of(page)
+        re.sub(r"\W", "_", page.stem): python_of(page)
         for page in sorted((ROOT / "docs").glob("*.md"))
     }
     status, said = mypy(

@@ -84,9 +84,9 @@ def _print(outcome: Outcome) -> None:
     for note in outcome.notes:
         print_line(note, "dim")
     for path in outcome.photographs:
-        print_fact("photograph  ", f"{path}")
+        print_fact("photograph  ", path)
     print_fact("device      ", f"{outcome.device}: {outcome.device_name}")
-    print_fact("worker      ", f"{outcome.worker}")
+    print_fact("worker      ", outcome.worker)
     print_fact(
         "batches     ",
         f"{outcome.options.batches} of {outcome.options.patches} patches, "
@@ -109,7 +109,7 @@ def _print(outcome: Outcome) -> None:
         None: (f"too few batches to tell: more than {WARM_UP} are needed", "yellow"),
     }[outcome.flat]
     print_fact("memory      ", flat, colour)
-    print_fact("picture     ", f"{outcome.picture}")
+    print_fact("picture     ", outcome.picture)
 
 
 def _print_times(outcome: Outcome) -> None:

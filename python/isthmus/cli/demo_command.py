@@ -85,10 +85,10 @@ def _print(outcome: Outcome) -> None:
         print_line(note, "dim")
     width, height = outcome.size
     nbytes = bytes_text(outcome.checks[0].nbytes)
-    print_fact("photograph  ", f"{outcome.photograph}")
+    print_fact("photograph  ", outcome.photograph)
     print_fact("size        ", f"{width} x {height} pixels, {nbytes}")
     print_fact("device      ", f"{outcome.device}: {outcome.device_name}")
-    print_fact("kernel      ", f"{outcome.kernel}")
+    print_fact("kernel      ", outcome.kernel)
     columns = ("kind", "step", "from", "to", ">first use", ">time", ">bandwidth")
     rows = [
         (
@@ -117,4 +117,4 @@ def _print(outcome: Outcome) -> None:
             f"{check.kind:<7} {verdict} NumPy's result, of {check.nbytes} bytes",
             "green" if check.wrong_bytes == 0 else "bold red",
         )
-    print_fact("picture     ", f"{outcome.picture}")
+    print_fact("picture     ", outcome.picture)

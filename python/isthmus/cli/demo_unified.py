@@ -88,15 +88,15 @@ def run(args: argparse.Namespace) -> int:
 def _print(outcome: Outcome) -> None:
     for note in outcome.notes:
         print_line(note, "dim")
-    print_fact("map         ", f"{outcome.map}")
+    print_fact("map         ", outcome.map)
     high, wide = outcome.shape
     print_fact("array       ", f"{high} x {wide} cells of one byte, {bytes_text(outcome.nbytes)}")
     print_fact("device      ", f"{outcome.device}: {outcome.device_name}")
-    print_fact("worker      ", f"{outcome.worker}")
+    print_fact("worker      ", outcome.worker)
     _print_rounds(outcome)
     _print_map(outcome)
     _print_totals(outcome)
-    print_fact("picture     ", f"{outcome.picture}")
+    print_fact("picture     ", outcome.picture)
 
 
 def _print_rounds(outcome: Outcome) -> None:
@@ -166,15 +166,13 @@ def _sign(land: float, dirty: float) -> tuple[str, str]:
 
 
 def _print_totals(outcome: Outcome) -> None:
-    later = outcome.rounds[1:]
     moved, whole = outcome.later_bytes
-    rounds = f"in rounds 1 to {later[-1].number}"
+    rounds = f"in rounds 1 to {outcome.options.rounds}"
     print_fact(
         "copied      ",
         f"{bytes_text(moved)} {rounds}; {bytes_text(whole)} with whole copies",
     )
-    seconds = sum(each.sync_seconds for each in later)
-    copies = sum(each.whole_seconds for each in later)
+    seconds, copies = outcome.later_seconds
     print_fact(
         "time        ",
         f"{time_text(seconds)} to update the device {rounds}; "

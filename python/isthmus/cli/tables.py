@@ -11,30 +11,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
 _GAP = "  "  # between columns
 _INDENT = "  "  # of the lines of a block
 
 
 def table_lines(
-    columns: Sequence[str], rows: Iterable[Sequence[str]], width: int | None
+    columns: Sequence[str], rows: Sequence[Sequence[str]], width: int | None
 ) -> list[str]:
     """The lines of the table; ``width`` None: of any width. Those of the head are the first two.
 
     A column whose name begins with '>' is right-aligned.
     """
-    cells = [tuple(row) for row in rows]
     names = [name.removeprefix(">") for name in columns]
     is_number = [name.startswith(">") for name in columns]
-    widths = _column_widths([names, *cells])
+    widths = _column_widths([names, *rows])
     if width is not None:
-        _narrow(widths, [names, *cells], is_number, width)
+        _narrow(widths, [names, *rows], is_number, width)
         if _total(widths) > width:
-            return _blocks(names, cells, width)
+            return _blocks(names, rows, width)
     lines = _grid_row(names, widths, is_number)
     lines.append("─" * _total(widths))
-    for row in cells:
+    for row in rows:
         lines += _grid_row(row, widths, is_number)
     return lines
 

@@ -89,7 +89,10 @@ def _steps(axes: Any, outcome: Outcome) -> None:
     axes.set_title("Time of a trip")
     handles, _ = axes.get_legend_handles_labels()
     handles.append(Patch(**_FIRST_USE, label="more on first use"))
-    _figure.add_legend(axes, handles=handles, columnspacing=1.2, handlelength=1.6)
+    axes.legend(
+        handles=handles, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=len(handles),
+        columnspacing=1.2, handlelength=1.6,
+    )  # fmt: skip
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     axes.grid(axis="x")

@@ -120,9 +120,9 @@ def _memory(axes: Any, outcome: Outcome) -> None:
         name = os.path.basename(outcome.options.beside)
         lines.insert(2, (f"reserved by {name}", outcome.beside, _figure.GREEN, "-."))
     for name, values, colour, dashes in lines:
-        sizes = np.array(values) / (1 << 20)
+        sizes = [_figure.mib(each) for each in values]
         axes.plot(
-            np.arange(1, len(sizes) + 1), sizes, dashes, color=colour, linewidth=2, clip_on=False,
+            range(1, len(sizes) + 1), sizes, dashes, color=colour, linewidth=2, clip_on=False,
             label=f"{name}: {bytes_text(values[-1])}",
         )  # fmt: skip
     axes.set_ylim(bottom=0)

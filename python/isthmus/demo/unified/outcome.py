@@ -37,6 +37,11 @@ class Round:
     wrong_rows: int = 0
     wrong_cells: int = 0
 
+    @property
+    def bytes_moved(self) -> int:
+        """The bytes copied in both directions."""
+        return self.bytes_to_device + self.bytes_to_host
+
 
 @dataclass
 class Outcome:
@@ -73,13 +78,19 @@ class Outcome:
         The first round copies the whole array in any case.
         """
         later = self.rounds[1:]
-        moved = sum(each.bytes_to_device + each.bytes_to_host for each in later)
+        moved = sum(each.bytes_moved for each in later)
         return moved, 2 * self.nbytes * len(later)
+
+    @property
+    def later_seconds(self) -> tuple[float, float]:
+        """The times to update the device after the first round, and those of whole copies."""
+        later = self.rounds[1:]
+        return sum(each.sync_seconds for each in later), sum(each.whole_seconds for each in later)
 
     @property
     def bytes_moved(self) -> int:
         """The bytes copied in all rounds, in both directions."""
-        return sum(each.bytes_to_device + each.bytes_to_host for each in self.rounds)
+        return sum(each.bytes_moved for each in self.rounds)
 
     @property
     def whole_bytes(self) -> int:

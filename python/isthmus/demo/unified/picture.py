@@ -210,7 +210,7 @@ def _coarser(cells: NDArray[np.uint8]) -> NDArray[np.uint8]:
 def _bytes(axes: Any, outcome: Outcome) -> None:
     first = outcome.rounds[0]
     moved, whole = outcome.later_bytes
-    firsts = first.bytes_to_device + first.bytes_to_host, 2 * outcome.nbytes
+    firsts = first.bytes_moved, 2 * outcome.nbytes
     _pairs(
         axes, outcome, [_figure.mib(each) for each in (firsts[0], moved)],
         [_figure.mib(each) for each in (firsts[1], whole)], _figure.mib_text,
@@ -220,9 +220,10 @@ def _bytes(axes: Any, outcome: Outcome) -> None:
 
 
 def _times(axes: Any, outcome: Outcome) -> None:
-    first, later = outcome.rounds[0], outcome.rounds[1:]
-    ours = first.sync_seconds, sum(each.sync_seconds for each in later)
-    whole = first.whole_seconds, sum(each.whole_seconds for each in later)
+    first = outcome.rounds[0]
+    later, whole_later = outcome.later_seconds
+    ours = first.sync_seconds, later
+    whole = first.whole_seconds, whole_later
     _pairs(axes, outcome, ours, whole, time_text)
     _figure.label_seconds(axes, "time to update the device")
     axes.set_title(_comparison(outcome, whole[1], ours[1]))
