@@ -14,7 +14,8 @@
 
 namespace isthmus {
 
-class ISTHMUS_CAPABILITY("mutex") Mutex {
+template <class StandardMutex>
+class ISTHMUS_CAPABILITY("mutex") BasicMutex {
  public:
   void lock() ISTHMUS_ACQUIRE() { mutex_.lock(); }
   bool try_lock() ISTHMUS_TRY_ACQUIRE(true) { return mutex_.try_lock(); }
@@ -24,20 +25,11 @@ class ISTHMUS_CAPABILITY("mutex") Mutex {
 
  private:
   friend class ConditionVariable;
-  std::mutex mutex_;
+  StandardMutex mutex_;
 };
 
-class ISTHMUS_CAPABILITY("recursive mutex") RecursiveMutex {
- public:
-  void lock() ISTHMUS_ACQUIRE() { mutex_.lock(); }
-  bool try_lock() ISTHMUS_TRY_ACQUIRE(true) { return mutex_.try_lock(); }
-  void unlock() noexcept ISTHMUS_RELEASE() { mutex_.unlock(); }
-  // As `Mutex::assert_held`.
-  void assert_held() const noexcept ISTHMUS_ASSERT_CAPABILITY() {}
-
- private:
-  std::recursive_mutex mutex_;
-};
+using Mutex = BasicMutex<std::mutex>;
+using RecursiveMutex = BasicMutex<std::recursive_mutex>;
 
 class ISTHMUS_CAPABILITY("shared mutex") SharedMutex {
  public:

@@ -96,7 +96,6 @@ Result<UnifiedFacts> UnifiedBuffer::facts() {
 }
 
 Result<BufferState> UnifiedBuffer::state() {
-  const Lock guard{lock_};
   if (auto error = validate(all())) {
     return error;
   }

@@ -84,7 +84,6 @@ class UnifiedBuffer final : public ListedBuffer {
 
   // The following queries scan for host writes first, so their results are current.
   [[nodiscard]] Result<UnifiedFacts> facts();
-  [[nodiscard]] Result<BufferState> state();
   struct Dirty {
     RangeSet host;    // written on the host; the device lacks them
     RangeSet device;  // written on the device; the host lacks them
@@ -144,6 +143,8 @@ class UnifiedBuffer final : public ListedBuffer {
 
   ~UnifiedBuffer() override;
   [[nodiscard]] Error validate(const ByteRange& range) const ISTHMUS_REQUIRES(lock_);
+  // Scans for host writes first.
+  [[nodiscard]] Result<BufferState> state() ISTHMUS_REQUIRES(lock_);
   [[nodiscard]] Result<const std::byte*> current_host(const ByteRange& range)
       ISTHMUS_REQUIRES(lock_);
   void release_host() noexcept ISTHMUS_REQUIRES(lock_);
