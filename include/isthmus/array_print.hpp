@@ -191,7 +191,7 @@ class array_formatter {
 // The elements as text.
 template <any_array Array>
 [[nodiscard]] std::string to_string(const Array& array, const print_options& options = {}) {
-  const dyn_array untyped(array);
+  const dyn_array& untyped = array;  // a temporary, if the array is typed
   if (!detail::has_memory(untyped)) return "(no memory)";
   return untyped.empty() ? "[]" : detail::array_formatter(untyped, options).format();
 }

@@ -31,9 +31,8 @@ struct ipc_handle {
   // Exports a buffer. Waits for the operations pending on its bytes. Throws unsupported for memory
   // that cannot be shared, invalid_argument for 0 bytes, closed for a freed buffer.
   [[nodiscard]] static ipc_handle of(const buffer& memory) {
-    isthmus_ipc_handle_t raw{};
-    raw.struct_size = sizeof raw;
-    detail::check(isthmus_buffer_ipc_handle(memory.require(), &raw));
+    const auto raw =
+        detail::read<isthmus_ipc_handle_t>(isthmus_buffer_ipc_handle, memory.require());
     ipc_handle result;
     std::copy_n(raw.handle, result.handle.size(), result.handle.begin());
     result.offset = raw.offset;

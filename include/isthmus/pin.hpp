@@ -64,10 +64,7 @@ class pin {
  private:
   void swap(pin& other) noexcept { std::swap(raw_, other.raw_); }
   [[nodiscard]] isthmus_pin_info_t info() const {
-    isthmus_pin_info_t info{};
-    info.struct_size = sizeof info;
-    detail::check(isthmus_pin_info(raw_, &info));
-    return info;
+    return detail::read<isthmus_pin_info_t>(isthmus_pin_info, raw_);
   }
 
   isthmus_pin_t* raw_ = nullptr;

@@ -101,10 +101,8 @@ inline snapshot to_snapshot(const isthmus_snapshot_t& raw) {
 
 // The current snapshot of a pool. Throws unsupported for a resource that is not a pool.
 [[nodiscard]] inline snapshot snapshot_of(const resource& pool) {
-  isthmus_snapshot_t raw{};
-  raw.struct_size = sizeof raw;
-  detail::check(isthmus_resource_snapshot(pool.require(), &raw));
-  return detail::to_snapshot(raw);
+  return detail::to_snapshot(
+      detail::read<isthmus_snapshot_t>(isthmus_resource_snapshot, pool.require()));
 }
 // The snapshot of this thread's last error, if that was out_of_memory of a pool; otherwise nothing.
 [[nodiscard]] inline std::optional<snapshot> error_snapshot() {

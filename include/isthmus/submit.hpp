@@ -121,9 +121,9 @@ event queue::submit_after(const dependencies& after, Function&& function,
                 "submit() takes a function and the buffers and arrays that it accesses");
   if constexpr (is_supported) {
     using stored = std::decay_t<Function>;
-    static_assert(std::is_invocable_v<stored&, detail::submitted_view<Memory>...>,
-                  "the function takes one std::span for each buffer and array");
-    if constexpr (std::is_invocable_v<stored&, detail::submitted_view<Memory>...>) {
+    constexpr bool is_callable = std::is_invocable_v<stored&, detail::submitted_view<Memory>...>;
+    static_assert(is_callable, "the function takes one std::span for each buffer and array");
+    if constexpr (is_callable) {
       return detail::submit_function<stored, Memory...>(
           *this, after, std::forward<Function>(function),
           detail::submitted_memory<Memory>::memory(memory)...);

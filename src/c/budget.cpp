@@ -42,11 +42,8 @@ isthmus_status_t isthmus_bytes_parse(const char* text, isthmus_device_t* device,
   return entry(ISTHMUS_NEEDS(text, bytes), [&]() -> Result<void> {
     const std::string_view input{text};
     const auto quantity = parse_quantity(input, Unit::bytes);
-    auto parsed =
-        quantity ? Result<std::uint64_t>{*quantity} : share_of(input, object(device), kind);
-    ISTHMUS_TRY(parsed);
-    *bytes = *parsed;
-    return {};
+    return return_value(
+        quantity ? Result<std::uint64_t>{*quantity} : share_of(input, object(device), kind), bytes);
   });
 }
 

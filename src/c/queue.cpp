@@ -181,10 +181,7 @@ uintptr_t isthmus_queue_key(const isthmus_queue_t* queue) noexcept {
 
 isthmus_status_t isthmus_queue_export_native(isthmus_queue_t* queue, void** native) noexcept {
   return entry(ISTHMUS_NEEDS(queue, native), [&]() -> Result<void> {
-    auto exported = object(queue)->export_handle();
-    ISTHMUS_TRY(exported);
-    *native = *exported;
-    return {};
+    return return_value(object(queue)->export_handle(), native);
   });
 }
 

@@ -228,10 +228,7 @@ namespace {
       *pointer = nullptr;
       return {};
     }
-    auto memory = allocate_raw(memory_resource, nbytes, alignment, *object(queue));
-    ISTHMUS_TRY(memory);
-    *pointer = *memory;
-    return {};
+    return return_value(allocate_raw(memory_resource, nbytes, alignment, *object(queue)), pointer);
   });
 }
 

@@ -122,8 +122,7 @@ constexpr Prefix k_prefixes[] = {
 
 const Prefix* find_prefix(char letter) noexcept {
   for (const auto& prefix : k_prefixes) {
-    const auto upper = static_cast<char>(prefix.lower - 'a' + 'A');
-    if (letter == prefix.lower || letter == upper) {
+    if (lower(letter) == prefix.lower) {
       return &prefix;
     }
   }
@@ -195,6 +194,7 @@ const char* describe(Unit unit) noexcept {
     default: return "a whole number";
   }
 }
+
 std::optional<std::string> both_spellings(std::string_view text) {
   const auto* prefix = text.empty() ? nullptr : find_prefix(text.back());
   if (prefix == nullptr) {

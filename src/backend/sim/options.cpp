@@ -28,10 +28,10 @@ struct NumberRule {
 
 Result<void> set_number(const Item& item, const NumberRule& rule, std::uint64_t& target) {
   const auto value = parse_quantity(item.value, rule.unit);
-  const auto spellings =
-      value || rule.unit != Unit::bytes ? std::nullopt : both_spellings(item.value);
-  if (spellings) {
-    return invalid_value(item, *spellings);
+  if (!value && rule.unit == Unit::bytes) {
+    if (const auto spellings = both_spellings(item.value)) {
+      return invalid_value(item, *spellings);
+    }
   }
   if (!value || *value < rule.min || *value > rule.max) {
     return invalid_value(item,
