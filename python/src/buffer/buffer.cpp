@@ -94,9 +94,8 @@ nb::object slice_of(nb::handle self, nb::handle key) {
   const auto length =
       PySlice_AdjustIndices(static_cast<Py_ssize_t>(buffer.nbytes), &start, &stop, step);
   const auto nbytes = static_cast<std::size_t>(length);
-  BufferHandle slice;
-  check(
-      isthmus_buffer_slice(buffer.raw.get(), static_cast<std::size_t>(start), nbytes, slice.out()));
+  auto slice = make_handle<BufferHandle>(isthmus_buffer_slice, buffer.raw.get(),
+                                         static_cast<std::size_t>(start), nbytes);
   return make_instance<Buffer>(view_type(buffer, self), std::move(slice), buffer.queue_object,
                                nb::borrow(self), buffer.kind, nbytes, buffer.read_only);
 }

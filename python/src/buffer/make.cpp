@@ -195,9 +195,9 @@ void construct_adopted(Buffer* buffer, const Adoption& adoption, nb::object queu
   auto memory = make_handle<BufferHandle>(isthmus_buffer_adopt, adoption.pointer, adoption.nbytes,
                                           adoption.kind, adoption.read_only ? 1 : 0,
                                           queue_of(queue)->raw.get(), keep_alive(owner));
-  const auto info = read_info<isthmus_buffer_info_t>(isthmus_buffer_info, memory.get());
-  new (buffer) Buffer{std::move(memory), std::move(queue), std::move(owner),
-                      info.kind,         adoption.nbytes,  adoption.read_only};
+  const auto kind = kind_of(memory.get());
+  new (buffer) Buffer{std::move(memory), std::move(queue),  std::move(owner), kind,
+                      adoption.nbytes,   adoption.read_only};
 }
 
 void construct_alias(Buffer* buffer, nb::handle source, nb::handle queue) {

@@ -31,11 +31,7 @@ nb::object whole_number(nb::handle value) {
   if (!std::isfinite(number) || number != std::trunc(number)) {
     return {};
   }
-  nb::object integer = nb::steal(PyLong_FromDouble(number));
-  if (!integer.is_valid()) {
-    raise_set();
-  }
-  return integer;
+  return steal_or_raise(PyLong_FromDouble(number));
 }
 
 std::size_t named_bytes(nb::handle value, nb::handle name) {

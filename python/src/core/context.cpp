@@ -49,7 +49,8 @@ nb::object share_with(const Context& self, nb::handle argument) {
 
 nb::list devices_of(const Context& self) {
   nb::list listed;
-  for (std::size_t i = 0; i < info_of(self).device_count; ++i) {
+  const auto count = info_of(self).device_count;
+  for (std::size_t i = 0; i < count; ++i) {
     listed.append(wrap(make_handle<DeviceHandle>(isthmus_context_device, self.raw.get(), i)));
   }
   return listed;

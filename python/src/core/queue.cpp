@@ -28,10 +28,7 @@ void init_queue(Queue* self, nb::handle queue, nb::handle context_argument) {
       context_object = std::move(adopted);
     }
   }
-  const auto* parent = context_object.is_valid() ? context_of(context_object) : nullptr;
-  if (context_object.is_valid() && parent == nullptr) {
-    raise_wrong_type(context_object, "context must be a Context or None");
-  }
+  const auto* parent = context_object.is_valid() ? context_or_none(context_object) : nullptr;
   if (!device_object.is_valid()) {
     device_object = first_device_of(*parent);
   }

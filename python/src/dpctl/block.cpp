@@ -96,7 +96,7 @@ isthmus_buffer_t* adopt_once(DpctlBlock& block, const DpctlMemory& object) {
 
 struct CurrentMemory {
   isthmus_buffer_t* raw;
-  isthmus_buffer_info_t info{};
+  isthmus_buffer_info_t info = sized<isthmus_buffer_info_t>();
 };
 
 CurrentMemory current_memory(DpctlMemory& object) {
@@ -104,7 +104,6 @@ CurrentMemory current_memory(DpctlMemory& object) {
   auto* const memory = adopt_once(block, object);
   auto* const exported_view = std::atomic_ref{block.exported_view}.load(std::memory_order_acquire);
   CurrentMemory found{exported_view != nullptr ? exported_view : memory};
-  found.info.struct_size = sizeof found.info;
   check(isthmus_buffer_info(found.raw, &found.info));
   return found;
 }

@@ -12,7 +12,6 @@
 
 #include "core/errors.hpp"
 #include "core/gil.hpp"
-#include "core/interned.hpp"
 #include "dpctl/make.hpp"
 #include "dpctl/numbers.hpp"
 #include "dpctl/queues.hpp"

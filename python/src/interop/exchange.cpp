@@ -10,7 +10,6 @@
 #include "buffer/array_view.hpp"
 #include "core/arguments.hpp"
 #include "core/cuda_streams.hpp"
-#include "core/gil.hpp"
 #include "core/interned.hpp"
 #include "core/interruptible.hpp"
 #include "core/interrupts.hpp"

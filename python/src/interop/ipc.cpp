@@ -15,7 +15,7 @@ namespace isthmus::python {
 namespace {
 
 struct IpcHandle {
-  isthmus_ipc_handle_t raw{};
+  isthmus_ipc_handle_t raw = sized<isthmus_ipc_handle_t>();
 };
 
 nb::object bytes_of(const IpcHandle& self) {
@@ -24,7 +24,6 @@ nb::object bytes_of(const IpcHandle& self) {
 
 void init_handle(IpcHandle* self, nb::handle handle, nb::handle offset, nb::handle nbytes) {
   IpcHandle ipc;
-  ipc.raw.struct_size = sizeof ipc.raw;
   if (PyBytes_Check(handle.ptr()) == 0) {
     raise_wrong_type(handle, "handle must be bytes");
   }
@@ -53,7 +52,6 @@ bool are_same(const IpcHandle& a, const IpcHandle& b) {
 nb::object share(const Buffer& self) {
   check(wait_for_buffer(self.raw.get(), -1));
   IpcHandle handle;
-  handle.raw.struct_size = sizeof handle.raw;
   check(without_lock([&] { return isthmus_buffer_ipc_handle(self.raw.get(), &handle.raw); }));
   return nb::cast(handle);
 }

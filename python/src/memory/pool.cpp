@@ -5,7 +5,6 @@
 
 #include "core/arguments.hpp"
 #include "core/byte_counts.hpp"
-#include "core/gil.hpp"
 #include "core/interruptible.hpp"
 #include "memory/bindings.hpp"
 #include "memory/budget.hpp"

@@ -111,10 +111,7 @@ nb::object wrap_resource(ResourceHandle raw, nb::handle context) {
   resource.kind = info.kind;
   const nb::object device = wrap(DeviceHandle::share(info.device));
   resource.queue_object = queue_in_context(*device_of(device), *context_of(context));
-  nb::object object = nb::inst_alloc(types.resource);
-  new (nb::inst_ptr<Resource>(object)) Resource{std::move(resource)};
-  nb::inst_mark_ready(object);
-  return object;
+  return make_instance<Resource>(types.resource, std::move(resource));
 }
 
 const char* state_name(isthmus_memory_state_t state) {

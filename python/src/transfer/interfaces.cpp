@@ -191,8 +191,8 @@ nb::object InterfaceReader::cuda_queue(const void* pointer) const {
     raise_python(PyExc_ValueError, "%s has a mask, which is not supported: pass a plain array",
                  protocol_);
   }
-  ContextHandle shared;  // shared by all CUDA devices
-  check(isthmus_context_default(find_cuda_device(0).get(), shared.out()));
+  // Shared by all CUDA devices.
+  auto shared = make_handle<ContextHandle>(isthmus_context_default, find_cuda_device(0).get());
   const nb::object default_queue = queue_for_pointer(*context_of(wrap(std::move(shared))), pointer);
   const nb::object stream = entry("stream");
   if (!stream.is_valid() || stream.is_none()) {

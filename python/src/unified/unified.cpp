@@ -43,12 +43,14 @@ nb::object to_host(Unified& self, std::size_t begin, std::size_t end, nb::handle
   return move(self, begin, end, queue, blocking, &isthmus_unified_to_host);
 }
 
-std::int32_t state_of(Unified& self) {
+isthmus_unified_info_t raw_info(Unified& self) {
   auto* const raw = raw_of(self);
   auto info = sized<isthmus_unified_info_t>();
   call_interruptibly([&] { return isthmus_unified_info(raw, &info); });
-  return info.state;
+  return info;
 }
+
+std::int32_t state_of(Unified& self) { return raw_info(self).state; }
 
 nb::list dirty_bytes(Unified& self, bool of_device) {
   auto* const raw = raw_of(self);
@@ -81,9 +83,7 @@ const char* tracking_name(isthmus_dirty_tracking_t tracking) noexcept {
 }
 
 nb::dict info_of(Unified& self) {
-  auto* const raw = raw_of(self);
-  auto info = sized<isthmus_unified_info_t>();
-  call_interruptibly([&] { return isthmus_unified_info(raw, &info); });
+  const auto info = raw_info(self);
   nb::dict result;
   result["tracking"] = tracking_name(info.tracking);
   result["granule"] = info.granule;
