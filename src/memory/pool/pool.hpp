@@ -126,10 +126,11 @@ class Pool final : public ListedPool, public Releasable, public ThreadCacheOwner
     }
   }
   void recycle_ended(PoolPage& page, void* pointer, Queue* queue) noexcept {
-    if (page.is_slab()) {
-      put_in_thread_cache(page.span.load(k_relaxed), pointer, queue);
-    } else {
+    if (!page.is_slab()) {
       put_run_in_thread_cache(page, pointer, queue);
+    } else if (const auto size_class = page.span.load(k_relaxed);
+               !put_in_last_cache(size_class, pointer, queue)) {
+      put_in_thread_cache(size_class, pointer, queue);
     }
   }
 
@@ -245,6 +246,9 @@ class Pool final : public ListedPool, public Releasable, public ThreadCacheOwner
 
   [[nodiscard]] Result<void> free_block(PoolPage& page, void* pointer, Queue* queue) noexcept;
   void put_in_thread_cache(unsigned size_class, void* pointer, Queue* queue) noexcept;
+  // As `put_in_thread_cache`, in the thread's last cache. Returns false, without effect, if that
+  // cache does not suffice or frees are observed.
+  [[nodiscard]] bool put_in_last_cache(unsigned size_class, void* pointer, Queue* queue) noexcept;
   // Caches the run that begins at `first`, which is in state `cached` but in no thread cache yet.
   void put_run_in_thread_cache(PoolPage& first, void* pointer, Queue* queue) noexcept;
   [[nodiscard]] Ticket ticket_after(Queue* queue) noexcept;
@@ -312,6 +316,22 @@ inline void* Pool::allocate_cached(std::size_t nbytes, std::size_t alignment,
     owner.mark_live(owner.number_of(block));
   }
   return unpoison(block, classes_.bytes_of(size_class));
+}
+
+inline bool Pool::put_in_last_cache(unsigned size_class, void* pointer, Queue* queue) noexcept {
+  auto& cache = *detail::last_thread_cache;
+  if (!cache.serves(*this, queue) || queue == nullptr || !queue->is_in_order() ||
+      is_observed(MemoryEventKind::free)) [[unlikely]] {
+    return false;
+  }
+  const ThreadCache::Hold held{cache};
+  auto& bin = cache.bins[size_class];
+  if (!held || bin.count == bin.capacity) [[unlikely]] {
+    return false;
+  }
+  poison(pointer, classes_.bytes_of(size_class), queue);
+  bin.blocks[bin.count++] = pointer;
+  return true;
 }
 
 inline bool Pool::deallocate_cached(void* pointer, Queue* queue) noexcept {

@@ -45,7 +45,7 @@ void UseIndex::List::erase(Node& node) noexcept {
   --count;
 }
 
-UseIndex::~UseIndex() {
+void UseIndex::clear() noexcept {
   for (auto* all : {&active_, &leaving_}) {
     while (auto* const each = all->first) {
       all->erase(*each);

@@ -72,7 +72,11 @@ class UseIndex {
   UseIndex() noexcept = default;
   UseIndex(const UseIndex&) = delete;
   UseIndex& operator=(const UseIndex&) = delete;
-  ~UseIndex();
+  ~UseIndex() {
+    if (size() != 0) [[unlikely]] {  // most allocations end unused
+      clear();
+    }
+  }
 
   // The number of spare nodes, of which `insert` takes one for each use.
   [[nodiscard]] std::size_t spare() const noexcept { return spare_count_; }
@@ -187,6 +191,7 @@ class UseIndex {
     std::size_t count = 0;
   };
 
+  void clear() noexcept;
   template <class Visit>
   static void visit_queue_below(Node* top, std::uint64_t key, Visit& visit);
 
