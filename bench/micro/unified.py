@@ -4,8 +4,9 @@
 Measures each device that ``--device`` names (several may be named), by default the first CUDA
 device, the host and Intel's runtime, as far as they are present. Each buffer has two copies, pinned
 if the driver supports it, and ``--size`` bytes (1 GiB on a GPU, 256 MiB elsewhere). The sections
-are writes between two synchronizations, by a writer whose page faults count; a buffer whose writes
-the kernel does not report; access with nothing changed; creation; and many live buffers.
+are writes between two synchronizations, by a writer whose page faults count; the first rounds of
+new buffers of several sizes (``defaults``); a buffer whose writes the kernel does not report;
+access with nothing changed; creation; and many live buffers.
 
 ``time`` is the median of ``--rounds`` rounds and ``least`` the best of them. ``whole`` is the time
 that the ratio and the bound refer to. On devices other than GPUs the bounds of ratios are 1.5 times
@@ -19,6 +20,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from _unified_defaults import defaults
 from _unified_rounds import Place
 from _unified_small import access, growth, making, many
 from _unified_table import Table
@@ -31,6 +33,7 @@ from isthmus.cli.output import bytes_text
 SECTIONS = {
     "part": lambda table, place, _live: part(table, place),
     "dense": lambda table, place, _live: dense(table, place),
+    "defaults": defaults,
     "untracked": lambda table, place, _live: untracked(table, place),
     "access": lambda table, place, _live: access(table, place),
     "making": lambda table, place, _live: making(table, place),

@@ -237,7 +237,7 @@ typedef struct isthmus_unified_options_s {
   int32_t pinned;                    /* registers the host copy with the driver */
   int32_t separate;                  /* always two copies */
   isthmus_winner_t on_conflict;      /* whose bytes win if both sides wrote; NONE: an error */
-  int32_t by_page;                   /* tracks 4 KiB pages from the start: for sparse writes */
+  int32_t by_page;                   /* always tracks 4 KiB pages: for sparse writes */
   isthmus_dirty_tracking_t tracking; /* UNSUPPORTED on first use if unavailable */
   size_t element_bytes;              /* a write to a byte dirties its whole element; 0: one byte */
   isthmus_resource_t* resource;      /* of the device copy; NULL: the default pool of buffers */

@@ -78,7 +78,7 @@ struct unified_options {
   bool separate = false;
   // Whose bytes win if both sides wrote the same elements.
   winner on_conflict = winner::none;
-  // Tracks pages of 4 KiB from the start, for sparse writes.
+  // Always tracks pages of 4 KiB, for sparse writes.
   bool by_page = false;
   tracking_mechanism tracking = tracking_mechanism::by_default;
   // Resource of the device copy; {}: the default pool of buffers.

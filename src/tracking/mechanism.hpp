@@ -16,6 +16,10 @@ enum class TrackingMechanism : std::uint8_t { pages, bytes, hashes };
 // (`automatic`), or a small page if the mechanism is `pages` (`page`).
 enum class Granularity : std::uint8_t { automatic, page };
 
+// What executes the copies between the tracked memory and the other copy. `nothing` if there is no
+// other copy.
+enum class CopiedBy : std::uint8_t { device, processor, nothing };
+
 // Returns "pages", "bytes" or "hashes".
 [[nodiscard]] const char* mechanism_name(TrackingMechanism mechanism) noexcept;
 // Parses a value of ISTHMUS_TRACKING. Returns no mechanism for null or an empty string.

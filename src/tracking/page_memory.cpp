@@ -68,12 +68,21 @@ Result<void> check_available_memory(std::size_t nbytes) {
   return {};
 }
 
+// Sets the flags of the huge pages that the range covers completely.
+void set_whole_chunks(std::vector<bool>& flags, const ByteRange& range, bool value) noexcept {
+  const auto last = std::min(range.end / k_huge_page, flags.size());
+  for (auto chunk = (range.begin + k_huge_page - 1) / k_huge_page; chunk < last; ++chunk) {
+    flags[chunk] = value;
+  }
+}
+
 }  // namespace
 
 PageMemory::PageMemory(PageArena& arena, const PageMappings& pages, const Request& request)
     : TrackedMemory{TrackingMechanism::pages, request.nbytes},
       arena_{arena},
-      pages_{pages, request.nbytes, request.granularity} {
+      pages_{pages, request},
+      is_whole_(request.nbytes / k_huge_page) {
   view_ = pages.view;
   library_ = pages.library;
 }
@@ -89,7 +98,7 @@ Result<std::unique_ptr<TrackedMemory>> PageMemory::create(const Request& request
   release_pages.dismiss();
   ISTHMUS_TRY(tracked->fault_in());
   ISTHMUS_TRY((*arena)->add(tracked->pages_));
-  if (request.granularity == Granularity::page) {
+  if (tracked->pages_.begins_small()) {
     os::map_present_pages(tracked->view_, pages->nbytes);
   }
   return std::unique_ptr<TrackedMemory>{std::move(tracked)};
@@ -116,6 +125,7 @@ void PageMemory::take(RangeSet& written) {
   }
   const PageArena::Taking request{&pages_, &written};
   arena_.take({&request, 1});
+  note_reported(written);
 }
 
 void PageMemory::take_all(std::span<const Taking> requests) {
@@ -126,11 +136,35 @@ void PageMemory::take_all(std::span<const Taking> requests) {
     scanned.push_back({&static_cast<PageMemory*>(memory)->pages_, written});
   }
   static_cast<PageMemory*>(requests.front().memory)->arena_.take(scanned);
+  for (const auto& [memory, written] : requests) {
+    static_cast<PageMemory*>(memory)->note_reported(*written);
+  }
+}
+
+void PageMemory::note_reported(const RangeSet& written) noexcept {
+  for (const auto& range : written) {
+    set_whole_chunks(is_whole_, range, true);
+  }
+}
+
+std::size_t PageMemory::granule_of(const RangeSet& ranges) const noexcept {
+  for (const auto& range : ranges) {
+    const auto last = std::min((range.end + k_huge_page - 1) / k_huge_page, is_whole_.size());
+    for (auto chunk = range.begin / k_huge_page; chunk < last; ++chunk) {
+      if (is_whole_[chunk]) {
+        return pages_.granule();
+      }
+    }
+  }
+  return os::page_size();
 }
 
 // Both mappings refer to the same memory, except in a forked child, which has a separate copy of
 // each.
 Result<const std::byte*> PageMemory::snapshot(const RangeSet& ranges, Writers /*writers*/) {
+  for (const auto& range : ranges) {
+    set_whole_chunks(is_whole_, range, false);
+  }
   if (os::is_forked_child()) {
     for (const auto& each : ranges) {
       copy_unwatched(library_ + each.begin, view_ + each.begin, each.nbytes());
@@ -145,6 +179,7 @@ Result<void> PageMemory::publish(const RangeSet& ranges, Writers /*writers*/) {
       copy_unwatched(view_ + each.begin, library_ + each.begin, each.nbytes());
     }
   }
+  pages_.note_library_writes(ranges);
   return {};
 }
 

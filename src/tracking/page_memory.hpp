@@ -4,12 +4,13 @@
 // arena's lock protects the results of the kernel's scans.
 //
 // Memory of 2 MiB or more lies in huge pages if the kernel provides them. A write to a huge page
-// dirties 2 MiB, unless the page proves to be written sparsely (refinement.hpp) or is refined
-// (`refine`). In smaller memory, and where no huge page was available, a write dirties a small
-// page.
+// dirties 2 MiB, unless the huge page is tracked by small pages: because the memory is small or the
+// writes are sparse (refinement.hpp), or on request (`refine`). In smaller memory, and where no
+// huge page was available, a write dirties a small page.
 
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "tracking/page_arena.hpp"
 #include "tracking/tracked_memory.hpp"
@@ -23,6 +24,7 @@ class PageMemory final : public TrackedMemory {
   ~PageMemory() override;
 
   [[nodiscard]] std::size_t granule() const noexcept override { return pages_.granule(); }
+  [[nodiscard]] std::size_t granule_of(const RangeSet& ranges) const noexcept override;
   void take(RangeSet& written) override;
   // All memories are `PageMemory`.
   static void take_all(std::span<const Taking> requests);
@@ -37,9 +39,13 @@ class PageMemory final : public TrackedMemory {
  private:
   PageMemory(PageArena& arena, const PageMappings& pages, const Request& request);
   [[nodiscard]] Result<void> fault_in() const;
+  void note_reported(const RangeSet& written) noexcept;
 
   PageArena& arena_;
   WatchedPages pages_;
+  // Of each huge page, whether a report covered it completely that no snapshot covered since. Only
+  // such a report can be that of a write elsewhere in the huge page.
+  std::vector<bool> is_whole_;
 };
 
 }  // namespace isthmus::tracking

@@ -9,36 +9,60 @@ namespace isthmus::tracking {
 namespace {
 
 constexpr std::size_t k_chunk = os::k_huge_page;
-// If more bytes than this are written per scan, tracking the chunk whole is cheaper.
-constexpr std::size_t k_max_gained_bytes = k_chunk / 8;
-// Trials cost at most a sixteenth of the copies of whole chunks since the previous trial.
-constexpr std::size_t k_trial_divisor = 16;
-constexpr std::size_t k_max_price_factor = 256;
-constexpr std::uint16_t k_min_hot_scans = 2;
+// The older half of the samples is forgotten when there are this many.
+constexpr std::size_t k_max_samples = 128;
+// The share of dense samples, relative to `max_sparse_share`, that still indicates sparse writes.
+// One more dense sample is assumed than there are.
+constexpr double k_max_dense_share = 0.5;
+// Samples in a row of one chunk that indicate sparse writes by themselves, in units of
+// 1 / `max_sparse_share`. A chunk that is written more densely than that share is mistaken for a
+// sparse one with a probability of exp(-3), 5 %.
+constexpr double k_samples_alone = 3;
+constexpr double k_min_scans_after_failure = 8;
+constexpr int k_max_failures = 5;  // more do not delay the next trial longer
+// Trials that follow one successful trial.
+constexpr double k_trials_after_success = 4;
 
 }  // namespace
 
-Refinement::Refinement(std::size_t chunks, std::size_t dense)
+Refinement::Refinement(std::size_t chunks, const PageCosts& costs)
     : chunks_(chunks),
-      max_small_{std::max<std::size_t>(1, chunks / (2 * dense))},
-      min_price_{dense * k_trial_divisor},
-      price_{min_price_} {
-  for (auto* each : {&touched_, &hot_, &requested_, &changes_.split, &changes_.merge}) {
+      costs_{costs},
+      max_small_{costs.max_small(chunks)},
+      begins_small_{chunks != 0 && chunks <= std::min(PageCosts::k_free_chunks, max_small_)} {
+  for (auto* each : {&touched_, &candidates_, &requested_, &changes_.split, &changes_.merge}) {
     each->reserve(chunks);
+  }
+  if (begins_small_) {
+    std::fill(chunks_.begin(), chunks_.end(), Chunk{.state = Resolution::initial});
+    small_ = chunks;
   }
 }
 
-const Refinement::Changes& Refinement::evaluate(const RangeSet& found) noexcept {
-  for (auto* each : {&touched_, &hot_, &changes_.split, &changes_.merge}) {
+const Refinement::Changes& Refinement::evaluate(const RangeSet& found,
+                                                const TakeSample& take_sample) noexcept {
+  for (auto* each : {&touched_, &candidates_, &changes_.split, &changes_.merge}) {
     each->clear();
   }
+  copies_ = 0;
   count(found);
   for (const auto number : touched_) {
-    evaluate_chunk(number);
+    evaluate_chunk(number, take_sample);
     chunks_[number].written = 0;
   }
-  start_trials();
+  update_budgets();
+  select_candidates();
+  split_candidates();
   return changes_;
+}
+
+void Refinement::update_budgets() noexcept {
+  while (samples_ > k_max_samples) {
+    samples_ /= 2;
+    dense_samples_ /= 2;
+  }
+  const auto max_trials = std::max(trials_, costs_.max_trials(copies_));
+  trials_ = std::min(max_trials, trials_ + costs_.trials_earned(copies_));
 }
 
 void Refinement::count(const RangeSet& found) noexcept {
@@ -55,59 +79,91 @@ void Refinement::count(const RangeSet& found) noexcept {
   }
 }
 
-void Refinement::evaluate_chunk(std::size_t number) noexcept {
-  auto& chunk = chunks_[number];
+void Refinement::evaluate_chunk(std::size_t number, const TakeSample& take_sample) noexcept {
+  const auto& chunk = chunks_[number];
   if (chunk.state != Resolution::whole) {
     evaluate_small(number);
   } else if (chunk.written < k_chunk) {
     keep_small(number);  // the kernel provided no huge page, or split it
-  } else {
-    ++copies_since_trial_;
-    chunk.heat = static_cast<std::uint16_t>(std::min(chunk.heat + 1, 0xffff));
-    if (chunk.heat >= k_min_hot_scans) {
-      hot_.push_back(number);
-    }
+  } else if (max_small_ != 0) {
+    evaluate_whole(number, take_sample(number));
   }
+}
+
+// The first change usually fills the memory and says nothing about later writes.
+void Refinement::evaluate_whole(std::size_t number, bool has_changed) noexcept {
+  auto& chunk = chunks_[number];
+  ++copies_;
+  const bool fills = has_changed && !chunk.is_filled;
+  chunk.is_filled = chunk.is_filled || has_changed;
+  samples_ += fills ? 0U : 1U;
+  dense_samples_ += has_changed && !fills ? 1U : 0U;
+  if (has_changed) {
+    chunk.sparse_scans = 0;
+    return;
+  }
+  chunk.sparse_scans = static_cast<std::uint16_t>(std::min(chunk.sparse_scans + 1, 0xffff));
+  candidates_.push_back(number);
 }
 
 void Refinement::evaluate_small(std::size_t number) noexcept {
   auto& chunk = chunks_[number];
-  const bool was_on_trial = chunk.state == Resolution::on_trial;
   if (chunk.state == Resolution::always_small || chunk.state == Resolution::requested) {
     return;
   }
-  if (chunk.written <= k_max_gained_bytes) {
+  const auto share = static_cast<double>(chunk.written) / k_chunk;
+  if (share <= costs_.max_sparse_share() || chunk.state == Resolution::initial) {
+    trials_ += chunk.state == Resolution::on_trial ? k_trials_after_success : 0;
     chunk.state = Resolution::small;
-    trial_size_ = was_on_trial ? std::min(2 * trial_size_, max_small_) : trial_size_;
-    price_ = was_on_trial ? min_price_ / k_trial_divisor : price_;  // the trial succeeded
     return;
   }
-  chunk = {.written = chunk.written};
+  const auto failures = static_cast<std::uint8_t>(std::min(chunk.failures + 1, k_max_failures));
+  chunk = {.written = chunk.written, .failures = failures, .is_filled = true};
+  has_failed_ = true;
   --small_;
   changes_.merge.push_back(number);
-  if (was_on_trial) {
-    trial_size_ = 1;
-    price_ = std::min(std::max(price_, min_price_) * 4, min_price_ * k_max_price_factor);
+}
+
+bool Refinement::is_sparse() const noexcept {
+  const auto samples = static_cast<double>(samples_), dense = static_cast<double>(dense_samples_);
+  return dense + 1 <= samples * costs_.max_sparse_share() * k_max_dense_share;
+}
+
+double Refinement::required_scans(const Chunk& chunk) const noexcept {
+  const auto alone = k_samples_alone / costs_.max_sparse_share();
+  if (chunk.failures != 0) {
+    const auto scans = is_sparse() ? k_min_scans_after_failure : alone;
+    return std::max(scans, k_min_scans_after_failure) * (1 << (chunk.failures - 1));
+  }
+  return is_sparse() ? 1 : alone;
+}
+
+// If not all candidates can be split, those with the most sparse samples are.
+void Refinement::select_candidates() noexcept {
+  std::erase_if(candidates_, [this](std::size_t number) {
+    return chunks_[number].sparse_scans < required_scans(chunks_[number]);
+  });
+  const auto capacity = max_small_ - std::min(small_, max_small_);
+  if (candidates_.size() > capacity) {
+    const auto last = candidates_.begin() + static_cast<std::ptrdiff_t>(capacity);
+    std::partial_sort(candidates_.begin(), last, candidates_.end(),
+                      [this](std::size_t one, std::size_t other) {
+                        return chunks_[one].sparse_scans > chunks_[other].sparse_scans;
+                      });
+    candidates_.resize(capacity);
   }
 }
 
-void Refinement::start_trials() noexcept {
-  const auto capacity = max_small_ - std::min(small_, max_small_);
-  const auto number = std::min({trial_size_, capacity, hot_.size(), copies_since_trial_ / price_});
-  if (number == 0 || 4 * touched_.size() > 3 * chunks_.size()) {
-    return;
+void Refinement::split_candidates() noexcept {
+  for (const auto number : candidates_) {
+    if (has_failed_ && trials_ < 1) {
+      return;
+    }
+    trials_ -= has_failed_ ? 1 : 0;
+    chunks_[number].state = has_failed_ ? Resolution::on_trial : Resolution::small;
+    ++small_;
+    changes_.split.push_back(number);
   }
-  const auto is_hotter = [this](std::size_t one, std::size_t other) {
-    return chunks_[one].heat > chunks_[other].heat;
-  };
-  const auto last = hot_.begin() + static_cast<std::ptrdiff_t>(number);
-  std::partial_sort(hot_.begin(), last, hot_.end(), is_hotter);
-  changes_.split.assign(hot_.begin(), last);
-  for (const auto each : changes_.split) {
-    chunks_[each].state = Resolution::on_trial;
-  }
-  small_ += number;
-  copies_since_trial_ = 0;
 }
 
 void Refinement::keep_small(std::size_t number) noexcept {
@@ -117,12 +173,20 @@ void Refinement::keep_small(std::size_t number) noexcept {
   }
 }
 
-void Refinement::request_small(std::size_t number) noexcept {
-  if (is_whole(number)) {
-    ++small_;
-    chunks_[number].state = Resolution::requested;
-    requested_.push_back(number);
+void Refinement::keep_all() noexcept {
+  for (std::size_t number = 0; number < chunks_.size(); ++number) {
+    keep_small(number);
   }
+}
+
+void Refinement::request_small(std::size_t number) noexcept {
+  if (number >= chunks_.size() || chunks_[number].state == Resolution::requested ||
+      chunks_[number].state == Resolution::always_small) {
+    return;
+  }
+  small_ += is_whole(number) ? 1U : 0U;
+  chunks_[number].state = Resolution::requested;
+  requested_.push_back(number);
 }
 
 const std::vector<std::size_t>& Refinement::release_small_except(const RangeSet& needed) noexcept {

@@ -1,47 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Decides which huge pages of a tracked memory are tracked by small pages: those that are written
-// often but sparsely. Not thread-safe.
+// sparsely. page_costs.hpp describes what either choice costs. Not thread-safe.
 //
-// A huge page that is tracked whole costs a copy of 2 MiB, about 40 us, in each round in which a
-// byte of it was written. A huge page that is tracked by small pages costs a fault for each small
-// page that is written. At 0.6 to 1.9 us a fault (hosts of H100s and H200s), faults on all of its
-// small pages cost as much as 8 to 26 copies. The cheaper choice cannot be predicted, so a few
-// pages are tried. A trial costs at most a sixteenth of the copies of whole pages since the last
-// trial, so a program that never gains loses little. After a successful trial the next one has
-// twice as many pages; after an unsuccessful one the next trial is delayed four times as long.
-// There is no trial in a round in which more than three quarters of the pages are written. The
-// number of pages that are tracked by small ones is limited. A round in which all of these are
-// written completely takes at most one and a half times as long as a copy of the memory.
+// Memory of at most `PageCosts::k_free_chunks` huge pages begins with small pages. Larger memory
+// begins with huge pages. Whether a huge page was written densely or sparsely is then estimated
+// from a sample: if one of its small pages, chosen at random, still has its previous contents, the
+// writes were probably sparse. A sample costs no fault. So a program that always writes densely
+// pays for one sample per huge page and round, about 1/40 of a copy to a fast device.
+//
+// If nearly all samples indicate sparse writes, the huge pages of these samples are tracked by
+// small pages from the next round on. Otherwise this requires a long row of such samples of one
+// huge page. The first round in which its small pages cost more than a copy of the whole page ends
+// this. From then on huge pages are split only on trial: a few at first, more after each success,
+// and those that failed before only after a row of samples that doubles with each failure.
+// page_costs.hpp limits the trials. So programs that alternate between dense and sparse writes, or
+// write the same values again, lose little.
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "core/range_set.hpp"
+#include "tracking/page_costs.hpp"
 
 namespace isthmus::tracking {
 
 // A chunk is a huge page; chunks are numbered from the beginning of the memory.
 class Refinement {
  public:
-  // `dense` is the cost of write faults on all small pages of a chunk, in units of one copy of the
-  // chunk. Throws std::bad_alloc; no other function of this class throws.
-  Refinement(std::size_t chunks, std::size_t dense);
+  // Throws std::bad_alloc; no other function of this class throws.
+  Refinement(std::size_t chunks, const PageCosts& costs);
 
   // Chunks that must now be split into small pages, and merged into huge pages.
   struct Changes {
     std::vector<std::size_t> split, merge;  // in no particular order
   };
-  // Evaluates the ranges that a scan reported; called after each scan. The returned changes are
-  // valid until the next call.
-  const Changes& evaluate(const RangeSet& found) noexcept;
+  // Whether the sample of a chunk differs from its contents when it was last taken. Takes the next
+  // one.
+  using TakeSample = std::function<bool(std::size_t chunk)>;
+  // Evaluates the ranges that a scan reported; called after each scan. Takes samples of chunks that
+  // the scan reported as a whole. `take_sample` does not throw. The returned changes are valid
+  // until the next call.
+  const Changes& evaluate(const RangeSet& found, const TakeSample& take_sample) noexcept;
 
+  // Whether all chunks are tracked by small pages initially.
+  [[nodiscard]] bool begins_small() const noexcept { return begins_small_; }
   [[nodiscard]] bool is_whole(std::size_t number) const noexcept {
     return number < chunks_.size() && chunks_[number].state == Resolution::whole;
   }
-  // Tracks the chunk by small pages permanently.
+  // Tracks the chunk by small pages permanently, or as the kernel does if it cannot be split.
   void keep_small(std::size_t number) noexcept;
+  void keep_all() noexcept;
   // Tracks the chunk by small pages until `release_small_except` releases it.
   void request_small(std::size_t number) noexcept;
   // Releases the chunks of `request_small` that `needed` does not overlap. Returns the chunks to
@@ -50,29 +61,42 @@ class Refinement {
   [[nodiscard]] std::size_t small() const noexcept { return small_; }
 
  private:
-  enum class Resolution : std::uint8_t { whole, on_trial, small, requested, always_small };
+  // `initial`: by small pages since the memory exists, and not written yet. The first writes
+  // usually fill the memory and say nothing about later ones.
+  enum class Resolution : std::uint8_t { whole, initial, on_trial, small, requested, always_small };
   struct Chunk {
-    std::uint32_t written = 0;  // bytes, in this scan
-    std::uint16_t heat = 0;     // scans that reported it as written since its last trial, if any
+    std::uint32_t written = 0;       // bytes, in this scan
+    std::uint16_t sparse_scans = 0;  // latest samples in a row that indicated sparse writes
+    std::uint8_t failures = 0;       // times that small pages were too expensive
+    bool is_filled = false;          // a sample has changed
     Resolution state = Resolution::whole;
   };
 
   void count(const RangeSet& found) noexcept;
-  void evaluate_chunk(std::size_t number) noexcept;
+  void evaluate_chunk(std::size_t number, const TakeSample& take_sample) noexcept;
+  void evaluate_whole(std::size_t number, bool has_changed) noexcept;
   void evaluate_small(std::size_t number) noexcept;
-  void start_trials() noexcept;
+  void update_budgets() noexcept;
+  [[nodiscard]] bool is_sparse() const noexcept;
+  [[nodiscard]] double required_scans(const Chunk& chunk) const noexcept;
+  void select_candidates() noexcept;
+  void split_candidates() noexcept;
 
   std::vector<Chunk> chunks_;
-  std::vector<std::size_t> touched_;    // chunks that this scan reported
-  std::vector<std::size_t> hot_;        // those of `touched_` that may be tried
-  std::vector<std::size_t> requested_;  // chunks of `request_small`
+  std::vector<std::size_t> touched_;     // chunks that this scan reported
+  std::vector<std::size_t> candidates_;  // those of `touched_` that may be split
+  std::vector<std::size_t> requested_;   // chunks of `request_small`
   Changes changes_;
-  std::size_t max_small_;
+  const PageCosts costs_;
+  const std::size_t max_small_;
+  const bool begins_small_;
   std::size_t small_ = 0;
-  std::size_t copies_since_trial_ = 0;  // copies of whole chunks since the last trial
-  std::size_t trial_size_ = 1;          // chunks of the next trial
-  std::size_t min_price_;               // initial `price_`
-  std::size_t price_;  // copies of whole chunks required per chunk of the next trial
+  std::size_t copies_ = 0;  // chunks that this scan reported as a whole
+  // Recent samples, and those of them that indicated dense writes.
+  std::size_t samples_ = 0;
+  std::size_t dense_samples_ = 0;
+  bool has_failed_ = false;  // chunks are split only on trial
+  double trials_ = 0;        // chunks that may be tried
 };
 
 }  // namespace isthmus::tracking

@@ -39,6 +39,7 @@ struct Request {
   Granularity granularity = Granularity::automatic;
   std::optional<TrackingMechanism> mechanism =
       std::nullopt;  // none: the process's choice for the size
+  CopiedBy copied_by = CopiedBy::device;
 };
 
 // The program may write through the view at any time. Otherwise not thread-safe: the caller
@@ -55,6 +56,11 @@ class TrackedMemory {
   [[nodiscard]] TrackingMechanism mechanism() const noexcept { return mechanism_; }
   // Largest number of bytes reported for a write of one byte.
   [[nodiscard]] virtual std::size_t granule() const noexcept = 0;
+  // The same for the writes that were reported in `ranges`. May be too large, but not too small,
+  // unless the ranges were synchronized since.
+  [[nodiscard]] virtual std::size_t granule_of(const RangeSet& /*ranges*/) const noexcept {
+    return granule();
+  }
   // Whether `view` and `library` are two mappings of one memory, so that each always shows the
   // contents of the other.
   [[nodiscard]] bool is_one_memory() const noexcept {

@@ -22,20 +22,30 @@ std::size_t whole_chunks(std::size_t nbytes, Granularity granularity) noexcept {
 
 }  // namespace
 
-WatchedPages::WatchedPages(const PageMappings& mappings, std::size_t nbytes,
-                           Granularity granularity)
+WatchedPages::WatchedPages(const PageMappings& mappings, const Request& request)
     : mappings_{mappings},
-      nbytes_{nbytes},
-      granularity_{granularity},
-      refinement_{whole_chunks(nbytes, granularity), copies_of_dense_writes()} {}
+      nbytes_{request.nbytes},
+      granularity_{request.granularity},
+      refinement_{whole_chunks(request.nbytes, request.granularity),
+                  PageCosts{small_fault_time(), request.copied_by}},
+      samples_{request.copied_by == CopiedBy::nothing
+                   ? 0
+                   : whole_chunks(request.nbytes, request.granularity)} {}
 
-Result<void> WatchedPages::begin(os::WrittenPages& written_pages) const {
+bool WatchedPages::begins_small() const noexcept {
+  return granularity_ == Granularity::page || refinement_.begins_small();
+}
+
+Result<void> WatchedPages::begin(os::WrittenPages& written_pages) {
   const auto huge = nbytes_ / k_huge_page * k_huge_page;
-  const bool is_watched =
-      huge != 0 ? written_pages.watch(mappings_.view, mappings_.nbytes)
-                : written_pages.scan(mappings_.view, mappings_.nbytes, [](void*, void*) {});
-  if (!is_watched || (granularity_ == Granularity::page && huge != 0 &&
-                      !written_pages.split(mappings_.view, huge))) {
+  bool is_watched = huge != 0
+                        ? written_pages.watch(mappings_.view, mappings_.nbytes)
+                        : written_pages.scan(mappings_.view, mappings_.nbytes, [](void*, void*) {});
+  if (is_watched && huge != 0 && begins_small() && !written_pages.split(mappings_.view, huge)) {
+    is_watched = granularity_ == Granularity::automatic;
+    refinement_.keep_all();
+  }
+  if (!is_watched) {
     return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "the kernel refused to watch {} of memory for writes",
                 describe_bytes(nbytes_));
   }
@@ -84,7 +94,9 @@ void WatchedPages::take(os::WrittenPages& written_pages, RangeSet& written) {
     found_ = {{0, nbytes_}};
     all_found_ = false;
   }
-  change(written_pages, refinement_.evaluate(found_));
+  change(written_pages, refinement_.evaluate(found_, [this](std::size_t chunk) {
+    return samples_.take(chunk, mappings_.library);
+  }));
   collect(unevaluated_);
   written.add(found_);
   found_.clear();
@@ -106,6 +118,12 @@ void WatchedPages::change(os::WrittenPages& written_pages, const Refinement::Cha
   }
 }
 
+void WatchedPages::note_library_writes(const RangeSet& ranges) noexcept {
+  for (const auto& range : ranges) {
+    samples_.refresh(range, mappings_.library);
+  }
+}
+
 void WatchedPages::refine(os::WrittenPages& written_pages, const ByteRange& range) {
   ISTHMUS_EXPECTS(range.begin < range.end, range.begin, range.end);
   const auto first = range.begin / k_huge_page, last = (range.end - 1) / k_huge_page;
@@ -113,7 +131,12 @@ void WatchedPages::refine(os::WrittenPages& written_pages, const ByteRange& rang
     return !range.covers({chunk * k_huge_page, (chunk + 1) * k_huge_page});
   };
   for (const auto chunk : {first, last}) {
-    if (refinement_.is_whole(chunk) && is_partly_covered(chunk)) {
+    if (!is_partly_covered(chunk)) {
+      continue;
+    }
+    if (!refinement_.is_whole(chunk)) {
+      refinement_.request_small(chunk);  // it remains small
+    } else {
       change_unwritten(written_pages, chunk, [&](std::byte* at) {
         refinement_.request_small(chunk);
         if (!written_pages.split(at, k_huge_page)) {

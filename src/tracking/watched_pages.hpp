@@ -5,7 +5,8 @@
 // decides or a caller requests.
 //
 // Not thread-safe: the arena (page_arena.hpp) calls all functions with its lock held, except the
-// constructor, `mappings` and `granule`, whose results do not change.
+// constructor, those whose results do not change (`mappings`, `granule`, `begins_small`), and
+// `note_library_writes`, which concerns only calls on the same memory.
 
 #include <cstddef>
 #include <vector>
@@ -14,7 +15,9 @@
 #include "core/status.hpp"
 #include "os/written_pages.hpp"
 #include "tracking/mechanism.hpp"
+#include "tracking/page_samples.hpp"
 #include "tracking/refinement.hpp"
+#include "tracking/tracked_memory.hpp"
 
 namespace isthmus::tracking {
 
@@ -27,18 +30,20 @@ struct PageMappings {
 
 class WatchedPages {
  public:
-  // The memory consists of the first `nbytes` bytes of the pages. Throws std::bad_alloc.
-  WatchedPages(const PageMappings& mappings, std::size_t nbytes, Granularity granularity);
+  // The memory consists of the first `request.nbytes` bytes of the pages. Throws std::bad_alloc.
+  WatchedPages(const PageMappings& mappings, const Request& request);
   WatchedPages(const WatchedPages&) = delete;
   WatchedPages& operator=(const WatchedPages&) = delete;
 
   [[nodiscard]] const PageMappings& mappings() const noexcept { return mappings_; }
   // Largest number of bytes reported for a write of one byte.
   [[nodiscard]] std::size_t granule() const noexcept;
+  // Whether the memory is tracked by small pages when `begin` returns.
+  [[nodiscard]] bool begins_small() const noexcept;
 
   // Starts watching the pages of memory of 2 MiB or more; smaller memory lies in a segment that is
   // watched already. All pages then count as unwritten.
-  [[nodiscard]] Result<void> begin(os::WrittenPages& written_pages) const;
+  [[nodiscard]] Result<void> begin(os::WrittenPages& written_pages);
   // Reserves capacity for the result of one step of the kernel's scan. Throws std::bad_alloc.
   void reserve_records();
   // Records that the kernel reported [source, destination), clipped to the memory. Call
@@ -47,6 +52,8 @@ class WatchedPages {
   void record_all() noexcept { all_found_ = true; }
   // Adds to `written` what was recorded since the last call.
   void take(os::WrittenPages& written_pages, RangeSet& written);
+  // The library has stored data in these ranges, which says nothing about the program's writes.
+  void note_library_writes(const RangeSet& ranges) noexcept;
   // See `TrackedMemory::refine` and `TrackedMemory::coarsen`.
   void refine(os::WrittenPages& written_pages, const ByteRange& range);
   void coarsen(os::WrittenPages& written_pages, const RangeSet& needed);
@@ -68,6 +75,7 @@ class WatchedPages {
   // `refinement_` does not count them, since they say nothing about writes after the change.
   std::vector<ByteRange> unevaluated_;
   Refinement refinement_;
+  PageSamples samples_;  // of `library`, where a read causes no fault
 };
 
 }  // namespace isthmus::tracking

@@ -4,6 +4,8 @@
 #include <iterator>
 #include <string>
 
+#include "core/sizes.hpp"
+
 namespace isthmus {
 namespace {
 
@@ -36,11 +38,13 @@ Result<void> check_conflict(const UnifiedCopies& copies, const ByteRange& range)
   if (overlap.empty()) {
     return {};
   }
+  const auto granule = copies.host ? copies.host->granule_of(overlap) : 1;
   return fail(ISTHMUS_ERROR_CONFLICT,
               "host and device both wrote bytes {} of a unified buffer: call resolve() for the "
               "host or the device, create the buffer with a winner, or keep the two from writing "
-              "the same bytes ({} bytes, detected in granules of {} bytes)",
-              name_ranges(overlap), overlap.nbytes(), copies.host ? copies.host->granule() : 1);
+              "the same bytes ({} bytes, detected in granules of {}{})",
+              name_ranges(overlap), overlap.nbytes(), describe_bytes(granule),
+              granule > 1 ? "; the host may have written only other bytes of a granule" : "");
 }
 
 }  // namespace isthmus

@@ -33,8 +33,8 @@ Result<void> HostCopy::ensure() {
                 "a forked child cannot create a host copy that its parent did not have: access it "
                 "before the fork, or start the child with spawn");
   }
-  auto tracked =
-      tracking::create_memory({request_.nbytes, request_.granularity, request_.mechanism});
+  auto tracked = tracking::create_memory(
+      {request_.nbytes, request_.granularity, request_.mechanism, copied_by()});
   ISTHMUS_TRY(tracked);
   memory_ = count_as_live(*std::move(tracked));
   if (auto pinned = ensure_pin(); !pinned) {
@@ -42,6 +42,13 @@ Result<void> HostCopy::ensure() {
     return pinned;
   }
   return {};
+}
+
+tracking::CopiedBy HostCopy::copied_by() const noexcept {
+  if (is_one_memory_) {
+    return tracking::CopiedBy::nothing;
+  }
+  return device_.reaches_host_memory() ? tracking::CopiedBy::processor : tracking::CopiedBy::device;
 }
 
 // Pins the mapping that most copies use.

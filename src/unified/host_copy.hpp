@@ -73,6 +73,7 @@ class HostCopy {
   void mark_unscanned() noexcept { has_unscanned_writes_.store(true, std::memory_order_seq_cst); }
 
  private:
+  [[nodiscard]] tracking::CopiedBy copied_by() const noexcept;
   [[nodiscard]] Result<void> ensure_pin();
   void release_pins() noexcept;
 

@@ -169,7 +169,7 @@ TEST_P(unified_failure, a_host_write_while_a_device_write_begins_is_no_conflict_
                            std::make_shared<std::byte*>(nullptr)};
   auto how = options();
   how.resource = im::resource::custom(home, im::kind::device, source, device_);
-  const unified it(4 * k_mib, how);
+  const unified it(20 * k_mib, how);
   const auto view = it.host();
   *source.where = view.data() + k_mib;
   it.device_write({100, 200},
@@ -184,7 +184,7 @@ TEST_P(unified_failure, a_host_write_while_a_device_write_begins_is_no_conflict_
 // A fetch of other bytes must not end the tracking by small pages that a device write needs.
 TEST_P(unified_failure, a_fetch_inside_a_device_write_leaves_it_apart_from_host_writes) {
   if (GetParam().means != im::tracking_mechanism::pages || one_memory()) GTEST_SKIP();
-  const unified it = same_on_both(6 * k_mib, options());
+  const unified it = same_on_both(20 * k_mib, options());
   const auto view = it.host();
   it.device_write({100, 200}, [&](const im::buffer& all) {
     it.device_write({2 * k_mib + 100, 2 * k_mib + 200}, [](const im::buffer& other) {
@@ -204,7 +204,7 @@ TEST_P(unified_failure, a_fetch_inside_a_device_write_leaves_it_apart_from_host_
 // Nor must a download that is accounted for as the device write begins.
 TEST_P(unified_failure, a_device_write_begins_apart_from_host_writes_beside_older_downloads) {
   if (GetParam().means != im::tracking_mechanism::pages || one_memory()) GTEST_SKIP();
-  const unified it = same_on_both(6 * k_mib, options());
+  const unified it = same_on_both(20 * k_mib, options());
   const auto view = it.host();
   write_on_device(it, 100, noise(100, 1));
   if (const im::event came = it.sync_to_host_async({100, 200})) came.wait();

@@ -145,7 +145,7 @@ TEST_P(unified_buffer, memory_being_written_or_read_outlives_its_end) {
 }
 
 TEST_P(unified_buffer, both_sides_of_disjoint_ranges_are_merged) {
-  const unified it = make(12 * k_mib);
+  const unified it = make(20 * k_mib);
   const auto view = it.host();
   it.sync_to_device();
   it.device_write({5 * k_mib + 100, 5 * k_mib + 200}, [&](const im::buffer& all) {

@@ -186,7 +186,7 @@ TEST_F(kernel_calls, small_pages_cannot_be_split_off) {
   expect_in_its_own_process([&] {
     ASSERT_TRUE(deny(deny_ioctl(UFFDIO_WRITEPROTECT, ENOMEM)));
     use_all();
-    const unified it = make_on(im::device("host"), 5 * k_mib);
+    const unified it = make_on(im::device("host"), 20 * k_mib);
     const auto view = it.host();
     it.sync_to_device();
     it.device_write({3 * k_mib, 3 * k_mib + 10}, [](const im::buffer&) {});

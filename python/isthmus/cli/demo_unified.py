@@ -46,8 +46,8 @@ def add_to(commands: Any) -> Any:
         "--seed", type=int, default=1, metavar="N", help="of the edits; default: 1"
     )
     command.add_argument(
-        "--granularity", choices=("auto", "page"), default="page",
-        help="the hint to the unified buffer; default: page",
+        "--granularity", choices=("auto", "page"), default="auto",
+        help="the hint to the unified buffer; default: auto",
     )  # fmt: skip
     command.add_argument(
         "--one-copy", action="store_true",

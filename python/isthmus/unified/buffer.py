@@ -72,7 +72,8 @@ class UnifiedBuffer(_core._UnifiedMemory, UnifiedArray):
     ``pinned``: registers the host copy with the device's driver: faster copies, slower creation.
     ``device``, ``queue``: the location of the device copy, and the queue of transfers; None: the
     current ones. ``separate``: two copies even if the device accesses host memory at full speed, so
-    that one would suffice. ``granularity``: ``"page"`` if writes are sparse from the start.
+    that one would suffice. ``granularity``: ``"page"`` if all host writes are sparse; they are then
+    always detected in units of 4 KiB.
     ``on_conflict``: the side whose bytes are retained if both wrote, ``"host"`` or ``"device"``;
     None: a ConflictError. ``tracking``: forces a mechanism of dirty tracking, ``"pages"``,
     ``"bytes"`` or ``"hashes"``. ``resource``: allocates the device copy; None: the current one.

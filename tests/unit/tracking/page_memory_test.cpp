@@ -12,6 +12,7 @@
 
 #include "core/undo.hpp"
 #include "tracked_fixture.hpp"
+#include "tracking/page_costs.hpp"
 #include "tracking/take_all.hpp"
 
 namespace isthmus::tracking {
@@ -25,6 +26,8 @@ class page_memory_test : public with_pages {
   static RangeSet chunk_of(const TrackedMemory& memory, std::size_t at) {
     return {granules(memory, {at, at + 1}, os::k_huge_page)};
   }
+  // Memory that begins with huge pages, if the kernel has them.
+  static constexpr std::size_t k_large = (PageCosts::k_free_chunks + 2) * os::k_huge_page;
   // False where the kernel has no huge pages.
   static bool is_told_whole(TrackedMemory& memory) {
     memory.view()[0] = std::byte{1};
@@ -61,7 +64,7 @@ TEST_F(page_memory_test, does_not_report_writes_of_the_library) {
 }
 
 TEST_F(page_memory_test, a_refined_part_is_reported_by_pages) {
-  const auto memory = make(8 * k_mib);
+  const auto memory = make(k_large);
   if (!is_told_whole(*memory)) {
     GTEST_SKIP() << "the kernel has no huge pages";
   }
@@ -80,7 +83,7 @@ TEST_F(page_memory_test, a_refined_part_is_reported_by_pages) {
 }
 
 TEST_F(page_memory_test, after_coarsening_it_is_reported_whole_again) {
-  const auto memory = make(8 * k_mib);
+  const auto memory = make(k_large);
   if (!is_told_whole(*memory)) {
     GTEST_SKIP() << "the kernel has no huge pages";
   }
@@ -101,7 +104,7 @@ TEST_F(page_memory_test, after_coarsening_it_is_reported_whole_again) {
 
 // Writes made before `coarsen` do not affect how a page is watched afterwards.
 TEST_F(page_memory_test, after_coarsening_earlier_writes_do_not_refine_it_again) {
-  const auto memory = make(8 * k_mib);
+  const auto memory = make(k_large);
   if (!is_told_whole(*memory)) {
     GTEST_SKIP() << "the kernel has no huge pages";
   }
@@ -110,7 +113,7 @@ TEST_F(page_memory_test, after_coarsening_earlier_writes_do_not_refine_it_again)
     memory->view()[at] = std::byte{1};
   }
   memory->coarsen({});
-  EXPECT_EQ(taken(*memory).nbytes(), 4 * os::page_size());
+  EXPECT_EQ(taken(*memory).nbytes(), (k_large / os::k_huge_page) * os::page_size());
   memory->refine({k_mib, k_mib + 1});
   for (std::size_t at = 0; at < memory->nbytes(); at += 2 * k_mib) {
     memory->view()[at] = std::byte{1};
@@ -119,7 +122,7 @@ TEST_F(page_memory_test, after_coarsening_earlier_writes_do_not_refine_it_again)
 }
 
 TEST_F(page_memory_test, writes_before_a_refinement_are_reported) {
-  const auto memory = make(4 * k_mib);
+  const auto memory = make(k_large);
   memory->view()[k_mib] = std::byte{1};
   memory->refine({100, 200});
   EXPECT_TRUE(taken(*memory).overlaps({k_mib, k_mib + 1}));
@@ -127,7 +130,7 @@ TEST_F(page_memory_test, writes_before_a_refinement_are_reported) {
 }
 
 TEST_F(page_memory_test, sparse_writes_are_soon_reported_by_pages_and_dense_ones_are_not) {
-  const auto memory = make(4 * k_mib);
+  const auto memory = make(k_large);
   if (!is_told_whole(*memory)) {
     GTEST_SKIP() << "the kernel has no huge pages";
   }
@@ -144,15 +147,54 @@ TEST_F(page_memory_test, sparse_writes_are_soon_reported_by_pages_and_dense_ones
     EXPECT_TRUE(same(copy, {memory->view(), memory->nbytes()}));
     return found.nbytes();
   };
-  // Small pages are tried once a sixteenth of the copies so far pays for that, given how slow page
-  // faults are on this machine.
-  std::size_t nbytes = 0;
-  for (std::size_t i = 0; i < 16 * copies_of_dense_writes() + 8; ++i) {
-    nbytes = round(4, 0, 2 * k_mib);
+  for (std::size_t i = 0; i < 200; ++i) {  // many, if faults are slow on this machine
+    round(4, 0, 2 * k_mib);
   }
-  EXPECT_LE(nbytes, 4 * os::page_size());
+  EXPECT_LE(round(4, 0, 2 * k_mib), 4 * os::page_size());
   EXPECT_EQ(round(5000, 0, 2 * k_mib), 2 * k_mib);
   EXPECT_EQ(round(1, 0, 2 * k_mib), 2 * k_mib);  // reported by the huge page again
+}
+
+TEST_F(page_memory_test, little_memory_is_reported_by_pages_until_it_is_written_densely_again) {
+  const auto memory = make(4 * k_mib);
+  for (int round = 0; round < 2; ++round) {
+    memory->view()[3 * k_mib + 5] = std::byte{1};
+    EXPECT_EQ(taken(*memory), page_of(*memory, 3 * k_mib + 5));
+    write(*memory, {0, 2 * k_mib});
+    EXPECT_EQ(taken(*memory), (RangeSet{{0, 2 * k_mib}}));
+  }
+  memory->view()[5] = std::byte{1};
+  const auto found = taken(*memory);  // a small page if the kernel has no huge pages
+  EXPECT_TRUE(found == chunk_of(*memory, 5) || found == page_of(*memory, 5));
+  EXPECT_EQ(memory->granule_of(found), found.nbytes());
+}
+
+TEST_F(page_memory_test, knows_the_granule_of_each_report_until_it_is_copied) {
+  const auto memory = make(k_large);
+  if (!is_told_whole(*memory)) {
+    GTEST_SKIP() << "the kernel has no huge pages";
+  }
+  const RangeSet byte{{5, 6}}, far_byte{{7 * k_mib, 7 * k_mib + 1}};
+  EXPECT_EQ(memory->granule_of(byte), os::k_huge_page);
+  EXPECT_EQ(memory->granule_of(far_byte), os::page_size());
+  ASSERT_TRUE(memory->snapshot(byte, Writers::some));
+  memory->refine({100, 200});
+  EXPECT_EQ(memory->granule_of(byte), os::k_huge_page);
+  ASSERT_TRUE(memory->snapshot({{0, 3 * k_mib}}, Writers::some));
+  EXPECT_EQ(memory->granule_of(byte), os::page_size());
+  memory->view()[0] = std::byte{1};
+  EXPECT_EQ(memory->granule_of(taken(*memory)), os::page_size());
+}
+
+TEST_F(page_memory_test, a_refined_part_remains_small_after_dense_writes) {
+  const auto memory = make(4 * k_mib);
+  memory->refine({100, 200});
+  for (int round = 0; round < 3; ++round) {
+    write(*memory, {0, 2 * k_mib});
+    EXPECT_EQ(taken(*memory), (RangeSet{{0, 2 * k_mib}}));
+    memory->view()[k_mib] = std::byte{1};
+    EXPECT_EQ(taken(*memory), page_of(*memory, k_mib));
+  }
 }
 
 TEST_F(page_memory_test, without_huge_pages_is_reported_by_small_ones) {

@@ -44,8 +44,9 @@ void write_for_a_while(const TrackedMemory& memory, unsigned seed,
   }
 }
 
-TEST_P(tracked_concurrent, loses_nothing_beside_threads_that_write) {
-  const auto memory = make_tracked({.nbytes = 9 * k_mib + 8, .mechanism = GetParam()});
+// Of the sizes, the first begins with small pages and the second with huge pages.
+void write_and_copy(const Request& request) {
+  const auto memory = make_tracked(request);
   bytes copy(memory->nbytes());
   RangeSet owed;
   const auto copy_over = [&](const RangeSet& ranges) {
@@ -69,7 +70,7 @@ TEST_P(tracked_concurrent, loses_nothing_beside_threads_that_write) {
     }
     owed.clear();
   };
-  const auto end = std::chrono::steady_clock::now() + 1s;
+  const auto end = std::chrono::steady_clock::now() + 300ms;
   std::vector<std::thread> writers;
   for (unsigned number = 0; number < 2; ++number) {
     writers.emplace_back([&, number] { write_for_a_while(*memory, number, end); });
@@ -87,6 +88,14 @@ TEST_P(tracked_concurrent, loses_nothing_beside_threads_that_write) {
   }
   bring_over(false);
   EXPECT_TRUE(same(copy, {memory->view(), memory->nbytes()}));
+}
+
+TEST_P(tracked_concurrent, loses_nothing_beside_threads_that_write) {
+  for (const std::size_t nbytes : {9 * k_mib + 8, 21 * k_mib}) {
+    for (const auto copied_by : {CopiedBy::device, CopiedBy::processor}) {
+      write_and_copy({.nbytes = nbytes, .mechanism = GetParam(), .copied_by = copied_by});
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(each, tracked_concurrent,

@@ -28,7 +28,7 @@ class watched_pages_test : public with_pages {
     both_ = *pages;
     os::populate_pages(view(), nbytes_);
     pages_.emplace(PageMappings{view(), static_cast<std::byte*>(both_->second), nbytes_},
-                   nbytes_ - 5, Granularity::automatic);
+                   Request{.nbytes = nbytes_ - 5});
     pages_->reserve_records();
   }
   void TearDown() override {

@@ -13,7 +13,7 @@ class Options:
     rows: int = 6400
     rounds: int = 12
     device: str = ""
-    granularity: str = "page"
+    granularity: str = "auto"
     one_copy: bool = False  # if the device can access host memory; otherwise there are two copies
     seed: int = 1
 
