@@ -40,6 +40,7 @@ from ._core import (
     OutOfRangeError,
     Pin,
     Platform,
+    PortabilityWarning,
     Queue,
     ReadOnlyError,
     UnsupportedError,
@@ -105,6 +106,7 @@ from ._dtypes import (
 from ._dtypes import bool as bool  # noqa: A004
 from ._scalar import allow_scalar
 from ._scatter import gather, scatter
+from ._strict import set_strict, strict
 from .unified import (
     BufferPool,
     BufferRegistry,
@@ -157,6 +159,7 @@ __all__ = [
     "OutOfRangeError",
     "Pin",
     "Platform",
+    "PortabilityWarning",
     "Queue",
     "ReadOnlyError",
     "SyclQueue",
@@ -227,8 +230,10 @@ __all__ = [
     "scatter",
     "scratch",
     "set_resource",
+    "set_strict",
     "shares_memory",
     "squeeze",
+    "strict",
     "synchronize",
     "tag",
     "uint8",

@@ -1327,9 +1327,9 @@ class Buffer:
 
     buf[100:200] is a view that keeps `buf` alive. memoryview(buf) and numpy.asarray(buf)
     access shared and host kinds without a copy, after the work pending on the buffer has
-    completed. Safe to use from any thread. Operations on one queue run in the order of their
-    calls. An operation also waits for those on this buffer that were submitted to other
-    queues before.
+    completed, and device kind only on the host device (see isthmus.strict). Safe to use
+    from any thread. Operations on one queue run in the order of their calls. An operation
+    also waits for those on this buffer that were submitted to other queues before.
     """
 
     def __init__(self, nbytes: ByteCount, *, kind: Kind = 'device', device: Device | str | None = None, queue: Queue | None = None, alignment: int = 0, resource: MemoryResource | None = None) -> None: ...
@@ -1567,7 +1567,7 @@ class Buffer:
     def __array_interface__(self) -> dict[str, Any]:
         """
         NumPy's interface, version 3, for shared and host kinds; waits for pending work.
-        Buffers of device kind have no such attribute.
+        Buffers of device kind have it only on the host device (see isthmus.strict).
         """
 
     @property
@@ -1582,7 +1582,8 @@ class Buffer:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         """
-        A uint8 array over the bytes of shared and host kinds. Raises TypeError for device kind.
+        A uint8 array over the bytes of shared and host kinds, and of device kind on the host
+        device (see isthmus.strict). Raises TypeError for device kind elsewhere.
         """
 
     def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
@@ -1590,15 +1591,15 @@ class Buffer:
         A DLPack capsule of uint8, versioned if `max_version` is (1, 0) or more. The memory
         stays valid, even after free(), until the consumer releases it.
 
-        On the CPU, (1, 0), for shared and host kinds: waits for pending work. On a CUDA
-        device, without waiting: (2, n) for device kind, and if `dl_device` requests it for
-        shared kind, which can also be (13, n); (3, n) for host kind. `stream`, as the array
-        API defines it (None or 1: the legacy default stream, -1: no order), is ordered after
-        pending work. Work on the stream counts as work on this buffer until the consumer has
-        released the memory and that work has completed. In the default context of SYCL
-        devices, if dpctl is imported, (14, n), kDLOneAPI, for device kind, and for all kinds
-        on request: `stream` is a dpctl.SyclQueue or a Queue, and None waits for pending
-        work.
+        On the CPU, (1, 0), for shared and host kinds, and for device kind of the host device
+        (see isthmus.strict): waits for pending work. On a CUDA device, without waiting: (2, n)
+        for device kind, and if `dl_device` requests it for shared kind, which can also be
+        (13, n); (3, n) for host kind. `stream`, as the array API defines it (None or 1: the
+        legacy default stream, -1: no order), is ordered after pending work. Work on the stream
+        counts as work on this buffer until the consumer has released the memory and that work
+        has completed. In the default context of SYCL devices, if dpctl is imported, (14, n),
+        kDLOneAPI, for device kind, and for all kinds on request: `stream` is a dpctl.SyclQueue
+        or a Queue, and None waits for pending work.
 
         `copy` True: a copy. None: a copy for the CPU if that cannot access the memory and
         `dl_device` is (1, 0). Raises BufferError for devices that cannot use the memory,
@@ -1607,9 +1608,10 @@ class Buffer:
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """
-        (1, 0), kDLCPU, for shared and host kinds; (2, n), kDLCUDA, for device kind on CUDA
-        devices; (14, n), kDLOneAPI, for device kind in the default contexts of SYCL, if
-        dpctl is imported. Raises BufferError for device kind elsewhere.
+        (1, 0), kDLCPU, for shared and host kinds, and for device kind of the host device
+        outside of strict mode; (2, n), kDLCUDA, for device kind on CUDA devices; (14, n),
+        kDLOneAPI, for device kind in the default contexts of SYCL, if dpctl is imported.
+        Raises BufferError for device kind elsewhere.
         """
 
     @staticmethod
@@ -1786,6 +1788,19 @@ class allocated:
 
     def __repr__(self) -> str: ...
 
+class PortabilityWarning(UserWarning):
+    """
+    The host accessed memory of device kind of the device "host". The same access fails on
+    every other device, and in strict mode.
+    """
+
+_strict_scope: ContextVar[bool]
+
+def _set_strict_default(enabled: bool) -> bool:
+    """
+    Sets whether strict mode is on outside of strict(), and returns the former setting.
+    """
+
 class Array:
     """
     A typed N-dimensional array over a Buffer of any kind.
@@ -1807,12 +1822,14 @@ class Array:
     host kinds, and of device kind inside isthmus.allow_scalar(). array[1:3] = 0 and
     array[...] = other copy, as isthmus.copyto does. memoryview(array) and
     numpy.asarray(array) access shared and host kinds without a copy, after the work pending
-    on the buffer has completed. Other libraries access it through DLPack and the interfaces.
+    on the buffer has completed, and device kind only on the host device (see
+    isthmus.strict). Other libraries access it through DLPack and the interfaces.
     Safe to use from any thread; operations on the elements are ordered as those on the
     buffer.
 
-    Two arrays are equal if they are the same object. Elements are compared in copies, as in
-    numpy.array_equal(one.to_numpy(), other.to_numpy()).
+    Operators, such as + and ==, and NumPy's functions compute on the host, on the memory that
+    numpy.asarray(array) accesses, and return NumPy arrays; x += y writes to x. For memory that
+    the host cannot access they raise TypeError. Arrays are hashed by their identity.
 
     The garbage collector does not traverse arrays: an instance of a subclass that refers to a
     view of itself, such as x.turned = x.T, exists until that reference is dropped explicitly.
@@ -1830,6 +1847,59 @@ class Array:
     def __float__(self) -> float: ...
 
     def __index__(self) -> int: ...
+
+    def __eq__(self, other: object) -> Any: ...
+    def __ne__(self, other: object) -> Any: ...
+    def __hash__(self) -> int: ...
+    def __lt__(self, other: Any) -> Any: ...
+    def __le__(self, other: Any) -> Any: ...
+    def __gt__(self, other: Any) -> Any: ...
+    def __ge__(self, other: Any) -> Any: ...
+    def __neg__(self) -> Any: ...
+    def __pos__(self) -> Any: ...
+    def __abs__(self) -> Any: ...
+    def __invert__(self) -> Any: ...
+    def __add__(self, other: Any) -> Any: ...
+    def __radd__(self, other: Any) -> Any: ...
+    def __iadd__(self, other: Any) -> Self: ...
+    def __sub__(self, other: Any) -> Any: ...
+    def __rsub__(self, other: Any) -> Any: ...
+    def __isub__(self, other: Any) -> Self: ...
+    def __mul__(self, other: Any) -> Any: ...
+    def __rmul__(self, other: Any) -> Any: ...
+    def __imul__(self, other: Any) -> Self: ...
+    def __matmul__(self, other: Any) -> Any: ...
+    def __rmatmul__(self, other: Any) -> Any: ...
+    def __imatmul__(self, other: Any) -> Self: ...
+    def __truediv__(self, other: Any) -> Any: ...
+    def __rtruediv__(self, other: Any) -> Any: ...
+    def __itruediv__(self, other: Any) -> Self: ...
+    def __floordiv__(self, other: Any) -> Any: ...
+    def __rfloordiv__(self, other: Any) -> Any: ...
+    def __ifloordiv__(self, other: Any) -> Self: ...
+    def __mod__(self, other: Any) -> Any: ...
+    def __rmod__(self, other: Any) -> Any: ...
+    def __imod__(self, other: Any) -> Self: ...
+    def __divmod__(self, other: Any) -> Any: ...
+    def __rdivmod__(self, other: Any) -> Any: ...
+    def __pow__(self, other: Any) -> Any: ...
+    def __rpow__(self, other: Any) -> Any: ...
+    def __ipow__(self, other: Any) -> Self: ...
+    def __lshift__(self, other: Any) -> Any: ...
+    def __rlshift__(self, other: Any) -> Any: ...
+    def __ilshift__(self, other: Any) -> Self: ...
+    def __rshift__(self, other: Any) -> Any: ...
+    def __rrshift__(self, other: Any) -> Any: ...
+    def __irshift__(self, other: Any) -> Self: ...
+    def __and__(self, other: Any) -> Any: ...
+    def __rand__(self, other: Any) -> Any: ...
+    def __iand__(self, other: Any) -> Self: ...
+    def __or__(self, other: Any) -> Any: ...
+    def __ror__(self, other: Any) -> Any: ...
+    def __ior__(self, other: Any) -> Self: ...
+    def __xor__(self, other: Any) -> Any: ...
+    def __rxor__(self, other: Any) -> Any: ...
+    def __ixor__(self, other: Any) -> Self: ...
 
     def __len__(self) -> int: ...
 
@@ -2008,7 +2078,8 @@ class Array:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         """
-        An array over the memory of shared and host kinds. Raises TypeError for device kind.
+        An array over the memory of shared and host kinds, and of device kind on the host
+        device (see isthmus.strict). Raises TypeError for device kind elsewhere.
         """
 
     def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
@@ -2439,6 +2510,14 @@ def _to_check(obj: object) -> Any:
     sequence, else `obj`. None for numbers, text, NumPy's own objects, and sequences of
     these.
     """
+
+def _is_array(obj: object) -> bool:
+    """
+    Whether the object exports elements, by the buffer protocol or another one.
+    """
+
+def _is_of_numpy(obj: object) -> bool:
+    """Whether the object is a NumPy array or scalar. Does not import NumPy."""
 
 class _Memory(Buffer):
     """Base of the three classes of isthmus.memory."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._core import Array, Error, _array_from_dlpack, _array_from_interface
 from ._numpy_interface import readable
+from ._strict import strict
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,7 +43,7 @@ def _to_numpy(source: Any, dtype: Any) -> NDArray[Any]:
     import numpy as np
 
     try:
-        array = np.asarray(source, dtype)
+        array = _to_numpy_strictly(source, dtype)
     except MemoryError:
         raise
     except Exception:
@@ -52,6 +53,16 @@ def _to_numpy(source: Any, dtype: Any) -> NDArray[Any]:
         return np.asarray(items, dtype)
     items = _with_host_items(source) if array.dtype.kind == "O" else None
     return array if items is None else np.asarray(items, dtype)
+
+
+def _to_numpy_strictly(source: Any, dtype: Any) -> NDArray[Any]:
+    """Refuses device memory in a list on every device: it is copied instead, without a warning."""
+    import numpy as np
+
+    if not isinstance(source, (list, tuple)):
+        return np.asarray(source, dtype)
+    with strict():
+        return np.asarray(source, dtype)
 
 
 def _with_host_items(sequence: Any, outer: tuple[int, ...] = ()) -> list[Any] | None:

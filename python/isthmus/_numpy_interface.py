@@ -7,6 +7,7 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from ._core import _to_check
+from ._strict import strict
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -71,7 +72,8 @@ class _Interface:
 def _entries_of(obj: Any) -> dict[str, Any] | None:
     """The interface's entries; None if NumPy does not read the object by that interface."""
     try:
-        entries = getattr(obj, "__array_interface__", None)
+        with strict():  # NumPy warns, if it reads the memory
+            entries = getattr(obj, "__array_interface__", None)
         if entries is None or hasattr(obj, "__array_struct__"):
             return None
     except MemoryError:

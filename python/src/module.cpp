@@ -86,6 +86,7 @@ NB_MODULE(_core, module) {
   bind_dtype(module);
   bind_default_pools(module);
   bind_allocation_scopes(module);
+  bind_host_access(module);
   bind_array(module);
   bind_array_make(module);
   bind_ipc(module, buffer);

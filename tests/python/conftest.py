@@ -35,6 +35,7 @@ def long_tier(pytestconfig: pytest.Config) -> bool:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    isthmus.set_strict(True)  # as the plug-in does, which is not installed with a build tree
     settings.register_profile("ordinary", max_examples=60, deadline=None)
     settings.register_profile("long", max_examples=500, deadline=None)
     settings.load_profile("long" if in_long_tier(config) else "ordinary")

@@ -28,6 +28,7 @@ _NO_LIBRARY = "cannot open shared object file"  # in the reason of the system's 
 _VARIABLES = (
     "ISTHMUS_DEVICE",
     "ISTHMUS_SIM",
+    "ISTHMUS_STRICT",
     "ISTHMUS_TRACKING",
     "ISTHMUS_OPENCL_LIBRARY",
     "OCL_ICD_FILENAMES",

@@ -9,11 +9,16 @@
 
 Tests that use none of these cost nothing: no driver is opened, and NumPy is not imported. A fixture
 or parameter of the same name in a project replaces the one here.
+
+Strict mode is on (``isthmus.strict``), so that a test which passes on the device ``host`` does not
+fail on a GPU because the host accesses its memory. ISTHMUS_STRICT=0 turns it off, and ``with
+isthmus.strict(False):`` does so for part of a test.
 """
 
 from __future__ import annotations
 
 import functools
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -25,6 +30,7 @@ if TYPE_CHECKING:
 
 _SIM = "sim"
 _failed = pytest.StashKey[bool]()
+_was_strict = pytest.StashKey[bool]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -37,6 +43,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="run tests with the fixture `device` on these devices only: host, sim, opencl:cpu, "
         "...; may be repeated (default: every backend found)",
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Turns strict mode on, unless the environment decides."""
+    import isthmus
+
+    if "ISTHMUS_STRICT" not in os.environ:
+        config.stash[_was_strict] = isthmus.set_strict(True)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Restores the mode that was set before the test run."""
+    import isthmus
+
+    if _was_strict in config.stash:
+        isthmus.set_strict(config.stash[_was_strict])
 
 
 @pytest.fixture

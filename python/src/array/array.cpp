@@ -98,9 +98,7 @@ PyObject* iterate(PyObject* self) noexcept {
 }
 
 int array_contains(PyObject*, PyObject*) noexcept {
-  PyErr_SetString(PyExc_TypeError,
-                  "an Array does not support `in`, because it does not compare elements: use a "
-                  "copy, array.to_numpy()");
+  PyErr_SetString(PyExc_TypeError, "an Array does not support `in`: use a copy, array.to_numpy()");
   return -1;
 }
 
@@ -157,11 +155,14 @@ void bind_array(nb::module_& module) {
       "host kinds, and of device kind inside isthmus.allow_scalar(). array[1:3] = 0 and\n"
       "array[...] = other copy, as isthmus.copyto does. memoryview(array) and\n"
       "numpy.asarray(array) access shared and host kinds without a copy, after the work pending\n"
-      "on the buffer has completed. Other libraries access it through DLPack and the interfaces.\n"
+      "on the buffer has completed, and device kind only on the host device (see\n"
+      "isthmus.strict). Other libraries access it through DLPack and the interfaces.\n"
       "Safe to use from any thread; operations on the elements are ordered as those on the\n"
       "buffer.\n\n"
-      "Two arrays are equal if they are the same object. Elements are compared in copies, as in\n"
-      "numpy.array_equal(one.to_numpy(), other.to_numpy()).\n\n"
+      "Operators, such as + and ==, and NumPy's functions compute on the host, on the memory that\n"
+      "numpy.asarray(array) accesses, and return NumPy arrays; x += y writes to x. For memory "
+      "that\n"
+      "the host cannot access they raise TypeError. Arrays are hashed by their identity.\n\n"
       "The garbage collector does not traverse arrays: an instance of a subclass that refers to a\n"
       "view of itself, such as x.turned = x.T, exists until that reference is dropped explicitly.");
   types.typed_array = bound;

@@ -136,7 +136,8 @@ void bind_array_exchange(nb::class_<TypedArray>& bound) {
           "Numba's interface, version 3, for arrays on CUDA devices, like Buffer's.")
       .def("__array__", &host_array, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
            nb::sig("def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any"),
-           "An array over the memory of shared and host kinds. Raises TypeError for device kind.")
+           "An array over the memory of shared and host kinds, and of device kind on the host\n"
+           "device (see isthmus.strict). Raises TypeError for device kind elsewhere.")
       .def("__dlpack__", &export_array, nb::kw_only(), nb::arg("stream") = nb::none(),
            nb::arg("max_version") = nb::none(), nb::arg("dl_device") = nb::none(),
            nb::arg("copy") = nb::none(),

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "array/sides.hpp"
 
-#include <cstring>
-
 #include "array/values.hpp"
 #include "core/arguments.hpp"
+#include "core/caller_warning.hpp"
 #include "interop/dlpack.hpp"
 #include "interop/numpy_items.hpp"
 #include "layout/axes.hpp"
@@ -125,22 +124,6 @@ nb::object complex_warning() {
   const nb::object numpy = nb::module_::import_("numpy");
   return nb::hasattr(numpy, "exceptions") ? numpy.attr("exceptions").attr("ComplexWarning")
                                           : numpy.attr("ComplexWarning");
-}
-
-// The stack level at which a warning names the caller's line instead of a line of this package.
-Py_ssize_t frames_to_caller() {
-  Py_ssize_t level = 1;
-  nb::object frame = nb::borrow(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
-  while (frame.is_valid() && !frame.is_none()) {
-    const nb::object name = frame.attr("f_globals").attr("get")("__name__", "");
-    if (!nb::isinstance<nb::str>(name) ||
-        std::strncmp(nb::cast<const char*>(name), "isthmus.", 8) != 0) {
-      break;
-    }
-    ++level;
-    frame = frame.attr("f_back");
-  }
-  return level;
 }
 
 bool is_integers(Py_UCS4 kind) { return kind == 'i' || kind == 'u'; }
@@ -278,10 +261,7 @@ void warn_if_imaginary_discarded(const ElementType& source_type, const ElementTy
     return;
   }
   static PyObject* const category = complex_warning().release().ptr();
-  if (PyErr_WarnEx(category, "Casting complex values to real discards the imaginary part",
-                   frames_to_caller()) != 0) {
-    raise_set();
-  }
+  warn_caller(category, "Casting complex values to real discards the imaginary part");
 }
 
 void require_copyable(const ArrayLayout& target_layout, const ArrayLayout& source_layout,

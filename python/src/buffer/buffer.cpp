@@ -42,8 +42,13 @@ void* export_to_host(const Buffer& buffer) {
   drain_deferred();
   check(wait_for_buffer(buffer.raw.get(), -1));
   void* pointer = nullptr;
-  // Waits for operations submitted since the wait above. Ctrl-C does not interrupt this wait.
-  check(without_lock([&] { return isthmus_buffer_export(buffer.raw.get(), &pointer); }));
+  // The first call waits for operations submitted since the wait above. Ctrl-C does not interrupt
+  // this wait. For device kind, the library exports only to queues.
+  check(without_lock([&] {
+    return host_reachable(buffer.kind)
+               ? isthmus_buffer_export(buffer.raw.get(), &pointer)
+               : isthmus_buffer_export_to_queue(buffer.raw.get(), nullptr, &pointer);
+  }));
   return pointer;
 }
 
@@ -107,18 +112,16 @@ PyObject* subscript(PyObject* self, PyObject* key) noexcept {
 // Empty memory has no address, but views of it need one.
 char empty_memory[1];
 
-int check_export(const Buffer& buffer, int flags) {
-  if (!host_reachable(buffer.kind)) {
-    PyErr_SetString(PyExc_BufferError,
-                    "the host cannot access memory of kind 'device': copy it with to_numpy(), "
-                    "tobytes() or copy_to(), or use it in queue.submit()");
-    return -1;
+void require_viewable(const Buffer& buffer, int flags) {
+  if (!host_may_access(buffer)) {
+    raise_python(PyExc_BufferError,
+                 "memory of kind 'device' cannot be accessed by the host: copy it with to_numpy(), "
+                 "tobytes() or copy_to(), or use it in queue.submit()");
   }
   if (buffer.read_only && (flags & PyBUF_WRITABLE) != 0) {
-    PyErr_SetString(error_type(ISTHMUS_ERROR_READ_ONLY), "this buffer is read-only");
-    return -1;
+    raise_python(error_type(ISTHMUS_ERROR_READ_ONLY), "this buffer is read-only");
   }
-  return 0;
+  warn_if_not_portable(buffer.kind);
 }
 
 int get_view(PyObject* self, Py_buffer* view, int flags) noexcept {
@@ -186,11 +189,9 @@ void init_buffer(Buffer* self, nb::handle nbytes, nb::handle kind, nb::handle de
 }  // namespace
 
 void* export_view(const Buffer& buffer, int flags) noexcept {
-  if (check_export(buffer, flags) != 0) {
-    return nullptr;
-  }
   void* pointer = nullptr;
   const auto waited = nb::steal(result_of([&] {
+    require_viewable(buffer, flags);
     pointer = export_to_host(buffer);
     return nb::none();
   }));
@@ -332,9 +333,9 @@ nb::class_<Buffer> bind_buffer(nb::module_& module) {
       "the device does not have.\n\n"
       "buf[100:200] is a view that keeps `buf` alive. memoryview(buf) and numpy.asarray(buf)\n"
       "access shared and host kinds without a copy, after the work pending on the buffer has\n"
-      "completed. Safe to use from any thread. Operations on one queue run in the order of their\n"
-      "calls. An operation also waits for those on this buffer that were submitted to other\n"
-      "queues before.");
+      "completed, and device kind only on the host device (see isthmus.strict). Safe to use\n"
+      "from any thread. Operations on one queue run in the order of their calls. An operation\n"
+      "also waits for those on this buffer that were submitted to other queues before.");
   types.buffer = bound;
   bound.def(
       "__init__", &init_buffer, nb::arg("nbytes").none(), nb::kw_only(),

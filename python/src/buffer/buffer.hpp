@@ -2,6 +2,7 @@
 #pragma once
 // The C++ side of Buffer and of its views. Needs the interpreter's lock unless stated otherwise.
 
+#include "buffer/host_access.hpp"
 #include "core/device_pools.hpp"
 #include "core/errors.hpp"
 #include "core/objects.hpp"
@@ -45,19 +46,20 @@ struct Buffer {
 [[nodiscard]] inline Queue& queue_of_buffer(const Buffer& buffer) noexcept {
   return *nb::inst_ptr<Queue>(buffer.queue_object);
 }
-[[nodiscard]] inline bool host_reachable(isthmus_kind_t kind) noexcept {
-  return kind != ISTHMUS_KIND_DEVICE;
+[[nodiscard]] inline bool host_may_access(const Buffer& buffer) {
+  return host_may_access(buffer.kind, queue_of_buffer(buffer));
 }
 
 // ClosedError for a freed buffer.
 [[nodiscard]] isthmus_buffer_info_t info_of(const Buffer& buffer);
 [[nodiscard]] nb::object address_of(const Buffer& self);
 // Waits for pending work (Ctrl-C interrupts the wait) and returns the host's pointer. Must be
-// followed by `end_export`. Throws the library's errors.
+// followed by `end_export`. Throws the library's errors. The caller has checked that the host may
+// access the memory.
 [[nodiscard]] void* export_to_host(const Buffer& buffer);
 void end_export(const Buffer& buffer) noexcept;
 // For the buffer protocol: the host's pointer, which must be followed by `end_export`; or nullptr
-// with a Python error set: BufferError for device kind, ReadOnlyError.
+// with a Python error set: BufferError if the host may not access the memory, ReadOnlyError.
 [[nodiscard]] void* export_view(const Buffer& buffer, int flags) noexcept;
 // The class for parts of `buffer`: Buffer, or the one of isthmus.memory.
 [[nodiscard]] nb::handle view_type(const Buffer& buffer, nb::handle object) noexcept;

@@ -72,7 +72,7 @@ struct ExportRequest {
 // Whether a consumer on `device` can use the memory without a copy.
 bool serves(const Buffer& buffer, const dlpack::Device& device) {
   if (device.type == dlpack::k_cpu) {
-    return host_reachable(buffer.kind);
+    return host_may_access(buffer);
   }
   if (device.type == dlpack::k_oneapi) {
     return device.id == oneapi_number_of(queue_to_export(buffer));
@@ -85,7 +85,7 @@ bool serves(const Buffer& buffer, const dlpack::Device& device) {
 }
 
 dlpack::Device dlpack_device_of(const Buffer& buffer) {
-  if (host_reachable(buffer.kind)) {
+  if (host_may_access(buffer)) {
     return {dlpack::k_cpu, 0};
   }
   const auto& queue = queue_to_export(buffer);
@@ -205,6 +205,7 @@ void* export_memory(const ExportRequest& request, BufferHandle& exported, void*&
   if (request.device.type != dlpack::k_cpu) {
     return export_to_queue(buffer, request.consumer, exported);
   }
+  warn_if_not_portable(buffer.kind);
   void* pointer = export_to_host(buffer);
   exported = BufferHandle::share(buffer.raw.get());
   return pointer;

@@ -207,9 +207,9 @@ nb::object usm_interface(const ArrayView& view) {
 
 nb::object array_interface(nb::handle self, const ArrayView& array_view) {
   static PyObject* const template_dict = make_template(Protocol::numpy);
-  if (!host_reachable(array_view.buffer.kind)) {
+  if (!host_may_access(array_view.buffer)) {
     raise_python(PyExc_AttributeError,
-                 "__array_interface__: the host cannot access memory of kind 'device'");
+                 "__array_interface__: memory of kind 'device' cannot be accessed by the host");
   }
   static_cast<void>(typestr_of(array_view.type));  // AttributeError
   static_cast<void>(info_of(array_view.buffer));
@@ -240,10 +240,11 @@ nb::object cuda_interface(const ArrayView& view) {
 // NumPy calls this if the buffer protocol failed, other libraries even if it is available.
 nb::object to_array(nb::handle self, const Buffer& buffer, nb::handle dtype, nb::handle copy) {
   static_cast<void>(info_of(buffer));
-  if (!host_reachable(buffer.kind)) {
-    raise_python(PyExc_TypeError,
-                 "the host cannot access memory of kind '%U': use to_numpy(), which copies",
-                 kind_name(buffer.kind).ptr());
+  if (!host_may_access(buffer)) {
+    raise_python(
+        PyExc_TypeError,
+        "memory of kind 'device' cannot be accessed by the host: use to_numpy(), which "
+        "copies, or a library for the device, as in cupy.asarray(x), torch.from_dlpack(x)");
   }
   nb::object array = nb::module_::import_("numpy").attr("asarray")(self);
   if (!dtype.is_none()) {
@@ -302,7 +303,7 @@ void bind_protocols(nb::class_<Buffer>& bound) {
           [](nb::handle self) { return array_interface(self, ByteView{self}.get()); },
           nb::sig("def __array_interface__(self) -> dict[str, Any]"),
           "NumPy's interface, version 3, for shared and host kinds; waits for pending work.\n"
-          "Buffers of device kind have no such attribute.")
+          "Buffers of device kind have it only on the host device (see isthmus.strict).")
       .def_prop_ro(
           "__cuda_array_interface__",
           [](nb::handle self) { return cuda_interface(ByteView{self}.get()); },
@@ -314,33 +315,38 @@ void bind_protocols(nb::class_<Buffer>& bound) {
           "if freed; buffers on other devices have no such attribute.")
       .def("__array__", &bytes_array, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
            nb::sig("def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any"),
-           "A uint8 array over the bytes of shared and host kinds. Raises TypeError for device "
-           "kind.")
-      .def("__dlpack__", &export_bytes, nb::kw_only(), nb::arg("stream") = nb::none(),
-           nb::arg("max_version") = nb::none(), nb::arg("dl_device") = nb::none(),
-           nb::arg("copy") = nb::none(),
-           nb::sig(
-               "def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = "
-               "None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any"),
-           "A DLPack capsule of uint8, versioned if `max_version` is (1, 0) or more. The memory\n"
-           "stays valid, even after free(), until the consumer releases it.\n\n"
-           "On the CPU, (1, 0), for shared and host kinds: waits for pending work. On a CUDA\n"
-           "device, without waiting: (2, n) for device kind, and if `dl_device` requests it for\n"
-           "shared kind, which can also be (13, n); (3, n) for host kind. `stream`, as the array\n"
-           "API defines it (None or 1: the legacy default stream, -1: no order), is ordered after\n"
-           "pending work. Work on the stream counts as work on this buffer until the consumer has\n"
-           "released the memory and that work has completed. In the default context of SYCL\n"
-           "devices, if dpctl is imported, (14, n), kDLOneAPI, for device kind, and for all kinds\n"
-           "on request: `stream` is a dpctl.SyclQueue or a Queue, and None waits for pending\n"
-           "work.\n\n"
-           "`copy` True: a copy. None: a copy for the CPU if that cannot access the memory and\n"
-           "`dl_device` is (1, 0). Raises BufferError for devices that cannot use the memory,\n"
-           "for a stream on a device without streams, and for read-only memory without a version.")
+           "A uint8 array over the bytes of shared and host kinds, and of device kind on the host\n"
+           "device (see isthmus.strict). Raises TypeError for device kind elsewhere.")
+      .def(
+          "__dlpack__", &export_bytes, nb::kw_only(), nb::arg("stream") = nb::none(),
+          nb::arg("max_version") = nb::none(), nb::arg("dl_device") = nb::none(),
+          nb::arg("copy") = nb::none(),
+          nb::sig(
+              "def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = "
+              "None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any"),
+          "A DLPack capsule of uint8, versioned if `max_version` is (1, 0) or more. The memory\n"
+          "stays valid, even after free(), until the consumer releases it.\n\n"
+          "On the CPU, (1, 0), for shared and host kinds, and for device kind of the host device\n"
+          "(see isthmus.strict): waits for pending work. On a CUDA device, without waiting: (2, "
+          "n)\n"
+          "for device kind, and if `dl_device` requests it for shared kind, which can also be\n"
+          "(13, n); (3, n) for host kind. `stream`, as the array API defines it (None or 1: the\n"
+          "legacy default stream, -1: no order), is ordered after pending work. Work on the "
+          "stream\n"
+          "counts as work on this buffer until the consumer has released the memory and that work\n"
+          "has completed. In the default context of SYCL devices, if dpctl is imported, (14, n),\n"
+          "kDLOneAPI, for device kind, and for all kinds on request: `stream` is a "
+          "dpctl.SyclQueue\n"
+          "or a Queue, and None waits for pending work.\n\n"
+          "`copy` True: a copy. None: a copy for the CPU if that cannot access the memory and\n"
+          "`dl_device` is (1, 0). Raises BufferError for devices that cannot use the memory,\n"
+          "for a stream on a device without streams, and for read-only memory without a version.")
       .def("__dlpack_device__", &dlpack_device,
            nb::sig("def __dlpack_device__(self) -> tuple[int, int]"),
-           "(1, 0), kDLCPU, for shared and host kinds; (2, n), kDLCUDA, for device kind on CUDA\n"
-           "devices; (14, n), kDLOneAPI, for device kind in the default contexts of SYCL, if\n"
-           "dpctl is imported. Raises BufferError for device kind elsewhere.")
+           "(1, 0), kDLCPU, for shared and host kinds, and for device kind of the host device\n"
+           "outside of strict mode; (2, n), kDLCUDA, for device kind on CUDA devices; (14, n),\n"
+           "kDLOneAPI, for device kind in the default contexts of SYCL, if dpctl is imported.\n"
+           "Raises BufferError for device kind elsewhere.")
       .def_static(
           "from_dlpack", &from_dlpack, nb::arg("obj").none(), nb::kw_only(),
           nb::arg("queue") = nb::none(),

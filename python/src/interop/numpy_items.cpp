@@ -135,6 +135,12 @@ void bind_numpy_items(nb::module_& module) {
              "Returns the objects whose array interface NumPy may read: a list of the items of a\n"
              "sequence, else `obj`. None for numbers, text, NumPy's own objects, and sequences of\n"
              "these.");
+  module.def("_is_array", &is_array, nb::arg("obj").none(),
+             nb::sig("def _is_array(obj: object) -> bool"),
+             "Whether the object exports elements, by the buffer protocol or another one.");
+  module.def("_is_of_numpy", &is_of_numpy, nb::arg("obj").none(),
+             nb::sig("def _is_of_numpy(obj: object) -> bool"),
+             "Whether the object is a NumPy array or scalar. Does not import NumPy.");
 }
 
 }  // namespace isthmus::python
