@@ -14,6 +14,7 @@ import os as _os
 from typing import Any as _Any
 
 from . import _core, low_level, memory
+from ._absent_methods import add_absent_methods as _add_absent_methods
 from ._asarray import array, asarray
 from ._byte_count import ByteCount
 from ._core import (
@@ -104,6 +105,9 @@ from ._dtypes import (
     uint64,
 )
 from ._dtypes import bool as bool  # noqa: A004
+from ._numpy_functions import NumpyFunctions as _NumpyFunctions
+from ._numpy_functions import add_methods as _add_methods
+from ._operators import NumpyOperators as _NumpyOperators
 from ._scalar import allow_scalar
 from ._scatter import gather, scatter
 from ._strict import set_strict, strict
@@ -244,6 +248,12 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
+
+
+_add_methods(_NumpyFunctions, Array)
+_add_methods(_NumpyFunctions, Buffer)
+_add_methods(_NumpyOperators, Array)
+_add_absent_methods(Array)
 
 
 def _reduce_array(array: Array) -> _Any:

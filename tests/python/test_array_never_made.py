@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,16 @@ import pytest
 
 import isthmus
 from isthmus import Array
+from isthmus._operators import NumpyOperators
 
 MADE_BY_PYTHON = {"__doc__", "__init__", "__module__", "__new__", "__weakref__"}
 GIVES_ITSELF = {"__enter__"}
-NAMES = sorted(set(vars(Array)) - MADE_BY_PYTHON - GIVES_ITSELF)
+OPERATORS = {
+    name for name, method in vars(NumpyOperators).items() if isinstance(method, FunctionType)
+}
+ADDED = OPERATORS | {"__dir__"}  # by the package; operators return NotImplemented for other types
+ABSENT = {name for name in vars(Array) if not hasattr(Array, name)}
+NAMES = sorted(set(vars(Array)) - MADE_BY_PYTHON - GIVES_ITSELF - ADDED - ABSENT)
 FUNCTIONS = ["expand_dims", "flip", "squeeze"]
 
 pytestmark = pytest.mark.filterwarnings("ignore:nanobind")
@@ -36,6 +43,15 @@ def test_each_refuses(name: str) -> None:
     for arguments in [(), ("f4",), (0,), (0, 1), (np.zeros(3, "f4"),)]:
         refuses(getattr(never, name), *arguments)
         refuses(member, object(), *arguments)
+
+
+@pytest.mark.parametrize("name", sorted(OPERATORS))
+def test_operators_refuse(name: str) -> None:
+    never = Array.__new__(Array)
+    operator = getattr(never, name)
+    takes_one = operator.__code__.co_argcount == 2
+    for arguments in [(1,), (np.zeros(3, "f4"),), (never,)] if takes_one else [()]:
+        refuses(operator, *arguments)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

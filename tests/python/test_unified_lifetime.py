@@ -174,7 +174,7 @@ def test_repr(dev: Device) -> None:
 
 def test_identity(dev: Device) -> None:
     one, other = two_copies(dev, 3), two_copies(dev, 3)
-    assert one != other
+    assert hash(one) != hash(other)
     assert len({one, other, one}) == 2
 
 

@@ -9,6 +9,9 @@ import operator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, overload
 
+from isthmus._absent_methods import add_absent_methods
+from isthmus._operators import NumpyOperators
+
 from .contents import array_for, assignable
 from .exact_write import end_after
 from .layout import bytes_of, rows_of, same_size
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
     from .layout import Range
 
 
-class UnifiedArray:
+class UnifiedArray(NumpyOperators):
     """The common base of a ``UnifiedBuffer`` and its parts."""
 
     __slots__ = ()
@@ -370,6 +373,9 @@ class UnifiedArray:
 
     def __deepcopy__(self, memo: Any) -> UnifiedBuffer:
         return self.__copy__()
+
+
+add_absent_methods(UnifiedArray)
 
 
 class UnifiedPart(UnifiedArray):
