@@ -81,7 +81,7 @@ Result<PageArena*> PageArena::instance() {
 }
 
 Result<PageMappings> PageArena::allocate(std::size_t nbytes) {
-  const auto rounded = round_up(nbytes, os::page_size());
+  const auto rounded = whole_pages(nbytes);
   Result<std::size_t> offset = rounded < k_huge_page ? std::size_t{0} : map_large(rounded);
   if (rounded < k_huge_page) {
     auto found = allocate_small(rounded);

@@ -4,8 +4,8 @@
 // ranges: the view of the program and that of the library. A byte of the file has the same offset
 // in both, so one scan by the kernel covers any number of tracked ranges.
 //
-// A range of 2 MiB or more has its own pages and begins at a huge-page boundary. Smaller ranges
-// share segments of 64 MiB, in which each occupies whole small pages. Segments are never freed.
+// A range of `k_min_huge_bytes` or more has its own pages: whole huge pages. Smaller ranges share
+// segments of 64 MiB, in which each occupies whole small pages. Segments are never freed.
 
 #include <map>
 #include <optional>
@@ -33,7 +33,8 @@ class PageArena {
   // written pages or the process is a forked child.
   [[nodiscard]] static Result<PageArena*> instance();
 
-  // Returns zeroed memory. Untouched pages may not be backed by physical memory yet.
+  // Returns zeroed memory of at least `nbytes` bytes. Untouched pages may not be backed by physical
+  // memory yet.
   [[nodiscard]] Result<PageMappings> allocate(std::size_t nbytes);
   void deallocate(const PageMappings& unused) noexcept;
 

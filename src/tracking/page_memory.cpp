@@ -57,7 +57,7 @@ void make_huge_in_parallel(std::byte* at, std::size_t nbytes) noexcept {
 // All pages are faulted in immediately, and pages that cannot be backed invoke the OOM killer, so
 // the request is checked first.
 Result<void> check_available_memory(std::size_t nbytes) {
-  if (nbytes < k_huge_page) {
+  if (nbytes < k_min_huge_bytes) {
     return {};
   }
   if (const auto remaining = os::process_memory_bounds().available(nbytes);
@@ -68,21 +68,13 @@ Result<void> check_available_memory(std::size_t nbytes) {
   return {};
 }
 
-// Sets the flags of the huge pages that the range covers completely.
-void set_whole_chunks(std::vector<bool>& flags, const ByteRange& range, bool value) noexcept {
-  const auto last = std::min(range.end / k_huge_page, flags.size());
-  for (auto chunk = (range.begin + k_huge_page - 1) / k_huge_page; chunk < last; ++chunk) {
-    flags[chunk] = value;
-  }
-}
-
 }  // namespace
 
 PageMemory::PageMemory(PageArena& arena, const PageMappings& pages, const Request& request)
     : TrackedMemory{TrackingMechanism::pages, request.nbytes},
       arena_{arena},
       pages_{pages, request},
-      is_whole_(request.nbytes / k_huge_page) {
+      is_whole_(pages.huge_pages()) {
   view_ = pages.view;
   library_ = pages.library;
 }
@@ -112,8 +104,8 @@ PageMemory::~PageMemory() {
 // Faults in all pages: a page that cannot be backed causes an error here, but would terminate the
 // process on a later access.
 Result<void> PageMemory::fault_in() const {
-  if (const auto huge = nbytes_ / k_huge_page * k_huge_page; huge != 0) {
-    make_huge_in_parallel(view_, huge);
+  if (const auto& mappings = pages_.mappings(); mappings.huge_pages() != 0) {
+    make_huge_in_parallel(view_, mappings.nbytes);
   }
   return os::populate_shared(view_, pages_.mappings().nbytes);
 }
@@ -143,7 +135,15 @@ void PageMemory::take_all(std::span<const Taking> requests) {
 
 void PageMemory::note_reported(const RangeSet& written) noexcept {
   for (const auto& range : written) {
-    set_whole_chunks(is_whole_, range, true);
+    set_whole(range, true);
+  }
+}
+
+void PageMemory::set_whole(const ByteRange& range, bool value) noexcept {
+  const auto end = range.end == nbytes_ ? is_whole_.size() : range.end / k_huge_page;
+  const auto last = std::min(end, is_whole_.size());
+  for (auto chunk = (range.begin + k_huge_page - 1) / k_huge_page; chunk < last; ++chunk) {
+    is_whole_[chunk] = value;
   }
 }
 
@@ -163,7 +163,7 @@ std::size_t PageMemory::granule_of(const RangeSet& ranges) const noexcept {
 // each.
 Result<const std::byte*> PageMemory::snapshot(const RangeSet& ranges, Writers /*writers*/) {
   for (const auto& range : ranges) {
-    set_whole_chunks(is_whole_, range, false);
+    set_whole(range, false);
   }
   if (os::is_forked_child()) {
     for (const auto& each : ranges) {

@@ -3,10 +3,10 @@
 // Tracked memory whose written pages the kernel reports. Thread safety: see tracked_memory.hpp; the
 // arena's lock protects the results of the kernel's scans.
 //
-// Memory of 2 MiB or more lies in huge pages if the kernel provides them. A write to a huge page
-// dirties 2 MiB, unless the huge page is tracked by small pages: because the memory is small or the
-// writes are sparse (refinement.hpp), or on request (`refine`). In smaller memory, and where no
-// huge page was available, a write dirties a small page.
+// Memory of `k_min_huge_bytes` or more lies in huge pages if the kernel provides them. A write to a
+// huge page dirties 2 MiB, unless the huge page is tracked by small pages: because the memory is
+// small or the writes are sparse (refinement.hpp), or on request (`refine`). In smaller memory, and
+// where no huge page was available, a write dirties a small page.
 
 #include <memory>
 #include <span>
@@ -40,6 +40,8 @@ class PageMemory final : public TrackedMemory {
   PageMemory(PageArena& arena, const PageMappings& pages, const Request& request);
   [[nodiscard]] Result<void> fault_in() const;
   void note_reported(const RangeSet& written) noexcept;
+  // Sets the flags of the huge pages that the range covers completely.
+  void set_whole(const ByteRange& range, bool value) noexcept;
 
   PageArena& arena_;
   WatchedPages pages_;

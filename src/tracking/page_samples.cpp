@@ -9,14 +9,16 @@
 
 namespace isthmus::tracking {
 
-PageSamples::PageSamples(std::size_t chunks)
-    : contents_(chunks * os::page_size()), chosen_(chunks) {}
+PageSamples::PageSamples(std::size_t nbytes)
+    : nbytes_{nbytes},
+      contents_(round_up(nbytes, os::k_huge_page) / os::k_huge_page * os::page_size()),
+      chosen_(contents_.size() / os::page_size()) {}
 
 bool PageSamples::take(std::size_t chunk, const std::byte* memory) noexcept {
   ISTHMUS_EXPECTS(chunk < chosen_.size());
   const auto page = os::page_size();
   const bool has_changed = !same_unwatched(contents_of(chunk), memory + page_of(chunk).begin, page);
-  chosen_[chunk] = static_cast<std::uint16_t>(random_page());
+  chosen_[chunk] = random_page(chunk);
   copy_unwatched(contents_of(chunk), memory + page_of(chunk).begin, page);
   return has_changed;
 }
@@ -41,9 +43,11 @@ std::byte* PageSamples::contents_of(std::size_t chunk) noexcept {
 }
 
 // Knuth's linear congruential generator; its upper bits are the random ones.
-std::size_t PageSamples::random_page() noexcept {
+std::uint16_t PageSamples::random_page(std::size_t chunk) noexcept {
   random_ = random_ * 6364136223846793005U + 1442695040888963407U;
-  return (random_ >> 33U) % (os::k_huge_page / os::page_size());
+  const auto nbytes = std::min(os::k_huge_page, nbytes_ - chunk * os::k_huge_page);
+  const auto pages = (nbytes + os::page_size() - 1) / os::page_size();
+  return static_cast<std::uint16_t>((random_ >> 33U) % pages);
 }
 
 }  // namespace isthmus::tracking

@@ -14,8 +14,9 @@ namespace isthmus::tracking {
 
 class PageSamples {
  public:
-  // The memory consists of `chunks` huge pages and is zeroed. Throws std::bad_alloc.
-  explicit PageSamples(std::size_t chunks);
+  // The memory has `nbytes` bytes, consists of whole huge pages, and is zeroed. Throws
+  // std::bad_alloc.
+  explicit PageSamples(std::size_t nbytes);
   // Returns whether the remembered small page of this huge page has changed. Remembers another one,
   // chosen at random. `memory` is the beginning of the memory.
   [[nodiscard]] bool take(std::size_t chunk, const std::byte* memory) noexcept;
@@ -23,10 +24,12 @@ class PageSamples {
   void refresh(const ByteRange& range, const std::byte* memory) noexcept;
 
  private:
-  [[nodiscard]] std::size_t random_page() noexcept;
+  // Returns a small page of this huge page in which the memory has bytes.
+  [[nodiscard]] std::uint16_t random_page(std::size_t chunk) noexcept;
   [[nodiscard]] ByteRange page_of(std::size_t chunk) const noexcept;
   [[nodiscard]] std::byte* contents_of(std::size_t chunk) noexcept;
 
+  const std::size_t nbytes_;
   std::vector<std::byte> contents_;    // a small page for each chunk
   std::vector<std::uint16_t> chosen_;  // which small page of the chunk it is
   std::uint64_t random_ = 1;

@@ -25,17 +25,19 @@ constexpr double k_trials_after_success = 4;
 
 }  // namespace
 
-Refinement::Refinement(std::size_t chunks, const PageCosts& costs)
-    : chunks_(chunks),
+Refinement::Refinement(std::size_t nbytes, const PageCosts& costs)
+    : nbytes_{nbytes},
+      chunks_((nbytes + k_chunk - 1) / k_chunk),
       costs_{costs},
-      max_small_{costs.max_small(chunks)},
-      begins_small_{chunks != 0 && chunks <= std::min(PageCosts::k_free_chunks, max_small_)} {
+      max_small_{costs.max_small(chunks_.size())},
+      begins_small_{nbytes != 0 &&
+                    chunks_.size() <= std::min(PageCosts::k_free_chunks, max_small_)} {
   for (auto* each : {&touched_, &candidates_, &requested_, &changes_.split, &changes_.merge}) {
-    each->reserve(chunks);
+    each->reserve(chunks_.size());
   }
   if (begins_small_) {
     std::fill(chunks_.begin(), chunks_.end(), Chunk{.state = Resolution::initial});
-    small_ = chunks;
+    small_ = chunks_.size();
   }
 }
 
@@ -65,11 +67,15 @@ void Refinement::update_budgets() noexcept {
   trials_ = std::min(max_trials, trials_ + costs_.trials_earned(copies_));
 }
 
+ByteRange Refinement::range_of(std::size_t number) const noexcept {
+  return {number * k_chunk, std::min((number + 1) * k_chunk, nbytes_)};
+}
+
 void Refinement::count(const RangeSet& found) noexcept {
   for (const auto& range : found) {
-    for (auto at = range.begin; at < std::min(range.end, chunks_.size() * k_chunk);) {
+    for (auto at = range.begin; at < std::min(range.end, nbytes_);) {
       const auto number = at / k_chunk;
-      const auto end = std::min(range.end, (number + 1) * k_chunk);
+      const auto end = std::min(range.end, range_of(number).end);
       if (chunks_[number].written == 0) {
         touched_.push_back(number);
       }
@@ -83,7 +89,7 @@ void Refinement::evaluate_chunk(std::size_t number, const TakeSample& take_sampl
   const auto& chunk = chunks_[number];
   if (chunk.state != Resolution::whole) {
     evaluate_small(number);
-  } else if (chunk.written < k_chunk) {
+  } else if (chunk.written < range_of(number).nbytes()) {
     keep_small(number);  // the kernel provided no huge page, or split it
   } else if (max_small_ != 0) {
     evaluate_whole(number, take_sample(number));
@@ -111,7 +117,8 @@ void Refinement::evaluate_small(std::size_t number) noexcept {
   if (chunk.state == Resolution::always_small || chunk.state == Resolution::requested) {
     return;
   }
-  const auto share = static_cast<double>(chunk.written) / k_chunk;
+  const auto share =
+      static_cast<double>(chunk.written) / static_cast<double>(range_of(number).nbytes());
   if (share <= costs_.max_sparse_share() || chunk.state == Resolution::initial) {
     trials_ += chunk.state == Resolution::on_trial ? k_trials_after_success : 0;
     chunk.state = Resolution::small;
@@ -192,7 +199,7 @@ void Refinement::request_small(std::size_t number) noexcept {
 const std::vector<std::size_t>& Refinement::release_small_except(const RangeSet& needed) noexcept {
   changes_.merge.clear();
   std::erase_if(requested_, [&](std::size_t number) {
-    if (needed.overlaps({number * k_chunk, (number + 1) * k_chunk})) {
+    if (needed.overlaps(range_of(number))) {
       return false;
     }
     const bool too_many = small_ > max_small_;

@@ -30,8 +30,9 @@ namespace isthmus::tracking {
 // A chunk is a huge page; chunks are numbered from the beginning of the memory.
 class Refinement {
  public:
-  // Throws std::bad_alloc; no other function of this class throws.
-  Refinement(std::size_t chunks, const PageCosts& costs);
+  // The last chunk may lie only partly in the memory. Throws std::bad_alloc; no other function of
+  // this class throws.
+  Refinement(std::size_t nbytes, const PageCosts& costs);
 
   // Chunks that must now be split into small pages, and merged into huge pages.
   struct Changes {
@@ -72,6 +73,7 @@ class Refinement {
     Resolution state = Resolution::whole;
   };
 
+  [[nodiscard]] ByteRange range_of(std::size_t number) const noexcept;
   void count(const RangeSet& found) noexcept;
   void evaluate_chunk(std::size_t number, const TakeSample& take_sample) noexcept;
   void evaluate_whole(std::size_t number, bool has_changed) noexcept;
@@ -82,6 +84,7 @@ class Refinement {
   void select_candidates() noexcept;
   void split_candidates() noexcept;
 
+  const std::size_t nbytes_;
   std::vector<Chunk> chunks_;
   std::vector<std::size_t> touched_;     // chunks that this scan reported
   std::vector<std::size_t> candidates_;  // those of `touched_` that may be split

@@ -16,32 +16,38 @@ namespace {
 
 using os::k_huge_page;
 
-std::size_t whole_chunks(std::size_t nbytes, Granularity granularity) noexcept {
-  return granularity == Granularity::automatic ? nbytes / k_huge_page : 0;
+// The bytes of the memory that are tracked by huge pages or small ones, whichever is cheaper.
+std::size_t refined_bytes(const PageMappings& mappings, const Request& request) noexcept {
+  return request.granularity == Granularity::automatic && mappings.huge_pages() != 0
+             ? request.nbytes
+             : 0;
 }
 
 }  // namespace
+
+std::size_t whole_pages(std::size_t nbytes) noexcept {
+  return round_up(nbytes, nbytes < k_min_huge_bytes ? os::page_size() : k_huge_page);
+}
 
 WatchedPages::WatchedPages(const PageMappings& mappings, const Request& request)
     : mappings_{mappings},
       nbytes_{request.nbytes},
       granularity_{request.granularity},
-      refinement_{whole_chunks(request.nbytes, request.granularity),
+      refinement_{refined_bytes(mappings, request),
                   PageCosts{small_fault_time(), request.copied_by}},
-      samples_{request.copied_by == CopiedBy::nothing
-                   ? 0
-                   : whole_chunks(request.nbytes, request.granularity)} {}
+      samples_{request.copied_by == CopiedBy::nothing ? 0 : refined_bytes(mappings, request)} {}
 
 bool WatchedPages::begins_small() const noexcept {
   return granularity_ == Granularity::page || refinement_.begins_small();
 }
 
 Result<void> WatchedPages::begin(os::WrittenPages& written_pages) {
-  const auto huge = nbytes_ / k_huge_page * k_huge_page;
-  bool is_watched = huge != 0
+  const bool is_huge = mappings_.huge_pages() != 0;
+  bool is_watched = is_huge
                         ? written_pages.watch(mappings_.view, mappings_.nbytes)
                         : written_pages.scan(mappings_.view, mappings_.nbytes, [](void*, void*) {});
-  if (is_watched && huge != 0 && begins_small() && !written_pages.split(mappings_.view, huge)) {
+  if (is_watched && is_huge && begins_small() &&
+      !written_pages.split(mappings_.view, mappings_.nbytes)) {
     is_watched = granularity_ == Granularity::automatic;
     refinement_.keep_all();
   }
@@ -82,8 +88,12 @@ void WatchedPages::collect(std::vector<ByteRange>& records) {
 }
 
 std::size_t WatchedPages::granule() const noexcept {
-  return granularity_ == Granularity::automatic && nbytes_ >= k_huge_page ? k_huge_page
-                                                                          : os::page_size();
+  return granularity_ == Granularity::automatic && mappings_.huge_pages() != 0 ? k_huge_page
+                                                                               : os::page_size();
+}
+
+ByteRange WatchedPages::chunk_range(std::size_t chunk) const noexcept {
+  return {chunk * k_huge_page, std::min((chunk + 1) * k_huge_page, nbytes_)};
 }
 
 // A huge page that is split or merged is already completely in `found_`. The caller copies these
@@ -105,7 +115,7 @@ void WatchedPages::take(os::WrittenPages& written_pages, RangeSet& written) {
 void WatchedPages::change(os::WrittenPages& written_pages, const Refinement::Changes& changes) {
   for (const auto each : changes.merge) {
     auto* const at = mappings_.view + each * k_huge_page;
-    found_.add(ByteRange{each * k_huge_page, (each + 1) * k_huge_page});
+    found_.add(chunk_range(each));
     // A failure is ignored: the next scan then reports too many pages, never too few.
     if (written_pages.merge(at, k_huge_page)) {
       static_cast<void>(written_pages.scan(at, k_huge_page, [](void*, void*) {}));
@@ -128,7 +138,7 @@ void WatchedPages::refine(os::WrittenPages& written_pages, const ByteRange& rang
   ISTHMUS_EXPECTS(range.begin < range.end, range.begin, range.end);
   const auto first = range.begin / k_huge_page, last = (range.end - 1) / k_huge_page;
   const auto is_partly_covered = [&](std::size_t chunk) {
-    return !range.covers({chunk * k_huge_page, (chunk + 1) * k_huge_page});
+    return !range.covers(chunk_range(chunk));
   };
   for (const auto chunk : {first, last}) {
     if (!is_partly_covered(chunk)) {
@@ -174,31 +184,38 @@ void WatchedPages::change_unwritten(os::WrittenPages& written_pages, std::size_t
   copy_unwatched(before.get(), mappings_.library + first, k_huge_page);
   const bool is_reported = written_pages.scan(
       mappings_.view + first, k_huge_page, [this](void* source, void* destination) {
-        unevaluated_.push_back(
-            {static_cast<std::size_t>(static_cast<std::byte*>(source) - mappings_.view),
-             static_cast<std::size_t>(static_cast<std::byte*>(destination) - mappings_.view)});
+        const auto begin = static_cast<std::byte*>(source) - mappings_.view;
+        const auto end = static_cast<std::byte*>(destination) - mappings_.view;
+        add_unevaluated({static_cast<std::size_t>(begin), static_cast<std::size_t>(end)});
       });
   if (!is_reported) {
-    unevaluated_.push_back({first, first + k_huge_page});
+    add_unevaluated(chunk_range(chunk));
   }
   change(mappings_.view + first);
   record_differences(first, before.get());
 }
 
-// The caller has reserved capacity for every second page.
 void WatchedPages::record_differences(std::size_t first, const std::byte* before) noexcept {
   const auto page = os::page_size();
   for (std::size_t at = 0; at < k_huge_page; at += page) {
-    if (same_unwatched(before + at, mappings_.library + first + at, page)) {
-      continue;
+    if (!same_unwatched(before + at, mappings_.library + first + at, page)) {
+      add_unevaluated({first + at, first + at + page});
     }
-    const auto begin = first + at;
-    if (!unevaluated_.empty() && unevaluated_.back().end == begin) {
-      unevaluated_.back().end += page;
-    } else {
-      ISTHMUS_EXPECTS(unevaluated_.size() < unevaluated_.capacity());
-      unevaluated_.push_back({begin, begin + page});
-    }
+  }
+}
+
+// Pages of the last huge page may lie beyond the memory. The caller has reserved capacity for every
+// second page.
+void WatchedPages::add_unevaluated(const ByteRange& range) noexcept {
+  const ByteRange clipped{range.begin, std::min(range.end, nbytes_)};
+  if (clipped.begin >= clipped.end) {
+    return;
+  }
+  if (!unevaluated_.empty() && unevaluated_.back().end == clipped.begin) {
+    unevaluated_.back().end = clipped.end;
+  } else {
+    ISTHMUS_EXPECTS(unevaluated_.size() < unevaluated_.capacity());
+    unevaluated_.push_back(clipped);
   }
 }
 

@@ -13,6 +13,7 @@
 
 #include "core/range_set.hpp"
 #include "core/status.hpp"
+#include "os/pages.hpp"
 #include "os/written_pages.hpp"
 #include "tracking/mechanism.hpp"
 #include "tracking/page_samples.hpp"
@@ -21,11 +22,18 @@
 
 namespace isthmus::tracking {
 
+// Memory of this size or more consists of whole huge pages. Otherwise the page faults of a program
+// that writes all of it would take longer than copies of it. At most as much memory is unused.
+inline constexpr std::size_t k_min_huge_bytes = std::size_t{1} << 20;
+// Returns the size of the pages of a memory of `nbytes` bytes.
+[[nodiscard]] std::size_t whole_pages(std::size_t nbytes) noexcept;
+
 // The addresses of the same pages in both mappings: that of the program and that of the library.
 struct PageMappings {
   std::byte* view = nullptr;
   std::byte* library = nullptr;
-  std::size_t nbytes = 0;  // whole pages
+  std::size_t nbytes = 0;  // whole pages, and whole huge pages from 2 MiB on
+  [[nodiscard]] std::size_t huge_pages() const noexcept { return nbytes / os::k_huge_page; }
 };
 
 class WatchedPages {
@@ -41,7 +49,7 @@ class WatchedPages {
   // Whether the memory is tracked by small pages when `begin` returns.
   [[nodiscard]] bool begins_small() const noexcept;
 
-  // Starts watching the pages of memory of 2 MiB or more; smaller memory lies in a segment that is
+  // Starts watching the pages of memory in huge pages; other memory lies in a segment that is
   // watched already. All pages then count as unwritten.
   [[nodiscard]] Result<void> begin(os::WrittenPages& written_pages);
   // Reserves capacity for the result of one step of the kernel's scan. Throws std::bad_alloc.
@@ -59,10 +67,12 @@ class WatchedPages {
   void coarsen(os::WrittenPages& written_pages, const RangeSet& needed);
 
  private:
+  [[nodiscard]] ByteRange chunk_range(std::size_t chunk) const noexcept;
   void collect(std::vector<ByteRange>& records);
   template <class Change>
   void change_unwritten(os::WrittenPages& written_pages, std::size_t chunk, Change change);
   void record_differences(std::size_t first, const std::byte* before) noexcept;
+  void add_unevaluated(const ByteRange& range) noexcept;
   void change(os::WrittenPages& written_pages, const Refinement::Changes& changes);
 
   const PageMappings mappings_;

@@ -14,6 +14,7 @@
 #include "tracked_fixture.hpp"
 #include "tracking/page_costs.hpp"
 #include "tracking/take_all.hpp"
+#include "tracking/watched_pages.hpp"
 
 namespace isthmus::tracking {
 namespace {
@@ -167,6 +168,39 @@ TEST_F(page_memory_test, little_memory_is_reported_by_pages_until_it_is_written_
   const auto found = taken(*memory);  // a small page if the kernel has no huge pages
   EXPECT_TRUE(found == chunk_of(*memory, 5) || found == page_of(*memory, 5));
   EXPECT_EQ(memory->granule_of(found), found.nbytes());
+}
+
+// So also the end of the memory is copied as a huge page if it is always written.
+TEST_F(page_memory_test, a_partial_huge_page_is_reported_as_a_whole_if_it_is_written_densely) {
+  for (const auto nbytes : {k_min_huge_bytes, 3 * k_mib + 5, k_large - k_mib - 5}) {
+    const auto memory = make(nbytes);
+    const RangeSet last{{(nbytes - 1) / os::k_huge_page * os::k_huge_page, nbytes}};
+    for (int round = 0; round < 3; ++round) {
+      write(*memory, *last.begin());
+      EXPECT_EQ(taken(*memory), last);
+    }
+    memory->view()[nbytes - 1] = std::byte{1};
+    const auto found = taken(*memory);
+    EXPECT_TRUE(found == last || found == page_of(*memory, nbytes - 1)) << nbytes;
+    EXPECT_GE(memory->granule_of(found), found.nbytes());
+    memory->refine({nbytes - 10, nbytes});
+    EXPECT_TRUE(taken(*memory).empty());
+    memory->view()[nbytes - 1] = std::byte{2};
+    EXPECT_EQ(taken(*memory), page_of(*memory, nbytes - 1));
+    memory->coarsen({});
+    EXPECT_TRUE(taken(*memory).empty());
+  }
+}
+
+TEST_F(page_memory_test, less_than_a_huge_page_is_always_reported_by_pages_if_it_is_little) {
+  const auto memory = make(k_min_huge_bytes - 1);
+  EXPECT_EQ(memory->granule(), os::page_size());
+  for (int round = 0; round < 3; ++round) {
+    write(*memory, {0, memory->nbytes()});
+    EXPECT_EQ(taken(*memory).nbytes(), memory->nbytes());
+    memory->view()[300'000] = std::byte{1};
+    EXPECT_EQ(taken(*memory), page_of(*memory, 300'000));
+  }
 }
 
 TEST_F(page_memory_test, knows_the_granule_of_each_report_until_it_is_copied) {

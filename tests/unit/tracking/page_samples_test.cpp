@@ -13,7 +13,7 @@ namespace {
 
 TEST(page_samples_test, of_unchanged_memory_never_differ) {
   const bytes memory(2 * os::k_huge_page);
-  PageSamples samples{2};
+  PageSamples samples{2 * os::k_huge_page};
   for (int round = 0; round < 100; ++round) {
     EXPECT_FALSE(samples.take(0, memory.data()));
     EXPECT_FALSE(samples.take(1, memory.data()));
@@ -22,7 +22,7 @@ TEST(page_samples_test, of_unchanged_memory_never_differ) {
 
 TEST(page_samples_test, differ_once_if_everything_changed) {
   bytes memory(os::k_huge_page);
-  PageSamples samples{1};
+  PageSamples samples{1 * os::k_huge_page};
   for (int value = 1; value < 20; ++value) {
     std::fill(memory.begin(), memory.end(), static_cast<std::byte>(value));
     EXPECT_TRUE(samples.take(0, memory.data()));
@@ -33,7 +33,7 @@ TEST(page_samples_test, differ_once_if_everything_changed) {
 TEST(page_samples_test, differ_in_proportion_to_the_changed_pages) {
   const auto page = os::page_size();
   bytes memory(os::k_huge_page);
-  PageSamples samples{1};
+  PageSamples samples{1 * os::k_huge_page};
   constexpr int k_rounds = 2000;
   int changed = 0;
   for (int round = 0; round < k_rounds; ++round) {
@@ -47,7 +47,7 @@ TEST(page_samples_test, differ_in_proportion_to_the_changed_pages) {
 
 TEST(page_samples_test, writes_of_the_library_are_no_change) {
   bytes memory(3 * os::k_huge_page);
-  PageSamples samples{3};
+  PageSamples samples{3 * os::k_huge_page};
   std::fill(memory.begin(), memory.end(), std::byte{1});
   samples.refresh({0, os::k_huge_page + 5}, memory.data());
   samples.refresh({2 * os::k_huge_page + os::page_size(), 3 * os::k_huge_page + 50}, memory.data());
@@ -56,9 +56,19 @@ TEST(page_samples_test, writes_of_the_library_are_no_change) {
   EXPECT_TRUE(samples.take(2, memory.data()));
 }
 
+TEST(page_samples_test, of_a_partial_huge_page_are_taken_where_it_has_bytes) {
+  const auto nbytes = os::k_huge_page + 3 * os::page_size();
+  bytes memory(2 * os::k_huge_page);
+  PageSamples samples{nbytes};
+  for (int value = 1; value < 50; ++value) {
+    std::fill_n(memory.begin(), nbytes, static_cast<std::byte>(value));
+    EXPECT_TRUE(samples.take(1, memory.data()));
+  }
+}
+
 TEST(page_samples_test, of_chunks_are_independent) {
   bytes memory(3 * os::k_huge_page);
-  PageSamples samples{3};
+  PageSamples samples{3 * os::k_huge_page};
   std::fill(memory.begin() + os::k_huge_page, memory.begin() + 2 * os::k_huge_page, std::byte{1});
   EXPECT_FALSE(samples.take(0, memory.data()));
   EXPECT_TRUE(samples.take(1, memory.data()));

@@ -24,7 +24,7 @@ constexpr double k_max = 1.05;  // of a whole copy
 class Model {
  public:
   Model(std::size_t chunks, CopiedBy copied_by, std::chrono::nanoseconds fault = k_fault)
-      : costs_{fault, copied_by}, policy_{chunks, costs_}, chunks_(chunks) {
+      : costs_{fault, copied_by}, policy_{chunks * k_chunk, costs_}, chunks_(chunks) {
     for (auto& each : chunks_) {
       each.is_small = policy_.begins_small();
     }
@@ -276,7 +276,7 @@ TEST_P(refinement_test, nothing_is_small_without_copies) {
 TEST_F(refinement_model, requested_ones_become_whole_when_the_bound_is_exceeded) {
   const PageCosts costs{k_fault, CopiedBy::device};
   const auto max = costs.max_small(k_chunks);
-  Refinement policy{k_chunks, costs};
+  Refinement policy{k_chunks * k_chunk, costs};
   for (std::size_t chunk = 0; chunk < 2 * max; ++chunk) {
     policy.request_small(chunk);
     policy.request_small(chunk);
@@ -335,6 +335,21 @@ TEST_P(refinement_test, small_pages_of_the_kernels_own_are_left) {
   }
   EXPECT_EQ(model.small(), 0U);
   EXPECT_EQ(model.policy().small(), k_chunks);
+}
+
+TEST_F(refinement_model, a_partial_last_chunk_is_written_densely_if_all_of_it_is) {
+  const PageCosts costs{k_fault, CopiedBy::device};
+  const std::size_t nbytes = k_chunk + 10 * k_page + 5;
+  Refinement policy{nbytes, costs};
+  ASSERT_TRUE(policy.begins_small());
+  const auto unchanged = [](std::size_t) { return false; };
+  const RangeSet last{{k_chunk, nbytes}}, one_page{{k_chunk + 10 * k_page, nbytes}};
+  EXPECT_TRUE(policy.evaluate({{0, nbytes}}, unchanged).merge.empty());  // it is filled
+  EXPECT_TRUE(policy.evaluate(one_page, unchanged).merge.empty());
+  EXPECT_EQ(policy.evaluate(last, unchanged).merge, std::vector<std::size_t>{1});
+  EXPECT_TRUE(policy.is_whole(1));
+  EXPECT_TRUE(policy.evaluate(last, unchanged).merge.empty());
+  EXPECT_TRUE(policy.is_whole(1));
 }
 
 TEST_F(refinement_model, of_no_chunk_changes_nothing) {
