@@ -32,7 +32,7 @@ class NumpyFunctions:
         outputs = options.get("out", ())
         if any(map(_is_foreign, (*inputs, *outputs))):
             return NotImplemented  # the other library decides
-        result = getattr(ufunc, method)(*_viewed(inputs), **_viewed(options))
+        result = getattr(ufunc, method)(*viewed(inputs), **viewed(options))
         if not any(map(is_ours, outputs)):
             return result
         return outputs[0] if len(outputs) == 1 else _replaced(result, outputs)
@@ -47,7 +47,7 @@ class NumpyFunctions:
         if function.__name__ in _WITHOUT_ELEMENTS:
             # NumPy's own implementation, called with the arguments as they are.
             return np.empty(0).__array_function__(function, (), args, kwargs)
-        result = function(*_viewed(args), **_viewed(kwargs))
+        result = function(*viewed(args), **viewed(kwargs))
         out = kwargs.get("out")
         return out if is_ours(out) else result
 
@@ -78,14 +78,14 @@ def _is_foreign(operand: object) -> bool:
     return not isinstance(operand, np.ndarray)
 
 
-def _viewed(argument: Any) -> Any:
+def viewed(argument: Any) -> Any:
     """The argument, with views in place of our objects, also in lists, tuples and dictionaries."""
     if is_ours(argument):
         return _view_of(argument)
     if type(argument) in (list, tuple):
-        return type(argument)(map(_viewed, argument))
+        return type(argument)(map(viewed, argument))
     if type(argument) is dict:
-        return {key: _viewed(value) for key, value in argument.items()}
+        return {key: viewed(value) for key, value in argument.items()}
     return argument
 
 

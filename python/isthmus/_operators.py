@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ._core import _is_array, _is_of_numpy
-from ._numpy_functions import NumpyFunctions, is_ours
+from ._numpy_functions import NumpyFunctions, is_ours, viewed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 def _compute(function: str, *operands: Any, **options: Any) -> Any:
     import numpy as np
 
-    return getattr(np, function)(*operands, **options)
+    # On views: calls that NumPy has to dispatch take twice as long.
+    return getattr(np, function)(*viewed(operands), **viewed(options))
 
 
 def _is_operand(obj: object) -> bool:
@@ -72,7 +73,8 @@ def _reflected(function: str) -> Operator:
 def _in_place(function: str, reflected: str) -> Operator:
     def operator(self: Any, other: Any) -> Any:
         if _is_operand(other):
-            return _compute(function, self, other, out=self)
+            _compute(function, self, other, out=self)
+            return self
         return _foreign(reflected, self, other)
 
     return operator
