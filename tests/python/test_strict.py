@@ -19,6 +19,7 @@ from test_testing_plugin import run
 
 import isthmus
 from isthmus import Array, Buffer, Event, PortabilityWarning, Queue
+from isthmus.testing import plugin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -289,5 +290,11 @@ def test_the_plug_in_is_strict(pytester: pytest.Pytester, monkeypatch: pytest.Mo
     """
     monkeypatch.delenv("ISTHMUS_STRICT", raising=False)
     run(pytester, body).assert_outcomes(passed=2)
+
+
+def test_the_plug_in_leaves_the_choice_to_the_environment(
+    pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("ISTHMUS_STRICT", "0")
-    run(pytester, body).assert_outcomes(passed=1, failed=1)
+    plugin.pytest_configure(pytestconfig)
+    assert isthmus.set_strict(False) is False

@@ -116,6 +116,19 @@ if HIDES_NUMPY:  # of a PyTorch from before DLPack 1.0
 gone = isthmus.ones(3, **HOST)
 gone.free()
 refused(lambda: torch.from_dlpack(gone), isthmus.ClosedError)
+ours = isthmus.ones(3, kind="device", device="host")
+with isthmus.strict():
+    refused(lambda: torch.from_dlpack(ours), BufferError)
+with warnings.catch_warnings(record=True) as issued:
+    warnings.simplefilter("always")
+    theirs = torch.from_dlpack(ours)
+assert [(each.category, each.filename) for each in issued] == [
+    (isthmus.PortabilityWarning, "<string>")  # the caller's file, not PyTorch's
+]
+theirs += 1
+assert ours.tolist() == [2, 2, 2]
+for combine in (lambda: ours + theirs, lambda: theirs + ours, lambda: ours == theirs):
+    assert "torch.from_dlpack(x)" in refused(combine, TypeError)
 """,
 }
 
