@@ -19,6 +19,7 @@ from test_testing_plugin import run
 
 import isthmus
 from isthmus import Array, Buffer, Event, PortabilityWarning, Queue
+from isthmus.compat.rmm import DeviceBuffer
 from isthmus.testing import plugin
 
 if TYPE_CHECKING:
@@ -190,6 +191,16 @@ def test_freed_memory_is_not_exported(host: Queue) -> None:
     for take in (np.asarray, memoryview, np.from_dlpack):
         with pytest.raises(isthmus.ClosedError):
             take(array)
+
+
+def test_rmms_buffers_are_exported_to_no_host(host: Queue) -> None:
+    with host.device:
+        buffer = DeviceBuffer(size=8)
+        assert buffer.buffer.kind == "device"
+        assert not hasattr(buffer, "__array_interface__")
+        for export_to in (buffer.__dlpack__, buffer.__dlpack_device__):
+            with pytest.raises(BufferError, match="device"):
+                export_to()
 
 
 def is_refused(array: Array) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isthmus import Buffer, ClosedError
+from isthmus import Buffer, ClosedError, strict
 from isthmus.compat.rmm import _device
 from isthmus.compat.rmm._sizes import count_of
 
@@ -305,15 +305,18 @@ class DeviceBuffer:
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
-        return self.buffer.__array_interface__
+        with strict():  # RMM's device memory is never host memory
+            return self.buffer.__array_interface__
 
     def __dlpack__(self, **arguments: Any) -> Any:
-        """As ``isthmus.Buffer.__dlpack__``, with its arguments and errors."""
-        return self.buffer.__dlpack__(**arguments)
+        """As ``isthmus.Buffer.__dlpack__`` in strict mode, with its arguments and errors."""
+        with strict():
+            return self.buffer.__dlpack__(**arguments)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """As ``isthmus.Buffer.__dlpack_device__``."""
-        return self._memory.__dlpack_device__()
+        """As ``isthmus.Buffer.__dlpack_device__`` in strict mode."""
+        with strict():
+            return self._memory.__dlpack_device__()
 
     def __repr__(self) -> str:
         if self._memory.freed:
