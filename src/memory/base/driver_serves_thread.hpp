@@ -3,12 +3,14 @@
 // Marks calls of the program's allocation functions, within which the driver serves buffers.
 
 #include "core/tls.hpp"
+#include "memory/base/using_block.hpp"
 
 namespace isthmus {
 
 // While an object of this class exists, buffers that the calling thread creates without a resource
-// are allocated by the driver. A resource creates one while it calls the program's allocation
-// functions, because that resource may be the upstream of a pool.
+// are allocated by the driver, except in `using` blocks that it enters meanwhile. A resource
+// creates one while it calls the program's allocation functions, because that resource may be the
+// upstream of a pool.
 class DriverServesThread {
  public:
   DriverServesThread() noexcept { ++depth_; }
@@ -18,6 +20,7 @@ class DriverServesThread {
   [[nodiscard]] static bool is_active() noexcept { return depth_ != 0; }
 
  private:
+  const WithoutCurrentResource without_current_;
   ISTHMUS_TLS_MODEL static inline thread_local constinit int depth_ = 0;
 };
 

@@ -7,6 +7,7 @@
 #include "core/interrupt.hpp"
 #include "core/lock_guard.hpp"
 #include "core/never_destroyed.hpp"
+#include "memory/base/using_block.hpp"
 
 namespace isthmus {
 namespace {
@@ -16,6 +17,15 @@ thread_local const OomCallback* current_callback = nullptr;
 
 }  // namespace
 
+// The current resource may be the one that has no memory left.
+std::uint64_t OomCallback::call_function(const isthmus_oom_request_t& request) const noexcept {
+  const WithoutCurrentResource without_current;
+  current_callback = this;
+  const auto bytes = function_(user_.object(), &request);
+  current_callback = nullptr;
+  return bytes;
+}
+
 std::uint64_t OomCallback::call(const isthmus_oom_request_t& request) noexcept {
   {
     const LockGuard hold{lock_};
@@ -24,9 +34,7 @@ std::uint64_t OomCallback::call(const isthmus_oom_request_t& request) noexcept {
     }
     ++running_;
   }
-  current_callback = this;
-  const auto bytes = function_(user_.object(), &request);
-  current_callback = nullptr;
+  const auto bytes = call_function(request);
   const LockGuard hold{lock_};
   --running_;
   ended_.notify_all();

@@ -35,6 +35,7 @@ class OomCallback final : public RefCounted {
 
  private:
   ~OomCallback() override = default;
+  std::uint64_t call_function(const isthmus_oom_request_t& request) const noexcept;
   // Waits until no call is in progress. Returns false if one still is at `until`.
   [[nodiscard]] bool wait_for_calls(const os::Deadline& until) noexcept;
 

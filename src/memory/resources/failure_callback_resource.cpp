@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "memory/resources/failure_callback_resource.hpp"
 
+#include "memory/base/using_block.hpp"
 #include "memory/resources/users_error.hpp"
 
 namespace isthmus {
+
+// The function may allocate, and this resource may be the current one.
+Status FailureCallbackResource::call(std::size_t nbytes, int& retry, const char*& message) const {
+  const WithoutCurrentResource without_current;
+  return function_(owner_.object(), nbytes, &retry, &message);
+}
 
 Result<void*> FailureCallbackResource::allocate(std::size_t nbytes, std::size_t alignment,
                                                 Queue& queue) {
@@ -14,7 +21,7 @@ Result<void*> FailureCallbackResource::allocate(std::size_t nbytes, std::size_t 
     }
     int retry = 0;
     const char* message = nullptr;
-    const auto status = function_(owner_.object(), nbytes, &retry, &message);
+    const auto status = call(nbytes, retry, message);
     if (status != ISTHMUS_OK) {
       return callback_error("the failure callback", status, message);
     }

@@ -25,6 +25,8 @@ class FailureCallbackResource final : public Adaptor {
   }
 
  private:
+  [[nodiscard]] Status call(std::size_t nbytes, int& retry, const char*& message) const;
+
   const isthmus_failure_function_t function_;
   const Owner owner_;
 };
