@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <isthmus/buffer.hpp>
-#include <isthmus/default_pool.hpp>
+#include <isthmus/current_resource.hpp>
 #include <isthmus/layout.hpp>
 
 #include <string>
@@ -20,10 +20,10 @@ inline namespace v1 {
 struct array_options {
   queue_choice queue{};          // {}: the default queue of the default device
   std::size_t alignment = 0;     // of the first element; 0: the device's base alignment
-  isthmus::resource resource{};  // {}: the default pool of the kind, see default_pool.hpp
-  // The kind (shared or host) to use, from its default pool, if no memory of the requested kind is
-  // left. `unknown`: no fallback; the request throws out_of_memory. The array's kind() reports the
-  // kind used.
+  isthmus::resource resource{};  // {}: the current one of the kind, see current_resource.hpp
+  // The kind (shared or host) to use, from its current resource, if no memory of the requested kind
+  // is left. `unknown`: no fallback; the request throws out_of_memory. The array's kind() reports
+  // the kind used.
   v1::kind fallback = v1::kind::unknown;
 };
 
@@ -37,9 +37,9 @@ namespace detail {
       {.queue = queue,
        .alignment = options.alignment,
        .resource = options.resource ? options.resource
-                                    : find_default_pool(kind, queue.get(), pool_use::arrays)});
+                                    : find_current_resource(kind, queue.get(), pool_use::arrays)});
 }
-// Allocates as requested or, if no memory is left, from the default pool of the fallback kind.
+// Allocates as requested or, if no memory is left, from the current resource of the fallback kind.
 [[nodiscard]] inline buffer allocate(std::size_t nbytes, isthmus::kind kind,
                                      const array_options& options) {
   const queue queue = chosen_queue(options.queue);

@@ -31,7 +31,7 @@ class host_view;
 struct buffer_options {
   queue_choice queue{};          // {}: the default queue of the default device
   std::size_t alignment = 0;     // in bytes, a power of two; 0: the device's base alignment
-  isthmus::resource resource{};  // {}: the default pool of buffers, see default_pool.hpp
+  isthmus::resource resource{};  // {}: the current one, see current_resource.hpp
 };
 
 // Options of buffer::adopt().

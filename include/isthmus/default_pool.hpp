@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The default pools, which serve requests that name no resource. There is one per context, device
-// and kind of memory, for the whole process and all languages (isthmus_default_pool).
+// The default pools, which serve requests that name no resource unless another resource is current
+// (current_resource.hpp). There is one per context, device and kind of memory, for the whole
+// process and all languages (isthmus_default_pool).
 //
 //   isthmus::default_pool(isthmus::kind::device, queue).trim();   // returns free memory
 //

@@ -240,7 +240,7 @@ typedef struct isthmus_unified_options_s {
   int32_t by_page;                   /* always tracks 4 KiB pages: for sparse writes */
   isthmus_dirty_tracking_t tracking; /* UNSUPPORTED on first use if unavailable */
   size_t element_bytes;              /* a write to a byte dirties its whole element; 0: one byte */
-  isthmus_resource_t* resource;      /* of the device copy; NULL: the default pool of buffers */
+  isthmus_resource_t* resource;      /* of the device copy; NULL: the current resource */
 } isthmus_unified_options_t;
 
 typedef struct isthmus_unified_info_s {

@@ -104,6 +104,7 @@ typedef struct isthmus_context_t isthmus_context_t; /* USM belongs to a context 
 typedef struct isthmus_queue_t isthmus_queue_t;     /* in order */
 typedef struct isthmus_event_t isthmus_event_t;
 typedef struct isthmus_resource_t isthmus_resource_t; /* allocates memory of one kind */
+typedef struct isthmus_using_t isthmus_using_t;       /* a block with a current resource */
 typedef struct isthmus_scope_t isthmus_scope_t;       /* counts allocations made within it */
 typedef struct isthmus_budget_t isthmus_budget_t;     /* a limit shared by several pools */
 typedef struct isthmus_buffer_t isthmus_buffer_t;
@@ -425,8 +426,10 @@ ISTHMUS_API isthmus_status_t isthmus_event_info(isthmus_event_t* event,
 
 /* ---- memory resources ------------------------------------------------------------------------ */
 
-/* The driver's allocator for one kind on one context and device; NULL device: the first of the
- * context. */
+/* The driver's allocator for one kind on one context and device. `context` NULL: the default
+ * context of `device`; `device` NULL: the first of `context`; INVALID_ARGUMENT if both are NULL.
+ * The other functions that create resources take the two in the same way. isthmus_queue_info
+ * reports those of a queue. */
 ISTHMUS_API isthmus_status_t
 isthmus_resource_provider(isthmus_context_t* context, isthmus_device_t* device, isthmus_kind_t kind,
                           isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
@@ -526,22 +529,73 @@ ISTHMUS_API isthmus_status_t
 isthmus_resource_pool_over(isthmus_resource_t* upstream, const isthmus_pool_options_t* options,
                            isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
 
-/* The default pool, which serves requests without a resource. There is one for each kind of memory
- * of a device in a context, for all languages. `queue` NULL: the default queue. A pool is created
- * on first use, with the default options except `decay_ns`, which is 10 s: memory that was not used
- * for that long is returned to the driver. The pool lives while it is referenced or its memory is
- * in use. ISTHMUS_DEFAULT_POOL_OF_ARRAYS selects the pool of arrays, the default of C++ and Python,
- * instead of that of buffers. The two are the same pool except on devices with ISTHMUS_CAN_IPC
- * whose memory can move (CUDA). There buffers are allocated from a pool with ISTHMUS_POOL_NO_REMAP,
- * so that isthmus_buffer_ipc_handle and other libraries can share their memory with other
- * processes. UNSUPPORTED for a kind that the device lacks. Takes about 10 ns. */
-enum { ISTHMUS_DEFAULT_POOL_OF_ARRAYS = 1u << 0 };
+/* The default pool, which serves requests without a resource unless another resource is current
+ * (isthmus_current_resource). There is one for each kind of memory of a device in a context, for
+ * all languages. `queue` NULL: the default queue. A pool is created on first use, with the default
+ * options except `decay_ns`, which is 10 s: memory that was not used for that long is returned to
+ * the driver. The pool lives while it is referenced or its memory is in use.
+ * ISTHMUS_DEFAULT_POOL_OF_ARRAYS selects the pool of arrays, the default of C++ and Python, instead
+ * of that of buffers. The two are the same pool except on devices with ISTHMUS_CAN_IPC whose memory
+ * can move (CUDA). There buffers are allocated from a pool with ISTHMUS_POOL_NO_REMAP, so that
+ * isthmus_buffer_ipc_handle and other libraries can share their memory with other processes.
+ * UNSUPPORTED for a kind that the device lacks. Takes about 10 ns. */
+enum {
+  ISTHMUS_DEFAULT_POOL_OF_ARRAYS = 1u << 0,
+  ISTHMUS_NO_DEFAULT_POOL = 1u << 1 /* for isthmus_current_resource */
+};
 ISTHMUS_API isthmus_status_t isthmus_default_pool(isthmus_queue_t* queue, isthmus_kind_t kind,
                                                   uint32_t flags,
                                                   isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
 /* Makes all default pools return their free memory to the drivers. `bytes` (may be NULL) receives
  * the number of bytes returned. */
 ISTHMUS_API isthmus_status_t isthmus_default_pools_trim(uint64_t* bytes) ISTHMUS_NOEXCEPT;
+
+/* The current resource serves requests that name no resource: buffers, unified buffers, and the
+ * arrays of C++ and Python. It is the first of these:
+ *  - the resource of the innermost `using` block of the calling thread that decides about the
+ *    request (isthmus_using_create),
+ *  - the resource that was set for the process (isthmus_current_resource_set),
+ *  - the default pool.
+ * A resource serves requests of its kind in its context on its device; of host kind, those on any
+ * device of the context. A unified buffer keeps the resource that was current when it was created.
+ * While a resource calls a function of the program (a custom resource, a failure callback, an
+ * out-of-memory callback), the thread has no current resource, except in blocks that the function
+ * enters: otherwise the resource could request memory from itself.
+ *
+ * Returns the resource that is current for `kind` on `queue` (NULL: the default queue). `flags` as
+ * for isthmus_default_pool; with ISTHMUS_NO_DEFAULT_POOL, `resource` receives NULL instead of the
+ * default pool. Takes about as long as isthmus_default_pool. UNSUPPORTED as there. */
+ISTHMUS_API isthmus_status_t isthmus_current_resource(isthmus_queue_t* queue, isthmus_kind_t kind,
+                                                      uint32_t flags, isthmus_resource_t** resource)
+    ISTHMUS_NOEXCEPT;
+/* Makes `resource` the current one of the process for its kind, context and device, in place of the
+ * previous one, for requests from now on. The library holds a reference to it, and thereby to its
+ * context, until it is replaced or reset, and does not release it when the process exits. NULL
+ * restores the default pools of every kind, context and device. */
+ISTHMUS_API isthmus_status_t isthmus_current_resource_set(isthmus_resource_t* resource)
+    ISTHMUS_NOEXCEPT;
+/* Restores the default pool of the process for one kind in the context of `queue` (NULL: the
+ * default queue) on its device. Does nothing if no resource was set. UNSUPPORTED for a kind that
+ * the device lacks. */
+ISTHMUS_API isthmus_status_t isthmus_current_resource_reset(isthmus_queue_t* queue,
+                                                            isthmus_kind_t kind) ISTHMUS_NOEXCEPT;
+/* The address of a counter that is 0 while the default pools serve all requests of the process: no
+ * resource is set and no `using` block exists. For language bindings, which load it, atomically,
+ * before they call isthmus_current_resource in an inner loop. */
+ISTHMUS_API const uint32_t* isthmus_current_resource_watch(void) ISTHMUS_NOEXCEPT;
+
+/* Creates a `using` block inside the calling thread's block, which it keeps alive, as it does
+ * `resource`. In the block, `resource` is current for the requests that it serves; other requests
+ * are served as outside of the block. NULL `resource`: the default pools serve all requests. */
+ISTHMUS_API isthmus_status_t isthmus_using_create(isthmus_resource_t* resource,
+                                                  isthmus_using_t** block) ISTHMUS_NOEXCEPT;
+ISTHMUS_API void isthmus_using_retain(isthmus_using_t* block) ISTHMUS_NOEXCEPT;
+ISTHMUS_API void isthmus_using_release(isthmus_using_t* block) ISTHMUS_NOEXCEPT;
+/* Puts the calling thread into `block` (NULL: none). The caller keeps the block alive until the
+ * thread has left it. Returns the previous block, NULL for none, which the caller restores to leave
+ * `block`. Several threads may be in one block. Takes a few nanoseconds: coroutine runtimes may
+ * call it at each switch. */
+ISTHMUS_API isthmus_using_t* isthmus_using_swap(isthmus_using_t* block) ISTHMUS_NOEXCEPT;
 
 ISTHMUS_API void isthmus_resource_retain(isthmus_resource_t* resource) ISTHMUS_NOEXCEPT;
 ISTHMUS_API void isthmus_resource_release(isthmus_resource_t* resource) ISTHMUS_NOEXCEPT;
@@ -1015,10 +1069,10 @@ ISTHMUS_API isthmus_status_t isthmus_resource_replay(
 
 /* ---- buffers --------------------------------------------------------------------------------- */
 
-/* Creates a buffer. `alignment` is 0 for the device's base alignment, else a power of two.
- * `queue` NULL: the default queue. `resource` NULL: the default pool of buffers
- * (isthmus_default_pool); otherwise its context must be the queue's. isthmus_resource_provider
- * provides driver memory without a pool. 0 bytes are allowed. */
+/* Creates a buffer. `alignment` is 0 for the device's base alignment, else a power of two. `queue`
+ * NULL: the default queue. `resource` NULL: the current resource (isthmus_current_resource), which
+ * is the default pool of buffers unless another one was set; otherwise its context must be the
+ * queue's. isthmus_resource_provider provides driver memory without a pool. 0 bytes are allowed. */
 ISTHMUS_API isthmus_status_t isthmus_buffer_create(size_t nbytes, isthmus_kind_t kind,
                                                    size_t alignment, isthmus_queue_t* queue,
                                                    isthmus_resource_t* resource,

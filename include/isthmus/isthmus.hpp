@@ -28,6 +28,7 @@
 #include <isthmus/copy_2d.hpp>
 #include <isthmus/copy_nd.hpp>
 #include <isthmus/copy_ranges.hpp>
+#include <isthmus/current_resource.hpp>
 #include <isthmus/default_pool.hpp>
 #include <isthmus/device.hpp>
 #include <isthmus/dtype.hpp>

@@ -70,7 +70,8 @@ namespace detail {
 
 }  // namespace detail
 
-// Device memory, aligned to `alignment`, a power of two. 0 bytes return NULL. Throws out_of_memory,
+// Device memory, aligned to `alignment`, a power of two, from the default pool, whatever resource
+// is current: free() has no size to pass to a resource. 0 bytes return NULL. Throws out_of_memory,
 // unsupported for a kind that the device lacks.
 [[nodiscard]] inline void* device_alloc(const v1::context& ctx, const v1::device& dev,
                                         std::size_t nbytes, std::size_t alignment = 1) {

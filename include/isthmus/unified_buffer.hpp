@@ -81,7 +81,7 @@ struct unified_options {
   // Always tracks pages of 4 KiB, for sparse writes.
   bool by_page = false;
   tracking_mechanism tracking = tracking_mechanism::by_default;
-  // Resource of the device copy; {}: the default pool of buffers.
+  // Resource of the device copy; {}: the current one, see current_resource.hpp.
   isthmus::resource resource{};
 };
 

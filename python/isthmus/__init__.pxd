@@ -49,6 +49,8 @@ cdef extern from "isthmus/experimental.h" nogil:
         pass
     ctypedef struct isthmus_resource_t:
         pass
+    ctypedef struct isthmus_using_t:
+        pass
     ctypedef struct isthmus_scope_t:
         pass
     ctypedef struct isthmus_budget_t:
@@ -250,9 +252,19 @@ cdef extern from "isthmus/experimental.h" nogil:
         const isthmus_pool_options_t* options, isthmus_resource_t** resource)
     enum:
         ISTHMUS_DEFAULT_POOL_OF_ARRAYS
+        ISTHMUS_NO_DEFAULT_POOL
     isthmus_status_t isthmus_default_pool(isthmus_queue_t* queue, isthmus_kind_t kind,
         uint32_t flags, isthmus_resource_t** resource)
     isthmus_status_t isthmus_default_pools_trim(uint64_t* bytes)
+    isthmus_status_t isthmus_current_resource(isthmus_queue_t* queue, isthmus_kind_t kind,
+        uint32_t flags, isthmus_resource_t** resource)
+    isthmus_status_t isthmus_current_resource_set(isthmus_resource_t* resource)
+    isthmus_status_t isthmus_current_resource_reset(isthmus_queue_t* queue, isthmus_kind_t kind)
+    const uint32_t* isthmus_current_resource_watch()
+    isthmus_status_t isthmus_using_create(isthmus_resource_t* resource, isthmus_using_t** block)
+    void isthmus_using_retain(isthmus_using_t* block)
+    void isthmus_using_release(isthmus_using_t* block)
+    isthmus_using_t* isthmus_using_swap(isthmus_using_t* block)
     void isthmus_resource_retain(isthmus_resource_t* resource)
     void isthmus_resource_release(isthmus_resource_t* resource)
     isthmus_status_t isthmus_resource_allocate(isthmus_resource_t* resource, size_t nbytes,

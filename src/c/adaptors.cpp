@@ -72,12 +72,12 @@ isthmus_status_t isthmus_resource_custom(isthmus_context_t* context, isthmus_dev
                                          isthmus_owner_t raw_owner,
                                          isthmus_resource_t** resource) noexcept {
   Owner owner{raw_owner};
-  return driver_entry(ISTHMUS_NEEDS(context, operations, resource), [&]() -> Result<void> {
+  return driver_entry(ISTHMUS_NEEDS(operations, resource), [&]() -> Result<void> {
     auto checked_operations = operations_of(*operations);
     ISTHMUS_TRY(checked_operations);
-    auto checked_device = device_for(*object(context), device, kind);
-    ISTHMUS_TRY(checked_device);
-    return return_new_resource<CustomResource>(resource, *object(context), **checked_device, kind,
+    auto location = location_for(context, device, kind);
+    ISTHMUS_TRY(location);
+    return return_new_resource<CustomResource>(resource, *location->context, location->device, kind,
                                                *checked_operations, std::move(owner));
   });
 }

@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "c/common.hpp"
+#include "memory/base/current_resources.hpp"
 #include "os/process.hpp"
 
 using namespace isthmus;
@@ -19,18 +20,32 @@ Result<Ref<Queue>> isthmus::c::queue_or_default(isthmus_queue_t* requested) {
   return Platform::default_queue(**device);
 }
 
+namespace {
+
+// From `resource` or, if it is NULL, from the current resource or the default pool.
+Result<Ref<Buffer>> create(Queue& queue, const BufferRequest& request, MemoryResource* resource) {
+  if (resource == nullptr) {
+    if (const auto current = current_resource(request.kind, queue)) [[unlikely]] {
+      return Buffer::create(queue, request, current.get());
+    }
+  }
+  return Buffer::create(queue, request, resource);
+}
+
+}  // namespace
+
 isthmus_status_t isthmus_buffer_create(size_t nbytes, isthmus_kind_t kind, size_t alignment,
                                        isthmus_queue_t* queue, isthmus_resource_t* resource,
                                        isthmus_buffer_t** buffer) noexcept {
   return driver_entry(ISTHMUS_NEEDS(buffer), [&]() -> Result<void> {
     if (queue != nullptr) {  // does not count a reference to the queue
-      return return_handle(
-          Buffer::create(*object(queue), {nbytes, kind, alignment}, object(resource)), buffer);
+      return return_handle(create(*object(queue), {nbytes, kind, alignment}, object(resource)),
+                           buffer);
     }
     auto actual_queue = queue_or_default(nullptr);
     ISTHMUS_TRY(actual_queue);
-    return return_handle(
-        Buffer::create(**actual_queue, {nbytes, kind, alignment}, object(resource)), buffer);
+    return return_handle(create(**actual_queue, {nbytes, kind, alignment}, object(resource)),
+                         buffer);
   });
 }
 

@@ -20,6 +20,7 @@
 #include "memory/base/library_call.hpp"
 #include "memory/base/memory_resource.hpp"
 #include "memory/base/oom_callbacks.hpp"
+#include "memory/base/using_block.hpp"
 #include "memory/records/pins.hpp"
 #include "memory/resources/statistics_resource.hpp"
 #include "os/process.hpp"
@@ -44,6 +45,7 @@ ISTHMUS_HANDLE(isthmus_resource_t, MemoryResource)
 ISTHMUS_HANDLE(isthmus_budget_t, Budget)
 ISTHMUS_HANDLE(isthmus_buffer_t, Buffer)
 ISTHMUS_HANDLE(isthmus_scope_t, StatisticsScope)
+ISTHMUS_HANDLE(isthmus_using_t, UsingBlock)
 ISTHMUS_HANDLE(isthmus_oom_callback_t, OomCallback)
 ISTHMUS_HANDLE(isthmus_pin_t, Pin)
 ISTHMUS_HANDLE(isthmus_unified_t, UnifiedBuffer)
@@ -170,11 +172,16 @@ template <class Struct>
 // Returns `requested` or, if it is NULL, the queue of the default device.
 [[nodiscard]] Result<Ref<Queue>> queue_or_default(isthmus_queue_t* requested);
 
-// Returns the device for which a resource is created: `requested` or, if it is NULL, the first
-// device of the context. WRONG_CONTEXT for a device of another context, UNSUPPORTED for a kind that
-// the device lacks.
-[[nodiscard]] Result<Device*> device_for(Context& context, isthmus_device_t* requested,
-                                         isthmus_kind_t kind);
+// Where a resource is created.
+struct ResourceLocation {
+  Ref<Context> context;
+  Device& device;  // the context keeps it alive
+};
+// Returns the location for the arguments of a call: `context` NULL is the default context of
+// `device`, and `device` NULL the first device of `context`. INVALID_ARGUMENT if both are NULL,
+// WRONG_CONTEXT for a device of another context, UNSUPPORTED for a kind that the device lacks.
+[[nodiscard]] Result<ResourceLocation> location_for(isthmus_context_t* context,
+                                                    isthmus_device_t* device, isthmus_kind_t kind);
 
 // Writes all fields except `struct_size`, which the caller has set or checked.
 void write_counts(const UsageCounter::Counts& counts, isthmus_statistics_info_t& out) noexcept;

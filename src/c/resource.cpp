@@ -23,18 +23,40 @@
 using namespace isthmus;
 using namespace isthmus::c;
 
-Result<Device*> isthmus::c::device_for(Context& context, isthmus_device_t* requested,
-                                       isthmus_kind_t kind) {
-  auto* actual_device = requested == nullptr ? context.devices().front() : object(requested);
-  if (!context.has(*actual_device)) {
+namespace {
+
+Result<Ref<Context>> context_or_default(isthmus_context_t* requested, isthmus_device_t* device) {
+  if (requested != nullptr) {
+    return Ref{object(requested)};
+  }
+  if (device == nullptr) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "context and device are both NULL: pass a device, whose default context is used, "
+                "or a context");
+  }
+  if (os::is_forked_child()) {
+    return forked_child_error();
+  }
+  return object(device)->platform().default_context();
+}
+
+}  // namespace
+
+Result<ResourceLocation> isthmus::c::location_for(isthmus_context_t* context,
+                                                  isthmus_device_t* device, isthmus_kind_t kind) {
+  auto found = context_or_default(context, device);
+  ISTHMUS_TRY(found);
+  auto& actual_context = **found;
+  auto& actual_device = device == nullptr ? *actual_context.devices().front() : *object(device);
+  if (!actual_context.has(actual_device)) {
     return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
                 "{} is not a device of this context: use one of the context's devices",
-                actual_device->properties().filter);
+                actual_device.properties().filter);
   }
-  if (auto error = context.check(*actual_device, {kind, 0, 0})) {
+  if (auto error = actual_context.check(actual_device, {kind, 0, 0})) {
     return error;
   }
-  return actual_device;
+  return ResourceLocation{*std::move(found), actual_device};
 }
 
 namespace {
@@ -117,11 +139,11 @@ Result<Pool::Options> options_of(const isthmus_pool_options_t* options) {
 isthmus_status_t isthmus_resource_provider(isthmus_context_t* context, isthmus_device_t* device,
                                            isthmus_kind_t kind,
                                            isthmus_resource_t** resource) noexcept {
-  return entry(ISTHMUS_NEEDS(context, resource), [&]() -> Result<void> {
-    auto actual_device = device_for(*object(context), device, kind);
-    ISTHMUS_TRY(actual_device);
+  return entry(ISTHMUS_NEEDS(resource), [&]() -> Result<void> {
+    auto location = location_for(context, device, kind);
+    ISTHMUS_TRY(location);
     return return_handle(
-        Result<Ref<MemoryResource>>{make_ref<Provider>(*object(context), **actual_device, kind)},
+        Result<Ref<MemoryResource>>{make_ref<Provider>(*location->context, location->device, kind)},
         resource);
   });
 }
@@ -129,15 +151,14 @@ isthmus_status_t isthmus_resource_provider(isthmus_context_t* context, isthmus_d
 isthmus_status_t isthmus_resource_write_combined(isthmus_context_t* context,
                                                  isthmus_device_t* device,
                                                  isthmus_resource_t** resource) noexcept {
-  return entry(ISTHMUS_NEEDS(context, resource), [&]() -> Result<void> {
-    auto& context_object = *object(context);
-    auto actual_device = device_for(context_object, device, ISTHMUS_KIND_HOST);
-    ISTHMUS_TRY(actual_device);
-    if (auto error = context_object.check(**actual_device, {ISTHMUS_KIND_HOST, 1, 0, true})) {
+  return entry(ISTHMUS_NEEDS(resource), [&]() -> Result<void> {
+    auto location = location_for(context, device, ISTHMUS_KIND_HOST);
+    ISTHMUS_TRY(location);
+    if (auto error = location->context->check(location->device, {ISTHMUS_KIND_HOST, 1, 0, true})) {
       return error;
     }
     return return_handle(Result<Ref<MemoryResource>>{make_ref<Provider>(
-                             context_object, **actual_device, ISTHMUS_KIND_HOST, true)},
+                             *location->context, location->device, ISTHMUS_KIND_HOST, true)},
                          resource);
   });
 }
@@ -145,12 +166,12 @@ isthmus_status_t isthmus_resource_write_combined(isthmus_context_t* context,
 isthmus_status_t isthmus_resource_pool(isthmus_context_t* context, isthmus_device_t* device,
                                        isthmus_kind_t kind, const isthmus_pool_options_t* options,
                                        isthmus_resource_t** resource) noexcept {
-  return entry(ISTHMUS_NEEDS(context, resource), [&]() -> Result<void> {
-    auto actual_device = device_for(*object(context), device, kind);
-    ISTHMUS_TRY(actual_device);
+  return entry(ISTHMUS_NEEDS(resource), [&]() -> Result<void> {
+    auto location = location_for(context, device, kind);
+    ISTHMUS_TRY(location);
     auto pool_options = options_of(options);
     ISTHMUS_TRY(pool_options);
-    auto pool = Pool::create(*object(context), **actual_device, kind, *pool_options);
+    auto pool = Pool::create(*location->context, location->device, kind, *pool_options);
     ISTHMUS_TRY(pool);
     return return_handle(Result<Ref<MemoryResource>>{*std::move(pool)}, resource);
   });
@@ -170,35 +191,6 @@ isthmus_status_t isthmus_resource_pool_over(isthmus_resource_t* upstream,
                              upstream_resource.kind(), *pool_options);
     ISTHMUS_TRY(pool);
     return return_handle(Result<Ref<MemoryResource>>{*std::move(pool)}, resource);
-  });
-}
-
-isthmus_status_t isthmus_default_pool(isthmus_queue_t* queue, isthmus_kind_t kind, uint32_t flags,
-                                      isthmus_resource_t** resource) noexcept {
-  return driver_entry(ISTHMUS_NEEDS(resource), [&]() -> Result<void> {
-    if ((flags & ~std::uint32_t{ISTHMUS_DEFAULT_POOL_OF_ARRAYS}) != 0) {
-      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                  "flags {:#x} has unknown bits: the known ones are {:#x}", flags,
-                  std::uint32_t{ISTHMUS_DEFAULT_POOL_OF_ARRAYS});
-    }
-    auto actual_queue = queue_or_default(queue);
-    ISTHMUS_TRY(actual_queue);
-    const auto use = (flags & ISTHMUS_DEFAULT_POOL_OF_ARRAYS) != 0 ? DefaultPools::Use::arrays
-                                                                   : DefaultPools::Use::buffers;
-    auto pool =
-        DefaultPools::only().find((*actual_queue)->context(), (*actual_queue)->device(), kind, use);
-    ISTHMUS_TRY(pool);
-    return return_handle(Result<Ref<MemoryResource>>{*std::move(pool)}, resource);
-  });
-}
-
-isthmus_status_t isthmus_default_pools_trim(uint64_t* bytes) noexcept {
-  return driver_entry({}, [&]() -> Result<void> {
-    const auto trimmed_bytes = DefaultPools::only().trim();
-    if (bytes != nullptr) {
-      *bytes = trimmed_bytes;
-    }
-    return {};
   });
 }
 

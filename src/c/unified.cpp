@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "c/common.hpp"
+#include "memory/base/current_resources.hpp"
 #include "os/process.hpp"
 #include "tracking/choice.hpp"
 
@@ -66,6 +67,14 @@ Result<UnifiedRequest> request_of(std::size_t nbytes, const isthmus_unified_opti
   return request;
 }
 
+// Null: the default pool.
+Ref<MemoryResource> resource_or_current(const isthmus_unified_options_t* options,
+                                        const Queue& queue) noexcept {
+  return options != nullptr && options->resource != nullptr
+             ? Ref{object(options->resource)}
+             : current_resource(ISTHMUS_KIND_DEVICE, queue);
+}
+
 Result<ByteRange> range_of(std::size_t offset, std::size_t nbytes) {
   if (nbytes > SIZE_MAX - offset) {
     return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
@@ -110,8 +119,8 @@ isthmus_status_t isthmus_unified_create(size_t nbytes, isthmus_queue_t* queue,
     ISTHMUS_TRY(request);
     auto actual_queue = queue_or_default(queue);
     ISTHMUS_TRY(actual_queue);
-    auto* resource = options != nullptr ? object(options->resource) : nullptr;
-    return return_handle(UnifiedBuffer::create(**actual_queue, *request, resource), unified);
+    const auto resource = resource_or_current(options, **actual_queue);
+    return return_handle(UnifiedBuffer::create(**actual_queue, *request, resource.get()), unified);
   });
 }
 

@@ -323,4 +323,29 @@ TEST_P(no_memory, no_block_of_upstreams_is_lost) {
   }
 }
 
+// A call either has its whole effect or none, and reports which. It can be repeated.
+TEST_P(no_memory, a_current_resource_is_set_or_unchanged) {
+  const im::resource pool = im::resource::pool(queue_, im::kind::shared);
+  const im::resource before = im::current_resource(im::kind::shared, queue_);
+  fail_each_allocation([&](long served, shortage kind) {
+    isthmus_using_t* block = nullptr;
+    isthmus_status_t told = ISTHMUS_OK;
+    bool failed = false;
+    {
+      const without_memory later{served, kind};
+      told = isthmus_using_create(pool.get(), &block);
+      if (told == ISTHMUS_OK) told = isthmus_current_resource_set(pool.get());
+      failed = without_memory::failed();
+    }
+    const bool done = told == ISTHMUS_OK;
+    EXPECT_EQ(told, done ? ISTHMUS_OK : ISTHMUS_ERROR_OUT_OF_MEMORY) << describe(served, kind);
+    EXPECT_EQ(im::current_resource(im::kind::shared, queue_), done ? pool : before);
+    isthmus_using_release(block);
+    im::set_resource({});
+    EXPECT_EQ(im::current_resource(im::kind::shared, queue_), before);
+    EXPECT_EQ(*isthmus_current_resource_watch(), 0u);
+    return failed && !HasFailure();
+  });
+}
+
 }  // namespace
