@@ -22,14 +22,16 @@ Result<Ref<Queue>> isthmus::c::queue_or_default(isthmus_queue_t* requested) {
 
 namespace {
 
-// From `resource` or, if it is NULL, from the current resource or the default pool.
+[[gnu::noinline]] Result<Ref<Buffer>> create_from_current(Queue& queue,
+                                                          const BufferRequest& request) {
+  const auto resource = current_resource(request.kind, queue);
+  return Buffer::create(queue, request, resource.get());
+}
+
+// From `resource` or, if it is null, from the current resource or the default pool.
 Result<Ref<Buffer>> create(Queue& queue, const BufferRequest& request, MemoryResource* resource) {
-  if (resource == nullptr) {
-    if (const auto current = current_resource(request.kind, queue)) [[unlikely]] {
-      return Buffer::create(queue, request, current.get());
-    }
-  }
-  return Buffer::create(queue, request, resource);
+  return resource == nullptr && has_current_resources() ? create_from_current(queue, request)
+                                                        : Buffer::create(queue, request, resource);
 }
 
 }  // namespace

@@ -12,12 +12,9 @@ using namespace isthmus::c;
 
 namespace {
 
-Result<void> check_flags(std::uint32_t flags, std::uint32_t known) {
-  if ((flags & ~known) != 0) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "flags {:#x} has unknown bits: the known ones are {:#x}", flags, known);
-  }
-  return {};
+Error unknown_flags_error(std::uint32_t flags, std::uint32_t known) {
+  return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+              "flags {:#x} has unknown bits: the known ones are {:#x}", flags, known);
 }
 
 Result<void> return_default_pool(Queue& queue, isthmus_kind_t kind, std::uint32_t flags,
@@ -42,7 +39,10 @@ Result<void> check_kind(const Queue& queue, isthmus_kind_t kind) {
 isthmus_status_t isthmus_default_pool(isthmus_queue_t* queue, isthmus_kind_t kind, uint32_t flags,
                                       isthmus_resource_t** resource) noexcept {
   return driver_entry(ISTHMUS_NEEDS(resource), [&]() -> Result<void> {
-    ISTHMUS_TRY(check_flags(flags, ISTHMUS_DEFAULT_POOL_OF_ARRAYS));
+    constexpr std::uint32_t k_known = ISTHMUS_DEFAULT_POOL_OF_ARRAYS;
+    if ((flags & ~k_known) != 0) {
+      return unknown_flags_error(flags, k_known);
+    }
     auto actual_queue = queue_or_default(queue);
     ISTHMUS_TRY(actual_queue);
     return return_default_pool(**actual_queue, kind, flags, resource);
@@ -62,11 +62,16 @@ isthmus_status_t isthmus_default_pools_trim(uint64_t* bytes) noexcept {
 isthmus_status_t isthmus_current_resource(isthmus_queue_t* queue, isthmus_kind_t kind,
                                           uint32_t flags, isthmus_resource_t** resource) noexcept {
   return driver_entry(ISTHMUS_NEEDS(resource), [&]() -> Result<void> {
-    ISTHMUS_TRY(check_flags(flags, ISTHMUS_DEFAULT_POOL_OF_ARRAYS | ISTHMUS_NO_DEFAULT_POOL));
+    constexpr std::uint32_t k_known = ISTHMUS_DEFAULT_POOL_OF_ARRAYS | ISTHMUS_NO_DEFAULT_POOL;
+    if ((flags & ~k_known) != 0) {
+      return unknown_flags_error(flags, k_known);
+    }
     auto actual_queue = queue_or_default(queue);
     ISTHMUS_TRY(actual_queue);
-    if (auto current = current_resource(kind, **actual_queue)) [[unlikely]] {
-      return return_handle(Result<Ref<MemoryResource>>{std::move(current)}, resource);
+    if (has_current_resources()) [[unlikely]] {
+      if (auto current = current_resource(kind, **actual_queue)) {
+        return return_handle(Result<Ref<MemoryResource>>{std::move(current)}, resource);
+      }
     }
     if ((flags & ISTHMUS_NO_DEFAULT_POOL) == 0) {
       return return_default_pool(**actual_queue, kind, flags, resource);

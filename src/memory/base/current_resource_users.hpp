@@ -12,4 +12,8 @@ namespace isthmus {
 
 inline constinit std::atomic<std::uint32_t> current_resource_users{0};
 
+[[nodiscard]] inline bool has_current_resources() noexcept {
+  return current_resource_users.load(std::memory_order_relaxed) != 0;
+}
+
 }  // namespace isthmus

@@ -55,7 +55,7 @@ Ref<MemoryResource> CurrentResources::find(const ResourceKey& key) noexcept {
   return found != entries_.end() ? found->resource : Ref<MemoryResource>{};
 }
 
-Ref<MemoryResource> find_current_resource(UsmKind kind, const Queue& queue) noexcept {
+Ref<MemoryResource> current_resource(UsmKind kind, const Queue& queue) noexcept {
   const auto key = ResourceKey::of(kind, queue);
   if (const auto found = UsingBlock::find(key)) {
     return Ref<MemoryResource>{*found};

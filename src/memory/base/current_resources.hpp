@@ -48,17 +48,8 @@ class CurrentResources {
   std::vector<Entry> entries_ ISTHMUS_GUARDED_BY(lock_);
 };
 
-// As `current_resource`, if there are any users.
-[[nodiscard]] Ref<MemoryResource> find_current_resource(UsmKind kind, const Queue& queue) noexcept;
-
 // The resource for requests of that kind on that queue that name none; null: the default pool.
-// While no resource is current anywhere in the process, this takes one load.
-[[nodiscard]] inline Ref<MemoryResource> current_resource(UsmKind kind,
-                                                          const Queue& queue) noexcept {
-  if (current_resource_users.load(std::memory_order_relaxed) == 0) [[likely]] {
-    return {};
-  }
-  return find_current_resource(kind, queue);
-}
+// Warm paths call `has_current_resources` first.
+[[nodiscard]] Ref<MemoryResource> current_resource(UsmKind kind, const Queue& queue) noexcept;
 
 }  // namespace isthmus
