@@ -1281,28 +1281,40 @@ class using:
     """
     `with isthmus.using(resource):` - `resource` serves buffers of its kind, context and
     device (host kind: any device) that name no resource, in this thread or asyncio task and
-    in tasks started within it. Nests; other resources are unaffected. Functions that a
-    resource calls (of an allocator, or a failure callback) run outside of any such scope.
+    in tasks started within it. None: the default pools serve all of them. Nests; other
+    resources are unaffected. Functions that a resource calls (of an allocator, or a failure
+    callback) run outside of any such scope, and so do C and C++ functions that are called
+    within it.
     """
 
-    def __init__(self, resource: MemoryResource) -> None: ...
+    def __init__(self, resource: MemoryResource | None) -> None: ...
 
-    def __enter__(self) -> MemoryResource: ...
+    def __enter__(self) -> MemoryResource | None: ...
 
     def __exit__(self, *exc: object) -> None: ...
 
-def set_resource(resource: MemoryResource) -> None:
+def set_resource(resource: MemoryResource | None) -> None:
     """
     From now on `resource` serves buffers of its kind, context and device (host kind: any
-    device) that name no resource, in every thread; `using` takes precedence. A
-    ProviderResource selects the driver's own memory, default_pool(kind, use='buffers')
-    restores the initial state.
+    device) that name no resource, in every thread and in every language of the process;
+    `using` takes precedence. It is kept alive until it is replaced or reset. A
+    ProviderResource selects the driver's own memory. None restores the default pools of every
+    kind, context and device. Thread-safe.
     """
+
+def reset_resource(kind: Kind = 'device', device: Device | str | None = None, queue: Queue | None = None) -> None:
+    """
+    Restores the default pool for one kind of memory of a device, in the context of the queue,
+    after set_resource. Arguments as for current_resource. Thread-safe. Raises
+    UnsupportedError for a kind that the device does not have.
+    """
+
+def _resources_in_use() -> bool: ...
 
 def current_resource(kind: Kind = 'device', device: Device | str | None = None, queue: Queue | None = None) -> MemoryResource | None:
     """
     The resource that Buffer(nbytes, kind=kind, device=device, queue=queue) would use; None:
-    the default pool.
+    the default pool. A resource that C or C++ set has the class MemoryResource.
     """
 
 def _replay(resource: MemoryResource, queues: tuple[Queue, ...], events: Any, samples: Any | None) -> tuple[int, int, int]:
@@ -1715,12 +1727,13 @@ class DType:
 def default_pool(kind: str = 'device', device: Device | str | None = None, queue: Queue | None = None, *, use: str = 'arrays') -> PoolResource:
     """
     The pool that serves requests for that kind of memory on that device when no resource is
-    named or current. It is created on first use, and shared by all languages. Memory that was
-    unused for 10 s is returned to the driver; trim() returns free memory at once. `use`:
-    "arrays", the default here and in C++, or "buffers", the default in C. Both have the same
-    pool except on CUDA, where memory of buffers can be shared with other processes. `device`
-    and `queue` None: the current queue; in C and C++, the default queue of the default
-    device. Raises UnsupportedError for a kind that the device does not have.
+    named or set (current_resource). It is created on first use, and shared by all languages.
+    Memory that was unused for 10 s is returned to the driver; trim() returns free memory at
+    once. `use`: "arrays", the default here and in C++, or "buffers", the default in C.
+    Both have the same pool except on CUDA, where memory of buffers can be shared with other
+    processes. `device` and `queue` None: the current queue; in C and C++, the default queue
+    of the default device. get_memory_pool() is another pool, of unified buffers. Raises
+    UnsupportedError for a kind that the device does not have.
     """
 
 class scratch:

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -74,6 +75,27 @@ def test_info_json_equals_the_api(capsys: pytest.CaptureFixture[str]) -> None:
         assert listed[device.filter]["kinds"] == list(device.kinds)
         assert listed[device.filter]["max_allocation"] == device.max_allocation
         assert listed[device.filter]["memory"]["total"] > 0
+
+
+def test_info_lists_default_pools_and_current_resources(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def resources_of_host() -> dict[str, Any]:
+        assert main(["info", "--json"]) == 0
+        told = json.loads(capsys.readouterr().out)
+        devices = [each for platform in told["platforms"] for each in platform["devices"]]
+        assert all(set(each["resources"]) == set(each["kinds"]) for each in devices)
+        return next(each for each in devices if each["filter"] == "host:cpu:0")["resources"]
+
+    expected = {"current": None, "default_pools": [["arrays", "buffers"]]}
+    assert resources_of_host() == dict.fromkeys(("device", "shared", "host"), expected)
+    with isthmus.using(isthmus.memory.PoolResource("host", "host")):
+        listed = resources_of_host()
+        assert (listed["host"]["current"], listed["shared"]["current"]) == ("PoolResource", None)
+        assert main(["info"]) == 0
+        assert re.search(
+            r"host:cpu:0 +host +PoolResource +one for arrays and buffers", capsys.readouterr().out
+        )
 
 
 def test_info_lists_devices_and_absent_backends(capsys: pytest.CaptureFixture[str]) -> None:

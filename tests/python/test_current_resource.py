@@ -1,28 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""using() and set_resource(): the source of buffers that name no resource."""
+"""using(), set_resource() and reset_resource(): the source of buffers that name no resource."""
 
 from __future__ import annotations
 
 import asyncio
 import copy
+import ctypes
 import threading
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from support import python, sim, until
 
+import isthmus
 from isthmus import Buffer, Context, Device, Queue, current_resource, using
 from isthmus.memory import (
     CustomResource,
     FailureCallbackResource,
     FallbackResource,
     LimitResource,
+    MemoryResource,
     MemoryUSMDevice,
     MemoryUSMHost,
     PoolResource,
     StatisticsResource,
     USMAllocationError,
+    query,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+HOST = 3  # ISTHMUS_KIND_HOST
 
 
 def counted_pool(
@@ -194,11 +205,199 @@ assert isthmus.current_resource("host", "host") is two
 set_resource(ProviderResource("host", "host"))
 kept.append(Buffer(10, kind="host", device="host"))
 assert (one.total_count, two.total_count) == (2, 2)
-try:
-    set_resource(None)
-except TypeError:
-    pass
-else:
-    raise AssertionError
+set_resource(two)
+isthmus.reset_resource("host", "host")
+assert isthmus.current_resource("host", "host") is None
+assert isthmus.current_resource("shared", "host") is other
+set_resource(two)
+set_resource(None)
+kept += [Buffer(10, kind=kind, device="host") for kind in ("host", "shared")]
+assert (two.total_count, other.total_count) == (2, 1)
+for kind in ("host", "shared"):
+    assert isthmus.current_resource(kind, "host") is None
 """
     )
+
+
+def test_none_restores_the_default_pools(dev: Device, kind: str) -> None:
+    pool = counted_pool(kind, dev)
+    with using(pool):
+        with using(None) as given:
+            assert given is None
+            assert current_resource(kind, dev) is None
+            Buffer(10, kind=kind, device=dev)
+            isthmus.empty(10, kind=kind, device=dev)
+            with using(pool):
+                Buffer(10, kind=kind, device=dev)
+        with pytest.raises(RuntimeError, match="None is not the innermost"):
+            using(None).__exit__(None, None, None)
+        Buffer(10, kind=kind, device=dev)
+    assert pool.total_count == 2
+
+
+def test_a_set_resource_lives_as_long_as_it_is_set() -> None:
+    python(
+        """
+import gc, weakref
+import isthmus
+from isthmus import Buffer, current_resource, reset_resource, set_resource
+from isthmus.memory import CustomResource, PoolResource, ProviderResource, StatisticsResource
+
+
+class Marked(StatisticsResource):
+    pass
+
+
+resource = Marked(PoolResource("host", "host"))
+known = weakref.ref(resource)
+set_resource(resource)
+del resource
+gc.collect()
+assert current_resource("host", "host") is known()  # the same object, of its own class
+set_resource(ProviderResource("host", "host"))
+assert known() is None
+set_resource(Marked(PoolResource("host", "host")))
+known = weakref.ref(current_resource("host", "host"))
+reset_resource("host", "host")
+assert known() is None
+
+
+class Heap:
+    def allocate(self, nbytes, alignment, queue):
+        raise MemoryError
+
+    def deallocate(self, pointer, nbytes, queue):
+        pass
+
+
+set_resource(CustomResource(Heap(), "host", "host"))  # set while the interpreter ends
+"""
+    )
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: isthmus.set_resource(3),  # type: ignore[arg-type]
+        lambda: using("pool"),  # type: ignore[arg-type]
+        lambda: isthmus.reset_resource(None),  # type: ignore[arg-type]
+        lambda: isthmus.reset_resource("host", device=3),  # type: ignore[arg-type]
+    ],
+)
+def test_other_types_are_refused(call: Callable[[], object]) -> None:
+    with pytest.raises(TypeError):
+        call()
+
+
+# -- the C interface: other code of the process that uses the same library -----------------------
+
+
+class Interface:
+    """The C functions for current resources, and a pool of C for host memory of the host."""
+
+    def __init__(self) -> None:
+        self.library = ctypes.CDLL(isthmus.get_library())
+        self.library.isthmus_using_swap.restype = ctypes.c_void_p
+        self.library.isthmus_using_swap.argtypes = [ctypes.c_void_p]
+        device = ctypes.c_void_p()
+        self.check(self.library.isthmus_device_find(b"host", ctypes.byref(device)))
+        self.queue = ctypes.c_void_p()
+        self.check(self.library.isthmus_queue_default(device, ctypes.byref(self.queue)))
+        self.pool = ctypes.c_void_p()
+        create = self.library.isthmus_resource_pool
+        self.check(create(None, device, HOST, None, ctypes.byref(self.pool)))
+
+    def check(self, status: int) -> None:
+        assert status == 0
+
+    def set(self, resource: ctypes.c_void_p | None) -> None:
+        self.check(self.library.isthmus_current_resource_set(resource))
+
+    def current(self) -> int:
+        """The address of the current resource of host memory."""
+        found = ctypes.c_void_p()
+        get = self.library.isthmus_current_resource
+        self.check(get(self.queue, HOST, 0, ctypes.byref(found)))
+        self.library.isthmus_resource_release(found)
+        assert found.value is not None
+        return found.value
+
+    @contextmanager
+    def using(self, resource: ctypes.c_void_p) -> Iterator[None]:
+        block = ctypes.c_void_p()
+        self.check(self.library.isthmus_using_create(resource, ctypes.byref(block)))
+        outer = self.library.isthmus_using_swap(block)
+        try:
+            yield
+        finally:
+            self.library.isthmus_using_swap(outer)
+            self.library.isthmus_using_release(block)
+
+
+@pytest.fixture
+def c_interface() -> Iterator[Interface]:
+    interface = Interface()
+    yield interface
+    isthmus.set_resource(None)
+    interface.library.isthmus_resource_release(interface.pool)
+
+
+def test_a_resource_of_c_serves_python(c_interface: Interface) -> None:
+    default = isthmus.default_pool("host", "host", use="buffers")
+    for switch in (nullcontext, lambda: c_interface.using(c_interface.pool)):
+        if switch is nullcontext:
+            c_interface.set(c_interface.pool)
+        with switch():
+            current = current_resource("host", "host")
+            assert isinstance(current, MemoryResource)
+            buffer = Buffer(1000, kind="host", device="host")
+            array = isthmus.zeros(1000, kind="host", device="host")
+            for made in (buffer, array.buffer):
+                assert query(made.ptr).resource == current != default
+            assert current.held_bytes > 0
+            mine = counted_pool("host", "host")
+            with using(mine):  # the innermost one
+                Buffer(10, kind="host", device="host")
+                with using(None):
+                    made = Buffer(10, kind="host", device="host")
+                    assert query(made.ptr).resource == default
+            assert mine.total_count == 1
+        c_interface.set(None)
+        assert current_resource("host", "host") is None
+        buffer.fill(1)
+        assert bytes(buffer[:3]) == b"\1\1\1"
+
+
+def test_a_resource_of_python_serves_c(c_interface: Interface) -> None:
+    pool = counted_pool("host", "host")
+    before = c_interface.current()
+    isthmus.set_resource(pool)
+    assert c_interface.current() != before
+    buffer = ctypes.c_void_p()
+    create = c_interface.library.isthmus_buffer_create
+    c_interface.check(
+        create(ctypes.c_size_t(100), HOST, ctypes.c_size_t(0), c_interface.queue, None,
+               ctypes.byref(buffer))
+    )  # fmt: skip
+    assert pool.total_bytes == 100
+    c_interface.library.isthmus_buffer_release(buffer)
+    c_interface.set(c_interface.pool)  # replaces it
+    assert current_resource("host", "host") != pool
+    isthmus.reset_resource("host", "host")
+    assert c_interface.current() == before
+
+
+def test_unified_buffers_take_the_current_resource_when_created() -> None:
+    device = sim()
+    queue = device.default_queue
+    pool = counted_pool("device", device)
+    before = isthmus.UnifiedBuffer(100, queue=queue)
+    with using(pool):
+        meanwhile = isthmus.UnifiedBuffer(100, queue=queue)
+        with using(None):
+            default = isthmus.UnifiedBuffer(100, queue=queue)
+        for each in (before, default):
+            _ = each.device
+        assert pool.total_count == 0
+    _ = meanwhile.device
+    assert pool.total_count == 1

@@ -17,6 +17,8 @@ from .output import bytes_text, print_fact, print_json, print_line, print_table
 if TYPE_CHECKING:
     import argparse
 
+    from isthmus._kinds import Kind
+
 _HELP = "platforms, devices, kinds, limits, memory, and missing drivers with the reasons"
 # Instructions to install a driver that was not found.
 _REMEDIES = {
@@ -53,6 +55,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     print_line(f"Isthmus {info['version']}, Python {info['python']}")
     _print_devices(info["platforms"], info["default"])
+    _print_resources(info["platforms"])
     _print_missing(info)
     if args.verbose:
         _print_details(info)
@@ -109,6 +112,20 @@ def _device(device: isthmus.Device) -> dict[str, Any]:
         "base_alignment": device.base_alignment,
         "max_alignment": device.max_alignment,
         "limitations": device.limitations,
+        "resources": {kind: _resources(device, kind) for kind in device.kinds},
+    }
+
+
+def _resources(device: isthmus.Device, kind: Kind) -> dict[str, Any]:
+    """What serves requests without a resource: the class of the current resource, None unless one
+    was set, and the uses of each default pool. Opens the device only if a resource was set.
+    """
+    current = isthmus.current_resource(kind, device) if _core._resources_in_use() else None
+    # As default_pool documents: memory that moves cannot be shared with other processes.
+    is_divided = kind != "shared" and {"ipc", "remap"} <= set(device.capabilities)
+    return {
+        "current": None if current is None else type(current).__name__,
+        "default_pools": [["arrays"], ["buffers"]] if is_divided else [["arrays", "buffers"]],
     }
 
 
@@ -140,6 +157,28 @@ def _print_devices(platforms: list[dict[str, Any]], default: str) -> None:
     print_line()
     print_line("* the default; ISTHMUS_DEVICE, or `with isthmus.Device(...)`, chooses another")
     print_line("largest: the largest allocation; copies: the number of copy engines")
+
+
+def _print_resources(platforms: list[dict[str, Any]]) -> None:
+    rows = [
+        (device["filter"], ", ".join(kinds), current, pools)
+        for device in (each for platform in platforms for each in platform["devices"])
+        for (current, pools), kinds in _served(device["resources"]).items()
+    ]
+    columns = ("device", "kinds", "current resource", "default pools")
+    print_table("memory without a resource", columns, rows)
+    print_line()
+    print_line("set_resource and using select the current resource; default_pool returns a pool")
+
+
+def _served(resources: dict[str, dict[str, Any]]) -> dict[tuple[str, str], list[str]]:
+    """The kinds with the same current resource and the same default pools."""
+    served: dict[tuple[str, str], list[str]] = {}
+    for kind, resource in resources.items():
+        uses = (" and ".join(pool) for pool in resource["default_pools"])
+        pools = ", ".join(f"one for {each}" for each in uses)
+        served.setdefault((resource["current"] or "default pool", pools), []).append(kind)
+    return served
 
 
 def _print_missing(info: dict[str, Any]) -> None:

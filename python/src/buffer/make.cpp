@@ -130,7 +130,7 @@ BufferHandle create_buffer(std::size_t nbytes, isthmus_kind_t& kind, std::size_t
                            PoolUse use) {
   drain_deferred();
   nb::object chosen;
-  if (resource == nullptr && resources_in_use) {
+  if (resource == nullptr && resources_in_use()) {
     chosen = current_resource(kind, queue);
     resource = chosen.is_valid() ? nb::inst_ptr<Resource>(chosen) : nullptr;
   }

@@ -34,6 +34,7 @@ using QueueHandle = CountedHandle<isthmus_queue_t, isthmus_queue_retain, isthmus
 using EventHandle = CountedHandle<isthmus_event_t, isthmus_event_retain, isthmus_event_release>;
 using ResourceHandle =
     CountedHandle<isthmus_resource_t, isthmus_resource_retain, isthmus_resource_release>;
+using UsingHandle = CountedHandle<isthmus_using_t, isthmus_using_retain, isthmus_using_release>;
 using ScopeHandle = CountedHandle<isthmus_scope_t, isthmus_scope_retain, isthmus_scope_release>;
 using BudgetHandle = CountedHandle<isthmus_budget_t, isthmus_budget_retain, isthmus_budget_release>;
 using BufferHandle = CountedHandle<isthmus_buffer_t, isthmus_buffer_retain, isthmus_buffer_release>;

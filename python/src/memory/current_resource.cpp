@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The current resource, which serves requests that name none. It is the one that `with
-// using(resource):` set for this thread or task, else the one set for the process, else the default
-// pool. An entry of None on the stack selects the driver: it is for functions that resources call,
-// which could otherwise request memory from themselves.
+// The current resource, which serves requests that name none: the library's, so that it is the same
+// in every language (isthmus_current_resource).
+//
+// The library's `using` blocks belong to threads, those of Python also to asyncio tasks. The blocks
+// of `with using(resource):` are therefore on a stack in a context variable, and a call from Python
+// runs in the innermost one (WithinUsing).
+
+#include <algorithm>
+#include <vector>
 
 #include "core/arguments.hpp"
 #include "core/context_stack.hpp"
@@ -12,17 +17,29 @@
 
 namespace isthmus::python {
 
-bool resources_in_use = false;
+const std::uint32_t* const current_resource_users = isthmus_current_resource_watch();
 
 namespace {
 
 struct UsingResource {
+  nb::object resource;  // None: the default pools
+};
+
+// An entry of the stack, in a capsule.
+struct EnteredBlock {
   nb::object resource;
+  OwnedHandle<UsingHandle> block;
 };
 
 ContextStack using_stack;
-// The current resources of the process: the last one set for each kind, context and device.
-PyObject* process_resources = nullptr;
+// Keeps alive the objects of the resources that Python set for the process, so that they are found
+// again. Never destroyed.
+auto& process_resources = *new std::vector<nb::object>;
+
+const Resource& resource_in(nb::handle object) { return *nb::inst_ptr<Resource>(object); }
+const EnteredBlock& block_in(nb::handle capsule) {
+  return *static_cast<EnteredBlock*>(PyCapsule_GetPointer(capsule.ptr(), nullptr));
+}
 
 // Host memory belongs to no device.
 bool serves(const Resource& candidate, isthmus_kind_t kind, const Queue& queue) {
@@ -31,53 +48,78 @@ bool serves(const Resource& candidate, isthmus_kind_t kind, const Queue& queue) 
          (kind == ISTHMUS_KIND_HOST || candidate_queue.device_key == queue.device_key);
 }
 
-// Returns None for the driver. If the result is not valid, the resource of the process applies.
-nb::object find_in_stack(isthmus_kind_t kind, const Queue& queue) {
-  const nb::object stack = using_stack.all();
-  for (nb::handle node = stack; !node.is_none(); node = ContextStack::below(node)) {
-    const nb::handle top = ContextStack::top_of(node);
-    if (top.is_none() || serves(*nb::inst_ptr<Resource>(top), kind, queue)) {
-      return nb::borrow(top);
-    }
+// The resource of the innermost block of Python if it serves the request, found without a call of
+// the library, which would find the same; else not valid.
+nb::object resource_of_innermost(isthmus_kind_t kind, const Queue& queue) {
+  const nb::object top = using_stack.top();
+  if (top.is_none()) {
+    return {};
   }
-  return {};
+  const auto& resource = block_in(top).resource;
+  return !resource.is_none() && serves(resource_in(resource), kind, queue) ? resource
+                                                                           : nb::object{};
 }
 
-// -1 if there is none.
-Py_ssize_t index_in_process(isthmus_kind_t kind, const Queue& queue) {
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(process_resources); ++i) {
-    if (serves(*nb::inst_ptr<Resource>(PyList_GET_ITEM(process_resources, i)), kind, queue)) {
-      return i;
+// The objects are destroyed after they were removed, since that may run any code.
+void forget_process_resources(isthmus_kind_t kind, const Queue& queue) {
+  std::vector<nb::object> removed;
+  for (auto& each : process_resources) {
+    if (serves(resource_in(each), kind, queue)) {
+      removed.push_back(std::move(each));
     }
   }
-  return -1;
+  std::erase_if(process_resources, [](const nb::object& each) { return !each.is_valid(); });
+}
+
+// Null for None: the default pools.
+isthmus_resource_t* raw_or_null(nb::handle chosen) {
+  return chosen.is_none() ? nullptr : require_resource(chosen, "resource").raw.get();
 }
 
 void init_using(UsingResource* self, nb::handle chosen) {
-  static_cast<void>(require_resource(chosen, "resource"));
+  static_cast<void>(raw_or_null(chosen));
   new (self) UsingResource{nb::borrow(chosen)};
 }
 
 nb::object enter_using(const UsingResource& self) {
-  using_stack.push(self.resource);
-  resources_in_use = true;
+  UsingHandle block;
+  {
+    const WithinUsing outer;
+    check(isthmus_using_create(raw_or_null(self.resource), block.out()));
+  }
+  auto entered = std::make_unique<EnteredBlock>(self.resource, std::move(block));
+  const nb::capsule entry{
+      entered.get(), [](void* pointer) noexcept { delete static_cast<EnteredBlock*>(pointer); }};
+  static_cast<void>(entered.release());
+  using_stack.push(entry);
   return self.resource;
 }
 
 void leave_using(const UsingResource& self, nb::args) {
-  using_stack.pop(self.resource, "resources");
+  const nb::object top = using_stack.top();
+  const bool is_innermost = !top.is_none() && block_in(top).resource.is(self.resource);
+  using_stack.pop(is_innermost ? top : self.resource, "resources");
 }
 
 void set_resource(nb::handle chosen) {
-  const auto& resource = require_resource(chosen, "resource");
-  const auto index = index_in_process(resource.kind, *queue_of(resource.queue_object));
-  const int failed =
-      index < 0 ? PyList_Append(process_resources, chosen.ptr())
-                : PyList_SetItem(process_resources, index, nb::borrow(chosen).release().ptr());
-  if (failed != 0) {
-    raise_set();
+  auto* const raw = raw_or_null(chosen);
+  process_resources.reserve(process_resources.size() + 1);
+  check(without_lock([raw] { return isthmus_current_resource_set(raw); }));
+  if (raw == nullptr) {
+    const auto removed = std::exchange(process_resources, {});
+    return;
   }
-  resources_in_use = true;
+  const auto& resource = resource_in(chosen);
+  forget_process_resources(resource.kind, *queue_of(resource.queue_object));
+  process_resources.push_back(nb::borrow(chosen));
+}
+
+void reset_resource(nb::handle kind_name, nb::handle device, nb::handle target_queue) {
+  const nb::object queue_object = to_queue(target_queue, device);
+  const auto kind = to_kind(kind_name);
+  const auto& queue = *queue_of(queue_object);
+  check(without_lock([&] { return isthmus_current_resource_reset(queue.raw.get(), kind); }));
+  forget_process_resources(kind, queue);
 }
 
 nb::object query_current_resource(nb::handle kind, nb::handle device, nb::handle target_queue) {
@@ -86,24 +128,55 @@ nb::object query_current_resource(nb::handle kind, nb::handle device, nb::handle
   return found.is_valid() ? found : nb::none();
 }
 
+// Resets the process' resource unless other code has replaced it.
+void reset_if_current(const Resource& resource) noexcept {
+  auto* const queue = queue_of(resource.queue_object)->raw.get();
+  ResourceHandle current;
+  auto* const block = isthmus_using_swap(nullptr);
+  const auto status =
+      isthmus_current_resource(queue, resource.kind, ISTHMUS_NO_DEFAULT_POOL, current.out());
+  isthmus_using_swap(block);
+  if (status == ISTHMUS_OK && current.get() == resource.raw.get()) {
+    static_cast<void>(isthmus_current_resource_reset(queue, resource.kind));
+  }
+}
+
 }  // namespace
 
 nb::object current_resource(isthmus_kind_t kind, const Queue& queue) {
-  if (!resources_in_use) {
+  if (!resources_in_use()) {
     return {};
   }
-  nb::object found = find_in_stack(kind, queue);
-  if (found.is_valid()) {
-    return found.is_none() ? nb::object{} : found;
+  if (nb::object resource = resource_of_innermost(kind, queue); resource.is_valid()) {
+    return resource;
   }
-  const auto index = index_in_process(kind, queue);
-  return index < 0 ? nb::object{} : nb::borrow(PyList_GET_ITEM(process_resources, index));
+  ResourceHandle found;
+  {
+    const WithinUsing block;
+    check(isthmus_current_resource(queue.raw.get(), kind, ISTHMUS_NO_DEFAULT_POOL, found.out()));
+  }
+  return found ? wrap_resource(std::move(found), kind, nb::find(&queue)) : nb::object{};
 }
 
+namespace {
+
+UsingHandle block_of_context() {
+  if (!resources_in_use()) {
+    return {};
+  }
+  const nb::object top = using_stack.top();
+  return top.is_none() ? UsingHandle{} : UsingHandle::share(block_in(top).block.get());
+}
+
+}  // namespace
+
+WithinUsing::WithinUsing()
+    : block_{block_of_context()}, outer_{block_ ? isthmus_using_swap(block_.get()) : nullptr} {}
+
 DriverAllocationScope::DriverAllocationScope()
-    : previous_stack_{resources_in_use ? using_stack.all() : nb::object{}} {
+    : previous_stack_{resources_in_use() ? using_stack.all() : nb::object{}} {
   if (previous_stack_.is_valid()) {
-    using_stack.push(nb::none());
+    using_stack.set(nb::none());
   }
   ++depth_;
 }
@@ -121,41 +194,50 @@ DriverAllocationScope::~DriverAllocationScope() {
 }
 
 void clear_resources() noexcept {
-  if (PyList_SetSlice(process_resources, 0, PyList_GET_SIZE(process_resources), nullptr) != 0) {
-    PyErr_Clear();
+  for (const auto& each : process_resources) {
+    reset_if_current(resource_in(each));
   }
+  const auto removed = std::exchange(process_resources, {});
 }
 
 void bind_current_resource(nb::module_& module) {
   using_stack.create("isthmus.using");
-  process_resources = PyList_New(0);
-  if (process_resources == nullptr) {
-    raise_set();
-  }
   nb::class_<UsingResource>(
       module, "using",
       "`with isthmus.using(resource):` - `resource` serves buffers of its kind, context and\n"
       "device (host kind: any device) that name no resource, in this thread or asyncio task and\n"
-      "in tasks started within it. Nests; other resources are unaffected. Functions that a\n"
-      "resource calls (of an allocator, or a failure callback) run outside of any such scope.")
+      "in tasks started within it. None: the default pools serve all of them. Nests; other\n"
+      "resources are unaffected. Functions that a resource calls (of an allocator, or a failure\n"
+      "callback) run outside of any such scope, and so do C and C++ functions that are called\n"
+      "within it.")
       .def("__init__", &init_using, nb::arg("resource").none(),
-           nb::sig("def __init__(self, resource: MemoryResource) -> None"))
-      .def("__enter__", &enter_using, nb::sig("def __enter__(self) -> MemoryResource"))
+           nb::sig("def __init__(self, resource: MemoryResource | None) -> None"))
+      .def("__enter__", &enter_using, nb::sig("def __enter__(self) -> MemoryResource | None"))
       .def("__exit__", &leave_using, nb::sig("def __exit__(self, *exc: object) -> None"));
   module.def(
       "set_resource", &set_resource, nb::arg("resource").none(),
-      nb::sig("def set_resource(resource: MemoryResource) -> None"),
+      nb::sig("def set_resource(resource: MemoryResource | None) -> None"),
       "From now on `resource` serves buffers of its kind, context and device (host kind: any\n"
-      "device) that name no resource, in every thread; `using` takes precedence. A\n"
-      "ProviderResource selects the driver's own memory, default_pool(kind, use='buffers')\n"
-      "restores the initial state.");
+      "device) that name no resource, in every thread and in every language of the process;\n"
+      "`using` takes precedence. It is kept alive until it is replaced or reset. A\n"
+      "ProviderResource selects the driver's own memory. None restores the default pools of every\n"
+      "kind, context and device. Thread-safe.");
+  module.def(
+      "reset_resource", &reset_resource, nb::arg("kind").none() = "device",
+      nb::arg("device") = nb::none(), nb::arg("queue") = nb::none(),
+      nb::sig("def reset_resource(kind: str = 'device', device: Device | str | None = None, queue: "
+              "Queue | None = None) -> None"),
+      "Restores the default pool for one kind of memory of a device, in the context of the queue,\n"
+      "after set_resource. Arguments as for current_resource. Thread-safe. Raises\n"
+      "UnsupportedError for a kind that the device does not have.");
+  module.def("_resources_in_use", &resources_in_use, nb::sig("def _resources_in_use() -> bool"));
   module.def(
       "current_resource", &query_current_resource, nb::arg("kind").none() = "device",
       nb::arg("device") = nb::none(), nb::arg("queue") = nb::none(),
       nb::sig("def current_resource(kind: str = 'device', device: Device | str | None = "
               "None, queue: Queue | None = None) -> MemoryResource | None"),
       "The resource that Buffer(nbytes, kind=kind, device=device, queue=queue) would use; None:\n"
-      "the default pool.");
+      "the default pool. A resource that C or C++ set has the class MemoryResource.");
 }
 
 }  // namespace isthmus::python

@@ -64,13 +64,13 @@ void bind_default_pools(nb::module_& module) {
       nb::sig("def default_pool(kind: str = 'device', device: Device | str | None = None, queue: "
               "Queue | None = None, *, use: str = 'arrays') -> PoolResource"),
       "The pool that serves requests for that kind of memory on that device when no resource is\n"
-      "named or current. It is created on first use, and shared by all languages. Memory that was\n"
-      "unused for 10 s is returned to the driver; trim() returns free memory at once. `use`:\n"
-      "\"arrays\", the default here and in C++, or \"buffers\", the default in C. Both have the "
-      "same\n"
-      "pool except on CUDA, where memory of buffers can be shared with other processes. `device`\n"
-      "and `queue` None: the current queue; in C and C++, the default queue of the default\n"
-      "device. Raises UnsupportedError for a kind that the device does not have.");
+      "named or set (current_resource). It is created on first use, and shared by all languages.\n"
+      "Memory that was unused for 10 s is returned to the driver; trim() returns free memory at\n"
+      "once. `use`: \"arrays\", the default here and in C++, or \"buffers\", the default in C.\n"
+      "Both have the same pool except on CUDA, where memory of buffers can be shared with other\n"
+      "processes. `device` and `queue` None: the current queue; in C and C++, the default queue\n"
+      "of the default device. get_memory_pool() is another pool, of unified buffers. Raises\n"
+      "UnsupportedError for a kind that the device does not have.");
 }
 
 }  // namespace isthmus::python

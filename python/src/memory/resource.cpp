@@ -62,6 +62,14 @@ isthmus_resource_info_t info_of(const Resource& resource) {
   return info;
 }
 
+nb::object wrap_resource(ResourceHandle raw, isthmus_kind_t kind, nb::handle queue) {
+  if (nb::object existing = find_resource(raw.get()); existing.is_valid()) {
+    return existing;
+  }
+  return make_instance<Resource>(types.resource,
+                                 Resource{std::move(raw), kind, nb::borrow(queue), true});
+}
+
 namespace {
 
 void init_provider(ProviderResource* self, nb::handle kind, nb::handle queue,
@@ -100,18 +108,15 @@ nb::object live(nb::handle kind) {
   return nb::make_tuple(count, bytes);
 }
 
-// If the resource's original object was destroyed, the result is an object of the common base
-// class.
-nb::object wrap_resource(ResourceHandle raw, nb::handle context) {
+// The resource of an allocation in that context.
+nb::object wrap_origin(ResourceHandle raw, nb::handle context) {
   if (nb::object existing = find_resource(raw.get()); existing.is_valid()) {
     return existing;
   }
-  Resource resource{std::move(raw), ISTHMUS_KIND_UNKNOWN, {}, true};
-  const auto info = info_of(resource);
-  resource.kind = info.kind;
+  const auto info = info_of(Resource{ResourceHandle{raw}, ISTHMUS_KIND_UNKNOWN, {}});
   const nb::object device = wrap(DeviceHandle::share(info.device));
-  resource.queue_object = queue_in_context(*device_of(device), *context_of(context));
-  return make_instance<Resource>(types.resource, std::move(resource));
+  return wrap_resource(std::move(raw), info.kind,
+                       queue_in_context(*device_of(device), *context_of(context)));
 }
 
 const char* state_name(isthmus_memory_state_t state) {
@@ -140,7 +145,7 @@ nb::object query(nb::handle pointer, nb::handle context) {
     owner = context_handle.get() == nullptr ? nb::borrow(context) : wrap(std::move(context_handle));
   }
   if (info.resource != nullptr && resource_handle.get() != nullptr) {
-    resource = wrap_resource(std::move(resource_handle), owner);
+    resource = wrap_origin(std::move(resource_handle), owner);
   }
   return nb::module_::import_("isthmus._pointer")
       .attr("PointerInfo")(kind_name(info.kind), reinterpret_cast<std::uintptr_t>(info.base),

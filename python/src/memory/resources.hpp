@@ -51,13 +51,44 @@ template <class Create, class... Arguments>
           nb::borrow(upstream)};
 }
 
-// Whether `using` or `set_resource` was ever called.
-extern bool resources_in_use;
+// The object of the library's resource of that kind. If its original object was destroyed, or never
+// existed, an object of the common base class, with `queue` as its queue.
+[[nodiscard]] nb::object wrap_resource(ResourceHandle raw, isthmus_kind_t kind, nb::handle queue);
+
+// The counter of isthmus_current_resource_watch.
+extern const std::uint32_t* const current_resource_users;
+// Whether any code of the process may have set a current resource, in any language.
+[[nodiscard]] inline bool resources_in_use() noexcept {
+  return __atomic_load_n(current_resource_users, __ATOMIC_RELAXED) != 0;
+}
 // The current resource for buffers of that kind on that queue; not valid for the default pool.
 [[nodiscard]] ISTHMUS_EXPORTED nb::object current_resource(isthmus_kind_t kind, const Queue& queue);
+// Restores the default pools in place of the resources that Python set for the process.
 void clear_resources() noexcept;
-// While an object of this class exists, this thread has no current resource: buffers created
-// without a resource are allocated by the driver, and arrays from the default pool.
+
+// While an object of this class exists, the library's `using` block of this thread is that of the
+// calling Python context. A thread or task without such a block stays in the library's block.
+// Construction needs the interpreter's lock, destruction does not.
+class WithinUsing {
+ public:
+  WithinUsing();
+  WithinUsing(const WithinUsing&) = delete;
+  WithinUsing& operator=(const WithinUsing&) = delete;
+  ~WithinUsing() {
+    if (block_) {
+      isthmus_using_swap(outer_);
+    }
+  }
+
+ private:
+  // Holds a reference, because another thread may leave the block without the interpreter's lock.
+  const UsingHandle block_;
+  isthmus_using_t* outer_ = nullptr;
+};
+
+// For calls of Python functions by the library, which has removed the thread's current resource:
+// while an object of this class exists, the Python context is in no `using` block either. Buffers
+// created without a resource are allocated by the driver, and arrays from the default pool.
 class DriverAllocationScope {
  public:
   DriverAllocationScope();
@@ -69,7 +100,7 @@ class DriverAllocationScope {
 
  private:
   static inline thread_local int depth_ = 0;
-  nb::object previous_stack_;
+  nb::object previous_stack_;  // not valid if the context was in no block
 };
 
 }  // namespace isthmus::python

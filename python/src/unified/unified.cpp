@@ -140,17 +140,6 @@ nb::tuple tracking_in_force() {
   return nb::make_tuple(tracking_name(info.mechanism), info.granule, info.reason);
 }
 
-// The resource in `argument`, else the current one, which `holder` keeps alive; null if there is
-// neither.
-const Resource* resource_for(nb::handle argument, const Queue& queue, nb::object& holder) {
-  const auto* found = resource_or_none(argument);
-  if (found != nullptr || !resources_in_use) {
-    return found;
-  }
-  holder = current_resource(ISTHMUS_KIND_DEVICE, queue);
-  return holder.is_valid() ? nb::inst_ptr<Resource>(holder) : nullptr;
-}
-
 constexpr Py_ssize_t k_options = 5;
 
 // `options`: pinned, separate, granularity, on_conflict and tracking as the library's numbers.
@@ -165,8 +154,7 @@ void init_unified(Unified* unified, nb::handle shape, nb::handle dtype, nb::hand
   const auto nbytes = to_size(size, "nbytes");
   nb::object queue_object = python::to_queue(queue, device);
   const auto number = [&](std::size_t i) { return nb::cast<std::int32_t>(options[i]); };
-  nb::object holder;
-  const auto* source = resource_for(origin, *nb::inst_ptr<python::Queue>(queue_object), holder);
+  const auto* source = resource_or_none(origin);
   auto unified_options = sized<isthmus_unified_options_t>();
   unified_options.pinned = number(0);
   unified_options.separate = number(1);
@@ -175,6 +163,7 @@ void init_unified(Unified* unified, nb::handle shape, nb::handle dtype, nb::hand
   unified_options.tracking = number(4);
   unified_options.element_bytes = nb::cast<std::size_t>(dtype.attr("itemsize"));
   unified_options.resource = source != nullptr ? source->raw.get() : nullptr;
+  const WithinUsing current;  // for a call without a resource
   auto handle = make_handle<UnifiedHandle>(isthmus_unified_create, nbytes,
                                            nb::inst_ptr<python::Queue>(queue_object)->raw.get(),
                                            &unified_options);
