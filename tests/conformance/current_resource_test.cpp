@@ -12,7 +12,7 @@ namespace {
 
 using namespace support;
 
-class current : public on_upstreams {
+class current_resources : public on_upstreams {
  protected:
   void TearDown() override {
     EXPECT_EQ(*isthmus_current_resource_watch(), 0u) << "a test left a resource set";
@@ -27,9 +27,9 @@ class current : public on_upstreams {
   }
   void allocate(im::kind kind) const { (void)make(100, kind); }
 };
-INSTANTIATE_ON_BACKENDS(current);
+INSTANTIATE_ON_BACKENDS(current_resources);
 
-TEST_P(current, is_the_default_pool_at_first) {
+TEST_P(current_resources, is_the_default_pool_at_first) {
   for (im::kind kind : kinds()) {
     for (im::pool_use use : {im::pool_use::arrays, im::pool_use::buffers}) {
       EXPECT_EQ(im::current_resource(kind, queue_, use), im::default_pool(kind, queue_, use));
@@ -42,7 +42,7 @@ TEST_P(current, is_the_default_pool_at_first) {
   }
 }
 
-TEST_P(current, of_the_process_serves_all_that_names_none) {
+TEST_P(current_resources, of_the_process_serves_all_that_names_none) {
   for (im::kind kind : kinds()) {
     const im::resource pool = counted(kind);
     im::set_resource(pool);
@@ -61,7 +61,7 @@ TEST_P(current, of_the_process_serves_all_that_names_none) {
   }
 }
 
-TEST_P(current, serves_the_device_copy_of_unified_buffers_created_meanwhile) {
+TEST_P(current_resources, serves_the_device_copy_of_unified_buffers_created_meanwhile) {
   if (!device_.offers(im::kind::device)) GTEST_SKIP() << "no device memory";
   const im::resource pool = counted(im::kind::device);
   im::unified_buffer<float> before(100, {.queue = queue_, .separate = true});
@@ -74,7 +74,7 @@ TEST_P(current, serves_the_device_copy_of_unified_buffers_created_meanwhile) {
   EXPECT_EQ(total(pool), 1u) << "it keeps the resource";
 }
 
-TEST_P(current, is_one_for_each_kind_context_and_device) {
+TEST_P(current_resources, is_one_for_each_kind_context_and_device) {
   const im::queue other(im::context({device_}), device_);
   for (im::kind kind : kinds()) {
     const im::resource pool = counted(kind);
@@ -93,7 +93,7 @@ TEST_P(current, is_one_for_each_kind_context_and_device) {
   }
 }
 
-TEST_P(current, is_replaced_by_the_next_one) {
+TEST_P(current_resources, is_replaced_by_the_next_one) {
   for (im::kind kind : kinds()) {
     const im::resource first = counted(kind);
     const im::resource second = counted(kind);
@@ -112,7 +112,7 @@ TEST_P(current, is_replaced_by_the_next_one) {
   }
 }
 
-TEST_P(current, of_a_block_precedes_that_of_the_process) {
+TEST_P(current_resources, of_a_block_precedes_that_of_the_process) {
   for (im::kind kind : kinds()) {
     const im::resource process = counted(kind);
     const im::resource outer = counted(kind);
@@ -141,7 +141,7 @@ TEST_P(current, of_a_block_precedes_that_of_the_process) {
   }
 }
 
-TEST_P(current, of_an_inner_block_leaves_other_requests_to_the_outer_one) {
+TEST_P(current_resources, of_an_inner_block_leaves_other_requests_to_the_outer_one) {
   for (im::kind kind : kinds()) {
     const im::resource outer = counted(kind);
     const im::using_resource outer_block(outer);
@@ -153,7 +153,7 @@ TEST_P(current, of_an_inner_block_leaves_other_requests_to_the_outer_one) {
   }
 }
 
-TEST_P(current, of_a_block_ends_with_an_exception) {
+TEST_P(current_resources, of_a_block_ends_with_an_exception) {
   for (im::kind kind : kinds()) {
     const im::resource limited = im::resource::limit(im::resource::pool(queue_, kind), 1000);
     EXPECT_THROW(
@@ -167,7 +167,7 @@ TEST_P(current, of_a_block_ends_with_an_exception) {
   }
 }
 
-TEST_P(current, of_a_block_belongs_to_its_thread) {
+TEST_P(current_resources, of_a_block_belongs_to_its_thread) {
   for (im::kind kind : kinds()) {
     const im::resource process = counted(kind);
     const im::resource mine = counted(kind);
@@ -187,7 +187,7 @@ TEST_P(current, of_a_block_belongs_to_its_thread) {
   }
 }
 
-TEST_P(current, changes_while_threads_allocate) {
+TEST_P(current_resources, changes_while_threads_allocate) {
   for (im::kind kind : kinds()) {
     const std::array<im::resource, 2> resources{counted(kind), counted(kind)};
     std::atomic<bool> over{false};
@@ -215,7 +215,7 @@ TEST_P(current, changes_while_threads_allocate) {
   }
 }
 
-TEST_P(current, is_kept_alive_with_its_context) {
+TEST_P(current_resources, is_kept_alive_with_its_context) {
   for (im::kind kind : kinds()) {
     im::queue other(im::context({device_}), device_);
     const isthmus_resource_t* raw = nullptr;
@@ -237,7 +237,7 @@ TEST_P(current, is_kept_alive_with_its_context) {
   }
 }
 
-TEST_P(current, memory_outlives_its_time_as_the_current_one) {
+TEST_P(current_resources, memory_outlives_its_time_as_the_current_one) {
   for (im::kind kind : kinds()) {
     im::buffer made;
     {
@@ -267,7 +267,7 @@ struct recursive {
   void deallocate(void* pointer, std::size_t, const im::queue&) noexcept { made->erase(pointer); }
 };
 
-TEST_P(current, is_none_inside_the_functions_of_a_resource) {
+TEST_P(current_resources, is_none_inside_the_functions_of_a_resource) {
   for (im::kind kind : kinds()) {
     std::map<void*, im::buffer> made;
     const im::resource inside = counted(kind);
@@ -285,7 +285,7 @@ TEST_P(current, is_none_inside_the_functions_of_a_resource) {
   }
 }
 
-TEST_P(current, is_none_inside_callbacks_for_lack_of_memory) {
+TEST_P(current_resources, is_none_inside_callbacks_for_lack_of_memory) {
   for (im::kind kind : kinds()) {
     int calls = 0;
     const auto allocate_again = [&](std::size_t) {
@@ -302,7 +302,7 @@ TEST_P(current, is_none_inside_callbacks_for_lack_of_memory) {
   }
 }
 
-TEST_P(current, bad_arguments_are_refused) {
+TEST_P(current_resources, bad_arguments_are_refused) {
   const auto kind = static_cast<isthmus_kind_t>(kinds().front());
   isthmus_resource_t* found = nullptr;
   EXPECT_TRUE(refused(isthmus_current_resource(queue_.get(), kind, 0, nullptr),

@@ -271,6 +271,8 @@ class Heap:
 
 
 set_resource(CustomResource(Heap(), "host", "host"))  # set while the interpreter ends
+block = isthmus.using(CustomResource(Heap(), "shared", "host"))
+block.__enter__()  # never left
 """
     )
 
