@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <isthmus/isthmus.hpp>
+#include <optional>
 #include <vector>
 
 namespace im = isthmus;
@@ -34,9 +35,9 @@ double seconds(Function&& function) {
   return std::chrono::duration<double>(steady::now() - start).count();
 }
 
-void ours(std::size_t nbytes) {
+void ours(std::size_t nbytes, isthmus_resource_t* resource = nullptr) {
   isthmus_buffer_t* buffer = nullptr;
-  if (isthmus_buffer_create(nbytes, ISTHMUS_KIND_HOST, 0, host_queue().get(), nullptr, &buffer) !=
+  if (isthmus_buffer_create(nbytes, ISTHMUS_KIND_HOST, 0, host_queue().get(), resource, &buffer) !=
       ISTHMUS_OK) {
     std::abort();
   }
@@ -98,6 +99,32 @@ void create_release_cpp(benchmark::State& state) {
   }
 }
 BENCHMARK(create_release_cpp);
+
+// A pool as the current resource, set for the process or in a block of the thread, compared with the
+// same pool named by the call.
+void create_release_current(benchmark::State& state) {
+  const im::resource pool = im::resource::pool(host_queue(), im::kind::host);
+  const bool in_block = state.range(0) != 0;
+  if (!in_block) im::set_resource(pool);
+  std::optional<im::using_resource> block;
+  if (in_block) block.emplace(pool);
+  double mine = 0;
+  double named = 0;
+  for (auto _ : state) {
+    const double one = seconds([] { ours(1024); });
+    named += seconds([&] { ours(1024, pool.get()); });
+    mine += one;
+    state.SetIterationTime(one / k_round);
+  }
+  im::set_resource({});
+  state.counters["ratio"] = mine / named;
+}
+BENCHMARK(create_release_current)
+    ->ArgName("block")
+    ->Arg(0)
+    ->Arg(1)
+    ->UseManualTime()
+    ->MinTime(k_min_seconds);
 
 void create_release_beside_live(benchmark::State& state) {
   std::vector<im::buffer> live;
