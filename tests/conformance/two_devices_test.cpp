@@ -79,6 +79,24 @@ TEST_P(two_devices, elements_that_lie_apart_are_filled) {
   });
 }
 
+TEST_P(two_devices, a_current_resource_serves_its_device_and_host_memory_of_both) {
+  both_ways([&](const im::queue& own, const im::queue& other) {
+    for (im::kind kind : {im::kind::device, im::kind::shared, im::kind::host}) {
+      if (!own.device().offers(kind)) continue;
+      const bool serves_both = kind == im::kind::host;
+      const im::resource counted = im::resource::statistics(im::resource::pool(own, kind));
+      im::set_resource(counted);
+      EXPECT_EQ(im::current_resource(kind, own), counted);
+      EXPECT_EQ(im::current_resource(kind, other) == counted, serves_both);
+      { const im::buffer made(100, kind, {.queue = other}); }
+      EXPECT_EQ(im::statistics_of(counted).total_count, serves_both ? 1u : 0u);
+      im::reset_resource(kind, other);
+      EXPECT_EQ(im::current_resource(kind, own) == counted, !serves_both);
+      im::set_resource({});
+    }
+  });
+}
+
 TEST_P(two_devices, every_byte_arrives) {
   for (const std::size_t nbytes : k_peer_sizes) {
     const bytes data = noise(nbytes + 5);
