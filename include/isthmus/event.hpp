@@ -97,14 +97,13 @@ class [[nodiscard]] event
   // The times of a completed operation. Throws unsupported where the driver does not record them,
   // and an error with status::pending before completion.
   [[nodiscard]] event_times times() const {
-    std::uint64_t submitted = 0;
-    std::uint64_t started = 0;
-    std::uint64_t ended = 0;
-    detail::check(isthmus_event_times(require(), &submitted, &started, &ended));
+    isthmus_event_times_info_t info{};
+    info.struct_size = sizeof info;
+    detail::check(isthmus_event_times_info(require(), &info));
     const auto time = [](std::uint64_t ns) {
       return std::chrono::nanoseconds(static_cast<std::chrono::nanoseconds::rep>(ns));
     };
-    return {time(submitted), time(started), time(ended)};
+    return {time(info.submitted_ns), time(info.started_ns), time(info.ended_ns)};
   }
   // The time from the end of `earlier` to the end of this event; waits for both. The events are
   // marks of queues of one device, or other events that record their times. Throws unsupported for

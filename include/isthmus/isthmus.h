@@ -295,8 +295,8 @@ ISTHMUS_API isthmus_status_t isthmus_queue_default(isthmus_device_t* device,
  *
  * Out-of-order queues: every operation of this library is preceded by a barrier. On an out-of-order
  * queue of a CPU the library queries whether freed memory is still in use only within a call: a
- * wait for a queue, a trim, isthmus_live, a query of a resource, or, once 64 MiB or 64 blocks of
- * such memory are pending, an allocation or adoption. Intel's OpenCL runtime fails if one thread
+ * wait for a queue, a trim, isthmus_live_info, a query of a resource, or, once 64 MiB or 64 blocks
+ * of such memory are pending, an allocation or adoption. Intel's OpenCL runtime fails if one thread
  * waits for such a queue while another submits to it.
  *
  * Adopting a SYCL queue again returns the same queue. Ownership is as in isthmus_context_adopt,
@@ -402,11 +402,16 @@ ISTHMUS_API isthmus_status_t isthmus_event_create(isthmus_event_t** event) ISTHM
  * INVALID_ARGUMENT for a driver's event or one that is complete. */
 ISTHMUS_API isthmus_status_t isthmus_event_complete(isthmus_event_t* event, isthmus_status_t status,
                                                     const char* message) ISTHMUS_NOEXCEPT;
-/* Times of a completed operation on its device clock. UNSUPPORTED where the driver does not record
- * them, PENDING before completion. */
-ISTHMUS_API isthmus_status_t isthmus_event_times(isthmus_event_t* event, uint64_t* submitted_ns,
-                                                 uint64_t* started_ns,
-                                                 uint64_t* ended_ns) ISTHMUS_NOEXCEPT;
+typedef struct isthmus_event_times_info_s {
+  size_t struct_size;
+  uint64_t submitted_ns; /* on the clock of the device */
+  uint64_t started_ns;
+  uint64_t ended_ns;
+} isthmus_event_times_info_t;
+/* The times of a completed operation. UNSUPPORTED where the driver does not record them, PENDING
+ * before completion. */
+ISTHMUS_API isthmus_status_t
+isthmus_event_times_info(isthmus_event_t* event, isthmus_event_times_info_t* info) ISTHMUS_NOEXCEPT;
 /* Nanoseconds from the end of `earlier` to the end of `event`, on their device clock; negative if
  * `event` ended first. PENDING until both have completed. The events are marks of queues of one
  * device (isthmus_queue_mark) or other events that record their times. UNSUPPORTED where the driver
@@ -987,13 +992,18 @@ ISTHMUS_API isthmus_status_t isthmus_resource_prefetch(
 
 /* ---- queries of memory ----------------------------------------------------------------------- */
 
+typedef struct isthmus_live_info_s {
+  size_t struct_size;
+  uint64_t count;
+  uint64_t bytes;
+} isthmus_live_info_t;
 /* Live allocations and their bytes in the whole process, of one kind (UNKNOWN: all). For default
  * pools these are blocks in use, with the sizes that the pool rounds them to; for all other memory
  * they are driver allocations, such as the chunks of other pools. Memory whose release is deferred
  * counts as live; pending releases that can be completed are drained first, for at most 4 ms. Takes
  * about 30 ns for each 64 KiB of default pools. A forked child counts no blocks of these pools. */
-ISTHMUS_API void isthmus_live(isthmus_kind_t kind, uint64_t* count,
-                              uint64_t* bytes) ISTHMUS_NOEXCEPT;
+ISTHMUS_API isthmus_status_t isthmus_live_info(isthmus_kind_t kind,
+                                               isthmus_live_info_t* info) ISTHMUS_NOEXCEPT;
 
 /* The state of memory. */
 typedef int32_t isthmus_memory_state_t;

@@ -270,17 +270,18 @@ struct bin {
   resource upstream;
 };
 
-// The number and the bytes of live allocations in the whole process. isthmus_live describes which
-// allocations are counted.
+// The number and the bytes of live allocations in the whole process. isthmus_live_info describes
+// which allocations are counted.
 struct live_memory {
   std::uint64_t count = 0;
   std::uint64_t bytes = 0;
 };
 // Counts the allocations of one kind; `unknown` counts all kinds.
 [[nodiscard]] inline live_memory live(isthmus::kind kind = isthmus::kind::unknown) noexcept {
-  live_memory result;
-  isthmus_live(static_cast<isthmus_kind_t>(kind), &result.count, &result.bytes);
-  return result;
+  isthmus_live_info_t info{};
+  info.struct_size = sizeof info;
+  static_cast<void>(isthmus_live_info(static_cast<isthmus_kind_t>(kind), &info));
+  return {info.count, info.bytes};
 }
 
 // The properties of the allocation that contains a pointer, which may point anywhere into it. If

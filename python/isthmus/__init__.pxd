@@ -204,8 +204,13 @@ cdef extern from "isthmus/experimental.h" nogil:
     isthmus_status_t isthmus_event_create(isthmus_event_t** event)
     isthmus_status_t isthmus_event_complete(isthmus_event_t* event, isthmus_status_t status,
         const char* message)
-    isthmus_status_t isthmus_event_times(isthmus_event_t* event, uint64_t* submitted_ns,
-        uint64_t* started_ns, uint64_t* ended_ns)
+    ctypedef struct isthmus_event_times_info_t:
+        size_t struct_size
+        uint64_t submitted_ns
+        uint64_t started_ns
+        uint64_t ended_ns
+    isthmus_status_t isthmus_event_times_info(isthmus_event_t* event,
+        isthmus_event_times_info_t* info)
     isthmus_status_t isthmus_event_elapsed(isthmus_event_t* event, isthmus_event_t* earlier,
         int64_t* elapsed_ns)
     ctypedef struct isthmus_event_info_t:
@@ -412,7 +417,11 @@ cdef extern from "isthmus/experimental.h" nogil:
         isthmus_resource_t** resource)
     isthmus_status_t isthmus_resource_prefetch(isthmus_resource_t* upstream,
         isthmus_resource_t** resource)
-    void isthmus_live(isthmus_kind_t kind, uint64_t* count, uint64_t* bytes)
+    ctypedef struct isthmus_live_info_t:
+        size_t struct_size
+        uint64_t count
+        uint64_t bytes
+    isthmus_status_t isthmus_live_info(isthmus_kind_t kind, isthmus_live_info_t* info)
     ctypedef int32_t isthmus_memory_state_t
     enum:
         ISTHMUS_MEMORY_UNKNOWN

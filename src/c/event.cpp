@@ -130,22 +130,22 @@ isthmus_status_t isthmus_event_complete(isthmus_event_t* event, isthmus_status_t
   });
 }
 
-isthmus_status_t isthmus_event_times(isthmus_event_t* event, uint64_t* submitted_ns,
-                                     uint64_t* started_ns, uint64_t* ended_ns) noexcept {
+isthmus_status_t isthmus_event_times_info(isthmus_event_t* event,
+                                          isthmus_event_times_info_t* info) noexcept {
   bool pending = false;
-  const auto code =
-      driver_entry(ISTHMUS_NEEDS(event, submitted_ns, started_ns, ended_ns), [&]() -> Result<void> {
-        pending = object(event)->pending();
-        if (pending) {
-          return {};
-        }
-        auto times = object(event)->times();
-        ISTHMUS_TRY(times);
-        *submitted_ns = times->submitted_ns;
-        *started_ns = times->started_ns;
-        *ended_ns = times->ended_ns;
-        return {};
-      });
+  const auto code = driver_entry(ISTHMUS_NEEDS(event, info), [&]() -> Result<void> {
+    ISTHMUS_TRY(check_struct_size(*info, "info"));
+    pending = object(event)->pending();
+    if (pending) {
+      return {};
+    }
+    auto times = object(event)->times();
+    ISTHMUS_TRY(times);
+    info->submitted_ns = times->submitted_ns;
+    info->started_ns = times->started_ns;
+    info->ended_ns = times->ended_ns;
+    return {};
+  });
   return pending ? ISTHMUS_PENDING : code;
 }
 

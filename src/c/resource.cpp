@@ -341,19 +341,22 @@ isthmus_status_t isthmus_resource_info(isthmus_resource_t* resource,
   });
 }
 
-void isthmus_live(isthmus_kind_t kind, uint64_t* count, uint64_t* bytes) noexcept {
-  const bool is_valid = kind >= ISTHMUS_KIND_UNKNOWN && kind <= ISTHMUS_KIND_HOST;
-  on_library_call();
-  auto total = is_valid ? process_live_counts().total(kind) : LiveTotal{};
-  if (is_valid && !os::is_forked_child()) {
-    DefaultPools::only().count_blocks(total, kind);
-  }
-  if (count != nullptr) {
-    *count = total.count;
-  }
-  if (bytes != nullptr) {
-    *bytes = total.bytes;
-  }
+isthmus_status_t isthmus_live_info(isthmus_kind_t kind, isthmus_live_info_t* info) noexcept {
+  return entry(ISTHMUS_NEEDS(info), [&]() -> Result<void> {
+    ISTHMUS_TRY(check_struct_size(*info, "info"));
+    if (kind < ISTHMUS_KIND_UNKNOWN || kind > ISTHMUS_KIND_HOST) {
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                  "kind is {}: use device (1), shared (2), host (3), or unknown (0) for all", kind);
+    }
+    on_library_call();
+    auto total = process_live_counts().total(kind);
+    if (!os::is_forked_child()) {
+      DefaultPools::only().count_blocks(total, kind);
+    }
+    info->count = total.count;
+    info->bytes = total.bytes;
+    return {};
+  });
 }
 
 isthmus_status_t isthmus_result_allocate(size_t nbytes, void** pointer) noexcept {

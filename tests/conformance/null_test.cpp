@@ -47,7 +47,6 @@ TEST_F(null, references) {
   isthmus_buffer_unexport(nullptr);
   isthmus_result_free(nullptr);
   isthmus_pin_remove(nullptr, 1), isthmus_pin_remove(nullptr, 0);
-  isthmus_live(ISTHMUS_KIND_UNKNOWN, nullptr, nullptr);
 }
 
 TEST_F(null, platforms_and_devices) {
@@ -187,7 +186,6 @@ TEST_F(null, functions) {
 }
 
 TEST_F(null, events) {
-  std::uint64_t number = 0;
   released = 0;
   EXPECT_LT(isthmus_event_status(nullptr), 0);
   EXPECT_TRUE(refused(isthmus_event_wait(nullptr, 0), k_invalid));
@@ -196,8 +194,10 @@ TEST_F(null, events) {
   EXPECT_EQ(released, 1);
   EXPECT_TRUE(refused(isthmus_event_create(nullptr), k_invalid));
   EXPECT_TRUE(refused(isthmus_event_complete(nullptr, ISTHMUS_OK, nullptr), k_invalid));
-  EXPECT_TRUE(refused(isthmus_event_times(nullptr, &number, &number, &number), k_invalid));
+  isthmus_event_times_info_t times{};
+  EXPECT_TRUE(refused(isthmus_event_times_info(nullptr, &times), k_invalid, {"event"}));
   const im::event mark = queue_.mark();
+  EXPECT_TRUE(refused(isthmus_event_times_info(mark.get(), &times), k_invalid, {"struct_size"}));
   std::int64_t elapsed = 0;
   EXPECT_TRUE(refused(isthmus_event_elapsed(nullptr, mark.get(), &elapsed), k_invalid));
   EXPECT_TRUE(refused(isthmus_event_elapsed(mark.get(), nullptr, &elapsed), k_invalid));
@@ -206,6 +206,15 @@ TEST_F(null, events) {
   EXPECT_TRUE(refused(isthmus_event_info(nullptr, &info), k_invalid, {"event"}));
   EXPECT_TRUE(refused(isthmus_event_info(mark.get(), nullptr), k_invalid, {"info"}));
   EXPECT_TRUE(refused(isthmus_event_info(mark.get(), &info), k_invalid, {"struct_size"}));
+}
+
+TEST_F(null, live_memory) {
+  isthmus_live_info_t live{};
+  EXPECT_TRUE(refused(isthmus_live_info(ISTHMUS_KIND_UNKNOWN, nullptr), k_invalid, {"info"}));
+  EXPECT_TRUE(refused(isthmus_live_info(ISTHMUS_KIND_HOST, &live), k_invalid, {"struct_size"}));
+  live.struct_size = sizeof live;
+  EXPECT_TRUE(refused(isthmus_live_info(4, &live), k_invalid, {"kind is 4"}));
+  EXPECT_EQ(isthmus_live_info(ISTHMUS_KIND_HOST, &live), ISTHMUS_OK);
 }
 
 TEST_F(null, memory) {

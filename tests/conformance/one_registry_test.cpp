@@ -14,14 +14,17 @@ class one_registry : public leak_checked {};
 
 std::string library_file() {
   Dl_info found{};
-  return dladdr(reinterpret_cast<void*>(&isthmus_live), &found) != 0 ? found.dli_fname : "";
+  return dladdr(reinterpret_cast<void*>(&isthmus_live_info), &found) != 0 ? found.dli_fname : "";
 }
 
 std::uint64_t live_through(void* opening) {
-  const auto live = reinterpret_cast<decltype(&isthmus_live)>(dlsym(opening, "isthmus_live"));
-  std::uint64_t count = 0;
-  if (live != nullptr) live(ISTHMUS_KIND_UNKNOWN, &count, nullptr);
-  return count;
+  const auto live_info =
+      reinterpret_cast<decltype(&isthmus_live_info)>(dlsym(opening, "isthmus_live_info"));
+  isthmus_live_info_t live{};
+  live.struct_size = sizeof live;
+  const bool is_counted =
+      live_info != nullptr && live_info(ISTHMUS_KIND_UNKNOWN, &live) == ISTHMUS_OK;
+  return is_counted ? live.count : 0;
 }
 
 // Sanitizers abort a process that opens a library with RTLD_DEEPBIND.

@@ -332,10 +332,13 @@ class machine {
     isthmus_event_t* const event = any_event();
     const isthmus_status_t now = isthmus_event_wait(event, 0);
     expect_documented(now);
-    std::uint64_t times[3] = {};
-    const isthmus_status_t code = isthmus_event_times(event, &times[0], &times[1], &times[2]);
+    isthmus_event_times_info_t times{};
+    times.struct_size = sizeof times;
+    const isthmus_status_t code = isthmus_event_times_info(event, &times);
     expect_documented(code);
-    if (code == ISTHMUS_OK) require(times[0] <= times[1] && times[1] <= times[2]);
+    if (code == ISTHMUS_OK) {
+      require(times.submitted_ns <= times.started_ns && times.started_ns <= times.ended_ns);
+    }
     expect_documented(isthmus_buffer_wait(from_.any(buffers_), 0));
   }
 

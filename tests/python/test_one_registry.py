@@ -23,12 +23,18 @@ WAYS = [
 ]
 
 
+class LiveInfo(ctypes.Structure):
+    _fields_ = (
+        ("struct_size", ctypes.c_size_t),
+        ("count", ctypes.c_uint64),
+        ("bytes", ctypes.c_uint64),
+    )
+
+
 def live_through(library: ctypes.CDLL) -> int:
-    count = ctypes.c_uint64()
-    library.isthmus_live.restype = None
-    library.isthmus_live.argtypes = [ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p]
-    library.isthmus_live(0, ctypes.byref(count), None)
-    return count.value
+    info = LiveInfo(ctypes.sizeof(LiveInfo))
+    assert library.isthmus_live_info(0, ctypes.byref(info)) == 0
+    return int(info.count)
 
 
 @pytest.mark.parametrize("mode", WAYS)

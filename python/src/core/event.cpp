@@ -100,13 +100,13 @@ void fail(Event& self, nb::handle message) {
 }
 
 nb::object times_of(const Event& self) {
-  std::uint64_t submitted = 0, started = 0, ended = 0;
-  const auto status = isthmus_event_times(self.raw.get(), &submitted, &started, &ended);
+  auto info = sized<isthmus_event_times_info_t>();
+  const auto status = isthmus_event_times_info(self.raw.get(), &info);
   if (status == ISTHMUS_ERROR_UNSUPPORTED || status == ISTHMUS_PENDING) {
     return nb::none();
   }
   check(status);
-  return nb::make_tuple(submitted, started, ended);
+  return nb::make_tuple(info.submitted_ns, info.started_ns, info.ended_ns);
 }
 
 nb::object elapsed_since(nb::handle self, nb::handle earlier) {

@@ -99,13 +99,10 @@ std::uint64_t trim(const Resource& self, nb::handle keep_bytes) {
 }
 
 nb::object live(nb::handle kind) {
-  std::uint64_t count = 0, bytes = 0;
+  auto info = sized<isthmus_live_info_t>();
   const auto memory_kind = kind.is_none() ? ISTHMUS_KIND_UNKNOWN : to_kind(kind);
-  {
-    const GilRelease released;
-    isthmus_live(memory_kind, &count, &bytes);
-  }
-  return nb::make_tuple(count, bytes);
+  check(without_lock([&] { return isthmus_live_info(memory_kind, &info); }));
+  return nb::make_tuple(info.count, info.bytes);
 }
 
 // The resource of an allocation in that context.

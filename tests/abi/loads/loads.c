@@ -28,11 +28,11 @@ static void find(void* opening, const char* name, void* function) {
 }
 
 static unsigned long long live_through(void* opening) {
-  void (*live)(isthmus_kind_t, uint64_t*, uint64_t*) = NULL;
-  uint64_t count = 0, bytes = 0;
-  find(opening, "isthmus_live", &live);
-  live(ISTHMUS_KIND_UNKNOWN, &count, &bytes);
-  return (unsigned long long)count;
+  isthmus_status_t (*live_info)(isthmus_kind_t, isthmus_live_info_t*) = NULL;
+  isthmus_live_info_t live = {.struct_size = sizeof live};
+  find(opening, "isthmus_live_info", &live_info);
+  expect(live_info(ISTHMUS_KIND_UNKNOWN, &live) == ISTHMUS_OK, "live", "this opening");
+  return (unsigned long long)live.count;
 }
 
 static isthmus_buffer_t* allocate_through(void* opening) {
