@@ -53,6 +53,11 @@ class SizeText {
  public:
   explicit SizeText(std::uint64_t bytes) noexcept;
   operator std::string_view() const noexcept { return {text_.data(), length_}; }
+  // Without the exact number of bytes: "1.5 GiB".
+  [[nodiscard]] std::string_view rounded() const noexcept {
+    const std::string_view text = *this;
+    return text.substr(0, text.find(" ("));
+  }
 
  private:
   std::array<char, 48> text_;

@@ -62,7 +62,9 @@ Result<void> check_available_memory(std::size_t nbytes) {
   }
   if (const auto remaining = os::process_memory_bounds().available(nbytes);
       remaining.bytes < nbytes) {
-    return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "{} requested, but {} leaves only {}",
+    return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
+                "cannot allocate {} of host memory for a unified buffer: {} leaves only {}. To do: "
+                "free host memory, or request less",
                 describe_bytes(nbytes), remaining.bound, describe_bytes(remaining.bytes));
   }
   return {};

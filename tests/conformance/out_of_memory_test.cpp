@@ -176,6 +176,10 @@ TEST_P(pressure, the_error_reports_the_memory_in_use) {
       EXPECT_TRUE(contains(problem.what(), part)) << part << " in " << problem.what();
     }
     EXPECT_TRUE(contains(problem.what(), device_.info().filter)) << problem.what();
+    const std::string text = problem.what();
+    EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 4) << text;
+    const std::string line = text.substr(0, text.find('\n'));
+    EXPECT_TRUE(contains(line, "7 MiB") && contains(line, "To do")) << text;
   }
   const auto seen = im::error_snapshot();
   ASSERT_TRUE(seen);

@@ -41,7 +41,7 @@ std::string describe_holders(const Snapshot& snapshot) {
   std::string text;
   for (std::size_t index = 0; index < snapshot.holder_count; ++index) {
     const auto& holder = snapshot.holders.at(index);
-    text += fmt::format("{}{} has {}", text.empty() ? "; of the live memory, " : ", ",
+    text += fmt::format("{}{} has {}", text.empty() ? "of the live memory, " : ", ",
                         holder.tag != nullptr ? holder.tag : "no tag",
                         describe_blocks(holder.bytes, holder.count));
   }

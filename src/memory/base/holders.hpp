@@ -19,7 +19,7 @@ void set_holder_count(HolderCount function) noexcept;
 
 // Stores the tags that hold the most memory in `out`; none if there is no host memory for counting.
 void find_holders(const MemoryResource& base, Snapshot& out) noexcept;
-// Returns "; of the live memory, layer1 has 3 MiB in 12 blocks, ...", or "" if no tag is recorded.
+// Returns "of the live memory, layer1 has 3 MiB in 12 blocks, ...", or "" if no tag is recorded.
 [[nodiscard]] std::string describe_holders(const Snapshot& snapshot);
 // For example "3 MiB (3145728 bytes) in 2 blocks".
 [[nodiscard]] std::string describe_blocks(std::size_t nbytes, std::size_t count);

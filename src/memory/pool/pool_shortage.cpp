@@ -23,8 +23,29 @@ std::string describe_stages(const RefusedRequest& request) {
   return text.empty()
              ? "nothing"
              : fmt::format("{} ({} released, {} by {} out-of-memory callback{})", text,
-                           describe_bytes(request.trimmed), describe_bytes(request.callbacks.bytes),
+                           describe_bytes(request.trimmed).rounded(),
+                           describe_bytes(request.callbacks.bytes).rounded(),
                            request.callbacks.called, request.callbacks.called == 1 ? "" : "s");
+}
+
+std::string describe_contents(const Snapshot& snapshot) {
+  return fmt::format(
+      "it holds {}: {} live, {} cached, {} waiting for work and {} free, the "
+      "largest piece {} (fragmentation {:.0f} %)",
+      describe_bytes(snapshot.held).rounded(), describe_bytes(snapshot.live).rounded(),
+      describe_bytes(snapshot.cached).rounded(), describe_bytes(snapshot.waiting).rounded(),
+      describe_bytes(snapshot.free).rounded(), describe_bytes(snapshot.largest_free).rounded(),
+      100 * snapshot.fragmentation());
+}
+
+std::string holders_line(const Snapshot& snapshot) {
+  auto text = describe_holders(snapshot);
+  return text.empty() ? text : "\n  " + text;
+}
+
+// The message of an upstream pool has several lines, of which the first states cause and remedy.
+std::string_view first_line(std::string_view text) noexcept {
+  return text.substr(0, text.find('\n'));
 }
 
 const char* advice(std::size_t needed, const RegionSource& source,
@@ -45,6 +66,7 @@ const char* advice(std::size_t needed, const RegionSource& source,
   return source.remedy(needed, snapshot.free);
 }
 
+// At most five lines, the most useful first.
 Error describe(const RefusedRequest& request, const ListedPool& pool,
                const Shortage& shortage) noexcept {
   const auto* kind = kind_name(pool.kind());
@@ -52,22 +74,18 @@ Error describe(const RefusedRequest& request, const ListedPool& pool,
   const auto& snapshot = shortage.snapshot;
   try {
     return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
-                "a pool cannot allocate {} of {} memory on {}: it holds {}, of which {} are "
-                "live, {} cached, {} wait for work and {} are free, the largest piece {} "
-                "(fragmentation {:.0f} %){}; tried {}. {}. To do: {}",
-                describe_bytes(request.nbytes), kind, device, describe_bytes(snapshot.held),
-                describe_bytes(snapshot.live), describe_bytes(snapshot.cached),
-                describe_bytes(snapshot.waiting), describe_bytes(snapshot.free),
-                describe_bytes(snapshot.largest_free), 100 * snapshot.fragmentation(),
-                describe_holders(snapshot), describe_stages(request), request.refusal.message(),
-                shortage.advice);
+                "a pool cannot allocate {} of {} memory on {}. To do: {}\n  {}{}\n  tried {}\n"
+                "  refused: {}",
+                describe_bytes(request.nbytes), kind, device, shortage.advice,
+                describe_contents(snapshot), holders_line(snapshot), describe_stages(request),
+                first_line(request.refusal.message()));
   } catch (const std::bad_alloc&) {  // the host is out of memory too
     return fail(
         ISTHMUS_ERROR_OUT_OF_MEMORY,
-        "a pool cannot allocate {} bytes of {} memory on {}: it holds {}, of which {} are live, "
-        "{} cached, {} wait for work and {} are free, the largest piece {}. To do: {}",
-        request.nbytes, kind, device, snapshot.held, snapshot.live, snapshot.cached,
-        snapshot.waiting, snapshot.free, snapshot.largest_free, shortage.advice);
+        "a pool cannot allocate {} bytes of {} memory on {}. To do: {}\n  it holds {} bytes: {} "
+        "live, {} cached, {} waiting for work and {} free, the largest piece {}",
+        request.nbytes, kind, device, shortage.advice, snapshot.held, snapshot.live,
+        snapshot.cached, snapshot.waiting, snapshot.free, snapshot.largest_free);
   }
 }
 
