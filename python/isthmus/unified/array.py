@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from .layout import Range
 
 
+_DLPACK_HOST = (1, 0)  # DLPack's kDLCPU, and the number of the device
+
+
 class UnifiedArray(NumpyOperators):
     """The common base of a ``UnifiedBuffer`` and its parts."""
 
@@ -326,6 +329,18 @@ class UnifiedArray(NumpyOperators):
         import numpy as np
 
         return self.copy_from(np.zeros((), self.dtype))
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """The host, ``(1, 0)``: ``__dlpack__`` exports the host copy."""
+        return _DLPACK_HOST
+
+    def __dlpack__(self, **request: Any) -> Any:
+        """The host copy, synchronized, for another library; later writes to it are detected.
+
+        Pass ``device`` to the other library instead to share the device copy. ``request``: as for
+        ``numpy.ndarray.__dlpack__``.
+        """
+        return self.host.__dlpack__(**request)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         import numpy as np

@@ -6,9 +6,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from isthmus import _core
+from isthmus._host_arrays import host_array
 from isthmus._iterables import iterator
 
 from .array import UnifiedArray
+from .contents import contents_of
 from .layout import bytes_of, shape_of
 from .state import WINNERS, describe
 
@@ -64,10 +66,12 @@ def _one_of(name: str, value: Any, codes: dict[Any, int]) -> int:
 class UnifiedBuffer(_core._UnifiedMemory, UnifiedArray):
     """One array on the host and on a device; only changed ranges are copied, and no write is lost.
 
-    ``shape``: extents in elements. ``dtype``: anything that NumPy accepts except objects. Memory is
-    allocated at first access. ``host`` and ``device`` are synchronized when they are accessed. Host
-    writes are detected automatically, also through arrays obtained long before. Writes of a device
-    are declared by ``mark_device_dirty``, or done in ``with buf.device_write()``.
+    ``shape``: extents in elements, or an array, whose shape, dtype and elements the buffer gets; a
+    list is a shape, as in NumPy (``from_array`` takes lists of numbers). ``dtype``: anything that
+    NumPy accepts except objects; None: float32, or that of the array. Memory is allocated at first
+    access. ``host`` and ``device`` are synchronized when they are accessed. Host writes are
+    detected automatically, also through arrays obtained long before. Writes of a device are
+    declared by ``mark_device_dirty``, or done in ``with buf.device_write()``.
 
     ``pinned``: registers the host copy with the device's driver: faster copies, slower creation.
     ``device``, ``queue``: the location of the device copy, and the queue of transfers; None: the
@@ -83,8 +87,8 @@ class UnifiedBuffer(_core._UnifiedMemory, UnifiedArray):
 
     def __init__(
         self,
-        shape: int | Sequence[int],
-        dtype: Any = "float32",
+        shape: int | Sequence[int] | Any,
+        dtype: Any = None,
         *,
         pinned: bool = False,
         device: _core.Device | str | None = None,
@@ -100,13 +104,32 @@ class UnifiedBuffer(_core._UnifiedMemory, UnifiedArray):
             codes = _option_codes[options]
         except (KeyError, TypeError):
             codes = _codes_of(options)
+        contents = None if isinstance(shape, (int, tuple, list)) else contents_of(shape)
+        if dtype is None:
+            dtype = "float32" if contents is None else contents.dtype
         try:
             kind = _dtypes[dtype]
         except (KeyError, TypeError):
             kind = _dtype_of(dtype)
-        extents = shape_of(shape)
+        extents = shape_of(shape) if contents is None else contents.shape
         super().__init__(extents, kind, bytes_of(extents, kind), queue, device, codes, resource)
         self._given_options = options
+        if contents is not None:
+            self.copy_from(contents)
+
+    @classmethod
+    def from_array(cls, contents: Any, dtype: Any = None, **options: Any) -> Self:
+        """A buffer with the elements of ``contents``: an array, a number or a list of numbers.
+
+        ``dtype`` None: that of the array, or the one that NumPy chooses for numbers. ``options``:
+        as for ``UnifiedBuffer``. Raises the errors of ``copy_from``.
+        """
+        if contents_of(contents) is not None:
+            return cls(contents, dtype, **options)
+        array = host_array(contents)
+        return cls(array.shape, array.dtype if dtype is None else dtype, **options).copy_from(
+            contents
+        )
 
     @property
     def _whole(self) -> UnifiedBuffer:

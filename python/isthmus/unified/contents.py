@@ -14,7 +14,30 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _CPU = 1  # DLPack's kDLCPU
+_ARRAY_PROTOCOLS = (
+    "__array__",
+    "__array_interface__",
+    "__dlpack_device__",
+    "__sycl_usm_array_interface__",
+    "__cuda_array_interface__",
+)
 _NUMBERS = frozenset((bool, int, float, complex))
+
+
+def contents_of(obj: Any) -> NDArray[Any] | None:
+    """The elements of an array of any library, or of an object with the buffer protocol, on the
+    host. None for other objects and for NumPy's numbers.
+    """
+    import numpy as np
+
+    if isinstance(obj, np.generic):
+        return None
+    if any(hasattr(obj, name) for name in _ARRAY_PROTOCOLS):
+        return host_array(readable(obj))
+    try:
+        return np.asarray(memoryview(obj))
+    except TypeError:
+        return None
 
 
 def array_for(source: Any, dtype: Any, shape: tuple[int, ...]) -> NDArray[Any]:
