@@ -14,6 +14,11 @@ constexpr std::size_t k_max_samples = 128;
 // The share of dense samples, relative to `max_sparse_share`, that still indicates sparse writes.
 // One more dense sample is assumed than there are.
 constexpr double k_max_dense_share = 0.5;
+// If at least this share of the samples indicates dense writes, one chunk in `k_dense_stride` is
+// sampled in each scan.
+constexpr std::size_t k_min_dense_samples = k_max_samples / 4;
+constexpr double k_min_dense_share = 7.0 / 8;
+constexpr std::size_t k_dense_stride = 8;
 // Samples in a row of one chunk that indicate sparse writes by themselves, in units of
 // 1 / `max_sparse_share`. A chunk that is written more densely than that share is mistaken for a
 // sparse one with a probability of exp(-3), 5 %.
@@ -46,6 +51,7 @@ const Refinement::Changes& Refinement::evaluate(const RangeSet& found,
   for (auto* each : {&touched_, &candidates_, &changes_.split, &changes_.merge}) {
     each->clear();
   }
+  ++scans_;
   copies_ = 0;
   count(found);
   for (const auto number : touched_) {
@@ -91,15 +97,24 @@ void Refinement::evaluate_chunk(std::size_t number, const TakeSample& take_sampl
     evaluate_small(number);
   } else if (chunk.written < range_of(number).nbytes()) {
     keep_small(number);  // the kernel provided no huge page, or split it
-  } else if (max_small_ != 0) {
-    evaluate_whole(number, take_sample(number));
+  } else {
+    ++copies_;
+    if (is_sampled(number)) {
+      evaluate_whole(number, take_sample(number));
+    }
   }
+}
+
+bool Refinement::is_sampled(std::size_t number) const noexcept {
+  const bool is_dense =
+      samples_ >= k_min_dense_samples &&
+      static_cast<double>(dense_samples_) >= k_min_dense_share * static_cast<double>(samples_);
+  return max_small_ != 0 && (!is_dense || (number + scans_) % k_dense_stride == 0);
 }
 
 // The first change usually fills the memory and says nothing about later writes.
 void Refinement::evaluate_whole(std::size_t number, bool has_changed) noexcept {
   auto& chunk = chunks_[number];
-  ++copies_;
   const bool fills = has_changed && !chunk.is_filled;
   chunk.is_filled = chunk.is_filled || has_changed;
   samples_ += fills ? 0U : 1U;

@@ -6,8 +6,8 @@
 // Memory of at most `PageCosts::k_free_chunks` huge pages begins with small pages. Larger memory
 // begins with huge pages. Whether a huge page was written densely or sparsely is then estimated
 // from a sample: if one of its small pages, chosen at random, still has its previous contents, the
-// writes were probably sparse. A sample costs no fault. So a program that always writes densely
-// pays for one sample per huge page and round, about 1/40 of a copy to a fast device.
+// writes were probably sparse. A sample costs no fault, but about 1/40 of a copy to a fast device.
+// If nearly all samples indicate dense writes, only some huge pages are sampled in each round.
 //
 // If nearly all samples indicate sparse writes, the huge pages of these samples are tracked by
 // small pages from the next round on. Otherwise this requires a long row of such samples of one
@@ -80,6 +80,7 @@ class Refinement {
   void evaluate_small(std::size_t number) noexcept;
   void update_budgets() noexcept;
   [[nodiscard]] bool is_sparse() const noexcept;
+  [[nodiscard]] bool is_sampled(std::size_t number) const noexcept;
   [[nodiscard]] double required_scans(const Chunk& chunk) const noexcept;
   void select_candidates() noexcept;
   void split_candidates() noexcept;
@@ -94,6 +95,7 @@ class Refinement {
   const std::size_t max_small_;
   const bool begins_small_;
   std::size_t small_ = 0;
+  std::size_t scans_ = 0;
   std::size_t copies_ = 0;  // chunks that this scan reported as a whole
   // Recent samples, and those of them that indicated dense writes.
   std::size_t samples_ = 0;

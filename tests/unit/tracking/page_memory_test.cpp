@@ -131,7 +131,8 @@ TEST_F(page_memory_test, writes_before_a_refinement_are_reported) {
 }
 
 TEST_F(page_memory_test, sparse_writes_are_soon_reported_by_pages_and_dense_ones_are_not) {
-  const auto memory = make(k_large);
+  const auto memory = make_tracked(
+      {.nbytes = k_large, .mechanism = TrackingMechanism::pages, .copied_by = CopiedBy::processor});
   if (!is_told_whole(*memory)) {
     GTEST_SKIP() << "the kernel has no huge pages";
   }
@@ -148,7 +149,7 @@ TEST_F(page_memory_test, sparse_writes_are_soon_reported_by_pages_and_dense_ones
     EXPECT_TRUE(same(copy, {memory->view(), memory->nbytes()}));
     return found.nbytes();
   };
-  for (std::size_t i = 0; i < 200; ++i) {  // many, if faults are slow on this machine
+  for (std::size_t i = 0; i < 60; ++i) {  // many, if faults are slow on this machine
     round(4, 0, 2 * k_mib);
   }
   EXPECT_LE(round(4, 0, 2 * k_mib), 4 * os::page_size());

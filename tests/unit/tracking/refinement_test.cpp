@@ -84,6 +84,7 @@ class Model {
   [[nodiscard]] Refinement& policy() { return policy_; }
   [[nodiscard]] const PageCosts& costs() const { return costs_; }
   [[nodiscard]] std::size_t merged() const { return merged_; }
+  [[nodiscard]] std::size_t samples() const { return samples_; }
 
  private:
   struct Chunk {
@@ -95,6 +96,7 @@ class Model {
   };
 
   bool sample(std::size_t number) {
+    ++samples_;
     auto& chunk = chunks_[number];
     const bool has_changed = chunk.versions[chunk.sampled] != chunk.sampled_version;
     chunk.sampled = random_() % k_pages;
@@ -120,6 +122,7 @@ class Model {
   std::mt19937_64 random_{3};
   RangeSet found_;
   std::size_t merged_ = 0;
+  std::size_t samples_ = 0;
 };
 
 class refinement_model : public testing::Test {
@@ -185,9 +188,10 @@ TEST_P(refinement_test, little_memory_begins_with_small_pages_even_if_it_is_fill
 
 TEST_P(refinement_test, dense_writes_cause_no_faults) {
   Model model{k_chunks, GetParam()};
-  const auto costs = rounds(model, 300, [&](std::size_t) { model.write_share(1); });
+  const auto costs = rounds(model, 100, [&](std::size_t) { model.write_share(1); });
   EXPECT_LE(max(costs), 1);
   EXPECT_EQ(model.small(), 0U);
+  EXPECT_LE(model.samples(), 100 * k_chunks / 6);  // which are not free either
 }
 
 TEST_P(refinement_test, dense_runs_at_changing_positions_cause_no_faults) {
@@ -201,8 +205,8 @@ TEST_P(refinement_test, dense_runs_at_changing_positions_cause_no_faults) {
 // Samples then cannot distinguish dense from sparse writes.
 TEST_P(refinement_test, the_same_values_written_everywhere_are_seldom_tried) {
   Model model{k_chunks, GetParam()};
-  const auto costs = rounds(
-      model, 1000, [&](std::size_t) { model.write_run(0, model.pages(), /*is_same=*/true); });
+  const auto costs =
+      rounds(model, 300, [&](std::size_t) { model.write_run(0, model.pages(), /*is_same=*/true); });
   EXPECT_LE(max(costs, 3), std::max(k_max, 1 + model.costs().dense_faults() / k_chunks));
   EXPECT_LE(mean(costs), k_max);
 }

@@ -70,7 +70,7 @@ void write_and_copy(const Request& request) {
     }
     owed.clear();
   };
-  const auto end = std::chrono::steady_clock::now() + 300ms;
+  const auto end = std::chrono::steady_clock::now() + 250ms;
   std::vector<std::thread> writers;
   for (unsigned number = 0; number < 2; ++number) {
     writers.emplace_back([&, number] { write_for_a_while(*memory, number, end); });
