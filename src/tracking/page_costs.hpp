@@ -26,10 +26,17 @@ class PageCosts {
   [[nodiscard]] double dense_faults() const noexcept { return dense_faults_; }
   // Largest share of a huge page, written per round, for which small pages are cheaper.
   [[nodiscard]] double max_sparse_share() const noexcept;
-  // Largest number of huge pages, of `chunks`, that may be tracked by small pages. If the program
-  // then writes all of them completely, that round takes at most `k_max_delay` copies of the whole
-  // memory longer, or as long as faults on all small pages of `k_free_chunks`.
+  // Largest number of huge pages, of `chunks`, that may be tracked by small pages. It bounds the
+  // faults of a round in which the program writes all of them completely: to those of
+  // `k_free_chunks`, to half a copy of the memory (`device`), or to those of 3/4 of the memory
+  // (`processor`).
   [[nodiscard]] std::size_t max_small(std::size_t chunks) const noexcept;
+  // The same bound once small pages have saved `copies` copies of huge pages: the faults of such a
+  // round take at most 1/8 of the time saved.
+  [[nodiscard]] std::size_t small_earned(double copies) const noexcept;
+  // Number of huge pages, of `chunks`, that may be mapped by small pages in advance after one scan:
+  // this takes 1/50 of a copy of the memory. At least 1.
+  [[nodiscard]] std::size_t max_mapped(std::size_t chunks) const noexcept;
   // Number of huge pages that may be tried again, after small pages were too expensive for them, in
   // exchange for `copies` copies of huge pages. If all trials fail they cost 1/32 of these copies.
   [[nodiscard]] double trials_earned(std::size_t copies) const noexcept;
@@ -43,7 +50,7 @@ class PageCosts {
 
  private:
   double dense_faults_ = 0;
-  double max_delay_;
+  double mapping_ = 0;  // mapping a huge page by small pages, in copies
   CopiedBy copied_by_;
 };
 

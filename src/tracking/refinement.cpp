@@ -134,6 +134,9 @@ void Refinement::evaluate_small(std::size_t number) noexcept {
   }
   const auto share =
       static_cast<double>(chunk.written) / static_cast<double>(range_of(number).nbytes());
+  if (chunk.state != Resolution::initial) {
+    saved_ = std::max(saved_ + 1 - share / costs_.max_sparse_share(), 0.0);
+  }
   if (share <= costs_.max_sparse_share() || chunk.state == Resolution::initial) {
     trials_ += chunk.state == Resolution::on_trial ? k_trials_after_success : 0;
     chunk.state = Resolution::small;
@@ -144,6 +147,10 @@ void Refinement::evaluate_small(std::size_t number) noexcept {
   has_failed_ = true;
   --small_;
   changes_.merge.push_back(number);
+}
+
+std::size_t Refinement::capacity() const noexcept {
+  return std::max(max_small_, std::min(chunks_.size(), costs_.small_earned(saved_)));
 }
 
 bool Refinement::is_sparse() const noexcept {
@@ -165,14 +172,14 @@ void Refinement::select_candidates() noexcept {
   std::erase_if(candidates_, [this](std::size_t number) {
     return chunks_[number].sparse_scans < required_scans(chunks_[number]);
   });
-  const auto capacity = max_small_ - std::min(small_, max_small_);
-  if (candidates_.size() > capacity) {
-    const auto last = candidates_.begin() + static_cast<std::ptrdiff_t>(capacity);
+  const auto available = capacity() - std::min(small_, capacity());
+  if (candidates_.size() > available) {
+    const auto last = candidates_.begin() + static_cast<std::ptrdiff_t>(available);
     std::partial_sort(candidates_.begin(), last, candidates_.end(),
                       [this](std::size_t one, std::size_t other) {
                         return chunks_[one].sparse_scans > chunks_[other].sparse_scans;
                       });
-    candidates_.resize(capacity);
+    candidates_.resize(available);
   }
 }
 
@@ -217,7 +224,7 @@ const std::vector<std::size_t>& Refinement::release_small_except(const RangeSet&
     if (needed.overlaps(range_of(number))) {
       return false;
     }
-    const bool too_many = small_ > max_small_;
+    const bool too_many = small_ > capacity();
     if (chunks_[number].state != Resolution::requested) {
       return true;
     }

@@ -79,6 +79,7 @@ class Refinement {
   void evaluate_whole(std::size_t number, bool has_changed) noexcept;
   void evaluate_small(std::size_t number) noexcept;
   void update_budgets() noexcept;
+  [[nodiscard]] std::size_t capacity() const noexcept;
   [[nodiscard]] bool is_sparse() const noexcept;
   [[nodiscard]] bool is_sampled(std::size_t number) const noexcept;
   [[nodiscard]] double required_scans(const Chunk& chunk) const noexcept;
@@ -95,6 +96,7 @@ class Refinement {
   const std::size_t max_small_;
   const bool begins_small_;
   std::size_t small_ = 0;
+  double saved_ = 0;  // copies of chunks that small pages have saved, less what they have cost
   std::size_t scans_ = 0;
   std::size_t copies_ = 0;  // chunks that this scan reported as a whole
   // Recent samples, and those of them that indicated dense writes.

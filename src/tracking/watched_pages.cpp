@@ -7,6 +7,7 @@
 
 #include "core/expects.hpp"
 #include "core/sizes.hpp"
+#include "os/shared_file.hpp"
 #include "os/virtual_memory.hpp"
 #include "tracking/page_support.hpp"
 #include "tracking/unwatched.hpp"
@@ -33,9 +34,11 @@ WatchedPages::WatchedPages(const PageMappings& mappings, const Request& request)
     : mappings_{mappings},
       nbytes_{request.nbytes},
       granularity_{request.granularity},
-      refinement_{refined_bytes(mappings, request),
-                  PageCosts{small_fault_time(), request.copied_by}},
-      samples_{request.copied_by == CopiedBy::nothing ? 0 : refined_bytes(mappings, request)} {}
+      costs_{small_fault_time(), request.copied_by},
+      refinement_{refined_bytes(mappings, request), costs_},
+      samples_{request.copied_by == CopiedBy::nothing ? 0 : refined_bytes(mappings, request)} {
+  unmapped_.reserve(mappings.huge_pages());
+}
 
 bool WatchedPages::begins_small() const noexcept {
   return granularity_ == Granularity::page || refinement_.begins_small();
@@ -107,6 +110,7 @@ void WatchedPages::take(os::WrittenPages& written_pages, RangeSet& written) {
   change(written_pages, refinement_.evaluate(found_, [this](std::size_t chunk) {
     return samples_.take(chunk, mappings_.library);
   }));
+  map_some_unmapped();
   collect(unevaluated_);
   written.add(found_);
   found_.clear();
@@ -122,9 +126,29 @@ void WatchedPages::change(os::WrittenPages& written_pages, const Refinement::Cha
     }
   }
   for (const auto each : changes.split) {
-    if (!written_pages.split(mappings_.view + each * k_huge_page, k_huge_page)) {
-      refinement_.keep_small(each);
-    }
+    split(written_pages, each);
+  }
+}
+
+void WatchedPages::split(os::WrittenPages& written_pages, std::size_t chunk) noexcept {
+  if (written_pages.split(mappings_.view + chunk * k_huge_page, k_huge_page)) {
+    ISTHMUS_EXPECTS(unmapped_.size() < unmapped_.capacity());
+    unmapped_.push_back(chunk);
+  } else {
+    refinement_.keep_small(chunk);
+  }
+}
+
+void WatchedPages::forget_merged() noexcept {
+  std::erase_if(unmapped_, [this](std::size_t chunk) { return refinement_.is_whole(chunk); });
+}
+
+void WatchedPages::map_some_unmapped() noexcept {
+  forget_merged();
+  for (auto rest = costs_.max_mapped(mappings_.huge_pages()); rest != 0 && !unmapped_.empty();
+       --rest) {
+    os::map_present_pages(mappings_.view + unmapped_.back() * k_huge_page, k_huge_page);
+    unmapped_.pop_back();
   }
 }
 
@@ -147,18 +171,18 @@ void WatchedPages::refine(os::WrittenPages& written_pages, const ByteRange& rang
     if (!refinement_.is_whole(chunk)) {
       refinement_.request_small(chunk);  // it remains small
     } else {
-      change_unwritten(written_pages, chunk, [&](std::byte* at) {
+      change_unwritten(written_pages, chunk, [&](std::byte* /*at*/) {
         refinement_.request_small(chunk);
-        if (!written_pages.split(at, k_huge_page)) {
-          refinement_.keep_small(chunk);
-        }
+        split(written_pages, chunk);
       });
     }
   }
 }
 
 void WatchedPages::coarsen(os::WrittenPages& written_pages, const RangeSet& needed) {
-  for (const auto chunk : refinement_.release_small_except(needed)) {
+  const auto& merged = refinement_.release_small_except(needed);
+  forget_merged();
+  for (const auto chunk : merged) {
     try {
       change_unwritten(written_pages, chunk, [&](std::byte* at) {
         if (written_pages.merge(at, k_huge_page)) {

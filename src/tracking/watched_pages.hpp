@@ -74,6 +74,10 @@ class WatchedPages {
   void record_differences(std::size_t first, const std::byte* before) noexcept;
   void add_unevaluated(const ByteRange& range) noexcept;
   void change(os::WrittenPages& written_pages, const Refinement::Changes& changes);
+  void split(os::WrittenPages& written_pages, std::size_t chunk) noexcept;
+  // Removes chunks from `unmapped_` that are no longer tracked by small pages.
+  void forget_merged() noexcept;
+  void map_some_unmapped() noexcept;
 
   const PageMappings mappings_;
   const std::size_t nbytes_;
@@ -84,7 +88,11 @@ class WatchedPages {
   // Pages that were written before or during a change of their page size and are not taken yet.
   // `refinement_` does not count them, since they say nothing about writes after the change.
   std::vector<ByteRange> unevaluated_;
+  const PageCosts costs_;
   Refinement refinement_;
+  // Chunks whose small pages the kernel has not mapped since they were split. A fault on such a
+  // page takes nearly twice as long, so a few of these chunks are mapped after each scan.
+  std::vector<std::size_t> unmapped_;
   PageSamples samples_;  // of `library`, where a read causes no fault
 };
 

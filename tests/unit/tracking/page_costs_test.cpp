@@ -50,6 +50,28 @@ TEST(page_costs_test, a_device_that_copies_fast_is_delayed_by_half_a_copy_of_the
   }
 }
 
+TEST(page_costs_test, where_the_processor_copies_most_of_the_memory_may_consist_of_small_pages) {
+  const PageCosts costs{nanoseconds{1000}, CopiedBy::processor};
+  EXPECT_EQ(costs.max_small(k_many_chunks), k_many_chunks * 3 / 4);
+}
+
+TEST(page_costs_test, what_was_saved_pays_for_the_faults_of_one_round_eight_times) {
+  for (const auto fault : k_fault_times) {
+    const PageCosts costs{fault, CopiedBy::device};
+    EXPECT_EQ(costs.small_earned(0), 0U);
+    const auto faults = static_cast<double>(costs.small_earned(1000)) * costs.dense_faults();
+    EXPECT_LE(faults, 1000.0 / 8);
+  }
+}
+
+TEST(page_costs_test, mapping_in_advance_takes_little_time) {
+  const auto fast = PageCosts{nanoseconds{600}, CopiedBy::device}.max_mapped(k_many_chunks);
+  const auto slow = PageCosts{nanoseconds{600}, CopiedBy::processor}.max_mapped(k_many_chunks);
+  EXPECT_GE(fast, 1U);
+  EXPECT_LT(fast, slow);
+  EXPECT_LE(slow, k_many_chunks / 25);
+}
+
 TEST(page_costs_test, little_memory_may_consist_of_small_pages) {
   const PageCosts costs{nanoseconds{5000}, CopiedBy::device};
   for (const std::size_t chunks : {std::size_t{0}, std::size_t{1}, PageCosts::k_free_chunks}) {
