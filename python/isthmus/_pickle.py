@@ -8,6 +8,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from ._core import Array, Buffer, Device, DeviceNotFoundError, DType, InvalidArgumentError
+from ._not_loaded import loads_pickles
 
 if TYPE_CHECKING:
     from ._kinds import Kind
@@ -26,6 +27,7 @@ def reduce(buffer: Buffer, protocol: int) -> tuple[Any, ...]:
     return load, (type(buffer), contents, *location), getattr(buffer, "__dict__", None) or None
 
 
+@loads_pickles
 def load(
     cls: type[Buffer],
     contents: Any,
@@ -54,6 +56,7 @@ def reduce_array(array: Array) -> tuple[Any, ...]:
     return load_array, (contiguous.buffer, contiguous.shape, DType(contiguous.dtype).name)
 
 
+@loads_pickles
 def load_array(buffer: Buffer, shape: tuple[int, ...], dtype: str) -> Array:
     result = Array(buffer, shape, dtype)
     if result.nbytes != buffer.nbytes:
@@ -62,6 +65,12 @@ def load_array(buffer: Buffer, shape: tuple[int, ...], dtype: str) -> Array:
             f"{buffer.nbytes} bytes"
         )
     return result
+
+
+@loads_pickles
+def load_device(device_filter: str) -> Device:
+    """For ``Device.__reduce__``."""
+    return Device(device_filter)
 
 
 def frame_of(contents: Any, nbytes: int | None) -> memoryview:

@@ -142,8 +142,9 @@ def test_buffers_are_sent_to_workers(tracking: str) -> None:
 buf = made(size=1000)
 buf.host[:] = 2
 def work(queue, answers):
+    sent = queue.get()
     try:
-        queue.get()
+        sent.host
     except BaseException as failed:
         answers.put(type(failed).__name__)
     else:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from isthmus import _core
 from isthmus._host_arrays import host_array
 from isthmus._iterables import iterator
+from isthmus._not_loaded import loads_pickles
 
 from .array import UnifiedArray
 from .contents import contents_of
@@ -176,6 +177,7 @@ class UnifiedBuffer(_core._UnifiedMemory, UnifiedArray):
         return f"<isthmus.UnifiedBuffer {describe(self)}>"
 
 
+@loads_pickles
 def load(
     contents: Any,
     options: dict[str, Any],

@@ -84,7 +84,9 @@ nb::object default_context_of(const Device& self) {
 }
 
 nb::object reduce(nb::pointer_and_handle<Device> self) {
-  return nb::make_tuple(self.h.type(), nb::make_tuple(info_of(*self.p).filter));
+  static PyObject* const load =
+      nb::object(nb::module_::import_("isthmus._pickle").attr("load_device")).release().ptr();
+  return nb::make_tuple(nb::handle(load), nb::make_tuple(info_of(*self.p).filter));
 }
 
 template <auto Field>

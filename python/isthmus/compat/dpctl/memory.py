@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import isthmus
 from isthmus import _dpctl as _native
 from isthmus import default_pool
+from isthmus._not_loaded import loads_pickles
 
 from . import _layout
 from ._dpctl import DpctlAllocationError, dpctl, dpctl_module, get_device_cached_queue
@@ -113,6 +114,7 @@ def as_usm_memory(obj: object) -> Any:
     return _native.as_usm_memory(obj)
 
 
+@loads_pickles
 def _to_memory(contents: Any, kind: str) -> Any:
     """Restores a pickled object on dpctl's default queue."""
     classes = dict(zip(_KINDS, (MemoryUSMDevice, MemoryUSMShared, MemoryUSMHost), strict=True))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from isthmus import BufferState, Error, InvalidArgumentError
+from isthmus._not_loaded import loads_pickles
 from isthmus._pickle import device_or_default
 from isthmus.compat.pydotcompute.exceptions import (
     NOT_ALLOCATED,
@@ -290,6 +291,7 @@ class UnifiedBuffer(SyncErrorBuffer, Generic[T]):
         return self.__copy__()
 
 
+@loads_pickles
 def _load(
     contents: Any,
     options: dict[str, Any],

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from isthmus import Buffer, ClosedError, strict
+from isthmus._not_loaded import loads_pickles
 from isthmus.compat.rmm import _device
 from isthmus.compat.rmm._sizes import count_of
 
@@ -288,7 +289,7 @@ class DeviceBuffer:
         return self.copy()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return to_device, (self.copy_to_host(),)
+        return _load, (self.copy_to_host(),)
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
@@ -355,6 +356,11 @@ def to_device(b: Any, stream: Stream = DEFAULT_STREAM) -> DeviceBuffer:
     queue = result._memory.queue
     result._memory.copy_from(view, queue=queue, blocking=_is_blocking(view, stream, queue))
     return result
+
+
+@loads_pickles
+def _load(contents: Any) -> DeviceBuffer:
+    return to_device(contents)
 
 
 def copy_ptr_to_host(db: int, hb: Any, stream: Stream = DEFAULT_STREAM) -> None:
