@@ -54,6 +54,7 @@ using dependency_failed = error_of<status::dependency>;
 using abandoned = error_of<status::abandoned>;
 using callback_failed = error_of<status::callback>;
 using conflict = error_of<status::conflict>;
+using deadlock = error_of<status::deadlock>;
 
 // Throws the exception class of `code`.
 [[noreturn]] inline void raise(status code, const std::string& message) {
@@ -72,6 +73,7 @@ using conflict = error_of<status::conflict>;
     case status::abandoned: throw abandoned(message);
     case status::callback: throw callback_failed(message);
     case status::conflict: throw conflict(message);
+    case status::deadlock: throw deadlock(message);
     default: throw error(code, message);
   }
 }

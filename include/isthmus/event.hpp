@@ -48,7 +48,8 @@ class [[nodiscard]] event
     return detail::make<event>(isthmus_event_adopt, context.get(), native, isthmus_owner_t{});
   }
 
-  // Blocks until the operation has ended. Throws the error of the operation.
+  // Blocks until the operation has ended. Throws the error of the operation. In a function on a
+  // queue it throws `deadlock` if the operation starts only after that function has returned.
   void wait() const { detail::check(isthmus_event_wait(require(), -1)); }
   // Blocks for at most `time`. Returns false if the operation has not ended by then; otherwise as
   // wait().
@@ -69,9 +70,10 @@ class [[nodiscard]] event
     return static_cast<v1::status>(isthmus_event_status(get()));
   }
 
-  // Calls `function()` once on completion, on any thread, or at once if the event is complete.
-  // `function` must not throw. It may release buffers and events, but must not call anything else
-  // of this library: use it to wake a thread that does.
+  // Calls `function()` once: at once if the event is complete, else on completion, on a thread of
+  // the library or in the call that completes a host event. `function` must not throw. It may use
+  // the library, and wait. If no thread can be started, the thread that completes the event calls
+  // it; it may then only release buffers and events.
   template <class Function>
   void then(Function&& function) const {
     using stored = std::decay_t<Function>;
@@ -88,9 +90,8 @@ class [[nodiscard]] event
   // bytes, to a duplicate of the file descriptor, for example an eventfd. Never blocks; if a pipe
   // is full, nothing is written.
   void notify(int descriptor) const { detail::check(isthmus_event_notify(require(), descriptor)); }
-  // For co_await. On completion `scheduler(handle)` is called on any thread. The scheduler must
-  // make another thread call `handle()`, because the thread that calls `scheduler` must not start
-  // work of the library. The co_await expression throws as wait().
+  // For co_await. On completion `scheduler(handle)` is called as a function of then() is. It calls
+  // `handle()`, or makes another thread call it. The co_await expression throws as wait().
   template <class Scheduler>
   [[nodiscard]] event_awaiter<std::decay_t<Scheduler>> on(Scheduler&& scheduler) const;
 

@@ -86,7 +86,8 @@ enum {
   ISTHMUS_ERROR_CALLBACK = -14,     /* a function passed to the library failed */
   ISTHMUS_ERROR_FORKED = -15,       /* a call that needs a driver, in a forked child */
   ISTHMUS_ERROR_INTERNAL = -16,     /* a bug in this library: please report it */
-  ISTHMUS_ERROR_CONFLICT = -17      /* host and device both wrote the same bytes */
+  ISTHMUS_ERROR_CONFLICT = -17,     /* host and device both wrote the same bytes */
+  ISTHMUS_ERROR_DEADLOCK = -18      /* a function on a queue would wait for its own end */
 };
 
 /* Message of the last failure on this thread, or "" if there was none. Valid until the next failure
@@ -364,7 +365,17 @@ typedef isthmus_status_t (*isthmus_function_t)(void* object, const isthmus_view_
                                                size_t view_count, const char** message);
 /* Runs `function(owner.object, ...)` in queue order on a thread of the library, with views of the
  * buffers. `owner.release` is called afterwards, or at once on failure. Buffers of device kind need
- * ISTHMUS_CAN_RUN_FUNCTIONS. */
+ * ISTHMUS_CAN_RUN_FUNCTIONS.
+ *
+ * The function may use the library. A call in it that would wait, without a timeout, for work that
+ * starts only after the function has returned fails with DEADLOCK: later work on the same queue,
+ * work that depends on that or on the function, and functions that wait for this one. The library
+ * does not detect waits for another thread, for a host event, for a pin, for work that others
+ * submitted to the driver's queue, or through another handle that was adopted for the same queue of
+ * the driver. Such waits may deadlock.
+ *
+ * If the function fails and the last reference to its event is released before isthmus_event_wait
+ * or isthmus_event_status returned the failure, the failure is printed to stderr. */
 ISTHMUS_API isthmus_status_t isthmus_queue_submit(
     isthmus_queue_t* queue, isthmus_function_t function, isthmus_owner_t owner,
     isthmus_buffer_t* const* buffers, size_t buffer_count, isthmus_event_t* const* after,
@@ -379,15 +390,21 @@ ISTHMUS_API void isthmus_event_release(isthmus_event_t* event) ISTHMUS_NOEXCEPT;
 /* ISTHMUS_PENDING, ISTHMUS_OK, or the error of the operation. Does not block. */
 ISTHMUS_API isthmus_status_t isthmus_event_status(isthmus_event_t* event) ISTHMUS_NOEXCEPT;
 /* Waits for completion and returns the operation's status. TIMEOUT after `timeout_ns` (negative
- * waits indefinitely, 0 polls). */
+ * waits indefinitely, 0 polls). DEADLOCK without waiting as in isthmus_queue_submit. */
 ISTHMUS_API isthmus_status_t isthmus_event_wait(isthmus_event_t* event,
                                                 int64_t timeout_ns) ISTHMUS_NOEXCEPT;
+/* Declares that the caller reports a failure of the event itself, so that the library does not
+ * print it. For language bindings. NULL does nothing. */
+ISTHMUS_API void isthmus_event_mark_reported(isthmus_event_t* event) ISTHMUS_NOEXCEPT;
 /* Writes 8 bytes (the number 1) to a duplicate of the descriptor `fd`, an eventfd for example, when
  * the event completes, or at once if it has. This is for event loops. Never blocks and raises no
  * SIGPIPE; if a pipe is full, nothing is written. */
 ISTHMUS_API isthmus_status_t isthmus_event_notify(isthmus_event_t* event, int fd) ISTHMUS_NOEXCEPT;
-/* Calls `owner.release(owner.object)` on completion, on any thread, or at once if the event is
- * complete. */
+/* Calls `owner.release(owner.object)` on completion, or at once if the event is complete. Here
+ * `release` may call any function of the library. It is called on a thread of the library, or by
+ * the call that completes a host event, after other operations that wait for that event were
+ * started. If no thread can be started, the thread that completes the event calls it, and it may
+ * then only release buffers and events. */
 ISTHMUS_API isthmus_status_t isthmus_event_then(isthmus_event_t* event,
                                                 isthmus_owner_t owner) ISTHMUS_NOEXCEPT;
 /* Adopts a driver's event (SYCL: sycl::event, as dpctl's reference). It completes when the driver

@@ -36,6 +36,7 @@ enum class status : isthmus_status_t {
   forked = ISTHMUS_ERROR_FORKED,
   internal = ISTHMUS_ERROR_INTERNAL,
   conflict = ISTHMUS_ERROR_CONFLICT,
+  deadlock = ISTHMUS_ERROR_DEADLOCK,
 };
 
 // "out of memory" for status::out_of_memory, and so on.

@@ -14,9 +14,12 @@
 // replace kernels. Buffers of device kind need capability::run_functions. If the function throws,
 // its event fails with callback_failed and the exception's text.
 //
-// Cost: one allocation, and a hand-over to a thread of the library. Thread-safe. The function runs
-// on a thread of the library, and must not wait for operations that are submitted after it to the
-// same queue.
+// The function runs on a thread of the library, and may use the library. A call in it that would
+// wait for work which starts only after the function has returned, such as later work on the same
+// queue, throws `deadlock`; isthmus_queue_submit lists what is not detected. A failure whose event
+// is dropped before it was retrieved is printed to stderr.
+//
+// Cost: one allocation, and a hand-over to a thread of the library. Thread-safe.
 #pragma once
 
 #include <isthmus/buffer.hpp>

@@ -35,6 +35,7 @@ cdef extern from "isthmus/experimental.h" nogil:
         ISTHMUS_ERROR_FORKED
         ISTHMUS_ERROR_INTERNAL
         ISTHMUS_ERROR_CONFLICT
+        ISTHMUS_ERROR_DEADLOCK
     const char* isthmus_error_message()
     const char* isthmus_status_name(isthmus_status_t status)
     ctypedef struct isthmus_platform_t:
@@ -197,6 +198,7 @@ cdef extern from "isthmus/experimental.h" nogil:
     void isthmus_event_release(isthmus_event_t* event)
     isthmus_status_t isthmus_event_status(isthmus_event_t* event)
     isthmus_status_t isthmus_event_wait(isthmus_event_t* event, int64_t timeout_ns)
+    void isthmus_event_mark_reported(isthmus_event_t* event)
     isthmus_status_t isthmus_event_notify(isthmus_event_t* event, int fd)
     isthmus_status_t isthmus_event_then(isthmus_event_t* event, isthmus_owner_t owner)
     isthmus_status_t isthmus_event_adopt(isthmus_context_t* context, void* native,

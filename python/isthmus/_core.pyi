@@ -98,6 +98,12 @@ class ConflictError(Error, RuntimeError):
     UnifiedBuffer.resolve().
     """
 
+class DeadlockError(Error, RuntimeError):
+    """
+    A function submitted to a queue would wait for its own end, for example for later work on
+    its queue.
+    """
+
 class Platform:
     """
     One vendor's driver, or the host. Listed by platforms(). Immutable; safe to use from

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/event.hpp"
 
+#include <cstdio>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "backend/event_poller.hpp"
+#include "backend/function_waits.hpp"
 #include "core/interrupt.hpp"
 #include "core/never_destroyed.hpp"
 #include "core/tls.hpp"
@@ -51,6 +54,16 @@ class ObservedWait {
   const os::Clock::time_point begin_;
 };
 
+// Checks a wait without a deadline of a thread that runs a function on a queue.
+Result<void> check_wait(const Event& event, const os::Deadline& until, FunctionWait& checked) {
+  if (!is_in_function() || until || event.settled()) [[likely]] {
+    return {};
+  }
+  std::vector<QueuePosition> positions;
+  event.add_positions(positions);
+  return checked.begin(positions);
+}
+
 }  // namespace
 
 Event::~Event() = default;
@@ -96,14 +109,49 @@ bool Event::complete(Error outcome) noexcept {
     os::futex_wake_all(state_);
   }
   auto* continuation = continuations_.exchange(&closed(), std::memory_order_acq_rel);
+  Continuation* last = nullptr;
   ++continuations_running;
   while (continuation != nullptr) {
-    auto* next = continuation->next_;
-    continuation->run(*this);
+    auto* const next = continuation->next_;
+    if (continuation->turn_ == Continuation::Turn::last) {
+      continuation->next_ = std::exchange(last, continuation);
+    } else {
+      continuation->run(*this);
+    }
     continuation = next;
   }
+  while (last != nullptr) {
+    std::exchange(last, last->next_)->run(*this);
+  }
   --continuations_running;
+  if (final_state == k_failed && watched_handles_.load(std::memory_order_seq_cst) == 1) {
+    log_dropped_failure();
+  }
   return true;
+}
+
+void Event::retain_handle() noexcept {
+  if (watched_handles_.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+    watched_handles_.fetch_add(1, std::memory_order_relaxed);
+  }
+  retain();
+}
+
+void Event::release_handle() noexcept {
+  if (watched_handles_.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+    const bool is_last = watched_handles_.fetch_sub(1, std::memory_order_seq_cst) == 2;
+    if (is_last && state_.load(std::memory_order_seq_cst) == k_failed) {
+      log_dropped_failure();
+    }
+  }
+  release();
+}
+
+void Event::log_dropped_failure() noexcept {
+  if (!reported_.exchange(true, std::memory_order_relaxed)) {
+    std::fprintf(stderr, "isthmus: a function on a queue failed, and its event was dropped: %s\n",
+                 error_.message());
+  }
 }
 
 bool Event::add_continuation(Continuation& continuation) noexcept {
@@ -135,9 +183,26 @@ void Event::on_complete_lazily(Continuation& continuation) noexcept {
 
 Result<void> Event::wait(const os::Deadline& until) {
   if (poll() == ISTHMUS_PENDING) {
-    const ObservedWait observed{*this};
-    block(until);
+    FunctionWait checked;
+    ISTHMUS_TRY(check_wait(*this, until, checked));
+    block_observed(until);
   }
+  return outcome_so_far();
+}
+
+Result<void> Event::wait_unchecked(const os::Deadline& until) {
+  if (poll() == ISTHMUS_PENDING) {
+    block_observed(until);
+  }
+  return outcome_so_far();
+}
+
+void Event::block_observed(const os::Deadline& until) noexcept {
+  const ObservedWait observed{*this};
+  block(until);
+}
+
+Result<void> Event::outcome_so_far() {
   if (poll() == ISTHMUS_PENDING) {
     return fail(ISTHMUS_ERROR_TIMEOUT,
                 "the timeout expired before the operation completed; the operation continues: wait "
@@ -147,8 +212,10 @@ Result<void> Event::wait(const os::Deadline& until) {
 }
 
 Result<bool> Event::wait_interruptibly(const os::Deadline& until) {
+  FunctionWait checked;
+  ISTHMUS_TRY(check_wait(*this, until, checked));
   return wait_in_slices(until, [this](const os::Deadline& slice) {
-    static_cast<void>(wait(slice));  // the operation's own failure does not matter here
+    static_cast<void>(wait_unchecked(slice));  // the operation's failure does not matter here
     return settled();
   });
 }
@@ -222,6 +289,31 @@ void HostEvent::release_handle() noexcept {
   release();
 }
 
+void Event::add_positions(std::vector<QueuePosition>& out) const {
+  if (position_.queue != 0) {
+    out.push_back(position_);
+  }
+}
+
+void LibraryEvent::add_positions(std::vector<QueuePosition>& out) const {
+  Event::add_positions(out);
+  out.insert(out.end(), followed_.begin(), followed_.end());
+}
+
+void LibraryEvent::follow(WaitList events) {
+  if (has_pending_functions()) {
+    add_followed_functions(positions_of(events), followed_);
+  }
+}
+
+std::vector<QueuePosition> positions_of(WaitList events) {
+  std::vector<QueuePosition> positions;
+  for (const auto& each : events) {
+    each->add_positions(positions);
+  }
+  return positions;
+}
+
 Error failed_dependency(const Error& cause) {
   return fail(ISTHMUS_ERROR_DEPENDENCY,
               "the operation did not run, because an event that it waited for failed: {}",
@@ -231,14 +323,16 @@ Error failed_dependency(const Error& cause) {
 Result<void> wait_for_all(WaitList events) {
   for (const auto& dependency : events) {
     if (auto result = dependency->wait(std::nullopt); !result) {
-      return failed_dependency(result.failure());
+      return dependency->settled() ? failed_dependency(result.failure()) : result.take_error();
     }
   }
   return {};
 }
 
 void wait_until_ended(WaitList events) {
-  static_cast<void>(wait_until_ended(events, std::nullopt));
+  for (const auto& dependency : events) {
+    static_cast<void>(dependency->wait_unchecked(std::nullopt));
+  }
 }
 
 Result<void> wait_until_ended(WaitList events, const os::Deadline& until) {
@@ -303,6 +397,7 @@ Ref<Event> count_down(WaitList events, bool reports_failure) {
     return completed_event();
   }
   auto countdown = std::make_unique<Countdown>(events.size(), reports_failure);
+  countdown->zero()->follow(events);
   std::vector<std::unique_ptr<Step>> steps;
   steps.reserve(events.size());
   for (const auto& each : events) {
@@ -322,6 +417,8 @@ Ref<Event> end_of_all(WaitList events) { return count_down(events, false); }
 Ref<Event> outcome_of_all(WaitList events) { return count_down(events, true); }
 
 bool in_continuation() noexcept { return continuations_running != 0; }
+
+bool in_nested_continuation() noexcept { return continuations_running > 1; }
 
 Ref<Event> completed_event() {
   static HostEvent* const done = [] {

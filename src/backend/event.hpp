@@ -9,7 +9,9 @@
 #include <atomic>
 #include <cstdint>
 #include <span>
+#include <vector>
 
+#include "backend/queue_position.hpp"
 #include "core/expects.hpp"
 #include "core/ref.hpp"
 #include "core/status.hpp"
@@ -25,7 +27,10 @@ class Context;
 // during driver calls, and must not call a driver. The object deletes itself if necessary.
 class Continuation {
  public:
-  Continuation() = default;
+  // `Turn::last`: runs after the other continuations of its event, for code of the program.
+  enum class Turn : bool { any, last };
+
+  explicit Continuation(Turn turn = Turn::any) noexcept : turn_{turn} {}
   Continuation(const Continuation&) = delete;
   Continuation& operator=(const Continuation&) = delete;
   virtual void run(Event& completed) noexcept = 0;
@@ -36,6 +41,7 @@ class Continuation {
  private:
   friend class Event;
   Continuation* next_ = nullptr;
+  const Turn turn_;
 };
 
 struct EventTimes {
@@ -50,11 +56,15 @@ class Event : public RefCounted {
   // later operation on the same queue is known to have completed.
   [[nodiscard]] Status poll() noexcept;
   [[nodiscard]] bool pending() noexcept { return poll() == ISTHMUS_PENDING; }
-  // Returns the operation's own outcome, or TIMEOUT.
+  // Returns the operation's own outcome, or TIMEOUT. DEADLOCK, without waiting, if there is no
+  // deadline and a function on a queue would wait for its own end (backend/function_waits.hpp).
   [[nodiscard]] Result<void> wait(const os::Deadline& until);
   // Returns whether the operation ended by the deadline, whatever its outcome. CALLBACK if the
-  // thread's interrupt function ended the wait (core/interrupt.hpp).
+  // thread's interrupt function ended the wait (core/interrupt.hpp). DEADLOCK as for `wait`.
   [[nodiscard]] Result<bool> wait_interruptibly(const os::Deadline& until);
+  // Like `wait`, but never returns DEADLOCK, for waits that must not fail. A caller that may run in
+  // a function checks that before the submission (Queue::begin_wait).
+  [[nodiscard]] Result<void> wait_unchecked(const os::Deadline& until);
   // The outcome of an event that has completed.
   [[nodiscard]] Error outcome() const noexcept {
     ISTHMUS_EXPECTS(settled());
@@ -67,10 +77,19 @@ class Event : public RefCounted {
   [[nodiscard]] bool succeeded() const noexcept {
     return state_.load(std::memory_order_acquire) == k_succeeded;
   }
+  // The position of the operation on its queue, set before other threads can obtain the event.
+  void set_position(QueuePosition position) noexcept { position_ = position; }
+  // Adds the positions of operations that end no later than this event: of its own operation and,
+  // if an event combines others, of those. Throws std::bad_alloc.
+  virtual void add_positions(std::vector<QueuePosition>& out) const;
+
   // Records that the failure was returned to a caller outside the library, so that it is not
   // reported again.
   void note_reported() noexcept { reported_.store(true, std::memory_order_relaxed); }
   [[nodiscard]] bool reported() const noexcept { return reported_.load(std::memory_order_relaxed); }
+  // For the event of a function that gets one public handle: if its failure was not reported when
+  // the last handle is released, it is logged then or on completion. Called before that.
+  void log_if_dropped() noexcept { watched_handles_.store(2, std::memory_order_seq_cst); }
   // Runs `continuation` at once if the event has completed. The event need not outlive the call.
   void on_complete(Continuation& continuation) noexcept;
   // Like `on_complete`, for a continuation that only releases objects. If the driver does not
@@ -94,8 +113,8 @@ class Event : public RefCounted {
 
   // Acquire and release a reference held through the public interfaces. A host event counts these
   // references, since a holder of any of them can still complete it.
-  virtual void retain_handle() noexcept { retain(); }
-  virtual void release_handle() noexcept { release(); }
+  virtual void retain_handle() noexcept;
+  virtual void release_handle() noexcept;
 
  protected:
   // Only the first call has an effect and returns true. May be called by any thread.
@@ -121,6 +140,9 @@ class Event : public RefCounted {
   enum State : std::uint32_t { k_pending, k_completing, k_succeeded, k_failed };
 
   void wait_for_publication() noexcept;
+  void log_dropped_failure() noexcept;
+  void block_observed(const os::Deadline& until) noexcept;
+  [[nodiscard]] Result<void> outcome_so_far();
   // Returns false if the event had completed; `continuation` has then been run.
   bool add_continuation(Continuation& continuation) noexcept;
 
@@ -129,10 +151,15 @@ class Event : public RefCounted {
   // are sequentially consistent, so that no wakeup is lost.
   std::atomic<std::uint32_t> sleepers_{0};
   std::atomic<bool> reported_{false};
+  // 0, or one more than the number of public handles after `log_if_dropped`. Completion first
+  // stores `state_` and then reads this count; the release of the last handle first decrements the
+  // count and then reads `state_`. Both are sequentially consistent, so that one of them logs.
+  std::atomic<std::uint32_t> watched_handles_{0};
   // A stack of pending continuations, linked through `next_`. Continuations are pushed with
   // compare-and-swap. Completion exchanges the stack for a closing mark; continuations added
   // afterwards run at once.
   std::atomic<Continuation*> continuations_{nullptr};
+  QueuePosition position_;
   Error error_;
 };
 
@@ -155,23 +182,36 @@ class HostEvent final : public Event {
 class LibraryEvent final : public Event {
  public:
   bool finish(Error outcome) noexcept { return complete(std::move(outcome)); }
+  // Records that this event completes after `events`, before other threads can obtain it. Costs one
+  // load while no function is pending. Throws std::bad_alloc.
+  void follow(std::span<const Ref<Event>> events);
+  void add_positions(std::vector<QueuePosition>& out) const override;
+
+ private:
+  std::vector<QueuePosition> followed_;  // the functions that `events` follow
 };
 
 using WaitList = std::span<const Ref<Event>>;
+
+// The positions of all events. Throws std::bad_alloc.
+[[nodiscard]] std::vector<QueuePosition> positions_of(WaitList events);
 
 // The outcome of an operation that waited for an event that failed with `cause`: DEPENDENCY.
 [[nodiscard]] Error failed_dependency(const Error& cause);
 
 [[nodiscard]] Error failed_events_have_no_time();
 
-// Waits for the events in order. Returns DEPENDENCY at the first one that failed.
+// Waits for the events in order. Returns DEPENDENCY at the first one that failed. DEADLOCK as for
+// Event::wait.
 [[nodiscard]] Result<void> wait_for_all(WaitList events);
 
-// Waits until all events have completed, and ignores their failures.
+// Waits until all events have completed, and ignores their failures. Not checked for deadlock.
 void wait_until_ended(WaitList events);
-// The same up to a deadline. TIMEOUT if an event is still pending at the deadline.
+// The same up to a deadline. TIMEOUT if an event is still pending at the deadline. DEADLOCK as for
+// Event::wait.
 [[nodiscard]] Result<void> wait_until_ended(WaitList events, const os::Deadline& until);
-// The same without a deadline. CALLBACK if the thread's interrupt function ended the wait.
+// The same without a deadline. CALLBACK if the thread's interrupt function ended the wait, DEADLOCK
+// as for Event::wait.
 [[nodiscard]] Result<void> wait_until_ended_interruptibly(WaitList events);
 
 // Returns an event that completes with success once all of `events` have completed, whatever their
@@ -182,6 +222,8 @@ void wait_until_ended(WaitList events);
 
 // Whether this thread is running continuations.
 [[nodiscard]] bool in_continuation() noexcept;
+// Whether one of them completed the event whose continuations this thread is running now.
+[[nodiscard]] bool in_nested_continuation() noexcept;
 
 // Returns a completed event, which the whole process shares.
 [[nodiscard]] Ref<Event> completed_event();

@@ -25,7 +25,7 @@ void FunctionContinuation::run(Event& start_event) noexcept {
   start_failed_ = start_event.poll() != ISTHMUS_OK;
   start_error_ = start_event.outcome();
   run_on_library_thread(
-      [this] { finish(start_failed_ ? start_error_ : function_->run(*context_)); },
+      [this] { finish(start_failed_ ? start_error_ : function_->call(*context_)); },
       [this](Error error) { finish(std::move(error)); });
 }
 

@@ -7,11 +7,12 @@
 
 #include "backend/context.hpp"
 #include "backend/event.hpp"
+#include "backend/function_waits.hpp"
 
 namespace isthmus {
 
-// A function that runs in queue order on a library thread. It may block and call anything but must
-// not wait for later operations on its queue. `context` is the queue's context, whose
+// A function that runs in queue order on a library thread. It may block and call anything. Waits
+// for later operations on its queue fail with DEADLOCK. `context` is the queue's context, whose
 // `function_address` returns the address at which the function may access device memory.
 class HostFunction {
  public:
@@ -19,7 +20,19 @@ class HostFunction {
   HostFunction(const HostFunction&) = delete;
   HostFunction& operator=(const HostFunction&) = delete;
   virtual ~HostFunction() = default;
+
+  // Called once, before the submission. Throws std::bad_alloc.
+  void begin_pending(QueuePosition position) { pending_.begin(position); }
+  Error call(Context& context) noexcept {
+    const RunningFunction running{pending_};
+    return run(context);
+  }
+
+ protected:
   virtual Error run(Context& context) noexcept = 0;
+
+ private:
+  PendingFunction pending_;
 };
 
 // Runs a function on a library thread once all earlier work on the queue has completed, then opens

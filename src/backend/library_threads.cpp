@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "backend/function_waits.hpp"
 #include "core/chain.hpp"
 #include "core/expects.hpp"
 #include "core/lock_guard.hpp"
@@ -193,9 +194,10 @@ void end_function() noexcept {
 
 void stop_functions() noexcept {
   auto& shared = state();
+  const std::size_t own = is_in_function() ? 1 : 0;
   const LockGuard hold{shared.lock};
   shared.stopped = true;
-  while (shared.running != 0) {
+  while (shared.running > own) {
     shared.changed.wait(shared.lock);
   }
 }

@@ -52,7 +52,8 @@ void run_when_idle(IdleWork work, os::Clock::time_point when) noexcept;
 [[nodiscard]] bool try_begin_function() noexcept;
 void end_function() noexcept;
 
-// Prevents further user functions from starting and waits for those that are running.
+// Prevents further user functions from starting and waits for those that are running, except the
+// one that calls this.
 void stop_functions() noexcept;
 [[nodiscard]] Error functions_stopped_error();
 

@@ -22,7 +22,7 @@ void OrderOnlyEvent::arm() noexcept {
 }
 
 void OrderOnlyEvent::block(const os::Deadline& until) noexcept {
-  static_cast<void>(wrapped_->wait(until));
+  static_cast<void>(wrapped_->wait_unchecked(until));
   refresh();
 }
 

@@ -20,6 +20,9 @@ class OrderOnlyEvent final : public Event, private Continuation {
   [[nodiscard]] const Ref<Event>& wrapped() const noexcept { return wrapped_; }
   // The event that `candidate` wraps if it is an OrderOnlyEvent, else null.
   [[nodiscard]] static const Ref<Event>* wrapped_by(Event& candidate) noexcept;
+  void add_positions(std::vector<QueuePosition>& out) const override {
+    wrapped_->add_positions(out);
+  }
 
  protected:
   void refresh() noexcept override;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <thread>
 #include <utility>
 
@@ -92,7 +93,10 @@ Result<std::vector<Ref<Event>>> Queue::translate(WaitList after) {
     const auto& dependency = wrapped != nullptr ? *wrapped : listed;
     if (!dependency->settled() && !can_wait_for(*dependency) &&
         !device_.can(ISTHMUS_CAN_WAIT_FOR_HOST)) {
-      static_cast<void>(dependency->wait(std::nullopt));
+      auto waited = dependency->wait(std::nullopt);
+      if (!dependency->settled()) {
+        return waited.take_error();
+      }
     }
     // The driver is not queried, since it orders pending events itself. On a simulated device a
     // query would count as a poll, which may complete the operation.
@@ -178,8 +182,23 @@ std::uint64_t Queue::add_off_queue_events(std::vector<Ref<Event>>& after) {
   return limit;
 }
 
+// An event that has completed may be shared, and no wait for it blocks. Without memory for the
+// record, waits for the operation are not checked: it was submitted, and must not fail.
+void Queue::set_position(Event& submitted, std::uint64_t number, WaitList after) const noexcept
+    try {
+  if (submitted.settled()) {
+    return;
+  }
+  const QueuePosition position{serial_, number};
+  submitted.set_position(position);
+  if (!after.empty() && has_pending_functions()) {
+    record_dependencies(position, positions_of(after));
+  }
+} catch (const std::bad_alloc&) {
+}
+
 template <class Lock, class Submit>
-Result<Ref<Event>> Queue::submit(WaitList after, Submit&& call) {
+Result<Ref<Event>> Queue::submit(WaitList after, Submit&& call, HostFunction* function) {
   if (auto error = check_usable()) {
     return error;
   }
@@ -200,9 +219,13 @@ Result<Ref<Event>> Queue::submit(WaitList after, Submit&& call) {
   const Lock hold{submission_lock_};
   const auto begin = tail_.reserve();
   Undo cancelled{[&] { tail_.cancel(); }};
+  if (function != nullptr) {
+    function->begin_pending({serial_, begin});
+  }
   Result<Ref<Event>> submitted = call(WaitList{pending});
   if (submitted) {
     cancelled.dismiss();
+    set_position(**submitted, begin, after);
     tail_.record(*submitted, begin, off_queue_limit);
   }
   return submitted;
@@ -284,7 +307,8 @@ Result<void> Queue::order_after(WaitList dependencies) {
 Result<Ref<Event>> Queue::run(std::unique_ptr<HostFunction> function, WaitList after) {
   FunctionStart start;
   auto submitted = submit<LockGuard<SharedMutex>>(
-      after, [&](WaitList dependencies) { return do_run(function, dependencies, start); });
+      after, [&](WaitList dependencies) { return do_run(function, dependencies, start); },
+      function.get());
   if (start.continuation != nullptr) {
     start.start_event->on_complete(*start.continuation);
   }
@@ -339,8 +363,10 @@ Result<Ref<Event>> Queue::import(Event&) {
 
 Result<void> Queue::unfinished(std::vector<Ref<Event>>& out) {
   if (is_exported()) {
+    const auto number = tail_.next_number();
     auto fence_event = do_fence({});
     ISTHMUS_TRY(fence_event);
+    set_position(**fence_event, number, {});
     out.push_back(*std::move(fence_event));
     if (!tail_.has_off_queue()) [[likely]] {
       return {};
@@ -374,6 +400,15 @@ Result<void> Queue::wait(const os::Deadline& until) {
   std::vector<Ref<Event>> unfinished_events;
   ISTHMUS_TRY(unfinished(unfinished_events));
   return wait_until_ended(unfinished_events, until);
+}
+
+Result<void> Queue::begin_wait(FunctionWait& wait, WaitList dependencies) const {
+  if (!is_in_function()) [[likely]] {
+    return {};
+  }
+  auto positions = positions_of(dependencies);
+  positions.push_back({serial_, std::numeric_limits<std::uint64_t>::max()});
+  return wait.begin(positions);
 }
 
 Result<Ref<Event>> Queue::pending() {

@@ -104,6 +104,10 @@ class Queue : public RefCounted {
   [[nodiscard]] Result<void> wait(const os::Deadline& until);
   // Returns one event, which cannot fail, for the completion of everything submitted so far.
   [[nodiscard]] Result<Ref<Event>> pending();
+  // Begins the wait of a blocking operation before it is submitted to this queue after
+  // `dependencies`. DEADLOCK if this thread runs a function on a queue and the operation would
+  // start only after that function has returned. Costs a load otherwise. Throws std::bad_alloc.
+  [[nodiscard]] Result<void> begin_wait(FunctionWait& wait, WaitList dependencies = {}) const;
   // Rejects later submissions.
   void close() noexcept { closed_.store(true, std::memory_order_release); }
   [[nodiscard]] bool closed() const noexcept { return closed_.load(std::memory_order_acquire); }
@@ -191,8 +195,10 @@ class Queue : public RefCounted {
   }
 
  private:
+  // `function`: the host function that `call` submits, if any.
   template <class Lock = SharedLockGuard<SharedMutex>, class Submit>
-  Result<Ref<Event>> submit(WaitList after, Submit&& call);
+  Result<Ref<Event>> submit(WaitList after, Submit&& call, HostFunction* function = nullptr);
+  void set_position(Event& submitted, std::uint64_t number, WaitList after) const noexcept;
   [[nodiscard]] Error check_usable() const;
   [[nodiscard]] Result<std::vector<Ref<Event>>> translate(WaitList after);
   // Adds events for the off-queue events that a submission must follow. Returns the limit for

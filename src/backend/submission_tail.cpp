@@ -70,6 +70,11 @@ std::uint64_t SubmissionTail::add_off_queue(std::vector<Ref<Event>>& out) {
   return next_number_;
 }
 
+std::uint64_t SubmissionTail::next_number() noexcept {
+  const LockGuard hold{lock_};
+  return next_number_;
+}
+
 Ref<Event> SubmissionTail::unfinished_off_queue() noexcept {
   const LockGuard hold{lock_};
   const auto found = std::ranges::find_if(

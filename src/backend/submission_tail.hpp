@@ -41,6 +41,8 @@ class SubmissionTail {
   // Returns an off-queue event that is not known to have completed; null if there is none.
   [[nodiscard]] Ref<Event> unfinished_off_queue() noexcept;
 
+  // A number greater than those of all entries.
+  [[nodiscard]] std::uint64_t next_number() noexcept;
   // Adds the events that are not known to have completed to `out`.
   void add_unfinished(std::vector<Ref<Event>>& out);
   // Whether at most one event is not known to have completed. Stores that event in `last`, or

@@ -289,7 +289,7 @@ Result<void*> Buffer::begin_export() {
   }
   auto events = pending_on(*endpoint);
   ISTHMUS_TRY(events);
-  wait_until_ended(*events);
+  ISTHMUS_TRY(wait_until_ended(*events, std::nullopt));
   ISTHMUS_TRY(check_contents_of(*endpoint));
   return retain_export(*std::move(endpoint));
 }

@@ -4,7 +4,9 @@
 #include <memory>
 
 #include "backend/drivers.hpp"
+#include "backend/library_threads.hpp"
 #include "c/common.hpp"
+#include "core/threads.hpp"
 #include "os/notify.hpp"
 #include "os/process.hpp"
 
@@ -26,13 +28,33 @@ class Notification final : public Continuation {
   int descriptor_ = -1;
 };
 
-// Releases an owner when the event completes, which notifies the caller.
+// Releases an owner when the event completes, which notifies the caller. The release may be a
+// function of the program that uses the library. It runs on this thread if the event had completed
+// before, or if the program completes it, after everything else that waits for the event.
+// Otherwise this thread may be in a driver's callback or hold locks, and the release runs on a
+// library thread.
 class OwnerRelease final : public Continuation {
  public:
-  explicit OwnerRelease(Owner owner) : owner_{std::move(owner)} {}
-  void run(Event&) noexcept override { delete this; }
+  explicit OwnerRelease(Owner owner) : Continuation{Turn::last}, owner_{std::move(owner)} {}
+  void run(Event& completed) noexcept override {
+    if (!in_continuation() || (is_completed_by_program(completed) && !in_nested_continuation())) {
+      delete this;
+      return;
+    }
+    run_on_library_thread([this] { release(); }, [this](const Error&) { delete this; });
+  }
 
  private:
+  static bool is_completed_by_program(Event& event) noexcept {
+    return dynamic_cast<HostEvent*>(&event) != nullptr;
+  }
+  // Counts as a driver call: the process may begin to end as soon as the event has completed.
+  void release() noexcept {
+    const os::DriverCall calls;
+    const SignalsOfStarter starter_signals;
+    delete this;
+  }
+
   Owner owner_;
 };
 
@@ -68,6 +90,12 @@ isthmus_status_t isthmus_event_status(isthmus_event_t* event) noexcept {
     return pending ? Error{} : report_outcome(*object(event));
   });
   return pending ? ISTHMUS_PENDING : code;
+}
+
+void isthmus_event_mark_reported(isthmus_event_t* event) noexcept {
+  if (event != nullptr) {
+    object(event)->note_reported();
+  }
 }
 
 isthmus_status_t isthmus_event_wait(isthmus_event_t* event, int64_t timeout_ns) noexcept {
@@ -119,7 +147,7 @@ isthmus_status_t isthmus_event_complete(isthmus_event_t* event, isthmus_status_t
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                   "an event cannot be completed with status {}: use 0, or an error other than "
                   "TIMEOUT, {} to {}",
-                  status, ISTHMUS_ERROR_CONFLICT + 0, ISTHMUS_ERROR_INVALID_ARGUMENT + 0);
+                  status, ISTHMUS_ERROR_DEADLOCK + 0, ISTHMUS_ERROR_INVALID_ARGUMENT + 0);
     }
     if (!target->finish(failed ? Error{status, message == nullptr ? status_name(status) : message}
                                : Error{})) {

@@ -244,12 +244,17 @@ isthmus_status_t isthmus_queue_submit(isthmus_queue_t* queue, isthmus_function_t
       }
       ISTHMUS_TRY(arguments.add(*object(queue), *object(buffers[index])));
     }
+    FunctionWait wait;
+    if (event == nullptr) {
+      ISTHMUS_TRY(object(queue)->begin_wait(wait, *dependencies));
+    }
     auto completion = submit_function(*object(queue), function, std::move(owner),
                                       std::move(arguments), *std::move(dependencies));
     ISTHMUS_TRY(completion);
     if (event == nullptr) {
-      return (*completion)->wait(std::nullopt);
+      return (*completion)->wait_unchecked(std::nullopt);
     }
+    (*completion)->log_if_dropped();
     return return_handle(std::move(completion), event);
   });
 }

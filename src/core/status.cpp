@@ -141,6 +141,7 @@ const char* status_name(Status code) noexcept {
     case ISTHMUS_ERROR_FORKED: return "forked";
     case ISTHMUS_ERROR_INTERNAL: return "internal error";
     case ISTHMUS_ERROR_CONFLICT: return "conflict";
+    case ISTHMUS_ERROR_DEADLOCK: return "deadlock";
     default: return "unknown status";
   }
 }

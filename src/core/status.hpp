@@ -25,7 +25,7 @@ using Status = isthmus_status_t;
 
 // For statuses passed by callers: whether it is one of the header's errors.
 [[nodiscard]] constexpr bool is_error(Status code) noexcept {
-  return code <= ISTHMUS_ERROR_INVALID_ARGUMENT && code >= ISTHMUS_ERROR_CONFLICT;
+  return code <= ISTHMUS_ERROR_INVALID_ARGUMENT && code >= ISTHMUS_ERROR_DEADLOCK;
 }
 
 // Immutable and shared: a copy increments a count. Creating one never fails: without memory for it,

@@ -30,8 +30,7 @@ Result<void> HostDriven::collect(Queue* queue) {
 
 Result<void> HostDriven::wait_for_dependencies() const {
   ISTHMUS_TRY(wait_for_all(after_));
-  wait_until_ended(conflicts_);
-  return {};
+  return wait_until_ended(conflicts_, std::nullopt);
 }
 
 Error HostDriven::run_guarded() noexcept try {
@@ -82,6 +81,8 @@ Submitted HostDriven::run_async(Queue* queue, const std::shared_ptr<HostDriven>&
     event->finish(std::move(outcome));
   });
   ISTHMUS_TRY(work);
+  operation->done_->follow(operation->after_);
+  operation->done_->follow(operation->conflicts_);
   operation->touched_.reserve();
   if (queue != nullptr) {
     Undo finish_on_error{[&] { operation->done_->finish({}); }};

@@ -136,7 +136,7 @@ Submitted write_snapshot(Queue& queue, Queue& read_queue, const CopyPlan& plan,
   ISTHMUS_TRY(read.collect_queues(nullptr, conflicts));
   read.add_contents(options);
   ISTHMUS_TRY(wait_for_all(options.after));
-  wait_until_ended(conflicts);
+  ISTHMUS_TRY(wait_until_ended(conflicts, std::nullopt));
   const auto whole = plan.cut(SIZE_MAX);
   auto snapshot = std::make_unique_for_overwrite<std::byte[]>(whole->bytes());
   auto* const bytes = snapshot.get();

@@ -93,12 +93,16 @@ Submitted submit_no_op(Queue* queue, TransferOptions& options) {
       queue->is_known_idle()) {
     return completed_event();
   }
+  FunctionWait wait;
+  if (options.blocking) {
+    ISTHMUS_TRY(queue->begin_wait(wait, options.after));
+  }
   OwnerKeeper keeper{std::move(options.owners)};
   auto fence = queue->fence(options.after);
   ISTHMUS_TRY(fence);
   keeper.keep_until(**fence);
   if (options.blocking) {
-    ISTHMUS_TRY((*fence)->wait(std::nullopt));
+    ISTHMUS_TRY((*fence)->wait_unchecked(std::nullopt));
     return Ref<Event>{};
   }
   return fence;

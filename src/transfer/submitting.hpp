@@ -102,7 +102,7 @@ Submitted run_on_host(Queue* queue, TouchedMemory& touched, TransferOptions& opt
   touched.collect(nullptr, conflicts);
   ISTHMUS_TRY(touched.collect_queues(queue, conflicts));
   ISTHMUS_TRY(wait_for_all(options.after));
-  wait_until_ended(conflicts);
+  ISTHMUS_TRY(wait_until_ended(conflicts, std::nullopt));
   effect();
   return options.blocking ? Ref<Event>{} : completed_event();
 }
@@ -131,6 +131,10 @@ Submitted submit_on_queue(Queue& queue, Queue& execution_queue, TouchedMemory& t
   }};
   touched.add_contents(options);
   ISTHMUS_TRY(touched.order_after_conflicts(&execution_queue, options.after));
+  FunctionWait wait;
+  if (options.blocking) {
+    ISTHMUS_TRY(execution_queue.begin_wait(wait, options.after));
+  }
   OwnerKeeper keeper{std::move(options.owners)};
   Submitted submitted = call(WaitList{options.after});
   if (!submitted) {
@@ -139,7 +143,7 @@ Submitted submit_on_queue(Queue& queue, Queue& execution_queue, TouchedMemory& t
   touched.publish(&execution_queue, *submitted);
   keeper.keep_until(**submitted);
   if (options.blocking) {
-    ISTHMUS_TRY((*submitted)->wait(std::nullopt));
+    ISTHMUS_TRY((*submitted)->wait_unchecked(std::nullopt));
     return Ref<Event>{};
   }
   if (is_other_queue) {

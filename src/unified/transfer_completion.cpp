@@ -138,7 +138,7 @@ Result<void> TransferCompletion::wait_for(const ByteRange& range, bool to_device
     return {};
   }
   for (auto* transfer : copies_.inflight.overlapping(range, to_device)) {
-    wait_until_ended(std::span{&transfer->event, 1});
+    ISTHMUS_TRY(wait_until_ended(std::span{&transfer->event, 1}, std::nullopt));
     ISTHMUS_TRY(complete(*transfer));
     copies_.inflight.erase(*transfer);
   }

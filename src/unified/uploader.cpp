@@ -60,7 +60,9 @@ Result<void> Uploader::wait_for_events(std::span<const Ref<Event>> events) {
   Result<void> outcome;
   for (const auto& event : events) {
     if (auto status = event->wait(std::nullopt); !status && outcome) {
-      event->note_reported();
+      if (event->settled()) {
+        event->note_reported();
+      }
       outcome = status.take_error();
     }
   }

@@ -245,7 +245,7 @@ TEST_P(events, an_abandoned_one_is_seen_by_its_watchers) {
 
 TEST_P(events, of_the_host_take_only_final_statuses) {
   const im::host_event gate;
-  for (isthmus_status_t code : {ISTHMUS_PENDING + 0, 2, 100, ISTHMUS_ERROR_CONFLICT - 1, -1000}) {
+  for (isthmus_status_t code : {ISTHMUS_PENDING + 0, 2, 100, ISTHMUS_ERROR_DEADLOCK - 1, -1000}) {
     EXPECT_TRUE(
         refused(isthmus_event_complete(gate.get(), code, nullptr), ISTHMUS_ERROR_INVALID_ARGUMENT));
   }

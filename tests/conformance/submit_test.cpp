@@ -175,7 +175,7 @@ TEST_P(submitting, device_memory_needs_the_capability) {
 // A return value that is neither success nor a known error also fails the function.
 TEST_P(submitting, a_code_that_means_nothing_fails_the_function) {
   for (const isthmus_status_t code :
-       {ISTHMUS_PENDING + 0, ISTHMUS_ERROR_TIMEOUT + 0, ISTHMUS_ERROR_CONFLICT - 1}) {
+       {ISTHMUS_PENDING + 0, ISTHMUS_ERROR_TIMEOUT + 0, ISTHMUS_ERROR_DEADLOCK - 1}) {
     isthmus_status_t given = code;
     const isthmus_function_t function = [](void* object, const isthmus_view_t*, std::size_t,
                                            const char**) {
@@ -220,6 +220,49 @@ TEST_P(submitting, a_buffer_kept_by_a_copy_may_be_released_with_it) {
     std::this_thread::sleep_for(1ms);
   }
   EXPECT_EQ(im::live().count, before.count);
+}
+
+// What the function writes to stderr.
+template <class Function>
+std::string printed(const Function& function) {
+  testing::internal::CaptureStderr();
+  function();
+  return testing::internal::GetCapturedStderr();
+}
+
+TEST_P(submitting, a_failure_whose_event_was_dropped_is_printed) {
+  const auto fails = [] { throw std::runtime_error("the pump is broken"); };
+  for (const bool is_late : {false, true}) {
+    if (is_late && !can(im::capability::wait_for_host)) continue;
+    const std::string text = printed([&] {
+      const im::host_event gate;
+      if (!is_late) gate.complete();
+      {
+        const im::event failed = queue_.submit_after(gate, fails);
+        const im::event copy = failed;
+        if (!is_late) queue_.wait();
+      }
+      if (is_late) gate.complete();
+      queue_.wait();
+    });
+    const auto first = text.find("the pump is broken");
+    EXPECT_NE(first, std::string::npos) << is_late;
+    EXPECT_EQ(text.find("the pump is broken", first + 1), std::string::npos) << text;
+  }
+}
+
+TEST_P(submitting, a_failure_that_was_retrieved_is_not_printed) {
+  const auto fails = [] { throw std::runtime_error("no"); };
+  const auto text = printed([&] {
+    EXPECT_THROW(queue_.submit(fails).wait(), im::callback_failed);
+    const im::event queried = queue_.submit(fails);
+    while (!queried.done()) std::this_thread::sleep_for(1ms);
+    const im::event reported = queue_.submit(fails);
+    isthmus_event_mark_reported(reported.get());
+    (void)queue_.submit([] {});
+  });
+  queue_.wait();
+  EXPECT_EQ(text, "");
 }
 
 }  // namespace

@@ -245,7 +245,7 @@ class machine {
     const isthmus_status_t with = code == ISTHMUS_ERROR_INTERNAL ? INT32_MIN : code;
     const isthmus_status_t told = isthmus_event_complete(from_.any(gates_), with, nullptr);
     expect_documented(told);
-    if (told == ISTHMUS_OK) require(with >= ISTHMUS_ERROR_CONFLICT && with <= ISTHMUS_OK);
+    if (told == ISTHMUS_OK) require(with >= ISTHMUS_ERROR_DEADLOCK && with <= ISTHMUS_OK);
   }
   void then() {
     isthmus_event_t* const event = any_event();

@@ -20,7 +20,7 @@ inline void require(bool holds, const char* file = __builtin_FILE(), int line = 
 }
 
 inline void expect_documented(isthmus_status_t code) {
-  require(code <= ISTHMUS_PENDING && code >= ISTHMUS_ERROR_CONFLICT);
+  require(code <= ISTHMUS_PENDING && code >= ISTHMUS_ERROR_DEADLOCK);
   require(code != ISTHMUS_ERROR_INTERNAL);
   require(code >= ISTHMUS_OK || *isthmus_error_message() != '\0');
 }

@@ -127,6 +127,7 @@ def test_errors_derive_from_pythons_own() -> None:
         "ForkedError": RuntimeError,
         "InternalError": RuntimeError,
         "ConflictError": RuntimeError,
+        "DeadlockError": RuntimeError,
     }
     for name, base in bases.items():
         assert issubclass(getattr(isthmus, name), isthmus.Error), name

@@ -13,7 +13,7 @@ import weakref
 
 import numpy as np
 import pytest
-from support import filled, noise, sim, until
+from support import filled, noise, program_environment, python, raised, sim, until
 
 import isthmus
 from isthmus import Buffer, Device, Event, Queue
@@ -100,10 +100,10 @@ def test_exceptions_are_raised_again(q: Queue, error: BaseException) -> None:
 
     event = q.submit(fail)
     for _ in range(2):
-        with pytest.raises(type(error)) as raised:
+        with pytest.raises(type(error)) as caught:
             event.wait()
-        assert raised.value is error
-        assert "fail" in [entry.name for entry in raised.traceback]
+        assert caught.value is error
+        assert "fail" in [entry.name for entry in caught.traceback]
     assert event.status == "failed"
     assert event.error is error
 
@@ -119,6 +119,7 @@ def test_dependents_of_a_failure_do_not_run(q: Queue) -> None:
     with pytest.raises(isthmus.DependencyError, match="key"):
         q.submit(lambda: ran.append(1), after=[bad]).wait()
     assert ran == []
+    assert raised(bad.wait) is KeyError
 
 
 def test_views_are_dead_afterwards(q: Queue, run_kind: str) -> None:
@@ -304,3 +305,163 @@ def test_processes_that_functions_start_can_be_ended() -> None:
 
     queue.submit(start).wait(20)
     assert seen == [-signal.SIGTERM]
+
+
+# What a function does that would wait for itself is refused; on another queue it works.
+WAITS = {
+    "queue": lambda queue, buffer: queue.wait(),
+    "fence": lambda queue, buffer: queue.fence().wait(),
+    "wait_for": lambda queue, buffer: Event.wait_for([queue.fence()]),
+    "fill": lambda queue, buffer: buffer.fill(1, queue=queue),
+    "copy": lambda queue, buffer: buffer.copy_from(bytes(64), queue=queue),
+    "array": lambda queue, buffer: isthmus.copyto(
+        isthmus.empty(64, "u1", kind=buffer.kind, queue=queue), np.zeros(64, "u1")
+    ),
+    "function": lambda queue, buffer: queue.submit(lambda: None).wait(),
+}
+
+
+@pytest.mark.parametrize("wait", WAITS.values(), ids=WAITS)
+def test_waits_of_a_function_for_itself(q: Queue, gate: Event, kind: str, wait) -> None:  # type: ignore[no-untyped-def]
+    buffer, other = filled(DATA[:64], kind=kind, queue=q), Queue(q.device)
+    outcomes: list[object] = []
+
+    def work() -> None:
+        outcomes.extend(raised(lambda queue=queue: wait(queue, buffer)) for queue in (q, other))
+
+    done = q.submit(work, after=gate)
+    q.fence()
+    gate.complete()
+    done.wait(30)
+    assert outcomes == [isthmus.DeadlockError, None]
+
+
+def test_waits_for_the_views_and_the_event_of_a_function(q: Queue, run_kind: str) -> None:
+    gate = Event()
+    buffer, outcomes = filled(DATA, kind=run_kind, queue=q), []
+
+    def work(view: memoryview) -> None:
+        waits = (
+            done.wait,
+            lambda: Event.wait_for([done]),
+            buffer.wait,
+            buffer.tobytes,
+            lambda: buffer.fill(1),
+            lambda: later.elapsed_since(later),
+        )
+        outcomes.extend(map(raised, waits))
+        with pytest.raises(isthmus.WaitTimeoutError):
+            done.wait(0.001)
+        assert not done.done
+
+    done = q.submit(work, buffer, after=gate)
+    later = q.mark()
+    gate.complete()
+    done.wait(30)
+    assert outcomes == [isthmus.DeadlockError] * 6
+
+
+# Like asyncio's tasks whose exception was never retrieved.
+DROPPED = """
+import gc, sys
+import isthmus
+queue = isthmus.Queue(sys.argv[1])
+seen = []
+sys.unraisablehook = lambda said: seen.append((type(said.exc_value), said.err_msg, said.object))
+def fails():
+    raise KeyError("no")
+def told():
+    queue.wait()
+    queue.wait()
+    gc.collect()
+    count = len(seen)
+    for type_, message, what in seen:
+        assert type_ is KeyError and "event was dropped" in message + str(what), seen
+    seen.clear()
+    return count
+"""
+
+
+@pytest.mark.parametrize("backend", ["host", "opencl"])
+def test_an_exception_of_a_dropped_event_is_reported(backend: str) -> None:
+    python(DROPPED + """
+for _ in range(3):
+    queue.submit(fails)
+assert told() == 3
+gate = isthmus.Event()
+queue.submit(fails, after=gate)
+gate.complete()
+assert told() == 1
+event = queue.submit(fails)
+assert told() == 0, "it may still be retrieved"
+assert event.status == "failed" and told() == 0
+del event
+assert told() == 1
+cycle = [queue.submit(fails)]
+cycle.append(cycle)
+assert told() == 0
+del cycle
+assert told() == 1
+""", backend)  # fmt: skip
+
+
+@pytest.mark.parametrize("backend", ["host", "opencl"])
+def test_a_retrieved_exception_is_not_reported(backend: str) -> None:
+    python(DROPPED + """
+import asyncio
+async def awaited(event):
+    await event
+def raised(call):
+    try:
+        call()
+    except KeyError:
+        return
+    raise AssertionError("was not raised")
+for retrieve in (
+    lambda event: raised(event.wait),
+    lambda event: raised(lambda: event.wait(30)),
+    lambda event: raised(lambda: isthmus.Event.wait_for([event, queue.submit(fails)])),
+    lambda event: raised(lambda: asyncio.run(awaited(event))),
+    lambda event: queue.wait() or event.error,
+):
+    retrieve(queue.submit(fails))
+    assert told() == 0
+""", backend)  # fmt: skip
+
+
+def test_a_dropped_exception_is_printed_with_its_traceback() -> None:
+    program = subprocess.run(
+        [sys.executable, "-c", """
+import isthmus
+def fails():
+    raise KeyError("the pump is broken")
+queue = isthmus.Queue("host")
+queue.submit(fails)
+queue.wait()
+"""], capture_output=True, text=True, timeout=60, env=program_environment(), check=False,
+    )  # fmt: skip
+    assert program.returncode == 0
+    assert program.stderr.count("the pump is broken") == 1
+    for part in ("event was dropped", "Traceback", "in fails"):
+        assert part in program.stderr
+
+
+# The interpreter ends while functions fail, and before their exceptions were reported.
+@pytest.mark.parametrize("end", ["", "sys.exit(0)", "queue.wait()"])
+def test_a_dropped_exception_at_exit(end: str) -> None:
+    program = subprocess.run(
+        [sys.executable, "-c", f"""
+import sys
+import isthmus
+def fails():
+    raise KeyError("no")
+queue = isthmus.Queue("host")
+for _ in range(20):
+    queue.submit(fails)
+kept = queue.submit(fails)
+{end}
+"""], capture_output=True, text=True, timeout=60, env=program_environment(), check=False,
+    )  # fmt: skip
+    assert program.returncode == 0
+    assert "Fatal" not in program.stderr
+    assert "isthmus:" not in program.stderr

@@ -59,6 +59,9 @@ const ErrorClass k_errors[] = {
     {ISTHMUS_ERROR_CONFLICT, "ConflictError", &PyExc_RuntimeError,
      "Host and device both wrote the same part of a unified buffer: see\n"
      "UnifiedBuffer.resolve()."},
+    {ISTHMUS_ERROR_DEADLOCK, "DeadlockError", &PyExc_RuntimeError,
+     "A function submitted to a queue would wait for its own end, for example for later work on\n"
+     "its queue."},
 };
 constexpr std::size_t k_error_count = std::size(k_errors);
 

@@ -10,12 +10,33 @@
 namespace isthmus::python {
 namespace {
 
+// Passes an exception that the program has not received to sys.unraisablehook, as asyncio reports
+// those of dropped tasks. An exception that is set remains set.
+void report_dropped_exception(const Event& event) noexcept {
+  if (event.exception == nullptr || std::exchange(event.is_retrieved, true)) {
+    return;
+  }
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  PyObject* const raised = event.exception;
+  PyErr_Restore(Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(raised))), Py_NewRef(raised),
+                PyException_GetTraceback(raised));
+#if PY_VERSION_HEX >= 0x030D0000
+  PyErr_FormatUnraisable("Exception ignored in a function on a queue, whose event was dropped: %R",
+                         event.function);
+#else
+  _PyErr_WriteUnraisableMsg("in a function on a queue, whose event was dropped", event.function);
+#endif
+  PyErr_Restore(type, value, trace);
+}
+
 void init_event(Event* self) { new (self) Event{make_handle<EventHandle>(isthmus_event_create)}; }
 
 // The exception of a failed operation: the one that its function raised, else one created from the
 // status.
 nb::object failure_of(const Event& event, isthmus_status_t status) {
   if (status == ISTHMUS_ERROR_CALLBACK && event.exception != nullptr) {
+    event.is_retrieved = true;
     return nb::borrow(event.exception);
   }
   isthmus_event_wait(event.raw.get(), 0);  // sets this thread's message
@@ -39,6 +60,7 @@ void wait(const Event& self, nb::handle timeout) {
   if (status == ISTHMUS_ERROR_TIMEOUT && was_pending) {
     check(status);
   }
+  check_has_waited(self.raw.get(), status);
   if (status != ISTHMUS_OK) {
     raise_failure(self, status);
   }
@@ -58,6 +80,8 @@ void wait_for(nb::handle events) {
   for (nb::handle each : sequence) {
     const auto* waited = event_of(each);
     const auto status = wait_for_event(waited->raw.get(), -1);
+    check_has_waited(waited->raw.get(), status);
+    waited->is_retrieved = true;  // the caller learns that operations failed, by the first error
     if (status != ISTHMUS_OK && failed == nullptr) {
       failed = waited;
       failure = status;
@@ -117,6 +141,7 @@ nb::object elapsed_since(nb::handle self, nb::handle earlier) {
   const auto& end = *event_of(self);
   for (const auto* each : {begin, &end}) {
     const auto status = wait_for_event(each->raw.get(), -1);
+    check_has_waited(each->raw.get(), status);
     check(status == ISTHMUS_OK ? status : isthmus_event_wait(each->raw.get(), 0));
   }
   std::int64_t elapsed = 0;
@@ -146,6 +171,7 @@ int traverse(PyObject* self, visitproc visit, void* arg) noexcept {
   Py_VISIT(Py_TYPE(self));
   if (nb::inst_ready(self)) {
     Py_VISIT(nb::inst_ptr<Event>(self)->exception);
+    Py_VISIT(nb::inst_ptr<Event>(self)->function);
   }
   return 0;
 }
@@ -153,12 +179,21 @@ int traverse(PyObject* self, visitproc visit, void* arg) noexcept {
 int clear(PyObject* self) noexcept {
   if (nb::inst_ready(self)) {
     Py_CLEAR(nb::inst_ptr<Event>(self)->exception);
+    Py_CLEAR(nb::inst_ptr<Event>(self)->function);
   }
   return 0;
 }
 
+// Called by the garbage collector, before `clear`.
+void finalize(PyObject* self) noexcept {
+  if (nb::inst_ready(self)) {
+    report_dropped_exception(*nb::inst_ptr<Event>(self));
+  }
+}
+
 PyType_Slot event_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(&traverse)},
                              {Py_tp_clear, reinterpret_cast<void*>(&clear)},
+                             {Py_tp_finalize, reinterpret_cast<void*>(&finalize)},
                              {0, nullptr}};
 
 void bind_host_side(nb::class_<Event>& bound) {
@@ -178,6 +213,12 @@ void bind_host_side(nb::class_<Event>& bound) {
 }
 
 }  // namespace
+
+Event::~Event() {
+  report_dropped_exception(*this);
+  Py_XDECREF(exception);
+  Py_XDECREF(function);
+}
 
 void bind_event(nb::module_& module) {
   nb::class_<Event> bound(

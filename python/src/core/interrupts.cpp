@@ -42,6 +42,8 @@ thread_local constinit Interrupt last;
 
 }  // namespace
 
+thread_local constinit bool is_in_function = false;
+
 void clear_interrupt() noexcept {
   Py_CLEAR(last.type);
   Py_CLEAR(last.arguments);

@@ -16,4 +16,8 @@ void clear_interrupt() noexcept;
 // Throws the remembered exception if the thread still executes that instruction.
 void raise_saved_interrupt();
 
+// Whether this thread runs a function that was submitted to a queue. It is a library thread, where
+// no signals are handled.
+extern thread_local constinit bool is_in_function;
+
 }  // namespace isthmus::python

@@ -59,11 +59,14 @@ struct Queue {
 
 struct Event {
   explicit Event(EventHandle owned) noexcept : raw{std::move(owned)} {}
-  ~Event() { Py_XDECREF(exception); }
+  ~Event();
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
   EventHandle raw;
-  PyObject* exception = nullptr;  // raised by a function submitted to a queue
+  // The exception that a function submitted to a queue raised, and that function.
+  PyObject* exception = nullptr;
+  PyObject* function = nullptr;
+  mutable bool is_retrieved = false;  // whether the program has received the exception
 };
 
 // The bound classes, for type checks and for creating instances. Borrowed; they live as long as the

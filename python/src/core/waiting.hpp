@@ -16,9 +16,14 @@ namespace isthmus::python {
 constexpr std::int64_t k_slice_ns = 50'000'000;
 
 // Calls `wait(nanoseconds)` again as long as it returns TIMEOUT, and returns its last status.
-// Throws an exception that a signal handler raised.
+// Throws an exception that a signal handler raised. In a submitted function a wait without a
+// timeout is one call: the library reports waits that would never end only if it knows that there
+// is no timeout.
 template <class Wait>
 isthmus_status_t wait_in_slices(std::int64_t timeout_ns, Wait wait) {
+  if (is_in_function && timeout_ns < 0) {
+    return without_lock([&] { return wait(timeout_ns); });
+  }
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
   for (;;) {
@@ -40,8 +45,8 @@ isthmus_status_t wait_in_slices(std::int64_t timeout_ns, Wait wait) {
   }
 }
 
-// Waits for the event and returns the operation's own status, or TIMEOUT. Keeps the interpreter's
-// lock if the event has completed.
+// Waits for the event and returns the operation's own status, TIMEOUT or DEADLOCK. Keeps the
+// interpreter's lock if the event has completed.
 inline isthmus_status_t wait_for_event(isthmus_event_t* event, std::int64_t timeout_ns) {
   const auto status = isthmus_event_status(event);
   if (status != ISTHMUS_PENDING) {
@@ -49,6 +54,13 @@ inline isthmus_status_t wait_for_event(isthmus_event_t* event, std::int64_t time
   }
   return wait_in_slices(timeout_ns,
                         [event](std::int64_t slice) { return isthmus_event_wait(event, slice); });
+}
+
+// Raises the error of a wait that returned without waiting: DEADLOCK, of an event that is pending.
+inline void check_has_waited(isthmus_event_t* event, isthmus_status_t status) {
+  if (status == ISTHMUS_ERROR_DEADLOCK && isthmus_event_status(event) == ISTHMUS_PENDING) {
+    check(status);
+  }
 }
 
 // Waits for work that is pending at the call, not for work that is submitted meanwhile.

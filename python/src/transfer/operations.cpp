@@ -8,6 +8,7 @@
 
 #include "core/current.hpp"
 #include "core/interruptible.hpp"
+#include "core/interrupts.hpp"
 #include "core/sycl_objects.hpp"
 #include "core/waiting.hpp"
 #include "transfer/transfers.hpp"
@@ -36,7 +37,12 @@ bool may_keep_lock(const Operation& operation) {
 // then takes effect afterwards, so the size is limited.
 constexpr std::size_t k_max_synchronous_bytes = std::size_t{1} << 30;
 
+// In a submitted function it always is: no signals are handled there, and the library must know
+// that the call waits to report that it would wait for the function itself.
 bool may_run_synchronously(const Operation& operation) {
+  if (operation.arguments.blocking && is_in_function) {
+    return true;
+  }
   if (!operation.arguments.blocking || !operation.arguments.after.empty() ||
       operation.nbytes > k_max_synchronous_bytes || has_pending_functions()) {
     return false;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/gil.hpp"
+#include "core/interrupts.hpp"
 #include "core/owners.hpp"
 #include "transfer/bindings.hpp"
 #include "transfer/transfers.hpp"
@@ -120,13 +121,14 @@ void call_with_views(const FunctionCall& call, const isthmus_view_t* views, std:
 void store_exception(FunctionCall& call, nb::python_error& failed) {
   nb::object raised = take_exception(failed, call.message);
   auto* event = event_of(call.event_object);
-  Py_XDECREF(event->exception);
   event->exception = raised.release().ptr();
+  event->function = call.function.inc_ref().ptr();
 }
 
 isthmus_status_t run_with_lock(FunctionCall& call, const isthmus_view_t* views, std::size_t count) {
   isthmus_status_t status = ISTHMUS_OK;
   PyContext_Enter(call.context.ptr());
+  is_in_function = true;
   try {
     call_with_views(call, views, count);
   } catch (nb::python_error& failed) {
@@ -136,6 +138,7 @@ isthmus_status_t run_with_lock(FunctionCall& call, const isthmus_view_t* views, 
     call.message = "MemoryError";
     status = ISTHMUS_ERROR_OUT_OF_MEMORY;
   }
+  is_in_function = false;
   PyContext_Exit(call.context.ptr());
   drain_deferred();
   return status;
@@ -193,6 +196,7 @@ nb::object submit_function(const Queue& queue, nb::handle function, nb::args buf
     return isthmus_queue_submit(queue.raw.get(), &run_function, owner, raw.data(), raw.size(),
                                 arguments.after.data(), arguments.after.size(), submitted.out());
   }));
+  isthmus_event_mark_reported(submitted.get());  // the Event reports the exception
   event_of(event_object)->raw = std::move(submitted);
   return event_object;
 }

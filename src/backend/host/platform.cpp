@@ -87,7 +87,7 @@ class HostQueue final : public Queue {
     Undo restore_function{[&] { function = std::move(*shared); }};
     auto submitted =
         submit(SIZE_MAX, after, [shared, context_reference = Ref<Context>{&this->context()}] {
-          return (*shared)->run(*context_reference);
+          return (*shared)->call(*context_reference);
         });
     if (submitted) {
       restore_function.dismiss();

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <memory>
 #include <thread>
 
 #include "backend/opencl/event.hpp"
@@ -76,6 +77,34 @@ TEST_P(opencl_adopt, an_out_of_order_queue_is_kept_in_order) {
     finish(queue->fence({}));
     ASSERT_EQ(back, bytes) << round;
   }
+}
+
+// Waits for later work on the queue, and keeps the error.
+class function_that_waits final : public HostFunction {
+ public:
+  function_that_waits(Queue& queue, Status& code) : queue_{queue}, code_{code} {}
+
+ protected:
+  Error run(Context&) noexcept override {
+    auto fence = queue_.fence({});
+    code_ = fence ? (*fence)->wait(std::nullopt).failure().code() : fence.failure().code();
+    const auto waited = queue_.wait(std::nullopt);
+    return waited.failure().code() == code_ ? Error{} : waited.failure();
+  }
+
+ private:
+  Queue& queue_;
+  Status& code_;
+};
+
+TEST_P(opencl_adopt, a_function_on_an_out_of_order_queue_does_not_wait_for_itself) {
+  auto* handle = foreign_queue(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+  const auto queue = adopted(handle);
+  calls().release_queue(handle);
+  Status code = ISTHMUS_OK;
+  finish(queue->run(std::make_unique<function_that_waits>(*queue, code), {}));
+  EXPECT_EQ(code, ISTHMUS_ERROR_DEADLOCK);
+  finish(queue->fence({}));
 }
 
 TEST_P(opencl_adopt, an_out_of_order_queue_is_released_after_a_delay) {
