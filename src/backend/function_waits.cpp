@@ -15,7 +15,7 @@
 
 namespace isthmus {
 
-std::atomic<std::size_t> detail::pending_functions{0};
+std::atomic<std::size_t> pending_functions{0};
 
 namespace {
 
@@ -131,7 +131,7 @@ void PendingFunction::begin(QueuePosition position) {
   const LockGuard hold{all.lock};
   all.queues[position.queue].functions.insert(position.number);
   position_ = position;
-  detail::pending_functions.fetch_add(1, std::memory_order_relaxed);
+  pending_functions.fetch_add(1, std::memory_order_relaxed);
 }
 
 PendingFunction::~PendingFunction() {
@@ -142,14 +142,14 @@ PendingFunction::~PendingFunction() {
   auto& all = all_functions();
   const LockGuard hold{all.lock};
   all.queues.find(position_.queue)->second.functions.erase(position_.number);
-  if (detail::pending_functions.fetch_sub(1, std::memory_order_relaxed) == 1) {
+  if (pending_functions.fetch_sub(1, std::memory_order_relaxed) == 1) {
     all.queues.swap(released);
   }
 }
 
 RunningFunction::RunningFunction(PendingFunction& function) noexcept {
   ISTHMUS_EXPECTS(!is_in_function());
-  detail::running_function = &function;
+  running_function = &function;
   auto& all = all_functions();
   const LockGuard hold{all.lock};
   if (const auto found = all.queues.find(function.position().queue); found != all.queues.end()) {
@@ -160,7 +160,7 @@ RunningFunction::RunningFunction(PendingFunction& function) noexcept {
 RunningFunction::~RunningFunction() {
   auto& all = all_functions();
   const LockGuard hold{all.lock};
-  const auto queue = std::exchange(detail::running_function, nullptr)->position().queue;
+  const auto queue = std::exchange(running_function, nullptr)->position().queue;
   if (const auto found = all.queues.find(queue); found != all.queues.end()) {
     found->second.running = nullptr;
   }
@@ -192,7 +192,7 @@ void add_followed_functions(QueuePositions positions, std::vector<QueuePosition>
 // runs one function at a time, and the others on it wait for that one.
 Result<void> FunctionWait::begin(QueuePositions positions) {
   ISTHMUS_EXPECTS(is_in_function() && !has_begun_);
-  auto& self = *detail::running_function;
+  auto& self = *running_function;
   Positions reached;
   auto& all = all_functions();
   const LockGuard hold{all.lock};
@@ -220,7 +220,7 @@ Result<void> FunctionWait::begin(QueuePositions positions) {
 
 FunctionWait::~FunctionWait() {
   if (has_begun_) {
-    auto& self = *detail::running_function;
+    auto& self = *running_function;
     const LockGuard hold{all_functions().lock};
     std::swap(self.awaited_, outer_);
   }

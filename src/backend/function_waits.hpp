@@ -48,17 +48,15 @@ class PendingFunction {
   std::vector<QueuePosition> awaited_;
 };
 
-namespace detail {
 extern std::atomic<std::size_t> pending_functions;
 // The function that this thread runs.
 ISTHMUS_TLS_MODEL inline thread_local constinit PendingFunction* running_function = nullptr;
-}  // namespace detail
 
 [[nodiscard]] inline bool has_pending_functions() noexcept {
-  return detail::pending_functions.load(std::memory_order_relaxed) != 0;
+  return pending_functions.load(std::memory_order_relaxed) != 0;
 }
 // Whether this thread runs a function.
-[[nodiscard]] inline bool is_in_function() noexcept { return detail::running_function != nullptr; }
+[[nodiscard]] inline bool is_in_function() noexcept { return running_function != nullptr; }
 
 // While the object exists, this thread runs the function. Functions do not nest.
 class RunningFunction {
