@@ -129,14 +129,14 @@ TEST_P(ranged, short_beside_long_ones) {
 }
 
 TEST_P(ranged, pages_in_any_order) {
-  constexpr std::size_t k_page = 4096;
+  constexpr std::size_t k_page_bytes = 4096;
   std::mt19937_64 random(3);
   std::vector<std::size_t> order(1000 / support::k_slower);
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::shuffle(order.begin(), order.end(), random);
   ranges all;
   for (std::size_t i = 0; i < 350 / support::k_slower; ++i)
-    all.push_back({i * k_page, order[i] * k_page, k_page});
+    all.push_back({i * k_page_bytes, order[i] * k_page_bytes, k_page_bytes});
   check_everywhere(all);
   for (auto& each : all) std::swap(each.destination_offset, each.source_offset);
   check_everywhere(all);
