@@ -15,7 +15,7 @@ namespace {
 
 using namespace support;
 
-constexpr std::size_t k_bytes = 1000;
+constexpr std::size_t k_buffer_bytes = 1000;
 
 // What a function has, which runs on `own`.
 struct scene {
@@ -44,13 +44,13 @@ const std::vector<operation>& operations() {
   using enum outcome;
   static const std::vector<operation> all{
       {"allocate",
-       [](const scene& now) { im::buffer(k_bytes, now.idle.kind(), {.queue = now.used}); }, works,
-       works},
+       [](const scene& now) { im::buffer(k_buffer_bytes, now.idle.kind(), {.queue = now.used}); },
+       works, works},
       {"free", [](const scene& now) { im::buffer(now.idle).free(); }, works, works},
       {"pool",
        [](const scene& now) {
          const auto pool = im::resource::pool(now.used, now.idle.kind());
-         pool.deallocate(pool.allocate(k_bytes, 0, now.used), k_bytes, 0, now.used);
+         pool.deallocate(pool.allocate(k_buffer_bytes, 0, now.used), k_buffer_bytes, 0, now.used);
          pool.trim();
        },
        works, works},
@@ -71,17 +71,18 @@ const std::vector<operation>& operations() {
        works},
       {"fill", [](const scene& now) { im::fill(now.idle, '\1', {.queue = now.used}); }, refused,
        works},
-      {"write", [](const scene& now) { im::copy(now.idle, bytes(k_bytes), {.queue = now.used}); },
+      {"write",
+       [](const scene& now) { im::copy(now.idle, bytes(k_buffer_bytes), {.queue = now.used}); },
        refused, works},
       {"read",
        [](const scene& now) {
-         bytes got(k_bytes);
+         bytes got(k_buffer_bytes);
          im::copy(std::span(got), now.idle, {.queue = now.used});
        },
        refused, works},
       {"copy",
        [](const scene& now) {
-         const im::buffer other(k_bytes, now.idle.kind(), {.queue = now.used});
+         const im::buffer other(k_buffer_bytes, now.idle.kind(), {.queue = now.used});
          im::copy(other, now.idle, {.queue = now.used});
        },
        refused, works},
@@ -116,7 +117,7 @@ const std::vector<operation>& operations() {
          im::unified_options options;
          options.queue = now.used;
          options.separate = true;
-         const im::unified_buffer<std::byte> it(k_bytes, options);
+         const im::unified_buffer<std::byte> it(k_buffer_bytes, options);
          it.host()[5] = std::byte{1};
          it.sync_to_device();
          (void)it.device();
@@ -153,9 +154,14 @@ class function_waits : public on_backend {
     const im::queue other(device_);
     const im::queue third(device_);
     std::promise<scene> ready;
-    scene now{
-        device_, queue_, on_own ? queue_ : other, make(k_bytes, kind()), make(k_bytes, kind()), {},
-        {},      {}};
+    scene now{device_,
+              queue_,
+              on_own ? queue_ : other,
+              make(k_buffer_bytes, kind()),
+              make(k_buffer_bytes, kind()),
+              {},
+              {},
+              {}};
     std::promise<im::status> result;
     now.end = queue_.submit_after(
         gate,
@@ -266,27 +272,27 @@ TEST_P(function_waits, in_functions_of_events) {
   const watchdog guarded("functions that run on completion");
   const im::queue other(device_);
   const im::host_event gate;
-  const im::buffer buffer = make(k_bytes, kind());
+  const im::buffer buffer = make(k_buffer_bytes, kind());
   std::promise<void> called;
   const im::event done = im::fill_async(buffer, '\1', {.after = gate});
   done.then([&]() noexcept {
     im::fill(buffer, '\2');
     im::fill_async(buffer, '\3', {.queue = other}).wait();
     queue_.wait();
-    (void)read(make(k_bytes, kind()));
+    (void)read(make(k_buffer_bytes, kind()));
     queue_.submit([] {}).wait();
     called.set_value();
   });
   gate.complete();
   called.get_future().wait();
-  EXPECT_TRUE(same(read(buffer), bytes(k_bytes, std::byte{3})));
+  EXPECT_TRUE(same(read(buffer), bytes(k_buffer_bytes, std::byte{3})));
 }
 
 // The function runs after the operations that wait for the event were started.
 TEST_P(function_waits, in_functions_of_host_events) {
   const watchdog guarded("functions of host events");
   const im::host_event gate;
-  const im::buffer buffer = make(k_bytes, kind());
+  const im::buffer buffer = make(k_buffer_bytes, kind());
   im::event done;
   std::atomic<bool> called{false};
   const auto wait = [&]() noexcept {
