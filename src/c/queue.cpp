@@ -252,7 +252,7 @@ isthmus_status_t isthmus_queue_submit(isthmus_queue_t* queue, isthmus_function_t
                                       std::move(arguments), *std::move(dependencies));
     ISTHMUS_TRY(completion);
     if (event == nullptr) {
-      return (*completion)->wait_unchecked(std::nullopt);
+      return (*completion)->wait(std::nullopt);  // checked again: it may follow uses of `buffers`
     }
     (*completion)->log_if_dropped();
     return return_handle(std::move(completion), event);

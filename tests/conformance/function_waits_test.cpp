@@ -104,6 +104,17 @@ const std::vector<operation>& operations() {
        refused, refused},
       {"its buffer", [](const scene& now) { im::fill(now.touched, '\1', {.queue = now.used}); },
        refused, refused},
+      {"blocking function on its buffer",
+       [](const scene& now) {
+         isthmus_buffer_t* const raw = now.touched.get();
+         const isthmus_function_t nothing = [](void*, const isthmus_view_t*, std::size_t,
+                                               const char**) {
+           return isthmus_status_t{ISTHMUS_OK};
+         };
+         im::detail::check(
+             isthmus_queue_submit(now.used.get(), nothing, {}, &raw, 1, nullptr, 0, nullptr));
+       },
+       refused, refused},
       {"wait for its buffer", [](const scene& now) { now.touched.wait(); }, refused, refused},
       {"host view",
        [](const scene& now) {
