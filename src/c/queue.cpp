@@ -92,8 +92,11 @@ struct FunctionArguments {
   }
 };
 
+// Begins `wait`, if it is not null, for the function and all that it follows. If that fails, nothing
+// was submitted.
 Result<Ref<Event>> submit_function(Queue& queue, isthmus_function_t function, Owner owner,
-                                   FunctionArguments arguments, std::vector<Ref<Event>> after) {
+                                   FunctionArguments arguments, std::vector<Ref<Event>> after,
+                                   FunctionWait* wait) {
   std::vector<TouchedMemory> touched(arguments.endpoints.size());
   TransferOptions options;
   options.after = std::move(after);
@@ -102,6 +105,9 @@ Result<Ref<Event>> submit_function(Queue& queue, isthmus_function_t function, Ow
     touched[index].reserve();
     touched[index].add_contents(options);
     ISTHMUS_TRY(touched[index].order_after_conflicts(&queue, options.after));
+  }
+  if (wait != nullptr) {
+    ISTHMUS_TRY(queue.begin_wait(*wait, options.after));
   }
   auto endpoints = arguments.endpoints;
   auto completion =
@@ -245,14 +251,12 @@ isthmus_status_t isthmus_queue_submit(isthmus_queue_t* queue, isthmus_function_t
       ISTHMUS_TRY(arguments.add(*object(queue), *object(buffers[index])));
     }
     FunctionWait wait;
-    if (event == nullptr) {
-      ISTHMUS_TRY(object(queue)->begin_wait(wait, *dependencies));
-    }
-    auto completion = submit_function(*object(queue), function, std::move(owner),
-                                      std::move(arguments), *std::move(dependencies));
+    auto completion =
+        submit_function(*object(queue), function, std::move(owner), std::move(arguments),
+                        *std::move(dependencies), event == nullptr ? &wait : nullptr);
     ISTHMUS_TRY(completion);
     if (event == nullptr) {
-      return (*completion)->wait(std::nullopt);  // checked again: it may follow uses of `buffers`
+      return (*completion)->wait_unchecked(std::nullopt);
     }
     (*completion)->log_if_dropped();
     return return_handle(std::move(completion), event);

@@ -6,6 +6,7 @@
 #include <future>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "support/backends.hpp"
 #include "support/bytes.hpp"
@@ -228,6 +229,32 @@ TEST_P(function_waits, every_operation_works_or_is_refused) {
       }
     }
   }
+}
+
+// The caller releases what the function uses after a failure.
+TEST_P(function_waits, a_refused_function_never_runs) {
+  const watchdog guarded("a function that is refused");
+  const im::queue other(device_);
+  const im::buffer buffer = make(k_buffer_bytes, kind());
+  std::atomic<bool> ran{false};
+  isthmus_status_t got = ISTHMUS_OK;
+  const auto submit_and_wait = [&](std::span<std::byte>) {
+    isthmus_buffer_t* const raw = buffer.get();
+    const isthmus_function_t set = [](void* object, const isthmus_view_t*, std::size_t,
+                                      const char**) {
+      *static_cast<std::atomic<bool>*>(object) = true;
+      return isthmus_status_t{ISTHMUS_OK};
+    };
+    got = isthmus_queue_submit(other.get(), set, {&ran, nullptr}, &raw, 1, nullptr, 0, nullptr);
+  };
+  const im::host_event gate;  // the function begins after its use of the buffer was recorded
+  const im::event function = queue_.submit_after(gate, submit_and_wait, buffer);
+  gate.complete();
+  function.wait();
+  other.wait();
+  buffer.wait();
+  EXPECT_EQ(got, ISTHMUS_ERROR_DEADLOCK);
+  EXPECT_FALSE(ran);
 }
 
 // Each function waits for the other one, directly or for later work on its queue.
