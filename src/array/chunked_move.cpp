@@ -25,9 +25,10 @@ struct Stage {
   Ref<Event> read_event;
   Ref<Event> write_event;
 
-  // Waits for the event, if there is one, and drops it.
+  // Waits for the event, if there is one, and drops it. The wait must not be refused, since the
+  // buffers are reused after it, and the queues of the move run no functions.
   [[nodiscard]] static Result<void> wait_for(Ref<Event>& event) {
-    return event ? std::exchange(event, nullptr)->wait(std::nullopt) : Result<void>{};
+    return event ? std::exchange(event, nullptr)->wait_unchecked(std::nullopt) : Result<void>{};
   }
 };
 using Stages = std::array<Stage, 2>;

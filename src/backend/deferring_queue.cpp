@@ -75,7 +75,7 @@ void DeferringQueue::wait_until_ready(Event& dependency) const noexcept {
   if (can_wait_for(dependency)) {
     static_cast<void>(static_cast<PolledEvent&>(dependency).wait_until_enqueued(std::nullopt));
   } else {
-    static_cast<void>(dependency.wait(std::nullopt));
+    static_cast<void>(dependency.wait_unchecked(std::nullopt));
   }
 }
 

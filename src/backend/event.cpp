@@ -54,14 +54,19 @@ class ObservedWait {
   const os::Clock::time_point begin_;
 };
 
-// Checks a wait without a deadline of a thread that runs a function on a queue.
-Result<void> check_wait(const Event& event, const os::Deadline& until, FunctionWait& checked) {
+// Checks a wait without a deadline of a thread that runs a function on a queue. Without memory, the
+// wait is not checked: callers rely on its end, for example before they free memory that the
+// operation uses.
+Result<void> check_wait(const Event& event, const os::Deadline& until,
+                        FunctionWait& checked) noexcept try {
   if (!is_in_function() || until || event.settled()) [[likely]] {
     return {};
   }
   std::vector<QueuePosition> positions;
   event.add_positions(positions);
   return checked.begin(positions);
+} catch (const std::bad_alloc&) {
+  return {};
 }
 
 }  // namespace

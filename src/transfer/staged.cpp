@@ -142,7 +142,7 @@ Submitted write_snapshot(Queue& queue, Queue& read_queue, const CopyPlan& plan,
   auto* const bytes = snapshot.get();
   auto read_event = whole->read(read_queue, 0, bytes, {});
   ISTHMUS_TRY(read_event);
-  ISTHMUS_TRY((*read_event)->wait(std::nullopt));
+  ISTHMUS_TRY((*read_event)->wait_unchecked(std::nullopt));  // fills `snapshot`
   options.owners.reserve(options.owners.size() + 1);
   options.owners.emplace_back(isthmus_owner_t{snapshot.release(), &StagingMemory::release});
   OwnerKeeper keeper{std::move(options.owners)};

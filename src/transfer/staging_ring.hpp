@@ -31,9 +31,11 @@ class StagingRing {
     std::byte* memory = nullptr;
     Ref<Event> in_flight;
 
-    // Waits until the slot may be reused.
+    // Waits until the slot may be reused. The wait must not be refused, since the slot is reused
+    // after it, and its queue runs no functions.
     [[nodiscard]] Result<void> end() {
-      return in_flight ? std::exchange(in_flight, nullptr)->wait(std::nullopt) : Result<void>{};
+      return in_flight ? std::exchange(in_flight, nullptr)->wait_unchecked(std::nullopt)
+                       : Result<void>{};
     }
   };
   struct SlotPair {

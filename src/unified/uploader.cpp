@@ -124,6 +124,7 @@ Submitted Uploader::upload_in_chunks(Queue& queue) {
         return upload_chunk({chunk, source, writers}, queue, events);
       }));
   restore_unscanned.dismiss();
+  wait_until_ended(events);
   drain.dismiss();
   auto outcome = wait_for_events(events);
   note_reported(events);  // `outcome` reports the first failure on behalf of all

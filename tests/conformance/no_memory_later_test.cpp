@@ -113,6 +113,42 @@ TEST_P(no_memory_later, any_allocation_of_a_call_may_fail) {
   }
 }
 
+// Makes a blocking copy in a function on a queue, with memory for `served` allocations.
+isthmus_status_t copy_in_function(const im::queue& queue, const later_call& all, long served,
+                                  shortage of, bool& failed) {
+  isthmus_status_t status = ISTHMUS_OK;
+  queue
+      .submit([&] {
+        const isthmus_endpoint_t target{all.target.get(), nullptr, 0};
+        const isthmus_endpoint_t source{all.source.get(), nullptr, 0};
+        const without_memory later{served, of};
+        status = isthmus_copy(all.queue.get(), &target, &source, k_later_bytes, nullptr, nullptr);
+        failed = without_memory::failed();
+      })
+      .wait();
+  return status;
+}
+
+// In a function the library also needs memory to check waits for deadlock.
+TEST_P(no_memory_later, any_allocation_of_a_copy_in_a_function_may_fail) {
+  const im::queue function_queue{queue_.context(), device_};
+  for (const auto& other : others()) {
+    fail_each_allocation([&](long served, shortage of) {
+      const auto description = "copy in a function, " + describe(served, of);
+      SCOPED_TRACE(description);
+      const watchdog guard{description};
+      const auto all = make_all(other, kinds().front());
+      bool failed = false;
+      const auto status = copy_in_function(function_queue, all, served, of, failed);
+      EXPECT_TRUE(status == ISTHMUS_OK || (failed && status == ISTHMUS_ERROR_OUT_OF_MEMORY))
+          << isthmus_error_message();
+      const bool is_done = status == ISTHMUS_OK;
+      EXPECT_TRUE(same(read(all.target), is_done ? all.plain : bytes(k_later_bytes)));
+      return failed && !HasFailure();
+    });
+  }
+}
+
 // Completing an event needs no memory. The one operation that may fail is a function that gets no
 // thread to run on.
 TEST_P(no_memory_later, an_event_may_complete_without_memory) {

@@ -22,7 +22,7 @@ void record_use_until(const Ref<Event>& event, const void* pointer, std::size_t 
   } catch (const std::bad_alloc&) {
     // Waits, as for an unknown block.
   }
-  static_cast<void>(event->wait(std::nullopt));
+  static_cast<void>(event->wait_unchecked(std::nullopt));
 }
 
 }  // namespace
@@ -60,7 +60,7 @@ void PrefetchResource::prefetch(void* pointer, std::size_t nbytes, Queue& queue)
     entry.mapped().event = *std::move(event);
     submitted_.reinsert(std::move(entry));
   } else {
-    static_cast<void>((*event)->wait(std::nullopt));
+    static_cast<void>((*event)->wait_unchecked(std::nullopt));
   }
 } catch (const std::bad_alloc&) {
   // Nothing was submitted.
