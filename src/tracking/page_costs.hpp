@@ -28,8 +28,8 @@ class PageCosts {
   [[nodiscard]] double max_sparse_share() const noexcept;
   // Largest number of huge pages, of `chunks`, that may be tracked by small pages. It bounds the
   // faults of a round in which the program writes all of them completely: to those of
-  // `k_free_chunks`, to half a copy of the memory (`device`), or to those of 3/4 of the memory
-  // (`processor`).
+  // `k_free_chunks`, to half a copy of the memory (`device`), or to those of 3/4 of the memory and
+  // at most four copies of it (`processor`).
   [[nodiscard]] std::size_t max_small(std::size_t chunks) const noexcept;
   // The same bound once small pages have saved `copies` copies of huge pages: the faults of such a
   // round take at most 1/8 of the time saved.

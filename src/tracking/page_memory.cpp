@@ -82,7 +82,7 @@ PageMemory::PageMemory(PageArena& arena, const PageMappings& pages, const Reques
 }
 
 Result<std::unique_ptr<TrackedMemory>> PageMemory::create(const Request& request) {
-  ISTHMUS_TRY(check_available_memory(request.nbytes));
+  ISTHMUS_TRY(check_available_memory(whole_pages(request.nbytes)));
   auto arena = PageArena::instance();
   ISTHMUS_TRY(arena);
   auto pages = (*arena)->allocate(request.nbytes);
@@ -167,6 +167,7 @@ Result<const std::byte*> PageMemory::snapshot(const RangeSet& ranges, Writers /*
   for (const auto& range : ranges) {
     set_whole(range, false);
   }
+  pages_.note_copied(ranges);
   if (os::is_forked_child()) {
     for (const auto& each : ranges) {
       copy_unwatched(library_ + each.begin, view_ + each.begin, each.nbytes());

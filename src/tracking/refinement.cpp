@@ -56,7 +56,7 @@ const Refinement::Changes& Refinement::evaluate(const RangeSet& found,
   count(found);
   for (const auto number : touched_) {
     evaluate_chunk(number, take_sample);
-    chunks_[number].written = 0;
+    end_scan(chunks_[number]);
   }
   update_budgets();
   select_candidates();
@@ -93,15 +93,40 @@ void Refinement::count(const RangeSet& found) noexcept {
 
 void Refinement::evaluate_chunk(std::size_t number, const TakeSample& take_sample) noexcept {
   const auto& chunk = chunks_[number];
-  if (chunk.state != Resolution::whole) {
-    evaluate_small(number);
-  } else if (chunk.written < range_of(number).nbytes()) {
+  const bool is_whole = chunk.state == Resolution::whole;
+  if (is_whole && chunk.written < range_of(number).nbytes()) {
     keep_small(number);  // the kernel provided no huge page, or split it
-  } else {
+  } else if (!is_whole && chunk.is_copied) {
+    evaluate_small(number);
+  } else if (chunk.is_copied) {
     ++copies_;
     if (is_sampled(number)) {
       evaluate_whole(number, take_sample(number));
     }
+  }
+}
+
+// A chunk that becomes small in this scan was not written by small pages yet.
+void Refinement::end_scan(Chunk& chunk) noexcept {
+  if (chunk.is_copied || chunk.state == Resolution::whole) {
+    chunk.round_written = 0;
+  }
+  if (chunk.state != Resolution::whole) {
+    chunk.round_written = static_cast<std::uint32_t>(
+        std::min<std::size_t>(std::size_t{chunk.round_written} + chunk.written, k_chunk));
+  }
+  chunk.written = 0;
+  chunk.is_copied = false;
+}
+
+// The writes before the first copy usually fill the memory.
+void Refinement::note_copied(const ByteRange& range) noexcept {
+  const auto end = std::min((range.end + k_chunk - 1) / k_chunk, chunks_.size());
+  for (auto number = range.begin / k_chunk; number < end; ++number) {
+    auto& chunk = chunks_[number];
+    chunk.round_written = chunk.was_copied ? chunk.round_written : 0;
+    chunk.is_copied = true;
+    chunk.was_copied = true;
   }
 }
 
@@ -132,8 +157,8 @@ void Refinement::evaluate_small(std::size_t number) noexcept {
   if (chunk.state == Resolution::always_small || chunk.state == Resolution::requested) {
     return;
   }
-  const auto share =
-      static_cast<double>(chunk.written) / static_cast<double>(range_of(number).nbytes());
+  const auto share = static_cast<double>(std::max(chunk.written, chunk.round_written)) /
+                     static_cast<double>(range_of(number).nbytes());
   if (chunk.state != Resolution::initial) {
     saved_ = std::max(saved_ + 1 - share / costs_.max_sparse_share(), 0.0);
   }
@@ -143,7 +168,7 @@ void Refinement::evaluate_small(std::size_t number) noexcept {
     return;
   }
   const auto failures = static_cast<std::uint8_t>(std::min(chunk.failures + 1, k_max_failures));
-  chunk = {.written = chunk.written, .failures = failures, .is_filled = true};
+  chunk = {.written = chunk.written, .failures = failures, .is_filled = true, .was_copied = true};
   has_failed_ = true;
   --small_;
   changes_.merge.push_back(number);

@@ -16,6 +16,10 @@
 // and those that failed before only after a row of samples that doubles with each failure.
 // page_costs.hpp limits the trials. So programs that alternate between dense and sparse writes, or
 // write the same values again, lose little.
+//
+// A round of a huge page ends when it is copied. It is evaluated at the first scan after that, by
+// the bytes written in that scan or, if more, in all scans of the round before: programs may scan
+// many times before they copy.
 
 #include <cstddef>
 #include <cstdint>
@@ -44,7 +48,10 @@ class Refinement {
   // Evaluates the ranges that a scan reported; called after each scan. Takes samples of chunks that
   // the scan reported as a whole. `take_sample` does not throw. The returned changes are valid
   // until the next call.
+  // Call `note_copied` for the chunks that are copied between two scans.
   const Changes& evaluate(const RangeSet& found, const TakeSample& take_sample) noexcept;
+
+  void note_copied(const ByteRange& range) noexcept;
 
   // Whether all chunks are tracked by small pages initially.
   [[nodiscard]] bool begins_small() const noexcept { return begins_small_; }
@@ -66,16 +73,20 @@ class Refinement {
   // usually fill the memory and say nothing about later ones.
   enum class Resolution : std::uint8_t { whole, initial, on_trial, small, requested, always_small };
   struct Chunk {
-    std::uint32_t written = 0;       // bytes, in this scan
-    std::uint16_t sparse_scans = 0;  // latest samples in a row that indicated sparse writes
-    std::uint8_t failures = 0;       // times that small pages were too expensive
-    bool is_filled = false;          // a sample has changed
+    std::uint32_t written = 0;        // bytes, in this scan
+    std::uint32_t round_written = 0;  // bytes, by small pages, in the scans of this round before
+    std::uint16_t sparse_scans = 0;   // latest samples in a row that indicated sparse writes
+    std::uint8_t failures = 0;        // times that small pages were too expensive
+    bool is_filled = false;           // a sample has changed
+    bool is_copied = true;            // since the last evaluation
+    bool was_copied = false;          // ever
     Resolution state = Resolution::whole;
   };
 
   [[nodiscard]] ByteRange range_of(std::size_t number) const noexcept;
   void count(const RangeSet& found) noexcept;
   void evaluate_chunk(std::size_t number, const TakeSample& take_sample) noexcept;
+  void end_scan(Chunk& chunk) noexcept;
   void evaluate_whole(std::size_t number, bool has_changed) noexcept;
   void evaluate_small(std::size_t number) noexcept;
   void update_budgets() noexcept;
@@ -98,7 +109,7 @@ class Refinement {
   std::size_t small_ = 0;
   double saved_ = 0;  // copies of chunks that small pages have saved, less what they have cost
   std::size_t scans_ = 0;
-  std::size_t copies_ = 0;  // chunks that this scan reported as a whole
+  std::size_t copies_ = 0;  // evaluated chunks that this scan reported as a whole
   // Recent samples, and those of them that indicated dense writes.
   std::size_t samples_ = 0;
   std::size_t dense_samples_ = 0;

@@ -117,16 +117,36 @@ void WatchedPages::take(os::WrittenPages& written_pages, RangeSet& written) {
 }
 
 void WatchedPages::change(os::WrittenPages& written_pages, const Refinement::Changes& changes) {
+  const bool can_merge = find_all(changes.merge);
   for (const auto each : changes.merge) {
-    auto* const at = mappings_.view + each * k_huge_page;
-    found_.add(chunk_range(each));
-    // A failure is ignored: the next scan then reports too many pages, never too few.
-    if (written_pages.merge(at, k_huge_page)) {
-      static_cast<void>(written_pages.scan(at, k_huge_page, [](void*, void*) {}));
+    if (can_merge) {
+      merge(written_pages, each);
+    } else {
+      refinement_.keep_small(each);  // as the kernel does
     }
   }
   for (const auto each : changes.split) {
     split(written_pages, each);
+  }
+}
+
+// Adds chunks to what the scans found; false if there is no memory for that.
+bool WatchedPages::find_all(const std::vector<std::size_t>& chunks) noexcept try {
+  RangeSet all;
+  for (const auto each : chunks) {
+    all.add(chunk_range(each));
+  }
+  found_.add(all);
+  return true;
+} catch (const std::bad_alloc&) {
+  return false;
+}
+
+// A failure is ignored: the next scan then reports too many pages, never too few.
+void WatchedPages::merge(os::WrittenPages& written_pages, std::size_t chunk) noexcept {
+  auto* const at = mappings_.view + chunk * k_huge_page;
+  if (written_pages.merge(at, k_huge_page)) {
+    static_cast<void>(written_pages.scan(at, k_huge_page, [](void*, void*) {}));
   }
 }
 
@@ -152,6 +172,12 @@ void WatchedPages::map_some_unmapped() noexcept {
   }
 }
 
+void WatchedPages::note_copied(const RangeSet& ranges) noexcept {
+  for (const auto& range : ranges) {
+    refinement_.note_copied(range);
+  }
+}
+
 void WatchedPages::note_library_writes(const RangeSet& ranges) noexcept {
   for (const auto& range : ranges) {
     samples_.refresh(range, mappings_.library);
@@ -171,7 +197,7 @@ void WatchedPages::refine(os::WrittenPages& written_pages, const ByteRange& rang
     if (!refinement_.is_whole(chunk)) {
       refinement_.request_small(chunk);  // it remains small
     } else {
-      change_unwritten(written_pages, chunk, [&](std::byte* /*at*/) {
+      change_unwritten(written_pages, chunk, [&] {
         refinement_.request_small(chunk);
         split(written_pages, chunk);
       });
@@ -184,11 +210,7 @@ void WatchedPages::coarsen(os::WrittenPages& written_pages, const RangeSet& need
   forget_merged();
   for (const auto chunk : merged) {
     try {
-      change_unwritten(written_pages, chunk, [&](std::byte* at) {
-        if (written_pages.merge(at, k_huge_page)) {
-          static_cast<void>(written_pages.scan(at, k_huge_page, [](void*, void*) {}));
-        }
-      });
+      change_unwritten(written_pages, chunk, [&] { merge(written_pages, chunk); });
     } catch (const std::bad_alloc&) {
       refinement_.request_small(chunk);
     }
@@ -197,14 +219,22 @@ void WatchedPages::coarsen(os::WrittenPages& written_pages, const RangeSet& need
 
 // A change of the page size discards the kernel's records of writes since the preceding scan. So
 // the chunk is compared with a copy made before that scan. All memory is allocated first: if this
-// fails nothing has changed, and no unwritten page counts as written.
+// fails nothing has changed, and no unwritten page counts as written. What earlier scans found in
+// the chunk was found by pages of the former size, so it is not evaluated either.
 template <class Change>
 void WatchedPages::change_unwritten(os::WrittenPages& written_pages, std::size_t chunk,
                                     Change change) {
   const auto first = chunk * k_huge_page;
   const auto max_runs = k_huge_page / os::page_size() / 2 + 1;
   const auto before = std::make_unique_for_overwrite<std::byte[]>(k_huge_page);
-  unevaluated_.reserve(unevaluated_.size() + 2 * max_runs);
+  collect(recorded_);
+  const auto earlier = found_.common({chunk_range(chunk)});
+  const auto without_earlier = found_.prepare_remove(earlier);
+  unevaluated_.reserve(unevaluated_.size() + earlier.size() + 2 * max_runs);
+  found_.apply(without_earlier);
+  for (const auto& each : earlier) {
+    add_unevaluated(each);
+  }
   copy_unwatched(before.get(), mappings_.library + first, k_huge_page);
   const bool is_reported = written_pages.scan(
       mappings_.view + first, k_huge_page, [this](void* source, void* destination) {
@@ -215,7 +245,7 @@ void WatchedPages::change_unwritten(os::WrittenPages& written_pages, std::size_t
   if (!is_reported) {
     add_unevaluated(chunk_range(chunk));
   }
-  change(mappings_.view + first);
+  change();
   record_differences(first, before.get());
 }
 

@@ -6,7 +6,7 @@
 //
 // Not thread-safe: the arena (page_arena.hpp) calls all functions with its lock held, except the
 // constructor, those whose results do not change (`mappings`, `granule`, `begins_small`), and
-// `note_library_writes`, which concerns only calls on the same memory.
+// `note_copied` and `note_library_writes`, which concern only calls on the same memory.
 
 #include <cstddef>
 #include <vector>
@@ -60,6 +60,8 @@ class WatchedPages {
   void record_all() noexcept { all_found_ = true; }
   // Adds to `written` what was recorded since the last call.
   void take(os::WrittenPages& written_pages, RangeSet& written);
+  // The library has copied these ranges of the program's contents.
+  void note_copied(const RangeSet& ranges) noexcept;
   // The library has stored data in these ranges, which says nothing about the program's writes.
   void note_library_writes(const RangeSet& ranges) noexcept;
   // See `TrackedMemory::refine` and `TrackedMemory::coarsen`.
@@ -74,6 +76,8 @@ class WatchedPages {
   void record_differences(std::size_t first, const std::byte* before) noexcept;
   void add_unevaluated(const ByteRange& range) noexcept;
   void change(os::WrittenPages& written_pages, const Refinement::Changes& changes);
+  [[nodiscard]] bool find_all(const std::vector<std::size_t>& chunks) noexcept;
+  void merge(os::WrittenPages& written_pages, std::size_t chunk) noexcept;
   void split(os::WrittenPages& written_pages, std::size_t chunk) noexcept;
   // Removes chunks from `unmapped_` that are no longer tracked by small pages.
   void forget_merged() noexcept;

@@ -44,7 +44,7 @@ Result<void> check_conflict(const UnifiedCopies& copies, const ByteRange& range)
               "host or the device, create the buffer with a winner, or keep the two from writing "
               "the same bytes ({} bytes, detected in granules of {}{})",
               name_ranges(overlap), overlap.nbytes(), describe_bytes(granule),
-              granule > 1 ? "; the host may have written only other bytes of a granule" : "");
+              granule > 1 ? "; the host may have written other bytes of the same granule" : "");
 }
 
 }  // namespace isthmus

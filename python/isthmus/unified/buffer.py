@@ -125,8 +125,9 @@ class UnifiedBuffer(_core._UnifiedMemory, UnifiedArray):
         ``dtype`` None: that of the array, or the one that NumPy chooses for numbers. ``options``:
         as for ``UnifiedBuffer``. Raises the errors of ``copy_from``.
         """
-        if contents_of(contents) is not None:
-            return cls(contents, dtype, **options)
+        array = contents_of(contents)
+        if array is not None:
+            return cls(array, dtype, **options)
         array = host_array(contents)
         return cls(array.shape, array.dtype if dtype is None else dtype, **options).copy_from(
             contents

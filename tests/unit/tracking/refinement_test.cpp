@@ -52,6 +52,11 @@ class Model {
   }
   // Ends the round. Returns its cost relative to a copy of the whole memory.
   double scan() {
+    const auto cost = scan_without_copy();
+    policy_.note_copied({0, chunks_.size() * k_chunk});
+    return cost;
+  }
+  double scan_without_copy() {
     const auto cost = copies() / static_cast<double>(chunks_.size());
     const auto& changes =
         policy_.evaluate(found_, [this](std::size_t number) { return sample(number); });
@@ -364,12 +369,34 @@ TEST_F(refinement_model, a_partial_last_chunk_is_written_densely_if_all_of_it_is
   ASSERT_TRUE(policy.begins_small());
   const auto unchanged = [](std::size_t) { return false; };
   const RangeSet last{{k_chunk, nbytes}}, one_page{{k_chunk + 10 * k_page, nbytes}};
-  EXPECT_TRUE(policy.evaluate({{0, nbytes}}, unchanged).merge.empty());  // it is filled
-  EXPECT_TRUE(policy.evaluate(one_page, unchanged).merge.empty());
-  EXPECT_EQ(policy.evaluate(last, unchanged).merge, std::vector<std::size_t>{1});
+  const auto evaluate = [&](const RangeSet& written) {
+    auto merged = policy.evaluate(written, unchanged).merge;
+    policy.note_copied({0, nbytes});
+    return merged;
+  };
+  EXPECT_TRUE(evaluate({{0, nbytes}}).empty());  // it is filled
+  EXPECT_TRUE(evaluate(one_page).empty());
+  EXPECT_EQ(evaluate(last), std::vector<std::size_t>{1});
   EXPECT_TRUE(policy.is_whole(1));
-  EXPECT_TRUE(policy.evaluate(last, unchanged).merge.empty());
+  EXPECT_TRUE(evaluate(last).empty());
   EXPECT_TRUE(policy.is_whole(1));
+}
+
+// Each scan alone finds sparse writes, all scans of a round together find dense ones.
+TEST_P(refinement_test, the_scans_of_a_round_count_together) {
+  constexpr std::size_t k_scans = 50, k_written = k_pages / k_scans;
+  for (const std::size_t chunks : {std::size_t{4}, k_chunks}) {
+    Model model{chunks, GetParam()};
+    for (std::size_t round = 0; round < 20; ++round) {
+      for (std::size_t scan = 0; scan < k_scans; ++scan) {
+        for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
+          model.write_run(chunk * k_pages + scan * k_written, k_written);
+        }
+        scan + 1 < k_scans ? model.scan_without_copy() : model.scan();
+      }
+    }
+    EXPECT_LE(model.small(), model.costs().max_small(chunks) / 4) << chunks;
+  }
 }
 
 TEST_F(refinement_model, of_no_chunk_changes_nothing) {
