@@ -56,7 +56,9 @@ def _to_numpy(source: Any, dtype: Any) -> NDArray[Any]:
 
 
 def _to_numpy_strictly(source: Any, dtype: Any) -> NDArray[Any]:
-    """Refuses device memory in a list on every device: it is copied instead, without a warning."""
+    """``numpy.asarray``. Refuses device memory in lists, also on the host device; the caller then
+    copies it, without a warning.
+    """
     import numpy as np
 
     if not isinstance(source, (list, tuple)):

@@ -70,19 +70,21 @@ def _reflected(function: str) -> Operator:
     return operator
 
 
-def _in_place(function: str, reflected: str) -> Operator:
+def _in_place(function: str) -> Operator:
+    # Never the operator of the other operand: Python would bind the name to its result, and the
+    # memory would not be written.
     def operator(self: Any, other: Any) -> Any:
         if _is_operand(other):
             _compute(function, self, other, out=self)
             return self
-        return _foreign(reflected, self, other)
+        raise _unsupported(self, other)
 
     return operator
 
 
 def _all_forms(function: str, name: str) -> tuple[Operator, Operator, Operator]:
     reflected = f"r{name}"
-    return _binary(function, reflected), _reflected(function), _in_place(function, reflected)
+    return _binary(function, reflected), _reflected(function), _in_place(function)
 
 
 def _unary(function: str) -> Operator:

@@ -342,13 +342,12 @@ isthmus_status_t isthmus_resource_info(isthmus_resource_t* resource,
 }
 
 isthmus_status_t isthmus_live_info(isthmus_kind_t kind, isthmus_live_info_t* info) noexcept {
-  return entry(ISTHMUS_NEEDS(info), [&]() -> Result<void> {
+  return entry_after_releases(ISTHMUS_NEEDS(info), [&]() -> Result<void> {
     ISTHMUS_TRY(check_struct_size(*info, "info"));
     if (kind < ISTHMUS_KIND_UNKNOWN || kind > ISTHMUS_KIND_HOST) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                   "kind is {}: use device (1), shared (2), host (3), or unknown (0) for all", kind);
     }
-    on_library_call();
     auto total = process_live_counts().total(kind);
     if (!os::is_forked_child()) {
       DefaultPools::only().count_blocks(total, kind);

@@ -244,6 +244,21 @@ def test_other_libraries_decide_on_their_arrays(q: Queue, kind: str) -> None:
 
 
 @pytest.mark.sim_and_host
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_operators_in_place_never_bind_another_object(q: Queue, kind: str, name: str) -> None:
+    class Reflecting(Foreign):
+        def __getattr__(self, attribute: str) -> Any:
+            return lambda *_: "another object"
+
+    array = array_of(q, kind)
+    before = array.to_numpy()
+    for other in (Reflecting(), Foreign(), None, "text"):
+        with pytest.raises(TypeError):
+            getattr(operator, name)(array, other)
+    np.testing.assert_array_equal(array.to_numpy(), before)
+
+
+@pytest.mark.sim_and_host
 def test_comparisons_with_other_objects(q: Queue, kind: str) -> None:
     array = array_of(q, kind)
     for other in (None, "text", {}, Queue, Array, np.ndarray):

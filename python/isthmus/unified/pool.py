@@ -246,6 +246,6 @@ os.register_at_fork(after_in_child=_process_pool._after_fork)
 def get_memory_pool() -> BufferPool:
     """The process's pool of unified buffers, always the same one.
 
-    The pools that allocate memory are others: ``isthmus.default_pool``.
+    It allocates no memory itself: ``isthmus.default_pool`` does.
     """
     return _process_pool

@@ -60,15 +60,39 @@ nb::object resource_of_innermost(isthmus_kind_t kind, const Queue& queue) {
                                                                            : nb::object{};
 }
 
-// The objects are destroyed after they were removed, since that may run any code.
-void forget_process_resources(isthmus_kind_t kind, const Queue& queue) {
+// What the process uses for the requests that `resource` serves; null: no resource.
+ResourceHandle process_resource_like(const Resource& resource) noexcept {
+  auto* const queue = queue_of(resource.queue_object)->raw.get();
+  ResourceHandle current;
+  auto* const block = isthmus_using_swap(nullptr);
+  static_cast<void>(
+      isthmus_current_resource(queue, resource.kind, ISTHMUS_NO_DEFAULT_POOL, current.out()));
+  isthmus_using_swap(block);
+  return current;
+}
+
+// Removes the resources that the process no longer uses. Threads set resources without the
+// interpreter's lock, in an order that only the library knows. The objects and handles are released
+// at the end, since that may run any code.
+void forget_replaced_resources() {
+  std::vector<ResourceHandle> current(process_resources.size());
   std::vector<nb::object> removed;
-  for (auto& each : process_resources) {
-    if (serves(resource_in(each), kind, queue)) {
+  removed.reserve(process_resources.size());
+  for (std::size_t index = 0; index < current.size(); ++index) {
+    auto& each = process_resources[index];
+    current[index] = process_resource_like(resource_in(each));
+    if (current[index].get() != resource_in(each).raw.get()) {
       removed.push_back(std::move(each));
     }
   }
   std::erase_if(process_resources, [](const nb::object& each) { return !each.is_valid(); });
+}
+
+void remember_process_resource(nb::handle chosen) {
+  const auto is_chosen = [chosen](const nb::object& each) { return each.is(chosen); };
+  if (std::none_of(process_resources.begin(), process_resources.end(), is_chosen)) {
+    process_resources.push_back(nb::borrow(chosen));
+  }
 }
 
 // Null for None: the default pools.
@@ -103,15 +127,11 @@ void leave_using(const UsingResource& self, nb::args) {
 
 void set_resource(nb::handle chosen) {
   auto* const raw = raw_or_null(chosen);
-  process_resources.reserve(process_resources.size() + 1);
   check(without_lock([raw] { return isthmus_current_resource_set(raw); }));
-  if (raw == nullptr) {
-    const auto removed = std::exchange(process_resources, {});
-    return;
+  if (raw != nullptr) {
+    remember_process_resource(chosen);
   }
-  const auto& resource = resource_in(chosen);
-  forget_process_resources(resource.kind, *queue_of(resource.queue_object));
-  process_resources.push_back(nb::borrow(chosen));
+  forget_replaced_resources();
 }
 
 void reset_resource(nb::handle kind_name, nb::handle device, nb::handle target_queue) {
@@ -119,7 +139,7 @@ void reset_resource(nb::handle kind_name, nb::handle device, nb::handle target_q
   const auto kind = to_kind(kind_name);
   const auto& queue = *queue_of(queue_object);
   check(without_lock([&] { return isthmus_current_resource_reset(queue.raw.get(), kind); }));
-  forget_process_resources(kind, queue);
+  forget_replaced_resources();
 }
 
 nb::object query_current_resource(nb::handle kind, nb::handle device, nb::handle target_queue) {
@@ -128,15 +148,10 @@ nb::object query_current_resource(nb::handle kind, nb::handle device, nb::handle
   return found.is_valid() ? found : nb::none();
 }
 
-// Resets the process' resource unless other code has replaced it.
+// Resets the process' resource if other code has not replaced it before this call.
 void reset_if_current(const Resource& resource) noexcept {
-  auto* const queue = queue_of(resource.queue_object)->raw.get();
-  ResourceHandle current;
-  auto* const block = isthmus_using_swap(nullptr);
-  const auto status =
-      isthmus_current_resource(queue, resource.kind, ISTHMUS_NO_DEFAULT_POOL, current.out());
-  isthmus_using_swap(block);
-  if (status == ISTHMUS_OK && current.get() == resource.raw.get()) {
+  if (process_resource_like(resource).get() == resource.raw.get()) {
+    auto* const queue = queue_of(resource.queue_object)->raw.get();
     static_cast<void>(isthmus_current_resource_reset(queue, resource.kind));
   }
 }

@@ -87,8 +87,8 @@ class WithinUsing {
 };
 
 // For calls of Python functions by the library, which has removed the thread's current resource:
-// while an object of this class exists, the Python context is in no `using` block either. Buffers
-// created without a resource are allocated by the driver, and arrays from the default pool.
+// while an object of this class exists, the Python context is in no `using` block either. The
+// driver serves buffers in an allocation function, the default pools in other callbacks.
 class DriverAllocationScope {
  public:
   DriverAllocationScope();

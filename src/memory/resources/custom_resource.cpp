@@ -87,6 +87,7 @@ Result<void*> CustomResource::allocate(std::size_t nbytes, std::size_t alignment
     return pointer;
   }
   if (pointer != nullptr) {
+    const DriverServesThread driver_serves;
     operations_.deallocate(owner_.object(), pointer, nbytes, handle_of(&queue));
   }
   return checked.take_error();
