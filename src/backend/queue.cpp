@@ -366,7 +366,9 @@ Result<void> Queue::unfinished(std::vector<Ref<Event>>& out) {
     const auto number = tail_.next_number();
     auto fence_event = do_fence({});
     ISTHMUS_TRY(fence_event);
-    set_position(**fence_event, number, {});
+    if (number != 0) {  // the fence is not recorded: the next submission gets `number`
+      set_position(**fence_event, number - 1, {});
+    }
     out.push_back(*std::move(fence_event));
     if (!tail_.has_off_queue()) [[likely]] {
       return {};

@@ -92,8 +92,8 @@ struct FunctionArguments {
   }
 };
 
-// Begins `wait`, if it is not null, for the function and all that it follows. If that fails, nothing
-// was submitted.
+// Begins `wait`, if it is not null, for the function and all that it follows. If that fails,
+// nothing was submitted.
 Result<Ref<Event>> submit_function(Queue& queue, isthmus_function_t function, Owner owner,
                                    FunctionArguments arguments, std::vector<Ref<Event>> after,
                                    FunctionWait* wait) {

@@ -6,7 +6,6 @@
 #include <future>
 #include <optional>
 #include <string>
-#include <thread>
 
 #include "support/backends.hpp"
 #include "support/bytes.hpp"

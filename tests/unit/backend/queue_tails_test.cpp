@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "backend/function_waits.hpp"
 #include "unit/backend/refusing_queue.hpp"
 #include "unit/backend/sim_fixture.hpp"
 
@@ -31,10 +32,12 @@ class ObservedEvent final : public Event {
 // A queue whose fences return the events that the test provides.
 class ScriptedQueue final : public RefusingQueue {
  public:
-  explicit ScriptedQueue(const rig& sim) : RefusingQueue{*sim.test_context, *sim.test_device} {}
+  explicit ScriptedQueue(const rig& sim, QueueTraits traits = {})
+      : RefusingQueue{*sim.test_context, *sim.test_device, traits} {}
 
+  void next(Ref<ObservedEvent> event) { next_ = std::move(event); }
   void submit(const Ref<ObservedEvent>& event, std::function<void()> during = [] {}) {
-    next_ = event;
+    next(event);
     during_ = std::move(during);
     static_cast<void>(expect_value(fence({})));
   }
@@ -74,6 +77,38 @@ TEST(queue_tails, always_include_the_newest_submission) {
   EXPECT_EQ(idle, 0) << "the queue has a pending operation";
   pending->finish();
   EXPECT_TRUE(queue->is_known_idle());
+}
+
+// The functions that an operation after `events` follows.
+std::vector<QueuePosition> followed_by(WaitList events) {
+  std::vector<QueuePosition> followed;
+  add_followed_functions(positions_of(events), followed);
+  return followed;
+}
+
+// The fence that stands for external work follows the functions before it, and none after it.
+TEST(queue_tails, of_an_exported_queue_precede_later_functions) {
+  const rig sim;
+  QueueTraits traits;
+  traits.is_adopted = true;
+  const auto queue = make_ref<ScriptedQueue>(sim, traits);
+  const auto report_unfinished = [&] {
+    queue->next(make_ref<ObservedEvent>());
+    std::vector<Ref<Event>> unfinished;
+    EXPECT_TRUE(queue->unfinished(unfinished));
+    return unfinished;
+  };
+  std::vector<Ref<Event>> before = report_unfinished();
+  PendingFunction function;
+  function.begin({queue->serial(), 0});
+  EXPECT_TRUE(followed_by(before).empty()) << "nothing was submitted";
+  queue->submit(make_ref<ObservedEvent>());  // the function's end
+  before = report_unfinished();
+  EXPECT_EQ(followed_by(before).size(), 1U);
+  PendingFunction later;
+  later.begin({queue->serial(), 1});
+  ASSERT_EQ(followed_by(before).size(), 1U);
+  EXPECT_EQ(followed_by(before).front().number, 0U) << "not the later function";
 }
 
 }  // namespace
