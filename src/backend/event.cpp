@@ -125,10 +125,13 @@ bool Event::complete(Error outcome) noexcept {
     }
     continuation = next;
   }
+  // The program completes a host event where its own code may run.
+  const bool may_run_program = last != nullptr && dynamic_cast<HostEvent*>(this) != nullptr;
+  continuations_running -= may_run_program ? 1 : 0;
   while (last != nullptr) {
     std::exchange(last, last->next_)->run(*this);
   }
-  --continuations_running;
+  continuations_running -= may_run_program ? 0 : 1;
   if (final_state == k_failed && watched_handles_.load(std::memory_order_seq_cst) == 1) {
     log_dropped_failure();
   }
@@ -422,8 +425,6 @@ Ref<Event> end_of_all(WaitList events) { return count_down(events, false); }
 Ref<Event> outcome_of_all(WaitList events) { return count_down(events, true); }
 
 bool in_continuation() noexcept { return continuations_running != 0; }
-
-bool in_nested_continuation() noexcept { return continuations_running > 1; }
 
 Ref<Event> completed_event() {
   static HostEvent* const done = [] {

@@ -220,10 +220,9 @@ void wait_until_ended(WaitList events);
 // The same, but with the failure of the first event that failed, if any did.
 [[nodiscard]] Ref<Event> outcome_of_all(WaitList events);
 
-// Whether this thread is running continuations.
+// Whether this thread is running continuations. False in the last ones of a host event, unless a
+// continuation completed that event.
 [[nodiscard]] bool in_continuation() noexcept;
-// Whether one of them completed the event whose continuations this thread is running now.
-[[nodiscard]] bool in_nested_continuation() noexcept;
 
 // Returns a completed event, which the whole process shares.
 [[nodiscard]] Ref<Event> completed_event();

@@ -36,8 +36,8 @@ class Notification final : public Continuation {
 class OwnerRelease final : public Continuation {
  public:
   explicit OwnerRelease(Owner owner) : Continuation{Turn::last}, owner_{std::move(owner)} {}
-  void run(Event& completed) noexcept override {
-    if (!in_continuation() || (is_completed_by_program(completed) && !in_nested_continuation())) {
+  void run(Event&) noexcept override {
+    if (!in_continuation()) {
       delete this;
       return;
     }
@@ -45,9 +45,6 @@ class OwnerRelease final : public Continuation {
   }
 
  private:
-  static bool is_completed_by_program(Event& event) noexcept {
-    return dynamic_cast<HostEvent*>(&event) != nullptr;
-  }
   // Counts as a driver call: the process may begin to end as soon as the event has completed.
   void release() noexcept {
     const os::DriverCall calls;

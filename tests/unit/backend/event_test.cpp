@@ -48,6 +48,42 @@ TEST(event, continuations_run_before_and_after_completion) {
   EXPECT_EQ(runs, 3);
 }
 
+// Records whether the last continuations of an event run as code of a continuation.
+struct looking final : Continuation {
+  explicit looking(std::vector<bool>& seen) : Continuation{Turn::last}, seen_{seen} {}
+  void run(Event&) noexcept override {
+    seen_.push_back(in_continuation());
+    delete this;
+  }
+  std::vector<bool>& seen_;
+};
+
+struct finishing final : Continuation {
+  explicit finishing(Ref<HostEvent> other) : other_{std::move(other)} {}
+  void run(Event&) noexcept override {
+    other_->finish({});
+    delete this;
+  }
+  Ref<HostEvent> other_;
+};
+
+TEST(host_event, runs_its_last_continuations_as_code_of_the_program) {
+  std::vector<bool> seen;
+  seen.reserve(4);
+  const auto operation = make_ref<LibraryEvent>();
+  operation->on_complete(*new looking{seen});
+  operation->finish({});
+  EXPECT_EQ(seen, std::vector{true});
+  const auto first = make_ref<HostEvent>();
+  const auto second = make_ref<HostEvent>();
+  first->on_complete(*new looking{seen});
+  first->on_complete(*new finishing{second});
+  second->on_complete(*new looking{seen});
+  first->finish({});
+  EXPECT_EQ(seen, (std::vector{true, true, false})) << "the second event within the first";
+  EXPECT_FALSE(in_continuation());
+}
+
 TEST(host_event, is_abandoned_with_its_last_handle) {
   auto made = make_ref<HostEvent>();
   made->retain_handle();
