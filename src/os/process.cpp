@@ -23,7 +23,8 @@ std::atomic<int> calls_in_progress{0};
 std::atomic<LastDriverCalls*> last_calls{nullptr};
 
 // A driver that is torn down during a call crashes (Intel's OpenCL runtime: a pure virtual function
-// call).
+// call). Waits for the calls of other threads only: code of the program may end the process in a
+// call of this thread, which then never returns.
 void end_driver_calls() noexcept {
   auto expected = detail::DriverState::active;
   if (!detail::driver_state.compare_exchange_strong(expected, detail::DriverState::closing) ||
@@ -31,7 +32,8 @@ void end_driver_calls() noexcept {
     return;  // an earlier call has served all drivers, or a forked child has no counted threads
   }
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds{5};
-  while (calls_in_progress.load(std::memory_order_seq_cst) != 0 &&
+  const int own_calls = detail::thread_driver_calls;
+  while (calls_in_progress.load(std::memory_order_seq_cst) != own_calls &&
          std::chrono::steady_clock::now() < deadline) {
     std::this_thread::sleep_for(std::chrono::microseconds{100});
   }

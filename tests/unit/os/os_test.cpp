@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -13,6 +14,7 @@
 #include "core/sizes.hpp"
 #include "os/futex.hpp"
 #include "os/notify.hpp"
+#include "os/process.hpp"
 #include "os/virtual_memory.hpp"
 
 namespace isthmus::os {
@@ -117,6 +119,19 @@ TEST_F(moved_pages, stay_where_the_kernel_refuses) {
     std::_Exit(stayed && (to_lost || is_mapped(to_)) ? 0 : 1);
   };
   EXPECT_EXIT(under_a_limit(), testing::ExitedWithCode(0), "");
+}
+
+// The exit waits for the driver calls of other threads, not for the one in which it begins.
+TEST(process, may_end_in_a_driver_call) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a forked child has no calls
+  const auto exit_in_a_call = [] {
+    watch_process();
+    const DriverCall call;
+    std::exit(call ? 0 : 1);
+  };
+  const auto begin = Clock::now();
+  EXPECT_EXIT(exit_in_a_call(), testing::ExitedWithCode(0), "");
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds{4});
 }
 
 TEST(double_mapped_pages, fault_at_the_inaccessible_address_only) {
