@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import pickle
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from ._core import ForkedError
@@ -24,6 +25,9 @@ class NotLoaded:
 
     __slots__ = ("_pickled", "_state")
 
+    _pickled: tuple[Callable[..., Any], tuple[Any, ...]]
+    _state: Any
+
     def __init__(self, load: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
         object.__setattr__(self, "_pickled", (load, arguments))
         object.__setattr__(self, "_state", None)
@@ -32,7 +36,8 @@ class NotLoaded:
         object.__setattr__(self, "_state", state)
 
     def __reduce_ex__(self, protocol: object) -> Any:
-        return (*self._pickled, self._state)
+        load, arguments = self._pickled
+        return (load, tuple(_with_own_bytes(each) for each in arguments), self._state)
 
     def __repr__(self) -> str:
         return "<an object of isthmus that this forked process cannot load>"
@@ -44,6 +49,13 @@ class NotLoaded:
         )
 
     __hash__ = object.__hash__
+
+
+def _with_own_bytes(argument: Any) -> Any:
+    """Copies what was pickled out of band: a pickle takes no memoryview, nor every PickleBuffer."""
+    if isinstance(argument, (memoryview, pickle.PickleBuffer)):
+        return bytes(argument)
+    return argument
 
 
 def _refuse(self: NotLoaded, *_: object) -> NoReturn:

@@ -127,6 +127,24 @@ with multiprocessing.get_context("fork").Pool(1) as pool:
 """)  # fmt: skip
 
 
+def test_buffers_out_of_band() -> None:
+    run("""
+def pass_on(pickled, parts):
+    for wrap in (bytes, memoryview, pickle.PickleBuffer):
+        x = pickle.loads(pickled, buffers=[wrap(each) for each in parts])
+        for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+            yield pickle.dumps(x, protocol)
+def work(pickled, parts):
+    return list(pass_on(pickled, parts))
+with multiprocessing.get_context("fork").Pool(1) as pool:
+    for name, x in OBJECTS.items():
+        parts = []
+        pickled = pickle.dumps(x, 5, buffer_callback=parts.append)
+        for again in pool.apply(work, (pickled, [bytes(each) for each in parts])):
+            assert repr(USES[name](pickle.loads(again))) == repr(USES[name](x)), name
+""")  # fmt: skip
+
+
 def test_every_use_is_refused() -> None:
     run("""
 import operator
