@@ -112,15 +112,18 @@ nb::object error_of(const Event& self) {
   return failure;
 }
 
-void complete(const Event& self) {
-  check(isthmus_event_complete(self.raw.get(), ISTHMUS_OK, nullptr));
+// The library may call functions of the program that wait for a Python function.
+void complete_with(const Event& self, isthmus_status_t status, const char* message) {
+  check(without_lock([&] { return isthmus_event_complete(self.raw.get(), status, message); }));
 }
+
+void complete(const Event& self) { complete_with(self, ISTHMUS_OK, nullptr); }
 
 void fail(Event& self, nb::handle message) {
   if (PyUnicode_Check(message.ptr()) == 0) {
     raise_python(PyExc_TypeError, "message must be a str, not %R", message.ptr());
   }
-  check(isthmus_event_complete(self.raw.get(), ISTHMUS_ERROR_CALLBACK, utf8_of(message)));
+  complete_with(self, ISTHMUS_ERROR_CALLBACK, utf8_of(message));
 }
 
 nb::object times_of(const Event& self) {
