@@ -446,6 +446,23 @@ queue.wait()
         assert part in program.stderr
 
 
+# Python stores no exception for it, so the library logs it.
+def test_a_function_that_did_not_run_is_logged() -> None:
+    program = subprocess.run(
+        [sys.executable, "-c", """
+import isthmus
+queue = isthmus.Queue("host")
+failed = isthmus.Event()
+queue.submit(print, after=failed)
+failed.fail("the pump is broken")
+queue.wait()
+"""], capture_output=True, text=True, timeout=60, env=program_environment(), check=False,
+    )  # fmt: skip
+    assert program.returncode == 0
+    assert program.stderr.count("the pump is broken") == 1
+    assert "event was dropped" in program.stderr
+
+
 # The interpreter ends while functions fail, and before their exceptions were reported.
 @pytest.mark.parametrize("end", ["", "sys.exit(0)", "queue.wait()"])
 def test_a_dropped_exception_at_exit(end: str) -> None:

@@ -13,7 +13,11 @@ namespace {
 // Passes an exception that the program has not received to sys.unraisablehook, as asyncio reports
 // those of dropped tasks. An exception that is set remains set.
 void report_dropped_exception(const Event& event) noexcept {
-  if (event.exception == nullptr || std::exchange(event.is_retrieved, true)) {
+  if (event.exception == nullptr) {
+    return;
+  }
+  isthmus_event_mark_reported(event.raw.get());  // here or by the program: the library need not
+  if (std::exchange(event.is_retrieved, true)) {
     return;
   }
   PyObject *type, *value, *trace;

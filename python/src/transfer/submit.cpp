@@ -196,7 +196,6 @@ nb::object submit_function(const Queue& queue, nb::handle function, nb::args buf
     return isthmus_queue_submit(queue.raw.get(), &run_function, owner, raw.data(), raw.size(),
                                 arguments.after.data(), arguments.after.size(), submitted.out());
   }));
-  isthmus_event_mark_reported(submitted.get());  // the Event reports the exception
   event_of(event_object)->raw = std::move(submitted);
   return event_object;
 }
