@@ -118,28 +118,53 @@ void call_with_views(const FunctionCall& call, const isthmus_view_t* views, std:
   release_views(memory_views);
 }
 
-void store_exception(FunctionCall& call, nb::python_error& failed) {
+// While the object exists, this thread runs a submitted function in the context of its caller.
+class EnteredFunction {
+ public:
+  explicit EnteredFunction(nb::handle context) noexcept : context_{context} {
+    PyContext_Enter(context_.ptr());
+    is_in_function = true;
+  }
+  EnteredFunction(const EnteredFunction&) = delete;
+  EnteredFunction& operator=(const EnteredFunction&) = delete;
+  ~EnteredFunction() {
+    is_in_function = false;
+    PyContext_Exit(context_.ptr());
+  }
+
+ private:
+  const nb::handle context_;
+};
+
+isthmus_status_t report_no_memory(FunctionCall& call) noexcept {
+  call.message = "MemoryError";  // short enough to need no memory
+  return ISTHMUS_ERROR_OUT_OF_MEMORY;
+}
+
+isthmus_status_t store_exception(FunctionCall& call, nb::python_error& failed) noexcept try {
   nb::object raised = take_exception(failed, call.message);
   auto* event = event_of(call.event_object);
   event->exception = raised.release().ptr();
   event->function = call.function.inc_ref().ptr();
+  return ISTHMUS_ERROR_CALLBACK;
+} catch (const std::bad_alloc&) {
+  return report_no_memory(call);
+}
+
+isthmus_status_t call_function(FunctionCall& call, const isthmus_view_t* views, std::size_t count) {
+  const EnteredFunction entered{call.context};
+  try {
+    call_with_views(call, views, count);
+    return ISTHMUS_OK;
+  } catch (nb::python_error& failed) {
+    return store_exception(call, failed);
+  } catch (const std::bad_alloc&) {
+    return report_no_memory(call);
+  }
 }
 
 isthmus_status_t run_with_lock(FunctionCall& call, const isthmus_view_t* views, std::size_t count) {
-  isthmus_status_t status = ISTHMUS_OK;
-  PyContext_Enter(call.context.ptr());
-  is_in_function = true;
-  try {
-    call_with_views(call, views, count);
-  } catch (nb::python_error& failed) {
-    store_exception(call, failed);
-    status = ISTHMUS_ERROR_CALLBACK;
-  } catch (const std::bad_alloc&) {
-    call.message = "MemoryError";
-    status = ISTHMUS_ERROR_OUT_OF_MEMORY;
-  }
-  is_in_function = false;
-  PyContext_Exit(call.context.ptr());
+  const auto status = call_function(call, views, count);
   drain_deferred();
   return status;
 }
