@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import functools
-import pickle
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from ._core import ForkedError
@@ -53,7 +52,9 @@ class NotLoaded:
 
 def _with_own_bytes(argument: Any) -> Any:
     """Copies what was pickled out of band: a pickle takes no memoryview, nor every PickleBuffer."""
-    if isinstance(argument, (memoryview, pickle.PickleBuffer)):
+    from pickle import PickleBuffer
+
+    if isinstance(argument, (memoryview, PickleBuffer)):
         return bytes(argument)
     return argument
 

@@ -155,8 +155,10 @@ void Event::release_handle() noexcept {
   release();
 }
 
+// A function that did not run because the program ends has not failed.
 void Event::log_dropped_failure() noexcept {
-  if (!reported_.exchange(true, std::memory_order_relaxed)) {
+  if (error_.code() != ISTHMUS_ERROR_CLOSED &&
+      !reported_.exchange(true, std::memory_order_relaxed)) {
     std::fprintf(stderr, "isthmus: a function on a queue failed, and its event was dropped: %s\n",
                  error_.message());
   }

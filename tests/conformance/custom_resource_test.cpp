@@ -249,7 +249,7 @@ TEST_P(custom_resources, of_c_are_checked) {
   table.deallocate = &c_deallocate;
   ASSERT_EQ(create(), ISTHMUS_OK);
   void* memory = nullptr;
-  for (const isthmus_status_t odd : {1, 5, -18, -1000}) {
+  for (const isthmus_status_t odd : {1, 5, -19, -1000}) {
     state.status = odd;
     EXPECT_EQ(isthmus_resource_allocate(made, 64, 0, queue_.get(), &memory),
               ISTHMUS_ERROR_CALLBACK);

@@ -396,7 +396,7 @@ def test_missing_matplotlib_is_reported_before_the_replay(
         ([STREAMS, "--device", "host", "--resource", "operator:eq"], "returned a bool"),
         ([STREAMS, "--device", "host", "--resource", "nowhere:make"], "nowhere"),
         ([STREAMS, "--device", "host", "--resource", "os:getcwd"], "os:getcwd, called with"),
-        ([str(DATA / "dataframe.npz"), "--device", "sim"], "1 GiB"),
+        ([str(DATA / "dataframe.npz"), "--device", "sim"], "To do: "),
     ],
 )
 def test_failures_are_one_line(

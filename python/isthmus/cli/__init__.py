@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (isthmus.Error, OSError, ValueError, ImportError, MemoryError) as failure:
-        return _failed(str(failure) or type(failure).__name__, 1)
+        return _failed((str(failure) or type(failure).__name__).splitlines()[0], 1)
     return status
 
 

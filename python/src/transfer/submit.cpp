@@ -175,7 +175,7 @@ isthmus_status_t run_function(void* object, const isthmus_view_t* views, std::si
   const CallbackLock lock;
   if (!lock) {
     *message = "the function did not run: the interpreter is shutting down";
-    return ISTHMUS_ERROR_CALLBACK;
+    return ISTHMUS_ERROR_CLOSED;
   }
   const auto status = run_with_lock(call, views, count);
   *message = call.message.c_str();

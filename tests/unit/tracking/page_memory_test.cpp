@@ -147,6 +147,7 @@ TEST_F(page_memory_test, sparse_writes_are_soon_reported_by_pages_and_dense_ones
       std::memcpy(copy.data() + each.begin, memory->view() + each.begin, each.nbytes());
     }
     EXPECT_TRUE(same(copy, {memory->view(), memory->nbytes()}));
+    EXPECT_TRUE(memory->snapshot(found, Writers::some));
     return found.nbytes();
   };
   for (std::size_t i = 0; i < 60; ++i) {  // many, if faults are slow on this machine
@@ -164,6 +165,7 @@ TEST_F(page_memory_test, little_memory_is_reported_by_pages_until_it_is_written_
     EXPECT_EQ(taken(*memory), page_of(*memory, 3 * k_mib + 5));
     write(*memory, {0, 2 * k_mib});
     EXPECT_EQ(taken(*memory), (RangeSet{{0, 2 * k_mib}}));
+    ASSERT_TRUE(memory->snapshot({{0, 4 * k_mib}}, Writers::some));
   }
   memory->view()[5] = std::byte{1};
   const auto found = taken(*memory);  // a small page if the kernel has no huge pages
