@@ -28,16 +28,6 @@ std::string describe_stages(const RefusedRequest& request) {
                            request.callbacks.called, request.callbacks.called == 1 ? "" : "s");
 }
 
-std::string describe_contents(const Snapshot& snapshot) {
-  return fmt::format(
-      "it holds {}: {} live, {} cached, {} waiting for work and {} free, the "
-      "largest piece {} (fragmentation {:.0f} %)",
-      describe_bytes(snapshot.held).rounded(), describe_bytes(snapshot.live).rounded(),
-      describe_bytes(snapshot.cached).rounded(), describe_bytes(snapshot.waiting).rounded(),
-      describe_bytes(snapshot.free).rounded(), describe_bytes(snapshot.largest_free).rounded(),
-      100 * snapshot.fragmentation());
-}
-
 std::string holders_line(const Snapshot& snapshot) {
   auto text = describe_holders(snapshot);
   return text.empty() ? text : "\n  " + text;
@@ -66,19 +56,25 @@ const char* advice(std::size_t needed, const RegionSource& source,
   return source.remedy(needed, snapshot.free);
 }
 
-// At most five lines, the most useful first.
+// At most five lines, the most useful first. Needs no memory if no stage was tried and no allocation
+// tracker is in use.
 Error describe(const RefusedRequest& request, const ListedPool& pool,
                const Shortage& shortage) noexcept {
   const auto* kind = kind_name(pool.kind());
   const auto& device = pool.device().properties().filter;
   const auto& snapshot = shortage.snapshot;
   try {
-    return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
-                "a pool cannot allocate {} of {} memory on {}. To do: {}\n  {}{}\n  tried {}\n"
-                "  refused: {}",
-                describe_bytes(request.nbytes), kind, device, shortage.advice,
-                describe_contents(snapshot), holders_line(snapshot), describe_stages(request),
-                first_line(request.refusal.message()));
+    return fail(
+        ISTHMUS_ERROR_OUT_OF_MEMORY,
+        "a pool cannot allocate {} of {} memory on {}. To do: {}\n  it holds {}: {} live, {} "
+        "cached, {} waiting for work and {} free, the largest piece {} (fragmentation "
+        "{:.0f} %){}\n  tried {}\n  refused: {}",
+        describe_bytes(request.nbytes), kind, device, shortage.advice,
+        describe_bytes(snapshot.held).rounded(), describe_bytes(snapshot.live).rounded(),
+        describe_bytes(snapshot.cached).rounded(), describe_bytes(snapshot.waiting).rounded(),
+        describe_bytes(snapshot.free).rounded(), describe_bytes(snapshot.largest_free).rounded(),
+        100 * snapshot.fragmentation(), holders_line(snapshot), describe_stages(request),
+        first_line(request.refusal.message()));
   } catch (const std::bad_alloc&) {  // the host is out of memory too
     return fail(
         ISTHMUS_ERROR_OUT_OF_MEMORY,
