@@ -56,8 +56,8 @@ const char* advice(std::size_t needed, const RegionSource& source,
   return source.remedy(needed, snapshot.free);
 }
 
-// At most five lines, the most useful first. Needs no memory if no stage was tried and no allocation
-// tracker is in use.
+// At most five lines, the most useful first. Needs no memory if no stage was tried and no
+// allocation tracker is in use.
 Error describe(const RefusedRequest& request, const ListedPool& pool,
                const Shortage& shortage) noexcept {
   const auto* kind = kind_name(pool.kind());
