@@ -28,13 +28,14 @@ def note_of(pool: PoolResource) -> tuple[int, str]:
         begun.append(phase)
 
     gc.callbacks.append(note)
-    gc.disable()  # collections that Python begins by itself
+    thresholds = gc.get_threshold()
+    gc.set_threshold(0)  # no collection that Python begins by itself
     try:
         pool.allocate(8 * MIB)
     except USMAllocationError as failed:
         return len(begun), str(failed)
     finally:
-        gc.enable()
+        gc.set_threshold(*thresholds)
         gc.callbacks.remove(note)
     raise AssertionError("there was memory")
 
