@@ -17,7 +17,7 @@ from ._core import (
     current_queue,
     empty,
 )
-from ._host_arrays import host_array
+from ._host_arrays import has_array_protocol, host_array
 from ._numpy_interface import extent_of
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 _CPU = 1  # DLPack's number of the CPU
 _SYCL_PROTOCOL = "__sycl_usm_array_interface__"
-_NUMPY_PROTOCOLS = ("__array__", "__array_interface__", "__array_struct__")
 
 
 def asarray(
@@ -148,8 +147,7 @@ def _has_memory(obj: Any) -> bool:
         return False
     if isinstance(obj, (_UnifiedMemory, Array, Buffer)):
         return True
-    protocols = (_SYCL_PROTOCOL, "__dlpack_device__", "__cuda_array_interface__", *_NUMPY_PROTOCOLS)
-    if any(hasattr(obj, name) for name in protocols):
+    if has_array_protocol(obj):
         return True
     try:
         memoryview(obj)

@@ -22,6 +22,11 @@ _NUMPY_PROTOCOLS = ("__array__", "__array_interface__", "__array_struct__")
 _REASONS = (TypeError, ValueError, OverflowError, Warning, Error)
 
 
+def has_array_protocol(obj: object) -> bool:
+    """Whether ``obj`` has a protocol of arrays. The buffer protocol is not one of them."""
+    return any(hasattr(obj, name) for name in _EXPORT_PROTOCOLS + _NUMPY_PROTOCOLS)
+
+
 def host_array(obj: Any, dtype: Any = None) -> NDArray[Any]:
     """``numpy.asarray``, also for lists that contain arrays of other libraries.
 
@@ -88,7 +93,7 @@ def _exports_memory(obj: Any) -> bool:
     import numpy as np
 
     is_numpy = isinstance(obj, (np.ndarray, np.generic, type))
-    return not is_numpy and any(hasattr(obj, name) for name in _EXPORT_PROTOCOLS + _NUMPY_PROTOCOLS)
+    return not is_numpy and has_array_protocol(obj)
 
 
 def _copy_to_host(obj: Any) -> NDArray[Any]:

@@ -83,8 +83,7 @@ def _in_place(function: str) -> Operator:
 
 
 def _all_forms(function: str, name: str) -> tuple[Operator, Operator, Operator]:
-    reflected = f"r{name}"
-    return _binary(function, reflected), _reflected(function), _in_place(function)
+    return _binary(function, f"r{name}"), _reflected(function), _in_place(function)
 
 
 def _unary(function: str) -> Operator:

@@ -7,20 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from isthmus._asarray import asarray
 from isthmus._core import _dlpack_device_of, _HostMemory
-from isthmus._host_arrays import host_array
+from isthmus._host_arrays import has_array_protocol, host_array
 from isthmus._numpy_interface import readable as checked
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _CPU = 1  # DLPack's kDLCPU
-_ARRAY_PROTOCOLS = (
-    "__array__",
-    "__array_interface__",
-    "__dlpack_device__",
-    "__sycl_usm_array_interface__",
-    "__cuda_array_interface__",
-)
 _NUMBERS = frozenset((bool, int, float, complex))
 
 
@@ -32,7 +25,7 @@ def contents_of(obj: Any) -> NDArray[Any] | None:
 
     if isinstance(obj, np.generic):
         return None
-    if any(hasattr(obj, name) for name in _ARRAY_PROTOCOLS):
+    if has_array_protocol(obj):
         return host_array(readable(obj))
     try:
         return np.asarray(memoryview(obj))
